@@ -1,0 +1,53 @@
+# Libraries of the distribution. Each has one target name; all headers are system headers.
+#
+#   fmt::fmt  spdlog::spdlog  nlohmann_json::nlohmann_json  simdjson::simdjson  tomlplusplus::tomlplusplus
+#   CLI11::CLI11  SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  graphviz::graphviz
+#   doctest::doctest  benchmark::benchmark  Threads::Threads
+
+set(missing "")
+
+macro(strata_find package debian_package)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    list(APPEND missing ${debian_package})
+  endif()
+endmacro()
+
+function(strata_find_pkg_config target debian_package)
+  string(MAKE_C_IDENTIFIER ${target} prefix)
+  pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${ARGN})
+  if(${prefix}_FOUND)
+    add_library(${target} ALIAS PkgConfig::${prefix})
+  else()
+    set(missing ${missing} ${debian_package} PARENT_SCOPE)
+  endif()
+endfunction()
+
+strata_find(fmt libfmt-dev)
+strata_find(spdlog libspdlog-dev)
+strata_find(nlohmann_json nlohmann-json3-dev)
+strata_find(simdjson libsimdjson-dev)
+strata_find(tomlplusplus libtomlplusplus-dev)
+strata_find(CLI11 libcli11-dev)
+strata_find(SQLite3 libsqlite3-dev)
+strata_find(ZLIB zlib1g-dev)
+strata_find(doctest doctest-dev)
+strata_find_pkg_config(zstd::zstd libzstd-dev libzstd)
+strata_find_pkg_config(re2::re2 libre2-dev re2)
+strata_find_pkg_config(graphviz::graphviz libgraphviz-dev libgvc libcgraph)
+find_package(benchmark QUIET)
+
+# xxHash is used as a header (XXH_INLINE_ALL); there is nothing to link.
+find_path(STRATA_XXHASH_INCLUDE xxhash.h)
+if(STRATA_XXHASH_INCLUDE)
+  add_library(xxhash::xxhash INTERFACE IMPORTED)
+  target_include_directories(xxhash::xxhash INTERFACE ${STRATA_XXHASH_INCLUDE})
+  target_compile_definitions(xxhash::xxhash INTERFACE XXH_INLINE_ALL)
+else()
+  list(APPEND missing libxxhash-dev)
+endif()
+
+if(missing)
+  list(JOIN missing " " missing)
+  message(FATAL_ERROR "missing libraries: run './dev setup' or install: ${missing}")
+endif()

@@ -1,0 +1,53 @@
+# Language level, warnings, sanitizers, and the tools that only make builds faster.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+# Scripts of the build use the standard library only; the system's Python starts faster than a version manager's.
+find_program(STRATA_PYTHON python3 HINTS /usr/bin REQUIRED)
+
+find_program(STRATA_CCACHE ccache)
+if(STRATA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STRATA_CCACHE})
+endif()
+
+find_program(STRATA_MOLD mold)
+if(STRATA_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# A file that includes LibTorch needs up to 1.5 GB of memory to compile.
+cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR torch_jobs "${memory_mb} / 1536")
+if(torch_jobs LESS 1)
+  set(torch_jobs 1)
+endif()
+set_property(GLOBAL PROPERTY JOB_POOLS torch=${torch_jobs})
+
+# What every target of ours is compiled with.
+add_library(strata_flags INTERFACE)
+target_include_directories(strata_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_compile_features(strata_flags INTERFACE cxx_std_20)
+target_compile_options(strata_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(STRATA_WERROR)
+  target_compile_options(strata_flags INTERFACE -Werror)
+endif()
+
+if(STRATA_SANITIZE)
+  add_compile_options(-fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${STRATA_SANITIZE})
+  if(STRATA_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  # GCC warns about code that its own instrumentation made (PR 105562 and others).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(strata_flags INTERFACE -Wno-maybe-uninitialized)
+  endif()
+endif()

@@ -1,0 +1,35 @@
+# LibTorch from the Python wheel, as targets of our own.
+#
+#   torch::cpu   tensors, autograd, c10d and Gloo on the CPU; links libtorch_cpu and libc10 only
+#
+# find_package(Torch) of the same wheel wants a CUDA toolkit even for programs that use none, and loads libtorch_cuda.
+# Sets STRATA_HAVE_TORCH; what needs LibTorch is built only if it is true.
+
+set(STRATA_HAVE_TORCH OFF)
+
+if(NOT STRATA_RUNTIME STREQUAL "OFF")
+  if(STRATA_TORCH_DIR)
+    set(torch_dir ${STRATA_TORCH_DIR})
+  else()
+    file(GLOB torch_dir ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  endif()
+  if(torch_dir AND EXISTS ${torch_dir}/lib/libtorch_cpu.so)
+    set(STRATA_HAVE_TORCH ON)
+    message(STATUS "LibTorch: ${torch_dir}")
+  elseif(STRATA_RUNTIME STREQUAL "ON")
+    message(FATAL_ERROR "no LibTorch in '${torch_dir}': run './dev setup', set STRATA_TORCH_DIR, "
+                        "or configure with -DSTRATA_RUNTIME=OFF")
+  endif()
+endif()
+
+if(STRATA_HAVE_TORCH)
+  add_library(torch::c10 SHARED IMPORTED)
+  set_target_properties(torch::c10 PROPERTIES IMPORTED_LOCATION ${torch_dir}/lib/libc10.so)
+
+  add_library(torch::cpu SHARED IMPORTED)
+  set_target_properties(torch::cpu PROPERTIES IMPORTED_LOCATION ${torch_dir}/lib/libtorch_cpu.so)
+  target_include_directories(torch::cpu SYSTEM INTERFACE
+    ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
+  target_compile_definitions(torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+  target_link_libraries(torch::cpu INTERFACE torch::c10 Threads::Threads)
+endif()
