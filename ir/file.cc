@@ -1,0 +1,243 @@
+#include "ir/file.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace strata {
+namespace {
+
+constexpr size_t kReadBytes = size_t{1} << 18;
+
+std::string Folder(const std::string& path) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+/// A full disk and a file size limit both mean: the bytes do not fit here.
+Error WriteError(const std::string& path, int error) {
+  if (error == ENOSPC || error == EDQUOT) {
+    return Error(ErrorCode::kIo, "disk full: {}: free some space or write to another disk", path);
+  }
+  if (error == EFBIG) {
+    return Error(ErrorCode::kIo, "file size limit reached: {}: raise the limit (ulimit -f)", path);
+  }
+  return Error(ErrorCode::kIo, "cannot write: {}: {}", path, std::strerror(error));
+}
+
+Error CreateError(const std::string& path, int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return Error(ErrorCode::kIo, "cannot write: {}: no folder '{}', create it first", path,
+                   Folder(path));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Error(ErrorCode::kIo, "cannot write: {}: {}, choose a place that you may write to",
+                   path, error == EROFS ? "read-only file system" : "permission denied");
+    default:
+      return WriteError(path, error);
+  }
+}
+
+Error IsDirectoryError(const std::string& path) {
+  return Error(ErrorCode::kIo, "is a directory: {}: give a file", path);
+}
+
+Result<std::string> ReadAll(int descriptor, const std::string& path, size_t size_hint) {
+  std::string bytes;
+  bytes.reserve(size_hint);
+  size_t used = 0;
+  while (true) {
+    bytes.resize(used + kReadBytes);
+    const ssize_t got = ::read(descriptor, bytes.data() + used, kReadBytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      if (errno == EISDIR) return IsDirectoryError(path);
+      return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
+    }
+    used += static_cast<size_t>(got);
+    if (got == 0) break;
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+/// Devices and pipes keep their names. A descriptor's name under /proc may lead to a regular file,
+/// which its opener, not we, has named.
+bool IsWrittenThrough(const std::string& path, const struct stat& info) {
+  return !S_ISREG(info.st_mode) || path.starts_with("/dev/") || path.starts_with("/proc/");
+}
+
+std::string FollowLinks(const std::string& path) {
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) != nullptr ? std::string(resolved) : path;
+}
+
+Status WriteAll(int descriptor, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return WriteError(path, errno);
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+  return Ok();
+}
+
+bool IsSameFile(int descriptor, const std::string& path) {
+  struct stat opened{};
+  struct stat named{};
+  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/// Opens and locks a partial file, without a change to its bytes: they may be another process's.
+Result<int> OpenPartial(const std::string& partial_path, const std::string& path) {
+  while (true) {
+    const int descriptor =
+        ::open(partial_path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor < 0) return CreateError(path, errno);
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(descriptor);
+      return Error(ErrorCode::kIo,
+                   "cannot write: {}: another process is writing it, wait for its end", path);
+    }
+    if (IsSameFile(descriptor, partial_path)) return descriptor;
+    // Its writer committed between our open and our lock: what we hold is the finished file.
+    ::close(descriptor);
+  }
+}
+
+/// The rename itself must survive a power cut too. Some file systems cannot sync a folder; the file
+/// is complete nevertheless.
+void SyncFolder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path) {
+  if (path == "-") return ReadAll(STDIN_FILENO, "standard input", 0);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
+    }
+    return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
+  }
+  struct stat info{};
+  Result<std::string> bytes = [&]() -> Result<std::string> {
+    if (::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) return IsDirectoryError(path);
+    const size_t size = S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) : 0;
+    return ReadAll(descriptor, path, size + kReadBytes);
+  }();
+  ::close(descriptor);
+  return bytes;
+}
+
+Result<AtomicFile> AtomicFile::Create(std::string path) {
+  AtomicFile file;
+  file.path_ = std::move(path);
+  if (file.path_ == "-") {
+    file.path_ = "standard output";
+    file.descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (file.descriptor_ < 0) return WriteError(file.path_, errno);
+    return file;
+  }
+
+  mode_t mode = 0;
+  struct stat info{};
+  if (::stat(file.path_.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return IsDirectoryError(file.path_);
+    if (::access(file.path_.c_str(), W_OK) != 0) return CreateError(file.path_, errno);
+    if (IsWrittenThrough(file.path_, info)) {
+      file.descriptor_ = ::open(file.path_.c_str(), O_WRONLY | O_CLOEXEC);
+      if (file.descriptor_ < 0) return CreateError(file.path_, errno);
+      return file;
+    }
+    mode = info.st_mode & 07777;
+  }
+
+  file.target_ = FollowLinks(file.path_);
+  const std::string partial_path = file.target_ + ".partial";
+  STRATA_TRY(file.descriptor_, OpenPartial(partial_path, file.path_));
+  file.partial_path_ = partial_path;
+  if (::ftruncate(file.descriptor_, 0) != 0) return WriteError(file.path_, errno);
+  if (mode != 0) ::fchmod(file.descriptor_, mode);
+  return file;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      partial_path_(std::exchange(other.partial_path_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  if (this != &other) {
+    Discard();
+    path_ = std::move(other.path_);
+    target_ = std::move(other.target_);
+    partial_path_ = std::exchange(other.partial_path_, {});
+    descriptor_ = std::exchange(other.descriptor_, -1);
+  }
+  return *this;
+}
+
+AtomicFile::~AtomicFile() {
+  Discard();
+}
+
+void AtomicFile::Discard() {
+  if (!partial_path_.empty()) ::unlink(partial_path_.c_str());
+  partial_path_.clear();
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+Status AtomicFile::Append(std::string_view bytes) {
+  STRATA_CHECK(descriptor_ >= 0, "{}: written after its end", path_);
+  Status status = WriteAll(descriptor_, bytes, path_);
+  if (!status) Discard();
+  return status;
+}
+
+Status AtomicFile::Commit() {
+  STRATA_CHECK(descriptor_ >= 0, "{}: committed after its end", path_);
+  // Only here do some file systems (NFS, quotas) tell that the bytes did not fit.
+  if (!partial_path_.empty() && ::fsync(descriptor_) != 0) {
+    const int error = errno;
+    Discard();
+    return WriteError(path_, error);
+  }
+  if (!partial_path_.empty()) {
+    if (::rename(partial_path_.c_str(), target_.c_str()) != 0) {
+      const int error = errno;
+      Discard();
+      return CreateError(path_, error);
+    }
+    partial_path_.clear();
+    SyncFolder(Folder(target_));
+  }
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0 && errno != EINTR) return WriteError(path_, errno);
+  return Ok();
+}
+
+Status WriteFile(const std::string& path, std::string_view bytes) {
+  STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
+  STRATA_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
+}
+
+}  // namespace strata

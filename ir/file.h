@@ -1,0 +1,59 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ir/result.h"
+
+namespace strata {
+
+/// The bytes of a whole file; the path `-` is standard input.
+/// Errors: kNotFound for a missing file, kIo for a directory and for what the system refuses.
+Result<std::string> ReadFile(const std::string& path);
+
+/// An output file that appears under its name only when it is complete.
+///
+/// Bytes go to `<path>.partial` in the same folder; `Commit` makes them durable and renames. A file
+/// that is destroyed without a commit leaves nothing, and an older file of the name as it was. What
+/// is not a regular file (a device, a pipe, the path `-` for standard output) cannot be renamed
+/// onto and is written straight through.
+///
+/// Every error names the path that the user gave and says what to do. After a failed `Append` the
+/// partial file is gone already, so that a full disk gets its space back at once.
+///
+/// A file size limit (`ulimit -f`) is an Error only in a program that ignores SIGXFSZ.
+class AtomicFile {
+ public:
+  /// Errors: the folder is missing or not writable, the path is a directory, another process is
+  /// writing the same output.
+  static Result<AtomicFile> Create(std::string path);
+
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  /// Hands the bytes to the system before it returns: who reads the partial file sees them.
+  Status Append(std::string_view bytes);
+
+  /// Makes the file durable and gives it its name. REQUIRES: no commit and no failure before.
+  Status Commit();
+
+  /// The path given to `Create`.
+  const std::string& path() const { return path_; }
+
+ private:
+  AtomicFile() = default;
+  /// Closes and removes what was written.
+  void Discard();
+
+  std::string path_;          // as the user wrote it
+  std::string target_;        // with symbolic links followed
+  std::string partial_path_;  // empty: written straight through
+  int descriptor_ = -1;
+};
+
+/// `Create`, one `Append`, `Commit`.
+Status WriteFile(const std::string& path, std::string_view bytes);
+
+}  // namespace strata

@@ -1,0 +1,20 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+/// The candidate that `word` is most likely a misspelling of: fewest insertions, deletions,
+/// substitutions and swaps of neighbours, at most a third of the longer word. Ties go to the first.
+std::optional<std::string_view> ClosestMatch(std::string_view word,
+                                             std::span<const std::string> candidates);
+
+/// `, did you mean 'x'` when something is close, else nothing: the tail of an error message.
+std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
+
+/// `a, b, c and 4 more`: at most `limit` names, for messages.
+std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
+
+}  // namespace strata
