@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ir/file.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// What one step reports.
+struct StepMetrics {
+  int64_t step = 0;        ///< from 1
+  float loss = 0.0F;       ///< mean cross-entropy per label
+  float grad_norm = 0.0F;  ///< global L2 norm before clipping
+};
+
+/// One line of JSON without line end: `{"step": 1, "loss": 6.25009822845459, "grad_norm":
+/// 0.9477152824401855}`. An fp32 value is printed as the shortest text of the equal double, so
+/// reading it back gives the very same number. NaN and infinities, which JSON lacks, are null.
+std::string FormatMetrics(const StepMetrics& metrics);
+
+/// A file of such lines. Each line is in `<path>.partial` when `Write` returns, so a live run can
+/// be followed there; `Commit` gives the file its name.
+class MetricsWriter {
+ public:
+  static Result<MetricsWriter> Create(const std::string& path);
+  Status Write(const StepMetrics& metrics);
+  Status Commit() { return file_.Commit(); }
+
+ private:
+  explicit MetricsWriter(AtomicFile file) : file_(std::move(file)) {}
+
+  AtomicFile file_;
+};
+
+}  // namespace strata

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+#include "runtime/train/config.h"
+#include "runtime/train/safetensors.h"
+
+namespace strata {
+
+/// How the first values of a parameter are drawn: N(mean, std²) cut to [mean - cut, mean + cut],
+/// then times `scale`, then plus jitter·N(0, 1).
+struct ParameterInit {
+  double mean = 0.0;
+  double std = 0.0;  ///< 0: every element is `mean`
+  double cut = 0.0;  ///< absolute; 0: not cut
+  double scale = 1.0;
+  double jitter = 0.0;
+};
+
+/// A trainable tensor, named as torchtitan names it (`layers.0.attention.qkv_linear.wq.weight`).
+struct ParameterSpec {
+  std::string name;
+  std::vector<int64_t> shape;
+  ParameterInit init;
+
+  int64_t elements() const;
+};
+
+/// The parameters of a Llama3, in the order of torch's `named_parameters()`: embedding, layers,
+/// norm, head. A tied model has no `tok_embeddings.weight`.
+///
+///   wq, wk, wv, w1: truncated normal, std 0.02, cut ±2      wo, w2, w3: std 0.02 / sqrt(2·(layer +
+///   1)), cut ±2 tok_embeddings: normal, std 1                           lm_head: std dim^-0.5, cut
+///   ±3 std      norms: 1
+///
+/// REQUIRES: config.model is kLlama3.
+std::vector<ParameterSpec> Llama3Parameters(const TrainConfig& config);
+
+/// Fills `values` (row-major, spec.elements() of them) with the parameter's first values. Each
+/// element depends on the seed, the name and its index only: not on threads, on the other
+/// parameters, or on what is filled before. Not torch's random numbers: who needs equal runs gives
+/// both the same file.
+void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<float> values);
+
+/// Checks that `file` holds exactly these parameters as F32. One line tells what is missing,
+/// unexpected or has another shape or dtype, with up to five names of each.
+Status MatchParameters(std::span<const ParameterSpec> specs, const SafetensorsFile& file);
+
+}  // namespace strata
