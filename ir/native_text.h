@@ -1,0 +1,43 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ir/module.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// Strata's own spelling of graphs, one line per node; `ParseText(PrintText(m))` is `m`. Grammar in
+/// docs/native_text.md. Example:
+///
+///     graph step
+///       x = placeholder : f32[6, 8][8, 1]cpu
+///       w = placeholder : f32[8, 4][4, 1]cpu
+///       mm = aten.mm.default(x, w) : f32[6, 4][4, 1]cpu {forward layers.0.attention.wq seq=3}
+///       (a, b) = aten.split.Tensor(mm, 2, 1) as split : (f32[6, 2], f32[6, 2])
+///       output([a, b])
+///
+/// Types, metadata and stable ids may be missing; missing ids are made anew.
+struct PrintOptions {
+  bool types = true;
+  bool metadata = true;
+  bool stable_ids = false;
+};
+
+void PrintText(const Graph& graph, const PrintOptions& options, std::string& out);
+std::string PrintText(const Graph& graph, const PrintOptions& options = {});
+/// All graphs of the module; programs first, each followed by its bodies.
+std::string PrintText(const Module& module, const PrintOptions& options = {});
+
+/// Errors read `file:line:column: what`, then the line and a caret.
+Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_view file = "<text>");
+
+/// A number as Python prints it: `1e-05`, `0.5`, `inf`, `3.0`. Shared by both spellings.
+void AppendFloat(double value, std::string& out);
+/// A string literal as Python's repr prints it, with the quotes.
+void AppendQuoted(std::string_view text, std::string& out);
+/// `file:line:column: what`, the source line and a caret; offset is a byte position in `text`.
+Error ErrorAt(std::string_view file, std::string_view text, size_t offset, std::string_view what);
+
+}  // namespace strata

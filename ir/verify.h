@@ -1,0 +1,14 @@
+#pragma once
+#include "ir/module.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// Checks the invariants that every graph must hold between passes: the order list is sound,
+/// operands are defined before use and in the same graph, use lists agree with arguments, names are
+/// unique, the output is last and single, types have as many strides as sizes, aliases share a
+/// device and are defined earlier, referenced graphs exist. The error names graph, node and rule.
+Status Verify(const Graph& graph);
+Status Verify(const Module& module);
+
+}  // namespace strata
