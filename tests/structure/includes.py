@@ -1,0 +1,111 @@
+"""Which source file may include what. The table is the one of docs/architecture.md.
+
+`violations(root)` lists every include line that points in another direction, as `file:line: what`.
+"""
+
+import os
+import re
+
+# Folder -> folders of ours that it may include, besides itself. The longest matching folder decides; a folder stands
+# for everything below it, except that "ir" does not include "ir/fx".
+ALLOWED = {
+    "ir": set(),
+    "ir/fx": {"ir"},
+    "store": {"ir"},
+    "diff": {"ir"},
+    "passes": {"ir"},
+    "runtime/plan": {"ir", "passes"},
+    "runtime": {"ir", "passes", "runtime/plan"},
+    "scene": {"ir", "ir/fx", "store", "diff"},
+    "tlparse-export": {"ir", "ir/fx", "store", "diff", "scene"},
+    "viewer": {"ir", "store", "diff", "scene"},
+    "cli": {"ir", "ir/fx", "store", "diff", "passes", "runtime/plan", "runtime", "scene", "tlparse-export"},
+}
+
+# Headers from outside -> where they may be included (regular expressions over the path of the file).
+RESTRICTED = [
+    (r"(torch|ATen|c10)/.*", r"runtime/(?!plan/).*"),
+    (r"(cuda.*|nccl\.h)", r"runtime/cuda/.*"),
+    (r"imgui.*", r"viewer/.*"),
+    (r"sqlite3\.h", r"store/.*\.cc"),
+    (r"(graphviz/)?(gvc|cgraph)\.h", r"scene/.*\.cc"),
+    # Slow to compile: not in headers.
+    (r"nlohmann/.*", r".*\.cc"),
+    (r"CLI/.*", r"cli/.*"),
+]
+
+# Only one file may know these.
+SINGLE = r"(graphviz/)?(gvc|cgraph)\.h"
+
+# ir has no dependencies but these: the C++ and C libraries, fmt, and xxHash for fingerprints.
+IR_EXTERNAL = re.compile(r"[a-z0-9_]+|(sys/[a-z]+|unistd|fcntl|errno|dirent)\.h|fmt/.*|xxhash\.h")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:<([^>]+)>|"([^"]+)")')
+
+
+def folder_of(path):
+    """The folder of ALLOWED that holds `path`, or None."""
+    parts = os.path.dirname(path).split("/")
+    for size in range(len(parts), 0, -1):
+        folder = "/".join(parts[:size])
+        if folder in ALLOWED:
+            return folder
+    return None
+
+
+def sources(root):
+    """Our source files, as sorted paths relative to `root`; tests may include anything."""
+    for top in sorted({folder.split("/")[0] for folder in ALLOWED}):
+        for directory, folders, files in os.walk(os.path.join(root, top)):
+            folders.sort()
+            for file in sorted(files):
+                if file.endswith((".h", ".cc")):
+                    yield os.path.relpath(os.path.join(directory, file), root)
+
+
+def include_lines(root, path):
+    """(line number, header, is quoted) of each include line."""
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            if match := INCLUDE.match(line):
+                yield number, match[1] or match[2], match[2] is not None
+
+
+def check_line(root, path, header, quoted):
+    """What is wrong with `path` including `header`, or None."""
+    folder = folder_of(path)
+    if quoted:
+        if header.startswith("embedded/"):
+            return None
+        if not os.path.exists(os.path.join(root, header)):
+            return f'"{header}" is not a path from the repository root'
+        target = folder_of(header)
+        if target != folder and target not in ALLOWED[folder]:
+            return f'{folder}/ may not include "{header}"'
+        return None
+    for pattern, where in RESTRICTED:
+        if re.fullmatch(pattern, header) and not re.fullmatch(where, path):
+            return f"<{header}> may not be included here"
+    if folder in ("ir", "ir/fx") and not IR_EXTERNAL.fullmatch(header):
+        return f"{folder}/ may include the standard library, fmt and xxhash, not <{header}>"
+    return None
+
+
+def violations(root):
+    found = []
+    single_users = {}
+    for path in sources(root):
+        lines = list(include_lines(root, path))
+        for number, header, quoted in lines:
+            if problem := check_line(root, path, header, quoted):
+                found.append(f"{path}:{number}: {problem}")
+            if not quoted and re.fullmatch(SINGLE, header):
+                single_users.setdefault(path, number)
+        # That a header is first in its .cc file proves that it compiles alone.
+        own = path[: -len(".cc")] + ".h"
+        if path.endswith(".cc") and os.path.exists(os.path.join(root, own)):
+            if not lines or lines[0][1] != own:
+                found.append(f'{path}:1: the first include must be "{own}"')
+    for path, number in sorted(single_users.items())[1:]:
+        found.append(f"{path}:{number}: only one file may include Graphviz, {min(single_users)} does")
+    return found
