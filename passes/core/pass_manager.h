@@ -1,0 +1,56 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "passes/core/pass.h"
+
+namespace strata {
+
+/// Runs passes in order.
+///
+///     PassManager manager({.input_ref = "step.txt"});
+///     STRATA_TRY(auto passes, ParsePipeline("dce,canonicalize", registry));
+///     for (auto& pass : passes) manager.Add(std::move(pass));
+///     RecordSnapshots record(sink);
+///     manager.Watch(record);
+///     STRATA_TRY(Changed changed, manager.Run(module));
+///
+/// After each pass the manager checks the answer `Changed` against the graphs' fingerprints,
+/// verifies the graphs that changed, and tells its instrumentations, in the order in which they
+/// were added. A pass that claims a change that nobody can see is taken for unchanged. The first
+/// pass that fails ends the pipeline; its graphs still go to the instrumentations.
+class PassManager {
+ public:
+  struct Options {
+    /// Verify the input and every changed graph. Without it, a broken graph is found where it
+    /// hurts.
+    bool verify = true;
+    /// A REF of the module that `Run` starts from, for the command that reproduces a failure.
+    std::string input_ref = "INPUT";
+  };
+
+  PassManager() = default;
+  explicit PassManager(Options options) : options_(std::move(options)) {}
+
+  void Add(std::unique_ptr<Pass> pass) { passes_.push_back(std::move(pass)); }
+  /// REQUIRES: `watcher` outlives the manager.
+  void Watch(PassInstrumentation& watcher) { watchers_.push_back(&watcher); }
+
+  /// The pipeline as text: "dce,canonicalize,place{plan=llama3.toml}".
+  std::string Text() const { return Text(passes_.size()); }
+
+  /// Whether any pass changed the module. On an error the module is as the failing pass left it.
+  /// Errors name the pass and the command that reproduces the failure.
+  Result<Changed> Run(Module& module);
+
+ private:
+  std::string Text(size_t count) const;
+  Status RunPass(Pass& pass, Module& module, PassRun& run);
+
+  Options options_;
+  std::vector<std::unique_ptr<Pass>> passes_;
+  std::vector<PassInstrumentation*> watchers_;
+};
+
+}  // namespace strata
