@@ -1,0 +1,39 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/result.h"
+
+namespace strata::cli {
+
+/// What the program's exit status says.
+enum class Exit : int {
+  kOk = 0,
+  kDifferences = 1,  ///< the command worked and found differences
+  kTrouble = 2,      ///< an Error was printed
+};
+
+/// The words after the command's name.
+using Args = std::span<const std::string>;
+
+/// One verb of the program. Data goes to stdout (`WriteFile("-", …)`), everything else to stderr.
+/// A returned Error is printed as `strata: error: <message>` and ends with Exit::kTrouble.
+struct Command {
+  std::string_view name;
+  std::string_view summary;  ///< one line of `strata --help`
+  Result<Exit> (*run)(Args args);
+};
+
+/// All verbs, in the order of `strata --help`. To add one: a file `cli/<name>.cc`, a declaration
+/// and a line in cli/commands.cc.
+std::span<const Command> Commands();
+
+/// The whole program: `words` are the arguments after the program's name. Prints errors.
+Exit Main(Args words);
+
+/// `strata: warning: <text>` on stderr.
+void Warn(std::string_view text);
+
+}  // namespace strata::cli

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "ir/file.h"
+#include "ir/text.h"
+
+namespace strata::cli {
+namespace {
+
+constexpr std::string_view kVersion = "strata " STRATA_VERSION "\n";
+
+std::string Overview() {
+  size_t width = 0;
+  for (const Command& command : Commands())
+    width = std::max(width, command.name.size());
+  std::string text =
+      "strata: inspect, diff and run the computation graphs of training programs\n"
+      "\n"
+      "usage: strata COMMAND [ARGUMENT…]\n"
+      "\n";
+  for (const Command& command : Commands())
+    text += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
+  text +=
+      "\n"
+      "strata COMMAND --help tells its options and shows examples.\n"
+      "Where a command takes a REF: FILE[#SELECTOR], FILE being a trace, a log or the text of a\n"
+      "graph, SELECTOR being run=, rank=, graph=, pass=N|NAME[:before|:after], joined by commas.\n";
+  return text;
+}
+
+Error UnknownCommand(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command& command : Commands())
+    names.emplace_back(command.name);
+  return Error("unknown command '{}'{}: strata: see 'strata --help'", word,
+               DidYouMean(word, names));
+}
+
+Result<Exit> Run(Args words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    STRATA_RETURN_IF_ERROR(WriteFile("-", Overview()));
+    return Exit::kOk;
+  }
+  if (words[0] == "--version") {
+    STRATA_RETURN_IF_ERROR(WriteFile("-", kVersion));
+    return Exit::kOk;
+  }
+  for (const Command& command : Commands()) {
+    if (command.name == words[0]) return command.run(words.subspan(1));
+  }
+  return UnknownCommand(words[0]);
+}
+
+}  // namespace
+
+void Warn(std::string_view text) {
+  const std::string line = fmt::format("strata: warning: {}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+Exit Main(Args words) {
+  const Result<Exit> exit = Run(words);
+  if (exit) return *exit;
+  const std::string line = fmt::format("strata: error: {}\n", exit.error().message());
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return Exit::kTrouble;
+}
+
+}  // namespace strata::cli
