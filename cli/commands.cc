@@ -1,19 +1,17 @@
+#include <vector>
+
 #include "cli/command.h"
 
 namespace strata::cli {
 
-// A command's file defines its function; this is the only other place that knows it.
-
-namespace {
-
-constexpr Command kCommands[] = {
-    // name, what it does (one line, no full stop), function
-};
-
-}  // namespace
+// Each is defined in cli/<name>.cc:
+// Result<Exit> RunDiff(Args args);
 
 std::span<const Command> Commands() {
-  return kCommands;
+  static const std::vector<Command> commands = {
+      // {"diff", "compare two graphs node by node", RunDiff},
+  };
+  return commands;
 }
 
 }  // namespace strata::cli

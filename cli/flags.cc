@@ -268,7 +268,10 @@ Result<bool> Flags::Parse(Args args) {
   } catch (const CLI::ParseError& error) {
     return impl_->Trouble("{}", error.what());
   }
-  if (const auto extra = impl_->app.remaining(); !extra.empty()) return impl_->Extra(extra);
+  // CLI11 leaves the word `--` among the unknown ones.
+  std::vector<std::string> extra = impl_->app.remaining();
+  if (const auto mark = std::ranges::find(extra, "--"); mark != extra.end()) extra.erase(mark);
+  if (!extra.empty()) return impl_->Extra(extra);
   for (const Impl::Positional& positional : impl_->positionals) {
     const std::vector<std::string>& words = positional.option->results();
     if (words.size() < positional.min) {
