@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,7 @@ struct Node {
   Phase phase = Phase::kUnknown;
   bool returns_tuple = false;  ///< results are read by position (FX prints `getitem` lines)
 };
-static_assert(sizeof(Node) <= 72);
+static_assert(sizeof(Node) <= 64);
 
 /// A result of a node. A node that returns a tuple has a value per element; elements that nobody
 /// reads by position have no name (they would not be printed).
@@ -291,6 +292,8 @@ class Graph {
   NodeId first_, last_, output_;
   int32_t num_nodes_ = 0;
   std::map<int32_t, std::vector<std::pair<StrId, StrId>>> attributes_;
+  std::unordered_map<int32_t, std::vector<ValueId>>
+      aliases_;  // by owner; may hold values that are gone
 };
 
 inline Graph::NodeRange Graph::nodes() const {

@@ -1,8 +1,10 @@
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ir/dim.h"
@@ -73,6 +75,8 @@ class Module {
 
  private:
   friend class Rewriter;
+  struct CloneTag {};
+  Module(const Module& other, CloneTag);
 
   StringTable strings_;
   DimTable dims_;

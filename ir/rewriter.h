@@ -16,10 +16,10 @@ namespace strata {
 /// forgotten.
 struct From {
   /// From other nodes of the same graph.
-  From(std::initializer_list<NodeId> nodes, Origin origin = Origin::kCreated)
-      : nodes(nodes), origin(origin) {}
-  explicit From(std::span<const NodeId> nodes, Origin origin = Origin::kCreated)
-      : nodes(nodes.begin(), nodes.end()), origin(origin) {}
+  From(std::initializer_list<NodeId> ancestors, Origin how = Origin::kCreated)
+      : nodes(ancestors), origin(how) {}
+  explicit From(std::span<const NodeId> ancestors, Origin how = Origin::kCreated)
+      : nodes(ancestors.begin(), ancestors.end()), origin(how) {}
   /// From a program or a file: for tracers and importers.
   static From Source() { return From({}, Origin::kTraced); }
 
@@ -67,8 +67,8 @@ class Rewriter {
     return MakeSpan(kind, std::span<const Arg>(elements.begin(), elements.size()));
   }
 
-  /// Redirects every use of `old_value` to `new_value`. Types are not compared.
-  /// REQUIRES: `new_value` is defined before each user.
+  /// Redirects every use of `old_value` to `new_value`, and the views of its storage. Types are not
+  /// compared. REQUIRES: `new_value` is defined before each user.
   void ReplaceUses(ValueId old_value, ValueId new_value);
   /// Redirects one use.
   void ReplaceUse(Use use, ValueId new_value);
@@ -85,6 +85,7 @@ class Rewriter {
   void MoveBefore(NodeId node, NodeId position);
 
   void SetType(ValueId value, TypeId type);
+  /// States that `value` shares the storage of `alias_of`; none: it owns its storage.
   void SetAlias(ValueId value, ValueId alias_of);
   /// Names an element of a tuple; "" removes the name.
   void SetElementName(ValueId value, std::string_view name);
@@ -108,6 +109,7 @@ class Rewriter {
   void Unlink(uint32_t slot);
   void InsertAtCursor(NodeId node);
   void Detach(NodeId node);
+  void AppendToPool(std::span<const Arg> args);
   StrId UniqueName(std::string_view base);
   void LearnNames();
 

@@ -1,0 +1,497 @@
+#include "ir/native_text.h"
+
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "ir/native_words.h"
+
+namespace strata {
+namespace {
+
+class Printer {
+ public:
+  Printer(const Module& module, const PrintOptions& options, std::string& out)
+      : module_(module), options_(options), out_(out) {}
+
+  void Symbols() {
+    for (const Symbol& symbol : module_.dims().symbols()) {
+      const bool known =
+          symbol.hint || symbol.min != 0 || symbol.max != INT64_MAX || !symbol.backed;
+      if (!known) continue;
+      out_ += "symbol ";
+      AppendName(module_.str(symbol.name), out_);
+      if (symbol.hint) Number(" hint=", *symbol.hint);
+      if (symbol.min != 0) Number(" min=", symbol.min);
+      if (symbol.max != INT64_MAX) Number(" max=", symbol.max);
+      if (!symbol.backed) out_ += " unbacked";
+      out_ += '\n';
+    }
+  }
+
+  void Program(const Graph& graph) {
+    out_ += "graph ";
+    AppendName(graph.name_text(), out_);
+    if (graph.is_body()) out_ += " body";
+    if (graph.is_foreign()) out_ += " foreign";
+    out_ += '\n';
+    for (NodeId id : graph.nodes()) {
+      out_ += "  ";
+      Line(graph, id);
+      out_ += '\n';
+    }
+  }
+
+ private:
+  void Number(std::string_view before, int64_t number) {
+    out_ += before;
+    char digits[24];
+    out_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  }
+
+  void Line(const Graph& graph, NodeId id) {
+    const Node& node = graph.node(id);
+    const std::string_view name = graph.name(id);
+    const bool is_output = node.kind == NodeKind::kOutput;
+    if (!is_output) {
+      if (node.returns_tuple) {
+        Elements(graph, node);
+      } else {
+        AppendName(name, out_);
+      }
+      out_ += " = ";
+    }
+    Call(graph, id);
+    if (node.returns_tuple || (is_output && name != "output")) {
+      out_ += " as ";
+      AppendName(name, out_);
+    }
+    if (options_.types) Types(graph, node);
+    if (options_.metadata) Aliases(graph, node);
+    if (options_.metadata) Metadata(graph, id);
+    if (options_.stable_ids) {
+      Number(" #", static_cast<int64_t>(node.stable_id));
+      if (node.text_line >= 0) Number(" line=", node.text_line);
+    }
+  }
+
+  void Call(const Graph& graph, NodeId id) {
+    const Node& node = graph.node(id);
+    switch (node.kind) {
+      case NodeKind::kPlaceholder:
+        out_ += "placeholder";
+        if (node.num_args + node.num_kwargs > 0) Arguments(graph, id);
+        return;
+      case NodeKind::kGetAttr:
+        out_ += "attr ";
+        AppendPath(graph.op(id), out_);
+        if (node.num_args + node.num_kwargs > 0) Arguments(graph, id);
+        return;
+      case NodeKind::kOutput:
+        out_ += "output";
+        break;
+      case NodeKind::kCallMethod:
+        out_ += "method ";
+        AppendPath(graph.op(id), out_);
+        break;
+      case NodeKind::kCallModule:
+        out_ += "submodule ";
+        AppendPath(graph.op(id), out_);
+        break;
+      case NodeKind::kCall:
+      case NodeKind::kErased:
+        AppendPath(graph.op(id), out_);
+        break;
+    }
+    Arguments(graph, id);
+  }
+
+  void Arguments(const Graph& graph, NodeId id) {
+    out_ += '(';
+    bool first = true;
+    for (const Arg& arg : graph.args(id)) {
+      if (!first) out_ += ", ";
+      first = false;
+      Argument(graph, arg);
+    }
+    for (size_t i = 0; i < graph.node(id).num_kwargs; ++i) {
+      if (!first) out_ += ", ";
+      first = false;
+      const NamedArg kwarg = graph.kwarg(id, i);
+      AppendName(module_.str(kwarg.name), out_);
+      out_ += '=';
+      Argument(graph, kwarg.value);
+    }
+    out_ += ')';
+  }
+
+  void Argument(const Graph& graph, const Arg& arg) {
+    switch (arg.kind()) {
+      case ArgKind::kNone:
+        out_ += "None";
+        return;
+      case ArgKind::kValue:
+        AppendName(graph.value_name(arg.value()), out_, ElementIndex(graph, arg));
+        return;
+      case ArgKind::kInt:
+        Number("", arg.as_int());
+        return;
+      case ArgKind::kFloat:
+        AppendFloat(arg.as_float(), out_);
+        return;
+      case ArgKind::kBool:
+        out_ += arg.as_bool() ? "True" : "False";
+        return;
+      case ArgKind::kDim:
+        out_ += "sym(";
+        module_.dims().Print(arg.dim(), out_);
+        out_ += ')';
+        return;
+      case ArgKind::kString:
+        AppendQuoted(module_.str(arg.str()), out_);
+        return;
+      case ArgKind::kDType:
+        out_ += TorchName(arg.dtype());
+        return;
+      case ArgKind::kDevice:
+        out_ += "device(";
+        AppendQuoted(module_.str(arg.str()), out_);
+        out_ += ')';
+        return;
+      case ArgKind::kRaw:
+        out_ += "raw(";
+        AppendQuoted(module_.str(arg.str()), out_);
+        out_ += ')';
+        return;
+      case ArgKind::kGraph:
+        out_ += "graph(";
+        Number("", arg.graph().index);
+        out_ += ')';
+        return;
+      case ArgKind::kList:
+        Sequence(graph, arg, '[', ']');
+        return;
+      case ArgKind::kTuple:
+        Sequence(graph, arg, '(', ')');
+        return;
+      case ArgKind::kCall:
+        out_ += "call";
+        Sequence(graph, arg, '(', ')');
+        return;
+      case ArgKind::kDict: {
+        out_ += '{';
+        const std::span<const Arg> parts = graph.elements(arg);
+        for (size_t i = 0; i + 1 < parts.size(); i += 2) {
+          if (i > 0) out_ += ", ";
+          Argument(graph, parts[i]);
+          out_ += ": ";
+          Argument(graph, parts[i + 1]);
+        }
+        out_ += '}';
+        return;
+      }
+    }
+  }
+
+  /// Elements without a name are written `tuple$2`.
+  static int64_t ElementIndex(const Graph& graph, const Arg& arg) {
+    const Value& value = graph.value(arg.value());
+    const bool unnamed = graph.node(value.def).returns_tuple && !value.name.valid();
+    return unnamed ? static_cast<int64_t>(value.index) : -1;
+  }
+
+  void Sequence(const Graph& graph, const Arg& arg, char open, char close) {
+    out_ += open;
+    const std::span<const Arg> elements = graph.elements(arg);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      Argument(graph, elements[i]);
+    }
+    if (arg.kind() == ArgKind::kTuple && elements.size() == 1) out_ += ',';
+    out_ += close;
+  }
+
+  /// `x`, or `(x, _, y)` for a tuple: what `part` prints for each result.
+  template <class Fn>
+  void PerResult(const Graph& graph, const Node& node, Fn&& part) {
+    if (node.returns_tuple) out_ += '(';
+    for (int32_t i = 0; i < node.num_results; ++i) {
+      if (i > 0) out_ += ", ";
+      part(graph.value({node.first_result.index + i}));
+    }
+    if (node.returns_tuple && node.num_results == 1) out_ += ',';
+    if (node.returns_tuple) out_ += ')';
+  }
+
+  template <class Fn>
+  static bool AnyResult(const Graph& graph, const Node& node, Fn&& test) {
+    for (int32_t i = 0; i < node.num_results; ++i) {
+      if (test(graph.value({node.first_result.index + i}))) return true;
+    }
+    return false;
+  }
+
+  void Elements(const Graph& graph, const Node& node) {
+    PerResult(graph, node, [&](const Value& value) {
+      if (value.name.valid()) {
+        AppendName(module_.str(value.name), out_);
+      } else {
+        out_ += '_';
+      }
+    });
+  }
+
+  void Types(const Graph& graph, const Node& node) {
+    if (!AnyResult(graph, node, [](const Value& value) { return value.type.valid(); })) return;
+    out_ += " : ";
+    PerResult(graph, node, [&](const Value& value) { AppendType(module_, value.type, out_); });
+  }
+
+  void Aliases(const Graph& graph, const Node& node) {
+    if (!AnyResult(graph, node, [](const Value& value) { return value.alias_of.valid(); })) return;
+    out_ += " ~";
+    PerResult(graph, node, [&](const Value& value) {
+      if (value.alias_of.valid()) {
+        AppendName(graph.value_name(value.alias_of), out_,
+                   ElementIndex(graph, Arg(value.alias_of)));
+      } else {
+        out_ += '_';
+      }
+    });
+  }
+
+  void Metadata(const Graph& graph, NodeId id) {
+    const Node& node = graph.node(id);
+    const size_t begin = out_.size();
+    out_ += " {";
+    const size_t empty = out_.size();
+    const auto part = [&](std::string_view key) {
+      if (out_.size() != empty) out_ += ' ';
+      out_ += key;
+    };
+    if (node.phase != Phase::kUnknown) part(ToString(node.phase));
+    if (node.module.valid()) {
+      part("module=");
+      AppendPath(module_.str(node.module), out_);
+    }
+    if (node.seq_nr >= 0) {
+      part("seq=");
+      Number("", node.seq_nr);
+    }
+    if (node.stream != 0) {
+      part("stream=");
+      Number("", node.stream);
+    }
+    if (node.loc.valid()) {
+      const SourceLoc& loc = module_.loc(node.loc);
+      part("loc=(");
+      AppendQuoted(module_.str(loc.file), out_);
+      Number(", ", loc.line);
+      for (StrId text : {loc.function, loc.code}) {
+        out_ += ", ";
+        if (text.valid()) {
+          AppendQuoted(module_.str(text), out_);
+        } else {
+          out_ += "None";
+        }
+      }
+      out_ += ')';
+    }
+    for (const auto& [key, value] : graph.attributes(id)) {
+      part("+");
+      AppendName(module_.str(key), out_);
+      out_ += '=';
+      AppendQuoted(module_.str(value), out_);
+    }
+    if (out_.size() == empty) {
+      out_.resize(begin);
+    } else {
+      out_ += '}';
+    }
+  }
+
+  const Module& module_;
+  const PrintOptions& options_;
+  std::string& out_;
+};
+
+}  // namespace
+
+void PrintText(const Graph& graph, const PrintOptions& options, std::string& out) {
+  Printer(graph.module(), options, out).Program(graph);
+}
+
+std::string PrintText(const Graph& graph, const PrintOptions& options) {
+  std::string out;
+  PrintText(graph, options, out);
+  return out;
+}
+
+std::string PrintText(const Module& module, const PrintOptions& options) {
+  std::string out;
+  Printer printer(module, options, out);
+  printer.Symbols();
+  for (size_t i = 0; i < module.num_graphs(); ++i) {
+    printer.Program(module.graph({static_cast<int32_t>(i)}));
+  }
+  return out;
+}
+
+bool IsPlainName(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  for (char c : text) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!plain) return false;
+  }
+  if (text.size() > 11) return true;
+  for (std::string_view keyword : kKeywords) {
+    if (text == keyword) return false;
+  }
+  return true;
+}
+
+void AppendName(std::string_view name, std::string& out, int64_t element) {
+  if (IsPlainName(name)) {
+    out += name;
+  } else {
+    out += '%';
+    AppendQuoted(name, out);
+  }
+  if (element >= 0) fmt::format_to(std::back_inserter(out), "${}", element);
+}
+
+void AppendPath(std::string_view path, std::string& out) {
+  bool plain = !path.empty() && path.front() != '.' && path.back() != '.' &&
+               !(path.front() >= '0' && path.front() <= '9');
+  for (char c : path) {
+    plain &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_' || c == '.';
+  }
+  for (std::string_view keyword : kKeywords)
+    plain &= path != keyword;
+  if (plain) {
+    out += path;
+  } else {
+    out += '%';
+    AppendQuoted(path, out);
+  }
+}
+
+void AppendType(const Module& module, TypeId id, std::string& out) {
+  if (!id.valid()) {
+    out += '?';
+    return;
+  }
+  const size_t begin = out.size();
+  module.types().Print(id, out);
+  const Type& type = module.types()[id];
+  const std::string_view text(out.data() + begin, out.size() - begin);
+  if (type.kind == TypeKind::kOpaque || TypeTextEnd(text, 0) != text.size()) {
+    const std::string copy(text);
+    out.resize(begin);
+    out += "opaque(";
+    AppendQuoted(copy, out);
+    out += ')';
+    return;
+  }
+  if (type.kind != TypeKind::kTensor) return;
+  if (type.dim.valid()) {
+    out += "@(";
+    module.dims().Print(type.dim, out);
+    out += ')';
+  }
+  if (type.requires_grad) out += "+grad";
+}
+
+size_t TypeTextEnd(std::string_view text, size_t begin) {
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '[' || c == '(') ++depth;
+    if (c == ']' || c == ')') {
+      if (depth == 0) return i;
+      --depth;
+    }
+    if (c == '\n' || c == '\r') return i;
+    if (depth == 0 && (c == ' ' || c == ',' || c == '@' || c == '+')) return i;
+  }
+  return text.size();
+}
+
+void AppendFloat(double value, std::string& out) {
+  if (std::isnan(value)) {
+    out += "nan";
+    return;
+  }
+  if (std::isinf(value)) {
+    out += value < 0 ? "-inf" : "inf";
+    return;
+  }
+  // Shortest digits that read back to the same number, in Python's layout: scientific outside
+  // [1e-4, 1e16).
+  char digits[40];
+  const double magnitude = std::fabs(value);
+  const bool scientific = magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16);
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, value,
+                    scientific ? std::chars_format::scientific : std::chars_format::fixed);
+  const std::string_view text(digits, static_cast<size_t>(end.ptr - digits));
+  out += text;
+  if (!scientific && text.find('.') == std::string_view::npos) out += ".0";
+}
+
+void AppendQuoted(std::string_view text, std::string& out) {
+  const bool use_double =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  const char quote = use_double ? '"' : '\'';
+  out += quote;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == quote || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  out += quote;
+}
+
+Error ErrorAt(std::string_view file, std::string_view text, size_t offset, std::string_view what) {
+  offset = std::min(offset, text.size());
+  const std::string_view before = text.substr(0, offset);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t line_begin =
+      before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  const size_t column = offset - line_begin;
+  std::string_view shown = text.substr(line_begin);
+  shown = shown.substr(0, shown.find_first_of("\r\n"));
+  // Of a long line, the neighbourhood of the place.
+  constexpr size_t kWidth = 100;
+  size_t caret = column;
+  std::string prefix;
+  if (caret > kWidth - 20) {
+    const size_t cut = caret - (kWidth - 20);
+    shown.remove_prefix(std::min(cut, shown.size()));
+    caret -= cut;
+    prefix = "…";
+  }
+  std::string excerpt(shown.substr(0, kWidth));
+  for (char& c : excerpt) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  const size_t indent = caret + (prefix.empty() ? 0 : 1);
+  return Error("{}:{}:{}: {}\n  {}{}\n  {}^", file, line, column + 1, what, prefix, excerpt,
+               std::string(indent, ' '));
+}
+
+}  // namespace strata

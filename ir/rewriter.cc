@@ -1,0 +1,446 @@
+#include "ir/rewriter.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ir/ops.h"
+
+namespace strata {
+namespace {
+
+std::string_view BaseNameFor(const NodeSpec& spec) {
+  switch (spec.kind) {
+    case NodeKind::kPlaceholder:
+      return "arg";
+    case NodeKind::kOutput:
+      return "output";
+    case NodeKind::kGetAttr:
+    case NodeKind::kCallModule:
+    case NodeKind::kCallMethod:
+      return spec.op;
+    default:
+      return BaseName(spec.op);
+  }
+}
+
+}  // namespace
+
+Rewriter::Rewriter(Graph& graph) : graph_(graph), module_(graph.module()) {
+  SetCursorToEnd();
+}
+
+NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
+  STRATA_CHECK(spec.kind != NodeKind::kOutput || !graph_.output_.valid(), "a graph has one output");
+  Node node;
+  node.kind = spec.kind;
+  node.op = spec.op.empty() ? StrId{} : module_.Intern(spec.op);
+  node.stable_id = spec.stable_id == StableId::kNone ? module_.NewStableId() : spec.stable_id;
+  node.returns_tuple = spec.returns_tuple;
+  if (spec.name.empty()) {
+    node.name = UniqueName(BaseNameFor(spec));
+  } else {
+    node.name = module_.Intern(spec.name);
+    if (names_known_) names_.insert(node.name);
+  }
+
+  node.args_begin = static_cast<uint32_t>(graph_.pool_.size());
+  node.num_args = static_cast<uint32_t>(spec.args.size());
+  node.num_kwargs = static_cast<uint16_t>(spec.kwargs.size());
+  AppendToPool(spec.args);
+  for (const NamedArg& kwarg : spec.kwargs) {
+    graph_.pool_.push_back(Arg::String(kwarg.name));
+    graph_.pool_.push_back(kwarg.value);
+  }
+  graph_.links_.resize(graph_.pool_.size());
+
+  const bool has_results = spec.kind != NodeKind::kOutput;
+  const size_t results =
+      spec.results.empty() ? (has_results && !spec.returns_tuple ? 1 : 0) : spec.results.size();
+  node.num_results = static_cast<uint16_t>(results);
+  node.first_result = {graph_.values_.size()};
+  const NodeId id{graph_.nodes_.size()};
+  for (size_t i = 0; i < results; ++i) {
+    Value value;
+    value.def = id;
+    value.index = static_cast<uint32_t>(i);
+    if (i < spec.results.size()) value.type = spec.results[i];
+    graph_.values_.Add(value);
+    graph_.last_use_.push_back(-1);
+  }
+
+  if (!from.nodes.empty()) {
+    const Node& parent = graph_.node(from.nodes.front());
+    node.module = parent.module;
+    node.phase = parent.phase;
+    node.stream = parent.stream;
+    node.loc = parent.loc;
+    node.seq_nr = parent.seq_nr;
+    Provenance birth{node.stable_id, from.origin, {}};
+    for (NodeId ancestor : from.nodes)
+      birth.from.push_back(graph_.node(ancestor).stable_id);
+    module_.provenance_.push_back(std::move(birth));
+  }
+  const uint32_t begin = node.args_begin;
+  graph_.nodes_.Add(node);
+  LinkArgs(id, begin, node.num_args + 2u * node.num_kwargs);
+  InsertAtCursor(id);
+  ++graph_.num_nodes_;
+  if (spec.kind == NodeKind::kOutput) {
+    graph_.output_ = id;
+    SetCursorToEnd();
+  }
+  return id;
+}
+
+NodeId Rewriter::Create(std::string_view op, std::initializer_list<Arg> args, const From& from) {
+  NodeSpec spec;
+  spec.op = op;
+  spec.args = {args.begin(), args.size()};
+  return Create(spec, from);
+}
+
+NodeId Rewriter::Clone(NodeId original) {
+  // Nested spans are copied too: a slot has one user.
+  const auto copy = [&](const auto& self, const Arg& arg) -> Arg {
+    if (!arg.is_span()) return arg;
+    std::vector<Arg> elements;
+    for (const Arg& element : graph_.elements(arg))
+      elements.push_back(element);
+    for (Arg& element : elements)
+      element = self(self, element);
+    return MakeSpan(arg.kind(), elements);
+  };
+  std::vector<Arg> args;
+  std::vector<NamedArg> kwargs;
+  for (size_t i = 0; i < graph_.node(original).num_args; ++i) {
+    args.push_back(copy(copy, graph_.args(original)[i]));
+  }
+  for (size_t i = 0; i < graph_.node(original).num_kwargs; ++i) {
+    const NamedArg kwarg = graph_.kwarg(original, i);
+    kwargs.push_back({kwarg.name, copy(copy, kwarg.value)});
+  }
+  std::vector<TypeId> results;
+  for (size_t i = 0; i < graph_.node(original).num_results; ++i) {
+    results.push_back(graph_.value(graph_.result(original, i)).type);
+  }
+  const Node& source = graph_.node(original);
+  NodeSpec spec;
+  spec.kind = source.kind;
+  spec.op = module_.str(source.op);
+  spec.args = args;
+  spec.kwargs = kwargs;
+  spec.results = results;
+  spec.returns_tuple = source.returns_tuple;
+  const NodeId id = Create(spec, From({original}, Origin::kCloned));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Value& from = graph_.value(graph_.result(original, i));
+    if (from.alias_of.valid()) SetAlias(graph_.result(id, i), from.alias_of);
+    if (from.name.valid()) {
+      graph_.values_[graph_.result(id, i).index].name = UniqueName(module_.str(from.name));
+    }
+  }
+  for (const auto& [key, value] : graph_.attributes(original)) {
+    SetAttribute(id, module_.str(key), module_.str(value));
+  }
+  return id;
+}
+
+Arg Rewriter::MakeSpan(ArgKind kind, std::span<const Arg> elements) {
+  const auto begin = static_cast<uint32_t>(graph_.pool_.size());
+  AppendToPool(elements);
+  graph_.links_.resize(graph_.pool_.size());
+  return Arg::Span(kind, begin, static_cast<uint32_t>(elements.size()));
+}
+
+void Rewriter::AppendToPool(std::span<const Arg> args) {
+  std::vector<Arg>& pool = graph_.pool_;
+  const Arg* begin = pool.data();
+  if (args.data() >= begin && args.data() < begin + pool.size()) {
+    const std::vector<Arg> copy(args.begin(), args.end());  // growth would move what we read
+    pool.insert(pool.end(), copy.begin(), copy.end());
+  } else {
+    pool.insert(pool.end(), args.begin(), args.end());
+  }
+}
+
+void Rewriter::Link(NodeId user, uint32_t slot) {
+  const ValueId value = graph_.pool_[slot].value();
+  Value& v = graph_.values_[value.index];
+  int32_t& tail = graph_.last_use_[static_cast<size_t>(value.index)];
+  const auto place = static_cast<int32_t>(slot);
+  graph_.links_[slot] = {user, tail, -1};
+  if (tail >= 0) {
+    graph_.links_[static_cast<size_t>(tail)].next = place;
+  } else {
+    v.first_use = place;
+  }
+  tail = place;
+  ++v.num_uses;
+}
+
+void Rewriter::Unlink(uint32_t slot) {
+  const ValueId value = graph_.pool_[slot].value();
+  Value& v = graph_.values_[value.index];
+  const Graph::UseLink link = graph_.links_[slot];
+  if (link.prev >= 0) {
+    graph_.links_[static_cast<size_t>(link.prev)].next = link.next;
+  } else {
+    v.first_use = link.next;
+  }
+  if (link.next >= 0) {
+    graph_.links_[static_cast<size_t>(link.next)].prev = link.prev;
+  } else {
+    graph_.last_use_[static_cast<size_t>(value.index)] = link.prev;
+  }
+  graph_.links_[slot] = {};
+  --v.num_uses;
+}
+
+void Rewriter::LinkArgs(NodeId user, uint32_t begin, uint32_t count) {
+  for (uint32_t slot = begin; slot < begin + count; ++slot) {
+    const Arg arg = graph_.pool_[slot];
+    if (arg.is_value()) {
+      Link(user, slot);
+    } else if (arg.is_span()) {
+      LinkArgs(user, arg.span_begin(), arg.span_size());
+    }
+  }
+}
+
+void Rewriter::UnlinkArgs(uint32_t begin, uint32_t count) {
+  for (uint32_t slot = begin; slot < begin + count; ++slot) {
+    const Arg arg = graph_.pool_[slot];
+    if (arg.is_value()) {
+      Unlink(slot);
+    } else if (arg.is_span()) {
+      UnlinkArgs(arg.span_begin(), arg.span_size());
+    }
+  }
+}
+
+void Rewriter::InsertAtCursor(NodeId id) {
+  Node& node = graph_.nodes_[id.index];
+  node.next = cursor_;
+  node.prev = cursor_.valid() ? graph_.node(cursor_).prev : graph_.last_;
+  (node.prev.valid() ? graph_.nodes_[node.prev.index].next : graph_.first_) = id;
+  (node.next.valid() ? graph_.nodes_[node.next.index].prev : graph_.last_) = id;
+}
+
+void Rewriter::Detach(NodeId id) {
+  Node& node = graph_.nodes_[id.index];
+  (node.prev.valid() ? graph_.nodes_[node.prev.index].next : graph_.first_) = node.next;
+  (node.next.valid() ? graph_.nodes_[node.next.index].prev : graph_.last_) = node.prev;
+  if (cursor_ == id) cursor_ = node.next;
+}
+
+void Rewriter::ReplaceUses(ValueId old_value, ValueId new_value) {
+  if (old_value == new_value) return;
+  // Views that read the old value now read the new one.
+  if (auto views = graph_.aliases_.extract(old_value.index)) {
+    for (ValueId view : views.mapped()) {
+      if (graph_.value(view).alias_of == old_value && view != new_value) SetAlias(view, new_value);
+    }
+  }
+  while (graph_.value(old_value).first_use >= 0) {
+    const auto slot = static_cast<uint32_t>(graph_.value(old_value).first_use);
+    ReplaceUse({graph_.links_[slot].user, slot}, new_value);
+  }
+}
+
+void Rewriter::ReplaceUse(Use use, ValueId new_value) {
+  SetSlot(use.user, use.slot, new_value);
+}
+
+void Rewriter::SetSlot(NodeId node, uint32_t slot, Arg arg) {
+  UnlinkArgs(slot, 1);
+  graph_.pool_[slot] = arg;
+  LinkArgs(node, slot, 1);
+}
+
+void Rewriter::SetArgs(NodeId id, std::span<const Arg> args, std::span<const NamedArg> kwargs) {
+  Node& node = graph_.nodes_[id.index];
+  // The new arguments may be views of the pool, which grows.
+  const std::vector<Arg> positional(args.begin(), args.end());
+  const std::vector<NamedArg> named(kwargs.begin(), kwargs.end());
+  UnlinkArgs(node.args_begin, node.num_args + 2u * node.num_kwargs);
+  node.args_begin = static_cast<uint32_t>(graph_.pool_.size());
+  node.num_args = static_cast<uint32_t>(positional.size());
+  node.num_kwargs = static_cast<uint16_t>(named.size());
+  graph_.pool_.insert(graph_.pool_.end(), positional.begin(), positional.end());
+  for (const NamedArg& kwarg : named) {
+    graph_.pool_.push_back(Arg::String(kwarg.name));
+    graph_.pool_.push_back(kwarg.value);
+  }
+  graph_.links_.resize(graph_.pool_.size());
+  LinkArgs(id, node.args_begin, node.num_args + 2u * node.num_kwargs);
+}
+
+void Rewriter::SetOp(NodeId node, std::string_view op) {
+  graph_.nodes_[node.index].op = module_.Intern(op);
+}
+
+void Rewriter::SetResults(NodeId id, std::span<const TypeId> results, bool returns_tuple) {
+  Node& node = graph_.nodes_[id.index];
+  node.returns_tuple = returns_tuple;
+  const size_t kept = std::min<size_t>(node.num_results, results.size());
+  for (size_t i = kept; i < node.num_results; ++i) {
+    STRATA_CHECK(graph_.value(graph_.result(id, i)).num_uses == 0, "a dropped result is in use");
+  }
+  if (results.size() > node.num_results) {
+    // Results of a node are neighbours, so a longer row is laid anew and uses follow.
+    const ValueId old_first = node.first_result;
+    const ValueId new_first{graph_.values_.size()};
+    for (size_t i = 0; i < results.size(); ++i) {
+      Value value;
+      if (i < kept) value = graph_.value({old_first.index + static_cast<int32_t>(i)});
+      value.def = id;
+      value.index = static_cast<uint32_t>(i);
+      value.first_use = -1;
+      value.num_uses = 0;
+      graph_.values_.Add(value);
+      graph_.last_use_.push_back(-1);
+    }
+    for (size_t i = 0; i < kept; ++i) {
+      const auto offset = static_cast<int32_t>(i);
+      ReplaceUses({old_first.index + offset}, {new_first.index + offset});
+    }
+    node.first_result = new_first;
+  }
+  node.num_results = static_cast<uint16_t>(results.size());
+  for (size_t i = 0; i < results.size(); ++i)
+    SetType(graph_.result(id, i), results[i]);
+}
+
+void Rewriter::Erase(NodeId id) {
+  STRATA_CHECK(!graph_.HasUses(id), "node '{}' is still used", graph_.name(id));
+  Node& node = graph_.nodes_[id.index];
+  UnlinkArgs(node.args_begin, node.num_args + 2u * node.num_kwargs);
+  Detach(id);
+  if (names_known_) {
+    names_.erase(node.name);
+    for (size_t i = 0; i < node.num_results; ++i) {
+      names_.erase(graph_.value(graph_.result(id, i)).name);
+    }
+  }
+  if (graph_.output_ == id) graph_.output_ = {};
+  graph_.attributes_.erase(id.index);
+  node.kind = NodeKind::kErased;
+  --graph_.num_nodes_;
+}
+
+void Rewriter::MoveBefore(NodeId node, NodeId position) {
+  if (node == position) return;
+  Detach(node);
+  const NodeId cursor = cursor_;
+  cursor_ = position;
+  InsertAtCursor(node);
+  cursor_ = cursor;
+}
+
+void Rewriter::SetType(ValueId value, TypeId type) {
+  graph_.values_[value.index].type = type;
+}
+
+void Rewriter::SetAlias(ValueId value, ValueId alias_of) {
+  if (alias_of.valid() && graph_.value(alias_of).alias_of.valid()) {
+    alias_of = graph_.value(alias_of).alias_of;
+  }
+  graph_.values_[value.index].alias_of = alias_of;
+  if (!alias_of.valid()) return;
+  graph_.aliases_[alias_of.index].push_back(value);
+  // Whatever aliased this value has the same owner now.
+  if (auto views = graph_.aliases_.extract(value.index)) {
+    for (ValueId view : views.mapped()) {
+      if (graph_.value(view).alias_of == value) SetAlias(view, alias_of);
+    }
+  }
+}
+
+void Rewriter::SetElementName(ValueId value, std::string_view name) {
+  Value& v = graph_.values_[value.index];
+  if (names_known_) names_.erase(v.name);
+  v.name = name.empty() ? StrId{} : module_.Intern(name);
+  if (names_known_ && v.name.valid()) names_.insert(v.name);
+}
+
+void Rewriter::SetName(NodeId node, std::string_view name) {
+  Node& n = graph_.nodes_[node.index];
+  if (names_known_) names_.erase(n.name);
+  n.name = module_.Intern(name);
+  if (names_known_) names_.insert(n.name);
+}
+
+void Rewriter::SetModule(NodeId node, std::string_view module_path) {
+  graph_.nodes_[node.index].module = module_path.empty() ? StrId{} : module_.Intern(module_path);
+}
+void Rewriter::SetPhase(NodeId node, Phase phase) {
+  graph_.nodes_[node.index].phase = phase;
+}
+void Rewriter::SetStream(NodeId node, uint16_t stream) {
+  graph_.nodes_[node.index].stream = stream;
+}
+void Rewriter::SetSeqNr(NodeId node, int32_t seq_nr) {
+  graph_.nodes_[node.index].seq_nr = seq_nr;
+}
+void Rewriter::SetLoc(NodeId node, LocId loc) {
+  graph_.nodes_[node.index].loc = loc;
+}
+void Rewriter::SetTextLine(NodeId node, int32_t line) {
+  graph_.nodes_[node.index].text_line = line;
+}
+
+void Rewriter::SetAttribute(NodeId node, std::string_view key, std::string_view value) {
+  const StrId name = module_.Intern(key);
+  auto& list = graph_.attributes_[node.index];
+  const auto place = std::ranges::lower_bound(
+      list, key, {}, [&](const auto& entry) { return module_.str(entry.first); });
+  const bool found = place != list.end() && place->first == name;
+  if (!value.empty()) {
+    const StrId text = module_.Intern(value);
+    if (found) {
+      place->second = text;
+    } else {
+      list.insert(place, {name, text});
+    }
+  } else if (found) {
+    list.erase(place);
+  }
+  if (list.empty()) graph_.attributes_.erase(node.index);
+}
+
+void Rewriter::LearnNames() {
+  names_known_ = true;
+  for (NodeId id : graph_.nodes()) {
+    const Node& node = graph_.node(id);
+    names_.insert(node.name);
+    for (size_t i = 0; i < node.num_results; ++i) {
+      const StrId name = graph_.value(graph_.result(id, i)).name;
+      if (name.valid()) names_.insert(name);
+    }
+  }
+}
+
+StrId Rewriter::UniqueName(std::string_view wanted) {
+  if (!names_known_) LearnNames();
+  std::string base;
+  for (char c : wanted) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    base += plain ? c : '_';
+  }
+  // FX counts copies from the name without its number: add_3 copied is add_4, not add_3_1.
+  if (const size_t digits = base.find_last_not_of("0123456789");
+      digits != std::string::npos && digits + 1 < base.size() && base[digits] == '_' &&
+      digits > 0) {
+    base.resize(digits);
+  }
+  if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base.insert(0, "_");
+  StrId name = module_.Intern(base);
+  int32_t& suffix = next_suffix_[name];
+  while (names_.contains(name))
+    name = module_.Intern(fmt::format("{}_{}", base, ++suffix));
+  names_.insert(name);
+  return name;
+}
+
+}  // namespace strata
