@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/ids.h"
+
+namespace strata {
+
+/// An index into one Listing: a printed node. Ascending ids are the printed order.
+using EntityId = Id<struct EntityTag>;
+
+/// What a printed node is; only nodes of one kind can be identical.
+enum class EntityKind : uint8_t { kInput, kConstant, kCompute, kOutput };
+
+/// A line of the printed graph: a node, or a named element of a node that returns a tuple (a
+/// `getitem` line).
+struct Entity {
+  GraphId graph;  ///< the program itself or one of its bodies
+  NodeId node;
+  ValueId element;  ///< valid: the element, not the node
+  EntityKind kind = EntityKind::kCompute;
+};
+
+/// The printed nodes of a graph and of all bodies it refers to: each graph in its own order, a body
+/// after the graph that refers to it first.
+class Listing {
+ public:
+  /// REQUIRES: `graph` outlives the listing and is not changed.
+  explicit Listing(const Graph& graph);
+
+  int32_t size() const { return static_cast<int32_t>(entities_.size()); }
+  const Entity& operator[](EntityId id) const { return entities_[static_cast<size_t>(id.index)]; }
+
+  /// The name as scripts see it: `add_3`, `output`; in a body `true_graph_0/add_3`.
+  std::string name(EntityId id) const;
+  /// "aten.mm.default"; of an element `_operator.getitem`; empty for inputs and outputs.
+  std::string_view target(EntityId id) const;
+  /// The value that this entity is: the element, or the node's only result. None for outputs, and
+  /// for nodes that return a tuple.
+  ValueId value(EntityId id) const;
+
+  /// The entity that prints `node`; none when the listing has no such graph.
+  EntityId Find(GraphId graph, NodeId node) const;
+  /// The entity under whose name `value` is printed as an operand.
+  EntityId FindValue(GraphId graph, ValueId value) const;
+  /// By name, as `name` gives it; none when there is none.
+  EntityId FindName(std::string_view name) const;
+
+  const Graph& root() const { return *scopes_[0].graph; }
+  const Graph& graph(EntityId id) const { return root().module().graph((*this)[id].graph); }
+
+  /// A graph of the listing. The first one is the program, the others are bodies.
+  struct Scope {
+    const Graph* graph;
+    std::string prefix;    ///< "" or "true_graph_0/"
+    int32_t begin, end;    ///< its entities
+    EntityId referred_by;  ///< the entity (of an outer scope) that refers to it first
+  };
+  const std::vector<Scope>& scopes() const { return scopes_; }
+  /// Index into `scopes`.
+  int32_t scope_of(EntityId id) const;
+
+ private:
+  void AddScope(const Graph& graph, std::string prefix, EntityId referred_by);
+
+  std::vector<Entity> entities_;
+  std::vector<Scope> scopes_;
+  std::vector<std::vector<int32_t>> entity_of_node_;   // per scope, by node index
+  std::vector<std::vector<int32_t>> entity_of_value_;  // per scope, by value index
+  std::unordered_map<int32_t, int32_t> scope_of_graph_;
+};
+
+}  // namespace strata
