@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -51,18 +52,51 @@ Error IsDirectoryError(const std::string& path) {
   return Error(ErrorCode::kIo, "is a directory: {}: give a file", path);
 }
 
+/// Closes an open file at the end of a scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+Result<Descriptor> OpenForReading(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
+    }
+    return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
+  }
+  struct stat info{};
+  if (::fstat(file.get(), &info) == 0 && S_ISDIR(info.st_mode)) return IsDirectoryError(path);
+  return file;
+}
+
+/// 0 for what has no size beforehand (pipes, /proc).
+size_t SizeHint(int descriptor) {
+  struct stat info{};
+  const bool has_size = ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+  return has_size ? static_cast<size_t>(info.st_size) : 0;
+}
+
 Result<std::string> ReadAll(int descriptor, const std::string& path, size_t size_hint) {
   std::string bytes;
-  bytes.reserve(size_hint);
+  bytes.reserve(size_hint + kReadBytes);
   size_t used = 0;
   while (true) {
     bytes.resize(used + kReadBytes);
     const ssize_t got = ::read(descriptor, bytes.data() + used, kReadBytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      if (errno == EISDIR) return IsDirectoryError(path);
-      return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
-    }
+    if (got < 0) return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
     used += static_cast<size_t>(got);
     if (got == 0) break;
   }
@@ -128,21 +162,29 @@ void SyncFolder(const std::string& folder) {
 
 Result<std::string> ReadFile(const std::string& path) {
   if (path == "-") return ReadAll(STDIN_FILENO, "standard input", 0);
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
+  STRATA_TRY(const Descriptor file, OpenForReading(path));
+  return ReadAll(file.get(), path, SizeHint(file.get()));
+}
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  MappedFile mapped;
+  if (path != "-") {
+    STRATA_TRY(const Descriptor file, OpenForReading(path));
+    const size_t size = SizeHint(file.get());
+    void* address =
+        size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (address != MAP_FAILED) {
+      mapped.owner_ = std::shared_ptr<const void>(
+          address, [size](const void* start) { ::munmap(const_cast<void*>(start), size); });
+      mapped.bytes_ = {static_cast<const std::byte*>(address), size};
+      return mapped;
     }
-    return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
   }
-  struct stat info{};
-  Result<std::string> bytes = [&]() -> Result<std::string> {
-    if (::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) return IsDirectoryError(path);
-    const size_t size = S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) : 0;
-    return ReadAll(descriptor, path, size + kReadBytes);
-  }();
-  ::close(descriptor);
-  return bytes;
+  STRATA_TRY(std::string text, ReadFile(path));
+  const auto owner = std::make_shared<const std::string>(std::move(text));
+  mapped.owner_ = owner;
+  mapped.bytes_ = std::as_bytes(std::span(*owner));
+  return mapped;
 }
 
 Result<AtomicFile> AtomicFile::Create(std::string path) {

@@ -1,4 +1,7 @@
 #pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,6 +12,24 @@ namespace strata {
 /// The bytes of a whole file; the path `-` is standard input.
 /// Errors: kNotFound for a missing file, kIo for a directory and for what the system refuses.
 Result<std::string> ReadFile(const std::string& path);
+
+/// A file's bytes without a copy where the system can map them (a pipe is read).
+///
+/// REQUIRES: nobody truncates the file meanwhile; `AtomicFile` never does.
+class MappedFile {
+ public:
+  /// Errors: as `ReadFile`.
+  static Result<MappedFile> Open(const std::string& path);
+
+  /// Valid as long as this object or one moved from it lives.
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  MappedFile() = default;
+
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
+};
 
 /// An output file that appears under its name only when it is complete.
 ///

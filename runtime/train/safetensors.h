@@ -2,12 +2,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ir/file.h"
 #include "ir/result.h"
 
 namespace strata {
@@ -40,12 +41,12 @@ size_t ByteSize(TensorDtype dtype);
 struct TensorView {
   std::string name;
   TensorDtype dtype = TensorDtype::kF32;
-  std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;
+  std::vector<int64_t> shape = {};
+  std::span<const std::byte> bytes = {};
 };
 
 /// `F32 [32, 64]`, for messages.
-std::string DescribeType(const TensorView& tensor);
+std::string DescribeType(TensorDtype dtype, std::span<const int64_t> shape);
 
 /// A safetensors file, opened without a copy of its data. Format: 8 bytes header length, a JSON
 /// header, the data; https://github.com/huggingface/safetensors.
@@ -74,7 +75,7 @@ class SafetensorsFile {
   SafetensorsFile() = default;
 
   std::string path_;
-  std::shared_ptr<const void> mapping_;
+  std::optional<MappedFile> mapped_;
   std::vector<TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
 };

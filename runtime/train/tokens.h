@@ -18,25 +18,26 @@ class TokenData {
   /// fewer. Errors name the tensor, or the first token outside the vocabulary with its place.
   static Result<TokenData> Load(const std::string& path, const TrainConfig& config);
 
-  /// Data for a run without a file: sentences over a small alphabet that follow each other by a
-  /// rule (see .cc) with some noise, so that a model can learn them. A function of seed,
-  /// vocab_size, seq_len, batch_size and the step.
-  static TokenData Synthetic(const TrainConfig& config);
+  /// Data for a run without a file, which a model can learn: with A = min(32, vocab_size), id t is
+  /// followed by (5·t + 1) mod A, and by any id below A in one of eight cases. A function of seed,
+  /// step, batch_size and seq_len.
+  static TokenData Synthetic(const TrainConfig& config) { return TokenData(config); }
 
   int64_t steps() const { return steps_; }
   /// `[batch, seq + 1]`, row-major. REQUIRES: 0 <= step < steps().
   std::vector<int64_t> Step(int64_t step) const;
 
  private:
-  TokenData() = default;
+  /// Synthetic, until it has a file.
+  explicit TokenData(const TrainConfig& config);
 
   int64_t steps_ = 0;
-  int64_t rows_ = 0;     // per step: batch
+  int64_t rows_ = 0;     // of a step: batch
   int64_t columns_ = 0;  // seq + 1
-  // Of a file; synthetic tokens are made when asked for.
   std::optional<SafetensorsFile> file_;
-  int64_t vocab_size_ = 0;
-  uint64_t seed_ = 0;
+  // Of synthetic tokens, made when they are asked for.
+  uint64_t alphabet_ = 0;
+  uint64_t key_ = 0;
 };
 
 }  // namespace strata

@@ -1,0 +1,212 @@
+#include "runtime/train/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <numbers>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ir/text.h"
+#include "runtime/train/random.h"
+
+namespace strata {
+namespace {
+
+ParameterInit Ones() {
+  return {.mean = 1.0};
+}
+
+ParameterInit TruncatedNormal(double std, double cut) {
+  return {.std = std, .cut = cut};
+}
+
+/// Sharpening as `InitScheme::kTorchTitanSharpened` tells it.
+void Sharpen(ParameterSpec& spec) {
+  const bool is_norm = spec.init.std == 0.0;
+  if (is_norm) {
+    spec.init.jitter = 0.1;
+  } else if (spec.name != "tok_embeddings.weight" && spec.name != "lm_head.weight") {
+    spec.init.scale = 4.0;
+  }
+}
+
+/// FNV-1a.
+uint64_t HashName(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+/// In (0, 1).
+double Uniform(uint64_t key, uint64_t index) {
+  // 52 bits, centred in their cells: never 0, and never rounded to 1.
+  return (static_cast<double>(RandomBits(key, index) >> 12U) + 0.5) * 0x1p-52;
+}
+
+double Polynomial(std::initializer_list<double> highest_first, double x) {
+  double value = 0.0;
+  for (const double coefficient : highest_first)
+    value = value * x + coefficient;
+  return value;
+}
+
+/// The normal distribution's quantile: Wichura, Algorithm AS 241 (PPND16), 1988; relative error
+/// about 1e-16. REQUIRES: 0 < p < 1.
+double NormalQuantile(double p) {
+  const double q = p - 0.5;
+  if (std::abs(q) <= 0.425) {
+    const double r = 0.180625 - q * q;
+    return q *
+           Polynomial({2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4,
+                       4.5921953931549871457e4, 1.3731693765509461125e4, 1.9715909503065514427e3,
+                       1.3314166789178437745e2, 3.3871328727963666080e0},
+                      r) /
+           Polynomial({5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4,
+                       2.1213794301586595867e4, 5.3941960214247511077e3, 6.8718700749205790830e2,
+                       4.2313330701600911252e1, 1.0},
+                      r);
+  }
+  double r = std::sqrt(-std::log(q < 0.0 ? p : 1.0 - p));
+  double quantile = 0.0;
+  if (r <= 5.0) {
+    r -= 1.6;
+    quantile =
+        Polynomial({7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1,
+                    1.27045825245236838258e0, 3.64784832476320460504e0, 5.76949722146069140550e0,
+                    4.63033784615654529590e0, 1.42343711074968357734e0},
+                   r) /
+        Polynomial({1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2,
+                    1.48103976427480074590e-1, 6.89767334985100004550e-1, 1.67638483018380384940e0,
+                    2.05319162663775882187e0, 1.0},
+                   r);
+  } else {
+    r -= 5.0;
+    quantile =
+        Polynomial({2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3,
+                    2.65321895265761230930e-2, 2.96560571828504891230e-1, 1.78482653991729133580e0,
+                    5.46378491116411436990e0, 6.65790464350110377720e0},
+                   r) /
+        Polynomial({2.04426310338993978564e-15, 1.42151175831644588870e-7,
+                    1.84631831751005468180e-5, 7.86869131145613259100e-4, 1.48753612908506148525e-2,
+                    1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0},
+                   r);
+  }
+  return q < 0.0 ? -quantile : quantile;
+}
+
+double NormalCdf(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
+
+}  // namespace
+
+int64_t ParameterSpec::elements() const {
+  int64_t count = 1;
+  for (const int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+std::vector<ParameterSpec> Llama3Parameters(const TrainConfig& config) {
+  STRATA_CHECK(config.model == ModelFamily::kLlama3);
+  const int64_t dim = config.dim;
+  const int64_t q_width = config.n_heads * config.head_dim;
+  const int64_t kv_width = config.n_kv_heads * config.head_dim;
+  const ParameterInit plain = TruncatedNormal(0.02, 2.0);
+  const double head_std = 1.0 / std::sqrt(static_cast<double>(dim));
+
+  std::vector<ParameterSpec> specs;
+  if (!config.enable_weight_tying) {
+    specs.push_back({"tok_embeddings.weight", {config.vocab_size, dim}, {.std = 1.0}});
+  }
+  for (int64_t layer = 0; layer < config.n_layers; ++layer) {
+    const auto add = [&](std::string_view name, std::vector<int64_t> shape, ParameterInit init) {
+      specs.push_back({fmt::format("layers.{}.{}.weight", layer, name), std::move(shape), init});
+    };
+    const ParameterInit by_depth =
+        TruncatedNormal(0.02 / std::sqrt(2.0 * static_cast<double>(layer + 1)), 2.0);
+    add("attention.qkv_linear.wq", {q_width, dim}, plain);
+    add("attention.qkv_linear.wk", {kv_width, dim}, plain);
+    add("attention.qkv_linear.wv", {kv_width, dim}, plain);
+    add("attention.wo", {dim, q_width}, by_depth);
+    add("feed_forward.w1", {config.hidden_dim, dim}, plain);
+    add("feed_forward.w2", {dim, config.hidden_dim}, by_depth);
+    add("feed_forward.w3", {config.hidden_dim, dim}, by_depth);
+    add("attention_norm", {dim}, Ones());
+    add("ffn_norm", {dim}, Ones());
+  }
+  specs.push_back({"norm.weight", {dim}, Ones()});
+  specs.push_back(
+      {"lm_head.weight", {config.vocab_size, dim}, TruncatedNormal(head_std, 3.0 * head_std)});
+
+  if (config.init == InitScheme::kTorchTitanSharpened) {
+    for (ParameterSpec& spec : specs)
+      Sharpen(spec);
+  }
+  return specs;
+}
+
+void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<float> values) {
+  STRATA_CHECK(std::ssize(values) == spec.elements(), "{}", spec.name);
+  const ParameterInit& init = spec.init;
+  const uint64_t value_key = Mix(seed) ^ HashName(spec.name);
+  const uint64_t jitter_key = Mix(value_key);
+  // A cut normal is the normal's quantile of a uniform number between the cuts' probabilities.
+  const bool is_cut = init.std > 0.0 && init.cut > 0.0;
+  const double low = is_cut ? NormalCdf(-init.cut / init.std) : 0.0;
+  const double high = 1.0 - low;
+
+  for (uint64_t i = 0; i < values.size(); ++i) {
+    double value = init.mean;
+    if (init.std > 0.0) {
+      value += init.std * NormalQuantile(low + (high - low) * Uniform(value_key, i));
+    }
+    value *= init.scale;
+    if (init.jitter > 0.0) value += init.jitter * NormalQuantile(Uniform(jitter_key, i));
+    values[i] = static_cast<float>(value);
+  }
+}
+
+Status MatchParameters(std::span<const ParameterSpec> specs, const SafetensorsFile& file) {
+  std::vector<std::string> known;
+  std::vector<std::string> missing;
+  std::vector<std::string> misshapen;
+  for (const ParameterSpec& spec : specs) {
+    known.push_back(spec.name);
+    const TensorView* tensor = file.Find(spec.name);
+    if (tensor == nullptr) {
+      missing.push_back(spec.name);
+    } else if (tensor->shape != spec.shape || tensor->dtype != TensorDtype::kF32) {
+      misshapen.push_back(fmt::format("{} is {}, not {}", spec.name,
+                                      DescribeType(tensor->dtype, tensor->shape),
+                                      DescribeType(TensorDtype::kF32, spec.shape)));
+    }
+  }
+  std::vector<std::string> unexpected;
+  std::ranges::sort(known);
+  for (const TensorView& tensor : file.tensors()) {
+    if (!std::ranges::binary_search(known, tensor.name)) unexpected.push_back(tensor.name);
+  }
+
+  std::vector<std::string> counts;
+  std::vector<std::string> details;
+  const auto tell = [&](std::string_view kind, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    counts.push_back(fmt::format("{} {}", names.size(), kind));
+    details.push_back(fmt::format("{}: {}", kind, Enumerate(names)));
+  };
+  tell("missing", missing);
+  tell("misshapen", misshapen);
+  tell("unexpected", unexpected);
+  if (counts.empty()) return Ok();
+  return Error(
+      "tensors do not fit the model ({}): {}: {}; give the parameters of this configuration",
+      fmt::join(counts, ", "), file.path(), fmt::join(details, "; "));
+}
+
+}  // namespace strata
