@@ -1,0 +1,375 @@
+#include "ir/ops.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ir/module.h"
+
+namespace strata {
+namespace {
+
+enum Trait : uint8_t { kView = 1, kMutates = 2, kEffect = 4, kRandom = 8, kCollective = 16 };
+
+struct Entry {
+  std::string_view op;  // without overload, but for the few whose overloads differ
+  uint8_t traits;
+};
+
+constexpr uint8_t kLaunch = kEffect | kCollective;
+
+// Operators whose traits their name does not tell, sorted. Everything else in the namespaces of
+// `kNamespaces` is a pure function, or follows the naming rules of `TraitsByName`.
+// Sources: native_functions.yaml (alias annotations, tag nondeterministic_seeded), torch/_prims,
+// torch/fx/node.py (_side_effectful_functions), csrc/distributed/c10d/Functional.cpp.
+constexpr Entry kTable[] = {
+    {"_c10d_functional.all_gather_into_tensor", kLaunch},
+    {"_c10d_functional.all_gather_into_tensor_coalesced", kLaunch},
+    {"_c10d_functional.all_gather_into_tensor_out", kLaunch | kMutates},
+    {"_c10d_functional.all_reduce", kLaunch},
+    {"_c10d_functional.all_reduce_", kLaunch | kMutates},
+    {"_c10d_functional.all_reduce_coalesced", kLaunch},
+    {"_c10d_functional.all_reduce_coalesced_", kLaunch | kMutates},
+    {"_c10d_functional.all_to_all_single", kLaunch},
+    {"_c10d_functional.broadcast", kLaunch},
+    {"_c10d_functional.broadcast_", kLaunch | kMutates},
+    {"_c10d_functional.reduce_scatter_tensor", kLaunch},
+    {"_c10d_functional.reduce_scatter_tensor_coalesced", kLaunch},
+    {"_c10d_functional.reduce_scatter_tensor_out", kLaunch | kMutates},
+    {"_c10d_functional.wait_tensor", kEffect},
+    {"_c10d_functional_autograd.all_gather_into_tensor", kLaunch},
+    {"_c10d_functional_autograd.all_to_all_single", kLaunch},
+    {"_c10d_functional_autograd.reduce_scatter_tensor", kLaunch},
+    {"_operator.delitem", kMutates},
+    {"_operator.iadd", kMutates},
+    {"_operator.iand", kMutates},
+    {"_operator.iconcat", kMutates},
+    {"_operator.ifloordiv", kMutates},
+    {"_operator.ilshift", kMutates},
+    {"_operator.imatmul", kMutates},
+    {"_operator.imod", kMutates},
+    {"_operator.imul", kMutates},
+    {"_operator.ior", kMutates},
+    {"_operator.ipow", kMutates},
+    {"_operator.irshift", kMutates},
+    {"_operator.isub", kMutates},
+    {"_operator.itruediv", kMutates},
+    {"_operator.ixor", kMutates},
+    {"_operator.setitem", kMutates},
+    {"ao.wait_tensor", kEffect},
+    {"aten._assert_async", kEffect},
+    {"aten._assert_scalar", kEffect},
+    {"aten._assert_tensor_metadata", kEffect},
+    {"aten._autocast_to_full_precision", kView},
+    {"aten._autocast_to_reduced_precision", kView},
+    {"aten._batch_norm_with_update", kMutates},
+    {"aten._conj", kView},
+    {"aten._cudnn_attention_backward", kRandom},
+    {"aten._cudnn_attention_forward", kRandom},
+    {"aten._cudnn_init_dropout_state", kRandom},
+    {"aten._cudnn_rnn", kRandom},
+    {"aten._cummax_helper", kMutates},
+    {"aten._cummin_helper", kMutates},
+    {"aten._efficient_attention_forward", kRandom},
+    {"aten._fill_mem_eff_dropout_mask_", kMutates | kRandom},
+    {"aten._flash_attention_forward", kRandom},
+    {"aten._fused_dropout", kRandom},
+    {"aten._fused_moving_avg_obs_fq_helper", kMutates},
+    {"aten._fused_sdp_choice", kRandom},
+    {"aten._fw_primal", kView},
+    {"aten._indices", kView},
+    {"aten._lstm_mps", kRandom},
+    {"aten._make_dual", kView},
+    {"aten._native_batch_norm_legit", kMutates},
+    {"aten._native_batch_norm_legit.no_stats", 0},
+    {"aten._neg_view", kView},
+    {"aten._nested_get_values", kView},
+    {"aten._nested_tensor_softmax_with_shape", kRandom},
+    {"aten._nested_view_from_buffer", kView},
+    {"aten._nested_view_from_jagged", kView},
+    {"aten._print", kEffect},
+    {"aten._reshape_alias", kView},
+    {"aten._sample_dirichlet", kRandom},
+    {"aten._scaled_dot_product_attention_math", kRandom},
+    {"aten._scaled_dot_product_attention_math_for_mps", kRandom},
+    {"aten._scaled_dot_product_cudnn_attention", kRandom},
+    {"aten._scaled_dot_product_cudnn_attention_backward", kRandom},
+    {"aten._scaled_dot_product_efficient_attention", kRandom},
+    {"aten._scaled_dot_product_efficient_attention_backward", kRandom},
+    {"aten._scaled_dot_product_flash_attention", kRandom},
+    {"aten._scaled_dot_product_flash_attention_for_cpu", kRandom},
+    {"aten._scaled_dot_product_fused_attention_overrideable", kRandom},
+    {"aten._sparse_broadcast_to", kView},
+    {"aten._standard_gamma", kRandom},
+    {"aten._test_autograd_multiple_dispatch_view", kView},
+    {"aten._triton_scaled_dot_attention", kRandom},
+    {"aten._unpack_dual", kView},
+    {"aten._values", kView},
+    {"aten.adjoint", kView},
+    {"aten.alias", kView},
+    {"aten.align_to", kView},
+    {"aten.alpha_dropout", kRandom},
+    {"aten.alpha_dropout_", kMutates | kRandom},
+    {"aten.as_strided", kView},
+    {"aten.bernoulli", kRandom},
+    {"aten.bernoulli_", kMutates | kRandom},
+    {"aten.binomial", kRandom},
+    {"aten.broadcast_to", kView},
+    {"aten.cauchy_", kMutates | kRandom},
+    {"aten.ccol_indices", kView},
+    {"aten.chunk", kView},
+    {"aten.coalesce", kView},
+    {"aten.col_indices", kView},
+    {"aten.conj", kView},
+    {"aten.contiguous", kView},
+    {"aten.crow_indices", kView},
+    {"aten.detach", kView},
+    {"aten.diagonal", kView},
+    {"aten.dropout", kRandom},
+    {"aten.dropout_", kMutates | kRandom},
+    {"aten.dsplit", kView},
+    {"aten.expand", kView},
+    {"aten.expand_as", kView},
+    {"aten.exponential_", kMutates | kRandom},
+    {"aten.feature_alpha_dropout", kRandom},
+    {"aten.feature_alpha_dropout_", kMutates | kRandom},
+    {"aten.feature_dropout", kRandom},
+    {"aten.feature_dropout_", kMutates | kRandom},
+    {"aten.flatten", kView},
+    {"aten.fused_moving_avg_obs_fake_quant", kMutates},
+    {"aten.geometric_", kMutates | kRandom},
+    {"aten.geqrf.a", kMutates},
+    {"aten.gru", kRandom},
+    {"aten.hsplit", kView},
+    {"aten.imag", kView},
+    {"aten.indices", kView},
+    {"aten.lift_fresh", kView},
+    {"aten.linalg_diagonal", kView},
+    {"aten.log_normal_", kMutates | kRandom},
+    {"aten.lstm", kRandom},
+    {"aten.mH", kView},
+    {"aten.mT", kView},
+    {"aten.matrix_H", kView},
+    {"aten.miopen_rnn", kRandom},
+    {"aten.moveaxis", kView},
+    {"aten.movedim", kView},
+    {"aten.multinomial", kRandom},
+    {"aten.narrow", kView},
+    {"aten.native_dropout", kRandom},
+    {"aten.normal", kRandom},
+    {"aten.normal_", kMutates | kRandom},
+    {"aten.normal_functional", kRandom},
+    {"aten.numpy_T", kView},
+    {"aten.permute", kView},
+    {"aten.pin_memory", kView},
+    {"aten.poisson", kRandom},
+    {"aten.positive", kView},
+    {"aten.rand", kRandom},
+    {"aten.rand_like", kRandom},
+    {"aten.randint", kRandom},
+    {"aten.randint_like", kRandom},
+    {"aten.randn", kRandom},
+    {"aten.randn_like", kRandom},
+    {"aten.random_", kMutates | kRandom},
+    {"aten.randperm", kRandom},
+    {"aten.ravel", kView},
+    {"aten.real", kView},
+    {"aten.record_stream", kMutates},
+    {"aten.refine_names", kView},
+    {"aten.rename", kView},
+    {"aten.reshape", kView},
+    {"aten.reshape_as", kView},
+    {"aten.resolve_conj", kView},
+    {"aten.resolve_neg", kView},
+    {"aten.retain_grad", kMutates},
+    {"aten.rnn_relu", kRandom},
+    {"aten.rnn_tanh", kRandom},
+    {"aten.row_indices", kView},
+    {"aten.rrelu", kRandom},
+    {"aten.rrelu_", kMutates | kRandom},
+    {"aten.rrelu_with_noise", kMutates | kRandom},
+    {"aten.rrelu_with_noise_", kMutates | kRandom},
+    {"aten.scaled_dot_product_attention", kRandom},
+    {"aten.select", kView},
+    {"aten.set_data", kMutates},
+    {"aten.slice", kView},
+    {"aten.slice_inverse", kView},
+    {"aten.split", kView},
+    {"aten.split_with_sizes", kView},
+    {"aten.squeeze", kView},
+    {"aten.swapaxes", kView},
+    {"aten.swapdims", kView},
+    {"aten.sym_constrain_range", kEffect},
+    {"aten.sym_constrain_range_for_size", kEffect},
+    {"aten.t", kView},
+    {"aten.tensor_split", kView},
+    {"aten.to", kView},
+    {"aten.transpose", kView},
+    {"aten.unbind", kView},
+    {"aten.unflatten", kView},
+    {"aten.unfold", kView},
+    {"aten.uniform_", kMutates | kRandom},
+    {"aten.unsqueeze", kView},
+    {"aten.values", kView},
+    {"aten.view", kView},
+    {"aten.view_as", kView},
+    {"aten.view_as_complex", kView},
+    {"aten.view_as_real", kView},
+    {"aten.vsplit", kView},
+    {"higher_order.call_torchbind", kEffect},
+    {"higher_order.graphsafe_run_with_rng_state", kRandom},
+    {"higher_order.print", kEffect},
+    {"higher_order.run_and_save_rng_state", kRandom},
+    {"higher_order.run_with_rng_state", kRandom},
+    {"higher_order.triton_kernel_wrapper_mutation", kMutates},
+    {"prims._sink_tokens", kEffect},
+    {"prims.as_strided", kView},
+    {"prims.broadcast_in_dim", kView},
+    {"prims.collapse_view", kView},
+    {"prims.conj", kView},
+    {"prims.copy_to", kMutates},
+    {"prims.imag", kView},
+    {"prims.normal", kRandom},
+    {"prims.real", kView},
+    {"prims.resize", kMutates},
+    {"prims.split_dim", kView},
+    {"prims.squeeze", kView},
+    {"prims.transpose", kView},
+    {"prims.view_element_type", kView},
+    {"prims.view_of", kView},
+    {"profiler._record_function_enter", kEffect},
+    {"profiler._record_function_enter_new", kEffect},
+    {"profiler._record_function_exit", kEffect},
+    {"torch._C._set_grad_enabled", kEffect},
+    {"torch._assert", kEffect},
+    {"torch._assert_async", kEffect},
+    {"torch.amp.autocast_mode._enter_autocast", kEffect},
+    {"torch.amp.autocast_mode._exit_autocast", kEffect},
+};
+static_assert(std::ranges::is_sorted(kTable, {}, &Entry::op));
+
+// Namespaces that `kTable` covers in full: what it does not list there has no trait beyond its
+// name.
+constexpr std::string_view kNamespaces[] = {
+    "_c10d_functional", "_c10d_functional_autograd", "_operator", "aten", "prims", "profiler"};
+
+// Overloads that write to arguments, beside those with "out" in their name: ATen calls some after
+// the written argument.
+// clang-format off
+constexpr std::string_view kOutOverloads[] = {
+    "L", "OutScalar_Other", "OutScalar_Self", "OutTensor", "Q", "U", "X", "dim_max", "dim_min",
+    "dim_values", "dimname_values", "dimname_values_stable", "eigenvalues", "eigvals",
+    "grad_input", "inverse", "names_dim_max", "names_dim_min", "names_dim_values", "output",
+    "result", "sign", "values", "values_stable",
+};
+// clang-format on
+
+struct OpName {
+  std::string_view library, base, overload;  // "aten", "add", "Tensor"
+  std::string_view qualified;                // "aten.add"
+};
+
+OpName Split(std::string_view op) {
+  const size_t dot = op.find('.');
+  if (dot == std::string_view::npos) return {{}, op, {}, op};
+  OpName name{op.substr(0, dot), op.substr(dot + 1), {}, op};
+  // Only operator libraries have overloads: `torch._C._set_grad_enabled` is a path.
+  if (name.library == "torch") return name;
+  if (const size_t second = name.base.find('.'); second != std::string_view::npos) {
+    name.overload = name.base.substr(second + 1);
+    name.base = name.base.substr(0, second);
+    name.qualified = op.substr(0, dot + 1 + second);
+  }
+  return name;
+}
+
+// The entry of the very overload, else the one of the operator, else null.
+const Entry* FindEntry(const OpName& name, std::string_view op) {
+  for (const std::string_view key : {op, name.qualified}) {
+    const auto* entry = std::ranges::lower_bound(kTable, key, {}, &Entry::op);
+    if (entry != std::end(kTable) && entry->op == key) return entry;
+  }
+  return nullptr;
+}
+
+// ATen's naming rules: `add_`, `__iadd__`, `mm.out`.
+uint8_t TraitsByName(const OpName& name) {
+  const bool dunder = name.base.starts_with("__") && name.base.ends_with("__");
+  const bool in_place =
+      dunder ? name.base.starts_with("__i") && name.base != "__invert__" : name.base.ends_with('_');
+  const bool out = name.overload == "out" || name.overload.ends_with("_out") ||
+                   name.overload.starts_with("out_") ||
+                   std::ranges::find(kOutOverloads, name.overload) != std::end(kOutOverloads);
+  return in_place || out ? kMutates : 0;
+}
+
+// A body that has an effect makes the node that runs it have one.
+bool RunsImpureBody(const Graph& graph, NodeId node) {
+  const auto impure = [&](GraphId body_id) {
+    const Graph& body = graph.module().graph(body_id);
+    return std::ranges::any_of(body.nodes(), [&](NodeId id) {
+      const NodeKind kind = body.node(id).kind;
+      return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput && IsImpure(body, id);
+    });
+  };
+  for (const Arg& arg : graph.args(node)) {
+    if (arg.kind() == ArgKind::kGraph && impure(arg.graph())) return true;
+  }
+  bool found = false;
+  graph.ForEachOperand(node, [&](ValueId operand) {
+    const NodeId def = graph.value(operand).def;
+    if (found || graph.node(def).kind != NodeKind::kGetAttr) return;
+    for (const Arg& arg : graph.args(def))
+      found |= arg.kind() == ArgKind::kGraph && impure(arg.graph());
+  });
+  return found;
+}
+
+}  // namespace
+
+OpTraits TraitsOf(std::string_view op) {
+  const OpName name = Split(op);
+  uint8_t traits = TraitsByName(name);
+  bool known = std::ranges::find(kNamespaces, name.library) != std::end(kNamespaces);
+  if (const Entry* entry = FindEntry(name, op)) {
+    traits |= entry->traits;
+    known = true;
+  }
+  OpTraits result{.known = known};
+  // An `out=` overload of a view operator copies.
+  result.view = (traits & kView) && !(traits & kMutates);
+  result.mutates = traits & kMutates;
+  result.effectful = traits & kEffect;
+  result.random = traits & kRandom;
+  result.collective = traits & kCollective;
+  return result;
+}
+
+std::string_view BaseName(std::string_view op) {
+  const std::string_view base = Split(op).base;
+  const size_t dot = base.rfind('.');
+  return dot == std::string_view::npos ? base : base.substr(dot + 1);
+}
+
+bool IsOverloadOf(std::string_view op, std::string_view base) {
+  return op.starts_with(base) && (op.size() == base.size() || op[base.size()] == '.');
+}
+
+bool IsImpure(const Graph& graph, NodeId node) {
+  switch (graph.node(node).kind) {
+    case NodeKind::kPlaceholder:
+    case NodeKind::kOutput:
+    case NodeKind::kCallMethod:
+    case NodeKind::kCallModule:
+      return true;
+    case NodeKind::kGetAttr:
+    case NodeKind::kErased:
+      return false;
+    case NodeKind::kCall: {
+      const OpTraits traits = TraitsOf(graph.op(node));
+      return traits.mutates || traits.effectful || traits.random || RunsImpureBody(graph, node);
+    }
+  }
+  return true;
+}
+
+}  // namespace strata

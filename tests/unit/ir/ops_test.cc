@@ -1,0 +1,114 @@
+#include "ir/ops.h"
+
+#include <sstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "ir/file.h"
+#include "ir/native_text.h"
+
+namespace strata {
+namespace {
+
+// "view mutates effectful random collective", without those that do not hold.
+std::string Words(std::string_view op) {
+  const OpTraits traits = TraitsOf(op);
+  std::string words;
+  for (const auto& [holds, word] : {std::pair{traits.view, " view"},
+                                    {traits.mutates, " mutates"},
+                                    {traits.effectful, " effectful"},
+                                    {traits.random, " random"},
+                                    {traits.collective, " collective"}}) {
+    if (holds) words += word;
+  }
+  return words.empty() ? words : words.substr(1);
+}
+
+TEST_CASE("traits agree with PyTorch's schemas and tags for every ATen operator") {
+  const auto text = ReadFile("tests/data/aten_ops.txt");
+  REQUIRE(text);
+  std::istringstream lines(*text);
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    const size_t space = line.find(' ');
+    const std::string op = line.substr(0, space);
+    std::string words = Words(op);
+    // Schemas do not tell effects; torch/fx/node.py does, and the next test.
+    if (words == "effectful") words.clear();
+    CHECK_MESSAGE(words == (space == std::string::npos ? "" : line.substr(space + 1)), op);
+    CHECK_MESSAGE(TraitsOf(op).known, op);
+    ++count;
+  }
+  CHECK(count > 2600);
+}
+
+TEST_CASE("asserts, prints and profiler marks have effects") {
+  for (const char* op :
+       {"aten._assert_async.default", "aten._assert_async.msg", "aten._assert_scalar.default",
+        "aten._assert_tensor_metadata.default", "aten.sym_constrain_range.default",
+        "aten.sym_constrain_range_for_size.default", "aten._print.default",
+        "profiler._record_function_enter_new.default",
+        "profiler._record_function_exit._RecordFunction", "torch._C._set_grad_enabled"}) {
+    CHECK_MESSAGE(Words(op) == "effectful", op);
+  }
+}
+
+TEST_CASE("collectives are effectful, and waiting for one is not a collective") {
+  for (const char* op :
+       {"_c10d_functional.all_gather_into_tensor.default", "_c10d_functional.all_reduce.default",
+        "_c10d_functional.reduce_scatter_tensor.default",
+        "_c10d_functional.all_to_all_single.default", "_c10d_functional.broadcast.default",
+        "_c10d_functional.all_reduce_coalesced.default",
+        "_c10d_functional_autograd.all_to_all_single.default"}) {
+    CHECK_MESSAGE(Words(op) == "effectful collective", op);
+  }
+  CHECK_EQ(Words("_c10d_functional.wait_tensor.default"), "effectful");
+  CHECK_EQ(Words("_c10d_functional.all_reduce_.default"), "mutates effectful collective");
+  CHECK_EQ(Words("_c10d_functional.all_gather_into_tensor_out.default"),
+           "mutates effectful collective");
+}
+
+TEST_CASE("names that follow ATen's rules tell mutation of unknown operators") {
+  CHECK_EQ(Words("mylib.accumulate_.default"), "mutates");
+  CHECK_EQ(Words("mylib.fused.out"), "mutates");
+  CHECK_EQ(Words("mylib.fused.default"), "");
+  CHECK_EQ(Words("_operator.iadd"), "mutates");
+  CHECK_EQ(Words("_operator.add"), "");
+  CHECK_FALSE(TraitsOf("mylib.fused.default").known);
+  CHECK_FALSE(TraitsOf("").known);
+}
+
+TEST_CASE("names split into library, base and overload") {
+  CHECK_EQ(BaseName("aten.mm.default"), "mm");
+  CHECK_EQ(BaseName("aten.mm"), "mm");
+  CHECK_EQ(BaseName("mm"), "mm");
+  CHECK_EQ(BaseName("torch._C._nn.linear"), "linear");
+  CHECK_EQ(BaseName(""), "");
+  CHECK(IsOverloadOf("aten.add.Tensor", "aten.add"));
+  CHECK(IsOverloadOf("aten.add", "aten.add"));
+  CHECK_FALSE(IsOverloadOf("aten.add_.Tensor", "aten.add"));
+  CHECK_FALSE(IsOverloadOf("aten.addmm.default", "aten.add"));
+}
+
+TEST_CASE("a node is impure when it writes, has an effect, draws, or runs unknown code") {
+  auto module = ParseText(R"(graph g
+  x = placeholder
+  add = aten.add.Tensor(x, x)
+  add_ = aten.add_.Tensor(x, x)
+  rand = aten.rand_like.default(x)
+  wait = _c10d_functional.wait_tensor.default(x)
+  output(add)
+)");
+  REQUIRE(module);
+  const Graph& graph = *(*module)->FindGraph("g");
+  std::string impure;
+  for (NodeId id : graph.nodes()) {
+    if (IsImpure(graph, id)) impure += fmt::format("{} ", graph.name(id));
+  }
+  CHECK_EQ(impure, "x add_ rand wait output ");
+}
+
+}  // namespace
+}  // namespace strata
