@@ -1,0 +1,155 @@
+#include "ir/json.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace strata {
+namespace {
+
+/// Bytes of the UTF-8 character at `text[i]`, 0 when there is none (overlong, surrogate, cut off).
+size_t CharacterLength(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) {
+    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
+  };
+  const auto follows = [&](size_t k) { return (byte(k) & 0xC0) == 0x80; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const bool overlong = first == 0xE0 && second < 0xA0;
+    const bool surrogate = first == 0xED && second > 0x9F;
+    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const bool overlong = first == 0xF0 && second < 0x90;
+    const bool too_large = first == 0xF4 && second > 0x8F;
+    return follows(1) && follows(2) && follows(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AppendJsonString(std::string_view text, std::string& out) {
+  out += '"';
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+      ++i;
+    } else if (c == '\n') {
+      out += "\\n";
+      ++i;
+    } else if (c == '\t') {
+      out += "\\t";
+      ++i;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+      ++i;
+    } else if (const size_t length = CharacterLength(text, i); length > 0) {
+      out += text.substr(i, length);
+      i += length;
+    } else {
+      out += "\xEF\xBF\xBD";
+      ++i;
+    }
+  }
+  out += '"';
+}
+
+void JsonWriter::Separate() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (has_elements_.empty()) return;
+  if (has_elements_.back()) out_ += break_ >= 0 ? "," : ", ";
+  has_elements_.back() = true;
+  if (break_ < 0) return;
+  out_ += '\n';
+  out_.append(static_cast<size_t>(break_), ' ');
+  break_ = -1;
+}
+
+JsonWriter& JsonWriter::Close(char bracket) {
+  if (break_ >= 0) {
+    out_ += '\n';
+    out_.append(static_cast<size_t>(break_), ' ');
+    break_ = -1;
+  }
+  has_elements_.pop_back();
+  out_ += bracket;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Break(int indent) {
+  break_ = indent;
+  return *this;
+}
+
+JsonWriter& JsonWriter::BeginObject() {
+  Separate();
+  has_elements_.push_back(false);
+  out_ += '{';
+  return *this;
+}
+
+JsonWriter& JsonWriter::EndObject() {
+  return Close('}');
+}
+
+JsonWriter& JsonWriter::BeginArray() {
+  Separate();
+  has_elements_.push_back(false);
+  out_ += '[';
+  return *this;
+}
+
+JsonWriter& JsonWriter::EndArray() {
+  return Close(']');
+}
+
+JsonWriter& JsonWriter::Key(std::string_view key) {
+  Separate();
+  AppendJsonString(key, out_);
+  out_ += ": ";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::String(std::string_view text) {
+  Separate();
+  AppendJsonString(text, out_);
+  return *this;
+}
+
+JsonWriter& JsonWriter::Int(int64_t value) {
+  Separate();
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+JsonWriter& JsonWriter::Double(double value) {
+  if (!std::isfinite(value)) return Null();
+  Separate();
+  char digits[32];
+  out_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  return *this;
+}
+
+JsonWriter& JsonWriter::Bool(bool value) {
+  Separate();
+  out_ += value ? "true" : "false";
+  return *this;
+}
+
+JsonWriter& JsonWriter::Null() {
+  Separate();
+  out_ += "null";
+  return *this;
+}
+
+}  // namespace strata
