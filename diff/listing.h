@@ -7,6 +7,7 @@
 
 #include "ir/graph.h"
 #include "ir/ids.h"
+#include "ir/module.h"
 
 namespace strata {
 
