@@ -2,13 +2,11 @@
 
 #include <bit>
 #include <vector>
+#include <xxhash.h>
 
 #include <fmt/format.h>
 
 #include "ir/module.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace strata {
 namespace {

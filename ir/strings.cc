@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace strata {
