@@ -37,11 +37,12 @@ strata_find_pkg_config(re2::re2 libre2-dev re2)
 strata_find_pkg_config(graphviz::graphviz libgraphviz-dev libgvc libcgraph)
 find_package(benchmark QUIET)
 
-# xxHash is used as a header: files define XXH_INLINE_ALL and link nothing.
+# xxHash is used as a header (XXH_INLINE_ALL, defined by the target): there is nothing to link.
 find_path(STRATA_XXHASH_INCLUDE xxhash.h)
 if(STRATA_XXHASH_INCLUDE)
   add_library(xxhash::xxhash INTERFACE IMPORTED)
   target_include_directories(xxhash::xxhash INTERFACE ${STRATA_XXHASH_INCLUDE})
+  target_compile_definitions(xxhash::xxhash INTERFACE XXH_INLINE_ALL)
 else()
   list(APPEND missing libxxhash-dev)
 endif()
