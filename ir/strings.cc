@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+
 #include <xxhash.h>
 
 namespace strata {
@@ -41,7 +42,7 @@ void StringTable::Grow() {
 }
 
 std::string_view StringTable::Store(std::string_view text) {
-  if (block_used_ + text.size() > block_size_) {
+  if (blocks_.empty() || block_used_ + text.size() > block_size_) {
     block_size_ = std::max(kBlockBytes, text.size());
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(block_size_));
     block_used_ = 0;
