@@ -167,18 +167,25 @@ class Encoder {
   uint64_t OfString(StrId id) {
     return Memo(strings_, id.index, [&] { return module_.str(id); });
   }
+  std::string CanonicalText(DimId id) const {
+    std::string text;
+    module_.dims().PrintCanonical(id, text);
+    return text;
+  }
   uint64_t OfDim(DimId id) {
-    return Memo(dims_, id.index, [&] { return module_.dims().ToString(id); });
+    return Memo(dims_, id.index, [&] { return CanonicalText(id); });
   }
   uint64_t OfType(TypeId id) {
     return Memo(types_, id.index, [&] {
-      std::string text = module_.types().ToString(id);
+      std::string text;
+      module_.types().PrintCanonical(id, text);
       // FX text tells neither of these two.
       if (everything_) {
         const Type& type = module_.types()[id];
         text += type.requires_grad ? "+grad" : "";
         if (type.kind == TypeKind::kTensor && type.dim.valid()) {
-          text += "@" + module_.dims().ToString(type.dim);
+          text += '@';
+          text += CanonicalText(type.dim);
         }
       }
       return text;

@@ -75,7 +75,7 @@ struct Type {
   bool has_strides = false;
   bool requires_grad = false;
   StrId device;                       ///< "cpu", "cuda:0"; none: unknown
-  StrId wrapper;                      ///< "Parameter", "DTensor"; none: plain
+  StrId wrapper;                      ///< "Parameter", "DTensor" (set by placements); none: plain
   DimId dim;                          ///< kSymInt: the number. kTensor: storage offset, none is 0
   std::vector<DimId> sizes, strides;  ///< elements, outermost first
   std::vector<Placement> placements;  ///< one per mesh axis
@@ -97,19 +97,31 @@ class TypeTable {
 
   /// Parses an FX annotation without its quotes: `bf16[256, 64][64, 1]cpu`, `Sym(s77)`,
   /// `DTensor(f32[4, 4][4, 1]cpu, S(0))`. Text of another form gives an opaque type that prints the
-  /// same.
+  /// same. Placements stand one after the other, as torch.distributed prints them: `S(0)P(sum)R`.
   TypeId Parse(std::string_view text);
+  /// Storage offset and `requires_grad` are not part of an annotation.
   void Print(TypeId id, std::string& out) const;
   std::string ToString(TypeId id) const;
+  /// As `Print`, but the same for all spellings of one size.
+  void PrintCanonical(TypeId id, std::string& out) const;
 
   /// Elements × element size, under the symbols' hints; none when not known.
   std::optional<int64_t> Bytes(TypeId id) const;
 
  private:
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  class Parser;
+  void Print(TypeId id, bool canonical, std::string& out) const;
+
   StringTable& strings_;
   DimTable& dims_;
   std::vector<Type> types_;
-  std::unordered_multimap<uint64_t, TypeId> index_;
+  std::unordered_map<uint64_t, std::vector<TypeId>> index_;
+  // A graph repeats few annotations many times.
+  std::unordered_map<std::string, TypeId, TextHash, std::equal_to<>> parsed_;
 };
 
 }  // namespace strata

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ir/checked_math.h"
+#include "ir/dim.h"
+
+namespace strata {
+namespace {
+
+constexpr int64_t kNegInf = std::numeric_limits<int64_t>::min();
+constexpr int64_t kPosInf = std::numeric_limits<int64_t>::max();
+
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  const std::optional<int64_t> sum = CheckedAdd(a, b);
+  return sum ? *sum : (a < 0 ? kNegInf : kPosInf);
+}
+
+int64_t SaturatingMul(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (a == kNegInf || a == kPosInf || b == kNegInf || b == kPosInf) {
+    return (a < 0) == (b < 0) ? kPosInf : kNegInf;
+  }
+  const std::optional<int64_t> product = CheckedMul(a, b);
+  return product ? *product : ((a < 0) == (b < 0) ? kPosInf : kNegInf);
+}
+
+}  // namespace
+
+std::optional<int64_t> DimTable::Hint(DimId dim) const {
+  if (!dim.valid()) return std::nullopt;
+  switch (kind(dim)) {
+    case DimKind::kConst:
+      return value(dim);
+    case DimKind::kSymbol: {
+      const Symbol* symbol = FindSymbol(entries_[Index(dim)].head);
+      return symbol != nullptr ? symbol->hint : std::nullopt;
+    }
+    case DimKind::kCall:
+      return std::nullopt;
+    default:
+      break;
+  }
+  std::optional<int64_t> total;
+  for (DimId operand : operands(dim)) {
+    const std::optional<int64_t> hint = Hint(operand);
+    if (!hint) return std::nullopt;
+    if (!total) {
+      total = hint;
+      continue;
+    }
+    switch (kind(dim)) {
+      case DimKind::kAdd:
+        total = CheckedAdd(*total, *hint);
+        break;
+      case DimKind::kMul:
+        total = CheckedMul(*total, *hint);
+        break;
+      case DimKind::kFloorDiv:
+        total = CheckedFloorDiv(*total, *hint);
+        break;
+      case DimKind::kMod:
+        total = CheckedMod(*total, *hint);
+        break;
+      case DimKind::kPow:
+        total = CheckedPow(*total, *hint);
+        break;
+      case DimKind::kMin:
+        total = std::min(*total, *hint);
+        break;
+      default:
+        total = std::max(*total, *hint);
+        break;
+    }
+    if (!total) return std::nullopt;
+  }
+  return total;
+}
+
+DimTable::Range DimTable::RangeOf(DimId dim) const {
+  constexpr Range kAnything = {kNegInf, kPosInf};
+  const std::span<const DimId> parts = operands(dim);
+  switch (kind(dim)) {
+    case DimKind::kConst:
+      return {value(dim), value(dim)};
+    case DimKind::kSymbol: {
+      const Symbol* symbol = FindSymbol(entries_[Index(dim)].head);
+      return symbol != nullptr ? Range{symbol->min, symbol->max} : kAnything;
+    }
+    case DimKind::kAdd: {
+      Range sum = {0, 0};
+      for (DimId part : parts) {
+        const Range range = RangeOf(part);
+        sum.lo =
+            range.lo == kNegInf || sum.lo == kNegInf ? kNegInf : SaturatingAdd(sum.lo, range.lo);
+        sum.hi =
+            range.hi == kPosInf || sum.hi == kPosInf ? kPosInf : SaturatingAdd(sum.hi, range.hi);
+      }
+      return sum;
+    }
+    case DimKind::kMul: {
+      Range product = {1, 1};
+      for (DimId part : parts) {
+        const Range range = RangeOf(part);
+        const std::array<int64_t, 4> ends = {
+            SaturatingMul(product.lo, range.lo), SaturatingMul(product.lo, range.hi),
+            SaturatingMul(product.hi, range.lo), SaturatingMul(product.hi, range.hi)};
+        product = {*std::ranges::min_element(ends), *std::ranges::max_element(ends)};
+      }
+      return product;
+    }
+    case DimKind::kFloorDiv: {
+      const Range a = RangeOf(parts[0]), b = RangeOf(parts[1]);
+      if (b.lo < 1 || a.lo < 0) return kAnything;
+      return {b.hi == kPosInf ? 0 : a.lo / b.hi, a.hi == kPosInf ? kPosInf : a.hi / b.lo};
+    }
+    case DimKind::kMod: {
+      const Range b = RangeOf(parts[1]);
+      if (b.lo < 1) return kAnything;
+      return {0, b.hi == kPosInf ? kPosInf : b.hi - 1};
+    }
+    case DimKind::kMin:
+    case DimKind::kMax: {
+      Range range = RangeOf(parts[0]);
+      for (DimId part : parts.subspan(1)) {
+        const Range next = RangeOf(part);
+        const bool is_max = kind(dim) == DimKind::kMax;
+        range.lo = is_max ? std::max(range.lo, next.lo) : std::min(range.lo, next.lo);
+        range.hi = is_max ? std::max(range.hi, next.hi) : std::min(range.hi, next.hi);
+      }
+      return range;
+    }
+    case DimKind::kPow: {
+      const Range base = RangeOf(parts[0]);
+      const std::optional<int64_t> exponent = AsConst(parts[1]);
+      if (!exponent || *exponent < 0 || base.lo < 0) return kAnything;
+      const auto power = [&](int64_t end) {
+        if (end == kPosInf) return kPosInf;
+        return CheckedPow(end, *exponent).value_or(kPosInf);
+      };
+      return {power(base.lo), power(base.hi)};
+    }
+    case DimKind::kCall:
+      return kAnything;
+  }
+  return kAnything;
+}
+
+DimTable::Range DimTable::RangeOfDifference(DimId a, DimId b) const {
+  constexpr Range kAnything = {kNegInf, kPosInf};
+  // Terms as factor times the operands of a product, so that equal ones cancel without interning.
+  struct Part {
+    std::span<const DimId> factors;
+    int64_t factor;
+  };
+  std::vector<Part> parts;
+  const auto collect = [&](const DimId& dim, int64_t sign) {
+    const std::span<const DimId> terms =
+        kind(dim) == DimKind::kAdd ? operands(dim) : std::span<const DimId>(&dim, 1);
+    for (const DimId& term : terms) {
+      std::span<const DimId> factors =
+          kind(term) == DimKind::kMul ? operands(term) : std::span<const DimId>(&term, 1);
+      int64_t factor = sign;
+      if (kind(factors[0]) == DimKind::kConst) {
+        const std::optional<int64_t> signed_factor = CheckedMul(sign, value(factors[0]));
+        if (!signed_factor) return false;
+        factor = *signed_factor;
+        factors = factors.subspan(1);
+      }
+      const auto same = std::ranges::find_if(
+          parts, [&](const Part& part) { return std::ranges::equal(part.factors, factors); });
+      if (same == parts.end()) {
+        parts.push_back({factors, factor});
+      } else if (const std::optional<int64_t> sum = CheckedAdd(same->factor, factor)) {
+        same->factor = *sum;
+      } else {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!collect(a, 1) || !collect(b, -1)) return kAnything;
+
+  Range difference = {0, 0};
+  for (const Part& part : parts) {
+    if (part.factor == 0) continue;
+    Range product = {part.factor, part.factor};
+    for (DimId factor : part.factors) {
+      const Range range = RangeOf(factor);
+      const std::array<int64_t, 4> ends = {
+          SaturatingMul(product.lo, range.lo), SaturatingMul(product.lo, range.hi),
+          SaturatingMul(product.hi, range.lo), SaturatingMul(product.hi, range.hi)};
+      product = {*std::ranges::min_element(ends), *std::ranges::max_element(ends)};
+    }
+    difference.lo = product.lo == kNegInf || difference.lo == kNegInf
+                        ? kNegInf
+                        : SaturatingAdd(difference.lo, product.lo);
+    difference.hi = product.hi == kPosInf || difference.hi == kPosInf
+                        ? kPosInf
+                        : SaturatingAdd(difference.hi, product.hi);
+  }
+  return difference;
+}
+
+bool DimTable::ProvablyEqual(DimId a, DimId b) const {
+  if (a == b) return true;
+  const Range difference = RangeOfDifference(a, b);
+  return difference.lo == 0 && difference.hi == 0;
+}
+
+bool DimTable::ProvablyLess(DimId a, DimId b) const {
+  return RangeOfDifference(a, b).hi < 0;
+}
+
+}  // namespace strata

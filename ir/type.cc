@@ -1,0 +1,402 @@
+#include "ir/type.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "ir/checked_math.h"
+
+namespace strata {
+namespace {
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view short_name, torch_name;
+  int64_t bytes;
+};
+
+/// Short names: torch/utils/_dtype_abbrs.py; those that PyTorch 2.11 no longer lists come from logs
+/// of other versions.
+constexpr std::array<DTypeInfo, 28> kDTypes = {{
+    {DType::kU8, "u8", "torch.uint8", 1},
+    {DType::kI8, "i8", "torch.int8", 1},
+    {DType::kI16, "i16", "torch.int16", 2},
+    {DType::kI32, "i32", "torch.int32", 4},
+    {DType::kI64, "i64", "torch.int64", 8},
+    {DType::kU16, "u16", "torch.uint16", 2},
+    {DType::kU32, "u32", "torch.uint32", 4},
+    {DType::kU64, "u64", "torch.uint64", 8},
+    {DType::kF16, "f16", "torch.float16", 2},
+    {DType::kF32, "f32", "torch.float32", 4},
+    {DType::kF64, "f64", "torch.float64", 8},
+    {DType::kBF16, "bf16", "torch.bfloat16", 2},
+    {DType::kC32, "c32", "torch.complex32", 4},
+    {DType::kC64, "c64", "torch.complex64", 8},
+    {DType::kC128, "c128", "torch.complex128", 16},
+    {DType::kBC32, "bc32", "torch.bcomplex32", 4},
+    {DType::kBool, "b8", "torch.bool", 1},
+    {DType::kBits1x8, "b1x8", "torch.bits1x8", 1},
+    {DType::kBits2x4, "b2x4", "torch.bits2x4", 1},
+    {DType::kBits4x2, "b4x2", "torch.bits4x2", 1},
+    {DType::kBits8, "b8x1", "torch.bits8", 1},
+    {DType::kBits16, "b16x1", "torch.bits16", 2},
+    {DType::kF8E5M2, "f8e5m2", "torch.float8_e5m2", 1},
+    {DType::kF8E4M3FN, "f8e4m3fn", "torch.float8_e4m3fn", 1},
+    {DType::kF8E5M2FNUZ, "f8e5m2fnuz", "torch.float8_e5m2fnuz", 1},
+    {DType::kF8E4M3FNUZ, "f8e4m3fnuz", "torch.float8_e4m3fnuz", 1},
+    {DType::kF8E8M0FNU, "f8e8m0fnu", "torch.float8_e8m0fnu", 1},
+    {DType::kF4E2M1FNX2, "f4e2m1fnx2", "torch.float4_e2m1fn_x2", 1},
+}};
+
+const DTypeInfo* FindDType(DType dtype) {
+  const auto* const found = std::ranges::find(kDTypes, dtype, &DTypeInfo::dtype);
+  return found == kDTypes.end() ? nullptr : found;
+}
+
+uint64_t Mix(uint64_t hash, int64_t value) {
+  hash ^= static_cast<uint64_t>(value) + 0x9E3779B97F4A7C15ull + (hash << 6) + (hash >> 2);
+  return hash * 0xFF51AFD7ED558CCDull;
+}
+
+uint64_t HashOf(const Type& type) {
+  uint64_t hash = Mix(static_cast<uint64_t>(type.kind), static_cast<int64_t>(type.dtype));
+  hash = Mix(hash, type.has_strides ? 1 : 0);
+  hash = Mix(hash, type.requires_grad ? 1 : 0);
+  for (int32_t id : {type.device.index, type.wrapper.index, type.dim.index, type.text.index})
+    hash = Mix(hash, id);
+  hash = Mix(hash, static_cast<int64_t>(type.sizes.size()));
+  for (DimId size : type.sizes)
+    hash = Mix(hash, size.index);
+  for (DimId stride : type.strides)
+    hash = Mix(hash, stride.index);
+  for (const Placement& placement : type.placements) {
+    hash = Mix(hash, static_cast<int64_t>(placement.kind));
+    hash = Mix(hash, placement.dim);
+    hash = Mix(hash, placement.reduce.index);
+  }
+  return hash;
+}
+
+bool IsLower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool IsNameChar(char c) {
+  return IsLower(c) || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// "cpu", "cuda:0", "meta".
+bool IsDevice(std::string_view text) {
+  return IsLower(text[0]) &&
+         std::ranges::all_of(text, [](char c) { return IsNameChar(c) || c == ':'; });
+}
+
+std::string_view Trim(std::string_view text) {
+  while (text.starts_with(' '))
+    text.remove_prefix(1);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  return text;
+}
+
+/// The length of the bracketed text at the start of `text`, both brackets included; 0 when it is
+/// not closed.
+size_t BracketedLength(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(' || text[i] == '[') ++depth;
+    if ((text[i] == ')' || text[i] == ']') && --depth == 0) return i + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string_view ShortName(DType dtype) {
+  const DTypeInfo* info = FindDType(dtype);
+  return info != nullptr ? info->short_name : "?";
+}
+
+std::string_view TorchName(DType dtype) {
+  const DTypeInfo* info = FindDType(dtype);
+  return info != nullptr ? info->torch_name : "?";
+}
+
+std::optional<DType> DTypeFromShortName(std::string_view name) {
+  const auto* const found = std::ranges::find(kDTypes, name, &DTypeInfo::short_name);
+  if (found == kDTypes.end()) return std::nullopt;
+  return found->dtype;
+}
+
+std::optional<DType> DTypeFromTorchName(std::string_view name) {
+  const auto* const found = std::ranges::find(kDTypes, name, &DTypeInfo::torch_name);
+  if (found == kDTypes.end()) return std::nullopt;
+  return found->dtype;
+}
+
+int64_t ByteSize(DType dtype) {
+  const DTypeInfo* info = FindDType(dtype);
+  return info != nullptr ? info->bytes : 0;
+}
+
+TypeTable::TypeTable(const TypeTable& other, StringTable& strings, DimTable& dims)
+    : strings_(strings),
+      dims_(dims),
+      types_(other.types_),
+      index_(other.index_),
+      parsed_(other.parsed_) {}
+
+TypeId TypeTable::Intern(const Type& type) {
+  if (!type.placements.empty() && !type.wrapper.valid()) {
+    Type wrapped = type;
+    wrapped.wrapper = strings_.Intern("DTensor");
+    return Intern(wrapped);
+  }
+  std::vector<TypeId>& bucket = index_[HashOf(type)];
+  for (TypeId candidate : bucket) {
+    if ((*this)[candidate] == type) return candidate;
+  }
+  const TypeId id{static_cast<int32_t>(types_.size())};
+  types_.push_back(type);
+  bucket.push_back(id);
+  return id;
+}
+
+TypeId TypeTable::Tensor(DType dtype, std::span<const int64_t> sizes, std::string_view device) {
+  Type type;
+  type.dtype = dtype;
+  type.has_strides = true;
+  type.device = strings_.Intern(device);
+  type.strides.resize(sizes.size());
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    type.strides[i] = dims_.Const(stride);
+    // PyTorch gives the strides of an empty tensor as if its empty sizes were 1.
+    stride = CheckedMul(stride, std::max<int64_t>(sizes[i], 1)).value_or(stride);
+  }
+  for (int64_t size : sizes)
+    type.sizes.push_back(dims_.Const(size));
+  return Intern(type);
+}
+
+/// One annotation. Every `Parse…` consumes from the front of `text_`, or fails.
+class TypeTable::Parser {
+ public:
+  Parser(TypeTable& table, std::string_view text) : table_(table), text_(text) {}
+
+  std::optional<Type> ParseAll() {
+    Type type;
+    if (text_.starts_with("Sym(") && BracketedLength(text_) == text_.size()) {
+      type.kind = TypeKind::kSymInt;
+      const Result<DimId> dim = table_.dims_.Parse(text_.substr(4, text_.size() - 5));
+      if (!dim) return std::nullopt;
+      type.dim = *dim;
+      return type;
+    }
+    const size_t name_end = std::min(text_.find_first_of("[("), text_.size());
+    if (name_end == text_.size()) return std::nullopt;
+    if (text_[name_end] == '[') {
+      if (!ParseTensor(text_, type)) return std::nullopt;
+      return type;
+    }
+    const std::string_view wrapper = text_.substr(0, name_end);
+    if (wrapper.empty() || !std::ranges::all_of(wrapper, IsNameChar) ||
+        BracketedLength(text_) != text_.size()) {
+      return std::nullopt;
+    }
+    type.wrapper = table_.strings_.Intern(wrapper);
+    const std::string_view inner = text_.substr(name_end + 1, text_.size() - name_end - 2);
+    const size_t tensor_end = EndOfTensor(inner);
+    if (!ParseTensor(inner.substr(0, tensor_end), type)) return std::nullopt;
+    if (tensor_end == inner.size()) return type;
+    if (!ParsePlacements(Trim(inner.substr(tensor_end + 1)), type)) return std::nullopt;
+    return type;
+  }
+
+ private:
+  /// The position of the comma that ends the tensor of a wrapper, or the end.
+  static size_t EndOfTensor(std::string_view inner) {
+    size_t end = 0;
+    while (end < inner.size() && inner[end] != ',') {
+      const size_t bracketed = inner[end] == '[' ? BracketedLength(inner.substr(end)) : 0;
+      end += std::max<size_t>(bracketed, 1);
+    }
+    return end;
+  }
+
+  bool ParseTensor(std::string_view text, Type& type) {
+    const size_t name_end = text.find('[');
+    if (name_end == std::string_view::npos) return false;
+    const std::optional<DType> dtype = DTypeFromShortName(text.substr(0, name_end));
+    if (!dtype) return false;
+    type.dtype = *dtype;
+    text.remove_prefix(name_end);
+    if (!ParseDims(text, type.sizes)) return false;
+    if (text.starts_with('[')) {
+      type.has_strides = true;
+      if (!ParseDims(text, type.strides) || type.strides.size() != type.sizes.size()) return false;
+    }
+    if (text.empty()) return true;
+    if (!IsDevice(text)) return false;
+    type.device = table_.strings_.Intern(text);
+    return true;
+  }
+
+  /// `[a, b, …]`; commas also stand inside sizes.
+  bool ParseDims(std::string_view& text, std::vector<DimId>& dims) {
+    const size_t length = BracketedLength(text);
+    if (length == 0) return false;
+    std::string_view list = text.substr(1, length - 2);
+    text.remove_prefix(length);
+    int depth = 0;
+    size_t begin = 0;
+    for (size_t i = 0; i <= list.size() && !list.empty(); ++i) {
+      if (i < list.size() && (list[i] == '(' || list[i] == '[')) ++depth;
+      if (i < list.size() && (list[i] == ')' || list[i] == ']')) --depth;
+      if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
+      const std::optional<DimId> dim = ParseDim(Trim(list.substr(begin, i - begin)));
+      if (!dim) return false;
+      dims.push_back(*dim);
+      begin = i + 1;
+    }
+    return true;
+  }
+
+  std::optional<DimId> ParseDim(std::string_view text) {
+    // Nearly all sizes are plain numbers.
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return table_.dims_.Const(number);
+    const Result<DimId> dim = table_.dims_.Parse(text);
+    if (!dim) return std::nullopt;
+    return *dim;
+  }
+
+  /// torch.distributed.tensor DTensorSpec.format_shard_order_str, for the placements that we have.
+  bool ParsePlacements(std::string_view text, Type& type) {
+    while (!text.empty()) {
+      Placement placement;
+      if (text.starts_with('R')) {
+        text.remove_prefix(1);
+      } else if (text.starts_with("S(") || text.starts_with("P(")) {
+        const size_t length = BracketedLength(text);
+        if (length < 4) return false;
+        const std::string_view inner = text.substr(2, length - 3);
+        if (text[0] == 'S') {
+          placement.kind = Placement::Kind::kShard;
+          const char* const last = inner.data() + inner.size();
+          const auto [end, error] = std::from_chars(inner.data(), last, placement.dim);
+          if (error != std::errc() || end != last) return false;
+        } else {
+          placement.kind = Placement::Kind::kPartial;
+          if (!std::ranges::all_of(inner, IsNameChar)) return false;
+          placement.reduce = table_.strings_.Intern(inner);
+        }
+        text.remove_prefix(length);
+      } else {
+        return false;
+      }
+      type.placements.push_back(placement);
+    }
+    return !type.placements.empty();
+  }
+
+  TypeTable& table_;
+  std::string_view text_;
+};
+
+TypeId TypeTable::Parse(std::string_view text) {
+  if (const auto it = parsed_.find(text); it != parsed_.end()) return it->second;
+  std::optional<Type> type = Parser(*this, text).ParseAll();
+  if (!type) {
+    type.emplace();
+    type->kind = TypeKind::kOpaque;
+    type->text = strings_.Intern(text);
+  }
+  const TypeId id = Intern(*type);
+  parsed_.emplace(text, id);
+  return id;
+}
+
+void TypeTable::Print(TypeId id, bool canonical, std::string& out) const {
+  const Type& type = (*this)[id];
+  const auto print_dim = [&](DimId dim) {
+    if (canonical) {
+      dims_.PrintCanonical(dim, out);
+    } else {
+      dims_.Print(dim, out);
+    }
+  };
+  const auto print_dims = [&](const std::vector<DimId>& dims) {
+    out += '[';
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (i > 0) out += ", ";
+      print_dim(dims[i]);
+    }
+    out += ']';
+  };
+
+  if (type.kind == TypeKind::kOpaque) {
+    out += strings_[type.text];
+    return;
+  }
+  if (type.kind == TypeKind::kSymInt) {
+    out += "Sym(";
+    print_dim(type.dim);
+    out += ')';
+    return;
+  }
+  if (type.wrapper.valid()) {
+    out += strings_[type.wrapper];
+    out += '(';
+  }
+  out += ShortName(type.dtype);
+  print_dims(type.sizes);
+  if (type.has_strides) print_dims(type.strides);
+  out += strings_[type.device];
+  if (!type.placements.empty()) out += ", ";
+  for (const Placement& placement : type.placements) {
+    switch (placement.kind) {
+      case Placement::Kind::kReplicate:
+        out += 'R';
+        break;
+      case Placement::Kind::kShard:
+        out += "S(" + std::to_string(placement.dim) + ")";
+        break;
+      case Placement::Kind::kPartial:
+        out += "P(";
+        out += strings_[placement.reduce];
+        out += ')';
+        break;
+    }
+  }
+  if (type.wrapper.valid()) out += ')';
+}
+
+void TypeTable::Print(TypeId id, std::string& out) const {
+  Print(id, /*canonical=*/false, out);
+}
+
+void TypeTable::PrintCanonical(TypeId id, std::string& out) const {
+  Print(id, /*canonical=*/true, out);
+}
+
+std::string TypeTable::ToString(TypeId id) const {
+  std::string text;
+  Print(id, text);
+  return text;
+}
+
+std::optional<int64_t> TypeTable::Bytes(TypeId id) const {
+  const Type& type = (*this)[id];
+  if (type.kind != TypeKind::kTensor || ByteSize(type.dtype) == 0) return std::nullopt;
+  std::optional<int64_t> bytes = ByteSize(type.dtype);
+  for (DimId size : type.sizes) {
+    const std::optional<int64_t> hint = dims_.Hint(size);
+    if (!hint || *hint < 0) return std::nullopt;
+    bytes = CheckedMul(*bytes, *hint);
+    if (!bytes) return std::nullopt;
+  }
+  return bytes;
+}
+
+}  // namespace strata
