@@ -1,9 +1,10 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct Option {
 ///       void Bind(OptionList& list) {
 ///         list.Add("prefetch", prefetch, "buckets launched ahead");
 ///         list.Add("mode", mode, {{"fast", Mode::kFast}, {"small", Mode::kSmall}}, "what to
-///         save");
+///         keep");
 ///       }
 ///     };
 ///
@@ -44,28 +45,33 @@ class OptionList {
   /// A choice by name. REQUIRES: `field` is one of the choices.
   template <class Enum>
   void Add(std::string_view name, Enum& field,
-           std::initializer_list<std::pair<std::string_view, Enum>> choices, std::string_view help);
+           std::initializer_list<std::pair<std::string_view, std::type_identity_t<Enum>>> choices,
+           std::string_view help);
 
   /// The option called `name`, or null.
   const Option* Find(std::string_view name) const;
+  /// In order of binding.
   const std::vector<Option>& options() const { return options_; }
-  std::vector<std::string> names() const;
 
   /// What differs from the defaults, `ag=2,mode=fast`, in order of binding: the inside of the
   /// braces in pipeline text.
   std::string Text() const;
 
  private:
-  void AddChoice(std::string_view name, std::vector<std::string> names, std::function<size_t()> get,
-                 std::function<void(size_t)> set, std::string_view help);
+  void AddChoice(std::string_view name, std::vector<std::string> names,
+                 const std::function<size_t()>& get, const std::function<void(size_t)>& set,
+                 std::string_view help);
+  void AddOption(std::string_view name, std::string type, std::string_view help,
+                 std::function<Status(std::string_view)> set, std::function<std::string()> get);
 
   std::vector<Option> options_;
 };
 
 template <class Enum>
-void OptionList::Add(std::string_view name, Enum& field,
-                     std::initializer_list<std::pair<std::string_view, Enum>> choices,
-                     std::string_view help) {
+void OptionList::Add(
+    std::string_view name, Enum& field,
+    std::initializer_list<std::pair<std::string_view, std::type_identity_t<Enum>>> choices,
+    std::string_view help) {
   std::vector<std::string> names;
   std::vector<Enum> values;
   for (const auto& [choice, value] : choices) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "passes/core/pass.h"
@@ -19,7 +20,8 @@ namespace strata {
 /// After each pass the manager checks the answer `Changed` against the graphs' fingerprints,
 /// verifies the graphs that changed, and tells its instrumentations, in the order in which they
 /// were added. A pass that claims a change that nobody can see is taken for unchanged. The first
-/// pass that fails ends the pipeline; its graphs still go to the instrumentations.
+/// pass that fails ends the pipeline; its graphs still go to the instrumentations. An error of an
+/// instrumentation ends it at once.
 class PassManager {
  public:
   struct Options {
@@ -45,8 +47,14 @@ class PassManager {
   Result<Changed> Run(Module& module);
 
  private:
+  /// The first `count` passes as text.
   std::string Text(size_t count) const;
-  Status RunPass(Pass& pass, Module& module, PassRun& run);
+  /// Runs and judges one pass. `graphs` is the state before; fills `run`.
+  Status RunPass(Pass& pass, Module& module, const std::vector<GraphChange>& graphs, PassRun& run);
+  /// Tells everybody of a failed run.
+  Error Fail(Error error, PassRun run, const Module& module);
+  template <class Hook, class... Args>
+  Status Tell(Hook hook, const Args&... args);
 
   Options options_;
   std::vector<std::unique_ptr<Pass>> passes_;
