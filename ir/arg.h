@@ -84,14 +84,16 @@ class Arg {
   constexpr explicit Arg(ArgKind kind) : kind_(kind), int_(0) {}
   constexpr Arg(ArgKind kind, int32_t id) : kind_(kind), id_(id) {}
 
+  struct Slice {
+    uint32_t begin, size;
+  };
+
   ArgKind kind_ = ArgKind::kNone;
   union {
     int64_t int_;
     double float_;
     int32_t id_;
-    struct {
-      uint32_t begin, size;
-    } span_;
+    Slice span_;
   };
 };
 static_assert(sizeof(Arg) == 16);
