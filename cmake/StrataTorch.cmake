@@ -33,10 +33,15 @@ if(STRATA_HAVE_TORCH)
   add_library(torch::c10 SHARED IMPORTED)
   set_target_properties(torch::c10 PROPERTIES IMPORTED_LOCATION ${torch_dir}/lib/libc10.so)
 
+  # The wheel brings the headers of another version of fmt, which must not come before ours.
+  get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/before_torch)
+  file(CREATE_LINK ${fmt_include}/fmt ${CMAKE_BINARY_DIR}/before_torch/fmt SYMBOLIC)
+
   add_library(torch::cpu SHARED IMPORTED)
   set_target_properties(torch::cpu PROPERTIES IMPORTED_LOCATION ${torch_dir}/lib/libtorch_cpu.so)
   target_include_directories(torch::cpu SYSTEM INTERFACE
-    ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
+    ${CMAKE_BINARY_DIR}/before_torch ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
   target_compile_definitions(torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   target_link_libraries(torch::cpu INTERFACE torch::c10 Threads::Threads)
 endif()
