@@ -1,0 +1,40 @@
+#include "runtime/models/scope.h"
+
+namespace strata {
+namespace {
+
+// Per thread, because ranks of one process trace and run on threads of their own; a model written
+// as plain ATen calls has no other way to tell where it is.
+Scope& Current() {
+  thread_local Scope scope;
+  return scope;
+}
+
+}  // namespace
+
+const Scope& CurrentScope() {
+  return Current();
+}
+
+ModuleScope::ModuleScope(std::string_view name, std::source_location location)
+    : outer_length_(Current().module.size()), outer_location_(Current().location) {
+  Scope& scope = Current();
+  if (!scope.module.empty()) scope.module += '.';
+  scope.module += name;
+  scope.location = location;
+}
+
+ModuleScope::~ModuleScope() {
+  Current().module.resize(outer_length_);
+  Current().location = outer_location_;
+}
+
+PhaseScope::PhaseScope(Phase phase) : outer_(Current().phase) {
+  Current().phase = phase;
+}
+
+PhaseScope::~PhaseScope() {
+  Current().phase = outer_;
+}
+
+}  // namespace strata

@@ -1,0 +1,51 @@
+#pragma once
+#include <source_location>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// Where the program that runs on this thread is: read by the tracer, which writes it on every node
+/// that it records. Costs next to nothing when nobody traces.
+struct Scope {
+  std::string module;  ///< path of the innermost module, "layers.3.attention.wq"
+  Phase phase = Phase::kForward;
+  std::source_location location;
+};
+
+/// The current thread's scope.
+const Scope& CurrentScope();
+
+/// Enters a module for the life of this object:
+///
+///     ModuleScope scope("attention");   // layers.3.attention
+///
+/// Nodes recorded meanwhile have that path and the source location of this line.
+class [[nodiscard]] ModuleScope {
+ public:
+  explicit ModuleScope(std::string_view name,
+                       std::source_location location = std::source_location::current());
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  size_t outer_length_;
+  std::source_location outer_location_;
+};
+
+/// Enters a phase for the life of this object.
+class [[nodiscard]] PhaseScope {
+ public:
+  explicit PhaseScope(Phase phase);
+  ~PhaseScope();
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
+
+ private:
+  Phase outer_;
+};
+
+}  // namespace strata
