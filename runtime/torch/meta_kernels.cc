@@ -1,0 +1,122 @@
+#include "runtime/torch/meta_kernels.h"
+
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/OpMathType.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+namespace strata {
+namespace {
+
+using at::Scalar;
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+
+Tensor IndexSelect(const Tensor& self, int64_t dim, const Tensor& index) {
+  std::vector<int64_t> sizes = self.sizes().vec();
+  sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = index.numel();
+  return at::empty(sizes, self.options());
+}
+
+Tensor EmbeddingDenseBackward(const Tensor& grad, const Tensor& /*indices*/,
+                              c10::SymInt num_weights, c10::SymInt /*padding_idx*/,
+                              bool /*scale_grad_by_freq*/) {
+  return at::empty({num_weights.expect_int(), grad.size(-1)}, grad.options());
+}
+
+Tensor Where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  const auto sizes = at::infer_size(at::infer_size(condition.sizes(), self.sizes()), other.sizes());
+  return at::empty(sizes, self.options().dtype(at::result_type(self, other)));
+}
+
+Tensor& WhereOut(const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& out) {
+  out.resize_(at::infer_size(at::infer_size(condition.sizes(), self.sizes()), other.sizes()));
+  return out;
+}
+
+Tensor FloorDivide(const Tensor& self, const Tensor& other) {
+  return at::empty(at::infer_size(self.sizes(), other.sizes()),
+                   self.options().dtype(at::result_type(self, other)));
+}
+
+Tensor Histc(const Tensor& self, int64_t bins, const Scalar& /*min*/, const Scalar& /*max*/) {
+  return at::empty({bins}, self.options());
+}
+
+Tensor Bincount(const Tensor& self, const OptionalTensor& weights, c10::SymInt minlength) {
+  TORCH_CHECK(minlength.expect_int() > 0, "bincount needs a minlength: its size depends on data");
+  return at::empty({minlength.expect_int()},
+                   weights ? weights->options() : self.options().dtype(at::kLong));
+}
+
+Tensor& PolarOut(const Tensor& abs, const Tensor& /*angle*/, Tensor& out) {
+  out.resize_(abs.sizes());
+  return out;
+}
+
+/// A buffer `[batch, seq, heads, head_dim]`, seen as `[batch, heads, seq, head_dim]`.
+Tensor HeadsInside(const Tensor& like) {
+  return at::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like.options())
+      .transpose(1, 2);
+}
+
+std::tuple<Tensor, Tensor> FlashAttention(const Tensor& query, const Tensor& /*key*/,
+                                          const Tensor& /*value*/, double /*dropout_p*/,
+                                          bool /*is_causal*/, const OptionalTensor& /*attn_mask*/,
+                                          std::optional<double> /*scale*/) {
+  const auto statistics = query.options().dtype(at::toOpMathType(query.scalar_type()));
+  Tensor logsumexp =
+      at::empty({query.size(0), query.size(2), query.size(1)}, statistics).transpose(1, 2);
+  return {at::empty_like(query), std::move(logsumexp)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> FlashAttentionBackward(
+    const Tensor& /*grad_out*/, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& /*out*/, const Tensor& /*logsumexp*/, double /*dropout_p*/, bool /*is_causal*/,
+    const OptionalTensor& /*attn_mask*/, std::optional<double> /*scale*/) {
+  return {HeadsInside(query), HeadsInside(key), HeadsInside(value)};
+}
+
+/// Groups are rows of the 2-d operands, ended by `offs`.
+Tensor GroupedMm(const Tensor& self, const Tensor& mat2, const OptionalTensor& offs,
+                 const OptionalTensor& /*bias*/, std::optional<at::ScalarType> out_dtype) {
+  const int64_t columns = mat2.size(-1);
+  std::vector<int64_t> sizes = {self.size(-2), columns};
+  if (self.dim() == 2 && mat2.dim() == 2) sizes.insert(sizes.begin(), offs->size(0));
+  if (self.dim() == 3 && mat2.dim() == 3) sizes.insert(sizes.begin(), self.size(0));
+  return at::empty(sizes, self.options().dtype(out_dtype.value_or(self.scalar_type())));
+}
+
+void FusedAdamW(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,
+                at::TensorList, double, double, double, double, double, bool, bool,
+                const OptionalTensor&, const OptionalTensor&) {}
+
+}  // namespace
+
+void RegisterMetaKernels() {
+  static const torch::Library library = [] {
+    torch::Library aten(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    aten.impl("index_select", IndexSelect);
+    aten.impl("embedding_dense_backward", EmbeddingDenseBackward);
+    aten.impl("where.self", Where);
+    aten.impl("where.self_out", WhereOut);
+    aten.impl("floor_divide", FloorDivide);
+    aten.impl("histc", Histc);
+    aten.impl("bincount", Bincount);
+    aten.impl("polar.out", PolarOut);
+    aten.impl("_scaled_dot_product_flash_attention_for_cpu", FlashAttention);
+    aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", FlashAttentionBackward);
+    aten.impl("_grouped_mm", GroupedMm);
+    aten.impl("_fused_adamw_", FusedAdamW);
+    return aten;
+  }();
+}
+
+}  // namespace strata
