@@ -227,6 +227,7 @@ class Parser {
     Graph& graph = module_->graph({next_graph_++});
     rewriter_.emplace(graph);
     values_.clear();
+    tuples_.clear();
     names_.clear();
     return Ok();
   }

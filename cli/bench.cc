@@ -1,0 +1,69 @@
+#include "cli/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "ir/file.h"
+#include "ir/text.h"
+
+namespace strata::cli {
+namespace {
+
+// To add one: a file cli/bench_<name>.cc, a declaration in cli/bench.h and a line here.
+constexpr Benchmark kBenchmarks[] = {
+    {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
+};
+
+std::string Listing() {
+  std::string out =
+      "strata bench WHAT: measures this machine; figures are medians, with the fastest and slowest run\n\n";
+  for (const Benchmark& benchmark : kBenchmarks) {
+    out += fmt::format("  {:<8} {}\n", benchmark.name, benchmark.summary);
+  }
+  out += "\nexample:\n  strata bench ir\n";
+  return out;
+}
+
+}  // namespace
+
+Timing Measure(int runs, const std::function<void()>& work, const std::function<void()>& prepare) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  for (int run = -1; run < runs; ++run) {
+    prepare();
+    const Clock::time_point begin = Clock::now();
+    work();
+    const std::chrono::duration<double, std::milli> time = Clock::now() - begin;
+    if (run >= 0) times.push_back(time.count());
+  }
+  std::ranges::sort(times);
+  return {times[times.size() / 2], times.front(), times.back()};
+}
+
+void PrintTiming(std::string_view what, const Timing& timing, double limit_ms) {
+  std::string line = fmt::format("{:<36} {:>9.2f} ms   {:.2f} … {:.2f}", what, timing.median,
+                                 timing.fastest, timing.slowest);
+  if (limit_ms > 0) {
+    line += fmt::format("   limit {:g} ms: {}", limit_ms, timing.median <= limit_ms ? "met" : "missed");
+  }
+  fmt::print("{}\n", line);
+}
+
+Result<Exit> RunBench(Args args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
+    STRATA_RETURN_IF_ERROR(WriteFile("-", Listing()));
+    return args.empty() ? Exit::kTrouble : Exit::kOk;
+  }
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : kBenchmarks) {
+    if (benchmark.name == args[0]) return benchmark.run(args.subspan(1));
+    names.emplace_back(benchmark.name);
+  }
+  return Error("unknown benchmark '{}': {}: one of {}", args[0],
+               "strata bench" + DidYouMean(args[0], names), Enumerate(names, names.size()));
+}
+
+}  // namespace strata::cli

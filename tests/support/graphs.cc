@@ -1,0 +1,31 @@
+#include "tests/support/graphs.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "ir/native_text.h"
+
+namespace strata::testing {
+
+std::unique_ptr<Module> ParseOrDie(std::string_view text) {
+  Result<std::unique_ptr<Module>> module = ParseText(text);
+  if (!module) {
+    std::fprintf(stderr, "%s\n", module.error().message().c_str());
+    std::abort();
+  }
+  return std::move(module).value();
+}
+
+NodeId NodeNamed(const Graph& graph, std::string_view name) {
+  for (NodeId id : graph.nodes()) {
+    if (graph.name(id) == name) return id;
+  }
+  std::fprintf(stderr, "no node named '%.*s'\n", static_cast<int>(name.size()), name.data());
+  std::abort();
+}
+
+ValueId ValueNamed(const Graph& graph, std::string_view name) {
+  return graph.result(NodeNamed(graph, name));
+}
+
+}  // namespace strata::testing
