@@ -19,7 +19,8 @@ constexpr Benchmark kBenchmarks[] = {
 
 std::string Listing() {
   std::string out =
-      "strata bench WHAT: measures this machine; figures are medians, with the fastest and slowest run\n\n";
+      "strata bench WHAT: measures this machine; figures are medians, with the fastest and slowest "
+      "run\n\n";
   for (const Benchmark& benchmark : kBenchmarks) {
     out += fmt::format("  {:<8} {}\n", benchmark.name, benchmark.summary);
   }
@@ -47,7 +48,8 @@ void PrintTiming(std::string_view what, const Timing& timing, double limit_ms) {
   std::string line = fmt::format("{:<36} {:>9.2f} ms   {:.2f} … {:.2f}", what, timing.median,
                                  timing.fastest, timing.slowest);
   if (limit_ms > 0) {
-    line += fmt::format("   limit {:g} ms: {}", limit_ms, timing.median <= limit_ms ? "met" : "missed");
+    line +=
+        fmt::format("   limit {:g} ms: {}", limit_ms, timing.median <= limit_ms ? "met" : "missed");
   }
   fmt::print("{}\n", line);
 }

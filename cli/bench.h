@@ -15,14 +15,15 @@ struct Timing {
 };
 
 /// Runs `work` once to warm up, then `runs` times. `prepare` runs before each, untimed.
-Timing Measure(int runs, const std::function<void()>& work,
-               const std::function<void()>& prepare = [] {});
+Timing Measure(
+    int runs, const std::function<void()>& work, const std::function<void()>& prepare = [] {});
 
 /// Prints one aligned line: what, median, spread, and the limit if one is given (0: none).
 void PrintTiming(std::string_view what, const Timing& timing, double limit_ms = 0);
 
-/// A graph with the shape of a training step of about `nodes` nodes: blocks with module paths, typed values,
-/// matrix products, views, tuples and a backward half. Same bytes for same `nodes` and `seed`.
+/// A graph with the shape of a training step of about `nodes` nodes: blocks with module paths,
+/// typed values, matrix products, views, tuples and a backward half. Same bytes for same `nodes`
+/// and `seed`.
 std::unique_ptr<Module> TransformerLikeGraph(int nodes, uint32_t seed = 1);
 
 /// One thing that `strata bench WHAT` measures.

@@ -83,7 +83,8 @@ class Builder {
 
   Arg Sizes(std::span<const int64_t> sizes) {
     std::vector<Arg> elements;
-    for (int64_t size : sizes) elements.push_back(Arg::Int(size));
+    for (int64_t size : sizes)
+      elements.push_back(Arg::Int(size));
     return rewriter_.MakeSpan(ArgKind::kList, elements);
   }
 

@@ -20,15 +20,17 @@ void MeasureGraph(int nodes, bool with_limits) {
   fmt::print("\n{} nodes\n", graph.num_nodes());
   std::unique_ptr<Module> scratch;
   std::string text;
-  PrintTiming("build", Measure(kRuns, [&] { scratch = TransformerLikeGraph(nodes); },
-                               [&] { scratch.reset(); }), limit(50));
-  PrintTiming("print native text", Measure(kRuns, [&] { PrintText(graph, {}, text); },
-                                           [&] { text.clear(); }), limit(150));
+  PrintTiming("build",
+              Measure(
+                  kRuns, [&] { scratch = TransformerLikeGraph(nodes); }, [&] { scratch.reset(); }),
+              limit(50));
+  PrintTiming(
+      "print native text",
+      Measure(kRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }), limit(150));
   PrintTiming("parse native text", Measure(kRuns, [&] { (void)ParseText(text); }));
   PrintTiming("fingerprint", Measure(kRuns, [&] { (void)FingerprintOf(graph); }), limit(30));
-  PrintTiming("fingerprint with names and metadata", Measure(kRuns, [&] {
-                (void)FingerprintOf(graph, FingerprintScope::kEverything);
-              }));
+  PrintTiming("fingerprint with names and metadata",
+              Measure(kRuns, [&] { (void)FingerprintOf(graph, FingerprintScope::kEverything); }));
   PrintTiming("verify", Measure(kRuns, [&] { (void)Verify(graph); }));
   PrintTiming("clone", Measure(kRuns, [&] { scratch = module->Clone(); }));
 }

@@ -5,10 +5,12 @@
 namespace strata::cli {
 
 // Each is defined in cli/<name>.cc:
+Result<Exit> RunBench(Args args);
 // Result<Exit> RunDiff(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
+      {"bench", "measure this machine: strata bench ir", RunBench},
       // {"diff", "compare two graphs node by node", RunDiff},
   };
   return commands;

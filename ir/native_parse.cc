@@ -225,7 +225,7 @@ class Parser {
     TakeWord("foreign");
     rewriter_.reset();
     Graph& graph = module_->graph({next_graph_++});
-    rewriter_.emplace(graph);
+    rewriter_ = std::make_unique<Rewriter>(graph);
     values_.clear();
     tuples_.clear();
     names_.clear();
@@ -645,7 +645,7 @@ class Parser {
   std::string_view text_, file_;
   size_t at_ = 0;
   std::unique_ptr<Module> module_;
-  std::optional<Rewriter> rewriter_;
+  std::unique_ptr<Rewriter> rewriter_;
   int32_t next_graph_ = 0;
   std::unordered_map<std::string, ValueId> values_;
   std::unordered_map<std::string, NodeId> tuples_;

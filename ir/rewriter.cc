@@ -434,7 +434,7 @@ StrId Rewriter::UniqueName(std::string_view wanted) {
       digits > 0) {
     base.resize(digits);
   }
-  if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base.insert(0, "_");
+  if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base.insert(base.begin(), '_');
   StrId name = module_.Intern(base);
   int32_t& suffix = next_suffix_[name];
   while (names_.contains(name))

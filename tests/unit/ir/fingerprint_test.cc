@@ -69,15 +69,22 @@ TEST_CASE("each part of the computation changes it") {
 }
 
 TEST_CASE("order is part of the computation") {
-  const std::string a = "graph g\n  x = placeholder\n  a = aten.neg.default(x)\n  b = aten.abs.default(x)\n  output([a, b])\n";
-  const std::string b = "graph g\n  x = placeholder\n  b = aten.abs.default(x)\n  a = aten.neg.default(x)\n  output([a, b])\n";
+  const std::string a =
+      "graph g\n  x = placeholder\n  a = aten.neg.default(x)\n  b = aten.abs.default(x)\n  "
+      "output([a, b])\n";
+  const std::string b =
+      "graph g\n  x = placeholder\n  b = aten.abs.default(x)\n  a = aten.neg.default(x)\n  "
+      "output([a, b])\n";
   CHECK(Of(a) != Of(b));
 }
 
 TEST_CASE("an element that nobody reads is not seen by the computation") {
-  const std::string a = "graph g\n  x = placeholder\n  (a, _) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
-  const std::string b = "graph g\n  x = placeholder\n  (a,) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
-  const std::string c = "graph g\n  x = placeholder\n  (a, q) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
+  const std::string a =
+      "graph g\n  x = placeholder\n  (a, _) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
+  const std::string b =
+      "graph g\n  x = placeholder\n  (a,) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
+  const std::string c =
+      "graph g\n  x = placeholder\n  (a, q) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
   CHECK(Of(a) == Of(b));
   CHECK(Of(a) != Of(c));
 }

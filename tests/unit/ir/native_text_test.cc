@@ -63,7 +63,8 @@ TEST_CASE("options leave parts out") {
 }
 
 TEST_CASE("missing ids are made, given ids are kept and not given out again") {
-  auto module = ParseOrDie("graph g\n  x = placeholder #41\n  y = aten.neg.default(x)\n  output(y)\n");
+  auto module =
+      ParseOrDie("graph g\n  x = placeholder #41\n  y = aten.neg.default(x)\n  output(y)\n");
   CHECK(PrintText(*module, {.stable_ids = true}) ==
         "graph g\n  x = placeholder #41\n  y = aten.neg.default(x) #42\n  output(y) #43\n");
 }
@@ -72,7 +73,8 @@ TEST_CASE("hostile names survive") {
   for (const std::string& name :
        {std::string("None"), std::string("_"), std::string("0x"), std::string("a.b"),
         std::string("'"), std::string("\"'\\"), std::string("</script>"), std::string("\x01\n\t\r"),
-        std::string("\xff\xfe"), std::string("ünïcode"), std::string("output"), std::string("//")}) {
+        std::string("\xff\xfe"), std::string("ünïcode"), std::string("output"),
+        std::string("//")}) {
     CAPTURE(name);
     std::string quoted;
     AppendQuoted(name, quoted);
@@ -113,10 +115,10 @@ TEST_CASE("errors name the place, show the line and a caret") {
         "t.graph:3:3: the name 'x' is taken by an earlier node\n"
         "    x = placeholder\n"
         "    ^");
-  CHECK(Problem("graph g\n  x = f(1, k=2, 3)\n").starts_with(
-      "t.graph:2:17: a positional argument after a keyword argument\n"));
-  CHECK(Problem("graph g\n  x = f(99999999999999999999)\n").starts_with(
-      "t.graph:2:9: this number exceeds 64 bits\n"));
+  CHECK(Problem("graph g\n  x = f(1, k=2, 3)\n")
+            .starts_with("t.graph:2:17: a positional argument after a keyword argument\n"));
+  CHECK(Problem("graph g\n  x = f(99999999999999999999)\n")
+            .starts_with("t.graph:2:9: this number exceeds 64 bits\n"));
   CHECK(Problem("graph g\n  x = f('abc)\n").starts_with("t.graph:2:9: this quote is not closed\n"));
   CHECK(Problem("graph g\n  x = f() {speed=1}\n").find("unknown metadata") != std::string::npos);
   CHECK(Problem("graph g\n  x = f(graph(3))\n").find("out of range") != std::string::npos);

@@ -23,7 +23,9 @@ constexpr std::string_view kChain = R"(graph step
   output([b, a])
 )";
 
-std::string Text(const Graph& graph) { return PrintText(graph); }
+std::string Text(const Graph& graph) {
+  return PrintText(graph);
+}
 
 TEST_CASE("a created node goes to the cursor and inherits metadata from its first ancestor") {
   auto module = ParseOrDie(kChain);
@@ -52,8 +54,7 @@ TEST_CASE("creating records provenance, tracing does not") {
   REQUIRE(births.size() == 1);
   CHECK(births[0].node == graph.node(made).stable_id);
   CHECK(births[0].origin == Origin::kReplaced);
-  CHECK(births[0].from ==
-        std::vector<StableId>{graph.node(a).stable_id, graph.node(b).stable_id});
+  CHECK(births[0].from == std::vector<StableId>{graph.node(a).stable_id, graph.node(b).stable_id});
   CHECK(module->provenance().empty());
 }
 
@@ -142,7 +143,8 @@ TEST_CASE("names count on from the name without its number, as FX does") {
   Graph& graph = *module->FindGraph("g");
   Rewriter rewriter(graph);
   CHECK(graph.name(rewriter.Clone(NodeNamed(graph, "add_1"))) == "add_2");
-  CHECK(graph.name(rewriter.Create("aten.add.Tensor", {}, From{NodeNamed(graph, "add")})) == "add_3");
+  CHECK(graph.name(rewriter.Create("aten.add.Tensor", {}, From{NodeNamed(graph, "add")})) ==
+        "add_3");
 }
 
 TEST_CASE("an alias names the owner of the storage") {
@@ -177,7 +179,8 @@ TEST_CASE("arguments may be replaced by views of the same graph's arguments") {
   Graph& graph = *module->FindGraph("step");
   Rewriter rewriter(graph);
   const NodeId b = NodeNamed(graph, "b");
-  for (int i = 0; i < 20; ++i) rewriter.SetArgs(b, graph.args(b), {});
+  for (int i = 0; i < 20; ++i)
+    rewriter.SetArgs(b, graph.args(b), {});
   CHECK(Text(graph).find("b = aten.add.Tensor(a, a)") != std::string::npos);
   CHECK(Verify(graph).has_value());
 }

@@ -37,11 +37,13 @@ TEST_CASE("views survive growth, also of strings larger than a block") {
   const std::string large(200'000, 'x');
   const std::string_view first = table[table.Intern("first")];
   const std::string_view big = table[table.Intern(large)];
-  for (int i = 0; i < 100'000; ++i) table.Intern(std::to_string(i));
+  for (int i = 0; i < 100'000; ++i)
+    table.Intern(std::to_string(i));
   CHECK(first == "first");
   CHECK(big == large);
   CHECK(table.size() == 100'002);
-  for (int i = 0; i < 100'000; i += 997) CHECK(table[table.Find(std::to_string(i))] == std::to_string(i));
+  for (int i = 0; i < 100'000; i += 997)
+    CHECK(table[table.Find(std::to_string(i))] == std::to_string(i));
 }
 
 TEST_CASE("a copy keeps ids") {
