@@ -468,7 +468,9 @@ class Parser {
 
   /// `name=`, where the name may be quoted.
   std::optional<std::string> TakeKeyword() {
-    SkipBlanks();
+    const std::string_view word = PeekWord();
+    // Most arguments are no keywords: find out before Name() composes an error.
+    if (Peek() != '%' && (word.empty() || Peek(word.size()) != '=')) return std::nullopt;
     const size_t begin = at_;
     if (Result<std::string> name = Name(); name && Peek() == '=') {
       ++at_;

@@ -79,7 +79,7 @@ TEST_CASE("hostile names survive") {
     std::string quoted;
     AppendQuoted(name, quoted);
     const std::string text = "graph g\n  %" + quoted + " = placeholder\n  y = %" + quoted + "(%" +
-                             quoted + ")\n  output(y)\n";
+                             quoted + ")\n  output(y) as ret\n";
     auto module = ParseOrDie(text);
     const Graph& graph = module->graph({0});
     CHECK(graph.name(graph.first()) == name);
