@@ -41,24 +41,47 @@ bool ReshapesInPlace(std::string_view op) {
   return std::ranges::find(kBases, BaseName(op)) != std::end(kBases);
 }
 
-/// Removes views of one graph.
-class ViewRemover {
+/// The values whose tensor has its shape or strides changed in place by some node. An in-place
+/// operator returns the tensor it was given, so its result is one with its input.
+class ReshapedTensors {
  public:
-  explicit ViewRemover(Graph& graph)
-      : rewriter_(graph), reshaped_(static_cast<size_t>(graph.value_bound()), false) {
+  explicit ReshapedTensors(const Graph& graph) {
+    const auto reshapes = [&](NodeId node) {
+      return graph.node(node).kind == NodeKind::kCall && ReshapesInPlace(graph.op(node));
+    };
+    if (std::ranges::none_of(graph.nodes(), reshapes)) return;
+    for (int32_t i = 0; i < graph.value_bound(); ++i)
+      tensor_of_.push_back({i});
+    reshaped_.resize(tensor_of_.size(), false);
     for (NodeId node : graph.nodes()) {
-      if (graph.node(node).kind != NodeKind::kCall || !ReshapesInPlace(graph.op(node))) continue;
-      if (const auto input = Input(graph, node)) reshaped_[Index(*input)] = true;
+      const auto input = Input(graph, node);
+      if (!input || graph.node(node).num_results != 1) continue;
+      if (!BaseName(graph.op(node)).ends_with('_')) continue;
+      tensor_of_[Index(graph.result(node))] = tensor_of_[Index(*input)];
+      if (reshapes(node)) reshaped_[Index(tensor_of_[Index(*input)])] = true;
     }
   }
 
-  /// True when some user changes the shape or strides of `value` in place.
-  bool IsReshaped(ValueId value) const { return reshaped_[Index(value)]; }
+  bool contains(ValueId value) const {
+    return !reshaped_.empty() && reshaped_[Index(tensor_of_[Index(value)])];
+  }
+
+ private:
+  static size_t Index(ValueId value) { return static_cast<size_t>(value.index); }
+
+  std::vector<ValueId> tensor_of_;  // by value: the first value that is this tensor
+  std::vector<bool> reshaped_;      // by value, for first values
+};
+
+/// Removes views of one graph.
+class ViewRemover {
+ public:
+  explicit ViewRemover(Graph& graph) : rewriter_(graph), reshaped_(graph) {}
 
   /// Lets the users of `view` read `input` instead, if the two are one tensor all the time.
   bool Bypass(NodeId view, ValueId input) {
-    const ValueId result = rewriter_.graph().result(view);
-    if (IsReshaped(result) || IsReshaped(input)) return false;
+    const ValueId result = graph().result(view);
+    if (reshaped_.contains(result) || reshaped_.contains(input)) return false;
     rewriter_.ReplaceUses(result, input);
     rewriter_.Erase(view);
     return true;
@@ -66,12 +89,11 @@ class ViewRemover {
 
   Graph& graph() { return rewriter_.graph(); }
   Rewriter& rewriter() { return rewriter_; }
+  const ReshapedTensors& reshaped() const { return reshaped_; }
 
  private:
-  static size_t Index(ValueId value) { return static_cast<size_t>(value.index); }
-
   Rewriter rewriter_;
-  std::vector<bool> reshaped_;  // by value
+  const ReshapedTensors reshaped_;
 };
 
 /// Calls `step(views, node)` for each call of each program; true means changed. A step may erase
@@ -161,7 +183,7 @@ Result<Changed> RemoveDoubleTransposes::Run(Module& module) {
     const auto middle = Input(graph, outer);
     if (!middle) return false;
     const NodeId inner = graph.value(*middle).def;
-    if (!IsTranspose(graph, inner) || views.IsReshaped(*middle)) return false;
+    if (!IsTranspose(graph, inner) || views.reshaped().contains(*middle)) return false;
     const auto input = Input(graph, inner);
     if (!input || !views.Bypass(outer, *input)) return false;
     if (!graph.HasUses(inner)) views.rewriter().Erase(inner);
@@ -191,18 +213,21 @@ Result<Changed> NormalizeViews::Run(Module& module) {
 }
 
 Result<Changed> Canonicalize::Run(Module& module) {
-  RemoveDetach remove_detach;
-  RemoveIdentityViews remove_identity_views;
-  RemoveDoubleTransposes remove_double_transposes;
-  RemoveIdentitySlices remove_identity_slices;
-  NormalizeViews normalize_views;
+  RemoveDetach detach;
+  RemoveIdentityViews identity_views;
+  RemoveDoubleTransposes double_transposes;
+  RemoveIdentitySlices identity_slices;
+  NormalizeViews spelling;
+  Pass* const parts[] = {&detach, &identity_views, &double_transposes, &identity_slices, &spelling};
   bool changed = false;
-  for (Pass* pass :
-       {static_cast<Pass*>(&remove_detach), static_cast<Pass*>(&remove_identity_views),
-        static_cast<Pass*>(&remove_double_transposes), static_cast<Pass*>(&remove_identity_slices),
-        static_cast<Pass*>(&normalize_views)}) {
-    STRATA_TRY(const Changed part, pass->Run(module));
-    changed |= part == Changed::kYes;
+  // A second round for what the first uncovered: a slice between two transposes.
+  for (bool again = true; again;) {
+    again = false;
+    for (Pass* part : parts) {
+      STRATA_TRY(const Changed answer, part->Run(module));
+      again |= answer == Changed::kYes;
+    }
+    changed |= again;
   }
   return Changed(changed);
 }

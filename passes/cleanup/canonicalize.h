@@ -76,7 +76,8 @@ class NormalizeViews final : public Pass {
   Result<Changed> Run(Module& module) override;
 };
 
-/// The five passes above, in their order. Patterns of later passes are written for its result.
+/// The five passes above, in their order, until nothing changes. Patterns of later passes are
+/// written for its result.
 ///
 ///   before  d = detach(w)  t1 = t(d)  t2 = t(t1)  v = _unsafe_view(x, [6, 8])  m = mm(v, t2)
 ///   after   v = reshape(x, [6, 8])  m = mm(v, w)

@@ -1,0 +1,211 @@
+#include "passes/cleanup/dce.h"
+
+#include <doctest/doctest.h>
+
+#include "ir/fingerprint.h"
+#include "ir/verify.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/mini_eval.h"
+
+namespace strata {
+namespace {
+
+using testing::BodyOf;
+using testing::Evaluate;
+using testing::OrDie;
+using testing::ParseBody;
+
+/// Runs the pass; the graph must be sound and the answer true.
+Changed Dce(Module& module) {
+  const Graph& graph = *module.FindGraph("g");
+  const Fingerprint before = FingerprintOf(graph, FingerprintScope::kEverything);
+  const Changed changed = OrDie(DeadCodeElimination().Run(module));
+  CHECK(Verify(module).has_value());
+  CHECK_EQ(changed == Changed::kYes, FingerprintOf(graph, FingerprintScope::kEverything) != before);
+  return changed;
+}
+
+TEST_CASE("DC-1: a dead pure add goes, a live relu stays") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[4]
+  add = aten.add.Tensor(x, x)
+  relu = aten.relu.default(x)
+  output(relu)
+)");
+  const auto before = OrDie(Evaluate(*module->FindGraph("g")));
+  CHECK(Dce(*module) == Changed::kYes);
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  relu = aten.relu.default(x)
+  output(relu)
+)");
+  CHECK(OrDie(Evaluate(*module->FindGraph("g"))) == before);
+  CHECK(Dce(*module) == Changed::kNo);
+}
+
+TEST_CASE("DC-2: a dead mm whose shapes do not fit goes without an error") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[2, 3]
+  mm = aten.mm.default(x, x)
+  relu = aten.relu.default(x)
+  output(relu)
+)");
+  CHECK(Dce(*module) == Changed::kYes);
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  relu = aten.relu.default(x)
+  output(relu)
+)");
+}
+
+TEST_CASE("DC-3: an unused copy_ stays, it writes") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[4]
+  y = placeholder : f32[4]
+  copy_ = aten.copy_.default(x, y)
+  relu = aten.relu.default(y)
+  output(relu)
+)");
+  CHECK(Dce(*module) == Changed::kNo);
+  CHECK_EQ(module->FindGraph("g")->num_nodes(), 5);
+}
+
+TEST_CASE("DC-4: an asynchronous assert goes with the condition that only it reads") {
+  for (const char* overload : {"default", "msg"}) {
+    auto module = ParseBody(fmt::format(R"(
+  x = placeholder : f32[4]
+  le = aten.le.Scalar(x, 5)
+  all = aten.all.default(le)
+  _assert_async = aten._assert_async.{}(all, 'too large')
+  add = aten.add.Tensor(x, x)
+  relu = aten.relu.default(x)
+  output(relu)
+)",
+                                        overload));
+    CHECK(Dce(*module) == Changed::kYes);
+    CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  relu = aten.relu.default(x)
+  output(relu)
+)");
+  }
+}
+
+TEST_CASE("other asserts stay with their conditions") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  sym = aten.sym_size.int(x, 0)
+  ge = _operator.ge(sym, 0)
+  _assert_scalar = aten._assert_scalar.default(ge, 'negative')
+  output(x)
+)");
+  CHECK(Dce(*module) == Changed::kNo);
+}
+
+TEST_CASE("collectives, waits and random numbers stay though nobody reads them") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  ag = _c10d_functional.all_gather_into_tensor.default(x, 8, 'fsdp')
+  wait = _c10d_functional.wait_tensor.default(ag)
+  rand = aten.rand_like.default(x)
+  output(x)
+)");
+  CHECK(Dce(*module) == Changed::kNo);
+}
+
+TEST_CASE("placeholders stay, unread attributes go") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  y = placeholder
+  w = attr layers.0.weight
+  output(x)
+)");
+  CHECK(Dce(*module) == Changed::kYes);
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  y = placeholder
+  output(x)
+)");
+}
+
+TEST_CASE("methods and submodules stay: their code is not known") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  zero_ = method zero_(x)
+  sub = submodule layers.0(x)
+  output(x)
+)");
+  CHECK(Dce(*module) == Changed::kNo);
+}
+
+TEST_CASE("unread elements of a tuple lose their names, the node stays for the others") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  (a, b, c) = aten.split.Tensor(x, 2) as split
+  relu = aten.relu.default(b)
+  output(relu)
+)");
+  CHECK(Dce(*module) == Changed::kYes);
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  (_, b, _) = aten.split.Tensor(x, 2) as split
+  relu = aten.relu.default(b)
+  output(relu)
+)");
+  CHECK(Dce(*module) == Changed::kNo);
+}
+
+TEST_CASE("a tuple of which nothing is read goes whole, and what only it read") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  neg = aten.neg.default(x)
+  (a, b) = aten.split.Tensor(neg, 2) as split
+  relu = aten.relu.default(a)
+  output(x)
+)");
+  CHECK(Dce(*module) == Changed::kYes);
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  output(x)
+)");
+}
+
+TEST_CASE("a higher-order call stays exactly when its body has an effect") {
+  for (const auto& [op, kept] :
+       {std::pair{"aten.neg.default(y)", false}, {"aten.neg_.default(y)", true}}) {
+    auto module = OrDie(ParseText(fmt::format(R"(graph g
+  x = placeholder
+  body = attr body_0(graph(1))
+  call = higher_order.invoke_subgraph(body, 'body_0', x)
+  output(x)
+graph body_0 body
+  y = placeholder
+  n = {}
+  output(n)
+)",
+                                              op)));
+    CHECK((Dce(*module) == Changed::kNo) == kept);
+  }
+}
+
+TEST_CASE("bodies are not visited, every program is") {
+  auto module = OrDie(ParseText(R"(graph g
+  x = placeholder
+  dead = aten.neg.default(x)
+  output(x)
+graph second
+  x = placeholder
+  dead = aten.neg.default(x)
+  output(x)
+graph body_0 body
+  x = placeholder
+  dead = aten.neg.default(x)
+  output(x)
+)"));
+  CHECK(Dce(*module) == Changed::kYes);
+  CHECK_EQ(module->FindGraph("second")->num_nodes(), 2);
+  CHECK_EQ(module->graph({2}).num_nodes(), 3);
+}
+
+}  // namespace
+}  // namespace strata
