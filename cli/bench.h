@@ -34,5 +34,6 @@ struct Benchmark {
 };
 
 Result<Exit> BenchIr(Args args);
+Result<Exit> BenchPasses(Args args);
 
 }  // namespace strata::cli
