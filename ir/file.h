@@ -62,6 +62,11 @@ class AtomicFile {
 
   /// The path given to `Create`.
   const std::string& path() const { return path_; }
+  /// That path with symbolic links followed.
+  const std::string& target_path() const { return target_; }
+  /// Where the bytes are until `Commit`, for writers that need a name; empty when they are written
+  /// straight through.
+  const std::string& partial_path() const { return partial_path_; }
 
  private:
   AtomicFile() = default;

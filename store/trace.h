@@ -203,9 +203,6 @@ struct StoredRun {
   std::vector<ArtifactInfo> artifacts;
 
   const StoredGraph* FindGraph(std::string_view name) const;
-  /// The last pass at or before which `graph` got the snapshot that has `fingerprint`, or null:
-  /// which snapshot ran.
-  const StoredPass* FindExecutedPass(const ExecutedRange& range) const;
 };
 
 /// Reads a trace, also one that another process is writing, also in a folder where nothing may be
@@ -236,6 +233,11 @@ class TraceReader {
   virtual Result<std::vector<StepRecord>> LoadSteps(RunId run) = 0;
   virtual Result<std::vector<EventRecord>> LoadEvents(RunId run) = 0;
 };
+
+/// The pass after which the graph stood as it was executed: the last one of that graph that changed
+/// it to `range.fingerprint`. Null when it was executed as it was before all passes.
+const StoredPass* FindExecutedPass(const TraceReader& trace, const StoredRun& run,
+                                   const ExecutedRange& range);
 
 /// True when the file begins as a trace does; false for anything else, also for no file.
 bool LooksLikeTrace(const std::string& path);

@@ -1,0 +1,476 @@
+#include "store/snapshot_decoder.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ir/rewriter.h"
+#include "store/bytes.h"
+#include "store/hash.h"
+#include "store/snapshot_format.h"
+
+namespace strata {
+namespace {
+
+using namespace snapshot_format;
+
+/// Ids of the module by ids of records; filled as they are met.
+template <class Id>
+class IdCache {
+ public:
+  /// None when it was not met yet.
+  Id Find(uint32_t record) const { return record < ids_.size() ? ids_[record] : Id{}; }
+  /// REQUIRES: the record exists, so that a damaged number cannot ask for all memory.
+  Id Set(uint32_t record, Id id) {
+    if (record >= ids_.size()) ids_.resize(std::max<size_t>(record + 1, ids_.size() * 2));
+    return ids_[record] = id;
+  }
+
+ private:
+  std::vector<Id> ids_;
+};
+
+class Decoder {
+ public:
+  Decoder(uint32_t root, SnapshotSources sources) : root_(root), sources_(sources) {}
+
+  Result<std::unique_ptr<Module>> Decode() {
+    STRATA_TRY(const std::string_view root_bytes, sources_.roots.Get(root_));
+    ByteReader root(root_bytes);
+    struct Body {
+      Graph* graph;
+      size_t nodes;
+      std::vector<uint32_t> chunks;
+    };
+    std::vector<Body> bodies;
+    // All graphs exist before the first node that refers to one.
+    const size_t num_graphs = root.Count();
+    for (size_t i = 0; i < num_graphs && root.ok() && !error_; ++i) {
+      const StrId name = String(root);
+      const uint8_t flags = root.Byte();
+      Body body;
+      body.nodes = root.Varint();
+      uint32_t chunk = 0;
+      const size_t num_chunks = root.Count();
+      for (size_t k = 0; k < num_chunks; ++k) {
+        chunk = static_cast<uint32_t>(chunk + root.Signed());
+        body.chunks.push_back(chunk);
+      }
+      body.graph = &module_->AddGraph(module_->str(name), (flags & kIsBody) != 0);
+      if ((flags & kIsForeign) != 0) module_->MarkForeign(body.graph->id());
+      bodies.push_back(std::move(body));
+    }
+    DecodeSymbols(root);
+    if (!root.AtEnd() || bodies.empty()) FailRoot("its root does not decode");
+    bodies_of_.resize(bodies.size());
+    for (const Body& body : bodies) {
+      if (error_) break;
+      DecodeGraph(*body.graph, body.nodes, body.chunks);
+    }
+    if (HasCycle()) FailRoot("its bodies hold each other");
+    if (error_) return std::move(*error_);
+    return std::move(module_);
+  }
+
+ private:
+  /// A node that is being read. Its parts stay in vectors that are used again for the next.
+  struct NodeParts {
+    std::vector<Arg> args;
+    std::vector<NamedArg> kwargs;
+    std::vector<TypeId> types;
+    std::vector<std::pair<uint32_t, uint64_t>> aliases;  // result index + 1, stable id
+    std::vector<StrId> element_names;
+  };
+
+  void DecodeGraph(Graph& graph, size_t expected_nodes, const std::vector<uint32_t>& chunks) {
+    std::vector<uint32_t> versions;
+    for (uint32_t chunk : chunks) {
+      std::string_view bytes;
+      if (!Get(sources_.chunks, chunk, bytes)) return;
+      ByteReader reader(bytes);
+      uint32_t version = 0;
+      while (reader.left() > 0) {
+        version = static_cast<uint32_t>(version + reader.Signed());
+        versions.push_back(version);
+      }
+      if (!reader.ok()) return Fail(sources_.chunks.Damaged(chunk, "its bytes do not decode"));
+      if (versions.size() > expected_nodes) break;
+    }
+    if (versions.size() != expected_nodes) {
+      return FailRoot("its chunks hold another number of nodes");
+    }
+
+    graph_ = &graph;
+    nodes_.clear();
+    places_ = FlatMap<uint64_t>(versions.size());
+    std::vector<std::string_view> records(versions.size());
+    for (size_t i = 0; i < versions.size(); ++i) {
+      if (!Get(sources_.nodes, versions[i], records[i])) return;
+      const uint64_t stable_id = ByteReader(records[i]).Varint();
+      const auto place = static_cast<uint32_t>(i);
+      if (stable_id == 0 || places_.FindOrInsert(stable_id, place) != place) {
+        return Fail(sources_.nodes.Damaged(versions[i], "its stable id occurs twice"));
+      }
+    }
+    Rewriter rewriter(graph);
+    rewriter_ = &rewriter;
+    std::vector<size_t> forward;  // nodes that read a later one: only broken graphs have them
+    for (size_t i = 0; i < versions.size(); ++i) {
+      version_ = versions[i];
+      reads_later_ = false;
+      DecodeNode(records[i], std::nullopt);
+      if (error_) return;
+      if (reads_later_) forward.push_back(i);
+    }
+    for (size_t i : forward) {
+      version_ = versions[i];
+      DecodeNode(records[i], nodes_[i]);
+      if (error_) return;
+    }
+  }
+
+  /// Makes the node, or, when it is made already, gives it its operands.
+  void DecodeNode(std::string_view bytes, std::optional<NodeId> made) {
+    ByteReader in(bytes);
+    const uint64_t stable_id = in.Varint();
+    const uint8_t kind = in.Byte();
+    const uint8_t phase = in.Byte();
+    const StrId op = String(in);
+    const StrId module_path = String(in);
+    user_ = stable_id;
+    parts_.args.clear();
+    parts_.kwargs.clear();
+    const size_t num_args = in.Count();
+    for (size_t i = 0; i < num_args && in.ok(); ++i)
+      parts_.args.push_back(DecodeArg(in, 0));
+    const size_t num_kwargs = in.Count();
+    for (size_t i = 0; i < num_kwargs && in.ok(); ++i) {
+      const StrId name = String(in);
+      parts_.kwargs.push_back({name, DecodeArg(in, 0)});
+    }
+    parts_.types.clear();
+    parts_.aliases.clear();
+    const size_t num_results = in.Count();
+    for (size_t i = 0; i < num_results && in.ok(); ++i) {
+      parts_.types.push_back(Type(in));
+      const auto alias_index = static_cast<uint32_t>(in.Bounded(UINT16_MAX));
+      parts_.aliases.emplace_back(
+          alias_index, alias_index == 0 ? 0 : stable_id - static_cast<uint64_t>(in.Signed()));
+    }
+    const StrId name = String(in);
+    parts_.element_names.clear();
+    for (size_t i = 0; i < parts_.types.size(); ++i)
+      parts_.element_names.push_back(String(in));
+    if (error_) return;
+
+    const auto node_kind = static_cast<NodeKind>(kind & ~kReturnsTuple);
+    const bool is_output = node_kind == NodeKind::kOutput;
+    if (!in.ok() || node_kind > kLastNodeKind || phase > static_cast<uint8_t>(kLastPhase) ||
+        num_kwargs > UINT16_MAX || num_results > UINT16_MAX || !name.valid() ||
+        module_->str(name).empty() || (is_output && !made && graph_->output().valid())) {
+      return FailNode();
+    }
+    if (made) {
+      rewriter_->SetArgs(*made, parts_.args, parts_.kwargs);
+      SetAliases(*made);
+      return;
+    }
+
+    NodeSpec spec;
+    spec.kind = node_kind;
+    spec.op = module_->str(op);
+    spec.args = parts_.args;
+    spec.kwargs = parts_.kwargs;
+    spec.results = parts_.types;
+    spec.returns_tuple = (kind & kReturnsTuple) != 0;
+    spec.name = module_->str(name);
+    spec.stable_id = StableId{stable_id};
+    rewriter_->SetCursorBefore(NodeId{});  // the end, also in a graph whose output is not last
+    const NodeId id = rewriter_->Create(spec, From::Source());
+    nodes_.push_back(id);
+    if (graph_->node(id).num_results != num_results) {
+      rewriter_->SetResults(id, parts_.types, spec.returns_tuple);
+    }
+    rewriter_->SetPhase(id, static_cast<Phase>(phase));
+    if (module_path.valid()) rewriter_->SetModule(id, module_->str(module_path));
+    for (size_t i = 0; i < parts_.element_names.size(); ++i) {
+      const StrId element = parts_.element_names[i];
+      if (element.valid()) {
+        rewriter_->SetElementName(graph_->result(id, i), module_->str(element));
+      }
+    }
+    SetAliases(id);
+    DecodeMetadata(in, id);
+    if (!in.AtEnd()) FailNode();
+  }
+
+  void SetAliases(NodeId id) {
+    for (size_t i = 0; i < parts_.aliases.size(); ++i) {
+      const auto [index, stable_id] = parts_.aliases[i];
+      if (index == 0) continue;
+      const ValueId base = Operand(stable_id, index - 1);
+      if (!base.valid()) continue;
+      const ValueId value = graph_->result(id, i);
+      if (base == value || graph_->value(base).alias_of.valid()) {
+        return FailNode("it aliases a value that is an alias itself");
+      }
+      rewriter_->SetAlias(value, base);
+    }
+  }
+
+  void DecodeMetadata(ByteReader& in, NodeId id) {
+    if (in.Byte() != 0) {
+      SourceLoc loc;
+      loc.file = String(in);
+      loc.line = in.Int32();
+      loc.function = String(in);
+      loc.code = String(in);
+      rewriter_->SetLoc(id, module_->InternLoc(loc));
+    }
+    rewriter_->SetSeqNr(id, in.Int32());
+    rewriter_->SetTextLine(id, in.Int32());
+    rewriter_->SetStream(id, static_cast<uint16_t>(in.Bounded(UINT16_MAX)));
+    const size_t num_attributes = in.Count();
+    for (size_t i = 0; i < num_attributes && in.ok(); ++i) {
+      const StrId key = String(in);
+      const StrId value = String(in);
+      rewriter_->SetAttribute(id, module_->str(key), module_->str(value));
+    }
+  }
+
+  Arg DecodeArg(ByteReader& in, int depth) {
+    const uint8_t code = in.Byte();
+    if (code == kFirstResult) return Operand(in, 0);
+    if (code > static_cast<uint8_t>(kLastArgKind)) return BadArg(in);
+    switch (static_cast<ArgKind>(code)) {
+      case ArgKind::kNone:
+        return Arg::None();
+      case ArgKind::kValue: {
+        const auto index = static_cast<uint32_t>(in.Bounded(UINT16_MAX));
+        return Operand(in, index);
+      }
+      case ArgKind::kInt:
+        return Arg::Int(in.Signed());
+      case ArgKind::kFloat:
+        return Arg::Float(in.Double());
+      case ArgKind::kBool:
+        return Arg::Bool(in.Byte() != 0);
+      case ArgKind::kDim:
+        return Arg::Dim(Dim(in));
+      case ArgKind::kString:
+        return Arg::String(String(in));
+      case ArgKind::kDevice:
+        return Arg::Device(String(in));
+      case ArgKind::kRaw:
+        return Arg::Raw(String(in));
+      case ArgKind::kDType: {
+        const uint8_t dtype = in.Byte();
+        return dtype <= static_cast<uint8_t>(kLastDType) ? Arg::DType(static_cast<DType>(dtype))
+                                                         : BadArg(in);
+      }
+      case ArgKind::kGraph: {
+        const uint64_t body = in.Varint();
+        if (body >= module_->num_graphs()) return BadArg(in);
+        bodies_of_[static_cast<size_t>(graph_->id().index)].push_back(static_cast<size_t>(body));
+        return Arg::Graph({static_cast<int32_t>(body)});
+      }
+      case ArgKind::kList:
+      case ArgKind::kTuple:
+      case ArgKind::kDict:
+      case ArgKind::kCall: {
+        if (depth == kMaxDepth) return BadArg(in);
+        const size_t count = in.Count();
+        std::vector<Arg> elements;
+        elements.reserve(count);
+        for (size_t i = 0; i < count && in.ok(); ++i)
+          elements.push_back(DecodeArg(in, depth + 1));
+        return rewriter_->MakeSpan(static_cast<ArgKind>(code), elements);
+      }
+    }
+    return BadArg(in);
+  }
+
+  static Arg BadArg(ByteReader& in) {
+    in.Fail();
+    return {};
+  }
+
+  /// The operand whose distance is next in `in`; nothing for now when it is of a later node.
+  Arg Operand(ByteReader& in, uint32_t index) {
+    const uint64_t stable_id = user_ - static_cast<uint64_t>(in.Signed());
+    if (!in.ok()) return {};
+    const ValueId value = Operand(stable_id, index);
+    return value.valid() ? Arg(value) : Arg::None();
+  }
+
+  ValueId Operand(uint64_t stable_id, uint32_t index) {
+    const uint32_t place = places_.Find(stable_id);
+    if (place == FlatMap<uint64_t>::kMissing) {
+      FailNode("it reads a node that is not in the graph");
+      return {};
+    }
+    if (place >= nodes_.size()) {
+      reads_later_ = true;
+      return {};
+    }
+    if (index >= graph_->node(nodes_[place]).num_results) {
+      FailNode("it reads a result that its operand does not have");
+      return {};
+    }
+    return graph_->result(nodes_[place], index);
+  }
+
+  DimId Dim(ByteReader& in) {
+    const uint64_t code = in.Varint();
+    if (code == kNoDim) return {};
+    if (code == kConstDim) return module_->dims().Const(in.Signed());
+    if (code - kFirstTextDim >= UINT32_MAX) {
+      in.Fail();
+      return {};
+    }
+    const auto record = static_cast<uint32_t>(code - kFirstTextDim + 1);
+    if (const DimId known = dims_.Find(record); known.valid()) return known;
+    std::string_view text;
+    if (!Get(sources_.strings, record, text)) return {};
+    Result<DimId> parsed = module_->dims().Parse(text);
+    if (!parsed) {
+      Fail(sources_.strings.Damaged(record, "it is no size"));
+      return {};
+    }
+    return dims_.Set(record, *parsed);
+  }
+
+  TypeId Type(ByteReader& in) {
+    const auto record = static_cast<uint32_t>(in.Bounded(UINT32_MAX));
+    if (record == 0) return {};
+    if (const TypeId known = types_.Find(record); known.valid()) return known;
+    std::string_view bytes;
+    if (!Get(sources_.types, record, bytes)) return {};
+    ByteReader reader(bytes);
+    strata::Type type;
+    const uint8_t kind = reader.Byte();
+    const uint8_t dtype = reader.Byte();
+    const uint8_t flags = reader.Byte();
+    type.kind = static_cast<TypeKind>(kind);
+    type.dtype = static_cast<DType>(dtype);
+    type.has_strides = (flags & kHasStrides) != 0;
+    type.requires_grad = (flags & kRequiresGrad) != 0;
+    type.device = String(reader);
+    type.wrapper = String(reader);
+    type.dim = Dim(reader);
+    for (size_t left = reader.Count(); left > 0 && reader.ok(); --left)
+      type.sizes.push_back(Dim(reader));
+    for (size_t left = reader.Count(); left > 0 && reader.ok(); --left)
+      type.strides.push_back(Dim(reader));
+    for (size_t left = reader.Count(); left > 0 && reader.ok(); --left) {
+      Placement placement;
+      const uint8_t placement_kind = reader.Byte();
+      placement.kind = static_cast<Placement::Kind>(placement_kind);
+      placement.dim = reader.Int32();
+      placement.reduce = String(reader);
+      if (placement_kind > static_cast<uint8_t>(kLastPlacementKind)) reader.Fail();
+      type.placements.push_back(placement);
+    }
+    type.text = String(reader);
+    const auto is_dim = [](DimId dim) { return dim.valid(); };
+    if (!error_ &&
+        (!reader.AtEnd() || kind > static_cast<uint8_t>(kLastTypeKind) ||
+         dtype > static_cast<uint8_t>(kLastDType) || !std::ranges::all_of(type.sizes, is_dim) ||
+         !std::ranges::all_of(type.strides, is_dim) ||
+         (type.kind == TypeKind::kSymInt && !type.dim.valid()))) {
+      Fail(sources_.types.Damaged(record, "its bytes do not decode"));
+    }
+    if (error_) return {};
+    return types_.Set(record, module_->types().Intern(type));
+  }
+
+  void DecodeSymbols(ByteReader& root) {
+    const size_t count = root.Count();
+    for (size_t i = 0; i < count && root.ok(); ++i) {
+      Symbol symbol;
+      symbol.name = String(root);
+      const uint8_t flags = root.Byte();
+      const int64_t hint = root.Signed();
+      symbol.backed = (flags & kBacked) != 0;
+      if ((flags & kHasHint) != 0) symbol.hint = hint;
+      symbol.min = root.Signed();
+      symbol.max = root.Signed();
+      if (root.ok() && symbol.name.valid()) module_->dims().SetSymbol(symbol);
+    }
+  }
+
+  StrId String(ByteReader& in) {
+    const auto record = static_cast<uint32_t>(in.Bounded(UINT32_MAX));
+    if (record == 0) return {};
+    if (const StrId known = strings_.Find(record); known.valid()) return known;
+    std::string_view text;
+    if (!Get(sources_.strings, record, text)) return {};
+    return strings_.Set(record, module_->Intern(text));
+  }
+
+  /// Bodies that hold each other would send every walk over them round and round.
+  bool HasCycle() const {
+    std::vector<size_t> users(bodies_of_.size(), 0);
+    for (const auto& bodies : bodies_of_) {
+      for (size_t body : bodies)
+        ++users[body];
+    }
+    std::vector<size_t> ready;
+    for (size_t graph = 0; graph < users.size(); ++graph) {
+      if (users[graph] == 0) ready.push_back(graph);
+    }
+    for (size_t i = 0; i < ready.size(); ++i) {
+      for (size_t body : bodies_of_[ready[i]]) {
+        if (--users[body] == 0) ready.push_back(body);
+      }
+    }
+    return ready.size() < users.size();
+  }
+
+  bool Get(RecordSource& source, uint32_t record, std::string_view& bytes) {
+    Result<std::string_view> result = source.Get(record);
+    if (!result) {
+      Fail(std::move(result).error());
+      return false;
+    }
+    bytes = *result;
+    return true;
+  }
+  /// The first error stands.
+  void Fail(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
+  void FailNode(std::string_view what = "its bytes do not decode") {
+    Fail(sources_.nodes.Damaged(version_, what));
+  }
+
+  void FailRoot(std::string_view what) { Fail(sources_.roots.Damaged(root_, what)); }
+
+  uint32_t root_;
+  SnapshotSources sources_;
+  std::unique_ptr<Module> module_ = std::make_unique<Module>();
+  IdCache<StrId> strings_;
+  IdCache<DimId> dims_;  // by the string that spells it
+  IdCache<TypeId> types_;
+  std::vector<std::vector<size_t>> bodies_of_;  // which graphs each graph refers to
+  std::optional<Error> error_;
+
+  // Of the graph that is being read.
+  Graph* graph_ = nullptr;
+  Rewriter* rewriter_ = nullptr;
+  FlatMap<uint64_t> places_;   // in program order, by stable id
+  std::vector<NodeId> nodes_;  // in program order, as far as they are made
+  // Of the node that is being read.
+  NodeParts parts_;
+  uint32_t version_ = 0;
+  uint64_t user_ = 0;
+  bool reads_later_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Module>> DecodeSnapshot(uint32_t root, SnapshotSources sources) {
+  return Decoder(root, sources).Decode();
+}
+
+}  // namespace strata

@@ -1,0 +1,24 @@
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "ir/module.h"
+#include "ir/result.h"
+#include "store/pool.h"
+
+namespace strata {
+
+/// What a snapshot is read from.
+struct SnapshotSources {
+  RecordSource& roots;
+  RecordSource& strings;
+  RecordSource& types;
+  RecordSource& nodes;
+  RecordSource& chunks;
+};
+
+/// Makes the graph, and its bodies, of which the record `root` tells (store/snapshot_format.h). Any
+/// bytes give a graph or an error: what is read is checked before it reaches Rewriter.
+Result<std::unique_ptr<Module>> DecodeSnapshot(uint32_t root, SnapshotSources sources);
+
+}  // namespace strata

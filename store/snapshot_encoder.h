@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/result.h"
+#include "store/hash.h"
+#include "store/pool.h"
+#include "store/trace.h"
+
+namespace strata {
+
+/// The pools of a trace that is being written, and what counting changes needs to remember of
+/// their records.
+struct SnapshotPools {
+  PoolWriter strings{TableId::kStringPool};
+  PoolWriter types{TableId::kTypePool};
+  PoolWriter nodes{TableId::kNodePool};
+  PoolWriter chunks{TableId::kChunkPool};
+
+  /// A version of a node.
+  struct NodeFacts {
+    uint64_t stable_id;
+    uint64_t content;  ///< hash of the part that `changed` compares
+    uint32_t printed;  ///< nodes that the text shows for it: itself and the elements read from it
+  };
+  std::vector<NodeFacts> node_facts;               // by id of the record, minus 1
+  std::vector<std::vector<uint32_t>> chunk_nodes;  // the same for chunks
+
+  Status Flush(Database& database, Packer& packer);
+};
+
+/// A snapshot as ids of records.
+struct EncodedSnapshot {
+  std::string root;              ///< see store/snapshot_format.h
+  std::vector<uint32_t> chunks;  ///< of all graphs, in order
+  int64_t printed_nodes = 0;
+};
+
+/// Turns `graph` and its bodies into records; those that are not in `pools` yet are added.
+/// Errors: two nodes have one stable id, arguments are nested beyond reason.
+Result<EncodedSnapshot> EncodeSnapshot(const Graph& graph, SnapshotPools& pools);
+
+/// What happened between two snapshots of one file, from stable ids.
+ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& after,
+                          const SnapshotPools& pools);
+
+}  // namespace strata

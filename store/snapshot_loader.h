@@ -1,0 +1,33 @@
+#pragma once
+#include <memory>
+
+#include "ir/module.h"
+#include "ir/result.h"
+#include "store/database.h"
+#include "store/pool.h"
+#include "store/trace.h"
+
+namespace strata {
+
+/// Makes graphs from the snapshots of one file. Remembers what it read for the next one, which has
+/// most of it too.
+class SnapshotLoader {
+ public:
+  /// REQUIRES: `database` outlives this.
+  explicit SnapshotLoader(Database& database);
+
+  /// REQUIRES: a read transaction is open. Errors: there is no such snapshot, its records are
+  /// damaged, or its graph has another fingerprint than it was stored with.
+  Result<std::unique_ptr<Module>> Load(SnapshotId id);
+
+ private:
+  Database& database_;
+  PoolReader strings_, types_, nodes_, chunks_;
+};
+
+/// 16 bytes, as the trace stores them.
+std::string FingerprintBytes(Fingerprint fingerprint);
+/// REQUIRES: 16 bytes; others give zero.
+Fingerprint FingerprintFromBytes(std::string_view bytes);
+
+}  // namespace strata

@@ -1,0 +1,79 @@
+#include "store/trace.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "store/schema.h"
+
+namespace strata {
+
+std::string_view ToString(RunKind kind) {
+  switch (kind) {
+    case RunKind::kImport:
+      return "import";
+    case RunKind::kOpt:
+      return "opt";
+    case RunKind::kTrain:
+      return "train";
+  }
+  return "";
+}
+
+std::string_view ToString(RunStatus status) {
+  switch (status) {
+    case RunStatus::kRunning:
+      return "running";
+    case RunStatus::kFinished:
+      return "finished";
+    case RunStatus::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+std::string_view ToString(PassOutcome outcome) {
+  switch (outcome) {
+    case PassOutcome::kOk:
+      return "ok";
+    case PassOutcome::kUnchanged:
+      return "unchanged";
+    case PassOutcome::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+const StoredGraph* StoredRun::FindGraph(std::string_view wanted) const {
+  const auto found = std::ranges::find(graphs, wanted, &StoredGraph::name);
+  return found == graphs.end() ? nullptr : &*found;
+}
+
+const StoredPass* FindExecutedPass(const TraceReader& trace, const StoredRun& run,
+                                   const ExecutedRange& range) {
+  const StoredPass* last = nullptr;
+  for (const StoredPass& pass : run.passes) {
+    const SnapshotInfo* after = trace.FindSnapshot(pass.record.after);
+    if (pass.record.graph == range.graph && pass.record.outcome == PassOutcome::kOk &&
+        after != nullptr && after->fingerprint == range.fingerprint) {
+      last = &pass;
+    }
+  }
+  return last;
+}
+
+bool LooksLikeTrace(const std::string& path) {
+  // https://www.sqlite.org/fileformat.html, 1.3: the header string, and the application id at 68.
+  constexpr std::string_view kHeader("SQLite format 3\0", 16);
+  constexpr size_t kIdOffset = 68;
+  char bytes[kIdOffset + 4];
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(bytes, sizeof(bytes)) || !std::string_view(bytes, 16).starts_with(kHeader)) {
+    return false;
+  }
+  uint32_t id = 0;
+  for (size_t i = 0; i < 4; ++i)
+    id = id << 8 | static_cast<uint8_t>(bytes[kIdOffset + i]);
+  return id == static_cast<uint32_t>(kApplicationId);
+}
+
+}  // namespace strata

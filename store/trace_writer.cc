@@ -1,0 +1,331 @@
+#include <cstdio>
+#include <map>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "ir/file.h"
+#include "store/births.h"
+#include "store/database.h"
+#include "store/pack.h"
+#include "store/snapshot_encoder.h"
+#include "store/snapshot_loader.h"
+#include "store/trace.h"
+
+namespace strata {
+namespace {
+
+template <class IdType>
+int64_t Number(IdType id) {
+  return static_cast<int64_t>(id);
+}
+
+class Writer final : public TraceWriter {
+ public:
+  /// `aside` is the file to be given its name by Finish, if it has not got it.
+  Writer(std::string path, std::unique_ptr<Database> database, std::optional<AtomicFile> aside)
+      : path_(std::move(path)), aside_(std::move(aside)), database_(std::move(database)) {}
+
+  Result<RunId> BeginRun(const RunInfo& run) override {
+    runs_.push_back(run);
+    const auto id = static_cast<RunId>(runs_.size());
+    STRATA_RETURN_IF_ERROR(Transact([&]() -> Status {
+      Count(TableId::kRun);
+      return PutRun(id, RunStatus::kRunning);
+    }));
+    return id;
+  }
+
+  Result<SnapshotId> AddSnapshot(RunId run, std::string_view name, const Graph& graph,
+                                 std::string_view attributes) override {
+    STRATA_TRY(NewSnapshot snapshot, Encode(run, name, graph, attributes));
+    STRATA_RETURN_IF_ERROR(Transact([&] { return Store(snapshot); }));
+    return snapshot.info.id;
+  }
+
+  Result<PassId> RecordPass(RunId run, PassRecord pass, const Graph* after) override {
+    std::optional<NewSnapshot> snapshot;
+    if (after != nullptr) {
+      STRATA_TRY(snapshot, Encode(run, pass.graph, *after, {}));
+      pass.after = snapshot->info.id;
+    }
+    auto id = PassId::kNone;
+    const Status stored = Transact([&]() -> Status {
+      if (snapshot) STRATA_RETURN_IF_ERROR(Store(*snapshot));
+      const ChangeCounts counts = pass.counts ? *pass.counts : CountedChanges(pass);
+      STRATA_TRY(const int64_t graph, GraphRow(run, pass.graph));
+      id = static_cast<PassId>(Count(TableId::kPass));
+      return database_->Put(
+          TableId::kPass, Number(id),
+          {Number(run), int64_t{pass.index}, pass.name, pass.options, Number(pass.outcome),
+           pass.wall_ns, graph, Number(pass.before), Number(pass.after), counts.inserted,
+           counts.deleted, counts.changed, counts.moved, pass.error, pass.reproduce,
+           packer_.Pack(EncodeBirths(pass.births))});
+    });
+    if (!stored) return stored.error();
+    return id;
+  }
+
+  Status RecordExecuted(RunId run, const ExecutedRange& range) override {
+    return Transact([&] { return StoreExecuted(run, range); });
+  }
+
+  Status RecordStep(RunId run, const StepRecord& step,
+                    std::span<const Executed> executed) override {
+    return Transact([&]() -> Status {
+      for (const auto& [graph, fingerprint] : executed) {
+        STRATA_RETURN_IF_ERROR(
+            StoreExecuted(run, {std::string(graph), step.step, step.step, fingerprint}));
+      }
+      return database_->Put(TableId::kStep, Count(TableId::kStep),
+                            {Number(run), step.step, step.loss, step.grad_norm, step.wall_ns});
+    });
+  }
+
+  Result<ArtifactId> AddArtifact(RunId run, std::string_view name, std::string_view kind,
+                                 std::string_view bytes, std::string_view attributes) override {
+    auto id = ArtifactId::kNone;
+    STRATA_RETURN_IF_ERROR(Transact([&] {
+      id = static_cast<ArtifactId>(Count(TableId::kArtifact));
+      return database_->Put(TableId::kArtifact, Number(id),
+                            {Number(run), name, kind, attributes,
+                             static_cast<int64_t>(bytes.size()), packer_.Pack(bytes)});
+    }));
+    return id;
+  }
+
+  Status AddEvents(RunId run, std::span<const EventRecord> events) override {
+    return Transact([&]() -> Status {
+      for (const EventRecord& event : events) {
+        STRATA_RETURN_IF_ERROR(
+            database_->Put(TableId::kEvent, Count(TableId::kEvent),
+                           {Number(run), event.kind, event.name, event.start_ns, event.duration_ns,
+                            Number(event.node), event.attributes}));
+      }
+      return Ok();
+    });
+  }
+
+  Status EndRun(RunId run, RunStatus status) override {
+    STRATA_CHECK(status != RunStatus::kRunning);
+    return Transact([&] { return PutRun(run, status); });
+  }
+
+  Status Finish() override {
+    STRATA_RETURN_IF_ERROR(CheckUsable());
+    finished_ = true;
+    if (!aside_) {
+      STRATA_RETURN_IF_ERROR(database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+      // Without a log the file can be read where nothing may be written. A reader that looks at
+      // this moment forbids the change; the trace is complete nevertheless.
+      STRATA_RETURN_IF_ERROR(database_->Execute("PRAGMA busy_timeout = 200"));
+      (void)database_->Execute("PRAGMA journal_mode = DELETE");
+    }
+    database_.reset();
+    return aside_ ? aside_->Commit() : Ok();
+  }
+
+  uint64_t next_stable_id() const override { return next_stable_id_; }
+  const SnapshotInfo& snapshot(SnapshotId id) const override {
+    return snapshots_[static_cast<size_t>(id) - 1].info;
+  }
+  const std::string& path() const override { return path_; }
+
+ private:
+  struct StoredSnapshot {
+    SnapshotInfo info;
+    EncodedSnapshot encoded;
+  };
+  struct NewSnapshot {
+    SnapshotInfo info;
+    EncodedSnapshot encoded;
+    uint64_t next_stable_id = 0;
+  };
+
+  Status CheckUsable() const {
+    if (failed_) return *failed_;
+    STRATA_CHECK(!finished_, "{}: written after its end", path_);
+    return Ok();
+  }
+
+  /// Runs `store` as one transaction, together with the counters of what it touched. What is in
+  /// memory is ahead of the file after an error, so nothing can follow one.
+  template <class Store>
+  Status Transact(Store&& store) {
+    STRATA_RETURN_IF_ERROR(CheckUsable());
+    const Status status = [&]() -> Status {
+      STRATA_RETURN_IF_ERROR(database_->Begin(Database::Mode::kWrite));
+      STRATA_RETURN_IF_ERROR(store());
+      STRATA_RETURN_IF_ERROR(PutCounters());
+      return database_->Commit();
+    }();
+    if (!status) {
+      database_->Rollback();
+      failed_ = status.error();
+    }
+    return status;
+  }
+
+  Status PutCounters() {
+    for (size_t i = 0; i < kNumTables; ++i) {
+      if (!std::exchange(counted_[i], false)) continue;
+      const auto table = static_cast<TableId>(i);
+      STRATA_RETURN_IF_ERROR(database_->Put(TableId::kCounter, CounterOf(table),
+                                            {std::string_view(TableOf(table).name), rows_[i]}));
+    }
+    return Ok();
+  }
+
+  /// The id of a new row.
+  int64_t Count(TableId table) {
+    const auto index = static_cast<size_t>(table);
+    counted_[index] = true;
+    return ++rows_[index];
+  }
+
+  Status PutRun(RunId id, RunStatus status) {
+    const RunInfo& run = runs_[static_cast<size_t>(id) - 1];
+    return database_->Put(TableId::kRun, Number(id),
+                          {Number(run.kind), int64_t{run.rank}, int64_t{run.world}, run.source,
+                           run.command, run.pipeline, run.config, Number(status)});
+  }
+
+  Result<int64_t> GraphRow(RunId run, std::string_view name) {
+    const auto [place, is_new] = graphs_.try_emplace({run, std::string(name)}, 0);
+    if (is_new) {
+      place->second = Count(TableId::kGraph);
+      STRATA_RETURN_IF_ERROR(database_->Put(TableId::kGraph, place->second, {Number(run), name}));
+    }
+    return place->second;
+  }
+
+  Result<NewSnapshot> Encode(RunId run, std::string_view name, const Graph& graph,
+                             std::string_view attributes) {
+    STRATA_RETURN_IF_ERROR(CheckUsable());
+    NewSnapshot snapshot;
+    STRATA_TRY(snapshot.encoded, EncodeSnapshot(graph, pools_));
+    snapshot.info.id = static_cast<SnapshotId>(snapshots_.size() + 1);
+    snapshot.info.run = run;
+    snapshot.info.graph = name;
+    snapshot.info.fingerprint = FingerprintOf(graph);
+    snapshot.info.everything = FingerprintOf(graph, FingerprintScope::kEverything);
+    snapshot.info.nodes = snapshot.encoded.printed_nodes;
+    snapshot.info.attributes = attributes;
+    snapshot.next_stable_id = graph.module().next_stable_id();
+    return snapshot;
+  }
+
+  Status Store(NewSnapshot& snapshot) {
+    STRATA_RETURN_IF_ERROR(pools_.Flush(*database_, packer_));
+    const SnapshotInfo& info = snapshot.info;
+    STRATA_TRY(const int64_t graph, GraphRow(info.run, info.graph));
+    STRATA_RETURN_IF_ERROR(database_->Put(
+        TableId::kSnapshot, Count(TableId::kSnapshot),
+        {graph, FingerprintBytes(info.fingerprint), FingerprintBytes(info.everything), info.nodes,
+         info.attributes, snapshot.encoded.root}));
+    if (snapshot.next_stable_id > next_stable_id_) {
+      next_stable_id_ = snapshot.next_stable_id;
+      STRATA_RETURN_IF_ERROR(database_->Put(
+          TableId::kCounter, kNextStableIdCounter,
+          {std::string_view("next_stable_id"), static_cast<int64_t>(next_stable_id_)}));
+    }
+    snapshot.encoded.root.clear();
+    snapshots_.push_back({info, std::move(snapshot.encoded)});
+    return Ok();
+  }
+
+  ChangeCounts CountedChanges(const PassRecord& pass) const {
+    if (pass.before == pass.after || pass.after == SnapshotId::kNone) return {};
+    static const EncodedSnapshot kNothing;
+    const EncodedSnapshot& before = pass.before == SnapshotId::kNone
+                                        ? kNothing
+                                        : snapshots_[static_cast<size_t>(pass.before) - 1].encoded;
+    return CountChanges(before, snapshots_[static_cast<size_t>(pass.after) - 1].encoded, pools_);
+  }
+
+  Status StoreExecuted(RunId run, ExecutedRange range) {
+    STRATA_TRY(const int64_t graph, GraphRow(run, range.graph));
+    LastExecuted& last = executed_[graph];
+    if (last.row != 0 && last.range.fingerprint == range.fingerprint &&
+        last.range.last_step + 1 == range.first_step) {
+      range.first_step = last.range.first_step;
+    } else {
+      last.row = Count(TableId::kExecuted);
+    }
+    last.range = range;
+    return database_->Put(
+        TableId::kExecuted, last.row,
+        {graph, range.first_step, range.last_step, FingerprintBytes(range.fingerprint)});
+  }
+
+  struct LastExecuted {
+    int64_t row = 0;
+    ExecutedRange range;
+  };
+
+  std::string path_;
+  std::optional<AtomicFile> aside_;  // outlives the database, which has its file open
+  std::unique_ptr<Database> database_;
+  Packer packer_;
+  SnapshotPools pools_;
+  std::vector<RunInfo> runs_;
+  std::vector<StoredSnapshot> snapshots_;
+  std::map<std::pair<RunId, std::string>, int64_t> graphs_;
+  std::map<int64_t, LastExecuted> executed_;  // by row of the graph
+  std::array<int64_t, kNumTables> rows_{};
+  std::array<bool, kNumTables> counted_{};  // rows_ differs from the file
+  uint64_t next_stable_id_ = 1;
+  std::optional<Error> failed_;
+  bool finished_ = false;
+};
+
+/// A mistyped name must not cost a file that is no trace.
+Status CheckReplaceable(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return Ok();
+  if (!S_ISREG(info.st_mode)) {
+    return Error(ErrorCode::kUnsupported, "cannot write: {}: a trace needs a file; give its name",
+                 path);
+  }
+  if (info.st_size > 0 && !LooksLikeTrace(path)) {
+    return Error(ErrorCode::kInvalid,
+                 "cannot write: {}: it exists and is not a trace; remove it or give another name",
+                 path);
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path, Mode mode) {
+  if (path == "-") {
+    return Error(ErrorCode::kUnsupported,
+                 "cannot write: standard output: a trace needs a file; give its name");
+  }
+  STRATA_RETURN_IF_ERROR(CheckReplaceable(path));
+  STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
+  STRATA_TRY(const std::string image, Database::EmptyImage());
+  STRATA_RETURN_IF_ERROR(file.Append(image));
+
+  std::optional<AtomicFile> aside;
+  std::unique_ptr<Database> database;
+  if (mode == Mode::kLive) {
+    // The log of a killed run of that name would be taken for ours.
+    for (const char* suffix : {"-wal", "-shm", "-journal"})
+      ::unlink((file.target_path() + suffix).c_str());
+    STRATA_RETURN_IF_ERROR(file.Commit());
+    STRATA_TRY(database, Database::Open(file.target_path(), path, Database::Mode::kWrite));
+    // Some network file systems refuse a write-ahead log; then writers and readers take turns.
+    (void)database->Execute("PRAGMA journal_mode = WAL");
+    STRATA_RETURN_IF_ERROR(database->Execute("PRAGMA synchronous = NORMAL"));
+  } else {
+    STRATA_TRY(database, Database::Open(file.partial_path(), path, Database::Mode::kWrite));
+    STRATA_RETURN_IF_ERROR(
+        database->Execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"));
+    aside = std::move(file);
+  }
+  return std::unique_ptr<TraceWriter>(
+      std::make_unique<Writer>(path, std::move(database), std::move(aside)));
+}
+
+}  // namespace strata
