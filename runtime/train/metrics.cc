@@ -1,26 +1,20 @@
 #include "runtime/train/metrics.h"
 
-#include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
+#include "ir/json.h"
 
 namespace strata {
-namespace {
-
-std::string FormatNumber(float value) {
-  if (!std::isfinite(value)) return "null";
-  std::string text = fmt::format("{}", static_cast<double>(value));
-  // A reader with types should see a real number in every line.
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-}  // namespace
 
 std::string FormatMetrics(const StepMetrics& metrics) {
-  return fmt::format(R"({{"step": {}, "loss": {}, "grad_norm": {}}})", metrics.step,
-                     FormatNumber(metrics.loss), FormatNumber(metrics.grad_norm));
+  std::string line;
+  JsonWriter(line)
+      .BeginObject()
+      .Field("step", metrics.step)
+      .Field("loss", static_cast<double>(metrics.loss))
+      .Field("grad_norm", static_cast<double>(metrics.grad_norm))
+      .EndObject();
+  return line;
 }
 
 Result<MetricsWriter> MetricsWriter::Create(const std::string& path) {

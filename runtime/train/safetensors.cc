@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <simdjson.h>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/file.h"
+#include "ir/json.h"
 
 namespace strata {
 namespace {
@@ -191,17 +191,26 @@ class HeaderReader {
 
 std::string FormatHeader(std::span<const TensorView> tensors,
                          const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
-  size_t offset = 0;
-  for (const TensorView& tensor : tensors) {
-    header[tensor.name] = {{"dtype", Name(tensor.dtype)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.bytes.size()}}};
-    offset += tensor.bytes.size();
+  std::string text;
+  JsonWriter json(text);
+  json.BeginObject();
+  if (!metadata.empty()) {
+    json.Key(kMetadataKey).BeginObject();
+    for (const auto& [key, value] : metadata)
+      json.Field(key, value);
+    json.EndObject();
   }
-  std::string text = header.dump(-1, ' ', /*ensure_ascii=*/false,
-                                 nlohmann::ordered_json::error_handler_t::replace);
+  int64_t offset = 0;
+  for (const TensorView& tensor : tensors) {
+    json.Key(tensor.name).BeginObject().Field("dtype", Name(tensor.dtype));
+    json.Key("shape").BeginArray();
+    for (const int64_t size : tensor.shape)
+      json.Int(size);
+    json.EndArray().Key("data_offsets").BeginArray().Int(offset);
+    offset += std::ssize(tensor.bytes);
+    json.Int(offset).EndArray().EndObject();
+  }
+  json.EndObject();
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   return text;
 }

@@ -1,0 +1,41 @@
+#include "ir/text.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace strata {
+namespace {
+
+const std::vector<std::string> kNames = {"dim", "n_layers", "n_heads", "optimizer.lr"};
+
+TEST_CASE("the closest name is a misspelling away") {
+  CHECK_EQ(ClosestMatch("dims", kNames), "dim");
+  CHECK_EQ(ClosestMatch("dmi", kNames), "dim");
+  CHECK_EQ(ClosestMatch("n_layer", kNames), "n_layers");
+  CHECK_EQ(ClosestMatch("optimiser.lr", kNames), "optimizer.lr");
+  CHECK_EQ(ClosestMatch("n_haeds", kNames), "n_heads");
+  CHECK_EQ(ClosestMatch("vocabulary", kNames), std::nullopt);
+  CHECK_EQ(ClosestMatch("", kNames), std::nullopt);
+  CHECK_EQ(ClosestMatch("x", {}), std::nullopt);
+}
+
+TEST_CASE("of equally close names the first is taken") {
+  const std::vector<std::string> names = {"beta2", "beta1"};
+  CHECK_EQ(ClosestMatch("beta3", names), "beta2");
+}
+
+TEST_CASE("a message asks only when something is close") {
+  CHECK_EQ(DidYouMean("dims", kNames), ", did you mean 'dim'");
+  CHECK_EQ(DidYouMean("unrelated", kNames), "");
+}
+
+TEST_CASE("long lists end in a count") {
+  CHECK_EQ(Enumerate(kNames, 4), "dim, n_layers, n_heads, optimizer.lr");
+  CHECK_EQ(Enumerate(kNames, 2), "dim, n_layers and 2 more");
+  CHECK_EQ(Enumerate({}), "");
+}
+
+}  // namespace
+}  // namespace strata
