@@ -12,12 +12,21 @@
 namespace strata {
 namespace {
 
-/// What an unknown key was meant to be: a misspelling, or a table's member without the table.
+/// What an unknown key was meant to be: a misspelling among the members of its table, or a member
+/// of another table.
 std::optional<std::string> Guess(std::string_view key, const std::vector<std::string>& known) {
-  if (const auto closest = ClosestMatch(key, known)) return std::string(*closest);
-  const std::string member = fmt::format(".{}", key);
+  const size_t dot = key.rfind('.');
+  const std::string_view table = dot == std::string_view::npos ? "" : key.substr(0, dot + 1);
+  const std::string_view member = key.substr(table.size());
+  std::vector<std::string> members;
   for (const std::string& name : known) {
-    if (name.ends_with(member)) return name;
+    if (name.starts_with(table)) members.push_back(name.substr(table.size()));
+  }
+  if (const auto closest = ClosestMatch(member, members))
+    return fmt::format("{}{}", table, *closest);
+  const std::string elsewhere = fmt::format(".{}", member);
+  for (const std::string& name : known) {
+    if (name == member || name.ends_with(elsewhere)) return name;
   }
   return std::nullopt;
 }
@@ -97,7 +106,8 @@ const std::string* ConfigReader::TakeWord(std::string_view key,
 }
 
 void ConfigReader::RequireKey(std::string_view key) {
-  if (!Has(key)) Note(Error("missing key '{}': {}: give it a value", key, file_));
+  if (Has(key) || first_missing_) return;
+  first_missing_ = Error("missing key '{}': {}: give it a value", key, file_);
 }
 
 void ConfigReader::Table(std::string_view key) {
@@ -137,6 +147,7 @@ Status ConfigReader::Finish() const {
     return Error("unknown key '{}': {}: {}", entry.key, entry.where, advice);
   }
   if (first_error_) return *first_error_;
+  if (first_missing_) return *first_missing_;
   return Ok();
 }
 

@@ -66,7 +66,7 @@ class ConfigReader {
   /// Where the key's value comes from: its line, or the file when the value is a default.
   std::string Where(std::string_view key) const;
 
-  /// The first error: unknown keys come first, since a misspelt key is also a missing one.
+  /// The first error; unknown keys come first and missing ones last, since a misspelt key is both.
   Status Finish() const;
 
  private:
@@ -82,6 +82,7 @@ class ConfigReader {
   std::string file_;
   std::vector<std::string> known_;
   std::optional<Error> first_error_;
+  std::optional<Error> first_missing_;
 };
 
 template <class T>

@@ -1,0 +1,271 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "runtime/train/config.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+using testing::TempDir;
+
+constexpr std::string_view kGood = R"({
+  "model": "llama3",
+  "dim": 64,
+  "n_layers": 3,
+  "n_heads": 4,
+  "n_kv_heads": 2,
+  "head_dim": 16,
+  "vocab_size": 256,
+  "rope": {
+    "theta": 500000.0,
+    "scaling": "llama"
+  },
+  "optimizer": {"lr": 0.001},
+  "seq_len": 32,
+  "batch_size": 4,
+  "steps": 20
+})";
+
+/// The message for the good configuration with one piece of its text replaced.
+std::string ErrorWith(std::string_view old_text, std::string_view new_text) {
+  std::string text(kGood);
+  const size_t at = text.find(old_text);
+  REQUIRE_NE(at, std::string::npos);
+  text.replace(at, old_text.size(), new_text);
+  return MessageOf(ParseTrainConfig(text, ConfigFormat::kJson, "c.json"));
+}
+
+std::string ErrorWithSet(const std::string& assignment) {
+  return MessageOf(ParseTrainConfig(kGood, ConfigFormat::kJson, "c.json", std::vector{assignment}));
+}
+
+std::string TomlError(std::string_view text) {
+  return MessageOf(ParseTrainConfig(text, ConfigFormat::kToml, "c.toml"));
+}
+
+TEST_CASE("a missing configuration and a folder are errors") {
+  const TempDir dir;
+  CHECK_EQ(MessageOf(LoadTrainConfig("/no/such.toml")),
+           "no such file: /no/such.toml: check the path");
+  CHECK_EQ(MessageOf(LoadTrainConfig(dir.path())),
+           "is a directory: " + dir.path() + ": give a file");
+}
+
+TEST_CASE("text that is not JSON is told with its line") {
+  CHECK_EQ(ErrorWith("\"n_layers\": 3,", "\"n_layers\" 3,"),
+           "not valid JSON: c.json:4: syntax error while parsing object separator - unexpected "
+           "number literal; expected ':'");
+  CHECK_EQ(ErrorWith("\"steps\": 20\n}", "\"steps\": 20\n"),
+           "not valid JSON: c.json:17: syntax error while parsing object - unexpected end of "
+           "input; expected '}'");
+  CHECK_EQ(MessageOf(ParseTrainConfig("[1]", ConfigFormat::kJson, "c.json")),
+           "not valid JSON: c.json:1: begin with '{', a configuration is an object");
+  CHECK_EQ(MessageOf(ParseTrainConfig("", ConfigFormat::kJson, "c.json")),
+           "not valid JSON: c.json:1: syntax error while parsing value - unexpected end of input; "
+           "expected '[', '{', or a literal");
+}
+
+TEST_CASE("text that is not TOML is told with its line") {
+  CHECK_EQ(TomlError("model = \"llama3\"\ndim 64\n"),
+           "not valid TOML: c.toml:2: Error while parsing key-value pair: expected '=', saw '6'");
+  CHECK_EQ(TomlError("dim = 1\ndim = 2\n"),
+           "not valid TOML: c.toml:2: Error while parsing key-value pair: cannot redefine existing "
+           "integer 'dim'");
+}
+
+TEST_CASE("a key that occurs twice is an error") {
+  CHECK_EQ(ErrorWith("\"head_dim\": 16", "\"dim\": 32"),
+           "key 'dim' occurs twice: c.json:7: remove one");
+}
+
+TEST_CASE("an unknown key is told with its line and the closest known one") {
+  CHECK_EQ(ErrorWith("\"n_layers\"", "\"n_layer\""),
+           "unknown key 'n_layer': c.json:4: did you mean 'n_layers'?");
+  CHECK_EQ(ErrorWith("\"theta\"", "\"thetta\""),
+           "unknown key 'rope.thetta': c.json:10: did you mean 'rope.theta'?");
+  CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"flavour\": 1,"),
+           "unknown key 'flavour': c.json:14: remove it, or begin its name with '_'");
+  CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"lr\": 1,"),
+           "unknown key 'lr': c.json:14: did you mean 'optimizer.lr'?");
+  CHECK_EQ(ErrorWith("\"theta\"", "\"steps\""),
+           "unknown key 'rope.steps': c.json:10: did you mean 'steps'?");
+  CHECK_EQ(ErrorWithSet("nlayers=2"),
+           "unknown key 'nlayers': --set nlayers=2: did you mean 'n_layers'?");
+  CHECK_EQ(TomlError("model = \"llama3\"\n\n[optimizer]\nmomentum = 1\n"),
+           "unknown key 'optimizer.momentum': c.toml:4: remove it, or begin its name with '_'");
+}
+
+TEST_CASE("of several unknown keys the first in the file is told") {
+  CHECK_EQ(TomlError("zeta = 1\nalpha = 2\n"),
+           "unknown key 'zeta': c.toml:1: remove it, or begin its name with '_'");
+}
+
+TEST_CASE("a wrong type is told with what was found") {
+  CHECK_EQ(ErrorWith("\"dim\": 64", "\"dim\": \"64\""),
+           "wrong type for 'dim': c.json:3: expected an integer, found the string '64'");
+  CHECK_EQ(ErrorWith("\"dim\": 64", "\"dim\": 64.0"),
+           "wrong type for 'dim': c.json:3: expected an integer, found the number 64");
+  CHECK_EQ(ErrorWith("\"dim\": 64", "\"dim\": 99999999999999999999"),
+           "wrong type for 'dim': c.json:3: expected an integer, found the number 1e+20");
+  CHECK_EQ(ErrorWith("\"dim\": 64", "\"dim\": [64]"),
+           "wrong type for 'dim': c.json:3: expected an integer, found an array");
+  CHECK_EQ(ErrorWith("\"theta\": 500000.0", "\"theta\": true"),
+           "wrong type for 'rope.theta': c.json:10: expected a finite number, found true");
+  CHECK_EQ(ErrorWith("\"lr\": 0.001", "\"lr\": {}"),
+           "wrong type for 'optimizer.lr': c.json:13: expected a finite number, found a table");
+  CHECK_EQ(ErrorWith("{\"lr\": 0.001}", "\"AdamW\""),
+           "wrong type for 'optimizer': c.json:13: expected a table, found the string 'AdamW'");
+  CHECK_EQ(ErrorWith("\"llama3\"", "3"),
+           "wrong type for 'model': c.json:2: expected one of the words llama3, qwen3, "
+           "deepseek_v3, found the integer 3");
+  CHECK_EQ(ErrorWithSet("enable_weight_tying=1"),
+           "wrong type for 'enable_weight_tying': --set enable_weight_tying=1: expected true or "
+           "false, found the integer 1");
+  CHECK_EQ(ErrorWithSet("seed=-1"),
+           "wrong type for 'seed': --set seed=-1: expected an integer of at least 0, found the "
+           "integer -1");
+  CHECK_EQ(TomlError("model = 1979-05-27\n"),
+           "wrong type for 'model': c.toml:1: expected one of the words llama3, qwen3, "
+           "deepseek_v3, found a date or time");
+  CHECK_EQ(TomlError("model = \"llama3\"\nnorm_eps = inf\n"),
+           "wrong type for 'norm_eps': c.toml:2: expected a finite number, found the number inf");
+}
+
+TEST_CASE("a word that is none of the known ones lists them") {
+  CHECK_EQ(ErrorWith("\"llama3\"", "\"lama3\""),
+           "unknown model 'lama3': c.json:2: choose one of llama3, qwen3, deepseek_v3, did you "
+           "mean 'llama3'");
+  CHECK_EQ(ErrorWithSet("rope.scaling=linear"),
+           "unknown rope.scaling 'linear': --set rope.scaling=linear: choose one of none, llama, "
+           "yarn");
+  CHECK_EQ(ErrorWithSet("optimizer.name=SGD"),
+           "unknown optimizer.name 'SGD': --set optimizer.name=SGD: choose one of AdamW");
+}
+
+TEST_CASE("a missing key is told") {
+  CHECK_EQ(ErrorWith("\"vocab_size\": 256,", ""),
+           "missing key 'vocab_size': c.json: give it a value");
+  CHECK_EQ(ErrorWithSet("steps=null"), "missing key 'steps': c.json: give it a value");
+  CHECK_EQ(TomlError(""), "missing key 'model': c.toml: give it a value");
+}
+
+TEST_CASE("heads must divide the width, key/value heads the heads") {
+  CHECK_EQ(ErrorWith("\"n_heads\": 4", "\"n_heads\": 6"),
+           "impossible value for 'n_heads': c.json:5: 6 heads do not divide dim 64, choose a "
+           "divisor of it");
+  CHECK_EQ(
+      ErrorWith("\"n_kv_heads\": 2", "\"n_kv_heads\": 3"),
+      "impossible value for 'n_kv_heads': c.json:6: 3 key/value heads do not divide n_heads 4, "
+      "choose a divisor of it");
+  CHECK_EQ(
+      ErrorWith("\"n_kv_heads\": 2", "\"n_kv_heads\": 8"),
+      "impossible value for 'n_kv_heads': c.json:6: 8 key/value heads do not divide n_heads 4, "
+      "choose a divisor of it");
+  CHECK_EQ(
+      ErrorWith("\"head_dim\": 16", "\"head_dim\": 15"),
+      "impossible value for 'head_dim': c.json:7: rotary embeddings turn pairs, so head_dim 15 "
+      "must be even");
+}
+
+TEST_CASE("sizes are positive and of this world") {
+  for (const char* key : {"dim", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "hidden_dim",
+                          "multiple_of", "seq_len", "batch_size", "steps", "rope.max_seq_len",
+                          "rope.original_max_position_embeddings"}) {
+    for (const char* value : {"0", "-4", "2147483648"}) {
+      const std::string assignment = fmt::format("{}={}", key, value);
+      CHECK_EQ(ErrorWithSet(assignment),
+               fmt::format("impossible value for '{}': --set {}: {} must be from 1 to 2147483647",
+                           key, assignment, value));
+    }
+  }
+  CHECK_EQ(ErrorWithSet("n_layers=10001"),
+           "impossible value for 'n_layers': --set n_layers=10001: 10001 must be from 1 to 10000");
+  CHECK_EQ(ErrorWithSet("vocab_size=1"),
+           "impossible value for 'vocab_size': --set vocab_size=1: with one token there is nothing "
+           "to learn, take more");
+  CHECK_EQ(ErrorWithSet("dim=400000000"),
+           "model too large: c.json: 3.8e+18 parameters, at most 1.1e+12 can be trained");
+  CHECK_EQ(ErrorWithSet("batch_size=2147483647"),
+           "step too large: c.json: lower batch_size, seq_len or vocab_size");
+}
+
+TEST_CASE("an optimizer that cannot work is refused") {
+  CHECK_EQ(ErrorWith("\"lr\": 0.001", "\"lr\": -0.001"),
+           "impossible value for 'optimizer.lr': c.json:13: -0.001 must be at least 0");
+  CHECK_EQ(
+      ErrorWithSet("optimizer.weight_decay=-1"),
+      "impossible value for 'optimizer.weight_decay': --set optimizer.weight_decay=-1: -1 must "
+      "be at least 0");
+  CHECK_EQ(ErrorWithSet("optimizer.beta1=1"),
+           "impossible value for 'optimizer.beta1': --set optimizer.beta1=1: 1 must be at least 0 "
+           "and less than 1");
+  CHECK_EQ(ErrorWithSet("optimizer.beta2=-0.1"),
+           "impossible value for 'optimizer.beta2': --set optimizer.beta2=-0.1: -0.1 must be at "
+           "least 0 and less than 1");
+  CHECK_EQ(ErrorWithSet("optimizer.eps=0"),
+           "impossible value for 'optimizer.eps': --set optimizer.eps=0: 0 must be more than 0");
+  CHECK_EQ(
+      ErrorWithSet("optimizer.max_grad_norm=0"),
+      "impossible value for 'optimizer.max_grad_norm': --set optimizer.max_grad_norm=0: 0 must "
+      "be more than 0");
+}
+
+TEST_CASE("norms and rotary embeddings that cannot work are refused") {
+  CHECK_EQ(ErrorWithSet("norm_eps=0"),
+           "impossible value for 'norm_eps': --set norm_eps=0: 0 must be more than 0");
+  CHECK_EQ(ErrorWithSet("ffn_dim_multiplier=0"),
+           "impossible value for 'ffn_dim_multiplier': --set ffn_dim_multiplier=0: 0 must be more "
+           "than 0");
+  CHECK_EQ(ErrorWithSet("ffn_dim_multiplier=1e300"),
+           "impossible value for 'hidden_dim': c.json: 2147483648 must be from 1 to 2147483647");
+  CHECK_EQ(ErrorWithSet("qk_norm=true"),
+           "impossible value for 'qk_norm': --set qk_norm=true: llama3 has no norms of queries and "
+           "keys, take false");
+  CHECK_EQ(ErrorWithSet("rope.theta=0"),
+           "impossible value for 'rope.theta': --set rope.theta=0: 0 must be more than 0");
+  CHECK_EQ(
+      ErrorWithSet("rope.max_seq_len=16"),
+      "impossible value for 'rope.max_seq_len': --set rope.max_seq_len=16: 16 positions do not "
+      "hold seq_len 32");
+  CHECK_EQ(ErrorWithSet("rope.high_freq_factor=1"),
+           "impossible value for 'rope.high_freq_factor': --set rope.high_freq_factor=1: 1 must be "
+           "more than low_freq_factor 1");
+  CHECK_EQ(
+      ErrorWithSet("rope.scaling=yarn"),
+      "no such rope scaling for llama3: --set rope.scaling=yarn: choose 'none' or 'llama', not "
+      "'yarn'");
+}
+
+TEST_CASE("fields of other models are told as such") {
+  CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"moe\": {\"top_k\": 3},"),
+           "key 'moe' is not for llama3: c.json:14: remove it");
+  CHECK_EQ(ErrorWithSet("n_dense_layers=1"),
+           "key 'n_dense_layers' is not for llama3: --set n_dense_layers=1: remove it");
+  CHECK_EQ(ErrorWithSet("moe=null"), "");
+}
+
+TEST_CASE("a model that this build does not train is told after its fields were checked") {
+  const Result<TrainConfig> config = ParseTrainConfig(kGood, ConfigFormat::kJson, "c.json",
+                                                      std::vector<std::string>{"model=qwen3"});
+  CHECK_EQ(MessageOf(config),
+           "model 'qwen3' is not available yet: --set model=qwen3: this build trains llama3");
+  CHECK_EQ(config.error().code(), ErrorCode::kUnsupported);
+  CHECK_EQ(MessageOf(ParseTrainConfig(
+               kGood, ConfigFormat::kJson, "c.json",
+               std::vector<std::string>{"model=deepseek_v3", "mla.kv_lora_ranks=3"})),
+           "unknown key 'mla.kv_lora_ranks': --set mla.kv_lora_ranks=3: did you mean "
+           "'mla.kv_lora_rank'?");
+}
+
+TEST_CASE("an override without key or value says how to write it") {
+  CHECK_EQ(ErrorWithSet("dim"), "no key and value: --set dim: write --set key=value");
+  CHECK_EQ(ErrorWithSet("=3"), "no key and value: --set =3: write --set key=value");
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,66 @@
+#include "runtime/train/metrics.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "runtime/train/random.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+using testing::TempDir;
+
+TEST_CASE("a metrics line prints fp32 values as PyTorch's reference does") {
+  // The first step of the llama3_tiny fixture.
+  CHECK_EQ(FormatMetrics({.step = 1, .loss = 6.25009822845459F, .grad_norm = 0.9477152824401855F}),
+           R"({"step": 1, "loss": 6.25009822845459, "grad_norm": 0.9477152824401855})");
+}
+
+TEST_CASE("a printed value reads back as the very same number") {
+  for (uint64_t i = 0; i < 2000; ++i) {
+    const auto bits = static_cast<uint32_t>(RandomBits(7, i));
+    const float value = std::bit_cast<float>(bits);
+    if (!std::isfinite(value)) continue;
+    const std::string line = FormatMetrics({.step = 1, .loss = value, .grad_norm = 0.0F});
+    const std::string digits = line.substr(line.find("loss\": ") + 7);
+    CHECK_EQ(std::strtod(digits.c_str(), nullptr), static_cast<double>(value));
+  }
+}
+
+TEST_CASE("a loss that is no number leaves valid JSON") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK_EQ(FormatMetrics({.step = 2, .loss = std::nanf(""), .grad_norm = infinity}),
+           R"({"step": 2, "loss": null, "grad_norm": null})");
+}
+
+TEST_CASE("metrics of a live run can be followed, and get their name at its end") {
+  const TempDir dir;
+  Result<MetricsWriter> writer = MetricsWriter::Create(dir / "m.jsonl");
+  REQUIRE_OK(writer);
+  CHECK_OK(writer->Write({.step = 1, .loss = 2.5F, .grad_norm = 1.0F}));
+  CHECK_EQ(*ReadFile(dir / "m.jsonl.partial"), "{\"step\": 1, \"loss\": 2.5, \"grad_norm\": 1}\n");
+  CHECK_FALSE(std::filesystem::exists(dir / "m.jsonl"));
+  CHECK_OK(writer->Write({.step = 2, .loss = 2.25F, .grad_norm = 0.5F}));
+  CHECK_OK(writer->Commit());
+  CHECK_EQ(*ReadFile(dir / "m.jsonl"),
+           "{\"step\": 1, \"loss\": 2.5, \"grad_norm\": 1}\n"
+           "{\"step\": 2, \"loss\": 2.25, \"grad_norm\": 0.5}\n");
+}
+
+TEST_CASE("metrics that cannot be written are an error of the first line") {
+  Result<MetricsWriter> writer = MetricsWriter::Create("/dev/full");
+  REQUIRE_OK(writer);
+  CHECK_EQ(MessageOf(writer->Write({})),
+           "disk full: /dev/full: free some space or write to another disk");
+}
+
+}  // namespace
+}  // namespace strata
