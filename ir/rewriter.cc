@@ -317,6 +317,14 @@ void Rewriter::Erase(NodeId id) {
   Node& node = graph_.nodes_[id.index];
   UnlinkArgs(node.args_begin, node.num_args + 2u * node.num_kwargs);
   Detach(id);
+  // Who shared the storage with a result that is gone has it alone.
+  for (size_t i = 0; i < node.num_results; ++i) {
+    auto views = graph_.aliases_.extract(graph_.result(id, i).index);
+    if (!views) continue;
+    for (ValueId view : views.mapped()) {
+      if (graph_.value(view).alias_of == graph_.result(id, i)) SetAlias(view, {});
+    }
+  }
   if (names_known_) {
     names_.erase(node.name);
     for (size_t i = 0; i < node.num_results; ++i) {

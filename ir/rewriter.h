@@ -79,7 +79,8 @@ class Rewriter {
   /// Changes the results' number; existing ones keep their ids and uses.
   /// REQUIRES: results beyond `results.size()` have no uses.
   void SetResults(NodeId node, std::span<const TypeId> results, bool returns_tuple);
-  /// Removes a node. REQUIRES: none of its results is used.
+  /// Removes a node; values that alias its results have their storage alone.
+  /// REQUIRES: none of its results is used.
   void Erase(NodeId node);
   /// Moves `node` before `position`; none: to the end.
   void MoveBefore(NodeId node, NodeId position);

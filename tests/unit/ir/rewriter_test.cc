@@ -163,6 +163,17 @@ TEST_CASE("an alias names the owner of the storage") {
     CHECK(graph.value(ValueNamed(graph, "w")).alias_of == ValueNamed(graph, "x"));
     CHECK(Verify(graph).has_value());
   }
+  SUBCASE("who aliased an erased owner has the storage alone") {
+    Rewriter rewriter(graph);
+    for (const char* use : {"v", "w"}) {
+      const NodeId node = NodeNamed(graph, use);
+      rewriter.SetArgs(node, {}, {});
+    }
+    rewriter.Erase(NodeNamed(graph, "x"));
+    CHECK_FALSE(graph.value(ValueNamed(graph, "v")).alias_of.valid());
+    CHECK_FALSE(graph.value(ValueNamed(graph, "w")).alias_of.valid());
+    CHECK(Verify(graph).has_value());
+  }
   SUBCASE("replacing the owner takes its views along") {
     Rewriter rewriter(graph);
     rewriter.SetCursorAfter(NodeNamed(graph, "x"));

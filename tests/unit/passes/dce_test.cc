@@ -170,6 +170,16 @@ TEST_CASE("a tuple of which nothing is read goes whole, and what only it read") 
 )");
 }
 
+TEST_CASE("a dead owner of storage may go before what an imprecise text says shares it") {
+  auto module = ParseBody(R"(
+  x = placeholder
+  dead = aten.relu.default(x)
+  neg = aten.neg.default(x) ~dead
+  output(neg)
+)");
+  CHECK(Dce(*module) == Changed::kYes);
+}
+
 TEST_CASE("a higher-order call stays exactly when its body has an effect") {
   for (const auto& [op, kept] :
        {std::pair{"aten.neg.default(y)", false}, {"aten.neg_.default(y)", true}}) {
