@@ -117,6 +117,12 @@ struct EventRecord {
   std::string attributes;                 ///< a JSON object, or empty
 };
 
+/// A pass as stored.
+struct StoredPass {
+  PassId id = PassId::kNone;
+  PassRecord record;  ///< `counts` are there, `births` are not: see TraceReader::LoadBirths
+};
+
 /// Writes a trace. Every call that stores something is one transaction: when it returned, a kill
 /// of the process loses nothing of it, and readers of the file see all of it or nothing. Use from
 /// one thread.
@@ -148,9 +154,11 @@ class TraceWriter {
   virtual Result<SnapshotId> AddSnapshot(RunId run, std::string_view name, const Graph& graph,
                                          std::string_view attributes = {}) = 0;
 
-  /// Stores `pass` and, before it, `after` as its after snapshot (null: `pass.after` stands), in
-  /// one transaction: there is no trace with the one and without the other.
-  virtual Result<PassId> RecordPass(RunId run, PassRecord pass, const Graph* after = nullptr) = 0;
+  /// Stores `pass` and, before it, `after` as its after snapshot (null: `pass.after` stands), in one
+  /// transaction: there is no trace with the one and without the other. Returns the pass with its
+  /// id, after snapshot and counts.
+  virtual Result<StoredPass> RecordPass(RunId run, PassRecord pass,
+                                        const Graph* after = nullptr) = 0;
 
   virtual Status RecordExecuted(RunId run, const ExecutedRange& range) = 0;
 
@@ -179,12 +187,6 @@ class TraceWriter {
   virtual uint64_t next_stable_id() const = 0;
   virtual const SnapshotInfo& snapshot(SnapshotId id) const = 0;
   virtual const std::string& path() const = 0;
-};
-
-/// A pass as stored.
-struct StoredPass {
-  PassId id = PassId::kNone;
-  PassRecord record;  ///< `counts` are there; `births` are not, see TraceReader::LoadBirths
 };
 
 /// A graph of a run, over time.

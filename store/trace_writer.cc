@@ -43,27 +43,28 @@ class Writer final : public TraceWriter {
     return snapshot.info.id;
   }
 
-  Result<PassId> RecordPass(RunId run, PassRecord pass, const Graph* after) override {
+  Result<StoredPass> RecordPass(RunId run, PassRecord pass, const Graph* after) override {
     std::optional<NewSnapshot> snapshot;
     if (after != nullptr) {
       STRATA_TRY(snapshot, Encode(run, pass.graph, *after, {}));
       pass.after = snapshot->info.id;
     }
+    const std::string births = packer_.Pack(EncodeBirths(std::exchange(pass.births, {})));
     auto id = PassId::kNone;
     const Status stored = Transact([&]() -> Status {
       if (snapshot) STRATA_RETURN_IF_ERROR(Store(*snapshot));
-      const ChangeCounts counts = pass.counts ? *pass.counts : CountedChanges(pass);
+      if (!pass.counts) pass.counts = CountedChanges(pass);
       STRATA_TRY(const int64_t graph, GraphRow(run, pass.graph));
       id = static_cast<PassId>(Count(TableId::kPass));
       return database_->Put(
           TableId::kPass, Number(id),
           {Number(run), int64_t{pass.index}, pass.name, pass.options, Number(pass.outcome),
-           pass.wall_ns, graph, Number(pass.before), Number(pass.after), counts.inserted,
-           counts.deleted, counts.changed, counts.moved, pass.error, pass.reproduce,
-           packer_.Pack(EncodeBirths(pass.births))});
+           pass.wall_ns, graph, Number(pass.before), Number(pass.after), pass.counts->inserted,
+           pass.counts->deleted, pass.counts->changed, pass.counts->moved, pass.error,
+           pass.reproduce, births});
     });
     if (!stored) return stored.error();
-    return id;
+    return StoredPass{id, std::move(pass)};
   }
 
   Status RecordExecuted(RunId run, const ExecutedRange& range) override {

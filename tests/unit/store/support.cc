@@ -361,8 +361,7 @@ void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes,
     pass.graph = "step";
     pass.before = before;
     pass.births = module.TakeProvenance();
-    Get(writer.RecordPass(run, pass, &module.graph(GraphId{0})));
-    before = static_cast<SnapshotId>(static_cast<int64_t>(before) + 1);
+    before = Get(writer.RecordPass(run, pass, &module.graph(GraphId{0}))).record.after;
   }
 }
 

@@ -1,0 +1,45 @@
+#pragma once
+#include <map>
+
+#include "passes/core/pass.h"
+#include "store/trace.h"
+
+namespace strata::cli {
+
+/// Records pipelines into a run of a trace: every program before the first pass, and each pass with
+/// what it made of them.
+///
+///     STRATA_TRY(RunId run, trace.BeginRun({.kind = RunKind::kOpt, .pipeline = manager.Text()}));
+///     Recorder recorder(trace, run);
+///     RecordSnapshots record(recorder);
+///     manager.Watch(record);
+///
+/// Pipelines that are recorded one after the other number their passes on. A trace of a module
+/// starts before its nodes do: give `trace.next_stable_id()` to Module::ReserveStableIds.
+class Recorder final : public SnapshotSink {
+ public:
+  /// REQUIRES: `trace` outlives this, and `run` is a run of it that has not ended.
+  Recorder(TraceWriter& trace, RunId run) : trace_(trace), run_(run) {}
+
+  Status Begin(std::string_view pipeline, const Module& module) override;
+  Status Write(const PassRun& run, const Module& module) override;
+  Status End(const Module& module) override;
+
+  RunId run() const { return run_; }
+
+ private:
+  /// Records what a pass did to one program; `changed` tells whether there is a new snapshot.
+  Status WriteProgram(const PassRun& run, const Graph& graph, bool changed,
+                      std::vector<Provenance> births);
+  SnapshotId Last(GraphId graph) const;
+  /// Whether the program differs from its last snapshot.
+  bool Differs(const Graph& graph) const;
+
+  TraceWriter& trace_;
+  RunId run_;
+  std::map<GraphId, SnapshotId> last_;
+  int32_t first_index_ = 0;  // of the pipeline that is being recorded
+  int32_t next_index_ = 0;
+};
+
+}  // namespace strata::cli
