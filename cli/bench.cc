@@ -16,6 +16,7 @@ namespace {
 constexpr Benchmark kBenchmarks[] = {
     {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
     {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
+    {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
 };
 
 std::string Listing() {

@@ -35,5 +35,6 @@ struct Benchmark {
 
 Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
+Result<Exit> BenchStore(Args args);
 
 }  // namespace strata::cli

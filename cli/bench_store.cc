@@ -64,11 +64,11 @@ Status MeasureTrace(const std::string& path, int nodes) {
   const auto keep = [&](Status next) {
     if (status) status = std::move(next);
   };
-  PrintTiming("save the first snapshot", Measure(
-                                             kRuns, [&] { keep(first()); }, [&] { keep(open()); }));
-  PrintTiming("record a pass that edits 1 %",
-              Measure(
-                  kPasses, [&] { keep(pass()); }, [&] { EditSome(graph, random, nodes / 100); }));
+  PrintTiming("save the first snapshot",
+              Measure(kRuns, [&] { keep(first()); }, [&] { keep(open()); }));
+  PrintTiming(
+      "record a pass that edits 1 %",
+      Measure(kPasses, [&] { keep(pass()); }, [&] { EditSome(graph, random, nodes / 100); }));
   PrintTiming("record a pass that changes nothing", Measure(kRuns, [&] { keep(pass()); }));
   if (status) keep(writer->Finish());
   if (!status) return status;
@@ -89,9 +89,8 @@ Status MeasureTrace(const std::string& path, int nodes) {
               Measure(
                   kRuns, [&] { keep(load(SnapshotId{1})); }, [&] { keep(reopen()); }),
               nodes == 100'000 ? 300 : 0);
-  PrintTiming("load the last snapshot", Measure(
-                                            kRuns, [&] { keep(load(last)); },
-                                            [&] { keep(reopen()); }));
+  PrintTiming("load the last snapshot",
+              Measure(kRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
   PrintTiming("load it again", Measure(kRuns, [&] { keep(load(last)); }));
   PrintTiming("check", Measure(1, [&] { (void)CheckTrace(path); }));
   return status;

@@ -25,10 +25,9 @@ Result<Exit> RunCheck(Args args) {
     if (finding.row != 0) out += fmt::format(", row {}", finding.row);
     out += fmt::format(": {}\n", finding.what);
   }
-  out += findings.empty()
-             ? fmt::format("{}: sound\n", path)
-             : fmt::format("{}: {} finding{}\n", path, findings.size(),
-                           findings.size() == 1 ? "" : "s");
+  out += findings.empty() ? fmt::format("{}: sound\n", path)
+                          : fmt::format("{}: {} finding{}\n", path, findings.size(),
+                                        findings.size() == 1 ? "" : "s");
   STRATA_RETURN_IF_ERROR(WriteFile("-", out));
   return findings.empty() ? Exit::kOk : Exit::kDifferences;
 }

@@ -6,11 +6,15 @@ namespace strata::cli {
 
 // Each is defined in cli/<name>.cc:
 Result<Exit> RunBench(Args args);
+Result<Exit> RunCheck(Args args);
+Result<Exit> RunLs(Args args);
 // Result<Exit> RunDiff(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
       {"bench", "measure this machine: strata bench ir", RunBench},
+      {"ls", "list the runs, graphs and passes of a trace", RunLs},
+      {"check", "verify a trace", RunCheck},
       // {"diff", "compare two graphs node by node", RunDiff},
   };
   return commands;

@@ -16,9 +16,8 @@ namespace {
 
 /// Whether two records of a run share the index of `pass`: it changed several graphs.
 bool HasTwin(const StoredRun& run, const PassRecord& pass) {
-  return std::ranges::count(run.passes, pass.index, [](const StoredPass& other) {
-           return other.record.index;
-         }) > 1;
+  return std::ranges::count(run.passes, pass.index,
+                            [](const StoredPass& other) { return other.record.index; }) > 1;
 }
 
 /// As `strata.ls/1` of CONTRACTS.md says.
@@ -80,9 +79,9 @@ class JsonListing {
       json_.Field("error", pass.error).Field("reproduce", pass.reproduce);
     }
     const std::string selector = fmt::format("pass={}", pass.index);
-    json_.Field("ref", Ref(run, HasTwin(run, pass)
-                                    ? fmt::format("{},graph={}", selector, pass.graph)
-                                    : selector));
+    json_.Field(
+        "ref",
+        Ref(run, HasTwin(run, pass) ? fmt::format("{},graph={}", selector, pass.graph) : selector));
     json_.EndObject();
   }
 
@@ -169,9 +168,9 @@ class TextListing {
 
  private:
   void Run(const StoredRun& run) {
-    out_ += fmt::format("run {}: {}, rank {} of {}, {}\n", static_cast<int64_t>(run.id),
-                        ToString(run.info.kind), run.info.rank, run.info.world,
-                        ToString(run.status));
+    out_ +=
+        fmt::format("run {}: {}, rank {} of {}, {}\n", static_cast<int64_t>(run.id),
+                    ToString(run.info.kind), run.info.rank, run.info.world, ToString(run.status));
     if (!run.info.source.empty()) out_ += fmt::format("  source: {}\n", run.info.source);
     if (!run.info.pipeline.empty()) out_ += fmt::format("  pipeline: {}\n", run.info.pipeline);
     Graphs(run);
@@ -212,8 +211,8 @@ class TextListing {
     for (const StoredPass& stored : run.passes) {
       const PassRecord& pass = stored.record;
       if (pass.outcome != PassOutcome::kFailed) continue;
-      out_ += fmt::format("\n  pass {} {} failed: {}\n", pass.index, pass.name,
-                          FirstLine(pass.error));
+      out_ +=
+          fmt::format("\n  pass {} {} failed: {}\n", pass.index, pass.name, FirstLine(pass.error));
       if (!pass.reproduce.empty()) out_ += fmt::format("    {}\n", pass.reproduce);
     }
   }
@@ -224,9 +223,9 @@ class TextListing {
     for (const ExecutedRange& range : run.executed) {
       const StoredPass* pass = FindExecutedPass(trace_, run, range);
       rows.push_back({range.graph, fmt::format("{} … {}", range.first_step, range.last_step),
-                      pass == nullptr ? "before all passes"
-                                      : fmt::format("after pass {} {}", pass->record.index,
-                                                    pass->record.name),
+                      pass == nullptr
+                          ? "before all passes"
+                          : fmt::format("after pass {} {}", pass->record.index, pass->record.name),
                       ToString(range.fingerprint)});
     }
     out_ += "\n";

@@ -35,8 +35,7 @@ Status Recorder::Write(const PassRun& run, const Module& module) {
   std::vector<GraphId> changed;
   for (GraphId id : module.programs()) {
     const auto told = std::ranges::find(run.graphs, id, &GraphChange::graph);
-    const bool differs =
-        told != run.graphs.end() ? told->changed() : Differs(module.graph(id));
+    const bool differs = told != run.graphs.end() ? told->changed() : Differs(module.graph(id));
     if (differs) changed.push_back(id);
   }
   if (changed.empty()) {
@@ -47,8 +46,7 @@ Status Recorder::Write(const PassRun& run, const Module& module) {
   std::vector<Provenance> births = run.births;
   for (GraphId id : changed) {
     // Births are of the pass; they stand in its first record.
-    STRATA_RETURN_IF_ERROR(
-        WriteProgram(run, module.graph(id), true, std::exchange(births, {})));
+    STRATA_RETURN_IF_ERROR(WriteProgram(run, module.graph(id), true, std::exchange(births, {})));
   }
   return Ok();
 }

@@ -154,9 +154,9 @@ class TraceWriter {
   virtual Result<SnapshotId> AddSnapshot(RunId run, std::string_view name, const Graph& graph,
                                          std::string_view attributes = {}) = 0;
 
-  /// Stores `pass` and, before it, `after` as its after snapshot (null: `pass.after` stands), in one
-  /// transaction: there is no trace with the one and without the other. Returns the pass with its
-  /// id, after snapshot and counts.
+  /// Stores `pass` and, before it, `after` as its after snapshot (null: `pass.after` stands), in
+  /// one transaction: there is no trace with the one and without the other. Returns the pass with
+  /// its id, after snapshot and counts.
   virtual Result<StoredPass> RecordPass(RunId run, PassRecord pass,
                                         const Graph* after = nullptr) = 0;
 
