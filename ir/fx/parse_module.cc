@@ -1,0 +1,438 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "ir/fx/operators.h"
+#include "ir/fx/parser.h"
+#include "ir/native_text.h"
+
+namespace strata {
+namespace fx {
+namespace {
+
+constexpr std::string_view kClass = "class ";
+constexpr std::string_view kBase = "(torch.nn.Module):";
+constexpr std::string_view kDef = "def ";
+constexpr std::string_view kUnflatten = "pytree.tree_unflatten(";
+constexpr std::string_view kOutSpec = ", self._out_spec)";
+constexpr std::string_view kOutShuffle = "self._out_shuffle_graph(";
+
+constexpr size_t kMaxDiagnostics = 100;
+/// Lines of one statement: a repr with line ends in it.
+constexpr int kMaxStatementLines = 4096;
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \r") - begin + 1);
+}
+
+bool IsClassLine(std::string_view line) {
+  return line.starts_with(kClass) && line.ends_with(kBase);
+}
+
+/// Text without terminal colours (`ESC [ … m`).
+std::string RemoveColours(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      const size_t end = text.find_first_not_of("0123456789;", i + 2);
+      if (end != std::string_view::npos && text[end] == 'm') {
+        i = end;
+        continue;
+      }
+    }
+    plain += text[i];
+  }
+  return plain;
+}
+
+}  // namespace
+
+Parser::Parser(std::string_view text, const FxOptions& options)
+    : text_(text),
+      options_(options),
+      document_{std::make_unique<Module>(), {}, 0},
+      module_(*document_.module),
+      comments_(module_) {
+  if (text.find('\x1b') != std::string_view::npos) {
+    uncoloured_ = RemoveColours(text);
+    text_ = uncoloured_;
+  }
+}
+
+size_t Parser::LineEnd(size_t from) const {
+  return std::min(text_.find('\n', from), text_.size());
+}
+
+size_t Parser::Indent(size_t line_begin) const {
+  size_t at = line_begin;
+  while (at < text_.size() && text_[at] == ' ')
+    ++at;
+  return at - line_begin;
+}
+
+std::string_view Parser::Line() const {
+  return Trim(text_.substr(line_begin_, LineEnd(line_begin_) - line_begin_));
+}
+
+void Parser::GoTo(size_t offset) {
+  const size_t end = LineEnd(std::min(offset, text_.size()));
+  const std::string_view passed = text_.substr(line_begin_, end - line_begin_);
+  line_ += static_cast<int32_t>(std::ranges::count(passed, '\n')) + 1;
+  line_begin_ = std::min(end + 1, text_.size());
+}
+
+void Parser::Diagnose(size_t offset, std::string_view what) {
+  if (options_.strict && !error_) error_ = ErrorAt(options_.file, text_, offset, what);
+  if (++document_.num_diagnostics > kMaxDiagnostics) return;
+  const std::string_view before = text_.substr(0, std::min(offset, text_.size()));
+  FxDiagnostic diagnostic;
+  diagnostic.line = static_cast<size_t>(std::ranges::count(before, '\n')) + 1;
+  const size_t line_begin =
+      before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  diagnostic.column = before.size() - line_begin + 1;
+  diagnostic.what = what;
+  constexpr size_t kShown = 200;
+  diagnostic.skipped =
+      Trim(text_.substr(line_begin, LineEnd(line_begin) - line_begin)).substr(0, kShown);
+  document_.diagnostics.push_back(std::move(diagnostic));
+}
+
+Result<FxDocument> Parser::Run() {
+  if (!FindGraph()) {
+    return Error("no graph: {}: expected a 'class …(torch.nn.Module):' or a 'def forward(…):'",
+                 options_.file);
+  }
+  ParseClass(Indent(line_begin_), "");
+  if (!error_) CheckTrailer();
+  if (error_) return *error_;
+  return std::move(document_);
+}
+
+/// Makes the line of the first class, or of a bare `def forward`, the current one.
+bool Parser::FindGraph() {
+  size_t unread = text_.size();
+  for (; line_begin_ < text_.size(); NextLine()) {
+    const std::string_view line = Line();
+    if (IsClassLine(line) || line.starts_with("def forward(")) {
+      if (unread < text_.size()) Diagnose(unread, "text before the graph");
+      return true;
+    }
+    const bool is_known = line.empty() || line.starts_with('#') || line == "ExportedProgram:";
+    if (!is_known) unread = std::min(unread, line_begin_);
+  }
+  return false;
+}
+
+/// What PyTorch prints after a graph: a signature, `# graph id: 1407…`.
+void Parser::CheckTrailer() {
+  for (; line_begin_ < text_.size(); NextLine()) {
+    const std::string_view line = Line();
+    if (line.starts_with("Graph signature:")) return;
+    const bool is_known =
+        line.empty() || line.starts_with('#') || line.starts_with("Range constraints:");
+    if (is_known) continue;
+    Diagnose(line_begin_ + Indent(line_begin_), "text after the graph");
+    return;
+  }
+}
+
+/// The current line is a class line, or that of a bare `def`.
+void Parser::ParseClass(size_t indent, const std::string& path) {
+  Graph& graph = module_.AddGraph(path, /*is_body=*/!path.empty());
+  module_.MarkForeign(graph.id());
+  bodies_.emplace(path, graph.id());
+
+  Scope scope;
+  scope.path = path;
+  ++scope_number_;
+  size_t def_indent = indent;
+  std::string_view line = Line();
+  if (IsClassLine(line)) {
+    line.remove_prefix(kClass.size());
+    line.remove_suffix(kBase.size());
+    scope.class_name = module_.Intern(line);
+    def_indent = indent + 4;
+    NextLine();
+    // Functions that symbolic tracing must not enter are declared before the method.
+    while (line_begin_ < text_.size() && (Line().empty() || Line().starts_with("wrap(\""))) {
+      NextLine();
+    }
+  }
+  at_ = line_begin_ + Indent(line_begin_);
+  limit_ = text_.size();
+  wants_more_ = false;
+  const size_t signature_at = at_;
+  if (ParseSignature(scope)) {
+    def_indent = signature_at - line_begin_;
+    GoTo(at_);
+    ParseBody(def_indent, scope);
+  } else {
+    Diagnose(failed_at_, failure_);
+    NextLine();
+  }
+
+  while (!error_ && line_begin_ < text_.size()) {
+    if (Line().empty()) {
+      NextLine();
+      continue;
+    }
+    const bool is_child =
+        IsClassLine(Line()) && Indent(line_begin_) == indent + 4 && scope.class_name.valid();
+    if (!is_child) break;
+    if (class_depth_ >= kMaxClassDepth) {
+      Diagnose(line_begin_, "classes are nested too deeply");
+      break;
+    }
+    std::string_view name = Line();
+    name.remove_prefix(kClass.size());
+    name.remove_suffix(kBase.size());
+    ++class_depth_;
+    ParseClass(indent + 4, path.empty() ? std::string(name) : fmt::format("{}/{}", path, name));
+    --class_depth_;
+  }
+  if (!error_) Build(scope, graph);
+}
+
+bool Parser::ParseSignature(Scope& scope) {
+  if (!Eat(kDef)) return Fail("expected 'def forward('");
+  if (TakeName().empty()) return Fail("expected the name of the method");
+  if (!Expect("(")) return false;
+  scope.is_expanded = Peek() == '\n' || Peek() == '\r';
+  SkipBlanks();
+  if (Eat("self")) {
+    Eat(",");
+    SkipBlanks();
+  }
+  while (!Eat(")")) {
+    if (!ParseParameter(scope)) return false;
+    const bool has_comma = Eat(",");
+    if (Eat("  # ")) {
+      const size_t end = LineEnd(at_);
+      scope.statements.back().descriptor = module_.Intern(Trim(text_.substr(at_, end - at_)));
+      at_ = end;
+    }
+    SkipBlanks();
+    if (!has_comma && Peek() != ')') return Fail("expected ',' or ')'");
+  }
+  if (Eat(" -> ")) {
+    // The colon that ends the line is not the type's.
+    const size_t begin = at_;
+    const std::string_view rest = Trim(text_.substr(at_, LineEnd(at_) - at_));
+    if (!rest.ends_with(':')) return Fail("expected ':' at the end of the line");
+    scope.return_type = module_.Intern(rest.substr(0, rest.size() - 1));
+    at_ = begin + rest.size() - 1;
+  }
+  return Expect(":");
+}
+
+/// `*name: "type" = default`
+bool Parser::ParseParameter(Scope& scope) {
+  const size_t begin = at_;
+  while (Eat("*")) {
+  }
+  if (!IsNameStart(Peek())) return Fail("expected a parameter");
+  Statement input;
+  input.kind = NodeKind::kPlaceholder;
+  input.line = line_ + static_cast<int32_t>(
+                           std::ranges::count(text_.substr(line_begin_, at_ - line_begin_), '\n'));
+  const size_t name_at = at_;
+  input.name = module_.Intern(TakeName());
+  if (name_at != begin) input.argument = module_.Intern(text_.substr(begin, at_ - begin));
+  if (Eat(": ")) {
+    if (!ParseQuotedType(&input.type)) return false;
+  } else if (Eat(" : ")) {
+    if (!ParsePythonType(&input.python_type, ",=)")) return false;
+  }
+  if (Eat(" = ")) {
+    Arg value;
+    ++depth_;
+    if (!ParseValue(scope, &value)) return false;
+    --depth_;
+    SetArgs(scope, input, std::array{value});
+  }
+  AddStatement(scope, input);
+  return true;
+}
+
+bool Parser::IsStatementStart(size_t line_begin, size_t indent) const {
+  const size_t own = Indent(line_begin);
+  if (own < indent) return true;
+  if (own > indent) return false;
+  const std::string_view line =
+      text_.substr(line_begin + own, LineEnd(line_begin) - line_begin - own);
+  if (line.starts_with('#') || line.starts_with("return") || line.starts_with("\"\"\""))
+    return true;
+  size_t end = 0;
+  while (end < line.size() && IsNameChar(line[end]))
+    ++end;
+  if (end == 0 || IsDigit(line[0])) return false;
+  const std::string_view rest = line.substr(end);
+  return rest.starts_with(" = ") || rest.starts_with(": \"") || rest.starts_with(" : ") ||
+         rest.starts_with(", ") || rest.starts_with('[');
+}
+
+void Parser::ParseBody(size_t def_indent, Scope& scope) {
+  while (!error_ && line_begin_ < text_.size()) {
+    const std::string_view line = Line();
+    if (line.empty()) {
+      NextLine();
+      continue;
+    }
+    const size_t indent = Indent(line_begin_);
+    if (indent <= def_indent) break;
+    if (line.starts_with('#')) {
+      scope.comments.push_back(comments_.Read(line));
+      NextLine();
+    } else if (line.starts_with("\"\"\"")) {
+      // FX_GRAPH_SHOW_META=1 prints a block of metadata before each node.
+      const size_t open = text_.find("\"\"\"", line_begin_);
+      GoTo(std::min(text_.find("\"\"\"", open + 3), text_.size()));
+    } else if (line == "pass") {
+      NextLine();
+      return;
+    } else {
+      ParseLines(indent, scope);
+      if (scope.has_return) return;
+    }
+  }
+  if (!error_ && !scope.has_return) Diagnose(line_begin_, "the graph has no return");
+}
+
+/// A statement, which may go over several lines; what cannot be read is passed over up to the next
+/// one.
+void Parser::ParseLines(size_t indent, Scope& scope) {
+  const size_t begin = line_begin_ + indent;
+  const bool is_return = text_.substr(begin).starts_with("return") && !IsNameChar(text_[begin + 6]);
+  size_t end = LineEnd(begin);
+  for (int lines = 1;; lines *= 2) {
+    const size_t pool_size = scope.pool.size(), kwargs_size = scope.kwargs.size();
+    const size_t announced_size = scope.announced.size(), lists_size = lists_.size();
+    at_ = begin;
+    limit_ = end;
+    while (limit_ > begin && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
+      --limit_;
+    wants_more_ = false;
+    if (is_return ? ParseReturn(scope) : ParseStatement(scope)) {
+      GoTo(at_);
+      return;
+    }
+    scope.pool.resize(pool_size);
+    scope.kwargs.resize(kwargs_size);
+    scope.announced.resize(announced_size);
+    lists_.resize(lists_size);
+    size_t longer = end;
+    for (int i = 0; i < lines && longer < text_.size(); ++i) {
+      if (IsStatementStart(longer + 1, indent)) break;
+      longer = LineEnd(longer + 1);
+    }
+    if (!wants_more_ || longer == end || lines > kMaxStatementLines) break;
+    end = longer;
+  }
+  Diagnose(failed_at_, failure_);
+  at_ = begin;
+  limit_ = LineEnd(begin);
+  if (const std::string_view name = TakeName(); !name.empty() && !is_return) {
+    const StrId id = module_.Intern(name);
+    if (Find(id) == nullptr) Bind(id, kSkipped);
+  }
+  do {
+    NextLine();
+  } while (line_begin_ < text_.size() && !Line().empty() && !IsStatementStart(line_begin_, indent));
+}
+
+/// `return VALUE`, or one element per line with what it is behind it.
+bool Parser::ParseReturn(Scope& scope) {
+  depth_ = 0;
+  stack_.clear();
+  at_ += std::string_view("return").size();
+  Eat(" ");
+  const bool is_pytree = Eat(kUnflatten);
+  Arg value;
+  size_t passed = 0;  // elements that the shuffle graph is given besides the outputs
+  const std::string_view rest = Rest();
+  if (rest == "(" || rest == "[") {
+    const char close = rest == "(" ? ')' : ']';
+    std::string descriptors;
+    bool has_descriptors = false;
+    size_t line = limit_;
+    while (true) {
+      if (line >= text_.size()) return Fail("this return does not end");
+      line = line + (text_[line] == '\n' ? 1 : text_.substr(line).find('\n') + 1);
+      at_ = line + Indent(line);
+      limit_ = LineEnd(at_);
+      line = limit_;
+      while (limit_ > at_ && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
+        --limit_;
+      if (Peek() == close) break;
+      Arg element;
+      if (!ParseValue(scope, &element) || !Expect(",")) return false;
+      stack_.push_back(element);
+      if (stack_.size() > 1) descriptors += '\n';
+      if (Eat("  # ")) {
+        descriptors += Rest();
+        has_descriptors = true;
+        at_ = limit_;
+      }
+      if (!AtEnd()) return Fail("expected the end of the line");
+    }
+    ++at_;
+    value = MakeSpan(scope, close == ')' ? ArgKind::kTuple : ArgKind::kList, 0);
+    if (has_descriptors) scope.descriptors = module_.Intern(descriptors);
+  } else if (is_pytree && Eat(kOutShuffle)) {
+    if (!ParseContainer(scope, ')', ArgKind::kList, &value)) return false;
+    passed = std::min<size_t>(scope.num_tree_leaves, value.span_size());
+    value = Arg::Span(ArgKind::kList, value.span_begin() + static_cast<uint32_t>(passed),
+                      value.span_size() - static_cast<uint32_t>(passed));
+  } else if (!AtEnd()) {
+    ++depth_;
+    if (!ParseValue(scope, &value)) return false;
+    --depth_;
+  }
+  if (is_pytree) {
+    if (!Expect(kOutSpec)) return false;
+    scope.return_form = module_.Intern("pytree");
+  }
+  if (!AtEnd()) return Fail("expected the end of the line");
+
+  Statement output;
+  output.kind = NodeKind::kOutput;
+  output.line = line_;
+  SetArgs(scope, output, std::array{value});
+  scope.statements.push_back(output);
+  scope.has_return = true;
+  return true;
+}
+
+}  // namespace fx
+
+Result<FxDocument> ParseFx(std::string_view text, const FxOptions& options) {
+  return fx::Parser(text, options).Run();
+}
+
+bool LooksLikeFxGraph(std::string_view text) {
+  const auto starts_line = [&](std::string_view word) {
+    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+      if (at == 0 || text[at - 1] == '\n') return true;
+    }
+    return false;
+  };
+  size_t class_end = text.find(fx::kBase);
+  while (class_end != std::string_view::npos) {
+    const size_t line = text.rfind('\n', class_end) + 1;  // npos + 1 is 0
+    if (fx::Trim(text.substr(line, class_end - line)).starts_with(fx::kClass)) break;
+    class_end = text.find(fx::kBase, class_end + 1);
+  }
+  const size_t first = text.find_first_not_of(" \r\n");
+  const bool is_bare =
+      first != std::string_view::npos && text.substr(first).starts_with("def forward(");
+  if (class_end == std::string_view::npos && !is_bare) return false;
+  if (text.find("def forward(", is_bare ? first : class_end) == std::string_view::npos)
+    return false;
+  return !starts_line("import ") && !starts_line("from ");
+}
+
+}  // namespace strata

@@ -1,0 +1,474 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "ir/fx/operators.h"
+#include "ir/fx/parser.h"
+
+namespace strata::fx {
+
+bool Parser::FailAt(size_t offset, std::string_view what) {
+  failed_at_ = offset;
+  failure_ = what;
+  return false;
+}
+
+bool Parser::Expect(std::string_view token) {
+  if (Eat(token)) return true;
+  wants_more_ = AtEnd();
+  return Fail(fmt::format("expected '{}'", token));
+}
+
+/// Blanks and line ends; values may go over several lines.
+void Parser::SkipBlanks() {
+  while (at_ < limit_ && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r'))
+    ++at_;
+}
+
+std::string_view Parser::TakeName() {
+  const size_t begin = at_;
+  if (at_ < limit_ && IsNameStart(text_[at_])) {
+    while (at_ < limit_ && IsNameChar(text_[at_]))
+      ++at_;
+  }
+  return text_.substr(begin, at_ - begin);
+}
+
+void Parser::Bind(StrId name, int32_t statement) {
+  const auto index = static_cast<size_t>(name.index);
+  if (bindings_.size() <= index) bindings_.resize(index + index / 2 + 64);
+  bindings_[index] = {scope_number_, statement};
+}
+
+const Parser::Binding* Parser::Find(StrId name) const {
+  const auto index = static_cast<size_t>(name.index);
+  if (index >= bindings_.size() || bindings_[index].scope != scope_number_) return nullptr;
+  return &bindings_[index];
+}
+
+int32_t Parser::AddStatement(Scope& scope, const Statement& statement) {
+  const auto index = static_cast<int32_t>(scope.statements.size());
+  scope.statements.push_back(statement);
+  if (const Binding* earlier = Find(statement.name);
+      earlier != nullptr && earlier->statement >= 0) {
+    Diagnose(line_begin_, "this name is defined twice");
+    scope.statements.back().name = UnusedName(statement.name);
+  }
+  Bind(statement.name, index);
+  return index;
+}
+
+StrId Parser::UnusedName(StrId base) {
+  for (int suffix = 1;; ++suffix) {
+    const StrId name = module_.Intern(fmt::format("{}_{}", module_.str(base), suffix));
+    if (Find(name) != nullptr) continue;
+    Bind(name, kSkipped);
+    return name;
+  }
+}
+
+void Parser::SetArgs(Scope& scope, Statement& statement, std::span<const Arg> args,
+                     std::span<const NamedArg> kwargs) {
+  statement.args_begin = static_cast<uint32_t>(scope.pool.size());
+  statement.num_args = static_cast<uint32_t>(args.size());
+  scope.pool.insert(scope.pool.end(), args.begin(), args.end());
+  statement.kwargs_begin = static_cast<uint32_t>(scope.kwargs.size());
+  statement.num_kwargs = static_cast<uint32_t>(kwargs.size());
+  scope.kwargs.insert(scope.kwargs.end(), kwargs.begin(), kwargs.end());
+}
+
+bool Parser::ParseStatement(Scope& scope) {
+  depth_ = 0;
+  stack_.clear();
+  if (!IsNameStart(Peek())) return Fail("expected a statement");
+  const StrId name = module_.Intern(TakeName());
+
+  Statement statement;
+  statement.name = name;
+  statement.line = line_;
+  statement.comment = static_cast<int32_t>(scope.comments.size()) - 1;
+  if (Eat(" = ")) return ParseAssignment(scope, statement);
+  if (Peek() == ':' || Rest().starts_with(" :")) return ParseAnnotatedName(scope, name);
+  if (Peek() == ',') return ParsePrologueNames(scope, name);
+  if (Peek() == '[') return ParseSetItem(scope, name);
+  if (Rest() == ".clear()") {
+    // The last line of a boxed prologue.
+    at_ = limit_;
+    return true;
+  }
+  if (Peek() == ' ') return ParseInplace(scope, name);
+  return Fail("expected a statement");
+}
+
+/// `"f32[2]"` with its quotes.
+bool Parser::ParseQuotedType(TypeId* type) {
+  if (!Eat("\"")) return Fail("expected a type in quotes");
+  const size_t close = text_.find('"', at_);
+  if (close == std::string_view::npos || close >= limit_) return Fail("this type does not end");
+  *type = module_.types().Parse(text_.substr(at_, close - at_));
+  at_ = close + 1;
+  return true;
+}
+
+/// A Python type up to one of `stops` (or the end of the line) outside brackets.
+bool Parser::ParsePythonType(StrId* type, std::string_view stops) {
+  const size_t begin = at_;
+  int depth = 0;
+  for (; !AtEnd(); ++at_) {
+    const char c = Peek();
+    if (c == '[' || c == '(') ++depth;
+    if (depth == 0 && (stops.find(c) != std::string_view::npos || c == '\n')) break;
+    if (c == ']' || c == ')') --depth;
+  }
+  std::string_view text = text_.substr(begin, at_ - begin);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  at_ = begin + text.size();
+  if (text.empty()) return Fail("expected a type");
+  *type = module_.Intern(text);
+  return true;
+}
+
+/// After `name`: a type, then an assignment, or the end of a prologue's line.
+bool Parser::ParseAnnotatedName(Scope& scope, StrId name) {
+  Statement statement;
+  statement.name = name;
+  statement.line = line_;
+  statement.comment = static_cast<int32_t>(scope.comments.size()) - 1;
+  while (true) {
+    statement.type = {};
+    statement.python_type = {};
+    if (Eat(": ")) {
+      if (!ParseQuotedType(&statement.type)) return false;
+    } else if (Eat(" : ")) {
+      if (!ParsePythonType(&statement.python_type, "=;#")) return false;
+    } else {
+      return Fail("expected ':'");
+    }
+    if (Eat(" = ")) return ParseAssignment(scope, statement);
+
+    Scope::Announced announced{statement.name, statement.type, {}};
+    if (Eat("  # ")) {
+      announced.descriptor = module_.Intern(Rest());
+      at_ = limit_;
+    }
+    scope.announced.push_back(announced);
+    // The compact prologue announces all on one line: `a: "f32[2]"; b: "f32[2]"; `.
+    if (Eat(";")) {
+      SkipBlanks();
+      if (AtEnd()) return true;
+      if (!IsNameStart(Peek())) return Fail("expected a name");
+      statement.name = module_.Intern(TakeName());
+      continue;
+    }
+    if (!AtEnd()) return Fail("expected '=' or the end of the line");
+    return true;
+  }
+}
+
+/// Parameters of a prologue's signature are not the graph's inputs.
+void Parser::ClearParameters(Scope& scope) {
+  for (const Statement& statement : scope.statements)
+    Bind(statement.name, kSkipped);
+  scope.statements.clear();
+}
+
+/// `a, b, = fx_pytree.tree_flatten_spec([x], self._in_spec)`: a and b are the inputs.
+bool Parser::ParsePrologueNames(Scope& scope, StrId first) {
+  std::vector<StrId> names = {first};
+  while (Eat(",")) {
+    SkipBlanks();
+    const std::string_view name = TakeName();
+    if (!name.empty()) names.push_back(module_.Intern(name));
+  }
+  if (!Eat("= ") && !Eat(" = ")) return Fail("expected '='");
+  const std::string_view source = Rest();
+  if (source.starts_with("pytree.tree_leaves(")) {
+    // Export takes its arguments apart first, and shuffles them into inputs on the next line.
+    scope.num_tree_leaves = names.size();
+    at_ = limit_;
+    return true;
+  }
+  if (!source.starts_with("fx_pytree.tree_flatten_spec(") &&
+      !source.starts_with("self._in_shuffle_graph(")) {
+    return Fail("expected a pytree prologue");
+  }
+  at_ = limit_;
+  if (source.starts_with("fx_pytree.")) {
+    scope.flatten = module_.Intern(source);
+    std::string arguments;
+    for (const Statement& outer : scope.statements) {
+      if (!arguments.empty()) arguments += ", ";
+      arguments += module_.str(outer.name);
+    }
+    scope.arguments = module_.Intern(arguments);
+  }
+  ClearParameters(scope);
+  for (StrId name : names) {
+    Statement input;
+    input.kind = NodeKind::kPlaceholder;
+    input.name = name;
+    input.line = line_;
+    for (const Scope::Announced& announced : scope.announced) {
+      if (announced.name != name) continue;
+      input.type = announced.type;
+      input.descriptor = announced.descriptor;
+      break;
+    }
+    AddStatement(scope, input);
+  }
+  return true;
+}
+
+/// `a += b;  iadd = a`
+bool Parser::ParseInplace(Scope& scope, StrId base) {
+  ++at_;
+  const auto* const op = std::ranges::find_if(
+      kInplaceOperators, [&](const Operator& o) { return Rest().starts_with(o.symbol); });
+  if (op == kInplaceOperators.end()) return Fail("expected a statement");
+  at_ += op->symbol.size();
+  if (!Expect(" ")) return false;
+  const Binding* binding = Find(base);
+  if (binding == nullptr || binding->statement < 0) {
+    return FailAt(at_, fmt::format("unknown name '{}'", module_.str(base)));
+  }
+  Arg value;
+  const Arg target = Use(binding->statement);
+  if (!ParseValue(scope, &value)) return false;
+  Statement statement;
+  statement.op = module_.Intern(op->op);
+  SetArgs(scope, statement, std::array{target, value});
+  return ParseInplaceResult(scope, base, statement);
+}
+
+/// `a[i] = b;  setitem = a`
+bool Parser::ParseSetItem(Scope& scope, StrId base) {
+  const Binding* binding = Find(base);
+  if (binding == nullptr || binding->statement < 0) {
+    return FailAt(at_, fmt::format("unknown name '{}'", module_.str(base)));
+  }
+  const Arg target = Use(binding->statement);
+  Arg index, value;
+  ++at_;
+  ++depth_;
+  if (!ParseValue(scope, &index) || !Expect("]")) return false;
+  --depth_;
+  if (!Expect(" = ") || !ParseValue(scope, &value)) return false;
+  Statement statement;
+  statement.op = module_.Intern(kSetItem);
+  SetArgs(scope, statement, std::array{target, index, value});
+  return ParseInplaceResult(scope, base, statement);
+}
+
+bool Parser::ParseInplaceResult(Scope& scope, StrId base, Statement statement) {
+  if (!Expect(";")) return false;
+  SkipBlanks();
+  const std::string_view name = TakeName();
+  if (name.empty()) return Fail("expected the name of the result");
+  statement.name = module_.Intern(name);
+  statement.line = line_;
+  statement.comment = static_cast<int32_t>(scope.comments.size()) - 1;
+  if (Eat(": ") && !ParseQuotedType(&statement.type)) return false;
+  if (Eat(" : ") && !ParsePythonType(&statement.python_type, "=")) return false;
+  if (!Expect(" = ")) return false;
+  if (TakeName() != module_.str(base)) return Fail("expected the operand of the statement before");
+  if (!ParseEnd()) return false;
+  AddStatement(scope, statement);
+  return true;
+}
+
+/// The right side and what follows; `name` and its type have been read.
+bool Parser::ParseAssignment(Scope& scope, Statement statement) {
+  const std::string_view rest = Rest();
+  // Boxed prologue: `args_iter = iter(args_list)`, then `x = next(args_iter)` for each input.
+  if (rest.starts_with("iter(") && rest.ends_with(')')) {
+    at_ = limit_;
+    ClearParameters(scope);
+    return true;
+  }
+  if (rest.starts_with("next(") && rest.ends_with(')') &&
+      std::ranges::all_of(scope.statements,
+                          [](const Statement& s) { return s.kind == NodeKind::kPlaceholder; })) {
+    at_ = limit_;
+    statement.kind = NodeKind::kPlaceholder;
+    AddStatement(scope, statement);
+    return true;
+  }
+  if (!ParseRightSide(scope, statement)) return false;
+  if (!statement.op.valid()) return ParseEnd();  // an alias, or a name for a list
+  if (!ParseEnd()) return false;
+  AddStatement(scope, statement);
+  return true;
+}
+
+/// Nothing more, or `;  a = b = None`. What is freed follows from the uses.
+bool Parser::ParseEnd() {
+  if (AtEnd()) return true;
+  if (!Eat(";")) return Fail("expected the end of the statement");
+  SkipBlanks();
+  if (AtEnd()) return true;
+  while (true) {
+    const std::string_view name = TakeName();
+    if (name.empty()) return Fail("expected a name that is freed");
+    if (name == "None" && AtEnd()) return true;
+    if (!Eat(" = ")) return Fail("expected ' = None'");
+  }
+}
+
+/// Leaves `statement.op` unset when the statement makes no node.
+bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
+  const size_t begin = at_;
+  const char c = Peek();
+  const auto prefix = [&](const Operator& op) {
+    ++at_;
+    Arg operand;
+    if (!ParseValue(scope, &operand)) return false;
+    statement.op = module_.Intern(op.op);
+    SetArgs(scope, statement, std::array{operand});
+    return true;
+  };
+  if (c == '~') return prefix(kPrefixOperators[2]);
+  const bool is_infinity = Rest().substr(1).starts_with("inf") && !IsNameChar(Peek(4));
+  if ((c == '-' || c == '+') && IsNameStart(Peek(1)) && !is_infinity) {
+    return prefix(kPrefixOperators[c == '-' ? 0 : 1]);
+  }
+  if (!IsNameStart(c)) {
+    Arg left;
+    if (!ParseValue(scope, &left)) return false;
+    if (left.is_span() && (AtEnd() || Peek() == ';')) {
+      // `n_boxed_arg_0 = [a, b]`: no node, the name stands for the list.
+      lists_.push_back(left);
+      Bind(statement.name, kFirstList - static_cast<int32_t>(lists_.size()) + 1);
+      return true;
+    }
+    return ParseOperation(scope, statement, left);
+  }
+
+  const std::string_view first = TakeName();
+  const StrId first_id = module_.Intern(first);
+  const Binding* binding = Find(first_id);
+  if (binding == nullptr &&
+      (first == "self" || (first == "getattr" && Rest().starts_with("(self")) ||
+       (first == "getattr" && Rest().starts_with("(getattr(")))) {
+    at_ = begin;
+    std::string path;
+    if (!ParseSelfPath(path)) return false;
+    statement.op = module_.Intern(path);
+    if (Peek() == '(') {
+      statement.kind = NodeKind::kCallModule;
+      return ParseCall(scope, statement);
+    }
+    statement.kind = NodeKind::kGetAttr;
+    return true;
+  }
+  if (binding == nullptr || binding->statement == kSkipped) {
+    while (Peek() == '.' && IsNameStart(Peek(1))) {
+      ++at_;
+      TakeName();
+    }
+    const std::string_view name = text_.substr(begin, at_ - begin);
+    if (Peek() == '(') {
+      constexpr std::string_view kOps = "torch.ops.";
+      const bool is_op =
+          name.starts_with(kOps) && name.find('.', kOps.size()) != std::string_view::npos;
+      statement.op = module_.Intern(is_op ? name.substr(kOps.size()) : name);
+      const size_t open = at_;
+      if (ParseCall(scope, statement) && (AtEnd() || Peek() == ';')) return true;
+      if (wants_more_ || AtEnd() || Peek() != ' ') return false;
+      // A literal call before an operator: `slice(None) == a`.
+      at_ = open;
+    }
+    at_ = begin;
+    Arg left;
+    if (!ParseValue(scope, &left)) return false;
+    return ParseOperation(scope, statement, left);
+  }
+  if (binding->statement <= kFirstList) return Fail("a list cannot stand here");
+
+  const int32_t source = binding->statement;
+  if (AtEnd() || Peek() == ';') {
+    // `l_x_ = L_x_`: the input gets the name that the body uses.
+    Statement& input = scope.statements[static_cast<size_t>(source)];
+    if (input.kind != NodeKind::kPlaceholder) return FailAt(begin, "expected an operation");
+    if (!input.argument.valid()) input.argument = input.name;
+    input.name = statement.name;
+    Bind(statement.name, source);
+    return true;
+  }
+  if (Peek() == '.' && IsNameStart(Peek(1))) {
+    const size_t member = at_ + 1;
+    while (Peek() == '.' && IsNameStart(Peek(1))) {
+      ++at_;
+      TakeName();
+    }
+    const std::string_view path = text_.substr(member, at_ - member);
+    stack_.push_back(Use(source));
+    if (Peek() == '(') {
+      statement.kind = NodeKind::kCallMethod;
+      statement.op = module_.Intern(path);
+      return ParseCall(scope, statement);
+    }
+    statement.op = module_.Intern(kGetAttr);
+    SetArgs(scope, statement, std::array{stack_.back(), Arg::String(module_.Intern(path))});
+    return true;
+  }
+  return ParseOperation(scope, statement, Use(source));
+}
+
+/// `[index]` or an operator and its right operand.
+bool Parser::ParseOperation(Scope& scope, Statement& statement, Arg left) {
+  Arg right;
+  if (Eat("[")) {
+    ++depth_;
+    if (!ParseValue(scope, &right) || !Expect("]")) return false;
+    --depth_;
+    statement.op = module_.Intern(kGetItem);
+    SetArgs(scope, statement, std::array{left, right});
+    return true;
+  }
+  if (!Expect(" ")) return false;
+  const auto* const op = std::ranges::find_if(
+      kBinaryOperators, [&](const Operator& o) { return Rest().starts_with(o.symbol); });
+  if (op == kBinaryOperators.end()) return Fail("expected an operator");
+  at_ += op->symbol.size();
+  if (!Expect(" ") || !ParseValue(scope, &right)) return false;
+  statement.op = module_.Intern(op->op);
+  SetArgs(scope, statement, std::array{left, right});
+  return true;
+}
+
+/// `self.a.b` or `getattr(self.a, "0").b`, as the path `a.0.b`.
+bool Parser::ParseSelfPath(std::string& path) {
+  if (Eat("getattr(")) {
+    if (++depth_ > kMaxDepth) return Fail("nested too deeply");
+    if (!ParseSelfPath(path) || !Expect(", \"")) return false;
+    --depth_;
+    const size_t close = text_.find("\")", at_);
+    if (close == std::string_view::npos || close >= limit_) return Fail("expected '\")'");
+    if (!path.empty()) path += '.';
+    path += text_.substr(at_, close - at_);
+    at_ = close + 2;
+  } else if (!Eat("self")) {
+    return Fail("expected 'self'");
+  }
+  while (Peek() == '.' && IsNameStart(Peek(1))) {
+    ++at_;
+    if (!path.empty()) path += '.';
+    path += TakeName();
+  }
+  return true;
+}
+
+/// `(arguments)`; what is on the stack already stands before them.
+bool Parser::ParseCall(Scope& scope, Statement& statement) {
+  ++at_;
+  call_args_.assign(stack_.begin(), stack_.end());
+  call_kwargs_.clear();
+  stack_.clear();
+  if (!ParseArguments(scope)) return false;
+  SetArgs(scope, statement, call_args_, call_kwargs_);
+  return true;
+}
+
+}  // namespace strata::fx

@@ -1,0 +1,576 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "ir/fx/operators.h"
+#include "ir/fx/parser.h"
+#include "ir/native_text.h"
+
+namespace strata::fx {
+namespace {
+
+/// Functions of torch/utils/_sympy/functions.py: a size, not a call, stands in the arguments.
+bool IsSizeFunction(std::string_view name) {
+  constexpr std::array<std::string_view, 12> kNames = {
+      "Max",     "Min",          "Mod",     "FloorDiv",   "PythonMod",    "CleanDiv",
+      "CeilDiv", "PowByNatural", "ToFloat", "TruncToInt", "FloatTrueDiv", "IntTrueDiv"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+/// Names that FX gives to sizes that are not nodes: s77, u0, zf1.
+bool IsSymbol(std::string_view name) {
+  const size_t digits = name.find_first_of("0123456789");
+  if (digits == std::string_view::npos || digits == 0) return false;
+  constexpr std::array<std::string_view, 5> kPrefixes = {"s", "u", "zf", "zuf", "ps"};
+  return std::ranges::find(kPrefixes, name.substr(0, digits)) != kPrefixes.end() &&
+         std::ranges::all_of(name.substr(digits), IsDigit);
+}
+
+bool HasSymbol(const DimTable& dims, DimId dim) {
+  if (dims.kind(dim) == DimKind::kSymbol) return IsSymbol(dims.name(dim));
+  return std::ranges::any_of(dims.operands(dim), [&](DimId d) { return HasSymbol(dims, d); });
+}
+
+int HexDigit(char c) {
+  if (IsDigit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+void AppendUtf8(uint32_t code, std::string& out) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0 | (code >> 6));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0 | (code >> 12));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | (code >> 18));
+    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  }
+}
+
+/// The content of the Python string whose escapes stand in `body`; none for escapes that we do not
+/// read.
+std::optional<std::string> Unescape(std::string_view body) {
+  std::string out;
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (body[i] != '\\') {
+      out += body[i];
+      continue;
+    }
+    if (++i >= body.size()) return std::nullopt;
+    const auto hex = [&](size_t count) -> std::optional<uint32_t> {
+      uint32_t code = 0;
+      for (size_t k = 0; k < count; ++k) {
+        const int digit = i + 1 < body.size() ? HexDigit(body[i + 1]) : -1;
+        if (digit < 0) return std::nullopt;
+        code = code * 16 + static_cast<uint32_t>(digit);
+        ++i;
+      }
+      return code;
+    };
+    switch (body[i]) {
+      case 'n':
+        out += '\n';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case '\\':
+      case '\'':
+      case '"':
+        out += body[i];
+        break;
+      case 'x':
+      case 'u':
+      case 'U': {
+        const size_t digits = body[i] == 'x' ? 2 : body[i] == 'u' ? 4 : 8;
+        const std::optional<uint32_t> code = hex(digits);
+        if (!code || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000)) return std::nullopt;
+        AppendUtf8(*code, out);
+        break;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool Parser::ParseValue(Scope& scope, Arg* value) {
+  if (AtEnd()) {
+    wants_more_ = true;
+    return Fail("expected a value");
+  }
+  const char c = Peek();
+  if (c == '[' || c == '(' || c == '{') {
+    if (++depth_ > kMaxDepth) return Fail("nested too deeply");
+    bool ok = false;
+    if (c == '[') {
+      ++at_;
+      ok = ParseContainer(scope, ']', ArgKind::kList, value);
+    } else {
+      ok = c == '(' ? ParseParenthesized(scope, value) : ParseDict(scope, value);
+    }
+    --depth_;
+    return ok;
+  }
+  if (c == '\'' || c == '"') return ParseString(value);
+  if ((c == 'b' || c == 'r' || c == 'u') && (Peek(1) == '\'' || Peek(1) == '"')) {
+    return ParseRaw(value, /*only_size=*/false);
+  }
+  if (IsDigit(c) || c == '-' || c == '+') return ParseNumber(value);
+  if (IsNameStart(c)) return ParseNamedValue(scope, value);
+  if (c == '<') return ParseRaw(value, /*only_size=*/false);
+  return Fail("expected a value");
+}
+
+Arg Parser::MakeSpan(Scope& scope, ArgKind kind, size_t stack_begin) {
+  const auto begin = static_cast<uint32_t>(scope.pool.size());
+  const auto size = static_cast<uint32_t>(stack_.size() - stack_begin);
+  scope.pool.insert(scope.pool.end(), stack_.begin() + static_cast<std::ptrdiff_t>(stack_begin),
+                    stack_.end());
+  stack_.resize(stack_begin);
+  return Arg::Span(kind, begin, size);
+}
+
+/// Elements up to `close`, which is consumed. The opening bracket has been read.
+bool Parser::ParseContainer(Scope& scope, char close, ArgKind kind, Arg* value) {
+  const size_t begin = stack_.size();
+  SkipBlanks();
+  while (Peek() != close) {
+    Arg element;
+    if (!ParseValue(scope, &element)) {
+      stack_.resize(begin);
+      return false;
+    }
+    stack_.push_back(element);
+    SkipBlanks();
+    if (Eat(",")) {
+      SkipBlanks();
+    } else if (Peek() != close) {
+      stack_.resize(begin);
+      wants_more_ = AtEnd();
+      return Fail(close == ']' ? "expected ',' or ']'" : "expected ',' or ')'");
+    }
+  }
+  ++at_;
+  *value = MakeSpan(scope, kind, begin);
+  return true;
+}
+
+/// A tuple, or a size in parentheses (`((s0 + 1)//2)`), or a complex number (`(2+3j)`).
+bool Parser::ParseParenthesized(Scope& scope, Arg* value) {
+  const size_t open = at_;
+  const size_t stack_begin = stack_.size();
+  const size_t pool_begin = scope.pool.size();
+  ++at_;
+  if (ParseContainer(scope, ')', ArgKind::kTuple, value)) {
+    // Only a comma makes a tuple of one.
+    const bool has_comma =
+        value->span_size() != 1 || text_[text_.find_last_not_of(" \n", at_ - 2)] == ',';
+    const bool ends = AtEnd() || std::string_view(",;)]}: ").find(Peek()) != std::string_view::npos;
+    if (has_comma && ends) return true;
+    failed_at_ = at_ - 1;
+    failure_ = "expected ','";
+  } else if (wants_more_) {
+    return false;
+  }
+  const size_t failed_at = failed_at_;
+  const std::string failure = failure_;
+  stack_.resize(stack_begin);
+  scope.pool.resize(pool_begin);
+  at_ = open;
+  if (ParseRaw(value, /*only_size=*/true)) return true;
+  // Python writes a complex number in parentheses, and nothing else.
+  at_ = open;
+  const std::string_view text = text_.substr(open, EndOfValue(open) - open);
+  if (text.ends_with("j)") && std::ranges::all_of(text.substr(1, text.size() - 2), [](char c) {
+        return IsDigit(c) || c == '.' || c == '+' || c == '-' || c == 'e' || c == 'j' || c == 'i' ||
+               c == 'n' || c == 'f' || c == 'a';
+      })) {
+    at_ += text.size();
+    *value = Arg::Raw(module_.Intern(text));
+    return true;
+  }
+  failed_at_ = failed_at;
+  failure_ = failure;
+  return false;
+}
+
+bool Parser::ParseDict(Scope& scope, Arg* value) {
+  const size_t begin = stack_.size();
+  const auto fail = [&](std::string_view what) {
+    stack_.resize(begin);
+    wants_more_ = wants_more_ || AtEnd();
+    return Fail(what);
+  };
+  ++at_;
+  SkipBlanks();
+  while (Peek() != '}') {
+    Arg key, item;
+    if (!ParseValue(scope, &key)) {
+      stack_.resize(begin);
+      return false;
+    }
+    SkipBlanks();
+    if (!Eat(":")) return fail("expected ':'");
+    SkipBlanks();
+    if (!ParseValue(scope, &item)) {
+      stack_.resize(begin);
+      return false;
+    }
+    stack_.push_back(key);
+    stack_.push_back(item);
+    SkipBlanks();
+    if (Eat(",")) {
+      SkipBlanks();
+    } else if (Peek() != '}') {
+      return fail("expected ',' or '}'");
+    }
+  }
+  ++at_;
+  *value = MakeSpan(scope, ArgKind::kDict, begin);
+  return true;
+}
+
+bool Parser::ParseNumber(Arg* value) {
+  const size_t begin = at_;
+  size_t end = begin + (Peek() == '-' || Peek() == '+' ? 1 : 0);
+  if (end < limit_ && IsNameStart(text_[end])) {
+    // -inf, -nan, or a negated size.
+    const std::string_view name = text_.substr(end, limit_ - end);
+    if (name.starts_with("inf") && (name.size() == 3 || !IsNameChar(name[3]))) {
+      at_ = end + 3;
+      *value = Arg::Float(-INFINITY);
+      return true;
+    }
+    return ParseRaw(value, /*only_size=*/true);
+  }
+  bool is_integer = true;
+  while (end < limit_) {
+    const char c = text_[end];
+    if (IsDigit(c)) {
+      ++end;
+    } else if (c == '.' || c == 'e' || c == 'E') {
+      is_integer = false;
+      ++end;
+      if (c != '.' && end < limit_ && (text_[end] == '-' || text_[end] == '+')) ++end;
+    } else {
+      break;
+    }
+  }
+  const std::string_view text = text_.substr(begin, end - begin);
+  const char next = end < limit_ ? text_[end] : '\0';
+  if (next == 'j') {
+    at_ = end + 1;
+    *value = Arg::Raw(module_.Intern(text_.substr(begin, at_ - begin)));
+    return true;
+  }
+  // A product that begins with a number: 2*s77.
+  if (next == '*' || IsNameStart(next)) return ParseRaw(value, /*only_size=*/true);
+
+  const char* const last = text.data() + text.size();
+  if (is_integer) {
+    int64_t number = 0;
+    const auto [stop, error] = std::from_chars(text.data(), last, number);
+    if (stop != last || text == "-" || text == "+") return Fail("expected a number");
+    *value = error == std::errc() ? Arg::Int(number) : Arg::Raw(module_.Intern(text));
+  } else {
+    double number = 0;
+    const auto [stop, error] = std::from_chars(text.data(), last, number);
+    if (stop != last) return Fail("expected a number");
+    std::string printed;
+    if (error == std::errc()) AppendFloat(number, printed);
+    *value = printed == text ? Arg::Float(number) : Arg::Raw(module_.Intern(text));
+  }
+  at_ = end;
+  return true;
+}
+
+bool Parser::ParseString(Arg* value) {
+  const char quote = Peek();
+  const size_t begin = at_;
+  size_t end = at_ + 1;
+  bool plain = true;
+  for (; end < limit_ && text_[end] != quote; ++end) {
+    const char c = text_[end];
+    if (c == '\\') {
+      ++end;
+      plain = false;
+    }
+    plain &= c != '\'' && c != '"' && static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+  }
+  if (end >= limit_) return Fail("this string does not end");
+  at_ = end + 1;
+  const std::string_view literal = text_.substr(begin, at_ - begin);
+  const std::string_view body = literal.substr(1, literal.size() - 2);
+  if (plain && quote == '\'') {
+    *value = Arg::String(module_.Intern(body));
+    return true;
+  }
+  // What we would spell otherwise (another version's repr) stays as it stands.
+  std::string printed;
+  const std::optional<std::string> content = Unescape(body);
+  if (content) AppendQuoted(*content, printed);
+  *value = printed == literal ? Arg::String(module_.Intern(*content))
+                              : Arg::Raw(module_.Intern(literal));
+  return true;
+}
+
+bool Parser::ParseNamedValue(Scope& scope, Arg* value) {
+  const size_t begin = at_;
+  const std::string_view first = TakeName();
+  const char next = Peek();
+  if (next != '.' && next != '(') {
+    if (first == "None") return *value = Arg::None(), true;
+    if (first == "True") return *value = Arg::Bool(true), true;
+    if (first == "False") return *value = Arg::Bool(false), true;
+    if (first == "inf") return *value = Arg::Float(INFINITY), true;
+    if (first == "nan") return *value = Arg::Float(NAN), true;
+    if (first == "Ellipsis") return *value = Arg::Raw(module_.Intern(first)), true;
+
+    const Binding* binding = Find(module_.Intern(first));
+    const bool continues =
+        next != '\0' && std::string_view(",;)]}:\n ").find(next) == std::string_view::npos;
+    // Inside brackets `s77 + 3` is one size, though s77 may be a node too.
+    const bool is_sum = depth_ > 0 && next == ' ' && (Peek(1) == '+' || Peek(1) == '-');
+    if (binding != nullptr && !continues && !is_sum) {
+      if (binding->statement <= kFirstList) {
+        *value = lists_[static_cast<size_t>(kFirstList - binding->statement)];
+        return true;
+      }
+      if (binding->statement == kSkipped) return *value = Arg::Raw(module_.Intern(first)), true;
+      *value = Use(binding->statement);
+      return true;
+    }
+    if (IsSymbol(first)) {
+      at_ = begin;
+      return ParseRaw(value, /*only_size=*/true);
+    }
+    at_ = begin;
+    return Fail(binding != nullptr ? "expected ',' after this name" : "unknown name");
+  }
+  while (Peek() == '.' && IsNameStart(Peek(1))) {
+    ++at_;
+    TakeName();
+  }
+  const std::string_view name = text_.substr(begin, at_ - begin);
+  if (Peek() == '(') return ParseCallValue(scope, name, value);
+  if (Find(module_.Intern(first)) != nullptr) {
+    at_ = begin;
+    return Fail("an attribute of a node cannot stand here");
+  }
+  const std::optional<DType> dtype = DTypeFromTorchName(name);
+  *value = dtype ? Arg::DType(*dtype) : Arg::Raw(module_.Intern(name));
+  return true;
+}
+
+/// `name` has been read, '(' is next.
+bool Parser::ParseCallValue(Scope& scope, std::string_view name, Arg* value) {
+  const size_t begin = at_ - name.size();
+  if (name == "device") {
+    if (ParseDevice(value)) return true;
+    at_ = begin;
+    return ParseRaw(value, /*only_size=*/false);
+  }
+  if (IsSizeFunction(name)) {
+    at_ = begin;
+    return ParseRaw(value, /*only_size=*/true);
+  }
+  if (++depth_ > kMaxDepth) return Fail("nested too deeply");
+  const size_t stack_begin = stack_.size();
+  const size_t pool_begin = scope.pool.size();
+  const uint64_t uses_before = num_uses_;
+  ++at_;
+  stack_.push_back(Arg::String(module_.Intern(name)));
+  bool ok = true;
+  SkipBlanks();
+  while (ok && Peek() != ')') {
+    Arg element;
+    const size_t element_at = at_;
+    const std::string_view key = IsNameStart(Peek()) ? TakeName() : std::string_view{};
+    if (!key.empty() && Peek() == '=' && Peek(1) != '=') {
+      ++at_;
+      ok = ParseValue(scope, &element);
+      if (ok) {
+        const size_t keyword_begin = stack_.size();
+        stack_.push_back(Arg::String(module_.Intern(std::string(key) + "=")));
+        stack_.push_back(element);
+        element = MakeSpan(scope, ArgKind::kCall, keyword_begin);
+      }
+    } else {
+      at_ = element_at;
+      ok = ParseValue(scope, &element);
+    }
+    if (!ok) break;
+    stack_.push_back(element);
+    SkipBlanks();
+    if (Eat(",")) {
+      SkipBlanks();
+    } else if (Peek() != ')') {
+      wants_more_ = AtEnd();
+      ok = Fail("expected ',' or ')'");
+    }
+  }
+  --depth_;
+  if (ok) {
+    ++at_;
+    // A call is taken apart when it holds operands; slices always. Other literals stay as they are.
+    if (name == "slice" || num_uses_ != uses_before) {
+      *value = MakeSpan(scope, ArgKind::kCall, stack_begin);
+      return true;
+    }
+  }
+  stack_.resize(stack_begin);
+  if (ok) {
+    scope.pool.resize(pool_begin);
+    *value = Arg::Raw(module_.Intern(text_.substr(begin, at_ - begin)));
+    return true;
+  }
+  if (wants_more_ || num_uses_ != uses_before) return false;
+  // The repr of a foreign object need not be Python: `Mesh(<objects at 0x…>)`.
+  scope.pool.resize(pool_begin);
+  at_ = begin;
+  return ParseRaw(value, /*only_size=*/false);
+}
+
+/// `(type='cuda', index=0)` after `device`.
+bool Parser::ParseDevice(Arg* value) {
+  if (!Eat("(type='")) return false;
+  const std::string_view type = TakeName();
+  if (type.empty() || !Eat("'")) return false;
+  std::string device(type);
+  if (Eat(", index=")) {
+    const size_t digits = at_;
+    while (IsDigit(Peek()))
+      ++at_;
+    if (at_ == digits) return false;
+    device += ':';
+    device += text_.substr(digits, at_ - digits);
+  }
+  if (!Eat(")")) return false;
+  *value = Arg::Device(module_.Intern(device));
+  return true;
+}
+
+/// The end of the literal at `from`: a comma, semicolon or closing bracket outside its own brackets
+/// and strings.
+size_t Parser::EndOfValue(size_t from) const {
+  int depth = 0;
+  char quote = '\0';
+  for (size_t i = from; i < limit_; ++i) {
+    const char c = text_[i];
+    if (quote != '\0') {
+      if (c == '\\') ++i;
+      if (c == quote) quote = '\0';
+      continue;
+    }
+    switch (c) {
+      case '\'':
+      case '"':
+        quote = c;
+        break;
+      case '(':
+      case '[':
+      case '{':
+        ++depth;
+        break;
+      case '<':
+        // An object's repr; a comparison has a blank before it.
+        if (i == from || text_[i - 1] != ' ') ++depth;
+        break;
+      case '>':
+        if (depth > 0 && text_[i - 1] != ' ' && text_[i - 1] != '-') --depth;
+        break;
+      case ')':
+      case ']':
+      case '}':
+        if (depth == 0) return i;
+        --depth;
+        break;
+      case ',':
+      case ';':
+        if (depth == 0) return i;
+        break;
+      default:
+        break;
+    }
+  }
+  return limit_;
+}
+
+/// A size that is no node (`2*s77`), or a literal of no other kind, by its text.
+bool Parser::ParseRaw(Arg* value, bool only_size) {
+  const size_t end = EndOfValue(at_);
+  std::string_view text = text_.substr(at_, end - at_);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  if (text.empty()) return Fail("expected a value");
+  if (only_size) {
+    const Result<DimId> dim = module_.dims().Parse(text);
+    if (dim && HasSymbol(module_.dims(), *dim)) {
+      *value = Arg::Dim(*dim);
+      at_ += text.size();
+      return true;
+    }
+    return Fail("expected a value");
+  }
+  if (end == limit_ && depth_ > 0) {
+    wants_more_ = true;
+    return Fail("this value does not end");
+  }
+  *value = Arg::Raw(module_.Intern(text));
+  at_ += text.size();
+  return true;
+}
+
+/// Arguments of a call up to ')', which is consumed.
+bool Parser::ParseArguments(Scope& scope) {
+  ++depth_;
+  SkipBlanks();
+  while (Peek() != ')') {
+    const size_t begin = at_;
+    const std::string_view key = IsNameStart(Peek()) ? TakeName() : std::string_view{};
+    bool is_keyword = false;
+    if (!key.empty()) {
+      is_keyword = Eat(" = ") || (Peek() == '=' && Peek(1) != '=' && Eat("="));
+    }
+    if (!is_keyword) at_ = begin;
+    Arg value;
+    if (!ParseValue(scope, &value)) return false;
+    if (is_keyword) {
+      call_kwargs_.push_back({module_.Intern(key), value});
+    } else if (!call_kwargs_.empty()) {
+      at_ = begin;
+      return Fail("a positional argument after keywords");
+    } else {
+      call_args_.push_back(value);
+    }
+    SkipBlanks();
+    if (Eat(",")) {
+      SkipBlanks();
+    } else if (Peek() != ')') {
+      wants_more_ = AtEnd();
+      return Fail("expected ',' or ')'");
+    }
+  }
+  ++at_;
+  --depth_;
+  return true;
+}
+
+}  // namespace strata::fx

@@ -1,0 +1,216 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/fx/fx.h"
+#include "ir/rewriter.h"
+
+namespace strata::fx {
+
+/// What a comment says of the nodes below it.
+struct Comment {
+  int32_t seq_nr = -1;
+  Phase phase = Phase::kUnknown;
+  StrId module;
+  LocId loc;
+  std::vector<std::pair<StrId, StrId>> attributes;
+  bool marks_backward_by_key = false;     ///< `autograd_backward: True`
+  bool marks_backward_by_prefix = false;  ///< `Backward of forward node:`
+};
+
+/// Reads comments. Parts that repeat (locations, annotations) are read once.
+class CommentReader {
+ public:
+  explicit CommentReader(Module& module) : module_(module) {}
+
+  /// `text` is the comment without leading blanks, from its first `#` to the end of the line.
+  Comment Read(std::string_view text);
+
+ private:
+  struct Annotation {
+    StrId module;
+    std::vector<std::pair<StrId, StrId>> attributes;
+  };
+  void ReadMetadata(std::string_view text, Comment& comment);
+  void ReadPair(std::string_view key, std::string_view value, Comment& comment);
+  const Annotation& ReadAnnotation(std::string_view dict);
+  LocId ReadLocation(std::string_view text);
+
+  Module& module_;
+  std::unordered_map<std::string_view, LocId> locations_;
+  std::unordered_map<std::string_view, Annotation> annotations_;
+};
+
+/// A statement of a body before it is a node. Operands are indices of statements, in the form of
+/// value ids.
+struct Statement {
+  NodeKind kind = NodeKind::kCall;
+  StrId op, name;
+  TypeId type;
+  uint32_t args_begin = 0, num_args = 0;      ///< in Scope::pool
+  uint32_t kwargs_begin = 0, num_kwargs = 0;  ///< in Scope::kwargs
+  int32_t comment = -1;                       ///< in Scope::comments
+  int32_t line = 0;                           ///< 0-based
+  StrId argument, descriptor, python_type;
+};
+
+/// One class while it is read.
+struct Scope {
+  std::vector<Statement> statements;
+  std::vector<Arg> pool;
+  std::vector<NamedArg> kwargs;
+  std::vector<Comment> comments;
+  std::string path;  ///< of the body; "" for the program
+  StrId class_name;
+  bool is_expanded = false;  ///< one parameter per line
+  bool has_return = false;
+  StrId return_form, return_type, descriptors;
+  StrId arguments,
+      flatten;  // of a pytree prologue: outer arguments, the call that takes them apart
+  /// Prologue lines `name: "type"  # descriptor`.
+  struct Announced {
+    StrId name;
+    TypeId type;
+    StrId descriptor;
+  };
+  std::vector<Announced> announced;
+  size_t num_tree_leaves = 0;  ///< names that an export prologue takes apart before shuffling
+};
+
+/// Recursive descent over one text. Members named Parse… read at `at_`, advance it, and return
+/// false with `failure_` set when the text is of another form.
+class Parser {
+ public:
+  Parser(std::string_view text, const FxOptions& options);
+  Result<FxDocument> Run();
+
+ private:
+  // What a name means in the scope that is being read.
+  struct Binding {
+    uint32_t scope = 0;  // number of the scope in which it was bound
+    int32_t statement = 0;
+  };
+  // Meanings that are no statement: a name whose statement was skipped, and lists that stand for
+  // themselves (`n_boxed_arg_0 = [a, b]`), counted down from kFirstList.
+  static constexpr int32_t kSkipped = -1;
+  static constexpr int32_t kFirstList = -2;
+  static constexpr int kMaxDepth = 200;
+  static constexpr int kMaxClassDepth = 40;
+
+  // parse_module.cc: lines, classes, signatures, bodies, recovery.
+  bool FindGraph();
+  void ParseClass(size_t indent, const std::string& path);
+  bool ParseSignature(Scope& scope);
+  bool ParseParameter(Scope& scope);
+  void ParseBody(size_t def_indent, Scope& scope);
+  void ParseLines(size_t indent, Scope& scope);
+  void CheckTrailer();
+  bool IsStatementStart(size_t line_begin, size_t indent) const;
+  /// The line at `line_begin_` without its blanks at both ends.
+  std::string_view Line() const;
+  size_t Indent(size_t line_begin) const;
+  size_t LineEnd(size_t from) const;
+  void NextLine() { GoTo(LineEnd(line_begin_)); }
+  /// Makes the line after `offset` the current one.
+  void GoTo(size_t offset);
+  void Diagnose(size_t offset, std::string_view what);
+
+  // parse_statement.cc: one statement in [at_, limit_).
+  bool ParseStatement(Scope& scope);
+  bool ParseAnnotatedName(Scope& scope, StrId name);
+  bool ParsePrologueNames(Scope& scope, StrId first);
+  bool ParseInplace(Scope& scope, StrId base);
+  bool ParseSetItem(Scope& scope, StrId base);
+  bool ParseInplaceResult(Scope& scope, StrId base, Statement statement);
+  bool ParseAssignment(Scope& scope, Statement statement);
+  bool ParseRightSide(Scope& scope, Statement& statement);
+  bool ParseOperation(Scope& scope, Statement& statement, Arg left);
+  bool ParseSelfPath(std::string& path);
+  bool ParseCall(Scope& scope, Statement& statement);
+  bool ParseEnd();
+  bool ParseReturn(Scope& scope);
+  bool ParsePythonType(StrId* type, std::string_view stops);
+  bool ParseQuotedType(TypeId* type);
+  void ClearParameters(Scope& scope);
+
+  // parse_value.cc: literals, names, containers.
+  bool ParseValue(Scope& scope, Arg* value);
+  bool ParseContainer(Scope& scope, char close, ArgKind kind, Arg* value);
+  bool ParseParenthesized(Scope& scope, Arg* value);
+  bool ParseDict(Scope& scope, Arg* value);
+  bool ParseNumber(Arg* value);
+  bool ParseString(Arg* value);
+  bool ParseNamedValue(Scope& scope, Arg* value);
+  bool ParseCallValue(Scope& scope, std::string_view name, Arg* value);
+  bool ParseDevice(Arg* value);
+  bool ParseRaw(Arg* value, bool only_size);
+  bool ParseArguments(Scope& scope);
+  Arg MakeSpan(Scope& scope, ArgKind kind, size_t stack_begin);
+  size_t EndOfValue(size_t from) const;
+
+  // build.cc: statements become nodes.
+  void Build(Scope& scope, Graph& graph);
+
+  // Text.
+  bool AtEnd() const { return at_ >= limit_; }
+  char Peek(size_t ahead = 0) const { return at_ + ahead < limit_ ? text_[at_ + ahead] : '\0'; }
+  std::string_view Rest() const { return text_.substr(at_, limit_ - at_); }
+  bool Eat(std::string_view token) {
+    if (!Rest().starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+  bool Expect(std::string_view token);
+  void SkipBlanks();
+  std::string_view TakeName();
+  bool Fail(std::string_view what) { return FailAt(at_, what); }
+  bool FailAt(size_t offset, std::string_view what);
+
+  // Names.
+  void Bind(StrId name, int32_t statement);
+  const Binding* Find(StrId name) const;
+  int32_t AddStatement(Scope& scope, const Statement& statement);
+  StrId UnusedName(StrId base);
+  void SetArgs(Scope& scope, Statement& statement, std::span<const Arg> args,
+               std::span<const NamedArg> kwargs = {});
+  Arg Use(int32_t statement) {
+    ++num_uses_;
+    return Arg(ValueId{statement});
+  }
+
+  std::string_view text_;
+  std::string uncoloured_;  // holds the text when colours were removed
+  const FxOptions& options_;
+  FxDocument document_;
+  Module& module_;
+  CommentReader comments_;
+
+  size_t at_ = 0, limit_ = 0;
+  size_t line_begin_ = 0;
+  int32_t line_ = 0;  // 0-based, of line_begin_
+  int depth_ = 0, class_depth_ = 0;
+
+  std::optional<Error> error_;  // strict: the first trouble
+
+  size_t failed_at_ = 0;
+  std::string failure_;
+  bool wants_more_ = false;  // the failure is the end of the line inside a bracket
+
+  std::vector<Binding> bindings_;  // by StrId
+  uint64_t num_uses_ = 0;          // names read so far, to see whether a literal holds any
+  uint32_t scope_number_ = 0;
+  std::vector<Arg> lists_;      // values of names that stand for lists
+  std::vector<Arg> stack_;      // elements of containers that are being read
+  std::vector<Arg> call_args_;  // of the statement's call
+  std::vector<NamedArg> call_kwargs_;
+  std::unordered_map<std::string, GraphId> bodies_;  // by path
+  StrId self_;
+};
+
+}  // namespace strata::fx
