@@ -1,0 +1,58 @@
+"""`strata train` reproduces the trainings of the numbers fixtures.
+
+    numerics_test.py STRATA
+
+Runs every Llama3 fixture of tests/data/numerics, and those of ../shared/fixtures/numerics where that folder is.
+"""
+
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+import compare_numerics  # noqa: E402
+
+FOLDERS = ("tests/data/numerics", "../shared/fixtures/numerics")
+
+
+def fixtures():
+    found = [path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(ROOT, folder, "llama3*")))]
+    return [path for path in found if os.path.isdir(path)]
+
+
+class NumericsTest(unittest.TestCase):
+    strata = ""
+
+    def train(self, fixture, out, *options):
+        """Runs the command line of a fixture; returns the paths of metrics, gradients and parameters."""
+        metrics, grads, final = (os.path.join(out, name) for name in ("m.jsonl", "g.safetensors", "p.safetensors"))
+        command = [self.strata, "train", os.path.join(fixture, "config.json"),
+                   "--init", os.path.join(fixture, "init.safetensors"),
+                   "--tokens", os.path.join(fixture, "tokens.safetensors"),
+                   "--metrics", metrics, "--dump-grads", grads, "--save", final, *options]
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(result.returncode, 0, f"{' '.join(command)}\n{result.stderr}")
+        return metrics, grads, final
+
+    def test_every_fixture_is_reproduced_within_its_tolerances(self):
+        self.assertTrue(fixtures())
+        for fixture in fixtures():
+            with self.subTest(os.path.relpath(fixture, ROOT)), tempfile.TemporaryDirectory() as out:
+                self.assertTrue(compare_numerics.compare(fixture, *self.train(fixture, out)))
+
+    def test_the_comparison_notices_a_small_mistake(self):
+        # A wrong norm eps is the smallest mistake that the fixtures are made to find.
+        fixture = os.path.join(ROOT, "tests/data/numerics/llama3_tiny")
+        with tempfile.TemporaryDirectory() as out:
+            files = self.train(fixture, out, "--set", "norm_eps=1e-6")
+            self.assertFalse(compare_numerics.compare(fixture, *files))
+
+
+if __name__ == "__main__":
+    NumericsTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
