@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/json.h"
+
 namespace strata {
 namespace {
 
@@ -52,6 +54,12 @@ std::optional<std::string_view> ClosestMatch(std::string_view word,
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates) {
   const std::optional<std::string_view> closest = ClosestMatch(word, candidates);
   return closest ? fmt::format(", did you mean '{}'", *closest) : std::string();
+}
+
+std::string OneLine(std::string_view text, size_t max_bytes) {
+  std::string quoted;
+  AppendJsonString(text.substr(0, max_bytes), quoted);
+  return quoted.substr(1, quoted.size() - 2) + (text.size() > max_bytes ? "…" : "");
 }
 
 std::string Enumerate(std::span<const std::string> names, size_t limit) {

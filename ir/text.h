@@ -14,6 +14,10 @@ std::optional<std::string_view> ClosestMatch(std::string_view word,
 /// `, did you mean 'x'` when something is close, else nothing: the tail of an error message.
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
+/// Foreign text as a message may show it: on one line (control characters escaped as in JSON,
+/// always UTF-8) and cut after `max_bytes`, with an ellipsis.
+std::string OneLine(std::string_view text, size_t max_bytes = 60);
+
 /// `a, b, c and 4 more`: at most `limit` names, for messages.
 std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
 

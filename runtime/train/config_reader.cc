@@ -98,8 +98,8 @@ const std::string* ConfigReader::TakeWord(std::string_view key,
     return nullptr;
   }
   if (std::ranges::find(words, *word) == words.end()) {
-    Note(Error("unknown {} '{}': {}: choose one of {}{}", key, *word, entry->where,
-               fmt::join(words, ", "), DidYouMean(*word, words)));
+    Note(Error("unknown {}: {}: found {}, choose one of {}{}", key, entry->where,
+               Describe(entry->value), fmt::join(words, ", "), DidYouMean(*word, words)));
     return nullptr;
   }
   return word;

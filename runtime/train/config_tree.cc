@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/text.h"
+
 namespace strata {
 namespace {
 
@@ -19,7 +21,7 @@ bool IsIgnored(std::string_view key) {
 }
 
 std::string Dotted(std::string_view prefix, std::string_view key) {
-  return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
+  return prefix.empty() ? OneLine(key) : fmt::format("{}.{}", prefix, OneLine(key));
 }
 
 /// Characters of a text, told one by one to a parser; where the parser stands is seen from outside,
@@ -216,7 +218,9 @@ std::string Describe(const ConfigValue& value) {
     std::string operator()(int64_t v) const { return fmt::format("the integer {}", v); }
     std::string operator()(uint64_t v) const { return fmt::format("the integer {}", v); }
     std::string operator()(double v) const { return fmt::format("the number {}", v); }
-    std::string operator()(const std::string& v) const { return fmt::format("the string '{}'", v); }
+    std::string operator()(const std::string& v) const {
+      return fmt::format("the string '{}'", OneLine(v));
+    }
     std::string operator()(const OtherConfigValue& v) const { return std::string(v.kind); }
   };
   return std::visit(Describer(), value);
@@ -239,12 +243,12 @@ Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, Confi
 Status OverrideEntry(std::string_view assignment, std::vector<ConfigEntry>& entries) {
   const size_t equals = assignment.find('=');
   if (equals == 0 || equals == std::string_view::npos) {
-    return Error("no key and value: --set {}: write --set key=value", assignment);
+    return Error("no key and value: --set {}: write --set key=value", OneLine(assignment));
   }
-  const std::string key(assignment.substr(0, equals));
+  const std::string key = Dotted("", assignment.substr(0, equals));
   if (IsIgnored(key)) return Ok();
   ConfigEntry entry{key, ParseScalar(assignment.substr(equals + 1)),
-                    fmt::format("--set {}", assignment)};
+                    fmt::format("--set {}", OneLine(assignment))};
   if (std::holds_alternative<std::monostate>(entry.value)) {
     std::erase_if(entries, [&](const ConfigEntry& e) { return e.key.starts_with(key + "."); });
   }

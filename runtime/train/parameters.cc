@@ -190,7 +190,7 @@ Status MatchParameters(std::span<const ParameterSpec> specs, const SafetensorsFi
   std::vector<std::string> unexpected;
   std::ranges::sort(known);
   for (const TensorView& tensor : file.tensors()) {
-    if (!std::ranges::binary_search(known, tensor.name)) unexpected.push_back(tensor.name);
+    if (!std::ranges::binary_search(known, tensor.name)) unexpected.push_back(OneLine(tensor.name));
   }
 
   std::vector<std::string> counts;

@@ -13,6 +13,7 @@
 
 #include "ir/file.h"
 #include "ir/json.h"
+#include "ir/text.h"
 
 namespace strata {
 namespace {
@@ -22,6 +23,8 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 constexpr size_t kLengthBytes = 8;
 // The limit of the format's reference implementation.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+// As in torch; keeps messages about a hostile shape short.
+constexpr size_t kMaxRank = 64;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 struct DtypeInfo {
@@ -93,7 +96,7 @@ class HeaderReader {
     for (const auto& [key, value] : object) {
       std::string_view text;
       if (value.get(text) != simdjson::SUCCESS) {
-        return Error(ErrorCode::kCorrupt, "metadata '{}' is not a string", key);
+        return Error(ErrorCode::kCorrupt, "metadata '{}' is not a string", OneLine(key));
       }
       metadata_.emplace(key, text);
     }
@@ -113,7 +116,8 @@ class HeaderReader {
         const bool is_text = value.get(text) == simdjson::SUCCESS;
         const std::optional<TensorDtype> dtype = is_text ? FindDtype(text) : std::nullopt;
         if (!dtype) {
-          return Error(ErrorCode::kCorrupt, "tensor '{}' has an unknown dtype '{}'", name, text);
+          return Error(ErrorCode::kCorrupt, "tensor '{}' has an unknown dtype '{}'", OneLine(name),
+                       OneLine(text));
         }
         tensor.dtype = *dtype;
         has_dtype = true;
@@ -123,11 +127,13 @@ class HeaderReader {
       } else if (key == "data_offsets") {
         STRATA_TRY(offsets, ReadSizes(name, key, value));
       } else {
-        return Error(ErrorCode::kCorrupt, "tensor '{}' has an unknown field '{}'", name, key);
+        return Error(ErrorCode::kCorrupt, "tensor '{}' has an unknown field '{}'", OneLine(name),
+                     OneLine(key));
       }
     }
     if (!has_dtype || !has_shape || offsets.size() != 2) {
-      return Error(ErrorCode::kCorrupt, "tensor '{}' lacks dtype, shape or two data_offsets", name);
+      return Error(ErrorCode::kCorrupt, "tensor '{}' lacks dtype, shape or two data_offsets",
+                   OneLine(name));
     }
     STRATA_TRY(tensor.bytes, Locate(tensor, static_cast<uint64_t>(offsets[0]),
                                     static_cast<uint64_t>(offsets[1])));
@@ -136,18 +142,20 @@ class HeaderReader {
   }
 
   static Error NotAnObject(std::string_view name) {
-    return Error(ErrorCode::kCorrupt, "entry '{}' is not a JSON object", name);
+    return Error(ErrorCode::kCorrupt, "entry '{}' is not a JSON object", OneLine(name));
   }
 
   static Result<std::vector<int64_t>> ReadSizes(std::string_view name, std::string_view key,
                                                 simdjson::dom::element element) {
-    const Error error(ErrorCode::kCorrupt, "{} of tensor '{}' is not a list of sizes", key, name);
+    const Error error(ErrorCode::kCorrupt, "{} of tensor '{}' is not a list of sizes", key,
+                      OneLine(name));
     simdjson::dom::array array;
     if (element.get(array) != simdjson::SUCCESS) return error;
     std::vector<int64_t> sizes;
     for (const simdjson::dom::element item : array) {
       int64_t size = 0;
-      if (item.get(size) != simdjson::SUCCESS || size < 0) return error;
+      const bool is_size = item.get(size) == simdjson::SUCCESS && size >= 0;
+      if (!is_size || sizes.size() == kMaxRank) return error;
       sizes.push_back(size);
     }
     return sizes;
@@ -156,11 +164,11 @@ class HeaderReader {
   Result<std::span<const std::byte>> Locate(const TensorView& tensor, uint64_t begin,
                                             uint64_t end) const {
     if (begin > end || end > data_.size()) {
-      return Error(ErrorCode::kCorrupt, "tensor '{}' lies at bytes {} to {} of {}", tensor.name,
-                   begin, end, data_.size());
+      return Error(ErrorCode::kCorrupt, "tensor '{}' lies at bytes {} to {} of {}",
+                   OneLine(tensor.name), begin, end, data_.size());
     }
     if (CountBytes(tensor.dtype, tensor.shape) != end - begin) {
-      return Error(ErrorCode::kCorrupt, "tensor '{}' is {} but has {} bytes", tensor.name,
+      return Error(ErrorCode::kCorrupt, "tensor '{}' is {} but has {} bytes", OneLine(tensor.name),
                    DescribeType(tensor.dtype, tensor.shape), end - begin);
     }
     return data_.subspan(begin, end - begin);
@@ -169,7 +177,7 @@ class HeaderReader {
   Status CheckDistinct() const {
     const auto same_name = std::ranges::adjacent_find(tensors_, {}, &TensorView::name);
     if (same_name != tensors_.end()) {
-      return Error(ErrorCode::kCorrupt, "tensor '{}' is there twice", same_name->name);
+      return Error(ErrorCode::kCorrupt, "tensor '{}' is there twice", OneLine(same_name->name));
     }
     std::vector<const TensorView*> by_place;
     for (const TensorView& tensor : tensors_) {
@@ -179,8 +187,8 @@ class HeaderReader {
     for (size_t i = 1; i < by_place.size(); ++i) {
       const TensorView& before = *by_place[i - 1];
       if (before.bytes.data() + before.bytes.size() > by_place[i]->bytes.data()) {
-        return Error(ErrorCode::kCorrupt, "tensors '{}' and '{}' share bytes", before.name,
-                     by_place[i]->name);
+        return Error(ErrorCode::kCorrupt, "tensors '{}' and '{}' share bytes", OneLine(before.name),
+                     OneLine(by_place[i]->name));
       }
     }
     return Ok();

@@ -31,6 +31,13 @@ TEST_CASE("a message asks only when something is close") {
   CHECK_EQ(DidYouMean("unrelated", kNames), "");
 }
 
+TEST_CASE("foreign text is shown on one line, and not pages of it") {
+  CHECK_EQ(OneLine("plain é"), "plain é");
+  CHECK_EQ(OneLine("a\nb\x01"), "a\\nb\\u0001");
+  CHECK_EQ(OneLine("abcdef", 4), "abcd…");
+  CHECK_EQ(OneLine("\xff"), "\xEF\xBF\xBD");
+}
+
 TEST_CASE("long lists end in a count") {
   CHECK_EQ(Enumerate(kNames, 4), "dim, n_layers, n_heads, optimizer.lr");
   CHECK_EQ(Enumerate(kNames, 2), "dim, n_layers and 2 more");

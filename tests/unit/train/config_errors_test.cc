@@ -138,13 +138,26 @@ TEST_CASE("a wrong type is told with what was found") {
 
 TEST_CASE("a word that is none of the known ones lists them") {
   CHECK_EQ(ErrorWith("\"llama3\"", "\"lama3\""),
-           "unknown model 'lama3': c.json:2: choose one of llama3, qwen3, deepseek_v3, did you "
+           "unknown model: c.json:2: found the string 'lama3', choose one of llama3, qwen3, "
+           "deepseek_v3, did you "
            "mean 'llama3'");
   CHECK_EQ(ErrorWithSet("rope.scaling=linear"),
-           "unknown rope.scaling 'linear': --set rope.scaling=linear: choose one of none, llama, "
+           "unknown rope.scaling: --set rope.scaling=linear: found the string 'linear', choose one "
+           "of none, llama, "
            "yarn");
   CHECK_EQ(ErrorWithSet("optimizer.name=SGD"),
-           "unknown optimizer.name 'SGD': --set optimizer.name=SGD: choose one of AdamW");
+           "unknown optimizer.name: --set optimizer.name=SGD: found the string 'SGD', choose one "
+           "of AdamW");
+}
+
+TEST_CASE("an error is one line of bounded length whatever the text holds") {
+  CHECK_EQ(ErrorWith("\"dim\": 64", R"("dim": "a\nb")"),
+           R"(wrong type for 'dim': c.json:3: expected an integer, found the string 'a\nb')");
+  CHECK_EQ(ErrorWith("\"dim\"", R"("d\nm")"),
+           R"(unknown key 'd\nm': c.json:3: remove it, or begin its name with '_')");
+  CHECK_EQ(ErrorWithSet("dim=" + std::string(100, 'x')),
+           "wrong type for 'dim': --set dim=" + std::string(56, 'x') +
+               "…: expected an integer, found the string '" + std::string(60, 'x') + "…'");
 }
 
 TEST_CASE("a missing key is told") {
