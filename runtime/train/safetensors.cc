@@ -277,8 +277,8 @@ const TensorView* SafetensorsFile::Find(std::string_view name) const {
   return found != tensors_.end() && found->name == name ? &*found : nullptr;
 }
 
-Status WriteSafetensors(const std::string& path, std::vector<TensorView> tensors,
-                        const std::map<std::string, std::string>& metadata) {
+Status AppendSafetensors(AtomicFile& file, std::vector<TensorView> tensors,
+                         const std::map<std::string, std::string>& metadata) {
   std::ranges::sort(tensors, {}, &TensorView::name);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorView& tensor = tensors[i];
@@ -289,12 +289,18 @@ Status WriteSafetensors(const std::string& path, std::vector<TensorView> tensors
   const std::string header = FormatHeader(tensors, metadata);
   const uint64_t length = header.size();
 
-  STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
   STRATA_RETURN_IF_ERROR(file.Append(AsText(std::as_bytes(std::span(&length, 1)))));
   STRATA_RETURN_IF_ERROR(file.Append(header));
   for (const TensorView& tensor : tensors) {
     STRATA_RETURN_IF_ERROR(file.Append(AsText(tensor.bytes)));
   }
+  return Ok();
+}
+
+Status WriteSafetensors(const std::string& path, std::vector<TensorView> tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
+  STRATA_RETURN_IF_ERROR(AppendSafetensors(file, std::move(tensors), metadata));
   return file.Commit();
 }
 

@@ -80,9 +80,13 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes aside and renames. Tensors are stored in the order of their names; the data start at a
-/// multiple of 8 bytes, so equal tensors give equal files. REQUIRES: distinct names, none
-/// `__metadata__`; bytes fit shape and dtype.
+/// The bytes of a whole file, without a commit. Tensors are stored in the order of their names; the
+/// data start at a multiple of 8 bytes, so equal tensors give equal files. REQUIRES: distinct
+/// names, none `__metadata__`; bytes fit shape and dtype.
+Status AppendSafetensors(AtomicFile& file, std::vector<TensorView> tensors,
+                         const std::map<std::string, std::string>& metadata = {});
+
+/// Writes aside and renames.
 Status WriteSafetensors(const std::string& path, std::vector<TensorView> tensors,
                         const std::map<std::string, std::string>& metadata = {});
 
