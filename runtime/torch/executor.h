@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "ir/result.h"
+#include "runtime/plan/plan.h"
+#include "runtime/torch/tracer.h"
+
+namespace strata {
+
+/// Watches a run step by step: to time it, to read values, to compare them.
+class ExecutionObserver {
+ public:
+  virtual ~ExecutionObserver() = default;
+  /// `results` as the operator returned them, a returned list as its elements; undefined for what
+  /// is no tensor. Before anything is killed.
+  virtual void OnStep(const PlanStep& step, std::span<const at::Tensor> results) = 0;
+};
+
+/// A plan bound to ATen's operators: each step has its argument stack ready but for the tensors
+/// that change from run to run. Runs without autograd, on the calling thread.
+class Executor {
+ public:
+  /// Errors: an operator that this LibTorch does not have, arguments that do not fit its schema, a
+  /// missing constant.
+  static Result<Executor> Bind(Plan plan, const Constants& constants);
+
+  Executor(Executor&&) noexcept;
+  Executor& operator=(Executor&&) noexcept;
+  ~Executor();
+
+  /// The outputs, undefined for those that are None. Inputs are read, and written only by in-place
+  /// operations of the graph; views of them may be among the outputs.
+  ///
+  /// Errors: inputs of another number, dtype or size than the graph's; whatever an operator throws,
+  /// told with the node, its operands' types, module path and source line.
+  Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
+                                      ExecutionObserver* observer = nullptr);
+
+  const Plan& plan() const;
+
+ private:
+  struct State;
+  explicit Executor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace strata
