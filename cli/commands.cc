@@ -9,6 +9,7 @@ Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
 Result<Exit> RunLs(Args args);
 // Result<Exit> RunDiff(Args args);
+Result<Exit> RunTrain(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
@@ -16,6 +17,7 @@ std::span<const Command> Commands() {
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
       {"check", "verify a trace", RunCheck},
       // {"diff", "compare two graphs node by node", RunDiff},
+      {"train", "train a model, with its graphs recorded", RunTrain},
   };
   return commands;
 }

@@ -1,0 +1,84 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/fingerprint.h"
+#include "ir/module.h"
+#include "ir/result.h"
+#include "passes/core/pass.h"
+#include "runtime/train/config.h"
+#include "runtime/train/metrics.h"
+#include "runtime/train/safetensors.h"
+#include "runtime/train/tokens.h"
+
+namespace strata {
+
+/// The pipeline of a run that does not name one.
+inline constexpr std::string_view kDefaultPasses = "dce,canonicalize";
+
+struct TrainSetup {
+  TrainConfig config;
+  TokenData tokens;
+  /// Values of the parameters before step 1; none: drawn as `config.init` says.
+  std::optional<SafetensorsFile> init = std::nullopt;
+  std::string passes{kDefaultPasses};
+  int threads = 1;  ///< inside operators; sums over more threads may round differently
+};
+
+/// Who looks on while graphs are made.
+struct CompileWatch {
+  std::vector<PassInstrumentation*> watchers;  ///< told in this order
+  /// Stable ids below it are taken by the trace that the graphs go to.
+  uint64_t first_stable_id = 1;
+  /// A REF of the traced graphs, for the command that reproduces a failing pass.
+  std::string input_ref = "INPUT";
+};
+
+/// What one step did.
+struct StepReport {
+  StepMetrics metrics;
+  std::chrono::nanoseconds wall{};
+  struct Executed {
+    std::string graph;
+    Fingerprint fingerprint;  ///< of the graph that the plan was made from
+  };
+  std::vector<Executed> executed;
+};
+
+/// Trains a model: traces the step and the optimizer, runs the passes, lowers what they leave to
+/// plans, and executes those, and nothing else, on the CPU.
+class Trainer {
+ public:
+  /// Errors: initial values that do not fit the model, an unknown pass or option.
+  static Result<std::unique_ptr<Trainer>> Create(TrainSetup setup);
+  ~Trainer();
+
+  /// Makes the graphs that `Step` runs. Errors: a failing pass, a watcher that cannot go on, a
+  /// graph that cannot be executed. Call once.
+  Status Compile(const CompileWatch& watch = {});
+
+  /// The next step. REQUIRES: compiled; steps_done() < config().steps.
+  Result<StepReport> Step();
+  int64_t steps_done() const;
+
+  /// The parameters now, or the gradients of the last step before clipping, by parameter name.
+  /// The bytes are valid until the next step.
+  std::vector<TensorView> Parameters() const;
+  std::vector<TensorView> Gradients() const;
+
+  const TrainConfig& config() const;
+  /// The graphs as the passes left them: what runs.
+  const Module& module() const;
+
+ private:
+  struct State;
+  explicit Trainer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace strata
