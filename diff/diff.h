@@ -126,7 +126,8 @@ struct GraphDiff {
 ///
 /// REQUIRES: both graphs outlive the result and stay as they are.
 /// Errors: a pin that names an unknown node, one node twice, or nodes of different kinds.
-/// Source: reference/graphdiff.md §3 (ideas of BinDiff, GumTree, XLA hlo_diff, patience diff).
+/// Ideas from BinDiff (unique features first), XLA hlo_diff (typed matchers), Weisfeiler-Lehman
+/// refinement and patience diff; docs/diff.md tells the algorithm.
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options = {});
 
 }  // namespace strata

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -72,7 +71,7 @@ class Listing {
   std::vector<Scope> scopes_;
   std::vector<std::vector<int32_t>> entity_of_node_;   // per scope, by node index
   std::vector<std::vector<int32_t>> entity_of_value_;  // per scope, by value index
-  std::unordered_map<int32_t, int32_t> scope_of_graph_;
+  std::vector<int32_t> scope_of_graph_;                // by graph index; -1: not listed
 };
 
 }  // namespace strata

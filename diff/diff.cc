@@ -1,0 +1,205 @@
+#include "diff/diff.h"
+
+#include <algorithm>
+
+#include "diff/fields.h"
+#include "diff/labels.h"
+#include "diff/matcher.h"
+#include "diff/patterns.h"
+#include "diff/relations.h"
+
+namespace strata {
+namespace {
+
+/// Marks what changed its place. Nodes of one scope that are matched into one other scope are
+/// compared in order; a node that went to another scope has moved anyway.
+class MoveFinder {
+ public:
+  explicit MoveFinder(GraphDiff& diff, const Matching& matching)
+      : diff_(diff), matching_(matching) {}
+
+  void Run() {
+    std::vector<std::vector<int32_t>> pairs_of_scope(diff_.before.scopes().size());
+    for (size_t i = 0; i < diff_.pairs.size(); ++i) {
+      const int32_t scope = diff_.before.scope_of(diff_.pairs[i].before);
+      pairs_of_scope[static_cast<size_t>(scope)].push_back(static_cast<int32_t>(i));
+    }
+    for (const std::vector<int32_t>& pairs : pairs_of_scope)
+      MarkScope(pairs);
+  }
+
+ private:
+  void MarkScope(const std::vector<int32_t>& pairs) {
+    const int32_t home = MainScope(pairs);
+    std::vector<OrderPoint> points;
+    std::vector<int32_t> pair_of_point;
+    for (int32_t index : pairs) {
+      Pair& pair = diff_.pairs[static_cast<size_t>(index)];
+      if (diff_.after.scope_of(pair.after) != home) {
+        pair.status.moved = true;
+        continue;
+      }
+      const auto i = static_cast<size_t>(pair.before.index);
+      const auto j = static_cast<size_t>(pair.after.index);
+      const uint64_t label = matching_.labels(kBefore).type[i] + matching_.labels(kAfter).type[j];
+      points.push_back({pair.before.index, pair.after.index, static_cast<uint32_t>(label)});
+      pair_of_point.push_back(index);
+    }
+    const std::vector<bool> kept = LargestOrderedSet(points);
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (!kept[i]) diff_.pairs[static_cast<size_t>(pair_of_point[i])].status.moved = true;
+    }
+  }
+
+  /// The scope of the other side that most of the pairs are in.
+  int32_t MainScope(const std::vector<int32_t>& pairs) const {
+    std::vector<int32_t> count(diff_.after.scopes().size(), 0);
+    for (int32_t index : pairs)
+      ++count[static_cast<size_t>(
+          diff_.after.scope_of(diff_.pairs[static_cast<size_t>(index)].after))];
+    return static_cast<int32_t>(std::ranges::max_element(count) - count.begin());
+  }
+
+  GraphDiff& diff_;
+  const Matching& matching_;
+};
+
+void FillPairs(const Matching& matching, const DiffOptions& options, GraphDiff& diff) {
+  for (const Matching::Made& made : matching.made())
+    diff.pairs.push_back({{made.before}, {made.after}, {}, made.via, made.confidence, {}});
+  std::ranges::sort(diff.pairs, {}, &Pair::before);
+  diff.pair_of_before.assign(static_cast<size_t>(diff.before.size()), -1);
+  diff.pair_of_after.assign(static_cast<size_t>(diff.after.size()), -1);
+  for (size_t i = 0; i < diff.pairs.size(); ++i) {
+    diff.pair_of_before[static_cast<size_t>(diff.pairs[i].before.index)] = static_cast<int32_t>(i);
+    diff.pair_of_after[static_cast<size_t>(diff.pairs[i].after.index)] = static_cast<int32_t>(i);
+  }
+  for (EntityId id{0}; id.index < diff.before.size(); ++id.index) {
+    if (diff.pair_of_before[static_cast<size_t>(id.index)] < 0) diff.deleted.push_back(id);
+  }
+  for (EntityId id{0}; id.index < diff.after.size(); ++id.index) {
+    if (diff.pair_of_after[static_cast<size_t>(id.index)] < 0) diff.inserted.push_back(id);
+  }
+  const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, options);
+  for (Pair& pair : diff.pairs) {
+    pair.fields = comparer.Compare(pair.before, pair.after);
+    pair.status.renamed = diff.before.name(pair.before) != diff.after.name(pair.after);
+    bool own = false, derived = false;
+    for (const FieldDiff& field : pair.fields) {
+      if (field.path.starts_with("meta.")) continue;
+      (field.derived ? derived : own) = true;
+    }
+    pair.status.changed = own;
+    pair.status.derived = derived && !own;
+  }
+}
+
+DiffSummary Summarize(const GraphDiff& diff) {
+  DiffSummary summary;
+  for (const Pair& pair : diff.pairs) {
+    summary.same += pair.status.same();
+    summary.renamed += pair.status.renamed;
+    summary.moved += pair.status.moved;
+    summary.changed += pair.status.changed;
+    summary.derived += pair.status.derived;
+  }
+  summary.inserted = static_cast<int32_t>(diff.inserted.size());
+  summary.deleted = static_cast<int32_t>(diff.deleted.size());
+  for (const Relation& relation : diff.relations) {
+    const auto before = static_cast<int32_t>(relation.before.size());
+    const auto after = static_cast<int32_t>(relation.after.size());
+    switch (relation.kind) {
+      case RelationKind::kReplace:
+        summary.replaced += before;
+        break;
+      case RelationKind::kClone:
+        summary.cloned += after - 1;
+        break;
+      case RelationKind::kMerge:
+        summary.merged += before - 1;
+        break;
+      case RelationKind::kBecameInput:
+        ++summary.became_input;
+        break;
+      case RelationKind::kBecameCompute:
+        ++summary.became_compute;
+        break;
+    }
+  }
+  return summary;
+}
+
+}  // namespace
+
+std::string ToString(PairStatus status) {
+  std::string text;
+  const auto add = [&](bool atom, std::string_view name) {
+    if (!atom) return;
+    if (!text.empty()) text += '+';
+    text += name;
+  };
+  add(status.renamed, "renamed");
+  add(status.moved, "moved");
+  add(status.changed, "changed");
+  add(status.derived, "derived");
+  return text.empty() ? "same" : text;
+}
+
+std::string_view ToString(Via via) {
+  switch (via) {
+    case Via::kPin:
+      return "pin";
+    case Via::kId:
+      return "id";
+    case Via::kInput:
+      return "input";
+    case Via::kCone:
+      return "cone";
+    case Via::kRadius:
+      return "radius";
+    case Via::kLocal:
+      return "local";
+    case Via::kOrder:
+      return "order";
+    case Via::kName:
+      return "name";
+  }
+  return "";
+}
+
+std::string_view ToString(RelationKind kind) {
+  switch (kind) {
+    case RelationKind::kReplace:
+      return "replace";
+    case RelationKind::kClone:
+      return "clone";
+    case RelationKind::kMerge:
+      return "merge";
+    case RelationKind::kBecameInput:
+      return "became_input";
+    case RelationKind::kBecameCompute:
+      return "became_compute";
+  }
+  return "";
+}
+
+bool GraphDiff::Equal() const {
+  return inserted.empty() && deleted.empty() &&
+         std::ranges::none_of(pairs, [](const Pair& pair) { return pair.status.differs(); });
+}
+
+Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
+  GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
+  const Labels labels_before(diff.before, fields), labels_after(diff.after, fields);
+  Matching matching(labels_before, labels_after);
+  STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
+  diff.relations = FindRelations(matching);
+  FillPairs(matching, options, diff);
+  MoveFinder(diff, matching).Run();
+  FindPatterns(matching, diff);
+  diff.summary = Summarize(diff);
+  return diff;
+}
+
+}  // namespace strata

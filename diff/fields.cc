@@ -1,0 +1,302 @@
+#include "diff/fields.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "diff/arguments.h"
+#include "diff/type_text.h"
+#include "ir/module.h"
+
+namespace strata {
+namespace {
+
+/// Adds a difference when both sides tell the property and tell it differently.
+void CompareKnown(std::string_view path, const std::optional<std::string>& before,
+                  const std::optional<std::string>& after, std::vector<FieldDiff>& fields,
+                  bool derived = false) {
+  if (before && after && *before != *after) {
+    fields.push_back({std::string(path), before, after, derived});
+  }
+}
+
+std::optional<std::string> Known(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional(std::string(text));
+}
+
+/// The printed nodes' own parts; an element shares those of its node.
+struct Place {
+  const Graph& graph;
+  const Node& node;
+  const Module& module;
+};
+
+Place PlaceOf(const Listing& listing, EntityId id) {
+  const Graph& graph = listing.graph(id);
+  return {graph, graph.node(listing[id].node), graph.module()};
+}
+
+bool IsBodyAttribute(const Place& place, NodeId id) {
+  const std::span<const Arg> args = place.graph.args(id);
+  return place.node.kind == NodeKind::kGetAttr && !args.empty() &&
+         args[0].kind() == ArgKind::kGraph;
+}
+
+void CompareLocations(const Place& a, const Place& b, std::vector<FieldDiff>& fields) {
+  if (!a.node.loc.valid() || !b.node.loc.valid()) return;
+  const SourceLoc& x = a.module.loc(a.node.loc);
+  const SourceLoc& y = b.module.loc(b.node.loc);
+  const auto place = [](const Module& module, const SourceLoc& loc) {
+    return fmt::format("{}:{}", module.str(loc.file), loc.line);
+  };
+  CompareKnown("meta.location", place(a.module, x), place(b.module, y), fields);
+  CompareKnown("meta.function", Known(a.module.str(x.function)), Known(b.module.str(y.function)),
+               fields);
+  CompareKnown("meta.code", Known(a.module.str(x.code)), Known(b.module.str(y.code)), fields);
+}
+
+/// Attributes are tags that passes set: a missing one is a difference.
+void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
+                       std::vector<FieldDiff>& fields) {
+  std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>> tags;
+  for (const auto& [key, value] : a.graph.attributes(id_a))
+    tags[std::string(a.module.str(key))].first = a.module.str(value);
+  for (const auto& [key, value] : b.graph.attributes(id_b))
+    tags[std::string(b.module.str(key))].second = b.module.str(value);
+  for (const auto& [key, values] : tags) {
+    if (values.first != values.second) {
+      fields.push_back({"meta." + key, values.first, values.second});
+    }
+  }
+}
+
+/// Arguments that differ in something that no leaf shows: list against tuple, an operand given by
+/// position against one given by name.
+void CompareContainers(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
+                       std::vector<FieldDiff>& fields) {
+  struct Whole {
+    std::string path, text, skeleton;
+  };
+  const auto wholes = [](const Place& place, NodeId id) {
+    std::vector<Whole> result;
+    const std::span<const Arg> args = place.graph.args(id);
+    for (size_t i = 0; i < args.size(); ++i) {
+      result.push_back({fmt::format("args[{}]", i), LiteralText(place.graph, args[i]),
+                        SkeletonText(place.graph, args[i])});
+    }
+    for (size_t i = 0; i < place.node.num_kwargs; ++i) {
+      const NamedArg kwarg = place.graph.kwarg(id, i);
+      result.push_back({fmt::format("kwargs.{}", place.module.str(kwarg.name)),
+                        LiteralText(place.graph, kwarg.value),
+                        SkeletonText(place.graph, kwarg.value)});
+    }
+    return result;
+  };
+  const std::vector<Whole> before = wholes(a, id_a);
+  std::vector<Whole> after = wholes(b, id_b);
+  for (const Whole& whole : before) {
+    const auto found = std::ranges::find(after, whole.path, &Whole::path);
+    if (found == after.end()) {
+      fields.push_back({whole.path, whole.text, std::nullopt});
+      continue;
+    }
+    if (found->skeleton != whole.skeleton) fields.push_back({whole.path, whole.text, found->text});
+    after.erase(found);
+  }
+  for (const Whole& whole : after)
+    fields.push_back({whole.path, std::nullopt, whole.text});
+}
+
+}  // namespace
+
+FieldComparer::FieldComparer(const Listing& before, const Listing& after, const Matching& matching,
+                             const std::vector<Relation>& relations, const DiffOptions& options)
+    : before_(before),
+      after_(after),
+      matching_(matching),
+      meta_(options.meta),
+      module_is_meta_(before.root().is_foreign() || after.root().is_foreign()),
+      relation_of_before_(static_cast<size_t>(before.size()), -1),
+      relation_of_after_(static_cast<size_t>(after.size()), -1) {
+  for (size_t i = 0; i < relations.size(); ++i) {
+    if (relations[i].kind == RelationKind::kClone) continue;
+    for (EntityId id : relations[i].before)
+      relation_of_before_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
+    for (EntityId id : relations[i].after)
+      relation_of_after_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
+  }
+}
+
+bool FieldComparer::Joined(EntityId before, EntityId after) const {
+  const int32_t relation = relation_of_before_[static_cast<size_t>(before.index)];
+  return relation >= 0 && relation == relation_of_after_[static_cast<size_t>(after.index)];
+}
+
+bool FieldComparer::OperandsDiffer(EntityId before, EntityId after) const {
+  const auto a = matching_.labels(kBefore).operands(before.index);
+  const auto b = matching_.labels(kAfter).operands(after.index);
+  return !std::ranges::equal(a, b, [&](const Labels::Edge& x, const Labels::Edge& y) {
+    return ImageOf({x.entity}).index == y.entity;
+  });
+}
+
+std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) const {
+  std::vector<FieldDiff> fields;
+  const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
+  const bool same_label = matching_.labels(kBefore).type[i] == matching_.labels(kAfter).type[j];
+  if (!same_label) {
+    CompareTarget(before, after, fields);
+    CompareLiterals(before, after, fields);
+  }
+  if (OperandsDiffer(before, after)) CompareOperands(before, after, fields);
+  if (!same_label) CompareTypes(before, after, fields);
+  CompareAlias(before, after, fields);
+  CompareMetadata(before, after, fields);
+  return fields;
+}
+
+void FieldComparer::CompareTarget(EntityId before, EntityId after,
+                                  std::vector<FieldDiff>& fields) const {
+  const Place a = PlaceOf(before_, before), b = PlaceOf(after_, after);
+  if (IsBodyAttribute(a, before_[before].node) && IsBodyAttribute(b, after_[after].node)) return;
+  const std::string_view target_a = before_.target(before), target_b = after_.target(after);
+  if (target_a == target_b && a.node.kind == b.node.kind) return;
+  fields.push_back({"target", std::string(target_a), std::string(target_b)});
+}
+
+void FieldComparer::CompareLiterals(EntityId before, EntityId after,
+                                    std::vector<FieldDiff>& fields) const {
+  const size_t begin = fields.size();
+  const std::vector<Leaf> leaves_before = LeavesOf(before_, before);
+  const std::vector<Leaf> leaves_after = LeavesOf(after_, after);
+  std::unordered_map<std::string_view, const Leaf*> by_path;
+  for (const Leaf& leaf : leaves_after) {
+    if (!leaf.operand.valid()) by_path.emplace(leaf.path, &leaf);
+  }
+  for (const Leaf& leaf : leaves_before) {
+    if (leaf.operand.valid()) continue;
+    const auto found = by_path.find(leaf.path);
+    if (found == by_path.end()) {
+      fields.push_back({leaf.path, leaf.text, std::nullopt});
+      continue;
+    }
+    if (found->second->skeleton != leaf.skeleton) {
+      fields.push_back({leaf.path, leaf.text, found->second->text});
+    }
+    by_path.erase(found);
+  }
+  for (const Leaf& leaf : leaves_after) {
+    if (by_path.contains(leaf.path) && !leaf.operand.valid()) {
+      fields.push_back({leaf.path, std::nullopt, leaf.text});
+    }
+  }
+  const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
+  const Labels& a = matching_.labels(kBefore);
+  const Labels& b = matching_.labels(kAfter);
+  const bool same_leaves = fields.size() == begin && a.op[i] == b.op[j];
+  if (same_leaves && a.literals[i] != b.literals[j] && !before_[before].element.valid() &&
+      !after_[after].element.valid()) {
+    CompareContainers(PlaceOf(before_, before), before_[before].node, PlaceOf(after_, after),
+                      after_[after].node, fields);
+  }
+}
+
+void FieldComparer::CompareOperands(EntityId before, EntityId after,
+                                    std::vector<FieldDiff>& fields) const {
+  const auto a = matching_.labels(kBefore).operands(before.index);
+  const auto b = matching_.labels(kAfter).operands(after.index);
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    FieldDiff field{fmt::format("operands[{}]", i), std::nullopt, std::nullopt};
+    if (i < a.size()) field.before = before_.name({a[i].entity});
+    if (i < b.size()) field.after = after_.name({b[i].entity});
+    if (i < a.size() && i < b.size()) {
+      if (ImageOf({a[i].entity}).index == b[i].entity) continue;
+      field.derived = Joined({a[i].entity}, {b[i].entity});
+    }
+    fields.push_back(std::move(field));
+  }
+}
+
+FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, EntityId after) const {
+  Consequences result;
+  const auto operands_before = matching_.labels(kBefore).operands(before.index);
+  const auto operands_after = matching_.labels(kAfter).operands(after.index);
+  for (size_t i = 0; i < std::min(operands_before.size(), operands_after.size()); ++i) {
+    const EntityId a{operands_before[i].entity}, b{operands_after[i].entity};
+    result.operand |= Joined(a, b);
+    const TypeText type_a = TypeTextOf(before_, a), type_b = TypeTextOf(after_, b);
+    result.dtype |= Differ(type_a.dtype, type_b.dtype);
+    result.shape |= Differ(type_a.shape, type_b.shape);
+    result.strides |= Differ(type_a.strides, type_b.strides);
+  }
+  // The type of a tuple is that of its elements: the same element of it follows from it.
+  const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
+  const bool same_element =
+      before_.target(before) == "_operator.getitem" &&
+      matching_.labels(kBefore).literals[i] == matching_.labels(kAfter).literals[j] &&
+      !operands_before.empty() && ImageOf({operands_before[0].entity}).valid();
+  if (same_element && !before_.value({operands_before[0].entity}).valid()) {
+    result.dtype = result.shape = result.strides = true;
+  }
+  return result;
+}
+
+void FieldComparer::CompareTypes(EntityId before, EntityId after,
+                                 std::vector<FieldDiff>& fields) const {
+  const TypeText a = TypeTextOf(before_, before), b = TypeTextOf(after_, after);
+  const Consequences why = ConsequencesFor(before, after);
+  const auto compare = [&](std::string_view path, const std::optional<TypeProperty>& x,
+                           const std::optional<TypeProperty>& y, bool derived) {
+    if (Differ(x, y)) fields.push_back({std::string(path), x->text, y->text, derived});
+  };
+  compare("dtype", a.dtype, b.dtype, why.operand || why.dtype);
+  compare("shape", a.shape, b.shape, why.operand || why.shape);
+  compare("strides", a.strides, b.strides, why.operand || why.shape || why.strides);
+  compare("device", a.device, b.device, false);
+  compare("placement", a.placement, b.placement, false);
+}
+
+void FieldComparer::CompareAlias(EntityId before, EntityId after,
+                                 std::vector<FieldDiff>& fields) const {
+  const ValueId a = before_.value(before), b = after_.value(after);
+  if (!a.valid() || !b.valid()) return;
+  const ValueId alias_a = before_.graph(before).value(a).alias_of;
+  const ValueId alias_b = after_.graph(after).value(b).alias_of;
+  if (!alias_a.valid() || !alias_b.valid()) return;
+  const EntityId of_a = before_.FindValue(before_[before].graph, alias_a);
+  const EntityId of_b = after_.FindValue(after_[after].graph, alias_b);
+  if (ImageOf(of_a) == of_b) return;
+  fields.push_back({"alias", before_.name(of_a), after_.name(of_b), Joined(of_a, of_b)});
+}
+
+void FieldComparer::CompareMetadata(EntityId before, EntityId after,
+                                    std::vector<FieldDiff>& fields) const {
+  const Place a = PlaceOf(before_, before), b = PlaceOf(after_, after);
+  const auto phase_of = [](const Place& place) {
+    return place.node.phase == Phase::kUnknown ? std::string_view() : ToString(place.node.phase);
+  };
+  if (!module_is_meta_) {
+    CompareKnown("module", Known(a.module.str(a.node.module)), Known(b.module.str(b.node.module)),
+                 fields);
+    CompareKnown("phase", Known(phase_of(a)), Known(phase_of(b)), fields);
+  }
+  if (!meta_) return;
+  CompareKnown("meta.name", before_.name(before), after_.name(after), fields);
+  if (module_is_meta_) {
+    CompareKnown("meta.module", Known(a.module.str(a.node.module)),
+                 Known(b.module.str(b.node.module)), fields);
+    CompareKnown("meta.phase", Known(phase_of(a)), Known(phase_of(b)), fields);
+  }
+  const auto number = [](int64_t value, bool known) {
+    return known ? std::optional(fmt::format("{}", value)) : std::nullopt;
+  };
+  CompareKnown("meta.seq_nr", number(a.node.seq_nr, a.node.seq_nr >= 0),
+               number(b.node.seq_nr, b.node.seq_nr >= 0), fields);
+  CompareKnown("meta.stream", number(a.node.stream, true), number(b.node.stream, true), fields);
+  CompareLocations(a, b, fields);
+  CompareAttributes(a, before_[before].node, b, after_[after].node, fields);
+}
+
+}  // namespace strata

@@ -1,0 +1,47 @@
+#pragma once
+#include <vector>
+
+#include "diff/diff.h"
+#include "diff/matching.h"
+
+namespace strata {
+
+/// Compares the nodes of pairs, field by field.
+class FieldComparer {
+ public:
+  /// `relations` decide which operand differences are consequences.
+  FieldComparer(const Listing& before, const Listing& after, const Matching& matching,
+                const std::vector<Relation>& relations, const DiffOptions& options);
+
+  /// The differences of a pair in the order of CONTRACTS: target, arguments, operands, type, alias,
+  /// module, phase, meta.
+  std::vector<FieldDiff> Compare(EntityId before, EntityId after) const;
+
+ private:
+  /// What the operands of a pair explain of its own type.
+  struct Consequences {
+    bool operand = false;  ///< an operand was replaced, merged, or changed its kind
+    bool dtype = false, shape = false, strides = false;  ///< an operand's type differs in it
+  };
+
+  EntityId ImageOf(EntityId before) const { return {matching_.partner(kBefore, before.index)}; }
+  bool Joined(EntityId before, EntityId after) const;
+  bool OperandsDiffer(EntityId before, EntityId after) const;
+  Consequences ConsequencesFor(EntityId before, EntityId after) const;
+
+  void CompareTarget(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareLiterals(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareOperands(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareTypes(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareAlias(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareMetadata(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+
+  const Listing& before_;
+  const Listing& after_;
+  const Matching& matching_;
+  const bool meta_, module_is_meta_;
+  // Per entity the relation that joins it with nodes of the other side; -1: none.
+  std::vector<int32_t> relation_of_before_, relation_of_after_;
+};
+
+}  // namespace strata

@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "diff/listing.h"
+
+namespace strata {
+
+/// Which properties of types both sides of a diff tell. What only one side prints is unknown there,
+/// and must not tell nodes apart.
+struct TypeFields {
+  bool dtype = false, shape = false, strides = false, device = false, placement = false;
+
+  TypeFields And(const TypeFields& other) const {
+    return {dtype && other.dtype, shape && other.shape, strides && other.strides,
+            device && other.device, placement && other.placement};
+  }
+};
+
+/// The properties that any value of the listing has.
+TypeFields KnownTypeFields(const Listing& listing);
+
+/// What a listing looks like to the matcher: per entity hashes of what it is, and its edges. No
+/// names in it. Indices are EntityId::index.
+struct Labels {
+  Labels(const Listing& listing, const TypeFields& fields);
+
+  int32_t size() const { return static_cast<int32_t>(kind.size()); }
+
+  std::vector<EntityKind> kind;
+  std::vector<uint64_t> op;        ///< kind and target
+  std::vector<uint64_t> literals;  ///< and the literals, with holes where operands stand
+  std::vector<uint64_t> type;      ///< and the type of the value
+  std::vector<uint64_t> module;    ///< module path; 0: not known
+  std::vector<uint64_t> name;      ///< printed name
+
+  /// A user of an entity, or an operand: which entity, and at which operand slot.
+  struct Edge {
+    int32_t entity;
+    int32_t slot;
+  };
+  std::span<const Edge> operands(int32_t i) const { return Row(operand_begin_, operands_, i); }
+  std::span<const Edge> users(int32_t i) const { return Row(user_begin_, users_, i); }
+
+ private:
+  static std::span<const Edge> Row(const std::vector<int32_t>& begin,
+                                   const std::vector<Edge>& edges, int32_t i) {
+    const auto row = static_cast<size_t>(i);
+    return {edges.data() + begin[row], static_cast<size_t>(begin[row + 1] - begin[row])};
+  }
+  void AddEdges(const Listing& listing);
+
+  std::vector<int32_t> operand_begin_, user_begin_;
+  std::vector<Edge> operands_, users_;
+};
+
+}  // namespace strata

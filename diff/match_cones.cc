@@ -1,0 +1,81 @@
+#include "diff/neighbourhood.h"
+#include "diff/stages.h"
+
+namespace strata {
+namespace {
+
+constexpr double kConeConfidence = 0.999;
+
+/// Unmatched entities of a side with their hashes.
+std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& scope,
+                        const std::vector<uint64_t>& hashes) {
+  std::vector<Keyed> keys;
+  for (int32_t i : matching.Unmatched(side, scope))
+    keys.push_back({hashes[static_cast<size_t>(i - scope.begin[side])], i});
+  return keys;
+}
+
+LabelVector VectorOf(LabelLevel level) {
+  switch (level) {
+    case LabelLevel::kType:
+      return &Labels::type;
+    case LabelLevel::kLiterals:
+      return &Labels::literals;
+    case LabelLevel::kOp:
+      break;
+  }
+  return &Labels::op;
+}
+
+}  // namespace
+
+void MatchCones(Matching& matching, const ScopePair& scope) {
+  std::array<std::vector<uint64_t>, 2> down;
+  std::array<std::vector<Keyed>, 2> keys;
+  for (Side side : {kBefore, kAfter}) {
+    down[side] = DownCones(matching, side, scope);
+    keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
+  }
+  const auto match = [&](int32_t before, int32_t after) {
+    if (matching.SameKind(before, after)) {
+      matching.Match(before, after, Via::kCone, kConeConfidence);
+    }
+  };
+  std::vector<Keyed> by_use_before, by_use_after;
+  ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() == 1 && afters.size() == 1) return match(befores[0], afters[0]);
+    const auto by_use = [&](Side side, std::span<const int32_t> entities) {
+      std::vector<Keyed> result;
+      for (int32_t i : entities)
+        result.push_back({down[side][static_cast<size_t>(i - scope.begin[side])], i});
+      return result;
+    };
+    by_use_before = by_use(kBefore, befores);
+    by_use_after = by_use(kAfter, afters);
+    ForEachCommonKey(by_use_before, by_use_after, [&](auto same_before, auto same_after) {
+      if (same_before.size() != same_after.size()) return;
+      for (size_t i = 0; i < same_before.size(); ++i)
+        match(same_before[i], same_after[i]);
+    });
+  });
+}
+
+void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
+                 int max_radius) {
+  std::array<std::vector<std::vector<uint64_t>>, 2> hashes;
+  for (Side side : {kBefore, kAfter})
+    hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);
+  for (int radius = max_radius; radius >= min_radius; --radius) {
+    const double confidence = (level == LabelLevel::kType ? 0.998 : 0.99) - 0.005 * (6 - radius);
+    auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
+    auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
+    if (before.empty() || after.empty()) return;
+    ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+      if (befores.size() != 1 || afters.size() != 1) return;
+      if (!matching.SameKind(befores[0], afters[0])) return;
+      matching.Match(befores[0], afters[0], Via::kRadius, confidence);
+    });
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "diff/stages.h"
+
+namespace strata {
+namespace {
+
+/// Larger gaps are aligned by label only, without looking at edges.
+constexpr size_t kMaxCells = 64 * 64;
+
+/// One stretch between matched nodes: what is unmatched in it.
+struct Gap {
+  std::vector<int32_t> before, after;
+};
+
+std::vector<Gap> FindGaps(const Matching& matching, const ScopePair& scope) {
+  std::vector<std::pair<int32_t, int32_t>> anchors = matching.Anchors(scope);
+  anchors.emplace_back(scope.end[kBefore], scope.end[kAfter]);
+  const std::vector<int32_t> before = matching.Unmatched(kBefore, scope);
+  const std::vector<int32_t> after = matching.Unmatched(kAfter, scope);
+  std::vector<Gap> gaps;
+  size_t i = 0, j = 0;
+  for (const auto& [next_before, next_after] : anchors) {
+    Gap gap;
+    while (i < before.size() && before[i] < next_before)
+      gap.before.push_back(before[i++]);
+    while (j < after.size() && after[j] < next_after)
+      gap.after.push_back(after[j++]);
+    if (!gap.before.empty() && !gap.after.empty()) gaps.push_back(std::move(gap));
+  }
+  return gaps;
+}
+
+/// How good it is to call two nodes the same; 0: they are not.
+int32_t Merit(const Matching& matching, int32_t before, int32_t after) {
+  const Labels& a = matching.labels(kBefore);
+  const Labels& b = matching.labels(kAfter);
+  const auto i = static_cast<size_t>(before), j = static_cast<size_t>(after);
+  if (a.op[i] != b.op[j]) return 0;
+  const Matching::EdgeScore score = matching.Score(before, after);
+  const bool same_type = a.type[i] == b.type[j], same_literals = a.literals[i] == b.literals[j];
+  // Where nothing around is known, the label has to be the same.
+  if (score.agree == 0 && (!same_type || score.contradict > 0)) return 0;
+  if (score.agree < score.contradict) return 0;
+  const int32_t label = same_type ? 6 : same_literals ? 4 : 2;
+  return std::max(1, label + 4 * score.agree - 2 * score.contradict);
+}
+
+/// The alignment in order with the largest sum of merits.
+void Align(Matching& matching, const Gap& gap) {
+  const size_t n = gap.before.size(), m = gap.after.size();
+  std::vector<int32_t> merit(n * m), best((n + 1) * (m + 1), 0);
+  const auto at = [&](size_t i, size_t j) -> int32_t& { return best[i * (m + 1) + j]; };
+  for (size_t i = n; i-- > 0;) {
+    for (size_t j = m; j-- > 0;) {
+      const int32_t here = merit[i * m + j] = Merit(matching, gap.before[i], gap.after[j]);
+      at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
+      if (here > 0) at(i, j) = std::max(at(i, j), here + at(i + 1, j + 1));
+    }
+  }
+  for (size_t i = 0, j = 0; i < n && j < m;) {
+    const int32_t here = merit[i * m + j];
+    if (here > 0 && at(i, j) == here + at(i + 1, j + 1)) {
+      const double confidence = here >= 10 ? 0.9 : here >= 6 ? 0.8 : 0.7;
+      matching.Match(gap.before[i++], gap.after[j++], Via::kOrder, confidence);
+    } else {
+      (at(i + 1, j) >= at(i, j + 1) ? i : j) += 1;
+    }
+  }
+}
+
+/// Nodes with the same label, first with first.
+void AlignByLabel(Matching& matching, const Gap& gap) {
+  const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
+    std::vector<Keyed> result;
+    for (int32_t i : entities)
+      result.push_back({matching.labels(side).type[static_cast<size_t>(i)], i});
+    return result;
+  };
+  std::vector<Keyed> before = keys(kBefore, gap.before), after = keys(kAfter, gap.after);
+  ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+    for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
+      if (Merit(matching, befores[i], afters[i]) == 0) continue;
+      matching.Match(befores[i], afters[i], Via::kOrder, 0.7);
+    }
+  });
+}
+
+}  // namespace
+
+void MatchGaps(Matching& matching, const ScopePair& scope) {
+  for (const Gap& gap : FindGaps(matching, scope)) {
+    if (gap.before.size() * gap.after.size() <= kMaxCells) {
+      Align(matching, gap);
+    } else {
+      AlignByLabel(matching, gap);
+    }
+  }
+}
+
+}  // namespace strata

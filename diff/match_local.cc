@@ -1,0 +1,297 @@
+#include <limits>
+
+#include "diff/stages.h"
+
+namespace strata {
+namespace {
+
+/// Steps that are taken through unmatched nodes with one operand: inserted casts, copies, waits.
+constexpr int kMaxSteps = 3;
+/// Larger sets of equal candidates wait for better evidence, or for MatchGaps.
+constexpr size_t kMaxChoices = 1024;
+
+}  // namespace
+
+/// One kind of evidence. Candidates are unmatched neighbours of a matched pair; those with equal
+/// keys on both sides are the same node if there is one on each side.
+struct LocalMatcher::Tier {
+  enum class Where : uint8_t { kUsers, kOperands, kBoth };
+  enum class Key : uint8_t {
+    kAllEdges,  ///< all operands and all users are matched, and the same
+    kAllOperands,
+    kAllUsers,
+    kThroughOperands,  ///< all operands, seen through unary nodes
+    kThroughUsers,     ///< all users, seen through unary nodes
+    kEdge,             ///< the edge to the matched pair alone
+  };
+  Where where;
+  Key key;
+  const std::vector<uint64_t> Labels::* label;  ///< null: any operator of the same kind
+  bool choose;  ///< several candidates: by agreeing edges, then by place in the order
+  double confidence;
+};
+
+// Weaker tiers get a turn only when stronger ones have nothing to do: see Run.
+const LocalMatcher::Tier LocalMatcher::kTiers[] = {
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, false, 0.998},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, false, 0.995},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, false, 0.99},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, false, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::op, false, 0.97},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, nullptr, false, 0.95},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, true, 0.97},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, true, 0.96},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, true, 0.95},
+    {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, false, 0.96},
+    {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, false, 0.95},
+    {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, true, 0.93},
+    {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, true, 0.92},
+    {Tier::Where::kBoth, Tier::Key::kEdge, &Labels::op, true, 0.9},
+    {Tier::Where::kOperands, Tier::Key::kThroughUsers, &Labels::op, true, 0.85},
+};
+
+LocalMatcher::LocalMatcher(Matching& matching) : matching_(matching) {
+  static_assert(std::size(kTiers) == kNumTiers);
+}
+
+void LocalMatcher::Run(const ScopePair& scope) {
+  scope_ = &scope;
+  positions_made_ = 0;
+  TakeInNewPairs();
+  for (size_t tier = 0; tier < kNumTiers;) {
+    if (next_visit_[tier] == visits_.size()) {
+      ++tier;
+      continue;
+    }
+    const int32_t before = visits_[next_visit_[tier]++];
+    const size_t made = matching_.made().size();
+    Visit(kTiers[tier], before, matching_.partner(kBefore, before));
+    if (matching_.made().size() == made) continue;
+    TakeInNewPairs();
+    tier = 0;
+  }
+}
+
+void LocalMatcher::TakeInNewPairs() {
+  // A new pair is a reason to look around it, and again around its neighbours that are nearly done:
+  // what was ambiguous there may not be so any more.
+  constexpr int32_t kNearlyDone = 8;
+  const auto look_again = [&](std::span<const Labels::Edge> edges) {
+    for (const Labels::Edge& edge : edges.first(std::min(edges.size(), Matching::kMaxEdges))) {
+      if (!matching_.matched(kBefore, edge.entity)) continue;
+      const int32_t open = matching_.open_operands(kBefore, edge.entity) +
+                           matching_.open_users(kBefore, edge.entity);
+      if (open > 0 && open <= kNearlyDone) visits_.push_back(edge.entity);
+    }
+  };
+  for (; taken_in_ < matching_.made().size(); ++taken_in_) {
+    const int32_t before = matching_.made()[taken_in_].before;
+    visits_.push_back(before);
+    look_again(matching_.labels(kBefore).operands(before));
+    look_again(matching_.labels(kBefore).users(before));
+  }
+}
+
+void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
+  for (Side side : {kBefore, kAfter}) {
+    const int32_t center = side == kBefore ? before : after;
+    candidates_[side].clear();
+    if (matching_.open_operands(side, center) + matching_.open_users(side, center) == 0) return;
+    Collect(tier, side, center);
+    if (candidates_[side].empty()) return;
+  }
+  ForEachCommonKey(candidates_[kBefore], candidates_[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() == 1 && afters.size() == 1) {
+      Accept(tier, befores[0], afters[0]);
+    } else if (tier.choose && befores.size() * afters.size() <= kMaxChoices) {
+      Choose(tier, {befores.begin(), befores.end()}, {afters.begin(), afters.end()});
+    }
+  });
+}
+
+void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
+  const Labels& labels = matching_.labels(side);
+  if (tier.where != Tier::Where::kOperands && matching_.open_users(side, center) > 0) {
+    const int steps = tier.key == Tier::Key::kThroughOperands ? kMaxSteps : 0;
+    CollectUsers(tier, side, center, steps);
+  }
+  if (tier.where != Tier::Where::kUsers && matching_.open_operands(side, center) > 0) {
+    const bool through = tier.key == Tier::Key::kThroughUsers;
+    for (const Labels::Edge& operand : labels.operands(center)) {
+      const int32_t slot = matching_.SlotOfUser(side, {center, operand.slot});
+      int32_t candidate = operand.entity;
+      for (int step = 0; !matching_.matched(side, candidate); ++step) {
+        AddCandidate(tier, side, candidate, ~slot);
+        if (!through || step == kMaxSteps || labels.operands(candidate).size() != 1) break;
+        candidate = labels.operands(candidate)[0].entity;
+      }
+    }
+  }
+  // A node that is reached twice is one candidate.
+  const auto less = [](const Keyed& a, const Keyed& b) {
+    return a.key != b.key ? a.key < b.key : a.entity < b.entity;
+  };
+  std::vector<Keyed>& found = candidates_[side];
+  std::ranges::sort(found, less);
+  const auto same = [](const Keyed& a, const Keyed& b) {
+    return a.key == b.key && a.entity == b.entity;
+  };
+  found.erase(std::unique(found.begin(), found.end(), same), found.end());
+}
+
+void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int steps) {
+  const Labels& labels = matching_.labels(side);
+  for (const Labels::Edge& user : labels.users(center)) {
+    if (matching_.matched(side, user.entity)) continue;
+    AddCandidate(tier, side, user.entity, matching_.SlotOfUser(side, user));
+    if (steps > 0 && labels.operands(user.entity).size() == 1 &&
+        labels.users(user.entity).size() <= Matching::kMaxEdges) {
+      CollectUsers(tier, side, user.entity, steps - 1);
+    }
+  }
+}
+
+void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot) {
+  const Labels& labels = matching_.labels(side);
+  const auto index = static_cast<size_t>(candidate);
+  const int32_t open_operands = matching_.open_operands(side, candidate);
+  const int32_t open_users = matching_.open_users(side, candidate);
+  uint64_t key = 0;
+  switch (tier.key) {
+    case Tier::Key::kAllEdges:
+      if (open_operands > 0 || open_users > 0) return;
+      // Without its operator, only a node between others is known by its edges.
+      if (tier.label == nullptr &&
+          (labels.operands(candidate).empty() || labels.users(candidate).empty())) {
+        return;
+      }
+      key = Mix(matching_.operand_sum(side, candidate), matching_.user_sum(side, candidate));
+      break;
+    case Tier::Key::kAllOperands:
+      if (open_operands > 0) return;
+      key = matching_.operand_sum(side, candidate);
+      break;
+    case Tier::Key::kAllUsers:
+      if (open_users > 0) return;
+      key = matching_.user_sum(side, candidate);
+      break;
+    case Tier::Key::kThroughOperands:
+      key = OperandsThroughUnary(side, candidate);
+      if (key == 0) return;
+      break;
+    case Tier::Key::kThroughUsers:
+      key = UsersThroughUnary(side, candidate, kMaxSteps);
+      if (key == 0) return;
+      break;
+    case Tier::Key::kEdge:
+      key = Spread(static_cast<uint64_t>(static_cast<uint32_t>(slot)));
+      break;
+  }
+  const uint64_t label = tier.label != nullptr ? (labels.*tier.label)[index]
+                                               : static_cast<uint64_t>(labels.kind[index]);
+  candidates_[side].push_back({Mix(label, key), candidate});
+}
+
+uint64_t LocalMatcher::OperandsThroughUnary(Side side, int32_t i) const {
+  const Labels& labels = matching_.labels(side);
+  const auto operands = labels.operands(i);
+  if (operands.size() > Matching::kMaxEdges) return 0;
+  uint64_t sum = 1;
+  for (const Labels::Edge& operand : operands) {
+    int32_t source = operand.entity;
+    for (int step = 0; !matching_.matched(side, source); ++step) {
+      if (step == kMaxSteps || labels.operands(source).size() != 1) return 0;
+      source = labels.operands(source)[0].entity;
+    }
+    sum += Mix(matching_.token(side, source), static_cast<uint64_t>(operand.slot));
+  }
+  return sum;
+}
+
+uint64_t LocalMatcher::UsersThroughUnary(Side side, int32_t i, int steps) const {
+  const Labels& labels = matching_.labels(side);
+  const auto users = labels.users(i);
+  if (users.empty() || users.size() > Matching::kMaxEdges) return 0;
+  uint64_t sum = 0;
+  for (const Labels::Edge& user : users) {
+    if (matching_.matched(side, user.entity)) {
+      const auto slot = static_cast<uint64_t>(matching_.SlotOfUser(side, user));
+      sum += Mix(matching_.token(side, user.entity), slot);
+      continue;
+    }
+    if (steps == 0 || labels.operands(user.entity).size() != 1) return 0;
+    const uint64_t beyond = UsersThroughUnary(side, user.entity, steps - 1);
+    if (beyond == 0) return 0;
+    sum += beyond;
+  }
+  return sum;
+}
+
+void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
+                          std::vector<int32_t> after) {
+  const PositionMap& positions = Positions();
+  struct Merit {
+    int32_t edges;
+    double distance;
+    bool Better(const Merit& other) const {
+      return edges != other.edges ? edges > other.edges : distance < other.distance;
+    }
+    bool operator==(const Merit&) const = default;
+  };
+  // Best partner of each row and column; none if two are equally good.
+  for (bool progress = true; progress && !before.empty() && !after.empty();) {
+    const size_t n = before.size(), m = after.size();
+    constexpr size_t kTie = ~size_t{0};
+    const Merit worst{std::numeric_limits<int32_t>::min(), 0};
+    std::vector<Merit> best_of_row(n, worst), best_of_column(m, worst);
+    std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < m; ++j) {
+        const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
+        const Merit merit{score.agree - score.contradict, positions.Distance(before[i], after[j])};
+        const auto offer = [&](Merit& best, size_t& choice, size_t index) {
+          if (merit.Better(best)) {
+            best = merit;
+            choice = index;
+          } else if (merit == best) {
+            choice = kTie;
+          }
+        };
+        offer(best_of_row[i], row_choice[i], j);
+        offer(best_of_column[j], column_choice[j], i);
+      }
+    }
+    const size_t made = matching_.made().size();
+    for (size_t i = 0; i < n; ++i) {
+      if (row_choice[i] != kTie && column_choice[row_choice[i]] == i) {
+        Accept(tier, before[i], after[row_choice[i]]);
+      }
+    }
+    progress = matching_.made().size() > made;
+    std::erase_if(before, [&](int32_t i) { return matching_.matched(kBefore, i); });
+    std::erase_if(after, [&](int32_t i) { return matching_.matched(kAfter, i); });
+  }
+}
+
+void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
+  // Another key of the same visit may have been first.
+  if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
+  if (!matching_.SameKind(before, after)) return;
+  if (tier.key == Tier::Key::kEdge) {
+    const Matching::EdgeScore score = matching_.Score(before, after);
+    const bool same_label = tier.label == &Labels::type;
+    if (same_label ? score.agree < score.contradict : score.agree <= score.contradict) return;
+  }
+  matching_.Match(before, after, Via::kLocal, tier.confidence);
+}
+
+const PositionMap& LocalMatcher::Positions() {
+  const size_t made = matching_.made().size();
+  if (positions_made_ == 0 || made > positions_made_ + positions_made_ / 20 + 16) {
+    positions_ = PositionMap(matching_.Anchors(*scope_));
+    positions_made_ = made;
+  }
+  return positions_;
+}
+
+}  // namespace strata

@@ -1,0 +1,175 @@
+#include "diff/matcher.h"
+
+#include <unordered_map>
+
+#include "diff/stages.h"
+#include "ir/text.h"
+
+namespace strata {
+namespace {
+
+class Matcher {
+ public:
+  Matcher(const Listing& before, const Listing& after, Matching& matching)
+      : listings_{&before, &after}, matching_(matching), local_(matching) {}
+
+  Status MatchPins(const std::vector<std::pair<std::string, std::string>>& pins) {
+    if (pins.empty()) return Ok();
+    const std::unordered_map<std::string, int32_t> before = NamesOf(kBefore);
+    const std::unordered_map<std::string, int32_t> after = NamesOf(kAfter);
+    for (const auto& [name_before, name_after] : pins) {
+      const auto a = before.find(name_before), b = after.find(name_after);
+      if (a == before.end()) return Unknown(name_before, "before");
+      if (b == after.end()) return Unknown(name_after, "after");
+      if (matching_.matched(kBefore, a->second) || matching_.matched(kAfter, b->second)) {
+        return Error("pin of a node that is pinned already: '{}' = '{}': name each node once",
+                     name_before, name_after);
+      }
+      if (!matching_.SameKind(a->second, b->second)) {
+        return Error(
+            "pin of nodes of different kinds: '{}' = '{}': pin inputs with inputs, "
+            "computations with computations",
+            name_before, name_after);
+      }
+      matching_.Match(a->second, b->second, Via::kPin, 1);
+    }
+    return Ok();
+  }
+
+  /// Inside one trace identity is known: what has no partner by id has none.
+  void MatchStableIds() {
+    // An element goes by its node's id and its index.
+    const auto key_of = [](const Listing& listing, EntityId id) {
+      const Entity& entity = listing[id];
+      const Graph& graph = listing.graph(id);
+      const auto stable_id = static_cast<uint64_t>(graph.node(entity.node).stable_id);
+      const uint64_t element = entity.element.valid() ? graph.value(entity.element).index + 1 : 0;
+      return stable_id == 0 ? 0 : Mix(stable_id, element);
+    };
+    std::unordered_map<uint64_t, int32_t> after;
+    after.reserve(static_cast<size_t>(listings_[kAfter]->size()));
+    for (EntityId id{0}; id.index < listings_[kAfter]->size(); ++id.index)
+      after.emplace(key_of(*listings_[kAfter], id), id.index);
+    for (EntityId id{0}; id.index < listings_[kBefore]->size(); ++id.index) {
+      const uint64_t key = key_of(*listings_[kBefore], id);
+      const auto found = after.find(key);
+      if (key == 0 || found == after.end()) continue;
+      if (matching_.matched(kBefore, id.index) || matching_.matched(kAfter, found->second))
+        continue;
+      if (!matching_.SameKind(id.index, found->second)) continue;
+      matching_.Match(id.index, found->second, Via::kId, 1);
+    }
+  }
+
+  void MatchByStructure() {
+    MatchScope(0, 0);
+    // A body belongs to the node that refers to it. Outer scopes come first.
+    const auto bodies = [&](Side side, int32_t referrer) {
+      std::vector<size_t> found;
+      const std::vector<Listing::Scope>& scopes = listings_[side]->scopes();
+      for (size_t i = 1; i < scopes.size(); ++i) {
+        if (scopes[i].referred_by.index == referrer) found.push_back(i);
+      }
+      return found;
+    };
+    int32_t last_referrer = -1;
+    for (const Listing::Scope& scope : listings_[kBefore]->scopes()) {
+      const int32_t referrer = scope.referred_by.index;
+      if (referrer < 0 || referrer == last_referrer || !matching_.matched(kBefore, referrer)) {
+        continue;
+      }
+      last_referrer = referrer;
+      const std::vector<size_t> before = bodies(kBefore, referrer);
+      const std::vector<size_t> after = bodies(kAfter, matching_.partner(kBefore, referrer));
+      for (size_t i = 0; i < std::min(before.size(), after.size()); ++i)
+        MatchScope(before[i], after[i]);
+    }
+  }
+
+ private:
+  std::unordered_map<std::string, int32_t> NamesOf(Side side) const {
+    std::unordered_map<std::string, int32_t> names;
+    for (EntityId id{0}; id.index < listings_[side]->size(); ++id.index)
+      names.emplace(listings_[side]->name(id), id.index);
+    return names;
+  }
+
+  static Error Unknown(const std::string& name, std::string_view side) {
+    return Error(ErrorCode::kNotFound,
+                 "pin of an unknown node: '{}': the {} graph has no node of that name", name, side);
+  }
+
+  void MatchScope(size_t before, size_t after) {
+    ScopePair scope;
+    const std::array<size_t, 2> index{before, after};
+    for (Side side : {kBefore, kAfter}) {
+      const Listing::Scope& side_scope = listings_[side]->scopes()[index[side]];
+      scope.begin[side] = side_scope.begin;
+      scope.end[side] = side_scope.end;
+    }
+    MatchOutputs(scope);
+    MatchInputs(matching_, scope);
+    MatchCones(matching_, scope);
+    if (Done(scope)) return;
+    MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    local_.Run(scope);
+    if (Done(scope)) return;
+    MatchRadius(matching_, scope, LabelLevel::kLiterals, 2, 4);
+    local_.Run(scope);
+    if (Done(scope)) return;
+    MatchRadius(matching_, scope, LabelLevel::kOp, 3, 4);
+    local_.Run(scope);
+    // What one round of gaps finds may tell where the next ones are.
+    for (size_t made = 0; made != matching_.made().size() && !Done(scope);) {
+      made = matching_.made().size();
+      MatchGaps(matching_, scope);
+      local_.Run(scope);
+    }
+  }
+
+  void MatchOutputs(const ScopePair& scope) {
+    const int32_t before = OutputOf(kBefore, scope), after = OutputOf(kAfter, scope);
+    if (before < 0 || after < 0) return;
+    if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
+    const bool same_arity = matching_.labels(kBefore).operands(before).size() ==
+                            matching_.labels(kAfter).operands(after).size();
+    if (!same_arity) {
+      matching_.ForgetSlotsOf(kBefore, before);
+      matching_.ForgetSlotsOf(kAfter, after);
+    }
+    matching_.Match(before, after, Via::kInput, 1);
+  }
+
+  int32_t OutputOf(Side side, const ScopePair& scope) const {
+    const int32_t last = scope.end[side] - 1;
+    const bool is_output =
+        last >= scope.begin[side] &&
+        matching_.labels(side).kind[static_cast<size_t>(last)] == EntityKind::kOutput;
+    return is_output ? last : -1;
+  }
+
+  bool Done(const ScopePair& scope) const {
+    return matching_.Unmatched(kBefore, scope).empty() ||
+           matching_.Unmatched(kAfter, scope).empty();
+  }
+
+  std::array<const Listing*, 2> listings_;
+  Matching& matching_;
+  LocalMatcher local_;
+};
+
+}  // namespace
+
+Status MatchListings(const Listing& before, const Listing& after, const DiffOptions& options,
+                     Matching& matching) {
+  Matcher matcher(before, after, matching);
+  STRATA_RETURN_IF_ERROR(matcher.MatchPins(options.pins));
+  if (options.stable_ids) {
+    matcher.MatchStableIds();
+  } else {
+    matcher.MatchByStructure();
+  }
+  return Ok();
+}
+
+}  // namespace strata

@@ -1,0 +1,106 @@
+#include "diff/matching.h"
+
+#include <algorithm>
+
+#include "ir/result.h"
+
+namespace strata {
+
+Matching::Matching(const Labels& before, const Labels& after) : labels_{&before, &after} {
+  for (Side side : {kBefore, kAfter}) {
+    SideState& state = sides_[side];
+    const Labels& labels = *labels_[side];
+    const auto n = static_cast<size_t>(labels.size());
+    state.partner.assign(n, -1);
+    state.token.assign(n, 0);
+    state.operand_sum.assign(n, 0);
+    state.user_sum.assign(n, 0);
+    state.slotless.assign(n, false);
+    state.open_operands.resize(n);
+    state.open_users.resize(n);
+    for (int32_t i = 0; i < labels.size(); ++i) {
+      state.open_operands[Index(i)] = static_cast<int32_t>(labels.operands(i).size());
+      state.open_users[Index(i)] = static_cast<int32_t>(labels.users(i).size());
+    }
+  }
+}
+
+void Matching::Match(int32_t before, int32_t after, Via via, double confidence) {
+  STRATA_CHECK(!matched(kBefore, before) && !matched(kAfter, after) && SameKind(before, after));
+  sides_[kBefore].partner[Index(before)] = after;
+  sides_[kAfter].partner[Index(after)] = before;
+  const uint64_t token = Mix(static_cast<uint64_t>(made_.size()), 0x7061697273ull) | 1;
+  sides_[kBefore].token[Index(before)] = token;
+  sides_[kAfter].token[Index(after)] = token;
+  made_.push_back({before, after, via, confidence});
+  Announce(kBefore, before);
+  Announce(kAfter, after);
+}
+
+void Matching::Announce(Side side, int32_t i) {
+  SideState& state = sides_[side];
+  const uint64_t token = state.token[Index(i)];
+  for (const Labels::Edge& user : labels_[side]->users(i)) {
+    --state.open_operands[Index(user.entity)];
+    const auto slot = static_cast<uint64_t>(SlotOfUser(side, user));
+    state.operand_sum[Index(user.entity)] += Mix(token, slot);
+  }
+  const bool slotless = state.slotless[Index(i)];
+  for (const Labels::Edge& operand : labels_[side]->operands(i)) {
+    --state.open_users[Index(operand.entity)];
+    const auto slot = static_cast<uint64_t>(slotless ? 0 : operand.slot);
+    state.user_sum[Index(operand.entity)] += Mix(token, slot);
+  }
+}
+
+Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
+  EdgeScore score;
+  const auto operands_before = labels_[kBefore]->operands(before);
+  const auto operands_after = labels_[kAfter]->operands(after);
+  const size_t slots = std::min({operands_before.size(), operands_after.size(), kMaxEdges});
+  for (size_t slot = 0; slot < slots; ++slot) {
+    const int32_t image = partner(kBefore, operands_before[slot].entity);
+    if (image == operands_after[slot].entity) {
+      ++score.agree;
+    } else if (image >= 0 && matched(kAfter, operands_after[slot].entity)) {
+      ++score.contradict;
+    }
+  }
+  const auto users_before = labels_[kBefore]->users(before);
+  const auto users_after = labels_[kAfter]->users(after);
+  if (users_before.size() > kMaxEdges || users_after.size() > kMaxEdges) return score;
+  for (const Labels::Edge& user : users_before) {
+    const int32_t image = partner(kBefore, user.entity);
+    if (image < 0) continue;
+    const bool same = std::ranges::any_of(users_after, [&](const Labels::Edge& other) {
+      return other.entity == image && SlotOfUser(kAfter, other) == SlotOfUser(kBefore, user);
+    });
+    ++(same ? score.agree : score.contradict);
+  }
+  return score;
+}
+
+std::vector<int32_t> Matching::Unmatched(Side side, const ScopePair& scope) const {
+  std::vector<int32_t> unmatched;
+  for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
+    if (!matched(side, i)) unmatched.push_back(i);
+  }
+  return unmatched;
+}
+
+std::vector<std::pair<int32_t, int32_t>> Matching::Anchors(const ScopePair& scope) const {
+  std::vector<OrderPoint> points;
+  for (int32_t i = scope.begin[kBefore]; i < scope.end[kBefore]; ++i) {
+    const int32_t image = partner(kBefore, i);
+    // A pin may join nodes of different bodies.
+    if (image >= scope.begin[kAfter] && image < scope.end[kAfter]) points.push_back({i, image});
+  }
+  const std::vector<bool> kept = LargestOrderedSet(points);
+  std::vector<std::pair<int32_t, int32_t>> anchors;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (kept[i]) anchors.emplace_back(points[i].before, points[i].after);
+  }
+  return anchors;
+}
+
+}  // namespace strata

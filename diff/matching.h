@@ -1,0 +1,93 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "diff/diff.h"
+#include "diff/hash.h"
+#include "diff/labels.h"
+#include "diff/order.h"
+
+namespace strata {
+
+/// 0: before, 1: after.
+using Side = size_t;
+inline constexpr Side kBefore = 0, kAfter = 1;
+
+/// Ranges of entities that are matched with each other: a program with a program, a body with a
+/// body.
+struct ScopePair {
+  std::array<int32_t, 2> begin, end;
+};
+
+/// A partial matching of two labelled listings, and the evidence that it gives about nodes that are
+/// not matched yet. A pair, once made, stays. All updates cost the degree of the new pair.
+class Matching {
+ public:
+  struct Made {
+    int32_t before, after;
+    Via via;
+    double confidence;
+  };
+
+  Matching(const Labels& before, const Labels& after);
+
+  const Labels& labels(Side side) const { return *labels_[side]; }
+  int32_t partner(Side side, int32_t i) const { return sides_[side].partner[Index(i)]; }
+  bool matched(Side side, int32_t i) const { return partner(side, i) >= 0; }
+  bool SameKind(int32_t before, int32_t after) const {
+    return labels_[kBefore]->kind[Index(before)] == labels_[kAfter]->kind[Index(after)];
+  }
+
+  /// REQUIRES: both are unmatched and of one kind.
+  void Match(int32_t before, int32_t after, Via via, double confidence);
+  /// In order of making.
+  const std::vector<Made>& made() const { return made_; }
+
+  /// The same number on both sides of a pair, different for different pairs. 0: unmatched.
+  uint64_t token(Side side, int32_t i) const { return sides_[side].token[Index(i)]; }
+  /// Edges whose other end is not matched.
+  int32_t open_operands(Side side, int32_t i) const { return sides_[side].open_operands[Index(i)]; }
+  int32_t open_users(Side side, int32_t i) const { return sides_[side].open_users[Index(i)]; }
+  /// A hash of the matched operands with their slots; of the matched users with theirs.
+  uint64_t operand_sum(Side side, int32_t i) const { return sides_[side].operand_sum[Index(i)]; }
+  uint64_t user_sum(Side side, int32_t i) const { return sides_[side].user_sum[Index(i)]; }
+
+  /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
+  /// REQUIRES: `output` is not matched yet.
+  void ForgetSlotsOf(Side side, int32_t output) { sides_[side].slotless[Index(output)] = true; }
+  /// The slot as evidence: edge.entity uses something at edge.slot.
+  int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
+    return sides_[side].slotless[Index(user.entity)] ? 0 : user.slot;
+  }
+
+  /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
+  /// them. Looks at no more than kMaxEdges edges of each kind.
+  struct EdgeScore {
+    int32_t agree = 0, contradict = 0;
+  };
+  EdgeScore Score(int32_t before, int32_t after) const;
+  static constexpr size_t kMaxEdges = 24;
+
+  /// Unmatched entities of a scope pair, ascending.
+  std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;
+  /// Matched pairs of a scope pair that ascend in both orders: (before, after).
+  std::vector<std::pair<int32_t, int32_t>> Anchors(const ScopePair& scope) const;
+
+ private:
+  struct SideState {
+    std::vector<int32_t> partner, open_operands, open_users;
+    std::vector<uint64_t> token, operand_sum, user_sum;
+    std::vector<bool> slotless;
+  };
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  /// Tells the neighbours of a new pair about it.
+  void Announce(Side side, int32_t i);
+
+  std::array<const Labels*, 2> labels_;
+  std::array<SideState, 2> sides_;
+  std::vector<Made> made_;
+};
+
+}  // namespace strata

@@ -1,0 +1,249 @@
+#include "diff/relations.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "diff/union_find.h"
+
+namespace strata {
+namespace {
+
+class RelationFinder {
+ public:
+  explicit RelationFinder(const Matching& matching) : matching_(matching) {
+    for (Side side : {kBefore, kAfter})
+      related_[side].assign(static_cast<size_t>(matching.labels(side).size()), false);
+  }
+
+  std::vector<Relation> Run() {
+    FindMerges();
+    FindClones();
+    FindKindChanges(kBefore, RelationKind::kBecameInput);
+    FindKindChanges(kAfter, RelationKind::kBecameCompute);
+    FindReplacements();
+    std::ranges::stable_sort(relations_, {},
+                             [](const Relation& relation) { return relation.before[0].index; });
+    return std::move(relations_);
+  }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  static Side Other(Side side) { return 1 - side; }
+  EntityKind KindOf(Side side, int32_t i) const { return matching_.labels(side).kind[Index(i)]; }
+  bool IsOpen(Side side, int32_t i) const {
+    return !matching_.matched(side, i) && !related_[side][Index(i)];
+  }
+
+  /// What each node computes, as a hash: equal for equal operators over equal values.
+  std::vector<uint64_t> ValueNumbers(Side side) const {
+    const Labels& labels = matching_.labels(side);
+    std::vector<uint64_t> numbers(Index(labels.size()));
+    for (int32_t i = 0; i < labels.size(); ++i) {
+      uint64_t number = labels.type[Index(i)];
+      if (labels.kind[Index(i)] == EntityKind::kInput) number = Mix(number, Index(i));
+      for (const Labels::Edge& operand : labels.operands(i))
+        number = Mix(number, numbers[Index(operand.entity)]);
+      numbers[Index(i)] = number;
+    }
+    return numbers;
+  }
+
+  /// The first matched node of each value number, where some unmatched node has the same one.
+  std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(Side side) const {
+    const std::vector<uint64_t> numbers = ValueNumbers(side);
+    std::unordered_map<uint64_t, int32_t> matched;
+    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+      if (matching_.matched(side, i)) matched.emplace(numbers[Index(i)], i);
+    }
+    std::map<int32_t, std::vector<int32_t>> equals;
+    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+      if (matching_.matched(side, i) || KindOf(side, i) == EntityKind::kInput) continue;
+      if (const auto found = matched.find(numbers[Index(i)]); found != matched.end()) {
+        equals[found->second].push_back(i);
+      }
+    }
+    return equals;
+  }
+
+  void FindClones() {
+    for (const auto& [original, copies] : EqualsOfMatched(kAfter)) {
+      Relation relation{
+          RelationKind::kClone, {{matching_.partner(kAfter, original)}}, {{original}}, 0.97};
+      for (int32_t copy : copies) {
+        relation.after.push_back({copy});
+        related_[kAfter][Index(copy)] = true;
+      }
+      relations_.push_back(std::move(relation));
+    }
+  }
+
+  /// A deleted node is merged into its equal if what used it uses that one now.
+  void FindMerges() {
+    const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore);
+    std::unordered_map<int32_t, int32_t> kept_of;
+    for (const auto& [kept, extras] : equals) {
+      for (int32_t extra : extras)
+        kept_of.emplace(extra, kept);
+    }
+    std::vector<int32_t> order;
+    for (const auto& [extra, kept] : kept_of)
+      order.push_back(extra);
+    std::ranges::sort(order, std::greater<>());
+    std::map<int32_t, std::vector<int32_t>> merged;
+    for (int32_t extra : order) {  // users before what they use
+      const int32_t kept = kept_of[extra];
+      const int32_t image = matching_.partner(kBefore, kept);
+      bool confirmed = false, contradicted = false;
+      for (const Labels::Edge& user : matching_.labels(kBefore).users(extra)) {
+        if (const int32_t new_user = matching_.partner(kBefore, user.entity); new_user >= 0) {
+          if (!SlotsAgree(kBefore, user.entity)) continue;
+          (Reads(kAfter, new_user, user.slot, image) ? confirmed : contradicted) = true;
+        } else if (related_[kBefore][Index(user.entity)]) {
+          confirmed = true;
+        }
+      }
+      if (!confirmed || contradicted) continue;
+      related_[kBefore][Index(extra)] = true;
+      merged[kept].push_back(extra);
+    }
+    for (auto& [kept, extras] : merged) {
+      std::ranges::sort(extras);
+      Relation relation{RelationKind::kMerge, {{kept}}, {{matching_.partner(kBefore, kept)}}, 0.97};
+      for (int32_t extra : extras)
+        relation.before.push_back({extra});
+      relations_.push_back(std::move(relation));
+    }
+  }
+
+  /// False for the output of a graph that returns more, or less, on the other side.
+  bool SlotsAgree(Side side, int32_t user) const {
+    return KindOf(side, user) != EntityKind::kOutput ||
+           matching_.labels(side).operands(user).size() ==
+               matching_.labels(Other(side)).operands(matching_.partner(side, user)).size();
+  }
+
+  bool Reads(Side side, int32_t user, int32_t slot, int32_t operand) const {
+    const auto operands = matching_.labels(side).operands(user);
+    return Index(slot) < operands.size() && operands[Index(slot)].entity == operand;
+  }
+
+  /// What stands on the other side where matched users of `i` read it: the one unmatched node, or
+  /// -1 when users disagree or there are none.
+  int32_t StandIn(Side side, int32_t i) const {
+    int32_t stand_in = -1;
+    for (const Labels::Edge& user : matching_.labels(side).users(i)) {
+      const int32_t image = matching_.partner(side, user.entity);
+      if (image < 0 || !SlotsAgree(side, user.entity)) continue;
+      const auto operands = matching_.labels(Other(side)).operands(image);
+      if (Index(user.slot) >= operands.size()) return -1;
+      const int32_t here = operands[Index(user.slot)].entity;
+      if (stand_in >= 0 && here != stand_in) return -1;
+      stand_in = here;
+    }
+    return stand_in >= 0 && IsOpen(Other(side), stand_in) ? stand_in : -1;
+  }
+
+  /// A computation of `side` for which an input stands in on the other side.
+  void FindKindChanges(Side side, RelationKind kind) {
+    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+      if (!IsOpen(side, i) || KindOf(side, i) != EntityKind::kCompute) continue;
+      const int32_t input = StandIn(side, i);
+      if (input < 0 || KindOf(Other(side), input) != EntityKind::kInput) continue;
+      if (StandIn(Other(side), input) != i) continue;
+      related_[side][Index(i)] = true;
+      related_[Other(side)][Index(input)] = true;
+      const int32_t before = side == kBefore ? i : input, after = side == kBefore ? input : i;
+      relations_.push_back({kind, {{before}}, {{after}}, 0.95});
+    }
+  }
+
+  bool CanBeReplaced(Side side, int32_t i) const {
+    return IsOpen(side, i) && KindOf(side, i) != EntityKind::kInput &&
+           KindOf(side, i) != EntityKind::kOutput;
+  }
+
+  /// Connected regions of deleted and of inserted nodes that the same consumers read at the same
+  /// places, all of them, and that read something in common.
+  void FindReplacements() {
+    const std::array<size_t, 2> offset{0, Index(matching_.labels(kBefore).size())};
+    UnionFind regions(offset[kAfter] + Index(matching_.labels(kAfter).size()));
+    for (Side side : {kBefore, kAfter}) {
+      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+        if (!CanBeReplaced(side, i)) continue;
+        for (const Labels::Edge& operand : matching_.labels(side).operands(i)) {
+          if (CanBeReplaced(side, operand.entity)) {
+            regions.Join(offset[side] + Index(i), offset[side] + Index(operand.entity));
+          }
+        }
+      }
+    }
+    std::vector<size_t> spoilt;  // a consumer reads something else instead
+    for (Side side : {kBefore, kAfter}) {
+      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+        if (!CanBeReplaced(side, i)) continue;
+        for (const Labels::Edge& user : matching_.labels(side).users(i)) {
+          const int32_t image = matching_.partner(side, user.entity);
+          if (image < 0 || !SlotsAgree(side, user.entity)) continue;
+          const auto operands = matching_.labels(Other(side)).operands(image);
+          const size_t slot = Index(user.slot);
+          if (slot < operands.size() && CanBeReplaced(Other(side), operands[slot].entity)) {
+            regions.Join(offset[side] + Index(i),
+                         offset[Other(side)] + Index(operands[slot].entity));
+          } else {
+            spoilt.push_back(offset[side] + Index(i));
+          }
+        }
+      }
+    }
+    std::map<size_t, Relation> found;  // by root
+    for (Side side : {kBefore, kAfter}) {
+      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+        if (!CanBeReplaced(side, i)) continue;
+        Relation& relation = found[regions.Find(offset[side] + Index(i))];
+        (side == kBefore ? relation.before : relation.after).push_back({i});
+      }
+    }
+    for (size_t i : spoilt)
+      found.erase(regions.Find(i));
+    for (auto& [root, relation] : found) {
+      if (relation.before.empty() || relation.after.empty() || !ShareInputs(relation)) continue;
+      relation.kind = RelationKind::kReplace;
+      relation.confidence = 0.9;
+      relations_.push_back(std::move(relation));
+    }
+  }
+
+  /// True if both regions read some value in common, or one of them reads nothing (a constant).
+  bool ShareInputs(const Relation& relation) const {
+    std::vector<int32_t> images, operands;
+    for (EntityId id : relation.before) {
+      for (const Labels::Edge& operand : matching_.labels(kBefore).operands(id.index)) {
+        if (matching_.matched(kBefore, operand.entity)) {
+          images.push_back(matching_.partner(kBefore, operand.entity));
+        }
+      }
+    }
+    for (EntityId id : relation.after) {
+      for (const Labels::Edge& operand : matching_.labels(kAfter).operands(id.index)) {
+        if (matching_.matched(kAfter, operand.entity)) operands.push_back(operand.entity);
+      }
+    }
+    if (images.empty() || operands.empty()) return true;
+    std::ranges::sort(images);
+    return std::ranges::any_of(
+        operands, [&](int32_t operand) { return std::ranges::binary_search(images, operand); });
+  }
+
+  const Matching& matching_;
+  std::array<std::vector<bool>, 2> related_;
+  std::vector<Relation> relations_;
+};
+
+}  // namespace
+
+std::vector<Relation> FindRelations(const Matching& matching) {
+  return RelationFinder(matching).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,101 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "diff/matching.h"
+
+// The stages of the matcher, from strong evidence to weak. Each matches what it is sure of and
+// leaves the rest.
+namespace strata {
+
+/// An entity and a feature of it; those of both sides with equal keys are candidates for each
+/// other.
+struct Keyed {
+  uint64_t key;
+  int32_t entity;
+};
+
+/// Calls `fn(befores, afters)` with the entities of each key that both sides have, in order of the
+/// keys. Entities of one key keep their order.
+template <class Fn>
+void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&& fn) {
+  const auto by_key = [](const Keyed& a, const Keyed& b) {
+    return a.key != b.key ? a.key < b.key : a.entity < b.entity;
+  };
+  std::ranges::sort(before, by_key);
+  std::ranges::sort(after, by_key);
+  std::vector<int32_t> befores, afters;
+  for (size_t i = 0, j = 0; i < before.size() && j < after.size();) {
+    if (before[i].key != after[j].key) {
+      (before[i].key < after[j].key ? i : j) += 1;
+      continue;
+    }
+    const uint64_t key = before[i].key;
+    befores.clear();
+    afters.clear();
+    for (; i < before.size() && before[i].key == key; ++i)
+      befores.push_back(before[i].entity);
+    for (; j < after.size() && after[j].key == key; ++j)
+      afters.push_back(after[j].entity);
+    fn(std::span<const int32_t>(befores), std::span<const int32_t>(afters));
+  }
+}
+
+/// Inputs and constants by place and type; where the lists differ, by what uses them.
+void MatchInputs(Matching& matching, const ScopePair& scope);
+
+/// Nodes whose whole computation (everything above them) is the same; where that leaves a choice,
+/// those with the same use of the result (everything below them) too.
+void MatchCones(Matching& matching, const ScopePair& scope);
+
+/// How much of a node itself a hash of its neighbourhood takes in; see Labels.
+enum class LabelLevel : uint8_t { kType, kLiterals, kOp };
+
+/// Nodes whose neighbourhood is the same, and unique, up to a distance: the largest one first.
+void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
+                 int max_radius);
+
+/// Neighbours of matched nodes, by what they have in common, until nothing more follows. Looks
+/// around each pair of `matching` once per kind of evidence, also over several runs.
+class LocalMatcher {
+ public:
+  explicit LocalMatcher(Matching& matching);
+  /// REQUIRES: pairs made since the last run are of `scope`.
+  void Run(const ScopePair& scope);
+
+ private:
+  struct Tier;
+  static const Tier kTiers[];
+  static constexpr size_t kNumTiers = 15;
+
+  void TakeInNewPairs();
+  void Visit(const Tier& tier, int32_t before, int32_t after);
+  void Collect(const Tier& tier, Side side, int32_t center);
+  void CollectUsers(const Tier& tier, Side side, int32_t center, int steps);
+  void AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot);
+  /// Hashes of all operands (users), unmatched unary nodes taken as their operand (users). 0: some
+  /// are not known.
+  uint64_t OperandsThroughUnary(Side side, int32_t i) const;
+  uint64_t UsersThroughUnary(Side side, int32_t i, int steps) const;
+  /// Matches pairs that prefer each other to all others.
+  void Choose(const Tier& tier, std::vector<int32_t> before, std::vector<int32_t> after);
+  void Accept(const Tier& tier, int32_t before, int32_t after);
+  const PositionMap& Positions();
+
+  Matching& matching_;
+  const ScopePair* scope_ = nullptr;
+  size_t taken_in_ = 0;          // of matching_.made()
+  std::vector<int32_t> visits_;  // before entities of pairs, some several times
+  std::array<size_t, kNumTiers> next_visit_{};
+  std::array<std::vector<Keyed>, 2> candidates_;
+  PositionMap positions_{{}};
+  size_t positions_made_ = 0;  // pairs that positions_ knows; 0: not made for this scope
+};
+
+/// What is left between matched nodes, in order.
+void MatchGaps(Matching& matching, const ScopePair& scope);
+
+}  // namespace strata
