@@ -7,17 +7,17 @@ namespace strata::cli {
 // Each is defined in cli/<name>.cc:
 Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
+Result<Exit> RunDiff(Args args);
 Result<Exit> RunLs(Args args);
-// Result<Exit> RunDiff(Args args);
 Result<Exit> RunTrain(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
-      {"bench", "measure this machine: strata bench ir", RunBench},
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
-      {"check", "verify a trace", RunCheck},
-      // {"diff", "compare two graphs node by node", RunDiff},
+      {"diff", "compare two graphs node by node", RunDiff},
       {"train", "train a model, with its graphs recorded", RunTrain},
+      {"check", "verify a trace", RunCheck},
+      {"bench", "measure this machine: strata bench ir", RunBench},
   };
   return commands;
 }

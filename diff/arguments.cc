@@ -54,7 +54,7 @@ class LiteralPrinter {
         out_ += module_.str(arg.str());
         return;
       case ArgKind::kGraph:
-        out_ += module_.graph(arg.graph()).name_text();
+        out_ += operand_names_ ? module_.graph(arg.graph()).name_text() : "_";
         return;
       case ArgKind::kList:
         Sequence(graph_.elements(arg), "[", "]");
@@ -65,7 +65,9 @@ class LiteralPrinter {
       case ArgKind::kCall: {
         const std::span<const Arg> parts = graph_.elements(arg);
         if (parts.empty()) return;
-        out_ += module_.str(parts[0].str());
+        const std::string_view name = module_.str(parts[0].str());
+        out_ += name;
+        if (name.ends_with('=') && parts.size() == 2) return Print(parts[1]);  // a keyword
         Sequence(parts.subspan(1), "(", ")");
         return;
       }
@@ -183,7 +185,11 @@ std::vector<Leaf> LeavesOf(const Listing& listing, EntityId id) {
   }
   if (graph.node(entity.node).kind == NodeKind::kGetAttr) return leaves;
   LeafWalker walker(listing, graph, leaves);
-  const std::span<const Arg> args = graph.args(entity.node);
+  std::span<const Arg> args = graph.args(entity.node);
+  // The body that a call_module node calls is not printed among its arguments.
+  const bool calls_body = graph.node(entity.node).kind == NodeKind::kCallModule && !args.empty() &&
+                          args[0].kind() == ArgKind::kGraph;
+  if (calls_body) args = args.subspan(1);
   for (size_t i = 0; i < args.size(); ++i)
     walker.Walk(args[i], fmt::format("args[{}]", i));
   for (size_t i = 0; i < graph.node(entity.node).num_kwargs; ++i) {

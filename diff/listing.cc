@@ -71,8 +71,10 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
     const auto add = [&, node_id = id](GraphId body) {
       if (scope_of_graph_[static_cast<size_t>(body.index)] >= 0) return;
       const Graph& inner = graph.module().graph(body);
-      const bool is_attribute = graph.node(node_id).kind == NodeKind::kGetAttr;
-      const std::string_view name = is_attribute ? graph.op(node_id) : inner.name_text();
+      const NodeKind kind_of_node = graph.node(node_id).kind;
+      const bool by_path =
+          kind_of_node == NodeKind::kGetAttr || kind_of_node == NodeKind::kCallModule;
+      const std::string_view name = by_path ? graph.op(node_id) : inner.name_text();
       AddScope(inner, prefix + std::string(name) + "/", entity);
     };
     for (const Arg& arg : graph.args(id))

@@ -1,0 +1,71 @@
+#include "diff/diff.h"
+
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/diff_text.h"
+#include "cli/flags.h"
+#include "cli/progress.h"
+#include "cli/ref.h"
+#include "diff/diff_json.h"
+#include "ir/file.h"
+
+namespace strata::cli {
+namespace {
+
+/// Lines `BEFORE AFTER`; empty lines and those that begin with `#` say nothing.
+Result<std::vector<std::pair<std::string, std::string>>> ReadPins(const std::string& path) {
+  STRATA_TRY(const std::string text, ReadFile(path));
+  std::vector<std::pair<std::string, std::string>> pins;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::istringstream words(line);
+    std::string before, after, rest;
+    if (!(words >> before) || before[0] == '#') continue;
+    if (!(words >> after) || (words >> rest)) {
+      return Error("{}:{}: a pin is two node names: BEFORE AFTER", path, number);
+    }
+    pins.emplace_back(before, after);
+  }
+  return pins;
+}
+
+}  // namespace
+
+Result<Exit> RunDiff(Args args) {
+  std::string before_ref, after_ref, format = "text", pins;
+  bool all = false;
+  DiffOptions options;
+  LoadOptions load;
+  Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
+  flags.Positional("BEFORE", &before_ref, "a REF");
+  flags.Positional("AFTER", &after_ref, "a REF");
+  flags.Choice("--format", &format, {"text", "json"}, "how to print");
+  flags.Option("--pins", "FILE", &pins, "pairs known beforehand: lines 'BEFORE AFTER'");
+  flags.Switch("--all", &all, "text: every repetition and every derived change");
+  flags.Switch("--meta", &options.meta, "also names, locations, sequence numbers");
+  flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
+  flags.Example("strata diff before.txt after.txt");
+  flags.Example("strata diff 'run.strata#pass=dce:before' 'run.strata#pass=dce:after'");
+  flags.Example("strata diff old.log new.log --format json > diff.json");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  STRATA_TRY(const Snapshot before, LoadRef(before_ref, load));
+  STRATA_TRY(const Snapshot after, LoadRef(after_ref, load));
+  if (!pins.empty()) {
+    STRATA_TRY(options.pins, ReadPins(pins));
+  }
+  options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
+                       before.graph_name == after.graph_name;
+  STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
+  const std::string text = format == "json"
+                               ? DiffJson(diff, before_ref, after_ref)
+                               : DiffText(diff, before_ref, after_ref, {ColoursOnStdout(), all});
+  STRATA_RETURN_IF_ERROR(WriteFile("-", text));
+  return diff.Equal() ? Exit::kOk : Exit::kDifferences;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,205 @@
+#include "cli/diff_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "diff/arguments.h"
+#include "ir/module.h"
+
+namespace strata::cli {
+namespace {
+
+enum class Tint : uint8_t { kNone, kAdded, kRemoved, kChanged, kMoved, kDim, kBold };
+
+class TextWriter {
+ public:
+  TextWriter(const GraphDiff& diff, const DiffTextOptions& options)
+      : diff_(diff), options_(options) {}
+
+  std::string Write(std::string_view before_ref, std::string_view after_ref) {
+    const size_t width = std::max(before_ref.size(), after_ref.size());
+    out_ += fmt::format("before  {:<{}}  {} nodes\n", before_ref, width, diff_.before.size());
+    out_ += fmt::format("after   {:<{}}  {} nodes\n\n", after_ref, width, diff_.after.size());
+    Summary();
+    Patterns();
+    Hunks();
+    Relations();
+    Derived();
+    return std::move(out_);
+  }
+
+ private:
+  std::string Tinted(Tint tint, std::string_view text) const {
+    if (!options_.colours || tint == Tint::kNone) return std::string(text);
+    static constexpr std::string_view kCodes[] = {"", "32", "31", "33", "36", "2", "1"};
+    return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(tint)], text);
+  }
+
+  void Summary() {
+    const DiffSummary& summary = diff_.summary;
+    std::vector<std::string> parts;
+    const auto add = [&](int32_t count, Tint tint, std::string_view what) {
+      if (count > 0) parts.push_back(Tinted(tint, fmt::format("{} {}", count, what)));
+    };
+    add(summary.changed, Tint::kChanged, "changed");
+    add(summary.moved, Tint::kMoved, "moved");
+    add(summary.inserted, Tint::kAdded, "inserted");
+    add(summary.deleted, Tint::kRemoved, "deleted");
+    add(summary.derived, Tint::kDim, "derived");
+    if (parts.empty()) parts.emplace_back("no differences");
+    add(summary.renamed, Tint::kDim, "renamed");
+    add(summary.same, Tint::kDim, "same");
+    out_ += fmt::format("{}\n", fmt::join(parts, " · "));
+    std::vector<std::string> relations;
+    const auto add_relation = [&](int32_t count, std::string_view what) {
+      if (count > 0) relations.push_back(fmt::format("{} {}", count, what));
+    };
+    add_relation(summary.replaced, "replaced");
+    add_relation(summary.cloned, "cloned");
+    add_relation(summary.merged, "merged");
+    add_relation(summary.became_input, "became an input");
+    add_relation(summary.became_compute, "became computed");
+    if (!relations.empty()) {
+      out_ += fmt::format("of the inserted and deleted: {}\n", fmt::join(relations, ", "));
+    }
+  }
+
+  void Patterns() {
+    if (diff_.patterns.empty()) return;
+    out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "patterns"));
+    for (const Pattern& pattern : diff_.patterns) {
+      out_ += fmt::format("  {:>4}×  {}", pattern.hunks.size(), pattern.title);
+      if (!pattern.where.empty()) out_ += Tinted(Tint::kDim, "  in " + pattern.where);
+      if (!pattern.except.empty()) {
+        out_ += Tinted(Tint::kChanged, fmt::format("  except {}", fmt::join(pattern.except, ", ")));
+      }
+      out_ += fmt::format("  ({} nodes)\n", pattern.nodes);
+    }
+  }
+
+  void Hunks() {
+    if (diff_.hunks.empty()) return;
+    out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "changes"));
+    std::vector<bool> pattern_shown(diff_.patterns.size(), false);
+    for (const Hunk& hunk : diff_.hunks) {
+      size_t more = 0;
+      if (hunk.pattern >= 0 && !options_.all) {
+        const auto pattern = static_cast<size_t>(hunk.pattern);
+        if (pattern_shown[pattern]) continue;
+        pattern_shown[pattern] = true;
+        more = diff_.patterns[pattern].hunks.size() - 1;
+      }
+      for (EntityId id : hunk.deleted)
+        NodeLine(diff_.before, id, '-', Tint::kRemoved);
+      for (EntityId id : hunk.inserted)
+        NodeLine(diff_.after, id, '+', Tint::kAdded);
+      for (int32_t index : hunk.pairs)
+        PairLines(diff_.pairs[static_cast<size_t>(index)]);
+      if (more > 0) out_ += Tinted(Tint::kDim, fmt::format("    and {} more like this\n", more));
+    }
+  }
+
+  void NodeLine(const Listing& listing, EntityId id, char sign, Tint tint) {
+    const std::string text = fmt::format("{} {}", sign, Statement(listing, id));
+    out_ += fmt::format("  {}{}\n", Tinted(tint, text), Module(listing, id));
+  }
+
+  /// `mm_3 = aten.mm.default(x, w)`.
+  static std::string Statement(const Listing& listing, EntityId id) {
+    const Entity& entity = listing[id];
+    const Graph& graph = listing.graph(id);
+    if (entity.kind == EntityKind::kInput) return listing.name(id) + " (input)";
+    if (entity.element.valid()) {
+      return fmt::format("{} = {}[{}]", listing.name(id), graph.name(entity.node),
+                         graph.value(entity.element).index);
+    }
+    std::vector<std::string> arguments;
+    for (const Arg& arg : graph.args(entity.node))
+      arguments.push_back(LiteralText(graph, arg));
+    for (size_t i = 0; i < graph.node(entity.node).num_kwargs; ++i) {
+      const NamedArg kwarg = graph.kwarg(entity.node, i);
+      arguments.push_back(
+          fmt::format("{}={}", graph.module().str(kwarg.name), LiteralText(graph, kwarg.value)));
+    }
+    return fmt::format("{} = {}({})", listing.name(id), listing.target(id),
+                       fmt::join(arguments, ", "));
+  }
+
+  std::string Module(const Listing& listing, EntityId id) const {
+    const Graph& graph = listing.graph(id);
+    const std::string_view module = graph.module().str(graph.node(listing[id].node).module);
+    return module.empty() ? "" : Tinted(Tint::kDim, fmt::format("   {}", module));
+  }
+
+  void PairLines(const Pair& pair) {
+    const std::string before = diff_.before.name(pair.before), after = diff_.after.name(pair.after);
+    const std::string names = before == after ? before : fmt::format("{} → {}", before, after);
+    const bool is_move = pair.status.moved && !pair.status.changed;
+    const std::string head = fmt::format("{} {}", is_move ? "↷" : "~", names);
+    const std::string_view target = diff_.after.target(pair.after);
+    out_ += fmt::format("  {}{}", Tinted(is_move ? Tint::kMoved : Tint::kChanged, head),
+                        target.empty() ? "" : fmt::format("  {}", target));
+    if (pair.status.moved && pair.status.changed) out_ += Tinted(Tint::kMoved, "  moved");
+    if (pair.confidence < 0.9) {
+      out_ += Tinted(Tint::kDim, fmt::format("  confidence {:.2f}", pair.confidence));
+    }
+    out_ += Module(diff_.after, pair.after) + "\n";
+    size_t width = 0;
+    for (const FieldDiff& field : pair.fields)
+      width = std::max(width, field.path.size());
+    for (const FieldDiff& field : pair.fields) {
+      out_ += fmt::format("      {:<{}}  {} → {}{}\n", field.path, width,
+                          Tinted(Tint::kRemoved, field.before.value_or("(nothing)")),
+                          Tinted(Tint::kAdded, field.after.value_or("(nothing)")),
+                          field.derived ? Tinted(Tint::kDim, "  derived") : "");
+    }
+  }
+
+  void Relations() {
+    if (diff_.relations.empty()) return;
+    out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "relations"));
+    for (const Relation& relation : diff_.relations) {
+      out_ += fmt::format("  {:<14}  {} → {}\n", ToString(relation.kind),
+                          Names(diff_.before, relation.before), Names(diff_.after, relation.after));
+    }
+  }
+
+  static std::string Names(const Listing& listing, const std::vector<EntityId>& ids) {
+    constexpr size_t kShown = 6;
+    std::vector<std::string> names;
+    for (EntityId id : std::span(ids).first(std::min(ids.size(), kShown)))
+      names.push_back(listing.name(id));
+    std::string text = fmt::format("{}", fmt::join(names, ", "));
+    if (ids.size() > kShown) text += fmt::format(" and {} more", ids.size() - kShown);
+    return text;
+  }
+
+  void Derived() {
+    if (diff_.summary.derived == 0) return;
+    if (!options_.all) {
+      out_ += Tinted(Tint::kDim, fmt::format("\n{} derived changes follow from these (--all "
+                                             "shows them)\n",
+                                             diff_.summary.derived));
+      return;
+    }
+    out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "derived"));
+    for (const Pair& pair : diff_.pairs) {
+      if (pair.status.derived && !pair.status.moved) PairLines(pair);
+    }
+  }
+
+  const GraphDiff& diff_;
+  const DiffTextOptions& options_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string DiffText(const GraphDiff& diff, std::string_view before_ref, std::string_view after_ref,
+                     const DiffTextOptions& options) {
+  return TextWriter(diff, options).Write(before_ref, after_ref);
+}
+
+}  // namespace strata::cli

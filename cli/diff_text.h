@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "diff/diff.h"
+
+namespace strata::cli {
+
+struct DiffTextOptions {
+  bool colours = false;
+  /// Also each repetition of a pattern, and the derived changes one by one.
+  bool all = false;
+};
+
+/// A diff for people: counts, patterns, then each change with its fields; causes before
+/// consequences.
+std::string DiffText(const GraphDiff& diff, std::string_view before_ref, std::string_view after_ref,
+                     const DiffTextOptions& options);
+
+}  // namespace strata::cli

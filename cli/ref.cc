@@ -1,0 +1,136 @@
+#include "cli/ref.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "cli/ref_trace.h"
+#include "ir/file.h"
+#include "ir/native_text.h"
+#include "ir/text.h"
+#include "store/trace.h"
+
+namespace strata::cli {
+namespace {
+
+Error BadSelector(std::string_view ref, std::string_view what) {
+  return Error(
+      "{}: {}: a selector is run=N, rank=N, graph=NAME, pass=N|NAME[:before|:after], "
+      "joined by commas",
+      what, ref);
+}
+
+Result<int64_t> ReadNumber(std::string_view ref, std::string_view key, std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
+    return BadSelector(ref, fmt::format("{} is no number: '{}'", key, text));
+  }
+  return number;
+}
+
+Status ReadSelectorPart(std::string_view part, Ref& ref) {
+  const size_t equals = part.find('=');
+  const std::string_view key = part.substr(0, equals);
+  if (equals == std::string_view::npos) {
+    return BadSelector(ref.text, fmt::format("selector without a value: '{}'", part));
+  }
+  const std::string_view value = part.substr(equals + 1);
+  if (key == "run") {
+    STRATA_TRY(ref.run, ReadNumber(ref.text, key, value));
+  } else if (key == "rank") {
+    STRATA_TRY(ref.rank, ReadNumber(ref.text, key, value));
+  } else if (key == "graph") {
+    ref.graph = std::string(value);
+  } else if (key == "pass") {
+    std::string_view pass = value;
+    for (const auto& [suffix, moment] :
+         {std::pair(":before", Ref::Moment::kBefore), std::pair(":after", Ref::Moment::kAfter)}) {
+      if (!pass.ends_with(suffix)) continue;
+      pass.remove_suffix(std::string_view(suffix).size());
+      ref.moment = moment;
+      break;
+    }
+    ref.pass = std::string(pass);
+  } else {
+    const std::vector<std::string> keys{"run", "rank", "graph", "pass"};
+    return BadSelector(ref.text,
+                       fmt::format("unknown selector '{}'{}", key, DidYouMean(key, keys)));
+  }
+  return Ok();
+}
+
+/// True when the first word of the text is one that Strata's own spelling begins with.
+bool LooksLikeNativeText(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.starts_with("graph ") || line.starts_with("symbol ")) return true;
+    if (!line.empty() && !line.starts_with('#')) return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
+Result<Snapshot> LoadNativeText(const Ref& ref, std::string_view text) {
+  Snapshot snapshot;
+  snapshot.ref = ref.text;
+  STRATA_TRY(snapshot.module, ParseText(text, ref.file));
+  std::vector<GraphId> programs = snapshot.module->programs();
+  std::vector<std::string> selectors;
+  for (GraphId id : programs)
+    selectors.push_back(fmt::format("graph={}", snapshot.module->graph(id).name_text()));
+  if (ref.graph) {
+    std::erase_if(programs,
+                  [&](GraphId id) { return snapshot.module->graph(id).name_text() != *ref.graph; });
+    if (programs.empty()) {
+      return Error(ErrorCode::kNotFound, "no graph '{}': {}: it has {}", *ref.graph, ref.file,
+                   Enumerate(selectors));
+    }
+  }
+  if (programs.empty()) return Error("no graph: {}: the text declares none", ref.file);
+  if (programs.size() > 1) return Ambiguous(ref, selectors);
+  snapshot.graph_id = programs[0];
+  snapshot.graph_name = snapshot.graph().name_text();
+  return snapshot;
+}
+
+}  // namespace
+
+Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors) {
+  constexpr size_t kShown = 40;
+  std::string list;
+  for (const std::string& selector : std::span(selectors).first(std::min(selectors.size(), kShown)))
+    list += fmt::format("\n  {}#{}", ref.file, selector);
+  if (selectors.size() > kShown) list += fmt::format("\n  and {} more", selectors.size() - kShown);
+  return Error("REF names several graphs: {}: say which one:{}", ref.text, list);
+}
+
+Result<Ref> ParseRef(std::string_view text) {
+  Ref ref;
+  ref.text = text;
+  ref.file = text;
+  const size_t hash = text.rfind('#');
+  std::error_code ignored;
+  if (hash == std::string_view::npos || std::filesystem::exists(ref.file, ignored)) return ref;
+  ref.file = text.substr(0, hash);
+  std::string_view selector = text.substr(hash + 1);
+  while (!selector.empty()) {
+    const size_t comma = std::min(selector.find(','), selector.size());
+    STRATA_RETURN_IF_ERROR(ReadSelectorPart(selector.substr(0, comma), ref));
+    selector.remove_prefix(std::min(comma + 1, selector.size()));
+  }
+  return ref;
+}
+
+Result<Snapshot> LoadRef(std::string_view text, const LoadOptions&) {
+  STRATA_TRY(const Ref ref, ParseRef(text));
+  if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
+  STRATA_TRY(const std::string content, ReadFile(ref.file));
+  if (LooksLikeNativeText(content)) return LoadNativeText(ref, content);
+  return Error("not a graph: {}: give a trace, a log of PyTorch, or the text of a graph", ref.file);
+}
+
+}  // namespace strata::cli

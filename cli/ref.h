@@ -1,0 +1,58 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/result.h"
+
+namespace strata::cli {
+
+/// A REF taken apart: `FILE[#SELECTOR]`, the selector being `key=value` joined by commas. A file
+/// whose name holds `#` is found too.
+struct Ref {
+  /// Which graph of a pass.
+  enum class Moment : uint8_t { kUnsaid, kBefore, kAfter };
+
+  std::string text;  ///< as the user wrote it
+  std::string file;
+  std::optional<int64_t> run, rank;
+  std::optional<std::string> graph;
+  std::optional<std::string> pass;  ///< a number or a name
+  Moment moment = Moment::kUnsaid;
+
+  bool has_selector() const { return run || rank || graph || pass; }
+};
+Result<Ref> ParseRef(std::string_view text);
+
+/// A graph that a REF names, loaded.
+struct Snapshot {
+  std::string ref;  ///< as the user wrote it
+  std::unique_ptr<Module> module;
+  GraphId graph_id;
+  std::string graph_name;
+  /// The run of a trace in which nodes keep their stable ids; "" for foreign graphs. Snapshots with
+  /// equal origins and equal graph names are joined by id.
+  std::string origin;
+
+  const Graph& graph() const { return module->graph(graph_id); }
+};
+
+struct LoadOptions {
+  /// Go on with what could be read of a text that cannot be read to its end, and warn.
+  bool lenient = false;
+};
+
+/// Finds and loads the one graph that `ref` names: in a trace, in a log, or as the text of a graph
+/// (FX or Strata's own); the content of the file decides which it is.
+///
+/// Errors: no such file, not a graph, nothing of that name, and several graphs: then the further
+/// lines list the REFs of all.
+Result<Snapshot> LoadRef(std::string_view ref, const LoadOptions& options = {});
+
+/// The Error for a REF that names several snapshots; `selectors` say which.
+Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors);
+
+}  // namespace strata::cli
