@@ -8,6 +8,7 @@
 #include "ir/native_text.h"
 #include "ir/native_words.h"
 #include "ir/rewriter.h"
+#include "ir/verify.h"
 
 namespace strata {
 namespace {
@@ -37,6 +38,7 @@ class Parser {
       STRATA_RETURN_IF_ERROR(EndOfLine());
       SkipBlankLines();
     }
+    if (Status sound = CheckBodies(*module_); !sound) return std::move(sound).error().In(file_);
     return std::move(module_);
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "ir/module.h"
 
@@ -302,27 +304,60 @@ uint8_t TraitsByName(const OpName& name) {
   return in_place || out ? kMutates : 0;
 }
 
-// A body that has an effect makes the node that runs it have one.
-bool RunsImpureBody(const Graph& graph, NodeId node) {
-  const auto impure = [&](GraphId body_id) {
-    const Graph& body = graph.module().graph(body_id);
-    return std::ranges::any_of(body.nodes(), [&](NodeId id) {
-      const NodeKind kind = body.node(id).kind;
-      return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput && IsImpure(body, id);
-    });
-  };
-  for (const Arg& arg : graph.args(node)) {
-    if (arg.kind() == ArgKind::kGraph && impure(arg.graph())) return true;
+// Which nodes must stay; remembers what it found out of bodies, that nest.
+class Purity {
+ public:
+  explicit Purity(const Module& module) : module_(module) {}
+
+  bool IsImpure(const Graph& graph, NodeId node) {
+    switch (graph.node(node).kind) {
+      case NodeKind::kPlaceholder:
+      case NodeKind::kOutput:
+      case NodeKind::kCallMethod:
+      case NodeKind::kCallModule:
+        return true;
+      case NodeKind::kGetAttr:
+      case NodeKind::kErased:
+        return false;
+      case NodeKind::kCall: {
+        const OpTraits traits = TraitsOf(graph.op(node));
+        return traits.mutates || traits.effectful || traits.random || RunsImpureBody(graph, node);
+      }
+    }
+    return true;
   }
-  bool found = false;
-  graph.ForEachOperand(node, [&](ValueId operand) {
-    const NodeId def = graph.value(operand).def;
-    if (found || graph.node(def).kind != NodeKind::kGetAttr) return;
-    for (const Arg& arg : graph.args(def))
-      found |= arg.kind() == ArgKind::kGraph && impure(arg.graph());
-  });
-  return found;
-}
+
+ private:
+  // Bodies are arguments, or attributes that are arguments.
+  bool RunsImpureBody(const Graph& graph, NodeId node) {
+    const auto refers_to_impure = [&](NodeId referrer) {
+      return std::ranges::any_of(graph.args(referrer), [&](const Arg& arg) {
+        return arg.kind() == ArgKind::kGraph && IsImpureBody(arg.graph());
+      });
+    };
+    bool found = refers_to_impure(node);
+    graph.ForEachOperand(node, [&](ValueId operand) {
+      const NodeId def = graph.value(operand).def;
+      if (graph.node(def).kind == NodeKind::kGetAttr) found = found || refers_to_impure(def);
+    });
+    return found;
+  }
+
+  bool IsImpureBody(GraphId id) {
+    bodies_.resize(module_.num_graphs());
+    std::optional<bool>& impure = bodies_[static_cast<size_t>(id.index)];
+    if (impure) return *impure;
+    const Graph& body = module_.graph(id);
+    impure = std::ranges::any_of(body.nodes(), [&](NodeId node) {
+      const NodeKind kind = body.node(node).kind;
+      return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput && IsImpure(body, node);
+    });
+    return *impure;
+  }
+
+  const Module& module_;
+  std::vector<std::optional<bool>> bodies_;
+};
 
 }  // namespace
 
@@ -355,21 +390,7 @@ bool IsOverloadOf(std::string_view op, std::string_view base) {
 }
 
 bool IsImpure(const Graph& graph, NodeId node) {
-  switch (graph.node(node).kind) {
-    case NodeKind::kPlaceholder:
-    case NodeKind::kOutput:
-    case NodeKind::kCallMethod:
-    case NodeKind::kCallModule:
-      return true;
-    case NodeKind::kGetAttr:
-    case NodeKind::kErased:
-      return false;
-    case NodeKind::kCall: {
-      const OpTraits traits = TraitsOf(graph.op(node));
-      return traits.mutates || traits.effectful || traits.random || RunsImpureBody(graph, node);
-    }
-  }
-  return true;
+  return Purity(graph.module()).IsImpure(graph, node);
 }
 
 }  // namespace strata

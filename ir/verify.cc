@@ -1,5 +1,6 @@
 #include "ir/verify.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <vector>
 
@@ -173,6 +174,24 @@ class Verifier {
   std::unordered_set<uint64_t> stable_ids_;
 };
 
+/// The graphs that `graph` refers to, with repetitions.
+std::vector<size_t> BodiesOf(const Graph& graph) {
+  std::vector<size_t> bodies;
+  const auto visit = [&](const auto& self, const Arg& arg) -> void {
+    if (arg.kind() == ArgKind::kGraph) bodies.push_back(static_cast<size_t>(arg.graph().index));
+    if (!arg.is_span()) return;
+    for (const Arg& element : graph.elements(arg))
+      self(self, element);
+  };
+  for (NodeId node : graph.nodes()) {
+    for (const Arg& arg : graph.args(node))
+      visit(visit, arg);
+    for (size_t i = 0; i < graph.node(node).num_kwargs; ++i)
+      visit(visit, graph.kwarg(node, i).value);
+  }
+  return bodies;
+}
+
 }  // namespace
 
 Status Verify(const Graph& graph) {
@@ -183,7 +202,38 @@ Status Verify(const Module& module) {
   for (size_t i = 0; i < module.num_graphs(); ++i) {
     STRATA_RETURN_IF_ERROR(Verify(module.graph({static_cast<int32_t>(i)})));
   }
-  return Ok();
+  return CheckBodies(module);
+}
+
+Status CheckBodies(const Module& module) {
+  const size_t count = module.num_graphs();
+  std::vector<std::vector<size_t>> bodies(count);
+  std::vector<int> referrers(count, 0), depth(count, 0);
+  for (size_t i = 0; i < count; ++i) {
+    bodies[i] = BodiesOf(module.graph({static_cast<int32_t>(i)}));
+    for (size_t body : bodies[i])
+      ++referrers[body];
+  }
+  // From those nobody refers to, downwards; a graph in a circle is never reached.
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < count; ++i) {
+    if (referrers[i] == 0) ready.push_back(i);
+  }
+  for (size_t done = 0; done < ready.size(); ++done) {
+    const size_t graph = ready[done];
+    if (depth[graph] > kMaxBodyDepth) {
+      return Error("graph '{}' is nested more than {} deep",
+                   module.graph({static_cast<int32_t>(graph)}).name_text(), kMaxBodyDepth);
+    }
+    for (size_t body : bodies[graph]) {
+      depth[body] = std::max(depth[body], depth[graph] + 1);
+      if (--referrers[body] == 0) ready.push_back(body);
+    }
+  }
+  const auto circular = std::ranges::find_if(referrers, [](int n) { return n > 0; });
+  if (circular == referrers.end()) return Ok();
+  const auto index = static_cast<int32_t>(circular - referrers.begin());
+  return Error("graph '{}' contains itself", module.graph({index}).name_text());
 }
 
 }  // namespace strata

@@ -16,6 +16,17 @@ std::unique_ptr<Module> ParseOrDie(std::string_view text) {
   return std::move(module).value();
 }
 
+std::unique_ptr<Module> ParseBody(std::string_view body) {
+  return ParseOrDie(fmt::format("graph g\n{}", body));
+}
+
+std::string BodyOf(const Module& module) {
+  const Graph* graph = module.FindGraph("g");
+  STRATA_CHECK(graph, "no graph 'g'");
+  const std::string text = PrintText(*graph, {.types = false, .metadata = false});
+  return text.substr(text.find('\n'));
+}
+
 NodeId NodeNamed(const Graph& graph, std::string_view name) {
   for (NodeId id : graph.nodes()) {
     if (graph.name(id) == name) return id;

@@ -2,14 +2,30 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ir/graph.h"
 #include "ir/module.h"
+#include "ir/result.h"
 
 namespace strata::testing {
 
 /// The module of a native text; ends the test program with the parser's message when it is wrong.
 std::unique_ptr<Module> ParseOrDie(std::string_view text);
+
+/// As ParseOrDie, from text without its first line `graph g`.
+std::unique_ptr<Module> ParseBody(std::string_view body);
+
+/// The nodes of graph `g` as native text without types and metadata, after a line break: what
+/// stands in a test's raw string.
+std::string BodyOf(const Module& module);
+
+/// The value of a Result that a test relies on; ends the test program with the message otherwise.
+template <class T>
+T OrDie(Result<T> result) {
+  STRATA_CHECK(result, "{}", result.error().message());
+  return std::move(result).value();
+}
 
 /// The node of that name. REQUIRES: there is one.
 NodeId NodeNamed(const Graph& graph, std::string_view name);

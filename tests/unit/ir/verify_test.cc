@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "ir/native_text.h"
 #include "ir/rewriter.h"
 #include "tests/support/graphs.h"
 
@@ -68,6 +69,38 @@ TEST_CASE("an alias across devices is named") {
 )");
   CHECK(Problem(*module->FindGraph("g")) ==
         "graph 'g', node 'a': is on cuda:0 but aliases 'x' on cpu");
+}
+
+TEST_CASE("a graph that contains itself is refused by the reader and named") {
+  for (const char* text : {R"(graph g
+  g = attr g(graph(0))
+)",
+                           R"(graph g
+  b = attr b(graph(1))
+graph b body
+  call = mylib.call([(1, graph(2))])
+graph c body
+  call = mylib.call(x=graph(1))
+)"}) {
+    const auto module = ParseText(text, "loop.txt");
+    REQUIRE_FALSE(module);
+    CHECK(module.error().message().starts_with("loop.txt: graph '"));
+    CHECK(module.error().message().ends_with("' contains itself"));
+  }
+}
+
+TEST_CASE("bodies nest to a limit, and one body may serve many nodes") {
+  const auto nested = [](int depth) {
+    std::string text;
+    for (int i = 0; i < depth; ++i)
+      text +=
+          fmt::format("graph b{0}\n  x = attr x(graph({1}))\n  y = attr x(graph({1}))\n", i, i + 1);
+    return text + "graph last\n";
+  };
+  CHECK(ParseText(nested(kMaxBodyDepth)).has_value());
+  const auto deeper = ParseText(nested(kMaxBodyDepth + 1), "deep.txt");
+  REQUIRE_FALSE(deeper);
+  CHECK(deeper.error().message() == "deep.txt: graph 'last' is nested more than 64 deep");
 }
 
 TEST_CASE("two nodes with one stable id are named") {

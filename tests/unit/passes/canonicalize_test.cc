@@ -3,8 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "ir/fingerprint.h"
+#include "ir/native_text.h"
 #include "ir/verify.h"
-#include "tests/support/graph_text.h"
+#include "tests/support/graphs.h"
 #include "tests/support/mini_eval.h"
 
 namespace strata {

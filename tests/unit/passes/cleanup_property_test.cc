@@ -1,8 +1,9 @@
 #include <doctest/doctest.h>
 
+#include "ir/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
-#include "tests/support/graph_text.h"
+#include "tests/support/graphs.h"
 #include "tests/support/mini_eval.h"
 #include "tests/support/random_graph.h"
 

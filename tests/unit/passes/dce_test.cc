@@ -3,8 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "ir/fingerprint.h"
+#include "ir/native_text.h"
 #include "ir/verify.h"
-#include "tests/support/graph_text.h"
+#include "tests/support/graphs.h"
 #include "tests/support/mini_eval.h"
 
 namespace strata {
@@ -196,6 +197,20 @@ graph body_0 body
                                               op)));
     CHECK((Dce(*module) == Changed::kNo) == kept);
   }
+}
+
+TEST_CASE("bodies that nest and repeat are looked at once") {
+  std::string text =
+      "graph g\n  x = placeholder\n  call = higher_order.wrap(graph(1), x)\n"
+      "  output(x)\n";
+  for (int i = 1; i < 60; ++i) {
+    text += fmt::format(
+        "graph b{0} body\n  a = higher_order.wrap(graph({1}))\n  b = "
+        "higher_order.wrap(graph({1}))\n",
+        i, i + 1);
+  }
+  auto module = OrDie(ParseText(text + "graph last body\n  x = placeholder\n"));
+  CHECK(Dce(*module) == Changed::kYes);
 }
 
 TEST_CASE("bodies are not visited, every program is") {

@@ -6,9 +6,10 @@
 #include <doctest/doctest.h>
 
 #include "ir/file.h"
+#include "ir/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
-#include "tests/support/graph_text.h"
+#include "tests/support/graphs.h"
 
 namespace strata {
 namespace {

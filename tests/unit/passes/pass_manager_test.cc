@@ -4,9 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include "ir/native_text.h"
 #include "ir/rewriter.h"
 #include "passes/core/instrumentations.h"
-#include "tests/support/graph_text.h"
+#include "tests/support/graphs.h"
 
 namespace strata {
 namespace {

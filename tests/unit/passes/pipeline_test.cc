@@ -2,7 +2,7 @@
 
 #include "passes/core/registry.h"
 #include "passes/passes.h"
-#include "tests/support/graph_text.h"
+#include "tests/support/graphs.h"
 
 namespace strata {
 namespace {
