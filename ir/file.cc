@@ -168,22 +168,29 @@ Result<std::string> ReadFile(const std::string& path) {
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile mapped;
-  if (path != "-") {
-    STRATA_TRY(const Descriptor file, OpenForReading(path));
-    const size_t size = SizeHint(file.get());
-    void* address =
-        size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (address != MAP_FAILED) {
-      mapped.owner_ = std::shared_ptr<const void>(
-          address, [size](const void* start) { ::munmap(const_cast<void*>(start), size); });
-      mapped.bytes_ = {static_cast<const std::byte*>(address), size};
-      return mapped;
-    }
+  const auto own = [&mapped](std::string text) {
+    const auto owner = std::make_shared<const std::string>(std::move(text));
+    mapped.owner_ = owner;
+    mapped.bytes_ = std::as_bytes(std::span(*owner));
+  };
+  if (path == "-") {
+    STRATA_TRY(std::string text, ReadFile(path));
+    own(std::move(text));
+    return mapped;
   }
-  STRATA_TRY(std::string text, ReadFile(path));
-  const auto owner = std::make_shared<const std::string>(std::move(text));
-  mapped.owner_ = owner;
-  mapped.bytes_ = std::as_bytes(std::span(*owner));
+  STRATA_TRY(const Descriptor file, OpenForReading(path));
+  const size_t size = SizeHint(file.get());
+  void* address =
+      size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (address == MAP_FAILED) {
+    // From this descriptor: the writer of a pipe may be gone when it is opened again.
+    STRATA_TRY(std::string text, ReadAll(file.get(), path, size));
+    own(std::move(text));
+    return mapped;
+  }
+  mapped.owner_ = std::shared_ptr<const void>(
+      address, [size](const void* start) { ::munmap(const_cast<void*>(start), size); });
+  mapped.bytes_ = {static_cast<const std::byte*>(address), size};
   return mapped;
 }
 
