@@ -9,12 +9,14 @@ Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
 Result<Exit> RunDiff(Args args);
 Result<Exit> RunLs(Args args);
+Result<Exit> RunOpt(Args args);
 Result<Exit> RunTrain(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
       {"diff", "compare two graphs node by node", RunDiff},
+      {"opt", "run passes on a graph", RunOpt},
       {"train", "train a model, with its graphs recorded", RunTrain},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure this machine: strata bench ir", RunBench},

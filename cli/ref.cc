@@ -68,13 +68,13 @@ bool LooksLikeNativeText(std::string_view text) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     if (line.starts_with("graph ") || line.starts_with("symbol ")) return true;
-    if (!line.empty() && !line.starts_with('#')) return false;
+    if (!line.empty() && !line.starts_with("//")) return false;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return false;
 }
 
-Result<Snapshot> LoadNativeText(const Ref& ref, std::string_view text) {
+Result<Snapshot> LoadNativeText(const Ref& ref, std::string_view text, const LoadOptions& options) {
   Snapshot snapshot;
   snapshot.ref = ref.text;
   STRATA_TRY(snapshot.module, ParseText(text, ref.file));
@@ -91,7 +91,7 @@ Result<Snapshot> LoadNativeText(const Ref& ref, std::string_view text) {
     }
   }
   if (programs.empty()) return Error("no graph: {}: the text declares none", ref.file);
-  if (programs.size() > 1) return Ambiguous(ref, selectors);
+  if (programs.size() > 1 && !options.whole_text) return Ambiguous(ref, selectors);
   snapshot.graph_id = programs[0];
   snapshot.graph_name = snapshot.graph().name_text();
   return snapshot;
@@ -125,11 +125,11 @@ Result<Ref> ParseRef(std::string_view text) {
   return ref;
 }
 
-Result<Snapshot> LoadRef(std::string_view text, const LoadOptions&) {
+Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   STRATA_TRY(const Ref ref, ParseRef(text));
   if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
   STRATA_TRY(const std::string content, ReadFile(ref.file));
-  if (LooksLikeNativeText(content)) return LoadNativeText(ref, content);
+  if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
   return Error("not a graph: {}: give a trace, a log of PyTorch, or the text of a graph", ref.file);
 }
 

@@ -43,6 +43,8 @@ struct Snapshot {
 struct LoadOptions {
   /// Go on with what could be read of a text that cannot be read to its end, and warn.
   bool lenient = false;
+  /// A text of several graphs is no error: `graph_id` is the first, and the module has the others.
+  bool whole_text = false;
 };
 
 /// Finds and loads the one graph that `ref` names: in a trace, in a log, or as the text of a graph

@@ -62,6 +62,24 @@ std::string OneLine(std::string_view text, size_t max_bytes) {
   return quoted.substr(1, quoted.size() - 2) + (text.size() > max_bytes ? "…" : "");
 }
 
+std::string ShellWord(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  if (word.find_first_of("\"$`\\!'") == std::string_view::npos) return fmt::format("\"{}\"", word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
 std::string Enumerate(std::span<const std::string> names, size_t limit) {
   const std::string shown =
       fmt::format("{}", fmt::join(names.first(std::min(limit, names.size())), ", "));

@@ -18,6 +18,9 @@ std::string DidYouMean(std::string_view word, std::span<const std::string> candi
 /// always UTF-8) and cut after `max_bytes`, with an ellipsis.
 std::string OneLine(std::string_view text, size_t max_bytes = 60);
 
+/// A word as a POSIX shell reads it back, for commands in messages: `out/x.txt`, `"a b"`, `'$x'`.
+std::string ShellWord(std::string_view word);
+
 /// `a, b, c and 4 more`: at most `limit` names, for messages.
 std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
 

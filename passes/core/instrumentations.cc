@@ -79,6 +79,7 @@ struct PrintOnChange::State {
 
 PrintOnChange::PrintOnChange(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PrintOnChange::PrintOnChange(PrintOnChange&&) noexcept = default;
+PrintOnChange& PrintOnChange::operator=(PrintOnChange&&) noexcept = default;
 PrintOnChange::~PrintOnChange() = default;
 
 Result<PrintOnChange> PrintOnChange::Create(std::string_view pass_pattern, Output output) {

@@ -65,6 +65,7 @@ class PrintOnChange final : public PassInstrumentation {
   static Result<PrintOnChange> Create(std::string_view pass_pattern, Output output);
 
   PrintOnChange(PrintOnChange&&) noexcept;
+  PrintOnChange& operator=(PrintOnChange&&) noexcept;
   ~PrintOnChange() override;
 
   Status BeforePass(const PassRun& run, const Module& module) override;

@@ -40,7 +40,7 @@ void OptionList::Add(std::string_view name, int64_t& field, std::string_view hel
       name, "int", help,
       [&field](std::string_view text) -> Status {
         if (ParseNumber(text, field)) return Ok();
-        return Error("expected an integer, not '{}'", text);
+        return Error("expected an integer, not '{}'", OneLine(text));
       },
       [&field] { return fmt::format("{}", field); });
 }
@@ -50,7 +50,7 @@ void OptionList::Add(std::string_view name, double& field, std::string_view help
       name, "float", help,
       [&field](std::string_view text) -> Status {
         if (ParseNumber(text, field)) return Ok();
-        return Error("expected a number, not '{}'", text);
+        return Error("expected a number, not '{}'", OneLine(text));
       },
       [&field] {
         std::string text;
@@ -64,7 +64,7 @@ void OptionList::Add(std::string_view name, bool& field, std::string_view help) 
       name, "bool", help,
       [&field](std::string_view text) -> Status {
         if (text != "true" && text != "false") {
-          return Error("expected true or false, not '{}'", text);
+          return Error("expected true or false, not '{}'", OneLine(text));
         }
         field = text == "true";
         return Ok();
@@ -88,7 +88,7 @@ void OptionList::AddChoice(std::string_view name, std::vector<std::string> names
   const auto parse = [names, set](std::string_view text) -> Status {
     const auto found = std::ranges::find(names, text);
     if (found == names.end()) {
-      return Error("expected one of {}, not '{}'{}", fmt::join(names, ", "), text,
+      return Error("expected one of {}, not '{}'{}", fmt::join(names, ", "), OneLine(text),
                    DidYouMean(text, names));
     }
     set(static_cast<size_t>(found - names.begin()));

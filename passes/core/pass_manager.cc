@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/text.h"
 #include "ir/verify.h"
 
 namespace strata {
@@ -29,20 +30,6 @@ std::vector<GraphChange> Compare(std::vector<GraphChange> after,
 
 bool AnyChanged(const std::vector<GraphChange>& graphs) {
   return std::ranges::any_of(graphs, &GraphChange::changed);
-}
-
-// A word of a POSIX shell's command line.
-std::string ShellQuoted(std::string_view text) {
-  if (text.find_first_of("\"$`\\!'") == std::string_view::npos) return fmt::format("\"{}\"", text);
-  std::string quoted = "'";
-  for (char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
 }
 
 }  // namespace
@@ -114,8 +101,8 @@ Status PassManager::RunPass(Pass& pass, Module& module, const std::vector<GraphC
 Error PassManager::Fail(Error error, PassRun run, const Module& module) {
   run.status = PassStatus::kFailed;
   run.error = error.message();
-  run.reproduce = fmt::format("strata opt {} --passes {}", ShellQuoted(options_.input_ref),
-                              ShellQuoted(Text(static_cast<size_t>(run.index) + 1)));
+  run.reproduce = fmt::format("strata opt {} --passes {}", ShellWord(options_.input_ref),
+                              ShellWord(Text(static_cast<size_t>(run.index) + 1)));
   std::string message = fmt::format("{}: reproduce with: {}", run.error, run.reproduce);
   // Each is told, whatever becomes of the others: the trace must have the graph.
   for (PassInstrumentation* watcher : watchers_) {

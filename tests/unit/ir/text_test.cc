@@ -38,6 +38,15 @@ TEST_CASE("foreign text is shown on one line, and not pages of it") {
   CHECK_EQ(OneLine("\xff"), "\xEF\xBF\xBD");
 }
 
+TEST_CASE("a word of a command line reads back as it was") {
+  CHECK_EQ(ShellWord("out/demo.strata"), "out/demo.strata");
+  CHECK_EQ(ShellWord("a#pass=1"), "\"a#pass=1\"");
+  CHECK_EQ(ShellWord("tune{a=1}"), "\"tune{a=1}\"");
+  CHECK_EQ(ShellWord(""), "\"\"");
+  CHECK_EQ(ShellWord("it's $HOME"), R"('it'\''s $HOME')");
+  CHECK_EQ(ShellWord("plan=\"x\""), "'plan=\"x\"'");
+}
+
 TEST_CASE("long lists end in a count") {
   CHECK_EQ(Enumerate(kNames, 4), "dim, n_layers, n_heads, optimizer.lr");
   CHECK_EQ(Enumerate(kNames, 2), "dim, n_layers and 2 more");

@@ -111,7 +111,7 @@ TEST_CASE("a failure leaves an input file with the command that reproduces it") 
   REQUIRE_FALSE(manager.Run(*module));
   const std::string written = OrDie(ReadFile(path));
   CHECK_EQ(written,
-           fmt::format("// strata opt \"{}\" --passes \"canonicalize,failing\"\n{}", path, before));
+           fmt::format("// strata opt {} --passes canonicalize,failing\n{}", path, before));
   CHECK_EQ(PrintText(*OrDie(ParseText(written)), {.stable_ids = true}), before);
   std::filesystem::remove(path);
 }
