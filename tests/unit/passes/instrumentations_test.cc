@@ -1,6 +1,5 @@
 #include "passes/core/instrumentations.h"
 
-#include <cstdio>
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -10,6 +9,7 @@
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
 #include "tests/support/graphs.h"
+#include "tests/support/temp_dir.h"
 
 namespace strata {
 namespace {
@@ -100,9 +100,8 @@ TEST_CASE("times and node counts of each pass") {
 }
 
 TEST_CASE("a failure leaves an input file with the command that reproduces it") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "strata_reproducer.txt").string();
-  std::filesystem::remove(path);
+  const testing::TempDir folder;
+  const std::string path = folder / "reproducer.txt";
   auto module = ParseBody(kGraph);
   const std::string before = PrintText(*module, {.stable_ids = true});
   PassManager manager = Pipeline("canonicalize,failing", {.input_ref = path});
@@ -113,13 +112,11 @@ TEST_CASE("a failure leaves an input file with the command that reproduces it") 
   CHECK_EQ(written,
            fmt::format("// strata opt {} --passes canonicalize,failing\n{}", path, before));
   CHECK_EQ(PrintText(*OrDie(ParseText(written)), {.stable_ids = true}), before);
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("without a failure no input file is written") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "strata_unwritten.txt").string();
-  std::filesystem::remove(path);
+  const testing::TempDir folder;
+  const std::string path = folder / "reproducer.txt";
   auto module = ParseBody(kGraph);
   PassManager manager = Pipeline("canonicalize");
   Reproducer reproducer(path);
