@@ -87,4 +87,23 @@ std::string Enumerate(std::span<const std::string> names, size_t limit) {
   return fmt::format("{} and {} more", shown, names.size() - limit);
 }
 
+void AppendUtf8(uint32_t code, std::string& out) {
+  const auto add = [&](uint32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) {
+    add(code);
+  } else if (code < 0x800) {
+    add(0xC0 | (code >> 6));
+    add(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    add(0xE0 | (code >> 12));
+    add(0x80 | ((code >> 6) & 0x3F));
+    add(0x80 | (code & 0x3F));
+  } else {
+    add(0xF0 | (code >> 18));
+    add(0x80 | ((code >> 12) & 0x3F));
+    add(0x80 | ((code >> 6) & 0x3F));
+    add(0x80 | (code & 0x3F));
+  }
+}
+
 }  // namespace strata

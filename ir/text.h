@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,5 +24,8 @@ std::string ShellWord(std::string_view word);
 
 /// `a, b, c and 4 more`: at most `limit` names, for messages.
 std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
+
+/// The UTF-8 bytes of a code point. REQUIRES: code <= 0x10FFFF.
+void AppendUtf8(uint32_t code, std::string& out);
 
 }  // namespace strata

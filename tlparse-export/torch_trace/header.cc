@@ -1,0 +1,86 @@
+#include "tlparse-export/torch_trace/header.h"
+
+#include <algorithm>
+
+namespace strata {
+namespace {
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Eats the front of a text.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : text_(text) {}
+
+  bool Digits(size_t min, size_t max) {
+    size_t count = 0;
+    while (count < text_.size() && count < max && IsDigit(text_[count]))
+      ++count;
+    if (count < min) return false;
+    text_.remove_prefix(count);
+    return true;
+  }
+  bool Eat(char c) {
+    if (text_.empty() || text_[0] != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  std::string_view rest() const { return text_; }
+
+ private:
+  std::string_view text_;
+};
+
+/// The header that begins at the front of `line`.
+std::optional<LogHeader> ReadAtFront(std::string_view line) {
+  constexpr std::string_view kLevels = "VDIWEC";
+  constexpr size_t kAnyNumber = 40;
+  if (line.empty() || kLevels.find(line[0]) == std::string_view::npos) return std::nullopt;
+  Cursor cursor(line.substr(1));
+  if (!cursor.Digits(4, 4) || !cursor.Eat(' ') || !cursor.Digits(2, 2) || !cursor.Eat(':') ||
+      !cursor.Digits(2, 2) || !cursor.Eat(':') || !cursor.Digits(2, 2) || !cursor.Eat('.') ||
+      !cursor.Digits(1, 9) || !cursor.Eat(' ')) {
+    return std::nullopt;
+  }
+  const size_t thread_begin = line.size() - cursor.rest().size();
+  if (!cursor.Digits(1, kAnyNumber)) return std::nullopt;
+  const size_t thread_end = line.size() - cursor.rest().size();
+  if (!cursor.Eat(' ')) return std::nullopt;
+  // PATH:LINE] JSON. A path may hold blanks and colons, but no bracket before a JSON object.
+  const std::string_view rest = cursor.rest();
+  for (size_t bracket = rest.find("] "); bracket != std::string_view::npos;
+       bracket = rest.find("] ", bracket + 1)) {
+    const size_t colon = rest.substr(0, bracket).rfind(':');
+    if (colon == std::string_view::npos || colon + 1 == bracket ||
+        !std::ranges::all_of(rest.substr(colon + 1, bracket - colon - 1), IsDigit)) {
+      continue;
+    }
+    size_t json = line.size() - rest.size() + bracket + 2;
+    // Other logs of PyTorch put the compile id between: `] [0/0] {`.
+    if (line.substr(json).starts_with('[')) {
+      const size_t object = line.find("] {", json);
+      if (object != std::string_view::npos) json = object + 2;
+    }
+    return LogHeader{line.substr(0, json), line.substr(thread_begin, thread_end - thread_begin),
+                     line.substr(json)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LogHeader> ReadHeader(std::string_view line) {
+  // Nobody puts more than this before a record.
+  constexpr size_t kMaxShift = 300;
+  // The shortest header: `V0101 00:00:00.0 1 x:1] {`.
+  constexpr size_t kMinLength = 25;
+  for (size_t i = 0; i < kMaxShift && i + kMinLength <= line.size(); ++i) {
+    if (!IsDigit(line[i + 1])) continue;
+    if (const std::optional<LogHeader> header = ReadAtFront(line.substr(i))) return header;
+  }
+  return std::nullopt;
+}
+
+}  // namespace strata

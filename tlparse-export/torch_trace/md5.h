@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+/// The MD5 of `bytes` (RFC 1321) as 32 lower-case hex digits: the checksum that TORCH_TRACE writes
+/// beside each payload. Own code, as no library that Strata uses has it and a cryptographic one
+/// would be a dependency for a checksum alone. Not for anything that must resist an attacker.
+std::string Md5Hex(std::string_view bytes);
+
+}  // namespace strata
