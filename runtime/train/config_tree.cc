@@ -16,6 +16,11 @@
 namespace strata {
 namespace {
 
+// As toml++'s. Names hold those of the tables around them, so depth costs its square.
+constexpr size_t kMaxDepth = 256;
+// Both parsers quote the text that they stumbled over.
+constexpr size_t kMaxParserMessage = 200;
+
 bool IsIgnored(std::string_view key) {
   return key.starts_with('_');
 }
@@ -80,6 +85,7 @@ class JsonHandler {
     return true;
   }
   bool start_object(size_t /*elements*/) {
+    if (open_.size() == kMaxDepth) return Fail("nested too deeply");
     // The outermost object is the configuration itself.
     if (!open_.empty() && !Add(OtherConfigValue{kTableKind})) return false;
     open_.push_back(key_);
@@ -90,6 +96,7 @@ class JsonHandler {
     return true;
   }
   bool start_array(size_t /*elements*/) {
+    if (open_.size() == kMaxDepth) return Fail("nested too deeply");
     if (!Add(OtherConfigValue{kArrayKind})) return false;
     open_.push_back(key_);
     key_.is_ignored = true;  // its elements
@@ -123,7 +130,7 @@ class JsonHandler {
     return true;
   }
   bool Fail(std::string_view what) {
-    error_ = what;
+    error_ = OneLine(what, kMaxParserMessage);
     return false;
   }
   int64_t Line() const { return 1 + std::count(text_.data(), reached_, '\n'); }
@@ -172,12 +179,28 @@ void FlattenToml(const toml::table& table, std::string_view prefix, std::string_
   }
 }
 
+/// toml++ recurses along dotted keys without a limit, and a key stands on one line.
+Status CheckLineLengths(std::string_view text, std::string_view file) {
+  constexpr size_t kMaxLine = 4096;
+  int64_t line = 1;
+  for (size_t begin = 0; begin < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    if (end - begin > kMaxLine) {
+      return Error("not valid TOML: {}:{}: line of more than {} characters", file, line, kMaxLine);
+    }
+    begin = end + 1;
+  }
+  return Ok();
+}
+
 Result<std::vector<ConfigEntry>> ParseToml(std::string_view text, std::string_view file) {
+  STRATA_RETURN_IF_ERROR(CheckLineLengths(text, file));
   std::vector<TomlEntry> found;
   try {
     FlattenToml(toml::parse(text), "", file, found);
   } catch (const toml::parse_error& error) {
-    return Error("not valid TOML: {}:{}: {}", file, error.source().begin.line, error.description());
+    return Error("not valid TOML: {}:{}: {}", file, error.source().begin.line,
+                 OneLine(error.description(), kMaxParserMessage));
   }
   // A toml::table is sorted by key.
   std::ranges::stable_sort(found, [](const TomlEntry& a, const TomlEntry& b) {

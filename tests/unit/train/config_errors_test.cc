@@ -76,6 +76,31 @@ TEST_CASE("text that is not TOML is told with its line") {
   CHECK_EQ(TomlError("dim = 1\ndim = 2\n"),
            "not valid TOML: c.toml:2: Error while parsing key-value pair: cannot redefine existing "
            "integer 'dim'");
+  CHECK_EQ(TomlError("dim = n\n"),
+           R"(not valid TOML: c.toml:1: Error while parsing floating-point: expected 'nan', )"
+           R"(saw 'n\n')");
+}
+
+TEST_CASE("nesting without end is refused") {
+  std::string dotted = "a";
+  std::string tables;
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) {
+    dotted += ".a";
+    tables += "{a=";
+    objects += "{\"a\":";
+  }
+  CHECK_EQ(TomlError("\n" + dotted + " = 1"),
+           "not valid TOML: c.toml:2: line of more than 4096 characters");
+  CHECK_EQ(
+      TomlError("a = [\n" + tables.substr(0, 4000)),
+      "not valid TOML: c.toml:2: Error while parsing value: exceeded maximum nested value depth "
+      "of 256 (TOML_MAX_NESTED_VALUES)");
+  CHECK_EQ(MessageOf(ParseTrainConfig(objects, ConfigFormat::kJson, "c.json")),
+           "not valid JSON: c.json:1: nested too deeply");
+  CHECK_EQ(MessageOf(ParseTrainConfig("{\"_a\":" + std::string(100'000, '['), ConfigFormat::kJson,
+                                      "c.json")),
+           "not valid JSON: c.json:1: nested too deeply");
 }
 
 TEST_CASE("a key that occurs twice is an error") {
