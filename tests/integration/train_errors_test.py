@@ -1,0 +1,150 @@
+"""`strata train` with bad input: exit 2, one line that says what to do, no output under its final name.
+
+    train_errors_test.py STRATA
+"""
+
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FIXTURE = os.path.join(ROOT, "tests", "data", "numerics", "llama3_small")
+
+
+def write_safetensors(path, tensors):
+    """tensors: name -> (dtype, shape, bytes)"""
+    header, data = {}, b""
+    for name, (dtype, shape, blob) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(blob)]}
+        data += blob
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header, data = json.loads(file.read(length)), file.read()
+    return {name: (e["dtype"], e["shape"], data[slice(*e["data_offsets"])]) for name, e in header.items()}
+
+
+class TrainErrorsTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.config = os.path.join(FIXTURE, "config.json")
+        self.init = os.path.join(FIXTURE, "init.safetensors")
+        self.tokens = os.path.join(FIXTURE, "tokens.safetensors")
+        self.out = os.path.join(self.folder.name, "out")
+        os.mkdir(self.out)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def fails(self, expected, *options, config=None, limit=None, beginning_only=False):
+        """Runs with all outputs asked for; `expected` is the error's text, {dir} the test's folder."""
+        defaults = {"init": self.init, "tokens": self.tokens,
+                    **{name: os.path.join(self.out, name) for name in ("metrics", "dump-grads", "save")}}
+        given = {option.split("=")[0] for option in options}
+        command = [self.strata, "train", config or self.config, *options,
+                   *(f"--{name}={value}" for name, value in defaults.items() if f"--{name}" not in given)]
+
+        def before():
+            if limit:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+                                preexec_fn=before)
+        message = "strata: error: " + expected.format(dir=self.folder.name)
+        if beginning_only:
+            self.assertEqual(result.stderr[:len(message)], message)
+        else:
+            self.assertEqual(result.stderr, message + "\n")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(os.listdir(self.out), [])
+
+    def test_good_input_is_fine(self):
+        result = subprocess.run([self.strata, "train", self.config, "--init", self.init, "--tokens", self.tokens,
+                                 "--save", self.path("p")], cwd=ROOT, capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_configuration_file(self):
+        self.fails("no such file: {dir}/none: check the path", config=self.path("none"))
+        self.fails("is a directory: {dir}: give a file", config=self.folder.name)
+        self.fails("not valid TOML: {dir}/c.toml:1: Error while parsing key-value pair: expected '=', saw '6'",
+                   config=self.write("c.toml", "dim 64"))
+
+    def test_configuration_fields(self):
+        self.fails("unknown key 'dims': --set dims=3: did you mean 'dim'?", "--set=dims=3")
+        self.fails("wrong type for 'dim': --set dim=wide: expected an integer, found the string 'wide'",
+                   "--set=dim=wide")
+        self.fails("impossible value for 'n_heads': --set n_heads=5: 5 heads do not divide dim 18, choose a divisor of "
+                   "it", "--set=n_heads=5")
+        self.fails("model 'qwen3' is not available yet: --set model=qwen3: this build trains llama3",
+                   "--set=model=qwen3", "--set=multiple_of=null", "--set=ffn_dim_multiplier=null")
+
+    def test_tokens(self):
+        self.fails("no such file: {dir}/none: check the path", "--tokens=" + self.path("none"))
+        tokens = read_safetensors(self.tokens)
+        dtype, shape, data = tokens["tokens"]
+        bad = self.path("bad")
+        write_safetensors(bad, {"tokens": (dtype, shape, struct.pack("<q", 31) + data[8:])})
+        self.fails("token 31 is not in the vocabulary: {dir}/bad: tokens[0, 0, 0] must be in [0, 31); use tokens of "
+                   "this vocabulary or another vocab_size", "--tokens=" + bad)
+        write_safetensors(bad, {"ids": tokens["tokens"]})
+        self.fails("no tensor 'tokens': {dir}/bad: store I64 [steps, batch, seq + 1] under this name",
+                   "--tokens=" + bad)
+
+    def test_initial_parameters(self):
+        self.fails("is a directory: {dir}: give a file", "--init=" + self.folder.name)
+        tensors = read_safetensors(self.init)
+        dtype, shape, data = tensors.pop("norm.weight")
+        bad = self.path("bad")
+        write_safetensors(bad, tensors)
+        self.fails("tensors do not fit the model (1 missing): {dir}/bad: missing: norm.weight; give the parameters of "
+                   "this configuration", "--init=" + bad)
+        write_safetensors(bad, {**tensors, "norm.weight": (dtype, [2, shape[0] // 2], data)})
+        self.fails("tensors do not fit the model (1 misshapen): {dir}/bad: misshapen: norm.weight is F32 [2, 9], not "
+                   "F32 [18]; give the parameters of this configuration", "--init=" + bad)
+        with open(bad, "wb") as file:
+            file.write(b"not tensors")
+        self.fails("not a safetensors file: {dir}/bad: its header has 8317697111234998126 bytes, the file 11; make the "
+                   "file anew", "--init=" + bad)
+
+    def test_outputs(self):
+        for option in ("metrics", "dump-grads", "save"):
+            with self.subTest(option):
+                self.fails("cannot write: {dir}/no/file: no folder '{dir}/no', create it first",
+                           f"--{option}={self.path('no/file')}")
+                self.fails("is a directory: {dir}: give a file", f"--{option}={self.folder.name}")
+
+    def test_full_disk(self):
+        for option in ("metrics", "dump-grads", "save"):
+            with self.subTest(option):
+                self.fails("disk full: /dev/full: free some space or write to another disk", f"--{option}=/dev/full")
+
+    def test_file_size_limit(self):
+        self.fails("file size limit reached: {dir}/out/dump-grads: raise the limit (ulimit -f)", limit=4096)
+
+    def test_passes(self):
+        # Then the line lists what exists, and shows the pipeline and its place below.
+        self.fails("pipeline:1:1: unknown pass 'dec'; did you mean 'dce'?", "--passes=dec", beginning_only=True)
+
+
+
+if __name__ == "__main__":
+    TrainErrorsTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
