@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -71,6 +72,14 @@ std::string EscapeUri(std::string_view path) {
 Error NotATrace(const std::string& path) {
   return Error(ErrorCode::kInvalid,
                "not a trace: {}: give a file made by 'strata import', 'opt' or 'train'", path);
+}
+
+/// SQLite tidies up after a write that failed, which may hide why it did.
+bool IsFileSizeLimit(int code, int system_error) {
+  if (system_error == EFBIG) return true;
+  rlimit limit{};
+  return code == SQLITE_IOERR_WRITE && system_error == 0 &&
+         ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
 bool IsMissingOrEmpty(const std::string& path) {
@@ -427,7 +436,7 @@ Error Database::LastError() const {
                    "not be written; copy it with its '-wal' file to a folder of yours",
                    path_);
     case SQLITE_IOERR:
-      if (system_error == EFBIG) {
+      if (IsFileSizeLimit(sqlite3_extended_errcode(handle_), system_error)) {
         return Error(ErrorCode::kIo, "file size limit reached: {}: raise the limit (ulimit -f)",
                      path_);
       }

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "ir/native_text.h"
 #include "ir/rewriter.h"
 
@@ -363,6 +365,62 @@ void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes,
     pass.births = module.TakeProvenance();
     before = Get(writer.RecordPass(run, pass, &module.graph(GraphId{0}))).record.after;
   }
+}
+
+Result<std::string> Dump(const std::string& path) {
+  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
+  std::string out = fmt::format("next {}\n", trace->next_stable_id());
+  for (const StoredRun& run : trace->runs()) {
+    out += fmt::format("run {} {} {} {} {} {} {} {} {}\n", static_cast<int64_t>(run.id),
+                       ToString(run.info.kind), run.info.rank, run.info.world, run.info.source,
+                       run.info.command, run.info.pipeline, run.info.config, ToString(run.status));
+    for (const StoredGraph& graph : run.graphs) {
+      for (SnapshotId id : graph.snapshots) {
+        const SnapshotInfo& info = *trace->FindSnapshot(id);
+        out += fmt::format("snapshot {} {} {} {} {} {}\n", static_cast<int64_t>(id), info.graph,
+                           ToString(info.fingerprint), ToString(info.everything), info.nodes,
+                           info.attributes);
+        STRATA_TRY(const auto module, trace->LoadSnapshot(id));
+        for (size_t g = 0; g < module->num_graphs(); ++g)
+          out += FullText(module->graph(GraphId{static_cast<int32_t>(g)}));
+      }
+    }
+    for (const StoredPass& stored : run.passes) {
+      const PassRecord& pass = stored.record;
+      out += fmt::format("pass {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", pass.index, pass.name,
+                         pass.options, ToString(pass.outcome), pass.wall_ns, pass.graph,
+                         static_cast<int64_t>(pass.before), static_cast<int64_t>(pass.after),
+                         pass.counts->inserted, pass.counts->deleted, pass.counts->changed,
+                         pass.counts->moved, pass.error, pass.reproduce);
+      STRATA_TRY(const auto births, trace->LoadBirths(stored.id));
+      for (const Provenance& birth : births) {
+        out +=
+            fmt::format("birth {} {}", static_cast<uint64_t>(birth.node), ToString(birth.origin));
+        for (StableId from : birth.from)
+          out += fmt::format(" {}", static_cast<uint64_t>(from));
+        out += "\n";
+      }
+    }
+    for (const ExecutedRange& range : run.executed) {
+      out += fmt::format("executed {} {} {} {}\n", range.graph, range.first_step, range.last_step,
+                         ToString(range.fingerprint));
+    }
+    for (const ArtifactInfo& artifact : run.artifacts) {
+      STRATA_TRY(const std::string bytes, trace->LoadArtifact(artifact.id));
+      out += fmt::format("artifact {} {} {} {} {}\n", artifact.name, artifact.kind, artifact.bytes,
+                         artifact.attributes, bytes);
+    }
+    STRATA_TRY(const auto steps, trace->LoadSteps(run.id));
+    for (const StepRecord& step : steps) {
+      out += fmt::format("step {} {} {} {}\n", step.step, step.loss, step.grad_norm, step.wall_ns);
+    }
+    STRATA_TRY(const auto events, trace->LoadEvents(run.id));
+    for (const EventRecord& event : events) {
+      out += fmt::format("event {} {} {} {} {} {}\n", event.kind, event.name, event.start_ns,
+                         event.duration_ns, static_cast<uint64_t>(event.node), event.attributes);
+    }
+  }
+  return out;
 }
 
 }  // namespace strata::store_test

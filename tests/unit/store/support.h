@@ -59,4 +59,7 @@ void Spill(const std::string& path, const std::string& bytes);
 /// A trace of one run: the module, then `passes` rounds of edits, each recorded as a pass.
 void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes, size_t edits);
 
+/// Everything that a trace tells, as text; the first error that reading it gives.
+Result<std::string> Dump(const std::string& path);
+
 }  // namespace strata::store_test

@@ -1,0 +1,255 @@
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "support.h"
+
+namespace strata::store_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string OpenError(const std::string& path) {
+  const auto reader = TraceReader::Open(path);
+  if (reader) return "";
+  const auto findings = CheckTrace(path);
+  CHECK_FALSE(findings.has_value());
+  if (!findings) CHECK_EQ(findings.error().message(), reader.error().message());
+  return reader.error().message();
+}
+
+std::string CreateError(const std::string& path) {
+  std::string message;
+  for (auto mode : {TraceWriter::Mode::kLive, TraceWriter::Mode::kAside}) {
+    const auto writer = TraceWriter::Create(path, mode);
+    if (writer) return "";
+    message = writer.error().message();
+  }
+  return message;
+}
+
+/// A small trace, finished.
+void WriteSmall(const std::string& path) {
+  const auto writer = Get(TraceWriter::Create(path));
+  Get(writer->BeginRun({}));
+  Get(writer->Finish());
+}
+
+/// Runs `body` in a process of its own, which may lose rights; the message it returns.
+std::string InChild(const std::function<std::string()>& body) {
+  int ends[2];
+  REQUIRE_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string message;
+    try {
+      message = body();
+    } catch (const std::exception& error) {
+      message = std::string("threw: ") + error.what();
+    }
+    [[maybe_unused]] const auto written = ::write(ends[1], message.data(), message.size());
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string message;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof(buffer))) > 0;)
+    message.append(buffer, static_cast<size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  return message;
+}
+
+TEST_CASE("what is no trace is refused in one line") {
+  const TempFolder folder;
+  const std::string path = folder / "t.strata";
+  CHECK_EQ(OpenError(path), "no such file: " + path + ": check the path");
+  CHECK_EQ(OpenError(folder.path()), "is a directory: " + folder.path() + ": give a file");
+  const std::string not_a_trace =
+      "not a trace: " + path + ": give a file made by 'strata import', 'opt' or 'train'";
+  Spill(path, "");
+  CHECK_EQ(OpenError(path), not_a_trace);
+  Spill(path, "def forward(self, x):\n    return x\n");
+  CHECK_EQ(OpenError(path), not_a_trace);
+  CHECK_FALSE(LooksLikeTrace(path));
+  WriteSmall(folder / "sound.strata");
+  CHECK(LooksLikeTrace(folder / "sound.strata"));
+  // Another program's database: the same format with another application id.
+  std::string bytes = Slurp(folder / "sound.strata");
+  bytes[68] = 'X';
+  Spill(path, bytes);
+  CHECK_EQ(OpenError(path), not_a_trace);
+  CHECK_FALSE(LooksLikeTrace(path));
+  CHECK_FALSE(LooksLikeTrace(folder / "missing"));
+}
+
+TEST_CASE("a newer schema asks for a newer Strata") {
+  const TempFolder folder;
+  const std::string path = folder / "t.strata";
+  WriteSmall(path);
+  std::string bytes = Slurp(path);
+  REQUIRE_EQ(bytes[63], 1);  // user_version, https://www.sqlite.org/fileformat.html 1.3.13
+  bytes[63] = 2;
+  Spill(path, bytes);
+  CHECK_EQ(OpenError(path), "written by a newer Strata: " + path +
+                                ": its schema is 2, this build reads up to 1; update Strata");
+}
+
+TEST_CASE("an output that cannot be made is refused and leaves nothing") {
+  const TempFolder folder;
+  CHECK_EQ(CreateError(folder / "no/t.strata"), "cannot write: " + (folder / "no/t.strata") +
+                                                    ": no folder '" + (folder / "no") +
+                                                    "', create it first");
+  CHECK_EQ(CreateError(folder.path()), "is a directory: " + folder.path() + ": give a file");
+  CHECK_EQ(CreateError("-"), "cannot write: standard output: a trace needs a file; give its name");
+  CHECK_EQ(CreateError("/dev/null"),
+           "cannot write: /dev/null: a trace needs a file; give its name");
+  const std::string notes = folder / "notes.txt";
+  Spill(notes, "dear diary\n");
+  CHECK_EQ(
+      CreateError(notes),
+      "cannot write: " + notes + ": it exists and is not a trace; remove it or give another name");
+  CHECK_EQ(Slurp(notes), "dear diary\n");
+  CHECK_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST_CASE("a folder that may not be written is refused") {
+  const TempFolder folder;
+  fs::create_directory(folder / "closed");
+  ::chmod((folder / "closed").c_str(), 0555);
+  ::chmod(folder.path().c_str(), 0755);
+  const std::string path = folder / "closed/t.strata";
+  CHECK_EQ(InChild([&] {
+             if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string("no setuid");
+             return CreateError(path);
+           }),
+           "cannot write: " + path + ": permission denied, choose a place that you may write to");
+}
+
+TEST_CASE("a trace is read in a folder that may not be written") {
+  const TempFolder folder;
+  fs::create_directory(folder / "closed");
+  const std::string path = folder / "closed/t.strata";
+  const auto as_stranger = [&] {
+    return InChild([&] {
+      if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string("no setuid");
+      const auto reader = TraceReader::Open(path);
+      return reader ? fmt::format("{} runs", (*reader)->runs().size()) : reader.error().message();
+    });
+  };
+  ::chmod(folder.path().c_str(), 0755);
+  SUBCASE("finished") {
+    WriteSmall(path);
+    ::chmod((folder / "closed").c_str(), 0555);
+    CHECK_EQ(as_stranger(), "1 runs");
+  }
+  SUBCASE("while it is written") {
+    const auto writer = Get(TraceWriter::Create(path));
+    Get(writer->BeginRun({}));
+    ::chmod((folder / "closed").c_str(), 0555);
+    CHECK_EQ(as_stranger(), "1 runs");
+  }
+  SUBCASE("a copy of a live trace, without its helper files") {
+    const auto writer = Get(TraceWriter::Create(folder / "live.strata"));
+    Get(writer->BeginRun({}));
+    // As a checkpoint leaves it: all in the file, none in the log.
+    fs::copy_file(folder / "live.strata", path);
+    ::chmod((folder / "closed").c_str(), 0555);
+    CHECK_EQ(as_stranger(), "0 runs");
+  }
+  SUBCASE("may not be read itself") {
+    WriteSmall(path);
+    ::chmod(path.c_str(), 0);
+    CHECK_EQ(as_stranger(), "cannot read: " + path + ": Permission denied");
+  }
+}
+
+TEST_CASE("a full disk is one error, and what was stored before it stays") {
+  const TempFolder folder;
+  const std::string path = folder / "t.strata";
+  const auto fill = [&](TraceWriter::Mode mode) {
+    return InChild([&]() -> std::string {
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{400'000, 400'000};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      const auto writer = TraceWriter::Create(path, mode);
+      if (!writer) return writer.error().message();
+      const Result<RunId> run = (*writer)->BeginRun({});
+      Random random(1);
+      std::string noise(20'000, ' ');
+      for (int i = 0; i < 100; ++i) {
+        for (char& c : noise)
+          c = static_cast<char>(random());
+        const auto added = (*writer)->AddArtifact(*run, "noise", "bytes", noise);
+        if (added) continue;
+        // Nothing can follow.
+        const Status ended = (*writer)->EndRun(*run, RunStatus::kFinished);
+        const Status finished = (*writer)->Finish();
+        return ended || finished ? "went on" : added.error().message();
+      }
+      return "never full";
+    });
+  };
+  const std::string expected = "file size limit reached: " + path + ": raise the limit (ulimit -f)";
+  CHECK_EQ(fill(TraceWriter::Mode::kAside), expected);
+  CHECK(fs::is_empty(folder.path()));
+  CHECK_EQ(fill(TraceWriter::Mode::kLive), expected);
+  const auto reader = Get(TraceReader::Open(path));
+  REQUIRE_EQ(reader->runs().size(), 1);
+  CHECK_GE(reader->runs()[0].artifacts.size(), 5);
+  CHECK(Get(CheckTrace(path)).empty());
+}
+
+TEST_CASE("without Finish an output aside leaves nothing, a live one all it has") {
+  const TempFolder folder;
+  {
+    const auto aside = Get(TraceWriter::Create(folder / "aside.strata", TraceWriter::Mode::kAside));
+    Get(aside->BeginRun({}));
+    CHECK_FALSE(fs::exists(folder / "aside.strata"));
+    const auto live = Get(TraceWriter::Create(folder / "live.strata"));
+    Get(live->BeginRun({}));
+  }
+  CHECK_FALSE(fs::exists(folder / "aside.strata"));
+  CHECK_EQ(Get(TraceReader::Open(folder / "live.strata"))->runs().size(), 1);
+}
+
+TEST_CASE("a finished trace is one file") {
+  const TempFolder folder;
+  WriteSmall(folder / "t.strata");
+  CHECK_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST_CASE("an older trace is replaced, and the log that its kill left does not count") {
+  const TempFolder folder;
+  const std::string path = folder / "t.strata";
+  InChild([&] {
+    const auto writer = Get(TraceWriter::Create(path));
+    for (int i = 0; i < 7; ++i)
+      Get(writer->BeginRun({}));
+    ::_exit(0);  // as a kill would
+    return std::string();
+  });
+  REQUIRE(fs::exists(path + "-wal"));
+  CHECK_EQ(Get(TraceReader::Open(path))->runs().size(), 7);
+  WriteSmall(path);
+  CHECK_EQ(Get(TraceReader::Open(path))->runs().size(), 1);
+}
+
+TEST_CASE("names with signs of URIs are files like others") {
+  const TempFolder folder;
+  const std::string path = folder / "a b%41?mode=rw#c.strata";
+  WriteSmall(path);
+  CHECK(fs::exists(path));
+  CHECK_EQ(Get(TraceReader::Open(path))->runs().size(), 1);
+}
+
+}  // namespace
+}  // namespace strata::store_test

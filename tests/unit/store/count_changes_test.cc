@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include "ir/native_text.h"
+#include "ir/rewriter.h"
+#include "support.h"
+
+namespace strata::store_test {
+namespace {
+
+/// A node of a snapshot, for the slow way of counting.
+struct Entity {
+  uint64_t stable_id;
+  std::string content;
+  int64_t printed;
+};
+
+std::vector<Entity> EntitiesOf(const Module& module) {
+  std::vector<Entity> entities;
+  for (size_t g = 0; g < module.num_graphs(); ++g) {
+    const Graph& graph = module.graph(GraphId{static_cast<int32_t>(g)});
+    for (NodeId id : graph.nodes()) {
+      const Node& node = graph.node(id);
+      Entity entity{static_cast<uint64_t>(node.stable_id), "", 1};
+      // Operands by stable id; everything else as this module's ids, which Clone keeps.
+      entity.content = fmt::format("{} {} {} {} ", static_cast<int>(node.kind), graph.op(id),
+                                   module.str(node.module), static_cast<int>(node.phase));
+      const auto append = [&](const auto& self, const Arg& arg) -> void {
+        entity.content += fmt::format("{}:", static_cast<int>(arg.kind()));
+        if (arg.is_value()) {
+          const Value& value = graph.value(arg.value());
+          entity.content += fmt::format(
+              "{}.{} ", static_cast<uint64_t>(graph.node(value.def).stable_id), value.index);
+        } else if (arg.is_span()) {
+          entity.content += fmt::format("[{} ", arg.span_size());
+          for (const Arg& element : graph.elements(arg))
+            self(self, element);
+        } else if (arg.kind() == ArgKind::kInt) {
+          entity.content += fmt::format("{} ", arg.as_int());
+        } else if (!arg.is_none() && arg.kind() != ArgKind::kFloat) {
+          entity.content += fmt::format("{} ", arg.str().index);
+        }
+      };
+      for (const Arg& arg : graph.args(id))
+        append(append, arg);
+      for (size_t i = 0; i < node.num_kwargs; ++i)
+        append(append, graph.kwarg(id, i).value);
+      for (size_t i = 0; i < node.num_results; ++i) {
+        entity.content += fmt::format("r{} ", graph.value(graph.result(id, i)).type.index);
+        if (node.returns_tuple && graph.value(graph.result(id, i)).name.valid()) ++entity.printed;
+      }
+      entities.push_back(std::move(entity));
+    }
+  }
+  return entities;
+}
+
+/// The definition of ChangeCounts, written down without a thought for speed.
+ChangeCounts CountSlowly(const std::vector<Entity>& before, const std::vector<Entity>& after) {
+  ChangeCounts counts;
+  std::map<uint64_t, size_t> old_places;
+  for (size_t i = 0; i < before.size(); ++i)
+    old_places[before[i].stable_id] = i;
+  std::vector<size_t> kept;
+  for (const Entity& entity : after) {
+    const auto found = old_places.find(entity.stable_id);
+    if (found == old_places.end()) {
+      counts.inserted += entity.printed;
+      continue;
+    }
+    kept.push_back(found->second);
+    counts.changed += entity.content != before[found->second].content ? 1 : 0;
+    old_places.erase(found);
+  }
+  for (const auto& [stable_id, place] : old_places)
+    counts.deleted += before[place].printed;
+  std::vector<int64_t> longest(kept.size(), 1);
+  int64_t best = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (kept[k] < kept[i]) longest[i] = std::max(longest[i], longest[k] + 1);
+    }
+    best = std::max(best, longest[i]);
+  }
+  counts.moved = static_cast<int64_t>(kept.size()) - best;
+  return counts;
+}
+
+struct Recorded {
+  ChangeCounts counts;
+  int64_t nodes_before, nodes_after;
+};
+
+/// What the store counts between two states of the program of a module.
+Recorded Record(const Module& before, const Module& after) {
+  const TempFolder folder;
+  const auto writer = Get(TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside));
+  const RunId run = Get(writer->BeginRun({}));
+  PassRecord pass;
+  pass.graph = "step";
+  pass.before = Get(writer->AddSnapshot(run, "step", before.graph(GraphId{0})));
+  const StoredPass stored = Get(writer->RecordPass(run, pass, &after.graph(GraphId{0})));
+  return {*stored.record.counts, writer->snapshot(stored.record.before).nodes,
+          writer->snapshot(stored.record.after).nodes};
+}
+
+TEST_CASE("counts of random edits agree with counting slowly") {
+  for (uint64_t seed = 1; seed <= 15; ++seed) {
+    CAPTURE(seed);
+    const auto before = MakeModule(seed, 400);
+    const auto after = before->Clone();
+    Random random(seed);
+    Edit(*after, random, seed * 4);
+    const Recorded recorded = Record(*before, *after);
+    const ChangeCounts expected = CountSlowly(EntitiesOf(*before), EntitiesOf(*after));
+    CHECK_EQ(recorded.counts.inserted, expected.inserted);
+    CHECK_EQ(recorded.counts.deleted, expected.deleted);
+    CHECK_EQ(recorded.counts.changed, expected.changed);
+    CHECK_EQ(recorded.counts.moved, expected.moved);
+    CHECK_EQ(recorded.nodes_after,
+             recorded.nodes_before + recorded.counts.inserted - recorded.counts.deleted);
+  }
+}
+
+constexpr std::string_view kChain = R"(
+graph step
+  x = placeholder
+  a = aten.relu.default(x)
+  b = aten.neg.default(x)
+  (c, d) = aten.split.Tensor(a, 2) as split
+  output([b, c])
+)";
+
+TEST_CASE("names, attributes and other metadata are not changes") {
+  const auto before = Get(ParseText(kChain));
+  const auto after = before->Clone();
+  Graph& graph = after->graph(GraphId{0});
+  {
+    Rewriter rewriter(graph);
+    const NodeId a = graph.node(graph.first()).next;
+    rewriter.SetName(a, "other");
+    rewriter.SetAttribute(a, "recompute", "1");
+    rewriter.SetSeqNr(a, 4);
+    rewriter.SetStream(a, 1);
+  }
+  CHECK_EQ(Record(*before, *after).counts, ChangeCounts{});
+}
+
+TEST_CASE("an operator, an argument, a type, a module and a phase are changes") {
+  const auto before = Get(ParseText(kChain));
+  const auto count = [&](const auto& edit) {
+    const auto after = before->Clone();
+    Graph& graph = after->graph(GraphId{0});
+    Rewriter rewriter(graph);
+    edit(rewriter, graph, graph.node(graph.first()).next);
+    return Record(*before, *after).counts;
+  };
+  const ChangeCounts one{.inserted = 0, .deleted = 0, .changed = 1, .moved = 0};
+  CHECK_EQ(count([](Rewriter& r, Graph&, NodeId a) { r.SetOp(a, "aten.exp.default"); }), one);
+  CHECK_EQ(count([](Rewriter& r, Graph&, NodeId a) { r.SetPhase(a, Phase::kLoss); }), one);
+  CHECK_EQ(count([](Rewriter& r, Graph&, NodeId a) { r.SetModule(a, "layers.0"); }), one);
+  CHECK_EQ(count([](Rewriter& r, Graph& g, NodeId a) {
+             r.SetType(g.result(a), g.module().types().Parse("f32[2]cpu"));
+           }),
+           one);
+  CHECK_EQ(count([](Rewriter& r, Graph& g, NodeId a) { r.SetArgs(a, {}, {}), (void)g; }), one);
+}
+
+TEST_CASE("an element that is read no more is a deleted node, one that moves is moved") {
+  const auto before = Get(ParseText(kChain));
+  const auto after = before->Clone();
+  Graph& graph = after->graph(GraphId{0});
+  {
+    Rewriter rewriter(graph);
+    const NodeId a = graph.node(graph.first()).next;
+    const NodeId b = graph.node(a).next;
+    const NodeId split = graph.node(b).next;
+    rewriter.SetElementName(graph.result(split, 1), "");
+    rewriter.MoveBefore(b, a);
+  }
+  const ChangeCounts expected{.inserted = 0, .deleted = 1, .changed = 0, .moved = 1};
+  CHECK_EQ(Record(*before, *after).counts, expected);
+}
+
+TEST_CASE("a graph that a pass added is all inserted") {
+  const auto module = MakeModule(1, 20);
+  const TempFolder folder;
+  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = Get(writer->BeginRun({}));
+  PassRecord pass;
+  pass.graph = "step";
+  const StoredPass stored = Get(writer->RecordPass(run, pass, &module->graph(GraphId{0})));
+  CHECK_EQ(stored.record.counts->inserted, writer->snapshot(stored.record.after).nodes);
+}
+
+TEST_CASE("an importer's counts stand") {
+  const auto module = MakeModule(1, 20);
+  const TempFolder folder;
+  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = Get(writer->BeginRun({}));
+  PassRecord pass;
+  pass.counts = ChangeCounts{1, 2, 3, 4};
+  pass.graph = "step";
+  Get(writer->RecordPass(run, pass, &module->graph(GraphId{0})));
+  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
+  CHECK_EQ(*reader->runs()[0].passes[0].record.counts, ChangeCounts{1, 2, 3, 4});
+}
+
+}  // namespace
+}  // namespace strata::store_test
