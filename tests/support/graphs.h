@@ -27,6 +27,10 @@ T OrDie(Result<T> result) {
   return std::move(result).value();
 }
 
+inline void OrDie(const Status& status) {
+  STRATA_CHECK(status, "{}", status.error().message());
+}
+
 /// The node of that name. REQUIRES: there is one.
 NodeId NodeNamed(const Graph& graph, std::string_view name);
 

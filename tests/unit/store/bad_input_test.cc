@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support.h"
+#include "tests/unit/store/support.h"
 
 namespace strata::store_test {
 namespace {
@@ -36,9 +36,9 @@ std::string CreateError(const std::string& path) {
 
 /// A small trace, finished.
 void WriteSmall(const std::string& path) {
-  const auto writer = Get(TraceWriter::Create(path));
-  Get(writer->BeginRun({}));
-  Get(writer->Finish());
+  const auto writer = OrDie(TraceWriter::Create(path));
+  OrDie(writer->BeginRun({}));
+  OrDie(writer->Finish());
 }
 
 /// Runs `body` in a process of its own, which may lose rights; the message it returns.
@@ -47,12 +47,7 @@ std::string InChild(const std::function<std::string()>& body) {
   REQUIRE_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    std::string message;
-    try {
-      message = body();
-    } catch (const std::exception& error) {
-      message = std::string("threw: ") + error.what();
-    }
+    const std::string message = body();
     [[maybe_unused]] const auto written = ::write(ends[1], message.data(), message.size());
     ::_exit(0);
   }
@@ -69,7 +64,7 @@ std::string InChild(const std::function<std::string()>& body) {
 }
 
 TEST_CASE("what is no trace is refused in one line") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "t.strata";
   CHECK_EQ(OpenError(path), "no such file: " + path + ": check the path");
   CHECK_EQ(OpenError(folder.path()), "is a directory: " + folder.path() + ": give a file");
@@ -92,7 +87,7 @@ TEST_CASE("what is no trace is refused in one line") {
 }
 
 TEST_CASE("a newer schema asks for a newer Strata") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "t.strata";
   WriteSmall(path);
   std::string bytes = Slurp(path);
@@ -104,7 +99,7 @@ TEST_CASE("a newer schema asks for a newer Strata") {
 }
 
 TEST_CASE("an output that cannot be made is refused and leaves nothing") {
-  const TempFolder folder;
+  const TempDir folder;
   CHECK_EQ(CreateError(folder / "no/t.strata"), "cannot write: " + (folder / "no/t.strata") +
                                                     ": no folder '" + (folder / "no") +
                                                     "', create it first");
@@ -122,7 +117,7 @@ TEST_CASE("an output that cannot be made is refused and leaves nothing") {
 }
 
 TEST_CASE("a folder that may not be written is refused") {
-  const TempFolder folder;
+  const TempDir folder;
   fs::create_directory(folder / "closed");
   ::chmod((folder / "closed").c_str(), 0555);
   ::chmod(folder.path().c_str(), 0755);
@@ -135,7 +130,7 @@ TEST_CASE("a folder that may not be written is refused") {
 }
 
 TEST_CASE("a trace is read in a folder that may not be written") {
-  const TempFolder folder;
+  const TempDir folder;
   fs::create_directory(folder / "closed");
   const std::string path = folder / "closed/t.strata";
   const auto as_stranger = [&] {
@@ -152,14 +147,14 @@ TEST_CASE("a trace is read in a folder that may not be written") {
     CHECK_EQ(as_stranger(), "1 runs");
   }
   SUBCASE("while it is written") {
-    const auto writer = Get(TraceWriter::Create(path));
-    Get(writer->BeginRun({}));
+    const auto writer = OrDie(TraceWriter::Create(path));
+    OrDie(writer->BeginRun({}));
     ::chmod((folder / "closed").c_str(), 0555);
     CHECK_EQ(as_stranger(), "1 runs");
   }
   SUBCASE("a copy of a live trace, without its helper files") {
-    const auto writer = Get(TraceWriter::Create(folder / "live.strata"));
-    Get(writer->BeginRun({}));
+    const auto writer = OrDie(TraceWriter::Create(folder / "live.strata"));
+    OrDie(writer->BeginRun({}));
     // As a checkpoint leaves it: all in the file, none in the log.
     fs::copy_file(folder / "live.strata", path);
     ::chmod((folder / "closed").c_str(), 0555);
@@ -173,7 +168,7 @@ TEST_CASE("a trace is read in a folder that may not be written") {
 }
 
 TEST_CASE("a full disk is one error, and what was stored before it stays") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "t.strata";
   const auto fill = [&](TraceWriter::Mode mode) {
     return InChild([&]() -> std::string {
@@ -202,53 +197,54 @@ TEST_CASE("a full disk is one error, and what was stored before it stays") {
   CHECK_EQ(fill(TraceWriter::Mode::kAside), expected);
   CHECK(fs::is_empty(folder.path()));
   CHECK_EQ(fill(TraceWriter::Mode::kLive), expected);
-  const auto reader = Get(TraceReader::Open(path));
+  const auto reader = OrDie(TraceReader::Open(path));
   REQUIRE_EQ(reader->runs().size(), 1);
   CHECK_GE(reader->runs()[0].artifacts.size(), 5);
-  CHECK(Get(CheckTrace(path)).empty());
+  CHECK(OrDie(CheckTrace(path)).empty());
 }
 
 TEST_CASE("without Finish an output aside leaves nothing, a live one all it has") {
-  const TempFolder folder;
+  const TempDir folder;
   {
-    const auto aside = Get(TraceWriter::Create(folder / "aside.strata", TraceWriter::Mode::kAside));
-    Get(aside->BeginRun({}));
+    const auto aside =
+        OrDie(TraceWriter::Create(folder / "aside.strata", TraceWriter::Mode::kAside));
+    OrDie(aside->BeginRun({}));
     CHECK_FALSE(fs::exists(folder / "aside.strata"));
-    const auto live = Get(TraceWriter::Create(folder / "live.strata"));
-    Get(live->BeginRun({}));
+    const auto live = OrDie(TraceWriter::Create(folder / "live.strata"));
+    OrDie(live->BeginRun({}));
   }
   CHECK_FALSE(fs::exists(folder / "aside.strata"));
-  CHECK_EQ(Get(TraceReader::Open(folder / "live.strata"))->runs().size(), 1);
+  CHECK_EQ(OrDie(TraceReader::Open(folder / "live.strata"))->runs().size(), 1);
 }
 
 TEST_CASE("a finished trace is one file") {
-  const TempFolder folder;
+  const TempDir folder;
   WriteSmall(folder / "t.strata");
   CHECK_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST_CASE("an older trace is replaced, and the log that its kill left does not count") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "t.strata";
   InChild([&] {
-    const auto writer = Get(TraceWriter::Create(path));
+    const auto writer = OrDie(TraceWriter::Create(path));
     for (int i = 0; i < 7; ++i)
-      Get(writer->BeginRun({}));
+      OrDie(writer->BeginRun({}));
     ::_exit(0);  // as a kill would
     return std::string();
   });
   REQUIRE(fs::exists(path + "-wal"));
-  CHECK_EQ(Get(TraceReader::Open(path))->runs().size(), 7);
+  CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 7);
   WriteSmall(path);
-  CHECK_EQ(Get(TraceReader::Open(path))->runs().size(), 1);
+  CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 1);
 }
 
 TEST_CASE("names with signs of URIs are files like others") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "a b%41?mode=rw#c.strata";
   WriteSmall(path);
   CHECK(fs::exists(path));
-  CHECK_EQ(Get(TraceReader::Open(path))->runs().size(), 1);
+  CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 1);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "ir/native_text.h"
 #include "ir/rewriter.h"
-#include "support.h"
+#include "tests/unit/store/support.h"
 
 namespace strata::store_test {
 namespace {
@@ -95,13 +95,13 @@ struct Recorded {
 
 /// What the store counts between two states of the program of a module.
 Recorded Record(const Module& before, const Module& after) {
-  const TempFolder folder;
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside));
-  const RunId run = Get(writer->BeginRun({}));
+  const TempDir folder;
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside));
+  const RunId run = OrDie(writer->BeginRun({}));
   PassRecord pass;
   pass.graph = "step";
-  pass.before = Get(writer->AddSnapshot(run, "step", before.graph(GraphId{0})));
-  const StoredPass stored = Get(writer->RecordPass(run, pass, &after.graph(GraphId{0})));
+  pass.before = OrDie(writer->AddSnapshot(run, "step", before.graph(GraphId{0})));
+  const StoredPass stored = OrDie(writer->RecordPass(run, pass, &after.graph(GraphId{0})));
   return {*stored.record.counts, writer->snapshot(stored.record.before).nodes,
           writer->snapshot(stored.record.after).nodes};
 }
@@ -134,7 +134,7 @@ graph step
 )";
 
 TEST_CASE("names, attributes and other metadata are not changes") {
-  const auto before = Get(ParseText(kChain));
+  const auto before = OrDie(ParseText(kChain));
   const auto after = before->Clone();
   Graph& graph = after->graph(GraphId{0});
   {
@@ -149,7 +149,7 @@ TEST_CASE("names, attributes and other metadata are not changes") {
 }
 
 TEST_CASE("an operator, an argument, a type, a module and a phase are changes") {
-  const auto before = Get(ParseText(kChain));
+  const auto before = OrDie(ParseText(kChain));
   const auto count = [&](const auto& edit) {
     const auto after = before->Clone();
     Graph& graph = after->graph(GraphId{0});
@@ -169,7 +169,7 @@ TEST_CASE("an operator, an argument, a type, a module and a phase are changes") 
 }
 
 TEST_CASE("an element that is read no more is a deleted node, one that moves is moved") {
-  const auto before = Get(ParseText(kChain));
+  const auto before = OrDie(ParseText(kChain));
   const auto after = before->Clone();
   Graph& graph = after->graph(GraphId{0});
   {
@@ -186,25 +186,25 @@ TEST_CASE("an element that is read no more is a deleted node, one that moves is 
 
 TEST_CASE("a graph that a pass added is all inserted") {
   const auto module = MakeModule(1, 20);
-  const TempFolder folder;
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
+  const TempDir folder;
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
   PassRecord pass;
   pass.graph = "step";
-  const StoredPass stored = Get(writer->RecordPass(run, pass, &module->graph(GraphId{0})));
+  const StoredPass stored = OrDie(writer->RecordPass(run, pass, &module->graph(GraphId{0})));
   CHECK_EQ(stored.record.counts->inserted, writer->snapshot(stored.record.after).nodes);
 }
 
 TEST_CASE("an importer's counts stand") {
   const auto module = MakeModule(1, 20);
-  const TempFolder folder;
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
+  const TempDir folder;
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
   PassRecord pass;
   pass.counts = ChangeCounts{1, 2, 3, 4};
   pass.graph = "step";
-  Get(writer->RecordPass(run, pass, &module->graph(GraphId{0})));
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
+  OrDie(writer->RecordPass(run, pass, &module->graph(GraphId{0})));
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
   CHECK_EQ(*reader->runs()[0].passes[0].record.counts, ChangeCounts{1, 2, 3, 4});
 }
 

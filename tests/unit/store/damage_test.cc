@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support.h"
+#include "tests/unit/store/support.h"
 
 namespace strata::store_test {
 namespace {
@@ -11,18 +11,18 @@ namespace {
 std::string SmallTrace(const std::string& path) {
   const auto module = MakeModule(11, 60);
   Random random(12);
-  const auto writer = Get(TraceWriter::Create(path, TraceWriter::Mode::kAside));
+  const auto writer = OrDie(TraceWriter::Create(path, TraceWriter::Mode::kAside));
   WriteTrace(*writer, *module, random, 4, 6);
   const RunId run{1};
-  Get(writer->AddArtifact(run, "output_code.py", "code", "def call(args):\n  return args\n"));
+  OrDie(writer->AddArtifact(run, "output_code.py", "code", "def call(args):\n  return args\n"));
   const EventRecord event{"kernel", "gemm", 1, 2, StableId{3}, ""};
-  Get(writer->AddEvents(run, {&event, 1}));
+  OrDie(writer->AddEvents(run, {&event, 1}));
   for (int64_t step = 1; step <= 5; ++step) {
     const TraceWriter::Executed executed{"step", writer->snapshot(SnapshotId{5}).fingerprint};
-    Get(writer->RecordStep(run, {step, 2.5, 0.25, 1000}, {&executed, 1}));
+    OrDie(writer->RecordStep(run, {step, 2.5, 0.25, 1000}, {&executed, 1}));
   }
-  Get(writer->EndRun(run, RunStatus::kFinished));
-  Get(writer->Finish());
+  OrDie(writer->EndRun(run, RunStatus::kFinished));
+  OrDie(writer->Finish());
   return Slurp(path);
 }
 
@@ -30,9 +30,9 @@ std::string SmallTrace(const std::string& path) {
 /// sees.
 class Expectation {
  public:
-  explicit Expectation(const TempFolder& folder)
+  explicit Expectation(const TempDir& folder)
       : path_(folder / "damaged.strata"), original_(SmallTrace(folder / "t.strata")) {
-    intact_ = Get(Dump(folder / "t.strata"));
+    intact_ = OrDie(Dump(folder / "t.strata"));
   }
 
   const std::string& bytes() const { return original_; }
@@ -59,7 +59,7 @@ class Expectation {
 };
 
 TEST_CASE("a flipped bit gives an error or an intact answer") {
-  const TempFolder folder;
+  const TempDir folder;
   Expectation expectation(folder);
   Random random(1);
   for (int i = 0; i < 2500; ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("a flipped bit gives an error or an intact answer") {
 }
 
 TEST_CASE("every byte of the header and of the schema may be wrong") {
-  const TempFolder folder;
+  const TempDir folder;
   Expectation expectation(folder);
   for (size_t place = 0; place < 200; ++place) {
     CAPTURE(place);
@@ -88,7 +88,7 @@ TEST_CASE("every byte of the header and of the schema may be wrong") {
 }
 
 TEST_CASE("lost, swapped and repeated pages are noticed") {
-  const TempFolder folder;
+  const TempDir folder;
   Expectation expectation(folder);
   constexpr size_t kPage = 4096;
   const size_t pages = expectation.bytes().size() / kPage;
@@ -109,7 +109,7 @@ TEST_CASE("lost, swapped and repeated pages are noticed") {
 }
 
 TEST_CASE("a trace that was cut off is noticed") {
-  const TempFolder folder;
+  const TempDir folder;
   Expectation expectation(folder);
   for (size_t size = 1; size < expectation.bytes().size(); size += 1021) {
     CAPTURE(size);
@@ -119,7 +119,7 @@ TEST_CASE("a trace that was cut off is noticed") {
 }
 
 TEST_CASE("an error names table and row, and check lists all of them") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder / "t.strata";
   std::string bytes = SmallTrace(path);
   for (const std::string_view text : {"def call(args)", "edit"}) {
@@ -128,7 +128,7 @@ TEST_CASE("an error names table and row, and check lists all of them") {
     bytes[place] = 'D';
   }
   Spill(path, bytes);
-  const auto findings = Get(CheckTrace(path));
+  const auto findings = OrDie(CheckTrace(path));
   REQUIRE_EQ(findings.size(), 2);
   CHECK_EQ(findings[0].table, "pass");
   CHECK_EQ(findings[0].what, "checksum differs");

@@ -3,7 +3,7 @@
 #include "ir/fingerprint.h"
 #include "ir/rewriter.h"
 #include "ir/verify.h"
-#include "support.h"
+#include "tests/unit/store/support.h"
 
 namespace strata::store_test {
 namespace {
@@ -11,17 +11,17 @@ namespace {
 TEST_CASE("a loaded snapshot is the graph that was saved") {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    const TempFolder folder;
+    const TempDir folder;
     const auto module = MakeModule(seed, 200);
     const Graph& step = module->graph(GraphId{0});
-    Get(Verify(*module));
-    const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-    const RunId run = Get(writer->BeginRun({}));
-    const SnapshotId id = Get(writer->AddSnapshot(run, "step", step));
-    const auto reader = Get(TraceReader::Open(folder / "t.strata"));
-    const auto loaded = Get(reader->LoadSnapshot(id));
+    OrDie(Verify(*module));
+    const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+    const RunId run = OrDie(writer->BeginRun({}));
+    const SnapshotId id = OrDie(writer->AddSnapshot(run, "step", step));
+    const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
+    const auto loaded = OrDie(reader->LoadSnapshot(id));
     const Graph& copy = loaded->graph(GraphId{0});
-    Get(Verify(*loaded));
+    OrDie(Verify(*loaded));
     CHECK_EQ(FingerprintOf(copy, FingerprintScope::kEverything),
              FingerprintOf(step, FingerprintScope::kEverything));
     CHECK_EQ(FullText(copy), FullText(step));
@@ -32,46 +32,46 @@ TEST_CASE("a loaded snapshot is the graph that was saved") {
 }
 
 TEST_CASE("every snapshot of a pipeline loads as it was") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto module = MakeModule(7, 300);
   Random random(8);
   std::vector<std::string> texts;
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside));
-  const RunId run = Get(writer->BeginRun({}));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside));
+  const RunId run = OrDie(writer->BeginRun({}));
   for (int i = 0; i < 30; ++i) {
     texts.push_back(FullText(module->graph(GraphId{0})));
-    Get(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
+    OrDie(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
     Edit(*module, random, 12);
   }
-  Get(writer->Finish());
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
+  OrDie(writer->Finish());
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
   REQUIRE_EQ(reader->num_snapshots(), texts.size());
   for (size_t i = texts.size(); i-- > 0;) {
-    const auto loaded = Get(reader->LoadSnapshot(static_cast<SnapshotId>(i + 1)));
+    const auto loaded = OrDie(reader->LoadSnapshot(static_cast<SnapshotId>(i + 1)));
     CHECK_EQ(FullText(loaded->graph(GraphId{0})), texts[i]);
   }
 }
 
 TEST_CASE("a body is stored once and keeps its place among the bodies") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto module = MakeModule(3, 60);
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
-  const SnapshotId whole = Get(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
+  const SnapshotId whole = OrDie(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
   // A body can be a program of its own.
-  const SnapshotId body = Get(writer->AddSnapshot(run, "body", module->graph(GraphId{2})));
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
-  const auto loaded = Get(reader->LoadSnapshot(whole));
+  const SnapshotId body = OrDie(writer->AddSnapshot(run, "body", module->graph(GraphId{2})));
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
+  const auto loaded = OrDie(reader->LoadSnapshot(whole));
   REQUIRE_EQ(loaded->num_graphs(), 3);
   CHECK_EQ(loaded->graph(GraphId{1}).name_text(), "inner_graph");
   CHECK_EQ(loaded->graph(GraphId{2}).name_text(), "true_graph_0");
   CHECK(loaded->graph(GraphId{2}).is_body());
-  const auto loaded_body = Get(reader->LoadSnapshot(body));
+  const auto loaded_body = OrDie(reader->LoadSnapshot(body));
   CHECK_EQ(FullText(loaded_body->graph(GraphId{0})), FullText(module->graph(GraphId{2})));
 }
 
 TEST_CASE("a broken graph, as a failed pass leaves it, loads as broken as it was") {
-  const TempFolder folder;
+  const TempDir folder;
   Module module;
   Graph& graph = module.AddGraph("step");
   {
@@ -93,30 +93,30 @@ TEST_CASE("a broken graph, as a failed pass leaves it, loads as broken as it was
     rewriter.SetName(b, "x");
   }
   REQUIRE_FALSE(Verify(graph).has_value());
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
-  const SnapshotId id = Get(writer->AddSnapshot(run, "step", graph));
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
-  const auto loaded = Get(reader->LoadSnapshot(id));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
+  const SnapshotId id = OrDie(writer->AddSnapshot(run, "step", graph));
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
+  const auto loaded = OrDie(reader->LoadSnapshot(id));
   CHECK_EQ(FullText(loaded->graph(GraphId{0})), FullText(graph));
 }
 
 TEST_CASE("an empty graph and strings of any bytes are stored") {
-  const TempFolder folder;
+  const TempDir folder;
   Module module;
   Graph& graph = module.AddGraph(std::string_view("na\0me\xff", 6));
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
   const std::string_view odd("\0\xc3(", 3);
-  const SnapshotId id = Get(writer->AddSnapshot(run, odd, graph));
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
-  const auto loaded = Get(reader->LoadSnapshot(id));
+  const SnapshotId id = OrDie(writer->AddSnapshot(run, odd, graph));
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
+  const auto loaded = OrDie(reader->LoadSnapshot(id));
   CHECK_EQ(loaded->graph(GraphId{0}).name_text(), graph.name_text());
   CHECK_EQ(reader->FindSnapshot(id)->graph, odd);
 }
 
 TEST_CASE("nodes that share a stable id are refused") {
-  const TempFolder folder;
+  const TempDir folder;
   Module module;
   Graph& graph = module.AddGraph("step");
   Rewriter rewriter(graph);
@@ -125,8 +125,8 @@ TEST_CASE("nodes that share a stable id are refused") {
   spec.stable_id = StableId{5};
   rewriter.Create(spec, From::Source());
   rewriter.Create(spec, From::Source());
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
   const auto id = writer->AddSnapshot(run, "step", graph);
   REQUIRE_FALSE(id.has_value());
   CHECK_EQ(id.error().message(),

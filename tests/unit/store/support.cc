@@ -1,10 +1,7 @@
-#include "support.h"
+#include "tests/unit/store/support.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -330,16 +327,6 @@ std::string FullText(const Graph& graph) {
   return PrintText(graph, options);
 }
 
-TempFolder::TempFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "strata_store_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = name;
-}
-
-TempFolder::~TempFolder() {
-  std::filesystem::remove_all(path_);
-}
-
 std::string Slurp(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -353,8 +340,8 @@ void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes,
   RunInfo info;
   info.kind = RunKind::kTrain;
   info.source = "test";
-  const RunId run = Get(writer.BeginRun(info));
-  SnapshotId before = Get(writer.AddSnapshot(run, "step", module.graph(GraphId{0})));
+  const RunId run = OrDie(writer.BeginRun(info));
+  SnapshotId before = OrDie(writer.AddSnapshot(run, "step", module.graph(GraphId{0})));
   for (int i = 0; i < passes; ++i) {
     Edit(module, random, edits);
     PassRecord pass;
@@ -363,7 +350,7 @@ void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes,
     pass.graph = "step";
     pass.before = before;
     pass.births = module.TakeProvenance();
-    before = Get(writer.RecordPass(run, pass, &module.graph(GraphId{0}))).record.after;
+    before = OrDie(writer.RecordPass(run, pass, &module.graph(GraphId{0}))).record.after;
   }
 }
 

@@ -5,9 +5,14 @@
 
 #include "ir/module.h"
 #include "store/trace.h"
+#include "tests/support/graphs.h"
+#include "tests/support/temp_dir.h"
 
 /// Graphs and files for tests of the store.
 namespace strata::store_test {
+
+using testing::OrDie;
+using testing::TempDir;
 
 using Random = std::mt19937_64;
 
@@ -27,30 +32,6 @@ void Edit(Module& module, Random& random, size_t count);
 
 /// Native text with stable ids: equal text is an equal graph.
 std::string FullText(const Graph& graph);
-
-/// A folder that is removed at the end.
-class TempFolder {
- public:
-  TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder();
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-/// The value; ends the test when there is none.
-template <class T>
-T Get(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
-inline void Get(Status status) {
-  if (!status) throw std::runtime_error(status.error().message());
-}
 
 /// Bytes of a file.
 std::string Slurp(const std::string& path);

@@ -4,16 +4,16 @@
 
 #include "ir/native_text.h"
 #include "ir/rewriter.h"
-#include "support.h"
+#include "tests/unit/store/support.h"
 
 namespace strata::store_test {
 namespace {
 
 TEST_CASE("runs, passes, steps, artifacts and events are read as they were written") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto module = MakeModule(1, 40);
   const Graph& step = module->graph(GraphId{0});
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
   RunInfo info;
   info.kind = RunKind::kTrain;
   info.rank = 3;
@@ -22,8 +22,8 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
   info.command = "strata train llama3.toml";
   info.pipeline = "dce,bucket{ag=2}";
   info.config = "[model]\nname = \"llama3\"\n";
-  const RunId run = Get(writer->BeginRun(info));
-  const SnapshotId first = Get(writer->AddSnapshot(run, "step", step, R"({"a": 1})"));
+  const RunId run = OrDie(writer->BeginRun(info));
+  const SnapshotId first = OrDie(writer->AddSnapshot(run, "step", step, R"({"a": 1})"));
 
   PassRecord pass;
   pass.index = 4;
@@ -40,24 +40,24 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
                  {StableId{91}, Origin::kTraced, {}}};
   Random random(2);
   Edit(*module, random, 5);
-  const StoredPass stored = Get(writer->RecordPass(run, pass, &step));
+  const StoredPass stored = OrDie(writer->RecordPass(run, pass, &step));
   CHECK_EQ(stored.id, PassId{1});
   CHECK_EQ(stored.record.after, SnapshotId{2});
 
-  const ArtifactId artifact = Get(writer->AddArtifact(
+  const ArtifactId artifact = OrDie(writer->AddArtifact(
       run, "output_code.py", "code", std::string(5000, 'x') + "end", R"({"compile_id": "0/0"})"));
-  const ArtifactId empty = Get(writer->AddArtifact(run, "empty", "text", ""));
+  const ArtifactId empty = OrDie(writer->AddArtifact(run, "empty", "text", ""));
   const std::vector<EventRecord> events = {
       {"kernel", "gemm", 100, 20, StableId{5}, R"({"stream": 7})"},
       {"phase", "trace", 0, 9, {}, ""}};
-  Get(writer->AddEvents(run, events));
-  Get(writer->RecordStep(run, {1, 4.5, NAN, 1000}, {}));
-  Get(writer->RecordStep(run, {2, -0.0, INFINITY, 900}, {}));
-  Get(writer->EndRun(run, RunStatus::kFinished));
-  const RunId second = Get(writer->BeginRun({}));
-  Get(writer->Finish());
+  OrDie(writer->AddEvents(run, events));
+  OrDie(writer->RecordStep(run, {1, 4.5, NAN, 1000}, {}));
+  OrDie(writer->RecordStep(run, {2, -0.0, INFINITY, 900}, {}));
+  OrDie(writer->EndRun(run, RunStatus::kFinished));
+  const RunId second = OrDie(writer->BeginRun({}));
+  OrDie(writer->Finish());
 
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
   REQUIRE_EQ(reader->runs().size(), 2);
   const StoredRun& read = *reader->FindRun(run);
   CHECK_EQ(read.status, RunStatus::kFinished);
@@ -90,7 +90,7 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
   CHECK_EQ(record.counts, stored.record.counts);
   CHECK_EQ(record.error, "no bucket fits");
   CHECK_EQ(record.reproduce, "strata opt t.strata");
-  const std::vector<Provenance> births = Get(reader->LoadBirths(PassId{1}));
+  const std::vector<Provenance> births = OrDie(reader->LoadBirths(PassId{1}));
   REQUIRE_EQ(births.size(), 3);
   for (size_t i = 0; i < births.size(); ++i) {
     CHECK_EQ(births[i].node, pass.births[i].node);
@@ -104,11 +104,11 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
   CHECK_EQ(read.artifacts[0].kind, "code");
   CHECK_EQ(read.artifacts[0].bytes, 5003);
   CHECK_EQ(read.artifacts[0].attributes, R"({"compile_id": "0/0"})");
-  CHECK_EQ(Get(reader->LoadArtifact(artifact)), std::string(5000, 'x') + "end");
-  CHECK_EQ(Get(reader->LoadArtifact(empty)), "");
+  CHECK_EQ(OrDie(reader->LoadArtifact(artifact)), std::string(5000, 'x') + "end");
+  CHECK_EQ(OrDie(reader->LoadArtifact(empty)), "");
   CHECK_FALSE(reader->LoadArtifact(ArtifactId{9}).has_value());
 
-  const std::vector<EventRecord> read_events = Get(reader->LoadEvents(run));
+  const std::vector<EventRecord> read_events = OrDie(reader->LoadEvents(run));
   REQUIRE_EQ(read_events.size(), 2);
   CHECK_EQ(read_events[0].kind, "kernel");
   CHECK_EQ(read_events[0].name, "gemm");
@@ -118,7 +118,7 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
   CHECK_EQ(read_events[0].attributes, R"({"stream": 7})");
   CHECK_EQ(read_events[1].node, StableId::kNone);
 
-  const std::vector<StepRecord> steps = Get(reader->LoadSteps(run));
+  const std::vector<StepRecord> steps = OrDie(reader->LoadSteps(run));
   REQUIRE_EQ(steps.size(), 2);
   CHECK_EQ(steps[0].step, 1);
   CHECK_EQ(steps[0].loss, 4.5);
@@ -126,18 +126,18 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
   CHECK_EQ(steps[1].loss, 0.0);
   CHECK(std::isinf(steps[1].grad_norm));
   CHECK_EQ(steps[1].wall_ns, 900);
-  CHECK(Get(reader->LoadSteps(second)).empty());
-  CHECK(Get(CheckTrace(folder / "t.strata")).empty());
+  CHECK(OrDie(reader->LoadSteps(second)).empty());
+  CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
 }
 
 TEST_CASE("steps that run the same plan become one range, and name the pass that made it") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto module = MakeModule(1, 40);
   const Graph& step = module->graph(GraphId{0});
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const RunId run = Get(writer->BeginRun({}));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
   const Fingerprint traced = FingerprintOf(step);
-  const SnapshotId first = Get(writer->AddSnapshot(run, "step", step));
+  const SnapshotId first = OrDie(writer->AddSnapshot(run, "step", step));
   Random random(3);
   const auto record = [&](int index, PassOutcome outcome, SnapshotId before, const Graph* after) {
     PassRecord pass;
@@ -146,7 +146,7 @@ TEST_CASE("steps that run the same plan become one range, and name the pass that
     pass.outcome = outcome;
     pass.graph = "step";
     pass.before = pass.after = before;
-    return Get(writer->RecordPass(run, pass, after)).record.after;
+    return OrDie(writer->RecordPass(run, pass, after)).record.after;
   };
   Edit(*module, random, 9);
   const SnapshotId edited = record(0, PassOutcome::kOk, first, &step);
@@ -154,15 +154,15 @@ TEST_CASE("steps that run the same plan become one range, and name the pass that
   const Fingerprint optimizer{1, 2};
   for (int64_t i = 1; i <= 3; ++i) {
     const TraceWriter::Executed executed[] = {{"step", traced}, {"optimizer", optimizer}};
-    Get(writer->RecordStep(run, {i, 1, 1, 1}, executed));
+    OrDie(writer->RecordStep(run, {i, 1, 1, 1}, executed));
   }
   for (int64_t i = 4; i <= 5; ++i) {
     const TraceWriter::Executed executed[] = {{"step", FingerprintOf(step)},
                                               {"optimizer", optimizer}};
-    Get(writer->RecordStep(run, {i, 1, 1, 1}, executed));
+    OrDie(writer->RecordStep(run, {i, 1, 1, 1}, executed));
   }
-  Get(writer->RecordExecuted(run, {"optimizer", 7, 8, optimizer}));  // 6 is missing
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
+  OrDie(writer->RecordExecuted(run, {"optimizer", 7, 8, optimizer}));  // 6 is missing
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
   const StoredRun& read = reader->runs()[0];
   REQUIRE_EQ(read.executed.size(), 4);
   const auto check = [&](size_t i, std::string_view graph, int64_t begin, int64_t end) {
@@ -183,41 +183,41 @@ TEST_CASE("steps that run the same plan become one range, and name the pass that
 }
 
 TEST_CASE("a reader sees a run grow, and each pass as a whole") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto module = MakeModule(1, 60);
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
-  const auto reader = Get(TraceReader::Open(folder / "t.strata"));
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
   CHECK(reader->runs().empty());
-  CHECK_FALSE(Get(reader->Refresh()));
+  CHECK_FALSE(OrDie(reader->Refresh()));
   Random random(4);
   WriteTrace(*writer, *module, random, 3, 5);
   CHECK(reader->runs().empty());
-  CHECK(Get(reader->Refresh()));
+  CHECK(OrDie(reader->Refresh()));
   REQUIRE_EQ(reader->runs().size(), 1);
   CHECK_EQ(reader->runs()[0].passes.size(), 3);
-  const auto loaded = Get(reader->LoadSnapshot(SnapshotId{4}));
+  const auto loaded = OrDie(reader->LoadSnapshot(SnapshotId{4}));
   CHECK_EQ(FullText(loaded->graph(GraphId{0})), FullText(module->graph(GraphId{0})));
-  Get(writer->EndRun(RunId{1}, RunStatus::kFailed));
-  CHECK(Get(reader->Refresh()));
+  OrDie(writer->EndRun(RunId{1}, RunStatus::kFailed));
+  CHECK(OrDie(reader->Refresh()));
   CHECK_EQ(reader->runs()[0].status, RunStatus::kFailed);
   CHECK_EQ(reader->next_stable_id(), module->next_stable_id());
   CHECK_EQ(writer->next_stable_id(), module->next_stable_id());
 }
 
 TEST_CASE("what other snapshots hold costs nothing") {
-  const TempFolder folder;
+  const TempDir folder;
   const auto module = MakeModule(1, 4000);
   const auto size_with = [&](int snapshots, size_t edits) {
     const std::string path = folder / "t.strata";
-    const auto writer = Get(TraceWriter::Create(path, TraceWriter::Mode::kAside));
+    const auto writer = OrDie(TraceWriter::Create(path, TraceWriter::Mode::kAside));
     const auto copy = module->Clone();
     Random random(5);
-    const RunId run = Get(writer->BeginRun({}));
+    const RunId run = OrDie(writer->BeginRun({}));
     for (int i = 0; i < snapshots; ++i) {
-      Get(writer->AddSnapshot(run, "step", copy->graph(GraphId{0})));
+      OrDie(writer->AddSnapshot(run, "step", copy->graph(GraphId{0})));
       Edit(*copy, random, edits);
     }
-    Get(writer->Finish());
+    OrDie(writer->Finish());
     return static_cast<int64_t>(Slurp(path).size());
   };
   const int64_t one = size_with(1, 0);
@@ -228,24 +228,24 @@ TEST_CASE("what other snapshots hold costs nothing") {
 }
 
 TEST_CASE("same input, same bytes") {
-  const TempFolder folder;
+  const TempDir folder;
   for (const char* name : {"a.strata", "b.strata"}) {
     const auto module = MakeModule(6, 100);
     Random random(7);
-    const auto writer = Get(TraceWriter::Create(folder / name, TraceWriter::Mode::kAside));
+    const auto writer = OrDie(TraceWriter::Create(folder / name, TraceWriter::Mode::kAside));
     WriteTrace(*writer, *module, random, 5, 5);
-    Get(writer->Finish());
+    OrDie(writer->Finish());
   }
   CHECK(Slurp(folder / "a.strata") == Slurp(folder / "b.strata"));
 }
 
 TEST_CASE("stable ids of modules of one trace do not meet") {
-  const TempFolder folder;
-  const auto writer = Get(TraceWriter::Create(folder / "t.strata"));
+  const TempDir folder;
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
   CHECK_EQ(writer->next_stable_id(), 1);
   const auto module = MakeModule(1, 10);
-  const RunId run = Get(writer->BeginRun({}));
-  Get(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
+  const RunId run = OrDie(writer->BeginRun({}));
+  OrDie(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
   Module other;
   other.ReserveStableIds(writer->next_stable_id());
   CHECK_EQ(other.NewStableId(), StableId{module->next_stable_id()});
