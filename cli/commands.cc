@@ -8,12 +8,14 @@ namespace strata::cli {
 Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
 Result<Exit> RunDiff(Args args);
+Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunTrain(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
+      {"import", "read logs of PyTorch into a trace", RunImport},
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
       {"diff", "compare two graphs node by node", RunDiff},
       {"opt", "run passes on a graph", RunOpt},

@@ -81,7 +81,7 @@ struct Flags::Impl {
   void AddPositional(std::string_view name, size_t min, bool many, std::string_view help,
                      std::function<void(const std::vector<std::string>&)> set) {
     CLI::Option* option = Add(name);
-    if (many) option->expected(0, 1 << 20);
+    if (many) option->allow_extra_args();
     positionals.push_back({option, std::string(name), min, many, std::move(set)});
     positional_rows.emplace_back(name, help);
   }

@@ -6,11 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "cli/ref_log.h"
 #include "cli/ref_trace.h"
 #include "ir/file.h"
+#include "ir/fx/fx.h"
 #include "ir/native_text.h"
 #include "ir/text.h"
 #include "store/trace.h"
+#include "tlparse-export/torch_trace/log.h"
 
 namespace strata::cli {
 namespace {
@@ -130,6 +133,8 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
   STRATA_TRY(const std::string content, ReadFile(ref.file));
   if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
+  if (LooksLikeLog(content)) return LoadFromLog(ref, content, options);
+  if (LooksLikeFxGraph(content)) return LoadFxText(ref, content, options);
   return Error("not a graph: {}: give a trace, a log of PyTorch, or the text of a graph", ref.file);
 }
 

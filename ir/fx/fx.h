@@ -46,6 +46,7 @@ struct FxOptions {
   std::string_view file = "<fx>";    ///< for messages
   std::string_view graph_name = {};  ///< "": the name of the class
   bool strict = false;               ///< the first unread token is an error
+  uint64_t first_stable_id = 1;      ///< see Module::ReserveStableIds
 };
 
 struct FxDocument {

@@ -32,6 +32,10 @@ bool IsClassLine(std::string_view line) {
   return line.starts_with(kClass) && line.ends_with(kBase);
 }
 
+std::string_view ClassName(std::string_view class_line) {
+  return class_line.substr(kClass.size(), class_line.size() - kClass.size() - kBase.size());
+}
+
 /// Text without terminal colours (`ESC [ … m`).
 std::string RemoveColours(std::string_view text) {
   std::string plain;
@@ -57,6 +61,7 @@ Parser::Parser(std::string_view text, const FxOptions& options)
       document_{std::make_unique<Module>(), {}, 0},
       module_(*document_.module),
       comments_(module_) {
+  module_.ReserveStableIds(options.first_stable_id);
   if (text.find('\x1b') != std::string_view::npos) {
     uncoloured_ = RemoveColours(text);
     text_ = uncoloured_;
@@ -142,19 +147,20 @@ void Parser::CheckTrailer() {
 
 /// The current line is a class line, or that of a bare `def`.
 void Parser::ParseClass(size_t indent, const std::string& path) {
-  Graph& graph = module_.AddGraph(path, /*is_body=*/!path.empty());
-  module_.MarkForeign(graph.id());
-  bodies_.emplace(path, graph.id());
-
   Scope scope;
   scope.path = path;
   ++scope_number_;
   size_t def_indent = indent;
-  std::string_view line = Line();
-  if (IsClassLine(line)) {
-    line.remove_prefix(kClass.size());
-    line.remove_suffix(kBase.size());
-    scope.class_name = module_.Intern(line);
+  const bool has_class = IsClassLine(Line());
+  const std::string_view class_name = has_class ? ClassName(Line()) : "forward";
+  const std::string_view program_name =
+      options_.graph_name.empty() ? class_name : options_.graph_name;
+  Graph& graph =
+      path.empty() ? module_.AddGraph(program_name) : module_.AddGraph(path, /*is_body=*/true);
+  module_.MarkForeign(graph.id());
+  bodies_.emplace(path, graph.id());
+  if (has_class) {
+    scope.class_name = module_.Intern(class_name);
     def_indent = indent + 4;
     NextLine();
     // Functions that symbolic tracing must not enter are declared before the method.
@@ -187,9 +193,7 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
       Diagnose(line_begin_, "classes are nested too deeply");
       break;
     }
-    std::string_view name = Line();
-    name.remove_prefix(kClass.size());
-    name.remove_suffix(kBase.size());
+    const std::string_view name = ClassName(Line()).empty() ? "_" : ClassName(Line());
     ++class_depth_;
     ParseClass(indent + 4, path.empty() ? std::string(name) : fmt::format("{}/{}", path, name));
     --class_depth_;

@@ -331,6 +331,24 @@ Result<LogContent> ReadLog(std::string_view text, std::string_view path,
   return Reader(text, path, options).Run();
 }
 
+LogContent LogOfFxText(std::string_view text, std::string_view path, std::string_view name) {
+  LogContent log;
+  log.path = path;
+  log.num_records = 1;
+  log.payloads.push_back({.text = std::string(text), .is_graph = true});
+  LogRecord record;
+  record.line = 1;
+  record.kind = "fx";
+  record.name = name;
+  record.payload = 0;
+  LogRun run;
+  run.rank = RankOfPath(path).value_or(0);
+  run.records.push_back(std::move(record));
+  FindGraphs(log.payloads, run);
+  log.runs.push_back(std::move(run));
+  return log;
+}
+
 bool LooksLikeLog(std::string_view text) {
   constexpr int kLines = 50;
   for (int i = 0; i < kLines && !text.empty(); ++i) {
@@ -341,10 +359,17 @@ bool LooksLikeLog(std::string_view text) {
   return false;
 }
 
-Result<FxDocument> LogContent::Parse(const LogMoment& moment, std::string_view name,
-                                     bool strict) const {
-  const LogPayload& payload = payloads[static_cast<size_t>(moment.payload)];
-  return ParseFx(payload.text, {.file = path, .graph_name = name, .strict = strict});
+std::string LogContent::Place(const LogRun& run, const LogMoment& moment) const {
+  const LogRecord& record = run.records[moment.record];
+  return fmt::format("{}:{} ({})", path, record.line, record.name);
+}
+
+Result<FxDocument> LogContent::Parse(const LogRun& run, const LogGraph& graph,
+                                     const LogMoment& moment, FxOptions options) const {
+  const std::string place = Place(run, moment);
+  options.file = place;
+  options.graph_name = graph.name;
+  return ParseFx(payloads[static_cast<size_t>(moment.payload)].text, options);
 }
 
 }  // namespace strata

@@ -84,8 +84,12 @@ struct LogContent {
   size_t num_diagnostics = 0;
   size_t num_records = 0;
 
-  /// The graph of a payload. REQUIRES: it is one.
-  Result<FxDocument> Parse(const LogMoment& moment, std::string_view name, bool strict) const;
+  /// A graph at one moment, under its graph's name. Messages say where the text stands in the log;
+  /// of `options`, file and name are not read.
+  Result<FxDocument> Parse(const LogRun& run, const LogGraph& graph, const LogMoment& moment,
+                           FxOptions options = {}) const;
+  /// `log.txt:12 (before_dce)`, for messages.
+  std::string Place(const LogRun& run, const LogMoment& moment) const;
 };
 
 /// Reads a whole log. Whatever is damaged is told in `diagnostics` and passed over: junk between
@@ -95,6 +99,9 @@ struct LogContent {
 /// Errors: strict only: `path:line: what`.
 Result<LogContent> ReadLog(std::string_view text, std::string_view path,
                            const LogOptions& options = {});
+
+/// A log of one record and one graph: an FX text that is not in a log.
+LogContent LogOfFxText(std::string_view text, std::string_view path, std::string_view name);
 
 /// True when one of the first lines is the header of a record.
 bool LooksLikeLog(std::string_view text);

@@ -1,0 +1,80 @@
+#include "cli/ref_log.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "ir/fx/fx.h"
+#include "tlparse-export/torch_trace/log_select.h"
+
+namespace strata::cli {
+namespace {
+
+/// Warns of what a lenient parser passed over.
+void WarnOf(const FxDocument& document, std::string_view where) {
+  for (const FxDiagnostic& diagnostic : document.diagnostics) {
+    Warn(fmt::format("{}:{}:{}: {}: passed over '{}'", where, diagnostic.line, diagnostic.column,
+                     diagnostic.what, diagnostic.skipped));
+  }
+  if (document.num_diagnostics > document.diagnostics.size()) {
+    Warn(fmt::format("{}: and {} more places like these", where,
+                     document.num_diagnostics - document.diagnostics.size()));
+  }
+}
+
+Snapshot MakeSnapshot(const Ref& ref, FxDocument document) {
+  Snapshot snapshot;
+  snapshot.ref = ref.text;
+  snapshot.module = std::move(document.module);
+  snapshot.graph_id = snapshot.module->programs()[0];
+  snapshot.graph_name = snapshot.graph().name_text();
+  return snapshot;
+}
+
+}  // namespace
+
+Result<Snapshot> LoadFromLog(const Ref& ref, std::string_view content, const LoadOptions& options) {
+  STRATA_TRY(const LogContent log, ReadLog(content, ref.file));
+  LogSelector selector;
+  selector.run = ref.run;
+  selector.rank = ref.rank;
+  selector.graph = ref.graph;
+  selector.pass = ref.pass;
+  selector.before = ref.moment == Ref::Moment::kBefore;
+  STRATA_TRY(const std::vector<LogChoice> choices, Choose(log, selector));
+  if (choices.size() > 1) {
+    std::vector<std::string> selectors;
+    for (const LogChoice& choice : choices)
+      selectors.push_back(choice.selector);
+    return Ambiguous(ref, selectors);
+  }
+  const LogChoice& found = choices[0];
+  FxOptions fx;
+  fx.strict = !options.lenient;
+  STRATA_TRY(FxDocument document, log.Parse(*found.run, found.graph_of(), found.moment_of(), fx));
+  WarnOf(document, log.Place(*found.run, found.moment_of()));
+  return MakeSnapshot(ref, std::move(document));
+}
+
+Result<Snapshot> LoadFxText(const Ref& ref, std::string_view content, const LoadOptions& options) {
+  if (ref.pass || ref.run || ref.rank) {
+    return Error(ErrorCode::kNotFound,
+                 "no runs and passes: {}: it is the text of one graph, leave out the selector",
+                 ref.text);
+  }
+  const std::string name = std::filesystem::path(ref.file).stem().string();
+  if (ref.graph && *ref.graph != name) {
+    return Error(ErrorCode::kNotFound, "no graph '{}': {}: it has '{}'", *ref.graph, ref.file,
+                 name);
+  }
+  FxOptions fx;
+  fx.file = ref.file;
+  fx.graph_name = name;
+  fx.strict = !options.lenient;
+  STRATA_TRY(FxDocument document, ParseFx(content, fx));
+  WarnOf(document, ref.file);
+  return MakeSnapshot(ref, std::move(document));
+}
+
+}  // namespace strata::cli
