@@ -1,3 +1,5 @@
+#include "cli/ls.h"
+
 #include <algorithm>
 #include <initializer_list>
 #include <string>
@@ -247,6 +249,18 @@ class TextListing {
 
 }  // namespace
 
+std::string ListText(const TraceReader& trace) {
+  std::string out;
+  TextListing(trace, out).Write();
+  return out;
+}
+
+std::string ListJson(const TraceReader& trace) {
+  std::string out;
+  JsonListing(trace, out).Write();
+  return out + "\n";
+}
+
 Result<Exit> RunLs(Args args) {
   std::string path;
   bool as_json = false;
@@ -259,14 +273,7 @@ Result<Exit> RunLs(Args args) {
   if (!go_on) return Exit::kOk;
 
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
-  std::string out;
-  if (as_json) {
-    JsonListing(*trace, out).Write();
-    out += "\n";
-  } else {
-    TextListing(*trace, out).Write();
-  }
-  STRATA_RETURN_IF_ERROR(WriteFile("-", out));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? ListJson(*trace) : ListText(*trace)));
   return Exit::kOk;
 }
 

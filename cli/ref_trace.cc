@@ -119,7 +119,7 @@ Result<Snapshot> LoadFromTrace(const Ref& ref) {
   Snapshot snapshot;
   snapshot.ref = ref.text;
   STRATA_TRY(snapshot.module, trace->LoadSnapshot(found.snapshot));
-  snapshot.graph_id = snapshot.module->programs()[0];
+  snapshot.graph_id = GraphId{0};
   snapshot.graph_name = found.graph;
   if (found.run->info.kind != RunKind::kImport) {
     std::error_code ignored;

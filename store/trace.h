@@ -227,8 +227,8 @@ class TraceReader {
   /// Sees what a live run added since. True when there was something.
   virtual Result<bool> Refresh() = 0;
 
-  /// The graph as it was stored, as the first program of a module of its own, with its bodies,
-  /// names, stable ids and metadata. Its fingerprint has been compared with the stored one.
+  /// The graph as it was stored, as graph 0 of a module of its own, with its bodies, names, stable
+  /// ids and metadata. Its fingerprint has been compared with the stored one.
   virtual Result<std::unique_ptr<Module>> LoadSnapshot(SnapshotId id) = 0;
   virtual Result<std::vector<Provenance>> LoadBirths(PassId id) = 0;
   virtual Result<std::string> LoadArtifact(ArtifactId id) = 0;
