@@ -59,8 +59,8 @@ Result<Changed> PassManager::Run(Module& module) {
     run.name = passes_[i]->name();
     run.params = passes_[i]->params();
     STRATA_RETURN_IF_ERROR(Tell(&PassInstrumentation::BeforePass, run, module));
-    if (Status done = RunPass(*passes_[i], module, graphs, run); !done) {
-      return Fail(std::move(done).error(), std::move(run), module);
+    if (const Status done = RunPass(*passes_[i], module, graphs, run); !done) {
+      return Fail(done.error(), std::move(run), module);
     }
     if (run.status == PassStatus::kOk) changed = Changed::kYes;
     graphs = run.graphs;
@@ -98,7 +98,7 @@ Status PassManager::RunPass(Pass& pass, Module& module, const std::vector<GraphC
   return Ok();
 }
 
-Error PassManager::Fail(Error error, PassRun run, const Module& module) {
+Error PassManager::Fail(const Error& error, PassRun run, const Module& module) {
   run.status = PassStatus::kFailed;
   run.error = error.message();
   run.reproduce = fmt::format("strata opt {} --passes {}", ShellWord(options_.input_ref),

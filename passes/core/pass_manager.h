@@ -52,7 +52,7 @@ class PassManager {
   /// Runs and judges one pass. `graphs` is the state before; fills `run`.
   Status RunPass(Pass& pass, Module& module, const std::vector<GraphChange>& graphs, PassRun& run);
   /// Tells everybody of a failed run.
-  Error Fail(Error error, PassRun run, const Module& module);
+  Error Fail(const Error& error, PassRun run, const Module& module);
   template <class Hook, class... Args>
   Status Tell(Hook hook, const Args&... args);
 
