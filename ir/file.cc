@@ -141,7 +141,8 @@ Result<int> OpenPartial(const std::string& partial_path, const std::string& path
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(descriptor);
       return Error(ErrorCode::kIo,
-                   "cannot write: {}: another process is writing it, wait for its end", path);
+                   "cannot write: {}: it is being written already, wait or give another name",
+                   path);
     }
     if (IsSameFile(descriptor, partial_path)) return descriptor;
     // Its writer committed between our open and our lock: what we hold is the finished file.

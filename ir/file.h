@@ -44,8 +44,8 @@ class MappedFile {
 /// A file size limit (`ulimit -f`) is an Error only in a program that ignores SIGXFSZ.
 class AtomicFile {
  public:
-  /// Errors: the folder is missing or not writable, the path is a directory, another process is
-  /// writing the same output.
+  /// Errors: the folder is missing or not writable, the path is a directory, the output is being
+  /// written already.
   static Result<AtomicFile> Create(std::string path);
 
   AtomicFile(AtomicFile&& other) noexcept;

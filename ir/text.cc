@@ -81,7 +81,7 @@ std::string ShellWord(std::string_view word) {
 }
 
 std::string Enumerate(std::span<const std::string> names, size_t limit) {
-  const std::string shown =
+  std::string shown =
       fmt::format("{}", fmt::join(names.first(std::min(limit, names.size())), ", "));
   if (names.size() <= limit) return shown;
   return fmt::format("{} and {} more", shown, names.size() - limit);

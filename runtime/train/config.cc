@@ -181,7 +181,8 @@ Status CheckPositive(const ConfigReader& reader, std::string_view key, double va
 
 /// int(8·dim/3), times the multiplier, rounded up: torchtitan's `compute_ffn_hidden_dim`.
 int64_t DeriveHiddenDim(const TrainConfig& config) {
-  auto width = static_cast<double>(8 * config.dim / 3);
+  const int64_t two_thirds = 8 * config.dim / 3;
+  auto width = static_cast<double>(two_thirds);
   if (config.ffn_dim_multiplier) width = std::floor(*config.ffn_dim_multiplier * width);
   const auto multiple = static_cast<double>(config.multiple_of);
   width = std::ceil(width / multiple) * multiple;

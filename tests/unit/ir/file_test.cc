@@ -140,8 +140,9 @@ TEST_CASE("outputs that cannot be are refused before any work") {
            "cannot write: /proc/out: no folder '/proc', create it first");
   const Result<AtomicFile> first = AtomicFile::Create(dir / "out");
   REQUIRE_OK(first);
-  CHECK_EQ(MessageOf(AtomicFile::Create(dir / "out")),
-           "cannot write: " + dir / "out" + ": another process is writing it, wait for its end");
+  CHECK_EQ(
+      MessageOf(AtomicFile::Create(dir / "out")),
+      "cannot write: " + dir / "out" + ": it is being written already, wait or give another name");
 }
 
 TEST_CASE("a full disk leaves no file") {
