@@ -105,6 +105,7 @@ class Labeller {
     labels_.op.push_back(op);
     labels_.literals.push_back(literals);
     labels_.type.push_back(Mix(literals, type));
+    labels_.value.push_back(Mix(kind, type));
     labels_.module.push_back(hashes_.OfString(node.module));
     labels_.name.push_back(is_element ? hashes_.OfString(graph.value(entity.element).name)
                                       : hashes_.OfString(node.name));
@@ -237,7 +238,7 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &literals, &type, &module, &name})
+  for (auto* column : {&op, &literals, &type, &value, &module, &name})
     column->reserve(n);
   kind.reserve(n);
   Labeller(listing, fields, *this).Run();

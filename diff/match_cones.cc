@@ -22,9 +22,25 @@ LabelVector VectorOf(LabelLevel level) {
     case LabelLevel::kLiterals:
       return &Labels::literals;
     case LabelLevel::kOp:
+      return &Labels::op;
+    case LabelLevel::kValue:
       break;
   }
-  return &Labels::op;
+  return &Labels::value;
+}
+
+double ConfidenceOf(LabelLevel level) {
+  switch (level) {
+    case LabelLevel::kType:
+      return 0.998;
+    case LabelLevel::kLiterals:
+      return 0.99;
+    case LabelLevel::kOp:
+      return 0.98;
+    case LabelLevel::kValue:
+      break;
+  }
+  return 0.93;
 }
 
 }  // namespace
@@ -66,7 +82,7 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
   for (Side side : {kBefore, kAfter})
     hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
-    const double confidence = (level == LabelLevel::kType ? 0.998 : 0.99) - 0.005 * (6 - radius);
+    const double confidence = ConfidenceOf(level) - 0.005 * (max_radius - radius);
     auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
     auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
     if (before.empty() || after.empty()) return;

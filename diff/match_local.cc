@@ -19,6 +19,7 @@ struct LocalMatcher::Tier {
   enum class Key : uint8_t {
     kAllEdges,  ///< all operands and all users are matched, and the same
     kAllOperands,
+    kOperandSet,  ///< all operands, in any order
     kAllUsers,
     kThroughOperands,  ///< all operands, seen through unary nodes
     kThroughUsers,     ///< all users, seen through unary nodes
@@ -38,6 +39,7 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, false, 0.99},
     {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, false, 0.98},
     {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::op, false, 0.97},
+    {Tier::Where::kUsers, Tier::Key::kOperandSet, &Labels::type, false, 0.97},
     {Tier::Where::kBoth, Tier::Key::kAllEdges, nullptr, false, 0.95},
     {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, true, 0.97},
     {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, true, 0.96},
@@ -170,6 +172,10 @@ void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, 
     case Tier::Key::kAllOperands:
       if (open_operands > 0) return;
       key = matching_.operand_sum(side, candidate);
+      break;
+    case Tier::Key::kOperandSet:
+      if (open_operands > 0) return;
+      key = matching_.operand_set(side, candidate);
       break;
     case Tier::Key::kAllUsers:
       if (open_users > 0) return;

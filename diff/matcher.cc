@@ -119,6 +119,10 @@ class Matcher {
     if (Done(scope)) return;
     MatchRadius(matching_, scope, LabelLevel::kOp, 3, 4);
     local_.Run(scope);
+    if (Done(scope)) return;
+    // Operators that were replaced in place, several in a row.
+    MatchRadius(matching_, scope, LabelLevel::kValue, 2, 6);
+    local_.Run(scope);
     // What one round of gaps finds may tell where the next ones are.
     for (size_t made = 0; made != matching_.made().size() && !Done(scope);) {
       made = matching_.made().size();

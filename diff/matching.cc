@@ -14,6 +14,7 @@ Matching::Matching(const Labels& before, const Labels& after) : labels_{&before,
     state.partner.assign(n, -1);
     state.token.assign(n, 0);
     state.operand_sum.assign(n, 0);
+    state.operand_set.assign(n, 0);
     state.user_sum.assign(n, 0);
     state.slotless.assign(n, false);
     state.open_operands.resize(n);
@@ -44,6 +45,7 @@ void Matching::Announce(Side side, int32_t i) {
     --state.open_operands[Index(user.entity)];
     const auto slot = static_cast<uint64_t>(SlotOfUser(side, user));
     state.operand_sum[Index(user.entity)] += Mix(token, slot);
+    state.operand_set[Index(user.entity)] += token;
   }
   const bool slotless = state.slotless[Index(i)];
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
@@ -63,7 +65,10 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
     if (image == operands_after[slot].entity) {
       ++score.agree;
     } else if (image >= 0 && matched(kAfter, operands_after[slot].entity)) {
-      ++score.contradict;
+      const bool elsewhere =
+          std::ranges::any_of(operands_after.first(std::min(operands_after.size(), kMaxEdges)),
+                              [&](const Labels::Edge& operand) { return operand.entity == image; });
+      score.contradict += elsewhere ? 0 : 1;
     }
   }
   const auto users_before = labels_[kBefore]->users(before);

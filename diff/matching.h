@@ -53,6 +53,8 @@ class Matching {
   /// A hash of the matched operands with their slots; of the matched users with theirs.
   uint64_t operand_sum(Side side, int32_t i) const { return sides_[side].operand_sum[Index(i)]; }
   uint64_t user_sum(Side side, int32_t i) const { return sides_[side].user_sum[Index(i)]; }
+  /// The same of the matched operands in any order.
+  uint64_t operand_set(Side side, int32_t i) const { return sides_[side].operand_set[Index(i)]; }
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
@@ -63,7 +65,8 @@ class Matching {
   }
 
   /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
-  /// them. Looks at no more than kMaxEdges edges of each kind.
+  /// them. An operand at another slot does neither. Looks at no more than kMaxEdges edges of each
+  /// kind.
   struct EdgeScore {
     int32_t agree = 0, contradict = 0;
   };
@@ -78,7 +81,7 @@ class Matching {
  private:
   struct SideState {
     std::vector<int32_t> partner, open_operands, open_users;
-    std::vector<uint64_t> token, operand_sum, user_sum;
+    std::vector<uint64_t> token, operand_sum, operand_set, user_sum;
     std::vector<bool> slotless;
   };
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }

@@ -52,7 +52,7 @@ void MatchInputs(Matching& matching, const ScopePair& scope);
 void MatchCones(Matching& matching, const ScopePair& scope);
 
 /// How much of a node itself a hash of its neighbourhood takes in; see Labels.
-enum class LabelLevel : uint8_t { kType, kLiterals, kOp };
+enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
 
 /// Nodes whose neighbourhood is the same, and unique, up to a distance: the largest one first.
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
@@ -69,7 +69,7 @@ class LocalMatcher {
  private:
   struct Tier;
   static const Tier kTiers[];
-  static constexpr size_t kNumTiers = 15;
+  static constexpr size_t kNumTiers = 16;
 
   void TakeInNewPairs();
   void Visit(const Tier& tier, int32_t before, int32_t after);
