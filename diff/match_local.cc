@@ -52,7 +52,9 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kOperands, Tier::Key::kThroughUsers, &Labels::op, true, 0.85},
 };
 
-LocalMatcher::LocalMatcher(Matching& matching) : matching_(matching) {
+LocalMatcher::LocalMatcher(Matching& matching)
+    : matching_(matching),
+      open_when_visited_(static_cast<size_t>(matching.labels(kBefore).size()), 0) {
   static_assert(std::size(kTiers) == kNumTiers);
 }
 
@@ -83,7 +85,10 @@ void LocalMatcher::TakeInNewPairs() {
       if (!matching_.matched(kBefore, edge.entity)) continue;
       const int32_t open = matching_.open_operands(kBefore, edge.entity) +
                            matching_.open_users(kBefore, edge.entity);
-      if (open > 0 && open <= kNearlyDone) visits_.push_back(edge.entity);
+      int32_t& last_open = open_when_visited_[static_cast<size_t>(edge.entity)];
+      if (open == 0 || open > kNearlyDone || open == last_open) continue;
+      last_open = open;
+      visits_.push_back(edge.entity);
     }
   };
   for (; taken_in_ < matching_.made().size(); ++taken_in_) {

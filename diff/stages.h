@@ -90,6 +90,7 @@ class LocalMatcher {
   size_t taken_in_ = 0;          // of matching_.made()
   std::vector<int32_t> visits_;  // before entities of pairs, some several times
   std::array<size_t, kNumTiers> next_visit_{};
+  std::vector<int32_t> open_when_visited_;  // by before entity, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
   PositionMap positions_{{}};
   size_t positions_made_ = 0;  // pairs that positions_ knows; 0: not made for this scope
