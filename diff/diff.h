@@ -97,7 +97,7 @@ struct DiffSummary {
 
 struct DiffOptions {
   /// Pairs that are known beforehand, by name. They override everything else.
-  std::vector<std::pair<std::string, std::string>> pins;
+  std::vector<std::pair<std::string, std::string>> pins = {};
   /// Both graphs are snapshots of one trace: equal StableIds are the same node.
   bool stable_ids = false;
   /// Also compare names, places in source, sequence numbers and other `meta.*` fields.

@@ -22,6 +22,25 @@ void CompareKnown(std::string_view path, const std::optional<std::string>& befor
   }
 }
 
+/// Orders paths as arguments are printed: `args[2]` before `args[10]` before `kwargs.a`.
+bool PathBefore(std::string_view a, std::string_view b) {
+  const auto digits = [](std::string_view text) {
+    const size_t end = text.find_first_not_of("0123456789");
+    return std::min(end, text.size());
+  };
+  while (!a.empty() && !b.empty()) {
+    const size_t digits_a = digits(a), digits_b = digits(b);
+    if (digits_a != digits_b) return digits_a < digits_b;
+    const size_t length = std::max<size_t>(digits_a, 1);
+    if (const int order = a.substr(0, length).compare(b.substr(0, length)); order != 0) {
+      return order < 0;
+    }
+    a.remove_prefix(length);
+    b.remove_prefix(length);
+  }
+  return a.size() < b.size();
+}
+
 std::optional<std::string> Known(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(std::string(text));
 }
@@ -192,10 +211,13 @@ void FieldComparer::CompareLiterals(EntityId before, EntityId after,
       fields.push_back({leaf.path, std::nullopt, leaf.text});
     }
   }
+  std::sort(fields.begin() + static_cast<std::ptrdiff_t>(begin), fields.end(),
+            [](const FieldDiff& x, const FieldDiff& y) { return PathBefore(x.path, y.path); });
   const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
   const Labels& a = matching_.labels(kBefore);
   const Labels& b = matching_.labels(kAfter);
-  const bool same_leaves = fields.size() == begin && a.op[i] == b.op[j];
+  const bool same_leaves = fields.size() == begin && a.op[i] == b.op[j] &&
+                           a.operands(before.index).size() == b.operands(after.index).size();
   if (same_leaves && a.literals[i] != b.literals[j] && !before_[before].element.valid() &&
       !after_[after].element.valid()) {
     CompareContainers(PlaceOf(before_, before), before_[before].node, PlaceOf(after_, after),

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "diff/stages.h"
@@ -191,6 +192,8 @@ void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, 
       if (key == 0) return;
       break;
     case Tier::Key::kThroughUsers:
+      // All inputs have one label: what was computed from one may be another input now.
+      if (labels.kind[index] == EntityKind::kInput) return;
       key = UsersThroughUnary(side, candidate, kMaxSteps);
       if (key == 0) return;
       break;
@@ -243,7 +246,7 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   const PositionMap& positions = Positions();
   struct Merit {
     int32_t edges;
-    double distance;
+    int64_t distance;  // in 1/1024 places, so that rounding does not decide
     bool Better(const Merit& other) const {
       return edges != other.edges ? edges > other.edges : distance < other.distance;
     }
@@ -253,13 +256,14 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   for (bool progress = true; progress && !before.empty() && !after.empty();) {
     const size_t n = before.size(), m = after.size();
     constexpr size_t kTie = ~size_t{0};
-    const Merit worst{std::numeric_limits<int32_t>::min(), 0};
+    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0};
     std::vector<Merit> best_of_row(n, worst), best_of_column(m, worst);
     std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < m; ++j) {
         const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
-        const Merit merit{score.agree - score.contradict, positions.Distance(before[i], after[j])};
+        const Merit merit{score.agree - score.contradict,
+                          std::llround(positions.Distance(before[i], after[j]) * 1024)};
         const auto offer = [&](Merit& best, size_t& choice, size_t index) {
           if (merit.Better(best)) {
             best = merit;

@@ -1,4 +1,4 @@
-#include "mutate.h"
+#include "tests/unit/diff/mutate.h"
 
 #include <algorithm>
 #include <map>

@@ -1,0 +1,301 @@
+#include "diff/diff.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/results.h"
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using testing::Describe;
+using testing::DiffCase;
+using testing::MessageOf;
+
+std::string DescribeTexts(std::string_view before, std::string_view after,
+                          DiffOptions options = {}) {
+  return Describe(DiffCase(before, after, options).diff);
+}
+
+TEST_CASE("names do not matter: a misleading rename is no change") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  w = placeholder
+  mm = aten.mm.default(x, w)
+  mm_1 = aten.mm.default(mm, w)
+  output(mm_1)
+)",
+                         R"(
+  w = placeholder
+  x = placeholder
+  mm_1 = aten.mm.default(w, x)
+  mm = aten.mm.default(mm_1, x)
+  output(mm)
+)"),
+           R"(
+x -> w: renamed
+w -> x: renamed
+mm -> mm_1: renamed
+mm_1 -> mm: renamed
+)");
+}
+
+TEST_CASE("the user of a removed identity is changed, not derived") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  d = aten.detach.default(x)
+  s = aten.sin.default(d)
+  output(s)
+)",
+                         R"(
+  x = placeholder
+  s = aten.sin.default(x)
+  output(s)
+)"),
+           R"(
+s -> s: changed
+  operands[0]: d -> x
+- d
+)");
+}
+
+TEST_CASE("a cast inserted on an edge changes the user") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  s = aten.sin.default(x)
+  c = aten.cos.default(s)
+  output(c)
+)",
+                         R"(
+  x = placeholder
+  s = aten.sin.default(x)
+  k = aten._to_copy.default(s)
+  c = aten.cos.default(k)
+  output(c)
+)"),
+           R"(
+c -> c: changed
+  operands[0]: s -> k
++ k
+)");
+}
+
+TEST_CASE("an operator replaced between the same neighbours keeps its identity") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  r = aten.relu.default(x)
+  s = aten.sin.default(r)
+  output(s)
+)",
+                         R"(
+  x = placeholder
+  g = aten.gelu.default(x)
+  s = aten.sin.default(g)
+  output(s)
+)"),
+           "\nr -> g: renamed+changed\n  target: aten.relu.default -> aten.gelu.default\n");
+}
+
+TEST_CASE("operators replaced in a row keep their identities") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder : f32[4, 6]
+  a = aten.view.default(x, [2, 12]) : f32[2, 12]
+  b = aten._unsafe_view.default(a, [3, 8]) : f32[3, 8]
+  s = aten.sin.default(b) : f32[3, 8]
+  output(s)
+)",
+                         R"(
+  x = placeholder : f32[4, 6]
+  a = aten.reshape.default(x, [2, 12]) : f32[2, 12]
+  b = aten.reshape.default(a, [3, 8]) : f32[3, 8]
+  s = aten.sin.default(b) : f32[3, 8]
+  output(s)
+)"),
+           R"(
+a -> a: changed
+  target: aten.view.default -> aten.reshape.default
+b -> b: changed
+  target: aten._unsafe_view.default -> aten.reshape.default
+)");
+}
+
+TEST_CASE("moved is what left the largest ordered set") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  a = aten.sin.default(x)
+  b = aten.cos.default(x)
+  c = aten.tan.default(x)
+  d = aten.exp.default(x)
+  output([a, b, c, d])
+)",
+                         R"(
+  x = placeholder
+  b = aten.cos.default(x)
+  c = aten.tan.default(x)
+  new = aten.log.default(x)
+  a = aten.sin.default(x)
+  d = aten.exp.default(x)
+  output([a, b, c, d, new])
+)"),
+           R"(
+a -> a: moved
+output -> output: changed
+  operands[4]: null -> new
++ new
+)");
+}
+
+TEST_CASE("inputs keep their identity by place and type") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder : f32[2]
+  w = placeholder : f32[2]
+  b = placeholder : f32[2]
+  s = aten.add.Tensor(x, b)
+  output(s)
+)",
+                         R"(
+  x = placeholder : f32[2]
+  w = placeholder : f32[2]
+  b = placeholder : f32[2]
+  s = aten.add.Tensor(x, w)
+  output(s)
+)"),
+           R"(
+s -> s: changed
+  operands[1]: b -> w
+)");
+}
+
+TEST_CASE("a dropped input is found by what used it") {
+  CHECK_EQ(DescribeTexts(R"(
+  a = placeholder : f32[2]
+  b = placeholder : f32[2]
+  c = placeholder : f32[2]
+  s = aten.sin.default(a)
+  t = aten.cos.default(b)
+  u = aten.tan.default(c)
+  output([s, t, u])
+)",
+                         R"(
+  a = placeholder : f32[2]
+  c = placeholder : f32[2]
+  s = aten.sin.default(a)
+  u = aten.tan.default(c)
+  output([s, u])
+)"),
+           R"(
+output -> output: changed
+  operands[1]: t -> u
+  operands[2]: u -> null
+- b
+- t
+)");
+}
+
+TEST_CASE("nodes in bodies are matched within the bodies of their callers") {
+  const auto module = [](std::string_view op) {
+    return testing::ParseOrDie(fmt::format(R"(graph g
+  x = placeholder
+  true_graph_0 = attr true_graph_0(graph(1))
+  false_graph_0 = attr false_graph_0(graph(2))
+  cond = higher_order.cond(x, true_graph_0, false_graph_0, [x])
+  output(cond)
+graph true_graph_0 body
+  y = placeholder
+  sin = aten.sin.default(y)
+  output(sin)
+graph false_graph_0 body
+  y = placeholder
+  f = {}(y)
+  output(f)
+)",
+                                           op));
+  };
+  const auto before = module("aten.cos.default"), after = module("aten.tan.default");
+  const GraphDiff diff = testing::OrDie(Diff(before->graph({0}), after->graph({0})));
+  CHECK_EQ(Describe(diff),
+           "\nfalse_graph_0/f -> false_graph_0/f: changed\n"
+           "  target: aten.cos.default -> aten.tan.default\n");
+}
+
+TEST_CASE("stable ids decide inside one trace") {
+  // By structure `a` is `a`; the ids say that `a` became `b`.
+  constexpr std::string_view kBefore = R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #2
+  output(a) #3
+)";
+  constexpr std::string_view kAfter = R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #9
+  b = aten.cos.default(a) #2
+  output(b) #3
+)";
+  CHECK_EQ(DescribeTexts(kBefore, kAfter, {.stable_ids = true}), R"(
+a -> b: renamed+changed
+  target: aten.sin.default -> aten.cos.default
+  operands[0]: x -> a
++ a
+)");
+}
+
+TEST_CASE("pins override everything") {
+  constexpr std::string_view kBefore = "  x = placeholder\n  a = f(x)\n  b = f(a)\n  output(b)\n";
+  CHECK_EQ(DescribeTexts(kBefore, "  x = placeholder\n  a = f(x)\n  output(a)\n",
+                         {.pins = {{"b", "a"}}}),
+           R"(
+b -> a: renamed+changed
+  operands[0]: a -> x
+- a
+)");
+}
+
+TEST_CASE("pins that cannot be are errors") {
+  const auto module = testing::ParseBody("  x = placeholder\n  a = f(x)\n  output(a)\n");
+  const Graph& graph = module->graph({0});
+  const auto error_of = [&](std::vector<std::pair<std::string, std::string>> pins) {
+    return MessageOf(Diff(graph, graph, {.pins = std::move(pins)}));
+  };
+  CHECK_EQ(error_of({{"q", "a"}}),
+           "pin of an unknown node: 'q': the before graph has no node of that name");
+  CHECK_EQ(error_of({{"a", "q"}}),
+           "pin of an unknown node: 'q': the after graph has no node of that name");
+  CHECK_EQ(error_of({{"a", "a"}, {"a", "a"}}),
+           "pin of a node that is pinned already: 'a' = 'a': name each node once");
+  CHECK_EQ(error_of({{"a", "x"}}),
+           "pin of nodes of different kinds: 'a' = 'x': pin inputs with inputs, computations with "
+           "computations");
+}
+
+TEST_CASE("a change in every layer but one is a pattern with an exception") {
+  std::string before = "  x = placeholder\n", after = before;
+  std::string last_before = "x", last_after = "x";
+  for (int i = 0; i < 8; ++i) {
+    const std::string meta = fmt::format(" {{module=layers.{}.mlp}}\n", i);
+    before += fmt::format("  a{} = aten.sin.default({}){}", i, last_before, meta);
+    before += fmt::format("  b{} = aten.add.Tensor(a{}, {}){}", i, i, i, meta);
+    after += fmt::format("  a{} = aten.sin.default({}){}", i, last_after, meta);
+    std::string operand = fmt::format("a{}", i);
+    if (i != 5) {
+      after += fmt::format("  k{} = aten._to_copy.default(a{}){}", i, i, meta);
+      operand = fmt::format("k{}", i);
+    }
+    after += fmt::format("  b{} = aten.add.Tensor({}, {}){}", i, operand, i, meta);
+    last_before = last_after = fmt::format("b{}", i);
+  }
+  before += "  output(b7)\n";
+  after += "  output(b7)\n";
+  const DiffCase both(before, after);
+  CHECK_EQ(both.diff.summary.inserted, 7);
+  CHECK_EQ(both.diff.summary.changed, 7);
+  REQUIRE_EQ(both.diff.patterns.size(), 1);
+  const Pattern& pattern = both.diff.patterns[0];
+  CHECK_EQ(pattern.title, "insert aten._to_copy.default");
+  CHECK_EQ(pattern.where, "layers.{0..7}.mlp");
+  CHECK_EQ(pattern.except, std::vector<std::string>{"layers.5.mlp"});
+  CHECK_EQ(pattern.hunks.size(), 7);
+  CHECK_EQ(pattern.nodes, 14);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,197 @@
+#include <doctest/doctest.h>
+
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using testing::Describe;
+using testing::DiffCase;
+
+constexpr std::string_view kHead = R"(
+  x = placeholder : f32[6, 8][8, 1]cpu
+  y = placeholder : f32[6, 8][8, 1]cpu
+)";
+
+std::string DescribeBodies(std::string_view before, std::string_view after,
+                           DiffOptions options = {}) {
+  const DiffCase both(std::string(kHead) + std::string(before),
+                      std::string(kHead) + std::string(after), options);
+  return Describe(both.diff);
+}
+
+TEST_CASE("fields: literals by path, a missing side is null") {
+  CHECK_EQ(DescribeBodies(R"(
+  v = aten.view.default(x, [48, 1], flag=True)
+  output(v)
+)",
+                          R"(
+  v = aten.view.default(x, [6, 8, 1], memory=raw('torch.strided'))
+  output(v)
+)"),
+           R"(
+v -> v: changed
+  args[1][0]: 48 -> 6
+  args[1][1]: 1 -> 8
+  args[1][2]: null -> 1
+  kwargs.flag: True -> null
+  kwargs.memory: null -> torch.strided
+)");
+}
+
+TEST_CASE("fields: literals read as FX prints them") {
+  CHECK_EQ(DescribeBodies(R"(
+  v = f(x, 1e-05, None, torch.float32, device('cpu'), 'a', call('slice', None, x, 2))
+  output(v)
+)",
+                          R"(
+  v = f(x, 0.001, 3, torch.bfloat16, device('cuda:0'), "b'", call('slice', None, x, 3))
+  output(v)
+)"),
+           R"(
+v -> v: changed
+  args[1]: 1e-05 -> 0.001
+  args[2]: None -> 3
+  args[3]: torch.float32 -> torch.bfloat16
+  args[4]: device(type='cpu') -> device(type='cuda', index=0)
+  args[5]: 'a' -> "b'"
+  args[6]: slice(None, x, 2) -> slice(None, x, 3)
+)");
+}
+
+TEST_CASE("fields: operands by image, so that new names of operands are no change") {
+  CHECK_EQ(DescribeBodies(R"(
+  a = aten.sin.default(x)
+  b = aten.cos.default(a)
+  c = aten.add.Tensor(a, b)
+  output(c)
+)",
+                          R"(
+  a_1 = aten.sin.default(x)
+  b = aten.cos.default(a_1)
+  c = aten.add.Tensor(b, a_1)
+  output(c)
+)"),
+           R"(
+a -> a_1: renamed
+c -> c: changed
+  operands[0]: a -> b
+  operands[1]: b -> a_1
+)");
+}
+
+TEST_CASE("fields: a list against a tuple, an operand by position against one by name") {
+  CHECK_EQ(DescribeBodies("  v = f(x, [1, 2])\n  output(v)\n", "  v = f(x, (1, 2))\n  output(v)\n"),
+           "\nv -> v: changed\n  args[1]: [1, 2] -> (1, 2)\n");
+  CHECK_EQ(DescribeBodies("  v = f(x, y)\n  output(v)\n", "  v = f(x, other=y)\n  output(v)\n"),
+           "\nv -> v: changed\n  args[1]: y -> null\n  kwargs.other: null -> y\n");
+}
+
+TEST_CASE("fields: types, where both sides tell them") {
+  CHECK_EQ(DescribeBodies("  v = f(x) : f32[6, 8][8, 1]cpu\n  output(v)\n",
+                          "  v = f(x) : bf16[8, 6][6, 1]cuda:0\n  output(v)\n"),
+           R"(
+v -> v: changed
+  dtype: f32 -> bf16
+  shape: [6, 8] -> [8, 6]
+  strides: [8, 1] -> [6, 1]
+  device: cpu -> cuda:0
+)");
+  CHECK_EQ(DescribeBodies("  v = f(x) : f32[6, 8][8, 1]cpu\n  output(v)\n",
+                          "  v = f(x) : f32[6, 8]\n  output(v)\n"),
+           "\n");
+  CHECK_EQ(
+      DescribeBodies("  v = f(x) : f32[6, 8][8, 1]cpu\n  output(v)\n", "  v = f(x)\n  output(v)\n"),
+      "\n");
+}
+
+TEST_CASE("fields: a type that follows from an operand's type is derived") {
+  CHECK_EQ(DescribeBodies(R"(
+  a = aten._to_copy.default(x, dtype=torch.float32) : f32[6, 8][8, 1]cpu
+  b = aten.sin.default(a) : f32[6, 8][8, 1]cpu
+  output(b)
+)",
+                          R"(
+  a = aten._to_copy.default(x, dtype=torch.bfloat16) : bf16[6, 8][8, 1]cpu
+  b = aten.sin.default(a) : bf16[6, 8][8, 1]cpu
+  output(b)
+)"),
+           R"(
+a -> a: changed
+  kwargs.dtype: torch.float32 -> torch.bfloat16
+  dtype: f32 -> bf16
+b -> b: derived
+  dtype: f32 -> bf16 (derived)
+)");
+}
+
+TEST_CASE("fields: elements of a tuple follow from the tuple") {
+  CHECK_EQ(DescribeBodies(R"(
+  (a, b) = aten.split.Tensor(x, 3) as split : (f32[3, 8], f32[3, 8])
+  c = aten.add.Tensor(a, b)
+  output(c)
+)",
+                          R"(
+  (a, b) = aten.split.Tensor(x, 4) as split : (f32[4, 8], f32[2, 8])
+  c = aten.add.Tensor(a, b)
+  output(c)
+)"),
+           R"(
+split -> split: changed
+  args[1]: 3 -> 4
+a -> a: derived
+  shape: [3, 8] -> [4, 8] (derived)
+b -> b: derived
+  shape: [3, 8] -> [2, 8] (derived)
+)");
+}
+
+TEST_CASE("fields: module and phase count in own graphs, the rest of the metadata on request") {
+  constexpr std::string_view kBefore =
+      "  v = f(x) {forward module=layers.0 seq=3 +tag='a'}\n  output(v)\n";
+  constexpr std::string_view kAfter =
+      "  w = f(x) {backward module=layers.1 seq=4 +tag='b'}\n  output(w)\n";
+  CHECK_EQ(DescribeBodies(kBefore, kAfter), R"(
+v -> w: renamed+changed
+  module: layers.0 -> layers.1
+  phase: forward -> backward
+)");
+  CHECK_EQ(DescribeBodies(kBefore, kAfter, {.meta = true}), R"(
+v -> w: renamed+changed
+  module: layers.0 -> layers.1
+  phase: forward -> backward
+  meta.name: v -> w
+  meta.seq_nr: 3 -> 4
+  meta.tag: a -> b
+)");
+}
+
+TEST_CASE("fields: module and phase of a foreign graph are metadata") {
+  DiffCase both("  v = f() {forward module=layers.0}\n  output(v)\n",
+                "  v = f() {backward module=layers.1}\n  output(v)\n");
+  both.after->MarkForeign({0});
+  const auto diff = testing::OrDie(Diff(both.before->graph({0}), both.after->graph({0})));
+  CHECK(diff.Equal());
+  const auto with_meta =
+      testing::OrDie(Diff(both.before->graph({0}), both.after->graph({0}), {.meta = true}));
+  CHECK(with_meta.Equal());
+  CHECK_EQ(with_meta.summary.same, 2);
+  CHECK_EQ(Describe(with_meta), R"(
+v -> v: same
+  meta.module: layers.0 -> layers.1
+  meta.phase: forward -> backward
+)");
+}
+
+TEST_CASE("fields: the output is a node with operands") {
+  CHECK_EQ(DescribeBodies("  a = f(x)\n  b = g(y)\n  output([a, b])\n",
+                          "  a = f(x)\n  b = g(y)\n  output([b])\n"),
+           R"(
+output -> output: changed
+  operands[0]: a -> b
+  operands[1]: b -> null
+)");
+}
+
+}  // namespace
+}  // namespace strata
