@@ -71,12 +71,21 @@ class TextWriter {
     out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "patterns"));
     for (const Pattern& pattern : diff_.patterns) {
       out_ += fmt::format("  {:>4}×  {}", pattern.hunks.size(), pattern.title);
-      if (!pattern.where.empty()) out_ += Tinted(Tint::kDim, "  in " + pattern.where);
+      if (!pattern.where.empty()) out_ += Tinted(Tint::kDim, "  in " + Shortened(pattern.where));
       if (!pattern.except.empty()) {
         out_ += Tinted(Tint::kChanged, fmt::format("  except {}", fmt::join(pattern.except, ", ")));
       }
       out_ += fmt::format("  ({} nodes)\n", pattern.nodes);
     }
+  }
+
+  /// The beginning of a long list of places.
+  static std::string Shortened(const std::string& where) {
+    constexpr size_t kMaxLength = 72;
+    if (where.size() <= kMaxLength) return where;
+    const size_t comma = where.rfind(", ", kMaxLength);
+    if (comma == std::string::npos) return where;
+    return where.substr(0, comma) + ", …";
   }
 
   void Hunks() {

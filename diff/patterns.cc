@@ -56,11 +56,12 @@ class HunkFinder {
     return static_cast<int32_t>(items_.size()) - 1;
   }
 
-  /// An edge joins if what it leads from is inserted or deleted. Its users are then rewired.
+  /// An edge joins if what it leads from is inserted or deleted. Its users are then rewired. The
+  /// output would join everything.
   void JoinEdges(Side side, UnionFind& sets) {
     for (size_t item = 0; item < items_.size(); ++item) {
       const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
-      if (!id.valid()) continue;
+      if (!id.valid() || matching_.labels(side).kind[Index(id)] == EntityKind::kOutput) continue;
       for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
         if (matching_.matched(side, operand.entity)) continue;
         sets.Join(item, static_cast<size_t>(item_of_[side][static_cast<size_t>(operand.entity)]));
@@ -114,7 +115,7 @@ class HunkFinder {
 
   /// What an item is, without where it is: equal in all instances of a pattern.
   uint64_t Signature(const Item& item) const {
-    uint64_t hash = HashText(PlaceShape(ModuleOf(item)));
+    uint64_t hash = 0;
     if (item.before.valid()) {
       hash = Mix(hash, matching_.labels(kBefore).op[Index(item.before)]);
     }
@@ -216,6 +217,8 @@ class HunkFinder {
       const Pair& pair = diff_.pairs[static_cast<size_t>(item.pair)];
       for (const FieldDiff& field : pair.fields) {
         if (field.path.starts_with("meta.") || field.derived) continue;
+        if (field.path == "target")
+          return fmt::format("change {} to {}", *field.before, *field.after);
         add(changed, fmt::format("{} of {}", field.path, TargetOf(diff_.before, pair.before)));
       }
       if (changed.empty())
