@@ -47,6 +47,13 @@ const Parser::Binding* Parser::Find(StrId name) const {
   return &bindings_[index];
 }
 
+const Arg* Parser::FindList(std::string_view name) const {
+  const StrId id = module_.strings().Find(name);
+  const Binding* binding = id.valid() ? Find(id) : nullptr;
+  if (binding == nullptr || binding->statement > kFirstList) return nullptr;
+  return &lists_[static_cast<size_t>(kFirstList - binding->statement)];
+}
+
 int32_t Parser::AddStatement(Scope& scope, const Statement& statement) {
   const auto index = static_cast<int32_t>(scope.statements.size());
   scope.statements.push_back(statement);
@@ -54,6 +61,7 @@ int32_t Parser::AddStatement(Scope& scope, const Statement& statement) {
       earlier != nullptr && earlier->statement >= 0) {
     Diagnose(line_begin_, "this name is defined twice");
     scope.statements.back().name = UnusedName(statement.name);
+    Bind(scope.statements.back().name, index);
   }
   Bind(statement.name, index);
   return index;
@@ -62,9 +70,7 @@ int32_t Parser::AddStatement(Scope& scope, const Statement& statement) {
 StrId Parser::UnusedName(StrId base) {
   for (int suffix = 1;; ++suffix) {
     const StrId name = module_.Intern(fmt::format("{}_{}", module_.str(base), suffix));
-    if (Find(name) != nullptr) continue;
-    Bind(name, kSkipped);
-    return name;
+    if (Find(name) == nullptr) return name;
   }
 }
 
@@ -167,10 +173,15 @@ bool Parser::ParseAnnotatedName(Scope& scope, StrId name) {
   }
 }
 
+bool Parser::OnlyInputs(const Scope& scope) {
+  return std::ranges::all_of(scope.statements,
+                             [](const Statement& s) { return s.kind == NodeKind::kPlaceholder; });
+}
+
 /// Parameters of a prologue's signature are not the graph's inputs.
 void Parser::ClearParameters(Scope& scope) {
   for (const Statement& statement : scope.statements)
-    Bind(statement.name, kSkipped);
+    bindings_[static_cast<size_t>(statement.name.index)] = {};
   scope.statements.clear();
 }
 
@@ -190,10 +201,9 @@ bool Parser::ParsePrologueNames(Scope& scope, StrId first) {
     at_ = limit_;
     return true;
   }
-  if (!source.starts_with("fx_pytree.tree_flatten_spec(") &&
-      !source.starts_with("self._in_shuffle_graph(")) {
-    return Fail("expected a pytree prologue");
-  }
+  const bool is_prologue = source.starts_with("fx_pytree.tree_flatten_spec(") ||
+                           source.starts_with("self._in_shuffle_graph(");
+  if (!is_prologue || !OnlyInputs(scope)) return Fail("expected a pytree prologue");
   at_ = limit_;
   if (source.starts_with("fx_pytree.")) {
     scope.flatten = module_.Intern(source);
@@ -282,18 +292,18 @@ bool Parser::ParseInplaceResult(Scope& scope, StrId base, Statement statement) {
 bool Parser::ParseAssignment(Scope& scope, Statement statement) {
   const std::string_view rest = Rest();
   // Boxed prologue: `args_iter = iter(args_list)`, then `x = next(args_iter)` for each input.
-  if (rest.starts_with("iter(") && rest.ends_with(')')) {
-    at_ = limit_;
-    ClearParameters(scope);
-    return true;
-  }
-  if (rest.starts_with("next(") && rest.ends_with(')') &&
-      std::ranges::all_of(scope.statements,
-                          [](const Statement& s) { return s.kind == NodeKind::kPlaceholder; })) {
-    at_ = limit_;
-    statement.kind = NodeKind::kPlaceholder;
-    AddStatement(scope, statement);
-    return true;
+  if (rest.ends_with(')') && OnlyInputs(scope)) {
+    if (rest.starts_with("iter(")) {
+      at_ = limit_;
+      ClearParameters(scope);
+      return true;
+    }
+    if (rest.starts_with("next(")) {
+      at_ = limit_;
+      statement.kind = NodeKind::kPlaceholder;
+      AddStatement(scope, statement);
+      return true;
+    }
   }
   if (!ParseRightSide(scope, statement)) return false;
   if (!statement.op.valid()) return ParseEnd();  // an alias, or a name for a list
@@ -338,6 +348,7 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     if (!ParseValue(scope, &left)) return false;
     if (left.is_span() && (AtEnd() || Peek() == ';')) {
       // `n_boxed_arg_0 = [a, b]`: no node, the name stands for the list.
+      if (!ParseEnd()) return false;
       lists_.push_back(left);
       Bind(statement.name, kFirstList - static_cast<int32_t>(lists_.size()) + 1);
       return true;
@@ -391,6 +402,11 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     // `l_x_ = L_x_`: the input gets the name that the body uses.
     Statement& input = scope.statements[static_cast<size_t>(source)];
     if (input.kind != NodeKind::kPlaceholder) return FailAt(begin, "expected an operation");
+    const Binding* taken = Find(statement.name);
+    if (taken != nullptr && taken->statement >= 0) {
+      return FailAt(begin, "this name is defined already");
+    }
+    if (!ParseEnd()) return false;
     if (!input.argument.valid()) input.argument = input.name;
     input.name = statement.name;
     Bind(statement.name, source);

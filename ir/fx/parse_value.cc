@@ -180,7 +180,7 @@ bool Parser::ParseParenthesized(Scope& scope, Arg* value) {
   if (ParseRaw(value, /*only_size=*/true)) return true;
   // Python writes a complex number in parentheses, and nothing else.
   at_ = open;
-  const std::string_view text = text_.substr(open, EndOfValue(open) - open);
+  const std::string_view text = text_.substr(open, EndOfValue(open).value_or(open) - open);
   if (text.ends_with("j)") && std::ranges::all_of(text.substr(1, text.size() - 2), [](char c) {
         return IsDigit(c) || c == '.' || c == '+' || c == '-' || c == 'e' || c == 'j' || c == 'i' ||
                c == 'n' || c == 'f' || c == 'a';
@@ -332,10 +332,7 @@ bool Parser::ParseNamedValue(Scope& scope, Arg* value) {
     // Inside brackets `s77 + 3` is one size, though s77 may be a node too.
     const bool is_sum = depth_ > 0 && next == ' ' && (Peek(1) == '+' || Peek(1) == '-');
     if (binding != nullptr && !continues && !is_sum) {
-      if (binding->statement <= kFirstList) {
-        *value = lists_[static_cast<size_t>(kFirstList - binding->statement)];
-        return true;
-      }
+      if (binding->statement <= kFirstList) return FailAt(begin, "a list cannot stand here");
       if (binding->statement == kSkipped) return *value = Arg::Raw(module_.Intern(first)), true;
       *value = Use(binding->statement);
       return true;
@@ -451,8 +448,8 @@ bool Parser::ParseDevice(Arg* value) {
 }
 
 /// The end of the literal at `from`: a comma, semicolon or closing bracket outside its own brackets
-/// and strings.
-size_t Parser::EndOfValue(size_t from) const {
+/// and strings, or the end of the statement; none when it is open there.
+std::optional<size_t> Parser::EndOfValue(size_t from) const {
   int depth = 0;
   char quote = '\0';
   for (size_t i = from; i < limit_; ++i) {
@@ -493,13 +490,18 @@ size_t Parser::EndOfValue(size_t from) const {
         break;
     }
   }
+  if (depth > 0 || quote != '\0') return std::nullopt;
   return limit_;
 }
 
 /// A size that is no node (`2*s77`), or a literal of no other kind, by its text.
 bool Parser::ParseRaw(Arg* value, bool only_size) {
-  const size_t end = EndOfValue(at_);
-  std::string_view text = text_.substr(at_, end - at_);
+  const std::optional<size_t> end = EndOfValue(at_);
+  if (!end || (*end == limit_ && depth_ > 0)) {
+    wants_more_ = true;
+    return Fail("this value does not end");
+  }
+  std::string_view text = text_.substr(at_, *end - at_);
   while (text.ends_with(' '))
     text.remove_suffix(1);
   if (text.empty()) return Fail("expected a value");
@@ -511,10 +513,6 @@ bool Parser::ParseRaw(Arg* value, bool only_size) {
       return true;
     }
     return Fail("expected a value");
-  }
-  if (end == limit_ && depth_ > 0) {
-    wants_more_ = true;
-    return Fail("this value does not end");
   }
   *value = Arg::Raw(module_.Intern(text));
   at_ += text.size();
@@ -532,9 +530,15 @@ bool Parser::ParseArguments(Scope& scope) {
     if (!key.empty()) {
       is_keyword = Eat(" = ") || (Peek() == '=' && Peek(1) != '=' && Eat("="));
     }
-    if (!is_keyword) at_ = begin;
     Arg value;
-    if (!ParseValue(scope, &value)) return false;
+    // A list by its name stands as an argument only: nested, few lines could make a huge graph.
+    const Arg* list = is_keyword || key.empty() ? nullptr : FindList(key);
+    if (list != nullptr && (Peek() == ',' || Peek() == ')')) {
+      value = *list;
+    } else {
+      if (!is_keyword) at_ = begin;
+      if (!ParseValue(scope, &value)) return false;
+    }
     if (is_keyword) {
       call_kwargs_.push_back({module_.Intern(key), value});
     } else if (!call_kwargs_.empty()) {

@@ -137,6 +137,7 @@ class Parser {
   bool ParseReturn(Scope& scope);
   bool ParsePythonType(StrId* type, std::string_view stops);
   bool ParseQuotedType(TypeId* type);
+  static bool OnlyInputs(const Scope& scope);
   void ClearParameters(Scope& scope);
 
   // parse_value.cc: literals, names, containers.
@@ -152,7 +153,7 @@ class Parser {
   bool ParseRaw(Arg* value, bool only_size);
   bool ParseArguments(Scope& scope);
   Arg MakeSpan(Scope& scope, ArgKind kind, size_t stack_begin);
-  size_t EndOfValue(size_t from) const;
+  std::optional<size_t> EndOfValue(size_t from) const;
 
   // build.cc: statements become nodes.
   void Build(Scope& scope, Graph& graph);
@@ -175,6 +176,8 @@ class Parser {
   // Names.
   void Bind(StrId name, int32_t statement);
   const Binding* Find(StrId name) const;
+  /// The list that `name` stands for, or null.
+  const Arg* FindList(std::string_view name) const;
   int32_t AddStatement(Scope& scope, const Statement& statement);
   StrId UnusedName(StrId base);
   void SetArgs(Scope& scope, Statement& statement, std::span<const Arg> args,
