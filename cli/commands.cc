@@ -11,12 +11,14 @@ Result<Exit> RunDiff(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
 Result<Exit> RunOpt(Args args);
+Result<Exit> RunShow(Args args);
 Result<Exit> RunTrain(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
       {"import", "read logs of PyTorch into a trace", RunImport},
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
+      {"show", "print a graph as text, JSON or for Graphviz", RunShow},
       {"diff", "compare two graphs node by node", RunDiff},
       {"opt", "run passes on a graph", RunOpt},
       {"train", "train a model, with its graphs recorded", RunTrain},
