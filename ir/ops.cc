@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ir/module.h"
 
@@ -217,6 +220,7 @@ constexpr Entry kTable[] = {
     {"aten.view_as_complex", kView},
     {"aten.view_as_real", kView},
     {"aten.vsplit", kView},
+    {"getattr", 0},
     {"higher_order.call_torchbind", kEffect},
     {"higher_order.graphsafe_run_with_rng_state", kRandom},
     {"higher_order.print", kEffect},
@@ -246,13 +250,32 @@ constexpr Entry kTable[] = {
     {"torch._assert_async", kEffect},
     {"torch.amp.autocast_mode._enter_autocast", kEffect},
     {"torch.amp.autocast_mode._exit_autocast", kEffect},
+    {"torch.manual_seed", kEffect},
+    {"torch.seed", kEffect},
+    {"torch.set_default_device", kEffect},
+    {"torch.set_default_dtype", kEffect},
+    {"torch.set_grad_enabled", kEffect},
+    {"torch.set_num_threads", kEffect},
+    {"torch.use_deterministic_algorithms", kEffect},
 };
 static_assert(std::ranges::is_sorted(kTable, {}, &Entry::op));
 
 // Namespaces that `kTable` covers in full: what it does not list there has no trait beyond its
 // name.
-constexpr std::string_view kNamespaces[] = {
-    "_c10d_functional", "_c10d_functional_autograd", "_operator", "aten", "prims", "profiler"};
+constexpr std::string_view kNamespaces[] = {"_c10d_functional",
+                                            "_c10d_functional_autograd",
+                                            "_operator",
+                                            "aten",
+                                            "builtins",
+                                            "higher_order",
+                                            "math",
+                                            "prims",
+                                            "profiler"};
+
+// Modules of Python whose functions are ATen's operators of that name: `torch.relu`.
+constexpr std::string_view kAtenModules[] = {
+    "torch.",        "torch._C._nn.",        "torch.fft.",
+    "torch.linalg.", "torch.nn.functional.", "torch.special."};
 
 // Overloads that write to arguments, beside those with "out" in their name: ATen calls some after
 // the written argument.
@@ -304,6 +327,21 @@ uint8_t TraitsByName(const OpName& name) {
   return in_place || out ? kMutates : 0;
 }
 
+// `aten.silu` for `torch.nn.functional.silu`; nothing for other functions of Python.
+std::optional<std::string> AtenName(std::string_view op) {
+  for (const std::string_view module : kAtenModules) {
+    if (!op.starts_with(module)) continue;
+    const std::string_view function = op.substr(module.size());
+    if (function.find('.') == std::string_view::npos) return fmt::format("aten.{}", function);
+  }
+  return std::nullopt;
+}
+
+// An operator states its effects in its schema; a function of Python may do anything.
+bool IsOperator(std::string_view op) {
+  return !Split(op).overload.empty();
+}
+
 // Which nodes must stay; remembers what it found out of bodies, that nest.
 class Purity {
  public:
@@ -321,7 +359,9 @@ class Purity {
         return false;
       case NodeKind::kCall: {
         const OpTraits traits = TraitsOf(graph.op(node));
-        return traits.mutates || traits.effectful || traits.random || RunsImpureBody(graph, node);
+        if (traits.mutates || traits.effectful || traits.random) return true;
+        if (!traits.known && !IsOperator(graph.op(node))) return true;
+        return RunsImpureBody(graph, node);
       }
     }
     return true;
@@ -363,12 +403,13 @@ class Purity {
 
 OpTraits TraitsOf(std::string_view op) {
   const OpName name = Split(op);
-  uint8_t traits = TraitsByName(name);
-  bool known = std::ranges::find(kNamespaces, name.library) != std::end(kNamespaces);
-  if (const Entry* entry = FindEntry(name, op)) {
-    traits |= entry->traits;
-    known = true;
+  const Entry* entry = FindEntry(name, op);
+  if (entry == nullptr) {
+    if (const auto aten = AtenName(op)) return TraitsOf(*aten);
   }
+  const uint8_t traits = TraitsByName(name) | (entry != nullptr ? entry->traits : uint8_t{0});
+  const bool known =
+      entry != nullptr || std::ranges::find(kNamespaces, name.library) != std::end(kNamespaces);
   OpTraits result{.known = known};
   // An `out=` overload of a view operator copies.
   result.view = (traits & kView) && !(traits & kMutates);

@@ -25,8 +25,10 @@ std::string_view BaseName(std::string_view op);
 bool IsOverloadOf(std::string_view op, std::string_view base);
 
 /// True when a node must stay though nothing uses its results: placeholders, outputs, and calls
-/// that mutate, have effects, draw random numbers, or run code that is not known (methods,
-/// submodules). Source: torch.fx Node.is_impure.
+/// that mutate, have effects, draw random numbers, or run code that is not known: methods,
+/// submodules, functions of Python that are no operators, bodies that hold such a node.
+/// Operators that are not known are trusted: PyTorch has them declare what they write and do.
+/// Source: torch.fx Node.is_impure, but for methods and functions of Python.
 bool IsImpure(const Graph& graph, NodeId node);
 
 }  // namespace strata

@@ -80,6 +80,16 @@ TEST_CASE("names that follow ATen's rules tell mutation of unknown operators") {
   CHECK_FALSE(TraitsOf("").known);
 }
 
+TEST_CASE("functions of Python have the traits of the operator they call") {
+  CHECK_EQ(Words("torch.nn.functional.silu"), "");
+  CHECK(TraitsOf("torch.nn.functional.silu").known);
+  CHECK_EQ(Words("torch.transpose"), "view");
+  CHECK_EQ(Words("torch.dropout"), "random");
+  CHECK_EQ(Words("torch.relu_"), "mutates");
+  CHECK_EQ(Words("torch.manual_seed"), "effectful");
+  CHECK_FALSE(TraitsOf("torch.nn.attention._sdpa_kernel").known);
+}
+
 TEST_CASE("names split into library, base and overload") {
   CHECK_EQ(BaseName("aten.mm.default"), "mm");
   CHECK_EQ(BaseName("aten.mm"), "mm");
@@ -99,6 +109,10 @@ TEST_CASE("a node is impure when it writes, has an effect, draws, or runs unknow
   add_ = aten.add_.Tensor(x, x)
   rand = aten.rand_like.default(x)
   wait = _c10d_functional.wait_tensor.default(x)
+  operator = mylib.fused.default(x)
+  python = torch.nn.attention._sdpa_kernel([x])
+  relu = torch.relu(x)
+  ge = _operator.ge(x, 0)
   output(add)
 )");
   REQUIRE(module);
@@ -107,7 +121,7 @@ TEST_CASE("a node is impure when it writes, has an effect, draws, or runs unknow
   for (NodeId id : graph.nodes()) {
     if (IsImpure(graph, id)) impure += fmt::format("{} ", graph.name(id));
   }
-  CHECK_EQ(impure, "x add_ rand wait output ");
+  CHECK_EQ(impure, "x add_ rand wait python output ");
 }
 
 }  // namespace
