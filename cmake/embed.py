@@ -1,8 +1,11 @@
-"""Writes STEM.h and STEM.cc, which hold the given files as string views.
+"""Writes STEM.h and STEM.cc, which hold the given files as string views, and the SHA-256 of each in base64, as a
+Content-Security-Policy names it (`kReportCssSha256`).
 
 usage: embed.py STEM NAMESPACE FILE…
 """
 
+import base64
+import hashlib
 import os
 import re
 import sys
@@ -40,6 +43,9 @@ def main():
         name = constant_name(path)
         header.append(f"extern const std::string_view {name};")
         source.append(f"const std::string_view {name}{{\n{literal(data)},\n    {len(data)}}};")
+        digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
+        header.append(f"extern const std::string_view {name}Sha256;")
+        source.append(f'const std::string_view {name}Sha256 = "{digest}";')
     for path, lines in ((stem + ".h", header), (stem + ".cc", source)):
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join(lines + [f"}}  // namespace {namespace}"]) + "\n")

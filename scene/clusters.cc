@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "scene/parts.h"
+
+namespace strata {
+namespace {
+
+constexpr int kMaxDepth = 24;
+
+}  // namespace
+
+std::string ScenePathOf(const Listing& listing, EntityId id) {
+  const Entity& entity = listing[id];
+  const Graph& graph = listing.graph(id);
+  const Listing::Scope& scope = listing.scopes()[static_cast<size_t>(listing.scope_of(id))];
+  std::string path = scope.prefix;
+  std::ranges::replace(path, '/', '.');
+  const std::string_view module = graph.module().str(graph.node(entity.node).module);
+  if (!module.empty()) {
+    path += module;
+  } else if (entity.kind == EntityKind::kInput || entity.kind == EntityKind::kConstant) {
+    path += "inputs";
+  } else if (!path.empty()) {
+    path.pop_back();  // the dot behind the body's name
+  }
+  // A hostile path must not nest without end: what is deeper becomes part of the last name.
+  size_t dot = path.find('.');
+  for (int depth = 1; dot != std::string::npos && depth < kMaxDepth; ++depth) {
+    dot = path.find('.', dot + 1);
+  }
+  if (dot != std::string::npos) {
+    std::replace(path.begin() + static_cast<std::ptrdiff_t>(dot), path.end(), '.', '/');
+  }
+  return path;
+}
+
+namespace internal {
+namespace {
+
+constexpr int32_t kNoOrder = std::numeric_limits<int32_t>::max();
+
+/// A cluster while it is being built.
+struct Draft {
+  SceneCluster cluster;
+  std::map<std::string, int32_t, std::less<>> by_label;
+  std::vector<int32_t> children;
+  std::vector<int32_t> nodes;
+  int32_t first_forward = kNoOrder, last_backward = -1;  // places in union order
+  uint64_t signature = 0;                                // equal for clusters that look alike
+};
+
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+class Builder {
+ public:
+  Builder(const GraphDiff& diff, const SceneOptions& options, Scene& scene)
+      : diff_(diff), options_(options), scene_(scene) {}
+
+  void Run() {
+    drafts_.emplace_back();
+    for (size_t i = 0; i < scene_.nodes.size(); ++i)
+      AddNode(static_cast<int32_t>(i));
+    Finish(0);
+    Emit(0, -1);
+  }
+
+ private:
+  Draft& draft(int32_t index) { return drafts_[static_cast<size_t>(index)]; }
+
+  void AddNode(int32_t index) {
+    const SceneNode& node = scene_.nodes[static_cast<size_t>(index)];
+    const std::string path = node.after.valid() ? ScenePathOf(diff_.after, node.after)
+                                                : ScenePathOf(diff_.before, node.before);
+    draft(ClusterAt(path)).nodes.push_back(index);
+  }
+
+  int32_t ClusterAt(const std::string& path) {
+    if (path.empty()) return 0;
+    if (const auto known = by_path_.find(path); known != by_path_.end()) return known->second;
+    const size_t dot = path.rfind('.');
+    const int32_t parent = dot == std::string::npos ? 0 : ClusterAt(path.substr(0, dot));
+    const auto index = static_cast<int32_t>(drafts_.size());
+    drafts_.emplace_back();
+    drafts_.back().cluster.path = path;
+    drafts_.back().cluster.label = dot == std::string::npos ? path : path.substr(dot + 1);
+    draft(parent).children.push_back(index);
+    by_path_.emplace(path, index);
+    return index;
+  }
+
+  /// Counts, places and signature of a subtree; children in the order of the program.
+  void Finish(int32_t index) {
+    uint64_t signature = 1;
+    SceneCounts counts;
+    int32_t first_forward = kNoOrder, last_backward = -1;
+    for (int32_t i : draft(index).nodes) {
+      const SceneNode& node = scene_.nodes[static_cast<size_t>(i)];
+      SceneCounts one = {.nodes = 1};
+      switch (node.status) {
+        case SceneStatus::kSame:
+          break;
+        case SceneStatus::kAdded:
+          one.added = 1;
+          break;
+        case SceneStatus::kRemoved:
+          one.removed = 1;
+          break;
+        case SceneStatus::kChanged:
+          one.changed = 1;
+          break;
+        case SceneStatus::kDerived:
+          one.derived = 1;
+          break;
+        case SceneStatus::kMoved:
+          one.moved = 1;
+          break;
+      }
+      counts += one;
+      const std::string_view target =
+          node.after.valid() ? diff_.after.target(node.after) : diff_.before.target(node.before);
+      signature = Mix(signature, std::hash<std::string_view>{}(target));
+      signature = Mix(signature, static_cast<uint64_t>(node.status) * 2 + (node.backward ? 1 : 0));
+      if (node.backward) {
+        last_backward = std::max(last_backward, i);
+      } else {
+        first_forward = std::min(first_forward, i);
+      }
+    }
+    for (int32_t child : draft(index).children) {
+      Finish(child);
+      const Draft& d = draft(child);
+      counts += d.cluster.counts;
+      first_forward = std::min(first_forward, d.first_forward);
+      last_backward = std::max(last_backward, d.last_backward);
+    }
+    Draft& d = draft(index);
+    // What has no forward half stands where its backward half would: late in backward is early in
+    // forward.
+    const auto key = [&](int32_t child) {
+      const Draft& c = draft(child);
+      const auto size = static_cast<int32_t>(scene_.nodes.size());
+      return c.first_forward != kNoOrder ? c.first_forward : size - c.last_backward;
+    };
+    std::ranges::stable_sort(d.children, {}, key);
+    for (int32_t child : d.children) {
+      signature = Mix(signature, draft(child).signature);
+      signature = Mix(signature, std::hash<std::string_view>{}(draft(child).cluster.label));
+    }
+    d.cluster.counts = counts;
+    d.first_forward = first_forward;
+    d.last_backward = last_backward;
+    d.signature = signature;
+  }
+
+  static bool IsNumber(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  /// Writes the cluster, then its children, groups of equal ones under a cluster of their own.
+  int32_t Emit(int32_t index, int32_t parent) {
+    const auto at = static_cast<int32_t>(scene_.clusters.size());
+    scene_.clusters.push_back(std::move(draft(index).cluster));
+    const auto i = static_cast<size_t>(at);
+    scene_.clusters[i].parent = parent;
+    scene_.clusters[i].subtree_begin = static_cast<int32_t>(scene_.by_cluster.size());
+    for (int32_t node : draft(index).nodes) {
+      scene_.nodes[static_cast<size_t>(node)].cluster = at;
+      scene_.by_cluster.push_back(node);
+    }
+    const std::vector<int32_t> children = draft(index).children;
+    for (size_t begin = 0; begin < children.size();) {
+      size_t end = begin + 1;
+      while (end < children.size() && Alike(children[begin], children[end]))
+        ++end;
+      if (end - begin >= static_cast<size_t>(options_.min_repeats)) {
+        EmitGroup({children.begin() + static_cast<std::ptrdiff_t>(begin),
+                   children.begin() + static_cast<std::ptrdiff_t>(end)},
+                  at);
+      } else {
+        for (size_t k = begin; k < end; ++k)
+          Emit(children[k], at);
+      }
+      begin = end;
+    }
+    scene_.clusters[i].subtree_end = static_cast<int32_t>(scene_.by_cluster.size());
+    return at;
+  }
+
+  bool Alike(int32_t a, int32_t b) {
+    const SceneCluster &first = draft(a).cluster, &second = draft(b).cluster;
+    return IsNumber(first.label) && IsNumber(second.label) && first.counts == second.counts &&
+           draft(a).signature == draft(b).signature;
+  }
+
+  void EmitGroup(const std::vector<int32_t>& members, int32_t parent) {
+    const std::string first = draft(members.front()).cluster.label;
+    const std::string last = draft(members.back()).cluster.label;
+    const std::string& path = draft(members.front()).cluster.path;
+    SceneCluster group;
+    group.label = fmt::format("{{{}..{}}}", first, last);
+    group.path = path.substr(0, path.size() - first.size()) + group.label;
+    group.parent = parent;
+    group.repeats = static_cast<int32_t>(members.size());
+    for (int32_t member : members)
+      group.counts += draft(member).cluster.counts;
+    const auto at = static_cast<int32_t>(scene_.clusters.size());
+    scene_.clusters.push_back(std::move(group));
+    scene_.clusters[static_cast<size_t>(at)].subtree_begin =
+        static_cast<int32_t>(scene_.by_cluster.size());
+    for (int32_t member : members)
+      Emit(member, at);
+    scene_.clusters[static_cast<size_t>(at)].subtree_end =
+        static_cast<int32_t>(scene_.by_cluster.size());
+  }
+
+  const GraphDiff& diff_;
+  const SceneOptions& options_;
+  Scene& scene_;
+  std::vector<Draft> drafts_;
+  std::unordered_map<std::string, int32_t> by_path_;
+};
+
+}  // namespace
+
+void MakeClusters(const GraphDiff& diff, const SceneOptions& options, Scene& scene) {
+  Builder(diff, options, scene).Run();
+}
+
+}  // namespace internal
+}  // namespace strata

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "scene/scene.h"
+
+/// The steps of MakeScene, in their order.
+namespace strata::internal {
+
+/// Consumers and producers of each node, as one array with offsets.
+struct Adjacency {
+  std::vector<int32_t> begin, target;  ///< of node i: target[begin[i] … begin[i + 1]]
+
+  std::span<const int32_t> of(int32_t node) const {
+    const auto i = static_cast<size_t>(node);
+    return {target.data() + begin[i], static_cast<size_t>(begin[i + 1] - begin[i])};
+  }
+};
+Adjacency Producers(const Scene& scene);
+Adjacency Consumers(const Scene& scene);
+
+/// Builds `scene.clusters` from the paths of the nodes, counts, and groups equal neighbours.
+/// REQUIRES: nodes are there.
+void MakeClusters(const GraphDiff& diff, const SceneOptions& options, Scene& scene);
+
+/// Fills the blocks of every cluster. REQUIRES: clusters and edges are there.
+void LayOut(const SceneOptions& options, Scene& scene);
+
+}  // namespace strata::internal

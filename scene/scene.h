@@ -1,0 +1,101 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diff/diff.h"
+
+/// What to draw of a graph or of the difference of two graphs, without saying how: clusters, rows,
+/// lanes, edges, statuses. The report's page and a desktop viewer draw the same scene.
+namespace strata {
+
+/// The one status that a node is drawn with.
+enum class SceneStatus : uint8_t { kSame, kAdded, kRemoved, kChanged, kDerived, kMoved };
+
+/// A node of the union of both graphs.
+struct SceneNode {
+  EntityId before, after;  ///< none: the side lacks it
+  SceneStatus status = SceneStatus::kSame;
+  int32_t pair = -1;      ///< index into GraphDiff::pairs
+  int32_t cluster = 0;    ///< index into Scene::clusters
+  bool backward = false;  ///< right lane, which runs up
+};
+
+/// A value that flows from one node to another, once however often it is read.
+struct SceneEdge {
+  int32_t from = 0, to = 0;                 ///< indices into Scene::nodes
+  SceneStatus status = SceneStatus::kSame;  ///< kSame, kAdded or kRemoved
+};
+
+struct SceneCounts {
+  int32_t nodes = 0;  ///< of the union
+  int32_t added = 0, removed = 0, changed = 0, derived = 0, moved = 0;
+
+  int32_t differences() const { return added + removed + changed + derived + moved; }
+  SceneCounts& operator+=(const SceneCounts& other);
+  friend bool operator==(const SceneCounts&, const SceneCounts&) = default;
+};
+
+/// A node, or a run of unchanged nodes, at its place in a block.
+struct ScenePlace {
+  int32_t node = -1;                ///< index into Scene::nodes; -1: a fold
+  int32_t folded = 0;               ///< nodes of a fold
+  bool backward = false;            ///< lane
+  int32_t row = 0;                  ///< in the block, from the top
+  int32_t column = 0, columns = 1;  ///< in its row and lane
+};
+
+/// A horizontal part of an open slab: slabs of child clusters, or nodes in rows.
+struct SceneBlock {
+  std::vector<int32_t> clusters;  ///< child clusters, in order; empty: `places` are drawn
+  std::vector<ScenePlace> places;
+  int32_t rows = 0;
+};
+
+/// A module, drawn as a slab; or a group of equal neighbours (`layers.{8..31}`).
+struct SceneCluster {
+  std::string path;   ///< "layers.3.attention"; of a group its pattern; "" for the root
+  std::string label;  ///< last part of the path
+  int32_t parent = -1;
+  int32_t repeats = 0;  ///< a group: how many equal clusters it holds
+  bool joins_previous =
+      false;           ///< no data flows between it and its previous sibling: they may share a row
+  SceneCounts counts;  ///< with everything below
+  int32_t subtree_begin = 0, subtree_end = 0;  ///< nodes below, as a range of Scene::by_cluster
+  std::vector<SceneBlock> blocks;
+  /// With unchanged nodes further than `SceneOptions::hops` from a change folded; empty when that
+  /// makes no difference.
+  std::vector<SceneBlock> folded_blocks;
+};
+
+struct Scene {
+  std::vector<SceneNode>
+      nodes;  ///< in union order: after order, removed nodes after their predecessor
+  std::vector<SceneEdge> edges;        ///< by consumer
+  std::vector<SceneCluster> clusters;  ///< the root first, parents before children
+  std::vector<int32_t> by_cluster;     ///< nodes, cluster by cluster, each in union order
+  bool has_backward = false;           ///< two lanes
+};
+
+struct SceneOptions {
+  int hops = 1;             ///< unchanged nodes that stay around a change
+  int32_t columns = 2;      ///< nodes side by side in a lane; twice as many when there is one lane
+  int32_t min_repeats = 3;  ///< equal neighbours that become a group
+};
+
+/// The scene of a difference. Linear in nodes and edges but for sorting; same input, same scene.
+///
+/// Strata layout: the modules of a program are slabs, nested as their paths are, in forward order.
+/// Inside an open slab forward nodes run down in the left lane and backward nodes run up in the
+/// right one, so that both halves of a module stand at the same height. Inputs have a slab of their
+/// own.
+Scene MakeScene(const GraphDiff& diff, const SceneOptions& options = {});
+
+/// The module path that a node is drawn in: its module, below the name of its body if it is in one;
+/// "inputs" for inputs and constants without a module.
+std::string ScenePathOf(const Listing& listing, EntityId id);
+
+std::string_view ToString(SceneStatus status);
+
+}  // namespace strata
