@@ -49,7 +49,7 @@ class Maker {
     }
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
-      const StoredPass* pass = stored.FindExecutedPass(range);
+      const StoredPass* pass = FindExecutedPass(trace_, stored, range);
       run.executed_selectors.push_back(pass == nullptr
                                            ? fmt::format("run={},graph={}", run.id, range.graph)
                                            : PassSelector(stored, *pass));
