@@ -74,6 +74,7 @@ class Recording {
     recording.recorder_ = std::make_unique<Recorder>(*recording.trace_, run);
     recording.watcher_ = std::make_unique<RecordSnapshots>(*recording.recorder_);
     manager.Watch(*recording.watcher_);
+    manager.set_run_ref(fmt::format("{}#run={}", *flags.trace, static_cast<int64_t>(run)));
     return recording;
   }
 

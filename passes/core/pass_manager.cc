@@ -98,11 +98,21 @@ Status PassManager::RunPass(Pass& pass, Module& module, const std::vector<GraphC
   return Ok();
 }
 
+std::string PassManager::ReproducingCommand(const PassRun& run) const {
+  const auto index = static_cast<size_t>(run.index);
+  if (options_.run_ref.empty()) {
+    return fmt::format("strata opt {} --passes {}", ShellWord(options_.input_ref),
+                       ShellWord(Text(index + 1)));
+  }
+  const std::string before = fmt::format("{},pass={}:before", options_.run_ref, index);
+  return fmt::format("strata opt {} --passes {}", ShellWord(before),
+                     ShellWord(passes_[index]->Text()));
+}
+
 Error PassManager::Fail(const Error& error, PassRun run, const Module& module) {
   run.status = PassStatus::kFailed;
   run.error = error.message();
-  run.reproduce = fmt::format("strata opt {} --passes {}", ShellWord(options_.input_ref),
-                              ShellWord(Text(static_cast<size_t>(run.index) + 1)));
+  run.reproduce = ReproducingCommand(run);
   std::string message = fmt::format("{}: reproduce with: {}", run.error, run.reproduce);
   // Each is told, whatever becomes of the others: the trace must have the graph.
   for (PassInstrumentation* watcher : watchers_) {

@@ -30,10 +30,15 @@ class PassManager {
     bool verify = true;
     /// A REF of the module that `Run` starts from, for the command that reproduces a failure.
     std::string input_ref = "INPUT";
+    /// The run that records the pipeline, "out/t.strata#run=1"; "": none. With it the command takes
+    /// the graph before the failing pass from there.
+    std::string run_ref = {};
   };
 
   PassManager() = default;
   explicit PassManager(Options options) : options_(std::move(options)) {}
+
+  void set_run_ref(std::string run_ref) { options_.run_ref = std::move(run_ref); }
 
   void Add(std::unique_ptr<Pass> pass) { passes_.push_back(std::move(pass)); }
   /// REQUIRES: `watcher` outlives the manager.
@@ -51,6 +56,8 @@ class PassManager {
   std::string Text(size_t count) const;
   /// Runs and judges one pass. `graphs` is the state before; fills `run`.
   Status RunPass(Pass& pass, Module& module, const std::vector<GraphChange>& graphs, PassRun& run);
+  /// The command that shows a failure of that run again.
+  std::string ReproducingCommand(const PassRun& run) const;
   /// Tells everybody of a failed run.
   Error Fail(const Error& error, PassRun run, const Module& module);
   template <class Hook, class... Args>

@@ -37,6 +37,8 @@ struct CompileWatch {
   uint64_t first_stable_id = 1;
   /// A REF of the traced graphs, for the command that reproduces a failing pass.
   std::string input_ref = "INPUT";
+  /// The run of a trace that records the passes, "out/t.strata#run=1"; "": none.
+  std::string run_ref = {};
 };
 
 /// What one step did.

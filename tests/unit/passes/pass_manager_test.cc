@@ -212,6 +212,18 @@ graph g
   CHECK_EQ(diary.snapshots[3], "end");
 }
 
+TEST_CASE("a failure of a recorded pipeline is reproduced from the snapshot before the pass") {
+  auto module = ParseBody(kGraph);
+  PassManager manager({.input_ref = "g.txt", .run_ref = "out/t.strata#run=2"});
+  manager.Add(MakePass("nothing", DoNothing));
+  manager.Add(MakePass("bad", [](Module&) -> Result<Changed> { return Error("no"); }));
+  const Result<Changed> result = manager.Run(*module);
+  REQUIRE_FALSE(result);
+  CHECK_EQ(result.error().message(),
+           "pass 'bad' failed: no: reproduce with: strata opt "
+           "\"out/t.strata#run=2,pass=1:before\" --passes bad");
+}
+
 TEST_CASE("a pass that leaves a broken graph fails, and the broken graph is recorded") {
   auto module = ParseBody(kGraph);
   PassManager manager;
