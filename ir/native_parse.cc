@@ -24,7 +24,6 @@ class Parser {
   Result<std::unique_ptr<Module>> Run() {
     STRATA_RETURN_IF_ERROR(DeclareGraphs());
     SkipBlankLines();
-    if (AtEnd()) return Fail("nothing here: a text starts with 'graph NAME'");
     while (!AtEnd()) {
       if (TakeWord("symbol")) {
         STRATA_RETURN_IF_ERROR(ParseSymbol());
@@ -38,6 +37,7 @@ class Parser {
       STRATA_RETURN_IF_ERROR(EndOfLine());
       SkipBlankLines();
     }
+    if (!rewriter_) return Fail("no graph here: write 'graph NAME' and its nodes");
     if (Status sound = CheckBodies(*module_); !sound) return std::move(sound).error().In(file_);
     return std::move(module_);
   }

@@ -66,6 +66,18 @@ std::optional<int32_t> RankOfPath(std::string_view path) {
   return rank;
 }
 
+/// A record whose payload is being read.
+struct PendingRecord {
+  size_t line = 0;
+  std::string_view prefix, thread, json;
+  std::vector<JsonField> envelope;
+  bool is_broken = false;  // its JSON cannot be read; its payload is passed over
+  bool has_payload = false;
+  std::string md5;
+  std::vector<std::string_view> lines;
+  std::vector<size_t> blanks;  // positions in `lines` where an empty line of the file stood
+};
+
 class Reader {
  public:
   Reader(std::string_view text, std::string_view path, const LogOptions& options)
@@ -89,17 +101,6 @@ class Reader {
   }
 
  private:
-  /// A record whose payload is being read.
-  struct Open {
-    size_t line = 0;
-    std::string_view prefix, thread, json;
-    std::vector<JsonField> envelope;
-    bool is_broken = false;  // its JSON cannot be read; its payload is passed over
-    bool has_payload = false;
-    std::string md5;
-    std::vector<std::string_view> lines;
-    std::vector<size_t> blanks;  // positions in `lines` where an empty line of the file stood
-  };
   struct Ranked {
     LogRecord record;
     std::optional<int32_t> rank;
@@ -168,7 +169,7 @@ class Reader {
 
   void FinishRecord() {
     if (!open_) return;
-    Open open = std::move(*open_);
+    PendingRecord open = std::move(*open_);
     open_.reset();
     if (open.is_broken) return;
     const int32_t payload = open.has_payload ? AddPayload(open) : -1;
@@ -224,7 +225,7 @@ class Reader {
 
   /// The lines of a payload, each as `transform` wants it, joined. Blank lines of the file count as
   /// lines when `with_blanks`.
-  static std::string Join(const Open& open, bool with_blanks, bool strip_returns) {
+  static std::string Join(const PendingRecord& open, bool with_blanks, bool strip_returns) {
     std::string text;
     size_t blank = 0;
     bool first = true;
@@ -243,7 +244,7 @@ class Reader {
     return text;
   }
 
-  int32_t AddPayload(const Open& open) {
+  int32_t AddPayload(const PendingRecord& open) {
     const bool has_blanks = !open.blanks.empty();
     const bool has_returns =
         std::ranges::any_of(open.lines, [](std::string_view line) { return line.ends_with('\r'); });
@@ -318,7 +319,7 @@ class Reader {
   const LogOptions& options_;
   LogContent content_;
   std::optional<Error> error_;
-  std::optional<Open> open_;
+  std::optional<PendingRecord> open_;
   size_t stray_from_ = 0, strays_ = 0;  // payload lines without a record, told once
   std::vector<Ranked> records_;
   std::unordered_map<std::string, int32_t> payload_index_;  // by md5

@@ -109,7 +109,7 @@ TEST_CASE("errors name the place, show the line and a caret") {
         "t.graph:3:24: no value 'z' above\n"
         "    y = aten.neg.default(z)\n"
         "                         ^");
-  CHECK(Problem("") == "t.graph:1:1: nothing here: a text starts with 'graph NAME'\n  \n  ^");
+  CHECK(Problem("") == "t.graph:1:1: no graph here: write 'graph NAME' and its nodes\n  \n  ^");
   CHECK(Problem("hello") == "t.graph:1:1: expected 'graph NAME'\n  hello\n  ^");
   CHECK(Problem("graph g\n  x = placeholder\n  x = placeholder\n") ==
         "t.graph:3:3: the name 'x' is taken by an earlier node\n"
