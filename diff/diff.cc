@@ -65,9 +65,11 @@ class MoveFinder {
 };
 
 void FillPairs(const Matching& matching, const DiffOptions& options, GraphDiff& diff) {
-  for (const Matching::Made& made : matching.made())
-    diff.pairs.push_back({{made.before}, {made.after}, {}, made.via, made.confidence, {}});
-  std::ranges::sort(diff.pairs, {}, &Pair::before);
+  std::vector<Matching::Made> made = matching.made();
+  std::ranges::sort(made, {}, &Matching::Made::before);
+  diff.pairs.reserve(made.size());
+  for (const Matching::Made& pair : made)
+    diff.pairs.push_back({{pair.before}, {pair.after}, {}, pair.via, pair.confidence, {}});
   diff.pair_of_before.assign(static_cast<size_t>(diff.before.size()), -1);
   diff.pair_of_after.assign(static_cast<size_t>(diff.after.size()), -1);
   for (size_t i = 0; i < diff.pairs.size(); ++i) {

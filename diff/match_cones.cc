@@ -15,6 +15,21 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
   return keys;
 }
 
+/// Pairs that were found in the order of their hashes, to be matched in the order of the graph.
+class FoundPairs {
+ public:
+  void Add(int32_t before, int32_t after) { pairs_.emplace_back(before, after); }
+  void MatchAll(Matching& matching, Via via, double confidence) {
+    std::ranges::sort(pairs_);
+    for (const auto& [before, after] : pairs_) {
+      if (matching.SameKind(before, after)) matching.Match(before, after, via, confidence);
+    }
+  }
+
+ private:
+  std::vector<std::pair<int32_t, int32_t>> pairs_;
+};
+
 LabelVector VectorOf(LabelLevel level) {
   switch (level) {
     case LabelLevel::kType:
@@ -52,14 +67,10 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     down[side] = DownCones(matching, side, scope);
     keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
   }
-  const auto match = [&](int32_t before, int32_t after) {
-    if (matching.SameKind(before, after)) {
-      matching.Match(before, after, Via::kCone, kConeConfidence);
-    }
-  };
+  FoundPairs found;
   std::vector<Keyed> by_use_before, by_use_after;
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
-    if (befores.size() == 1 && afters.size() == 1) return match(befores[0], afters[0]);
+    if (befores.size() == 1 && afters.size() == 1) return found.Add(befores[0], afters[0]);
     const auto by_use = [&](Side side, std::span<const int32_t> entities) {
       std::vector<Keyed> result;
       for (int32_t i : entities)
@@ -71,9 +82,10 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     ForEachCommonKey(by_use_before, by_use_after, [&](auto same_before, auto same_after) {
       if (same_before.size() != same_after.size()) return;
       for (size_t i = 0; i < same_before.size(); ++i)
-        match(same_before[i], same_after[i]);
+        found.Add(same_before[i], same_after[i]);
     });
   });
+  found.MatchAll(matching, Via::kCone, kConeConfidence);
 }
 
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
@@ -86,11 +98,11 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
     auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
     auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
     if (before.empty() || after.empty()) return;
+    FoundPairs found;
     ForEachCommonKey(before, after, [&](auto befores, auto afters) {
-      if (befores.size() != 1 || afters.size() != 1) return;
-      if (!matching.SameKind(befores[0], afters[0])) return;
-      matching.Match(befores[0], afters[0], Via::kRadius, confidence);
+      if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
+    found.MatchAll(matching, Via::kRadius, confidence);
   }
 }
 

@@ -70,11 +70,13 @@ void Align(Matching& matching, const Gap& gap) {
 }
 
 /// Nodes with the same label, first with first.
-void AlignByLabel(Matching& matching, const Gap& gap) {
+void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::* label) {
   const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
     std::vector<Keyed> result;
-    for (int32_t i : entities)
-      result.push_back({matching.labels(side).type[static_cast<size_t>(i)], i});
+    for (int32_t i : entities) {
+      if (matching.matched(side, i)) continue;
+      result.push_back({(matching.labels(side).*label)[static_cast<size_t>(i)], i});
+    }
     return result;
   };
   std::vector<Keyed> before = keys(kBefore, gap.before), after = keys(kAfter, gap.after);
@@ -93,7 +95,8 @@ void MatchGaps(Matching& matching, const ScopePair& scope) {
     if (gap.before.size() * gap.after.size() <= kMaxCells) {
       Align(matching, gap);
     } else {
-      AlignByLabel(matching, gap);
+      AlignByLabel(matching, gap, &Labels::type);
+      AlignByLabel(matching, gap, &Labels::op);
     }
   }
 }

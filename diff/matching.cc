@@ -8,50 +8,41 @@ namespace strata {
 
 Matching::Matching(const Labels& before, const Labels& after) : labels_{&before, &after} {
   for (Side side : {kBefore, kAfter}) {
-    SideState& state = sides_[side];
     const Labels& labels = *labels_[side];
-    const auto n = static_cast<size_t>(labels.size());
-    state.partner.assign(n, -1);
-    state.token.assign(n, 0);
-    state.operand_sum.assign(n, 0);
-    state.operand_set.assign(n, 0);
-    state.user_sum.assign(n, 0);
-    state.slotless.assign(n, false);
-    state.open_operands.resize(n);
-    state.open_users.resize(n);
+    nodes_[side].resize(static_cast<size_t>(labels.size()));
     for (int32_t i = 0; i < labels.size(); ++i) {
-      state.open_operands[Index(i)] = static_cast<int32_t>(labels.operands(i).size());
-      state.open_users[Index(i)] = static_cast<int32_t>(labels.users(i).size());
+      NodeState& node = nodes_[side][Index(i)];
+      node.open_operands = static_cast<int32_t>(labels.operands(i).size());
+      node.open_users = static_cast<int32_t>(labels.users(i).size());
     }
   }
 }
 
 void Matching::Match(int32_t before, int32_t after, Via via, double confidence) {
   STRATA_CHECK(!matched(kBefore, before) && !matched(kAfter, after) && SameKind(before, after));
-  sides_[kBefore].partner[Index(before)] = after;
-  sides_[kAfter].partner[Index(after)] = before;
+  nodes_[kBefore][Index(before)].partner = after;
+  nodes_[kAfter][Index(after)].partner = before;
   const uint64_t token = Mix(static_cast<uint64_t>(made_.size()), 0x7061697273ull) | 1;
-  sides_[kBefore].token[Index(before)] = token;
-  sides_[kAfter].token[Index(after)] = token;
+  nodes_[kBefore][Index(before)].token = token;
+  nodes_[kAfter][Index(after)].token = token;
   made_.push_back({before, after, via, confidence});
   Announce(kBefore, before);
   Announce(kAfter, after);
 }
 
 void Matching::Announce(Side side, int32_t i) {
-  SideState& state = sides_[side];
-  const uint64_t token = state.token[Index(i)];
+  const uint64_t token = nodes_[side][Index(i)].token;
   for (const Labels::Edge& user : labels_[side]->users(i)) {
-    --state.open_operands[Index(user.entity)];
-    const auto slot = static_cast<uint64_t>(SlotOfUser(side, user));
-    state.operand_sum[Index(user.entity)] += Mix(token, slot);
-    state.operand_set[Index(user.entity)] += token;
+    NodeState& node = nodes_[side][Index(user.entity)];
+    --node.open_operands;
+    node.operand_sum += Mix(token, node.slotless ? 0 : static_cast<uint64_t>(user.slot));
+    node.operand_set += token;
   }
-  const bool slotless = state.slotless[Index(i)];
+  const bool slotless = nodes_[side][Index(i)].slotless;
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
-    --state.open_users[Index(operand.entity)];
-    const auto slot = static_cast<uint64_t>(slotless ? 0 : operand.slot);
-    state.user_sum[Index(operand.entity)] += Mix(token, slot);
+    NodeState& node = nodes_[side][Index(operand.entity)];
+    --node.open_users;
+    node.user_sum += Mix(token, slotless ? 0 : static_cast<uint64_t>(operand.slot));
   }
 }
 

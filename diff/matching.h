@@ -34,7 +34,7 @@ class Matching {
   Matching(const Labels& before, const Labels& after);
 
   const Labels& labels(Side side) const { return *labels_[side]; }
-  int32_t partner(Side side, int32_t i) const { return sides_[side].partner[Index(i)]; }
+  int32_t partner(Side side, int32_t i) const { return nodes_[side][Index(i)].partner; }
   bool matched(Side side, int32_t i) const { return partner(side, i) >= 0; }
   bool SameKind(int32_t before, int32_t after) const {
     return labels_[kBefore]->kind[Index(before)] == labels_[kAfter]->kind[Index(after)];
@@ -46,22 +46,22 @@ class Matching {
   const std::vector<Made>& made() const { return made_; }
 
   /// The same number on both sides of a pair, different for different pairs. 0: unmatched.
-  uint64_t token(Side side, int32_t i) const { return sides_[side].token[Index(i)]; }
+  uint64_t token(Side side, int32_t i) const { return nodes_[side][Index(i)].token; }
   /// Edges whose other end is not matched.
-  int32_t open_operands(Side side, int32_t i) const { return sides_[side].open_operands[Index(i)]; }
-  int32_t open_users(Side side, int32_t i) const { return sides_[side].open_users[Index(i)]; }
+  int32_t open_operands(Side side, int32_t i) const { return nodes_[side][Index(i)].open_operands; }
+  int32_t open_users(Side side, int32_t i) const { return nodes_[side][Index(i)].open_users; }
   /// A hash of the matched operands with their slots; of the matched users with theirs.
-  uint64_t operand_sum(Side side, int32_t i) const { return sides_[side].operand_sum[Index(i)]; }
-  uint64_t user_sum(Side side, int32_t i) const { return sides_[side].user_sum[Index(i)]; }
+  uint64_t operand_sum(Side side, int32_t i) const { return nodes_[side][Index(i)].operand_sum; }
+  uint64_t user_sum(Side side, int32_t i) const { return nodes_[side][Index(i)].user_sum; }
   /// The same of the matched operands in any order.
-  uint64_t operand_set(Side side, int32_t i) const { return sides_[side].operand_set[Index(i)]; }
+  uint64_t operand_set(Side side, int32_t i) const { return nodes_[side][Index(i)].operand_set; }
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
-  void ForgetSlotsOf(Side side, int32_t output) { sides_[side].slotless[Index(output)] = true; }
+  void ForgetSlotsOf(Side side, int32_t output) { nodes_[side][Index(output)].slotless = true; }
   /// The slot as evidence: edge.entity uses something at edge.slot.
   int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
-    return sides_[side].slotless[Index(user.entity)] ? 0 : user.slot;
+    return nodes_[side][Index(user.entity)].slotless ? 0 : user.slot;
   }
 
   /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
@@ -79,17 +79,18 @@ class Matching {
   std::vector<std::pair<int32_t, int32_t>> Anchors(const ScopePair& scope) const;
 
  private:
-  struct SideState {
-    std::vector<int32_t> partner, open_operands, open_users;
-    std::vector<uint64_t> token, operand_sum, operand_set, user_sum;
-    std::vector<bool> slotless;
+  // One cache line per node: a new pair writes to all its neighbours.
+  struct NodeState {
+    int32_t partner = -1, open_operands = 0, open_users = 0;
+    bool slotless = false;
+    uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
   /// Tells the neighbours of a new pair about it.
   void Announce(Side side, int32_t i);
 
   std::array<const Labels*, 2> labels_;
-  std::array<SideState, 2> sides_;
+  std::array<std::vector<NodeState>, 2> nodes_;
   std::vector<Made> made_;
 };
 

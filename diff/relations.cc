@@ -51,17 +51,23 @@ class RelationFinder {
 
   /// The first matched node of each value number, where some unmatched node has the same one.
   std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(Side side) const {
+    std::map<int32_t, std::vector<int32_t>> equals;
     const std::vector<uint64_t> numbers = ValueNumbers(side);
+    // Only numbers of unmatched nodes are looked for: mostly few.
     std::unordered_map<uint64_t, int32_t> matched;
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-      if (matching_.matched(side, i)) matched.emplace(numbers[Index(i)], i);
+      if (!matching_.matched(side, i)) matched.emplace(numbers[Index(i)], -1);
     }
-    std::map<int32_t, std::vector<int32_t>> equals;
+    if (matched.empty()) return equals;
+    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+      if (!matching_.matched(side, i)) continue;
+      const auto found = matched.find(numbers[Index(i)]);
+      if (found != matched.end() && found->second < 0) found->second = i;
+    }
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
       if (matching_.matched(side, i) || KindOf(side, i) == EntityKind::kInput) continue;
-      if (const auto found = matched.find(numbers[Index(i)]); found != matched.end()) {
-        equals[found->second].push_back(i);
-      }
+      const int32_t equal = matched.at(numbers[Index(i)]);
+      if (equal >= 0) equals[equal].push_back(i);
     }
     return equals;
   }
