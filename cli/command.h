@@ -31,7 +31,7 @@ struct Command {
 std::span<const Command> Commands();
 
 /// The whole program: `words` are the arguments after the program's name. Prints errors.
-Exit Main(Args words);
+Exit Main(Args words, std::span<const Command> commands);
 
 /// `strata: warning: <text>` on stderr.
 void Warn(std::string_view text);

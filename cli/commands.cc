@@ -4,7 +4,8 @@
 
 namespace strata::cli {
 
-// Each is defined in cli/<name>.cc:
+// Each is defined in cli/<name>.cc; those that need LibTorch run in a program of their own,
+// cli/runtime_main.cc.
 Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
 Result<Exit> RunDiff(Args args);
@@ -13,7 +14,7 @@ Result<Exit> RunLs(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunReport(Args args);
 Result<Exit> RunShow(Args args);
-Result<Exit> RunTrain(Args args);
+Result<Exit> ExecTrain(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
@@ -23,7 +24,7 @@ std::span<const Command> Commands() {
       {"diff", "compare two graphs node by node", RunDiff},
       {"report", "one HTML file that shows what each pass did", RunReport},
       {"opt", "run passes on a graph", RunOpt},
-      {"train", "train a model, with its graphs recorded", RunTrain},
+      {"train", "train a model, with its graphs recorded", ExecTrain},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure this machine: strata bench ir", RunBench},
   };

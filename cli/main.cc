@@ -10,5 +10,5 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return static_cast<int>(strata::cli::Main(words));
+  return static_cast<int>(strata::cli::Main(words, strata::cli::Commands()));
 }

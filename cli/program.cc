@@ -12,16 +12,16 @@ namespace {
 
 constexpr std::string_view kVersion = "strata " STRATA_VERSION "\n";
 
-std::string Overview() {
+std::string Overview(std::span<const Command> commands) {
   size_t width = 0;
-  for (const Command& command : Commands())
+  for (const Command& command : commands)
     width = std::max(width, command.name.size());
   std::string text =
       "strata: inspect, diff and run the computation graphs of training programs\n"
       "\n"
       "usage: strata COMMAND [ARGUMENT…]\n"
       "\n";
-  for (const Command& command : Commands())
+  for (const Command& command : commands)
     text += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   text +=
       "\n"
@@ -31,27 +31,27 @@ std::string Overview() {
   return text;
 }
 
-Error UnknownCommand(const std::string& word) {
+Error UnknownCommand(const std::string& word, std::span<const Command> commands) {
   std::vector<std::string> names;
-  for (const Command& command : Commands())
+  for (const Command& command : commands)
     names.emplace_back(command.name);
   return Error("unknown command '{}'{}: strata: see 'strata --help'", word,
                DidYouMean(word, names));
 }
 
-Result<Exit> Run(Args words) {
+Result<Exit> Run(Args words, std::span<const Command> commands) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    STRATA_RETURN_IF_ERROR(WriteFile("-", Overview()));
+    STRATA_RETURN_IF_ERROR(WriteFile("-", Overview(commands)));
     return Exit::kOk;
   }
   if (words[0] == "--version") {
     STRATA_RETURN_IF_ERROR(WriteFile("-", kVersion));
     return Exit::kOk;
   }
-  for (const Command& command : Commands()) {
+  for (const Command& command : commands) {
     if (command.name == words[0]) return command.run(words.subspan(1));
   }
-  return UnknownCommand(words[0]);
+  return UnknownCommand(words[0], commands);
 }
 
 }  // namespace
@@ -61,8 +61,8 @@ void Warn(std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-Exit Main(Args words) {
-  const Result<Exit> exit = Run(words);
+Exit Main(Args words, std::span<const Command> commands) {
+  const Result<Exit> exit = Run(words, commands);
   if (exit) return *exit;
   const std::string line = fmt::format("strata: error: {}\n", exit.error().message());
   std::fwrite(line.data(), 1, line.size(), stderr);

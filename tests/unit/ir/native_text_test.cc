@@ -110,6 +110,7 @@ TEST_CASE("errors name the place, show the line and a caret") {
         "    y = aten.neg.default(z)\n"
         "                         ^");
   CHECK(Problem("") == "t.graph:1:1: no graph here: write 'graph NAME' and its nodes\n  \n  ^");
+  CHECK(Problem("symbol s0 hint=4\n").find("no graph here") != std::string::npos);
   CHECK(Problem("hello") == "t.graph:1:1: expected 'graph NAME'\n  hello\n  ^");
   CHECK(Problem("graph g\n  x = placeholder\n  x = placeholder\n") ==
         "t.graph:3:3: the name 'x' is taken by an earlier node\n"
