@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/native_text.h"
@@ -330,7 +331,9 @@ class Parser {
     if (Peek() == '{') STRATA_RETURN_IF_ERROR(ParseMetadata({}));
     int64_t line = -1;
     if (Take('#')) {
+      const size_t id_begin = at_ - 1;
       STRATA_TRY(const int64_t number, Integer(1));
+      if (!stable_ids_.insert(number).second) return FailAt(id_begin, "this id is another node's");
       spec.stable_id = StableId{static_cast<uint64_t>(number)};
       module_->ReserveStableIds(static_cast<uint64_t>(number) + 1);
     }
@@ -654,6 +657,7 @@ class Parser {
   std::unordered_map<std::string, ValueId> values_;
   std::unordered_map<std::string, NodeId> tuples_;
   std::unordered_map<std::string, bool> names_;
+  std::unordered_set<int64_t> stable_ids_;
 };
 
 }  // namespace

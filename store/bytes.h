@@ -78,7 +78,10 @@ class ByteReader {
     return value == static_cast<int32_t>(value) ? static_cast<int32_t>(value) : Fail();
   }
   /// A number of things of at least one byte each.
-  size_t Count() { return Bounded(left()); }
+  size_t Count() {
+    const uint64_t value = Varint();
+    return value <= left() ? value : Fail();
+  }
   uint64_t Fixed64() {
     uint64_t value = 0;
     for (int i = 0; i < 8; ++i)

@@ -111,6 +111,8 @@ TEST_CASE("errors name the place, show the line and a caret") {
         "                         ^");
   CHECK(Problem("") == "t.graph:1:1: no graph here: write 'graph NAME' and its nodes\n  \n  ^");
   CHECK(Problem("symbol s0 hint=4\n").find("no graph here") != std::string::npos);
+  CHECK(Problem("graph g\n  x = placeholder #7\n  y = placeholder #07\n") ==
+        "t.graph:3:19: this id is another node's\n    y = placeholder #07\n                    ^");
   CHECK(Problem("hello") == "t.graph:1:1: expected 'graph NAME'\n  hello\n  ^");
   CHECK(Problem("graph g\n  x = placeholder\n  x = placeholder\n") ==
         "t.graph:3:3: the name 'x' is taken by an earlier node\n"
