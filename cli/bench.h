@@ -33,6 +33,7 @@ struct Benchmark {
   Result<Exit> (*run)(Args args);
 };
 
+Result<Exit> BenchDiff(Args args);
 Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
 Result<Exit> BenchStore(Args args);

@@ -1,0 +1,68 @@
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/bench.h"
+#include "cli/flags.h"
+#include "diff/diff.h"
+#include "diff/diff_json.h"
+#include "ir/rewriter.h"
+
+namespace strata::cli {
+namespace {
+
+/// Edits every hundredth call: in turn another operator, a removed unary node, an inserted one.
+void EditOnePercent(Module& module) {
+  Graph& graph = module.graph(GraphId{0});
+  Rewriter rewriter(graph);
+  int calls = 0;
+  for (NodeId id : graph.nodes().Snapshot()) {
+    if (graph.node(id).kind != NodeKind::kCall || ++calls % 100 != 0) continue;
+    const std::vector<ValueId> operands = graph.operands(id);
+    switch (calls / 100 % 3) {
+      case 0:
+        rewriter.SetOp(id, "aten.sigmoid.default");
+        break;
+      case 1:
+        if (operands.size() != 1) break;
+        rewriter.ReplaceUses(graph.result(id), operands[0]);
+        rewriter.Erase(id);
+        break;
+      default: {
+        rewriter.SetCursorBefore(id);
+        const NodeId copy = rewriter.Create("aten.clone.default", {Arg(operands[0])}, From{id});
+        for (uint32_t i = 0; i < graph.node(id).num_args; ++i) {
+          const uint32_t slot = graph.node(id).args_begin + i;
+          if (graph.slot(slot).is_value() && graph.slot(slot).value() == operands[0]) {
+            rewriter.SetSlot(id, slot, Arg(graph.result(copy)));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Result<Exit> BenchDiff(Args args) {
+  Flags flags("bench diff", "compares graphs of which one percent of the nodes was edited");
+  flags.Example("strata bench diff");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+  for (int nodes : {10'000, 100'000}) {
+    const std::unique_ptr<Module> before = TransformerLikeGraph(nodes);
+    const std::unique_ptr<Module> after = before->Clone();
+    EditOnePercent(*after);
+    const Graph& a = before->graph(GraphId{0});
+    const Graph& b = after->graph(GraphId{0});
+    const std::string size = fmt::format("{}k nodes", nodes / 1000);
+    const double limit = nodes == 100'000 ? 1000 : 0;
+    PrintTiming("same graph, " + size, Measure(5, [&] { (void)Diff(a, a); }));
+    PrintTiming("1 % edited, " + size, Measure(5, [&] { (void)Diff(a, b); }), limit);
+    STRATA_TRY(const GraphDiff diff, Diff(a, b));
+    PrintTiming("as JSON, " + size, Measure(5, [&] { (void)DiffJson(diff, "a", "b"); }));
+  }
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli
