@@ -1,0 +1,349 @@
+"""`strata diff` and `strata show` as scripts use them: exit codes, JSON, errors.
+
+    diff_test.py STRATA
+"""
+
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
+LOG = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
+
+BEFORE = '''class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4, 8][8, 1]cpu", L_w_: "f32[8, 8][8, 1]cpu"):
+        l_x_ = L_x_
+        l_w_ = L_w_
+
+        # File: m.py:3 in forward, code: y = x @ w
+        mm: "f32[4, 8][8, 1]cpu" = torch.ops.aten.mm.default(l_x_, l_w_);  l_x_ = l_w_ = None
+        detach: "f32[4, 8][8, 1]cpu" = torch.ops.aten.detach.default(mm);  mm = None
+        split = torch.ops.aten.split.Tensor(detach, 4, 1);  detach = None
+        getitem: "f32[4, 4][8, 1]cpu" = split[0]
+        getitem_1: "f32[4, 4][8, 1]cpu" = split[1];  split = None
+        view: "f32[16][1]cpu" = torch.ops.aten.view.default(getitem, [16]);  getitem = None
+        true_graph_0 = self.true_graph_0
+        false_graph_0 = self.false_graph_0
+        cond = torch.ops.higher_order.cond(True, true_graph_0, false_graph_0, (view,));  true_graph_0 = false_graph_0 = view = None
+        getitem_2: "f32[16][1]cpu" = cond[0];  cond = None
+        return (getitem_2, getitem_1)
+
+    class true_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[16][1]cpu"):
+            sin: "f32[16][1]cpu" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
+            return (sin,)
+
+    class false_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[16][1]cpu"):
+            cos: "f32[16][1]cpu" = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
+            return (cos,)
+'''
+
+# The detach is gone, the view is a reshape, a body computes something else; names are counted anew.
+AFTER = '''class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4, 8][8, 1]cpu", L_w_: "f32[8, 8][8, 1]cpu"):
+        l_x_ = L_x_
+        l_w_ = L_w_
+
+        # File: m.py:4 in forward, code: y = x @ w
+        mm_1: "f32[4, 8][8, 1]cpu" = torch.ops.aten.mm.default(l_x_, l_w_);  l_x_ = l_w_ = None
+        split = torch.ops.aten.split.Tensor(mm_1, 4, 1);  mm_1 = None
+        getitem: "f32[4, 4][8, 1]cpu" = split[0]
+        getitem_1: "f32[4, 4][8, 1]cpu" = split[1];  split = None
+        reshape: "f32[16][1]cpu" = torch.ops.aten.reshape.default(getitem, [16]);  getitem = None
+        true_graph_0 = self.true_graph_0
+        false_graph_0 = self.false_graph_0
+        cond = torch.ops.higher_order.cond(True, true_graph_0, false_graph_0, (reshape,));  true_graph_0 = false_graph_0 = reshape = None
+        getitem_2: "f32[16][1]cpu" = cond[0];  cond = None
+        return (getitem_2, getitem_1)
+
+    class true_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[16][1]cpu"):
+            sin: "f32[16][1]cpu" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
+            return (sin,)
+
+    class false_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[16][1]cpu"):
+            tan: "f32[16][1]cpu" = torch.ops.aten.tan.default(arg0_1);  arg0_1 = None
+            return (tan,)
+'''
+
+NATIVE = '''graph step
+  x = placeholder : f32[2, 2]
+  sin = aten.sin.default(x) : f32[2, 2]
+  output(sin)
+'''
+
+
+class CliCase(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def run_strata(self, *arguments, stdin=None, **environment):
+        return subprocess.run([self.strata, *arguments], input=stdin, text=True, capture_output=True,
+                              cwd=self.folder.name, env={**os.environ, **environment}, check=False)
+
+    def fails(self, *arguments):
+        """The error of a command that must fail as every command does."""
+        done = self.run_strata(*arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        lines = done.stderr.splitlines()
+        self.assertTrue(lines and lines[0].startswith("strata: error: "), done.stderr)
+        return done.stderr[len("strata: error: "):].rstrip("\n")
+
+
+class DiffTest(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.write("before.txt", BEFORE)
+        self.write("after.txt", AFTER)
+        self.write("native.txt", NATIVE)
+
+    def diff(self, *arguments):
+        done = self.run_strata("diff", *arguments, "--format", "json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return done.returncode, json.loads(done.stdout)
+
+    def test_exit_codes(self):
+        self.assertEqual(self.run_strata("diff", "before.txt", "before.txt").returncode, 0)
+        self.assertEqual(self.run_strata("diff", "before.txt", "after.txt").returncode, 1)
+        self.assertEqual(self.run_strata("diff", "before.txt", "missing.txt").returncode, 2)
+
+    def test_only_renamed_is_no_difference(self):
+        renamed = re.sub(r"\bmm\b(?!\.)", "mm_7", BEFORE).replace("detach:", "detach_1:").replace(
+            "Tensor(detach,", "Tensor(detach_1,").replace("detach = None", "detach_1 = None")
+        self.write("renamed.txt", renamed)
+        code, diff = self.diff("before.txt", "renamed.txt")
+        self.assertEqual(code, 0)
+        self.assertEqual(diff["summary"]["renamed"], 2)
+        self.assertEqual({pair["status"] for pair in diff["pairs"]}, {"same", "renamed"})
+
+    def test_json(self):
+        code, diff = self.diff("before.txt", "after.txt")
+        self.assertEqual(code, 1)
+        self.assertEqual(list(diff), ["schema", "before", "after", "summary", "pairs", "inserted",
+                                      "deleted", "relations", "patterns"])
+        self.assertEqual(diff["schema"], "strata.diff/1")
+        self.assertEqual((diff["before"]["ref"], diff["before"]["nodes"]), ("before.txt", 19))
+        self.assertEqual((diff["after"]["ref"], diff["after"]["nodes"]), ("after.txt", 18))
+        self.assertRegex(diff["before"]["fingerprint"], r"^[0-9a-f]{32}$")
+        self.assertEqual(diff["summary"], {
+            "same": 14, "renamed": 3, "moved": 0, "changed": 3, "derived": 0, "inserted": 0,
+            "deleted": 1, "replaced": 0, "cloned": 0, "merged": 0, "became_input": 0,
+            "became_compute": 0})
+        self.assertEqual(diff["deleted"], ["detach"])
+        self.assertEqual(diff["inserted"], [])
+        pairs = {pair["before"]: pair for pair in diff["pairs"]}
+        self.assertEqual([pair["before"] for pair in diff["pairs"]], [
+            "l_x_", "l_w_", "mm", "split", "getitem", "getitem_1", "view", "true_graph_0",
+            "false_graph_0", "cond", "getitem_2", "output", "true_graph_0/arg0_1",
+            "true_graph_0/sin", "true_graph_0/output", "false_graph_0/arg0_1", "false_graph_0/cos",
+            "false_graph_0/output"])
+        self.assertEqual(list(pairs["mm"]),
+                         ["before", "after", "status", "confidence", "via", "fields"])
+        self.assertEqual((pairs["mm"]["after"], pairs["mm"]["status"]), ("mm_1", "renamed"))
+        self.assertEqual(pairs["split"]["status"], "changed")
+        self.assertEqual(pairs["split"]["fields"], [
+            {"path": "operands[0]", "before": "detach", "after": "mm_1", "derived": False}])
+        self.assertEqual(pairs["view"]["status"], "renamed+changed")
+        self.assertEqual(pairs["view"]["fields"], [
+            {"path": "target", "before": "aten.view.default", "after": "aten.reshape.default",
+             "derived": False}])
+        self.assertEqual(pairs["false_graph_0/cos"]["after"], "false_graph_0/tan")
+
+    def test_every_node_occurs_once(self):
+        _, diff = self.diff("before.txt", "after.txt")
+        befores = [pair["before"] for pair in diff["pairs"]] + diff["deleted"]
+        afters = [pair["after"] for pair in diff["pairs"]] + diff["inserted"]
+        self.assertEqual((len(befores), len(set(befores))), (19, 19))
+        self.assertEqual((len(afters), len(set(afters))), (18, 18))
+
+    def test_same_input_same_bytes(self):
+        first, second = (self.run_strata("diff", "before.txt", "after.txt", "--format", "json")
+                         for _ in range(2))
+        self.assertEqual(first.stdout, second.stdout)
+
+    def test_metadata_is_compared_on_request_and_changes_nothing(self):
+        self.write("other_line.txt", BEFORE.replace("m.py:3", "m.py:30"))
+        code, diff = self.diff("before.txt", "other_line.txt", "--meta")
+        self.assertEqual(code, 0)
+        fields = {pair["before"]: pair["fields"] for pair in diff["pairs"] if pair["fields"]}
+        self.assertTrue(all(field["path"].startswith("meta.") for list_ in fields.values()
+                            for field in list_))
+        self.assertIn({"path": "meta.location", "before": "m.py:3", "after": "m.py:30",
+                       "derived": False}, fields["mm"])
+        _, plain = self.diff("before.txt", "other_line.txt")
+        self.assertEqual([pair for pair in plain["pairs"] if pair["fields"]], [])
+
+    def test_text(self):
+        done = self.run_strata("diff", "before.txt", "after.txt")
+        self.assertIn("3 changed · 1 deleted · 3 renamed · 14 same", done.stdout)
+        self.assertIn("- detach = aten.detach.default(mm)", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_standard_input(self):
+        done = self.run_strata("diff", "-", "before.txt", stdin=BEFORE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_bare_forward(self):
+        body = '''def forward(self, x):
+    sin = torch.ops.aten.sin.default(x);  x = None
+    return sin
+'''
+        self.write("bare.txt", body)
+        code, diff = self.diff("bare.txt", "bare.txt")
+        self.assertEqual((code, diff["before"]["nodes"]), (0, 3))
+
+    def test_native_text_against_fx_text(self):
+        self.write("fx.txt", self.run_strata("show", "native.txt", "--format", "fx").stdout)
+        code, diff = self.diff("native.txt", "fx.txt")
+        self.assertEqual(code, 0)
+        self.assertEqual(diff["before"]["fingerprint"], diff["after"]["fingerprint"])
+
+    def test_pins(self):
+        self.write("pins", "# by hand\n\nview reshape\n")
+        _, diff = self.diff("before.txt", "after.txt", "--pins", "pins")
+        pairs = {pair["before"]: pair for pair in diff["pairs"]}
+        self.assertEqual((pairs["view"]["via"], pairs["view"]["confidence"]), ("pin", 1))
+
+    def test_unreadable_text(self):
+        broken = BEFORE.replace("aten.detach.default(mm)", "aten.detach.default(mm", 1)
+        self.write("broken.txt", broken)
+        self.assertIn("broken.txt", self.fails("diff", "broken.txt", "after.txt"))
+        done = self.run_strata("diff", "broken.txt", "after.txt", "--lenient")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("strata: warning: ", done.stderr)
+
+    def test_errors(self):
+        self.assertEqual(self.fails("diff", "missing.txt", "after.txt"),
+                         "no such file: missing.txt: check the path")
+        self.assertEqual(self.fails("diff", "before.txt", "."), "is a directory: .: give a file")
+        self.write("words.txt", "nothing to see\n")
+        self.assertEqual(
+            self.fails("diff", "before.txt", "words.txt"),
+            "not a graph: words.txt: give a trace, a log of PyTorch, or the text of a graph")
+        self.assertEqual(
+            self.fails("diff", "before.txt", "after.txt", "--fromat", "json"),
+            "unknown option '--fromat', did you mean '--format': strata diff: see 'strata diff "
+            "--help'")
+        self.assertEqual(self.fails("diff", "before.txt"),
+                         "missing argument AFTER: strata diff: see 'strata diff --help'")
+        self.assertEqual(
+            self.fails("diff", "native.txt#grph=step", "native.txt"),
+            "unknown selector 'grph', did you mean 'graph': native.txt#grph=step: a selector is "
+            "run=N, rank=N, graph=NAME, pass=N|NAME[:before|:after], joined by commas")
+        self.assertEqual(self.fails("diff", "native.txt#graph=stop", "native.txt"),
+                         "no graph 'stop': native.txt: it has graph=step")
+        self.write("two.txt", NATIVE + NATIVE.replace("graph step", "graph other"))
+        self.assertEqual(self.fails("diff", "two.txt", "native.txt"),
+                         "REF names several graphs: two.txt: say which one:\n"
+                         "  two.txt#graph=step\n  two.txt#graph=other")
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([self.strata, "diff", "before.txt", "after.txt"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, cwd=self.folder.name,
+                                  check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("strata: error: disk full", done.stderr)
+
+    def test_a_closed_pipe_ends_quietly(self):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        done = subprocess.run([self.strata, "diff", "before.txt", "after.txt"], stdout=write_end,
+                              stderr=subprocess.PIPE, text=True, cwd=self.folder.name, check=False)
+        os.close(write_end)
+        self.assertEqual(done.returncode, -signal.SIGPIPE)
+        self.assertEqual(done.stderr, "")
+
+
+class ShowTest(CliCase):
+    def test_formats(self):
+        self.write("native.txt", NATIVE)
+        self.assertEqual(self.run_strata("show", "native.txt").stdout, NATIVE)
+        self.assertIn("def forward(", self.run_strata("show", "native.txt", "--format", "fx").stdout)
+        dot = self.run_strata("show", "native.txt", "--format", "dot").stdout
+        self.assertIn('"x" -> "sin";', dot)
+        graph = json.loads(self.run_strata("show", "native.txt", "--format", "json").stdout)
+        self.assertEqual(graph["schema"], "strata.show/1")
+        self.assertEqual([node["name"] for node in graph["nodes"]], ["x", "sin", "output"])
+        self.assertEqual(graph["nodes"][1]["operands"], ["x"])
+
+    def test_fx_text_comes_back(self):
+        self.write("fx.txt", BEFORE)
+        self.write("again.txt", self.run_strata("show", "fx.txt", "--format", "fx").stdout)
+        self.assertEqual(self.run_strata("diff", "fx.txt", "again.txt").returncode, 0)
+
+    def test_output_file(self):
+        self.write("native.txt", NATIVE)
+        self.assertEqual(self.run_strata("show", "native.txt", "-o", "copy.txt").returncode, 0)
+        with open(os.path.join(self.folder.name, "copy.txt"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), NATIVE)
+        self.fails("show", "native.txt", "-o", "missing/copy.txt")
+
+
+class ProgramTest(CliCase):
+    def test_overview(self):
+        alone, asked = self.run_strata(), self.run_strata("--help")
+        self.assertEqual((alone.returncode, asked.returncode), (0, 0))
+        self.assertEqual(alone.stdout, asked.stdout)
+        self.assertIn("  diff ", alone.stdout)
+
+    def test_version(self):
+        self.assertRegex(self.run_strata("--version").stdout, r"^strata \d+\.\d+\.\d+\n$")
+
+    def test_unknown_command(self):
+        self.assertEqual(self.fails("dif"),
+                         "unknown command 'dif', did you mean 'diff': strata: see 'strata --help'")
+
+
+@unittest.skipUnless(os.path.exists(LOG), "../shared/fixtures is not there")
+class LogTest(CliCase):
+    def test_passes_of_a_log(self):
+        done = self.run_strata("diff", f"{LOG}#pass=remove_b2b_transpose_pass:before",
+                               f"{LOG}#pass=remove_b2b_transpose_pass:after", "--format", "json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        diff = json.loads(done.stdout)
+        # Names survive this pass: they are the truth.
+        self.assertEqual([pair for pair in diff["pairs"] if pair["before"] != pair["after"]], [])
+        self.assertEqual((diff["summary"]["deleted"], diff["summary"]["inserted"]), (45, 0))
+
+    def test_a_pass_that_changes_nothing(self):
+        done = self.run_strata("diff", f"{LOG}#pass=remove_detach_pass:before",
+                               f"{LOG}#pass=remove_detach_pass:after")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_operators_replaced_in_a_row(self):
+        done = self.run_strata("diff", f"{LOG}#pass=normalize_view_ops_as_reshape:before",
+                               f"{LOG}#pass=normalize_view_ops_as_reshape:after", "--format", "json")
+        diff = json.loads(done.stdout)
+        self.assertEqual((diff["deleted"], diff["inserted"]), ([], []))
+        self.assertEqual(diff["summary"]["changed"], 100)
+
+    def test_malformed_logs_do_not_crash(self):
+        for path in glob.glob(os.path.join(FIXTURES, "malformed", "*.log")):
+            done = self.run_strata("diff", path, path)
+            self.assertIn(done.returncode, (0, 2), path)
+
+
+if __name__ == "__main__":
+    CliCase.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
