@@ -180,7 +180,11 @@ class Builder {
     if (!is_body && scope_.class_name.valid() && class_name != "GraphModule") {
       SetAttribute(output, kClassKey, scope_.class_name);
     }
-    if (!is_body && !scope_.is_expanded) rewriter_.SetAttribute(output, kSignatureKey, "compact");
+    if (scope_.is_boxed) {
+      rewriter_.SetAttribute(output, kSignatureKey, "boxed");
+    } else if (!is_body && !scope_.is_expanded) {
+      rewriter_.SetAttribute(output, kSignatureKey, "compact");
+    }
     if (scope_.descriptors.valid()) SetAttribute(output, kDescriptorsKey, scope_.descriptors);
     if (scope_.return_form.valid()) SetAttribute(output, kReturnKey, scope_.return_form);
     if (scope_.return_type.valid()) SetAttribute(output, kReturnTypeKey, scope_.return_type);

@@ -31,8 +31,8 @@ namespace strata {
 ///  - Comments give phase, module, sequence number and location; keys of no field are attributes,
 ///    those of `Annotation: {…}` under `custom.<key>`.
 ///  - Attributes of the output node keep what belongs to the text as a whole: `class`, `signature`
-///    (`compact`), `backward` (`key` or `prefix`: how comments mark it), `descriptors`, and of a
-///    pytree prologue `arguments`, `flatten` and `return`.
+///    (`compact`, `boxed`), `backward` (`key` or `prefix`: how comments mark it), `descriptors`,
+///    and of a pytree prologue `arguments`, `flatten` and `return`.
 ///  - Inside arguments, `Name(a, b)` is a call argument; a keyword in it is a call of `key=`.
 
 /// What a recovering parser left out.

@@ -296,6 +296,7 @@ bool Parser::ParseAssignment(Scope& scope, Statement statement) {
     if (rest.starts_with("iter(")) {
       at_ = limit_;
       ClearParameters(scope);
+      scope.is_boxed = true;
       return true;
     }
     if (rest.starts_with("next(")) {
@@ -346,6 +347,11 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
   if (!IsNameStart(c)) {
     Arg left;
     if (!ParseValue(scope, &left)) return false;
+    if ((c == '-' || c == '+') && (AtEnd() || Peek() == ';')) {
+      // A literal alone is no operation, so its sign is.
+      at_ = begin;
+      return prefix(kPrefixOperators[c == '-' ? 0 : 1]);
+    }
     if (left.is_span() && (AtEnd() || Peek() == ';')) {
       // `n_boxed_arg_0 = [a, b]`: no node, the name stands for the list.
       if (!ParseEnd()) return false;

@@ -165,7 +165,9 @@ bool Parser::ParseParenthesized(Scope& scope, Arg* value) {
     // Only a comma makes a tuple of one.
     const bool has_comma =
         value->span_size() != 1 || text_[text_.find_last_not_of(" \n", at_ - 2)] == ',';
-    const bool ends = AtEnd() || std::string_view(",;)]}: ").find(Peek()) != std::string_view::npos;
+    const bool ends = AtEnd() ||
+                      std::string_view(",;)]}: ").find(Peek()) != std::string_view::npos ||
+                      (Peek() == '[' && depth_ == 1);
     if (has_comma && ends) return true;
     failed_at_ = at_ - 1;
     failure_ = "expected ','";

@@ -69,6 +69,7 @@ struct Scope {
   std::string path;  ///< of the body; "" for the program
   StrId class_name;
   bool is_expanded = false;  ///< one parameter per line
+  bool is_boxed = false;     // takes its inputs from a list
   bool has_return = false;
   StrId return_form, return_type, descriptors;
   StrId arguments,

@@ -32,10 +32,14 @@ class Printer {
     out_ += class_name;
     out_ += "(torch.nn.Module):\n";
     indent_ += 4;
-    const bool is_expanded = depth == 0 && OutputFact(kSignatureKey) != "compact";
-    PrintSignature(is_expanded);
-    indent_ += 4;
-    PrintPrologue(is_expanded);
+    const bool is_expanded = depth == 0 && OutputFact(kSignatureKey).empty();
+    if (OutputFact(kSignatureKey) == "boxed") {
+      PrintBoxedSignature();
+    } else {
+      PrintSignature(is_expanded);
+      indent_ += 4;
+      PrintPrologue(is_expanded);
+    }
     const size_t body = out_.size();
     for (NodeId id : graph_.nodes()) {
       if (graph_.node(id).kind == NodeKind::kPlaceholder) PrintAlias(id);
@@ -302,12 +306,33 @@ class Printer {
       }
     }
     if (is_expanded) Line("");
+    PrintEndOfSignature();
+  }
+
+  void PrintEndOfSignature() {
     out_ += ')';
     if (const std::string_view type = OutputFact(kReturnTypeKey); !type.empty()) {
       out_ += " -> ";
       out_ += type;
     }
     out_ += ":\n";
+  }
+
+  /// torch.fx _BoxedCodeGen: inputs come in a list, which is emptied so that they can be freed.
+  void PrintBoxedSignature() {
+    Line("def forward(self, args_list");
+    PrintEndOfSignature();
+    indent_ += 4;
+    bool any = false;
+    for (NodeId id : graph_.nodes()) {
+      if (graph_.node(id).kind != NodeKind::kPlaceholder) continue;
+      if (!any) Line("args_iter = iter(args_list)\n");
+      any = true;
+      const std::string_view argument = graph_.attribute(id, kArgumentKey);
+      Line(argument.empty() ? graph_.name(id) : argument);
+      out_ += " = next(args_iter)\n";
+    }
+    if (any) Line("args_list.clear()\n");
   }
 
   void PrintDescriptor(NodeId id) {

@@ -1,9 +1,10 @@
-// A program for the oracle in tests/support/fx_oracle.py and for measurements.
+// What the parsers of FX text and of logs read, for the oracle in fx_oracle.py, and their speed.
 //
-//   fx_tool counts FILE…   one JSON line per text: what was read
-//   fx_tool print FILE     the text again
-//   fx_tool bench FILE N   MB/s of parsing and printing, best of N
+//   fx_tool nodes FILE…   one JSON line per distinct graph of each log or FX text
+//   fx_tool print FILE    an FX text, read and printed
+//   fx_tool bench FILE    MB/s of reading and printing an FX text, the best of many runs
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -13,48 +14,120 @@
 #include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "ir/json.h"
+#include "tlparse-export/torch_trace/log.h"
 
 namespace strata {
 namespace {
 
-double Seconds(const auto& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+std::string_view KindName(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kPlaceholder:
+      return "placeholder";
+    case NodeKind::kGetAttr:
+      return "get_attr";
+    case NodeKind::kCallMethod:
+      return "call_method";
+    case NodeKind::kCallModule:
+      return "call_module";
+    case NodeKind::kOutput:
+      return "output";
+    default:
+      return "call_function";
+  }
 }
 
-}  // namespace
+void WriteNodes(const Graph& graph, JsonWriter& json) {
+  json.BeginObject().Field("path", graph.is_body() ? graph.name_text() : "").Key("nodes");
+  json.BeginArray();
+  for (NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    json.BeginArray().String(graph.name(id)).String(KindName(node.kind)).String(graph.op(id));
+    json.BeginArray();
+    graph.ForEachOperand(id, [&](ValueId value) { json.String(graph.value_name(value)); });
+    json.EndArray().EndArray();
+    for (size_t i = 0; node.returns_tuple && i < node.num_results; ++i) {
+      const Value& value = graph.value(graph.result(id, i));
+      if (!value.name.valid()) continue;
+      json.BeginArray().String(graph.value_name(graph.result(id, i))).String("call_function");
+      json.String("_operator.getitem").BeginArray().String(graph.name(id)).EndArray().EndArray();
+    }
+  }
+  json.EndArray().EndObject();
+}
+
+Status PrintNodes(const std::string& path) {
+  STRATA_TRY(const std::string text, ReadFile(path));
+  LogContent log;
+  if (LooksLikeLog(text)) {
+    STRATA_TRY(log, ReadLog(text, path));
+  } else {
+    log = LogOfFxText(text, path, "graph");
+  }
+  for (const LogPayload& payload : log.payloads) {
+    if (!payload.is_graph) continue;
+    FxOptions options;
+    options.file = path;
+    options.strict = true;
+    STRATA_TRY(const FxDocument document, ParseFx(payload.text, options));
+    std::string out;
+    JsonWriter json(out);
+    json.BeginObject().Field("file", path).Key("graphs").BeginArray();
+    for (size_t i = 0; i < document.module->num_graphs(); ++i)
+      WriteNodes(document.module->graph(GraphId{static_cast<int32_t>(i)}), json);
+    json.EndArray().EndObject();
+    fmt::print("{}\n", out);
+  }
+  return Ok();
+}
+
+template <class Work>
+double BestSeconds(Work&& work) {
+  double best = 1e9;
+  for (int i = 0; i < 30; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, taken.count());
+  }
+  return best;
+}
+
+Status PrintOrMeasure(const std::string& path, bool measure) {
+  STRATA_TRY(const std::string text, ReadFile(path));
+  FxOptions options;
+  options.file = path;
+  STRATA_TRY(const FxDocument document, ParseFx(text, options));
+  for (const FxDiagnostic& d : document.diagnostics)
+    fmt::print(stderr, "{}:{}:{}: {}: {}\n", path, d.line, d.column, d.what, d.skipped);
+  if (!measure) {
+    fmt::print("{}", PrintFx(document.graph()));
+    return Ok();
+  }
+  const double read = BestSeconds([&] { static_cast<void>(ParseFx(text)); });
+  const double print = BestSeconds([&] { static_cast<void>(PrintFx(document.graph())); });
+  const double megabytes = static_cast<double>(text.size()) / 1e6;
+  fmt::print("{:.2f} MB, {} nodes: reads {:.0f} MB/s, prints {:.0f} MB/s\n", megabytes,
+             document.graph().num_printed_nodes(), megabytes / read, megabytes / print);
+  return Ok();
+}
 
 int Main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[1] : "";
-  Result<std::string> text = ReadFile(argv[2]);
-  if (!text) {
-    fmt::print(stderr, "{}\n", text.error().message());
+  if (mode != "nodes" && mode != "print" && mode != "bench") {
+    fmt::print(stderr, "usage: fx_tool nodes|print|bench FILE…\n");
     return 2;
   }
-  Result<FxDocument> document = ParseFx(*text, {.file = argv[2], .graph_name = {}});
-  if (!document) {
-    fmt::print(stderr, "{}\n", document.error().message());
-    return 2;
-  }
-  for (const FxDiagnostic& d : document->diagnostics) {
-    fmt::print(stderr, "{}:{}:{}: {}: {}\n", argv[2], d.line, d.column, d.what, d.skipped);
-  }
-  if (mode == "print") {
-    fmt::print("{}", PrintFx(document->graph()));
-  } else if (mode == "bench") {
-    double parse = 1e9, print = 1e9;
-    for (int i = 0; i < std::stoi(argv[3]); ++i) {
-      parse = std::min(parse, Seconds([&] { (void)ParseFx(*text); }));
-      print = std::min(print, Seconds([&] { (void)PrintFx(document->graph()); }));
-    }
-    const double megabytes = static_cast<double>(text->size()) / 1e6;
-    fmt::print("parse {:.0f} MB/s, print {:.0f} MB/s, {} nodes\n", megabytes / parse,
-               megabytes / print, document->graph().num_printed_nodes());
+  for (int i = 2; i < argc; ++i) {
+    const Status status =
+        mode == "nodes" ? PrintNodes(argv[i]) : PrintOrMeasure(argv[i], mode == "bench");
+    if (status) continue;
+    fmt::print(stderr, "{}\n", status.error().message());
+    return 1;
   }
   return 0;
 }
 
+}  // namespace
 }  // namespace strata
 
 int main(int argc, char** argv) {
