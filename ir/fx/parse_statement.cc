@@ -339,18 +339,18 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     SetArgs(scope, statement, std::array{operand});
     return true;
   };
+  // No literal begins with a plus, and minus infinity is one.
   if (c == '~') return prefix(kPrefixOperators[2]);
+  if (c == '+') return prefix(kPrefixOperators[1]);
   const bool is_infinity = Rest().substr(1).starts_with("inf") && !IsNameChar(Peek(4));
-  if ((c == '-' || c == '+') && IsNameStart(Peek(1)) && !is_infinity) {
-    return prefix(kPrefixOperators[c == '-' ? 0 : 1]);
-  }
+  if (c == '-' && IsNameStart(Peek(1)) && !is_infinity) return prefix(kPrefixOperators[0]);
   if (!IsNameStart(c)) {
     Arg left;
     if (!ParseValue(scope, &left)) return false;
-    if ((c == '-' || c == '+') && (AtEnd() || Peek() == ';')) {
+    if (c == '-' && (AtEnd() || Peek() == ';')) {
       // A literal alone is no operation, so its sign is.
       at_ = begin;
-      return prefix(kPrefixOperators[c == '-' ? 0 : 1]);
+      return prefix(kPrefixOperators[0]);
     }
     if (left.is_span() && (AtEnd() || Peek() == ';')) {
       // `n_boxed_arg_0 = [a, b]`: no node, the name stands for the list.

@@ -115,7 +115,7 @@ bool Parser::ParseValue(Scope& scope, Arg* value) {
   if ((c == 'b' || c == 'r' || c == 'u') && (Peek(1) == '\'' || Peek(1) == '"')) {
     return ParseRaw(value, /*only_size=*/false);
   }
-  if (IsDigit(c) || c == '-' || c == '+') return ParseNumber(value);
+  if (IsDigit(c) || c == '-') return ParseNumber(value);
   if (IsNameStart(c)) return ParseNamedValue(scope, value);
   if (c == '<') return ParseRaw(value, /*only_size=*/false);
   return Fail("expected a value");
@@ -234,7 +234,7 @@ bool Parser::ParseDict(Scope& scope, Arg* value) {
 
 bool Parser::ParseNumber(Arg* value) {
   const size_t begin = at_;
-  size_t end = begin + (Peek() == '-' || Peek() == '+' ? 1 : 0);
+  size_t end = begin + (Peek() == '-' ? 1 : 0);
   if (end < limit_ && IsNameStart(text_[end])) {
     // -inf, -nan, or a negated size.
     const std::string_view name = text_.substr(end, limit_ - end);
@@ -272,7 +272,7 @@ bool Parser::ParseNumber(Arg* value) {
   if (is_integer) {
     int64_t number = 0;
     const auto [stop, error] = std::from_chars(text.data(), last, number);
-    if (stop != last || text == "-" || text == "+") return Fail("expected a number");
+    if (stop != last || text == "-") return Fail("expected a number");
     *value = error == std::errc() ? Arg::Int(number) : Arg::Raw(module_.Intern(text));
   } else {
     double number = 0;

@@ -258,7 +258,7 @@ def main():
     compared = differing = 0
     for file in files_below(words):
         with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            text = stream.read()
+            text = re.sub("\x1b\\[[0-9;]*m", "", stream.read())
         texts = [t for t in ([text] if is_graph(text) else payloads(text)) if is_graph(t)]
         if not texts:
             continue
