@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -471,11 +472,12 @@ class Parser {
     return Ok();
   }
 
-  /// `name=`, where the name may be quoted.
+  /// `name=`, where the name may be quoted, or a word that is no name elsewhere.
   std::optional<std::string> TakeKeyword() {
-    const std::string_view word = PeekWord();
-    // Most arguments are no keywords: find out before Name() composes an error.
-    if (Peek() != '%' && (word.empty() || Peek(word.size()) != '=')) return std::nullopt;
+    const std::string word(PeekWord());
+    const bool is_key = IsPlainName(word) || std::ranges::find(kKeywords, word) != kKeywords.end();
+    if (is_key && TakeKey(word)) return word;
+    if (Peek() != '%') return std::nullopt;
     const size_t begin = at_;
     if (Result<std::string> name = Name(); name && Peek() == '=') {
       ++at_;

@@ -1,5 +1,6 @@
 #include "ir/native_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <vector>
@@ -118,11 +119,20 @@ class Printer {
       if (!first) out_ += ", ";
       first = false;
       const NamedArg kwarg = graph.kwarg(id, i);
-      AppendName(module_.str(kwarg.name), out_);
-      out_ += '=';
+      AppendKey(module_.str(kwarg.name));
       Argument(graph, kwarg.value);
     }
     out_ += ')';
+  }
+
+  /// `name=`. Nothing else can stand there, so a keyword (`device=`) needs no quotes.
+  void AppendKey(std::string_view name) {
+    if (std::ranges::find(kKeywords, name) != kKeywords.end()) {
+      out_ += name;
+    } else {
+      AppendName(name, out_);
+    }
+    out_ += '=';
   }
 
   void Argument(const Graph& graph, const Arg& arg) {

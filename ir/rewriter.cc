@@ -9,6 +9,29 @@
 namespace strata {
 namespace {
 
+/// Words that FX does not take for names, sorted: Python's keywords and builtins, and the globals
+/// of generated code. Source: torch/fx/graph.py, `_Namespace._is_illegal_name`.
+constexpr std::string_view kTakenByPython[] = {
+    "abs",       "aiter",      "all",         "and",        "anext",        "any",
+    "as",        "ascii",      "assert",      "async",      "await",        "bin",
+    "bool",      "break",      "breakpoint",  "bytearray",  "bytes",        "callable",
+    "chr",       "class",      "classmethod", "compile",    "complex",      "continue",
+    "copyright", "credits",    "def",         "del",        "delattr",      "device",
+    "dict",      "dir",        "divmod",      "elif",       "else",         "enumerate",
+    "eval",      "except",     "exec",        "exit",       "filter",       "finally",
+    "float",     "for",        "format",      "from",       "frozenset",    "fx_pytree",
+    "getattr",   "global",     "globals",     "hasattr",    "hash",         "help",
+    "hex",       "id",         "if",          "import",     "in",           "inf",
+    "input",     "int",        "is",          "isinstance", "issubclass",   "iter",
+    "lambda",    "len",        "license",     "list",       "locals",       "map",
+    "max",       "memoryview", "min",         "nan",        "next",         "nonlocal",
+    "not",       "object",     "oct",         "open",       "or",           "ord",
+    "pass",      "pow",        "print",       "property",   "pytree",       "quit",
+    "raise",     "range",      "repr",        "return",     "reversed",     "round",
+    "set",       "setattr",    "slice",       "sorted",     "staticmethod", "str",
+    "sum",       "super",      "torch",       "try",        "tuple",        "type",
+    "vars",      "while",      "with",        "yield",      "zip"};
+
 std::string_view BaseNameFor(const NodeSpec& spec) {
   switch (spec.kind) {
     case NodeKind::kPlaceholder:
@@ -445,7 +468,8 @@ StrId Rewriter::UniqueName(std::string_view wanted) {
   if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base.insert(base.begin(), '_');
   StrId name = module_.Intern(base);
   int32_t& suffix = next_suffix_[name];
-  while (names_.contains(name))
+  bool is_taken = std::ranges::binary_search(kTakenByPython, base) || names_.contains(name);
+  for (; is_taken; is_taken = names_.contains(name))
     name = module_.Intern(fmt::format("{}_{}", base, ++suffix));
   names_.insert(name);
   return name;
