@@ -61,14 +61,23 @@ class Lowering {
       return Unsupported("an input must be a tensor of known type");
     }
     const Type& type = module_.types()[type_id];
-    Plan::Input input{.slot = NewSlot(value), .dtype = type.dtype, .sizes = {}};
-    for (const DimId size : type.sizes) {
-      const std::optional<int64_t> number = module_.dims().AsConst(size);
-      if (!number) return Unsupported("sizes must be numbers");
-      input.sizes.push_back(*number);
+    Plan::Input input{.slot = NewSlot(value), .dtype = type.dtype, .sizes = {}, .strides = {}};
+    STRATA_TRY(input.sizes, Numbers(type.sizes));
+    if (type.has_strides) {
+      STRATA_TRY(input.strides, Numbers(type.strides));
     }
     plan_.inputs.push_back(std::move(input));
     return Ok();
+  }
+
+  Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
+    std::vector<int64_t> numbers;
+    for (const DimId dim : dims) {
+      const std::optional<int64_t> number = module_.dims().AsConst(dim);
+      if (!number) return Unsupported("sizes must be numbers");
+      numbers.push_back(*number);
+    }
+    return numbers;
   }
 
   Status AddConstant(NodeId node) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,7 @@ struct Plan {
     int32_t slot = -1;
     DType dtype = DType::kUnknown;
     std::vector<int64_t> sizes;
+    std::optional<std::vector<int64_t>> strides;  ///< none: not known, any will do
   };
   struct Constant {
     int32_t slot = -1;
