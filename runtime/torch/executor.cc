@@ -53,6 +53,19 @@ size_t CountSlot(const PlanArg& arg, int32_t slot) {
   return count;
 }
 
+bool Fits(const at::Tensor& tensor, const Plan::Input& wanted) {
+  return tensor.defined() && ToDType(tensor.scalar_type()) == wanted.dtype &&
+         tensor.sizes() == at::IntArrayRef(wanted.sizes) &&
+         (!wanted.strides || tensor.strides() == at::IntArrayRef(*wanted.strides));
+}
+
+/// As types are printed: `f32[4, 32][32, 1]cpu`.
+std::string DescribeTensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  return fmt::format("{}{}{}{}", ShortName(ToDType(tensor.scalar_type())), c10::str(tensor.sizes()),
+                     c10::str(tensor.strides()), tensor.device().str());
+}
+
 /// Fills a step's stack from its arguments and the operator's schema.
 class Binder {
  public:
@@ -242,11 +255,9 @@ struct Executor::State {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Plan::Input& wanted = plan.inputs[i];
       const PlanSlot& slot = plan.slots[static_cast<size_t>(wanted.slot)];
-      if (!inputs[i].defined() || ToDType(inputs[i].scalar_type()) != wanted.dtype ||
-          inputs[i].sizes() != at::IntArrayRef(wanted.sizes)) {
-        return Error(ErrorCode::kInternal, "input {} of graph {} is {}{}, not {}", slot.name,
-                     plan.graph, inputs[i].toString(),
-                     inputs[i].defined() ? c10::str(inputs[i].sizes()) : "", slot.type);
+      if (!Fits(inputs[i], wanted)) {
+        return Error(ErrorCode::kInternal, "input {} of graph {} is {}, not {}", slot.name,
+                     plan.graph, DescribeTensor(inputs[i]), slot.type);
       }
       Value(wanted.slot) = inputs[i];
     }

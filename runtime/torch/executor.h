@@ -35,8 +35,8 @@ class Executor {
   /// The outputs, undefined for those that are None. Inputs are read, and written only by in-place
   /// operations of the graph; views of them may be among the outputs.
   ///
-  /// Errors: inputs of another number, dtype or size than the graph's; whatever an operator throws,
-  /// told with the node, its operands' types, module path and source line.
+  /// Errors: inputs of another number, dtype, size or stride than the graph's; whatever an operator
+  /// throws, told with the node, its operands' types, module path and source line.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer = nullptr);
 

@@ -68,7 +68,8 @@ struct Trainer::State {
     const std::vector<int64_t> ids = tokens.Step(index);
     const Tensor all = at::empty({config.batch_size, config.seq_len + 1}, at::kLong);
     std::memcpy(all.mutable_data_ptr(), ids.data(), ids.size() * sizeof(int64_t));
-    return {all.slice(1, 0, config.seq_len).contiguous(), all.slice(1, 1).contiguous()};
+    const auto copy = [](const Tensor& part) { return part.clone(at::MemoryFormat::Contiguous); };
+    return {copy(all.slice(1, 0, config.seq_len)), copy(all.slice(1, 1))};
   }
 
   Result<float> RunStep(int64_t index) {

@@ -1,0 +1,226 @@
+#include "runtime/torch/executor.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using testing::MessageOf;
+using testing::OrDie;
+using testing::ParseBody;
+
+Result<Executor> Bind(std::string_view body, const Constants& constants = {}) {
+  return Executor::Bind(OrDie(Lower(*ParseBody(body)->FindGraph("g"))), constants);
+}
+
+Tensors RunBody(std::string_view body, const Tensors& inputs) {
+  return OrDie(OrDie(Bind(body)).Run(inputs));
+}
+
+TEST_CASE("literals of every kind reach the operator, defaults are filled in") {
+  const Tensor x = at::rand({2, 3});
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[2, 3]
+  a = aten.add.Tensor(x, x, alpha=2)
+  b = aten.sum.dim_IntList(a, [0], True, dtype=torch.float64)
+  c = aten.clamp.default(b, None, 1.5)
+  d = aten.zeros.default([2], dtype=torch.int64, device=device('cpu'))
+  e = aten.ones_like.default(x, memory_format=raw('torch.contiguous_format'))
+  f = aten.linalg_vector_norm.default(x, 2, [1])
+  g = aten.div.Tensor_mode(x, x, rounding_mode='floor')
+  output([c, d, e, f, g])
+)",
+                              {x});
+  CHECK(at::equal(out[0], at::clamp(at::add(x, x, 2).sum({0}, true, at::kDouble), {}, 1.5)));
+  CHECK(at::equal(out[1], at::zeros({2}, at::kLong)));
+  CHECK(at::equal(out[2], at::ones({2, 3})));
+  CHECK(at::equal(out[3], at::linalg_vector_norm(x, 2, at::IntArrayRef{1})));
+  CHECK(at::equal(out[4], at::div(x, x, "floor")));
+}
+
+TEST_CASE("a number in place of a tensor promotes as a number") {
+  const Tensor x = at::ones({2}, at::kInt);
+  const Tensors out = RunBody(R"(
+  x = placeholder : i32[2]
+  a = aten.mul.Tensor(x, 2)
+  b = aten.mul.Tensor(x, 2.5)
+  output([a, b])
+)",
+                              {x});
+  CHECK(at::equal(out[0], at::full({2}, 2, at::kInt)));
+  CHECK(at::equal(out[1], at::full({2}, 2.5, at::kFloat)));
+}
+
+TEST_CASE("lists in and out, optional lists, tuples, None") {
+  const Tensor x = at::rand({4, 2});
+  const Tensor index = at::tensor({1, 0}, at::kLong);
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[4, 2]
+  i = placeholder : i64[2]
+  (first, _, last) = aten.split_with_sizes.default(x, [1, 2, 1]) as split
+  both = aten.cat.default([first, last])
+  picked = aten.index.Tensor(x, [None, i])
+  (values, indices) = aten.max.dim(x, 1) as max_1
+  output([both, picked, values, indices, None])
+)",
+                              {x, index});
+  REQUIRE_EQ(out.size(), 5);
+  CHECK(at::equal(out[0], at::cat({x.narrow(0, 0, 1), x.narrow(0, 3, 1)})));
+  CHECK(at::equal(out[1], x.index_select(1, index)));
+  CHECK(at::equal(out[2], std::get<0>(x.max(1))));
+  CHECK(at::equal(out[3], std::get<1>(x.max(1))));
+  CHECK_FALSE(out[4].defined());
+}
+
+TEST_CASE("a value twice in one call is there both times") {
+  const Tensor x = at::rand({3});
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[3]
+  a = aten.neg.default(x)
+  b = aten.mul.Tensor(a, a)
+  c = aten.exp.default(x)
+  d = aten.stack.default([c, c])
+  output([b, d])
+)",
+                              {x});
+  CHECK(at::equal(out[0], x * x));
+  CHECK(at::equal(out[1], at::stack({x.exp(), x.exp()})));
+}
+
+TEST_CASE("in-place operators write to the input, and views see it") {
+  const Tensor x = at::zeros({4});
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[4]
+  v = aten.view.default(x, [2, 2])
+  add_ = aten.add_.Tensor(x, 1)
+  s = aten.sum.default(v)
+  output([s])
+)",
+                              {x});
+  CHECK(at::equal(x, at::ones({4})));
+  CHECK_EQ(out[0].item<float>(), 4.0F);
+}
+
+TEST_CASE("constants serve every run") {
+  const Constants constants = {{"table", at::tensor({0.0F, 1.0F, 2.0F})}};
+  Executor executor = OrDie(Bind(R"(
+  x = placeholder : f32[3]
+  t = attr table
+  a = aten.add.Tensor(x, t)
+  output([a])
+)",
+                                 constants));
+  for (int run = 0; run < 2; ++run) {
+    CHECK(at::equal(OrDie(executor.Run(Tensors{at::ones({3})}))[0], constants[0].second + 1));
+  }
+}
+
+/// Counts at each step how many results of the run live.
+class LiveResults final : public ExecutionObserver {
+ public:
+  void OnStep(const PlanStep& /*step*/, std::span<const Tensor> results) override {
+    for (const Tensor& result : results)
+      seen_.emplace_back(result.getIntrusivePtr());
+    counts.push_back(0);
+    for (const auto& tensor : seen_)
+      counts.back() += tensor.expired() ? 0 : 1;
+  }
+  std::vector<int> counts;
+
+ private:
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> seen_;
+};
+
+TEST_CASE("a value's memory goes at its last use, and the executor keeps nothing") {
+  Executor executor = OrDie(Bind(R"(
+  x = placeholder : f32[8]
+  a = aten.neg.default(x)
+  b = aten.neg.default(a)
+  c = aten.cat.default([b, b])
+  d = aten.neg.default(c)
+  output([d])
+)"));
+  LiveResults live;
+  const Tensor x = at::rand({8});
+  const Tensors out = OrDie(executor.Run(Tensors{x}, &live));
+  // A direct operand is gone when its last result is there; a list goes right after.
+  CHECK_EQ(live.counts, std::vector<int>{1, 1, 2, 1});
+  CHECK_EQ(out[0].use_count(), 1);
+  CHECK_EQ(x.use_count(), 1);
+}
+
+TEST_CASE("results need no gradient even if inputs do") {
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[2]
+  a = aten.neg.default(x)
+  output([a])
+)",
+                              {at::rand({2}).requires_grad_(true)});
+  CHECK_FALSE(out[0].requires_grad());
+}
+
+TEST_CASE("inputs of another shape, dtype or layout are refused") {
+  Executor executor = OrDie(Bind(R"(
+  x = placeholder : f32[2, 3][3, 1]cpu
+  a = aten.neg.default(x)
+  output([a])
+)"));
+  const auto message = [&](const Tensor& x) { return MessageOf(executor.Run(Tensors{x})); };
+  CHECK_EQ(message(at::zeros({3, 2})),
+           "input x of graph g is f32[3, 2][2, 1]cpu, not f32[2, 3][3, 1]cpu");
+  CHECK_EQ(message(at::zeros({2, 3}, at::kLong)),
+           "input x of graph g is i64[2, 3][3, 1]cpu, not f32[2, 3][3, 1]cpu");
+  CHECK_EQ(message(at::zeros({3, 2}).t()),
+           "input x of graph g is f32[2, 3][1, 2]cpu, not f32[2, 3][3, 1]cpu");
+  CHECK_EQ(MessageOf(executor.Run(Tensors{})), "graph g has 1 inputs, not 0");
+}
+
+TEST_CASE("what an operator throws is told with node, types, place, reason; the next run works") {
+  Executor executor = OrDie(Bind(R"(
+  x = placeholder : f32[2, 3][3, 1]cpu
+  i = placeholder : i64[1][1]cpu
+  a = aten.neg.default(x) : f32[2, 3][3, 1]cpu
+  b = aten.index_select.default(a, 0, i) {forward module=layers.0 loc=('model.cc', 7, None, None)}
+  output([b])
+)"));
+  CHECK_EQ(MessageOf(executor.Run(Tensors{at::zeros({2, 3}), at::full({1}, 5, at::kLong)})),
+           "graph g failed: layers.0 (model.cc:7): b = aten.index_select.default(a: "
+           "f32[2, 3][3, 1]cpu, 0, i: i64[1][1]cpu): index out of range in self");
+  CHECK_OK(executor.Run(Tensors{at::zeros({2, 3}), at::full({1}, 1, at::kLong)}));
+}
+
+TEST_CASE("plans that do not fit this LibTorch are refused when they are bound") {
+  CHECK_EQ(MessageOf(Bind(R"(
+  x = placeholder : f32[2]
+  a = mylib.fancy.default(x)
+  output([a])
+)")),
+           "graph g cannot be executed: unknown: no operator mylib.fancy.default");
+  CHECK_EQ(
+      MessageOf(Bind(R"(
+  x = placeholder : f32[2]
+  a = aten.add.Tensor(x)
+  output([a])
+)")),
+      "graph g cannot be executed: unknown: a = aten.add.Tensor(x: f32[2]): other: needs a value");
+  CHECK_EQ(MessageOf(Bind(R"(
+  x = placeholder : f32[2]
+  t = attr table
+  output([t])
+)")),
+           "graph g cannot be executed: no constant table");
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,328 @@
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <doctest/doctest.h>
+
+#include "ir/native_text.h"
+#include "ir/verify.h"
+#include "passes/core/pass_manager.h"
+#include "passes/core/registry.h"
+#include "passes/passes.h"
+#include "runtime/models/rope.h"
+#include "runtime/torch/executor.h"
+#include "runtime/train/parameters.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using Overrides = std::vector<std::string>;
+using testing::OrDie;
+
+TrainConfig Config(const Overrides& overrides) {
+  constexpr std::string_view kSmall = R"(
+model = "llama3"
+init = "torchtitan_sharpened"
+dim = 32
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 40
+multiple_of = 8
+seq_len = 10
+batch_size = 3
+steps = 4
+seed = 5
+[rope]
+original_max_position_embeddings = 64
+)";
+  return OrDie(ParseTrainConfig(kSmall, ConfigFormat::kToml, "small.toml", overrides));
+}
+
+/// What differs between the configurations that every property is checked on.
+const std::vector<Overrides> kConfigs = {
+    {},
+    {"n_kv_heads=4"},
+    {"n_kv_heads=1", "n_heads=8"},
+    {"dim=48", "n_heads=3", "n_kv_heads=3", "n_layers=1"},
+    {"head_dim=12", "hidden_dim=20"},
+    {"seq_len=1"},
+    {"batch_size=1", "seq_len=7"},
+    {"rope.scaling=none", "rope.theta=10000"},
+    {"rope.scaling=none", "rope.backend=cos_sin"},
+    {"rope.max_seq_len=32", "seed=9"},
+    {"enable_weight_tying=true"},
+    {"optimizer.max_grad_norm=null", "optimizer.weight_decay=0"},
+};
+
+std::string Title(const Overrides& overrides) {
+  std::string title;
+  for (const std::string& text : overrides)
+    title += text + " ";
+  return title;
+}
+
+/// Parameters and data of a run, and its eager steps.
+struct Eager {
+  TrainConfig config;
+  TokenData tokens;
+  Tensors parameters;
+  Tensor rope_table;
+  OptimizerState state;
+
+  explicit Eager(const TrainConfig& c) : config(c), tokens(TokenData::Synthetic(c)) {
+    for (const ParameterSpec& spec : Llama3Parameters(config)) {
+      Tensor value = at::empty(spec.shape);
+      InitializeParameter(spec, config.seed,
+                          {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
+      parameters.push_back(std::move(value));
+    }
+    rope_table = RopeTable(config.rope, config.head_dim);
+    state = InitialState(parameters);
+  }
+
+  /// Ids [:, shift : shift + seq] of the step.
+  Tensor Ids(int64_t step, int64_t shift) const {
+    const Tensor all = at::tensor(tokens.Step(step)).view({config.batch_size, config.seq_len + 1});
+    return all.slice(1, shift, config.seq_len + shift).clone(at::MemoryFormat::Contiguous);
+  }
+  /// What the graph `step` takes.
+  Tensors Inputs(int64_t step) const {
+    Tensors inputs = parameters;
+    inputs.insert(inputs.end(), {rope_table, Ids(step, 0), Ids(step, 1)});
+    return inputs;
+  }
+  Tensors LossAndGradients(int64_t step) const {
+    Tensors trained;
+    for (const Tensor& parameter : parameters)
+      trained.push_back(parameter.detach().requires_grad_(true));
+    return strata::LossAndGradients(config, trained, rope_table, Ids(step, 0), Ids(step, 1));
+  }
+};
+
+/// The two graphs after passes.
+struct Compiled {
+  Module module;
+  Constants constants;
+
+  Compiled(const TrainConfig& config, std::string_view passes) {
+    REQUIRE_OK(TraceTraining(config, module, constants));
+    PassManager manager;
+    for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))
+      manager.Add(std::move(pass));
+    OrDie(manager.Run(module));
+  }
+  Executor Bind(std::string_view graph) const {
+    return OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph(graph))), constants));
+  }
+};
+
+bool SameBits(const Tensor& a, const Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
+         at::equal(a.contiguous().view(at::kInt), b.contiguous().view(at::kInt));
+}
+
+TEST_CASE(
+    "executed loss and gradients are eager autograd's, bit for bit, before and after passes") {
+  at::set_num_threads(1);
+  for (const Overrides& overrides : kConfigs) {
+    INFO(Title(overrides));
+    const Eager eager(Config(overrides));
+    const Tensors expected = eager.LossAndGradients(0);
+    REQUIRE(std::isfinite(expected[0].item<float>()));
+    for (const std::string_view passes : {std::string_view(), kDefaultPasses}) {
+      INFO(passes);
+      const Tensors actual =
+          OrDie(Compiled(eager.config, passes).Bind(kStepGraph).Run(eager.Inputs(0)));
+      REQUIRE_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        INFO("output ", i);
+        CHECK(SameBits(actual[i], expected[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("a whole training is an eager loop, bit for bit") {
+  at::set_num_threads(1);
+  for (const Overrides& overrides : kConfigs) {
+    INFO(Title(overrides));
+    const TrainConfig config = Config(overrides);
+    const auto trainer =
+        OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
+    REQUIRE_OK(trainer->Compile());
+    Eager eager(config);
+    for (int64_t step = 0; step < config.steps; ++step) {
+      INFO("step ", step);
+      const StepReport report = OrDie(trainer->Step());
+      const Tensors outputs = eager.LossAndGradients(step);
+      const Tensors gradients(outputs.begin() + 1, outputs.end());
+      const Tensors norm = OptimizerStep(config, eager.parameters, gradients, eager.state);
+      CHECK_EQ(report.metrics.loss, outputs[0].item<float>());
+      CHECK_EQ(report.metrics.grad_norm, norm[0].item<float>());
+    }
+    const std::vector<TensorView> trained = trainer->Parameters();
+    REQUIRE_EQ(trained.size(), eager.parameters.size());
+    for (size_t i = 0; i < trained.size(); ++i) {
+      INFO(trained[i].name);
+      REQUIRE_EQ(trained[i].bytes.size(), eager.parameters[i].nbytes());
+      CHECK_EQ(std::memcmp(trained[i].bytes.data(), eager.parameters[i].const_data_ptr(),
+                           trained[i].bytes.size()),
+               0);
+    }
+  }
+}
+
+TEST_CASE("clipping and AdamW follow their formulas, whether the norm is clipped or not") {
+  for (const double max_norm : {0.01, 1000.0}) {
+    const TrainConfig config = Config({fmt::format("optimizer.max_grad_norm={}", max_norm)});
+    Eager run(config);
+    const Tensors outputs = run.LossAndGradients(0);
+    const Tensors gradients(outputs.begin() + 1, outputs.end());
+    Tensors before;
+    double squares = 0.0;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      before.push_back(run.parameters[i].to(at::kDouble));
+      squares += gradients[i].to(at::kDouble).square().sum().item<double>();
+    }
+    const Tensors norm = OptimizerStep(config, run.parameters, gradients, run.state);
+    CHECK_EQ(norm[0].item<double>(), doctest::Approx(std::sqrt(squares)).epsilon(1e-5));
+    CHECK_EQ(run.state.step.item<float>(), 1.0F);
+
+    const OptimizerConfig& o = config.optimizer;
+    const double clip = std::min(1.0, max_norm / (std::sqrt(squares) + 1e-6));
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      // In step 1 the bias corrections cancel: m / (1 - b1) is g, sqrt(v / (1 - b2)) is |g|.
+      const Tensor g = gradients[i].to(at::kDouble) * clip;
+      const Tensor expected =
+          before[i] * (1.0 - o.lr * o.weight_decay) - o.lr * g / (g.abs() + o.eps);
+      CHECK(at::allclose(run.parameters[i].to(at::kDouble), expected, 1e-5, 2e-7));
+    }
+  }
+}
+
+/// Compares what operators return with the types of the graph.
+class CheckTypes final : public ExecutionObserver {
+ public:
+  explicit CheckTypes(const Graph& graph) : graph_(graph) {}
+
+  void OnStep(const PlanStep& step, std::span<const Tensor> results) override {
+    INFO(graph_.name(step.node));
+    REQUIRE_EQ(results.size(), graph_.node(step.node).num_results);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const TypeId type = graph_.value(graph_.result(step.node, i)).type;
+      REQUIRE_EQ(type.valid(), results[i].defined());
+      if (!type.valid()) continue;
+      CHECK_EQ(graph_.module().types().ToString(type), Describe(results[i]));
+      const DimId offset = graph_.module().types()[type].dim;
+      CHECK_EQ(offset.valid() ? *graph_.module().dims().AsConst(offset) : 0,
+               results[i].storage_offset());
+      ++checked;
+    }
+  }
+  int checked = 0;
+
+ private:
+  /// As the IR prints types.
+  static std::string Describe(const Tensor& tensor) {
+    constexpr std::pair<at::ScalarType, std::string_view> kNames[] = {{at::kFloat, "f32"},
+                                                                      {at::kDouble, "f64"},
+                                                                      {at::kLong, "i64"},
+                                                                      {at::kBool, "b8"},
+                                                                      {at::kComplexFloat, "c64"}};
+    for (const auto& [dtype, name] : kNames) {
+      if (dtype == tensor.scalar_type()) {
+        return fmt::format("{}{}{}cpu", name, c10::str(tensor.sizes()), c10::str(tensor.strides()));
+      }
+    }
+    return c10::str(tensor.scalar_type());
+  }
+
+  const Graph& graph_;
+};
+
+TEST_CASE("every result has the dtype, sizes, strides and offset that the trace says") {
+  for (const Overrides& overrides : kConfigs) {
+    INFO(Title(overrides));
+    const Eager run(Config(overrides));
+    const Compiled compiled(run.config, "");
+    CheckTypes step(*compiled.module.FindGraph(kStepGraph));
+    const Tensors outputs = OrDie(compiled.Bind(kStepGraph).Run(run.Inputs(0), &step));
+    CHECK_GT(step.checked, 100);
+
+    Tensors inputs = run.parameters;
+    inputs.insert(inputs.end(), outputs.begin() + 1, outputs.end());
+    inputs.insert(inputs.end(), run.state.exp_avg.begin(), run.state.exp_avg.end());
+    inputs.insert(inputs.end(), run.state.exp_avg_sq.begin(), run.state.exp_avg_sq.end());
+    inputs.push_back(run.state.step);
+    CheckTypes optimizer(*compiled.module.FindGraph(kOptimizerGraph));
+    REQUIRE_OK(compiled.Bind(kOptimizerGraph).Run(inputs, &optimizer));
+    CHECK_GT(optimizer.checked, 80);
+  }
+}
+
+TEST_CASE("the traced graphs are sound, deterministic and fully labelled") {
+  for (const Overrides& overrides : kConfigs) {
+    INFO(Title(overrides));
+    const TrainConfig config = Config(overrides);
+    const Compiled compiled(config, "");
+    const Module& module = compiled.module;
+    CHECK_OK(Verify(module));
+    CHECK_EQ(PrintText(module), PrintText(Compiled(config, "").module));
+    CHECK(compiled.constants.empty());
+
+    for (const std::string_view name : {kStepGraph, kOptimizerGraph}) {
+      const Graph& graph = *module.FindGraph(name);
+      for (const NodeId id : graph.nodes()) {
+        const Node& node = graph.node(id);
+        if (node.kind != NodeKind::kCall) continue;
+        INFO(graph.name(id));
+        CHECK_FALSE(module.str(node.module).empty());
+        CHECK(node.loc.valid());
+        CHECK_NE(node.phase, Phase::kUnknown);
+        CHECK_EQ(node.phase == Phase::kOptimizer, name == kOptimizerGraph);
+      }
+    }
+  }
+}
+
+TEST_CASE("forward and backward of a weight's product have its path and join by number") {
+  const Compiled compiled(Config({}), "");
+  const Graph& graph = *compiled.module.FindGraph(kStepGraph);
+  std::vector<int32_t> forward, backward;
+  for (const NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    if (graph.op(id) != "aten.mm.default") continue;
+    if (compiled.module.str(node.module) != "layers.1.attention.qkv_linear.wk") continue;
+    (node.phase == Phase::kForward ? forward : backward).push_back(node.seq_nr);
+  }
+  REQUIRE_EQ(forward.size(), 1);
+  CHECK_EQ(backward, std::vector<int32_t>(2, forward[0]));
+}
+
+TEST_CASE("what runs has the fingerprint of the graphs that the passes left") {
+  const TrainConfig config = Config({});
+  const auto trainer =
+      OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
+  REQUIRE_OK(trainer->Compile());
+  const StepReport report = OrDie(trainer->Step());
+  REQUIRE_EQ(report.executed.size(), 2);
+  CHECK_EQ(report.executed[0].graph, kStepGraph);
+  CHECK_EQ(report.executed[1].graph, kOptimizerGraph);
+  for (const StepReport::Executed& executed : report.executed) {
+    CHECK_EQ(executed.fingerprint, FingerprintOf(*trainer->module().FindGraph(executed.graph)));
+  }
+}
+
+}  // namespace
+}  // namespace strata
