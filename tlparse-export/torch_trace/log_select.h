@@ -9,10 +9,10 @@ namespace strata {
 
 /// Which graph of a log: the selector of a REF.
 struct LogSelector {
-  std::optional<int64_t> run, rank;  ///< runs count from 1
-  std::optional<std::string> graph;  ///< name of a graph (its last moment), or of one record
-  std::optional<std::string> pass;   ///< index, name, or the beginning of a name and `…`
-  bool before = false;               ///< of the pass; else after
+  std::optional<int64_t> run = {}, rank = {};  ///< runs count from 1
+  std::optional<std::string> graph = {};  ///< name of a graph (its last moment), or of one record
+  std::optional<std::string> pass = {};   ///< index, name, or the beginning of a name and `…`
+  bool before = false;                    ///< of the pass; else after
 };
 
 /// A graph at one moment.

@@ -1,0 +1,226 @@
+#include "tlparse-export/torch_trace/log.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/results.h"
+#include "tests/unit/log/log_text.h"
+#include "tlparse-export/torch_trace/header.h"
+
+namespace strata {
+namespace {
+
+using testing::Artifact;
+using testing::GraphText;
+using testing::Record;
+
+LogContent Read(std::string_view text, std::string_view path = "log") {
+  Result<LogContent> log = ReadLog(text, path);
+  REQUIRE_OK(log);
+  return std::move(*log);
+}
+
+/// `name: moments` of each graph, `index name graph +` of each pass, `=` for an unchanged one.
+std::string Outline(const LogRun& run) {
+  std::string out;
+  for (const LogGraph& graph : run.graphs)
+    out += fmt::format("{}: {}\n", graph.name, graph.moments.size());
+  for (const LogPass& pass : run.passes) {
+    out += fmt::format("{} {} on {} {}\n", pass.index, pass.name, run.graphs[pass.graph].name,
+                       pass.unchanged ? "=" : "+");
+  }
+  return out;
+}
+
+TEST_CASE("log: header lines, also with something before them") {
+  for (const char* line : {
+           "V1120 18:28:13.658000 9595 torch/x.py:10] {}",
+           "[rank0]:V1120 18:28:13.658000 9595 torch/x.py:10] {}",
+           "\xef\xbb\xbfV1120 18:28:13.658000 9595 torch/x.py:10] {}",
+           "V1120 18:28:13.658 9595 torch/x.py:10] {}",
+           "V9999 99:99:99.658000 99999999999999999999999 a b c.py:10] {}",
+           "V1120 18:28:13.658000 9595 C:\\t\\x.py:10] {}",
+           "V1120 18:28:13.658000 9595 torch/x.py:10] [0/0] {}",
+           "V1120 18:28:13.658000 9595 a] b.py:10] {}",
+       }) {
+    const auto header = ReadHeader(line);
+    REQUIRE_MESSAGE(header.has_value(), line);
+    CHECK_EQ(header->json, "{}");
+  }
+  for (const char* line :
+       {"", "V", "V1120", "hello", "V1120 18:28:13 9595 torch/x.py:10] {}",
+        "V1120 18:28:13.658000 9595 torch/x.py] {}", "V1120 18:28:13.658000 9595 torch/x.py:10]{}",
+        "V112x 18:28:13.658000 9595 torch/x.py:10] {}"}) {
+    CHECK_FALSE_MESSAGE(ReadHeader(line).has_value(), line);
+  }
+}
+
+TEST_CASE("log: a graph over its passes") {
+  const std::string log_text =
+      Artifact("make_fx_graph_traced", GraphText(1)) + Artifact("before_dce", GraphText(1)) +
+      Artifact("after_dce", GraphText(1)) + Artifact("before_fold", GraphText(1)) +
+      Artifact("after_fold", GraphText(2)) + Artifact("before_dce", GraphText(2)) +
+      Artifact("after_dce", GraphText(3));
+  const LogContent log = Read(log_text);
+  REQUIRE_EQ(log.runs.size(), 1);
+  CHECK_EQ(log.payloads.size(), 3);
+  CHECK_EQ(Outline(log.runs[0]),
+           "make_fx_graph_traced: 7\n"
+           "0 dce on make_fx_graph_traced =\n"
+           "1 fold on make_fx_graph_traced +\n"
+           "2 dce on make_fx_graph_traced +\n");
+}
+
+TEST_CASE("log: a pass that never ended is a graph of its own") {
+  const LogContent log =
+      Read(Artifact("make_fx_graph_traced", GraphText(1)) + Artifact("before_a", GraphText(1)) +
+           Artifact("after_b", GraphText(1)) + Artifact("before_c", GraphText(1)) +
+           Artifact("before_c", GraphText(1)) + Artifact("after_c", GraphText(2)));
+  CHECK_EQ(Outline(log.runs[0]),
+           "make_fx_graph_traced: 1\nbefore_a: 1\nafter_b: 1\nbefore_c: 3\n0 c on before_c +\n");
+}
+
+TEST_CASE("log: passes nest") {
+  const LogContent log =
+      Read(Artifact("g", GraphText(1)) + Artifact("before_outer", GraphText(1)) +
+           Artifact("before_inner", GraphText(1)) + Artifact("after_inner", GraphText(2)) +
+           Artifact("after_outer", GraphText(3)));
+  CHECK_EQ(Outline(log.runs[0]), "g: 5\n0 outer on g +\n1 inner on g +\n");
+}
+
+TEST_CASE("log: inside compilations each graph is its own, and names tell which") {
+  const std::string first = R"(, "frame_id": 0, "frame_compile_id": 0, "attempt": 0)";
+  const std::string second = R"(, "frame_id": 1, "frame_compile_id": 0, "attempt": 1)";
+  const LogContent log =
+      Read(Record(R"("dynamo_output_graph": {"sizes": {}})", GraphText(1), first) +
+           Artifact("before_pre_grad_graph", GraphText(1) + "\n\n # graph id: 12", first) +
+           Artifact("after_pre_grad_graph", GraphText(2), first) +
+           Artifact("before_post_grad_graph", GraphText(5), first) +
+           Artifact("inductor_post_grad_graph", GraphText(6), first) +
+           Artifact("before_post_grad_graph", GraphText(7), first) +
+           Artifact("inductor_post_grad_graph", GraphText(7), first) +
+           Record(R"("dynamo_output_graph": {"sizes": {}})", GraphText(3), second));
+  CHECK_EQ(Outline(log.runs[0]),
+           "dynamo_output_graph@0/0: 3\n"
+           "post_grad_graph: 2\n"
+           "post_grad_graph.2: 2\n"
+           "dynamo_output_graph@1/0_1: 1\n"
+           "0 pre_grad_graph on dynamo_output_graph@0/0 +\n"
+           "1 post_grad_graph on post_grad_graph +\n"
+           "2 post_grad_graph on post_grad_graph.2 =\n");
+}
+
+TEST_CASE("log: ranks by record, by process, by file name") {
+  const std::string mixed = Artifact("early", GraphText(1)) +
+                            Artifact("late", GraphText(2), R"(, "rank": 3)") +
+                            Artifact("other", GraphText(3), R"(, "rank": 1)");
+  const LogContent log = Read(mixed);
+  REQUIRE_EQ(log.runs.size(), 2);
+  CHECK_EQ(log.runs[0].rank, 1);
+  CHECK_EQ(log.runs[1].rank, 3);
+  CHECK_EQ(log.runs[1].graphs.size(), 2);
+  CHECK_EQ(
+      Read(Artifact("g", GraphText(1)), "a/dedicated_log_torch_trace_rank_5_x.log").runs[0].rank,
+      5);
+  CHECK_EQ(Read(Artifact("g", GraphText(1)), "a_rank_9/b.log").runs[0].rank, 0);
+}
+
+TEST_CASE("log: compile ids as PyTorch writes them") {
+  const auto compile = [](std::string_view context) {
+    return Read(Artifact("g", "x", context)).runs[0].records[0].compile;
+  };
+  CHECK_EQ(compile(R"(, "frame_id": 0, "frame_compile_id": 0, "attempt": 0)"), "0/0");
+  CHECK_EQ(compile(R"(, "frame_id": 1, "frame_compile_id": 2, "attempt": 2)"), "1/2_2");
+  CHECK_EQ(compile(R"(, "frame_id": 1, "frame_compile_id": 2)"), "1/2");
+  CHECK_EQ(compile(R"(, "compiled_autograd_id": 3, "frame_id": 1, "frame_compile_id": 2)"),
+           "!3/1/2");
+  CHECK_EQ(compile(R"(, "compiled_autograd_id": null, "frame_id": null)"), "");
+  CHECK_EQ(compile(R"(, "frame_id": "zero", "frame_compile_id": 0)"), "zero/0");
+}
+
+TEST_CASE("log: what editors and transports do to a payload is undone") {
+  const std::string payload = GraphText(1) + "\n        x";
+  const std::string whole = Artifact("g", payload);
+  std::string stripped = whole;  // a lone tab at a line's end
+  for (size_t at; (at = stripped.find("\n\t\n")) != std::string::npos;)
+    stripped.replace(at, 3, "\n\n");
+  std::string returns;
+  for (char c : whole)
+    returns += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  std::string blanks = whole;
+  blanks.insert(blanks.find('\t'), "\n\n");
+  std::string upper = whole;
+  const size_t md5 = upper.find("has_payload") + 15;
+  std::transform(upper.begin() + static_cast<std::ptrdiff_t>(md5),
+                 upper.begin() + static_cast<std::ptrdiff_t>(md5 + 32),
+                 upper.begin() + static_cast<std::ptrdiff_t>(md5),
+                 [](char c) { return static_cast<char>(std::toupper(c)); });
+  for (const std::string& text : {whole, stripped, returns, blanks, upper}) {
+    const LogContent log = Read(text);
+    CHECK_EQ(log.num_diagnostics, 0);
+    REQUIRE_EQ(log.payloads.size(), 1);
+    CHECK_EQ(log.payloads[0].text, payload);
+  }
+}
+
+TEST_CASE("log: damage is told, and what can be used is used") {
+  struct Case {
+    std::string text;
+    size_t line;
+    std::string_view what;
+    size_t payloads;
+  };
+  const std::string good = Artifact("g", GraphText(1));
+  for (const Case& c : {
+           Case{good + "print from elsewhere\n", 11,
+                "not a record of a trace: the line is passed over", 1},
+           Case{"V1120 18:28:13.658000 9595 x.py:10] {\"artifact\": {\"na\n\tlost\n" + good, 1,
+                "the JSON of this record cannot be read: the record is passed over", 1},
+           Case{"V1120 18:28:13.658000 9595 x.py:10] {\"link\": {}}\n\tstray\n\tstray\n" + good, 2,
+                "payload of a record that has none: the lines are passed over", 1},
+           Case{good.substr(0, good.size() - 10), 1,
+                "the payload is not what its md5 says: it was cut or changed", 1},
+           Case{"V1120 18:28:13.658000 9595 x.py:10] {\"rank\": 0}\n" + good, 1,
+                "a record without an event", 1},
+           Case{"V1120 18:28:13.658000 9595 x.py:10] {\"str\": [1, 2]}\n" + good, 1,
+                "a string record that is not [\"text\", id]", 1},
+       }) {
+    const LogContent log = Read(c.text);
+    REQUIRE_EQ(log.num_diagnostics, 1);
+    CHECK_EQ(log.diagnostics[0].line, c.line);
+    CHECK_EQ(log.diagnostics[0].what, c.what);
+    CHECK_EQ(log.payloads.size(), c.payloads);
+    const auto strict = ReadLog(c.text, "log", {.strict = true});
+    CHECK_EQ(testing::MessageOf(strict), fmt::format("log:{}: {}", c.line, c.what));
+  }
+}
+
+TEST_CASE("log: strings of stack frames, negative ids and later definitions too") {
+  const std::string prefix = "V1120 18:28:13.658000 9595 x.py:10] ";
+  const LogContent log =
+      Read(prefix + R"({"str": ["/a.py", 7]})" + "\n" + prefix + R"({"str": ["/b.py", -1]})" +
+           "\n" + prefix + R"({"str": ["/c.py", 7]})" + "\n");
+  CHECK_EQ(log.strings, std::map<int64_t, std::string>{{-1, "/b.py"}, {7, "/c.py"}});
+  CHECK_EQ(log.num_records, 3);
+}
+
+TEST_CASE("log: an envelope with two events gives two records") {
+  const LogContent log =
+      Read(Record(R"("artifact": {"name": "g"}, "aot_forward_graph": {})", GraphText(1)));
+  REQUIRE_EQ(log.runs[0].records.size(), 2);
+  CHECK_EQ(log.runs[0].records[0].name, "g");
+  CHECK_EQ(log.runs[0].records[1].name, "aot_forward_graph");
+  CHECK_EQ(log.payloads.size(), 1);
+}
+
+TEST_CASE("log: thousands of records that look like beginnings of passes cost little") {
+  std::string text;
+  for (int i = 0; i < 20000; ++i)
+    text += Artifact("before_x", "class A(torch.nn.Module):\n    def forward(self):\n");
+  CHECK_EQ(Read(text).runs[0].graphs.size(), 20000);
+}
+
+}  // namespace
+}  // namespace strata
