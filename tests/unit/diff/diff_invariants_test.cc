@@ -24,7 +24,7 @@ GraphDiff DiffModules(const Module& before, const Module& after, DiffOptions opt
 std::pair<std::unique_ptr<Module>, std::unique_ptr<Module>> MutatedPair(uint32_t seed) {
   auto before = RandomGraph(seed, {.num_nodes = 150});
   auto after = before->Clone();
-  for (int i = 0; i < 9; ++i)
+  for (int i = 0; i < 12; ++i)
     Mutate(*after, static_cast<Mutation>(i), 0.02, seed + static_cast<uint32_t>(i));
   RenameAll(*after);
   return {std::move(before), std::move(after)};

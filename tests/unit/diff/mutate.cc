@@ -24,7 +24,7 @@ class Mutator {
     size_t done = 0;
     for (size_t tries = 0; done < wanted && tries < 20 * wanted; ++tries) {
       const NodeId id = nodes[random_() % nodes.size()];
-      if (graph_.node(id).kind != NodeKind::kCall || touched_[id.index]) continue;
+      if (touched_[id.index] || graph_.node(id).kind != NodeKind::kCall) continue;
       if (!Apply(mutation, id)) continue;
       touched_[id.index] = true;
       ++done;
@@ -53,6 +53,12 @@ class Mutator {
         return Move(id);
       case Mutation::kClone:
         return CloneForOneUser(id);
+      case Mutation::kFuse:
+        return Fuse(id);
+      case Mutation::kDecompose:
+        return Decompose(id);
+      case Mutation::kAddInput:
+        return AddInput(id);
       case Mutation::kRelinearize:
         break;
     }
@@ -78,10 +84,9 @@ class Mutator {
     for (Use use : graph_.uses(value))
       uses.push_back(use);
     rewriter_.SetCursorAfter(id);
-    const NodeId copy = rewriter_.Create("mutant.copy.default", {Arg(value)}, From{id});
-    rewriter_.SetType(graph_.result(copy), graph_.value(value).type);
+    const ValueId copy = Make("mutant.copy.default", {value}, id);
     for (Use use : uses)
-      rewriter_.ReplaceUse(use, graph_.result(copy));
+      rewriter_.ReplaceUse(use, copy);
     return true;
   }
 
@@ -165,6 +170,72 @@ class Mutator {
     return true;
   }
 
+  /// A call of `op` at the cursor with the type of `like`.
+  ValueId Make(std::string_view op, std::initializer_list<ValueId> operands, NodeId like) {
+    const std::vector<Arg> args(operands.begin(), operands.end());
+    return MakeFrom(op, args, like);
+  }
+  ValueId MakeFrom(std::string_view op, std::span<const Arg> args, NodeId like) {
+    NodeSpec spec;
+    spec.op = op;
+    spec.args = args;
+    const NodeId node = rewriter_.Create(spec, From{like});
+    rewriter_.SetType(graph_.result(node), graph_.value(graph_.result(like)).type);
+    return graph_.result(node);
+  }
+
+  bool Fuse(NodeId id) {
+    if (!IsPlain(id) || graph_.value(graph_.result(id)).num_uses != 1) return false;
+    const NodeId user = (*graph_.uses(graph_.result(id)).begin()).user;
+    if (graph_.node(user).kind != NodeKind::kCall || !IsPlain(user)) return false;
+    std::vector<Arg> operands;
+    for (ValueId value : graph_.operands(id))
+      operands.emplace_back(value);
+    for (ValueId value : graph_.operands(user)) {
+      if (value != graph_.result(id)) operands.emplace_back(value);
+    }
+    rewriter_.SetCursorBefore(user);
+    const ValueId fused = MakeFrom("mutant.fused.default", operands, user);
+    rewriter_.ReplaceUses(graph_.result(user), fused);
+    rewriter_.Erase(user);
+    rewriter_.Erase(id);
+    touched_[user.index] = true;
+    return true;
+  }
+
+  bool Decompose(NodeId id) {
+    const std::vector<ValueId> operands = graph_.operands(id);
+    if (!IsPlain(id) || operands.empty()) return false;
+    rewriter_.SetCursorBefore(id);
+    std::vector<Arg> args(operands.begin(), operands.end());
+    const ValueId first = MakeFrom("mutant.first.default", args, id);
+    const ValueId second = Make("mutant.second.default", {first, operands[0]}, id);
+    rewriter_.ReplaceUses(graph_.result(id), second);
+    rewriter_.Erase(id);
+    return true;
+  }
+
+  bool AddInput(NodeId id) {
+    if (!IsPlain(id) || !graph_.HasUses(id)) return false;
+    const ValueId value = graph_.result(id);
+    const std::vector<NodeId> inputs = graph_.placeholders();
+    rewriter_.SetCursorBefore(inputs[random_() % inputs.size()]);
+    NodeSpec spec;
+    spec.kind = NodeKind::kPlaceholder;
+    const std::string name = "mutant_input_" + std::to_string(id.index);
+    spec.name = name;
+    const NodeId input = rewriter_.Create(spec, From::Source());
+    rewriter_.SetType(graph_.result(input), graph_.value(value).type);
+    std::vector<Use> uses;
+    for (Use use : graph_.uses(value))
+      uses.push_back(use);
+    rewriter_.SetCursorAfter(id);
+    const ValueId sum = Make("aten.add.Tensor", {value, graph_.result(input)}, id);
+    for (Use use : uses)
+      rewriter_.ReplaceUse(use, sum);
+    return true;
+  }
+
   /// A random topological order; inputs and the output stay where they are.
   void Relinearize() {
     std::vector<int32_t> missing(static_cast<size_t>(graph_.node_bound()), 0);
@@ -209,8 +280,8 @@ class Mutator {
 
 std::string_view ToString(Mutation mutation) {
   static constexpr std::string_view kNames[kNumMutations] = {
-      "delete", "insert", "edit literal", "replace op", "retype",
-      "rewire", "swap",   "move",         "clone",      "relinearize"};
+      "delete", "insert", "edit literal", "replace op", "retype",    "rewire",     "swap",
+      "move",   "clone",  "fuse",         "decompose",  "add input", "relinearize"};
   return kNames[static_cast<size_t>(mutation)];
 }
 

@@ -19,9 +19,12 @@ enum class Mutation : uint8_t {
   kSwap,         ///< the first two operands change places
   kMove,         ///< a node moves as far as its operands and users allow, up to 40 places
   kClone,        ///< a copy for one of the users
+  kFuse,         ///< a node and its only user become one new node
+  kDecompose,    ///< a node becomes two new nodes
+  kAddInput,     ///< a new input, and a new node that joins it to a value
   kRelinearize,  ///< all nodes in another order; `rate` is ignored
 };
-inline constexpr int kNumMutations = 10;
+inline constexpr int kNumMutations = 13;
 std::string_view ToString(Mutation mutation);
 
 /// Applies `mutation` to about `rate` of the nodes of graph 0. Deterministic in `seed`.
