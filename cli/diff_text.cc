@@ -27,6 +27,7 @@ class TextWriter {
     Hunks();
     Relations();
     Derived();
+    Metadata();
     return std::move(out_);
   }
 
@@ -142,6 +143,18 @@ class TextWriter {
     return module.empty() ? "" : Tinted(Tint::kDim, fmt::format("   {}", module));
   }
 
+  /// One line of at most 60 characters.
+  static std::string Value(const std::optional<std::string>& value) {
+    constexpr size_t kMaxLength = 60;
+    std::string text = value.value_or("(nothing)");
+    std::ranges::replace(text, '\n', ' ');
+    if (text.size() <= kMaxLength) return text;
+    size_t end = kMaxLength;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+      --end;
+    return text.substr(0, end) + "…";
+  }
+
   void PairLines(const Pair& pair) {
     const std::string before = diff_.before.name(pair.before), after = diff_.after.name(pair.after);
     const std::string names = before == after ? before : fmt::format("{} → {}", before, after);
@@ -160,8 +173,8 @@ class TextWriter {
       width = std::max(width, field.path.size());
     for (const FieldDiff& field : pair.fields) {
       out_ += fmt::format("      {:<{}}  {} → {}{}\n", field.path, width,
-                          Tinted(Tint::kRemoved, field.before.value_or("(nothing)")),
-                          Tinted(Tint::kAdded, field.after.value_or("(nothing)")),
+                          Tinted(Tint::kRemoved, Value(field.before)),
+                          Tinted(Tint::kAdded, Value(field.after)),
                           field.derived ? Tinted(Tint::kDim, "  derived") : "");
     }
   }
@@ -196,6 +209,17 @@ class TextWriter {
     out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "derived"));
     for (const Pair& pair : diff_.pairs) {
       if (pair.status.derived && !pair.status.moved) PairLines(pair);
+    }
+  }
+
+  /// What was asked for with --meta and is no difference.
+  void Metadata() {
+    bool any = false;
+    for (const Pair& pair : diff_.pairs) {
+      if (pair.status.differs() || pair.fields.empty()) continue;
+      if (!any) out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "metadata"));
+      any = true;
+      PairLines(pair);
     }
   }
 

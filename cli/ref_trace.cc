@@ -32,8 +32,9 @@ Error NotThere(const Ref& ref, std::string_view kind, std::string_view name,
   constexpr size_t kShown = 12;
   const std::string there = names.empty() ? fmt::format("it has none")
                                           : fmt::format("it has {}", Enumerate(names, kShown));
+  const bool is_number = kind == "run" || kind == "rank";
   return Error(ErrorCode::kNotFound, "no {} '{}': {}: {}{}", kind, name, ref.file, there,
-               DidYouMean(name, names));
+               is_number ? "" : DidYouMean(name, names));
 }
 
 Result<std::vector<const StoredRun*>> FindRuns(const Ref& ref, const TraceReader& trace) {

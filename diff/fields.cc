@@ -76,7 +76,8 @@ void CompareLocations(const Place& a, const Place& b, std::vector<FieldDiff>& fi
   CompareKnown("meta.code", Known(a.module.str(x.code)), Known(b.module.str(y.code)), fields);
 }
 
-/// Attributes are tags that passes set: a missing one is a difference.
+/// Attributes are tags that passes set, and a missing one is a difference; a foreign text may just
+/// not tell.
 void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
                        std::vector<FieldDiff>& fields) {
   std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>> tags;
@@ -85,7 +86,9 @@ void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
   for (const auto& [key, value] : b.graph.attributes(id_b))
     tags[std::string(b.module.str(key))].second = b.module.str(value);
   for (const auto& [key, values] : tags) {
-    if (values.first != values.second) {
+    const bool known = values.first && values.second;
+    if (values.first != values.second &&
+        (known || !a.graph.is_foreign() || !b.graph.is_foreign())) {
       fields.push_back({"meta." + key, values.first, values.second});
     }
   }
