@@ -4,15 +4,12 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/recorder.h"
+#include "cli/recording.h"
 #include "cli/ref.h"
 #include "ir/file.h"
 #include "ir/native_text.h"
-#include "ir/text.h"
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
@@ -44,61 +41,29 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
   return flags.Parse(args);
 }
 
-std::string CommandLine(Args args) {
-  std::string line = "strata opt";
-  for (const std::string& word : args)
-    line += " " + ShellWord(word);
-  return line;
-}
-
 void PrintAside(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-/// The trace that a run is recorded into; nothing when there is none to write.
-class Recording {
- public:
-  static Result<Recording> Begin(const OptFlags& flags, Args args, PassManager& manager) {
-    Recording recording;
-    if (!flags.trace) return recording;
+Result<Recording> BeginRecording(const OptFlags& flags, Args args, PassManager& manager) {
+  if (flags.trace) {
     STRATA_TRY(const Ref ref, ParseRef(flags.ref));
     if (std::error_code ignored; std::filesystem::equivalent(ref.file, *flags.trace, ignored)) {
       return Error("output is the input: {}: give another name", *flags.trace);
     }
-    STRATA_TRY(recording.trace_, TraceWriter::Create(*flags.trace));
-    STRATA_TRY(const RunId run, recording.trace_->BeginRun({.kind = RunKind::kOpt,
-                                                            .source = flags.ref,
-                                                            .command = CommandLine(args),
-                                                            .pipeline = manager.Text(),
-                                                            .config = {}}));
-    recording.recorder_ = std::make_unique<Recorder>(*recording.trace_, run);
-    recording.watcher_ = std::make_unique<RecordSnapshots>(*recording.recorder_);
-    manager.Watch(*recording.watcher_);
-    manager.set_run_ref(fmt::format("{}#run={}", *flags.trace, static_cast<int64_t>(run)));
-    return recording;
   }
-
-  /// A trace of a failed pass is kept, one that could not be written is not.
-  Status End(bool passed) {
-    if (!trace_) return Ok();
-    const std::string path = trace_->path();
-    Status ended =
-        trace_->EndRun(recorder_->run(), passed ? RunStatus::kFinished : RunStatus::kFailed);
-    if (ended) ended = trace_->Finish();
-    if (!ended) {
-      trace_.reset();
-      std::error_code ignored;
-      for (const char* suffix : {"", "-wal", "-shm"})
-        std::filesystem::remove(path + suffix, ignored);
-    }
-    return ended;
+  STRATA_TRY(Recording recording,
+             Recording::Begin(flags.trace, {.kind = RunKind::kOpt,
+                                            .source = flags.ref,
+                                            .command = CommandLine("opt", args),
+                                            .pipeline = manager.Text(),
+                                            .config = {}}));
+  if (recording.trace() != nullptr) {
+    manager.Watch(recording.watcher());
+    manager.set_run_ref(recording.RunRef());
   }
-
- private:
-  std::unique_ptr<TraceWriter> trace_;
-  std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<RecordSnapshots> watcher_;
-};
+  return recording;
+}
 
 Result<PassManager> MakeManager(const OptFlags& flags) {
   if (flags.ref.empty()) {
@@ -137,7 +102,7 @@ Result<Exit> RunOpt(Args args) {
   if (flags.reproducer) manager.Watch(reproducer);
 
   STRATA_TRY(const Snapshot input, LoadRef(flags.ref, {.whole_text = true}));
-  STRATA_TRY(Recording recording, Recording::Begin(flags, args, manager));
+  STRATA_TRY(Recording recording, BeginRecording(flags, args, manager));
   const Result<Changed> passed = manager.Run(*input.module);
   if (flags.time) PrintAside(times.Table());
   const Status recorded = recording.End(passed.has_value());

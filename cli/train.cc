@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
+#include "cli/recording.h"
 #include "ir/file.h"
 #include "runtime/train/trainer.h"
 
@@ -19,7 +20,7 @@ namespace {
 struct TrainFlags {
   std::string config;
   std::vector<std::string> overrides;
-  std::optional<std::string> init, tokens, metrics, gradients, parameters;
+  std::optional<std::string> init, tokens, metrics, gradients, parameters, trace;
   std::string passes{kDefaultPasses};
   int64_t threads = 1;
 };
@@ -38,8 +39,10 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Option("--dump-grads", "FILE", &out.gradients,
                "write the gradients of the first step, before clipping");
   flags.Option("--save", "FILE", &out.parameters, "write the parameters after the last step");
+  flags.Option("--trace", "FILE", &out.trace,
+               "record graphs, passes and steps as a trace; readable while the run goes on");
   flags.Option("--threads", "N", &out.threads, "threads inside operators");
-  flags.Example("strata train examples/llama3_demo.toml --trace out/demo.strata");
+  flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   return flags.Parse(args);
 }
@@ -117,13 +120,47 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags) {
   return Trainer::Create(std::move(setup));
 }
 
-Status TrainAll(Trainer& trainer, Outputs& outputs) {
+/// The configuration as it stands in its file; what flags change of it stands in the command.
+Result<RunInfo> DescribeRun(const TrainFlags& flags, Args args) {
+  STRATA_TRY(std::string config, ReadFile(flags.config));
+  return RunInfo{.kind = RunKind::kTrain,
+                 .source = flags.config,
+                 .command = CommandLine("train", args),
+                 .pipeline = flags.passes,
+                 .config = std::move(config)};
+}
+
+Status Record(Recording& recording, const StepReport& report) {
+  if (recording.trace() == nullptr) return Ok();
+  std::vector<TraceWriter::Executed> executed;
+  for (const StepReport::Executed& plan : report.executed)
+    executed.push_back({.graph = plan.graph, .fingerprint = plan.fingerprint});
+  return recording.trace()->RecordStep(recording.run(),
+                                       {.step = report.metrics.step,
+                                        .loss = report.metrics.loss,
+                                        .grad_norm = report.metrics.grad_norm,
+                                        .wall_ns = report.wall.count()},
+                                       executed);
+}
+
+Status Compile(Trainer& trainer, Recording& recording) {
+  CompileWatch watch;
+  if (recording.trace() != nullptr) {
+    watch.watchers.push_back(&recording.watcher());
+    watch.first_stable_id = recording.trace()->next_stable_id();
+    watch.run_ref = recording.RunRef();
+  }
+  return trainer.Compile(watch);
+}
+
+Status TrainAll(Trainer& trainer, Outputs& outputs, Recording& recording) {
   STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
   STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
   Progress progress("training");
   while (trainer.steps_done() < trainer.config().steps) {
     progress.Update(trainer.steps_done(), trainer.config().steps);
     STRATA_TRY(const StepReport report, trainer.Step());
+    STRATA_RETURN_IF_ERROR(Record(recording, report));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
     progress.Clear();
     STRATA_RETURN_IF_ERROR(
@@ -131,6 +168,11 @@ Status TrainAll(Trainer& trainer, Outputs& outputs) {
                                  report.metrics.loss, report.metrics.grad_norm)));
   }
   return table.Commit();
+}
+
+Status CompileAndTrain(Trainer& trainer, Outputs& outputs, Recording& recording) {
+  STRATA_RETURN_IF_ERROR(Compile(trainer, recording));
+  return TrainAll(trainer, outputs, recording);
 }
 
 }  // namespace
@@ -141,10 +183,14 @@ Result<Exit> RunTrain(Args args) {
   if (!go_on) return Exit::kOk;
 
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags));
+  STRATA_TRY(const RunInfo run, DescribeRun(flags, args));
   Outputs outputs;
   STRATA_RETURN_IF_ERROR(outputs.Open(flags));
-  STRATA_RETURN_IF_ERROR(trainer->Compile());
-  STRATA_RETURN_IF_ERROR(TrainAll(*trainer, outputs));
+  STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
+  const Status trained = CompileAndTrain(*trainer, outputs, recording);
+  const Status recorded = recording.End(trained.has_value());
+  STRATA_RETURN_IF_ERROR(trained);
+  STRATA_RETURN_IF_ERROR(recorded);
   STRATA_RETURN_IF_ERROR(outputs.Finish(*trainer));
   return Exit::kOk;
 }

@@ -122,7 +122,7 @@ Status Trainer::Compile(const CompileWatch& watch) {
   Constants constants;
   STRATA_RETURN_IF_ERROR(TraceTraining(state_->config, state_->module, constants));
 
-  PassManager manager({.input_ref = watch.input_ref, .run_ref = watch.run_ref});
+  PassManager manager({.run_ref = watch.run_ref});
   for (std::unique_ptr<Pass>& pass : std::exchange(state_->passes, {}))
     manager.Add(std::move(pass));
   for (PassInstrumentation* watcher : watch.watchers)

@@ -35,9 +35,8 @@ struct CompileWatch {
   std::vector<PassInstrumentation*> watchers;  ///< told in this order
   /// Stable ids below it are taken by the trace that the graphs go to.
   uint64_t first_stable_id = 1;
-  /// A REF of the traced graphs, for the command that reproduces a failing pass.
-  std::string input_ref = "INPUT";
-  /// The run of a trace that records the passes, "out/t.strata#run=1"; "": none.
+  /// The run that records the pipeline, "out/t.strata#run=1"; "": none. For the command that
+  /// reproduces a failing pass.
   std::string run_ref = {};
 };
 

@@ -1,0 +1,47 @@
+#include "cli/recording.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "ir/text.h"
+
+namespace strata::cli {
+
+Result<Recording> Recording::Begin(const std::optional<std::string>& path, const RunInfo& run) {
+  Recording recording;
+  if (!path) return recording;
+  STRATA_TRY(recording.trace_, TraceWriter::Create(*path));
+  STRATA_TRY(const RunId id, recording.trace_->BeginRun(run));
+  recording.recorder_ = std::make_unique<Recorder>(*recording.trace_, id);
+  recording.watcher_ = std::make_unique<RecordSnapshots>(*recording.recorder_);
+  return recording;
+}
+
+std::string Recording::RunRef() const {
+  if (!trace_) return {};
+  return fmt::format("{}#run={}", trace_->path(), static_cast<int64_t>(run()));
+}
+
+Status Recording::End(bool succeeded) {
+  if (!trace_) return Ok();
+  const std::string path = trace_->path();
+  Status ended = trace_->EndRun(run(), succeeded ? RunStatus::kFinished : RunStatus::kFailed);
+  if (ended) ended = trace_->Finish();
+  if (!ended) {
+    trace_.reset();
+    std::error_code ignored;
+    for (const char* suffix : {"", "-wal", "-shm"})
+      std::filesystem::remove(path + suffix, ignored);
+  }
+  return ended;
+}
+
+std::string CommandLine(std::string_view verb, Args args) {
+  std::string line = fmt::format("strata {}", verb);
+  for (const std::string& word : args)
+    line += " " + ShellWord(word);
+  return line;
+}
+
+}  // namespace strata::cli

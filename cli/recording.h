@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/recorder.h"
+#include "passes/core/instrumentations.h"
+#include "store/trace.h"
+
+namespace strata::cli {
+
+/// The one run that a command records into a trace of its own; nothing when none is asked for.
+class Recording {
+ public:
+  /// Creates the trace at `path`, if there is one, and begins the run. Errors as
+  /// TraceWriter::Create.
+  static Result<Recording> Begin(const std::optional<std::string>& path, const RunInfo& run);
+
+  /// Null: nothing is recorded.
+  TraceWriter* trace() { return trace_.get(); }
+  /// Records pipelines. REQUIRES: trace().
+  PassInstrumentation& watcher() { return *watcher_; }
+  RunId run() const { return recorder_->run(); }
+  /// `out/t.strata#run=1`; empty when nothing is recorded.
+  std::string RunRef() const;
+
+  /// Ends the run and the trace. The trace of what failed is kept; one that could not be written to
+  /// its end is not.
+  Status End(bool succeeded);
+
+ private:
+  std::unique_ptr<TraceWriter> trace_;
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<RecordSnapshots> watcher_;
+};
+
+/// `strata VERB ARGS…` as a shell reads it.
+std::string CommandLine(std::string_view verb, Args args);
+
+}  // namespace strata::cli
