@@ -53,7 +53,7 @@ class Decoder {
       uint32_t chunk = 0;
       const size_t num_chunks = root.Count();
       for (size_t k = 0; k < num_chunks; ++k) {
-        chunk = static_cast<uint32_t>(chunk + root.Signed());
+        chunk += static_cast<uint32_t>(root.Signed());
         body.chunks.push_back(chunk);
       }
       body.graph = &module_->AddGraph(module_->str(name), (flags & kIsBody) != 0);
@@ -90,7 +90,7 @@ class Decoder {
       ByteReader reader(bytes);
       uint32_t version = 0;
       while (reader.left() > 0) {
-        version = static_cast<uint32_t>(version + reader.Signed());
+        version += static_cast<uint32_t>(reader.Signed());
         versions.push_back(version);
       }
       if (!reader.ok()) return Fail(sources_.chunks.Damaged(chunk, "its bytes do not decode"));
