@@ -18,8 +18,9 @@ Error NotThere(const LogContent& log, std::string_view kind, std::string_view na
   constexpr size_t kShown = 12;
   const std::string has =
       names.empty() ? "the log has none" : fmt::format("the log has {}", Enumerate(names, kShown));
+  const bool is_number = kind == "run" || kind == "rank";
   return Error(ErrorCode::kNotFound, "no {} '{}': {}: {}{}", kind, name, log.path, has,
-               DidYouMean(name, names));
+               is_number ? std::string() : DidYouMean(name, names));
 }
 
 bool IsPass(const std::string& wanted, const LogPass& pass) {

@@ -1,0 +1,188 @@
+"""`strata import` as scripts use it: what a trace holds of a log, exit codes, errors.
+
+    import_test.py STRATA
+"""
+
+import glob
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+DATA = os.path.join(ROOT, "tests", "data")
+TRAINER = os.path.join(DATA, "logs", "trainer_torch2.11.log")
+COMPILE = os.path.join(DATA, "logs", "compile_torch2.11.log")
+FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
+
+GRAPH = '''class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[2][1]cpu"):
+        y = {}
+        return (y,)
+'''
+
+
+def record(name, payload, **context):
+    envelope = {"artifact": {"name": name, "encoding": "string"}, **context,
+                "has_payload": hashlib.md5(payload.encode()).hexdigest()}  # fmt: skip
+    lines = "".join(f"\t{line}\n" for line in payload.split("\n"))
+    return f"V1120 18:28:13.658000 9595 torch/x.py:10] {json.dumps(envelope)}\n{lines}"
+
+
+def payloads(log):
+    """The payloads of artifacts by name; of equal names the last."""
+    found, lines = {}, None
+    with open(log, encoding="utf-8") as stream:
+        for line in stream.read().split("\n"):
+            header = re.match(r"V\d{4} \S+ \d+ [^:]+:\d+\] (\{.*)", line)
+            if header:
+                name = json.loads(header.group(1)).get("artifact", {}).get("name")
+                lines = found[name] = []
+            elif line.startswith("\t"):
+                lines.append(line[1:])
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
+class ImportTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.out = os.path.join(self.folder, "out")
+        os.mkdir(self.out)
+        self.trace = os.path.join(self.out, "t.strata")
+
+    def run_strata(self, *words):
+        return subprocess.run([self.strata, *words], capture_output=True, text=True, check=False)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        return path
+
+    def succeeds(self, *words):
+        done = self.run_strata(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def fails(self, expected, *words):
+        done = self.run_strata(*words)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.replace(self.folder, "{dir}"), f"strata: error: {expected}\n")
+        self.assertEqual(os.listdir(self.out), [])
+
+    def listing(self):
+        return json.loads(self.succeeds("ls", self.trace, "--json").stdout)["runs"]
+
+    def test_a_log_gives_a_run_with_its_passes(self):
+        done = self.succeeds("import", TRAINER, "-o", self.trace)
+        self.assertEqual(done.stdout, "")
+        (run,) = self.listing()
+        self.assertEqual((run["kind"], run["rank"], run["source"]), ("import", 0, TRAINER))
+        self.assertEqual([graph["name"] for graph in run["graphs"]], ["make_fx_graph_traced"])
+        self.assertEqual(
+            [(p["index"], p["name"], p["status"]) for p in run["passes"]],
+            [(0, "eliminate_dead_code_pass", "unchanged"), (1, "remove_detach_pass", "ok"),
+             (2, "fold_transposes_pass", "ok"), (3, "normalize_view_ops_as_reshape", "ok")])  # fmt: skip
+        for before, after in zip(run["passes"], run["passes"][1:]):
+            self.assertEqual(before["after"], after["before"])
+        for p in run["passes"]:
+            added = p["counts"]["inserted"] - p["counts"]["deleted"]
+            self.assertEqual(p["before"]["nodes"] + added, p["after"]["nodes"])
+        self.assertEqual(self.succeeds("check", self.trace).returncode, 0)
+
+    def test_a_trace_gives_the_texts_of_the_log_back(self):
+        for log in [TRAINER] + glob.glob(os.path.join(FIXTURES, "graph_trainer*.log")):
+            self.succeeds("import", log, "-o", self.trace)
+            texts = payloads(log)
+            for p in self.listing()[0]["passes"]:
+                for moment in ("before", "after"):
+                    for source in (self.trace, log):
+                        ref = f"{source}#pass={p['index']}:{moment}"
+                        shown = self.succeeds("show", ref, "--format", "fx").stdout
+                        self.assertEqual(shown, texts[f"{moment}_{p['name']}"], ref)
+
+    def test_the_same_log_gives_the_same_trace(self):
+        again = os.path.join(self.out, "again.strata")
+        bytes_of = []
+        for trace in (self.trace, again):
+            self.succeeds("import", COMPILE, "-o", trace)
+            os.rename(trace, self.trace)
+            bytes_of.append(self.succeeds("ls", self.trace, "--json").stdout)
+        self.assertEqual(bytes_of[0].replace("t.strata", ""), bytes_of[1].replace("again.strata", "").replace("t.strata", ""))
+
+    def test_ranks_of_a_folder_become_runs(self):
+        for rank in (1, 0):
+            self.write(f"logs/dedicated_log_torch_trace_rank_{rank}_x.log", record("g", GRAPH.format(f"x + {rank}"), rank=rank))
+        self.succeeds("import", os.path.join(self.folder, "logs"), "-o", self.trace)
+        self.assertEqual([run["rank"] for run in self.listing()], [0, 1])
+        difference = self.run_strata("diff", f"{self.trace}#rank=0", f"{self.trace}#rank=1")
+        self.assertEqual(difference.returncode, 1, difference.stderr)
+
+    def test_an_fx_text_is_a_run_of_one_graph(self):
+        text = self.write("step.txt", GRAPH.format("x + 1"))
+        self.succeeds("import", text, "-o", self.trace)
+        (run,) = self.listing()
+        self.assertEqual([(g["name"], g["nodes"]) for g in run["graphs"]], [("step", 3)])
+
+    def test_damage_is_warned_of_and_strictly_an_error(self):
+        log = self.write("a.log", "hello\n" + record("g", GRAPH.format("f(x, y")) + record("h", GRAPH.format("x + 1")))
+        done = self.succeeds("import", log, "-o", self.trace)
+        self.assertEqual(
+            done.stderr.replace(self.folder, "{dir}").splitlines()[:2],
+            ["strata: warning: {dir}/a.log:1: not a record of a trace: the line is passed over",
+             "strata: warning: {dir}/a.log:2 (g):3:18: unknown name: 1 of the graph's places could not be read"])  # fmt: skip
+        self.assertEqual([g["name"] for g in self.listing()[0]["graphs"]], ["g", "h"])
+        os.remove(self.trace)
+        self.fails("{dir}/a.log:1: not a record of a trace: the line is passed over", "import", log, "-o", self.trace, "--strict")
+        log = self.write("a.log", record("g", GRAPH.format("f(x, y")))
+        self.fails("{dir}/a.log:1 (g):3:18: unknown name\n          y = f(x, y\n                   ^",
+                   "import", log, "-o", self.trace, "--strict")  # fmt: skip
+
+    def test_bad_input(self):
+        nothing = self.write("empty/readme.md", "no log")
+        self.fails("no such file: {dir}/no.log: check the path", "import", os.path.join(self.folder, "no.log"), "-o", self.trace)
+        self.fails("no logs: {dir}/empty: the folder has no file '*.log'",
+                   "import", os.path.dirname(nothing), "-o", self.trace)  # fmt: skip
+        what = "nothing to import: {dir}/%s: it is neither a log of TORCH_TRACE nor an FX graph"
+        self.fails(what % "empty/readme.md", "import", nothing, "-o", self.trace)
+        self.fails(what % "zero.log", "import", self.write("zero.log", ""), "-o", self.trace)
+        self.fails("cannot write: {dir}/no/t.strata: no folder '{dir}/no', create it first",
+                   "import", TRAINER, "-o", os.path.join(self.folder, "no", "t.strata"))  # fmt: skip
+        self.fails("missing option --output: strata import: see 'strata import --help'", "import", TRAINER)
+        self.fails("missing argument LOG: strata import: see 'strata import --help'", "import", "-o", self.trace)
+
+    def test_refs_into_logs(self):
+        self.fails(f"no pass 'cse': {TRAINER}: the log has eliminate_dead_code_pass, remove_detach_pass, fold_transposes_pass, "
+                   "normalize_view_ops_as_reshape", "show", f"{TRAINER}#pass=cse")  # fmt: skip
+        self.fails(f"no graph 'make_fx_graph_trace': {TRAINER}: the log has make_fx_graph_traced, did you mean "
+                   "'make_fx_graph_traced'", "show", f"{TRAINER}#graph=make_fx_graph_trace")  # fmt: skip
+        several = self.run_strata("show", COMPILE)
+        self.assertEqual(several.returncode, 2)
+        self.assertIn(f"strata: error: REF names several graphs: {COMPILE}: say which one:\n", several.stderr)
+        for line in several.stderr.splitlines()[1:]:
+            self.succeeds("show", line.strip(), "--format", "fx")
+
+    def test_malformed_logs(self):
+        # Nothing in these can be used: no record, or none that can be read.
+        useless = {"empty_file.log", "json_array.log"}
+        for log in sorted(glob.glob(os.path.join(FIXTURES, "malformed", "*.log"))):
+            done = self.run_strata("import", log, "-o", self.trace)
+            expected = 2 if os.path.basename(log) in useless else 0
+            self.assertEqual(done.returncode, expected, f"{log}: {done.stderr}")
+            if expected == 0:
+                self.succeeds("check", self.trace)
+
+
+if __name__ == "__main__":
+    ImportTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
