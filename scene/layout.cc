@@ -168,8 +168,7 @@ class Layout {
 
   /// A node or a fold while it is being placed.
   struct Item {
-    int32_t node = -1;
-    int32_t folded = 0;
+    std::vector<int32_t> nodes;  // several: a fold
     bool backward = false;
     int32_t layer = 0;
     double column = 0;  // left of the lane's middle is negative
@@ -183,15 +182,13 @@ class Layout {
       const bool backward = scene_.nodes[At(node)].backward;
       int32_t& open = open_fold[backward ? 1 : 0];
       if (fold && !visible_[At(node)] && open >= 0) {
-        Item& item = items[At(open)];
-        item.node = -1;
-        ++item.folded;
+        items[At(open)].nodes.push_back(node);
         item_of_[At(node)] = open;
         continue;
       }
       const auto index = static_cast<int32_t>(items.size());
       item_of_[At(node)] = index;
-      items.push_back({.node = node, .folded = 1, .backward = backward, .before = {}, .after = {}});
+      items.push_back({.nodes = {node}, .backward = backward, .before = {}, .after = {}});
       open = fold && !visible_[At(node)] ? index : -1;
     }
     return items;
@@ -237,7 +234,7 @@ class Layout {
     block.places.resize(items.size());
     int32_t rows[2] = {0, 0};
     for (int lane = 0; lane < 2; ++lane) {
-      rows[lane] = PlaceLane(items, lane == 1, block.places);
+      rows[lane] = PlaceLane(items, lane == 1, block);
     }
     block.rows = std::max(rows[0], rows[1]);
     for (ScenePlace& place : block.places) {
@@ -247,7 +244,7 @@ class Layout {
   }
 
   /// Rows of one lane, numbered in the direction of the flow.
-  int32_t PlaceLane(std::vector<Item>& items, bool backward, std::vector<ScenePlace>& places) {
+  int32_t PlaceLane(std::vector<Item>& items, bool backward, SceneBlock& block) {
     std::vector<std::vector<int32_t>> layers;
     for (size_t i = 0; i < items.size(); ++i) {
       if (items[i].backward != backward) continue;
@@ -273,12 +270,17 @@ class Layout {
           const int32_t i = layer[begin + k];
           Item& item = items[At(i)];
           item.column = static_cast<double>(k) - static_cast<double>(count - 1) / 2;
-          places[At(i)] = {.node = item.node,
-                           .folded = item.node < 0 ? item.folded : 0,
-                           .backward = backward,
-                           .row = row,
-                           .column = static_cast<int32_t>(k),
-                           .columns = static_cast<int32_t>(count)};
+          ScenePlace& place = block.places[At(i)];
+          place = {.backward = backward,
+                   .row = row,
+                   .column = static_cast<int32_t>(k),
+                   .columns = static_cast<int32_t>(count)};
+          if (item.nodes.size() == 1) {
+            place.node = item.nodes[0];
+          } else {
+            place.fold = static_cast<int32_t>(block.folds.size());
+            block.folds.push_back(std::move(item.nodes));
+          }
         }
       }
     }

@@ -40,7 +40,7 @@ struct SceneCounts {
 /// A node, or a run of unchanged nodes, at its place in a block.
 struct ScenePlace {
   int32_t node = -1;                ///< index into Scene::nodes; -1: a fold
-  int32_t folded = 0;               ///< nodes of a fold
+  int32_t fold = -1;                ///< index into SceneBlock::folds
   bool backward = false;            ///< lane
   int32_t row = 0;                  ///< in the block, from the top
   int32_t column = 0, columns = 1;  ///< in its row and lane
@@ -50,6 +50,7 @@ struct ScenePlace {
 struct SceneBlock {
   std::vector<int32_t> clusters;  ///< child clusters, in order; empty: `places` are drawn
   std::vector<ScenePlace> places;
+  std::vector<std::vector<int32_t>> folds;  ///< nodes of each fold, at least two
   int32_t rows = 0;
 };
 

@@ -237,7 +237,7 @@ function drawBarcode(c, x, y, width, height, nodes, status) {
 
 // --- Overview ---------------------------------------------------------------------------------------------------------
 
-const card = (title, value, note) => h("div", {class: "card"}, h("span", {}, title), h("b", {class: "cut", title: value}, value), h("span", {}, note));
+const card = (title, value, note) => h("div", {class: "card"}, h("span", {}, title), h("b", {class: "cut", title: value}, value), h("span", {class: "cut", title: note}, note));
 
 function overview() {
   const page = h("div", {class: "overview"}, h("h1", {}, plain(report.title)));
@@ -274,9 +274,10 @@ function overviewOf(run) {
 }
 
 function timeline(run) {
-  const box = h("div", {class: "timeline", role: "table", "aria-label": "Pass timeline"});
+  const timed = run.passes.some((pass) => pass.ms > 0);
+  const box = h("div", {class: timed ? "timeline" : "timeline untimed", role: "table", "aria-label": "Pass timeline"});
   box.append(h("div", {class: "row head"}, h("span", {class: "number"}, "#"), h("span", {}, "pass"), h("span", {}, "nodes in program order"),
-    ...["+", MINUS, "~", "\u21b7", "~ derived"].map((sign) => h("span", {class: "number one"}, sign)), h("span", {class: "number one"}, "nodes"), h("span", {class: "number one"}, "time")));
+    ...["+", MINUS, "~", "\u21b7", "derived"].map((sign) => h("span", {class: "number one"}, sign)), h("span", {class: "number one"}, "nodes"), timed ? h("span", {class: "number one"}, "time") : null));
   let quiet = [];
   const flush = () => {
     if (quiet.length) box.append(h("div", {class: "row fold"}, h("span", {class: "cut"}, `… ${plural(quiet.length, "pass", "passes")} without change: ${quiet.map((pass) => plain(pass.name)).join(", ")}`)));
@@ -293,7 +294,7 @@ function timeline(run) {
     box.append(h("button", {class: `row ${pass.status}`, click: () => go({view: "subject", ref: pass.ref, tab: "graph", node: "", all: false})},
       h("span", {class: "number quiet"}, String(pass.index)), h("span", {}, h("div", {class: "name cut", title: plain(pass.name)}, plain(pass.name)), note ? h("div", {class: "small quiet cut", title: plain(note)}, plain(note)) : null),
       canvas, h("span", {class: "together"}, badges(pass.counts)), ...counts,
-      h("span", {class: "number one"}, pass.after.nodes === pass.before.nodes ? "·" : signed(pass.after.nodes - pass.before.nodes)), h("span", {class: "number one quiet"}, time(pass.ms))));
+      h("span", {class: "number one"}, pass.after.nodes === pass.before.nodes ? "·" : signed(pass.after.nodes - pass.before.nodes)), timed ? h("span", {class: "number one quiet"}, time(pass.ms)) : null));
     loadDetail(pass.detail).then((detail) => {
       if (!detail) return;
       const draw = () => {
@@ -364,6 +365,8 @@ function glossary() {
 
 // Measures of the design language, in pixels at zoom 1.
 const NODE_W = 148, NODE_H = 38, GAP_X = 14, GAP_Y = 34, GUTTER = 44, PAD = 12, HEAD = 28, SLAB = 46, THIN = 30, ROW_GAP = 20, FOLD_H = 24, MARGIN = 22;
+/** Nodes show operator and type from this zoom on. */
+const TWO_LINES = 0.7;
 const LANE_TWO = 2 * NODE_W + GAP_X + 2 * MARGIN, LANE_ONE = 4 * NODE_W + 3 * GAP_X + 2 * MARGIN;
 
 class GraphView {
@@ -449,7 +452,7 @@ class GraphView {
         }
       } else {
         gap();
-        at += this.placeNodes(block, cluster, x + PAD, at + 6, width - 2 * PAD) + 12;
+        at += this.placeNodes(block, cluster, x + PAD, at + 12, width - 2 * PAD) + 16;
       }
     }
     slab.height = at - y + PAD;
@@ -473,13 +476,14 @@ class GraphView {
     const lane = [two ? middle - GUTTER / 2 - laneWidth / 2 : middle, middle + GUTTER / 2 + laneWidth / 2];
     const p = block.places;
     for (let i = 0; i < p.length; i += 6) {
-      const [node, folded, backward, row, column, columns] = p.slice(i, i + 6);
+      const [node, fold, backward, row, column, columns] = p.slice(i, i + 6);
       const centre = lane[backward] + (column - (columns - 1) / 2) * (NODE_W + GAP_X);
       const height = node >= 0 ? NODE_H : FOLD_H;
       const top = y + row * (NODE_H + GAP_Y) + (NODE_H - height) / 2;
-      const box = {node, folded, cluster, backward, row, x: centre - NODE_W / 2, y: top, width: NODE_W, height, laneLeft: lane[backward] - laneWidth / 2, laneRight: lane[backward] + laneWidth / 2};
+      const members = node >= 0 ? [node] : block.folds[fold];
+      const box = {node, members, block, cluster, backward, row, x: centre - NODE_W / 2, y: top, width: NODE_W, height, laneLeft: lane[backward] - laneWidth / 2, laneRight: lane[backward] + laneWidth / 2};
       this.boxes.push(box);
-      if (node >= 0) this.boxOf.set(node, box);
+      for (const member of members) this.boxOf.set(member, box);
     }
     return block.rows * (NODE_H + GAP_Y) - GAP_Y;
   }
@@ -490,12 +494,17 @@ class GraphView {
     const box = this.stage.getBoundingClientRect();
     if (box.width < 10) return;
     this.fitted = true;
-    this.scale = Math.min(1, Math.max(0.3, (box.width - 48) / this.width));
-    this.x = (box.width - this.width * this.scale) / 2;
+    this.fitWidth();
     this.y = 16;
     const first = this.selected >= 0 ? this.selected : this.detail.changes[0];
     if (first !== undefined && this.boxOf.has(first)) this.center(first);
     else this.draw();
+  }
+  /** As large as the width allows, but readable; what is wider begins at the left. */
+  fitWidth() {
+    const width = this.stage.getBoundingClientRect().width;
+    this.scale = Math.min(1, Math.max(0.5, (width - 48) / this.width));
+    this.x = Math.max(24, (width - this.width * this.scale) / 2);
   }
   fitAll() {
     const box = this.stage.getBoundingClientRect();
@@ -507,7 +516,9 @@ class GraphView {
   center(node) {
     const box = this.boxOf.get(node), stage = this.stage.getBoundingClientRect();
     if (!box) return;
-    if (this.width * this.scale > stage.width) this.x = stage.width / 2 - (box.x + box.width / 2) * this.scale;
+    const room = stage.width - this.width * this.scale;
+    // Nothing is gained by showing what is beside the graph.
+    if (room < 48) this.x = Math.min(24, Math.max(room - 24, stage.width / 2 - (box.x + box.width / 2) * this.scale));
     this.y = Math.min(16, stage.height / 2 - (box.y + box.height / 2) * this.scale);
     this.draw();
   }
@@ -528,11 +539,13 @@ class GraphView {
   reveal(node) {
     for (let c = this.detail.cluster[node]; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
     this.layout();
-    if (!this.boxOf.has(node)) {
+    if (!this.boxOf.has(node) || this.boxOf.get(node).node < 0) {
       this.all = true;
       this.layout();
+      this.onUnfold();
     }
     this.selected = node;
+    if (this.scale < TWO_LINES || this.width * this.scale > this.stage.getBoundingClientRect().width) this.fitWidth();
     this.center(node);
   }
   select(node) {
@@ -640,12 +653,13 @@ class GraphView {
       this.paintEdges(c, shows);
     }
     for (const node of this.boxes) if (shows(node)) this.paintBox(c, node);
+    if (this.scale >= TWO_LINES) for (const [node, stubs] of this.stubs) this.paintStub(c, node, stubs);
     c.restore();
     this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
   }
 
   /** Text of constant size on screen below `from`. */
-  font(c, weight, size, family = "sans", from = 0.78) {
+  font(c, weight, size, family = "sans", from = TWO_LINES) {
     const px = this.scale < from ? size / this.scale * Math.min(1, Math.max(this.scale / 0.2, 0.6)) * 0.85 : size;
     c.font = `${weight} ${px}px ${colors[family]}`;
     return px;
@@ -746,21 +760,30 @@ class GraphView {
 
   paintEdges(c, shows) {
     const d = this.detail, tracks = new Map();
+    this.stubs = [];
     for (const box of this.boxes) {
-      if (box.node < 0 || !shows(box)) continue;
-      const stubs = [];
-      for (const [from, status] of d.inputs[box.node]) {
-        const source = this.boxOf.get(from);
-        if (source && source.cluster === box.cluster) this.paintEdge(c, source, box, status, tracks);
-        else stubs.push([from, status]);
+      if (!shows(box)) continue;
+      const stubs = [], drawn = new Set();
+      for (const member of box.members) {
+        for (const [from, status] of d.inputs[member]) {
+          const source = this.boxOf.get(from);
+          if (source === box) continue;
+          if (source && source.block === box.block) {
+            // Several values between a fold and another box are one line.
+            const once = source.members.length > 1 || box.members.length > 1;
+            if (once && drawn.has(source)) continue;
+            drawn.add(source);
+            this.paintEdge(c, source, box, status, tracks);
+          } else if (box.node >= 0) stubs.push([from, status]);
+        }
       }
-      if (stubs.length && this.scale >= 0.78) this.paintStub(c, box, stubs);
+      if (stubs.length && this.scale >= TWO_LINES) this.stubs.push([box, stubs]);
     }
   }
 
   /** Orthogonal, leaving in the direction of the lane. Longer than one row: along the lane's edge, past the boxes. */
   paintEdge(c, a, b, status, tracks) {
-    const near = this.selected === a.node || this.selected === b.node || this.hover === a.node || this.hover === b.node;
+    const near = [a.node, b.node].some((node) => node >= 0 && (node === this.selected || node === this.hover));
     c.strokeStyle = c.fillStyle = status === ADDED ? colors.added : status === REMOVED ? colors.removed : near ? colors.ink : colors.edge;
     c.lineWidth = status === ADDED ? 2 : status === REMOVED || near ? 1.5 : 1;
     c.setLineDash(status === REMOVED ? [4, 3] : []);
@@ -768,15 +791,16 @@ class GraphView {
     const sign = a.backward ? -1 : 1, port = (box, other) => box.x + box.width / 2 + Math.max(-24, Math.min(24, (other.x - box.x) / 12));
     const ax = port(a, b), bx = port(b, a), points = [[ax, out]];
     if (a.backward === b.backward && Math.abs(a.row - b.row) === 1 && (into - out) * sign > 0) {
-      const middle = out + (into - out) / 2 + (ax < bx ? -3 : ax > bx ? 3 : 0);
+      // Nearer to the source: the names of stubs stand at the target.
+      const middle = out + (into - out) * (ax < bx ? 0.26 : 0.38);
       if (Math.abs(ax - bx) > 1) points.push([ax, middle], [bx, middle]);
     } else {
       const cross = a.backward !== b.backward;
-      const key = `${a.cluster}/${cross ? "x" : a.backward}`, track = tracks.get(key) || 0;
+      const key = cross ? a.block : a.block.places, track = tracks.get(key) || 0;
       tracks.set(key, track + 1);
       const offset = 4 + (track % 4) * 4.5;
       const side = cross ? (a.backward ? a.laneLeft - offset : a.laneRight + offset) : a.backward ? a.laneRight - MARGIN + 2 + offset : a.laneLeft + MARGIN - 2 - offset;
-      const leave = out + sign * (8 + (track % 4) * 2.5), enter = into - (b.backward ? -1 : 1) * (13 + (track % 4) * 2.5);
+      const leave = out + sign * (6 + (track % 4) * 2.5), enter = into - (b.backward ? -1 : 1) * (18 + (track % 4) * 2.5);
       points.push([ax, leave], [side, leave], [side, enter], [bx, enter]);
     }
     points.push([bx, into + (b.backward ? 7 : -7)]);
@@ -816,7 +840,7 @@ class GraphView {
       c.fillStyle = colors["ink-3"];
       c.textAlign = "center";
       c.textBaseline = "middle";
-      c.fillText(GraphView.cut(c, `… ${number(box.folded)} unchanged nodes`, box.width - 12), box.x + box.width / 2, box.y + box.height / 2);
+      c.fillText(GraphView.cut(c, `… ${number(box.members.length)} unchanged nodes`, box.width - 12), box.x + box.width / 2, box.y + box.height / 2);
       c.textAlign = "left";
       return;
     }
@@ -854,13 +878,13 @@ class GraphView {
     }
     if (this.scale < 0.4) return;
     let left = x + 10;
-    if (status !== "same" && this.scale >= 0.78) {
+    if (status !== "same" && this.scale >= TWO_LINES) {
       sign(c, x + 8, y + 6, status);
       left = x + 26;
     }
     const compute = !/^(view|_unsafe_view|reshape|t|transpose|permute|detach|alias|expand|slice|select|squeeze|unsqueeze|getitem|input|output|split|as_strided)\b/.test(shortOp(d.opOf(node)));
     c.textBaseline = "middle";
-    const two = this.scale >= 0.78;
+    const two = this.scale >= TWO_LINES;
     this.font(c, status !== "same" || compute ? 600 : 400, 12);
     c.fillStyle = status === "removed" ? colors["ink-2"] : colors.ink;
     const label = GraphView.cut(c, d.opLabel(node), x + width - 8 - left);

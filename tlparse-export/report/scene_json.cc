@@ -119,8 +119,15 @@ class Writer {
       } else {
         json_.Field("rows", block.rows).Key("places").BeginArray();
         for (const ScenePlace& p : block.places) {
-          json_.Int(p.node).Int(p.folded).Int(p.backward ? 1 : 0);
+          json_.Int(p.node).Int(p.fold).Int(p.backward ? 1 : 0);
           json_.Int(p.row).Int(p.column).Int(p.columns);
+        }
+        json_.EndArray().Key("folds").BeginArray();
+        for (const std::vector<int32_t>& fold : block.folds) {
+          json_.BeginArray();
+          for (int32_t node : fold)
+            json_.Int(node);
+          json_.EndArray();
         }
         json_.EndArray();
       }
