@@ -1,0 +1,34 @@
+"""Every C++ source file is built: some CMakeLists.txt names it."""
+
+import os
+import re
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDERS = ["ir", "store", "diff", "passes", "runtime", "scene", "tlparse-export", "viewer", "cli", "tests"]
+
+
+def walk():
+    for top in FOLDERS:
+        for directory, _, files in os.walk(os.path.join(ROOT, top)):
+            for file in files:
+                yield directory, file
+
+
+class Sources(unittest.TestCase):
+
+    def test_every_source_file_is_built(self):
+        existing, named = set(), set()
+        for directory, file in walk():
+            path = os.path.join(directory, file)
+            if file.endswith(".cc"):
+                existing.add(os.path.relpath(path, ROOT))
+            elif file == "CMakeLists.txt":
+                with open(path, encoding="utf-8") as stream:
+                    for word in re.findall(r"[^\s()]+\.cc\b", stream.read()):
+                        named.add(os.path.relpath(os.path.join(directory, word), ROOT))
+        self.assertEqual(sorted(existing - named), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
