@@ -185,6 +185,8 @@ void FieldComparer::CompareTarget(EntityId before, EntityId after,
   if (IsBodyAttribute(a, before_[before].node) && IsBodyAttribute(b, after_[after].node)) return;
   const std::string_view target_a = before_.target(before), target_b = after_.target(after);
   if (target_a == target_b && a.node.kind == b.node.kind) return;
+  const bool attributes = a.node.kind == NodeKind::kGetAttr && b.node.kind == NodeKind::kGetAttr;
+  if (attributes && AttributeStem(target_a) == AttributeStem(target_b)) return;
   fields.push_back({"target", std::string(target_a), std::string(target_b)});
 }
 

@@ -134,7 +134,9 @@ class Labeller {
       return Mix(hash, 0);
     }
     const Node& node = graph.node(entity.node);
-    if (node.kind == NodeKind::kGetAttr && node.num_args == 0) hash = hashes_.OfString(node.op);
+    if (node.kind == NodeKind::kGetAttr && node.num_args == 0) {
+      hash = HashText(AttributeStem(module_.str(node.op)));
+    }
     for (const Arg& arg : graph.args(entity.node))
       hash = Mix(hash, OfArg(graph, arg));
     // Keyword arguments have no order.
@@ -214,6 +216,12 @@ class Labeller {
 };
 
 }  // namespace
+
+std::string_view AttributeStem(std::string_view target) {
+  if (target.find('.') != std::string_view::npos) return target;
+  const size_t last = target.find_last_not_of("0123456789");
+  return last == std::string_view::npos ? target : target.substr(0, last + 1);
+}
 
 TypeFields KnownTypeFields(const Listing& listing) {
   const Module& module = listing.root().module();

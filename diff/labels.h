@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "diff/listing.h"
@@ -20,6 +21,10 @@ struct TypeFields {
 
 /// The properties that any value of the listing has.
 TypeFields KnownTypeFields(const Listing& listing);
+
+/// The target of an attribute without the number that a tracer counted up: `_tensor_constant` of
+/// `_tensor_constant3`. Attributes of modules (`layers.0.weight`) stay whole.
+std::string_view AttributeStem(std::string_view target);
 
 /// What a listing looks like to the matcher: per entity hashes of what it is, and its edges. No
 /// names in it. Indices are EntityId::index.

@@ -183,6 +183,17 @@ v -> v: same
 )");
 }
 
+TEST_CASE("fields: the number of a lifted constant is a name, the path of a parameter is not") {
+  CHECK_EQ(DescribeBodies("  _tensor_constant0 = attr _tensor_constant0 : f32[2]\n"
+                          "  v = f(x, _tensor_constant0)\n  output(v)\n",
+                          "  _tensor_constant3 = attr _tensor_constant3 : f32[2]\n"
+                          "  v = f(x, _tensor_constant3)\n  output(v)\n"),
+           "\n_tensor_constant0 -> _tensor_constant3: renamed\n");
+  CHECK_EQ(DescribeBodies("  w = attr layers.0.weight : f32[2]\n  v = f(x, w)\n  output(v)\n",
+                          "  w = attr layers.1.weight : f32[2]\n  v = f(x, w)\n  output(v)\n"),
+           "\nw -> w: changed\n  target: layers.0.weight -> layers.1.weight\n");
+}
+
 TEST_CASE("fields: the output is a node with operands") {
   CHECK_EQ(DescribeBodies("  a = f(x)\n  b = g(y)\n  output([a, b])\n",
                           "  a = f(x)\n  b = g(y)\n  output([b])\n"),
