@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include <doctest/doctest.h>
 
@@ -7,31 +8,13 @@
 namespace strata::store_test {
 namespace {
 
-/// A trace that has a row in every table.
-std::string SmallTrace(const std::string& path) {
-  const auto module = MakeModule(11, 60);
-  Random random(12);
-  const auto writer = OrDie(TraceWriter::Create(path, TraceWriter::Mode::kAside));
-  WriteTrace(*writer, *module, random, 4, 6);
-  const RunId run{1};
-  OrDie(writer->AddArtifact(run, "output_code.py", "code", "def call(args):\n  return args\n"));
-  const EventRecord event{"kernel", "gemm", 1, 2, StableId{3}, ""};
-  OrDie(writer->AddEvents(run, {&event, 1}));
-  for (int64_t step = 1; step <= 5; ++step) {
-    const TraceWriter::Executed executed{"step", writer->snapshot(SnapshotId{5}).fingerprint};
-    OrDie(writer->RecordStep(run, {step, 2.5, 0.25, 1000}, {&executed, 1}));
-  }
-  OrDie(writer->EndRun(run, RunStatus::kFinished));
-  OrDie(writer->Finish());
-  return Slurp(path);
-}
-
 /// Damaged bytes give an error, or exactly what was stored. And `strata check` sees what reading
 /// sees.
 class Expectation {
  public:
-  explicit Expectation(const TempDir& folder)
-      : path_(folder / "damaged.strata"), original_(SmallTrace(folder / "t.strata")) {
+  explicit Expectation(const TempDir& folder) : path_(folder / "damaged.strata") {
+    WriteSmallTrace(folder / "t.strata", 60);
+    original_ = Slurp(folder / "t.strata");
     intact_ = OrDie(Dump(folder / "t.strata"));
   }
 
@@ -121,7 +104,8 @@ TEST_CASE("a trace that was cut off is noticed") {
 TEST_CASE("an error names table and row, and check lists all of them") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
-  std::string bytes = SmallTrace(path);
+  WriteSmallTrace(path, 60);
+  std::string bytes = Slurp(path);
   for (const std::string_view text : {"def call(args)", "edit"}) {
     const size_t place = bytes.find(text);
     REQUIRE_NE(place, std::string::npos);
@@ -141,6 +125,38 @@ TEST_CASE("an error names table and row, and check lists all of them") {
            fmt::format("damaged trace: {}: table pass, row {}: checksum differs: record or import "
                        "it again; 'strata check' lists what is damaged",
                        path, findings[0].row));
+}
+
+// A killed run leaves what it wrote last in `-wal`. Damage there is where the log ends for SQLite:
+// what is read is a moment before it.
+TEST_CASE("a flipped bit in the log of a killed run gives an earlier moment or an error") {
+  const TempDir folder;
+  const std::string live = folder / "live.strata", damaged = folder / "damaged.strata";
+  const auto module = MakeModule(3, 30);
+  const Graph& step = module->graph(GraphId{0});
+  Random random(4);
+  const auto writer = OrDie(TraceWriter::Create(live));
+  std::vector<std::string> moments = {OrDie(Dump(live))};
+  const RunId run = OrDie(writer->BeginRun({}));
+  for (int i = 0; i < 5; ++i) {
+    moments.push_back(OrDie(Dump(live)));
+    OrDie(writer->AddSnapshot(run, "step", step));
+    Edit(*module, random, 3);
+  }
+  moments.push_back(OrDie(Dump(live)));
+  const std::string file = Slurp(live), log = Slurp(live + "-wal");
+  REQUIRE_GT(log.size(), 10'000);
+  for (int i = 0; i < 400; ++i) {
+    std::string bytes = log;
+    const size_t place = Below(random, bytes.size());
+    CAPTURE(place);
+    bytes[place] = static_cast<char>(bytes[place] ^ (1 << Below(random, 8)));
+    Spill(damaged, file);
+    Spill(damaged + "-wal", bytes);
+    std::filesystem::remove(damaged + "-shm");
+    const Result<std::string> dump = Dump(damaged);
+    if (dump) CHECK(std::ranges::find(moments, *dump) != moments.end());
+  }
 }
 
 }  // namespace

@@ -354,7 +354,24 @@ void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes,
   }
 }
 
-Result<std::string> Dump(const std::string& path) {
+void WriteSmallTrace(const std::string& path, size_t nodes) {
+  const auto module = MakeModule(11, nodes);
+  Random random(12);
+  const auto writer = OrDie(TraceWriter::Create(path, TraceWriter::Mode::kAside));
+  WriteTrace(*writer, *module, random, 4, 6);
+  const RunId run{1};
+  OrDie(writer->AddArtifact(run, "output_code.py", "code", "def call(args):\n  return args\n"));
+  const EventRecord event{"kernel", "gemm", 1, 2, StableId{3}, ""};
+  OrDie(writer->AddEvents(run, {&event, 1}));
+  for (int64_t step = 1; step <= 5; ++step) {
+    const TraceWriter::Executed executed{"step", writer->snapshot(SnapshotId{5}).fingerprint};
+    OrDie(writer->RecordStep(run, {step, 2.5, 0.25, 1000}, {&executed, 1}));
+  }
+  OrDie(writer->EndRun(run, RunStatus::kFinished));
+  OrDie(writer->Finish());
+}
+
+Result<std::string> Dump(const std::string& path, bool texts) {
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
   std::string out = fmt::format("next {}\n", trace->next_stable_id());
   for (const StoredRun& run : trace->runs()) {
@@ -368,7 +385,7 @@ Result<std::string> Dump(const std::string& path) {
                            ToString(info.fingerprint), ToString(info.everything), info.nodes,
                            info.attributes);
         STRATA_TRY(const auto module, trace->LoadSnapshot(id));
-        for (size_t g = 0; g < module->num_graphs(); ++g)
+        for (size_t g = 0; texts && g < module->num_graphs(); ++g)
           out += FullText(module->graph(GraphId{static_cast<int32_t>(g)}));
       }
     }

@@ -40,7 +40,11 @@ void Spill(const std::string& path, const std::string& bytes);
 /// A trace of one run: the module, then `passes` rounds of edits, each recorded as a pass.
 void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes, size_t edits);
 
-/// Everything that a trace tells, as text; the first error that reading it gives.
-Result<std::string> Dump(const std::string& path);
+/// Writes a trace that has a row in every table.
+void WriteSmallTrace(const std::string& path, size_t nodes);
+
+/// Everything that a trace tells, as text, with or without the text of its graphs; the first error
+/// that reading it gives.
+Result<std::string> Dump(const std::string& path, bool texts = true);
 
 }  // namespace strata::store_test
