@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/verify.h"
+
 namespace strata::cli {
 namespace {
 
@@ -31,11 +33,13 @@ Status Recorder::Begin(std::string_view, const Module& module) {
 
 Status Recorder::Write(const PassRun& run, const Module& module) {
   next_index_ = first_index_ + run.index + 1;
-  // A failed run tells no fingerprints.
   std::vector<GraphId> changed;
+  // A failed run tells no fingerprints, and a graph that contains itself has none.
+  const bool has_fingerprints = CheckBodies(module).has_value();
   for (GraphId id : module.programs()) {
     const auto told = std::ranges::find(run.graphs, id, &GraphChange::graph);
-    const bool differs = told != run.graphs.end() ? told->changed() : Differs(module.graph(id));
+    const bool differs =
+        told != run.graphs.end() ? told->changed() : has_fingerprints && Differs(module.graph(id));
     if (differs) changed.push_back(id);
   }
   if (changed.empty()) {

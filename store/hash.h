@@ -19,9 +19,9 @@ uint64_t SumBytes(std::string_view bytes, uint64_t seed = 0);
 inline size_t HashForTable(const Hash128& key) {
   return key.lo;
 }
+/// For stable ids: a thousand that follow each other are neighbours in the table, too.
 inline size_t HashForTable(uint64_t key) {
-  key *= 0x9E3779B97F4A7C15ull;
-  return key ^ (key >> 32);
+  return key + ((key >> 10) * 0x9E3779B97F4A7C15ull >> 20);
 }
 
 /// Maps keys to numbers that are not kMissing. Open addressing: an insertion or a look-up touches

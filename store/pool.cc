@@ -15,10 +15,13 @@ constexpr size_t kMaxBlockBytes = size_t{1} << 30;
 
 }  // namespace
 
-PoolWriter::Interned PoolWriter::Intern(std::string_view bytes) {
+PoolWriter::Interned PoolWriter::Intern(std::string_view bytes, uint32_t guess) {
+  const Hash128 hash = HashBytes(bytes);
+  if (guess != 0 && hashes_[guess - 1] == hash) return {guess, false};
   const uint32_t next = size() + 1;
-  const uint32_t id = index_.FindOrInsert(HashBytes(bytes), next);
+  const uint32_t id = index_.FindOrInsert(hash, next);
   if (id != next) return {id, false};
+  hashes_.push_back(hash);
   ByteWriter(pending_).Sized(bytes);
   pending_ends_.push_back(pending_.size());
   return {id, true};

@@ -25,8 +25,9 @@ class PoolWriter {
     uint32_t id;
     bool is_new;
   };
-  /// The id of the record with these bytes.
-  Interned Intern(std::string_view bytes);
+  /// The id of the record with these bytes. `guess` is tried first: where it is right, as it is for
+  /// nodes and names that a pass left alone, a search with its cache miss is saved.
+  Interned Intern(std::string_view bytes, uint32_t guess = 0);
   uint32_t size() const { return static_cast<uint32_t>(index_.size()); }
 
   /// Stores what was interned since the last call. REQUIRES: a transaction is open.
@@ -35,6 +36,7 @@ class PoolWriter {
  private:
   TableId table_;
   FlatMap<Hash128> index_;
+  std::vector<Hash128> hashes_;       // by id, minus 1
   std::string pending_;               // records with their lengths
   std::vector<size_t> pending_ends_;  // of each record in pending_
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/rewriter.h"
+#include "ir/verify.h"
 #include "store/bytes.h"
 #include "store/hash.h"
 #include "store/snapshot_format.h"
@@ -62,12 +63,13 @@ class Decoder {
     }
     DecodeSymbols(root);
     if (!root.AtEnd() || bodies.empty()) FailRoot("its root does not decode");
-    bodies_of_.resize(bodies.size());
     for (const Body& body : bodies) {
       if (error_) break;
       DecodeGraph(*body.graph, body.nodes, body.chunks);
     }
-    if (HasCycle()) FailRoot("its bodies hold each other");
+    if (error_) return std::move(*error_);
+    // Bodies that hold each other would send every walk over them round and round.
+    if (const Status sound = CheckBodies(*module_); !sound) FailRoot(sound.error().message());
     if (error_) return std::move(*error_);
     return std::move(module_);
   }
@@ -271,7 +273,6 @@ class Decoder {
       case ArgKind::kGraph: {
         const uint64_t body = in.Varint();
         if (body >= module_->num_graphs()) return BadArg(in);
-        bodies_of_[static_cast<size_t>(graph_->id().index)].push_back(static_cast<size_t>(body));
         return Arg::Graph({static_cast<int32_t>(body)});
       }
       case ArgKind::kList:
@@ -408,25 +409,6 @@ class Decoder {
     return strings_.Set(record, module_->Intern(text));
   }
 
-  /// Bodies that hold each other would send every walk over them round and round.
-  bool HasCycle() const {
-    std::vector<size_t> users(bodies_of_.size(), 0);
-    for (const auto& bodies : bodies_of_) {
-      for (size_t body : bodies)
-        ++users[body];
-    }
-    std::vector<size_t> ready;
-    for (size_t graph = 0; graph < users.size(); ++graph) {
-      if (users[graph] == 0) ready.push_back(graph);
-    }
-    for (size_t i = 0; i < ready.size(); ++i) {
-      for (size_t body : bodies_of_[ready[i]]) {
-        if (--users[body] == 0) ready.push_back(body);
-      }
-    }
-    return ready.size() < users.size();
-  }
-
   bool Get(RecordSource& source, uint32_t record, std::string_view& bytes) {
     Result<std::string_view> result = source.Get(record);
     if (!result) {
@@ -452,7 +434,6 @@ class Decoder {
   IdCache<StrId> strings_;
   IdCache<DimId> dims_;  // by the string that spells it
   IdCache<TypeId> types_;
-  std::vector<std::vector<size_t>> bodies_of_;  // which graphs each graph refers to
   std::optional<Error> error_;
 
   // Of the graph that is being read.

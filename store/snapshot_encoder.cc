@@ -15,6 +15,8 @@ using namespace snapshot_format;
 constexpr uint64_t kChunkNodes = 64;
 constexpr size_t kMinChunk = 16, kMaxChunk = 256;
 
+constexpr uint64_t kSparseIds = uint64_t{1} << 20;
+
 class Encoder {
  public:
   Encoder(const Module& module, SnapshotPools& pools)
@@ -22,7 +24,9 @@ class Encoder {
         pools_(pools),
         strings_(module.strings().size(), 0),
         types_(module.types().size(), 0),
-        dims_(module.dims().size(), kNoDim) {}
+        dims_(module.dims().size(), kNoDim) {
+    if (pools.last_strings.size() < strings_.size()) pools.last_strings.resize(strings_.size());
+  }
 
   Result<EncodedSnapshot> Encode(const Graph& program) {
     CollectGraphs(program);
@@ -100,7 +104,9 @@ class Encoder {
                      "arguments nested over {} deep: {}, node '{}': split the node", kMaxDepth,
                      graph.name_text(), graph.name(id));
       }
-      const PoolWriter::Interned version = pools_.nodes.Intern(record_);
+      uint32_t& last_version = LastVersion(stable_id);
+      const PoolWriter::Interned version = pools_.nodes.Intern(record_, last_version);
+      last_version = version.id;
       if (version.is_new) {
         const std::string_view content = std::string_view(record_).substr(0, content_size);
         pools_.node_facts.push_back({stable_id, SumBytes(content), PrintedNodes(graph, id)});
@@ -113,6 +119,15 @@ class Encoder {
     }
     if (!chunk.empty()) EndChunk(chunk);
     return Ok();
+  }
+
+  /// The version that the node had in the snapshot before, for a guess.
+  uint32_t& LastVersion(uint64_t stable_id) {
+    // Ids are dense unless a text gave them; then there is nothing to gain.
+    if (stable_id > 2 * pools_.node_facts.size() + kSparseIds) return unknown_version_ = 0;
+    if (stable_id >= pools_.last_versions.size())
+      pools_.last_versions.resize(stable_id + 1 + stable_id / 2);
+    return pools_.last_versions[stable_id];
   }
 
   void EndChunk(std::vector<uint32_t>& chunk) {
@@ -309,8 +324,9 @@ class Encoder {
   uint32_t String(StrId id) {
     if (!id.valid()) return 0;
     uint32_t& known = strings_[Index(id)];
-    if (known == 0) known = Intern(module_.str(id));
-    return known;
+    if (known != 0) return known;
+    uint32_t& guess = pools_.last_strings[Index(id)];
+    return known = guess = pools_.strings.Intern(module_.str(id), guess).id;
   }
   template <class Tag>
   static size_t Index(Id<Tag> id) {
@@ -326,6 +342,7 @@ class Encoder {
   std::vector<int32_t> body_index_;  // by GraphId: place in graphs_, -1: not part of the snapshot
   EncodedSnapshot snapshot_;
   std::string record_;
+  uint32_t unknown_version_ = 0;
   bool too_deep_ = false;
 };
 

@@ -1,6 +1,5 @@
 #include "store/snapshot_loader.h"
 
-#include "ir/verify.h"
 #include "store/bytes.h"
 #include "store/snapshot_decoder.h"
 
@@ -45,9 +44,6 @@ Result<std::unique_ptr<Module>> SnapshotLoader::Load(SnapshotId id) {
   STRATA_TRY(
       std::unique_ptr<Module> module,
       DecodeSnapshot(static_cast<uint32_t>(row.id()), {roots, strings_, types_, nodes_, chunks_}));
-  if (const Status bodies = CheckBodies(*module); !bodies) {
-    return row.Damaged(bodies.error().message());
-  }
   const Graph& graph = module->graph(GraphId{0});
   if (FingerprintOf(graph, FingerprintScope::kEverything) !=
           FingerprintFromBytes(row.Bytes(kEverythingColumn)) ||
