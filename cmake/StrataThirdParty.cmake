@@ -1,8 +1,7 @@
 # Libraries of the distribution. Each has one target name; all headers are system headers.
 #
-#   fmt::fmt  spdlog::spdlog  nlohmann_json::nlohmann_json  simdjson::simdjson  tomlplusplus::tomlplusplus
-#   CLI11::CLI11  SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  graphviz::graphviz
-#   doctest::doctest  benchmark::benchmark  Threads::Threads
+#   fmt::fmt  nlohmann_json::nlohmann_json  simdjson::simdjson  tomlplusplus::tomlplusplus  CLI11::CLI11
+#   SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  doctest::doctest  Threads::Threads
 
 set(missing "")
 
@@ -24,7 +23,6 @@ function(strata_find_pkg_config target debian_package)
 endfunction()
 
 strata_find(fmt libfmt-dev)
-strata_find(spdlog libspdlog-dev)
 strata_find(nlohmann_json nlohmann-json3-dev)
 strata_find(simdjson libsimdjson-dev)
 strata_find(tomlplusplus libtomlplusplus-dev)
@@ -34,8 +32,6 @@ strata_find(ZLIB zlib1g-dev)
 strata_find(doctest doctest-dev)
 strata_find_pkg_config(zstd::zstd libzstd-dev libzstd)
 strata_find_pkg_config(re2::re2 libre2-dev re2)
-strata_find_pkg_config(graphviz::graphviz libgraphviz-dev libgvc libcgraph)
-find_package(benchmark QUIET)
 
 # xxHash is used as a header (XXH_INLINE_ALL, defined by the target): there is nothing to link.
 find_path(STRATA_XXHASH_INCLUDE xxhash.h)
