@@ -1,6 +1,6 @@
 "use strict";
 // The report's page. It draws what the C++ side computed: passes, differences and scenes come as compressed JSON in
-// <script> elements of this file. Nothing is fetched, and no text of a log ever becomes markup: text goes through
+// script elements of this file. Nothing is fetched, and no text of a log ever becomes markup: text goes through
 // textContent or onto a canvas.
 (() => {
 // --- Small tools ------------------------------------------------------------------------------------------------------
@@ -264,7 +264,9 @@ function overviewOf(run) {
     const last = run.steps[run.steps.length - 1];
     cards.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${last[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));
   }
-  const parts = [h("div", {class: "cards"}, cards)];
+  const parts = [];
+  if (report.runs.length > 1) parts.push(h("section", {}, h("h2", {}, `Run ${run.id}, rank ${run.rank}`)));
+  parts.push(h("div", {class: "cards"}, cards));
   if (run.passes.length) parts.push(h("section", {}, h("h2", {}, "Pass timeline"), timeline(run)));
   if (run.steps.length) parts.push(h("section", {}, h("h2", {}, "What ran"), h("div", {class: "box"}, lossChart(run), executed(run))));
   const others = run.graphs.filter((graph) => graph.detail >= 0);
@@ -273,10 +275,12 @@ function overviewOf(run) {
   return parts;
 }
 
+const changedOrFailed = (run) => run.passes.filter((pass) => pass.detail >= 0 || pass.status === "failed");
+
 function timeline(run) {
   const timed = run.passes.some((pass) => pass.ms > 0);
   const box = h("div", {class: timed ? "timeline" : "timeline untimed", role: "table", "aria-label": "Pass timeline"});
-  box.append(h("div", {class: "row head"}, h("span", {class: "number"}, "#"), h("span", {}, "pass"), h("span", {}, "nodes in program order"),
+  if (changedOrFailed(run).length) box.append(h("div", {class: "row head"}, h("span", {class: "number"}, "#"), h("span", {}, "pass"), h("span", {}, "nodes in program order"),
     ...["+", MINUS, "~", "\u21b7", "derived"].map((sign) => h("span", {class: "number one"}, sign)), h("span", {class: "number one"}, "nodes"), timed ? h("span", {class: "number one"}, "time") : null));
   let quiet = [];
   const flush = () => {
@@ -399,7 +403,7 @@ class GraphView {
       d.clusters.forEach((c, i) => this.open.add(i));
     }
     // A slab with nothing but one slab inside says nothing while that is closed.
-    for (let c = 0; d.children[c].length === 1; c = d.children[c][0]) this.open.add(d.children[c][0]);
+    for (let c = 0; d.children[c].length === 1 && d.clusters[c].blocks.length === 1; c = d.children[c][0]) this.open.add(d.children[c][0]);
     this.layout();
   }
 
@@ -827,7 +831,7 @@ class GraphView {
     c.fillStyle = status === ADDED ? colors["added-text"] : status === REMOVED ? colors["removed-text"] : colors["ink-3"];
     c.textBaseline = "middle";
     const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "";
-    c.fillText(GraphView.cut(c, this.detail.nodeName(from), 50) + more, x + 7, edge + (up ? 9 : -9));
+    c.fillText(GraphView.cut(c, this.detail.nodeName(from), box.width - 44 - c.measureText(more).width) + more, x + 7, edge + (up ? 9 : -9));
   }
 
   paintBox(c, box) {
@@ -1027,7 +1031,9 @@ const MAX_ROWS = 400;
 function whatChanged(detail, node) {
   const fields = detail.fieldsOf.get(node) || [];
   const own = fields.filter((field) => !field[3]);
-  return (own.length ? own : fields).map(([path, before, after]) => `${detail.str(path)}: ${before < 0 ? "–" : detail.str(before)} → ${after < 0 ? "–" : detail.str(after)}`).map(plain).join("; ");
+  const shown = own.length ? own : fields;
+  const more = shown.length > 3 ? `; and ${shown.length - 3} more` : "";
+  return shown.slice(0, 3).map(([path, before, after]) => `${detail.str(path)}: ${before < 0 ? "–" : detail.str(before)} → ${after < 0 ? "–" : detail.str(after)}`).map(plain).join("; ") + more;
 }
 function matcher(text) {
   if (!text) return () => true;
@@ -1052,11 +1058,11 @@ function tableTab(sheet, detail) {
   const add = (list) => body.append(...list.map((i) => {
     const was = detail.was[i] >= 0 ? `${plain(detail.str(detail.was[i]))} → ` : "";
     return h("tr", {"data-node": i, "aria-selected": String(detail.byName.get(state.node) === i), tabindex: "0", click: () => selectNode(i), keydown: (event) => { if (event.key === "Enter") selectNode(i); }},
-      h("td", {}, chip(STATUS[detail.status[i]])), h("td", {class: "mono"}, was + detail.nodeName(i)), h("td", {}, detail.opLabel(i)), h("td", {class: "mono"}, shortType(detail.typeOf(i)) || "–"),
-      h("td", {}, detail.moduleOf(i) || "–"), h("td", {}, PHASE[detail.phase[i]] || "–"), h("td", {class: "mono"}, whatChanged(detail, i)));
+      h("td", {}, chip(STATUS[detail.status[i]])), h("td", {class: "mono"}, was + detail.nodeName(i)), h("td", {}, detail.opLabel(i)), h("td", {class: "mono what"}, whatChanged(detail, i) || "–"),
+      h("td", {class: "mono"}, shortType(detail.typeOf(i)) || "–"), h("td", {}, detail.moduleOf(i) || "–"), h("td", {}, PHASE[detail.phase[i]] || "–"));
   }));
   add(nodes.slice(0, MAX_ROWS));
-  sheet.append(h("table", {}, h("thead", {}, h("tr", {}, ["status", "node", "operator", "type", "module", "phase", "what changed"].map((word) => h("th", {}, word)))), body));
+  sheet.append(h("table", {}, h("thead", {}, h("tr", {}, ["status", "node", "operator", "what changed", "type", "module", "phase"].map((word) => h("th", {}, word)))), body));
   if (nodes.length > MAX_ROWS) {
     const more = h("button", {click: () => { add(nodes.slice(MAX_ROWS)); more.remove(); }}, `Show ${number(nodes.length - MAX_ROWS)} more`);
     sheet.append(more);
@@ -1207,7 +1213,7 @@ async function render() {
   document.getElementById("tab-overview").setAttribute("aria-selected", String(!subject));
   const tab = document.getElementById("tab-subject");
   if (tab) tab.setAttribute("aria-selected", String(Boolean(subject)));
-  const words = subject && detail ? `${plain(subject.name)} · ${plural(detail.count, "node")} in both graphs · ${plural(detail.changes.length, "difference")}` : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
+  const words = subject && detail ? `${plain(subject.name)} · ${plural(detail.count, "node")}${subject.pass ? ` in both graphs · ${plural(detail.changes.length, "difference")}` : ""}` : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
   footer.replaceChildren(h("span", {class: "cut"}, words), live, h("span", {class: "spacer"}), h("span", {class: "keys"}, "j k passes   n change   1 2 3 4 tabs   / search   ? keys"));
   redrawAll();
   document.documentElement.dataset.ready = String(renderNumber);

@@ -1,0 +1,254 @@
+#include "scene/scene.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::ParseOrDie;
+
+/// A difference that outlives its modules' owner.
+struct Compared {
+  std::unique_ptr<Module> before, after;
+  GraphDiff diff;
+};
+
+Compared Compare(std::string_view before, std::string_view after) {
+  std::unique_ptr<Module> a = ParseOrDie(before), b = ParseOrDie(after);
+  Result<GraphDiff> diff = Diff(a->graph({0}), b->graph({0}));
+  REQUIRE(diff.has_value());
+  return {std::move(a), std::move(b), std::move(diff).value()};
+}
+
+/// `layers` blocks of three forward and two backward nodes each; `changed` has another operator.
+std::string Blocks(int layers, int changed = -1) {
+  std::string text = "graph step\n  x_in = placeholder\n";
+  std::string x = "x_in";
+  for (int i = 0; i < layers; ++i) {
+    text += fmt::format("  t{0} = aten.t.default({1}) {{forward module=layers.{0}.wq}}\n", i, x);
+    text += fmt::format("  mm{0} = aten.mm.default({1}, t{0}) {{forward module=layers.{0}.wq}}\n",
+                        i, x);
+    text += fmt::format("  act{0} = aten.{1}.default(mm{0}) {{forward module=layers.{0}}}\n", i,
+                        i == changed ? "gelu" : "relu");
+    x = fmt::format("act{}", i);
+  }
+  for (int i = layers - 1; i >= 0; --i) {
+    text += fmt::format("  ga{0} = aten.mul.Tensor({1}, act{0}) {{backward module=layers.{0}}}\n",
+                        i, x);
+    text += fmt::format(
+        "  gm{0} = aten.mm.default(ga{0}, t{0}) {{backward module=layers.{0}.wq}}\n", i);
+    x = fmt::format("gm{}", i);
+  }
+  return text + fmt::format("  output([{}])\n", x);
+}
+
+const SceneCluster& ClusterOf(const Scene& scene, std::string_view path) {
+  const auto found = std::ranges::find(scene.clusters, path, &SceneCluster::path);
+  REQUIRE(found != scene.clusters.end());
+  return *found;
+}
+
+std::string NameOf(const GraphDiff& diff, const SceneNode& node) {
+  return node.after.valid() ? diff.after.name(node.after) : diff.before.name(node.before);
+}
+
+/// What every scene must hold.
+void CheckSound(const GraphDiff& diff, const Scene& scene) {
+  CHECK(scene.nodes.size() == diff.pairs.size() + diff.inserted.size() + diff.deleted.size());
+  std::vector<int> placed(scene.nodes.size(), 0);
+  for (size_t index = 0; index < scene.clusters.size(); ++index) {
+    const SceneCluster& cluster = scene.clusters[index];
+    CHECK(cluster.parent < static_cast<int32_t>(index));
+    CHECK(cluster.counts.nodes == cluster.subtree_end - cluster.subtree_begin);
+    for (const auto* blocks : {&cluster.blocks, &cluster.folded_blocks}) {
+      std::set<int32_t> here;
+      for (const SceneBlock& block : *blocks) {
+        std::set<std::tuple<bool, int, int>> taken;
+        for (const ScenePlace& place : block.places) {
+          CHECK(place.row >= 0);
+          CHECK(place.row < block.rows);
+          CHECK(place.column < place.columns);
+          CHECK_MESSAGE(taken.emplace(place.backward, place.row, place.column).second, "overlap");
+          if (place.node >= 0) {
+            CHECK(here.insert(place.node).second);
+            CHECK(scene.nodes[static_cast<size_t>(place.node)].backward == place.backward);
+          } else {
+            const auto& fold = block.folds[static_cast<size_t>(place.fold)];
+            CHECK(fold.size() >= 2);
+            for (int32_t node : fold) {
+              CHECK(here.insert(node).second);
+              CHECK(scene.nodes[static_cast<size_t>(node)].status == SceneStatus::kSame);
+            }
+          }
+        }
+        for (int32_t child : block.clusters) {
+          CHECK(scene.clusters[static_cast<size_t>(child)].parent == static_cast<int32_t>(index));
+        }
+      }
+      if (blocks == &cluster.blocks) {
+        for (int32_t node : here)
+          ++placed[static_cast<size_t>(node)];
+      } else if (!blocks->empty()) {
+        size_t direct = 0;
+        for (const SceneBlock& block : cluster.blocks)
+          direct += block.places.size();
+        CHECK(here.size() == direct);
+      }
+    }
+  }
+  CHECK(std::ranges::all_of(placed, [](int times) { return times == 1; }));
+  for (const SceneEdge& edge : scene.edges)
+    CHECK(edge.from != edge.to);
+}
+
+TEST_CASE("every node has one place, also in graphs that differ") {
+  for (int layers : {1, 2, 5}) {
+    const Compared c = Compare(Blocks(layers), Blocks(layers, layers / 2));
+    CheckSound(c.diff, MakeScene(c.diff));
+  }
+}
+
+TEST_CASE("modules nest as their paths do, inputs have a slab of their own") {
+  const Compared c = Compare(Blocks(2), Blocks(2));
+  const Scene scene = MakeScene(c.diff);
+  const SceneCluster& wq = ClusterOf(scene, "layers.1.wq");
+  CHECK(wq.label == "wq");
+  CHECK(scene.clusters[static_cast<size_t>(wq.parent)].path == "layers.1");
+  CHECK(wq.counts.nodes == 3);
+  CHECK(ClusterOf(scene, "inputs").counts.nodes == 1);
+  CHECK(scene.clusters[0].path.empty());
+  CHECK(scene.has_backward);
+}
+
+TEST_CASE("forward runs down, backward runs up") {
+  const Compared c = Compare(Blocks(1), Blocks(1));
+  const Scene scene = MakeScene(c.diff);
+  std::map<std::string, int> row;
+  for (const SceneBlock& block : ClusterOf(scene, "layers.0.wq").blocks) {
+    for (const ScenePlace& place : block.places) {
+      row[NameOf(c.diff, scene.nodes[static_cast<size_t>(place.node)])] = place.row;
+    }
+  }
+  CHECK(row.at("t0") < row.at("mm0"));
+  const Compared chain = Compare(R"(graph g
+  x = placeholder
+  a = aten.neg.default(x) {backward module=m}
+  b = aten.abs.default(a) {backward module=m}
+  output([b])
+)",
+                                 R"(graph g
+  x = placeholder
+  a = aten.neg.default(x) {backward module=m}
+  b = aten.abs.default(a) {backward module=m}
+  output([b])
+)");
+  const Scene up = MakeScene(chain.diff);
+  const std::vector<ScenePlace>& places = ClusterOf(up, "m").blocks[0].places;
+  REQUIRE(places.size() == 2);
+  CHECK(places[0].row > places[1].row);  // the first to run is the lowest
+}
+
+TEST_CASE("equal neighbours are one group, a deviating one stands alone") {
+  const Compared c = Compare(Blocks(8), Blocks(8, 3));
+  const Scene scene = MakeScene(c.diff);
+  std::vector<std::string> labels;
+  for (const SceneCluster& cluster : scene.clusters) {
+    if (cluster.parent >= 0 &&
+        scene.clusters[static_cast<size_t>(cluster.parent)].path == "layers") {
+      labels.push_back(cluster.label);
+    }
+  }
+  CHECK(std::ranges::find(labels, "3") != labels.end());
+  CHECK(std::ranges::find(labels, "{4..7}") != labels.end());
+  CHECK(ClusterOf(scene, "layers.{4..7}").repeats == 4);
+}
+
+TEST_CASE("a removed node stands where it was, with the lines it had") {
+  const Compared c = Compare(
+      "graph g\n  x = placeholder\n  a = aten.neg.default(x)\n"
+      "  b = aten.abs.default(a)\n  output([b])\n",
+      "graph g\n  x = placeholder\n  b = aten.abs.default(x)\n  output([b])\n");
+  const Scene scene = MakeScene(c.diff);
+  std::vector<std::string> order;
+  for (const SceneNode& node : scene.nodes)
+    order.push_back(NameOf(c.diff, node));
+  CHECK(order == std::vector<std::string>{"x", "a", "b", "output"});
+  CHECK(scene.nodes[1].status == SceneStatus::kRemoved);
+  const auto edge = [&](int32_t from, int32_t to) {
+    const auto found = std::ranges::find_if(
+        scene.edges, [&](const SceneEdge& e) { return e.from == from && e.to == to; });
+    return found == scene.edges.end() ? std::string("none") : std::string(ToString(found->status));
+  };
+  CHECK(edge(0, 1) == "removed");
+  CHECK(edge(1, 2) == "removed");
+  CHECK(edge(0, 2) == "added");
+  CHECK(edge(2, 3) == "same");
+  CHECK(scene.clusters[0].counts.removed == 1);
+}
+
+TEST_CASE("unchanged nodes beyond one step from a change are folded") {
+  std::string before = "graph g\n  v0 = placeholder {module=m}\n", after = before;
+  for (int i = 1; i < 20; ++i) {
+    before += fmt::format("  v{} = aten.neg.default(v{}) {{forward module=m}}\n", i, i - 1);
+    after += fmt::format("  v{} = aten.{}.default(v{}) {{forward module=m}}\n", i,
+                         i == 10 ? "abs" : "neg", i - 1);
+  }
+  const Compared c = Compare(before + "  output([v19])\n", after + "  output([v19])\n");
+  const Scene scene = MakeScene(c.diff);
+  CheckSound(c.diff, scene);
+  const SceneCluster& m = ClusterOf(scene, "m");
+  REQUIRE(m.folded_blocks.size() == 1);
+  CHECK(m.folded_blocks[0].folds.size() == 2);
+  CHECK(m.folded_blocks[0].places.size() == 5);  // fold, neighbour, change, neighbour, fold
+}
+
+TEST_CASE("siblings without data between them may share a row") {
+  const std::string text = R"(graph g
+  x = placeholder
+  q = aten.neg.default(x) {forward module=a.wq}
+  k = aten.abs.default(x) {forward module=a.wk}
+  o = aten.mul.Tensor(q, k) {forward module=a.wo}
+  output([o])
+)";
+  const Compared c = Compare(text, text);
+  const Scene scene = MakeScene(c.diff);
+  CHECK(ClusterOf(scene, "a.wk").joins_previous);
+  CHECK_FALSE(ClusterOf(scene, "a.wo").joins_previous);
+}
+
+TEST_CASE("hostile module paths neither nest without end nor lose nodes") {
+  std::string path;
+  for (int i = 0; i < 5000; ++i)
+    path += "a.";
+  for (const std::string& module :
+       {path + "b", std::string("..."), std::string("</script>"), std::string(".a..b.")}) {
+    const std::string text = "graph g\n  x = placeholder\n  y = aten.neg.default(x) {module=%'" +
+                             module + "'}\n  output([y])\n";
+    const Compared c = Compare(text, text);
+    const Scene scene = MakeScene(c.diff);
+    CheckSound(c.diff, scene);
+    CHECK(scene.clusters.size() < 40);
+  }
+}
+
+TEST_CASE("the same difference gives the same scene") {
+  const Compared c = Compare(Blocks(6), Blocks(6, 2));
+  const Scene a = MakeScene(c.diff), b = MakeScene(c.diff);
+  REQUIRE(a.clusters.size() == b.clusters.size());
+  for (size_t i = 0; i < a.clusters.size(); ++i)
+    CHECK(a.clusters[i].path == b.clusters[i].path);
+  CHECK(a.by_cluster == b.by_cluster);
+}
+
+}  // namespace
+}  // namespace strata
