@@ -6,9 +6,10 @@
 #   "<library>: <test case>". A program that loads LibTorch takes 0.4 s to start, so it has one entry per source
 #   file instead ("<library>: <file>"). LABELS default to "unit".
 #
-# strata_script_test(NAME SCRIPT file [ARGS arg…] [LABELS label…] [DEPENDS target…])
+# strata_script_test(NAME SCRIPT file [ARGS arg…] [LABELS label…] [VENV])
 #
-#   A Python script with the system's interpreter; it passes if it exits 0. Generator expressions in ARGS are allowed.
+#   A Python script: exit 0 passes, 77 skips. It runs with the system's interpreter and the standard library, or with
+#   VENV with .venv's, where there is one, and its packages. Generator expressions in ARGS are allowed.
 #
 # strata_fuzz(NAME SOURCES file [DEPS target…] [CORPUS folder] [RUNS n])
 #
@@ -64,15 +65,19 @@ endif()
 endfunction()
 
 function(strata_script_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCRIPT" "ARGS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "VENV" "SCRIPT" "ARGS;LABELS")
   strata_check_arguments(strata_script_test ${name})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
   get_filename_component(script ${arg_SCRIPT} ABSOLUTE)
-  add_test(NAME ${name} COMMAND ${STRATA_PYTHON} -B ${script} ${arg_ARGS}
+  set(python ${STRATA_PYTHON})
+  if(arg_VENV AND EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
+    set(python ${CMAKE_SOURCE_DIR}/.venv/bin/python)
+  endif()
+  add_test(NAME ${name} COMMAND ${python} -B ${script} ${arg_ARGS}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}")
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77)
 endfunction()
 
 function(strata_fuzz name)

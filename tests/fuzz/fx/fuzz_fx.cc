@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (document->num_diagnostics > 0) return 0;
   const Result<FxDocument> again = ParseFx(printed, strict);
   STRATA_CHECK(again.has_value(), "{}\n{}\nfrom\n{}", again.error().message(), printed, text);
-  STRATA_CHECK(FingerprintOf(again->graph()) == FingerprintOf(document->graph()),
-               "{}\nfrom\n{}", printed, text);
+  STRATA_CHECK(FingerprintOf(again->graph()) == FingerprintOf(document->graph()), "{}\nfrom\n{}",
+               printed, text);
   return 0;
 }
