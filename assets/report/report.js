@@ -370,7 +370,7 @@ function glossary() {
 // Measures of the design language, in pixels at zoom 1.
 const NODE_W = 148, NODE_H = 38, GAP_X = 14, GAP_Y = 34, GUTTER = 44, PAD = 12, HEAD = 28, SLAB = 46, THIN = 30, ROW_GAP = 20, FOLD_H = 24, MARGIN = 22;
 /** Nodes show operator and type from this zoom on. */
-const TWO_LINES = 0.7;
+const TWO_LINES = 0.66;
 const LANE_TWO = 2 * NODE_W + GAP_X + 2 * MARGIN, LANE_ONE = 4 * NODE_W + 3 * GAP_X + 2 * MARGIN;
 
 class GraphView {
@@ -456,7 +456,7 @@ class GraphView {
         }
       } else {
         gap();
-        at += this.placeNodes(block, cluster, x + PAD, at + 12, width - 2 * PAD) + 16;
+        at += this.placeNodes(block, cluster, x + PAD, at + 12, width - 2 * PAD) + 24;
       }
     }
     slab.height = at - y + PAD;
@@ -662,11 +662,10 @@ class GraphView {
     this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
   }
 
-  /** Text of constant size on screen below `from`. */
-  font(c, weight, size, family = "sans", from = TWO_LINES) {
-    const px = this.scale < from ? size / this.scale * Math.min(1, Math.max(this.scale / 0.2, 0.6)) * 0.85 : size;
-    c.font = `${weight} ${px}px ${colors[family]}`;
-    return px;
+  /** Text is never smaller than 9 px on screen; far out it keeps the size of a label. */
+  font(c, weight, size, family = "sans") {
+    const onScreen = this.scale >= TWO_LINES ? Math.max(size * this.scale, 9) : Math.max(9, size * 0.85);
+    c.font = `${weight} ${onScreen / this.scale}px ${colors[family]}`;
   }
   static cut(c, text, width) {
     if (c.measureText(text).width <= width) return text;
