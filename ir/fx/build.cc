@@ -149,7 +149,7 @@ class Builder {
 
   /// The body that the path `a.b` names from this scope.
   const GraphId* FindBody(StrId op) const {
-    if (bodies_.size() <= 1) return nullptr;
+    if (bodies_.empty()) return nullptr;
     std::string path(module_.str(op));
     std::ranges::replace(path, '.', '/');
     if (!scope_.path.empty()) path.insert(0, scope_.path + "/");

@@ -158,7 +158,7 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
   Graph& graph =
       path.empty() ? module_.AddGraph(program_name) : module_.AddGraph(path, /*is_body=*/true);
   module_.MarkForeign(graph.id());
-  bodies_.emplace(path, graph.id());
+  if (!path.empty()) bodies_.emplace(path, graph.id());
   if (has_class) {
     scope.class_name = module_.Intern(class_name);
     def_indent = indent + 4;
@@ -310,7 +310,10 @@ void Parser::ParseBody(size_t def_indent, Scope& scope) {
 /// one.
 void Parser::ParseLines(size_t indent, Scope& scope) {
   const size_t begin = line_begin_ + indent;
-  const bool is_return = text_.substr(begin).starts_with("return") && !IsNameChar(text_[begin + 6]);
+  const std::string_view statement = text_.substr(begin);
+  constexpr std::string_view kReturn = "return";
+  const bool is_return = statement.starts_with(kReturn) && (statement.size() == kReturn.size() ||
+                                                            !IsNameChar(statement[kReturn.size()]));
   size_t end = LineEnd(begin);
   for (int lines = 1;; lines *= 2) {
     const size_t pool_size = scope.pool.size(), kwargs_size = scope.kwargs.size();

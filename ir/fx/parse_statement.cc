@@ -371,6 +371,7 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     at_ = begin;
     std::string path;
     if (!ParseSelfPath(path)) return false;
+    if (path.empty()) return FailAt(begin, "expected an attribute of self");
     statement.op = module_.Intern(path);
     if (Peek() == '(') {
       statement.kind = NodeKind::kCallModule;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,12 +64,18 @@ Status PrintNodes(const std::string& path) {
   } else {
     log = LogOfFxText(text, path, "graph");
   }
-  for (const LogPayload& payload : log.payloads) {
-    if (!payload.is_graph) continue;
+  std::vector<bool> has_graph(log.payloads.size());
+  for (const LogRun& run : log.runs) {
+    for (const LogRecord& record : run.records) {
+      if (record.has_graph) has_graph[static_cast<size_t>(record.payload)] = true;
+    }
+  }
+  for (size_t p = 0; p < log.payloads.size(); ++p) {
+    if (!has_graph[p]) continue;
     FxOptions options;
     options.file = path;
     options.strict = true;
-    STRATA_TRY(const FxDocument document, ParseFx(payload.text, options));
+    STRATA_TRY(const FxDocument document, ParseFx(log.payloads[p].text, options));
     std::string out;
     JsonWriter json(out);
     json.BeginObject().Field("file", path).Key("graphs").BeginArray();

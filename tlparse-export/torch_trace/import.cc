@@ -203,7 +203,7 @@ class RunImporter {
         AppendLines(log_, record, crowds[record.kind]);
         continue;
       }
-      if (log_.payloads[static_cast<size_t>(record.payload)].is_graph) continue;
+      if (record.has_graph) continue;
       STRATA_RETURN_IF_ERROR(
           AddArtifact(record.name, "record", Payload(record), Attributes(record)));
     }

@@ -195,6 +195,8 @@ class Reader {
       ranked.record.envelope = open.json;
       ranked.record.prefix = open.prefix;
       ranked.record.payload = payload;
+      ranked.record.has_graph =
+          payload >= 0 && Payload(payload).is_graph && field.key != "dump_file";
       while (ranked.record.envelope.ends_with('\r'))
         ranked.record.envelope.pop_back();
       records_.push_back(std::move(ranked));
@@ -342,6 +344,7 @@ LogContent LogOfFxText(std::string_view text, std::string_view path, std::string
   record.kind = "fx";
   record.name = name;
   record.payload = 0;
+  record.has_graph = true;
   LogRun run;
   run.rank = RankOfPath(path).value_or(0);
   run.records.push_back(std::move(record));

@@ -37,6 +37,9 @@ struct LogRecord {
   std::string envelope;  ///< the JSON object as it stands
   std::string prefix;    ///< the header before it, "V1120 18:32:38.396000 14073 torch/x.py:10] "
   int32_t payload = -1;  ///< index into LogContent::payloads
+  /// The payload is a graph. Not so for `dump_file`, the source that Python runs for one that was
+  /// logged already.
+  bool has_graph = false;
 };
 
 /// A graph at one moment.

@@ -49,7 +49,7 @@ class GraphFinder {
     FindClosed();
     for (size_t i = 0; i < run_.records.size(); ++i) {
       const LogRecord& record = run_.records[i];
-      if (record.payload < 0 || !IsGraph(record.payload)) continue;
+      if (!record.has_graph) continue;
       const std::string_view name = record.name;
       const std::string_view ended = PassEndedBy(name);
       const auto open = open_.find(KeyOf(record, ended));
@@ -81,7 +81,6 @@ class GraphFinder {
     std::string name, compile;
   };
 
-  bool IsGraph(int32_t payload) const { return payloads_[static_cast<size_t>(payload)].is_graph; }
   int32_t GraphIdOf(int32_t payload) const {
     return payloads_[static_cast<size_t>(payload)].graph_id;
   }
@@ -96,7 +95,7 @@ class GraphFinder {
     std::unordered_map<std::string, bool> ends_next;
     for (size_t i = run_.records.size(); i-- > 0;) {
       const LogRecord& record = run_.records[i];
-      if (record.payload < 0 || !IsGraph(record.payload)) continue;
+      if (!record.has_graph) continue;
       const std::string_view name = record.name;
       if (const std::string_view ended = PassEndedBy(name); !ended.empty()) {
         ends_next[KeyOf(record, ended)] = true;

@@ -215,6 +215,14 @@ TEST_CASE("log: an envelope with two events gives two records") {
   CHECK_EQ(log.payloads.size(), 1);
 }
 
+TEST_CASE("log: the source that Python runs for a graph is no graph") {
+  const std::string source = "def forward(self, x):\n    return x\n";
+  const LogContent log = Read(Record(R"("dump_file": {"name": "<eval_with_key>.1"})", source) +
+                              Artifact("make_fx_fail_partial", source));
+  REQUIRE_EQ(log.runs[0].graphs.size(), 1);
+  CHECK_EQ(log.runs[0].graphs[0].name, "make_fx_fail_partial");
+}
+
 TEST_CASE("log: thousands of records that look like beginnings of passes cost little") {
   std::string text;
   for (int i = 0; i < 20000; ++i)
