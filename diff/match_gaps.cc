@@ -39,8 +39,9 @@ int32_t Merit(const Matching& matching, int32_t before, int32_t after) {
   if (a.op[i] != b.op[j]) return 0;
   const Matching::EdgeScore score = matching.Score(before, after);
   const bool same_type = a.type[i] == b.type[j], same_literals = a.literals[i] == b.literals[j];
-  // The place in the order is one more edge that agrees, but only for the same label.
-  const int32_t place = same_type ? 1 : 0;
+  // The place in the order is one more edge that agrees, but only for the same label. That of
+  // inputs has been looked at already.
+  const int32_t place = same_type && a.kind[i] != EntityKind::kInput ? 1 : 0;
   if (score.agree + place == 0 || score.agree + place < score.contradict) return 0;
   const int32_t label = same_type ? 6 : same_literals ? 4 : 2;
   return std::max(1, label + 4 * score.agree - 2 * score.contradict);

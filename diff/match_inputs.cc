@@ -1,4 +1,4 @@
-#include <unordered_map>
+#include <unordered_set>
 
 #include "diff/neighbourhood.h"
 #include "diff/stages.h"
@@ -14,21 +14,30 @@ class InputMatcher {
 
   void Run() {
     if (MatchEqualLists()) return;
-    if (kind_ == EntityKind::kConstant) MatchBy(&InputMatcher::TypeKeys, 0.99);
-    MatchBy(&InputMatcher::ContextKeys, 0.995);
-    MatchBy(&InputMatcher::DownKeys, 0.99);
+    if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.99);
+    ProposeBy(&InputMatcher::DownKeys, true, 0.995);
+    ProposeBy(&InputMatcher::ContextKeys, false, 0.99);
     for (radius_ = 4; radius_ >= 1; radius_ /= 2)
-      MatchBy(&InputMatcher::RadiusKeys, 0.98);
+      ProposeBy(&InputMatcher::RadiusKeys, false, 0.98);
+    MatchProposed();
     MatchBetween(/*same_type=*/true, 0.95);
     MatchBetween(/*same_type=*/false, 0.9);
   }
 
  private:
+  /// A pair that is made unless it contradicts the order of the others.
+  struct Proposal {
+    int32_t before, after;
+    bool in_any_order;
+    double confidence;
+  };
+
+  /// Neither matched nor proposed.
   std::vector<int32_t> Open(Side side) const {
     std::vector<int32_t> open;
     for (int32_t i = scope_.begin[side]; i < scope_.end[side]; ++i) {
       if (matching_.labels(side).kind[static_cast<size_t>(i)] == kind_ &&
-          !matching_.matched(side, i)) {
+          !matching_.matched(side, i) && !proposed_[side].contains(i)) {
         open.push_back(i);
       }
     }
@@ -91,26 +100,52 @@ class InputMatcher {
     return keys;
   }
 
-  /// Matches what has a key in common; several of one key in order, if they are equally many.
-  void MatchBy(std::vector<Keyed> (InputMatcher::*keys_of)(Side) const, double confidence) {
+  /// Proposes what has a key in common; several of one key in order, if they are equally many.
+  void ProposeBy(std::vector<Keyed> (InputMatcher::*keys_of)(Side) const, bool in_any_order,
+                 double confidence) {
     std::vector<Keyed> before = (this->*keys_of)(kBefore), after = (this->*keys_of)(kAfter);
     if (before.empty() || after.empty()) return;
     ForEachCommonKey(before, after, [&](auto befores, auto afters) {
       if (befores.size() != afters.size()) return;
-      for (size_t i = 0; i < befores.size(); ++i)
-        matching_.Match(befores[i], afters[i], Via::kInput, confidence);
+      for (size_t i = 0; i < befores.size(); ++i) {
+        proposals_.push_back({befores[i], afters[i], in_any_order, confidence});
+        proposed_[kBefore].insert(befores[i]);
+        proposed_[kAfter].insert(afters[i]);
+      }
     });
+  }
+
+  /// Layers are alike, above all where a graph begins in the middle of another. So a neighbourhood
+  /// proves nothing against the order of most inputs.
+  void MatchProposed() {
+    std::ranges::sort(proposals_, {}, &Proposal::before);
+    std::vector<OrderPoint> points;
+    for (const Proposal& proposal : proposals_)
+      points.push_back({proposal.before, proposal.after, proposal.in_any_order ? 1u : 0u});
+    const std::vector<bool> in_order = LargestOrderedSet(points);
+    for (size_t i = 0; i < proposals_.size(); ++i) {
+      const Proposal& proposal = proposals_[i];
+      if (!in_order[i] && !proposal.in_any_order) continue;
+      matching_.Match(proposal.before, proposal.after, Via::kInput, proposal.confidence);
+    }
+    proposals_.clear();
+    for (Side side : {kBefore, kAfter})
+      proposed_[side].clear();
+  }
+
+  /// Matched entities of this kind that ascend on both sides.
+  std::vector<std::pair<int32_t, int32_t>> Anchors() const {
+    std::vector<std::pair<int32_t, int32_t>> anchors = matching_.Anchors(scope_);
+    std::erase_if(anchors, [&](const auto& anchor) {
+      return matching_.labels(kBefore).kind[static_cast<size_t>(anchor.first)] != kind_;
+    });
+    return anchors;
   }
 
   /// Matches what stands between the same matched inputs: the longest common sequence of types, or
   /// whole stretches of equal length whatever their types.
   void MatchBetween(bool same_type, double confidence) {
-    std::vector<std::pair<int32_t, int32_t>> anchors;
-    for (const auto& [before, after] : matching_.Anchors(scope_)) {
-      if (matching_.labels(kBefore).kind[static_cast<size_t>(before)] == kind_) {
-        anchors.emplace_back(before, after);
-      }
-    }
+    std::vector<std::pair<int32_t, int32_t>> anchors = Anchors();
     anchors.emplace_back(scope_.end[kBefore], scope_.end[kAfter]);
     const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
     size_t i = 0, j = 0;
@@ -124,7 +159,8 @@ class InputMatcher {
         MatchCommonTypes(befores, afters, confidence);
       } else if (befores.size() == afters.size()) {
         for (size_t k = 0; k < befores.size(); ++k) {
-          if (ShareUse(befores[k], afters[k])) {
+          const bool equal = TypeOf(kBefore, befores[k]) == TypeOf(kAfter, afters[k]);
+          if (equal || ShareUse(befores[k], afters[k])) {
             matching_.Match(befores[k], afters[k], Via::kInput, confidence);
           }
         }
@@ -181,6 +217,8 @@ class InputMatcher {
   const ScopePair& scope_;
   const EntityKind kind_;
   int radius_ = 4;
+  std::vector<Proposal> proposals_;
+  std::array<std::unordered_set<int32_t>, 2> proposed_;
 };
 
 }  // namespace
