@@ -521,6 +521,19 @@ bool Parser::ParseRaw(Arg* value, bool only_size) {
   return true;
 }
 
+/// A value, or a list by its name: nested, a few lines of those could make a huge graph.
+bool Parser::ParseArgument(Scope& scope, Arg* value) {
+  const size_t begin = at_;
+  const std::string_view name = IsNameStart(Peek()) ? TakeName() : std::string_view{};
+  const Arg* list = name.empty() ? nullptr : FindList(name);
+  if (list != nullptr && (Peek() == ',' || Peek() == ')')) {
+    *value = *list;
+    return true;
+  }
+  at_ = begin;
+  return ParseValue(scope, value);
+}
+
 /// Arguments of a call up to ')', which is consumed.
 bool Parser::ParseArguments(Scope& scope) {
   ++depth_;
@@ -532,15 +545,9 @@ bool Parser::ParseArguments(Scope& scope) {
     if (!key.empty()) {
       is_keyword = Eat(" = ") || (Peek() == '=' && Peek(1) != '=' && Eat("="));
     }
+    if (!is_keyword) at_ = begin;
     Arg value;
-    // A list by its name stands as an argument only: nested, few lines could make a huge graph.
-    const Arg* list = is_keyword || key.empty() ? nullptr : FindList(key);
-    if (list != nullptr && (Peek() == ',' || Peek() == ')')) {
-      value = *list;
-    } else {
-      if (!is_keyword) at_ = begin;
-      if (!ParseValue(scope, &value)) return false;
-    }
+    if (!ParseArgument(scope, &value)) return false;
     if (is_keyword) {
       call_kwargs_.push_back({module_.Intern(key), value});
     } else if (!call_kwargs_.empty()) {

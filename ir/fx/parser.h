@@ -152,6 +152,7 @@ class Parser {
   bool ParseCallValue(Scope& scope, std::string_view name, Arg* value);
   bool ParseDevice(Arg* value);
   bool ParseRaw(Arg* value, bool only_size);
+  bool ParseArgument(Scope& scope, Arg* value);
   bool ParseArguments(Scope& scope);
   Arg MakeSpan(Scope& scope, ArgKind kind, size_t stack_begin);
   std::optional<size_t> EndOfValue(size_t from) const;

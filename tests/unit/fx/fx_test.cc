@@ -1,8 +1,11 @@
 #include "ir/fx/fx.h"
 
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/fingerprint.h"
 #include "ir/native_text.h"
@@ -28,6 +31,10 @@ std::string Program(std::string_view parameters, std::string_view body) {
 /// The graph of a text in Strata's own spelling, without types and metadata.
 std::string Plain(const FxDocument& document) {
   return PrintText(*document.module, {.types = false, .metadata = false});
+}
+
+NodeId OrderedNode(const Graph& graph, int position) {
+  return *std::next(graph.nodes().begin(), position);
 }
 
 std::string StrictError(std::string_view text) {
@@ -131,6 +138,298 @@ TEST_CASE("fx: by default a statement that cannot be read is passed over and tol
   CHECK_EQ(document->diagnostics[0].what, "unknown name");
   CHECK_EQ(document->diagnostics[0].skipped, "y = f(x, q)");
   CHECK_EQ(document->graph().num_nodes(), 3);
+}
+
+// Dialects. Names of the cases are those of the hard cases of the study of FX text.
+
+/// Reads a body strictly and gives its lines in Strata's own spelling.
+std::string Body(std::string_view body, std::string_view parameters = "x, y") {
+  return Plain(Parse(Program(parameters, std::string(body) + "        return x\n")));
+}
+
+TEST_CASE("fx: operators, attributes, methods and modules") {
+  CHECK_EQ(Body("        a = x + 1;  a = None\n"
+                "        b = -x\n"
+                "        c = 1 - x\n"
+                "        d = x.T\n"
+                "        e = getattr(x, 'odd name')\n"
+                "        f = x.view(-1, y, k = None)\n"
+                "        g = self.layers.lin(x)\n"
+                "        h = getattr(getattr(self.layers, \"0\"), \"1\").weight\n"
+                "        i = torch._C._nn.gelu(x)\n"
+                "        j = __main___helper(x, k = y)\n"
+                "        k = torch.ops.aten.add.Tensor(x, y)\n"
+                "        l = x == 'a = b'\n"),
+           "graph GraphModule foreign\n"
+           "  x = placeholder\n"
+           "  y = placeholder\n"
+           "  a = _operator.add(x, 1)\n"
+           "  b = _operator.neg(x)\n"
+           "  c = _operator.sub(1, x)\n"
+           "  d = getattr(x, 'T')\n"
+           "  e = getattr(x, 'odd name')\n"
+           "  f = method view(x, -1, y, k=None)\n"
+           "  g = submodule layers.lin(x)\n"
+           "  h = attr layers.0.1.weight\n"
+           "  i = torch._C._nn.gelu(x)\n"
+           "  j = __main___helper(x, k=y)\n"
+           "  k = aten.add.Tensor(x, y)\n"
+           "  l = _operator.eq(x, 'a = b')\n"
+           "  output(x)\n");
+}
+
+TEST_CASE("fx: two statements on a line are one node, frees are none") {
+  CHECK_EQ(Body("        x += 1;  iadd = x;  iadd = None\n"
+                "        x[(slice(None, y, 2), None)] = 1.0;  setitem = x;  x = setitem = None\n"),
+           "graph GraphModule foreign\n"
+           "  x = placeholder\n"
+           "  y = placeholder\n"
+           "  iadd = _operator.iadd(x, 1)\n"
+           "  setitem = _operator.setitem(x, (call('slice', None, y, 2), None), 1.0)\n"
+           "  output(x)\n");
+}
+
+TEST_CASE("fx: strings may hold anything") {
+  const FxDocument document = Parse(Program(
+      "x",
+      "        a = f(x, 'it;  b = None # \"q\"', \"it's\", 'nl\\n\\\\', '\\x00\\u200b', b'\\x00')\n"
+      "        return a\n"));
+  const Graph& graph = document.graph();
+  const std::span<const Arg> args = graph.args(OrderedNode(graph, 1));
+  CHECK_EQ(document.module->str(args[1].str()), "it;  b = None # \"q\"");
+  CHECK_EQ(document.module->str(args[2].str()), "it's");
+  CHECK_EQ(document.module->str(args[3].str()), "nl\n\\");
+  // Python escapes what it cannot show; what we would spell otherwise is kept as it stands.
+  CHECK_EQ(args[4].kind(), ArgKind::kRaw);
+  CHECK_EQ(args[5].kind(), ArgKind::kRaw);
+}
+
+TEST_CASE("fx: literals have kinds") {
+  const FxDocument document = Parse(Program(
+      "x",
+      "        a = f(1, -1.5, 1e-05, inf, -inf, True, None, torch.float32, device(type='cuda', "
+      "index=0), torch.strided, (2+3j), 123456789012345678901234567890, s0*2, [2*s0 + 1], "
+      "<object at 0x1>, Colour.RED, foo(a=1))\n        return a\n"));
+  const Graph& graph = document.graph();
+  std::vector<ArgKind> kinds;
+  for (const Arg& arg : graph.args(OrderedNode(graph, 1)))
+    kinds.push_back(arg.kind());
+  using K = ArgKind;
+  CHECK_EQ(kinds, std::vector<ArgKind>{K::kInt, K::kFloat, K::kFloat, K::kFloat, K::kFloat,
+                                       K::kBool, K::kNone, K::kDType, K::kDevice, K::kRaw, K::kRaw,
+                                       K::kRaw, K::kDim, K::kList, K::kRaw, K::kRaw, K::kRaw});
+}
+
+TEST_CASE("fx: an argument is named as the body names it") {
+  const FxDocument document = Parse(
+      Program("s0: \"Sym(s0)\", L_x_: \"f32[s0]\", L_mesh_ : torch.distributed.DeviceMesh, *args, "
+              "y = None, **kw",
+              "        l_x_ = L_x_\n"
+              "        l_mesh_ = L_mesh_\n"
+              "        _args = args\n"
+              "        a = f(l_x_, l_mesh_, _args, y, kw)\n"
+              "        return a\n"));
+  CHECK_EQ(Plain(document),
+           "graph GraphModule foreign\n"
+           "  s0 = placeholder\n"
+           "  l_x_ = placeholder\n"
+           "  l_mesh_ = placeholder\n"
+           "  _args = placeholder\n"
+           "  y = placeholder(None)\n"
+           "  kw = placeholder\n"
+           "  a = f(l_x_, l_mesh_, _args, y, kw)\n"
+           "  output(a)\n");
+  const Graph& graph = document.graph();
+  CHECK_EQ(graph.attribute(OrderedNode(graph, 1), "argument"), "L_x_");
+  CHECK_EQ(graph.attribute(OrderedNode(graph, 2), "python_type"), "torch.distributed.DeviceMesh");
+  CHECK_EQ(graph.attribute(OrderedNode(graph, 3), "argument"), "*args");
+}
+
+TEST_CASE("fx: a pytree prologue names the inputs, also where an argument has a node's name") {
+  const FxDocument document = Parse(
+      Program("t, k",
+              "        p_1: \"f32[2][1]cpu\"; k_z: \"f32[2][1]cpu\"; \n"
+              "\n"
+              "        p_1, k_z, = fx_pytree.tree_flatten_spec(([t], {'k':k}), self._in_spec)\n"
+              "        t = torch.ops.aten.t.default(p_1)\n"
+              "        return pytree.tree_unflatten([t, k_z], self._out_spec)\n"));
+  CHECK_EQ(Plain(document),
+           "graph GraphModule foreign\n"
+           "  p_1 = placeholder\n"
+           "  k_z = placeholder\n"
+           "  t = aten.t.default(p_1)\n"
+           "  output([t, k_z])\n");
+}
+
+TEST_CASE("fx: export takes arguments apart, then shuffles them") {
+  const FxDocument document = Parse(Program(
+      "a, b",
+      "        _0, _1, = pytree.tree_leaves((self, a, b,))\n"
+      "        x, = self._in_shuffle_graph(_0, _1)\n"
+      "        y = torch.sin(x)\n"
+      "        return pytree.tree_unflatten(self._out_shuffle_graph(x, x, y), self._out_spec)\n"));
+  CHECK_EQ(Plain(document),
+           "graph GraphModule foreign\n  x = placeholder\n  y = torch.sin(x)\n  output([y])\n");
+}
+
+TEST_CASE("fx: boxed inputs and boxed arguments are no nodes") {
+  const FxDocument document = Parse(
+      "class GraphModule(torch.nn.Module):\n"
+      "    def forward(self, args_list):\n"
+      "        args_iter = iter(args_list)\n"
+      "        x = next(args_iter)\n"
+      "        y = next(args_iter)\n"
+      "        args_list.clear()\n"
+      "        n_boxed_arg_0 = [x, y];  x = y = None\n"
+      "        z = torch.ops.higher_order.call(n_boxed_arg_0, k = n_boxed_arg_0);  n_boxed_arg_0 = "
+      "None\n"
+      "        return z\n");
+  CHECK_EQ(Plain(document),
+           "graph GraphModule foreign\n"
+           "  x = placeholder\n"
+           "  y = placeholder\n"
+           "  z = higher_order.call([x, y], k=[x, y])\n"
+           "  output(z)\n");
+}
+
+TEST_CASE("fx: bodies by path, one under two names, one called as a module") {
+  const FxDocument document = Parse(
+      "class GraphModule(torch.nn.Module):\n"
+      "    def forward(self, x):\n"
+      "        sub_0 = self.sub\n"
+      "        sub_1 = self.sub\n"
+      "        a = torch.ops.higher_order.cond(x, sub_0, sub_1, (x,))\n"
+      "        b = self.part_1(a)\n"
+      "        return b\n"
+      "\n"
+      "    class sub(torch.nn.Module):\n"
+      "        def forward(self, x):\n"
+      "            inner = self.inner\n"
+      "            a = torch.ops.higher_order.wrap(inner, x)\n"
+      "            return (a,)\n"
+      "\n"
+      "        class inner(torch.nn.Module):\n"
+      "            def forward(self, x):\n"
+      "                return (x,)\n"
+      "\n"
+      "    class part_1(torch.nn.Module):\n"
+      "        def forward(self, x):\n"
+      "            return x\n");
+  const Module& module = *document.module;
+  REQUIRE_EQ(module.num_graphs(), 4);
+  CHECK_EQ(module.graph(GraphId{1}).name_text(), "sub");
+  CHECK_EQ(module.graph(GraphId{2}).name_text(), "sub/inner");
+  CHECK_EQ(module.graph(GraphId{3}).name_text(), "part_1");
+  const Graph& graph = document.graph();
+  for (int i : {1, 2})
+    CHECK_EQ(graph.args(OrderedNode(graph, i))[0].graph(), GraphId{1});
+  CHECK_EQ(graph.args(OrderedNode(graph, 4))[0].graph(), GraphId{3});
+  CHECK_EQ(PrintFx(Parse(PrintFx(graph)).graph()), PrintFx(graph));
+}
+
+TEST_CASE("fx: comments of all years") {
+  const auto first = [](std::string_view comment) {
+    FxDocument document =
+        Parse(Program("x", std::string(comment) + "\n        a = f(x)\n        return a\n"));
+    const NodeId node = OrderedNode(document.graph(), 1);
+    const Module& module = *document.module;
+    const Node& n = document.graph().node(node);
+    std::string out = fmt::format("{} {} {}", ToString(n.phase), module.str(n.module), n.seq_nr);
+    if (n.loc.valid()) {
+      const SourceLoc& loc = module.loc(n.loc);
+      out += fmt::format(" {}|{}|{}|{}", module.str(loc.file), loc.line, module.str(loc.function),
+                         module.str(loc.code));
+    }
+    for (const auto& [key, value] : document.graph().attributes(node))
+      out += fmt::format(" {}={}", module.str(key), module.str(value));
+    return out;
+  };
+  CHECK_EQ(first("         # File: /a b/c#link-tree/m.py:7 in <lambda>, code: x # File: y:1 in z"),
+           "forward  -1 /a b/c#link-tree/m.py|7|<lambda>|x # File: y:1 in z");
+  CHECK_EQ(first("        # ac_graph_id: 3 - PREFER_RECOMPUTE File: m.py:1 in f, code: g("),
+           "forward  -1 m.py|1|f|g( ac_graph_id=3 recompute=PREFER_RECOMPUTE");
+  CHECK_EQ(first("        # recompute: MUST_SAVE No stacktrace found for following nodes"),
+           "forward  -1 recompute=MUST_SAVE");
+  CHECK_EQ(
+      first("        # {'module_fqn': 'a.b', 'EP': {'x': [1, 2]}} # ac_graph_id: 1 - MUST_SAVE "
+            "File: m.py:1 in f, code: g"),
+      "forward a.b -1 m.py|1|f|g ac_graph_id=1 custom.EP={'x': [1, 2]} recompute=MUST_SAVE");
+  CHECK_EQ(first("        # Backward of forward node: File: m.py:1 in f, code: g"),
+           "backward  -1 m.py|1|f|g");
+  CHECK_EQ(
+      first("        # autograd_backward: True, seq_nr: 166, stack: ['a, b: c', '#'] # Annotation: "
+            "{'module_fqn': 'loss'} Backward of forward node: File: m.py:1 in f, code: g"),
+      "backward loss 166 m.py|1|f|g stack=['a, b: c', '#']");
+  CHECK_EQ(first("        # autograd_backward: False # No stacktrace found for following nodes"),
+           "forward  -1");
+}
+
+TEST_CASE("fx: a repr over several lines, and resynchronization after one that does not end") {
+  CHECK_EQ(Body("        a = f(<Mesh\n"
+                "            [0, 1]>, x)\n"),
+           "graph GraphModule foreign\n"
+           "  x = placeholder\n"
+           "  y = placeholder\n"
+           "  a = f(raw('<Mesh\\n            [0, 1]>'), x)\n"
+           "  output(x)\n");
+  const Result<FxDocument> document = ParseFx(Program(
+      "x",
+      "        a = f(x, (1\n            more of it\n        b = g(x)\n        return (b, a)\n"));
+  REQUIRE(document.has_value());
+  CHECK_EQ(document->num_diagnostics, 1);
+  CHECK_EQ(document->graph().num_nodes(), 3);
+}
+
+TEST_CASE("fx: text around a graph") {
+  const std::string graph = Program("x", "        return x\n");
+  CHECK_EQ(
+      Parse("ExportedProgram:\n" + graph + "\nGraph signature: ExportGraphSignature(…)\nmore\n")
+          .num_diagnostics,
+      0);
+  CHECK_EQ(Parse(graph + "\n\n # graph id: 1407").num_diagnostics, 0);
+  CHECK_EQ(StrictError("hello\n" + graph), "t.txt:1:1: text before the graph\n  hello\n  ^");
+  CHECK_EQ(StrictError(graph + "bye\n"), "t.txt:4:1: text after the graph\n  bye\n  ^");
+}
+
+TEST_CASE("fx: recognised by content") {
+  CHECK(LooksLikeFxGraph(kTrainer));
+  CHECK(LooksLikeFxGraph("\n\ndef forward(self, x):\n    return x\n"));
+  CHECK_FALSE(LooksLikeFxGraph("import torch\n" + kTrainer));
+  CHECK_FALSE(LooksLikeFxGraph("{\"code\": \"class A(torch.nn.Module):\\n def forward(\"}"));
+  CHECK_FALSE(LooksLikeFxGraph("class A(torch.nn.Module):\n"));
+  CHECK_FALSE(LooksLikeFxGraph(""));
+}
+
+TEST_CASE("fx: hostile text costs little and harms nothing") {
+  const auto diagnostics = [](const std::string& text) {
+    const Result<FxDocument> document = ParseFx(text);
+    REQUIRE(document.has_value());
+    CHECK(Verify(*document->module).has_value());
+    return document->num_diagnostics;
+  };
+  constexpr size_t kMany = 100000;
+  CHECK_GE(diagnostics(Program("x", "        a = f(" + std::string(kMany, '(') + "\n")), 1);
+  CHECK_GE(diagnostics(Program("x", "        a = " + std::string(kMany, '[') + "\n")), 1);
+  std::string getattrs;
+  for (size_t i = 0; i < kMany / 10; ++i)
+    getattrs += "getattr(";
+  CHECK_GE(diagnostics(Program("x", "        a = " + getattrs + "self\n")), 1);
+  std::string classes;
+  for (size_t i = 0; i < 200; ++i)
+    classes += std::string(4 * i, ' ') + "class a(torch.nn.Module):\n" +
+               std::string(4 * i + 4, ' ') + "def forward(self):\n" + std::string(4 * i + 8, ' ') +
+               "return None\n";
+  CHECK_GE(diagnostics(classes), 1);
+  // Lists that name lists would be a graph of 2^40 operands.
+  std::string lists = "        l0 = [x, x]\n";
+  for (int i = 1; i < 40; ++i)
+    lists += fmt::format("        l{0} = [l{1}, l{1}]\n", i, i - 1);
+  CHECK_GE(diagnostics(Program("x", lists + "        a = f(l39)\n        return a\n")), 1);
+  // An element far away is no reason to make room for all before it.
+  const Result<FxDocument> far =
+      ParseFx(Program("x", "        a = f(x)\n        b = a[999999999]\n        return b\n"));
+  REQUIRE(far.has_value());
+  CHECK_LT(far->graph().value_bound(), 10);
 }
 
 }  // namespace
