@@ -1,7 +1,7 @@
 #include "cli/bench.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <string>
 
 #include <fmt/format.h>
@@ -22,8 +22,9 @@ constexpr Benchmark kBenchmarks[] = {
 
 std::string Listing() {
   std::string out =
-      "strata bench WHAT: measures this machine; figures are medians, with the fastest and slowest "
-      "run\n\n";
+      "strata bench WHAT: measures this machine; figures are medians of processor time, with the "
+      "fastest "
+      "and slowest run\n\n";
   for (const Benchmark& benchmark : kBenchmarks) {
     out += fmt::format("  {:<8} {}\n", benchmark.name, benchmark.summary);
   }
@@ -34,14 +35,17 @@ std::string Listing() {
 }  // namespace
 
 Timing Measure(int runs, const std::function<void()>& work, const std::function<void()>& prepare) {
-  using Clock = std::chrono::steady_clock;
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+  };
   std::vector<double> times;
   for (int run = -1; run < runs; ++run) {
     prepare();
-    const Clock::time_point begin = Clock::now();
+    const double begin = now();
     work();
-    const std::chrono::duration<double, std::milli> time = Clock::now() - begin;
-    if (run >= 0) times.push_back(time.count());
+    if (run >= 0) times.push_back(now() - begin);
   }
   std::ranges::sort(times);
   return {times[times.size() / 2], times.front(), times.back()};

@@ -9,7 +9,8 @@
 
 namespace strata::cli {
 
-/// Wall-clock milliseconds of the median, fastest and slowest of several runs.
+/// Milliseconds of processor time of the median, fastest and slowest of several runs. Wall-clock
+/// time on a shared machine measures the neighbours.
 struct Timing {
   double median = 0, fastest = 0, slowest = 0;
 };

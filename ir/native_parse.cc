@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/native_cursor.h"
 #include "ir/native_text.h"
 #include "ir/native_words.h"
 #include "ir/rewriter.h"
@@ -18,10 +19,10 @@ namespace {
 /// A hostile text must not exhaust the stack.
 constexpr int kMaxDepth = 200;
 
-class Parser {
+class Parser : NativeCursor {
  public:
   Parser(std::string_view text, std::string_view file)
-      : text_(text), file_(file), module_(std::make_unique<Module>()) {}
+      : NativeCursor(text, file), module_(std::make_unique<Module>()) {}
 
   Result<std::unique_ptr<Module>> Run() {
     STRATA_RETURN_IF_ERROR(DeclareGraphs());
@@ -45,166 +46,6 @@ class Parser {
   }
 
  private:
-  Error Fail(std::string_view what) const { return ErrorAt(file_, text_, at_, what); }
-  Error FailAt(size_t offset, std::string_view what) const {
-    return ErrorAt(file_, text_, offset, what);
-  }
-
-  // Words --------------------------------------------------------------------------------------
-
-  bool AtEnd() const { return at_ >= text_.size(); }
-  char Peek(size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
-  void SkipBlanks() {
-    while (Peek() == ' ')
-      ++at_;
-  }
-  /// Blank lines, and comments from `//` to the end of a line.
-  void SkipBlankLines() {
-    for (;;) {
-      while (!AtEnd() && (Peek() == ' ' || Peek() == '\n' || Peek() == '\r' || Peek() == '\t'))
-        ++at_;
-      if (Peek() != '/' || Peek(1) != '/') return;
-      while (!AtEnd() && Peek() != '\n')
-        ++at_;
-    }
-  }
-  Status EndOfLine() {
-    SkipBlanks();
-    if (Peek() == '/' && Peek(1) == '/') {
-      while (!AtEnd() && Peek() != '\n')
-        ++at_;
-    }
-    if (Peek() == '\r') ++at_;
-    if (AtEnd() || Peek() == '\n') return Ok();
-    return Fail("expected the end of the line");
-  }
-  bool Take(char c) {
-    SkipBlanks();
-    if (Peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  Status Expect(char c) {
-    if (Take(c)) return Ok();
-    return Fail(fmt::format("expected '{}'", c));
-  }
-  static bool IsNameChar(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
-  /// The run of name characters here, not taken.
-  std::string_view PeekWord() {
-    SkipBlanks();
-    size_t end = at_;
-    while (end < text_.size() && IsNameChar(text_[end]))
-      ++end;
-    return text_.substr(at_, end - at_);
-  }
-  bool TakeWord(std::string_view word) {
-    if (PeekWord() != word) return false;
-    at_ += word.size();
-    return true;
-  }
-  /// `word` directly followed by `(`.
-  bool TakeCall(std::string_view word) {
-    if (PeekWord() != word || Peek(word.size()) != '(') return false;
-    at_ += word.size() + 1;
-    return true;
-  }
-  bool TakeKey(std::string_view key) {
-    if (PeekWord() != key || Peek(key.size()) != '=') return false;
-    at_ += key.size() + 1;
-    return true;
-  }
-
-  Result<std::string> Quoted() {
-    SkipBlanks();
-    const char quote = Peek();
-    if (quote != '\'' && quote != '"') return Fail("expected a quoted text");
-    const size_t begin = at_++;
-    std::string value;
-    while (Peek() != quote) {
-      if (AtEnd() || Peek() == '\n') return FailAt(begin, "this quote is not closed");
-      char c = text_[at_++];
-      if (c == '\\') {
-        const char escape = Peek();
-        ++at_;
-        switch (escape) {
-          case 'n':
-            c = '\n';
-            break;
-          case 'r':
-            c = '\r';
-            break;
-          case 't':
-            c = '\t';
-            break;
-          case '\\':
-          case '\'':
-          case '"':
-            c = escape;
-            break;
-          case 'x': {
-            unsigned byte = 0;
-            const char* from = text_.data() + at_;
-            const char* to = text_.data() + std::min(at_ + 2, text_.size());
-            if (std::from_chars(from, to, byte, 16).ptr != from + 2) {
-              return Fail("expected two hex digits after \\x");
-            }
-            at_ += 2;
-            c = static_cast<char>(byte);
-            break;
-          }
-          default:
-            return FailAt(at_ - 2, "unknown escape; known are \\n \\r \\t \\\\ \\' \\\" \\xNN");
-        }
-      }
-      value += c;
-    }
-    ++at_;
-    return value;
-  }
-
-  Result<std::string> Name() {
-    SkipBlanks();
-    if (Peek() == '%') {
-      ++at_;
-      return Quoted();
-    }
-    const std::string_view word = PeekWord();
-    if (!IsPlainName(word)) return Fail("expected a name");
-    at_ += word.size();
-    return std::string(word);
-  }
-
-  Result<std::string> Path() {
-    SkipBlanks();
-    if (Peek() == '%') {
-      ++at_;
-      return Quoted();
-    }
-    size_t end = at_;
-    while (end < text_.size() && (IsNameChar(text_[end]) || text_[end] == '.'))
-      ++end;
-    if (end == at_ || (Peek() >= '0' && Peek() <= '9')) return Fail("expected an operator or path");
-    std::string path(text_.substr(at_, end - at_));
-    at_ = end;
-    return path;
-  }
-
-  Result<int64_t> Integer(int64_t min = INT64_MIN, int64_t max = INT64_MAX) {
-    SkipBlanks();
-    int64_t number = 0;
-    const auto [end, problem] =
-        std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (problem == std::errc::result_out_of_range) return Fail("this number exceeds 64 bits");
-    if (problem != std::errc{}) return Fail("expected a number");
-    if (number < min || number > max) return Fail("this number is out of range");
-    at_ = static_cast<size_t>(end - text_.data());
-    return number;
-  }
-
   // Graphs -------------------------------------------------------------------------------------
 
   /// Adds all graphs, so that a node may refer to a body that comes later.
@@ -651,8 +492,6 @@ class Parser {
     return module_->InternLoc(loc);
   }
 
-  std::string_view text_, file_;
-  size_t at_ = 0;
   std::unique_ptr<Module> module_;
   std::unique_ptr<Rewriter> rewriter_;
   int32_t next_graph_ = 0;

@@ -1,8 +1,7 @@
 #include "ir/rewriter.h"
 
 #include <algorithm>
-
-#include <fmt/format.h>
+#include <charconv>
 
 #include "ir/ops.h"
 
@@ -64,7 +63,7 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
     node.name = UniqueName(BaseNameFor(spec));
   } else {
     node.name = module_.Intern(spec.name);
-    if (names_known_) names_.insert(node.name);
+    if (names_known_) SetTaken(node.name, true);
   }
 
   node.args_begin = static_cast<uint32_t>(graph_.pool_.size());
@@ -349,9 +348,9 @@ void Rewriter::Erase(NodeId id) {
     }
   }
   if (names_known_) {
-    names_.erase(node.name);
+    SetTaken(node.name, false);
     for (size_t i = 0; i < node.num_results; ++i) {
-      names_.erase(graph_.value(graph_.result(id, i)).name);
+      SetTaken(graph_.value(graph_.result(id, i)).name, false);
     }
   }
   if (graph_.output_ == id) graph_.output_ = {};
@@ -390,16 +389,16 @@ void Rewriter::SetAlias(ValueId value, ValueId alias_of) {
 
 void Rewriter::SetElementName(ValueId value, std::string_view name) {
   Value& v = graph_.values_[value.index];
-  if (names_known_) names_.erase(v.name);
+  if (names_known_) SetTaken(v.name, false);
   v.name = name.empty() ? StrId{} : module_.Intern(name);
-  if (names_known_ && v.name.valid()) names_.insert(v.name);
+  if (names_known_) SetTaken(v.name, true);
 }
 
 void Rewriter::SetName(NodeId node, std::string_view name) {
   Node& n = graph_.nodes_[node.index];
-  if (names_known_) names_.erase(n.name);
+  if (names_known_) SetTaken(n.name, false);
   n.name = module_.Intern(name);
-  if (names_known_) names_.insert(n.name);
+  if (names_known_) SetTaken(n.name, true);
 }
 
 void Rewriter::SetModule(NodeId node, std::string_view module_path) {
@@ -440,14 +439,26 @@ void Rewriter::SetAttribute(NodeId node, std::string_view key, std::string_view 
   if (list.empty()) graph_.attributes_.erase(node.index);
 }
 
+bool Rewriter::IsTaken(StrId name) const {
+  const auto index = static_cast<size_t>(name.index);
+  return index < names_.size() && names_[index];
+}
+
+void Rewriter::SetTaken(StrId name, bool taken) {
+  if (!name.valid()) return;
+  const auto index = static_cast<size_t>(name.index);
+  if (index >= names_.size()) names_.resize(std::max(index + 1, names_.size() * 2));
+  names_[index] = taken;
+}
+
 void Rewriter::LearnNames() {
   names_known_ = true;
   for (NodeId id : graph_.nodes()) {
     const Node& node = graph_.node(id);
-    names_.insert(node.name);
+    SetTaken(node.name, true);
     for (size_t i = 0; i < node.num_results; ++i) {
       const StrId name = graph_.value(graph_.result(id, i)).name;
-      if (name.valid()) names_.insert(name);
+      SetTaken(name, true);
     }
   }
 }
@@ -468,10 +479,16 @@ StrId Rewriter::UniqueName(std::string_view wanted) {
   if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base.insert(base.begin(), '_');
   StrId name = module_.Intern(base);
   int32_t& suffix = next_suffix_[name];
-  bool is_taken = std::ranges::binary_search(kTakenByPython, base) || names_.contains(name);
-  for (; is_taken; is_taken = names_.contains(name))
-    name = module_.Intern(fmt::format("{}_{}", base, ++suffix));
-  names_.insert(name);
+  bool is_taken = std::ranges::binary_search(kTakenByPython, base) || IsTaken(name);
+  const size_t length = base.size();
+  for (; is_taken; is_taken = IsTaken(name)) {
+    base.resize(length);
+    base += '_';
+    char digits[12];
+    base.append(digits, std::to_chars(digits, digits + sizeof digits, ++suffix).ptr);
+    name = module_.Intern(base);
+  }
+  SetTaken(name, true);
   return name;
 }
 

@@ -3,7 +3,6 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
@@ -113,13 +112,15 @@ class Rewriter {
   void AppendToPool(std::span<const Arg> args);
   StrId UniqueName(std::string_view base);
   void LearnNames();
+  bool IsTaken(StrId name) const;
+  void SetTaken(StrId name, bool taken);
 
   Graph& graph_;
   Module& module_;
   NodeId cursor_;
   // Names taken in this graph; filled when the first name must be made.
   bool names_known_ = false;
-  std::unordered_set<StrId> names_;
+  std::vector<bool> names_;  // by index of the string
   std::unordered_map<StrId, int32_t> next_suffix_;
 };
 

@@ -1,0 +1,88 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ir/native_text.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// A place in a native text, and the words that its grammar is made of. What is taken is behind the
+/// place afterwards; blanks before a word are passed over. Errors show the place.
+class NativeCursor {
+ public:
+  NativeCursor(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+
+ protected:
+  Error Fail(std::string_view what) const { return ErrorAt(file_, text_, at_, what); }
+  Error FailAt(size_t offset, std::string_view what) const {
+    return ErrorAt(file_, text_, offset, what);
+  }
+
+  bool AtEnd() const { return at_ >= text_.size(); }
+  char Peek(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  void SkipBlanks() {
+    while (Peek() == ' ')
+      ++at_;
+  }
+  /// Blank lines, and comments from `//` to the end of a line.
+  void SkipBlankLines();
+  Status EndOfLine();
+  bool Take(char c) {
+    SkipBlanks();
+    if (Peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  Status Expect(char c) {
+    if (Take(c)) return Ok();
+    return Fail(fmt::format("expected '{}'", c));
+  }
+  static bool IsNameChar(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  }
+  /// The run of name characters here, not taken.
+  std::string_view PeekWord() {
+    SkipBlanks();
+    size_t end = at_;
+    while (end < text_.size() && IsNameChar(text_[end]))
+      ++end;
+    return text_.substr(at_, end - at_);
+  }
+  bool TakeWord(std::string_view word) {
+    if (PeekWord() != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  /// `word` directly followed by `(`.
+  bool TakeCall(std::string_view word) {
+    if (PeekWord() != word || Peek(word.size()) != '(') return false;
+    at_ += word.size() + 1;
+    return true;
+  }
+  bool TakeKey(std::string_view key) {
+    if (PeekWord() != key || Peek(key.size()) != '=') return false;
+    at_ += key.size() + 1;
+    return true;
+  }
+
+  /// A text in single or double quotes, its escapes resolved.
+  Result<std::string> Quoted();
+
+  /// An identifier, or `%` and a quoted text.
+  Result<std::string> Name();
+
+  /// Identifiers joined by dots, or `%` and a quoted text.
+  Result<std::string> Path();
+
+  Result<int64_t> Integer(int64_t min = INT64_MIN, int64_t max = INT64_MAX);
+
+  std::string_view text_, file_;
+  size_t at_ = 0;
+};
+
+}  // namespace strata
