@@ -14,7 +14,7 @@ Result<Exit> RunImport(Args args) {
   std::string output;
   bool strict = false;
   Flags flags("import", "reads logs that PyTorch wrote with TORCH_TRACE set, and FX texts");
-  flags.Positionals("LOG", &words, 1, "a log, a folder of logs of several ranks, or an FX text");
+  flags.Positionals("LOG", &words, 1, "a log, a folder of logs of several ranks, or an FX text; also .gz, .zst");
   flags.Required("-o,--output", "T", &output, "the trace to write");
   flags.Switch("--strict", &strict, "stop at the first thing that cannot be read");
   flags.Example("strata import dedicated_log_torch_trace_rank_0_x1.log -o run.strata");

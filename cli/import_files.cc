@@ -9,6 +9,7 @@
 #include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "store/trace.h"
+#include "tlparse-export/torch_trace/decompress.h"
 
 namespace strata::cli {
 namespace {
@@ -19,9 +20,10 @@ Result<std::vector<std::string>> FilesOf(const std::string& word) {
   if (!std::filesystem::is_directory(word, error)) return std::vector<std::string>{word};
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(word, error)) {
-    if (entry.is_regular_file(error) && entry.path().extension() == ".log") {
-      files.push_back(entry.path().string());
-    }
+    const std::string path = entry.path().string();
+    const bool is_log =
+        path.ends_with(".log") || path.ends_with(".log.gz") || path.ends_with(".log.zst");
+    if (is_log && entry.is_regular_file(error)) files.push_back(path);
   }
   if (files.empty()) return Error("no logs: {}: the folder has no file '*.log'", word);
   std::ranges::sort(files);
@@ -29,15 +31,12 @@ Result<std::vector<std::string>> FilesOf(const std::string& word) {
 }
 
 Result<LogContent> ReadAny(const std::string& path, const LogOptions& options) {
-  STRATA_TRY(const std::string text, ReadFile(path));
+  STRATA_TRY(std::string bytes, ReadFile(path));
+  STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
   if (!LooksLikeLog(text) && LooksLikeFxGraph(text)) {
     return LogOfFxText(text, path, std::filesystem::path(path).stem().string());
   }
-  STRATA_TRY(LogContent log, ReadLog(text, path, options));
-  if (log.num_records == 0) {
-    return Error("nothing to import: {}: it is neither a log of TORCH_TRACE nor an FX graph", path);
-  }
-  return log;
+  return ReadLog(text, path, options);
 }
 
 }  // namespace
@@ -52,10 +51,22 @@ Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const s
     STRATA_TRY(const std::vector<std::string> files, FilesOf(word));
     for (const std::string& file : files) {
       STRATA_TRY(LogContent log, ReadAny(file, {.strict = strict}));
+      // A rank that logged nothing is none of the others' business.
+      if (log.num_records == 0 && files.size() > 1) {
+        Warn(fmt::format("{}: nothing in it", file));
+        continue;
+      }
+      if (log.num_records == 0) {
+        return Error("nothing to import: {}: it is neither a log of TORCH_TRACE nor an FX graph",
+                     file);
+      }
       for (const LogRun& run : log.runs)
         options.world = std::max(options.world, run.rank + 1);
       logs.push_back(std::move(log));
     }
+  }
+  if (logs.empty()) {
+    return Error("nothing to import: {}: its logs hold no records", fmt::join(words, ", "));
   }
   STRATA_TRY(const std::unique_ptr<TraceWriter> trace,
              TraceWriter::Create(output, TraceWriter::Mode::kAside));

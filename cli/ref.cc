@@ -13,6 +13,7 @@
 #include "ir/native_text.h"
 #include "ir/text.h"
 #include "store/trace.h"
+#include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
 
 namespace strata::cli {
@@ -131,7 +132,8 @@ Result<Ref> ParseRef(std::string_view text) {
 Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   STRATA_TRY(const Ref ref, ParseRef(text));
   if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
-  STRATA_TRY(const std::string content, ReadFile(ref.file));
+  STRATA_TRY(std::string bytes, ReadFile(ref.file));
+  STRATA_TRY(const std::string content, Decompress(std::move(bytes), ref.file));
   if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
   if (LooksLikeLog(content)) return LoadFromLog(ref, content, options);
   if (LooksLikeFxGraph(content)) return LoadFxText(ref, content, options);

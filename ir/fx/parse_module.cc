@@ -36,19 +36,17 @@ std::string_view ClassName(std::string_view class_line) {
   return class_line.substr(kClass.size(), class_line.size() - kClass.size() - kBase.size());
 }
 
-/// Text without terminal colours (`ESC [ … m`).
+/// Text without terminal colours (`ESC [ … m`) and without escapes that begin none.
 std::string RemoveColours(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+    if (text[i] != '\x1b') {
+      plain += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == '[') {
       const size_t end = text.find_first_not_of("0123456789;", i + 2);
-      if (end != std::string_view::npos && text[end] == 'm') {
-        i = end;
-        continue;
-      }
+      if (end != std::string_view::npos && text[end] == 'm') i = end;
     }
-    plain += text[i];
   }
   return plain;
 }

@@ -4,6 +4,7 @@
 """
 
 import glob
+import gzip
 import hashlib
 import json
 import os
@@ -73,11 +74,12 @@ class ImportTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
-    def fails(self, expected, *words):
+    def fails(self, expected, *words, warnings=0):
         done = self.run_strata(*words)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual(done.stdout, "")
-        self.assertEqual(done.stderr.replace(self.folder, "{dir}"), f"strata: error: {expected}\n")
+        errors = done.stderr.replace(self.folder, "{dir}").split("\n", warnings)[-1]
+        self.assertEqual(errors, f"strata: error: {expected}\n")
         self.assertEqual(os.listdir(self.out), [])
 
     def listing(self):
@@ -127,6 +129,33 @@ class ImportTest(unittest.TestCase):
         self.assertEqual([run["rank"] for run in self.listing()], [0, 1])
         difference = self.run_strata("diff", f"{self.trace}#rank=0", f"{self.trace}#rank=1")
         self.assertEqual(difference.returncode, 1, difference.stderr)
+
+    def test_a_rank_that_logged_nothing_is_passed_over(self):
+        for name in ("a", "b"):
+            self.write(f"logs/{name}.log", "")
+        folder = os.path.join(self.folder, "logs")
+        self.fails("nothing to import: {dir}/logs: its logs hold no records",
+                   "import", folder, "-o", self.trace, warnings=2)  # fmt: skip
+        self.write("logs/c.log", record("g", GRAPH.format("x + 1")))
+        done = self.succeeds("import", folder, "-o", self.trace)
+        self.assertEqual(done.stderr.splitlines()[0], f"strata: warning: {folder}/a.log: nothing in it")
+        self.assertEqual(len(self.listing()), 1)
+
+    def test_compressed_logs(self):
+        with open(TRAINER, "rb") as stream:
+            log = stream.read()
+        path = os.path.join(self.folder, "a.log.gz")
+        half = len(log) // 2
+        with open(path, "wb") as stream:
+            stream.write(gzip.compress(log[:half]) + gzip.compress(log[half:]))
+        self.succeeds("import", path, "-o", self.trace)
+        self.assertEqual(len(self.listing()[0]["passes"]), 4)
+        ref = "#pass=0:before"
+        self.assertEqual(self.succeeds("show", path + ref).stdout, self.succeeds("show", TRAINER + ref).stdout)
+        os.remove(self.trace)
+        with open(path, "wb") as stream:
+            stream.write(gzip.compress(log)[:-20])
+        self.fails("damaged: {dir}/a.log.gz: the compressed data is cut or changed", "import", path, "-o", self.trace)
 
     def test_an_fx_text_is_a_run_of_one_graph(self):
         text = self.write("step.txt", GRAPH.format("x + 1"))
