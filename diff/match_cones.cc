@@ -80,8 +80,10 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     by_use_before = by_use(kBefore, befores);
     by_use_after = by_use(kAfter, afters);
     ForEachCommonKey(by_use_before, by_use_after, [&](auto same_before, auto same_after) {
-      if (same_before.size() != same_after.size()) return;
-      for (size_t i = 0; i < same_before.size(); ++i)
+      // Of a few, the place in the order may tell later which ones are new.
+      const bool equally_many = same_before.size() == same_after.size();
+      if (!equally_many && same_before.size() * same_after.size() <= kMaxChoices) return;
+      for (size_t i = 0; i < std::min(same_before.size(), same_after.size()); ++i)
         found.Add(same_before[i], same_after[i]);
     });
   });

@@ -170,9 +170,10 @@ class InputMatcher {
 
   void MatchCommonTypes(const std::vector<int32_t>& before, const std::vector<int32_t>& after,
                         double confidence) {
-    constexpr size_t kMaxCells = 1 << 22;
+    constexpr size_t kMaxCells = 1 << 20;
     const size_t n = before.size(), m = after.size();
-    if (n == 0 || m == 0 || n * m > kMaxCells) return;
+    if (n == 0 || m == 0) return;
+    if (n * m > kMaxCells) return MatchTypesInOrder(before, after, confidence);
     // length[i][j]: of the longest common sequence of before[i…] and after[j…].
     std::vector<int32_t> length((n + 1) * (m + 1), 0);
     const auto at = [&](size_t i, size_t j) -> int32_t& { return length[i * (m + 1) + j]; };
@@ -193,13 +194,31 @@ class InputMatcher {
     }
   }
 
-  /// Whether some operator uses both at the same slot, or nothing uses one of them.
+  /// For long lists: the first of a type with the first, the second with the second.
+  void MatchTypesInOrder(const std::vector<int32_t>& before, const std::vector<int32_t>& after,
+                         double confidence) {
+    std::vector<Keyed> keys_before, keys_after;
+    for (int32_t i : before)
+      keys_before.push_back({TypeOf(kBefore, i), i});
+    for (int32_t i : after)
+      keys_after.push_back({TypeOf(kAfter, i), i});
+    ForEachCommonKey(keys_before, keys_after, [&](auto befores, auto afters) {
+      for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
+        if (!ShareUse(befores[i], afters[i])) continue;
+        matching_.Match(befores[i], afters[i], Via::kInput, confidence);
+      }
+    });
+  }
+
+  /// Whether some operator is among the first users of both, at the same slot, or nothing uses one
+  /// of them.
   bool ShareUse(int32_t before, int32_t after) const {
     const auto users_before = matching_.labels(kBefore).users(before);
     const auto users_after = matching_.labels(kAfter).users(after);
     if (users_before.empty() || users_after.empty()) return true;
     const auto first = [](std::span<const Labels::Edge> users) {
-      return users.first(std::min(users.size(), Matching::kMaxEdges));
+      constexpr size_t kEnough = 6;
+      return users.first(std::min(users.size(), kEnough));
     };
     for (const Labels::Edge& a : first(users_before)) {
       for (const Labels::Edge& b : first(users_after)) {

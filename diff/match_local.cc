@@ -8,8 +8,6 @@ namespace {
 
 /// Steps that are taken through unmatched nodes with one operand: inserted casts, copies, waits.
 constexpr int kMaxSteps = 3;
-/// Larger sets of equal candidates wait for better evidence, or for MatchGaps.
-constexpr size_t kMaxChoices = 1024;
 
 }  // namespace
 

@@ -44,6 +44,9 @@ void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&
   }
 }
 
+/// Pairs of candidates that are compared one by one; larger sets wait for better evidence.
+inline constexpr size_t kMaxChoices = 1024;
+
 /// Inputs and constants by place and type; where the lists differ, by what uses them.
 void MatchInputs(Matching& matching, const ScopePair& scope);
 
