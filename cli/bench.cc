@@ -17,6 +17,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
     {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
     {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
+    {"report", "scenes of passes over graphs of 10k and 100k nodes", BenchReport},
     {"diff", "compare graphs of 10k and 100k nodes, one percent edited", BenchDiff},
 };
 

@@ -37,6 +37,7 @@ struct Benchmark {
 Result<Exit> BenchDiff(Args args);
 Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
+Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 
 }  // namespace strata::cli
