@@ -290,12 +290,31 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
   // Another key of the same visit may have been first.
   if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
   if (!matching_.SameKind(before, after)) return;
+  // Where one more node of the same label was put on top of another, users cannot tell which of
+  // them was there before; operands can, and count more.
+  const bool by_users = tier.where != Tier::Where::kUsers && tier.key != Tier::Key::kAllEdges;
+  if (by_users && StackHeight(kBefore, before) != StackHeight(kAfter, after)) return;
   if (tier.key == Tier::Key::kEdge) {
     const Matching::EdgeScore score = matching_.Score(before, after);
     const bool same_label = tier.label == &Labels::type;
     if (same_label ? score.agree < score.contradict : score.agree <= score.contradict) return;
   }
   matching_.Match(before, after, Via::kLocal, tier.confidence);
+}
+
+int LocalMatcher::StackHeight(Side side, int32_t i) const {
+  const Labels& labels = matching_.labels(side);
+  for (int height = 0;; ++height) {
+    const auto operands = labels.operands(i);
+    if (height == kMaxSteps || operands.size() > Matching::kMaxEdges) return height;
+    const auto below = std::ranges::find_if(operands, [&](const Labels::Edge& operand) {
+      return !matching_.matched(side, operand.entity) &&
+             labels.type[static_cast<size_t>(operand.entity)] ==
+                 labels.type[static_cast<size_t>(i)];
+    });
+    if (below == operands.end()) return height;
+    i = below->entity;
+  }
 }
 
 const PositionMap& LocalMatcher::Positions() {

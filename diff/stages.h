@@ -86,6 +86,8 @@ class LocalMatcher {
   /// Matches pairs that prefer each other to all others.
   void Choose(const Tier& tier, std::vector<int32_t> before, std::vector<int32_t> after);
   void Accept(const Tier& tier, int32_t before, int32_t after);
+  /// How many unmatched nodes of the same label stand above `i`, each an operand of the next.
+  int StackHeight(Side side, int32_t i) const;
   const PositionMap& Positions();
 
   Matching& matching_;
