@@ -1,41 +1,96 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <source_location>
+#include <string>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/models/weights.h"
+#include "runtime/train/config.h"
+#include "runtime/train/parameters.h"
+
 namespace strata {
 
-// Layers that models share. Each is a module of the name given, at the place of its caller.
+// Layers that models share. A layer's constructor asks for its weights in the slot of its parent;
+// a call is a module of the layer's name, at the place of its caller.
+
+/// First values of weights, as torchtitan draws them.
+inline constexpr ParameterInit kLinearInit = {.std = 0.02, .cut = 2.0};
+/// Of what is added to the residual stream: smaller in deeper layers (the first is 0).
+ParameterInit ResidualInit(int64_t layer);
 
 /// Rows of `weight` `[vocab, dim]` at `tokens` (int64): `[..., dim]`.
 at::Tensor Embedding(std::string_view name, const at::Tensor& weight, const at::Tensor& tokens,
                      std::source_location location = std::source_location::current());
 
-/// x W^T without bias; `weight` is `[out, in]`.
-at::Tensor Linear(std::string_view name, const at::Tensor& weight, const at::Tensor& x,
-                  std::source_location location = std::source_location::current());
+/// x W^T without bias; W is `[out, in]`.
+class Linear {
+ public:
+  Linear(const Slot& slot, std::string_view name, int64_t in, int64_t out,
+         ParameterInit init = kLinearInit);
+  at::Tensor operator()(const at::Tensor& x,
+                        std::source_location location = std::source_location::current()) const;
+  const at::Tensor& weight() const { return weight_; }
+
+ private:
+  std::string name_;
+  at::Tensor weight_;
+};
 
 /// x · rsqrt(mean(x²) + eps) · weight over the last dimension (arXiv 1910.07467).
-at::Tensor RmsNorm(std::string_view name, const at::Tensor& weight, const at::Tensor& x, double eps,
-                   std::source_location location = std::source_location::current());
+class RmsNorm {
+ public:
+  RmsNorm(const Slot& slot, std::string_view name, int64_t dim, double eps);
+  at::Tensor operator()(const at::Tensor& x,
+                        std::source_location location = std::source_location::current()) const;
 
-/// Causal softmax(q k^T / sqrt(head_dim)) v.
-///
-/// q `[batch, seq, heads, head_dim]`; k and v may have fewer heads (grouped queries, arXiv
-/// 2305.13245): query head i reads head i / (heads / kv_heads). Returns q's shape.
-at::Tensor CausalAttention(std::string_view name, const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v,
-                           std::source_location location = std::source_location::current());
+ private:
+  std::string name_;
+  double eps_;
+  at::Tensor weight_;
+};
 
 /// w2(silu(w1 x) · w3 x) (SwiGLU, arXiv 2002.05202).
-struct FeedForwardWeights {
-  at::Tensor w1, w2, w3;
+class FeedForward {
+ public:
+  FeedForward(const Slot& slot, std::string_view name, int64_t dim, int64_t hidden_dim,
+              int64_t layer);
+  at::Tensor operator()(const at::Tensor& x,
+                        std::source_location location = std::source_location::current()) const;
+
+ private:
+  std::string name_;
+  Linear w1_, w2_, w3_;
 };
-at::Tensor FeedForward(std::string_view name, const FeedForwardWeights& weights,
-                       const at::Tensor& x,
-                       std::source_location location = std::source_location::current());
+
+/// Causal softmax(scale · q k^T) v.
+///
+/// q `[batch, seq, heads, head_dim]`; k and v may have fewer heads (grouped queries, arXiv
+/// 2305.13245): query head i reads head i / (heads / kv_heads). v may be wider or narrower than q
+/// and k. Returns q's shape with v's last size.
+at::Tensor CausalAttention(std::string_view name, const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v, double scale,
+                           std::source_location location = std::source_location::current());
+
+/// Self-attention of Llama3 and Qwen3: heads share keys and values in groups, and are turned by
+/// position after the norms of `config.qk_norm`.
+class GroupedQueryAttention {
+ public:
+  GroupedQueryAttention(const Slot& slot, const TrainConfig& config, int64_t layer,
+                        at::Tensor rope_table);
+  /// `x` `[batch, seq, dim]`.
+  at::Tensor operator()(const at::Tensor& x,
+                        std::source_location location = std::source_location::current()) const;
+
+ private:
+  int64_t head_dim_;
+  RopeBackend rope_backend_;
+  at::Tensor rope_table_;
+  Linear wq_, wk_, wv_, wo_;
+  std::optional<RmsNorm> q_norm_, k_norm_;
+};
 
 /// Labels of this value do not count.
 inline constexpr int64_t kIgnoredLabel = -100;

@@ -1,10 +1,13 @@
 #include "runtime/models/rope.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/outer.h>
@@ -40,10 +43,37 @@ Tensor ScaleAsLlama(const Tensor& inv_freq, const RopeConfig& config) {
   return at::where(~is_short * ~is_long, between, stretched);
 }
 
+/// YaRN (arXiv 2309.00071): pairs that turn less than beta_slow times within the original context
+/// are stretched by rope_factor, those that turn more than beta_fast times kept, and those in
+/// between interpolated. Source: torchtitan models/common/rope.py.
+Tensor ScaleAsYarn(const Tensor& inv_freq, const RopeConfig& config, int64_t head_dim) {
+  const auto dim = static_cast<double>(head_dim);
+  const auto pair_that_turns = [&](double times) {
+    const auto context = static_cast<double>(config.original_seq_len);
+    return dim * std::log(context / (times * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(config.theta));
+  };
+  const double low = std::max(std::floor(pair_that_turns(config.beta_fast)), 0.0);
+  double high = std::min(std::ceil(pair_that_turns(config.beta_slow)), dim - 1.0);
+  if (low == high) high += 0.001;
+  const Tensor pair = at::arange(head_dim / 2, at::kFloat);
+  const Tensor ramp = at::clamp((pair - low) / (high - low), 0.0, 1.0);
+  return inv_freq / config.rope_factor * ramp + inv_freq * (1.0 - ramp);
+}
+
 /// (x[..., :half], x[..., half:]) -> (-x2, x1).
 Tensor RotateHalf(const Tensor& x) {
   const int64_t half = x.size(-1) / 2;
   return at::cat({-x.slice(-1, half), x.slice(-1, 0, half)}, -1);
+}
+
+/// Complex numbers lie at even places. A part of a wider head may begin or repeat at odd ones.
+Tensor PairsOf(const Tensor& x) {
+  bool is_even = x.storage_offset() % 2 == 0;
+  for (int64_t dim = 0; dim + 1 < x.dim(); ++dim)
+    is_even = is_even && x.stride(dim) % 2 == 0;
+  return at::view_as_complex(
+      (is_even ? x : x.clone(at::MemoryFormat::Contiguous)).unflatten(-1, {-1, 2}));
 }
 
 }  // namespace
@@ -51,7 +81,16 @@ Tensor RotateHalf(const Tensor& x) {
 Tensor RopeFrequencies(const RopeConfig& config, int64_t head_dim) {
   const Tensor exponent = at::arange(0, head_dim, 2, at::kFloat) / static_cast<double>(head_dim);
   const Tensor inv_freq = 1.0 / at::pow(config.theta, exponent);
-  return config.scaling == RopeScaling::kLlama ? ScaleAsLlama(inv_freq, config) : inv_freq;
+  switch (config.scaling) {
+    case RopeScaling::kLlama:
+      return ScaleAsLlama(inv_freq, config);
+    case RopeScaling::kYarn:
+      // Stretched by 1 is not stretched, to the last bit.
+      return config.rope_factor > 1.0 ? ScaleAsYarn(inv_freq, config, head_dim) : inv_freq;
+    case RopeScaling::kNone:
+      break;
+  }
+  return inv_freq;
 }
 
 Tensor RopeTable(const RopeConfig& config, int64_t head_dim) {
@@ -70,7 +109,7 @@ Tensor ApplyRope(std::string_view name, RopeBackend backend, const Tensor& table
   const Tensor rows = table.slice(0, 0, seq);
 
   if (backend == RopeBackend::kComplex) {
-    const Tensor pairs = at::view_as_complex(x.to(at::kFloat).unflatten(-1, {-1, 2}));
+    const Tensor pairs = PairsOf(x.to(at::kFloat));
     const Tensor rotated = pairs * rows.view({1, seq, 1, head_dim / 2});
     return at::view_as_real(rotated).flatten(3).to(x.scalar_type());
   }

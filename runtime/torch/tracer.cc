@@ -130,7 +130,8 @@ class Session {
                               .code = {}});
   }
 
-  /// `Llama3::RunBlock` of `at::Tensor strata::Llama3::RunBlock(const Block&) const`.
+  /// `Llama3Block::Attend` of `at::Tensor strata::Llama3Block::Attend(const Tensor&) const`, and
+  /// `Llama3Block` of its call operator.
   static std::string_view ShortFunction(std::string_view pretty) {
     pretty = pretty.substr(0, pretty.find('('));
     if (const size_t space = pretty.rfind(' '); space != std::string_view::npos) {
@@ -138,6 +139,8 @@ class Session {
     }
     constexpr std::string_view kNamespace = "strata::";
     if (pretty.starts_with(kNamespace)) pretty.remove_prefix(kNamespace.size());
+    constexpr std::string_view kCall = "::operator";
+    if (pretty.ends_with(kCall)) pretty.remove_suffix(kCall.size());
     return pretty;
   }
 

@@ -41,6 +41,34 @@ struct RopeConfig {
   int64_t original_seq_len = 4096;
 };
 
+/// Key `mla`: multi-head latent attention (arXiv 2405.04434). Queries, and keys with values, come
+/// from narrow latent vectors; a part of each query and key is turned by position.
+struct MlaConfig {
+  int64_t q_lora_rank = 0;  ///< width of the queries' latent; 0: queries come from x directly
+  int64_t kv_lora_rank = 512;
+  int64_t qk_nope_head_dim = 128;  ///< not turned
+  int64_t qk_rope_head_dim = 64;   ///< turned; even
+  int64_t v_head_dim = 128;
+  double mscale = 1.0;  ///< with YaRN the scores grow by (0.1·mscale·ln(rope_factor) + 1)²
+};
+
+enum class ScoreFunction : uint8_t { kSoftmax, kSigmoid };
+
+/// Key `moe`: mixture of experts (arXiv 2401.06066, 2412.19437).
+struct MoeConfig {
+  int64_t num_experts = 0;
+  int64_t top_k = 0;  ///< experts per token
+  int64_t moe_hidden_dim = 0;
+  int64_t num_shared_experts = 0;  ///< together one feed-forward layer that sees every token
+  ScoreFunction score_func = ScoreFunction::kSigmoid;
+  bool route_norm = false;  ///< a token's scores are divided by their sum
+  double route_scale = 1.0;
+  int64_t num_expert_groups = 0;  ///< 0: a token may choose among all experts
+  int64_t num_limited_groups = 0;
+  bool score_before_experts = false;  ///< scores multiply what experts read, not what they give
+  std::optional<double> load_balance_coeff = 1e-3;  ///< null: no expert biases
+};
+
 /// Key `optimizer`: AdamW with decoupled weight decay on every parameter, constant learning rate.
 struct OptimizerConfig {
   double lr = 8e-4;
@@ -53,23 +81,28 @@ struct OptimizerConfig {
 
 /// What `strata train` is told: model, data, optimizer. Field names are those of torchtitan's
 /// configuration. After loading every field holds the value that the run uses: derived ones
-/// (head_dim, n_kv_heads, hidden_dim, rope.max_seq_len) are filled in.
+/// (head_dim, n_kv_heads, hidden_dim, rope.max_seq_len) are filled in, and defaults are those of
+/// the family.
 struct TrainConfig {
   ModelFamily model = ModelFamily::kLlama3;
   int64_t dim = 0;
   int64_t n_layers = 0;
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;  ///< default n_heads; divides n_heads
-  int64_t head_dim = 0;    ///< default dim / n_heads; even
+  int64_t head_dim = 0;    ///< of queries and keys; default dim / n_heads
   int64_t vocab_size = 0;
-  /// Width of the feed-forward layers. Default: int(8·dim/3), times ffn_dim_multiplier, rounded up
-  /// to a multiple of multiple_of. A given value wins over the two.
+  /// Width of the dense feed-forward layers. Default of llama3: int(8·dim/3), times
+  /// ffn_dim_multiplier, rounded up to a multiple of multiple_of. A given value wins over the two.
   int64_t hidden_dim = 0;
   int64_t multiple_of = 256;
   std::optional<double> ffn_dim_multiplier;
   double norm_eps = 1e-5;
+  bool qk_norm = false;              ///< qwen3: norms of each head's query and key
   bool enable_weight_tying = false;  ///< one tensor, `lm_head.weight`, is also the token embedding
   RopeConfig rope;
+  MlaConfig mla;                 ///< deepseek_v3
+  std::optional<MoeConfig> moe;  ///< qwen3, deepseek_v3
+  int64_t n_dense_layers = 0;    ///< the first ones, which have no experts though `moe` is given
 
   InitScheme init = InitScheme::kTorchTitan;
   OptimizerConfig optimizer;
@@ -77,6 +110,12 @@ struct TrainConfig {
   int64_t seq_len = 0;
   int64_t batch_size = 0;
   uint64_t seed = 0;  ///< of the initial parameters and of synthetic tokens
+
+  bool HasExperts(int64_t layer) const { return moe && layer >= n_dense_layers; }
+  /// Width of the part of a head that is turned by position.
+  int64_t rope_dim() const {
+    return model == ModelFamily::kDeepSeekV3 ? mla.qk_rope_head_dim : head_dim;
+  }
 };
 
 enum class ConfigFormat : uint8_t { kToml, kJson };
@@ -89,8 +128,7 @@ enum class ConfigFormat : uint8_t { kToml, kJson };
 /// Keys that begin with `_` are ignored.
 ///
 /// Errors, one line each with file and line: unreadable text, unknown keys (with the closest known
-/// one), wrong types, missing keys, values that no run can have. kUnsupported: a known model that
-/// this build does not train.
+/// one), wrong types, missing keys, values that no run can have.
 Result<TrainConfig> LoadTrainConfig(const std::string& path,
                                     std::span<const std::string> overrides = {});
 

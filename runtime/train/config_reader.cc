@@ -31,6 +31,12 @@ std::optional<std::string> Guess(std::string_view key, const std::vector<std::st
   return std::nullopt;
 }
 
+/// The table itself or a member.
+bool IsOfTable(const ConfigEntry& entry, std::string_view table) {
+  return entry.key == table ||
+         (entry.key.starts_with(table) && entry.key.substr(table.size()).starts_with('.'));
+}
+
 }  // namespace
 
 void ConfigReader::Read(std::string_view key, int64_t& target) {
@@ -123,15 +129,20 @@ void ConfigReader::Forbid(std::string_view key, std::string_view model) {
   Note(Error("key '{}' is not for {}: {}: remove it", key, model, entry->where));
 }
 
+void ConfigReader::ForbidTable(std::string_view key, std::string_view model) {
+  for (const ConfigEntry& entry : entries_) {
+    if (IsOfTable(entry, key)) Forbid(entry.key, model);
+  }
+}
+
 bool ConfigReader::Has(std::string_view key) const {
   const ConfigEntry* entry = Find(key);
   return entry != nullptr && !std::holds_alternative<std::monostate>(entry->value);
 }
 
-bool ConfigReader::IsTrue(std::string_view key) const {
-  const ConfigEntry* entry = Find(key);
-  const bool* flag = entry == nullptr ? nullptr : std::get_if<bool>(&entry->value);
-  return flag != nullptr && *flag;
+bool ConfigReader::HasTable(std::string_view key) const {
+  return std::ranges::any_of(
+      entries_, [&](const ConfigEntry& entry) { return IsOfTable(entry, key) && Has(entry.key); });
 }
 
 std::string ConfigReader::Where(std::string_view key) const {

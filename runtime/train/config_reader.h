@@ -46,23 +46,19 @@ class ConfigReader {
     RequireKey(key);
   }
 
-  /// A field that is checked and not kept.
-  template <class T>
-  void Check(std::string_view key) {
-    T value{};
-    Read(key, value);
-  }
-
   /// A table whose members are read by their dotted keys.
   void Table(std::string_view key);
   /// A field of other models: its name is known, but nothing but null may be given.
   void Forbid(std::string_view key, std::string_view model);
+  /// The same for a table with all its members.
+  void ForbidTable(std::string_view key, std::string_view model);
   /// An error when the key is absent or null.
   void RequireKey(std::string_view key);
 
   /// Present and not null.
   bool Has(std::string_view key) const;
-  bool IsTrue(std::string_view key) const;
+  /// Present, or one of its members is.
+  bool HasTable(std::string_view key) const;
   /// Where the key's value comes from: its line, or the file when the value is a default.
   std::string Where(std::string_view key) const;
 

@@ -16,24 +16,6 @@
 namespace strata {
 namespace {
 
-ParameterInit Ones() {
-  return {.mean = 1.0};
-}
-
-ParameterInit TruncatedNormal(double std, double cut) {
-  return {.std = std, .cut = cut};
-}
-
-/// Sharpening as `InitScheme::kTorchTitanSharpened` tells it.
-void Sharpen(ParameterSpec& spec) {
-  const bool is_norm = spec.init.std == 0.0;
-  if (is_norm) {
-    spec.init.jitter = 0.1;
-  } else if (spec.name != "tok_embeddings.weight" && spec.name != "lm_head.weight") {
-    spec.init.scale = 4.0;
-  }
-}
-
 /// FNV-1a.
 uint64_t HashName(std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325U;
@@ -110,45 +92,6 @@ int64_t ParameterSpec::elements() const {
   for (const int64_t size : shape)
     count *= size;
   return count;
-}
-
-std::vector<ParameterSpec> Llama3Parameters(const TrainConfig& config) {
-  STRATA_CHECK(config.model == ModelFamily::kLlama3);
-  const int64_t dim = config.dim;
-  const int64_t q_width = config.n_heads * config.head_dim;
-  const int64_t kv_width = config.n_kv_heads * config.head_dim;
-  const ParameterInit plain = TruncatedNormal(0.02, 2.0);
-  const double head_std = 1.0 / std::sqrt(static_cast<double>(dim));
-
-  std::vector<ParameterSpec> specs;
-  if (!config.enable_weight_tying) {
-    specs.push_back({"tok_embeddings.weight", {config.vocab_size, dim}, {.std = 1.0}});
-  }
-  for (int64_t layer = 0; layer < config.n_layers; ++layer) {
-    const auto add = [&](std::string_view name, std::vector<int64_t> shape, ParameterInit init) {
-      specs.push_back({fmt::format("layers.{}.{}.weight", layer, name), std::move(shape), init});
-    };
-    const ParameterInit by_depth =
-        TruncatedNormal(0.02 / std::sqrt(2.0 * static_cast<double>(layer + 1)), 2.0);
-    add("attention.qkv_linear.wq", {q_width, dim}, plain);
-    add("attention.qkv_linear.wk", {kv_width, dim}, plain);
-    add("attention.qkv_linear.wv", {kv_width, dim}, plain);
-    add("attention.wo", {dim, q_width}, by_depth);
-    add("feed_forward.w1", {config.hidden_dim, dim}, plain);
-    add("feed_forward.w2", {dim, config.hidden_dim}, by_depth);
-    add("feed_forward.w3", {config.hidden_dim, dim}, by_depth);
-    add("attention_norm", {dim}, Ones());
-    add("ffn_norm", {dim}, Ones());
-  }
-  specs.push_back({"norm.weight", {dim}, Ones()});
-  specs.push_back(
-      {"lm_head.weight", {config.vocab_size, dim}, TruncatedNormal(head_std, 3.0 * head_std)});
-
-  if (config.init == InitScheme::kTorchTitanSharpened) {
-    for (ParameterSpec& spec : specs)
-      Sharpen(spec);
-  }
-  return specs;
 }
 
 void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<float> values) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "runtime/train/config.h"
 #include "runtime/train/safetensors.h"
 
 namespace strata {
@@ -20,7 +19,8 @@ struct ParameterInit {
   double jitter = 0.0;
 };
 
-/// A trainable tensor, named as torchtitan names it (`layers.0.attention.qkv_linear.wq.weight`).
+/// A tensor of a model, fp32, named as torchtitan names it
+/// (`layers.0.attention.qkv_linear.wq.weight`).
 struct ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
@@ -28,16 +28,6 @@ struct ParameterSpec {
 
   int64_t elements() const;
 };
-
-/// The parameters of a Llama3, in the order of torch's `named_parameters()`: embedding, layers,
-/// norm, head. A tied model has no `tok_embeddings.weight`.
-///
-///   wq, wk, wv, w1: truncated normal, std 0.02, cut ±2      wo, w2, w3: std 0.02 / sqrt(2·(layer +
-///   1)), cut ±2 tok_embeddings: normal, std 1                           lm_head: std dim^-0.5, cut
-///   ±3 std      norms: 1
-///
-/// REQUIRES: config.model is kLlama3.
-std::vector<ParameterSpec> Llama3Parameters(const TrainConfig& config);
 
 /// Fills `values` (row-major, spec.elements() of them) with the parameter's first values. Each
 /// element depends on the seed, the name and its index only: not on threads, on the other

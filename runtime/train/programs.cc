@@ -1,5 +1,6 @@
 #include "runtime/train/programs.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,7 +9,9 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "runtime/models/llama3.h"
+#include "runtime/models/layers.h"
+#include "runtime/models/model.h"
+#include "runtime/models/moe.h"
 #include "runtime/models/rope.h"
 #include "runtime/models/scope.h"
 #include "runtime/train/adamw.h"
@@ -28,25 +31,40 @@ Tensor MetaTensor(at::IntArrayRef shape, at::ScalarType dtype) {
   return at::empty(shape, at::TensorOptions().device(at::kMeta).dtype(dtype));
 }
 
-std::vector<TraceInput> ParameterInputs(const std::vector<ParameterSpec>& specs) {
-  std::vector<TraceInput> inputs;
+/// Adds an input for each spec; `format` makes its name of the spec's.
+void AddInputs(TraceRequest& request, const std::vector<ParameterSpec>& specs, InputKind kind,
+               std::string_view format = "{}") {
   for (const ParameterSpec& spec : specs) {
-    inputs.push_back({.name = spec.name,
-                      .kind = InputKind::kParameter,
-                      .module = ModuleOf(spec.name),
-                      .example = MetaTensor(spec.shape, at::kFloat)});
+    request.inputs.push_back({.name = fmt::format(fmt::runtime(format), spec.name),
+                              .kind = kind,
+                              .module = ModuleOf(spec.name),
+                              .example = MetaTensor(spec.shape, at::kFloat)});
   }
-  return inputs;
 }
 
+/// Takes groups of inputs in the order in which they were added.
+class InputReader {
+ public:
+  explicit InputReader(std::span<const Tensor> inputs) : rest_(inputs) {}
+  std::span<const Tensor> Next(size_t count) {
+    const std::span<const Tensor> group = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return group;
+  }
+  Tensor Next() { return Next(1)[0]; }
+
+ private:
+  std::span<const Tensor> rest_;
+};
+
 Status TraceStep(const TrainConfig& config, Module& module, Constants& constants) {
-  TraceRequest request{.graph = std::string(kStepGraph),
-                       .inputs = ParameterInputs(Llama3Parameters(config)),
-                       .program = {}};
-  const size_t count = request.inputs.size();
+  const ModelSpecs specs = SpecsOf(config);
+  TraceRequest request{.graph = std::string(kStepGraph), .inputs = {}, .program = {}};
+  AddInputs(request, specs.parameters, InputKind::kParameter);
   for (TraceInput& parameter : request.inputs)
     parameter.example.requires_grad_(true);
-  const Tensor rope_table = RopeTable(config.rope, config.head_dim);
+  AddInputs(request, specs.buffers, InputKind::kBuffer);
+  const Tensor rope_table = RopeTable(config);
   request.inputs.push_back({.name = "rope.cache",
                             .kind = InputKind::kBuffer,
                             .module = "rope",
@@ -59,55 +77,72 @@ Status TraceStep(const TrainConfig& config, Module& module, Constants& constants
          .example = MetaTensor({config.batch_size, config.seq_len}, at::kLong)});
   }
   request.program = [&](std::span<const Tensor> inputs) {
-    return LossAndGradients(config, inputs.first(count), inputs[count], inputs[count + 1],
-                            inputs[count + 2]);
+    InputReader reader(inputs);
+    const ModelTensors model{.parameters = reader.Next(specs.parameters.size()),
+                             .buffers = reader.Next(specs.buffers.size()),
+                             .rope_table = reader.Next()};
+    const Tensor tokens = reader.Next();
+    return LossAndGradients(config, model, tokens, reader.Next());
   };
   return Trace(module, request, constants);
 }
 
 Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& constants) {
-  const std::vector<ParameterSpec> specs = Llama3Parameters(config);
-  TraceRequest request{
-      .graph = std::string(kOptimizerGraph), .inputs = ParameterInputs(specs), .program = {}};
-  const auto add_like_parameters = [&](std::string_view format, InputKind kind) {
-    for (const ParameterSpec& spec : specs) {
-      request.inputs.push_back({.name = fmt::format(fmt::runtime(format), spec.name),
-                                .kind = kind,
-                                .module = ModuleOf(spec.name),
-                                .example = MetaTensor(spec.shape, at::kFloat)});
-    }
-  };
-  add_like_parameters("{}.grad", InputKind::kGradient);
-  add_like_parameters("{}.exp_avg", InputKind::kState);
-  add_like_parameters("{}.exp_avg_sq", InputKind::kState);
+  const ModelSpecs specs = SpecsOf(config);
+  TraceRequest request{.graph = std::string(kOptimizerGraph), .inputs = {}, .program = {}};
+  AddInputs(request, specs.parameters, InputKind::kParameter);
+  AddInputs(request, specs.parameters, InputKind::kGradient, "{}.grad");
+  AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg");
+  AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg_sq");
+  AddInputs(request, specs.buffers, InputKind::kBuffer);
+  for (const ParameterSpec& spec : specs.buffers) {
+    request.inputs.push_back({.name = ModuleOf(spec.name) + ".tokens_per_expert",
+                              .kind = InputKind::kBatch,
+                              .module = ModuleOf(spec.name),
+                              .example = MetaTensor(spec.shape, at::kLong)});
+  }
   request.inputs.push_back({.name = "step",
                             .kind = InputKind::kState,
                             .module = "adamw",
                             .example = MetaTensor({}, at::kFloat)});
   request.program = [&](std::span<const Tensor> inputs) {
-    const auto group = [&](size_t index) {
-      return inputs.subspan(index * specs.size(), specs.size());
-    };
-    OptimizerState state{.exp_avg = {group(2).begin(), group(2).end()},
-                         .exp_avg_sq = {group(3).begin(), group(3).end()},
-                         .step = inputs.back()};
-    return OptimizerStep(config, group(0), group(1), state);
+    InputReader reader(inputs);
+    const auto next = [&] { return reader.Next(specs.parameters.size()); };
+    ModelTensors model{.parameters = next(), .buffers = {}, .rope_table = {}};
+    const std::span<const Tensor> gradients = next();
+    const std::span<const Tensor> exp_avg = next();
+    const std::span<const Tensor> exp_avg_sq = next();
+    model.buffers = reader.Next(specs.buffers.size());
+    const std::span<const Tensor> tokens_per_expert = reader.Next(specs.buffers.size());
+    OptimizerState state{.exp_avg = {exp_avg.begin(), exp_avg.end()},
+                         .exp_avg_sq = {exp_avg_sq.begin(), exp_avg_sq.end()},
+                         .step = reader.Next()};
+    return OptimizerStep(config, model, gradients, tokens_per_expert, state);
   };
   return Trace(module, request, constants);
 }
 
 }  // namespace
 
-std::vector<Tensor> LossAndGradients(const TrainConfig& config, std::span<const Tensor> parameters,
-                                     const Tensor& rope_table, const Tensor& tokens,
-                                     const Tensor& labels) {
-  const Llama3 model(config, parameters, rope_table);
-  const Tensor loss = CrossEntropyLoss(model.Forward(tokens), labels);
+Tensor RopeTable(const TrainConfig& config) {
+  return RopeTable(config.rope, config.rope_dim());
+}
+
+std::vector<Tensor> LossAndGradients(const TrainConfig& config, const ModelTensors& tensors,
+                                     const Tensor& tokens, const Tensor& labels) {
+  GivenWeights weights(tensors.parameters, tensors.buffers);
+  const std::unique_ptr<Model> model = MakeModel(config, weights, tensors.rope_table);
+  STRATA_CHECK(weights.all_used());
+  const ModelOutput output = model->Forward(tokens);
+  const Tensor loss = CrossEntropyLoss(output.logits, labels);
 
   const PhaseScope phase(Phase::kBackward);
   std::vector<Tensor> outputs = {loss};
-  for (Tensor& gradient : torch::autograd::grad({loss}, {parameters.begin(), parameters.end()})) {
+  const std::vector<Tensor> parameters(tensors.parameters.begin(), tensors.parameters.end());
+  for (Tensor& gradient : torch::autograd::grad({loss}, parameters))
     outputs.push_back(std::move(gradient));
+  if (!tensors.buffers.empty()) {
+    outputs.insert(outputs.end(), output.tokens_per_expert.begin(), output.tokens_per_expert.end());
   }
   return outputs;
 }
@@ -122,18 +157,25 @@ OptimizerState InitialState(std::span<const Tensor> parameters) {
   return state;
 }
 
-std::vector<Tensor> OptimizerStep(const TrainConfig& config, std::span<const Tensor> parameters,
-                                  std::span<const Tensor> gradients, OptimizerState& state) {
-  const std::vector<ParameterSpec> specs = Llama3Parameters(config);
+std::vector<Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors& model,
+                                  std::span<const Tensor> gradients,
+                                  std::span<const Tensor> tokens_per_expert,
+                                  OptimizerState& state) {
+  const ModelSpecs specs = SpecsOf(config);
   std::vector<TrainedTensor> tensors;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    tensors.push_back({.module = ModuleOf(specs[i].name),
-                       .parameter = parameters[i],
+  for (size_t i = 0; i < specs.parameters.size(); ++i) {
+    tensors.push_back({.module = ModuleOf(specs.parameters[i].name),
+                       .parameter = model.parameters[i],
                        .gradient = gradients[i],
                        .exp_avg = state.exp_avg[i],
                        .exp_avg_sq = state.exp_avg_sq[i]});
   }
   const Tensor norm = GradientNorm(tensors);
+  for (size_t i = 0; i < specs.buffers.size(); ++i) {
+    const PhaseScope phase(Phase::kOptimizer);
+    const ModuleScope scope(ModuleOf(specs.buffers[i].name));
+    UpdateExpertBias(model.buffers[i], tokens_per_expert[i], *config.moe->load_balance_coeff);
+  }
   ClipAndUpdate(config.optimizer, tensors, norm, state.step);
   return {norm};
 }

@@ -10,7 +10,7 @@
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
-#include "runtime/models/rope.h"
+#include "runtime/models/model.h"
 #include "runtime/torch/executor.h"
 #include "runtime/train/parameters.h"
 #include "runtime/train/programs.h"
@@ -45,20 +45,29 @@ TensorView ViewOf(const std::string& name, const Tensor& tensor) {
           .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 
+std::vector<TensorView> Named(const std::vector<ParameterSpec>& specs,
+                              const std::vector<Tensor>& tensors) {
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    views.push_back(ViewOf(specs[i].name, tensors[i]));
+  return views;
+}
+
 }  // namespace
 
 struct Trainer::State {
   explicit State(const TrainSetup& setup)
-      : config(setup.config), tokens(setup.tokens), specs(Llama3Parameters(setup.config)) {}
+      : config(setup.config), tokens(setup.tokens), specs(SpecsOf(setup.config)) {}
 
   TrainConfig config;
   TokenData tokens;
-  std::vector<ParameterSpec> specs;
+  ModelSpecs specs;
   std::vector<std::unique_ptr<Pass>> passes;
   Module module;
   std::optional<Executor> step, optimizer;
 
-  std::vector<Tensor> parameters, gradients;
+  std::vector<Tensor> parameters, buffers;
+  std::vector<Tensor> gradients, tokens_per_expert;  // of the last step
   OptimizerState optimizer_state;
   Tensor rope_table;
   int64_t steps_done = 0;
@@ -75,30 +84,26 @@ struct Trainer::State {
   Result<float> RunStep(int64_t index) {
     auto [inputs, labels] = Batch(index);
     std::vector<Tensor> arguments = parameters;
+    arguments.insert(arguments.end(), buffers.begin(), buffers.end());
     arguments.insert(arguments.end(), {rope_table, std::move(inputs), std::move(labels)});
     STRATA_TRY(std::vector<Tensor> outputs, step->Run(arguments));
     gradients.clear();
-    for (size_t i = 1; i < outputs.size(); ++i)
+    for (size_t i = 1; i <= parameters.size(); ++i)
       gradients.push_back(outputs[i].contiguous());
+    tokens_per_expert.assign(outputs.end() - std::ssize(buffers), outputs.end());
     return outputs[0].item<float>();
   }
 
   Result<float> RunOptimizer() {
     std::vector<Tensor> arguments = parameters;
     for (const std::vector<Tensor>* group :
-         {&gradients, &optimizer_state.exp_avg, &optimizer_state.exp_avg_sq}) {
+         {&gradients, &optimizer_state.exp_avg, &optimizer_state.exp_avg_sq, &buffers,
+          &tokens_per_expert}) {
       arguments.insert(arguments.end(), group->begin(), group->end());
     }
     arguments.push_back(optimizer_state.step);
     STRATA_TRY(const std::vector<Tensor> outputs, optimizer->Run(arguments));
     return outputs[0].item<float>();
-  }
-
-  std::vector<TensorView> Named(const std::vector<Tensor>& tensors) const {
-    std::vector<TensorView> views;
-    for (size_t i = 0; i < tensors.size(); ++i)
-      views.push_back(ViewOf(specs[i].name, tensors[i]));
-    return views;
   }
 };
 
@@ -107,13 +112,19 @@ Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   auto state = std::make_unique<State>(setup);
-  if (setup.init) STRATA_RETURN_IF_ERROR(MatchParameters(state->specs, *setup.init));
+  if (setup.init) {
+    std::vector<ParameterSpec> stored = state->specs.parameters;
+    stored.insert(stored.end(), state->specs.buffers.begin(), state->specs.buffers.end());
+    STRATA_RETURN_IF_ERROR(MatchParameters(stored, *setup.init));
+  }
   STRATA_TRY(state->passes, ParsePipeline(setup.passes, AllPasses()));
   at::set_num_threads(setup.threads);
-  for (const ParameterSpec& spec : state->specs)
+  for (const ParameterSpec& spec : state->specs.parameters)
     state->parameters.push_back(InitialValue(spec, setup));
+  for (const ParameterSpec& spec : state->specs.buffers)
+    state->buffers.push_back(InitialValue(spec, setup));
   state->optimizer_state = InitialState(state->parameters);
-  state->rope_table = RopeTable(state->config.rope, state->config.head_dim);
+  state->rope_table = RopeTable(state->config);
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
 
@@ -155,11 +166,14 @@ int64_t Trainer::steps_done() const {
 }
 
 std::vector<TensorView> Trainer::Parameters() const {
-  return state_->Named(state_->parameters);
+  std::vector<TensorView> views = Named(state_->specs.parameters, state_->parameters);
+  for (TensorView& buffer : Named(state_->specs.buffers, state_->buffers))
+    views.push_back(std::move(buffer));
+  return views;
 }
 
 std::vector<TensorView> Trainer::Gradients() const {
-  return state_->Named(state_->gradients);
+  return Named(state_->specs.parameters, state_->gradients);
 }
 
 const TrainConfig& Trainer::config() const {

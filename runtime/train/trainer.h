@@ -67,8 +67,8 @@ class Trainer {
   Result<StepReport> Step();
   int64_t steps_done() const;
 
-  /// The parameters now, or the gradients of the last step before clipping, by parameter name.
-  /// The bytes are valid until the next step.
+  /// The parameters now, and with them the buffers, or the gradients of the last step before
+  /// clipping, by parameter name. The bytes are valid until the next step.
   std::vector<TensorView> Parameters() const;
   std::vector<TensorView> Gradients() const;
 

@@ -1,5 +1,6 @@
 #include "runtime/models/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -57,6 +58,42 @@ TEST_CASE("frequencies follow the formula, in all three ranges of Llama 3.1") {
   CHECK_GT(kept, 0);
   CHECK_GT(stretched, 0);
   CHECK_LT(kept + stretched, kHeadDim / 2);
+}
+
+TEST_CASE("frequencies follow YaRN's formula: kept, interpolated, stretched") {
+  constexpr int64_t kHeadDim = 32;
+  RopeConfig yarn = Config(RopeBackend::kComplex, RopeScaling::kYarn);
+  yarn.rope_factor = 40.0;
+  yarn.beta_fast = 4.0;
+  yarn.beta_slow = 1.0;
+  yarn.original_seq_len = 512;
+  const auto pair_that_turns = [&](double times) {
+    return kHeadDim * std::log(512.0 / (times * 2.0 * std::numbers::pi)) / (2.0 * std::log(1e4));
+  };
+  const double low = std::floor(pair_that_turns(4.0));
+  const double high = std::ceil(pair_that_turns(1.0));
+  REQUIRE_GT(low, 0.0);
+  REQUIRE_LT(high, kHeadDim / 2.0);
+  for (int64_t j = 0; j < kHeadDim / 2; ++j) {
+    const double plain = std::pow(1e4, -2.0 * static_cast<double>(j) / kHeadDim);
+    const double stretched = std::clamp((static_cast<double>(j) - low) / (high - low), 0.0, 1.0);
+    CHECK_EQ(RopeFrequencies(yarn, kHeadDim)[j].item<double>(),
+             doctest::Approx(plain / 40.0 * stretched + plain * (1.0 - stretched)).epsilon(2e-6));
+  }
+  yarn.rope_factor = 1.0;
+  CHECK(at::equal(RopeFrequencies(yarn, kHeadDim),
+                  RopeFrequencies(Config(RopeBackend::kComplex, RopeScaling::kNone), kHeadDim)));
+}
+
+TEST_CASE("a part of a wider head is turned as if it stood alone, wherever it begins") {
+  for (const RopeBackend backend : {RopeBackend::kComplex, RopeBackend::kCosSin}) {
+    const Tensor table = RopeTable(Config(backend, RopeScaling::kNone), 4);
+    for (const int64_t begin : {0, 1, 2, 3}) {
+      const Tensor part = at::randn({2, 5, 3, 9}).slice(-1, begin, begin + 4);
+      CHECK(at::equal(ApplyRope("rope", backend, table, part),
+                      ApplyRope("rope", backend, table, part.contiguous())));
+    }
+  }
 }
 
 TEST_CASE("complex rotates adjacent pairs, cos_sin the halves, by position times frequency") {

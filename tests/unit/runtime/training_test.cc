@@ -13,7 +13,7 @@
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
-#include "runtime/models/rope.h"
+#include "runtime/models/model.h"
 #include "runtime/torch/executor.h"
 #include "runtime/train/parameters.h"
 #include "runtime/train/programs.h"
@@ -29,8 +29,13 @@ using Tensors = std::vector<Tensor>;
 using Overrides = std::vector<std::string>;
 using testing::OrDie;
 
-TrainConfig Config(const Overrides& overrides) {
-  constexpr std::string_view kSmall = R"(
+/// A configuration and what differs from it.
+struct Case {
+  std::string_view text;
+  Overrides overrides;
+};
+
+constexpr std::string_view kLlama3 = R"(
 model = "llama3"
 init = "torchtitan_sharpened"
 dim = 32
@@ -46,29 +51,94 @@ seed = 5
 [rope]
 original_max_position_embeddings = 64
 )";
-  return OrDie(ParseTrainConfig(kSmall, ConfigFormat::kToml, "small.toml", overrides));
+
+constexpr std::string_view kQwen3 = R"(
+model = "qwen3"
+init = "torchtitan_sharpened"
+dim = 24
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+head_dim = 8
+hidden_dim = 20
+vocab_size = 40
+enable_weight_tying = true
+seq_len = 10
+batch_size = 3
+steps = 4
+seed = 6
+)";
+
+constexpr std::string_view kDeepSeekV3 = R"(
+model = "deepseek_v3"
+init = "torchtitan_sharpened"
+dim = 24
+n_layers = 3
+n_heads = 3
+hidden_dim = 20
+vocab_size = 40
+seq_len = 10
+batch_size = 3
+steps = 4
+seed = 7
+[mla]
+kv_lora_rank = 12
+qk_nope_head_dim = 8
+qk_rope_head_dim = 4
+v_head_dim = 8
+mscale = 0.7
+[moe]
+num_experts = 8
+top_k = 3
+moe_hidden_dim = 12
+num_shared_experts = 2
+[rope]
+rope_factor = 4.0
+original_seq_len = 6
+)";
+
+TrainConfig Config(const Overrides& overrides, std::string_view text = kLlama3) {
+  return OrDie(ParseTrainConfig(text, ConfigFormat::kToml, "small.toml", overrides));
 }
 
-/// What differs between the configurations that every property is checked on.
-const std::vector<Overrides> kConfigs = {
-    {},
-    {"n_kv_heads=4"},
-    {"n_kv_heads=1", "n_heads=8"},
-    {"dim=48", "n_heads=3", "n_kv_heads=3", "n_layers=1"},
-    {"head_dim=12", "hidden_dim=20"},
-    {"seq_len=1"},
-    {"batch_size=1", "seq_len=7"},
-    {"rope.scaling=none", "rope.theta=10000"},
-    {"rope.scaling=none", "rope.backend=cos_sin"},
-    {"rope.max_seq_len=32", "seed=9"},
-    {"enable_weight_tying=true"},
-    {"optimizer.max_grad_norm=null", "optimizer.weight_decay=0"},
+/// What every property is checked on.
+const std::vector<Case> kCases = {
+    {kLlama3, {}},
+    {kLlama3, {"n_kv_heads=4"}},
+    {kLlama3, {"n_kv_heads=1", "n_heads=8"}},
+    {kLlama3, {"dim=48", "n_heads=3", "n_kv_heads=3", "n_layers=1"}},
+    {kLlama3, {"head_dim=12", "hidden_dim=20"}},
+    {kLlama3, {"seq_len=1"}},
+    {kLlama3, {"batch_size=1", "seq_len=7"}},
+    {kLlama3, {"rope.scaling=none", "rope.theta=10000"}},
+    {kLlama3, {"rope.scaling=none", "rope.backend=cos_sin"}},
+    {kLlama3, {"rope.max_seq_len=32", "seed=9"}},
+    {kLlama3, {"enable_weight_tying=true"}},
+    {kLlama3, {"optimizer.max_grad_norm=null", "optimizer.weight_decay=0"}},
+    {kQwen3, {}},
+    {kQwen3, {"enable_weight_tying=false", "n_kv_heads=1"}},
+    {kQwen3, {"qk_norm=false", "batch_size=1"}},
+    {kQwen3,
+     {"moe.num_experts=6", "moe.top_k=2", "moe.moe_hidden_dim=8", "moe.score_func=softmax"}},
+    {kDeepSeekV3, {}},
+    {kDeepSeekV3, {"mla.q_lora_rank=10", "mla.v_head_dim=16"}},
+    {kDeepSeekV3, {"mla.v_head_dim=12", "rope.scaling=none"}},
+    // Neither rows of experts nor pairs of a head begin where the kernels want them.
+    {kDeepSeekV3, {"dim=22", "moe.moe_hidden_dim=7", "mla.qk_nope_head_dim=5"}},
+    {kDeepSeekV3, {"moe.score_func=softmax", "moe.route_norm=true", "moe.route_scale=2.5"}},
+    {kDeepSeekV3, {"moe.num_expert_groups=4", "moe.num_limited_groups=2", "moe.route_norm=true"}},
+    {kDeepSeekV3, {"moe.score_before_experts=true", "moe.num_shared_experts=0"}},
+    {kDeepSeekV3, {"moe.load_balance_coeff=null", "n_dense_layers=0"}},
+    // More experts than rows: some get none.
+    {kDeepSeekV3, {"moe.num_experts=64", "moe.top_k=1", "seq_len=5", "batch_size=1"}},
+    {kDeepSeekV3, {"moe.num_experts=2", "moe.top_k=2", "seq_len=1"}},
+    {kDeepSeekV3, {"n_dense_layers=3", "enable_weight_tying=true"}},
 };
 
-std::string Title(const Overrides& overrides) {
-  std::string title;
-  for (const std::string& text : overrides)
-    title += text + " ";
+std::string Title(const Case& c) {
+  std::string title(c.text.substr(0, c.text.find('\n', 1)));
+  for (const std::string& text : c.overrides)
+    title += " " + text;
   return title;
 }
 
@@ -76,19 +146,27 @@ std::string Title(const Overrides& overrides) {
 struct Eager {
   TrainConfig config;
   TokenData tokens;
-  Tensors parameters;
+  Tensors parameters, buffers;
   Tensor rope_table;
   OptimizerState state;
 
   explicit Eager(const TrainConfig& c) : config(c), tokens(TokenData::Synthetic(c)) {
-    for (const ParameterSpec& spec : Llama3Parameters(config)) {
+    const ModelSpecs specs = SpecsOf(config);
+    parameters = FirstValues(specs.parameters);
+    buffers = FirstValues(specs.buffers);
+    rope_table = RopeTable(config);
+    state = InitialState(parameters);
+  }
+
+  Tensors FirstValues(const std::vector<ParameterSpec>& specs) const {
+    Tensors values;
+    for (const ParameterSpec& spec : specs) {
       Tensor value = at::empty(spec.shape);
       InitializeParameter(spec, config.seed,
                           {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
-      parameters.push_back(std::move(value));
+      values.push_back(std::move(value));
     }
-    rope_table = RopeTable(config.rope, config.head_dim);
-    state = InitialState(parameters);
+    return values;
   }
 
   /// Ids [:, shift : shift + seq] of the step.
@@ -99,6 +177,7 @@ struct Eager {
   /// What the graph `step` takes.
   Tensors Inputs(int64_t step) const {
     Tensors inputs = parameters;
+    inputs.insert(inputs.end(), buffers.begin(), buffers.end());
     inputs.insert(inputs.end(), {rope_table, Ids(step, 0), Ids(step, 1)});
     return inputs;
   }
@@ -106,7 +185,17 @@ struct Eager {
     Tensors trained;
     for (const Tensor& parameter : parameters)
       trained.push_back(parameter.detach().requires_grad_(true));
-    return strata::LossAndGradients(config, trained, rope_table, Ids(step, 0), Ids(step, 1));
+    const ModelTensors model{.parameters = trained, .buffers = buffers, .rope_table = rope_table};
+    return strata::LossAndGradients(config, model, Ids(step, 0), Ids(step, 1));
+  }
+  /// Takes what `LossAndGradients` gave; returns the gradient norm.
+  Tensor Update(const Tensors& outputs) {
+    Tensors gradients;
+    for (size_t i = 1; i <= parameters.size(); ++i)
+      gradients.push_back(outputs[i].contiguous());
+    const Tensors tokens_per_expert(outputs.end() - std::ssize(buffers), outputs.end());
+    const ModelTensors model{.parameters = parameters, .buffers = buffers, .rope_table = {}};
+    return OptimizerStep(config, model, gradients, tokens_per_expert, state)[0];
   }
 };
 
@@ -128,16 +217,17 @@ struct Compiled {
 };
 
 bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
-         at::equal(a.contiguous().view(at::kInt), b.contiguous().view(at::kInt));
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  return std::memcmp(a.contiguous().const_data_ptr(), b.contiguous().const_data_ptr(),
+                     a.nbytes()) == 0;
 }
 
 TEST_CASE(
     "executed loss and gradients are eager autograd's, bit for bit, before and after passes") {
   at::set_num_threads(1);
-  for (const Overrides& overrides : kConfigs) {
-    INFO(Title(overrides));
-    const Eager eager(Config(overrides));
+  for (const Case& c : kCases) {
+    INFO(Title(c));
+    const Eager eager(Config(c.overrides, c.text));
     const Tensors expected = eager.LossAndGradients(0);
     REQUIRE(std::isfinite(expected[0].item<float>()));
     for (const std::string_view passes : {std::string_view(), kDefaultPasses}) {
@@ -155,9 +245,9 @@ TEST_CASE(
 
 TEST_CASE("a whole training is an eager loop, bit for bit") {
   at::set_num_threads(1);
-  for (const Overrides& overrides : kConfigs) {
-    INFO(Title(overrides));
-    const TrainConfig config = Config(overrides);
+  for (const Case& c : kCases) {
+    INFO(Title(c));
+    const TrainConfig config = Config(c.overrides, c.text);
     const auto trainer =
         OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
     REQUIRE_OK(trainer->Compile());
@@ -166,17 +256,17 @@ TEST_CASE("a whole training is an eager loop, bit for bit") {
       INFO("step ", step);
       const StepReport report = OrDie(trainer->Step());
       const Tensors outputs = eager.LossAndGradients(step);
-      const Tensors gradients(outputs.begin() + 1, outputs.end());
-      const Tensors norm = OptimizerStep(config, eager.parameters, gradients, eager.state);
       CHECK_EQ(report.metrics.loss, outputs[0].item<float>());
-      CHECK_EQ(report.metrics.grad_norm, norm[0].item<float>());
+      CHECK_EQ(report.metrics.grad_norm, eager.Update(outputs).item<float>());
     }
     const std::vector<TensorView> trained = trainer->Parameters();
-    REQUIRE_EQ(trained.size(), eager.parameters.size());
+    Tensors expected = eager.parameters;
+    expected.insert(expected.end(), eager.buffers.begin(), eager.buffers.end());
+    REQUIRE_EQ(trained.size(), expected.size());
     for (size_t i = 0; i < trained.size(); ++i) {
       INFO(trained[i].name);
-      REQUIRE_EQ(trained[i].bytes.size(), eager.parameters[i].nbytes());
-      CHECK_EQ(std::memcmp(trained[i].bytes.data(), eager.parameters[i].const_data_ptr(),
+      REQUIRE_EQ(trained[i].bytes.size(), expected[i].nbytes());
+      CHECK_EQ(std::memcmp(trained[i].bytes.data(), expected[i].const_data_ptr(),
                            trained[i].bytes.size()),
                0);
     }
@@ -188,15 +278,14 @@ TEST_CASE("clipping and AdamW follow their formulas, whether the norm is clipped
     const TrainConfig config = Config({fmt::format("optimizer.max_grad_norm={}", max_norm)});
     Eager run(config);
     const Tensors outputs = run.LossAndGradients(0);
-    const Tensors gradients(outputs.begin() + 1, outputs.end());
+    const Tensors gradients(outputs.begin() + 1, outputs.end());  // no experts: nothing follows
     Tensors before;
     double squares = 0.0;
     for (size_t i = 0; i < gradients.size(); ++i) {
       before.push_back(run.parameters[i].to(at::kDouble));
       squares += gradients[i].to(at::kDouble).square().sum().item<double>();
     }
-    const Tensors norm = OptimizerStep(config, run.parameters, gradients, run.state);
-    CHECK_EQ(norm[0].item<double>(), doctest::Approx(std::sqrt(squares)).epsilon(1e-5));
+    CHECK_EQ(run.Update(outputs).item<double>(), doctest::Approx(std::sqrt(squares)).epsilon(1e-5));
     CHECK_EQ(run.state.step.item<float>(), 1.0F);
 
     const OptimizerConfig& o = config.optimizer;
@@ -235,11 +324,9 @@ class CheckTypes final : public ExecutionObserver {
  private:
   /// As the IR prints types.
   static std::string Describe(const Tensor& tensor) {
-    constexpr std::pair<at::ScalarType, std::string_view> kNames[] = {{at::kFloat, "f32"},
-                                                                      {at::kDouble, "f64"},
-                                                                      {at::kLong, "i64"},
-                                                                      {at::kBool, "b8"},
-                                                                      {at::kComplexFloat, "c64"}};
+    constexpr std::pair<at::ScalarType, std::string_view> kNames[] = {
+        {at::kFloat, "f32"}, {at::kDouble, "f64"}, {at::kLong, "i64"},
+        {at::kInt, "i32"},   {at::kBool, "b8"},    {at::kComplexFloat, "c64"}};
     for (const auto& [dtype, name] : kNames) {
       if (dtype == tensor.scalar_type()) {
         return fmt::format("{}{}{}cpu", name, c10::str(tensor.sizes()), c10::str(tensor.strides()));
@@ -252,18 +339,20 @@ class CheckTypes final : public ExecutionObserver {
 };
 
 TEST_CASE("every result has the dtype, sizes, strides and offset that the trace says") {
-  for (const Overrides& overrides : kConfigs) {
-    INFO(Title(overrides));
-    const Eager run(Config(overrides));
+  for (const Case& c : kCases) {
+    INFO(Title(c));
+    const Eager run(Config(c.overrides, c.text));
     const Compiled compiled(run.config, "");
     CheckTypes step(*compiled.module.FindGraph(kStepGraph));
     const Tensors outputs = OrDie(compiled.Bind(kStepGraph).Run(run.Inputs(0), &step));
     CHECK_GT(step.checked, 100);
 
     Tensors inputs = run.parameters;
-    inputs.insert(inputs.end(), outputs.begin() + 1, outputs.end());
-    inputs.insert(inputs.end(), run.state.exp_avg.begin(), run.state.exp_avg.end());
-    inputs.insert(inputs.end(), run.state.exp_avg_sq.begin(), run.state.exp_avg_sq.end());
+    for (size_t i = 1; i <= run.parameters.size(); ++i)
+      inputs.push_back(outputs[i].contiguous());
+    for (const Tensors& group : {run.state.exp_avg, run.state.exp_avg_sq, run.buffers})
+      inputs.insert(inputs.end(), group.begin(), group.end());
+    inputs.insert(inputs.end(), outputs.end() - std::ssize(run.buffers), outputs.end());
     inputs.push_back(run.state.step);
     CheckTypes optimizer(*compiled.module.FindGraph(kOptimizerGraph));
     REQUIRE_OK(compiled.Bind(kOptimizerGraph).Run(inputs, &optimizer));
@@ -272,9 +361,9 @@ TEST_CASE("every result has the dtype, sizes, strides and offset that the trace 
 }
 
 TEST_CASE("the traced graphs are sound, deterministic and fully labelled") {
-  for (const Overrides& overrides : kConfigs) {
-    INFO(Title(overrides));
-    const TrainConfig config = Config(overrides);
+  for (const Case& c : kCases) {
+    INFO(Title(c));
+    const TrainConfig config = Config(c.overrides, c.text);
     const Compiled compiled(config, "");
     const Module& module = compiled.module;
     CHECK_OK(Verify(module));

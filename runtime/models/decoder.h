@@ -1,0 +1,65 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <fmt/format.h>
+
+#include "runtime/models/layers.h"
+#include "runtime/models/model.h"
+
+namespace strata {
+
+/// What all families are: embedding, blocks in a row, norm, head.
+///
+/// A `Block` is made of (slot, configuration, layer, rope table), and called with the residual
+/// stream and the list that counts of experts' tokens are added to.
+template <class Block>
+class Decoder final : public Model {
+ public:
+  Decoder(const TrainConfig& config, Weights& weights, const at::Tensor& rope_table)
+      : Decoder(config, Slot(weights), rope_table) {}
+
+  ModelOutput Forward(const at::Tensor& tokens) const override {
+    ModelOutput output;
+    at::Tensor x = Embedding("tok_embeddings", tok_embeddings_, tokens);
+    for (const Block& block : blocks_)
+      x = block(x, output.tokens_per_expert);
+    output.logits = lm_head_(norm_(x));
+    return output;
+  }
+
+ private:
+  Decoder(const TrainConfig& c, const Slot& slot, const at::Tensor& rope_table)
+      : tok_embeddings_(
+            c.enable_weight_tying
+                ? at::Tensor()
+                : slot.Parameter("tok_embeddings.weight", {c.vocab_size, c.dim}, {.std = 1.0})),
+        blocks_(MakeBlocks(c, slot, rope_table)),
+        norm_(slot, "norm", c.dim, c.norm_eps),
+        lm_head_(slot, "lm_head", c.dim, c.vocab_size, HeadInit(c.dim)) {
+    if (c.enable_weight_tying) tok_embeddings_ = lm_head_.weight();
+  }
+
+  static std::vector<Block> MakeBlocks(const TrainConfig& config, const Slot& slot,
+                                       const at::Tensor& rope_table) {
+    std::vector<Block> blocks;
+    for (int64_t layer = 0; layer < config.n_layers; ++layer)
+      blocks.emplace_back(slot.In(fmt::format("layers.{}", layer)), config, layer, rope_table);
+    return blocks;
+  }
+
+  static ParameterInit HeadInit(int64_t dim) {
+    const double std = 1.0 / std::sqrt(static_cast<double>(dim));
+    return {.std = std, .cut = 3.0 * std};
+  }
+
+  at::Tensor tok_embeddings_;
+  std::vector<Block> blocks_;
+  RmsNorm norm_;
+  Linear lm_head_;
+};
+
+}  // namespace strata

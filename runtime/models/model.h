@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/models/weights.h"
+#include "runtime/train/config.h"
+
+namespace strata {
+
+/// What a forward pass gives.
+struct ModelOutput {
+  at::Tensor logits;  ///< `[batch, seq, vocab]`
+  /// Per layer of experts, how many (token, choice) pairs each expert got: int64 `[experts]`.
+  std::vector<at::Tensor> tokens_per_expert;
+};
+
+/// A language model from plain ATen calls: the same code runs eagerly and is traced. Holds
+/// references to its weights and no state of its own.
+class Model {
+ public:
+  virtual ~Model() = default;
+  /// Next-token logits of `tokens` (int64 `[batch, seq]`).
+  virtual ModelOutput Forward(const at::Tensor& tokens) const = 0;
+};
+
+/// The model that `config` describes. `rope_table` of `RopeTable`, for `config.rope_dim()`.
+std::unique_ptr<Model> MakeModel(const TrainConfig& config, Weights& weights,
+                                 at::Tensor rope_table);
+
+/// What that model is made of, named as torchtitan names it. First values are those of
+/// `config.init`:
+///
+///   embedding N(0, 1); linear layers a normal of deviation 0.02, those that write to the residual
+///   stream 0.02 / sqrt(2·(layer + 1)), cut at ±2; head 1/sqrt(dim), cut at ±3 deviations; norms 1
+ModelSpecs SpecsOf(const TrainConfig& config);
+
+}  // namespace strata

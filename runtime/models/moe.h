@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/models/layers.h"
+#include "runtime/models/weights.h"
+#include "runtime/train/config.h"
+
+namespace strata {
+
+/// Chooses experts for tokens.
+///
+///   s = score(gate x), in fp32     chosen = the top k of s + bias     score = s of the chosen
+///
+/// With groups, experts outside the best groups cannot be chosen; a group is as good as its two
+/// best experts together.
+class Router {
+ public:
+  Router(const Slot& slot, const TrainConfig& config, int64_t layer);
+
+  struct Choice {
+    at::Tensor scores;   ///< fp32 `[tokens, k]`
+    at::Tensor experts;  ///< int64 `[tokens, k]`, in no order
+  };
+  /// `x` `[tokens, dim]`; `bias` fp32 `[experts]`, or undefined.
+  Choice operator()(const at::Tensor& x, const at::Tensor& bias,
+                    std::source_location location = std::source_location::current()) const;
+
+ private:
+  at::Tensor ForbidWeakGroups(const at::Tensor& scores) const;
+
+  MoeConfig config_;
+  Linear gate_;
+};
+
+/// Many feed-forward layers of one shape.
+class Experts {
+ public:
+  Experts(const Slot& slot, const TrainConfig& config, int64_t layer);
+
+  /// Row i of `x` `[rows, dim]` goes through the expert whose rows it is among: those of expert e
+  /// end before `ends[e]` (int32 `[experts]`).
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& ends,
+                        std::source_location location = std::source_location::current()) const;
+
+ private:
+  at::Tensor w1_, w3_;  ///< [experts, hidden, dim]
+  at::Tensor w2_;       ///< [experts, dim, hidden]
+};
+
+/// A feed-forward layer of which each token uses a few parts: shared(x) + Σ score · expert(x) over
+/// the experts chosen for it. Which rows an expert reads depends on data, but every size is fixed:
+/// rows are sorted by expert, and one grouped product runs over all of them.
+class MixtureOfExperts {
+ public:
+  MixtureOfExperts(const Slot& slot, const TrainConfig& config, int64_t layer);
+
+  /// `x` `[batch, seq, dim]`. Appends how many rows each expert got, int64 `[experts]`.
+  at::Tensor operator()(const at::Tensor& x, std::vector<at::Tensor>& tokens_per_expert,
+                        std::source_location location = std::source_location::current()) const;
+
+ private:
+  MoeConfig config_;
+  Router router_;
+  Experts experts_;
+  std::optional<FeedForward> shared_experts_;
+  at::Tensor expert_bias_;  ///< [experts], or undefined
+};
+
+/// The second half of a block: `feed_forward`, or `moe` in the layers that have experts.
+class DenseOrExperts {
+ public:
+  DenseOrExperts(const Slot& slot, const TrainConfig& config, int64_t layer);
+  /// As of MixtureOfExperts.
+  at::Tensor operator()(const at::Tensor& x, std::vector<at::Tensor>& tokens_per_expert,
+                        std::source_location location = std::source_location::current()) const;
+
+ private:
+  std::optional<FeedForward> dense_;
+  std::optional<MixtureOfExperts> experts_;
+};
+
+/// Makes experts that got many tokens less likely to be chosen (arXiv 2408.15664), in place:
+///
+///   d = coeff · sign(mean(tokens) - tokens)     bias += d - mean(d)
+void UpdateExpertBias(const at::Tensor& bias, const at::Tensor& tokens_per_expert, double coeff);
+
+}  // namespace strata
