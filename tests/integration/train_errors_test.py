@@ -92,9 +92,11 @@ class TrainErrorsTest(unittest.TestCase):
         self.fails("wrong type for 'dim': --set dim=wide: expected an integer, found the string 'wide'",
                    "--set=dim=wide")
         self.fails("impossible value for 'n_heads': --set n_heads=5: 5 heads do not divide dim 18, choose a divisor of "
-                   "it", "--set=n_heads=5")
-        self.fails("model 'qwen3' is not available yet: --set model=qwen3: this build trains llama3",
-                   "--set=model=qwen3", "--set=multiple_of=null", "--set=ffn_dim_multiplier=null")
+                   "it or give head_dim", "--set=n_heads=5")
+        self.fails(f"key 'multiple_of' is not for qwen3: {self.config}:15: remove it", "--set=model=qwen3")
+        experts = os.path.join(os.path.dirname(FIXTURE), "deepseek_v3_groups", "config.json")
+        self.fails("impossible value for 'moe.top_k': --set moe.top_k=5: 2 groups of 2 experts do not hold 5 experts "
+                   "for a token, choose at most 4", "--set=moe.top_k=5", config=experts)
 
     def test_tokens(self):
         self.fails("no such file: {dir}/none: check the path", "--tokens=" + self.path("none"))
