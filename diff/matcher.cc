@@ -1,5 +1,6 @@
 #include "diff/matcher.h"
 
+#include <map>
 #include <unordered_map>
 
 #include "diff/stages.h"
@@ -64,29 +65,29 @@ class Matcher {
   void MatchByStructure() {
     MatchScope(0, 0);
     // A body belongs to the node that refers to it. Outer scopes come first.
-    const auto bodies = [&](Side side, int32_t referrer) {
-      std::vector<size_t> found;
-      const std::vector<Listing::Scope>& scopes = listings_[side]->scopes();
-      for (size_t i = 1; i < scopes.size(); ++i) {
-        if (scopes[i].referred_by.index == referrer) found.push_back(i);
-      }
-      return found;
-    };
-    int32_t last_referrer = -1;
-    for (const Listing::Scope& scope : listings_[kBefore]->scopes()) {
-      const int32_t referrer = scope.referred_by.index;
-      if (referrer < 0 || referrer == last_referrer || !matching_.matched(kBefore, referrer)) {
-        continue;
-      }
-      last_referrer = referrer;
-      const std::vector<size_t> before = bodies(kBefore, referrer);
-      const std::vector<size_t> after = bodies(kAfter, matching_.partner(kBefore, referrer));
-      for (size_t i = 0; i < std::min(before.size(), after.size()); ++i)
-        MatchScope(before[i], after[i]);
+    const BodiesOf before = BodiesByReferrer(kBefore), after = BodiesByReferrer(kAfter);
+    for (const auto& [referrer, bodies_before] : before) {
+      if (!matching_.matched(kBefore, referrer)) continue;
+      const auto found = after.find(matching_.partner(kBefore, referrer));
+      if (found == after.end()) continue;
+      const std::vector<size_t>& bodies_after = found->second;
+      for (size_t i = 0; i < std::min(bodies_before.size(), bodies_after.size()); ++i)
+        MatchScope(bodies_before[i], bodies_after[i]);
     }
   }
 
  private:
+  using BodiesOf = std::map<int32_t, std::vector<size_t>>;
+
+  /// Indices of scopes by the entity that refers to them first.
+  BodiesOf BodiesByReferrer(Side side) const {
+    BodiesOf bodies;
+    const std::vector<Listing::Scope>& scopes = listings_[side]->scopes();
+    for (size_t i = 1; i < scopes.size(); ++i)
+      bodies[scopes[i].referred_by.index].push_back(i);
+    return bodies;
+  }
+
   std::unordered_map<std::string, int32_t> NamesOf(Side side) const {
     std::unordered_map<std::string, int32_t> names;
     for (EntityId id{0}; id.index < listings_[side]->size(); ++id.index)
