@@ -124,6 +124,7 @@ class Database {
   Status CheckIdentity();
   Result<sqlite3_stmt*> Prepared(TableId table, Query query);
   Result<sqlite3_stmt*> Prepare(const std::string& sql);
+  Error DamagedFile(std::string_view what) const;
   /// What SQLite's last error means to the user.
   Error LastError() const;
   Error LastError(TableId table, int64_t row) const;

@@ -9,27 +9,12 @@
 #include "store/bytes.h"
 #include "store/hash.h"
 #include "store/snapshot_format.h"
+#include "store/table_decoder.h"
 
 namespace strata {
 namespace {
 
 using namespace snapshot_format;
-
-/// Ids of the module by ids of records; filled as they are met.
-template <class Id>
-class IdCache {
- public:
-  /// None when it was not met yet.
-  Id Find(uint32_t record) const { return record < ids_.size() ? ids_[record] : Id{}; }
-  /// REQUIRES: the record exists, so that a damaged number cannot ask for all memory.
-  Id Set(uint32_t record, Id id) {
-    if (record >= ids_.size()) ids_.resize(std::max<size_t>(record + 1, ids_.size() * 2));
-    return ids_[record] = id;
-  }
-
- private:
-  std::vector<Id> ids_;
-};
 
 class Decoder {
  public:
@@ -47,7 +32,7 @@ class Decoder {
     // All graphs exist before the first node that refers to one.
     const size_t num_graphs = root.Count();
     for (size_t i = 0; i < num_graphs && root.ok() && !error_; ++i) {
-      const StrId name = String(root);
+      const StrId name = tables_.String(root);
       const uint8_t flags = root.Byte();
       Body body;
       body.nodes = root.Varint();
@@ -61,7 +46,7 @@ class Decoder {
       if ((flags & kIsForeign) != 0) module_->MarkForeign(body.graph->id());
       bodies.push_back(std::move(body));
     }
-    DecodeSymbols(root);
+    tables_.Symbols(root);
     if (!root.AtEnd() || bodies.empty()) FailRoot("its root does not decode");
     for (const Body& body : bodies) {
       if (error_) break;
@@ -88,7 +73,7 @@ class Decoder {
     std::vector<uint32_t> versions;
     for (uint32_t chunk : chunks) {
       std::string_view bytes;
-      if (!Get(sources_.chunks, chunk, bytes)) return;
+      if (!GetRecord(sources_.chunks, chunk, bytes, error_)) return;
       ByteReader reader(bytes);
       uint32_t version = 0;
       while (reader.left() > 0) {
@@ -107,7 +92,7 @@ class Decoder {
     places_ = FlatMap<uint64_t>(versions.size());
     std::vector<std::string_view> records(versions.size());
     for (size_t i = 0; i < versions.size(); ++i) {
-      if (!Get(sources_.nodes, versions[i], records[i])) return;
+      if (!GetRecord(sources_.nodes, versions[i], records[i], error_)) return;
       const uint64_t stable_id = ByteReader(records[i]).Varint();
       const auto place = static_cast<uint32_t>(i);
       if (stable_id == 0 || places_.FindOrInsert(stable_id, place) != place) {
@@ -137,8 +122,8 @@ class Decoder {
     const uint64_t stable_id = in.Varint();
     const uint8_t kind = in.Byte();
     const uint8_t phase = in.Byte();
-    const StrId op = String(in);
-    const StrId module_path = String(in);
+    const StrId op = tables_.String(in);
+    const StrId module_path = tables_.String(in);
     user_ = stable_id;
     parts_.args.clear();
     parts_.kwargs.clear();
@@ -147,22 +132,22 @@ class Decoder {
       parts_.args.push_back(DecodeArg(in, 0));
     const size_t num_kwargs = in.Count();
     for (size_t i = 0; i < num_kwargs && in.ok(); ++i) {
-      const StrId name = String(in);
+      const StrId name = tables_.String(in);
       parts_.kwargs.push_back({name, DecodeArg(in, 0)});
     }
     parts_.types.clear();
     parts_.aliases.clear();
     const size_t num_results = in.Count();
     for (size_t i = 0; i < num_results && in.ok(); ++i) {
-      parts_.types.push_back(Type(in));
+      parts_.types.push_back(tables_.Type(in));
       const auto alias_index = static_cast<uint32_t>(in.Bounded(UINT16_MAX));
       parts_.aliases.emplace_back(
           alias_index, alias_index == 0 ? 0 : stable_id - static_cast<uint64_t>(in.Signed()));
     }
-    const StrId name = String(in);
+    const StrId name = tables_.String(in);
     parts_.element_names.clear();
     for (size_t i = 0; i < parts_.types.size(); ++i)
-      parts_.element_names.push_back(String(in));
+      parts_.element_names.push_back(tables_.String(in));
     if (error_) return;
 
     const auto node_kind = static_cast<NodeKind>(kind & ~kReturnsTuple);
@@ -223,10 +208,10 @@ class Decoder {
   void DecodeMetadata(ByteReader& in, NodeId id) {
     if (in.Byte() != 0) {
       SourceLoc loc;
-      loc.file = String(in);
+      loc.file = tables_.String(in);
       loc.line = in.Int32();
-      loc.function = String(in);
-      loc.code = String(in);
+      loc.function = tables_.String(in);
+      loc.code = tables_.String(in);
       rewriter_->SetLoc(id, module_->InternLoc(loc));
     }
     rewriter_->SetSeqNr(id, in.Int32());
@@ -234,8 +219,8 @@ class Decoder {
     rewriter_->SetStream(id, static_cast<uint16_t>(in.Bounded(UINT16_MAX)));
     const size_t num_attributes = in.Count();
     for (size_t i = 0; i < num_attributes && in.ok(); ++i) {
-      const StrId key = String(in);
-      const StrId value = String(in);
+      const StrId key = tables_.String(in);
+      const StrId value = tables_.String(in);
       rewriter_->SetAttribute(id, module_->str(key), module_->str(value));
     }
   }
@@ -258,13 +243,13 @@ class Decoder {
       case ArgKind::kBool:
         return Arg::Bool(in.Byte() != 0);
       case ArgKind::kDim:
-        return Arg::Dim(Dim(in));
+        return Arg::Dim(tables_.Dim(in));
       case ArgKind::kString:
-        return Arg::String(String(in));
+        return Arg::String(tables_.String(in));
       case ArgKind::kDevice:
-        return Arg::Device(String(in));
+        return Arg::Device(tables_.String(in));
       case ArgKind::kRaw:
-        return Arg::Raw(String(in));
+        return Arg::Raw(tables_.String(in));
       case ArgKind::kDType: {
         const uint8_t dtype = in.Byte();
         return dtype <= static_cast<uint8_t>(kLastDType) ? Arg::DType(static_cast<DType>(dtype))
@@ -321,103 +306,6 @@ class Decoder {
     return graph_->result(nodes_[place], index);
   }
 
-  DimId Dim(ByteReader& in) {
-    const uint64_t code = in.Varint();
-    if (code == kNoDim) return {};
-    if (code == kConstDim) return module_->dims().Const(in.Signed());
-    if (code - kFirstTextDim >= UINT32_MAX) {
-      in.Fail();
-      return {};
-    }
-    const auto record = static_cast<uint32_t>(code - kFirstTextDim + 1);
-    if (const DimId known = dims_.Find(record); known.valid()) return known;
-    std::string_view text;
-    if (!Get(sources_.strings, record, text)) return {};
-    Result<DimId> parsed = module_->dims().Parse(text);
-    if (!parsed) {
-      Fail(sources_.strings.Damaged(record, "it is no size"));
-      return {};
-    }
-    return dims_.Set(record, *parsed);
-  }
-
-  TypeId Type(ByteReader& in) {
-    const auto record = static_cast<uint32_t>(in.Bounded(UINT32_MAX));
-    if (record == 0) return {};
-    if (const TypeId known = types_.Find(record); known.valid()) return known;
-    std::string_view bytes;
-    if (!Get(sources_.types, record, bytes)) return {};
-    ByteReader reader(bytes);
-    strata::Type type;
-    const uint8_t kind = reader.Byte();
-    const uint8_t dtype = reader.Byte();
-    const uint8_t flags = reader.Byte();
-    type.kind = static_cast<TypeKind>(kind);
-    type.dtype = static_cast<DType>(dtype);
-    type.has_strides = (flags & kHasStrides) != 0;
-    type.requires_grad = (flags & kRequiresGrad) != 0;
-    type.device = String(reader);
-    type.wrapper = String(reader);
-    type.dim = Dim(reader);
-    for (size_t left = reader.Count(); left > 0 && reader.ok(); --left)
-      type.sizes.push_back(Dim(reader));
-    for (size_t left = reader.Count(); left > 0 && reader.ok(); --left)
-      type.strides.push_back(Dim(reader));
-    for (size_t left = reader.Count(); left > 0 && reader.ok(); --left) {
-      Placement placement;
-      const uint8_t placement_kind = reader.Byte();
-      placement.kind = static_cast<Placement::Kind>(placement_kind);
-      placement.dim = reader.Int32();
-      placement.reduce = String(reader);
-      if (placement_kind > static_cast<uint8_t>(kLastPlacementKind)) reader.Fail();
-      type.placements.push_back(placement);
-    }
-    type.text = String(reader);
-    const auto is_dim = [](DimId dim) { return dim.valid(); };
-    if (!error_ &&
-        (!reader.AtEnd() || kind > static_cast<uint8_t>(kLastTypeKind) ||
-         dtype > static_cast<uint8_t>(kLastDType) || !std::ranges::all_of(type.sizes, is_dim) ||
-         !std::ranges::all_of(type.strides, is_dim) ||
-         (type.kind == TypeKind::kSymInt && !type.dim.valid()))) {
-      Fail(sources_.types.Damaged(record, "its bytes do not decode"));
-    }
-    if (error_) return {};
-    return types_.Set(record, module_->types().Intern(type));
-  }
-
-  void DecodeSymbols(ByteReader& root) {
-    const size_t count = root.Count();
-    for (size_t i = 0; i < count && root.ok(); ++i) {
-      Symbol symbol;
-      symbol.name = String(root);
-      const uint8_t flags = root.Byte();
-      const int64_t hint = root.Signed();
-      symbol.backed = (flags & kBacked) != 0;
-      if ((flags & kHasHint) != 0) symbol.hint = hint;
-      symbol.min = root.Signed();
-      symbol.max = root.Signed();
-      if (root.ok() && symbol.name.valid()) module_->dims().SetSymbol(symbol);
-    }
-  }
-
-  StrId String(ByteReader& in) {
-    const auto record = static_cast<uint32_t>(in.Bounded(UINT32_MAX));
-    if (record == 0) return {};
-    if (const StrId known = strings_.Find(record); known.valid()) return known;
-    std::string_view text;
-    if (!Get(sources_.strings, record, text)) return {};
-    return strings_.Set(record, module_->Intern(text));
-  }
-
-  bool Get(RecordSource& source, uint32_t record, std::string_view& bytes) {
-    Result<std::string_view> result = source.Get(record);
-    if (!result) {
-      Fail(std::move(result).error());
-      return false;
-    }
-    bytes = *result;
-    return true;
-  }
   /// The first error stands.
   void Fail(Error error) {
     if (!error_) error_ = std::move(error);
@@ -430,11 +318,9 @@ class Decoder {
 
   uint32_t root_;
   SnapshotSources sources_;
-  std::unique_ptr<Module> module_ = std::make_unique<Module>();
-  IdCache<StrId> strings_;
-  IdCache<DimId> dims_;  // by the string that spells it
-  IdCache<TypeId> types_;
   std::optional<Error> error_;
+  std::unique_ptr<Module> module_ = std::make_unique<Module>();
+  TableDecoder tables_{*module_, sources_.strings, sources_.types, error_};
 
   // Of the graph that is being read.
   Graph* graph_ = nullptr;
