@@ -7,8 +7,8 @@
 namespace strata {
 namespace {
 
-// Larger blocks compress a little better; smaller ones waste less when few of their records are
-// still in use. Measured on 50 snapshots of 20,000 nodes: 4, 16, 64 KB differ by 3 %.
+// Larger blocks compress better; smaller ones waste less when few of their records are in use. 50
+// snapshots of 20,000 nodes: 1.47 MB with 4 KB, 1.22 MB with 16 KB, 1.18 MB with 64 KB.
 constexpr size_t kBlockBytes = size_t{16} << 10;
 // One record can be large (a constant in a graph), not that large.
 constexpr size_t kMaxBlockBytes = size_t{1} << 30;
