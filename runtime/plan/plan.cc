@@ -1,13 +1,12 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <xxhash.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "ir/module.h"
 #include "ir/native_text.h"
@@ -199,11 +198,11 @@ class Lowering {
       mark(constant.slot);
     for (const int32_t output : plan_.outputs)
       mark(output);
-    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
-      graph_.ForEachOperand(step->node, [&](ValueId operand) {
-        if (mark(SlotOf(operand))) step->kills.push_back(SlotOf(operand));
+    for (PlanStep& step : plan_.steps | std::views::reverse) {
+      graph_.ForEachOperand(step.node, [&](ValueId operand) {
+        if (mark(SlotOf(operand))) step.kills.push_back(SlotOf(operand));
       });
-      std::ranges::sort(step->kills);
+      std::ranges::sort(step.kills);
     }
   }
 

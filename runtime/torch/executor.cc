@@ -13,7 +13,6 @@
 #include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "runtime/torch/literals.h"
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
+#include <ranges>
 
 #include <fmt/format.h>
 
-#include "ir/native_text.h"
 #include "ir/ops.h"
 #include "runtime/torch/literals.h"
 
@@ -333,12 +332,12 @@ void Recorder::NameElements() {
 /// What no function reads: the inner ones of a sum of several terms, and sums that are outputs.
 void Recorder::PlaceByReader() {
   // Backwards, so that a reader is placed before what it reads.
-  for (auto it = unplaced_.rbegin(); it != unplaced_.rend(); ++it) {
-    NodeId neighbour = graph_.value(graph_.operands(*it).back()).def;
-    for (const Use use : graph_.uses(graph_.result(*it))) {
+  for (const NodeId node : unplaced_ | std::views::reverse) {
+    NodeId neighbour = graph_.value(graph_.operands(node).back()).def;
+    for (const Use use : graph_.uses(graph_.result(node))) {
       if (graph_.node(use.user).kind == NodeKind::kCall) neighbour = use.user;
     }
-    rewriter_.SetSeqNr(*it, graph_.node(neighbour).seq_nr);
+    rewriter_.SetSeqNr(node, graph_.node(neighbour).seq_nr);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <torch/library.h>
 
 #include "runtime/models/scope.h"
+#include "runtime/models/source_text.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/meta_kernels.h"
 #include "runtime/torch/recorder.h"
@@ -124,10 +125,11 @@ class Session {
 
   LocId InternLocation(const std::source_location& location) {
     if (location.line() == 0) return {};
-    return module_.InternLoc({.file = module_.Intern(location.file_name()),
-                              .line = static_cast<int32_t>(location.line()),
-                              .function = module_.Intern(ShortFunction(location.function_name())),
-                              .code = {}});
+    return module_.InternLoc(
+        {.file = module_.Intern(location.file_name()),
+         .line = static_cast<int32_t>(location.line()),
+         .function = module_.Intern(ShortFunction(location.function_name())),
+         .code = module_.Intern(SourceLine(location.file_name(), location.line()))});
   }
 
   /// `Llama3Block::Attend` of `at::Tensor strata::Llama3Block::Attend(const Tensor&) const`, and

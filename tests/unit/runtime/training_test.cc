@@ -377,7 +377,8 @@ TEST_CASE("the traced graphs are sound, deterministic and fully labelled") {
         if (node.kind != NodeKind::kCall) continue;
         INFO(graph.name(id));
         CHECK_FALSE(module.str(node.module).empty());
-        CHECK(node.loc.valid());
+        REQUIRE(node.loc.valid());
+        CHECK_FALSE(module.str(module.loc(node.loc).code).empty());
         CHECK_NE(node.phase, Phase::kUnknown);
         CHECK_EQ(node.phase == Phase::kOptimizer, name == kOptimizerGraph);
       }
@@ -385,7 +386,7 @@ TEST_CASE("the traced graphs are sound, deterministic and fully labelled") {
   }
 }
 
-TEST_CASE("forward and backward of a weight's product have its path and join by number") {
+TEST_CASE("forward and backward of a product have the weight's path, one number, one line") {
   const Compiled compiled(Config({}), "");
   const Graph& graph = *compiled.module.FindGraph(kStepGraph);
   std::vector<int32_t> forward, backward;
@@ -394,6 +395,10 @@ TEST_CASE("forward and backward of a weight's product have its path and join by 
     if (graph.op(id) != "aten.mm.default") continue;
     if (compiled.module.str(node.module) != "layers.1.attention.qkv_linear.wk") continue;
     (node.phase == Phase::kForward ? forward : backward).push_back(node.seq_nr);
+    const SourceLoc& loc = compiled.module.loc(node.loc);
+    CHECK_EQ(compiled.module.str(loc.file), "runtime/models/layers.cc");
+    CHECK_EQ(compiled.module.str(loc.function), "GroupedQueryAttention");
+    CHECK_EQ(compiled.module.str(loc.code), "Tensor k = heads(wk_(x));");
   }
   REQUIRE_EQ(forward.size(), 1);
   CHECK_EQ(backward, std::vector<int32_t>(2, forward[0]));
