@@ -1,11 +1,14 @@
 #include "diff/labels.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
+#include <unordered_map>
 
 #include "diff/arguments.h"
 #include "diff/hash.h"
 #include "ir/module.h"
+#include "ir/ops.h"
 
 namespace strata {
 namespace {
@@ -106,6 +109,7 @@ class Labeller {
     labels_.literals.push_back(literals);
     labels_.type.push_back(Mix(literals, type));
     labels_.value.push_back(Mix(kind, type));
+    labels_.piece.push_back(is_element || IsPiece(graph, node));
     labels_.module.push_back(hashes_.OfString(node.module));
     labels_.name.push_back(is_element ? hashes_.OfString(graph.value(entity.element).name)
                                       : hashes_.OfString(node.name));
@@ -123,6 +127,17 @@ class Labeller {
                          : node.kind == NodeKind::kCallModule ? 2
                                                               : 0;
     return Mix(kind + how, hashes_.OfString(node.op));
+  }
+
+  bool IsPiece(const Graph& graph, const Node& node) {
+    if (node.kind != NodeKind::kCall) return false;
+    const auto [known, is_new] = is_piece_.emplace(node.op, false);
+    if (is_new) {
+      static constexpr std::string_view kPieces[] = {"getitem", "slice", "select", "narrow"};
+      const std::string_view base = BaseName(graph.module().str(node.op));
+      known->second = std::ranges::find(kPieces, base) != std::end(kPieces);
+    }
+    return known->second;
   }
 
   uint64_t LiteralsOf(const Graph& graph, const Entity& entity) {
@@ -213,6 +228,7 @@ class Labeller {
   Labels& labels_;
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
+  std::unordered_map<StrId, bool> is_piece_;
 };
 
 }  // namespace

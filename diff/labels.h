@@ -38,6 +38,7 @@ struct Labels {
   std::vector<uint64_t> literals;  ///< and the literals, with holes where operands stand
   std::vector<uint64_t> type;      ///< and the type of the value
   std::vector<uint64_t> value;     ///< kind and type of the value alone
+  std::vector<bool> piece;         ///< takes a part of its only operand: an element, a slice
   std::vector<uint64_t> module;    ///< module path; 0: not known
   std::vector<uint64_t> name;      ///< printed name
 

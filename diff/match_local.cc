@@ -126,7 +126,8 @@ void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
     for (const Labels::Edge& operand : labels.operands(center)) {
       const int32_t slot = matching_.SlotOfUser(side, {center, operand.slot});
       int32_t candidate = operand.entity;
-      for (int step = 0; !matching_.matched(side, candidate); ++step) {
+      for (int step = 0;
+           !matching_.matched(side, candidate) && !matching_.forbidden(side, candidate); ++step) {
         AddCandidate(tier, side, candidate, ~slot);
         if (!through || step == kMaxSteps || labels.operands(candidate).size() != 1) break;
         candidate = labels.operands(candidate)[0].entity;
@@ -148,7 +149,7 @@ void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
 void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int steps) {
   const Labels& labels = matching_.labels(side);
   for (const Labels::Edge& user : labels.users(center)) {
-    if (matching_.matched(side, user.entity)) continue;
+    if (matching_.matched(side, user.entity) || matching_.forbidden(side, user.entity)) continue;
     AddCandidate(tier, side, user.entity, matching_.SlotOfUser(side, user));
     if (steps > 0 && labels.operands(user.entity).size() == 1 &&
         labels.users(user.entity).size() <= Matching::kMaxEdges) {

@@ -113,6 +113,7 @@ class Matcher {
     MatchCones(matching_, scope);
     if (Done(scope)) return;
     MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    ForbidParts(matching_, scope);
     local_.Run(scope);
     if (Done(scope)) return;
     MatchRadius(matching_, scope, LabelLevel::kLiterals, 2, 4);

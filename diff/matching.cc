@@ -79,7 +79,7 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
 std::vector<int32_t> Matching::Unmatched(Side side, const ScopePair& scope) const {
   std::vector<int32_t> unmatched;
   for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
-    if (!matched(side, i)) unmatched.push_back(i);
+    if (!matched(side, i) && !forbidden(side, i)) unmatched.push_back(i);
   }
   return unmatched;
 }

@@ -42,6 +42,10 @@ class Matching {
 
   /// REQUIRES: both are unmatched and of one kind.
   void Match(int32_t before, int32_t after, Via via, double confidence);
+  /// The node stays unmatched. REQUIRES: it is.
+  void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }
+  bool forbidden(Side side, int32_t i) const { return nodes_[side][Index(i)].forbidden; }
+
   /// In order of making.
   const std::vector<Made>& made() const { return made_; }
 
@@ -73,7 +77,7 @@ class Matching {
   EdgeScore Score(int32_t before, int32_t after) const;
   static constexpr size_t kMaxEdges = 24;
 
-  /// Unmatched entities of a scope pair, ascending.
+  /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;
   /// Matched pairs of a scope pair that ascend in both orders: (before, after).
   std::vector<std::pair<int32_t, int32_t>> Anchors(const ScopePair& scope) const;
@@ -82,7 +86,7 @@ class Matching {
   // One cache line per node: a new pair writes to all its neighbours.
   struct NodeState {
     int32_t partner = -1, open_operands = 0, open_users = 0;
-    bool slotless = false;
+    bool slotless = false, forbidden = false;
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }

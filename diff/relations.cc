@@ -35,12 +35,14 @@ class RelationFinder {
     return !matching_.matched(side, i) && !related_[side][Index(i)];
   }
 
-  /// What each node computes, as a hash: equal for equal operators over equal values.
+  /// What each node computes, as a hash: equal for equal operators over equal values. New pieces
+  /// of one value count as equal, so that copies of a body, one per piece, do.
   std::vector<uint64_t> ValueNumbers(Side side) const {
     const Labels& labels = matching_.labels(side);
     std::vector<uint64_t> numbers(Index(labels.size()));
     for (int32_t i = 0; i < labels.size(); ++i) {
-      uint64_t number = labels.type[Index(i)];
+      const bool new_piece = labels.piece[Index(i)] && !matching_.matched(side, i);
+      uint64_t number = new_piece ? labels.op[Index(i)] : labels.type[Index(i)];
       if (labels.kind[Index(i)] == EntityKind::kInput) number = Mix(number, Index(i));
       for (const Labels::Edge& operand : labels.operands(i))
         number = Mix(number, numbers[Index(operand.entity)]);

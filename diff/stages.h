@@ -61,6 +61,10 @@ enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
                  int max_radius);
 
+/// Forbids nodes that are copies of a few nodes, one per part of a value that only one side cuts
+/// into parts: `f(x)` has become `cat(f(x0), f(x1))`, and is neither of the two.
+void ForbidParts(Matching& matching, const ScopePair& scope);
+
 /// Neighbours of matched nodes, by what they have in common, until nothing more follows. Looks
 /// around each pair of `matching` once per kind of evidence, also over several runs.
 class LocalMatcher {

@@ -110,6 +110,91 @@ clone a -> a, a_1
 )");
 }
 
+TEST_CASE("replace: a node that is computed in chunks, its consumer is derived") {
+  constexpr std::string_view kBefore = R"(
+  x = placeholder : f32[8, 4]
+  w = placeholder : f32[4, 4]
+  n = aten.neg.default(x) : f32[8, 4]
+  y = aten.mm.default(n, w) : f32[8, 4]
+  z = aten.relu.default(y) : f32[8, 4]
+  output(z)
+)";
+  constexpr std::string_view kAfter = R"(
+  x = placeholder : f32[8, 4]
+  w = placeholder : f32[4, 4]
+  n = aten.neg.default(x) : f32[8, 4]
+  (a, b) = aten.split.Tensor(n, 4) as split : (f32[4, 4], f32[4, 4])
+  y0 = aten.mm.default(a, w) : f32[4, 4]
+  y1 = aten.mm.default(b, w) : f32[4, 4]
+  y = aten.cat.default([y0, y1]) : f32[8, 4]
+  z = aten.relu.default(y) : f32[8, 4]
+  output(z)
+)";
+  CHECK_EQ(DescribeTexts(kBefore, kAfter), R"(
+z -> z: derived
+  operands[0]: y -> y (derived)
+- y
++ split
++ a
++ b
++ y0
++ y1
++ y
+replace y -> split, a, b, y0, y1, y
+)");
+  CHECK_EQ(DescribeTexts(kAfter, kBefore), R"(
+z -> z: derived
+  operands[0]: y -> y (derived)
+- split
+- a
+- b
+- y0
+- y1
+- y
++ y
+replace split, a, b, y0, y1, y -> y
+)");
+}
+
+/// A chain of unary nodes `n0 = op(first)`, `n1 = op(n0)`, …; suffixes tell chains apart.
+std::string Chain(std::string_view first, std::string_view suffix) {
+  std::string text, last(first);
+  for (const std::string_view op : {"sin", "cos", "tan", "exp", "log"}) {
+    text += fmt::format("  {0}{1} = aten.{0}.default({2})\n", op, suffix, last);
+    last = fmt::format("{}{}", op, suffix);
+  }
+  return text;
+}
+
+TEST_CASE("clone: a long body that is cut into parts is kept, the copies are clones") {
+  const std::string before =
+      "  x = placeholder\n" + Chain("x", "") + "  z = aten.relu.default(log)\n  output(z)\n";
+  const std::string after = "  x = placeholder\n  (a, b) = aten.split.Tensor(x, 4) as split\n" +
+                            Chain("a", "") + Chain("b", "_1") +
+                            "  c = aten.cat.default([log, log_1])\n  z = aten.relu.default(c)\n" +
+                            "  output(z)\n";
+  CHECK_EQ(DescribeTexts(before, after), R"(
+sin -> sin: changed
+  operands[0]: x -> a
+z -> z: changed
+  operands[0]: log -> c
++ split
++ a
++ b
++ sin_1
++ cos_1
++ tan_1
++ exp_1
++ log_1
++ c
+clone sin -> sin, sin_1
+clone cos -> cos, cos_1
+clone tan -> tan, tan_1
+clone exp -> exp, exp_1
+clone log -> log, log_1
+)");
+}
+
 TEST_CASE("became_input: a computation that another graph hands over") {
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder : f32[5]
