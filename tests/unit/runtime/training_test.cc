@@ -303,7 +303,12 @@ TEST_CASE("clipping and AdamW follow their formulas, whether the norm is clipped
 /// Compares what operators return with the types of the graph.
 class CheckTypes final : public ExecutionObserver {
  public:
-  explicit CheckTypes(const Graph& graph) : graph_(graph) {}
+  CheckTypes(const Graph& graph, const Tensors& inputs)
+      : graph_(graph), memory_(static_cast<size_t>(graph.value_bound())) {
+    const std::vector<NodeId> placeholders = graph.placeholders();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      Memory(graph.result(placeholders[i])) = inputs[i].const_data_ptr();
+  }
 
   void OnStep(const PlanStep& step, std::span<const Tensor> results) override {
     INFO(graph_.name(step.node));
@@ -316,6 +321,7 @@ class CheckTypes final : public ExecutionObserver {
       const DimId offset = graph_.module().types()[type].dim;
       CHECK_EQ(offset.valid() ? *graph_.module().dims().AsConst(offset) : 0,
                results[i].storage_offset());
+      CheckAlias(step.node, graph_.result(step.node, i), results[i]);
       ++checked;
     }
   }
@@ -335,16 +341,30 @@ class CheckTypes final : public ExecutionObserver {
     return c10::str(tensor.scalar_type());
   }
 
+  /// Memory is shared with the value that the graph names, and else with no operand.
+  void CheckAlias(NodeId node, ValueId value, const Tensor& result) {
+    const void* memory = result.storage().data();
+    Memory(value) = memory;
+    if (const ValueId owner = graph_.value(value).alias_of; owner.valid()) {
+      CHECK_EQ(memory, Memory(owner));
+      return;
+    }
+    graph_.ForEachOperand(node, [&](ValueId operand) { CHECK_NE(memory, Memory(operand)); });
+  }
+  const void*& Memory(ValueId value) { return memory_[static_cast<size_t>(value.index)]; }
+
   const Graph& graph_;
+  std::vector<const void*> memory_;  // by value: start of its storage
 };
 
-TEST_CASE("every result has the dtype, sizes, strides and offset that the trace says") {
+TEST_CASE("every result has the dtype, sizes, strides, offset and memory that the trace says") {
   for (const Case& c : kCases) {
     INFO(Title(c));
     const Eager run(Config(c.overrides, c.text));
     const Compiled compiled(run.config, "");
-    CheckTypes step(*compiled.module.FindGraph(kStepGraph));
-    const Tensors outputs = OrDie(compiled.Bind(kStepGraph).Run(run.Inputs(0), &step));
+    const Tensors step_inputs = run.Inputs(0);
+    CheckTypes step(*compiled.module.FindGraph(kStepGraph), step_inputs);
+    const Tensors outputs = OrDie(compiled.Bind(kStepGraph).Run(step_inputs, &step));
     CHECK_GT(step.checked, 100);
 
     Tensors inputs = run.parameters;
@@ -354,7 +374,7 @@ TEST_CASE("every result has the dtype, sizes, strides and offset that the trace 
       inputs.insert(inputs.end(), group.begin(), group.end());
     inputs.insert(inputs.end(), outputs.end() - std::ssize(run.buffers), outputs.end());
     inputs.push_back(run.state.step);
-    CheckTypes optimizer(*compiled.module.FindGraph(kOptimizerGraph));
+    CheckTypes optimizer(*compiled.module.FindGraph(kOptimizerGraph), inputs);
     REQUIRE_OK(compiled.Bind(kOptimizerGraph).Run(inputs, &optimizer));
     CHECK_GT(optimizer.checked, 80);
   }
