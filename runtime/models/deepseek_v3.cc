@@ -116,9 +116,9 @@ class DeepSeekV3Block {
   DeepSeekV3Block(const Slot& slot, const TrainConfig& c, int64_t layer, const Tensor& rope_table)
       : name_(slot.module()),
         attention_(slot.In("attention"), c, layer, rope_table),
-        feed_forward_(slot, c, layer),
         attention_norm_(slot, "attention_norm", c.dim, c.norm_eps),
-        ffn_norm_(slot, "ffn_norm", c.dim, c.norm_eps) {}
+        ffn_norm_(slot, "ffn_norm", c.dim, c.norm_eps),
+        feed_forward_(slot, c, layer) {}
 
   Tensor operator()(const Tensor& x, std::vector<Tensor>& tokens_per_expert) const {
     ModuleScope scope(name_);
@@ -129,8 +129,8 @@ class DeepSeekV3Block {
  private:
   std::string name_;
   LatentAttention attention_;
-  DenseOrExperts feed_forward_;
   RmsNorm attention_norm_, ffn_norm_;
+  DenseOrExperts feed_forward_;
 };
 
 std::unique_ptr<Model> MakeDeepSeekV3(const TrainConfig& config, Weights& weights,

@@ -102,8 +102,8 @@ Tensor Experts::operator()(const Tensor& x, const Tensor& ends,
 
 MixtureOfExperts::MixtureOfExperts(const Slot& slot, const TrainConfig& config, int64_t layer)
     : config_(*config.moe),
-      router_(slot.In("router"), config, layer),
-      experts_(slot.In("experts"), config, layer) {
+      experts_(slot.In("experts"), config, layer),
+      router_(slot.In("router"), config, layer) {
   if (config_.num_shared_experts > 0) {
     shared_experts_.emplace(slot, "shared_experts", config.dim,
                             config_.num_shared_experts * config_.moe_hidden_dim, layer);

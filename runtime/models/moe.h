@@ -66,8 +66,8 @@ class MixtureOfExperts {
 
  private:
   MoeConfig config_;
-  Router router_;
   Experts experts_;
+  Router router_;
   std::optional<FeedForward> shared_experts_;
   at::Tensor expert_bias_;  ///< [experts], or undefined
 };

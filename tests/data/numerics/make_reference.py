@@ -231,7 +231,8 @@ def yarn_frequencies(inv, rope, dim):
     def correction(rotations):
         return dim * math.log(rope["original_seq_len"] / (rotations * 2 * math.pi)) / (2 * math.log(rope["theta"]))
 
-    low, high = max(math.floor(correction(rope["beta_fast"])), 0), min(math.ceil(correction(rope["beta_slow"])), dim - 1)
+    low = max(math.floor(correction(rope["beta_fast"])), 0)
+    high = min(math.ceil(correction(rope["beta_slow"])), dim - 1)
     if low == high:
         high += 0.001
     ramp = torch.clamp((torch.arange(dim // 2, dtype=torch.float32) - low) / (high - low), 0, 1)
@@ -502,7 +503,8 @@ def make(folder, config):
     floors = noise(config, init, tokens, reference)
     worst = {metric: max(floor[metric] for floor in floors.values()) for metric in FLOORS}
     if worst["loss_max_abs"] > 1e-5:
-        sys.exit(f"{folder}: noise moves the loss by {worst['loss_max_abs']:.1e}, margin {margin:.1e}: take another seed")
+        sys.exit(f"{folder}: noise moves the loss by {worst['loss_max_abs']:.1e}, the smallest margin of a choice is "
+                 f"{margin:.1e}: take another seed")
     write_json(os.path.join(folder, "config.json"), config)
     write_safetensors(os.path.join(folder, "init.safetensors"), init)
     write_safetensors(os.path.join(folder, "tokens.safetensors"), {"tokens": tokens})
