@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -64,27 +67,6 @@ bool IsPass(const std::string& wanted, const PassRecord& pass) {
          pass.name.starts_with(wanted.substr(0, wanted.size() - kEllipsis.size()));
 }
 
-Result<std::vector<Candidate>> PassCandidates(const Ref& ref,
-                                              const std::vector<const StoredRun*>& runs) {
-  std::vector<Candidate> candidates;
-  std::vector<std::string> names;
-  for (const StoredRun* run : runs) {
-    for (const StoredPass& pass : run->passes) {
-      names.push_back(pass.record.name);
-      if (!IsPass(*ref.pass, pass.record)) continue;
-      if (ref.graph && *ref.graph != pass.record.graph) continue;
-      const bool before = ref.moment == Ref::Moment::kBefore;
-      candidates.push_back(
-          {run, pass.record.graph,
-           fmt::format("run={},graph={},pass={}:{}", static_cast<int64_t>(run->id),
-                       pass.record.graph, pass.record.index, before ? "before" : "after"),
-           before ? pass.record.before : pass.record.after});
-    }
-  }
-  if (candidates.empty()) return NotThere(ref, "pass", *ref.pass, Unique(std::move(names)));
-  return candidates;
-}
-
 Result<std::vector<Candidate>> GraphCandidates(const Ref& ref,
                                                const std::vector<const StoredRun*>& runs) {
   std::vector<Candidate> candidates;
@@ -101,6 +83,52 @@ Result<std::vector<Candidate>> GraphCandidates(const Ref& ref,
   }
   if (candidates.empty()) return NotThere(ref, "graph", ref.graph.value_or(""), Unique(names));
   return candidates;
+}
+
+/// `graph` as it stood when pass `index` ran and left it alone: as the last pass before it left it.
+std::optional<SnapshotId> SnapshotAt(const StoredRun& run, const std::string& graph,
+                                     int32_t index) {
+  const StoredGraph* stored = run.FindGraph(graph);
+  if (stored == nullptr) return std::nullopt;
+  SnapshotId snapshot = stored->snapshots.front();
+  for (const StoredPass& pass : run.passes) {
+    if (pass.record.graph == graph && pass.record.index < index) snapshot = pass.record.after;
+  }
+  return snapshot;
+}
+
+Result<std::vector<Candidate>> PassCandidates(const Ref& ref,
+                                              const std::vector<const StoredRun*>& runs) {
+  std::vector<Candidate> candidates;
+  std::vector<std::string> names;
+  for (const StoredRun* run : runs) {
+    for (const StoredPass& pass : run->passes) {
+      names.push_back(pass.record.name);
+      if (!IsPass(*ref.pass, pass.record)) continue;
+      if (ref.graph && *ref.graph != pass.record.graph) continue;
+      const bool before = ref.moment == Ref::Moment::kBefore;
+      candidates.push_back(
+          {run, pass.record.graph,
+           fmt::format("run={},graph={},pass={}:{}", static_cast<int64_t>(run->id),
+                       pass.record.graph, pass.record.index, before ? "before" : "after"),
+           before ? pass.record.before : pass.record.after});
+    }
+    if (!candidates.empty() || !ref.graph) continue;
+    // A pass that left the graph alone has no record of it.
+    for (const StoredPass& pass : run->passes) {
+      if (!IsPass(*ref.pass, pass.record)) continue;
+      const auto snapshot = SnapshotAt(*run, *ref.graph, pass.record.index);
+      if (!snapshot) continue;
+      const std::string selector = fmt::format(
+          "run={},graph={},pass={}", static_cast<int64_t>(run->id), *ref.graph, pass.record.index);
+      if (candidates.empty() || candidates.back().selector != selector) {
+        candidates.push_back({run, *ref.graph, selector, *snapshot});
+      }
+    }
+  }
+  if (!candidates.empty()) return candidates;
+  if (ref.graph) STRATA_RETURN_IF_ERROR(GraphCandidates(ref, runs));
+  return NotThere(ref, "pass", *ref.pass, Unique(std::move(names)));
 }
 
 }  // namespace

@@ -96,6 +96,35 @@ TEST_CASE("snapshots of a trace are found by run, rank, graph and pass") {
   CHECK_EQ(nodes("run=2,pass=0"), 2);
 }
 
+TEST_CASE("a pass that left a graph alone names the graph as it stood") {
+  const TempDir folder;
+  const std::string path = folder / "t.strata";
+  const auto writer = OrDie(TraceWriter::Create(path));
+  const auto step = ParseBody("  x = placeholder #1\n  a = f(x) #2\n  output(x) #3\n");
+  const auto cleaned = ParseBody("  x = placeholder #1\n  output(x) #3\n");
+  const auto optimizer = ParseBody("  p = placeholder #4\n  output(p) #5\n");
+  const RunId run = OrDie(writer->BeginRun(RunInfo{}));
+  PassRecord pass;
+  pass.name = "dead-code";
+  pass.graph = "step";
+  pass.before = OrDie(writer->AddSnapshot(run, "step", step->graph({0})));
+  OrDie(writer->AddSnapshot(run, "optimizer", optimizer->graph({0})));
+  OrDie(writer->RecordPass(run, pass, &cleaned->graph({0})));
+  pass.index = 1;
+  pass.name = "later";
+  pass.graph = "optimizer";
+  pass.before = OrDie(writer->AddSnapshot(run, "optimizer", optimizer->graph({0})));
+  OrDie(writer->RecordPass(run, pass, &optimizer->graph({0})));
+  REQUIRE_OK(writer->Finish());
+  const auto nodes = [&](std::string_view selector) {
+    return OrDie(LoadRef(fmt::format("{}#{}", path, selector))).graph().num_nodes();
+  };
+  CHECK_EQ(nodes("graph=optimizer,pass=dead-code"), 2);
+  CHECK_EQ(nodes("graph=step,pass=later:before"), 2);
+  CHECK_EQ(nodes("graph=step,pass=dead-code:before"), 3);
+  CHECK(MessageOf(LoadRef(path + "#graph=nothing,pass=later")).starts_with("no graph 'nothing'"));
+}
+
 TEST_CASE("snapshots of one run are joined by id, imported ones are not") {
   const TempDir folder;
   const std::string path = WriteTrace(folder);
