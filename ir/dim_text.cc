@@ -3,16 +3,13 @@
 #include <charconv>
 
 #include "ir/dim.h"
+#include "ir/text.h"
 
 namespace strata {
 namespace {
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 bool IsNameStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  return IsWordChar(c) && !IsDigit(c);
 }
 
 /// Names that sympy prints for values, not for symbols.

@@ -87,6 +87,14 @@ std::string Enumerate(std::span<const std::string> names, size_t limit) {
   return fmt::format("{} and {} more", shown, names.size() - limit);
 }
 
+std::string_view TrimBlanks(std::string_view text) {
+  while (text.starts_with(' '))
+    text.remove_prefix(1);
+  while (text.ends_with(' '))
+    text.remove_suffix(1);
+  return text;
+}
+
 void AppendUtf8(uint32_t code, std::string& out) {
   const auto add = [&](uint32_t byte) { out += static_cast<char>(byte); };
   if (code < 0x80) {

@@ -25,6 +25,23 @@ std::string ShellWord(std::string_view word);
 /// `a, b, c and 4 more`: at most `limit` names, for messages.
 std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
 
+constexpr bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+/// A letter, a digit or an underscore, in ASCII.
+constexpr bool IsWordChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '_';
+}
+/// The value of a hexadecimal digit of either case; -1 for anything else.
+constexpr int HexDigit(char c) {
+  if (IsDigit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+/// Without blanks (spaces only) at both ends.
+std::string_view TrimBlanks(std::string_view text);
+
 /// The UTF-8 bytes of a code point. REQUIRES: code <= 0x10FFFF.
 void AppendUtf8(uint32_t code, std::string& out);
 

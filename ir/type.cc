@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "ir/checked_math.h"
+#include "ir/text.h"
 
 namespace strata {
 namespace {
@@ -77,25 +78,10 @@ uint64_t HashOf(const Type& type) {
   return hash;
 }
 
-bool IsLower(char c) {
-  return c >= 'a' && c <= 'z';
-}
-bool IsNameChar(char c) {
-  return IsLower(c) || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /// "cpu", "cuda:0", "meta".
 bool IsDevice(std::string_view text) {
-  return IsLower(text[0]) &&
-         std::ranges::all_of(text, [](char c) { return IsNameChar(c) || c == ':'; });
-}
-
-std::string_view Trim(std::string_view text) {
-  while (text.starts_with(' '))
-    text.remove_prefix(1);
-  while (text.ends_with(' '))
-    text.remove_suffix(1);
-  return text;
+  return text[0] >= 'a' && text[0] <= 'z' &&
+         std::ranges::all_of(text, [](char c) { return IsWordChar(c) || c == ':'; });
 }
 
 /// The length of the bracketed text at the start of `text`, both brackets included; 0 when it is
@@ -199,7 +185,7 @@ class TypeTable::Parser {
       return type;
     }
     const std::string_view wrapper = text_.substr(0, name_end);
-    if (wrapper.empty() || !std::ranges::all_of(wrapper, IsNameChar) ||
+    if (wrapper.empty() || !std::ranges::all_of(wrapper, IsWordChar) ||
         BracketedLength(text_) != text_.size()) {
       return std::nullopt;
     }
@@ -208,7 +194,7 @@ class TypeTable::Parser {
     const size_t tensor_end = EndOfTensor(inner);
     if (!ParseTensor(inner.substr(0, tensor_end), type)) return std::nullopt;
     if (tensor_end == inner.size()) return type;
-    if (!ParsePlacements(Trim(inner.substr(tensor_end + 1)), type)) return std::nullopt;
+    if (!ParsePlacements(TrimBlanks(inner.substr(tensor_end + 1)), type)) return std::nullopt;
     return type;
   }
 
@@ -253,7 +239,7 @@ class TypeTable::Parser {
       if (i < list.size() && (list[i] == '(' || list[i] == '[')) ++depth;
       if (i < list.size() && (list[i] == ')' || list[i] == ']')) --depth;
       if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
-      const std::optional<DimId> dim = ParseDim(Trim(list.substr(begin, i - begin)));
+      const std::optional<DimId> dim = ParseDim(TrimBlanks(list.substr(begin, i - begin)));
       if (!dim) return false;
       dims.push_back(*dim);
       begin = i + 1;
@@ -288,7 +274,7 @@ class TypeTable::Parser {
           if (error != std::errc() || end != last) return false;
         } else {
           placement.kind = Placement::Kind::kPartial;
-          if (!std::ranges::all_of(inner, IsNameChar)) return false;
+          if (!std::ranges::all_of(inner, IsWordChar)) return false;
           placement.reduce = table_.strings_.Intern(inner);
         }
         text.remove_prefix(length);

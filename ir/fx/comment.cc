@@ -17,14 +17,6 @@ constexpr std::string_view kNoStack = "No stacktrace found";
 constexpr std::array<std::string_view, 6> kParts = {kAnnotation, kAcGraphId, kRecompute,
                                                     kBackwardOf, kFile,      kNoStack};
 
-std::string_view TrimLeft(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(' '), text.size()));
-}
-
-std::string_view TrimRight(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
 bool StartsPart(std::string_view text) {
   return std::ranges::any_of(kParts, [&](std::string_view part) { return text.starts_with(part); });
 }
@@ -87,7 +79,7 @@ void ForEachPair(std::string_view text, Fn&& fn) {
     end = std::min(end, text.size());
     fn(key, text.substr(0, end));
     text.remove_prefix(end);
-    text = TrimLeft(text.starts_with(',') ? text.substr(1) : text);
+    text = TrimBlanks(text.starts_with(',') ? text.substr(1) : text);
   }
 }
 
@@ -105,9 +97,9 @@ std::optional<std::string_view> PlainString(std::string_view literal) {
 Comment CommentReader::Read(std::string_view text) {
   Comment comment;
   comment.phase = Phase::kForward;
-  text = TrimRight(text);
+  text = TrimBlanks(text);
   while (true) {
-    text = TrimLeft(text);
+    text = TrimBlanks(text);
     if (text.starts_with('#')) {
       text.remove_prefix(1);
     } else if (text.empty() || text.starts_with(kNoStack)) {
@@ -145,11 +137,11 @@ Comment CommentReader::Read(std::string_view text) {
     } else {
       // Metadata that graph_trainer asked for, up to the `#` before a known part.
       size_t end = text.find('#');
-      while (end != std::string_view::npos && !StartsPart(TrimLeft(text.substr(end + 1)))) {
+      while (end != std::string_view::npos && !StartsPart(TrimBlanks(text.substr(end + 1)))) {
         end = text.find('#', end + 1);
       }
       if (end == std::string_view::npos) return comment;
-      ReadMetadata(TrimRight(text.substr(0, end)), comment);
+      ReadMetadata(TrimBlanks(text.substr(0, end)), comment);
       text.remove_prefix(end);
     }
   }

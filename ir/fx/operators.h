@@ -2,6 +2,8 @@
 #include <array>
 #include <string_view>
 
+#include "ir/text.h"
+
 namespace strata::fx {
 
 /// A function of Python's `operator` module that FX prints as an operator.
@@ -65,11 +67,7 @@ constexpr std::string_view kCustomPrefix = "custom.";
 
 /// A name that Python accepts. Letters beyond ASCII are let through.
 constexpr bool IsNameStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-constexpr bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
+  return (IsWordChar(c) && !IsDigit(c)) || static_cast<unsigned char>(c) >= 0x80;
 }
 constexpr bool IsNameChar(char c) {
   return IsNameStart(c) || IsDigit(c);

@@ -13,6 +13,9 @@
 
 namespace strata::fx {
 
+/// Names that FX gives to sizes that are not nodes: s77, u0, zf1.
+bool IsSymbol(std::string_view name);
+
 /// What a comment says of the nodes below it.
 struct Comment {
   int32_t seq_nr = -1;
@@ -141,20 +144,22 @@ class Parser {
   static bool OnlyInputs(const Scope& scope);
   void ClearParameters(Scope& scope);
 
-  // parse_value.cc: literals, names, containers.
+  // parse_value.cc: names, containers, calls.
   bool ParseValue(Scope& scope, Arg* value);
   bool ParseContainer(Scope& scope, char close, ArgKind kind, Arg* value);
   bool ParseParenthesized(Scope& scope, Arg* value);
   bool ParseDict(Scope& scope, Arg* value);
-  bool ParseNumber(Arg* value);
-  bool ParseString(Arg* value);
   bool ParseNamedValue(Scope& scope, Arg* value);
   bool ParseCallValue(Scope& scope, std::string_view name, Arg* value);
-  bool ParseDevice(Arg* value);
-  bool ParseRaw(Arg* value, bool only_size);
   bool ParseArgument(Scope& scope, Arg* value);
   bool ParseArguments(Scope& scope);
   Arg MakeSpan(Scope& scope, ArgKind kind, size_t stack_begin);
+
+  // parse_literal.cc: what holds no names.
+  bool ParseNumber(Arg* value);
+  bool ParseString(Arg* value);
+  bool ParseDevice(Arg* value);
+  bool ParseRaw(Arg* value, bool only_size);
   std::optional<size_t> EndOfValue(size_t from) const;
 
   // build.cc: statements become nodes.

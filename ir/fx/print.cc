@@ -5,7 +5,8 @@
 
 #include "ir/fx/fx.h"
 #include "ir/fx/operators.h"
-#include "ir/native_text.h"
+#include "ir/fx/print_comment.h"
+#include "ir/fx/print_value.h"
 
 namespace strata {
 namespace fx {
@@ -13,16 +14,10 @@ namespace {
 
 constexpr int kMaxClassDepth = 40;
 
-/// Attributes that are printed elsewhere than among a comment's `key: value` pairs.
-bool IsTextKey(std::string_view key) {
-  return key == kArgumentKey || key == kDescriptorKey || key == kPythonTypeKey ||
-         key == "recompute" || key == "ac_graph_id" || key.starts_with(kCustomPrefix);
-}
-
 class Printer {
  public:
   Printer(const Graph& graph, const FxPrintOptions& options, std::string& out)
-      : graph_(graph), module_(graph.module()), options_(options), out_(out) {}
+      : graph_(graph), module_(graph.module()), options_(options), out_(out), values_(graph, out) {}
 
   /// `class_name` of a body is its attribute's name; the program's is among its attributes.
   void PrintClass(std::string_view class_name, size_t indent, int depth) {
@@ -96,8 +91,7 @@ class Printer {
                        node.seq_nr >= 0;
     }
     const std::string_view mark = OutputFact(kBackwardKey);
-    marks_by_key_ = mark != "prefix";
-    marks_by_prefix_ = mark != "key";
+    comment_style_ = {.marks_by_key = mark != "prefix", .marks_by_prefix = mark != "key"};
   }
 
   void PrintFree(std::string_view name, bool& any) {
@@ -113,7 +107,7 @@ class Printer {
         NodeId& last = last_user_[static_cast<size_t>(value.index)];
         if (last != id) return;
         last = {};
-        PrintFree(ValueName(value), any);
+        PrintFree(values_.NameOf(value), any);
       });
       if (is_unused) PrintFree(graph_.name(id), any);
       if (any) out_ += " = None";
@@ -121,150 +115,15 @@ class Printer {
     out_ += '\n';
   }
 
-  // Names and values.
-
-  std::string ValueName(ValueId id) const {
-    const Value& value = graph_.value(id);
-    if (value.name.valid() || !graph_.node(value.def).returns_tuple) {
-      return std::string(graph_.value_name(id));
-    }
-    return fmt::format("{}_{}", graph_.name(value.def), value.index);
-  }
-
-  void PrintType(TypeId type) {
-    if (!type.valid()) return;
-    out_ += ": \"";
-    module_.types().Print(type, out_);
-    out_ += '"';
-  }
-
-  void PrintNodeType(NodeId id) {
-    const std::string_view python_type = graph_.attribute(id, kPythonTypeKey);
-    if (!python_type.empty()) {
-      out_ += " : ";
-      out_ += python_type;
-    } else if (!graph_.node(id).returns_tuple && graph_.node(id).num_results > 0) {
-      PrintType(graph_.value(graph_.result(id)).type);
-    }
-  }
-
-  void PrintList(std::span<const Arg> elements) {
-    for (size_t i = 0; i < elements.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      PrintArg(elements[i]);
-    }
-  }
-
-  void PrintDevice(std::string_view device) {
-    const size_t colon = device.find(':');
-    out_ += "device(type='";
-    out_ += device.substr(0, colon);
-    out_ += '\'';
-    if (colon != std::string_view::npos) {
-      out_ += ", index=";
-      out_ += device.substr(colon + 1);
-    }
-    out_ += ')';
-  }
-
-  void PrintArg(const Arg& arg) {
-    switch (arg.kind()) {
-      case ArgKind::kNone:
-        out_ += "None";
-        break;
-      case ArgKind::kValue:
-        out_ += ValueName(arg.value());
-        break;
-      case ArgKind::kInt:
-        fmt::format_to(std::back_inserter(out_), "{}", arg.as_int());
-        break;
-      case ArgKind::kFloat:
-        AppendFloat(arg.as_float(), out_);
-        break;
-      case ArgKind::kBool:
-        out_ += arg.as_bool() ? "True" : "False";
-        break;
-      case ArgKind::kDim:
-        module_.dims().Print(arg.dim(), out_);
-        break;
-      case ArgKind::kString:
-        AppendQuoted(module_.str(arg.str()), out_);
-        break;
-      case ArgKind::kDType:
-        out_ += TorchName(arg.dtype());
-        break;
-      case ArgKind::kDevice:
-        PrintDevice(module_.str(arg.str()));
-        break;
-      case ArgKind::kRaw:
-        out_ += module_.str(arg.str());
-        break;
-      case ArgKind::kGraph:
-        out_ += ChildName(module_.graph(arg.graph()));
-        break;
-      case ArgKind::kList:
-        out_ += '[';
-        PrintList(graph_.elements(arg));
-        out_ += ']';
-        break;
-      case ArgKind::kTuple:
-        out_ += '(';
-        PrintList(graph_.elements(arg));
-        out_ += arg.span_size() == 1 ? ",)" : ")";
-        break;
-      case ArgKind::kDict: {
-        const std::span<const Arg> items = graph_.elements(arg);
-        out_ += '{';
-        for (size_t i = 0; i + 1 < items.size(); i += 2) {
-          if (i > 0) out_ += ", ";
-          PrintArg(items[i]);
-          out_ += ": ";
-          PrintArg(items[i + 1]);
-        }
-        out_ += '}';
-        break;
-      }
-      case ArgKind::kCall: {
-        const std::span<const Arg> parts = graph_.elements(arg);
-        const std::string_view name = module_.str(parts[0].str());
-        out_ += name;
-        if (name.ends_with('=')) {
-          PrintArg(parts[1]);
-        } else {
-          out_ += '(';
-          PrintList(parts.subspan(1));
-          out_ += ')';
-        }
-        break;
-      }
-    }
-  }
-
-  static std::string_view ChildName(const Graph& body) {
-    const std::string_view path = body.name_text();
-    return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  }
-
-  // torch.fx `_format_target`: what is no identifier goes through getattr.
-  std::string Target(std::string base, std::string_view path) const {
-    while (true) {
-      const std::string_view element = path.substr(0, path.find('.'));
-      base = IsIdentifier(element) ? fmt::format("{}.{}", base, element)
-                                   : fmt::format("getattr({}, \"{}\")", base, element);
-      if (element.size() == path.size()) return base;
-      path.remove_prefix(element.size() + 1);
-    }
-  }
-
   // Parts of a class.
 
   void PrintParameter(NodeId id) {
     const std::string_view argument = graph_.attribute(id, kArgumentKey);
     out_ += argument.empty() ? graph_.name(id) : argument;
-    PrintNodeType(id);
+    values_.PrintNodeType(id);
     if (graph_.node(id).num_args > 0) {
       out_ += " = ";
-      PrintArg(graph_.args(id)[0]);
+      values_.Print(graph_.args(id)[0]);
     }
   }
 
@@ -353,7 +212,7 @@ class Printer {
       names += graph_.name(id);
       names += ", ";
       const size_t begin = out_.size();
-      PrintNodeType(id);
+      values_.PrintNodeType(id);
       if (out_.size() == begin) continue;
       const std::string type = out_.substr(begin);
       out_.resize(begin);
@@ -386,56 +245,8 @@ class Printer {
     out_ += '\n';
   }
 
-  std::string CommentOf(NodeId id) const {
-    const Node& node = graph_.node(id);
-    const bool is_backward = node.phase == Phase::kBackward;
-    std::string metadata, custom;
-    const auto add = [](std::string& list, std::string_view key, std::string_view value) {
-      if (!list.empty()) list += ", ";
-      list += key;
-      list += ": ";
-      list += value;
-    };
-    if (is_backward && marks_by_key_) add(metadata, "autograd_backward", "True");
-    if (node.seq_nr >= 0) add(metadata, "seq_nr", std::to_string(node.seq_nr));
-    if (node.module.valid()) {
-      std::string quoted;
-      AppendQuoted(module_.str(node.module), quoted);
-      add(custom, "'module_fqn'", quoted);
-    }
-    for (const auto& [key_id, value_id] : graph_.attributes(id)) {
-      const std::string_view key = module_.str(key_id);
-      if (key.starts_with(kCustomPrefix)) {
-        std::string quoted;
-        AppendQuoted(key.substr(kCustomPrefix.size()), quoted);
-        add(custom, quoted, module_.str(value_id));
-      } else if (!IsTextKey(key)) {
-        add(metadata, key, module_.str(value_id));
-      }
-    }
-    std::string comment;
-    if (!metadata.empty()) comment += "# " + metadata + ' ';
-    comment += '#';
-    if (!custom.empty()) comment += " Annotation: {" + custom + '}';
-    const std::string_view recompute = graph_.attribute(id, "recompute");
-    const std::string_view ac_graph_id = graph_.attribute(id, "ac_graph_id");
-    if (!ac_graph_id.empty()) {
-      fmt::format_to(std::back_inserter(comment), " ac_graph_id: {}{}{}", ac_graph_id,
-                     recompute.empty() ? "" : " - ", recompute);
-    } else if (!recompute.empty()) {
-      fmt::format_to(std::back_inserter(comment), " recompute: {}", recompute);
-    }
-    if (!node.loc.valid()) return comment + " No stacktrace found for following nodes";
-    const SourceLoc& loc = module_.loc(node.loc);
-    if (is_backward && marks_by_prefix_) comment += " Backward of forward node:";
-    fmt::format_to(std::back_inserter(comment), " File: {}:{} in {}, code: {}",
-                   module_.str(loc.file), loc.line, module_.str(loc.function),
-                   module_.str(loc.code));
-    return comment;
-  }
-
   void PrintComment(NodeId id, size_t body_begin) {
-    std::string comment = CommentOf(id);
+    std::string comment = CommentOf(graph_, id, comment_style_);
     if (comment == last_comment_) return;
     last_comment_ = std::move(comment);
     if (out_.size() != body_begin) out_ += '\n';
@@ -446,13 +257,13 @@ class Printer {
   void PrintCallOf(std::string_view function, std::span<const Arg> args, NodeId id) {
     out_ += function;
     out_ += '(';
-    PrintList(args);
+    values_.PrintList(args);
     for (size_t i = 0; i < graph_.node(id).num_kwargs; ++i) {
       if (i > 0 || !args.empty()) out_ += ", ";
       const NamedArg kwarg = graph_.kwarg(id, i);
       out_ += module_.str(kwarg.name);
       out_ += " = ";
-      PrintArg(kwarg.value);
+      values_.Print(kwarg.value);
     }
     out_ += ')';
   }
@@ -464,16 +275,16 @@ class Printer {
     if (graph_.node(id).num_kwargs > 0) return false;
     if (op == kGetAttr && args.size() == 2 && args[1].kind() == ArgKind::kString &&
         IsIdentifier(module_.str(args[1].str()))) {
-      PrintArg(args[0]);
+      values_.Print(args[0]);
       out_ += '.';
       out_ += module_.str(args[1].str());
       return true;
     }
     if (!op.starts_with("_operator.")) return false;
     if (op == kGetItem && args.size() == 2) {
-      PrintArg(args[0]);
+      values_.Print(args[0]);
       out_ += '[';
-      PrintArg(args[1]);
+      values_.Print(args[1]);
       out_ += ']';
       return true;
     }
@@ -481,18 +292,18 @@ class Printer {
       for (const Operator& prefix : kPrefixOperators) {
         if (prefix.op != op) continue;
         out_ += prefix.symbol;
-        PrintArg(args[0]);
+        values_.Print(args[0]);
         return true;
       }
     }
     if (args.size() == 2) {
       for (const Operator& binary : kBinaryOperators) {
         if (binary.op != op) continue;
-        PrintArg(args[0]);
+        values_.Print(args[0]);
         out_ += ' ';
         out_ += binary.symbol;
         out_ += ' ';
-        PrintArg(args[1]);
+        values_.Print(args[1]);
         return true;
       }
     }
@@ -508,21 +319,21 @@ class Printer {
       return false;
     }
     if (op == kSetItem && args.size() == 3) {
-      PrintArg(args[0]);
+      values_.Print(args[0]);
       out_ += '[';
-      PrintArg(args[1]);
+      values_.Print(args[1]);
       out_ += "] = ";
-      PrintArg(args[2]);
+      values_.Print(args[2]);
       out_ += ";  ";
       return true;
     }
     const auto* const found = std::ranges::find(kInplaceOperators, op, &Operator::op);
     if (found == kInplaceOperators.end() || args.size() != 2) return false;
-    PrintArg(args[0]);
+    values_.Print(args[0]);
     out_ += ' ';
     out_ += found->symbol;
     out_ += ' ';
-    PrintArg(args[1]);
+    values_.Print(args[1]);
     out_ += ";  ";
     return true;
   }
@@ -532,7 +343,7 @@ class Printer {
     Line("");
     const bool is_inplace = PrintInplace(id);
     out_ += graph_.name(id);
-    PrintNodeType(id);
+    values_.PrintNodeType(id);
     out_ += " = ";
     const std::string_view op = graph_.op(id);
     std::span<const Arg> args = graph_.args(id);
@@ -540,17 +351,17 @@ class Printer {
       if (node.kind != NodeKind::kCall) args = args.subspan(1);
     }
     if (is_inplace) {
-      PrintArg(args[0]);
+      values_.Print(args[0]);
     } else if (node.kind == NodeKind::kGetAttr) {
-      out_ += Target("self", op);
+      out_ += TargetOf("self", op);
     } else if (node.kind == NodeKind::kCallModule) {
-      PrintCallOf(Target("self", op), args, id);
+      PrintCallOf(TargetOf("self", op), args, id);
     } else if (node.kind == NodeKind::kCallMethod && !args.empty()) {
       const size_t begin = out_.size();
-      PrintArg(args[0]);
+      values_.Print(args[0]);
       const std::string receiver = out_.substr(begin);
       out_.resize(begin);
-      PrintCallOf(Target(receiver, op), args.subspan(1), id);
+      PrintCallOf(TargetOf(receiver, op), args.subspan(1), id);
     } else if (!PrintOperation(id)) {
       const bool is_torch_op = op.find('.') != std::string_view::npos && !op.starts_with("torch.");
       if (is_torch_op) out_ += "torch.ops.";
@@ -564,13 +375,13 @@ class Printer {
 
   void PrintElement(NodeId id, ValueId element, bool is_last) {
     const Value& value = graph_.value(element);
-    Line(ValueName(element));
-    PrintType(value.type);
+    Line(values_.NameOf(element));
+    values_.PrintType(value.type);
     fmt::format_to(std::back_inserter(out_), " = {}[{}]", graph_.name(id), value.index);
     if (options_.frees) {
       bool any = false;
       if (is_last) PrintFree(graph_.name(id), any);
-      if (value.num_uses == 0) PrintFree(ValueName(element), any);
+      if (value.num_uses == 0) PrintFree(values_.NameOf(element), any);
       if (any) out_ += " = None";
     }
     out_ += '\n';
@@ -588,7 +399,7 @@ class Printer {
       out_ += value.kind() == ArgKind::kList ? "[\n" : "(\n";
       for (const Arg& element : graph_.elements(value)) {
         Line("    ");
-        PrintArg(element);
+        values_.Print(element);
         out_ += ',';
         const std::string_view descriptor = descriptors.substr(0, descriptors.find('\n'));
         descriptors.remove_prefix(std::min(descriptor.size() + 1, descriptors.size()));
@@ -600,7 +411,7 @@ class Printer {
       }
       Line(value.kind() == ArgKind::kList ? "]" : ")");
     } else {
-      PrintArg(value);
+      values_.Print(value);
     }
     if (is_pytree) out_ += ", self._out_spec)";
     out_ += '\n';
@@ -648,9 +459,11 @@ class Printer {
   const Module& module_;
   const FxPrintOptions& options_;
   std::string& out_;
+  ValuePrinter values_;
   size_t indent_ = 0;
   std::vector<NodeId> last_user_;  // by value; none once it was freed
-  bool has_comments_ = false, marks_by_key_ = true, marks_by_prefix_ = true;
+  bool has_comments_ = false;
+  CommentStyle comment_style_;
   std::string last_comment_;
 };
 

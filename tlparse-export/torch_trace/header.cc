@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/text.h"
+
 namespace strata {
 namespace {
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// Eats the front of a text.
 class Cursor {

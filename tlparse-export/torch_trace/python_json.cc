@@ -10,17 +10,6 @@ namespace {
 
 constexpr int kMaxDepth = 500;
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-int HexDigit(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 /// Finds where values end. Checks the grammar but for the inside of strings and numbers.
 class Scanner {
  public:

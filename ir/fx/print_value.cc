@@ -1,0 +1,143 @@
+#include "ir/fx/print_value.h"
+
+#include <fmt/format.h>
+
+#include "ir/fx/operators.h"
+#include "ir/module.h"
+#include "ir/native_text.h"
+
+namespace strata::fx {
+
+std::string ValuePrinter::NameOf(ValueId id) const {
+  const Value& value = graph_.value(id);
+  if (value.name.valid() || !graph_.node(value.def).returns_tuple) {
+    return std::string(graph_.value_name(id));
+  }
+  return fmt::format("{}_{}", graph_.name(value.def), value.index);
+}
+
+void ValuePrinter::PrintType(TypeId type) {
+  if (!type.valid()) return;
+  out_ += ": \"";
+  graph_.module().types().Print(type, out_);
+  out_ += '"';
+}
+
+void ValuePrinter::PrintNodeType(NodeId id) {
+  const std::string_view python_type = graph_.attribute(id, kPythonTypeKey);
+  if (!python_type.empty()) {
+    out_ += " : ";
+    out_ += python_type;
+  } else if (!graph_.node(id).returns_tuple && graph_.node(id).num_results > 0) {
+    PrintType(graph_.value(graph_.result(id)).type);
+  }
+}
+
+void ValuePrinter::PrintList(std::span<const Arg> elements) {
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (i > 0) out_ += ", ";
+    Print(elements[i]);
+  }
+}
+
+void ValuePrinter::PrintDevice(std::string_view device) {
+  const size_t colon = device.find(':');
+  out_ += "device(type='";
+  out_ += device.substr(0, colon);
+  out_ += '\'';
+  if (colon != std::string_view::npos) {
+    out_ += ", index=";
+    out_ += device.substr(colon + 1);
+  }
+  out_ += ')';
+}
+
+void ValuePrinter::Print(const Arg& arg) {
+  switch (arg.kind()) {
+    case ArgKind::kNone:
+      out_ += "None";
+      break;
+    case ArgKind::kValue:
+      out_ += NameOf(arg.value());
+      break;
+    case ArgKind::kInt:
+      fmt::format_to(std::back_inserter(out_), "{}", arg.as_int());
+      break;
+    case ArgKind::kFloat:
+      AppendFloat(arg.as_float(), out_);
+      break;
+    case ArgKind::kBool:
+      out_ += arg.as_bool() ? "True" : "False";
+      break;
+    case ArgKind::kDim:
+      graph_.module().dims().Print(arg.dim(), out_);
+      break;
+    case ArgKind::kString:
+      AppendQuoted(graph_.module().str(arg.str()), out_);
+      break;
+    case ArgKind::kDType:
+      out_ += TorchName(arg.dtype());
+      break;
+    case ArgKind::kDevice:
+      PrintDevice(graph_.module().str(arg.str()));
+      break;
+    case ArgKind::kRaw:
+      out_ += graph_.module().str(arg.str());
+      break;
+    case ArgKind::kGraph:
+      out_ += ChildName(graph_.module().graph(arg.graph()));
+      break;
+    case ArgKind::kList:
+      out_ += '[';
+      PrintList(graph_.elements(arg));
+      out_ += ']';
+      break;
+    case ArgKind::kTuple:
+      out_ += '(';
+      PrintList(graph_.elements(arg));
+      out_ += arg.span_size() == 1 ? ",)" : ")";
+      break;
+    case ArgKind::kDict: {
+      const std::span<const Arg> items = graph_.elements(arg);
+      out_ += '{';
+      for (size_t i = 0; i + 1 < items.size(); i += 2) {
+        if (i > 0) out_ += ", ";
+        Print(items[i]);
+        out_ += ": ";
+        Print(items[i + 1]);
+      }
+      out_ += '}';
+      break;
+    }
+    case ArgKind::kCall: {
+      const std::span<const Arg> parts = graph_.elements(arg);
+      const std::string_view name = graph_.module().str(parts[0].str());
+      out_ += name;
+      if (name.ends_with('=')) {
+        Print(parts[1]);
+      } else {
+        out_ += '(';
+        PrintList(parts.subspan(1));
+        out_ += ')';
+      }
+      break;
+    }
+  }
+}
+
+std::string_view ChildName(const Graph& body) {
+  const std::string_view path = body.name_text();
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::string TargetOf(std::string base, std::string_view path) {
+  while (true) {
+    const std::string_view element = path.substr(0, path.find('.'));
+    base = IsIdentifier(element) ? fmt::format("{}.{}", base, element)
+                                 : fmt::format("getattr({}, \"{}\")", base, element);
+    if (element.size() == path.size()) return base;
+    path.remove_prefix(element.size() + 1);
+  }
+}
+
+}  // namespace strata::fx
