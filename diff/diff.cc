@@ -163,8 +163,6 @@ std::string_view ToString(Via via) {
       return "local";
     case Via::kOrder:
       return "order";
-    case Via::kName:
-      return "name";
   }
   return "";
 }

@@ -36,7 +36,6 @@ enum class Via : uint8_t {
   kRadius,  ///< the neighbourhood is the same and unique
   kLocal,   ///< next to matched nodes
   kOrder,   ///< between matched nodes in program order
-  kName,    ///< nothing but the name tells it
 };
 std::string_view ToString(Via via);
 
@@ -121,8 +120,8 @@ struct GraphDiff {
   bool Equal() const;
 };
 
-/// Matches the nodes of two graphs by structure and tells what changed. Names decide only where
-/// structure and order leave a choice. Deterministic; near linear in nodes and edges.
+/// Matches the nodes of two graphs by structure and tells what changed. Names decide nothing, so
+/// new names are no difference. Deterministic; near linear in nodes and edges.
 ///
 /// REQUIRES: both graphs outlive the result and stay as they are.
 /// Errors: a pin that names an unknown node, one node twice, or nodes of different kinds.

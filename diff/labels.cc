@@ -110,9 +110,6 @@ class Labeller {
     labels_.type.push_back(Mix(literals, type));
     labels_.value.push_back(Mix(kind, type));
     labels_.piece.push_back(is_element || IsPiece(graph, node));
-    labels_.module.push_back(hashes_.OfString(node.module));
-    labels_.name.push_back(is_element ? hashes_.OfString(graph.value(entity.element).name)
-                                      : hashes_.OfString(node.name));
   }
 
   uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
@@ -262,7 +259,7 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &literals, &type, &value, &module, &name})
+  for (auto* column : {&op, &literals, &type, &value})
     column->reserve(n);
   kind.reserve(n);
   Labeller(listing, fields, *this).Run();

@@ -39,8 +39,6 @@ struct Labels {
   std::vector<uint64_t> type;      ///< and the type of the value
   std::vector<uint64_t> value;     ///< kind and type of the value alone
   std::vector<bool> piece;         ///< takes a part of its only operand: an element, a slice
-  std::vector<uint64_t> module;    ///< module path; 0: not known
-  std::vector<uint64_t> name;      ///< printed name
 
   /// A user of an entity, or an operand: which entity, and at which operand slot.
   struct Edge {
