@@ -19,6 +19,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
     {"report", "scenes of passes over graphs of 10k and 100k nodes", BenchReport},
     {"diff", "compare graphs of 10k and 100k nodes, one percent edited", BenchDiff},
+    {"train", "trace and compile a training of 12 layers, run steps as graphs and eagerly",
+     ExecBenchTrain},
 };
 
 std::string Listing() {

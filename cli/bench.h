@@ -39,5 +39,6 @@ Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
+Result<Exit> ExecBenchTrain(Args args);  // cli/bench_train.cc, in strata-runtime
 
 }  // namespace strata::cli

@@ -50,4 +50,8 @@ Result<Exit> ExecTrain(Args args) {
   return ExecRuntime("train", args);
 }
 
+Result<Exit> ExecBenchTrain(Args args) {
+  return ExecRuntime("bench-train", args);
+}
+
 }  // namespace strata::cli

@@ -86,7 +86,12 @@ struct Trainer::State {
     std::vector<Tensor> arguments = parameters;
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
     arguments.insert(arguments.end(), {rope_table, std::move(inputs), std::move(labels)});
-    STRATA_TRY(std::vector<Tensor> outputs, step->Run(arguments));
+    STRATA_TRY(const std::vector<Tensor> outputs, step->Run(arguments));
+    return TakeOutputs(outputs);
+  }
+
+  /// Keeps what the optimizer needs of a step; returns the loss.
+  float TakeOutputs(const std::vector<Tensor>& outputs) {
     gradients.clear();
     for (size_t i = 1; i <= parameters.size(); ++i)
       gradients.push_back(outputs[i].contiguous());
@@ -104,6 +109,22 @@ struct Trainer::State {
     arguments.push_back(optimizer_state.step);
     STRATA_TRY(const std::vector<Tensor> outputs, optimizer->Run(arguments));
     return outputs[0].item<float>();
+  }
+
+  float RunStepEagerly(int64_t index) {
+    std::vector<Tensor> trained;
+    for (const Tensor& parameter : parameters)
+      trained.push_back(parameter.detach().requires_grad_(true));
+    const auto [inputs, labels] = Batch(index);
+    const ModelTensors model{.parameters = trained, .buffers = buffers, .rope_table = rope_table};
+    return TakeOutputs(LossAndGradients(config, model, inputs, labels));
+  }
+
+  float RunOptimizerEagerly() {
+    const ModelTensors model{
+        .parameters = parameters, .buffers = buffers, .rope_table = rope_table};
+    return OptimizerStep(config, model, gradients, tokens_per_expert, optimizer_state)[0]
+        .item<float>();
   }
 };
 
@@ -157,6 +178,18 @@ Result<StepReport> Trainer::Step() {
     report.executed.push_back(
         {.graph = executor->plan().graph, .fingerprint = executor->plan().graph_fingerprint});
   }
+  ++state_->steps_done;
+  return report;
+}
+
+StepReport Trainer::StepEagerly() {
+  STRATA_CHECK(state_->steps_done < state_->config.steps);
+  const auto start = std::chrono::steady_clock::now();
+  StepReport report;
+  report.metrics.step = state_->steps_done + 1;
+  report.metrics.loss = state_->RunStepEagerly(state_->steps_done);
+  report.metrics.grad_norm = state_->RunOptimizerEagerly();
+  report.wall = std::chrono::steady_clock::now() - start;
   ++state_->steps_done;
   return report;
 }

@@ -65,6 +65,10 @@ class Trainer {
 
   /// The next step. REQUIRES: compiled; steps_done() < config().steps.
   Result<StepReport> Step();
+  /// The same step, bit for bit, by calling with autograd what the graphs were traced from: to
+  /// compare with and to measure against. Executes no graph. REQUIRES: steps_done() <
+  /// config().steps.
+  StepReport StepEagerly();
   int64_t steps_done() const;
 
   /// The parameters now, and with them the buffers, or the gradients of the last step before

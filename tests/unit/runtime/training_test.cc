@@ -424,6 +424,25 @@ TEST_CASE("forward and backward of a product have the weight's path, one number,
   CHECK_EQ(backward, std::vector<int32_t>(2, forward[0]));
 }
 
+TEST_CASE("a run may go on eagerly, and back") {
+  const TrainConfig config = Config({});
+  const auto make = [&] {
+    auto trainer =
+        OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
+    OrDie(trainer->Compile());
+    return trainer;
+  };
+  const auto graphs = make(), mixed = make();
+  for (int64_t step = 0; step < config.steps; ++step) {
+    const StepReport expected = OrDie(graphs->Step());
+    const StepReport actual = step % 2 == 0 ? mixed->StepEagerly() : OrDie(mixed->Step());
+    CHECK_EQ(actual.metrics.step, expected.metrics.step);
+    CHECK_EQ(actual.metrics.loss, expected.metrics.loss);
+    CHECK_EQ(actual.metrics.grad_norm, expected.metrics.grad_norm);
+    CHECK_EQ(actual.executed.empty(), step % 2 == 0);
+  }
+}
+
 TEST_CASE("what runs has the fingerprint of the graphs that the passes left") {
   const TrainConfig config = Config({});
   const auto trainer =
