@@ -1,5 +1,7 @@
 #include "diff/diff_json.h"
 
+#include <cmath>
+
 #include "ir/fingerprint.h"
 #include "ir/json.h"
 
@@ -35,12 +37,17 @@ void WriteText(JsonWriter& json, std::string_view key, const std::optional<std::
   }
 }
 
+/// Three digits: a confidence is no measurement.
+double Rounded(double confidence) {
+  return std::round(confidence * 1000) / 1000;
+}
+
 void WritePair(JsonWriter& json, const GraphDiff& diff, const Pair& pair) {
   json.Break(4).BeginObject();
   json.Field("before", diff.before.name(pair.before));
   json.Field("after", diff.after.name(pair.after));
   json.Field("status", ToString(pair.status));
-  json.Field("confidence", pair.confidence).Field("via", ToString(pair.via));
+  json.Field("confidence", Rounded(pair.confidence)).Field("via", ToString(pair.via));
   json.Key("fields").BeginArray();
   for (const FieldDiff& field : pair.fields) {
     json.BeginObject().Field("path", field.path);
@@ -63,7 +70,7 @@ void WriteRelation(JsonWriter& json, const GraphDiff& diff, const Relation& rela
   json.Break(4).BeginObject().Field("kind", ToString(relation.kind));
   WriteNames(json, "before", diff.before, relation.before);
   WriteNames(json, "after", diff.after, relation.after);
-  json.Field("confidence", relation.confidence).EndObject();
+  json.Field("confidence", Rounded(relation.confidence)).EndObject();
 }
 
 void WritePattern(JsonWriter& json, const Pattern& pattern) {

@@ -96,7 +96,7 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
   for (Side side : {kBefore, kAfter})
     hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
-    const double confidence = ConfidenceOf(level) - 0.005 * (max_radius - radius);
+    const double confidence = ConfidenceOf(level) - (max_radius - radius) / 256.0;
     auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
     auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
     if (before.empty() || after.empty()) return;

@@ -87,23 +87,46 @@ class HunkFinder {
   }
 
   void Collect(UnionFind& sets) {
-    std::map<size_t, size_t> hunk_of_root;
-    for (size_t item = 0; item < items_.size(); ++item) {
-      const auto [found, is_new] = hunk_of_root.emplace(sets.Find(item), diff_.hunks.size());
-      if (is_new) {
-        diff_.hunks.emplace_back();
-        members_.emplace_back();
-      }
-      Hunk& hunk = diff_.hunks[found->second];
-      members_[found->second].push_back(items_[item]);
-      if (items_[item].pair >= 0) {
-        hunk.pairs.push_back(items_[item].pair);
-      } else if (items_[item].before.valid()) {
-        hunk.deleted.push_back(items_[item].before);
-      } else {
-        hunk.inserted.push_back(items_[item].after);
+    std::map<size_t, std::vector<Item>> by_root;
+    for (size_t item = 0; item < items_.size(); ++item)
+      by_root[sets.Find(item)].push_back(items_[item]);
+    for (auto& [root, items] : by_root)
+      members_.push_back(std::move(items));
+    SortByPlace();
+    for (const std::vector<Item>& items : members_) {
+      Hunk& hunk = diff_.hunks.emplace_back();
+      for (const Item& item : items) {
+        if (item.pair >= 0) {
+          hunk.pairs.push_back(item.pair);
+        } else if (item.before.valid()) {
+          hunk.deleted.push_back(item.before);
+        } else {
+          hunk.inserted.push_back(item.after);
+        }
       }
     }
+  }
+
+  /// By the first node in before order; an inserted node stands behind the last pair before it.
+  void SortByPlace() {
+    std::vector<int32_t> before_of_after(static_cast<size_t>(diff_.after.size()));
+    int32_t last = -1;
+    for (size_t i = 0; i < before_of_after.size(); ++i) {
+      const int32_t pair = diff_.pair_of_after[i];
+      if (pair >= 0) last = diff_.pairs[static_cast<size_t>(pair)].before.index;
+      before_of_after[i] = last;
+    }
+    const auto place_of = [&](const std::vector<Item>& items) {
+      std::pair<int32_t, int32_t> first{INT32_MAX, 0};
+      for (const Item& item : items) {
+        const std::pair<int32_t, int32_t> place =
+            item.before.valid() ? std::pair(item.before.index, -1)
+                                : std::pair(before_of_after[Index(item.after)], item.after.index);
+        first = std::min(first, place);
+      }
+      return first;
+    };
+    std::ranges::stable_sort(members_, {}, place_of);
   }
 
   std::string_view ModuleOf(const Item& item) const {
