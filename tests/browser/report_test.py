@@ -50,10 +50,15 @@ class Page:
         raise AssertionError(f"timed out waiting for {what}")
 
     def text(self, selector):
-        return " ".join(element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector))
+        # In one step: elements that the page replaces meanwhile would be stale.
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText).join(' ')"
+        return self.driver.execute_script(script, selector)
 
-    def click(self, selector, index=0):
-        self.driver.find_elements(By.CSS_SELECTOR, selector)[index].click()
+    def click(self, selector):
+        self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+    def count(self, selector):
+        return self.driver.execute_script("return document.querySelectorAll(arguments[0]).length", selector)
 
     def press(self, keys):
         self.driver.find_element(By.TAG_NAME, "body").send_keys(keys)
@@ -79,20 +84,19 @@ def overview(page):
 
 def one_pass(page):
     page.open()
-    rows = page.driver.find_elements(By.CSS_SELECTOR, ".timeline button.row")
-    [row for row in rows if "canonicalize" in row.text][0].click()
+    page.click(".timeline button.row:last-of-type")  # canonicalize; dce is the one above
     page.shows(".pass-head", "canonicalize")
     assert page.driver.find_element(By.CSS_SELECTOR, ".stage canvas").size["width"] > 300
     page.shows(".inspector", "press n for the first change")
     page.press("n")
-    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, ".inspector h2"), "a node in the inspector")
+    page.wait(lambda: page.count(".inspector h2"), "a node in the inspector")
     first = page.driver.current_url
     assert "node=" in first, first
     page.press("n")
     page.wait(lambda: page.driver.current_url != first, "the next change")
     page.shot("graph_light")
     page.press("2")
-    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, ".sheet tbody tr"), "the table")
+    page.wait(lambda: page.count(".sheet tbody tr"), "the table")
     table = page.text(".sheet tbody")
     assert "operands[1]" in table or "operands[0]" in table, table
     assert HOSTILE in table, table
@@ -100,7 +104,7 @@ def one_pass(page):
     page.press("3")
     page.shows(".lines", "aten.reshape.default")
     page.press("4")
-    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, ".sheet .pattern, .sheet .empty"), "patterns")
+    page.wait(lambda: page.count(".sheet .pattern, .sheet .empty"), "patterns")
     page.driver.back()
     page.shows(".lines", "aten.reshape.default")
     page.press("k")
@@ -111,7 +115,7 @@ def deep_link(page):
     page.open("#run=1,graph=step,pass=canonicalize&tab=table&node=t")
     page.shows(".pass-head", "canonicalize")
     page.shows(".inspector", "operands[0]")
-    assert page.driver.find_elements(By.CSS_SELECTOR, ".sheet tbody tr[aria-selected=true]"), "the row is selected"
+    assert page.count(".sheet tbody tr[aria-selected=true]"), "the row is selected"
     page.open("#run=1,graph=step,pass=1&node=mm")
     page.shows(".inspector", "model.py:7")
     page.shows(".inspector", "q = wq(x)")
@@ -123,7 +127,7 @@ def search(page):
     page.open("#run=1,graph=step,pass=1&tab=table")
     box = page.driver.find_element(By.CSS_SELECTOR, ".search")
     box.send_keys("reshape|^mm ")
-    page.wait(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, ".sheet tbody tr")) in (1, 2), "fewer rows")
+    page.wait(lambda: page.count(".sheet tbody tr") in (1, 2), "fewer rows")
     box.clear()
     box.send_keys("((((")
     page.shows(".sheet", "Nothing matches")
@@ -134,7 +138,7 @@ def nothing_runs(page):
     """A name that is markup is shown as text: no element, no dialog, no request, no message."""
     for fragment in ("", "#run=1,graph=step,pass=1", "#run=1,graph=step,pass=1&tab=table", "#run=1,graph=step,pass=1&tab=text"):
         page.open(fragment)
-        assert not page.driver.find_elements(By.CSS_SELECTOR, "img"), fragment
+        assert not page.count("img"), fragment
     assert page.driver.execute_script("return performance.getEntriesByType('resource').length") == 0
     problems = [entry for entry in page.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
     assert not problems, problems
