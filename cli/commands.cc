@@ -8,6 +8,7 @@ namespace strata::cli {
 // cli/runtime_main.cc.
 Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
+Result<Exit> RunCompletion(Args args);
 Result<Exit> RunDiff(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
@@ -27,6 +28,7 @@ std::span<const Command> Commands() {
       {"train", "train a model, with its graphs recorded", ExecTrain},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure this machine: strata bench ir", RunBench},
+      {"completion", "print a completion script for a shell", RunCompletion},
   };
   return commands;
 }

@@ -71,7 +71,6 @@ struct Flags::Impl {
     app.allow_extras();
   }
 
-  /// What CLI11 calls the option: its own names must not clash with words of the user.
   CLI::Option* Add(std::string_view name) {
     return app.add_option(std::string(name))
         ->expected(1)

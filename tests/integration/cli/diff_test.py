@@ -310,6 +310,18 @@ class ProgramTest(CliCase):
     def test_version(self):
         self.assertRegex(self.run_strata("--version").stdout, r"^strata \d+\.\d+\.\d+\n$")
 
+    def test_completion(self):
+        script = self.run_strata("completion", "bash").stdout
+        for words, expected in (("strata di", "diff"), ("strata diff --for", "--format")):
+            typed = words.split()
+            done = subprocess.run(
+                ["bash", "-c", f"{script}\nCOMP_WORDS=({self.strata} {' '.join(typed[1:])})\n"
+                 f"COMP_CWORD={len(typed) - 1}\n_strata\necho ${{COMPREPLY[@]}}"],
+                capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout.strip(), expected)
+        self.assertEqual(self.fails("completion", "tcsh"),
+                         "unknown shell 'tcsh': strata completion: bash and zsh are known")
+
     def test_unknown_command(self):
         self.assertEqual(self.fails("dif"),
                          "unknown command 'dif', did you mean 'diff': strata: see 'strata --help'")
