@@ -19,7 +19,7 @@ class Builder {
         bodies_(bodies),
         values_(scope.statements.size()),
         uses_(scope.statements.size(), 0),
-        kGetItemOp(module_.Intern(kGetItem)) {}
+        get_item_op_(module_.Intern(kGetItem)) {}
 
   void Run(StrId output_name) {
     for (const Statement& statement : scope_.statements)
@@ -56,7 +56,7 @@ class Builder {
   /// The element that statement `at` takes from statement `producer`; -1 when it is none.
   int64_t ElementOf(size_t at, size_t producer) const {
     const Statement& s = scope_.statements[at];
-    if (s.op != kGetItemOp || s.num_args != 2 || s.num_kwargs != 0 || s.python_type.valid()) {
+    if (s.op != get_item_op_ || s.num_args != 2 || s.num_kwargs != 0 || s.python_type.valid()) {
       return -1;
     }
     const std::span<const Arg> args = Args(s);
@@ -206,7 +206,7 @@ class Builder {
   const std::unordered_map<std::string, GraphId>& bodies_;
   std::vector<ValueId> values_;  // by statement
   std::vector<uint32_t> uses_;   // by statement
-  const StrId kGetItemOp;
+  const StrId get_item_op_;
   std::vector<Arg> args_, elements_;
   std::vector<NamedArg> kwargs_;
   std::vector<TypeId> results_;

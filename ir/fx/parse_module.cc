@@ -148,7 +148,6 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
   Scope scope;
   scope.path = path;
   ++scope_number_;
-  size_t def_indent = indent;
   const bool has_class = IsClassLine(Line());
   const std::string_view class_name = has_class ? ClassName(Line()) : "forward";
   const std::string_view program_name =
@@ -159,7 +158,6 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
   if (!path.empty()) bodies_.emplace(path, graph.id());
   if (has_class) {
     scope.class_name = module_.Intern(class_name);
-    def_indent = indent + 4;
     NextLine();
     // Functions that symbolic tracing must not enter are declared before the method.
     while (line_begin_ < text_.size() && (Line().empty() || Line().starts_with("wrap(\""))) {
@@ -171,7 +169,7 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
   wants_more_ = false;
   const size_t signature_at = at_;
   if (ParseSignature(scope)) {
-    def_indent = signature_at - line_begin_;
+    const size_t def_indent = signature_at - line_begin_;
     GoTo(at_);
     ParseBody(def_indent, scope);
   } else {
