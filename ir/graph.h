@@ -22,7 +22,7 @@ enum class NodeKind : uint8_t {
              ///< one
   kCall,     ///< calls operator `op`
   kCallMethod,  ///< calls method `op` of args[0]
-  kCallModule,  ///< calls submodule `op`
+  kCallModule,  ///< calls submodule `op`; args[0] is a graph if it is one
   kOutput,      ///< the graph's return; args[0] is what it returns; the last node
   kErased,
 };

@@ -2,7 +2,9 @@
 // and those beside the checkout.
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -140,6 +142,36 @@ TEST_CASE("files: every annotation prints as it was read") {
       at = end;
     }
   });
+}
+
+TEST_CASE("files: graphs have as many nodes as PyTorch counted when it compiled them") {
+  std::vector<std::string> logs = FilesBelow("tests/data/logs", ".log");
+  for (std::string& path : FilesBelow(kShared, ".log"))
+    logs.push_back(std::move(path));
+  size_t compared = 0;
+  for (const std::string& path : logs) {
+    const LogContent log = ReadHealthy(path);
+    for (const LogRun& run : log.runs) {
+      std::map<std::string, const LogRecord*> graphs;  // by compilation, the last
+      for (const LogRecord& record : run.records) {
+        if (record.kind == "dynamo_output_graph") graphs[record.compile] = &record;
+        constexpr std::string_view kCount = "\"graph_node_count\": ";
+        const size_t at = record.envelope.find(kCount);
+        const auto graph = graphs.find(record.compile);
+        if (record.kind != "compilation_metrics" || at == std::string::npos ||
+            graph == graphs.end()) {
+          continue;
+        }
+        const int expected = std::atoi(record.envelope.c_str() + at + kCount.size());
+        if (expected == 0) continue;  // null: the compilation failed
+        const auto payload = static_cast<size_t>(graph->second->payload);
+        CHECK_EQ(ParseStrictly(path, log.payloads[payload].text).graph().num_printed_nodes(),
+                 expected);
+        ++compared;
+      }
+    }
+  }
+  CHECK_GE(compared, 4);
 }
 
 TEST_CASE("files: a text cut anywhere is still read") {
