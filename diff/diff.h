@@ -97,6 +97,8 @@ struct DiffSummary {
 struct DiffOptions {
   /// Pairs that are known beforehand, by name. They override everything else.
   std::vector<std::pair<std::string, std::string>> pins = {};
+  /// Pairs that must not be made, by name; with an empty name the other node has no partner at all.
+  std::vector<std::pair<std::string, std::string>> vetoes = {};
   /// Both graphs are snapshots of one trace: equal StableIds are the same node.
   bool stable_ids = false;
   /// Also compare names, places in source, sequence numbers and other `meta.*` fields.
@@ -124,7 +126,8 @@ struct GraphDiff {
 /// new names are no difference. Deterministic; near linear in nodes and edges.
 ///
 /// REQUIRES: both graphs outlive the result and stay as they are.
-/// Errors: a pin that names an unknown node, one node twice, or nodes of different kinds.
+/// Errors: a pin or veto that names an unknown node, a pin of one node twice, of nodes of different
+/// kinds, or of a vetoed pair.
 /// Ideas from BinDiff (unique features first), XLA hlo_diff (typed matchers), Weisfeiler-Lehman
 /// refinement and patience diff; docs/diff.md tells the algorithm.
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options = {});

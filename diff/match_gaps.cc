@@ -37,7 +37,7 @@ int32_t Merit(const Matching& matching, int32_t before, int32_t after, bool smal
   const Labels& a = matching.labels(kBefore);
   const Labels& b = matching.labels(kAfter);
   const auto i = static_cast<size_t>(before), j = static_cast<size_t>(after);
-  if (a.op[i] != b.op[j]) return 0;
+  if (a.op[i] != b.op[j] || matching.vetoed(before, after)) return 0;
   const Matching::EdgeScore score = matching.Score(before, after);
   const bool same_type = a.type[i] == b.type[j], same_literals = a.literals[i] == b.literals[j];
   // The place of inputs has been looked at already.

@@ -37,7 +37,8 @@ class InputMatcher {
     std::vector<int32_t> open;
     for (int32_t i = scope_.begin[side]; i < scope_.end[side]; ++i) {
       if (matching_.labels(side).kind[static_cast<size_t>(i)] == kind_ &&
-          !matching_.matched(side, i) && !proposed_[side].contains(i)) {
+          !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
+          !proposed_[side].contains(i)) {
         open.push_back(i);
       }
     }
@@ -55,6 +56,7 @@ class InputMatcher {
     if (before.size() != after.size()) return false;
     for (size_t i = 0; i < before.size(); ++i) {
       if (TypeOf(kBefore, before[i]) != TypeOf(kAfter, after[i])) return false;
+      if (matching_.vetoed(before[i], after[i])) return false;
     }
     for (size_t i = 0; i < before.size(); ++i)
       matching_.Match(before[i], after[i], Via::kInput, 0.999);
@@ -179,7 +181,7 @@ class InputMatcher {
     const auto at = [&](size_t i, size_t j) -> int32_t& { return length[i * (m + 1) + j]; };
     const auto equal = [&](size_t i, size_t j) {
       return TypeOf(kBefore, before[i]) == TypeOf(kAfter, after[j]) &&
-             ShareUse(before[i], after[j]);
+             !matching_.vetoed(before[i], after[j]) && ShareUse(before[i], after[j]);
     };
     for (size_t i = n; i-- > 0;) {
       for (size_t j = m; j-- > 0;)

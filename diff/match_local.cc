@@ -260,6 +260,7 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
     std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < m; ++j) {
+        if (matching_.vetoed(before[i], after[j])) continue;
         const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
         const Merit merit{score.agree - score.contradict,
                           std::llround(positions.Distance(before[i], after[j]) * 1024)};

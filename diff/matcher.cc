@@ -14,14 +14,35 @@ class Matcher {
   Matcher(const Listing& before, const Listing& after, Matching& matching)
       : listings_{&before, &after}, matching_(matching), local_(matching) {}
 
-  Status MatchPins(const std::vector<std::pair<std::string, std::string>>& pins) {
-    if (pins.empty()) return Ok();
+  /// What the caller knows: pairs that must not be, then pairs that are.
+  Status TakeAdvice(const DiffOptions& options) {
+    if (options.pins.empty() && options.vetoes.empty()) return Ok();
     const std::unordered_map<std::string, int32_t> before = NamesOf(kBefore);
     const std::unordered_map<std::string, int32_t> after = NamesOf(kAfter);
-    for (const auto& [name_before, name_after] : pins) {
+    for (const auto& [name_before, name_after] : options.vetoes) {
       const auto a = before.find(name_before), b = after.find(name_after);
-      if (a == before.end()) return Unknown(name_before, "before");
-      if (b == after.end()) return Unknown(name_after, "after");
+      if (a == before.end() && !name_before.empty()) return Unknown("veto", name_before, "before");
+      if (b == after.end() && !name_after.empty()) return Unknown("veto", name_after, "after");
+      if (name_before.empty() && name_after.empty()) {
+        return Error("veto without a node: name one node, or two that are not the same");
+      }
+      if (name_after.empty()) {
+        matching_.Forbid(kBefore, a->second);
+      } else if (name_before.empty()) {
+        matching_.Forbid(kAfter, b->second);
+      } else {
+        matching_.Veto(a->second, b->second);
+      }
+    }
+    for (const auto& [name_before, name_after] : options.pins) {
+      const auto a = before.find(name_before), b = after.find(name_after);
+      if (a == before.end()) return Unknown("pin", name_before, "before");
+      if (b == after.end()) return Unknown("pin", name_after, "after");
+      if (matching_.vetoed(a->second, b->second) || matching_.forbidden(kBefore, a->second) ||
+          matching_.forbidden(kAfter, b->second)) {
+        return Error("pin of a vetoed pair: '{}' = '{}': drop one of the two", name_before,
+                     name_after);
+      }
       if (matching_.matched(kBefore, a->second) || matching_.matched(kAfter, b->second)) {
         return Error("pin of a node that is pinned already: '{}' = '{}': name each node once",
                      name_before, name_after);
@@ -95,9 +116,10 @@ class Matcher {
     return names;
   }
 
-  static Error Unknown(const std::string& name, std::string_view side) {
+  static Error Unknown(std::string_view what, const std::string& name, std::string_view side) {
     return Error(ErrorCode::kNotFound,
-                 "pin of an unknown node: '{}': the {} graph has no node of that name", name, side);
+                 "{} of an unknown node: '{}': the {} graph has no node of that name", what, name,
+                 side);
   }
 
   void MatchScope(size_t before, size_t after) {
@@ -169,7 +191,7 @@ class Matcher {
 Status MatchListings(const Listing& before, const Listing& after, const DiffOptions& options,
                      Matching& matching) {
   Matcher matcher(before, after, matching);
-  STRATA_RETURN_IF_ERROR(matcher.MatchPins(options.pins));
+  STRATA_RETURN_IF_ERROR(matcher.TakeAdvice(options));
   if (options.stable_ids) {
     matcher.MatchStableIds();
   } else {

@@ -20,6 +20,7 @@ Matching::Matching(const Labels& before, const Labels& after) : labels_{&before,
 
 void Matching::Match(int32_t before, int32_t after, Via via, double confidence) {
   STRATA_CHECK(!matched(kBefore, before) && !matched(kAfter, after) && SameKind(before, after));
+  if (vetoed(before, after) || forbidden(kBefore, before) || forbidden(kAfter, after)) return;
   nodes_[kBefore][Index(before)].partner = after;
   nodes_[kAfter][Index(after)].partner = before;
   const uint64_t token = Mix(static_cast<uint64_t>(made_.size()), 0x7061697273ull) | 1;

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,13 @@ class Matching {
     return labels_[kBefore]->kind[Index(before)] == labels_[kAfter]->kind[Index(after)];
   }
 
+  /// The pair will not be made. A node that is matched with nothing is forbidden instead.
+  void Veto(int32_t before, int32_t after) { vetoes_.insert(KeyOf(before, after)); }
+  bool vetoed(int32_t before, int32_t after) const {
+    return !vetoes_.empty() && vetoes_.contains(KeyOf(before, after));
+  }
+
+  /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
   /// REQUIRES: both are unmatched and of one kind.
   void Match(int32_t before, int32_t after, Via via, double confidence);
   /// The node stays unmatched. REQUIRES: it is.
@@ -90,12 +98,17 @@ class Matching {
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  static uint64_t KeyOf(int32_t before, int32_t after) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(before)) << 32 |
+           static_cast<uint32_t>(after);
+  }
   /// Tells the neighbours of a new pair about it.
   void Announce(Side side, int32_t i);
 
   std::array<const Labels*, 2> labels_;
   std::array<std::vector<NodeState>, 2> nodes_;
   std::vector<Made> made_;
+  std::unordered_set<uint64_t> vetoes_;
 };
 
 }  // namespace strata

@@ -250,6 +250,30 @@ b -> a: renamed+changed
 )");
 }
 
+TEST_CASE("a vetoed pair is not made, nor is any of a node that has no partner") {
+  constexpr std::string_view kText =
+      "  x = placeholder\n  a = f(x)\n  b = f(x)\n  c = g(a, b)\n  output(c)\n";
+  CHECK_EQ(DescribeTexts(kText, kText, {.vetoes = {{"a", "a"}}}), R"(
+c -> c: changed
+  operands[0]: a -> a
+- a
++ a
+clone b -> b, a
+)");
+  CHECK_EQ(DescribeTexts(kText, kText, {.vetoes = {{"", "c"}}}), R"(
+output -> output: derived
+  operands[0]: c -> c (derived)
+- c
++ c
+replace c -> c
+)");
+  for (const char* name : {"x", "a", "c"}) {
+    const DiffCase both(kText, kText, {.vetoes = {{name, ""}}});
+    CHECK_EQ(both.diff.deleted.size(), 1);
+    CHECK_EQ(both.diff.before.name(both.diff.deleted[0]), name);
+  }
+}
+
 TEST_CASE("pins that cannot be are errors") {
   const auto module = testing::ParseBody("  x = placeholder\n  a = f(x)\n  output(a)\n");
   const Graph& graph = module->graph({0});
@@ -265,6 +289,15 @@ TEST_CASE("pins that cannot be are errors") {
   CHECK_EQ(error_of({{"a", "x"}}),
            "pin of nodes of different kinds: 'a' = 'x': pin inputs with inputs, computations with "
            "computations");
+  const auto error_of_veto = [&](const std::string& before, const std::string& after) {
+    return MessageOf(Diff(graph, graph, {.pins = {{"a", "a"}}, .vetoes = {{before, after}}}));
+  };
+  CHECK_EQ(error_of_veto("q", ""),
+           "veto of an unknown node: 'q': the before graph has no node of that name");
+  CHECK_EQ(error_of_veto("", ""),
+           "veto without a node: name one node, or two that are not the same");
+  CHECK_EQ(error_of_veto("a", "a"), "pin of a vetoed pair: 'a' = 'a': drop one of the two");
+  CHECK_EQ(error_of_veto("a", ""), "pin of a vetoed pair: 'a' = 'a': drop one of the two");
 }
 
 TEST_CASE("a change in every layer but one is a pattern with an exception") {
