@@ -20,13 +20,19 @@ void Warn(ImportSummary& summary, std::string text) {
 }
 
 /// What a trace keeps of a record beside its payload.
+void AddFields(const LogRecord& record, JsonWriter& json) {
+  json.Field("record", record.name).Field("kind", record.kind);
+  json.Field("line", static_cast<int64_t>(record.line));
+  if (!record.compile.empty()) json.Field("compile", record.compile);
+  json.Field("prefix", record.prefix).Field("envelope", record.envelope);
+}
+
 std::string Attributes(const LogRecord& record) {
   std::string out;
   JsonWriter json(out);
-  json.BeginObject().Field("record", record.name).Field("kind", record.kind);
-  json.Field("line", static_cast<int64_t>(record.line));
-  if (!record.compile.empty()) json.Field("compile", record.compile);
-  json.Field("prefix", record.prefix).Field("envelope", record.envelope).EndObject();
+  json.BeginObject();
+  AddFields(record, json);
+  json.EndObject();
   return out;
 }
 
@@ -68,6 +74,7 @@ class RunImporter {
     info.command = options_.command;
     STRATA_TRY(id_, trace_.BeginRun(info));
     STRATA_RETURN_IF_ERROR(AddGraphs());
+    STRATA_RETURN_IF_ERROR(AddMoments());
     STRATA_RETURN_IF_ERROR(AddArtifacts());
     STRATA_RETURN_IF_ERROR(trace_.EndRun(id_, RunStatus::kFinished));
     ++summary_.runs;
@@ -117,6 +124,7 @@ class RunImporter {
     } else {
       STRATA_TRY(documents_[event.graph], Load(graph, moment));
     }
+    STRATA_RETURN_IF_ERROR(KeepText(run_.records[moment.record], *documents_[event.graph]));
     if (event.ended != nullptr) return AddPass(event, before, is_same);
     if (is_same) return Ok();
     STRATA_TRY(snapshot, trace_.AddSnapshot(id_, graph.name, documents_[event.graph]->graph(),
@@ -176,39 +184,83 @@ class RunImporter {
       Warn(summary_, fmt::format("{}:{}:{}: {}: {} of the graph's places could not be read",
                                  log_.Place(run_, moment), first.line, first.column, first.what,
                                  document.num_diagnostics));
-      const LogRecord& record = run_.records[moment.record];
-      STRATA_RETURN_IF_ERROR(
-          AddArtifact(record.name, "graph", Payload(record), Attributes(record)));
     }
     return std::shared_ptr<const FxDocument>(std::make_shared<FxDocument>(std::move(document)));
+  }
+
+  /// Keeps a text that printing the graph, which was read from it, does not give again.
+  /// REQUIRES: the texts of record and document differ in the graph id at most.
+  Status KeepText(const LogRecord& record, const FxDocument& document) {
+    const auto [text, is_new] = texts_.try_emplace(record.payload, ArtifactId::kNone);
+    if (!is_new) return Ok();
+    const bool is_whole = document.num_diagnostics == 0;
+    if (is_whole && PrintFx(document.graph()) == Payload(record)) return Ok();
+    STRATA_TRY(text->second,
+               AddArtifact(record.name, "graph", Payload(record), Attributes(record)));
+    return Ok();
+  }
+
+  /// Which record holds which snapshot.
+  Status AddMoments() {
+    std::map<size_t, std::string> lines;  // by record
+    for (size_t g = 0; g < run_.graphs.size(); ++g) {
+      const std::vector<LogMoment>& moments = run_.graphs[g].moments;
+      for (size_t m = 0; m < moments.size(); ++m) {
+        const LogRecord& record = run_.records[moments[m].record];
+        std::string& line = lines[moments[m].record];
+        JsonWriter json(line);
+        json.BeginObject();
+        AddFields(record, json);
+        json.Field("snapshot", static_cast<int64_t>(snapshots_[g][m]));
+        json.Field("text", static_cast<int64_t>(texts_[record.payload]));
+        json.EndObject();
+        line += '\n';
+      }
+    }
+    if (lines.empty()) return Ok();
+    std::string all;
+    for (const auto& [record, line] : lines)
+      all += line;
+    return Add("graphs", "moments", all);
   }
 
   const std::string& Payload(const LogRecord& record) const {
     return log_.payloads[static_cast<size_t>(record.payload)].text;
   }
 
-  Status AddArtifact(std::string_view name, std::string_view kind, std::string_view bytes,
-                     std::string_view attributes = {}) {
+  Result<ArtifactId> AddArtifact(std::string_view name, std::string_view kind,
+                                 std::string_view bytes, std::string_view attributes = {}) {
     STRATA_TRY(const ArtifactId id, trace_.AddArtifact(id_, name, kind, bytes, attributes));
-    static_cast<void>(id);
     ++summary_.artifacts;
+    return id;
+  }
+  Status Add(std::string_view name, std::string_view kind, std::string_view bytes,
+             std::string_view attributes = {}) {
+    STRATA_TRY([[maybe_unused]] const ArtifactId id, AddArtifact(name, kind, bytes, attributes));
     return Ok();
   }
 
   Status AddArtifacts() {
-    std::map<std::string, std::string> crowds;
+    struct Crowd {
+      std::string text;
+      std::vector<size_t> lines;
+    };
+    std::map<std::string, Crowd> crowds;
     for (const LogRecord& record : run_.records) {
       ++summary_.records;
       if (ComesInCrowds(record)) {
-        AppendLines(log_, record, crowds[record.kind]);
+        Crowd& crowd = crowds[record.kind];
+        AppendLines(log_, record, crowd.text);
+        crowd.lines.push_back(record.line);
         continue;
       }
       if (record.has_graph) continue;
-      STRATA_RETURN_IF_ERROR(
-          AddArtifact(record.name, "record", Payload(record), Attributes(record)));
+      STRATA_RETURN_IF_ERROR(Add(record.name, "record", Payload(record), Attributes(record)));
     }
-    for (const auto& [kind, lines] : crowds)
-      STRATA_RETURN_IF_ERROR(AddArtifact(kind, "records", lines));
+    for (const auto& [kind, crowd] : crowds) {
+      STRATA_RETURN_IF_ERROR(Add(kind, "records", crowd.text,
+                                 fmt::format("{{\"lines\":[{}]}}", fmt::join(crowd.lines, ","))));
+    }
     if (log_.strings.empty()) return Ok();
     std::string strings;
     JsonWriter json(strings);
@@ -216,7 +268,7 @@ class RunImporter {
     for (const auto& [number, text] : log_.strings)
       json.Field(std::to_string(number), text);
     json.EndObject();
-    return AddArtifact("str", "strings", strings);
+    return Add("str", "strings", strings);
   }
 
   const LogContent& log_;
@@ -226,6 +278,7 @@ class RunImporter {
   ImportSummary& summary_;
   RunId id_ = RunId::kNone;
   std::vector<std::vector<SnapshotId>> snapshots_;            // by graph and moment
+  std::map<int32_t, ArtifactId> texts_;                       // by payload; none: printing gives it
   std::vector<std::shared_ptr<const FxDocument>> documents_;  // by graph: its last moment
 };
 

@@ -27,12 +27,15 @@ struct ImportSummary {
 ///
 ///  - records with a payload by their names, kind "record", the payload as bytes;
 ///  - those without one, and events of a kind that comes by the thousand, together by their kind,
-///    kind "records": the lines of the log as they stand;
-///  - texts of graphs that could not be read to their end, kind "graph", besides the snapshot;
+///    kind "records": the lines of the log as they stand, attribute `lines` where they stood;
+///  - records with a graph together as "graphs", kind "moments": for each a line of JSON with the
+///    record's attributes, its `snapshot`, and in `text` the artifact that keeps its text or 0;
+///  - texts that printing the snapshot does not give again (forms of old versions, texts that could
+///    not be read to their end), kind "graph", besides the snapshot;
 ///  - the string table, kind "strings": a JSON object.
 ///
-/// Attributes of snapshots and artifacts tell record, line, compilation and envelope. Each distinct
-/// text is parsed once.
+/// So nothing of a log is lost. Attributes of snapshots and artifacts tell record, line,
+/// compilation and envelope. Each distinct text is parsed once.
 Status ImportLog(const LogContent& log, const ImportOptions& options, TraceWriter& trace,
                  ImportSummary& summary);
 

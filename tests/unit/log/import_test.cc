@@ -141,5 +141,18 @@ TEST_CASE("import: the counts of a pass fit the numbers of nodes") {
   }
 }
 
+TEST_CASE("import: every record of the log is told, with its place and its text") {
+  const std::string odd = GraphText(2) + "# graph id: 77\n";
+  Imported imported(Artifact("before_dce", GraphText(1)) + Artifact("after_dce", GraphText(1)) +
+                    Artifact("odd", odd));
+  const std::string moments = imported.Bytes("graphs");
+  CHECK_EQ(std::ranges::count(moments, '\n'), 3);
+  for (const char* part : {R"("record":"before_dce")", R"("line":1,)", R"("snapshot":1,"text":0)",
+                           R"("envelope":"{\"artifact\": )", R"("snapshot":2,"text":1)"}) {
+    CHECK_MESSAGE(moments.find(part) != std::string::npos, part);
+  }
+  CHECK_EQ(imported.Bytes("odd"), odd);
+}
+
 }  // namespace
 }  // namespace strata
