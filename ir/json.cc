@@ -5,32 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "ir/text.h"
+
 namespace strata {
-namespace {
-
-/// Bytes of the UTF-8 character at `text[i]`, 0 when there is none (overlong, surrogate, cut off).
-size_t CharacterLength(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) {
-    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
-  };
-  const auto follows = [&](size_t k) { return (byte(k) & 0xC0) == 0x80; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool overlong = first == 0xE0 && second < 0xA0;
-    const bool surrogate = first == 0xED && second > 0x9F;
-    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool overlong = first == 0xF0 && second < 0x90;
-    const bool too_large = first == 0xF4 && second > 0x8F;
-    return follows(1) && follows(2) && follows(3) && !overlong && !too_large ? 4 : 0;
-  }
-  return 0;
-}
-
-}  // namespace
 
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
@@ -49,7 +26,7 @@ void AppendJsonString(std::string_view text, std::string& out) {
     } else if (static_cast<unsigned char>(c) < 0x20) {
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
       ++i;
-    } else if (const size_t length = CharacterLength(text, i); length > 0) {
+    } else if (const size_t length = Utf8Length(text, i); length > 0) {
       out += text.substr(i, length);
       i += length;
     } else {

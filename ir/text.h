@@ -44,5 +44,8 @@ std::string_view TrimBlanks(std::string_view text);
 
 /// The UTF-8 bytes of a code point. REQUIRES: code <= 0x10FFFF.
 void AppendUtf8(uint32_t code, std::string& out);
+/// Bytes of the UTF-8 character at `text[i]`, 0 when there is none (overlong, surrogate, cut off).
+size_t Utf8Length(std::string_view text, size_t i);
+bool IsUtf8(std::string_view text);
 
 }  // namespace strata

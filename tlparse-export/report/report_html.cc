@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "embedded/strata_report_assets.h"
+#include "ir/base64.h"
 #include "ir/json.h"
 #include "tlparse-export/report/report_model.h"
 
@@ -69,23 +70,6 @@ Result<std::string> Gzip(std::string_view bytes) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   if (result != Z_STREAM_END) return Error(ErrorCode::kInternal, "zlib: cannot compress");
-  return out;
-}
-
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      group = group << 8 | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0u);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      out += i + k <= bytes.size() ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-    }
-  }
   return out;
 }
 
@@ -178,7 +162,7 @@ void AppendSummary(const ReportModel& model, std::string& html) {
 Status AppendData(std::string_view id, std::string_view json, std::string& html) {
   STRATA_TRY(const std::string packed, Gzip(json));
   html += fmt::format("<script type=\"application/octet-stream\" id=\"{}\">", id);
-  html += Base64(packed);
+  html += ToBase64(packed);
   html += "</script>\n";
   return Ok();
 }

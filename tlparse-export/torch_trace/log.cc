@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "ir/base64.h"
 #include "tlparse-export/torch_trace/header.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
 #include "tlparse-export/torch_trace/md5.h"
 #include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/wrapped_record.h"
 
 namespace strata {
 namespace {
@@ -71,6 +74,7 @@ struct PendingRecord {
   size_t line = 0;
   std::string_view prefix, thread, json;
   std::vector<JsonField> envelope;
+  std::shared_ptr<const WrappedRecord> wrapped;  // what the views above are of, if there is one
   bool is_broken = false;  // its JSON cannot be read; its payload is passed over
   bool has_payload = false;
   std::string md5;
@@ -165,6 +169,20 @@ class Reader {
       open_->has_payload = true;
       open_->md5 = ReadJsonString(md5->value).value_or("");
     }
+    if (auto wrapped = UnwrapRecord(open_->envelope)) Unwrap(*std::move(wrapped));
+  }
+
+  /// Goes on with the record that an export put into the artifact that was opened.
+  void Unwrap(WrappedRecord record) {
+    auto wrapped = std::make_shared<const WrappedRecord>(std::move(record));
+    const std::optional<LogHeader> header = ReadHeader(wrapped->header);
+    auto envelope = header ? ReadJsonObject(header->json) : std::nullopt;
+    if (!envelope) return;
+    open_->prefix = header->prefix;
+    open_->thread = header->thread;
+    open_->json = header->json;
+    open_->envelope = std::move(*envelope);
+    open_->wrapped = std::move(wrapped);
   }
 
   void FinishRecord() {
@@ -172,7 +190,9 @@ class Reader {
     PendingRecord open = std::move(*open_);
     open_.reset();
     if (open.is_broken) return;
-    const int32_t payload = open.has_payload ? AddPayload(open) : -1;
+    const bool is_for_people =
+        open.wrapped != nullptr && open.wrapped->payload == WrappedRecord::Payload::kNone;
+    const int32_t payload = open.has_payload && !is_for_people ? AddPayload(open) : -1;
     const JsonField* rank = Find(open.envelope, "rank");
     const std::optional<int64_t> rank_number = rank ? ReadJsonInt(rank->value) : std::nullopt;
     size_t events = 0;
@@ -255,6 +275,12 @@ class Reader {
       return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
     });
     std::string text = Join(open, false, false);
+    if (open.wrapped != nullptr && open.wrapped->payload == WrappedRecord::Payload::kBase64) {
+      if (auto bytes = FromBase64(text)) {
+        text = *std::move(bytes);
+        md5 = Md5Hex(text);
+      }
+    }
     if (const auto known = payload_index_.find(md5);
         known != payload_index_.end() && Payload(known->second).text == text) {
       return known->second;
