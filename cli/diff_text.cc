@@ -77,6 +77,10 @@ class TextWriter {
         out_ += Tinted(Tint::kChanged, fmt::format("  except {}", fmt::join(pattern.except, ", ")));
       }
       out_ += fmt::format("  ({} nodes)\n", pattern.nodes);
+      for (const Deviation& deviation : pattern.deviations) {
+        out_ += fmt::format("         {} differs: {}\n", deviation.where,
+                            deviation.what.empty() ? "nothing happened there" : deviation.what);
+      }
     }
   }
 

@@ -78,13 +78,22 @@ struct Hunk {
   int32_t pattern = -1;  ///< index into GraphDiff::patterns
 };
 
+/// A place at which a pattern could be and is not.
+struct Deviation {
+  std::string where;           ///< "layers.7"
+  std::string what;            ///< the title of what happened there instead; "" when nothing did
+  std::vector<int32_t> hunks;  ///< that did it
+};
+
 /// Hunks that are equal but for their place.
 struct Pattern {
-  std::string title;                ///< "insert aten._to_copy.default before aten.mm.default"
-  std::string where;                ///< "layers.{0..31}"; "" when no module paths are known
-  std::vector<std::string> except;  ///< places inside `where` that lack it: "layers.7"
-  std::vector<int32_t> hunks;       ///< indices into GraphDiff::hunks
-  int32_t nodes = 0;                ///< changed, inserted and deleted nodes of all its hunks
+  std::string title;  ///< "insert aten._to_copy.default before aten.mm.default"
+  /// "layers.{0..31}": module paths, or layers found by structure; "" when there are none.
+  std::string where;
+  std::vector<std::string> except;    ///< places inside `where` that lack it: "layers.7"
+  std::vector<Deviation> deviations;  ///< the same places, with what happened there
+  std::vector<int32_t> hunks;         ///< indices into GraphDiff::hunks
+  int32_t nodes = 0;                  ///< changed, inserted and deleted nodes of all its hunks
 };
 
 /// Counts as CONTRACTS defines them: pairs per atom, nodes, members of relations.
@@ -113,8 +122,9 @@ struct GraphDiff {
   std::vector<Pair> pairs;
   std::vector<EntityId> inserted, deleted;
   std::vector<Relation> relations;
-  std::vector<Hunk> hunks;        ///< in before order
-  std::vector<Pattern> patterns;  ///< those with two hunks and more; most nodes first
+  std::vector<Hunk> hunks;  ///< in before order
+  /// Of two hunks and more. Those with deviations first, then by nodes.
+  std::vector<Pattern> patterns;
   DiffSummary summary;
   std::vector<int32_t> pair_of_before, pair_of_after;  ///< by entity; -1: deleted, inserted
 

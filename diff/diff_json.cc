@@ -81,7 +81,13 @@ void WritePattern(JsonWriter& json, const Pattern& pattern) {
     json.String(place);
   json.EndArray();
   json.Field("hunks", static_cast<int64_t>(pattern.hunks.size()));
-  json.Field("nodes", pattern.nodes).EndObject();
+  json.Field("nodes", pattern.nodes);
+  json.Key("deviations").BeginArray();
+  for (const Deviation& deviation : pattern.deviations) {
+    json.BeginObject().Field("where", deviation.where);
+    json.Field("what", deviation.what).EndObject();
+  }
+  json.EndArray().EndObject();
 }
 
 }  // namespace

@@ -3,203 +3,53 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "diff/hash.h"
+#include "diff/hunks.h"
+#include "diff/layers.h"
 #include "diff/place.h"
-#include "diff/union_find.h"
+#include "diff/titles.h"
 #include "ir/module.h"
 
 namespace strata {
 namespace {
 
-/// What may be in a hunk: a pair that differs by itself, a deleted node, an inserted node. Numbered
-/// through: pairs, then deleted, then inserted.
-class HunkFinder {
+using LayerSet = std::set<std::string_view>;
+
+/// Hunks at one role, or at roles that go together.
+struct Cluster {
+  std::vector<int32_t> hunks;
+  LayerSet layers;
+  std::map<uint64_t, LayerSet> by_role;
+};
+
+/// Makes patterns of hunks.
+class PatternFinder {
  public:
-  HunkFinder(const Matching& matching, GraphDiff& diff)
-      : matching_(matching),
-        diff_(diff),
-        item_of_{std::vector<int32_t>(static_cast<size_t>(diff.before.size()), -1),
-                 std::vector<int32_t>(static_cast<size_t>(diff.after.size()), -1)} {}
+  PatternFinder(const Layers& layers, const std::vector<HunkFacts>& facts, GraphDiff& diff)
+      : layers_(layers), facts_(facts), diff_(diff), titles_(diff), way_(facts.size(), 0) {}
 
   void Run() {
-    for (size_t i = 0; i < diff_.pairs.size(); ++i) {
-      const Pair& pair = diff_.pairs[i];
-      if (!pair.status.changed && !pair.status.moved) continue;
-      const int32_t item = Add({static_cast<int32_t>(i), pair.before, pair.after});
-      item_of_[kBefore][Index(pair.before)] = item;
-      item_of_[kAfter][Index(pair.after)] = item;
-    }
-    for (EntityId id : diff_.deleted)
-      item_of_[kBefore][Index(id)] = Add({-1, id, {}});
-    for (EntityId id : diff_.inserted)
-      item_of_[kAfter][Index(id)] = Add({-1, {}, id});
-    UnionFind sets(items_.size());
-    JoinEdges(kBefore, sets);
-    JoinEdges(kAfter, sets);
-    JoinRelations(sets);
-    Collect(sets);
-    GroupHunks();
-  }
-
- private:
-  struct Item {
-    int32_t pair;
-    EntityId before, after;
-  };
-  static size_t Index(EntityId id) { return static_cast<size_t>(id.index); }
-
-  int32_t Add(Item item) {
-    items_.push_back(item);
-    return static_cast<int32_t>(items_.size()) - 1;
-  }
-
-  /// An edge joins if what it leads from is inserted or deleted. Its users are then rewired. The
-  /// output would join everything.
-  void JoinEdges(Side side, UnionFind& sets) {
-    for (size_t item = 0; item < items_.size(); ++item) {
-      const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
-      if (!id.valid() || matching_.labels(side).kind[Index(id)] == EntityKind::kOutput) continue;
-      for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
-        if (matching_.matched(side, operand.entity)) continue;
-        sets.Join(item, static_cast<size_t>(item_of_[side][static_cast<size_t>(operand.entity)]));
-      }
-    }
-  }
-
-  void JoinRelations(UnionFind& sets) {
-    for (const Relation& relation : diff_.relations) {
-      int32_t first = -1;
-      const auto join = [&](Side side, const std::vector<EntityId>& members) {
-        for (EntityId id : members) {
-          const int32_t item = item_of_[side][Index(id)];
-          // The original of a copy stays what it is.
-          if (item < 0 || items_[static_cast<size_t>(item)].pair >= 0) continue;
-          if (first < 0) first = item;
-          sets.Join(static_cast<size_t>(first), static_cast<size_t>(item));
-        }
-      };
-      join(kBefore, relation.before);
-      join(kAfter, relation.after);
-    }
-  }
-
-  void Collect(UnionFind& sets) {
-    std::map<size_t, std::vector<Item>> by_root;
-    for (size_t item = 0; item < items_.size(); ++item)
-      by_root[sets.Find(item)].push_back(items_[item]);
-    for (auto& [root, items] : by_root)
-      members_.push_back(std::move(items));
-    SortByPlace();
-    for (const std::vector<Item>& items : members_) {
-      Hunk& hunk = diff_.hunks.emplace_back();
-      for (const Item& item : items) {
-        if (item.pair >= 0) {
-          hunk.pairs.push_back(item.pair);
-        } else if (item.before.valid()) {
-          hunk.deleted.push_back(item.before);
-        } else {
-          hunk.inserted.push_back(item.after);
-        }
-      }
-    }
-  }
-
-  /// By the first node in before order; an inserted node stands behind the last pair before it.
-  void SortByPlace() {
-    std::vector<int32_t> before_of_after(static_cast<size_t>(diff_.after.size()));
-    int32_t last = -1;
-    for (size_t i = 0; i < before_of_after.size(); ++i) {
-      const int32_t pair = diff_.pair_of_after[i];
-      if (pair >= 0) last = diff_.pairs[static_cast<size_t>(pair)].before.index;
-      before_of_after[i] = last;
-    }
-    const auto place_of = [&](const std::vector<Item>& items) {
-      std::pair<int32_t, int32_t> first{INT32_MAX, 0};
-      for (const Item& item : items) {
-        const std::pair<int32_t, int32_t> place =
-            item.before.valid() ? std::pair(item.before.index, -1)
-                                : std::pair(before_of_after[Index(item.after)], item.after.index);
-        first = std::min(first, place);
-      }
-      return first;
-    };
-    std::ranges::stable_sort(members_, {}, place_of);
-  }
-
-  std::string_view ModuleOf(const Item& item) const {
-    const Listing& listing = item.before.valid() ? diff_.before : diff_.after;
-    const EntityId id = item.before.valid() ? item.before : item.after;
-    const Graph& graph = listing.graph(id);
-    return graph.module().str(graph.node(listing[id].node).module);
-  }
-
-  /// What an item is, without where it is: equal in all instances of a pattern.
-  uint64_t Signature(const Item& item) const {
-    uint64_t hash = 0;
-    if (item.before.valid()) {
-      hash = Mix(hash, matching_.labels(kBefore).op[Index(item.before)]);
-    }
-    if (item.after.valid()) {
-      hash = Mix(hash, matching_.labels(kAfter).op[Index(item.after)] + 1);
-    }
-    if (item.pair < 0) return hash;
-    const Pair& pair = diff_.pairs[static_cast<size_t>(item.pair)];
-    hash = Mix(hash, (pair.status.changed ? 1u : 0u) + (pair.status.moved ? 2u : 0u));
-    for (const FieldDiff& field : pair.fields) {
-      hash = Mix(hash, HashText(field.path));
-      // Names of operands differ from place to place.
-      if (field.path.starts_with("operands") || field.path.starts_with("meta.")) continue;
-      hash = Mix(hash, HashText(field.before.value_or("")));
-      hash = Mix(hash, HashText(field.after.value_or("")));
-    }
-    return hash;
-  }
-
-  /// Signatures with those of the neighbours inside the hunk, summed up.
-  uint64_t Key(const std::vector<Item>& items) const {
-    uint64_t key = 0;
-    for (const Item& item : items) {
-      uint64_t hash = Signature(item);
-      for (Side side : {kBefore, kAfter}) {
-        const EntityId id = side == kBefore ? item.before : item.after;
-        if (!id.valid()) continue;
-        for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
-          const int32_t other = item_of_[side][static_cast<size_t>(operand.entity)];
-          if (other < 0 || matching_.matched(side, operand.entity)) continue;
-          const uint64_t neighbour = Signature(items_[static_cast<size_t>(other)]);
-          hash = Mix(hash, Mix(neighbour, static_cast<uint64_t>(operand.slot) * 2 + side));
-        }
-      }
-      key += Spread(hash);
-    }
-    return key;
-  }
-
-  void GroupHunks() {
     std::map<uint64_t, std::vector<int32_t>> by_key;
-    for (size_t i = 0; i < diff_.hunks.size(); ++i)
-      by_key[Key(members_[i])].push_back(static_cast<int32_t>(i));
-    for (auto& [key, hunks] : by_key) {
-      if (hunks.size() < 2) continue;
-      Pattern pattern;
-      pattern.title = Title(members_[static_cast<size_t>(hunks[0])]);
-      std::vector<std::string> places;
-      for (int32_t hunk : hunks) {
-        const std::vector<Item>& items = members_[static_cast<size_t>(hunk)];
-        pattern.nodes += static_cast<int32_t>(items.size());
-        std::string place = CommonPlace(items);
-        if (!place.empty()) places.push_back(std::move(place));
+    for (size_t i = 0; i < facts_.size(); ++i)
+      by_key[facts_[i].key].push_back(static_cast<int32_t>(i));
+    std::vector<Cluster> clusters;
+    for (const auto& [key, hunks] : by_key) {
+      for (Cluster& cluster : ClustersOf(hunks)) {
+        if (cluster.hunks.size() > 1) clusters.push_back(std::move(cluster));
       }
-      PlaceRange range = GeneralizePlaces(places);
-      pattern.where = std::move(range.where);
-      pattern.except = std::move(range.except);
-      pattern.hunks = std::move(hunks);
-      diff_.patterns.push_back(std::move(pattern));
     }
+    if (clusters.empty()) return;
+    FindRoles(clusters);
+    NoteHunksOfLayers(clusters);
+    for (const Cluster& cluster : clusters)
+      diff_.patterns.push_back(PatternOf(cluster));
     std::ranges::sort(diff_.patterns, [](const Pattern& a, const Pattern& b) {
+      if (a.deviations.empty() != b.deviations.empty()) return b.deviations.empty();
       return a.nodes != b.nodes ? a.nodes > b.nodes : a.hunks[0] < b.hunks[0];
     });
     for (size_t i = 0; i < diff_.patterns.size(); ++i) {
@@ -208,73 +58,269 @@ class HunkFinder {
     }
   }
 
-  /// The innermost module that holds all items whose module is known.
-  std::string CommonPlace(const std::vector<Item>& items) const {
-    std::optional<std::string_view> common;
-    for (const Item& item : items) {
-      const std::string_view module = ModuleOf(item);
-      if (module.empty()) continue;
-      common = common ? CommonModule(*common, module) : module;
-    }
-    return std::string(common.value_or(""));
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  const HunkPlace& PlaceOf(int32_t hunk) const {
+    return facts_[Index(hunk)].places[way_[Index(hunk)]];
   }
 
-  std::string Title(const std::vector<Item>& items) const {
-    std::vector<std::string> inserted, deleted, changed;
-    const auto add = [](std::vector<std::string>& list, std::string text) {
-      if (std::ranges::find(list, text) == list.end()) list.push_back(std::move(text));
+  /// Hunks of one key, apart by where in a layer they are. Of the two ways to say where, that which
+  /// makes fewer clusters of them, in more layers.
+  std::vector<Cluster> ClustersOf(const std::vector<int32_t>& hunks) {
+    const auto set_way = [&](uint8_t way) {
+      for (int32_t hunk : hunks)
+        way_[Index(hunk)] = way;
     };
-    for (const Item& item : items) {
-      if (item.pair < 0 && item.before.valid()) {
-        add(deleted, TargetOf(diff_.before, item.before));
-      } else if (item.pair < 0) {
-        add(inserted, TargetOf(diff_.after, item.after));
+    std::vector<Cluster> up = ClustersByRole(hunks);
+    const bool one_way = std::ranges::all_of(hunks, [&](int32_t hunk) {
+      const auto& places = facts_[Index(hunk)].places;
+      return places[0].layer == places[1].layer && places[0].role == places[1].role;
+    });
+    if (one_way) return up;
+    set_way(1);
+    std::vector<Cluster> down = ClustersByRole(hunks);
+    const auto layers = [](const std::vector<Cluster>& clusters) {
+      size_t count = 0;
+      for (const Cluster& cluster : clusters)
+        count += cluster.layers.size();
+      return count;
+    };
+    const bool better =
+        down.size() != up.size() ? down.size() < up.size() : layers(down) > layers(up);
+    if (better) return down;
+    set_way(0);
+    return up;
+  }
+
+  /// Roles that change in the same layers belong together: a pass that does one thing everywhere.
+  std::vector<Cluster> ClustersByRole(const std::vector<int32_t>& hunks) const {
+    struct Role {
+      uint64_t role = 0;
+      LayerSet layers;
+      std::vector<int32_t> hunks;
+    };
+    std::vector<Role> roles;
+    std::unordered_map<uint64_t, size_t> index;
+    std::vector<int32_t> nowhere;
+    for (int32_t hunk : hunks) {
+      const HunkPlace& place = PlaceOf(hunk);
+      if (place.layer.empty()) {
+        nowhere.push_back(hunk);
+        continue;
+      }
+      const auto [found, is_new] = index.try_emplace(place.role, roles.size());
+      if (is_new) roles.push_back({place.role, {}, {}});
+      roles[found->second].layers.insert(place.layer);
+      roles[found->second].hunks.push_back(hunk);
+    }
+    std::ranges::stable_sort(roles, std::greater<>(),
+                             [](const Role& role) { return role.layers.size(); });
+    std::vector<Cluster> clusters;
+    for (Role& role : roles) {
+      Cluster* home = nullptr;
+      // More than a few ways to spread over layers are no ways at all.
+      constexpr size_t kMaxClusters = 16;
+      for (Cluster& cluster : clusters) {
+        const auto common = std::ranges::count_if(
+            role.layers, [&](std::string_view layer) { return cluster.layers.contains(layer); });
+        if (2 * static_cast<size_t>(common) >= role.layers.size() ||
+            clusters.size() >= kMaxClusters) {
+          home = &cluster;
+          break;
+        }
+      }
+      if (home == nullptr) home = &clusters.emplace_back();
+      home->layers.insert(role.layers.begin(), role.layers.end());
+      home->by_role.emplace(role.role, std::move(role.layers));
+      home->hunks.insert(home->hunks.end(), role.hunks.begin(), role.hunks.end());
+    }
+    if (clusters.empty()) clusters.emplace_back();
+    clusters[0].hunks.insert(clusters[0].hunks.end(), nowhere.begin(), nowhere.end());
+    for (Cluster& cluster : clusters)
+      std::ranges::sort(cluster.hunks);
+    return clusters;
+  }
+
+  /// Which layers of the before graph have the roles of the clusters.
+  void FindRoles(const std::vector<Cluster>& clusters) {
+    std::unordered_set<uint64_t> wanted;
+    for (const Cluster& cluster : clusters) {
+      for (const auto& [role, layers] : cluster.by_role)
+        wanted.insert(role);
+    }
+    // An inserted node with a module path has the path's shape as its role.
+    std::unordered_map<std::string_view, uint64_t> shapes;
+    for (int32_t i = 0; i < diff_.before.size(); ++i) {
+      const std::string_view layer = layers_.layer(i);
+      if (layer.empty()) continue;
+      if (wanted.contains(layers_.role(i))) layers_with_role_[layers_.role(i)].insert(layer);
+      const auto [shape, is_new] = shapes.try_emplace(layers_.path(i), 0);
+      if (!is_new) continue;
+      // A path stands for the modules around it too.
+      for (std::string_view path = layers_.path(i); path.size() >= layer.size();
+           path = path.substr(0, path.rfind('.'))) {
+        const uint64_t role = HashText(PlaceShape(path));
+        if (wanted.contains(role)) layers_with_role_[role].insert(layer);
+        if (path.size() == layer.size()) break;
       }
     }
-    if (!inserted.empty() && !deleted.empty()) {
-      return fmt::format("replace {} by {}", Few(deleted), Few(inserted));
+  }
+
+  void NoteHunksOfLayers(const std::vector<Cluster>& clusters) {
+    cluster_size_.assign(facts_.size(), 1);
+    for (const Cluster& cluster : clusters) {
+      for (int32_t hunk : cluster.hunks)
+        cluster_size_[Index(hunk)] = cluster.hunks.size();
     }
-    if (!inserted.empty()) return fmt::format("insert {}", Few(inserted));
-    if (!deleted.empty()) return fmt::format("delete {}", Few(deleted));
-    for (const Item& item : items) {
-      const Pair& pair = diff_.pairs[static_cast<size_t>(item.pair)];
-      for (const FieldDiff& field : pair.fields) {
-        if (field.path.starts_with("meta.") || field.derived) continue;
-        if (field.path == "target")
-          return fmt::format("change {} to {}", *field.before, *field.after);
-        add(changed, fmt::format("{} of {}", field.path, TargetOf(diff_.before, pair.before)));
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      const HunkPlace& place = PlaceOf(static_cast<int32_t>(i));
+      if (!place.layer.empty()) hunks_of_layer_[place.layer].push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  Pattern PatternOf(const Cluster& cluster) {
+    Pattern pattern;
+    pattern.hunks = cluster.hunks;
+    pattern.title = TitleOf(cluster);
+    std::vector<std::string> paths;
+    std::set<std::string> shapes;
+    for (int32_t hunk : cluster.hunks) {
+      pattern.nodes += static_cast<int32_t>(facts_[Index(hunk)].items.size());
+      const std::string_view path = PlaceOf(hunk).path;
+      if (path.empty()) continue;
+      paths.emplace_back(path);
+      shapes.insert(PlaceShape(path));
+    }
+    // Many places in each layer: the layers say enough.
+    constexpr size_t kManyShapes = 3;
+    const bool whole_layers = shapes.size() > kManyShapes;
+    if (whole_layers) {
+      paths.assign(cluster.layers.begin(), cluster.layers.end());
+      for (int32_t hunk : cluster.hunks) {
+        if (PlaceOf(hunk).layer.empty() && !PlaceOf(hunk).path.empty())
+          paths.emplace_back(PlaceOf(hunk).path);
       }
-      if (changed.empty())
-        add(changed, fmt::format("place of {}", TargetOf(diff_.before, pair.before)));
     }
-    return fmt::format("change {}", Few(changed));
+    AddDeviations(cluster, whole_layers, pattern);
+    for (const Deviation& deviation : pattern.deviations) {
+      pattern.except.push_back(deviation.where);
+      paths.push_back(deviation.where);
+    }
+    PlaceRange range = GeneralizePlaces(paths);
+    pattern.where = std::move(range.where);
+    return pattern;
   }
 
-  static std::string TargetOf(const Listing& listing, EntityId id) {
-    const std::string_view target = listing.target(id);
-    if (!target.empty()) return std::string(target);
-    return listing[id].kind == EntityKind::kInput ? "input" : "output";
+  /// With values if all hunks agree on them.
+  std::string TitleOf(const Cluster& cluster) const {
+    const auto title = [&](int32_t hunk, bool values) {
+      return titles_.OfHunk(diff_.hunks[Index(hunk)], values);
+    };
+    // Consumers may differ from place to place: the most frequent title is the pattern's.
+    std::map<std::string, int32_t> titles;
+    for (int32_t hunk : cluster.hunks)
+      ++titles[title(hunk, true)];
+    const auto frequent = [&] {
+      return std::ranges::max_element(titles, {}, [](const auto& entry) { return entry.second; })
+          ->first;
+    };
+    const std::string with_values = frequent();
+    if (titles.size() == 1) return with_values;
+    const auto most = static_cast<size_t>(titles.at(with_values));
+    if (2 * most > cluster.hunks.size()) return with_values;
+    titles.clear();
+    for (int32_t hunk : cluster.hunks)
+      ++titles[title(hunk, false)];
+    return frequent();
   }
 
-  static std::string Few(const std::vector<std::string>& list) {
-    constexpr size_t kShown = 3;
-    const auto shown = std::span(list).first(std::min(list.size(), kShown));
-    std::string text = fmt::format("{}", fmt::join(shown, ", "));
-    if (list.size() > kShown) text += fmt::format(" and {} more", list.size() - kShown);
-    return text;
+  /// Layers that have the place of the pattern and lack the change: if few, it is meant for all.
+  void AddDeviations(const Cluster& cluster, bool whole_layers, Pattern& pattern) const {
+    std::map<std::string_view, std::set<std::string>> missing;  // by layer: the rest of the path
+    LayerSet all;
+    std::map<uint64_t, std::vector<std::string_view>> lacks;
+    for (const auto& [role, layers] : cluster.by_role) {
+      const auto found = layers_with_role_.find(role);
+      if (found == layers_with_role_.end()) continue;
+      all.insert(found->second.begin(), found->second.end());
+      std::vector<std::string_view>& without = lacks[role];
+      std::ranges::set_difference(found->second, layers, std::back_inserter(without));
+      if (3 * without.size() > found->second.size()) without.clear();
+    }
+    const size_t uncovered = static_cast<size_t>(std::ranges::count_if(
+        all, [&](std::string_view layer) { return !cluster.layers.contains(layer); }));
+    if (3 * uncovered > all.size()) return;
+    std::unordered_map<uint64_t, std::string> suffixes;
+    for (int32_t hunk : cluster.hunks) {
+      const HunkPlace& place = PlaceOf(hunk);
+      if (!place.layer.empty())
+        suffixes.try_emplace(place.role,
+                             place.path.substr(std::min(place.path.size(), place.layer.size())));
+    }
+    for (const auto& [role, layers] : lacks) {
+      for (std::string_view layer : layers) {
+        // A layer that lacks everything is named as a whole when the pattern is.
+        const bool whole = whole_layers && !cluster.layers.contains(layer);
+        missing[layer].insert(whole ? "" : suffixes[role]);
+      }
+    }
+    for (const auto& [layer, rests] : missing) {
+      for (const std::string& rest : rests)
+        pattern.deviations.push_back(DeviationAt(cluster, layer, std::string(layer) + rest));
+    }
+    SortByNumber(pattern.deviations);
   }
 
-  const Matching& matching_;
+  static void SortByNumber(std::vector<Deviation>& deviations) {
+    std::ranges::stable_sort(deviations, [](const Deviation& a, const Deviation& b) {
+      return ComparePlaces(a.where, b.where) < 0;
+    });
+  }
+
+  /// What happened at a place instead: what is there at the same role, else what is peculiar to
+  /// the layer.
+  Deviation DeviationAt(const Cluster& cluster, std::string_view layer, std::string where) const {
+    Deviation deviation{std::move(where), "", {}};
+    const auto found = hunks_of_layer_.find(layer);
+    if (found == hunks_of_layer_.end()) return deviation;
+    std::vector<int32_t> peculiar;
+    for (int32_t hunk : found->second) {
+      if (std::ranges::binary_search(cluster.hunks, hunk)) continue;
+      if (cluster.by_role.contains(PlaceOf(hunk).role)) deviation.hunks.push_back(hunk);
+      if (2 * cluster_size_[Index(hunk)] < cluster.hunks.size()) peculiar.push_back(hunk);
+    }
+    if (deviation.hunks.empty()) deviation.hunks = std::move(peculiar);
+    constexpr size_t kShown = 2;
+    for (size_t i = 0; i < std::min(deviation.hunks.size(), kShown); ++i) {
+      if (i > 0) deviation.what += "; ";
+      deviation.what += titles_.OfHunk(diff_.hunks[Index(deviation.hunks[i])]);
+    }
+    if (deviation.hunks.size() > kShown)
+      deviation.what += fmt::format("; and {} more", deviation.hunks.size() - kShown);
+    return deviation;
+  }
+
+  const Layers& layers_;
+  const std::vector<HunkFacts>& facts_;
   GraphDiff& diff_;
-  std::array<std::vector<int32_t>, 2> item_of_;
-  std::vector<Item> items_;
-  std::vector<std::vector<Item>> members_;  // per hunk
+  const Titles titles_;
+  std::vector<uint8_t> way_;          // by hunk: which of its places counts
+  std::vector<size_t> cluster_size_;  // by hunk
+  std::unordered_map<uint64_t, LayerSet> layers_with_role_;
+  std::map<std::string_view, std::vector<int32_t>> hunks_of_layer_;
 };
 
 }  // namespace
 
 void FindPatterns(const Matching& matching, GraphDiff& diff) {
-  HunkFinder(matching, diff).Run();
+  const bool any = !diff.inserted.empty() || !diff.deleted.empty() ||
+                   std::ranges::any_of(diff.pairs, [](const Pair& pair) {
+                     return pair.status.changed || pair.status.moved;
+                   });
+  if (!any) return;
+  const Layers layers(diff.before, matching.labels(kBefore));
+  const std::vector<HunkFacts> facts = FindHunks(matching, layers, diff);
+  PatternFinder(layers, facts, diff).Run();
 }
 
 }  // namespace strata

@@ -6,10 +6,9 @@ namespace strata {
 
 /// Fills `hunks` and `patterns` of a diff that has everything else.
 ///
-/// A hunk joins what belongs to one change: inserted and deleted nodes that touch each other, the
-/// consumers that were rewired to or from them, members of a relation. Hunks are equal when they
-/// have the same operators, statuses, fields and inner edges, wherever they are. Derived changes
-/// are in no hunk.
+/// Hunks of one key (diff/hunks.h) are a pattern; what is done at one place of some layers and at
+/// another place of other layers is two. A pattern covers all layers that have its place; the few
+/// that lack it are its deviations. Near linear in changes, linear in nodes.
 void FindPatterns(const Matching& matching, GraphDiff& diff);
 
 }  // namespace strata

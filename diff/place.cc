@@ -86,6 +86,13 @@ std::string PlaceShape(std::string_view module) {
   return shape;
 }
 
+std::string_view LayerOf(std::string_view module) {
+  for (std::string_view part : Split(module)) {
+    if (IsNumber(part)) return module.substr(0, static_cast<size_t>(part.end() - module.begin()));
+  }
+  return {};
+}
+
 std::string_view CommonModule(std::string_view a, std::string_view b) {
   size_t end = 0;
   for (size_t i = 0;; ++i) {
@@ -94,6 +101,16 @@ std::string_view CommonModule(std::string_view a, std::string_view b) {
     if (i >= a.size() || i >= b.size() || a[i] != b[i]) break;
   }
   return a.substr(0, end);
+}
+
+int ComparePlaces(std::string_view a, std::string_view b) {
+  const std::vector<std::string_view> x = Split(a), y = Split(b);
+  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    if (x[i] == y[i]) continue;
+    if (IsNumber(x[i]) && IsNumber(y[i])) return NumberOf(x[i]) - NumberOf(y[i]);
+    return x[i].compare(y[i]);
+  }
+  return static_cast<int>(x.size()) - static_cast<int>(y.size());
 }
 
 PlaceRange GeneralizePlaces(const std::vector<std::string>& modules) {

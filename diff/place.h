@@ -8,8 +8,14 @@ namespace strata {
 /// A module path with its numbers hidden: "layers.*.attention.wq".
 std::string PlaceShape(std::string_view module);
 
+/// The path up to its first number: "layers.3" of "layers.3.attention.wq"; "" when it has none.
+std::string_view LayerOf(std::string_view module);
+
 /// The longest module path that holds both; "" when there is none.
 std::string_view CommonModule(std::string_view a, std::string_view b);
+
+/// Order of paths with numbers compared as numbers: negative, zero or positive.
+int ComparePlaces(std::string_view a, std::string_view b);
 
 /// Several module paths in one expression.
 struct PlaceRange {

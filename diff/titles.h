@@ -1,0 +1,39 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diff/diff.h"
+
+namespace strata {
+
+/// Says in words what happened.
+///
+///     insert aten._to_copy.default (dtype=torch.bfloat16) before aten.mm.default
+///     change aten.view.default to aten.reshape.default
+///     change args[1] of aten.add.Tensor: 2 → 3
+///     replace aten.addmm.default by aten.mm.default, aten.add.Tensor
+class Titles {
+ public:
+  /// REQUIRES: `diff` outlives this and has its relations.
+  explicit Titles(const GraphDiff& diff);
+
+  /// What a hunk does. Without `values`, only which fields change and not from what to what.
+  std::string OfHunk(const Hunk& hunk, bool values = true) const;
+
+  /// What differs about a pair: `moved, args[1]: 2 → 3`; "" when nothing but a name does.
+  static std::string OfPair(PairStatus status, const std::vector<FieldDiff>& fields);
+
+ private:
+  std::string OfUnmatched(const Hunk& hunk, bool values) const;
+  std::string OfPairs(const Hunk& hunk, bool values) const;
+  std::string Literals(const std::vector<EntityId>& inserted) const;
+
+  const GraphDiff& diff_;
+  std::vector<int32_t> relation_of_before_, relation_of_after_;  // by entity; -1: none
+};
+
+/// The operator of a node as titles name it: "aten.mm.default", "input", "output".
+std::string_view OperatorOf(const Listing& listing, EntityId id);
+
+}  // namespace strata

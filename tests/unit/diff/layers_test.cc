@@ -1,0 +1,108 @@
+#include "diff/layers.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+/// Labels from letters.
+std::vector<uint64_t> LabelsOf(std::string_view text) {
+  return {text.begin(), text.end()};
+}
+
+std::string Show(const Repetitions& found) {
+  std::string text;
+  for (const Repetition& repetition : found.stretches) {
+    for (int32_t begin : repetition.begins)
+      text += fmt::format("{} ", begin);
+    text += fmt::format("to {};", repetition.end);
+  }
+  return text;
+}
+
+TEST_CASE("layers: repeated stretches are found between other things") {
+  CHECK_EQ(Show(FindRepetitions(LabelsOf("XYabcdabcdabcdabcdZ"))), "2 6 10 14 to 18;");
+}
+
+TEST_CASE("layers: a repetition with more or less than the others stays one") {
+  CHECK_EQ(Show(FindRepetitions(LabelsOf("XabcdabcdabQcdabcZd"))), "1 5 9 14 to 19;");
+}
+
+TEST_CASE("layers: forward and backward repeat each for itself") {
+  CHECK_EQ(Show(FindRepetitions(LabelsOf("abcdabcdabcdLefghefghefgh"))),
+           "0 4 8 to 12;13 17 21 to 25;");
+}
+
+TEST_CASE("layers: nothing repeats in what does not") {
+  CHECK_EQ(Show(FindRepetitions(LabelsOf("abcdefghijklmnop"))), "");
+  CHECK_EQ(Show(FindRepetitions(LabelsOf("abcdefghijkabmnop"))), "");
+  CHECK_EQ(Show(FindRepetitions({})), "");
+}
+
+/// `count` layers, forward and backward, without module paths.
+std::string FlatText(int count) {
+  std::string text = "  x = placeholder : f32[8]\n";
+  std::string last = "x";
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("  w{} = placeholder : f32[8]\n", i);
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(
+        "  n{0} = aten.rsqrt.default({1})\n  m{0} = aten.mul.Tensor(n{0}, w{0})\n"
+        "  s{0} = aten.silu.default(m{0})\n  a{0} = aten.add.Tensor({1}, s{0})\n",
+        i, last);
+    last = fmt::format("a{}", i);
+  }
+  for (int i = count - 1; i >= 0; --i) {
+    text += fmt::format(
+        "  d{0} = aten.silu_backward.default({1}, m{0})\n"
+        "  e{0} = aten.mm.default(d{0}, n{0})\n"
+        "  g{0} = aten.sub.Tensor(e{0}, {1})\n",
+        i, last);
+    last = fmt::format("g{}", i);
+  }
+  return text + fmt::format("  output({})\n", last);
+}
+
+TEST_CASE("layers: without module paths structure tells them, backward in reverse") {
+  const auto module = testing::ParseBody(FlatText(5));
+  const Listing listing(module->graph({0}));
+  const Labels labels(listing, KnownTypeFields(listing));
+  const Layers layers(listing, labels);
+  CHECK(layers.by_structure());
+  const auto layer = [&](std::string_view name) {
+    return std::string(layers.layer(listing.FindName(name).index));
+  };
+  for (const char* letter : {"w", "n", "m", "s", "a", "d", "e", "g"}) {
+    for (int i = 0; i < 5; ++i)
+      CHECK_EQ(layer(fmt::format("{}{}", letter, i)), fmt::format("layers.{}", i));
+  }
+  CHECK_EQ(layer("output"), "");
+  const auto role = [&](std::string_view name) {
+    return layers.role(listing.FindName(name).index);
+  };
+  CHECK_EQ(role("m0"), role("m3"));
+  CHECK_EQ(role("w1"), role("w4"));
+  CHECK_NE(role("m0"), role("s0"));
+}
+
+TEST_CASE("layers: module paths are taken where there are any") {
+  const auto module = testing::ParseBody(R"(
+  x = placeholder
+  a = f(x) {module=model.layers.3.mlp}
+  b = g(a) {module=norm}
+  output(b)
+)");
+  const Listing listing(module->graph({0}));
+  const Layers layers(listing, Labels(listing, KnownTypeFields(listing)));
+  CHECK(!layers.by_structure());
+  CHECK_EQ(layers.path(1), "model.layers.3.mlp");
+  CHECK_EQ(layers.layer(1), "model.layers.3");
+  CHECK_EQ(layers.path(2), "norm");
+  CHECK_EQ(layers.layer(2), "");
+}
+
+}  // namespace
+}  // namespace strata
