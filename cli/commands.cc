@@ -13,6 +13,7 @@ Result<Exit> RunDiff(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
 Result<Exit> RunOpt(Args args);
+Result<Exit> RunPatch(Args args);
 Result<Exit> RunReport(Args args);
 Result<Exit> RunShow(Args args);
 Result<Exit> ExecTrain(Args args);
@@ -23,6 +24,7 @@ std::span<const Command> Commands() {
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
       {"show", "print a graph as text, JSON or for Graphviz", RunShow},
       {"diff", "compare two graphs node by node", RunDiff},
+      {"patch", "apply what 'strata diff --patch' wrote", RunPatch},
       {"report", "one HTML file that shows what each pass did", RunReport},
       {"opt", "run passes on a graph", RunOpt},
       {"train", "train a model, with its graphs recorded", ExecTrain},

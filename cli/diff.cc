@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/ref.h"
 #include "diff/diff_json.h"
+#include "diff/patch.h"
 #include "ir/file.h"
 
 namespace strata::cli {
@@ -35,7 +36,7 @@ Result<std::vector<std::pair<std::string, std::string>>> ReadPins(const std::str
 }  // namespace
 
 Result<Exit> RunDiff(Args args) {
-  std::string before_ref, after_ref, format = "text", pins;
+  std::string before_ref, after_ref, format = "text", pins, patch;
   bool all = false;
   DiffOptions options;
   LoadOptions load;
@@ -44,6 +45,7 @@ Result<Exit> RunDiff(Args args) {
   flags.Positional("AFTER", &after_ref, "a REF");
   flags.Choice("--format", &format, {"text", "json"}, "how to print");
   flags.Option("--pins", "FILE", &pins, "pairs known beforehand: lines 'BEFORE AFTER'");
+  flags.Option("--patch", "FILE", &patch, "also write the edit script, for 'strata patch'");
   flags.Switch("--all", &all, "text: every repetition and every derived change");
   flags.Switch("--meta", &options.meta, "also names, locations, sequence numbers");
   flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
@@ -64,6 +66,9 @@ Result<Exit> RunDiff(Args args) {
   const std::string text = format == "json"
                                ? DiffJson(diff, before_ref, after_ref)
                                : DiffText(diff, before_ref, after_ref, {ColoursOnStdout(), all});
+  if (!patch.empty()) {
+    STRATA_RETURN_IF_ERROR(WriteFile(patch, MakePatch(diff, {.metadata = options.meta})));
+  }
   STRATA_RETURN_IF_ERROR(WriteFile("-", text));
   return diff.Equal() ? Exit::kOk : Exit::kDifferences;
 }

@@ -7,6 +7,16 @@
 
 namespace strata {
 
+Error NativeCursor::FailAt(size_t offset, std::string_view what) const {
+  if (origin_ == nullptr) return ErrorAt(file_, text_, offset, what);
+  const auto next =
+      std::ranges::upper_bound(origin_->pieces, offset, {}, &TextOrigin::Piece::begin);
+  if (next == origin_->pieces.begin()) return ErrorAt(file_, origin_->text, 0, what);
+  const TextOrigin::Piece& piece = *std::prev(next);
+  const size_t inside = piece.verbatim ? offset - piece.begin : 0;
+  return ErrorAt(file_, origin_->text, piece.at + inside, what);
+}
+
 void NativeCursor::SkipBlankLines() {
   for (;;) {
     while (!AtEnd() && (Peek() == ' ' || Peek() == '\n' || Peek() == '\r' || Peek() == '\t'))

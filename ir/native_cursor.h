@@ -13,13 +13,12 @@ namespace strata {
 /// place afterwards; blanks before a word are passed over. Errors show the place.
 class NativeCursor {
  public:
-  NativeCursor(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+  NativeCursor(std::string_view text, std::string_view file, const TextOrigin* origin = nullptr)
+      : text_(text), file_(file), origin_(origin) {}
 
  protected:
-  Error Fail(std::string_view what) const { return ErrorAt(file_, text_, at_, what); }
-  Error FailAt(size_t offset, std::string_view what) const {
-    return ErrorAt(file_, text_, offset, what);
-  }
+  Error Fail(std::string_view what) const { return FailAt(at_, what); }
+  Error FailAt(size_t offset, std::string_view what) const;
 
   bool AtEnd() const { return at_ >= text_.size(); }
   char Peek(size_t ahead = 0) const {
@@ -82,6 +81,7 @@ class NativeCursor {
   Result<int64_t> Integer(int64_t min = INT64_MIN, int64_t max = INT64_MAX);
 
   std::string_view text_, file_;
+  const TextOrigin* origin_;
   size_t at_ = 0;
 };
 

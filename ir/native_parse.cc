@@ -21,8 +21,8 @@ constexpr int kMaxDepth = 200;
 
 class Parser : NativeCursor {
  public:
-  Parser(std::string_view text, std::string_view file)
-      : NativeCursor(text, file), module_(std::make_unique<Module>()) {}
+  Parser(std::string_view text, std::string_view file, const TextOrigin* origin)
+      : NativeCursor(text, file, origin), module_(std::make_unique<Module>()) {}
 
   Result<std::unique_ptr<Module>> Run() {
     STRATA_RETURN_IF_ERROR(DeclareGraphs());
@@ -503,8 +503,9 @@ class Parser : NativeCursor {
 
 }  // namespace
 
-Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_view file) {
-  return Parser(text, file).Run();
+Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_view file,
+                                          const TextOrigin* origin) {
+  return Parser(text, file, origin).Run();
 }
 
 }  // namespace strata

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ir/native_line.h"
 #include "ir/native_words.h"
 
 namespace strata {
@@ -12,8 +13,9 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Module& module, const PrintOptions& options, std::string& out)
-      : module_(module), options_(options), out_(out) {}
+  Printer(const Module& module, const NativeLineStyle& style, const NativeNames& names,
+          std::string& out)
+      : module_(module), style_(style), names_(names), out_(out) {}
 
   void Symbols() {
     for (const Symbol& symbol : module_.dims().symbols()) {
@@ -31,10 +33,7 @@ class Printer {
   }
 
   void Program(const Graph& graph) {
-    out_ += "graph ";
-    AppendName(graph.name_text(), out_);
-    if (graph.is_body()) out_ += " body";
-    if (graph.is_foreign()) out_ += " foreign";
+    PrintGraphLine(graph, out_);
     out_ += '\n';
     for (NodeId id : graph.nodes()) {
       out_ += "  ";
@@ -43,16 +42,9 @@ class Printer {
     }
   }
 
- private:
-  void Number(std::string_view before, int64_t number) {
-    out_ += before;
-    char digits[24];
-    out_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-  }
-
   void Line(const Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
-    const std::string_view name = graph.name(id);
+    const std::string_view name = names_.OfNode(graph, id);
     const bool is_output = node.kind == NodeKind::kOutput;
     if (!is_output) {
       if (node.returns_tuple) {
@@ -67,12 +59,30 @@ class Printer {
       out_ += " as ";
       AppendName(name, out_);
     }
-    if (options_.types) Types(graph, node);
-    if (options_.metadata) Aliases(graph, node);
-    if (options_.metadata) Metadata(graph, id);
-    if (options_.stable_ids) {
+    if (style_.types) Types(graph, node);
+    if (style_.aliases) Aliases(graph, node);
+    Metadata(graph, id);
+    if (style_.stable_ids) {
       Number(" #", static_cast<int64_t>(node.stable_id));
       if (node.text_line >= 0) Number(" line=", node.text_line);
+    }
+  }
+
+ private:
+  void Number(std::string_view before, int64_t number) {
+    out_ += before;
+    char digits[24];
+    out_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  }
+
+  void ValueName(const Graph& graph, ValueId id) {
+    const Value& value = graph.value(id);
+    if (!graph.node(value.def).returns_tuple) {
+      AppendName(names_.OfNode(graph, value.def), out_);
+    } else if (value.name.valid()) {
+      AppendName(names_.OfElement(graph, id), out_);
+    } else {
+      AppendName(names_.OfNode(graph, value.def), out_, static_cast<int64_t>(value.index));
     }
   }
 
@@ -141,7 +151,7 @@ class Printer {
         out_ += "None";
         return;
       case ArgKind::kValue:
-        AppendName(graph.value_name(arg.value()), out_, ElementIndex(graph, arg));
+        ValueName(graph, arg.value());
         return;
       case ArgKind::kInt:
         Number("", arg.as_int());
@@ -175,7 +185,7 @@ class Printer {
         return;
       case ArgKind::kGraph:
         out_ += "graph(";
-        Number("", arg.graph().index);
+        Number("", names_.OfGraph(module_.graph(arg.graph())));
         out_ += ')';
         return;
       case ArgKind::kList:
@@ -203,13 +213,6 @@ class Printer {
     }
   }
 
-  /// Elements without a name are written `tuple$2`.
-  static int64_t ElementIndex(const Graph& graph, const Arg& arg) {
-    const Value& value = graph.value(arg.value());
-    const bool unnamed = graph.node(value.def).returns_tuple && !value.name.valid();
-    return unnamed ? static_cast<int64_t>(value.index) : -1;
-  }
-
   void Sequence(const Graph& graph, const Arg& arg, char open, char close) {
     out_ += open;
     const std::span<const Arg> elements = graph.elements(arg);
@@ -223,11 +226,11 @@ class Printer {
 
   /// `x`, or `(x, _, y)` for a tuple: what `part` prints for each result.
   template <class Fn>
-  void PerResult(const Graph& graph, const Node& node, Fn&& part) {
+  void PerResult(const Node& node, Fn&& part) {
     if (node.returns_tuple) out_ += '(';
     for (int32_t i = 0; i < node.num_results; ++i) {
       if (i > 0) out_ += ", ";
-      part(graph.value({node.first_result.index + i}));
+      part(ValueId{node.first_result.index + i});
     }
     if (node.returns_tuple && node.num_results == 1) out_ += ',';
     if (node.returns_tuple) out_ += ')';
@@ -242,9 +245,9 @@ class Printer {
   }
 
   void Elements(const Graph& graph, const Node& node) {
-    PerResult(graph, node, [&](const Value& value) {
-      if (value.name.valid()) {
-        AppendName(module_.str(value.name), out_);
+    PerResult(node, [&](ValueId id) {
+      if (graph.value(id).name.valid()) {
+        AppendName(names_.OfElement(graph, id), out_);
       } else {
         out_ += '_';
       }
@@ -254,16 +257,16 @@ class Printer {
   void Types(const Graph& graph, const Node& node) {
     if (!AnyResult(graph, node, [](const Value& value) { return value.type.valid(); })) return;
     out_ += " : ";
-    PerResult(graph, node, [&](const Value& value) { AppendType(module_, value.type, out_); });
+    PerResult(node, [&](ValueId id) { AppendType(module_, graph.value(id).type, out_); });
   }
 
   void Aliases(const Graph& graph, const Node& node) {
     if (!AnyResult(graph, node, [](const Value& value) { return value.alias_of.valid(); })) return;
     out_ += " ~";
-    PerResult(graph, node, [&](const Value& value) {
-      if (value.alias_of.valid()) {
-        AppendName(graph.value_name(value.alias_of), out_,
-                   ElementIndex(graph, Arg(value.alias_of)));
+    PerResult(node, [&](ValueId id) {
+      const ValueId owner = graph.value(id).alias_of;
+      if (owner.valid()) {
+        ValueName(graph, owner);
       } else {
         out_ += '_';
       }
@@ -279,20 +282,20 @@ class Printer {
       if (out_.size() != empty) out_ += ' ';
       out_ += key;
     };
-    if (node.phase != Phase::kUnknown) part(ToString(node.phase));
-    if (node.module.valid()) {
+    if (style_.places && node.phase != Phase::kUnknown) part(ToString(node.phase));
+    if (style_.places && node.module.valid()) {
       part("module=");
       AppendPath(module_.str(node.module), out_);
     }
-    if (node.seq_nr >= 0) {
+    if (style_.sources && node.seq_nr >= 0) {
       part("seq=");
       Number("", node.seq_nr);
     }
-    if (node.stream != 0) {
+    if (style_.places && node.stream != 0) {
       part("stream=");
       Number("", node.stream);
     }
-    if (node.loc.valid()) {
+    if (style_.sources && node.loc.valid()) {
       const SourceLoc& loc = module_.loc(node.loc);
       part("loc=(");
       AppendQuoted(module_.str(loc.file), out_);
@@ -308,6 +311,7 @@ class Printer {
       out_ += ')';
     }
     for (const auto& [key, value] : graph.attributes(id)) {
+      if (style_.attribute != nullptr && !style_.attribute(module_.str(key))) continue;
       part("+");
       AppendName(module_.str(key), out_);
       out_ += '=';
@@ -321,14 +325,53 @@ class Printer {
   }
 
   const Module& module_;
-  const PrintOptions& options_;
+  const NativeLineStyle& style_;
+  const NativeNames& names_;
   std::string& out_;
 };
 
+NativeLineStyle StyleOf(const PrintOptions& options) {
+  NativeLineStyle style;
+  style.types = options.types;
+  style.aliases = style.places = style.sources = options.metadata;
+  if (!options.metadata) style.attribute = [](std::string_view) { return false; };
+  style.stable_ids = options.stable_ids;
+  return style;
+}
+
 }  // namespace
 
+std::string_view NativeNames::OfNode(const Graph& graph, NodeId node) const {
+  return graph.name(node);
+}
+
+std::string_view NativeNames::OfElement(const Graph& graph, ValueId element) const {
+  return graph.value_name(element);
+}
+
+int32_t NativeNames::OfGraph(const Graph& graph) const {
+  return graph.id().index;
+}
+
+void PrintLine(const Graph& graph, NodeId node, const NativeLineStyle& style,
+               const NativeNames& names, std::string& out) {
+  Printer(graph.module(), style, names, out).Line(graph, node);
+}
+
+void PrintGraphLine(const Graph& graph, std::string& out) {
+  out += "graph ";
+  AppendName(graph.name_text(), out);
+  if (graph.is_body()) out += " body";
+  if (graph.is_foreign()) out += " foreign";
+}
+
+void PrintSymbols(const Module& module, std::string& out) {
+  Printer(module, {}, {}, out).Symbols();
+}
+
 void PrintText(const Graph& graph, const PrintOptions& options, std::string& out) {
-  Printer(graph.module(), options, out).Program(graph);
+  const NativeLineStyle style = StyleOf(options);
+  Printer(graph.module(), style, {}, out).Program(graph);
 }
 
 std::string PrintText(const Graph& graph, const PrintOptions& options) {
@@ -339,8 +382,10 @@ std::string PrintText(const Graph& graph, const PrintOptions& options) {
 
 std::string PrintText(const Module& module, const PrintOptions& options) {
   std::string out;
-  Printer printer(module, options, out);
-  printer.Symbols();
+  PrintSymbols(module, out);
+  const NativeLineStyle style = StyleOf(options);
+  const NativeNames names;
+  Printer printer(module, style, names, out);
   for (size_t i = 0; i < module.num_graphs(); ++i) {
     printer.Program(module.graph({static_cast<int32_t>(i)}));
   }

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/module.h"
 #include "ir/result.h"
@@ -30,8 +31,21 @@ std::string PrintText(const Graph& graph, const PrintOptions& options = {});
 /// All graphs of the module; programs first, each followed by its bodies.
 std::string PrintText(const Module& module, const PrintOptions& options = {});
 
-/// Errors read `file:line:column: what`, then the line and a caret.
-Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_view file = "<text>");
+/// Says of a text that was put together from another one where its parts stand there.
+struct TextOrigin {
+  struct Piece {
+    size_t begin;   ///< in the composed text; the piece ends where the next one begins
+    size_t at;      ///< in `text`
+    bool verbatim;  ///< the same characters; otherwise all of it stands for what is at `at`
+  };
+  std::string_view text;
+  std::vector<Piece> pieces;  ///< ascending in `begin`
+};
+
+/// Errors read `file:line:column: what`, then the line and a caret; with an `origin` they show the
+/// place there, and `file` is its name.
+Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_view file = "<text>",
+                                          const TextOrigin* origin = nullptr);
 
 /// A number as Python prints it: `1e-05`, `0.5`, `inf`, `3.0`. Shared by both spellings.
 void AppendFloat(double value, std::string& out);

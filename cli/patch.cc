@@ -1,0 +1,36 @@
+#include "diff/patch.h"
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/ref.h"
+#include "ir/file.h"
+#include "ir/fx/fx.h"
+
+namespace strata::cli {
+
+Result<Exit> RunPatch(Args args) {
+  std::string ref, path, output = "-";
+  LoadOptions load;
+  Flags flags("patch", "makes the after side of a diff from its before side");
+  flags.Positional("REF", &ref, "the graph that the patch was made from");
+  flags.Positional("PATCH", &path, "what 'strata diff --patch' wrote; - is standard input");
+  flags.Option("-o,--output", "FILE", &output,
+               "where to write the graph (default: standard output)");
+  flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
+  flags.Example("strata diff before.txt after.txt --patch change.patch");
+  flags.Example("strata patch before.txt change.patch -o after.txt");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  STRATA_TRY(const std::string text, ReadFile(path));
+  STRATA_TRY(const Patch patch, ParsePatch(text, path));
+  STRATA_TRY(const Snapshot base, LoadRef(ref, load));
+  Result<std::unique_ptr<Module>> result = ApplyPatch(base.graph(), patch);
+  if (!result) return std::move(result).error();
+  FxPrintOptions print;
+  print.comments = patch.carries == Patch::Carries::kEverything;
+  STRATA_RETURN_IF_ERROR(WriteFile(output, PrintFx((*result)->graph({0}), print)));
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli
