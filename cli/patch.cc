@@ -7,6 +7,21 @@
 #include "ir/fx/fx.h"
 
 namespace strata::cli {
+namespace {
+
+/// The result as FX text, which must read back as what the patch promises.
+Result<std::string> FxText(const Graph& graph, const Patch& patch) {
+  FxPrintOptions options;
+  options.comments = patch.carries == Patch::Carries::kEverything;
+  std::string text = PrintFx(graph, options);
+  const Result<FxDocument> again = ParseFx(text, {.file = "result", .strict = true});
+  if (again && FingerprintOf(again->graph()) == patch.after.fingerprint) return text;
+  return Error(ErrorCode::kUnsupported,
+               "FX text cannot say this graph: {}: it has literals or types of another form",
+               patch.file);
+}
+
+}  // namespace
 
 Result<Exit> RunPatch(Args args) {
   std::string ref, path, output = "-";
@@ -22,14 +37,13 @@ Result<Exit> RunPatch(Args args) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
-  STRATA_TRY(const std::string text, ReadFile(path));
-  STRATA_TRY(const Patch patch, ParsePatch(text, path));
+  STRATA_TRY(const std::string patch_text, ReadFile(path));
+  STRATA_TRY(const Patch patch, ParsePatch(patch_text, path));
   STRATA_TRY(const Snapshot base, LoadRef(ref, load));
   Result<std::unique_ptr<Module>> result = ApplyPatch(base.graph(), patch);
   if (!result) return std::move(result).error();
-  FxPrintOptions print;
-  print.comments = patch.carries == Patch::Carries::kEverything;
-  STRATA_RETURN_IF_ERROR(WriteFile(output, PrintFx((*result)->graph({0}), print)));
+  STRATA_TRY(const std::string text, FxText((*result)->graph({0}), patch));
+  STRATA_RETURN_IF_ERROR(WriteFile(output, text));
   return Exit::kOk;
 }
 

@@ -109,7 +109,7 @@ class Printer {
         last = {};
         PrintFree(values_.NameOf(value), any);
       });
-      if (is_unused) PrintFree(graph_.name(id), any);
+      if (is_unused) PrintFree(values_.NameOf(id), any);
       if (any) out_ += " = None";
     }
     out_ += '\n';
@@ -119,7 +119,7 @@ class Printer {
 
   void PrintParameter(NodeId id) {
     const std::string_view argument = graph_.attribute(id, kArgumentKey);
-    out_ += argument.empty() ? graph_.name(id) : argument;
+    out_ += argument.empty() ? values_.NameOf(id) : argument;
     values_.PrintNodeType(id);
     if (graph_.node(id).num_args > 0) {
       out_ += " = ";
@@ -188,7 +188,7 @@ class Printer {
       if (!any) Line("args_iter = iter(args_list)\n");
       any = true;
       const std::string_view argument = graph_.attribute(id, kArgumentKey);
-      Line(argument.empty() ? graph_.name(id) : argument);
+      Line(argument.empty() ? values_.NameOf(id) : argument);
       out_ += " = next(args_iter)\n";
     }
     if (any) Line("args_list.clear()\n");
@@ -209,7 +209,7 @@ class Printer {
     bool has_types = false;
     for (NodeId id : graph_.nodes()) {
       if (graph_.node(id).kind != NodeKind::kPlaceholder) continue;
-      names += graph_.name(id);
+      names += values_.NameOf(id);
       names += ", ";
       const size_t begin = out_.size();
       values_.PrintNodeType(id);
@@ -218,7 +218,7 @@ class Printer {
       out_.resize(begin);
       if (is_expanded || !has_types) Line("");
       has_types = true;
-      out_ += graph_.name(id);
+      out_ += values_.NameOf(id);
       out_ += type;
       if (is_expanded) {
         PrintDescriptor(id);
@@ -238,8 +238,8 @@ class Printer {
     std::string_view argument = graph_.attribute(id, kArgumentKey);
     while (argument.starts_with('*'))
       argument.remove_prefix(1);
-    if (argument.empty() || argument == graph_.name(id)) return;
-    Line(graph_.name(id));
+    if (argument.empty() || argument == values_.NameOf(id)) return;
+    Line(values_.NameOf(id));
     out_ += " = ";
     out_ += argument;
     out_ += '\n';
@@ -342,7 +342,7 @@ class Printer {
     const Node& node = graph_.node(id);
     Line("");
     const bool is_inplace = PrintInplace(id);
-    out_ += graph_.name(id);
+    out_ += values_.NameOf(id);
     values_.PrintNodeType(id);
     out_ += " = ";
     const std::string_view op = graph_.op(id);
@@ -377,10 +377,10 @@ class Printer {
     const Value& value = graph_.value(element);
     Line(values_.NameOf(element));
     values_.PrintType(value.type);
-    fmt::format_to(std::back_inserter(out_), " = {}[{}]", graph_.name(id), value.index);
+    fmt::format_to(std::back_inserter(out_), " = {}[{}]", values_.NameOf(id), value.index);
     if (options_.frees) {
       bool any = false;
-      if (is_last) PrintFree(graph_.name(id), any);
+      if (is_last) PrintFree(values_.NameOf(id), any);
       if (value.num_uses == 0) PrintFree(values_.NameOf(element), any);
       if (any) out_ += " = None";
     }

@@ -2,6 +2,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "ir/graph.h"
 
@@ -10,9 +11,11 @@ namespace strata::fx {
 /// Appends names, types and arguments of one graph to a text.
 class ValuePrinter {
  public:
-  ValuePrinter(const Graph& graph, std::string& out) : graph_(graph), out_(out) {}
+  ValuePrinter(const Graph& graph, std::string& out);
 
-  /// The name under which the text knows a value. An element that has none gets one from its node.
+  /// The names under which the text knows a node and a value: their own where Python accepts them.
+  /// An element that has none gets one from its node.
+  std::string_view NameOf(NodeId id) const;
   std::string NameOf(ValueId id) const;
   void Print(const Arg& arg);
   /// `a, b, c`
@@ -24,9 +27,12 @@ class ValuePrinter {
 
  private:
   void PrintDevice(std::string_view device);
+  void FindNames();
 
   const Graph& graph_;
   std::string& out_;
+  // By index, for names that cannot be printed.
+  std::unordered_map<int32_t, std::string> node_names_, element_names_;
 };
 
 /// The attribute under which a body hangs at its parent: the last part of its path.
