@@ -224,6 +224,32 @@ class DiffTest(CliCase):
         pairs = {pair["before"]: pair for pair in diff["pairs"]}
         self.assertEqual((pairs["view"]["via"], pairs["view"]["confidence"]), ("pin", 1))
 
+    def test_patch(self):
+        done = self.run_strata("diff", "before.txt", "after.txt", "--format", "json", "--patch", "p")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["schema"], "strata.diff/1")
+        printed = self.run_strata("patch", "before.txt", "p")
+        self.assertEqual((printed.returncode, printed.stderr), (0, ""))
+        self.assertIn("tan: \"f32[16][1]cpu\" = torch.ops.aten.tan.default(arg0_1)", printed.stdout)
+        self.assertNotIn("# ", printed.stdout)
+        self.assertEqual(self.run_strata("patch", "before.txt", "p", "-o", "out.txt").stdout, "")
+        code, diff = self.diff("out.txt", "after.txt")
+        self.assertEqual((code, diff["summary"]["same"]), (0, 18))
+        self.assertEqual(diff["before"]["fingerprint"], diff["after"]["fingerprint"])
+
+    def test_a_patch_for_another_graph(self):
+        self.run_strata("diff", "before.txt", "after.txt", "--patch", "p")
+        _, diff = self.diff("before.txt", "after.txt")
+        self.assertEqual(
+            self.fails("patch", "after.txt", "p", "-o", "out.txt"),
+            "the patch is for another graph: p: it expects fingerprint "
+            f"{diff['before']['fingerprint']} (19 nodes), this graph has "
+            f"{diff['after']['fingerprint']} (18 nodes): give the graph that it was made from")
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "out.txt")))
+        self.write("q", "strata patch\n")
+        self.assertEqual(self.fails("patch", "after.txt", "q"),
+                         "q:1:13: expected a number\n  strata patch\n              ^")
+
     def test_unreadable_text(self):
         broken = BEFORE.replace("aten.detach.default(mm)", "aten.detach.default(mm", 1)
         self.write("broken.txt", broken)
@@ -349,6 +375,21 @@ class LogTest(CliCase):
         diff = json.loads(done.stdout)
         self.assertEqual((diff["deleted"], diff["inserted"]), ([], []))
         self.assertEqual(diff["summary"]["changed"], 100)
+
+    def test_patches_between_graphs_of_a_log(self):
+        refs = [f"{LOG}#pass={name}:{moment}" for name, moment in (
+            ("remove_b2b_transpose_pass", "before"), ("remove_b2b_transpose_pass", "after"),
+            ("normalize_view_ops_as_reshape", "after"))] + [self.write("small.txt", BEFORE)]
+        for before in refs:
+            for after in refs:
+                self.run_strata("diff", before, after, "--patch", "p")
+                done = self.run_strata("patch", before, "p", "-o", "out.txt")
+                self.assertEqual(done.returncode, 0, (before, after, done.stderr))
+                done = self.run_strata("diff", "out.txt", after, "--format", "json")
+                self.assertEqual(done.returncode, 0, (before, after))
+                diff = json.loads(done.stdout)
+                self.assertEqual(diff["before"]["fingerprint"], diff["after"]["fingerprint"])
+                self.assertEqual(diff["summary"]["renamed"], 0)
 
     def test_malformed_logs_do_not_crash(self):
         for path in glob.glob(os.path.join(FIXTURES, "malformed", "*.log")):
