@@ -7,6 +7,7 @@
 #include "diff/matcher.h"
 #include "diff/patterns.h"
 #include "diff/relations.h"
+#include "diff/synonyms.h"
 
 namespace strata {
 namespace {
@@ -191,9 +192,13 @@ bool GraphDiff::Equal() const {
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
-  const Labels labels_before(diff.before, fields), labels_after(diff.after, fields);
+  const Labels labels_before(diff.before, fields);
+  Labels labels_after(diff.after, fields);
   Matching matching(labels_before, labels_after);
-  STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
+  {
+    const SynonymScope synonyms(labels_before, labels_after);
+    STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
+  }
   diff.relations = FindRelations(matching);
   FillPairs(matching, options, diff);
   MoveFinder(diff, matching).Run();

@@ -101,15 +101,17 @@ class Labeller {
     const bool is_element = entity.element.valid();
     const uint64_t kind = Spread(static_cast<uint64_t>(entity.kind) + 1);
     const uint64_t op = OpOf(graph, node, entity.node, is_element, kind);
-    const uint64_t literals = Mix(op, LiteralsOf(graph, entity));
     const ValueId value = listing_.value(id);
     const uint64_t type = value.valid() ? hashes_.OfType(graph.value(value).type) : 0;
+    has_literals_ = false;
+    const auto i = static_cast<size_t>(id.index);
     labels_.kind.push_back(entity.kind);
-    labels_.op.push_back(op);
-    labels_.literals.push_back(literals);
-    labels_.type.push_back(Mix(literals, type));
-    labels_.value.push_back(Mix(kind, type));
+    labels_.arguments[i] = LiteralsOf(graph, entity);
+    labels_.value[i] = Mix(kind, type);
+    labels_.form[i] = Mix(labels_.arguments[i], labels_.value[i]);
     labels_.piece.push_back(is_element || IsPiece(graph, node));
+    labels_.telling.push_back(has_literals_ && !is_element);
+    labels_.SetOp(id.index, op);
   }
 
   uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
@@ -161,6 +163,7 @@ class Labeller {
   }
 
   uint64_t OfArg(const Graph& graph, const Arg& arg) {
+    has_literals_ |= arg.kind() != ArgKind::kValue;
     const uint64_t kind = Spread(static_cast<uint64_t>(arg.kind()) + 0x100);
     switch (arg.kind()) {
       case ArgKind::kNone:
@@ -226,6 +229,7 @@ class Labeller {
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
   std::unordered_map<StrId, bool> is_piece_;
+  bool has_literals_ = false;  // of the entity at hand
 };
 
 }  // namespace
@@ -259,11 +263,18 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &literals, &type, &value})
-    column->reserve(n);
+  for (auto* column : {&op, &literals, &type, &value, &arguments, &form})
+    column->resize(n);
   kind.reserve(n);
   Labeller(listing, fields, *this).Run();
   AddEdges(listing);
+}
+
+void Labels::SetOp(int32_t i, uint64_t new_op) {
+  const auto index = static_cast<size_t>(i);
+  op[index] = new_op;
+  literals[index] = Mix(new_op, arguments[index]);
+  type[index] = Mix(literals[index], value[index]);
 }
 
 void Labels::AddEdges(const Listing& listing) {

@@ -34,11 +34,17 @@ struct Labels {
   int32_t size() const { return static_cast<int32_t>(kind.size()); }
 
   std::vector<EntityKind> kind;
-  std::vector<uint64_t> op;        ///< kind and target
-  std::vector<uint64_t> literals;  ///< and the literals, with holes where operands stand
-  std::vector<uint64_t> type;      ///< and the type of the value
-  std::vector<uint64_t> value;     ///< kind and type of the value alone
-  std::vector<bool> piece;         ///< takes a part of its only operand: an element, a slice
+  std::vector<uint64_t> op;         ///< kind and target
+  std::vector<uint64_t> literals;   ///< and the literals, with holes where operands stand
+  std::vector<uint64_t> type;       ///< and the type of the value
+  std::vector<uint64_t> value;      ///< kind and type of the value alone
+  std::vector<uint64_t> arguments;  ///< the literals alone
+  std::vector<uint64_t> form;       ///< literals and type, whatever the target
+  std::vector<bool> piece;          ///< takes a part of its only operand: an element, a slice
+  std::vector<bool> telling;        ///< has literals that many other calls have not
+
+  /// Gives the entity another target: `op`, `literals` and `type` change.
+  void SetOp(int32_t i, uint64_t new_op);
 
   /// A user of an entity, or an operand: which entity, and at which operand slot.
   struct Edge {

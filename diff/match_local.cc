@@ -40,6 +40,7 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::op, false, 0.97},
     {Tier::Where::kUsers, Tier::Key::kOperandSet, &Labels::type, false, 0.97},
     {Tier::Where::kBoth, Tier::Key::kAllEdges, nullptr, false, 0.95},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::form, false, 0.95},
     {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, true, 0.97},
     {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, true, 0.96},
     {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, true, 0.95},
@@ -161,6 +162,7 @@ void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int
 void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot) {
   const Labels& labels = matching_.labels(side);
   const auto index = static_cast<size_t>(candidate);
+  if (tier.label == &Labels::form && !labels.telling[index]) return;
   const int32_t open_operands = matching_.open_operands(side, candidate);
   const int32_t open_users = matching_.open_users(side, candidate);
   uint64_t key = 0;

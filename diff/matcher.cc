@@ -130,6 +130,11 @@ class Matcher {
       scope.begin[side] = side_scope.begin;
       scope.end[side] = side_scope.end;
     }
+    MatchNodes(scope);
+    SettleEquals(matching_, scope);
+  }
+
+  void MatchNodes(const ScopePair& scope) {
     MatchOutputs(scope);
     MatchInputs(matching_, scope);
     MatchCones(matching_, scope);

@@ -26,24 +26,43 @@ void Matching::Match(int32_t before, int32_t after, Via via, double confidence) 
   const uint64_t token = Mix(static_cast<uint64_t>(made_.size()), 0x7061697273ull) | 1;
   nodes_[kBefore][Index(before)].token = token;
   nodes_[kAfter][Index(after)].token = token;
+  nodes_[kBefore][Index(before)].made = nodes_[kAfter][Index(after)].made =
+      static_cast<int32_t>(made_.size());
   made_.push_back({before, after, via, confidence});
-  Announce(kBefore, before);
-  Announce(kAfter, after);
+  Announce(kBefore, before, true);
+  Announce(kAfter, after, true);
 }
 
-void Matching::Announce(Side side, int32_t i) {
+void Matching::PassOn(Side side, int32_t from, int32_t to) {
+  NodeState& old_node = nodes_[side][Index(from)];
+  NodeState& new_node = nodes_[side][Index(to)];
+  STRATA_CHECK(matched(side, from) && !matched(side, to));
+  Announce(side, from, false);
+  std::swap(old_node.partner, new_node.partner);
+  std::swap(old_node.token, new_node.token);
+  std::swap(old_node.made, new_node.made);
+  Announce(side, to, true);
+  nodes_[1 - side][Index(new_node.partner)].partner = to;
+  Made& made = made_[Index(new_node.made)];
+  (side == kBefore ? made.before : made.after) = to;
+}
+
+void Matching::Announce(Side side, int32_t i, bool is_new) {
   const uint64_t token = nodes_[side][Index(i)].token;
+  // What has left is subtracted: sums wrap around.
+  const int32_t one = is_new ? 1 : -1;
+  const uint64_t sign = is_new ? 1 : ~uint64_t{0};
   for (const Labels::Edge& user : labels_[side]->users(i)) {
     NodeState& node = nodes_[side][Index(user.entity)];
-    --node.open_operands;
-    node.operand_sum += Mix(token, node.slotless ? 0 : static_cast<uint64_t>(user.slot));
-    node.operand_set += token;
+    node.open_operands -= one;
+    node.operand_sum += sign * Mix(token, node.slotless ? 0 : static_cast<uint64_t>(user.slot));
+    node.operand_set += sign * token;
   }
   const bool slotless = nodes_[side][Index(i)].slotless;
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
     NodeState& node = nodes_[side][Index(operand.entity)];
-    --node.open_users;
-    node.user_sum += Mix(token, slotless ? 0 : static_cast<uint64_t>(operand.slot));
+    node.open_users -= one;
+    node.user_sum += sign * Mix(token, slotless ? 0 : static_cast<uint64_t>(operand.slot));
   }
 }
 

@@ -50,6 +50,9 @@ class Matching {
   /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
   /// REQUIRES: both are unmatched and of one kind.
   void Match(int32_t before, int32_t after, Via via, double confidence);
+  /// Gives the partner of `from` to `to`, both of `side`. REQUIRES: `from` is matched and `to` is
+  /// not, and they are of one kind.
+  void PassOn(Side side, int32_t from, int32_t to);
   /// The node stays unmatched. REQUIRES: it is.
   void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }
   bool forbidden(Side side, int32_t i) const { return nodes_[side][Index(i)].forbidden; }
@@ -93,7 +96,7 @@ class Matching {
  private:
   // One cache line per node: a new pair writes to all its neighbours.
   struct NodeState {
-    int32_t partner = -1, open_operands = 0, open_users = 0;
+    int32_t partner = -1, made = -1, open_operands = 0, open_users = 0;
     bool slotless = false, forbidden = false;
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
@@ -102,8 +105,8 @@ class Matching {
     return static_cast<uint64_t>(static_cast<uint32_t>(before)) << 32 |
            static_cast<uint32_t>(after);
   }
-  /// Tells the neighbours of a new pair about it.
-  void Announce(Side side, int32_t i);
+  /// Tells the neighbours of a new pair about it, or of one that is no more.
+  void Announce(Side side, int32_t i, bool is_new);
 
   std::array<const Labels*, 2> labels_;
   std::array<std::vector<NodeState>, 2> nodes_;

@@ -76,7 +76,7 @@ class LocalMatcher {
  private:
   struct Tier;
   static const Tier kTiers[];
-  static constexpr size_t kNumTiers = 16;
+  static constexpr size_t kNumTiers = 17;
 
   void TakeInNewPairs();
   void Visit(const Tier& tier, int32_t before, int32_t after);
@@ -107,5 +107,9 @@ class LocalMatcher {
 
 /// What is left between matched nodes, in order.
 void MatchGaps(Matching& matching, const ScopePair& scope);
+
+/// Of several equal nodes that the other side has merged into one, the first is its partner: the
+/// one that a common subexpression elimination keeps.
+void SettleEquals(Matching& matching, const ScopePair& scope);
 
 }  // namespace strata
