@@ -110,6 +110,7 @@ class Labeller {
     labels_.value[i] = Mix(kind, type);
     labels_.form[i] = Mix(labels_.arguments[i], labels_.value[i]);
     labels_.piece.push_back(is_element || IsPiece(graph, node));
+    labels_.pure.push_back(is_element || IsPure(graph, node));
     labels_.telling.push_back(has_literals_ && !is_element);
     labels_.SetOp(id.index, op);
   }
@@ -128,15 +129,32 @@ class Labeller {
     return Mix(kind + how, hashes_.OfString(node.op));
   }
 
-  bool IsPiece(const Graph& graph, const Node& node) {
-    if (node.kind != NodeKind::kCall) return false;
-    const auto [known, is_new] = is_piece_.emplace(node.op, false);
+  /// What an operator's name tells.
+  struct OpTraits {
+    bool piece = false, pure = true;
+  };
+
+  const OpTraits& TraitsOf(const Graph& graph, StrId op) {
+    const auto [known, is_new] = op_traits_.emplace(op, OpTraits{});
     if (is_new) {
       static constexpr std::string_view kPieces[] = {"getitem", "slice", "select", "narrow"};
-      const std::string_view base = BaseName(graph.module().str(node.op));
-      known->second = std::ranges::find(kPieces, base) != std::end(kPieces);
+      static constexpr std::string_view kImpure[] = {"rand",    "bernoulli",   "dropout", "normal",
+                                                     "uniform", "multinomial", "empty",   "seed"};
+      const std::string_view base = BaseName(graph.module().str(op));
+      known->second.piece = std::ranges::find(kPieces, base) != std::end(kPieces);
+      known->second.pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
+        return base.find(word) != std::string_view::npos;
+      });
     }
     return known->second;
+  }
+
+  bool IsPiece(const Graph& graph, const Node& node) {
+    return node.kind == NodeKind::kCall && TraitsOf(graph, node.op).piece;
+  }
+
+  bool IsPure(const Graph& graph, const Node& node) {
+    return node.kind == NodeKind::kCall && TraitsOf(graph, node.op).pure;
   }
 
   uint64_t LiteralsOf(const Graph& graph, const Entity& entity) {
@@ -228,7 +246,7 @@ class Labeller {
   Labels& labels_;
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
-  std::unordered_map<StrId, bool> is_piece_;
+  std::unordered_map<StrId, OpTraits> op_traits_;
   bool has_literals_ = false;  // of the entity at hand
 };
 

@@ -1,12 +1,13 @@
 #include <algorithm>
+#include <limits>
 
 #include "diff/stages.h"
 
 namespace strata {
 namespace {
 
-/// Fewer groups of equal nodes on one side prove no common subexpression elimination.
-constexpr size_t kMinMerges = 3, kMergeRatio = 8;
+/// How many more groups of equal nodes were merged than left where all were to be merged.
+constexpr size_t kKeptApart = 4;
 
 using Group = std::vector<int32_t>;
 
@@ -26,10 +27,7 @@ std::vector<Group> EqualNodes(const Matching& matching, Side side, const ScopePa
       number = Mix(number, inside ? numbers[at(operand.entity)] : 0);
     }
     numbers[at(i)] = number;
-    // What reads nothing is a constant or a random number, and is not merged.
-    if (labels.kind[index] == EntityKind::kCompute && !labels.operands(i).empty()) {
-      keyed.push_back({number, i});
-    }
+    if (labels.pure[index]) keyed.push_back({number, i});
   }
   std::ranges::sort(keyed, [](const Keyed& a, const Keyed& b) {
     return a.key != b.key ? a.key < b.key : a.entity < b.entity;
@@ -52,8 +50,10 @@ struct Evidence {
   bool confirmed = false, contradicted = false;
 };
 
-Evidence LookAtUsers(const Matching& matching, Side side, const Group& group, int32_t partner) {
+Evidence LookAtUsers(const Matching& matching, Side side, const Group& group) {
   Evidence evidence;
+  const int32_t partner = matching.partner(
+      side, *std::ranges::find_if(group, [&](int32_t i) { return matching.matched(side, i); }));
   const Labels& others = matching.labels(1 - side);
   for (int32_t member : group) {
     if (matching.matched(side, member)) continue;
@@ -69,26 +69,72 @@ Evidence LookAtUsers(const Matching& matching, Side side, const Group& group, in
   return evidence;
 }
 
+/// The pairs that are not in question and ascend in both orders, as sorted places of each side.
+std::array<std::vector<int32_t>, 2> FixedPlaces(
+    const Matching& matching, const ScopePair& scope,
+    const std::array<std::vector<bool>, 2>& in_question) {
+  std::array<std::vector<int32_t>, 2> places;
+  for (const auto& [before, after] : matching.Anchors(scope)) {
+    if (in_question[kBefore][static_cast<size_t>(before - scope.begin[kBefore])] ||
+        in_question[kAfter][static_cast<size_t>(after - scope.begin[kAfter])]) {
+      continue;
+    }
+    places[kBefore].push_back(before);
+    places[kAfter].push_back(after);
+  }
+  return places;
+}
+
 }  // namespace
 
 void SettleEquals(Matching& matching, const ScopePair& scope) {
   const std::array<std::vector<Group>, 2> groups{EqualNodes(matching, kBefore, scope),
                                                  EqualNodes(matching, kAfter, scope)};
+  std::array<std::vector<bool>, 2> in_group;
   for (Side side : {kBefore, kAfter}) {
-    // Where hardly any equal nodes are left, they were merged, also where no user tells.
-    const bool all_merged = groups[side].size() >= kMinMerges &&
-                            groups[1 - side].size() * kMergeRatio <= groups[side].size();
+    in_group[side].assign(static_cast<size_t>(scope.end[side] - scope.begin[side]), false);
     for (const Group& group : groups[side]) {
-      const auto is_matched = [&](int32_t i) { return matching.matched(side, i); };
-      if (std::ranges::count_if(group, is_matched) != 1 || is_matched(group[0])) continue;
-      if (matching.forbidden(side, group[0])) continue;
-      const int32_t kept = *std::ranges::find_if(group, is_matched);
+      for (int32_t i : group)
+        in_group[side][static_cast<size_t>(i - scope.begin[side])] = true;
+    }
+  }
+  const std::array<std::vector<int32_t>, 2> places = FixedPlaces(matching, scope, in_group);
+  const auto gap_of = [&](Side side, int32_t i) {
+    return std::ranges::lower_bound(places[side], i) - places[side].begin();
+  };
+  for (Side side : {kBefore, kAfter}) {
+    std::vector<Group> open;  // one of them has a partner
+    size_t merged = 0, kept_apart = 0;
+    for (const Group& group : groups[side]) {
+      const auto count = std::ranges::count_if(
+          group, [&](int32_t i) { return matching.matched(side, i); });
+      kept_apart += count > 1 ? 1 : 0;
+      if (count != 1) continue;
+      const Evidence evidence = LookAtUsers(matching, side, group);
+      if (evidence.contradicted) continue;
+      merged += evidence.confirmed ? 1 : 0;
+      open.push_back(group);
+    }
+    // Where a common subexpression elimination has been, the first of several is left. Otherwise
+    // the others have gone for another reason, and the place in the order tells which.
+    const bool first_is_kept = merged > kKeptApart * kept_apart;
+    for (const Group& group : open) {
+      const int32_t kept =
+          *std::ranges::find_if(group, [&](int32_t i) { return matching.matched(side, i); });
       const int32_t partner = matching.partner(side, kept);
-      const Evidence evidence = LookAtUsers(matching, side, group, partner);
-      if (evidence.contradicted || !(evidence.confirmed || all_merged)) continue;
-      const bool vetoed = side == kBefore ? matching.vetoed(group[0], partner)
-                                          : matching.vetoed(partner, group[0]);
-      if (!vetoed) matching.PassOn(side, kept, group[0]);
+      int32_t best = kept;
+      std::ptrdiff_t least = std::numeric_limits<std::ptrdiff_t>::max();
+      for (int32_t member : group) {
+        const int32_t before = side == kBefore ? member : partner;
+        const int32_t after = side == kBefore ? partner : member;
+        if (matching.forbidden(side, member) || matching.vetoed(before, after)) continue;
+        const std::ptrdiff_t distance =
+            first_is_kept ? 0 : std::abs(gap_of(kBefore, before) - gap_of(kAfter, after));
+        if (distance >= least) continue;
+        least = distance;
+        best = member;
+      }
+      if (best != kept) matching.PassOn(side, kept, best);
     }
   }
 }

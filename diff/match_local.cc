@@ -122,7 +122,9 @@ void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
     const int steps = tier.key == Tier::Key::kThroughOperands ? kMaxSteps : 0;
     CollectUsers(tier, side, center, steps);
   }
-  if (tier.where != Tier::Where::kUsers && matching_.open_operands(side, center) > 0) {
+  // To be one of many results proves nothing.
+  const bool look_up = tier.where != Tier::Where::kUsers && !matching_.slotless(side, center);
+  if (look_up && matching_.open_operands(side, center) > 0) {
     const bool through = tier.key == Tier::Key::kThroughUsers;
     for (const Labels::Edge& operand : labels.operands(center)) {
       const int32_t slot = matching_.SlotOfUser(side, {center, operand.slot});

@@ -74,6 +74,7 @@ class Matching {
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
   void ForgetSlotsOf(Side side, int32_t output) { nodes_[side][Index(output)].slotless = true; }
+  bool slotless(Side side, int32_t i) const { return nodes_[side][Index(i)].slotless; }
   /// The slot as evidence: edge.entity uses something at edge.slot.
   int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
     return nodes_[side][Index(user.entity)].slotless ? 0 : user.slot;

@@ -108,8 +108,8 @@ class LocalMatcher {
 /// What is left between matched nodes, in order.
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
-/// Of several equal nodes that the other side has merged into one, the first is its partner: the
-/// one that a common subexpression elimination keeps.
+/// Of several equal nodes of which the other side has one, the one that stands where it stands is
+/// its partner, unless users tell.
 void SettleEquals(Matching& matching, const ScopePair& scope);
 
 }  // namespace strata
