@@ -106,8 +106,8 @@ void SettleEquals(Matching& matching, const ScopePair& scope) {
     std::vector<Group> open;  // one of them has a partner
     size_t merged = 0, kept_apart = 0;
     for (const Group& group : groups[side]) {
-      const auto count = std::ranges::count_if(
-          group, [&](int32_t i) { return matching.matched(side, i); });
+      const auto count =
+          std::ranges::count_if(group, [&](int32_t i) { return matching.matched(side, i); });
       kept_apart += count > 1 ? 1 : 0;
       if (count != 1) continue;
       const Evidence evidence = LookAtUsers(matching, side, group);

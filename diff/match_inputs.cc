@@ -176,24 +176,74 @@ class InputMatcher {
     const size_t n = before.size(), m = after.size();
     if (n == 0 || m == 0) return;
     if (n * m > kMaxCells) return MatchTypesInOrder(before, after, confidence);
-    // length[i][j]: of the longest common sequence of before[i…] and after[j…].
-    std::vector<int32_t> length((n + 1) * (m + 1), 0);
-    const auto at = [&](size_t i, size_t j) -> int32_t& { return length[i * (m + 1) + j]; };
-    const auto equal = [&](size_t i, size_t j) {
-      return TypeOf(kBefore, before[i]) == TypeOf(kAfter, after[j]) &&
-             !matching_.vetoed(before[i], after[j]) && ShareUse(before[i], after[j]);
-    };
+    // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. A pair counts more
+    // than all likeness together.
+    const std::vector<Sketch> sketches_before = SketchesOf(kBefore, before);
+    const std::vector<Sketch> sketches_after = SketchesOf(kAfter, after);
+    constexpr int64_t kPair = 1 << 20;
+    std::vector<int64_t> own(n * m, 0), merit((n + 1) * (m + 1), 0);
+    const auto at = [&](size_t i, size_t j) -> int64_t& { return merit[i * (m + 1) + j]; };
     for (size_t i = n; i-- > 0;) {
-      for (size_t j = m; j-- > 0;)
-        at(i, j) = equal(i, j) ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
+      for (size_t j = m; j-- > 0;) {
+        at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
+        if (TypeOf(kBefore, before[i]) != TypeOf(kAfter, after[j]) ||
+            matching_.vetoed(before[i], after[j]) || !ShareUse(before[i], after[j])) {
+          continue;
+        }
+        own[i * m + j] = kPair + Likeness(sketches_before[i], sketches_after[j]);
+        at(i, j) = std::max(at(i, j), own[i * m + j] + at(i + 1, j + 1));
+      }
     }
     for (size_t i = 0, j = 0; i < n && j < m;) {
-      if (equal(i, j) && at(i, j) == at(i + 1, j + 1) + 1) {
+      if (own[i * m + j] > 0 && at(i, j) == own[i * m + j] + at(i + 1, j + 1)) {
         matching_.Match(before[i++], after[j++], Via::kInput, confidence);
       } else {
         (at(i + 1, j) >= at(i, j + 1) ? i : j) += 1;
       }
     }
+  }
+
+  /// What is done with an input: its users, their users and so on, as paths from it. Sorted.
+  using Sketch = std::vector<uint64_t>;
+
+  std::vector<Sketch> SketchesOf(Side side, const std::vector<int32_t>& inputs) const {
+    std::vector<Sketch> sketches;
+    for (int32_t i : inputs) {
+      Sketch sketch;
+      AddPaths(side, i, 1, 4, sketch);
+      std::ranges::sort(sketch);
+      sketch.erase(std::unique(sketch.begin(), sketch.end()), sketch.end());
+      sketches.push_back(std::move(sketch));
+    }
+    return sketches;
+  }
+
+  void AddPaths(Side side, int32_t i, uint64_t path, int depth, Sketch& sketch) const {
+    constexpr size_t kMaxPaths = 64;
+    const Labels& labels = matching_.labels(side);
+    for (const Labels::Edge& user : labels.users(i)) {
+      if (sketch.size() >= kMaxPaths) return;
+      const uint64_t op = labels.op[static_cast<size_t>(user.entity)];
+      const uint64_t next =
+          Mix(Mix(path, op), static_cast<uint64_t>(matching_.SlotOfUser(side, user)));
+      sketch.push_back(next);
+      if (depth > 1) AddPaths(side, user.entity, next, depth - 1, sketch);
+    }
+  }
+
+  /// Which part of the smaller sketch is in the other, in 256ths: where users were cut off, the
+  /// rest is still there.
+  static int64_t Likeness(const Sketch& a, const Sketch& b) {
+    const size_t fewer = std::min(a.size(), b.size());
+    if (fewer == 0) return 0;
+    size_t common = 0;
+    for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+      common += a[i] == b[j];
+      const bool step_a = a[i] <= b[j], step_b = b[j] <= a[i];
+      i += step_a;
+      j += step_b;
+    }
+    return static_cast<int64_t>(256 * common / fewer);
   }
 
   /// For long lists: the first of a type with the first, the second with the second.

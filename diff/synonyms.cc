@@ -13,7 +13,13 @@ namespace {
 /// An operator of one side alone: its calls by what they say and by what surrounds them.
 struct Lonely {
   std::vector<int32_t> calls;
-  std::vector<uint64_t> forms, contexts;  ///< sorted
+  std::vector<uint64_t> forms, above, below, around;  ///< sorted
+  size_t telling = 0;                                 ///< calls with literals
+
+  void Sort() {
+    for (std::vector<uint64_t>* hashes : {&forms, &above, &below, &around})
+      std::ranges::sort(*hashes);
+  }
 };
 
 using Operators = std::unordered_set<uint64_t>;
@@ -28,25 +34,25 @@ Operators OperatorsOf(const Labels& labels) {
   return ops;
 }
 
-/// The call with its operands and users. Operators of one side alone count as one: what was
-/// replaced next to it must not matter.
-uint64_t ContextOf(const Labels& labels, const Operators& others, int32_t i) {
+/// What stands above and below a call. Operators of one side alone count as one: what was replaced
+/// next to it must not matter.
+std::pair<uint64_t, uint64_t> ContextOf(const Labels& labels, const Operators& others, int32_t i) {
   constexpr size_t kMaxEdges = 24;
   const auto op_of = [&](int32_t j) {
     const auto index = static_cast<size_t>(j);
     if (labels.kind[index] != EntityKind::kCompute) return labels.value[index];
     return others.contains(labels.op[index]) ? labels.op[index] : 0;
   };
-  uint64_t hash = labels.form[static_cast<size_t>(i)];
+  uint64_t above = labels.form[static_cast<size_t>(i)];
   // Operands with as many users as before: a node that was decomposed reads its operands twice.
   for (const Labels::Edge& operand : labels.operands(i))
-    hash = Mix(hash, op_of(operand.entity) + labels.users(operand.entity).size());
+    above = Mix(above, op_of(operand.entity) + labels.users(operand.entity).size());
   uint64_t users = 0;
   if (labels.users(i).size() <= kMaxEdges) {
     for (const Labels::Edge& user : labels.users(i))
       users += Mix(op_of(user.entity), static_cast<uint64_t>(user.slot));
   }
-  return Mix(hash, users);
+  return {above, Mix(labels.form[static_cast<size_t>(i)], users)};
 }
 
 /// By operator, in a stable order.
@@ -58,12 +64,14 @@ std::map<uint64_t, Lonely> LonelyOperators(const Labels& labels, const Operators
     Lonely& op = lonely[labels.op[index]];
     op.calls.push_back(i);
     op.forms.push_back(labels.form[index]);
-    op.contexts.push_back(ContextOf(labels, others, i));
+    const auto [above, below] = ContextOf(labels, others, i);
+    op.above.push_back(above);
+    op.below.push_back(below);
+    op.around.push_back(Mix(above, below));
+    op.telling += labels.telling[index] ? 1 : 0;
   }
-  for (auto& [hash, op] : lonely) {
-    std::ranges::sort(op.forms);
-    std::ranges::sort(op.contexts);
-  }
+  for (auto& [hash, op] : lonely)
+    op.Sort();
   return lonely;
 }
 
@@ -78,6 +86,19 @@ size_t Common(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   return common;
 }
 
+/// How well two operators stand for each other; 0: they do not.
+size_t Likeness(const Lonely& a, const Lonely& b) {
+  const size_t fewer = std::min(a.calls.size(), b.calls.size());
+  const size_t forms = Common(a.forms, b.forms);
+  if (2 * forms < fewer) return 0;
+  // A part of a decomposed operator may look like it from above, or from below, but not both.
+  const size_t around = Common(a.around, b.around);
+  if (4 * around >= fewer) return forms + around;
+  const bool telling = 2 * a.telling >= a.calls.size() && 2 * b.telling >= b.calls.size();
+  const size_t one_sided = std::min(Common(a.above, b.above), Common(a.below, b.below));
+  return telling && 10 * one_sided >= fewer ? forms + around : 0;
+}
+
 }  // namespace
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
@@ -86,19 +107,15 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
   if (gone.empty()) return;
   const std::map<uint64_t, Lonely> come = LonelyOperators(after, ops_before);
   for (const auto& [new_op, news] : come) {
-    const Lonely* best = nullptr;
     uint64_t best_op = 0;
-    size_t best_common = 0;
+    size_t best = 0;
     for (const auto& [old_op, olds] : gone) {
-      const size_t fewer = std::min(news.calls.size(), olds.calls.size());
-      const size_t contexts = Common(news.contexts, olds.contexts);
-      if (2 * Common(news.forms, olds.forms) < fewer || 4 * contexts < fewer) continue;
-      if (contexts <= best_common) continue;
-      best = &olds;
+      const size_t likeness = Likeness(news, olds);
+      if (likeness <= best) continue;
+      best = likeness;
       best_op = old_op;
-      best_common = contexts;
     }
-    if (best == nullptr) continue;
+    if (best == 0) continue;
     for (int32_t i : news.calls) {
       renamed_.emplace_back(i, new_op);
       after.SetOp(i, best_op);
