@@ -41,8 +41,8 @@ struct Labels {
   std::vector<uint64_t> arguments;  ///< the literals alone
   std::vector<uint64_t> form;       ///< literals and type, whatever the target
   std::vector<bool> piece;          ///< takes a part of its only operand: an element, a slice
-  std::vector<bool> pure;           ///< the same operands give the same value: no random numbers
-  std::vector<bool> telling;        ///< has literals that many other calls have not
+  std::vector<bool> pure;     ///< the same operands give the same value: no input, no random number
+  std::vector<bool> telling;  ///< has literals that many other calls have not
 
   /// Gives the entity another target: `op`, `literals` and `type` change.
   void SetOp(int32_t i, uint64_t new_op);

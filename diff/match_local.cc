@@ -59,7 +59,12 @@ LocalMatcher::LocalMatcher(Matching& matching)
 }
 
 void LocalMatcher::Run(const ScopePair& scope) {
-  scope_ = &scope;
+  if (!(scope_ == scope)) {
+    equals_.clear();
+    for (Side side : {kBefore, kAfter})
+      equals_.emplace_back(matching_.labels(side), scope, side);
+  }
+  scope_ = scope;
   positions_made_ = 0;
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
@@ -138,15 +143,9 @@ void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
     }
   }
   // A node that is reached twice is one candidate.
-  const auto less = [](const Keyed& a, const Keyed& b) {
-    return a.key != b.key ? a.key < b.key : a.entity < b.entity;
-  };
   std::vector<Keyed>& found = candidates_[side];
-  std::ranges::sort(found, less);
-  const auto same = [](const Keyed& a, const Keyed& b) {
-    return a.key == b.key && a.entity == b.entity;
-  };
-  found.erase(std::unique(found.begin(), found.end(), same), found.end());
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
 void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int steps) {
@@ -217,12 +216,24 @@ uint64_t LocalMatcher::OperandsThroughUnary(Side side, int32_t i) const {
   for (const Labels::Edge& operand : operands) {
     int32_t source = operand.entity;
     for (int step = 0; !matching_.matched(side, source); ++step) {
+      if (const int32_t equal = MatchedEqual(side, source); equal >= 0) {
+        source = equal;
+        break;
+      }
       if (step == kMaxSteps || labels.operands(source).size() != 1) return 0;
       source = labels.operands(source)[0].entity;
     }
     sum += Mix(matching_.token(side, source), static_cast<uint64_t>(operand.slot));
   }
   return sum;
+}
+
+int32_t LocalMatcher::MatchedEqual(Side side, int32_t i) const {
+  const EqualNodes::Group* group = equals_[side].GroupOf(i);
+  if (group == nullptr) return -1;
+  const auto found =
+      std::ranges::find_if(*group, [&](int32_t j) { return matching_.matched(side, j); });
+  return found == group->end() ? -1 : *found;
 }
 
 uint64_t LocalMatcher::UsersThroughUnary(Side side, int32_t i, int steps) const {
@@ -326,7 +337,7 @@ int LocalMatcher::StackHeight(Side side, int32_t i) const {
 const PositionMap& LocalMatcher::Positions() {
   const size_t made = matching_.made().size();
   if (positions_made_ == 0 || made > positions_made_ + positions_made_ / 20 + 16) {
-    positions_ = PositionMap(matching_.Anchors(*scope_));
+    positions_ = PositionMap(matching_.Anchors(scope_));
     positions_made_ = made;
   }
   return positions_;

@@ -20,6 +20,7 @@ inline constexpr Side kBefore = 0, kAfter = 1;
 /// body.
 struct ScopePair {
   std::array<int32_t, 2> begin, end;
+  friend bool operator==(const ScopePair&, const ScopePair&) = default;
 };
 
 /// A partial matching of two labelled listings, and the evidence that it gives about nodes that are

@@ -1,48 +1,15 @@
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "diff/equals.h"
+#include "diff/keyed.h"
 #include "diff/matching.h"
 
 // The stages of the matcher, from strong evidence to weak. Each matches what it is sure of and
 // leaves the rest.
 namespace strata {
-
-/// An entity and a feature of it; those of both sides with equal keys are candidates for each
-/// other.
-struct Keyed {
-  uint64_t key;
-  int32_t entity;
-};
-
-/// Calls `fn(befores, afters)` with the entities of each key that both sides have, in order of the
-/// keys. Entities of one key keep their order.
-template <class Fn>
-void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&& fn) {
-  const auto by_key = [](const Keyed& a, const Keyed& b) {
-    return a.key != b.key ? a.key < b.key : a.entity < b.entity;
-  };
-  std::ranges::sort(before, by_key);
-  std::ranges::sort(after, by_key);
-  std::vector<int32_t> befores, afters;
-  for (size_t i = 0, j = 0; i < before.size() && j < after.size();) {
-    if (before[i].key != after[j].key) {
-      (before[i].key < after[j].key ? i : j) += 1;
-      continue;
-    }
-    const uint64_t key = before[i].key;
-    befores.clear();
-    afters.clear();
-    for (; i < before.size() && before[i].key == key; ++i)
-      befores.push_back(before[i].entity);
-    for (; j < after.size() && after[j].key == key; ++j)
-      afters.push_back(after[j].entity);
-    fn(std::span<const int32_t>(befores), std::span<const int32_t>(afters));
-  }
-}
 
 /// Pairs of candidates that are compared one by one; larger sets wait for better evidence.
 inline constexpr size_t kMaxChoices = 1024;
@@ -86,6 +53,8 @@ class LocalMatcher {
   /// Hashes of all operands (users), unmatched unary nodes taken as their operand (users). 0: some
   /// are not known.
   uint64_t OperandsThroughUnary(Side side, int32_t i) const;
+  /// The first matched node that computes the same value; -1: there is none.
+  int32_t MatchedEqual(Side side, int32_t i) const;
   uint64_t UsersThroughUnary(Side side, int32_t i, int steps) const;
   /// Matches pairs that prefer each other to all others.
   void Choose(const Tier& tier, std::vector<int32_t> before, std::vector<int32_t> after);
@@ -95,9 +64,10 @@ class LocalMatcher {
   const PositionMap& Positions();
 
   Matching& matching_;
-  const ScopePair* scope_ = nullptr;
-  size_t taken_in_ = 0;          // of matching_.made()
-  std::vector<int32_t> visits_;  // before entities of pairs, some several times
+  ScopePair scope_{{-1, -1}, {-1, -1}};
+  std::vector<EqualNodes> equals_;  // by side
+  size_t taken_in_ = 0;             // of matching_.made()
+  std::vector<int32_t> visits_;     // before entities of pairs, some several times
   std::array<size_t, kNumTiers> next_visit_{};
   std::vector<int32_t> open_when_visited_;  // by before entity, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
