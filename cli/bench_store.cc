@@ -43,6 +43,7 @@ Status MeasureTrace(const std::string& path, int nodes) {
   std::unique_ptr<TraceWriter> writer;
   RunId run = RunId::kNone;
   const auto open = [&]() -> Status {
+    writer.reset();
     STRATA_TRY(writer, TraceWriter::Create(path));
     STRATA_TRY(run, writer->BeginRun({}));
     return Ok();

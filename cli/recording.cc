@@ -1,7 +1,5 @@
 #include "cli/recording.h"
 
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "ir/text.h"
@@ -25,15 +23,8 @@ std::string Recording::RunRef() const {
 
 Status Recording::End(bool succeeded) {
   if (!trace_) return Ok();
-  const std::string path = trace_->path();
   Status ended = trace_->EndRun(run(), succeeded ? RunStatus::kFinished : RunStatus::kFailed);
   if (ended) ended = trace_->Finish();
-  if (!ended) {
-    trace_.reset();
-    std::error_code ignored;
-    for (const char* suffix : {"", "-wal", "-shm"})
-      std::filesystem::remove(path + suffix, ignored);
-  }
   return ended;
 }
 

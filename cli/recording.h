@@ -25,8 +25,8 @@ class Recording {
   /// `out/t.strata#run=1`; empty when nothing is recorded.
   std::string RunRef() const;
 
-  /// Ends the run and the trace. The trace of what failed is kept; one that could not be written to
-  /// its end is not.
+  /// Ends the run and the trace. The trace of what failed is kept, and so is one that could not be
+  /// written to its end: it holds all that had ended.
   Status End(bool succeeded);
 
  private:

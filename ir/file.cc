@@ -132,6 +132,21 @@ bool IsSameFile(int descriptor, const std::string& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+Error BeingWritten(const std::string& path) {
+  return Error(ErrorCode::kIo,
+               "cannot write: {}: it is being written already, wait or give another name", path);
+}
+
+/// An error when the file is held by a FileLock.
+Status CheckUnlocked(const std::string& target, const std::string& path) {
+  const Descriptor file(::open(target.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return Ok();
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return BeingWritten(path);
+  }
+  return Ok();
+}
+
 /// Opens and locks a partial file, without a change to its bytes: they may be another process's.
 Result<int> OpenPartial(const std::string& partial_path, const std::string& path) {
   while (true) {
@@ -140,9 +155,7 @@ Result<int> OpenPartial(const std::string& partial_path, const std::string& path
     if (descriptor < 0) return CreateError(path, errno);
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(descriptor);
-      return Error(ErrorCode::kIo,
-                   "cannot write: {}: it is being written already, wait or give another name",
-                   path);
+      return BeingWritten(path);
     }
     if (IsSameFile(descriptor, partial_path)) return descriptor;
     // Its writer committed between our open and our lock: what we hold is the finished file.
@@ -195,6 +208,17 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   return mapped;
 }
 
+FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
 Result<AtomicFile> AtomicFile::Create(std::string path) {
   AtomicFile file;
   file.path_ = std::move(path);
@@ -219,6 +243,7 @@ Result<AtomicFile> AtomicFile::Create(std::string path) {
   }
 
   file.target_ = FollowLinks(file.path_);
+  STRATA_RETURN_IF_ERROR(CheckUnlocked(file.target_, file.path_));
   const std::string partial_path = file.target_ + ".partial";
   STRATA_TRY(file.descriptor_, OpenPartial(partial_path, file.path_));
   file.partial_path_ = partial_path;
@@ -263,6 +288,18 @@ Status AtomicFile::Append(std::string_view bytes) {
 }
 
 Status AtomicFile::Commit() {
+  STRATA_RETURN_IF_ERROR(GiveName());
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0 && errno != EINTR) return WriteError(path_, errno);
+  return Ok();
+}
+
+Result<FileLock> AtomicFile::CommitAndLock() {
+  STRATA_RETURN_IF_ERROR(GiveName());
+  return FileLock(std::exchange(descriptor_, -1));
+}
+
+Status AtomicFile::GiveName() {
   STRATA_CHECK(descriptor_ >= 0, "{}: committed after its end", path_);
   // Only here do some file systems (NFS, quotas) tell that the bytes did not fit.
   if (!partial_path_.empty() && ::fsync(descriptor_) != 0) {
@@ -271,6 +308,10 @@ Status AtomicFile::Commit() {
     return WriteError(path_, error);
   }
   if (!partial_path_.empty()) {
+    if (Status free = CheckUnlocked(target_, path_); !free) {
+      Discard();
+      return free;
+    }
     if (::rename(partial_path_.c_str(), target_.c_str()) != 0) {
       const int error = errno;
       Discard();
@@ -279,8 +320,6 @@ Status AtomicFile::Commit() {
     partial_path_.clear();
     SyncFolder(Folder(target_));
   }
-  const int descriptor = std::exchange(descriptor_, -1);
-  if (::close(descriptor) != 0 && errno != EINTR) return WriteError(path_, errno);
   return Ok();
 }
 

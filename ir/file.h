@@ -31,6 +31,21 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+/// Keeps others from writing a file, for as long as it lives; see AtomicFile.
+class FileLock {
+ public:
+  /// Locks nothing.
+  FileLock() = default;
+  /// `descriptor` is of a locked file, and closed in the end.
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&& other) noexcept;
+  ~FileLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
 /// An output file that appears under its name only when it is complete.
 ///
 /// Bytes go to `<path>.partial` in the same folder; `Commit` makes them durable and renames. A file
@@ -58,7 +73,11 @@ class AtomicFile {
   Status Append(std::string_view bytes);
 
   /// Makes the file durable and gives it its name. REQUIRES: no commit and no failure before.
+  /// Errors also: the file of that name is locked.
   Status Commit();
+  /// The same for a file that goes on to be written under its name: `Create` and `Commit` of that
+  /// name, also in other processes, are errors until the lock is gone.
+  Result<FileLock> CommitAndLock();
 
   /// The path given to `Create`.
   const std::string& path() const { return path_; }
@@ -72,6 +91,7 @@ class AtomicFile {
   AtomicFile() = default;
   /// Closes and removes what was written.
   void Discard();
+  Status GiveName();
 
   std::string path_;          // as the user wrote it
   std::string target_;        // with symbolic links followed

@@ -74,6 +74,19 @@ std::vector<GraphId> Module::programs() const {
   return result;
 }
 
+void Module::ShiftStableIds(uint64_t offset) {
+  const auto shift = [&](StableId& id) { id = StableId{static_cast<uint64_t>(id) + offset}; };
+  for (const auto& graph : graphs_) {
+    for (NodeId id : graph->nodes())
+      shift(graph->nodes_[id.index].stable_id);
+  }
+  for (Provenance& birth : provenance_) {
+    shift(birth.node);
+    std::ranges::for_each(birth.from, shift);
+  }
+  next_stable_id_ += offset;
+}
+
 LocId Module::InternLoc(const SourceLoc& loc) {
   std::vector<LocId>& bucket = loc_index_[HashOf(loc)];
   for (LocId id : bucket) {

@@ -49,6 +49,7 @@ class Module {
   const Graph* FindGraph(std::string_view name) const;
   /// Programs in order of addition, without bodies.
   std::vector<GraphId> programs() const;
+  void RenameGraph(GraphId id, std::string_view name) { graph(id).name_ = Intern(name); }
   /// Marks a graph as read from a text that is not ours.
   void MarkForeign(GraphId id) { graph(id).is_foreign_ = true; }
 
@@ -68,6 +69,9 @@ class Module {
   /// Ids below `next` are taken: by earlier snapshots of the same trace.
   void ReserveStableIds(uint64_t next) { next_stable_id_ = std::max(next_stable_id_, next); }
   uint64_t next_stable_id() const { return next_stable_id_; }
+  /// Adds `offset` to all stable ids: a graph that was made before the ids of its trace were known
+  /// takes its place among them.
+  void ShiftStableIds(uint64_t offset);
 
   /// Births since the last call; the recorder empties it after each pass.
   std::vector<Provenance> TakeProvenance() { return std::exchange(provenance_, {}); }

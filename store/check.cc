@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <span>
+#include <thread>
 
+#include "store/artifact_parts.h"
 #include "store/births.h"
 #include "store/database.h"
 #include "store/pack.h"
@@ -11,7 +16,7 @@ namespace strata {
 namespace {
 
 constexpr size_t kBirthsColumn = 15;
-constexpr size_t kArtifactColumn = 5;
+constexpr size_t kArtifactColumn = 5, kArtifactDataColumn = 1;
 constexpr size_t kMaxUnpackedBytes = size_t{1} << 32;
 
 bool IsPool(TableId table) {
@@ -26,8 +31,9 @@ class Checker {
   Result<std::vector<Finding>> Check() {
     STRATA_RETURN_IF_ERROR(database_.Begin(Database::Mode::kRead));
     CheckFile();
-    for (size_t i = 0; i < kNumTables; ++i)
+    for (size_t i = 0; i < NumTables(database_.version()); ++i)
       CheckTable(static_cast<TableId>(i));
+    if (findings_.empty()) CheckParts();
     CheckReferences();
     CheckSnapshots();
     database_.Rollback();
@@ -87,15 +93,47 @@ class Checker {
       if (!bytes || !DecodeBirths(*bytes)) Add(table, row.id(), "its births do not decode");
     }
     if (table == TableId::kArtifact) {
-      const auto bytes = Unpack(row.Bytes(kArtifactColumn), kMaxUnpackedBytes);
-      if (!bytes) Add(table, row.id(), "its data does not unpack");
+      CheckArtifact(row);
+    }
+    if (table == TableId::kArtifactData) {
+      const auto bytes = Unpack(row.Bytes(kArtifactDataColumn), kMaxUnpackedBytes);
+      if (!bytes || bytes->size() != static_cast<uint64_t>(row.Integer(0))) {
+        Add(table, row.id(), "its data does not unpack");
+      }
+      data_sizes_.push_back(row.Integer(0));
     }
     if (table == TableId::kSnapshot) snapshots_.push_back(static_cast<SnapshotId>(row.id()));
     return 1;
   }
 
+  void CheckArtifact(const Cursor& row) {
+    const std::string_view data = row.Bytes(kArtifactColumn);
+    if (database_.version() < 2) {
+      if (!Unpack(data, kMaxUnpackedBytes)) {
+        Add(TableId::kArtifact, row.id(), "its data does not unpack");
+      }
+    } else if (auto parts = DecodeParts(data)) {
+      artifacts_.push_back({row.id(), row.Integer(4), std::move(*parts)});
+    } else {
+      Add(TableId::kArtifact, row.id(), "its list of parts does not decode");
+    }
+  }
+
+  void CheckParts() {
+    for (const Artifact& artifact : artifacts_) {
+      int64_t bytes = 0;
+      for (const int64_t part : artifact.parts) {
+        const auto index = static_cast<uint64_t>(part) - 1;
+        if (index < data_sizes_.size()) bytes += data_sizes_[index];
+      }
+      if (bytes != artifact.bytes) {
+        Add(TableId::kArtifact, artifact.id, "its parts are missing or have another size");
+      }
+    }
+  }
+
   int64_t Counter(TableId table) const {
-    if (table == TableId::kCounter) return kNextStableIdCounter;
+    if (table == TableId::kCounter) return NextStableIdCounter(database_.version());
     const auto index = static_cast<size_t>(CounterOf(table)) - 1;
     return index < counters_.size() ? counters_[index] : -1;
   }
@@ -109,18 +147,45 @@ class Checker {
       AddFile(line);
   }
 
+  /// Loading all graphs is nearly all of the work, so all cores take part of it.
   void CheckSnapshots() {
-    SnapshotLoader loader(database_);
-    for (SnapshotId id : snapshots_) {
+    constexpr size_t kMinShare = 4;
+    const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+    const size_t shares = std::clamp<size_t>(snapshots_.size() / kMinShare, 1, cores);
+    std::vector<std::vector<Finding>> found(shares);
+    std::vector<std::thread> threads;
+    const std::span<const SnapshotId> all = snapshots_;
+    for (size_t i = 0; i < shares; ++i) {
+      const size_t begin = all.size() * i / shares, end = all.size() * (i + 1) / shares;
+      threads.emplace_back([this, part = all.subspan(begin, end - begin), &out = found[i]] {
+        // A connection is for one thread.
+        const auto database = Database::OpenExisting(database_.path());
+        if (database) {
+          LoadAll(**database, part, out);
+        } else {
+          out.push_back({"", 0, database.error().message()});
+        }
+      });
+    }
+    for (std::thread& thread : threads)
+      thread.join();
+    for (std::vector<Finding>& part : found)
+      std::ranges::move(part, std::back_inserter(findings_));
+  }
+
+  static void LoadAll(Database& database, std::span<const SnapshotId> snapshots,
+                      std::vector<Finding>& findings) {
+    SnapshotLoader loader(database);
+    for (const SnapshotId id : snapshots) {
       const auto module = loader.Load(id);
       if (module) continue;
-      const Damage& damage = database_.last_damage();
+      const Damage& damage = database.last_damage();
       if (damage.table == TableId::kSnapshot) {
-        AddLast(module.error());
+        findings.push_back(LastFinding(database, module.error()));
       } else {
-        Add(TableId::kSnapshot, static_cast<int64_t>(id),
-            fmt::format("it needs {}, row {}: {}", TableOf(damage.table).name, damage.row,
-                        damage.what));
+        findings.push_back({TableOf(TableId::kSnapshot).name, static_cast<int64_t>(id),
+                            fmt::format("it needs {}, row {}: {}", TableOf(damage.table).name,
+                                        damage.row, damage.what)});
       }
     }
   }
@@ -129,15 +194,22 @@ class Checker {
     findings_.push_back({TableOf(table).name, row, std::move(what)});
   }
   void AddFile(std::string what) { findings_.push_back({"", 0, std::move(what)}); }
-  /// An error that came from Database::Damaged, if its code says so.
-  void AddLast(const Error& error) {
-    if (error.code() != ErrorCode::kCorrupt) return AddFile(error.message());
-    const Damage& damage = database_.last_damage();
-    Add(damage.table, damage.row, damage.what);
+  void AddLast(const Error& error) { findings_.push_back(LastFinding(database_, error)); }
+  /// Of an error that came from Database::Damaged, if its code says so.
+  static Finding LastFinding(const Database& database, const Error& error) {
+    if (error.code() != ErrorCode::kCorrupt) return {"", 0, error.message()};
+    const Damage& damage = database.last_damage();
+    return {TableOf(damage.table).name, damage.row, damage.what};
   }
 
   Database& database_;
+  struct Artifact {
+    int64_t id, bytes;
+    std::vector<int64_t> parts;
+  };
   std::vector<int64_t> counters_;
+  std::vector<Artifact> artifacts_;
+  std::vector<int64_t> data_sizes_;
   std::vector<SnapshotId> snapshots_;
   std::vector<Finding> findings_;
 };

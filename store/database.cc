@@ -152,11 +152,11 @@ Result<std::string> Database::EmptyImage() {
   for (size_t i = 0; i < kNumTables; ++i) {
     const auto table = static_cast<TableId>(i);
     // Counters count themselves, too.
-    const int64_t rows = table == TableId::kCounter ? kNextStableIdCounter : 0;
+    const int64_t rows = table == TableId::kCounter ? NextStableIdCounter(kSchemaVersion) : 0;
     STRATA_RETURN_IF_ERROR(database->Put(TableId::kCounter, CounterOf(table),
                                          {std::string_view(TableOf(table).name), rows}));
   }
-  STRATA_RETURN_IF_ERROR(database->Put(TableId::kCounter, kNextStableIdCounter,
+  STRATA_RETURN_IF_ERROR(database->Put(TableId::kCounter, NextStableIdCounter(kSchemaVersion),
                                        {std::string_view("next_stable_id"), int64_t{1}}));
   sqlite3_int64 size = 0;
   unsigned char* image = sqlite3_serialize(database->handle_, "main", &size, 0);
@@ -240,6 +240,7 @@ Status Database::CheckIdentity() {
   if (version < 1) {
     return DamagedFile(fmt::format("schema version {}", version));
   }
+  version_ = version;
   return Ok();
 }
 

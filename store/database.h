@@ -113,6 +113,8 @@ class Database {
   /// What the last call of `Damaged` was about, for programs that list damage.
   const Damage& last_damage() const { return last_damage_; }
   const std::string& path() const { return path_; }
+  /// Of the schema.
+  int64_t version() const { return version_; }
 
  private:
   friend class Cursor;
@@ -131,6 +133,7 @@ class Database {
 
   sqlite3* handle_;
   std::string path_;
+  int64_t version_ = kSchemaVersion;
   mutable Damage last_damage_;
   std::array<std::array<sqlite3_stmt*, 3>, kNumTables> statements_{};
 };

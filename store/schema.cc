@@ -54,6 +54,8 @@ constexpr Column kArtifactColumns[] = {
     {"run", kReference, "run"}, {"name", kText},     {"kind", kText},
     {"attributes", kText},      {"bytes", kInteger}, {"data", kBlob},
 };
+// `data` of an artifact lists rows of this table. Before version 2 it was the packed content.
+constexpr Column kArtifactDataColumns[] = {{"bytes", kInteger}, {"data", kBlob}};
 constexpr Column kEventColumns[] = {
     {"run", kReference, "run"}, {"kind", kText},    {"name", kText},       {"start_ns", kInteger},
     {"duration_ns", kInteger},  {"node", kInteger}, {"attributes", kText},
@@ -73,6 +75,7 @@ constexpr std::array<Table, kNumTables> kTables = {{
     {"step", kStepColumns},
     {"artifact", kArtifactColumns},
     {"event", kEventColumns},
+    {"artifact_data", kArtifactDataColumns},
 }};
 
 std::string_view SqlType(CellType type) {

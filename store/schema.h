@@ -9,7 +9,7 @@ namespace strata {
 /// The first bytes of a trace tell SQLite's own format and these two numbers apart from others.
 inline constexpr int32_t kApplicationId = 0x53545241;  // "STRA"
 /// Raised when an older reader would misread the file; then older files are still read.
-inline constexpr int32_t kSchemaVersion = 1;
+inline constexpr int32_t kSchemaVersion = 2;
 
 /// Tables of a trace. Every table has a column `id`, dense from 1 (pools: the id of the first
 /// record of a block), and a last column `sum`, the XXH3-64 of the other cells of the row.
@@ -27,8 +27,13 @@ enum class TableId : uint8_t {
   kStep,
   kArtifact,
   kEvent,
+  kArtifactData,
 };
-inline constexpr size_t kNumTables = 13;
+inline constexpr size_t kNumTables = 14;
+/// Tables of a file of that version: the first ones of the list.
+constexpr size_t NumTables(int64_t version) {
+  return version < 2 ? 13 : kNumTables;
+}
 
 enum class CellType : uint8_t {
   kInteger,
@@ -53,7 +58,9 @@ const Table& TableOf(TableId id);
 
 /// Rows of kCounter, in this order from id 1: how many rows (pools: records) each table has, so
 /// that lost rows are noticed, then the next stable id.
-inline constexpr int64_t kNextStableIdCounter = kNumTables + 1;
+constexpr int64_t NextStableIdCounter(int64_t version) {
+  return static_cast<int64_t>(NumTables(version)) + 1;
+}
 inline int64_t CounterOf(TableId table) {
   return static_cast<int64_t>(table) + 1;
 }

@@ -50,7 +50,18 @@ Result<std::unique_ptr<Module>> SnapshotLoader::Load(SnapshotId id) {
       FingerprintOf(graph) != FingerprintFromBytes(row.Bytes(kFingerprintColumn))) {
     return row.Damaged("its graph has another fingerprint than it was stored with");
   }
+  if (graph.is_foreign()) STRATA_RETURN_IF_ERROR(Rename(*module, row));
   return module;
+}
+
+/// The text of a foreign graph has many names; its bytes are those of the first.
+Status SnapshotLoader::Rename(Module& module, const Cursor& snapshot) {
+  STRATA_TRY(Cursor row, database_.Scan(TableId::kGraph, snapshot.Integer(0)));
+  STRATA_TRY(const bool found, row.Next());
+  if (!found || row.id() != snapshot.Integer(0))
+    return snapshot.Damaged("its graph does not exist");
+  module.RenameGraph(GraphId{0}, row.Bytes(1));
+  return Ok();
 }
 
 std::string FingerprintBytes(Fingerprint fingerprint) {

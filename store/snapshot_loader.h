@@ -21,6 +21,8 @@ class SnapshotLoader {
   Result<std::unique_ptr<Module>> Load(SnapshotId id);
 
  private:
+  Status Rename(Module& module, const Cursor& snapshot);
+
   Database& database_;
   PoolReader strings_, types_, nodes_, chunks_;
 };

@@ -139,12 +139,14 @@ class TraceWriter {
   };
 
   /// An older trace of that name is replaced. Errors: the folder is missing or not writable, the
-  /// path is a directory or a file that is no trace.
+  /// path is a directory, a file that is no trace, or a trace that is being written.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path,
                                                      Mode mode = Mode::kLive);
   virtual ~TraceWriter() = default;
 
   virtual Result<RunId> BeginRun(const RunInfo& run) = 0;
+  /// Replaces what BeginRun stored: a log tells its rank late.
+  virtual Status UpdateRun(RunId id, const RunInfo& run) = 0;
 
   /// Stores `graph` with its bodies under the name `name` ("step", "joint"); a graph of a run has
   /// many snapshots. What other snapshots of the file hold already costs nothing. A graph that
@@ -153,6 +155,13 @@ class TraceWriter {
   /// REQUIRES: stable ids are unique in the graph and its bodies.
   virtual Result<SnapshotId> AddSnapshot(RunId run, std::string_view name, const Graph& graph,
                                          std::string_view attributes = {}) = 0;
+
+  /// Stores a graph once more, under another name or in another run: a row, and nothing of the
+  /// graph itself.
+  virtual Result<SnapshotId> AddSnapshotOf(RunId run, std::string_view name, SnapshotId same,
+                                           std::string_view attributes = {}) = 0;
+  /// As TraceReader::LoadSnapshot.
+  virtual Result<std::unique_ptr<Module>> LoadSnapshot(SnapshotId id) = 0;
 
   /// Stores `pass` and, before it, `after` as its after snapshot (null: `pass.after` stands), in
   /// one transaction: there is no trace with the one and without the other. Returns the pass with
@@ -174,6 +183,9 @@ class TraceWriter {
   virtual Result<ArtifactId> AddArtifact(RunId run, std::string_view name, std::string_view kind,
                                          std::string_view bytes,
                                          std::string_view attributes = {}) = 0;
+  /// Adds bytes to the end of an artifact. Content that the trace holds already costs nothing, for
+  /// as long as it comes in the same pieces.
+  virtual Status AppendArtifact(ArtifactId id, std::string_view bytes) = 0;
   virtual Status AddEvents(RunId run, std::span<const EventRecord> events) = 0;
 
   /// REQUIRES: `status` is not kRunning.
@@ -185,6 +197,7 @@ class TraceWriter {
   /// Stable ids below it are taken. Give it to Module::ReserveStableIds of every module whose
   /// graphs go into this trace, before nodes are made.
   virtual uint64_t next_stable_id() const = 0;
+  /// Without its attributes.
   virtual const SnapshotInfo& snapshot(SnapshotId id) const = 0;
   virtual const std::string& path() const = 0;
 };

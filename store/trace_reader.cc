@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/artifact_parts.h"
 #include "store/births.h"
 #include "store/database.h"
 #include "store/pack.h"
@@ -95,9 +96,26 @@ class Reader final : public TraceReader {
 
   Result<std::string> LoadArtifact(ArtifactId id) override {
     STRATA_TRY(const Cursor row, Find(TableId::kArtifact, static_cast<int64_t>(id)));
-    auto bytes = Unpack(row.Bytes(5), kMaxArtifactBytes);
-    if (!bytes) return row.Damaged("its data does not unpack");
-    return std::move(*bytes);
+    if (database_->version() < 2) {
+      auto bytes = Unpack(row.Bytes(5), kMaxArtifactBytes);
+      if (!bytes) return row.Damaged("its data does not unpack");
+      return std::move(*bytes);
+    }
+    const auto parts = DecodeParts(row.Bytes(5));
+    if (!parts) return row.Damaged("its list of parts does not decode");
+    std::string bytes;
+    for (const int64_t part : *parts) {
+      STRATA_TRY(const Cursor data, Find(TableId::kArtifactData, part));
+      const auto unpacked = Unpack(data.Bytes(1), kMaxArtifactBytes);
+      if (!unpacked || bytes.size() + unpacked->size() > kMaxArtifactBytes) {
+        return data.Damaged("its data does not unpack");
+      }
+      bytes += *unpacked;
+    }
+    if (bytes.size() != static_cast<uint64_t>(row.Integer(4))) {
+      return row.Damaged("its parts have another size");
+    }
+    return bytes;
   }
 
   Result<std::vector<StepRecord>> LoadSteps(RunId run) override {
@@ -162,7 +180,7 @@ class Reader final : public TraceReader {
   }
 
   Result<int64_t> RowCount(TableId table) {
-    if (table == TableId::kCounter) return kNextStableIdCounter;
+    if (table == TableId::kCounter) return NextStableIdCounter(database_->version());
     STRATA_TRY(const Cursor row, Find(TableId::kCounter, CounterOf(table)));
     return row.Integer(1);
   }
@@ -170,7 +188,7 @@ class Reader final : public TraceReader {
   Status ReadCounters(Contents& contents) {
     return ForEachRow(TableId::kCounter, [&](const Cursor& row) -> Status {
       const int64_t index = row.id() - 1;
-      const bool is_table = index < static_cast<int64_t>(kNumTables);
+      const bool is_table = index < static_cast<int64_t>(NumTables(database_->version()));
       const std::string_view name =
           is_table ? TableOf(static_cast<TableId>(index)).name : "next_stable_id";
       if (row.Bytes(0) != name || row.Integer(1) < 0)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/file.h"
+#include "store/artifact_parts.h"
 #include "store/births.h"
 #include "store/database.h"
 #include "store/pack.h"
@@ -23,8 +24,14 @@ int64_t Number(IdType id) {
 class Writer final : public TraceWriter {
  public:
   /// `aside` is the file to be given its name by Finish, if it has not got it.
-  Writer(std::string path, std::unique_ptr<Database> database, std::optional<AtomicFile> aside)
-      : path_(std::move(path)), aside_(std::move(aside)), database_(std::move(database)) {}
+  /// `lock` is held until the end.
+  Writer(std::string path, std::unique_ptr<Database> database, std::optional<AtomicFile> aside,
+         FileLock lock)
+      : path_(std::move(path)),
+        aside_(std::move(aside)),
+        lock_(std::move(lock)),
+        database_(std::move(database)),
+        loader_(std::make_unique<SnapshotLoader>(*database_)) {}
 
   Result<RunId> BeginRun(const RunInfo& run) override {
     runs_.push_back(run);
@@ -41,6 +48,24 @@ class Writer final : public TraceWriter {
     STRATA_TRY(NewSnapshot snapshot, Encode(run, name, graph, attributes));
     STRATA_RETURN_IF_ERROR(Transact([&] { return Store(snapshot); }));
     return snapshot.info.id;
+  }
+
+  Status UpdateRun(RunId id, const RunInfo& run) override {
+    runs_[static_cast<size_t>(id) - 1] = run;
+    return Transact([&] { return PutRun(id, RunStatus::kRunning); });
+  }
+
+  Result<SnapshotId> AddSnapshotOf(RunId run, std::string_view name, SnapshotId same,
+                                   std::string_view attributes) override {
+    STRATA_TRY(NewSnapshot snapshot, Copy(run, name, same));
+    snapshot.info.attributes = attributes;
+    STRATA_RETURN_IF_ERROR(Transact([&] { return Store(snapshot); }));
+    return snapshot.info.id;
+  }
+
+  Result<std::unique_ptr<Module>> LoadSnapshot(SnapshotId id) override {
+    STRATA_RETURN_IF_ERROR(CheckUsable());
+    return loader_->Load(id);
   }
 
   Result<StoredPass> RecordPass(RunId run, PassRecord pass, const Graph* after) override {
@@ -86,13 +111,32 @@ class Writer final : public TraceWriter {
   Result<ArtifactId> AddArtifact(RunId run, std::string_view name, std::string_view kind,
                                  std::string_view bytes, std::string_view attributes) override {
     auto id = ArtifactId::kNone;
-    STRATA_RETURN_IF_ERROR(Transact([&] {
+    const Status stored = Transact([&]() -> Status {
+      std::vector<int64_t> parts;
+      STRATA_RETURN_IF_ERROR(AddParts(bytes, parts));
       id = static_cast<ArtifactId>(Count(TableId::kArtifact));
       return database_->Put(TableId::kArtifact, Number(id),
                             {Number(run), name, kind, attributes,
-                             static_cast<int64_t>(bytes.size()), packer_.Pack(bytes)});
-    }));
+                             static_cast<int64_t>(bytes.size()), EncodeParts(parts)});
+    });
+    if (!stored) return stored.error();
     return id;
+  }
+
+  Status AppendArtifact(ArtifactId id, std::string_view bytes) override {
+    return Transact([&]() -> Status {
+      STRATA_TRY(Cursor row, database_->Scan(TableId::kArtifact, Number(id)));
+      STRATA_TRY(const bool found, row.Next());
+      std::optional<std::vector<int64_t>> parts;
+      if (found) parts = DecodeParts(row.Bytes(5));
+      if (!parts) return row.Damaged("its list of parts does not decode");
+      const std::string name = row.String(1), kind = row.String(2), attributes = row.String(3);
+      const int64_t run = row.Integer(0), size = row.Integer(4);
+      STRATA_RETURN_IF_ERROR(AddParts(bytes, *parts));
+      return database_->Put(TableId::kArtifact, Number(id),
+                            {run, name, kind, attributes, size + static_cast<int64_t>(bytes.size()),
+                             EncodeParts(*parts)});
+    });
   }
 
   Status AddEvents(RunId run, std::span<const EventRecord> events) override {
@@ -114,7 +158,9 @@ class Writer final : public TraceWriter {
 
   Status Finish() override {
     STRATA_RETURN_IF_ERROR(CheckUsable());
+    STRATA_RETURN_IF_ERROR(CommitAside());
     finished_ = true;
+    loader_.reset();
     if (!aside_) {
       STRATA_RETURN_IF_ERROR(database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)"));
       // Without a log the file can be read where nothing may be written. A reader that looks at
@@ -151,20 +197,51 @@ class Writer final : public TraceWriter {
 
   /// Runs `store` as one transaction, together with the counters of what it touched. What is in
   /// memory is ahead of the file after an error, so nothing can follow one.
+  ///
+  /// A file aside has no readers: there all calls are one transaction.
   template <class Store>
   Status Transact(Store&& store) {
     STRATA_RETURN_IF_ERROR(CheckUsable());
-    const Status status = [&]() -> Status {
-      STRATA_RETURN_IF_ERROR(database_->Begin(Database::Mode::kWrite));
+    return KeepError([&]() -> Status {
+      if (!in_transaction_) STRATA_RETURN_IF_ERROR(database_->Begin(Database::Mode::kWrite));
+      in_transaction_ = true;
       STRATA_RETURN_IF_ERROR(store());
-      STRATA_RETURN_IF_ERROR(PutCounters());
-      return database_->Commit();
-    }();
+      if (aside_) return Ok();
+      return CommitTransaction();
+    }());
+  }
+
+  Status CommitAside() { return in_transaction_ ? KeepError(CommitTransaction()) : Ok(); }
+
+  Status CommitTransaction() {
+    STRATA_RETURN_IF_ERROR(PutCounters());
+    in_transaction_ = false;
+    return database_->Commit();
+  }
+
+  Status KeepError(Status status) {
     if (!status) {
+      in_transaction_ = false;
       database_->Rollback();
       failed_ = status.error();
     }
     return status;
+  }
+
+  /// Stores bytes in rows of artifact data, equal ones once.
+  Status AddParts(std::string_view bytes, std::vector<int64_t>& parts) {
+    while (!bytes.empty()) {
+      const std::string_view part = bytes.substr(0, kPartBytes);
+      bytes.remove_prefix(part.size());
+      const auto next = static_cast<uint32_t>(rows_[static_cast<size_t>(TableId::kArtifactData)]);
+      const uint32_t row = part_rows_.FindOrInsert(HashBytes(part), next + 1);
+      parts.push_back(row);
+      if (row <= next) continue;
+      STRATA_RETURN_IF_ERROR(
+          database_->Put(TableId::kArtifactData, Count(TableId::kArtifactData),
+                         {static_cast<int64_t>(part.size()), packer_.Pack(part)}));
+    }
+    return Ok();
   }
 
   Status PutCounters() {
@@ -216,6 +293,23 @@ class Writer final : public TraceWriter {
     return snapshot;
   }
 
+  /// The same graph under another name.
+  Result<NewSnapshot> Copy(RunId run, std::string_view name, SnapshotId same) {
+    STRATA_RETURN_IF_ERROR(CheckUsable());
+    NewSnapshot copy;
+    const StoredSnapshot& original = snapshots_[static_cast<size_t>(same) - 1];
+    copy.info = original.info;
+    copy.encoded = original.encoded;
+    STRATA_TRY(Cursor row, database_->Scan(TableId::kSnapshot, Number(same)));
+    STRATA_TRY(const bool found, row.Next());
+    STRATA_CHECK(found);
+    copy.encoded.root = row.Bytes(5);
+    copy.info.id = static_cast<SnapshotId>(snapshots_.size() + 1);
+    copy.info.run = run;
+    copy.info.graph = name;
+    return copy;
+  }
+
   Status Store(NewSnapshot& snapshot) {
     STRATA_RETURN_IF_ERROR(pools_.Flush(*database_, packer_));
     const SnapshotInfo& info = snapshot.info;
@@ -227,11 +321,13 @@ class Writer final : public TraceWriter {
     if (snapshot.next_stable_id > next_stable_id_) {
       next_stable_id_ = snapshot.next_stable_id;
       STRATA_RETURN_IF_ERROR(database_->Put(
-          TableId::kCounter, kNextStableIdCounter,
+          TableId::kCounter, NextStableIdCounter(kSchemaVersion),
           {std::string_view("next_stable_id"), static_cast<int64_t>(next_stable_id_)}));
     }
-    snapshot.encoded.root.clear();
-    snapshots_.push_back({info, std::move(snapshot.encoded)});
+    // What is kept of thousands of snapshots is small.
+    snapshot.encoded.root = {};
+    snapshot.info.attributes = {};
+    snapshots_.push_back({std::move(snapshot.info), std::move(snapshot.encoded)});
     return Ok();
   }
 
@@ -259,6 +355,8 @@ class Writer final : public TraceWriter {
         {graph, range.first_step, range.last_step, FingerprintBytes(range.fingerprint)});
   }
 
+  static constexpr size_t kPartBytes = size_t{4} << 20;
+
   struct LastExecuted {
     int64_t row = 0;
     ExecutedRange range;
@@ -266,18 +364,21 @@ class Writer final : public TraceWriter {
 
   std::string path_;
   std::optional<AtomicFile> aside_;  // outlives the database, which has its file open
+  FileLock lock_;
   std::unique_ptr<Database> database_;
+  std::unique_ptr<SnapshotLoader> loader_;
   Packer packer_;
   SnapshotPools pools_;
   std::vector<RunInfo> runs_;
   std::vector<StoredSnapshot> snapshots_;
   std::map<std::pair<RunId, std::string>, int64_t> graphs_;
   std::map<int64_t, LastExecuted> executed_;  // by row of the graph
+  FlatMap<Hash128> part_rows_;                // rows of artifact data by content
   std::array<int64_t, kNumTables> rows_{};
   std::array<bool, kNumTables> counted_{};  // rows_ differs from the file
   uint64_t next_stable_id_ = 1;
   std::optional<Error> failed_;
-  bool finished_ = false;
+  bool in_transaction_ = false, finished_ = false;
 };
 
 /// A mistyped name must not cost a file that is no trace.
@@ -310,11 +411,12 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path
 
   std::optional<AtomicFile> aside;
   std::unique_ptr<Database> database;
+  FileLock lock;
   if (mode == Mode::kLive) {
     // The log of a killed run of that name would be taken for ours.
     for (const char* suffix : {"-wal", "-shm", "-journal"})
       ::unlink((file.target_path() + suffix).c_str());
-    STRATA_RETURN_IF_ERROR(file.Commit());
+    STRATA_TRY(lock, file.CommitAndLock());
     STRATA_TRY(database, Database::Open(file.target_path(), path, Database::Mode::kWrite));
     // Some network file systems refuse a write-ahead log; then writers and readers take turns.
     (void)database->Execute("PRAGMA journal_mode = WAL");
@@ -326,7 +428,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path
     aside = std::move(file);
   }
   return std::unique_ptr<TraceWriter>(
-      std::make_unique<Writer>(path, std::move(database), std::move(aside)));
+      std::make_unique<Writer>(path, std::move(database), std::move(aside), std::move(lock)));
 }
 
 }  // namespace strata

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/results.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {
@@ -91,11 +92,11 @@ TEST_CASE("a newer schema asks for a newer Strata") {
   const std::string path = folder / "t.strata";
   WriteSmall(path);
   std::string bytes = Slurp(path);
-  REQUIRE_EQ(bytes[63], 1);  // user_version, https://www.sqlite.org/fileformat.html 1.3.13
-  bytes[63] = 2;
+  REQUIRE_EQ(bytes[63], 2);  // user_version, https://www.sqlite.org/fileformat.html 1.3.13
+  bytes[63] = 3;
   Spill(path, bytes);
   CHECK_EQ(OpenError(path), "written by a newer Strata: " + path +
-                                ": its schema is 2, this build reads up to 1; update Strata");
+                                ": its schema is 3, this build reads up to 2; update Strata");
 }
 
 TEST_CASE("an output that cannot be made is refused and leaves nothing") {
@@ -190,7 +191,8 @@ TEST_CASE("a full disk is one error, and what was stored before it stays") {
         const Status finished = (*writer)->Finish();
         return ended || finished ? "went on" : added.error().message();
       }
-      return "never full";
+      const Status finished = (*writer)->Finish();
+      return finished ? "never full" : finished.error().message();
     });
   };
   const std::string expected = "file size limit reached: " + path + ": raise the limit (ulimit -f)";
@@ -201,6 +203,39 @@ TEST_CASE("a full disk is one error, and what was stored before it stays") {
   REQUIRE_EQ(reader->runs().size(), 1);
   CHECK_GE(reader->runs()[0].artifacts.size(), 5);
   CHECK(OrDie(CheckTrace(path)).empty());
+}
+
+TEST_CASE("a trace that is being written is not replaced") {
+  const TempDir folder;
+  const std::string path = folder / "t.strata";
+  const std::string expected =
+      "cannot write: " + path + ": it is being written already, wait or give another name";
+  auto live = OrDie(TraceWriter::Create(path));
+  OrDie(live->BeginRun({}));
+  for (const auto mode : {TraceWriter::Mode::kLive, TraceWriter::Mode::kAside}) {
+    const auto other = InChild([&]() -> std::string {
+      const auto writer = TraceWriter::Create(path, mode);
+      return writer ? "replaced" : writer.error().message();
+    });
+    CHECK_EQ(other, expected);
+  }
+  OrDie(live->BeginRun({}));
+  CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 2);
+  live.reset();
+  OrDie(OrDie(TraceWriter::Create(path))->Finish());
+  CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 0);
+}
+
+TEST_CASE("a trace that is written meanwhile is not replaced in the end") {
+  const TempDir folder;
+  const std::string path = folder / "t.strata";
+  const auto aside = OrDie(TraceWriter::Create(path, TraceWriter::Mode::kAside));
+  OrDie(aside->BeginRun({}));
+  Spill(folder / "live", "");
+  const auto live = OrDie(TraceWriter::Create(folder / "live"));
+  fs::rename(folder / "live", path);
+  CHECK_EQ(testing::MessageOf(aside->Finish()),
+           "cannot write: " + path + ": it is being written already, wait or give another name");
 }
 
 TEST_CASE("without Finish an output aside leaves nothing, a live one all it has") {

@@ -116,7 +116,7 @@ TEST_CASE("an error names table and row, and check lists all of them") {
   REQUIRE_EQ(findings.size(), 2);
   CHECK_EQ(findings[0].table, "pass");
   CHECK_EQ(findings[0].what, "checksum differs");
-  CHECK_EQ(findings[1].table, "artifact");
+  CHECK_EQ(findings[1].table, "artifact_data");
   CHECK_EQ(findings[1].row, 1);
   const auto reader = TraceReader::Open(path);
   REQUIRE_FALSE(reader.has_value());

@@ -122,14 +122,17 @@ TEST_CASE("every table is strict, and its rows are numbered and summed") {
     CHECK(sql.ends_with(", sum INTEGER NOT NULL) STRICT"));
   }
   CHECK_EQ(OrDie(database->QueryInteger("PRAGMA application_id")), 0x53545241);
-  CHECK_EQ(OrDie(database->QueryInteger("PRAGMA user_version")), 1);
+  CHECK_EQ(OrDie(database->QueryInteger("PRAGMA user_version")), 2);
 }
 
 // Fingerprints are a part of the format: they are compared when a graph is loaded.
 TEST_CASE("a trace that an earlier Strata wrote is read as it was") {
-  const std::string folder = "tests/data/store/";
-  REQUIRE(std::filesystem::exists(folder + "schema_1.strata"));
-  CHECK_EQ(OrDie(Dump(folder + "schema_1.strata", false)), Slurp(folder + "schema_1.txt"));
+  for (int version = 1; version <= kSchemaVersion; ++version) {
+    const std::string name = fmt::format("tests/data/store/schema_{}", version);
+    REQUIRE(std::filesystem::exists(name + ".strata"));
+    CHECK_EQ(OrDie(Dump(name + ".strata", false)), Slurp(name + ".txt"));
+    CHECK(OrDie(CheckTrace(name + ".strata")).empty());
+  }
 }
 
 TEST_CASE("write tests/data/store for a new schema version" * doctest::skip()) {

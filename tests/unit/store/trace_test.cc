@@ -1,4 +1,5 @@
 #include <cmath>
+#include <filesystem>
 
 #include <doctest/doctest.h>
 
@@ -249,6 +250,61 @@ TEST_CASE("stable ids of modules of one trace do not meet") {
   Module other;
   other.ReserveStableIds(writer->next_stable_id());
   CHECK_EQ(other.NewStableId(), StableId{module->next_stable_id()});
+}
+
+TEST_CASE("content of artifacts is stored once, grows, and is read part by part") {
+  const TempDir folder;
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
+  Random random(7);
+  std::string large((size_t{9} << 20) + 11, ' ');
+  for (char& c : large)
+    c = static_cast<char>(random());
+  const ArtifactId first = OrDie(writer->AddArtifact(run, "a", "record", large));
+  const auto size = std::filesystem::file_size(folder / "t.strata-wal");
+  const ArtifactId again = OrDie(writer->AddArtifact(run, "b", "record", large, "{}"));
+  const ArtifactId empty = OrDie(writer->AddArtifact(run, "c", "record", ""));
+  OrDie(writer->AppendArtifact(empty, "one "));
+  OrDie(writer->AppendArtifact(empty, ""));
+  OrDie(writer->AppendArtifact(empty, "two"));
+  CHECK_LT(std::filesystem::file_size(folder / "t.strata-wal"), size + 200'000);
+
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
+  CHECK(OrDie(reader->LoadArtifact(first)) == large);
+  CHECK(OrDie(reader->LoadArtifact(again)) == large);
+  CHECK_EQ(OrDie(reader->LoadArtifact(empty)), "one two");
+  const std::vector<ArtifactInfo>& artifacts = reader->runs()[0].artifacts;
+  CHECK_EQ(artifacts[1].attributes, "{}");
+  CHECK_EQ(artifacts[2].bytes, 7);
+  OrDie(writer->Finish());
+  CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
+}
+
+TEST_CASE("a snapshot under another name costs a row") {
+  const TempDir folder;
+  const auto module = MakeModule(5, 200);
+  module->MarkForeign(GraphId{0});
+  const Graph& graph = module->graph(GraphId{0});
+  const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
+  const SnapshotId first = OrDie(writer->AddSnapshot(run, "joint", graph));
+  const auto size = std::filesystem::file_size(folder / "t.strata-wal");
+  const SnapshotId second = OrDie(writer->AddSnapshotOf(run, "joint@1/0", first, "{}"));
+  CHECK_LT(std::filesystem::file_size(folder / "t.strata-wal"), size + 40'000);
+  RunInfo late;
+  late.rank = 3;
+  OrDie(writer->UpdateRun(run, late));
+  OrDie(writer->Finish());
+
+  const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
+  const auto a = OrDie(reader->LoadSnapshot(first)), b = OrDie(reader->LoadSnapshot(second));
+  CHECK_EQ(a->graph(GraphId{0}).name_text(), "joint");
+  CHECK_EQ(b->graph(GraphId{0}).name_text(), "joint@1/0");
+  CHECK(FingerprintOf(a->graph(GraphId{0})) == FingerprintOf(b->graph(GraphId{0})));
+  CHECK_EQ(reader->FindSnapshot(second)->attributes, "{}");
+  CHECK_EQ(reader->FindSnapshot(second)->nodes, reader->FindSnapshot(first)->nodes);
+  CHECK_EQ(reader->runs()[0].info.rank, 3);
+  CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
 }
 
 }  // namespace
