@@ -4,12 +4,15 @@
 #include <optional>
 #include <ranges>
 #include <string_view>
+#include <unordered_map>
 #include <xxhash.h>
 
 #include <fmt/format.h>
 
 #include "ir/module.h"
 #include "ir/native_text.h"
+#include "ir/ops.h"
+#include "passes/compile/pointwise.h"
 
 namespace strata {
 namespace {
@@ -17,20 +20,19 @@ namespace {
 class Lowering {
  public:
   Lowering(const Graph& graph, const PlanOptions& options)
-      : graph_(graph),
-        module_(graph.module()),
-        slot_of_(static_cast<size_t>(graph.value_bound()), -1) {
+      : module_(graph.module()), scope_(graph) {
     plan_.graph = graph.name_text();
     plan_.options = options;
     plan_.graph_fingerprint = FingerprintOf(graph);
   }
 
   Result<Plan> Run() {
-    for (const NodeId node : graph_.nodes()) {
+    const Graph& graph = *scope_.graph;
+    for (const NodeId node : graph.nodes()) {
       auto lowered = LowerNode(node);
       if (!lowered) {
         return std::move(lowered).error().In(
-            fmt::format("graph {} cannot be executed: {}", plan_.graph, graph_.name(node)));
+            fmt::format("graph {} cannot be executed: {}", plan_.graph, graph.name(node)));
       }
     }
     if (!plan_.options.keep_values) AddKills();
@@ -38,8 +40,18 @@ class Lowering {
   }
 
  private:
+  /// A graph that is being lowered: the program, or inside it the body of a fused node.
+  struct Scope {
+    explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
+    const Graph* graph;
+    std::vector<int32_t> slot_of;  // by value
+    NodeId fused;                  // of the program, when this is its body
+  };
+
+  const Graph& graph() const { return *scope_.graph; }
+
   Status LowerNode(NodeId node) {
-    switch (graph_.node(node).kind) {
+    switch (graph().node(node).kind) {
       case NodeKind::kPlaceholder:
         return AddInput(node);
       case NodeKind::kGetAttr:
@@ -54,8 +66,8 @@ class Lowering {
   }
 
   Status AddInput(NodeId node) {
-    const ValueId value = graph_.result(node);
-    const TypeId type_id = graph_.value(value).type;
+    const ValueId value = graph().result(node);
+    const TypeId type_id = graph().value(value).type;
     if (!type_id.valid() || module_.types()[type_id].kind != TypeKind::kTensor) {
       return Unsupported("an input must be a tensor of known type");
     }
@@ -69,6 +81,24 @@ class Lowering {
     return Ok();
   }
 
+  /// None when a size is no number or strides are not told.
+  std::optional<PlanLayout> LayoutOf(TypeId id) const {
+    if (!id.valid()) return std::nullopt;
+    const Type& type = module_.types()[id];
+    if (type.kind != TypeKind::kTensor || !type.has_strides) return std::nullopt;
+    PlanLayout layout{.dtype = type.dtype, .sizes = {}, .strides = {}, .offset = 0};
+    auto sizes = Numbers(type.sizes), strides = Numbers(type.strides);
+    if (!sizes || !strides || ByteSize(type.dtype) == 0) return std::nullopt;
+    layout.sizes = std::move(sizes).value();
+    layout.strides = std::move(strides).value();
+    if (type.dim.valid()) {
+      const std::optional<int64_t> offset = module_.dims().AsConst(type.dim);
+      if (!offset) return std::nullopt;
+      layout.offset = *offset;
+    }
+    return layout;
+  }
+
   Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
     std::vector<int64_t> numbers;
     for (const DimId dim : dims) {
@@ -80,37 +110,102 @@ class Lowering {
   }
 
   Status AddConstant(NodeId node) {
-    if (graph_.node(node).num_args > 0) return Unsupported("higher-order operators do not run yet");
+    if (graph().node(node).num_args > 0) return Ok();  // a body, for the node that runs it
     plan_.constants.push_back(
-        {.slot = NewSlot(graph_.result(node)), .path = std::string(graph_.op(node))});
+        {.slot = NewSlot(graph().result(node)), .path = std::string(graph().op(node))});
     return Ok();
   }
 
   Status AddStep(NodeId node) {
-    const Node& n = graph_.node(node);
-    PlanStep step{.node = node,
-                  .op = std::string(graph_.op(node)),
+    const Node& n = graph().node(node);
+    const OpTraits traits = TraitsOf(graph().op(node));
+    PlanStep step{.node = scope_.fused.valid() ? scope_.fused : node,
+                  .op = std::string(graph().op(node)),
                   .args = {},
                   .kwargs = {},
                   .returns_tuple = n.returns_tuple,
+                  .mutates = traits.mutates,
+                  .is_pure = !IsImpure(graph(), node),
                   .results = {},
                   .kills = {},
                   .where = Where(node)};
-    for (const Arg& arg : graph_.args(node)) {
+    std::span<const Arg> args = graph().args(node);
+    if (step.op == kFusedOp) {
+      STRATA_TRY(const GraphId body, BodyOf(args));
+      if (plan_.options.unfuse) return InlineBody(node, module_.graph(body));
+      STRATA_TRY(step.kernel, KernelOf(body));
+      step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
+      args = args.subspan(1);
+    }
+    for (const Arg& arg : args) {
       STRATA_TRY(PlanArg lowered, LowerArg(arg));
       step.args.push_back(std::move(lowered));
     }
     for (size_t i = 0; i < n.num_kwargs; ++i) {
-      const NamedArg kwarg = graph_.kwarg(node, i);
+      const NamedArg kwarg = graph().kwarg(node, i);
       STRATA_TRY(PlanArg lowered, LowerArg(kwarg.value));
       step.kwargs.emplace_back(module_.str(kwarg.name), std::move(lowered));
     }
+    bool has_results = false, are_aliases = true;
     for (size_t i = 0; i < n.num_results; ++i) {
-      const ValueId value = graph_.result(node, i);
-      const bool is_read = graph_.value(value).num_uses > 0 || plan_.options.keep_values;
-      step.results.push_back(is_read ? NewSlot(value) : -1);
+      const ValueId value = graph().result(node, i);
+      const bool is_read = graph().value(value).num_uses > 0 || plan_.options.keep_values;
+      // What an operator writes needs a place, read or not.
+      const bool is_written = plan_.options.static_memory && graph().value(value).type.valid();
+      step.results.push_back(is_read || is_written ? NewSlot(value) : -1);
+      has_results = has_results || graph().value(value).type.valid();
+      are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
+    step.is_view = has_results && are_aliases && !step.mutates;
     plan_.steps.push_back(std::move(step));
+    return Ok();
+  }
+
+  /// The graph that the first argument of a fused node names.
+  Result<GraphId> BodyOf(std::span<const Arg> args) const {
+    if (!args.empty() && args[0].is_value()) {
+      const NodeId def = graph().value(args[0].value()).def;
+      const std::span<const Arg> body = graph().args(def);
+      if (graph().node(def).kind == NodeKind::kGetAttr && !body.empty() &&
+          body[0].kind() == ArgKind::kGraph) {
+        return body[0].graph();
+      }
+    }
+    return Unsupported("a fused node must name its body");
+  }
+
+  Result<int32_t> KernelOf(GraphId body) {
+    const auto [known, is_new] =
+        kernel_of_.try_emplace(body.index, static_cast<int32_t>(plan_.kernels.size()));
+    if (is_new) {
+      STRATA_TRY(Kernel kernel, MakeKernel(module_.graph(body)));
+      plan_.kernels.push_back(std::move(kernel));
+    }
+    return known->second;
+  }
+
+  Status InlineBody(NodeId node, const Graph& body) {
+    Scope inner(body);
+    inner.fused = node;
+    const std::vector<NodeId> placeholders = body.placeholders();
+    const std::span<const Arg> args = graph().args(node).subspan(1);
+    if (args.size() != placeholders.size()) return Unsupported("a fused node must fit its body");
+    for (size_t i = 0; i < args.size(); ++i) {
+      inner.slot_of[static_cast<size_t>(body.result(placeholders[i]).index)] =
+          SlotOf(args[i].value());
+    }
+    std::swap(scope_, inner);
+    for (const NodeId inside : body.nodes()) {
+      if (body.node(inside).kind == NodeKind::kCall) STRATA_RETURN_IF_ERROR(AddStep(inside));
+    }
+    std::swap(scope_, inner);
+    size_t index = 0;
+    for (const Arg& output : body.elements(body.args(body.output())[0])) {
+      const ValueId result = graph().result(node, index++);
+      const int32_t slot = inner.slot_of[static_cast<size_t>(output.value().index)];
+      scope_.slot_of[static_cast<size_t>(result.index)] = slot;
+      plan_.slots[static_cast<size_t>(slot)].value = result;
+    }
     return Ok();
   }
 
@@ -123,12 +218,12 @@ class Lowering {
       plan_.outputs.push_back(output.slot);
       return Ok();
     };
-    for (const Arg& arg : graph_.args(node)) {
+    for (const Arg& arg : graph().args(node)) {
       if (!arg.is_span()) {
         STRATA_RETURN_IF_ERROR(add(arg));
         continue;
       }
-      for (const Arg& element : graph_.elements(arg))
+      for (const Arg& element : graph().elements(arg))
         STRATA_RETURN_IF_ERROR(add(element));
     }
     return Ok();
@@ -169,7 +264,7 @@ class Lowering {
       }
       case ArgKind::kList:
       case ArgKind::kTuple:
-        for (const Arg& element : graph_.elements(arg)) {
+        for (const Arg& element : graph().elements(arg)) {
           STRATA_TRY(PlanArg item, LowerArg(element));
           lowered.elements.push_back(std::move(item));
         }
@@ -199,15 +294,15 @@ class Lowering {
     for (const int32_t output : plan_.outputs)
       mark(output);
     for (PlanStep& step : plan_.steps | std::views::reverse) {
-      graph_.ForEachOperand(step.node, [&](ValueId operand) {
-        if (mark(SlotOf(operand))) step.kills.push_back(SlotOf(operand));
+      step.ForEachOperand([&](int32_t slot) {
+        if (mark(slot)) step.kills.push_back(slot);
       });
       std::ranges::sort(step.kills);
     }
   }
 
   std::string Where(NodeId node) const {
-    const Node& n = graph_.node(node);
+    const Node& n = graph().node(node);
     const std::string_view module = module_.str(n.module);
     std::string where(module.empty() ? ToString(n.phase) : module);
     if (n.loc.valid()) {
@@ -218,22 +313,26 @@ class Lowering {
   }
 
   int32_t NewSlot(ValueId value) {
-    const TypeId type = graph_.value(value).type;
-    plan_.slots.push_back({.value = value,
-                           .name = std::string(graph_.value_name(value)),
-                           .type = type.valid() ? module_.types().ToString(type) : ""});
-    return slot_of_[static_cast<size_t>(value.index)] =
-               static_cast<int32_t>(plan_.slots.size()) - 1;
+    const Value& v = graph().value(value);
+    const auto slot = static_cast<int32_t>(plan_.slots.size());
+    const int32_t owner = v.alias_of.valid() ? SlotOf(v.alias_of) : -1;
+    plan_.slots.push_back(
+        {.value = scope_.fused.valid() ? ValueId{} : value,
+         .name = std::string(graph().value_name(value)),
+         .type = v.type.valid() ? module_.types().ToString(v.type) : "",
+         .layout = LayoutOf(v.type),
+         .storage = owner >= 0 ? plan_.slots[static_cast<size_t>(owner)].storage : slot});
+    return scope_.slot_of[static_cast<size_t>(value.index)] = slot;
   }
-  int32_t SlotOf(ValueId value) const { return slot_of_[static_cast<size_t>(value.index)]; }
+  int32_t SlotOf(ValueId value) const { return scope_.slot_of[static_cast<size_t>(value.index)]; }
 
   static Error Unsupported(std::string_view why) {
     return Error(ErrorCode::kUnsupported, "{}", why);
   }
 
-  const Graph& graph_;
   const Module& module_;
-  std::vector<int32_t> slot_of_;  // by value
+  Scope scope_;
+  std::unordered_map<int32_t, int32_t> kernel_of_;  // by body
   Plan plan_;
 };
 
@@ -286,8 +385,12 @@ Result<Plan> Lower(const Graph& graph, const PlanOptions& options) {
 }
 
 Fingerprint Plan::fingerprint() const {
-  const uint64_t content[] = {graph_fingerprint.hi, graph_fingerprint.lo,
-                              options.keep_values ? 1U : 0U};
+  uint64_t flags = 0;
+  for (const bool flag : {options.keep_values, options.fold_views, options.static_memory,
+                          options.in_place, options.hoist_constants, options.unfuse}) {
+    flags = flags << 1 | (flag ? 1U : 0U);
+  }
+  const uint64_t content[] = {graph_fingerprint.hi, graph_fingerprint.lo, flags};
   const XXH128_hash_t hash = XXH3_128bits(content, sizeof(content));
   return {.hi = hash.high64, .lo = hash.low64};
 }

@@ -9,12 +9,34 @@
 #include "ir/fingerprint.h"
 #include "ir/graph.h"
 #include "ir/result.h"
+#include "runtime/plan/kernel.h"
 
 namespace strata {
 
+/// What a plan may do beyond calling the graph's operators one after the other. None of it changes
+/// a bit of a result.
 struct PlanOptions {
   /// Keep every value until the end of the run, so that each can be read afterwards.
   bool keep_values = false;
+  /// Make views once, when the plan is bound, and not in every run.
+  bool fold_views = false;
+  /// Results lie at fixed places of one block of memory, shared by values that do not live at the
+  /// same time; operators write there (out-variants) instead of asking an allocator.
+  bool static_memory = false;
+  /// With static_memory: an elementwise result takes the place of an operand that dies with it.
+  bool in_place = false;
+  /// Run work that depends on no input once, when the plan is bound.
+  bool hoist_constants = false;
+  /// Execute a fused node as the operators of its body instead of a compiled kernel.
+  bool unfuse = false;
+
+  /// The fastest plan: all of the above but keep_values and unfuse.
+  static PlanOptions Fastest() {
+    return {.fold_views = true, .static_memory = true, .in_place = true, .hoist_constants = true};
+  }
+  /// Whether steps are bound to tensors once, for all runs.
+  bool is_static() const { return fold_views || static_memory || hoist_constants; }
+  friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
 /// An argument of a step: a literal, or a slot that is read at run time.
@@ -30,23 +52,34 @@ struct PlanArg {
 
 /// A place for a value while the plan runs.
 struct PlanSlot {
-  ValueId value;
-  std::string name;  ///< of the value in the graph
+  ValueId value;     ///< none: inside a fused node
+  std::string name;  ///< of the value in its graph
   std::string type;  ///< `f32[4, 32][32, 1]cpu`; empty when not known
+  std::optional<PlanLayout> layout = std::nullopt;  ///< none: not known
+  /// The slot whose storage it shares; itself when it has its own.
+  int32_t storage = -1;
 };
 
 /// One call of an operator.
 struct PlanStep {
-  NodeId node;
+  NodeId node;     ///< of a fused node that is executed as its body: the fused node
   std::string op;  ///< "aten.mm.default"
   std::vector<PlanArg> args;
   std::vector<std::pair<std::string, PlanArg>> kwargs;
   bool returns_tuple = false;
+  bool is_view = false;          ///< its results only share an operand's storage
+  bool mutates = false;          ///< it writes to an operand
+  bool is_pure = false;          ///< same operands, same results, and nothing else happens
+  int32_t kernel = -1;           ///< of Plan::kernels, for a fused node
   std::vector<int32_t> results;  ///< slot per result; -1: nobody reads it
   /// Slots that nobody reads after this step, ascending. Their tensors go, unless a view of them
   /// lives on.
   std::vector<int32_t> kills;
   std::string where;  ///< "layers.0.attention.wo (runtime/models/llama3.cc:79)", for messages
+
+  /// Calls `fn(slot)` for every value among the arguments, with repetitions.
+  template <class Fn>
+  void ForEachOperand(Fn&& fn) const;
 };
 
 /// A graph lowered for execution: what to call in which order, and when each value goes. Knows
@@ -67,6 +100,7 @@ struct Plan {
   PlanOptions options;
   Fingerprint graph_fingerprint;  ///< FingerprintScope::kComputation of what was lowered
   std::vector<PlanSlot> slots;
+  std::vector<Kernel> kernels;
   std::vector<Input> inputs;  ///< in the order of the placeholders; never killed
   std::vector<Constant> constants;
   std::vector<PlanStep> steps;   ///< in the order of the nodes
@@ -78,9 +112,26 @@ struct Plan {
 
 /// Lowers a graph as it stands; nothing is reordered, merged or left out.
 ///
-/// Errors (kUnsupported): symbolic sizes, higher-order nodes, calls of methods or modules, inputs
-/// that are no tensors.
+/// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body.
+///
+/// Errors (kUnsupported): symbolic sizes, other higher-order nodes, calls of methods or modules,
+/// inputs that are no tensors.
 Result<Plan> Lower(const Graph& graph, const PlanOptions& options = {});
+
+template <class Fn>
+void ForEachSlot(const PlanArg& arg, Fn&& fn) {
+  if (arg.kind == ArgKind::kValue) fn(arg.slot);
+  for (const PlanArg& element : arg.elements)
+    ForEachSlot(element, fn);
+}
+
+template <class Fn>
+void PlanStep::ForEachOperand(Fn&& fn) const {
+  for (const PlanArg& arg : args)
+    ForEachSlot(arg, fn);
+  for (const auto& [name, arg] : kwargs)
+    ForEachSlot(arg, fn);
+}
 
 /// `mm = aten.mm.default(view: f32[8, 4][4, 1]cpu, t: f32[4, 4][1, 4]cpu)`, for messages.
 std::string Describe(const Plan& plan, const PlanStep& step);

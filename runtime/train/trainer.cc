@@ -34,7 +34,7 @@ Tensor InitialValue(const ParameterSpec& spec, const TrainSetup& setup) {
 
 Result<Executor> MakeExecutor(const Module& module, std::string_view graph,
                               const Constants& constants) {
-  STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph)));
+  STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph), PlanOptions::Fastest()));
   return Executor::Bind(std::move(plan), constants);
 }
 

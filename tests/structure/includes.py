@@ -15,16 +15,17 @@ ALLOWED = {
     "diff": {"ir"},
     "passes": {"ir"},
     "runtime/plan": {"ir", "passes"},
-    "runtime": {"ir", "passes", "runtime/plan"},
+    "runtime/codegen": {"ir", "passes", "runtime/plan"},
+    "runtime": {"ir", "passes", "runtime/codegen", "runtime/plan"},
     "scene": {"ir", "ir/fx", "store", "diff"},
     "tlparse-export": {"ir", "ir/fx", "store", "diff", "scene"},
     "viewer": {"ir", "store", "diff", "scene"},
-    "cli": {"ir", "ir/fx", "store", "diff", "passes", "runtime/plan", "runtime", "scene", "tlparse-export"},
+    "cli": {"ir", "ir/fx", "store", "diff", "passes", "runtime/codegen", "runtime/plan", "runtime", "scene", "tlparse-export"},
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).
 RESTRICTED = [
-    (r"(torch|ATen|c10)/.*", r"runtime/(?!plan/).*"),
+    (r"(torch|ATen|c10)/.*", r"runtime/(?!plan/|codegen/).*"),
     (r"(cuda.*|nccl\.h)", r"runtime/cuda/.*"),
     (r"imgui.*", r"viewer/.*"),
     (r"sqlite3\.h", r"store/.*\.cc"),

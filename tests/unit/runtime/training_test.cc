@@ -211,8 +211,8 @@ struct Compiled {
       manager.Add(std::move(pass));
     OrDie(manager.Run(module));
   }
-  Executor Bind(std::string_view graph) const {
-    return OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph(graph))), constants));
+  Executor Bind(std::string_view graph, const PlanOptions& options = {}) const {
+    return OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph(graph), options)), constants));
   }
 };
 
@@ -238,6 +238,42 @@ TEST_CASE(
       for (size_t i = 0; i < expected.size(); ++i) {
         INFO("output ", i);
         CHECK(SameBits(actual[i], expected[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("every option of a plan, alone and together, leaves the plain plan's bits") {
+  at::set_num_threads(1);
+  const PlanOptions all[] = {
+      {.fold_views = true},
+      {.static_memory = true},
+      {.fold_views = true, .static_memory = true},
+      {.static_memory = true, .in_place = true},
+      {.hoist_constants = true},
+      {.keep_values = true, .fold_views = true, .static_memory = true},
+      PlanOptions::Fastest(),
+  };
+  for (const Case& c : kCases) {
+    INFO(Title(c));
+    const Eager eager(Config(c.overrides, c.text));
+    const Compiled compiled(eager.config, kDefaultPasses);
+    std::vector<Tensors> expected;
+    Executor plain = compiled.Bind(kStepGraph);
+    for (int64_t step = 0; step < 2; ++step)
+      expected.push_back(OrDie(plain.Run(eager.Inputs(step))));
+    for (const PlanOptions& options : all) {
+      INFO("option ", &options - all);
+      Executor executor = compiled.Bind(kStepGraph, options);
+      // The second run finds the memory of the first; the first's outputs are held and must stay.
+      const Tensors first = OrDie(executor.Run(eager.Inputs(0)));
+      const Tensors second = OrDie(executor.Run(eager.Inputs(1)));
+      const Tensors third = OrDie(executor.Run(eager.Inputs(0)));
+      for (size_t i = 0; i < expected[0].size(); ++i) {
+        INFO("output ", i);
+        CHECK(SameBits(first[i], expected[0][i]));
+        CHECK(SameBits(second[i], expected[1][i]));
+        CHECK(SameBits(third[i], expected[0][i]));
       }
     }
   }

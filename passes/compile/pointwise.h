@@ -1,0 +1,40 @@
+#pragma once
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// The operator of a fused node: `strata.fused.default(body, x, y, …)` computes what the graph
+/// `body` does with its inputs; a list of results, in the order of the body's outputs. Results may
+/// be inputs that the body writes in place.
+inline constexpr std::string_view kFusedOp = "strata.fused.default";
+
+/// How an operator can be part of a fused kernel.
+enum class FusionKind : uint8_t {
+  kNone,
+  kPointwise,  ///< each element of the result from the elements at its place
+  kReshape,    ///< a view of the same elements in the same order, or broadcast
+  kReduction,  ///< over trailing dimensions
+};
+
+/// What is known of an operator that can be fused.
+struct FusibleOp {
+  std::string_view op;
+  /// Name of the formula in kernels: "mul" of aten.mul.Tensor, aten.mul.Scalar and
+  /// aten.mul_.Tensor.
+  std::string_view code;
+  FusionKind kind = FusionKind::kNone;
+  /// The formula gives ATen's bits, whatever the sizes: IEEE arithmetic in ATen's order. Functions
+  /// (exp) and sums in another order are within a tolerance only.
+  bool is_exact = false;
+};
+
+/// The entry of an operator, or null.
+const FusibleOp* FindFusible(std::string_view op);
+
+/// Whether `node` can be part of a kernel, its arguments considered: `pow` has few exponents,
+/// `add_` must not change its dtype. With `exact`, only where the bits are ATen's.
+FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact);
+
+}  // namespace strata

@@ -1,0 +1,263 @@
+#include "runtime/codegen/cpp_source.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/codegen/formulas.h"
+#include "runtime/codegen/schedule.h"
+
+namespace strata {
+
+// exp: range reduction to [-ln2/2, ln2/2] and a polynomial (Cephes), within 2 ulp; written without
+// branches so that a loop over it becomes vector code. Beyond the range of float it is 0 or
+// infinity, NaN stays.
+const std::string_view kCppPreamble = R"(#include <cmath>
+#include <cstdint>
+#include <cstring>
+namespace {
+struct strata_bf16 { uint16_t bits; };
+inline float strata_load(float x) { return x; }
+inline double strata_load(double x) { return x; }
+inline float strata_load(strata_bf16 x) {
+  return __builtin_bit_cast(float, (uint32_t)x.bits << 16);
+}
+inline void strata_store(float* p, float x) { *p = x; }
+inline void strata_store(double* p, double x) { *p = x; }
+inline void strata_store(strata_bf16* p, float x) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
+  p->bits = x != x ? 0x7fc0 : (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+inline float strata_round(float x) {
+  strata_bf16 y;
+  strata_store(&y, x);
+  return strata_load(y);
+}
+inline float strata_abs(float x) { return __builtin_fabsf(x); }
+inline double strata_abs(double x) { return __builtin_fabs(x); }
+inline float strata_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double strata_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float strata_sqrt(float x) { return __builtin_sqrtf(x); }
+inline double strata_sqrt(double x) { return __builtin_sqrt(x); }
+inline float strata_log(float x) { return std::log(x); }
+inline double strata_log(double x) { return std::log(x); }
+inline double strata_exp(double x) { return std::exp(x); }
+inline float strata_exp(float x) {
+  const float low = -104.0f, high = 88.8f;
+  float c = x < low ? low : x;
+  c = c > high ? high : c;
+  const float n = (c * 1.44269504f + 12582912.0f) - 12582912.0f;
+  float r = __builtin_fmaf(n, -0.693359375f, c);
+  r = __builtin_fmaf(n, 2.12194440e-4f, r);
+  float p = 1.9875691500e-4f;
+  p = __builtin_fmaf(p, r, 1.3981999507e-3f);
+  p = __builtin_fmaf(p, r, 8.3334519073e-3f);
+  p = __builtin_fmaf(p, r, 4.1665795894e-2f);
+  p = __builtin_fmaf(p, r, 1.6666665459e-1f);
+  p = __builtin_fmaf(p, r, 5.0000001201e-1f);
+  p = __builtin_fmaf(p, r * r, r) + 1.0f;
+  const int32_t half = (int32_t)n >> 1, rest = (int32_t)n - half;
+  p *= __builtin_bit_cast(float, (half + 127) << 23);
+  return p * __builtin_bit_cast(float, (rest + 127) << 23);
+}
+template <class T> inline T strata_tanh(T x) {
+  const T e = strata_exp((T)-2 * strata_abs(x));
+  const T t = ((T)1 - e) / ((T)1 + e);
+  return x < 0 ? -t : t;
+}
+template <class T> inline T strata_silu_backward(T g, T x) {
+  const T s = (T)1 / ((T)1 + strata_exp(-x));
+  return g * s * ((T)1 + x * ((T)1 - s));
+}
+template <class T> inline T strata_max(T a, T b) { return a > b || a != a ? a : b; }
+}  // namespace
+)";
+
+namespace {
+
+class Emitter {
+ public:
+  Emitter(const Kernel& kernel, std::string_view name)
+      : kernel_(kernel), schedule_(MakeSchedule(kernel)), name_(name) {}
+
+  std::string Run() {
+    Line("extern \"C\" void {}(void* const* arguments, int64_t begin, int64_t end) {{", name_);
+    ++depth_;
+    for (size_t i = 0; i < kernel_.accesses.size(); ++i) {
+      const std::string_view type = MemoryType(kernel_.accesses[i].dtype);
+      Line("{0}* const a{1} = ({0}*)arguments[{2}];", type, i, kernel_.accesses[i].argument);
+    }
+    // One dimension: the loop over units is the loop over elements.
+    if (schedule_.num_inner_dims == 0 && !kernel_.has_reductions && !kernel_.sizes.empty()) {
+      EmitElements();
+    } else {
+      EmitUnits();
+    }
+    --depth_;
+    Line("}}");
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    text_.append(2 * depth_, ' ');
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+
+  void EmitElements() {
+    const int64_t last = static_cast<int64_t>(kernel_.sizes.size()) - 1;
+    for (size_t i = 0; i < kernel_.accesses.size(); ++i)
+      Line("auto* const q{0} = a{0};", i);
+    EmitUniformLoads(schedule_.stages[0]);
+    Line("#pragma omp simd");
+    Line("for (int64_t i{0} = begin; i{0} < end; ++i{0}) {{", last);
+    ++depth_;
+    EmitColumn(schedule_.stages[0]);
+    --depth_;
+    Line("}}");
+  }
+
+  void EmitUnits() {
+    Line("for (int64_t unit = begin; unit < end; ++unit) {{");
+    ++depth_;
+    if (schedule_.num_outer_dims > 0) {
+      if (schedule_.num_outer_dims > 1) Line("int64_t rest = unit;");
+      for (size_t dim = schedule_.num_outer_dims; dim-- > 1;) {
+        Line("const int64_t i{} = rest % {};", dim, kernel_.sizes[dim]);
+        Line("rest /= {};", kernel_.sizes[dim]);
+      }
+      Line("const int64_t i0 = {};", schedule_.num_outer_dims > 1 ? "rest" : "unit");
+    }
+    for (size_t i = 0; i < kernel_.accesses.size(); ++i)
+      Line("auto* const q{0} = a{0}{1};", i, Index(i, 0, schedule_.num_outer_dims));
+    for (const Schedule::Stage& stage : schedule_.stages)
+      EmitStage(stage);
+    --depth_;
+    Line("}}");
+  }
+
+  /// ` + i0 * 16 + i1`.
+  std::string Index(size_t access, size_t from, size_t to) const {
+    std::string text;
+    for (size_t dim = from; dim < to; ++dim) {
+      const int64_t stride = kernel_.accesses[access].strides[dim];
+      if (stride == 1) text += fmt::format(" + i{}", dim);
+      if (stride != 0 && stride != 1) text += fmt::format(" + i{} * {}", dim, stride);
+    }
+    return text;
+  }
+
+  void EmitStage(const Schedule::Stage& stage) {
+    for (const int32_t op : stage.row_ops)
+      EmitOp(op);
+    for (const int32_t store : stage.row_stores)
+      EmitStore(store);
+    if (!stage.has_loop()) return;
+
+    std::string reductions;
+    for (const int32_t op : stage.reductions) {
+      const Kernel::Op& o = Op(op);
+      const bool is_sum = o.code == "sum";
+      Line("{} v{} = {};", ComputeType(o.dtype), op, is_sum ? "0" : "-__builtin_inf()");
+      reductions += fmt::format(" reduction({}:v{})", is_sum ? "+" : "max", op);
+    }
+    EmitUniformLoads(stage);
+    const size_t first = schedule_.num_outer_dims, rank = kernel_.sizes.size();
+    for (size_t dim = first; dim < rank; ++dim) {
+      if (dim + 1 == rank) Line("#pragma omp simd{}", reductions);
+      Line("for (int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", dim, kernel_.sizes[dim]);
+      ++depth_;
+    }
+    EmitColumn(stage);
+    for (size_t dim = first; dim < rank; ++dim) {
+      --depth_;
+      Line("}}");
+    }
+  }
+
+  bool IsUniform(const Kernel::Op& op) const {
+    if (op.code != "load") return false;
+    const auto& strides = kernel_.accesses[static_cast<size_t>(op.access)].strides;
+    // One dimension is walked by the loop itself.
+    const size_t first = schedule_.num_inner_dims == 0 ? 0 : schedule_.num_outer_dims;
+    return std::all_of(strides.begin() + static_cast<std::ptrdiff_t>(first), strides.end(),
+                       [](int64_t stride) { return stride == 0; });
+  }
+
+  /// What is the same in each turn of the loop: the compiler cannot know that stores do not change
+  /// it.
+  void EmitUniformLoads(const Schedule::Stage& stage) {
+    for (const int32_t op : stage.column_ops) {
+      if (IsUniform(Op(op))) EmitOp(op);
+    }
+  }
+
+  void EmitColumn(const Schedule::Stage& stage) {
+    for (const int32_t op : stage.column_ops) {
+      if (!IsUniform(Op(op))) EmitOp(op);
+    }
+    for (const int32_t op : stage.reductions) {
+      const int32_t operand = Op(op).operands[0];
+      if (Op(op).code == "sum") {
+        Line("v{0} += v{1};", op, operand);
+      } else {
+        Line("v{0} = v{1} > v{0} ? v{1} : v{0};", op, operand);
+      }
+    }
+    for (const int32_t store : stage.column_stores)
+      EmitStore(store);
+  }
+
+  void EmitOp(int32_t index) {
+    const Kernel::Op& op = Op(index);
+    if (op.code == "load") {
+      const auto access = static_cast<size_t>(op.access);
+      Line("const {} v{} = strata_load(q{}[0{}]);", ComputeType(op.dtype), index, access,
+           InnerIndex(access, op.level == Kernel::Level::kColumn));
+      return;
+    }
+    std::vector<std::string> operands;
+    for (const int32_t operand : op.operands)
+      operands.push_back(fmt::format("v{}", operand));
+    Line("const {} v{} = {};", ComputeType(op.dtype), index, FormulaText(op, operands));
+  }
+
+  void EmitStore(int32_t index) {
+    const Kernel::Store& store = kernel_.stores[static_cast<size_t>(index)];
+    const auto access = static_cast<size_t>(store.access);
+    Line("strata_store(q{0} + (0{1}), v{2});", access, InnerIndex(access, true), store.op);
+  }
+
+  std::string InnerIndex(size_t access, bool is_column) const {
+    if (!is_column) return "";
+    const size_t first =
+        schedule_.num_inner_dims == 0 && !kernel_.has_reductions ? 0 : schedule_.num_outer_dims;
+    return Index(access, first, kernel_.sizes.size());
+  }
+
+  const Kernel::Op& Op(int32_t index) const { return kernel_.ops[static_cast<size_t>(index)]; }
+
+  const Kernel& kernel_;
+  Schedule schedule_;
+  std::string_view name_;
+  std::string text_;
+  size_t depth_ = 0;
+};
+
+}  // namespace
+
+std::string CppFunction(const Kernel& kernel, std::string_view name) {
+  return Emitter(kernel, name).Run();
+}
+
+std::string CppSource(std::span<const Kernel> kernels) {
+  std::string source(kCppPreamble);
+  for (size_t i = 0; i < kernels.size(); ++i)
+    source += CppFunction(kernels[i], fmt::format("strata_kernel_{}", i));
+  return source;
+}
+
+}  // namespace strata

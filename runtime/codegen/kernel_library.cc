@@ -1,0 +1,188 @@
+#include "runtime/codegen/kernel_library.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <fmt/format.h>
+
+#include "runtime/codegen/cpp_source.h"
+
+extern char** environ;
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+
+// No contraction and no reassociation but where the source says so: a kernel's bits are those of
+// its formulas.
+constexpr const char* kFlags[] = {"-std=c++17",
+                                  "-O3",
+                                  "-march=native",
+                                  "-fPIC",
+                                  "-shared",
+                                  "-fopenmp-simd",
+                                  "-ffp-contract=off",
+                                  "-fno-math-errno",
+                                  "-fno-trapping-math",
+                                  "-w"};
+
+std::string FindOnPath(std::string_view program) {
+  if (program.find('/') != std::string_view::npos) {
+    return ::access(std::string(program).c_str(), X_OK) == 0 ? std::string(program) : "";
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string candidate = fmt::format("{}/{}", folder, program);
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+Result<std::string> FindCompiler(const std::string& wanted) {
+  const char* from_environment = std::getenv("CXX");
+  std::vector<std::string> names{"c++", "g++", "clang++"};
+  if (from_environment != nullptr && *from_environment != '\0') names = {from_environment};
+  if (!wanted.empty()) names = {wanted};
+  for (const std::string& name : names) {
+    if (std::string found = FindOnPath(name); !found.empty()) return found;
+  }
+  return Error(ErrorCode::kNotFound,
+               "no C++ compiler: {}: install g++, or name one by the variable CXX",
+               fmt::join(names, ", "));
+}
+
+Result<fs::path> CacheFolder(const std::string& wanted) {
+  fs::path folder = wanted;
+  if (folder.empty()) {
+    const char* cache = std::getenv("XDG_CACHE_HOME");
+    const char* home = std::getenv("HOME");
+    if (cache != nullptr && *cache == '/') {
+      folder = fs::path(cache) / "strata/kernels";
+    } else if (home != nullptr && *home == '/') {
+      folder = fs::path(home) / ".cache/strata/kernels";
+    } else {
+      folder = fs::temp_directory_path() / fmt::format("strata-{}/kernels", ::getuid());
+    }
+  }
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure) {
+    return Error(ErrorCode::kIo, "cannot make folder: {}: {}", folder.string(), failure.message());
+  }
+  return folder;
+}
+
+/// What -march=native means here.
+std::string ProcessorOf() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("flags") || line.starts_with("Features")) return line;
+  }
+  return "";
+}
+
+std::string KeyOf(std::string_view source, std::string_view compiler) {
+  std::string all = fmt::format("{}\n{}\n{}\n", compiler, fmt::join(kFlags, " "), ProcessorOf());
+  std::error_code failure;
+  const auto changed = fs::last_write_time(compiler, failure);  // a newer compiler, a new object
+  if (!failure) all += fmt::format("{}\n", changed.time_since_epoch().count());
+  all += source;
+  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+/// Runs a program; what it writes to stderr goes to `log`.
+Result<int> RunProgram(const std::vector<std::string>& words, const std::string& log) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words)
+    arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT: what posix_spawn takes
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  pid_t child = -1;
+  const int failure =
+      ::posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) return Error(ErrorCode::kIo, "cannot run {}", words[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+std::string FirstLineOf(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Builds beside the final name and renames: another process sees all of the object or nothing.
+Status Build(const std::string& source, const std::string& compiler, const fs::path& object) {
+  const std::string stem = fmt::format("{}.{}", object.string(), ::getpid());
+  const std::string code = stem + ".cc", built = stem + ".so", log = stem + ".log";
+  std::ofstream(code) << source;
+  std::vector<std::string> words{compiler};
+  words.insert(words.end(), std::begin(kFlags), std::end(kFlags));
+  words.insert(words.end(), {code, "-o", built});
+  STRATA_TRY(const int exit, RunProgram(words, log));
+  const std::string message = FirstLineOf(log);
+  std::error_code ignored;
+  fs::remove(log, ignored);
+  if (exit != 0) {
+    return Error("cannot build kernels: {}: {}: {}", compiler, code, message);
+  }
+  std::error_code failure;
+  fs::rename(code, fs::path(object).replace_extension(".cc"), ignored);
+  fs::rename(built, object, failure);
+  if (failure)
+    return Error(ErrorCode::kIo, "cannot write: {}: {}", object.string(), failure.message());
+  return Ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kernel> kernels,
+                                                           const Options& options) {
+  STRATA_TRY(const std::string compiler, FindCompiler(options.compiler));
+  STRATA_TRY(const fs::path folder, CacheFolder(options.cache_dir));
+  const std::string source = CppSource(kernels);
+  const fs::path object = folder / (KeyOf(source, compiler) + ".so");
+
+  std::unique_ptr<KernelLibrary> library(new KernelLibrary());
+  std::error_code ignored;
+  library->was_built_ = !fs::exists(object, ignored);
+  if (library->was_built_) STRATA_RETURN_IF_ERROR(Build(source, compiler, object));
+  library->handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library->handle_ == nullptr) {
+    return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: delete the file", object.string());
+  }
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    void* symbol = ::dlsym(library->handle_, fmt::format("strata_kernel_{}", i).c_str());
+    if (symbol == nullptr) {
+      return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: delete the file",
+                   object.string());
+    }
+    library->functions_.push_back(reinterpret_cast<Function>(symbol));
+  }
+  return library;
+}
+
+KernelLibrary::~KernelLibrary() {
+  if (handle_ != nullptr) ::dlclose(handle_);
+}
+
+}  // namespace strata

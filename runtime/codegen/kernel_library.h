@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/result.h"
+#include "runtime/plan/kernel.h"
+
+namespace strata {
+
+/// Kernels as machine code: generated C++, built by the system's compiler into a shared object that
+/// is kept on disk under the hash of all that it depends on.
+class KernelLibrary {
+ public:
+  using Function = void (*)(void* const* arguments, int64_t begin, int64_t end);
+
+  struct Options {
+    /// Where objects are kept; "": $XDG_CACHE_HOME/strata/kernels, or ~/.cache/strata/kernels.
+    std::string cache_dir = {};
+    /// "": $CXX, or the first of c++, g++, clang++ on the path.
+    std::string compiler = {};
+  };
+
+  /// Errors: no compiler (kNotFound), one that fails, a folder that cannot be written. What another
+  /// process builds at the same time does no harm.
+  static Result<std::unique_ptr<KernelLibrary>> Load(std::span<const Kernel> kernels,
+                                                     const Options& options);
+  static Result<std::unique_ptr<KernelLibrary>> Load(std::span<const Kernel> kernels) {
+    return Load(kernels, Options());
+  }
+
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
+  ~KernelLibrary();
+
+  /// Of the kernel of that index. Valid while the library lives.
+  Function function(size_t kernel) const { return functions_[kernel]; }
+  /// Whether this call built it, rather than found it.
+  bool was_built() const { return was_built_; }
+
+ private:
+  KernelLibrary() = default;
+  void* handle_ = nullptr;
+  std::vector<Function> functions_;
+  bool was_built_ = false;
+};
+
+}  // namespace strata

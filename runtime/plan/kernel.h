@@ -1,0 +1,81 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/result.h"
+#include "ir/type.h"
+
+namespace strata {
+
+/// How a tensor lies in its storage; sizes, strides and offset in elements.
+struct PlanLayout {
+  DType dtype = DType::kUnknown;
+  std::vector<int64_t> sizes, strides;
+  int64_t offset = 0;
+
+  int64_t num_elements() const;
+  /// Of the smallest storage that holds it.
+  int64_t storage_bytes() const;
+  friend bool operator==(const PlanLayout&, const PlanLayout&) = default;
+};
+
+/// What a fused node computes, as loops over one iteration space: the same description becomes C++
+/// and CUDA (runtime/codegen). Knows nothing of tensors.
+///
+/// The space has rows and columns. Reductions run over the columns of a row; what comes after one
+/// is a value per row, or reads it in every column.
+struct Kernel {
+  /// Where a value lies: elements to go per step of each dimension of the space; 0: broadcast.
+  struct Access {
+    int32_t argument = -1;  ///< of the kernel: inputs first, then outputs with memory of their own
+    DType dtype = DType::kUnknown;
+    std::vector<int64_t> strides;
+    friend bool operator==(const Access&, const Access&) = default;
+  };
+
+  enum class Level : uint8_t { kColumn, kRow };
+
+  /// One value, computed from earlier ones.
+  struct Op {
+    std::string
+        code;  ///< "load", "constant", "cast", or a name of `PointwiseFormula`, "sum", "max"
+    DType dtype = DType::kUnknown;
+    Level level = Level::kColumn;
+    std::vector<int32_t> operands;  ///< ops
+    std::vector<double> numbers;    ///< literals of the operator
+    int32_t access = -1;            ///< "load"
+  };
+
+  struct Store {
+    int32_t op = -1;
+    int32_t access = -1;
+  };
+
+  std::vector<int64_t> sizes;  ///< outermost first
+  size_t num_row_dims = 0;     ///< leading dimensions that count rows; all, without reductions
+  bool has_reductions = false;
+  std::vector<Access> accesses;
+  std::vector<Op> ops;
+  std::vector<Store> stores;
+  int32_t num_inputs = 0;
+  int32_t num_arguments = 0;
+  /// Argument of each result: an input that is written in place, or one beyond the inputs.
+  std::vector<int32_t> result_arguments;
+  std::vector<int32_t> written_inputs;  ///< ascending
+
+  int64_t rows() const;
+  int64_t columns() const;  ///< 1 without reductions
+  /// Reads and writes each element of arguments that lie equally once, at the same place: a result
+  /// may take the memory of such an input.
+  bool IsElementwise(int32_t input, int32_t result) const;
+};
+
+/// Describes the body of a fused node. Errors (kUnsupported): a body that is no such computation;
+/// passes/compile/fuse.h makes none.
+Result<Kernel> MakeKernel(const Graph& body);
+
+}  // namespace strata

@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace strata {
+
+/// Memory that a plan needs for a while: from step `first` to step `last`, both included.
+struct MemoryRequest {
+  int64_t bytes = 0;
+  int32_t first = 0, last = 0;
+};
+
+/// A place for each request in one block of memory.
+struct MemoryPlan {
+  static constexpr int64_t kAlignment = 64;
+
+  std::vector<int64_t> offsets;  ///< by request, aligned
+  int64_t bytes = 0;             ///< of the block
+  int64_t live_bytes = 0;        ///< most that lives at one step: no block can be smaller
+};
+
+/// Requests that live at the same step do not overlap. Largest first, each at the lowest place that
+/// is free while it lives (as TFLite's and Static Runtime's greedy-by-size). Cost is quadratic in
+/// requests that overlap in time.
+MemoryPlan PlanMemory(std::span<const MemoryRequest> requests);
+
+}  // namespace strata

@@ -1,0 +1,626 @@
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
+
+#include <fmt/format.h>
+
+#include "ir/ops.h"
+#include "passes/compile/pointwise.h"
+#include "runtime/codegen/schedule.h"
+#include "runtime/plan/memory.h"
+#include "runtime/torch/literals.h"
+#include "runtime/torch/static_state.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using StepKind = StaticStep::Kind;
+using StorageKind = StaticStorage::Kind;
+
+/// Elements that are worth waking another thread for; ATen's at::internal::GRAIN_SIZE.
+constexpr int64_t kGrainElements = 32768;
+
+// Scalar overloads wrap their number into a tensor in every call; bound to the overload that takes
+// one, it is wrapped once. Same kernel, same promotion.
+constexpr std::pair<std::string_view, std::string_view> kTensorOverloads[] = {
+    {"aten.add.Scalar", "aten.add.Tensor"},   {"aten.sub.Scalar", "aten.sub.Tensor"},
+    {"aten.mul.Scalar", "aten.mul.Tensor"},   {"aten.div.Scalar", "aten.div.Tensor"},
+    {"aten.add_.Scalar", "aten.add_.Tensor"}, {"aten.sub_.Scalar", "aten.sub_.Tensor"},
+    {"aten.mul_.Scalar", "aten.mul_.Tensor"}, {"aten.div_.Scalar", "aten.div_.Tensor"},
+};
+
+// Operators whose result is memory of one number, and which argument that is.
+constexpr int kZero = -1, kAnything = -2, kOne = -3;
+constexpr std::pair<std::string_view, int> kFills[] = {
+    {"aten.ones.default", kOne},
+    {"aten.ones_like.default", kOne},
+    {"aten.new_ones.default", kOne},
+    {"aten.empty.memory_format", kAnything},
+    {"aten.empty_like.default", kAnything},
+    {"aten.new_empty.default", kAnything},
+    {"aten.zeros.default", kZero},
+    {"aten.zeros_like.default", kZero},
+    {"aten.new_zeros.default", kZero},
+    {"aten.scalar_tensor.default", 0},
+    {"aten.full.default", 1},
+    {"aten.full_like.default", 1},
+    {"aten.new_full.default", 2},
+};
+
+// Operators that copy their first operand, perhaps to another dtype or shape.
+constexpr std::string_view kCopies[] = {"aten.clone.default", "aten._to_copy.default",
+                                        "aten.reshape.default", "aten.contiguous.default"};
+
+using OutVariants = std::multimap<std::string, c10::OperatorHandle, std::less<>>;
+
+/// By name, the overloads that write their results to arguments. With a kernel of their own: the
+/// generated ones call the functional operator and copy.
+const OutVariants& AllOutVariants() {
+  static const OutVariants variants = [] {
+    OutVariants found;
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      const auto op = dispatcher.findSchema(name);
+      if (!op || op->schema().arguments().empty() || !op->schema().arguments().back().is_out()) {
+        continue;
+      }
+      if (op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) found.emplace(name.name, *op);
+    }
+    return found;
+  }();
+  return variants;
+}
+
+/// The overload that takes the same arguments and, after them, a tensor for each result.
+std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const auto [begin, end] = AllOutVariants().equal_range(schema.name());
+  for (auto it = begin; it != end; ++it) {
+    const c10::FunctionSchema& out = it->second.schema();
+    const size_t count = schema.arguments().size();
+    if (out.arguments().size() != count + schema.returns().size()) continue;
+    bool fits = true;
+    for (size_t i = 0; fits && i < out.arguments().size(); ++i) {
+      const c10::Argument& argument = out.arguments()[i];
+      fits = i < count ? argument.name() == schema.arguments()[i].name() &&
+                             *argument.type() == *schema.arguments()[i].type()
+                       : argument.is_out();
+    }
+    if (fits) return it->second;
+  }
+  return std::nullopt;
+}
+
+Result<c10::OperatorHandle> FindOp(std::string_view op) {
+  const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
+  if (!found) return Error(ErrorCode::kUnsupported, "no operator {}", op);
+  return *found;
+}
+
+/// No conjugate or negative views, no subclass: the CPU's kernels may be called directly.
+bool IsPlain(const Tensor& tensor) {
+  constexpr c10::DispatchKeySet kAllowed = c10::DispatchKeySet(c10::DispatchKey::CPU) |
+                                           c10::autograd_dispatch_keyset |
+                                           c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
+  return tensor.defined() && (tensor.key_set() - kAllowed).empty();
+}
+
+}  // namespace
+
+class StaticBinder {
+ public:
+  StaticBinder(const Plan& plan, const Constants& constants, const KernelLibrary* kernels)
+      : plan_(plan),
+        constants_(constants),
+        kernels_(kernels),
+        state_(std::make_unique<StaticProgram::State>(plan)),
+        last_use_(plan.slots.size(), -1),
+        is_written_(plan.slots.size(), false),
+        buffer_of_(plan.slots.size(), -1) {}
+
+  Result<std::unique_ptr<StaticProgram>> Run() {
+    const c10::InferenceMode no_autograd;
+    FindUses();
+    BindInputs();
+    STRATA_RETURN_IF_ERROR(BindConstants());
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      auto bound = BindOne(static_cast<int32_t>(i));
+      if (!bound) {
+        return std::move(bound).error().In(fmt::format("graph {} cannot be executed: {}: {}",
+                                                       plan_.graph, plan_.steps[i].where,
+                                                       Describe(plan_, plan_.steps[i])));
+      }
+    }
+    PlaceMemory();
+    PlanReleases();
+    for (size_t i = 0; i < state_->steps.size(); ++i) {
+      const StaticStep& step = state_->steps[i];
+      if (step.kind != StepKind::kNothing || !step.releases.empty() || !step.drops.empty())
+        state_->live_steps.push_back(i);
+    }
+    return std::unique_ptr<StaticProgram>(new StaticProgram(std::move(state_)));
+  }
+
+ private:
+  const PlanSlot& Slot(int32_t slot) const { return plan_.slots[static_cast<size_t>(slot)]; }
+  int32_t OwnerOf(int32_t slot) const { return Slot(slot).storage; }
+  StaticStorage& StorageOf(int32_t slot) { return state_->StorageOf(slot); }
+  bool IsFixed(int32_t slot) {
+    return Slot(slot).layout && state_->TensorAt(slot).defined() &&
+           !state_->is_dynamic[static_cast<size_t>(slot)];
+  }
+  bool IsOutput(int32_t owner) const {
+    return std::ranges::any_of(plan_.outputs,
+                               [&](int32_t slot) { return slot >= 0 && OwnerOf(slot) == owner; });
+  }
+
+  /// Last step that reads a storage, and which storages are written after they were made.
+  void FindUses() {
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const PlanStep& step = plan_.steps[i];
+      step.ForEachOperand([&](int32_t slot) {
+        last_use_[static_cast<size_t>(OwnerOf(slot))] = static_cast<int32_t>(i);
+      });
+      for (const int32_t slot : step.results) {
+        if (slot < 0) continue;
+        int32_t& last = last_use_[static_cast<size_t>(OwnerOf(slot))];
+        last = std::max(last, static_cast<int32_t>(i));
+        if (step.mutates) is_written_[static_cast<size_t>(OwnerOf(slot))] = true;
+      }
+    }
+    for (const int32_t slot : plan_.outputs) {
+      if (slot >= 0) last_use_[static_cast<size_t>(OwnerOf(slot))] = kForever;
+    }
+    if (plan_.options.keep_values) std::ranges::fill(last_use_, kForever);
+  }
+
+  void BindInputs() {
+    for (const Plan::Input& input : plan_.inputs) {
+      const std::optional<PlanLayout>& layout = Slot(input.slot).layout;
+      if (!layout) {
+        MakeDynamic(input.slot);
+        continue;
+      }
+      const int64_t bytes = layout->storage_bytes();
+      StorageOf(input.slot) = {StorageKind::kInput, bytes, input.slot};
+      state_->TensorAt(input.slot) = TensorOver(EmptyStorage(bytes), *layout);
+    }
+  }
+
+  Status BindConstants() {
+    for (const Plan::Constant& constant : plan_.constants) {
+      const auto known =
+          std::ranges::find(constants_, constant.path, &Constants::value_type::first);
+      if (known == constants_.end()) {
+        return Error(ErrorCode::kNotFound, "graph {} cannot be executed: no constant {}",
+                     plan_.graph, constant.path);
+      }
+      StorageOf(constant.slot).kind = StorageKind::kConstant;
+      state_->TensorAt(constant.slot) = known->second;
+      is_constant_.insert(constant.slot);
+    }
+    return Ok();
+  }
+
+  Status BindOne(int32_t index) {
+    const PlanStep& step = plan_.steps[static_cast<size_t>(index)];
+    StaticStep& bound = state_->steps.emplace_back();
+    bound.index = index;
+    if (step.kernel >= 0) return BindKernel(step, bound);
+    bool is_fixed = true;
+    step.ForEachOperand([&](int32_t slot) { is_fixed = is_fixed && IsFixed(slot); });
+
+    if (is_fixed && step.is_view && plan_.options.fold_views) return FoldView(step);
+    if (is_fixed && CanHoist(step)) return Hoist(step);
+    if (is_fixed && plan_.options.static_memory && !step.is_view && !step.mutates &&
+        HaveLayouts(step)) {
+      STRATA_TRY(const bool done, BindInto(step, bound));
+      if (done) return Ok();
+    }
+    return BindCall(step, bound, is_fixed);
+  }
+
+  bool HaveLayouts(const PlanStep& step) const {
+    return std::ranges::all_of(step.results, [&](int32_t slot) {
+      return slot >= 0 && Slot(slot).layout && OwnerOf(slot) == slot;
+    });
+  }
+
+  /// The step as it is called: a number in place of a tensor where the operator has two overloads.
+  static PlanStep WithTensorOverload(const PlanStep& step) {
+    PlanStep changed = step;
+    for (const auto& [from, to] : kTensorOverloads) {
+      if (step.op == from) changed.op = to;
+    }
+    return changed;
+  }
+
+  /// Fills arguments that are there for all runs; the others stay in `bound.dynamic_*`.
+  void FillStack(const BoundStep& filled, StaticStep& bound) {
+    bound.stack = filled.stack;
+    bound.is_plain = true;
+    for (const TensorSlot& tensor : filled.tensors) {
+      if (IsFixed(tensor.slot)) {
+        bound.stack[tensor.arg] = state_->TensorAt(tensor.slot);
+        bound.is_plain = bound.is_plain && IsPlain(state_->TensorAt(tensor.slot));
+      } else {
+        bound.dynamic_tensors.push_back(tensor);
+        bound.is_plain = false;
+      }
+    }
+    for (const ListSlots& list : filled.lists) {
+      const bool is_fixed =
+          std::ranges::all_of(list.slots, [&](int32_t slot) { return slot < 0 || IsFixed(slot); });
+      if (!is_fixed) {
+        bound.dynamic_lists.push_back(list);
+        bound.is_plain = false;
+        continue;
+      }
+      bound.stack[list.arg] =
+          list.Collect([&](int32_t slot) -> const Tensor& { return state_->TensorAt(slot); });
+      for (const int32_t slot : list.slots)
+        bound.is_plain = bound.is_plain && slot >= 0 && IsPlain(state_->TensorAt(slot));
+    }
+    if (filled.tensors.empty() && filled.lists.empty()) bound.is_plain = false;
+  }
+
+  /// Runs a step now, on the tensors that are there.
+  Result<torch::jit::Stack> CallNow(const PlanStep& step) {
+    STRATA_TRY(const c10::OperatorHandle op, FindOp(step.op));
+    STRATA_TRY(const BoundStep filled, BindStep(step, op));
+    StaticStep now;
+    FillStack(filled, now);
+    try {
+      op.callBoxed(&now.stack);
+    } catch (const c10::Error& failure) {
+      return Error(ErrorCode::kInternal, "{}", failure.what_without_backtrace());
+    }
+    return std::move(now.stack);
+  }
+
+  template <class Fn>
+  static void ForEachResult(const torch::jit::Stack& stack, const PlanStep& step, Fn&& fn) {
+    size_t index = 0;
+    const auto next = [&](const Tensor& tensor) {
+      if (index < step.results.size() && step.results[index] >= 0 && tensor.defined()) {
+        fn(step.results[index], tensor);
+      }
+      ++index;
+    };
+    for (const c10::IValue& value : stack) {
+      if (value.isTensorList()) {
+        for (const Tensor& element : value.toTensorVector())
+          next(element);
+      } else {
+        next(value.isTensor() ? value.toTensor() : Tensor());
+      }
+    }
+  }
+
+  Status FoldView(const PlanStep& step) {
+    STRATA_TRY(const torch::jit::Stack stack, CallNow(step));
+    ForEachResult(stack, step, [&](int32_t slot, const Tensor& view) {
+      state_->TensorAt(slot) = view;
+      StorageOf(slot).slots.push_back(slot);
+    });
+    return Ok();
+  }
+
+  /// Depends on nothing but constants, and nobody writes to what it makes.
+  bool CanHoist(const PlanStep& step) {
+    if (!plan_.options.hoist_constants || !step.is_pure || step.is_view) return false;
+    bool is_constant = true;
+    step.ForEachOperand([&](int32_t slot) {
+      is_constant = is_constant && is_constant_.contains(OwnerOf(slot)) &&
+                    !is_written_[static_cast<size_t>(OwnerOf(slot))];
+    });
+    return is_constant && std::ranges::all_of(step.results, [&](int32_t slot) {
+             return slot < 0 || (OwnerOf(slot) == slot && Slot(slot).layout && !IsOutput(slot) &&
+                                 !is_written_[static_cast<size_t>(slot)]);
+           });
+  }
+
+  Status Hoist(const PlanStep& step) {
+    STRATA_TRY(const torch::jit::Stack stack, CallNow(step));
+    ForEachResult(stack, step, [&](int32_t slot, const Tensor& result) {
+      state_->TensorAt(slot) = result;
+      StorageOf(slot).kind = StorageKind::kConstant;
+      is_constant_.insert(slot);
+    });
+    return Ok();
+  }
+
+  /// Gives a result a tensor over memory that is placed later.
+  void Place(int32_t slot, int32_t step) {
+    StaticStorage& storage = StorageOf(slot);
+    storage = {IsOutput(slot) ? StorageKind::kOutput : StorageKind::kBlock,
+               Slot(slot).layout->storage_bytes(), slot};
+    state_->TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
+    if (storage.kind != StorageKind::kBlock) return;
+    buffer_of_[static_cast<size_t>(slot)] = static_cast<int32_t>(buffers_.size());
+    const int32_t last = std::max(last_use_[static_cast<size_t>(slot)], step);
+    buffers_.push_back({.bytes = storage.bytes,
+                        .first = step,
+                        .last = std::min(last, static_cast<int32_t>(plan_.steps.size()))});
+  }
+
+  /// Lets the result live where an operand lies that dies with this step.
+  void PlaceOver(const PlanStep& step, int32_t index, int32_t slot,
+                 const std::function<bool(int32_t slot)>& may_share) {
+    if (!plan_.options.in_place || StorageOf(slot).kind != StorageKind::kBlock) return;
+    const auto result = static_cast<size_t>(slot);
+    int32_t chosen = -1;
+    step.ForEachOperand([&](int32_t operand) {
+      const int32_t owner = OwnerOf(operand);
+      const int32_t buffer = buffer_of_[static_cast<size_t>(owner)];
+      if (chosen >= 0 || buffer < 0 || last_use_[static_cast<size_t>(owner)] != index ||
+          Slot(operand).layout != Slot(slot).layout ||
+          buffers_[static_cast<size_t>(buffer)].last != index ||
+          StorageOf(operand).bytes != StorageOf(slot).bytes) {
+        return;
+      }
+      bool is_same_everywhere = may_share(operand);
+      step.ForEachOperand([&](int32_t other) {
+        if (OwnerOf(other) == owner) {
+          is_same_everywhere = is_same_everywhere && Slot(other).layout == Slot(slot).layout;
+        }
+      });
+      for (const int32_t sibling : step.results) {
+        is_same_everywhere =
+            is_same_everywhere && (sibling < 0 || sibling == slot ||
+                                   buffer_of_[static_cast<size_t>(OwnerOf(sibling))] != buffer);
+      }
+      if (is_same_everywhere) chosen = buffer;
+    });
+    if (chosen < 0) return;
+    MemoryRequest& own = buffers_[static_cast<size_t>(buffer_of_[result])];
+    buffers_[static_cast<size_t>(chosen)].last = own.last;
+    own.bytes = 0;  // stays in the list, so that numbers keep their meaning
+    buffer_of_[result] = chosen;
+  }
+
+  /// A call that writes to memory of ours. False when the operator has none.
+  Result<bool> BindInto(const PlanStep& step, StaticStep& bound) {
+    if (step.results.size() == 1) {
+      STRATA_TRY(const bool is_simple, BindFillOrCopy(step, bound));
+      if (is_simple) return true;
+    }
+    const PlanStep called = WithTensorOverload(step);
+    STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
+    const std::optional<c10::OperatorHandle> out = OutVariantOf(op);
+    if (!out || step.results.size() != op.schema().returns().size()) return false;
+    STRATA_TRY(const BoundStep filled, BindStep(called, op));
+    FillStack(filled, bound);
+    const FusibleOp* fusible = FindFusible(step.op);
+    for (const int32_t slot : step.results) {
+      Place(slot, bound.index);
+      if (fusible != nullptr && fusible->kind == FusionKind::kPointwise) {
+        PlaceOver(step, bound.index, slot, [](int32_t) { return true; });
+      }
+      bound.stack.emplace_back(state_->TensorAt(slot));
+    }
+    bound.kind = StepKind::kCall;
+    bound.op = *out;
+    return true;
+  }
+
+  Result<bool> BindFillOrCopy(const PlanStep& step, StaticStep& bound) {
+    const int32_t slot = step.results[0];
+    for (const auto& [op, argument] : kFills) {
+      if (step.op != op) continue;
+      const PlanArg* number = argument >= 0 && static_cast<size_t>(argument) < step.args.size()
+                                  ? &step.args[static_cast<size_t>(argument)]
+                                  : nullptr;
+      if (argument >= 0 && number == nullptr) return false;
+      c10::IValue value(int64_t{argument == kOne ? 1 : 0});
+      if (number != nullptr) {
+        switch (number->kind) {
+          case ArgKind::kInt:
+            value = number->integer;
+            break;
+          case ArgKind::kBool:
+            value = number->integer != 0;
+            break;
+          case ArgKind::kFloat:
+            value = number->real;
+            break;
+          default:
+            return false;
+        }
+      }
+      Place(slot, bound.index);
+      if (argument == kAnything) return true;
+      STRATA_TRY(bound.op, FindOp("aten.fill_.Scalar"));
+      bound.kind = StepKind::kCall;
+      bound.stack = {state_->TensorAt(slot), std::move(value)};
+      bound.is_plain = true;
+      return true;
+    }
+    if (std::ranges::find(kCopies, step.op) == std::end(kCopies)) return false;
+    if (step.args.empty() || step.args[0].kind != ArgKind::kValue) return false;
+    const Tensor& source = state_->TensorAt(step.args[0].slot);
+    const PlanLayout& layout = *Slot(slot).layout;
+    Place(slot, bound.index);
+    Tensor target = state_->TensorAt(slot);
+    if (source.sizes() != target.sizes()) {
+      // A reshape that copies: contiguous, and written under the shape of what is copied.
+      PlanLayout as_source{.dtype = layout.dtype,
+                           .sizes = source.sizes().vec(),
+                           .strides = {},
+                           .offset = layout.offset};
+      int64_t stride = 1;
+      for (size_t dim = as_source.sizes.size(); dim-- > 0;) {
+        as_source.strides.insert(as_source.strides.begin(), stride);
+        stride *= as_source.sizes[dim];
+      }
+      target = TensorOver(target.storage(), as_source);
+      StorageOf(slot).others.push_back(target);
+    }
+    STRATA_TRY(bound.op, FindOp("aten.copy_.default"));
+    bound.kind = StepKind::kCall;
+    bound.stack = {target, source, false};
+    bound.is_plain = IsPlain(source);
+    return true;
+  }
+
+  /// A call of the operator as it is.
+  Status BindCall(const PlanStep& step, StaticStep& bound, bool is_fixed) {
+    const PlanStep called = step.mutates ? WithTensorOverload(step) : step;
+    STRATA_TRY(bound.op, FindOp(called.op));
+    STRATA_TRY(const BoundStep filled, BindStep(called, *bound.op));
+    FillStack(filled, bound);
+    bound.kind = StepKind::kAdopt;
+
+    if (step.mutates && is_fixed) {
+      bool all_known = true;
+      for (const int32_t slot : step.results) {
+        if (slot < 0) continue;
+        const int32_t operand = OperandWrittenAs(step, slot);
+        all_known = all_known && operand >= 0;
+        if (operand >= 0) state_->TensorAt(slot) = state_->TensorAt(operand);
+      }
+      if (all_known) {
+        bound.kind = StepKind::kCall;
+        return Ok();
+      }
+    }
+    for (const int32_t slot : step.results) {
+      if (slot < 0) continue;
+      const bool is_fresh = OwnerOf(slot) == slot && Slot(slot).layout && is_fixed && !step.mutates;
+      if (!is_fresh) {
+        MakeDynamic(slot);
+        continue;
+      }
+      StorageOf(slot) = {StorageKind::kAdopted, Slot(slot).layout->storage_bytes(), slot};
+      state_->TensorAt(slot) = TensorOver(EmptyStorage(StorageOf(slot).bytes), *Slot(slot).layout);
+    }
+    return Ok();
+  }
+
+  /// What it is, the run tells. A view of fixed memory that is not folded is one, too.
+  void MakeDynamic(int32_t slot) {
+    if (OwnerOf(slot) == slot) StorageOf(slot).kind = StorageKind::kDynamic;
+    state_->is_dynamic[static_cast<size_t>(slot)] = true;
+  }
+
+  int32_t OperandWrittenAs(const PlanStep& step, int32_t result) {
+    int32_t found = -1;
+    step.ForEachOperand([&](int32_t operand) {
+      if (found < 0 && OwnerOf(operand) == OwnerOf(result) &&
+          Slot(operand).layout == Slot(result).layout) {
+        found = operand;
+      }
+    });
+    return found;
+  }
+
+  Status BindKernel(const PlanStep& step, StaticStep& bound) {
+    const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
+    if (kernels_ == nullptr) return Error(ErrorCode::kInternal, "its kernel was not built");
+    if (kernel.num_arguments > 64) return Error(ErrorCode::kUnsupported, "has too many arguments");
+    const Schedule schedule = MakeSchedule(kernel);
+    bound.kind = StepKind::kKernel;
+    bound.kernel = step.kernel;
+    bound.function = kernels_->function(static_cast<size_t>(step.kernel));
+    bound.units = schedule.units;
+    bound.grain =
+        std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, schedule.unit_elements));
+    bound.arguments.resize(static_cast<size_t>(kernel.num_arguments));
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      const int32_t slot = step.args[i].slot;
+      if (!IsFixed(slot) || state_->TensorAt(slot).is_conj() || state_->TensorAt(slot).is_neg()) {
+        return Error(ErrorCode::kUnsupported, "reads a value of unknown layout");
+      }
+      bound.arguments[i] = state_->TensorAt(slot).unsafeGetTensorImpl();
+    }
+    for (size_t i = 0; i < step.results.size(); ++i) {
+      const int32_t slot = step.results[i];
+      const int32_t argument = kernel.result_arguments[i];
+      if (argument < kernel.num_inputs) {
+        if (slot >= 0) {
+          state_->TensorAt(slot) = state_->TensorAt(step.args[static_cast<size_t>(argument)].slot);
+        }
+        continue;
+      }
+      if (slot < 0 || !Slot(slot).layout) {
+        return Error(ErrorCode::kUnsupported, "has a result of unknown layout");
+      }
+      Place(slot, bound.index);
+      PlaceOver(step, bound.index, slot, [&](int32_t operand) {
+        for (size_t input = 0; input < step.args.size(); ++input) {
+          if (step.args[input].slot == operand &&
+              !kernel.IsElementwise(static_cast<int32_t>(input), static_cast<int32_t>(i))) {
+            return false;
+          }
+        }
+        return true;
+      });
+      bound.arguments[static_cast<size_t>(argument)] = state_->TensorAt(slot).unsafeGetTensorImpl();
+    }
+    return Ok();
+  }
+
+  void PlaceMemory() {
+    const MemoryPlan memory = PlanMemory(buffers_);
+    state_->block = c10::GetCPUAllocator()->allocate(static_cast<size_t>(memory.bytes));
+    state_->planned_bytes = memory.bytes;
+    for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
+      StaticStorage& storage = state_->storages[owner];
+      const auto slot = static_cast<int32_t>(owner);
+      if (storage.kind == StorageKind::kBlock) {
+        const int64_t offset = memory.offsets[static_cast<size_t>(buffer_of_[owner])];
+        void* address = static_cast<char*>(state_->block.get()) + offset;
+        state_->SetStorage(slot,
+                           {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
+                            c10::DataPtr(address, c10::Device(c10::kCPU)), nullptr, false});
+      } else if (storage.kind == StorageKind::kOutput) {
+        state_->SetStorage(slot, OwnStorage(storage.bytes));
+        state_->planned_bytes += storage.bytes;
+        storage.references = state_->TensorAt(slot).storage().use_count();
+      }
+    }
+  }
+
+  void PlanReleases() {
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (const int32_t slot : plan_.steps[i].kills) {
+        if (state_->is_dynamic[static_cast<size_t>(slot)]) state_->steps[i].drops.push_back(slot);
+      }
+    }
+    for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
+      const int32_t last = last_use_[owner];
+      if (state_->storages[owner].kind == StorageKind::kAdopted && last >= 0 && last != kForever) {
+        state_->steps[static_cast<size_t>(last)].releases.push_back(static_cast<int32_t>(owner));
+      }
+    }
+  }
+
+  static constexpr int32_t kForever = INT32_MAX;
+
+  const Plan& plan_;
+  const Constants& constants_;
+  const KernelLibrary* kernels_;
+  std::unique_ptr<StaticProgram::State> state_;
+  std::vector<int32_t> last_use_;   // by owner
+  std::vector<bool> is_written_;    // by owner
+  std::vector<int32_t> buffer_of_;  // by owner: index in buffers_
+  std::vector<MemoryRequest> buffers_;
+  std::set<int32_t> is_constant_;  // owners
+};
+
+Result<std::unique_ptr<StaticProgram>> StaticProgram::Bind(const Plan& plan,
+                                                           const Constants& constants,
+                                                           const KernelLibrary* kernels) {
+  return StaticBinder(plan, constants, kernels).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,246 @@
+#include "runtime/torch/static_program.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
+
+#include <fmt/format.h>
+
+#include "runtime/torch/executor.h"
+#include "runtime/torch/literals.h"
+#include "runtime/torch/static_state.h"
+
+namespace strata {
+
+using at::Tensor;
+
+c10::Storage EmptyStorage(int64_t bytes) {
+  return {c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes),
+          c10::DataPtr(nullptr, c10::Device(c10::kCPU)), /*allocator=*/nullptr,
+          /*resizable=*/false};
+}
+
+c10::Storage OwnStorage(int64_t bytes) {
+  return {c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/false};
+}
+
+Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout) {
+  Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+      c10::scalarTypeToTypeMeta(ToScalarType(layout.dtype)));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides, layout.offset);
+  return tensor;
+}
+
+/// Another tensor object over the same memory.
+static Tensor Another(const Tensor& tensor) {
+  Tensor other = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(tensor.storage()), tensor.key_set(), tensor.dtype());
+  other.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
+                                                     tensor.storage_offset());
+  return other;
+}
+
+void StaticProgram::State::SetStorage(int32_t owner, const c10::Storage& storage) {
+  for (const int32_t slot : storages[static_cast<size_t>(owner)].slots)
+    TensorAt(slot).unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  for (const at::Tensor& other : storages[static_cast<size_t>(owner)].others)
+    other.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+}
+
+void StaticProgram::State::Release(int32_t owner) {
+  SetStorage(owner, EmptyStorage(storages[static_cast<size_t>(owner)].bytes));
+}
+
+Status StaticProgram::State::BindInputs(std::span<const Tensor> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int32_t slot = plan.inputs[i].slot;
+    if (is_dynamic[static_cast<size_t>(slot)]) {
+      TensorAt(slot) = inputs[i];
+      continue;
+    }
+    const c10::Storage& storage = inputs[i].storage();
+    if (TensorAt(slot).storage().unsafeGetStorageImpl() != storage.unsafeGetStorageImpl()) {
+      SetStorage(slot, storage);
+    }
+    const int64_t offset = inputs[i].storage_offset();
+    if (offset == TensorAt(slot).storage_offset()) continue;
+    // Views of an input know their offsets from its first element.
+    const int64_t moved = offset - TensorAt(slot).storage_offset();
+    const int64_t width = static_cast<int64_t>(inputs[i].element_size());
+    for (const int32_t view : StorageOf(slot).slots) {
+      c10::TensorImpl* impl = TensorAt(view).unsafeGetTensorImpl();
+      const auto view_width = static_cast<int64_t>(impl->itemsize());
+      if (moved * width % view_width != 0) {
+        return Error(ErrorCode::kUnsupported, "input {} of graph {} lies at an odd offset",
+                     plan.slots[static_cast<size_t>(slot)].name, plan.graph);
+      }
+      impl->set_storage_offset(impl->storage_offset() + moved * width / view_width);
+    }
+  }
+  return Ok();
+}
+
+/// Outputs of the last run that somebody still holds stay as they are.
+void StaticProgram::State::RenewOutputs() {
+  for (size_t owner = 0; owner < storages.size(); ++owner) {
+    StaticStorage& storage = storages[owner];
+    if (storage.kind != StaticStorage::Kind::kOutput) continue;
+    const c10::Storage& current = TensorAt(storage.slots[0]).storage();
+    if (current.use_count() <= storage.references) continue;
+    SetStorage(static_cast<int32_t>(owner), OwnStorage(storage.bytes));
+  }
+}
+
+void StaticProgram::State::Call(const StaticStep& step) {
+  stack.assign(step.stack.begin(), step.stack.end());
+  for (const TensorSlot& tensor : step.dynamic_tensors)
+    stack[tensor.arg] = TensorAt(tensor.slot);
+  for (const ListSlots& list : step.dynamic_lists)
+    stack[list.arg] =
+        list.Collect([&](int32_t slot) -> const at::Tensor& { return TensorAt(slot); });
+  if (step.is_plain) {
+    step.op->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  } else {
+    step.op->callBoxed(&stack);
+  }
+}
+
+void StaticProgram::State::Adopt(const PlanStep& step) {
+  size_t index = 0;
+  const auto take = [&](const at::Tensor& result) {
+    const int32_t slot = index < step.results.size() ? step.results[index] : -1;
+    ++index;
+    if (slot < 0 || !result.defined()) return;
+    if (is_dynamic[static_cast<size_t>(slot)]) {
+      TensorAt(slot) = result;
+      return;
+    }
+    at::Tensor& home = TensorAt(slot);
+    if (result.sizes() != home.sizes() || result.strides() != home.strides() ||
+        result.storage_offset() != home.storage_offset()) {
+      throw std::runtime_error(fmt::format("returned {}{}, not what was traced",
+                                           c10::str(result.sizes()), c10::str(result.strides())));
+    }
+    SetStorage(plan.slots[static_cast<size_t>(slot)].storage, result.storage());
+  };
+  for (const c10::IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& element : value.toTensorVector())
+        take(element);
+    } else {
+      take(value.isTensor() ? value.toTensor() : at::Tensor());
+    }
+  }
+  stack.clear();
+}
+
+void StaticProgram::State::RunKernel(const StaticStep& step) {
+  constexpr size_t kMaxArguments = 64;  // the binder refuses more
+  void* addresses[kMaxArguments];
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    addresses[i] = step.arguments[i]->mutable_data();
+  if (step.units >= 2 * step.grain && at::get_num_threads() > 1) {
+    at::parallel_for(0, step.units, step.grain,
+                     [&](int64_t begin, int64_t end) { step.function(addresses, begin, end); });
+  } else {
+    step.function(addresses, 0, step.units);
+  }
+}
+
+void StaticProgram::State::RunStep(const StaticStep& step, ExecutionObserver* observer) {
+  const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
+  switch (step.kind) {
+    case StaticStep::Kind::kNothing:
+      break;
+    case StaticStep::Kind::kCall:
+      Call(step);
+      break;
+    case StaticStep::Kind::kAdopt:
+      Call(step);
+      Adopt(planned);
+      break;
+    case StaticStep::Kind::kKernel:
+      RunKernel(step);
+      break;
+  }
+  if (observer != nullptr) Show(planned, *observer);
+  for (const int32_t owner : step.releases)
+    Release(owner);
+  for (const int32_t slot : step.drops)
+    TensorAt(slot).reset();
+}
+
+void StaticProgram::State::Show(const PlanStep& step, ExecutionObserver& observer) {
+  std::vector<at::Tensor> results;
+  for (const int32_t slot : step.results)
+    results.push_back(slot < 0 ? at::Tensor() : TensorAt(slot));
+  observer.OnStep(step, results);
+}
+
+std::vector<Tensor> StaticProgram::State::TakeOutputs() {
+  std::vector<at::Tensor> outputs;
+  for (const int32_t slot : plan.outputs) {
+    if (slot < 0) {
+      outputs.emplace_back();
+      continue;
+    }
+    const at::Tensor& home = TensorAt(slot);
+    outputs.push_back(is_dynamic[static_cast<size_t>(slot)] ? home : Another(home));
+  }
+  for (const int32_t slot : plan.outputs) {
+    if (slot < 0) continue;
+    if (is_dynamic[static_cast<size_t>(slot)]) {
+      TensorAt(slot).reset();
+    } else if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted) {
+      Release(plan.slots[static_cast<size_t>(slot)].storage);
+    }
+  }
+  return outputs;
+}
+
+StaticProgram::StaticProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StaticProgram::~StaticProgram() = default;
+
+Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
+                                               ExecutionObserver* observer) {
+  const c10::InferenceMode no_autograd;
+  STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
+  state_->RenewOutputs();
+  if (observer != nullptr) {
+    for (state_->current_step = 0; state_->current_step < state_->steps.size();
+         ++state_->current_step) {
+      state_->RunStep(state_->steps[state_->current_step], observer);
+    }
+  } else {
+    for (const size_t index : state_->live_steps) {
+      state_->current_step = index;
+      state_->RunStep(state_->steps[index], nullptr);
+    }
+  }
+  std::vector<Tensor> outputs = state_->TakeOutputs();
+  state_->stack.clear();
+  return outputs;
+}
+
+size_t StaticProgram::failed_step() const {
+  return state_->current_step;
+}
+
+void StaticProgram::Reset() {
+  state_->stack.clear();
+  for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
+    if (state_->storages[owner].kind == StaticStorage::Kind::kAdopted) {
+      state_->Release(static_cast<int32_t>(owner));
+    }
+  }
+}
+
+int64_t StaticProgram::planned_bytes() const {
+  return state_->planned_bytes;
+}
+
+}  // namespace strata

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "ir/result.h"
+#include "runtime/codegen/kernel_library.h"
+#include "runtime/plan/plan.h"
+#include "runtime/torch/step_binder.h"
+#include "runtime/torch/tracer.h"
+
+namespace strata {
+
+class ExecutionObserver;
+
+/// A plan whose steps are bound to tensors once, for all runs: every value has a tensor object that
+/// stays, views of it are made when the plan is bound, and argument stacks hold both. A run calls
+/// operators, and nothing else.
+///
+/// Memory of a value is one of
+///   - its place in the block that the memory plan lays out; the operator's out-variant writes
+///   there;
+///   - what the operator returns, where it has no out-variant: the tensor object takes over that
+///     storage until the value dies;
+///   - the caller's, for inputs;
+///   - its own, for outputs. While somebody holds an output, the next run writes to new memory.
+class StaticProgram {
+ public:
+  /// REQUIRES: plan outlives the program; kernels are those of the plan, null if it has none.
+  static Result<std::unique_ptr<StaticProgram>> Bind(const Plan& plan, const Constants& constants,
+                                                     const KernelLibrary* kernels);
+  ~StaticProgram();
+
+  /// As Executor::Run. The storage of the inputs stays referred to until the next run.
+  /// What an operator throws passes through; `failed_step` tells which it was.
+  Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
+                                      ExecutionObserver* observer);
+  size_t failed_step() const;
+  void Reset();  ///< lets go of what a failed run left
+
+  /// What a run takes beyond inputs: the block and the outputs.
+  int64_t planned_bytes() const;
+
+ private:
+  struct State;
+  explicit StaticProgram(std::unique_ptr<State> state);
+  friend class StaticBinder;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace strata

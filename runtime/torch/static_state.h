@@ -1,0 +1,96 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include "runtime/torch/static_program.h"
+
+namespace strata {
+
+/// One step, bound.
+struct StaticStep {
+  enum class Kind : uint8_t {
+    kNothing,  ///< done when the plan was bound: a view, a constant, memory without content
+    kCall,     ///< writes to tensors that are there: out-variants and in-place operators
+    kAdopt,    ///< results' storages are taken over, or results themselves where they are dynamic
+    kKernel,
+  };
+
+  Kind kind = Kind::kNothing;
+  int32_t index = -1;  ///< of the plan's step
+  std::optional<c10::OperatorHandle> op;
+  bool is_plain = false;    ///< all tensors are plain CPU ones: dispatch needs no look at them
+  torch::jit::Stack stack;  ///< all arguments
+  std::vector<TensorSlot> dynamic_tensors;  ///< to fill in at run time
+  std::vector<ListSlots> dynamic_lists;
+  // kKernel
+  KernelLibrary::Function function = nullptr;
+  int32_t kernel = -1;
+  std::vector<c10::TensorImpl*> arguments;
+  int64_t units = 0, grain = 0;  ///< grain: units that are worth a thread
+  /// Slots whose taken-over storage goes after this step.
+  std::vector<int32_t> releases;
+  std::vector<int32_t> drops;  ///< dynamic slots that die with this step
+};
+
+/// What a storage of the program is.
+struct StaticStorage {
+  enum class Kind : uint8_t { kNone, kInput, kConstant, kBlock, kAdopted, kOutput, kDynamic };
+  Kind kind = Kind::kNone;
+  int64_t bytes = 0;
+  std::vector<int32_t> slots;      ///< with tensors over it, views included
+  std::vector<at::Tensor> others;  ///< over it, known to one step
+  size_t references = 0;           ///< kOutput: ours, to its StorageImpl
+
+  StaticStorage() = default;
+  StaticStorage(Kind k, int64_t b, int32_t owner) : kind(k), bytes(b), slots{owner} {}
+};
+
+struct StaticProgram::State {
+  explicit State(const Plan& p)
+      : plan(p),
+        tensors(p.slots.size()),
+        is_dynamic(p.slots.size(), false),
+        storages(p.slots.size()) {}
+
+  const Plan& plan;
+  std::vector<StaticStep> steps;        ///< as the plan's
+  std::vector<size_t> live_steps;       ///< those that do something
+  std::vector<at::Tensor> tensors;      ///< by slot
+  std::vector<bool> is_dynamic;         ///< by slot: its tensor is another in each run
+  std::vector<StaticStorage> storages;  ///< by slot that owns one
+  c10::DataPtr block;
+  int64_t planned_bytes = 0;
+  torch::jit::Stack stack;
+  size_t current_step = 0;
+
+  at::Tensor& TensorAt(int32_t slot) { return tensors[static_cast<size_t>(slot)]; }
+  StaticStorage& StorageOf(int32_t slot) {
+    return storages[static_cast<size_t>(plan.slots[static_cast<size_t>(slot)].storage)];
+  }
+  /// Puts all tensors over the storage of `owner` on another one.
+  void SetStorage(int32_t owner, const c10::Storage& storage);
+
+  Status BindInputs(std::span<const at::Tensor> inputs);
+  void RenewOutputs();
+  void RunStep(const StaticStep& step, ExecutionObserver* observer);
+  void Call(const StaticStep& step);
+  void RunKernel(const StaticStep& step);
+  void Adopt(const PlanStep& step);
+  void Show(const PlanStep& step, ExecutionObserver& observer);
+  std::vector<at::Tensor> TakeOutputs();
+  void Release(int32_t owner);
+};
+
+/// A storage without memory, of that size: where memory will be.
+c10::Storage EmptyStorage(int64_t bytes);
+/// A storage with memory of its own.
+c10::Storage OwnStorage(int64_t bytes);
+/// A tensor of that layout over a storage.
+at::Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout);
+
+}  // namespace strata

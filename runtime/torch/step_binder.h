@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include "ir/result.h"
+#include "runtime/plan/plan.h"
+
+namespace strata {
+
+/// A tensor argument of a step.
+struct TensorSlot {
+  uint32_t arg = 0;
+  int32_t slot = -1;
+  bool is_last_use = false;  ///< the reference moves onto the stack
+};
+
+/// A list of tensors; slot -1 is None.
+struct ListSlots {
+  uint32_t arg = 0;
+  std::vector<int32_t> slots;
+  bool is_optional = false;
+
+  /// The list, as it stands on a stack; `tensor_of(slot)` gives a tensor.
+  template <class Fn>
+  c10::IValue Collect(Fn&& tensor_of) const;
+};
+
+struct BoundStep {
+  c10::OperatorHandle op;
+  torch::jit::Stack stack;  ///< all arguments, empty where a slot is filled in
+  std::vector<TensorSlot> tensors;
+  std::vector<ListSlots> lists;
+  std::vector<int32_t> kills;  ///< what is left to kill after the moves
+};
+
+template <class Fn>
+c10::IValue ListSlots::Collect(Fn&& tensor_of) const {
+  if (is_optional) {
+    c10::List<std::optional<at::Tensor>> tensors;
+    for (const int32_t slot : slots)
+      tensors.push_back(slot < 0 ? std::nullopt : std::optional<at::Tensor>(tensor_of(slot)));
+    return tensors;
+  }
+  c10::List<at::Tensor> tensors;
+  for (const int32_t slot : slots)
+    tensors.push_back(tensor_of(slot));
+  return tensors;
+}
+
+/// Fills the stack of `op` from a step's arguments and the operator's schema. A number where the
+/// schema wants a tensor becomes one that promotes as a number. Errors: arguments that do not fit.
+Result<BoundStep> BindStep(const PlanStep& step, const c10::OperatorHandle& op);
+
+}  // namespace strata
