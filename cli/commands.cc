@@ -10,6 +10,7 @@ Result<Exit> RunBench(Args args);
 Result<Exit> RunCheck(Args args);
 Result<Exit> RunCompletion(Args args);
 Result<Exit> RunDiff(Args args);
+Result<Exit> RunExport(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
 Result<Exit> RunOpt(Args args);
@@ -21,6 +22,7 @@ Result<Exit> ExecTrain(Args args);
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
       {"import", "read logs of PyTorch into a trace", RunImport},
+      {"export", "write logs for tlparse, or graphs as FX text", RunExport},
       {"ls", "list the runs, graphs and passes of a trace", RunLs},
       {"show", "print a graph as text, JSON or for Graphviz", RunShow},
       {"diff", "compare two graphs node by node", RunDiff},

@@ -11,6 +11,7 @@
 #include "cli/flags.h"
 #include "ir/file.h"
 #include "ir/json.h"
+#include "ir/text.h"
 #include "store/trace.h"
 
 namespace strata::cli {
@@ -51,7 +52,7 @@ class JsonListing {
       json_.Break(4).BeginObject().Field("name", graph.name);
       Snapshot(last);
       json_.Field("snapshots", static_cast<int64_t>(graph.snapshots.size()));
-      json_.Field("ref", Ref(run, fmt::format("graph={}", graph.name))).EndObject();
+      json_.Field("ref", Ref(run, fmt::format("graph={}", SelectorValue(graph.name)))).EndObject();
     }
     json_.EndArray().Key("passes").BeginArray();
     for (const StoredPass& pass : run.passes)
@@ -81,9 +82,9 @@ class JsonListing {
       json_.Field("error", pass.error).Field("reproduce", pass.reproduce);
     }
     const std::string selector = fmt::format("pass={}", pass.index);
-    json_.Field(
-        "ref",
-        Ref(run, HasTwin(run, pass) ? fmt::format("{},graph={}", selector, pass.graph) : selector));
+    json_.Field("ref", Ref(run, HasTwin(run, pass) ? fmt::format("{},graph={}", selector,
+                                                                 SelectorValue(pass.graph))
+                                                   : selector));
     json_.EndObject();
   }
 

@@ -47,7 +47,7 @@ Status ReadSelectorPart(std::string_view part, Ref& ref) {
   } else if (key == "rank") {
     STRATA_TRY(ref.rank, ReadNumber(ref.text, key, value));
   } else if (key == "graph") {
-    ref.graph = std::string(value);
+    ref.graph = FromSelectorValue(value);
   } else if (key == "pass") {
     std::string_view pass = value;
     for (const auto& [suffix, moment] :
@@ -57,7 +57,7 @@ Status ReadSelectorPart(std::string_view part, Ref& ref) {
       ref.moment = moment;
       break;
     }
-    ref.pass = std::string(pass);
+    ref.pass = FromSelectorValue(pass);
   } else {
     const std::vector<std::string> keys{"run", "rank", "graph", "pass"};
     return BadSelector(ref.text,

@@ -77,7 +77,7 @@ Result<std::vector<Candidate>> GraphCandidates(const Ref& ref,
       if (ref.graph && *ref.graph != graph.name) continue;
       candidates.push_back(
           {run, graph.name,
-           fmt::format("run={},graph={}", static_cast<int64_t>(run->id), graph.name),
+           fmt::format("run={},graph={}", static_cast<int64_t>(run->id), SelectorValue(graph.name)),
            graph.snapshots.back()});
     }
   }
@@ -107,11 +107,11 @@ Result<std::vector<Candidate>> PassCandidates(const Ref& ref,
       if (!IsPass(*ref.pass, pass.record)) continue;
       if (ref.graph && *ref.graph != pass.record.graph) continue;
       const bool before = ref.moment == Ref::Moment::kBefore;
-      candidates.push_back(
-          {run, pass.record.graph,
-           fmt::format("run={},graph={},pass={}:{}", static_cast<int64_t>(run->id),
-                       pass.record.graph, pass.record.index, before ? "before" : "after"),
-           before ? pass.record.before : pass.record.after});
+      candidates.push_back({run, pass.record.graph,
+                            fmt::format("run={},graph={},pass={}:{}", static_cast<int64_t>(run->id),
+                                        SelectorValue(pass.record.graph), pass.record.index,
+                                        before ? "before" : "after"),
+                            before ? pass.record.before : pass.record.after});
     }
     if (!candidates.empty() || !ref.graph) continue;
     // A pass that left the graph alone has no record of it.
@@ -119,8 +119,9 @@ Result<std::vector<Candidate>> PassCandidates(const Ref& ref,
       if (!IsPass(*ref.pass, pass.record)) continue;
       const auto snapshot = SnapshotAt(*run, *ref.graph, pass.record.index);
       if (!snapshot) continue;
-      const std::string selector = fmt::format(
-          "run={},graph={},pass={}", static_cast<int64_t>(run->id), *ref.graph, pass.record.index);
+      const std::string selector =
+          fmt::format("run={},graph={},pass={}", static_cast<int64_t>(run->id),
+                      SelectorValue(*ref.graph), pass.record.index);
       if (candidates.empty() || candidates.back().selector != selector) {
         candidates.push_back({run, *ref.graph, selector, *snapshot});
       }

@@ -22,6 +22,11 @@ std::string OneLine(std::string_view text, size_t max_bytes = 60);
 /// A word as a POSIX shell reads it back, for commands in messages: `out/x.txt`, `"a b"`, `'$x'`.
 std::string ShellWord(std::string_view word);
 
+/// A name as it stands in the selector of a REF, and back: `,`, `#` and `%` are written `%2C`,
+/// `%23` and `%25`.
+std::string SelectorValue(std::string_view name);
+std::string FromSelectorValue(std::string_view text);
+
 /// `a, b, c and 4 more`: at most `limit` names, for messages.
 std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "diff/diff.h"
+#include "ir/text.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/scene_json.h"
 
@@ -50,9 +51,9 @@ class Maker {
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
       const StoredPass* pass = FindExecutedPass(trace_, stored, range);
-      run.executed_selectors.push_back(pass == nullptr
-                                           ? fmt::format("run={},graph={}", run.id, range.graph)
-                                           : PassSelector(stored, *pass));
+      run.executed_selectors.push_back(
+          pass == nullptr ? fmt::format("run={},graph={}", run.id, SelectorValue(range.graph))
+                          : PassSelector(stored, *pass));
     }
     STRATA_TRY(run.steps, trace_.LoadSteps(stored.id));
     model_.runs.push_back(std::move(run));
@@ -60,8 +61,8 @@ class Maker {
   }
 
   static std::string PassSelector(const StoredRun& run, const StoredPass& pass) {
-    return fmt::format("run={},graph={},pass={}", static_cast<int64_t>(run.id), pass.record.graph,
-                       pass.record.index);
+    return fmt::format("run={},graph={},pass={}", static_cast<int64_t>(run.id),
+                       SelectorValue(pass.record.graph), pass.record.index);
   }
 
   ReportMoment Moment(SnapshotId id) const {
@@ -113,7 +114,8 @@ class Maker {
     ReportGraph shown;
     shown.name = graph.name;
     shown.last = Moment(graph.snapshots.back());
-    shown.selector = fmt::format("run={},graph={}", static_cast<int64_t>(stored.id), graph.name);
+    shown.selector =
+        fmt::format("run={},graph={}", static_cast<int64_t>(stored.id), SelectorValue(graph.name));
     if (draw) {
       STRATA_TRY(const std::unique_ptr<Module> module, trace_.LoadSnapshot(graph.snapshots.back()));
       DiffOptions options;

@@ -61,8 +61,8 @@ Result<std::vector<LogChoice>> ChoosePasses(const LogContent& log, const std::ve
       const std::string& graph = run.run->graphs[pass.graph].name;
       if (!IsPass(*selector.pass, pass) || (selector.graph && *selector.graph != graph)) continue;
       choices.push_back({run.run, pass.graph, selector.before ? pass.before : pass.after,
-                         fmt::format("run={},graph={},pass={}:{}", run.id, graph, pass.index,
-                                     selector.before ? "before" : "after")});
+                         fmt::format("run={},graph={},pass={}:{}", run.id, SelectorValue(graph),
+                                     pass.index, selector.before ? "before" : "after")});
     }
   }
   if (choices.empty()) return NotThere(log, "pass", *selector.pass, std::move(names));
@@ -83,12 +83,13 @@ Result<std::vector<LogChoice>> Choose(const LogContent& log, const LogSelector& 
       names.push_back(graph.name);
       if (!selector.graph || *selector.graph == graph.name) {
         choices.push_back({run.run, i, graph.moments.size() - 1,
-                           fmt::format("run={},graph={}", run.id, graph.name)});
+                           fmt::format("run={},graph={}", run.id, SelectorValue(graph.name))});
       }
       for (size_t m = 0; m < graph.moments.size() && selector.graph; ++m) {
         const std::string& record = run.run->records[graph.moments[m].record].name;
         if (record != *selector.graph) continue;
-        records.push_back({run.run, i, m, fmt::format("run={},graph={}", run.id, record)});
+        records.push_back(
+            {run.run, i, m, fmt::format("run={},graph={}", run.id, SelectorValue(record))});
       }
     }
   }

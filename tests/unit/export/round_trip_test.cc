@@ -1,0 +1,217 @@
+// What is exported and imported again is what it was: for every log and text that is there, those
+// of tests/data and those beside the checkout.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/file.h"
+#include "ir/fx/fx.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
+#include "tlparse-export/torch_trace/export.h"
+#include "tlparse-export/torch_trace/import.h"
+#include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/stored_records.h"
+
+namespace strata {
+namespace {
+
+using testing::TempDir;
+
+const std::string kShared = "../shared/fixtures/torch_trace";
+
+std::vector<std::string> FilesBelow(const std::string& folder, std::string_view extension) {
+  std::vector<std::string> files;
+  if (!std::filesystem::exists(folder)) return files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().string().ends_with(extension)) files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::string> AllLogs() {
+  std::vector<std::string> files = FilesBelow("tests/data/logs", ".log");
+  for (std::string& file : FilesBelow(kShared, ".log"))
+    files.push_back(std::move(file));
+  return files;
+}
+
+std::unique_ptr<TraceReader> Import(const LogContent& log, const std::string& path) {
+  auto writer = TraceWriter::Create(path, TraceWriter::Mode::kAside);
+  REQUIRE_OK(writer);
+  ImportSummary summary;
+  REQUIRE_OK(ImportLog(log, {}, **writer, summary));
+  REQUIRE_OK((*writer)->Finish());
+  auto reader = TraceReader::Open(path);
+  REQUIRE_OK(reader);
+  return std::move(*reader);
+}
+
+LogContent Read(const std::string& path) {
+  const Result<std::string> text = ReadFile(path);
+  REQUIRE_OK(text);
+  if (!LooksLikeLog(*text) && LooksLikeFxGraph(*text)) {
+    return LogOfFxText(*text, path, std::filesystem::path(path).stem().string());
+  }
+  Result<LogContent> log = ReadLog(*text, path);
+  REQUIRE_OK(log);
+  return std::move(*log);
+}
+
+/// An envelope without what an export may add or make anew.
+std::string Essence(const std::string& envelope) {
+  const auto fields = ReadJsonObject(envelope);
+  if (!fields) return envelope;
+  std::string out;
+  for (const JsonField& field : *fields) {
+    if (field.key == "rank" || field.key == "has_payload") continue;
+    out += fmt::format("{}={};", field.key, field.value);
+  }
+  return out;
+}
+
+/// Everything that a run tells, line by line.
+std::vector<std::string> Describe(TraceReader& trace, const StoredRun& run) {
+  std::vector<std::string> lines{fmt::format("rank {}", run.info.rank)};
+  const auto moment = [&](SnapshotId id) {
+    const SnapshotInfo* info = trace.FindSnapshot(id);
+    return info == nullptr
+               ? std::string("none")
+               : fmt::format("{}:{}:{}", info->graph, info->nodes, ToString(info->everything));
+  };
+  for (const StoredGraph& graph : run.graphs) {
+    for (SnapshotId id : graph.snapshots)
+      lines.push_back("graph " + moment(id));
+  }
+  for (const StoredPass& pass : run.passes) {
+    const PassRecord& record = pass.record;
+    lines.push_back(fmt::format("pass {} {} {} {} {}", record.index, record.name,
+                                ToString(record.outcome), moment(record.before),
+                                moment(record.after)));
+  }
+  for (const ArtifactInfo& artifact : run.artifacts) {
+    if (artifact.kind == "moments" || artifact.kind == "records") continue;  // told as records
+    const auto bytes = trace.LoadArtifact(artifact.id);
+    REQUIRE_OK(bytes);
+    lines.push_back(fmt::format("artifact {} {} {}", artifact.name, artifact.kind, *bytes));
+  }
+  const auto records = ReadStoredRecords(trace, run);
+  REQUIRE_OK(records);
+  for (const StoredRecord& record : *records) {
+    const auto payload = LoadPayload(trace, record);
+    REQUIRE_OK(payload);
+    lines.push_back(fmt::format("record {} {} {} {}{} {} {}", record.name, record.kind,
+                                record.compile, record.prefix, Essence(record.envelope),
+                                record.has_payload, *payload));
+  }
+  return lines;
+}
+
+std::vector<std::string> Export(TraceReader& trace, const std::string& folder) {
+  ExportSelection selection;
+  for (const StoredRun& run : trace.runs())
+    selection.runs.push_back(run.id);
+  auto made = AtomicFolder::Create(folder);
+  REQUIRE_OK(made);
+  ExportSummary summary;
+  REQUIRE_OK(ExportTorchTrace(trace, selection, *made, summary));
+  REQUIRE_OK(made->Commit());
+  return FilesBelow(folder, ".log");
+}
+
+TEST_CASE("round trip: a log, imported, exported and imported again, is the same trace") {
+  for (const std::string& path : AllLogs()) {
+    CAPTURE(path);
+    const TempDir folder;
+    const auto before = Import(Read(path), folder / "before.strata");
+    const std::vector<std::string> files = Export(*before, folder / "logs");
+    REQUIRE_EQ(files.size(), std::max<size_t>(before->runs().size(), 1));
+    for (size_t i = 0; i < before->runs().size(); ++i) {
+      const auto after = Import(Read(files[i]), folder / fmt::format("after{}.strata", i));
+      REQUIRE_EQ(after->runs().size(), 1);
+      const std::vector<std::string> was = Describe(*before, before->runs()[i]);
+      const std::vector<std::string> is = Describe(*after, after->runs()[0]);
+      CHECK_EQ(was.size(), is.size());
+      for (size_t k = 0; k < std::min(was.size(), is.size()); ++k)
+        CHECK_EQ(was[k].substr(0, 3000), is[k].substr(0, 3000));
+      CHECK(was == is);
+    }
+  }
+}
+
+TEST_CASE("round trip: the second export has the bytes of the first") {
+  for (const std::string& path : AllLogs()) {
+    CAPTURE(path);
+    const TempDir folder;
+    const auto before = Import(Read(path), folder / "before.strata");
+    for (const std::string& first : Export(*before, folder / "first")) {
+      if (before->runs().empty()) continue;
+      const auto after = Import(Read(first), folder / "after.strata");
+      const std::vector<std::string> second = Export(*after, first + ".again");
+      REQUIRE_EQ(second.size(), 1);
+      const auto a = ReadFile(first), b = ReadFile(second[0]);
+      REQUIRE_OK(a);
+      REQUIRE_OK(b);
+      CHECK(*a == *b);
+    }
+  }
+}
+
+TEST_CASE("round trip: FX texts have the fingerprints that the index tells") {
+  std::vector<std::string> sources = AllLogs();
+  for (std::string& file : FilesBelow("tests/data/fx", ".txt"))
+    sources.push_back(std::move(file));
+  for (const std::string& path : sources) {
+    CAPTURE(path);
+    const TempDir folder;
+    const auto trace = Import(Read(path), folder / "before.strata");
+    ExportSelection selection;
+    for (const StoredRun& run : trace->runs())
+      selection.runs.push_back(run.id);
+    auto made = AtomicFolder::Create(folder / "fx");
+    REQUIRE_OK(made);
+    std::map<std::string, std::string> fingerprints;  // by REF
+    for (const StoredRun& run : trace->runs()) {
+      for (const StoredGraph& graph : run.graphs) {
+        fingerprints[fmt::format("{} graph={}", run.info.rank, graph.name)] =
+            ToString(trace->FindSnapshot(graph.snapshots.back())->fingerprint);
+      }
+    }
+    const RefOf ref_of = [](const StoredRun& run, const std::string& selector) {
+      return fmt::format("{} {}", run.info.rank, selector);
+    };
+    ExportSummary summary;
+    REQUIRE_OK(ExportFx(*trace, selection, ref_of, *made, summary));
+    REQUIRE_OK(made->Commit());
+
+    const auto text = ReadFile(folder / "fx/index.json");
+    REQUIRE_OK(text);
+    const auto index = ReadJsonObject(*text);
+    REQUIRE(index);
+    const auto files = ReadJsonArray((*index)[1].value);
+    REQUIRE(files);
+    CHECK_EQ(files->size(), fingerprints.size());
+    for (std::string_view entry : *files) {
+      const auto fields = ReadJsonObject(entry);
+      REQUIRE(fields);
+      const std::string file = ReadJsonString((*fields)[0].value).value_or("");
+      const std::string ref = ReadJsonString((*fields)[1].value).value_or("");
+      CAPTURE(file);
+      const auto graph = ReadFile(folder / ("fx/" + file));
+      REQUIRE_OK(graph);
+      const auto document = ParseFx(*graph);
+      REQUIRE_OK(document);
+      CHECK_EQ(ToString(FingerprintOf(document->graph())), fingerprints[ref]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
