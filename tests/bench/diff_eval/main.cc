@@ -1,17 +1,76 @@
+// Evaluates the differ; README.md tells what is measured.
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/bench/diff_eval/pairs.h"
+#include "tests/bench/diff_eval/synthetic.h"
+
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: diff_eval pairs DIR [--baselines] [--verbose]\n"
+    "       diff_eval synthetic GRAPH… [--seeds FIRST COUNT] [--all-kinds] [--only KIND] "
+    "[--baselines] [--verbose]\n"
+    "\n"
+    "GRAPH is FX text, or a folder of it.\n";
+
+using strata::Status;
+
+int Number(const std::string& text) {
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+void AddGraphs(const std::string& path, std::vector<std::string>& graphs) {
+  if (!std::filesystem::is_directory(path)) return graphs.push_back(path);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".txt")
+      graphs.push_back(entry.path().string());
+  }
+  std::ranges::sort(graphs);
+}
+
+int Report(const Status& status) {
+  if (status) return 0;
+  std::fprintf(stderr, "diff_eval: error: %s\n", status.error().message().c_str());
+  return 2;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
-  bool baselines = false, verbose = false;
-  for (const std::string& arg : args) {
-    baselines |= arg == "--baselines";
-    verbose |= arg == "--verbose";
+  strata::bench::SyntheticOptions options;
+  std::vector<std::string> words;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--baselines") {
+      options.baselines = true;
+    } else if (args[i] == "--verbose") {
+      options.verbose = true;
+    } else if (args[i] == "--all-kinds") {
+      options.all_kinds = true;
+    } else if (args[i] == "--only" && i + 1 < args.size()) {
+      options.only = args[++i];
+    } else if (args[i] == "--seeds" && i + 2 < args.size()) {
+      options.first_seed = static_cast<uint32_t>(Number(args[++i]));
+      options.num_seeds = static_cast<uint32_t>(Number(args[++i]));
+    } else {
+      words.push_back(args[i]);
+    }
   }
-  const strata::Status status = strata::bench::EvaluatePairs(args[0], baselines, verbose);
-  if (!status) std::fprintf(stderr, "%s\n", status.error().message().c_str());
-  return status ? 0 : 2;
+  if (words.size() == 2 && words[0] == "pairs") {
+    return Report(strata::bench::EvaluatePairs(words[1], options.baselines, options.verbose));
+  }
+  if (words.size() >= 2 && words[0] == "synthetic") {
+    for (size_t i = 1; i < words.size(); ++i)
+      AddGraphs(words[i], options.graphs);
+    return Report(strata::bench::EvaluateSynthetic(options));
+  }
+  std::fwrite(kUsage.data(), 1, kUsage.size(), stderr);
+  return 2;
 }

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "diff/diff.h"
+#include "ir/module.h"
+
+namespace strata::bench {
+
+/// What may happen to a graph. The first 13 are the kinds that the gates speak of.
+enum class Mutation : uint8_t {
+  kDelete,       ///< a node goes; its users read its operand
+  kInsert,       ///< a cast, copy or alias on the edges of a value
+  kAttribute,    ///< a literal
+  kTarget,       ///< another operator in place
+  kType,         ///< another dtype or size of a result, with and without those below
+  kRewire,       ///< an operand becomes an earlier value of the same type
+  kReorder,      ///< legal local moves
+  kRelinearize,  ///< a random legal order
+  kRecompute,    ///< copies of a chain for one user; the original lives
+  kChunk,        ///< a body is cut into parts: one in place, the others as copies
+  kFuse,         ///< a chain becomes one node
+  kCast,         ///< casts around one operator, everywhere
+  kMixed,        ///< some of all
+  kSwap,         ///< two operands change places
+  kDecompose,    ///< a node becomes several
+  kMerge,        ///< common subexpression elimination
+  kDeadCode,     ///< nodes that nobody uses
+  kInputs,       ///< inputs added, dropped, exchanged
+  kOutputs,      ///< results added, dropped, exchanged
+  kOffload,      ///< a computation becomes an input
+  kReplaceAll,   ///< one operator becomes another everywhere
+};
+inline constexpr int kNumGateMutations = 13, kNumMutations = 21;
+std::string_view ToString(Mutation mutation);
+
+/// Truth beyond identity, which StableIds tell: relations and rewrites between nodes by StableId.
+struct Lineage {
+  struct Relation {
+    RelationKind kind;
+    std::vector<StableId> before, after;
+  };
+  std::vector<Relation> relations;
+  /// Per rewrite the nodes that it made, edited or removed.
+  std::vector<std::vector<StableId>> rewrites;
+};
+
+/// Applies `mutation` to about `rate` of the nodes of graph 0. Deterministic in `seed`. Nodes that
+/// live on keep their StableId.
+Lineage Mutate(Module& module, Mutation mutation, double rate, uint32_t seed);
+
+}  // namespace strata::bench

@@ -1,0 +1,83 @@
+#pragma once
+#include <optional>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "ir/rewriter.h"
+#include "tests/bench/diff_eval/mutations.h"
+
+namespace strata::bench {
+
+/// Applies one mutation to many nodes of a graph, each node in one rewrite at most.
+class Mutator {
+ public:
+  Mutator(Module& module, double rate, uint32_t seed, Lineage& lineage)
+      : module_(module),
+        graph_(module.graph({0})),
+        rewriter_(graph_),
+        rate_(rate),
+        random_(seed),
+        lineage_(lineage) {}
+
+  void Run(Mutation mutation);
+
+ private:
+  bool Apply(Mutation mutation, NodeId id);
+
+  // Single nodes (mutations.cc).
+  bool Delete(NodeId id);
+  bool Insert(NodeId id);
+  bool Attribute(NodeId id);
+  bool Target(NodeId id);
+  bool Retype(NodeId id);
+  bool Rewire(NodeId id);
+  bool Swap(NodeId id);
+  bool Reorder(NodeId id);
+  bool Merge(NodeId id);
+  bool DeadCode(NodeId id);
+  bool Inputs(NodeId id);
+  bool Outputs(NodeId id);
+  bool Offload(NodeId id);
+  // Regions and whole graphs (mutate_regions.cc).
+  bool Recompute(NodeId id);
+  bool Chunk(NodeId id);
+  bool Fuse(NodeId id);
+  bool Decompose(NodeId id);
+  void CastAll();
+  void ReplaceAll();
+  void Relinearize();
+
+  bool IsPlain(NodeId id) const;
+  bool IsPlainCall(NodeId id) const;
+  bool IsFree(NodeId id) const { return !touched_.contains(id.index); }
+  /// The node's type if it is a tensor.
+  std::optional<Type> TensorOf(ValueId value) const;
+  TypeId TypeIdOf(NodeId id) const { return graph_.value(graph_.result(id)).type; }
+  std::vector<Use> UsesOf(ValueId value) const;
+  /// The only user of a node's result; none: there are several, or none.
+  NodeId OnlyUser(NodeId id) const;
+  /// A call at the cursor. `type`: of the result.
+  NodeId Make(std::string_view op, std::span<const Arg> args, TypeId type, NodeId like);
+  void RedirectUses(ValueId from, ValueId to, NodeId except);
+  size_t Random(size_t bound) { return random_() % bound; }
+
+  StableId IdOf(NodeId id) const { return graph_.node(id).stable_id; }
+  void Touch(NodeId id) { touched_.insert(id.index); }
+  /// Begins a rewrite; its nodes are told with Mark.
+  void Begin() { lineage_.rewrites.emplace_back(); }
+  void Mark(NodeId id) {
+    Touch(id);
+    lineage_.rewrites.back().push_back(IdOf(id));
+  }
+
+  Module& module_;
+  Graph& graph_;
+  Rewriter rewriter_;
+  const double rate_;
+  std::mt19937 random_;
+  Lineage& lineage_;
+  std::set<int32_t> touched_;
+};
+
+}  // namespace strata::bench

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+
+namespace strata::bench {
+
+struct SyntheticOptions {
+  std::vector<std::string> graphs;  ///< files with FX text
+  uint32_t first_seed = 1, num_seeds = 2;
+  bool baselines = false;
+  bool all_kinds = false;  ///< also those that no gate speaks of
+  std::string only;        ///< a kind by name; "": all
+  bool verbose = false;
+};
+
+/// Mutates graphs, matches them without names and prints a table of how much was found: identity,
+/// touched nodes, statuses, fields, relations, hunks, calibration, invariants.
+Status EvaluateSynthetic(const SyntheticOptions& options);
+
+}  // namespace strata::bench

@@ -1,0 +1,179 @@
+#include "tests/bench/diff_eval/truth.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "diff/fields.h"
+#include "diff/hash.h"
+#include "diff/labels.h"
+#include "diff/matching.h"
+
+namespace strata::bench {
+namespace {
+
+/// Entities of a listing by the StableId of their nodes; elements of tuples are left out.
+std::unordered_map<uint64_t, EntityId> ByStableId(const Listing& listing) {
+  std::unordered_map<uint64_t, EntityId> ids;
+  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    const Entity& entity = listing[id];
+    if (entity.element.valid()) continue;
+    ids.emplace(static_cast<uint64_t>(listing.graph(id).node(entity.node).stable_id), id);
+  }
+  return ids;
+}
+
+class TruthMaker {
+ public:
+  TruthMaker(const Module& before, const Module& after, const Lineage& lineage,
+             const GraphDiff& claim)
+      : before_(before.graph({0})),
+        after_(after.graph({0})),
+        lineage_(lineage),
+        claim_(claim),
+        ids_before_(ByStableId(claim.before)),
+        ids_after_(ByStableId(claim.after)) {}
+
+  Result<Truth> Run() {
+    DiffOptions options;
+    options.stable_ids = true;
+    options.pins = Choices();
+    STRATA_TRY(GraphDiff diff, Diff(before_, after_, options));
+    Truth truth{std::move(diff), {}, {}, {}};
+    AddRelations(truth);
+    Recompare(truth);
+    FindTouched(truth);
+    return truth;
+  }
+
+ private:
+  using Ids = std::unordered_map<uint64_t, EntityId>;
+  static EntityId Find(const Ids& ids, StableId id) {
+    const auto found = ids.find(static_cast<uint64_t>(id));
+    return found == ids.end() ? EntityId{} : found->second;
+  }
+
+  /// Pairs of the claim that choose among the copies of a node, or among merged equals.
+  std::vector<std::pair<std::string, std::string>> Choices() const {
+    std::vector<std::pair<std::string, std::string>> pins;
+    for (const Lineage::Relation& relation : lineage_.relations) {
+      if (relation.kind != RelationKind::kClone && relation.kind != RelationKind::kMerge) continue;
+      for (StableId before_id : relation.before) {
+        const EntityId before = Find(ids_before_, before_id);
+        if (!before.valid()) continue;
+        const int32_t pair = claim_.pair_of_before[static_cast<size_t>(before.index)];
+        if (pair < 0) continue;
+        const EntityId image = claim_.pairs[static_cast<size_t>(pair)].after;
+        const bool is_choice = std::ranges::any_of(
+            relation.after, [&](StableId id) { return Find(ids_after_, id) == image; });
+        if (!is_choice) continue;
+        pins.emplace_back(claim_.before.name(before), claim_.after.name(image));
+        break;
+      }
+    }
+    return pins;
+  }
+
+  void AddRelations(Truth& truth) const {
+    for (const Lineage::Relation& lineage : lineage_.relations) {
+      Relation relation{lineage.kind, {}, {}};
+      for (StableId id : lineage.before) {
+        if (const EntityId entity = Find(ids_before_, id); entity.valid())
+          relation.before.push_back(entity);
+      }
+      for (StableId id : lineage.after) {
+        if (const EntityId entity = Find(ids_after_, id); entity.valid())
+          relation.after.push_back(entity);
+      }
+      // A later mutation may have undone an earlier one.
+      if (relation.before.empty() || relation.after.empty()) continue;
+      if (relation.kind == RelationKind::kClone && relation.after.size() < 2) continue;
+      if (relation.kind == RelationKind::kMerge && relation.before.size() < 2) continue;
+      truth.relations.push_back(std::move(relation));
+    }
+  }
+
+  /// Fields once more, with consequences by the true relations.
+  void Recompare(Truth& truth) const {
+    GraphDiff& diff = truth.diff;
+    const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
+    const Labels a(diff.before, fields), b(diff.after, fields);
+    Matching matching(a, b);
+    for (const Pair& pair : diff.pairs)
+      matching.Match(pair.before.index, pair.after.index, Via::kId, 1);
+    const FieldComparer comparer(diff.before, diff.after, matching, truth.relations, {});
+    for (Pair& pair : diff.pairs) {
+      pair.fields = comparer.Compare(pair.before, pair.after);
+      bool own = false, derived = false;
+      for (const FieldDiff& field : pair.fields)
+        (field.derived ? derived : own) = true;
+      pair.status.changed = own;
+      pair.status.derived = derived && !own;
+    }
+    truth.touched_before.assign(static_cast<size_t>(diff.before.size()), false);
+    truth.touched_after.assign(static_cast<size_t>(diff.after.size()), false);
+    const auto touch_around = [](const Labels& labels, EntityId id, std::vector<bool>& touched) {
+      constexpr size_t kHub = 24;
+      for (const Labels::Edge& edge : labels.operands(id.index))
+        touched[static_cast<size_t>(edge.entity)] = true;
+      if (labels.users(id.index).size() > kHub) return;
+      for (const Labels::Edge& edge : labels.users(id.index))
+        touched[static_cast<size_t>(edge.entity)] = true;
+    };
+    for (EntityId id : diff.deleted)
+      touch_around(a, id, truth.touched_before);
+    for (EntityId id : diff.inserted)
+      touch_around(b, id, truth.touched_after);
+  }
+
+  static void FindTouched(Truth& truth) {
+    for (const Pair& pair : truth.diff.pairs) {
+      const auto i = static_cast<size_t>(pair.before.index),
+                 j = static_cast<size_t>(pair.after.index);
+      if (pair.status.differs() || truth.touched_before[i] || truth.touched_after[j]) {
+        truth.touched_before[i] = truth.touched_after[j] = true;
+      }
+    }
+  }
+
+  const Graph& before_;
+  const Graph& after_;
+  const Lineage& lineage_;
+  const GraphDiff& claim_;
+  const Ids ids_before_, ids_after_;
+};
+
+}  // namespace
+
+Result<Truth> MakeTruth(const Module& before, const Module& after, const Lineage& lineage,
+                        const GraphDiff& claim) {
+  return TruthMaker(before, after, lineage, claim).Run();
+}
+
+std::vector<uint64_t> Orbits(const GraphDiff& diff, bool after_side) {
+  const Listing& listing = after_side ? diff.after : diff.before;
+  const Labels labels(listing, KnownTypeFields(listing));
+  std::vector<uint64_t> colours(static_cast<size_t>(labels.size()));
+  for (int32_t i = 0; i < labels.size(); ++i) {
+    const auto index = static_cast<size_t>(i);
+    // Inputs have a place and are not exchangeable.
+    colours[index] =
+        Mix(labels.type[index], labels.kind[index] == EntityKind::kInput ? index + 1 : 0);
+  }
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<uint64_t> next(colours.size());
+    for (int32_t i = 0; i < labels.size(); ++i) {
+      uint64_t hash = colours[static_cast<size_t>(i)];
+      for (const Labels::Edge& edge : labels.operands(i))
+        hash = Mix(hash, colours[static_cast<size_t>(edge.entity)]);
+      uint64_t users = 0;
+      for (const Labels::Edge& edge : labels.users(i))
+        users += Mix(colours[static_cast<size_t>(edge.entity)], static_cast<uint64_t>(edge.slot));
+      next[static_cast<size_t>(i)] = Mix(hash, users);
+    }
+    colours = std::move(next);
+  }
+  return colours;
+}
+
+}  // namespace strata::bench
