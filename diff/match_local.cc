@@ -8,6 +8,8 @@ namespace {
 
 /// Steps that are taken through unmatched nodes with one operand: inserted casts, copies, waits.
 constexpr int kMaxSteps = 3;
+/// How far stacked nodes of one label are counted.
+constexpr int kMaxStack = 8;
 
 }  // namespace
 
@@ -115,10 +117,48 @@ void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
   ForEachCommonKey(candidates_[kBefore], candidates_[kAfter], [&](auto befores, auto afters) {
     if (befores.size() == 1 && afters.size() == 1) {
       Accept(tier, befores[0], afters[0]);
+    } else if (tier.key == Tier::Key::kThroughOperands) {
+      const std::vector<int32_t> lowest_before = Lowest(kBefore, befores);
+      const std::vector<int32_t> lowest_after = Lowest(kAfter, afters);
+      const uint64_t label =
+          (matching_.labels(kBefore).*tier.label)[static_cast<size_t>(befores[0])];
+      if (lowest_before.size() == 1 && lowest_after.size() == 1 &&
+          CountBelow(tier, kBefore, before, label, kMaxStack) ==
+              CountBelow(tier, kAfter, after, label, kMaxStack)) {
+        Accept(tier, lowest_before[0], lowest_after[0]);
+      }
     } else if (tier.choose && befores.size() * afters.size() <= kMaxChoices) {
       Choose(tier, {befores.begin(), befores.end()}, {afters.begin(), afters.end()});
     }
   });
+}
+
+std::vector<int32_t> LocalMatcher::Lowest(Side side, std::span<const int32_t> candidates) const {
+  std::vector<int32_t> lowest;
+  if (candidates.size() > Matching::kMaxEdges) return lowest;
+  const Labels& labels = matching_.labels(side);
+  for (int32_t i : candidates) {
+    bool sees_another = false;
+    for (int32_t at = i, step = 0; step < kMaxSteps && labels.operands(at).size() == 1; ++step) {
+      at = labels.operands(at)[0].entity;
+      sees_another |= std::ranges::find(candidates, at) != candidates.end();
+    }
+    if (!sees_another) lowest.push_back(i);
+  }
+  return lowest;
+}
+
+int LocalMatcher::CountBelow(const Tier& tier, Side side, int32_t i, uint64_t label,
+                             int steps) const {
+  const Labels& labels = matching_.labels(side);
+  if (steps == 0 || labels.users(i).size() > Matching::kMaxEdges) return 0;
+  int count = 0;
+  for (const Labels::Edge& user : labels.users(i)) {
+    if (matching_.matched(side, user.entity) || labels.operands(user.entity).size() != 1) continue;
+    count += (labels.*tier.label)[static_cast<size_t>(user.entity)] == label ? 1 : 0;
+    count += CountBelow(tier, side, user.entity, label, steps - 1);
+  }
+  return count;
 }
 
 void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {

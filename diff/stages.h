@@ -48,6 +48,10 @@ class LocalMatcher {
   void TakeInNewPairs();
   void Visit(const Tier& tier, int32_t before, int32_t after);
   void Collect(const Tier& tier, Side side, int32_t center);
+  /// Those that see none of the others on the way to their operand: of stacked nodes the first.
+  std::vector<int32_t> Lowest(Side side, std::span<const int32_t> candidates) const;
+  /// Unmatched nodes of a label below `i`, through unmatched unary nodes.
+  int CountBelow(const Tier& tier, Side side, int32_t i, uint64_t label, int steps) const;
   void CollectUsers(const Tier& tier, Side side, int32_t center, int steps);
   void AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot);
   /// Hashes of all operands (users), unmatched unary nodes taken as their operand (users). 0: some

@@ -1,6 +1,7 @@
 #include "tests/bench/diff_eval/truth.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "diff/fields.h"
@@ -70,7 +71,43 @@ class TruthMaker {
         break;
       }
     }
+    AddPreferred(pins);
     return pins;
+  }
+
+  /// Operands count before users: of two stacked nodes of which one was removed, the one with the
+  /// operands of the one that is left is its partner, whichever was removed.
+  void AddPreferred(std::vector<std::pair<std::string, std::string>>& pins) const {
+    const TypeFields fields = KnownTypeFields(claim_.before).And(KnownTypeFields(claim_.after));
+    const Labels a(claim_.before, fields), b(claim_.after, fields);
+    const auto image = [&](int32_t i) {
+      const int32_t pair = claim_.pair_of_before[static_cast<size_t>(i)];
+      return pair < 0 ? -1 : claim_.pairs[static_cast<size_t>(pair)].after.index;
+    };
+    const auto agrees = [&](int32_t i, int32_t j) {
+      return std::ranges::equal(a.operands(i), b.operands(j), [&](const auto& x, const auto& y) {
+        return image(x.entity) == y.entity;
+      });
+    };
+    std::set<int32_t> given;
+    for (const Pair& pair : claim_.pairs) {
+      const int32_t i = pair.before.index, j = pair.after.index;
+      const Entity& after = claim_.after[pair.after];
+      if (after.element.valid() || a.operands(i).empty()) continue;
+      const EntityId origin =
+          Find(ids_before_, claim_.after.graph(pair.after).node(after.node).stable_id);
+      if (!origin.valid() || origin.index == i) continue;
+      if (a.type[static_cast<size_t>(i)] != b.type[static_cast<size_t>(j)]) continue;
+      // It was removed, or what it was is another node's image by now.
+      const Entity& before = claim_.before[pair.before];
+      const EntityId image_by_id =
+          Find(ids_after_, claim_.before.graph(pair.before).node(before.node).stable_id);
+      if (image_by_id.valid() && !given.contains(image_by_id.index)) continue;
+      if (agrees(i, j) && !agrees(origin.index, j)) {
+        given.insert(j);
+        pins.emplace_back(claim_.before.name(pair.before), claim_.after.name(pair.after));
+      }
+    }
   }
 
   void AddRelations(Truth& truth) const {
