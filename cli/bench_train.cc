@@ -31,7 +31,8 @@ TrainConfig Config(int64_t dim, int64_t seq_len) {
 }
 
 Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainConfig& config) {
-  return Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)});
+  return Trainer::Create(
+      {.config = config, .data = MakeTokenSource(TokenData::Synthetic(config), config)});
 }
 
 Status MeasureTraining(int64_t dim, int64_t seq_len) {
@@ -51,7 +52,10 @@ Status MeasureTraining(int64_t dim, int64_t seq_len) {
     auto report = trainer->Step();
     if (!report) failure = std::move(report).error();
   });
-  const Timing eager = Measure(kRuns, [&] { trainer->StepEagerly(); });
+  const Timing eager = Measure(kRuns, [&] {
+    auto report = trainer->StepEagerly();
+    if (!report) failure = std::move(report).error();
+  });
   STRATA_RETURN_IF_ERROR(failure);
 
   int64_t nodes = 0;

@@ -1,4 +1,4 @@
-#include <cstddef>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +11,7 @@
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/recording.h"
+#include "cli/train_outputs.h"
 #include "ir/file.h"
 #include "runtime/train/trainer.h"
 
@@ -20,7 +21,9 @@ namespace {
 struct TrainFlags {
   std::string config;
   std::vector<std::string> overrides;
-  std::optional<std::string> init, tokens, metrics, gradients, parameters, trace;
+  std::optional<std::string> init, tokens, trace;
+  TrainOutputPaths outputs;
+  bool resume = false;
   std::string passes{kDefaultPasses};
   int64_t threads = 1;
 };
@@ -30,92 +33,76 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides,
                  "override a field of the configuration: optimizer.lr=0.01");
-  flags.Option("--init", "FILE", &out.init, "initial parameters (default: drawn from the seed)");
+  flags.Option("--init", "PATH", &out.init,
+               "initial parameters: a safetensors file or a folder of them, named as torchtitan or "
+               "as Hugging Face names them (default: drawn from the seed)");
   flags.Option("--tokens", "FILE", &out.tokens,
                "int64 'tokens' [steps, batch, seq+1] (default: synthetic)");
   flags.Option("--passes", "PIPELINE", &out.passes, "passes between trace and execution");
-  flags.Option("--metrics", "FILE", &out.metrics,
+  flags.Option("--metrics", "FILE", &out.outputs.metrics,
                "write loss and gradient norm, a JSON line a step");
-  flags.Option("--dump-grads", "FILE", &out.gradients,
+  flags.Option("--dump-grads", "FILE", &out.outputs.gradients,
                "write the gradients of the first step, before clipping");
-  flags.Option("--save", "FILE", &out.parameters, "write the parameters after the last step");
+  flags.Option("--save", "FILE", &out.outputs.parameters,
+               "write the parameters after the last step");
+  flags.Switch("--resume", &out.resume,
+               "go on from the latest checkpoint, if there is one; needs checkpoint.enable");
   flags.Option("--trace", "FILE", &out.trace,
                "record graphs, passes and steps as a trace; readable while the run goes on");
   flags.Option("--threads", "N", &out.threads, "threads inside operators");
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
+  flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
   return flags.Parse(args);
 }
 
-/// A tensor's bytes, kept while the run goes on.
-struct KeptTensors {
-  std::vector<TensorView> views;
-  std::vector<std::vector<std::byte>> bytes;
-
-  void Keep(const std::vector<TensorView>& tensors) {
-    for (const TensorView& tensor : tensors) {
-      bytes.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
-      views.push_back(tensor);
-      views.back().bytes = bytes.back();
-    }
+/// The checkpoint that the run goes on from, if it does.
+Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
+                                                 const TrainConfig& config) {
+  const CheckpointConfig& options = config.checkpoint;
+  if (!options.enable) {
+    if (!flags.resume) return std::optional<Checkpoint>();
+    return Error(
+        "nothing to resume: --resume: give --set checkpoint.enable=true and the "
+        "dump_folder of the run");
   }
-};
-
-/// The files that a run leaves. All are opened before the first step, so that no training is lost
-/// to a bad path, and get their names together at the end.
-class Outputs {
- public:
-  Status Open(const TrainFlags& flags) {
-    if (flags.metrics) {
-      STRATA_TRY(metrics_, MetricsWriter::Create(*flags.metrics));
-    }
-    STRATA_RETURN_IF_ERROR(Open(flags.gradients, gradients_file_));
-    return Open(flags.parameters, parameters_file_);
+  const std::string folder = CheckpointFolder(config);
+  const std::vector<int64_t> steps = ListCheckpoints(folder);
+  if (!flags.resume) {
+    if (steps.empty() || options.load_only) return std::optional<Checkpoint>();
+    return Error(
+        "checkpoints of another run: {}: go on with --resume, or choose another "
+        "dump_folder",
+        folder);
   }
-
-  Status AfterStep(const StepReport& report, const Trainer& trainer) {
-    if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Write(report.metrics));
-    if (gradients_file_ && report.metrics.step == 1) gradients_.Keep(trainer.Gradients());
-    return Ok();
+  if (options.load_step >= 0) {
+    STRATA_TRY(Checkpoint checkpoint, LoadCheckpoint(folder, options.load_step));
+    return std::optional(std::move(checkpoint));
   }
-
-  Status Finish(const Trainer& trainer) {
-    if (gradients_file_) {
-      STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, gradients_.views));
-    }
-    if (parameters_file_) {
-      STRATA_RETURN_IF_ERROR(AppendSafetensors(*parameters_file_, trainer.Parameters()));
-    }
-    if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Commit());
-    if (gradients_file_) STRATA_RETURN_IF_ERROR(gradients_file_->Commit());
-    if (parameters_file_) STRATA_RETURN_IF_ERROR(parameters_file_->Commit());
-    return Ok();
+  // One of the model alone is the end of a run, perhaps of a shorter one.
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    STRATA_TRY(Checkpoint checkpoint, LoadCheckpoint(folder, *step));
+    if (checkpoint.optimizer) return std::optional(std::move(checkpoint));
   }
+  return std::optional<Checkpoint>();
+}
 
- private:
-  static Status Open(const std::optional<std::string>& path, std::optional<AtomicFile>& file) {
-    if (!path) return Ok();
-    STRATA_TRY(file, AtomicFile::Create(*path));
-    return Ok();
-  }
+Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const TrainConfig& config) {
+  if (!flags.tokens) return MakeTokenSource(TokenData::Synthetic(config), config);
+  STRATA_TRY(TokenData tokens, TokenData::Load(*flags.tokens, config));
+  return MakeTokenSource(std::move(tokens), config);
+}
 
-  std::optional<MetricsWriter> metrics_;
-  std::optional<AtomicFile> gradients_file_, parameters_file_;
-  KeptTensors gradients_;
-};
-
-Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags) {
-  STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const TrainConfig& config) {
   if (flags.threads < 1) return Error("--threads must be at least 1: strata train: give a number");
   TrainSetup setup{.config = config,
-                   .tokens = TokenData::Synthetic(config),
+                   .data = nullptr,
                    .passes = flags.passes,
                    .threads = static_cast<int>(flags.threads)};
-  if (flags.tokens) {
-    STRATA_TRY(setup.tokens, TokenData::Load(*flags.tokens, config));
-  }
-  if (flags.init) {
-    STRATA_TRY(setup.init, SafetensorsFile::Open(*flags.init));
+  STRATA_TRY(setup.data, OpenData(flags, config));
+  const std::string& from_config = config.checkpoint.initial_load_path;
+  if (flags.init || !from_config.empty()) {
+    STRATA_TRY(setup.init, TensorFiles::Open(flags.init.value_or(from_config)));
   }
   return Trainer::Create(std::move(setup));
 }
@@ -153,24 +140,59 @@ Status Compile(Trainer& trainer, Recording& recording) {
   return trainer.Compile(watch);
 }
 
-Status TrainAll(Trainer& trainer, Outputs& outputs, Recording& recording) {
+/// `loss 5.21  12.3k tokens/s  1.20 GiB  0:03:10 left`, over the steps since the start.
+class Rate {
+ public:
+  explicit Rate(int64_t first_step) : first_step_(first_step) {}
+
+  std::string Describe(const StepReport& report, int64_t steps) const {
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    const auto done = static_cast<double>(report.metrics.step - first_step_);
+    const double rate = done * static_cast<double>(report.tokens) / seconds;
+    const auto left =
+        static_cast<int64_t>(seconds / done * static_cast<double>(steps - report.metrics.step));
+    return fmt::format(
+        "loss {:.4f}  {} tokens/s  {:.2f} GiB  {}:{:02}:{:02} left", report.metrics.loss,
+        rate < 1e4 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}k", rate / 1e3), MemoryGiB(),
+        left / 3600, left / 60 % 60, left % 60);
+  }
+
+ private:
+  int64_t first_step_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+Status TrainAll(Trainer& trainer, TrainOutputs& outputs, Recording& recording) {
+  const TrainConfig& config = trainer.config();
   STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
   STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
   Progress progress("training");
-  while (trainer.steps_done() < trainer.config().steps) {
-    progress.Update(trainer.steps_done(), trainer.config().steps);
+  const Rate rate(trainer.steps_done());
+  std::string detail;
+  while (true) {
+    progress.Update(trainer.steps_done(), config.steps, detail);
+    STRATA_TRY(const bool has_next, trainer.HasNext());
+    if (!has_next) break;
     STRATA_TRY(const StepReport report, trainer.Step());
     STRATA_RETURN_IF_ERROR(Record(recording, report));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
+    detail = rate.Describe(report, config.steps);
+    const int64_t step = report.metrics.step;
+    if (step != 1 && step % config.metrics.log_freq != 0) continue;
     progress.Clear();
-    STRATA_RETURN_IF_ERROR(
-        table.Append(fmt::format("{:>4} {:>10.6f} {:>10.6f}\n", report.metrics.step,
-                                 report.metrics.loss, report.metrics.grad_norm)));
+    STRATA_RETURN_IF_ERROR(table.Append(fmt::format(
+        "{:>4} {:>10.6f} {:>10.6f}\n", step, report.metrics.loss, report.metrics.grad_norm)));
+  }
+  progress.Clear();
+  if (trainer.steps_done() < config.steps) {
+    Warn(fmt::format("the data end after step {} of {}: let them repeat, or train fewer steps",
+                     trainer.steps_done(), config.steps));
   }
   return table.Commit();
 }
 
-Status CompileAndTrain(Trainer& trainer, Outputs& outputs, Recording& recording) {
+Status CompileAndTrain(Trainer& trainer, TrainOutputs& outputs, Recording& recording) {
   STRATA_RETURN_IF_ERROR(Compile(trainer, recording));
   return TrainAll(trainer, outputs, recording);
 }
@@ -182,10 +204,13 @@ Result<Exit> RunTrain(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
 
-  STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags));
+  STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
+  STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));
+  if (checkpoint) STRATA_RETURN_IF_ERROR(trainer->Restore(*checkpoint));
   STRATA_TRY(const RunInfo run, DescribeRun(flags, args));
-  Outputs outputs;
-  STRATA_RETURN_IF_ERROR(outputs.Open(flags));
+  TrainOutputs outputs;
+  STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, trainer->steps_done()));
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
   const Status trained = CompileAndTrain(*trainer, outputs, recording);
   const Status recorded = recording.End(trained.has_value());

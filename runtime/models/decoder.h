@@ -9,27 +9,30 @@
 
 #include "runtime/models/layers.h"
 #include "runtime/models/model.h"
+#include "runtime/models/sequence.h"
 
 namespace strata {
 
 /// What all families are: embedding, blocks in a row, norm, head.
 ///
-/// A `Block` is made of (slot, configuration, layer, rope table), and called with the residual
-/// stream and the list that counts of experts' tokens are added to.
+/// A `Block` is made of (slot, configuration, layer), and called with the residual
+/// stream, what it may attend to, and the list that counts of experts' tokens are added to.
 template <class Block>
 class Decoder final : public Model {
  public:
   Decoder(const TrainConfig& config, Weights& weights, const at::Tensor& rope_table)
       : Decoder(config, Slot(weights), rope_table) {}
 
-  ModelOutput Forward(const at::Tensor& tokens) const override {
+  ModelOutput Forward(const ModelInput& input) const override {
     ModelOutput output;
-    at::Tensor x = Embedding("tok_embeddings", tok_embeddings_, tokens);
+    const Sequence sequence = MakeSequence(input.positions, rope_table_);
+    at::Tensor x = Embedding("tok_embeddings", tok_embeddings_, input.tokens);
     for (const Block& block : blocks_)
-      x = block(x, output.tokens_per_expert);
-    output.logits = lm_head_(norm_(x));
+      x = block(x, sequence, output.tokens_per_expert);
+    output.hidden = norm_(x);
     return output;
   }
+  at::Tensor Logits(const at::Tensor& hidden) const override { return lm_head_(hidden); }
 
  private:
   Decoder(const TrainConfig& c, const Slot& slot, const at::Tensor& rope_table)
@@ -37,17 +40,17 @@ class Decoder final : public Model {
             c.enable_weight_tying
                 ? at::Tensor()
                 : slot.Parameter("tok_embeddings.weight", {c.vocab_size, c.dim}, {.std = 1.0})),
-        blocks_(MakeBlocks(c, slot, rope_table)),
+        blocks_(MakeBlocks(c, slot)),
         norm_(slot, "norm", c.dim, c.norm_eps),
-        lm_head_(slot, "lm_head", c.dim, c.vocab_size, HeadInit(c.dim)) {
+        lm_head_(slot, "lm_head", c.dim, c.vocab_size, HeadInit(c.dim)),
+        rope_table_(rope_table) {
     if (c.enable_weight_tying) tok_embeddings_ = lm_head_.weight();
   }
 
-  static std::vector<Block> MakeBlocks(const TrainConfig& config, const Slot& slot,
-                                       const at::Tensor& rope_table) {
+  static std::vector<Block> MakeBlocks(const TrainConfig& config, const Slot& slot) {
     std::vector<Block> blocks;
     for (int64_t layer = 0; layer < config.n_layers; ++layer)
-      blocks.emplace_back(slot.In(fmt::format("layers.{}", layer)), config, layer, rope_table);
+      blocks.emplace_back(slot.In(fmt::format("layers.{}", layer)), config, layer);
     return blocks;
   }
 
@@ -60,6 +63,7 @@ class Decoder final : public Model {
   std::vector<Block> blocks_;
   RmsNorm norm_;
   Linear lm_head_;
+  at::Tensor rope_table_;
 };
 
 }  // namespace strata

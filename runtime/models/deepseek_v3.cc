@@ -62,12 +62,11 @@ double AttentionScale(const TrainConfig& config) {
 ///   k = [k_nope | rope(k_pe)]  wo(attention(q, k, v))
 class LatentAttention {
  public:
-  LatentAttention(const Slot& slot, const TrainConfig& c, int64_t layer, Tensor rope_table)
+  LatentAttention(const Slot& slot, const TrainConfig& c, int64_t layer)
       : config_(c.mla),
         heads_(c.n_heads),
         scale_(AttentionScale(c)),
         rope_backend_(c.rope.backend),
-        rope_table_(std::move(rope_table)),
         queries_(slot, c),
         wkv_a_(slot, "wkv_a", c.dim, config_.kv_lora_rank + config_.qk_rope_head_dim),
         kv_norm_(slot, "kv_norm", config_.kv_lora_rank, c.norm_eps),
@@ -75,9 +74,12 @@ class LatentAttention {
                heads_ * (config_.qk_nope_head_dim + config_.v_head_dim)),
         wo_(slot, "wo", heads_ * config_.v_head_dim, c.dim, ResidualInit(layer)) {}
 
-  Tensor operator()(const Tensor& x,
+  Tensor operator()(const Tensor& x, const Sequence& sequence,
                     std::source_location location = std::source_location::current()) const {
     ModuleScope scope("attention", location);
+    const auto rotate = [&](const Tensor& part) {
+      return ApplyRope("rope", rope_backend_, sequence.rope, part);
+    };
     const auto heads = [&](const Tensor& projected) {  // [batch, seq, heads, width]
       return projected.unflatten(-1, {heads_, -1});
     };
@@ -87,10 +89,10 @@ class LatentAttention {
     const auto [k_nope, v] =
         Split(heads(wkv_b_(kv_norm_(latent))), config_.qk_nope_head_dim, config_.v_head_dim);
 
-    const Tensor q = at::cat({q_nope, Rotate(q_pe)}, -1);
-    const Tensor shared_key = Rotate(k_pe.unsqueeze(2)).expand({-1, -1, heads_, -1});
+    const Tensor q = at::cat({q_nope, rotate(q_pe)}, -1);
+    const Tensor shared_key = rotate(k_pe.unsqueeze(2)).expand({-1, -1, heads_, -1});
     const Tensor k = at::cat({k_nope, shared_key}, -1);
-    return wo_(CausalAttention("inner_attention", q, k, v, scale_).flatten(2));
+    return wo_(Attention("inner_attention", q, k, v, scale_, sequence.mask).flatten(2));
   }
 
  private:
@@ -98,13 +100,11 @@ class LatentAttention {
     const std::vector<Tensor> parts = x.split_with_sizes({first, second}, -1);
     return {parts[0], parts[1]};
   }
-  Tensor Rotate(const Tensor& x) const { return ApplyRope("rope", rope_backend_, rope_table_, x); }
 
   MlaConfig config_;
   int64_t heads_;
   double scale_;
   RopeBackend rope_backend_;
-  Tensor rope_table_;
   QueryProjection queries_;
   Linear wkv_a_;
   RmsNorm kv_norm_;
@@ -113,16 +113,17 @@ class LatentAttention {
 
 class DeepSeekV3Block {
  public:
-  DeepSeekV3Block(const Slot& slot, const TrainConfig& c, int64_t layer, const Tensor& rope_table)
+  DeepSeekV3Block(const Slot& slot, const TrainConfig& c, int64_t layer)
       : name_(slot.module()),
-        attention_(slot.In("attention"), c, layer, rope_table),
+        attention_(slot.In("attention"), c, layer),
         attention_norm_(slot, "attention_norm", c.dim, c.norm_eps),
         ffn_norm_(slot, "ffn_norm", c.dim, c.norm_eps),
         feed_forward_(slot, c, layer) {}
 
-  Tensor operator()(const Tensor& x, std::vector<Tensor>& tokens_per_expert) const {
+  Tensor operator()(const Tensor& x, const Sequence& sequence,
+                    std::vector<Tensor>& tokens_per_expert) const {
     ModuleScope scope(name_);
-    const Tensor h = x + attention_(attention_norm_(x));
+    const Tensor h = x + attention_(attention_norm_(x), sequence);
     return h + feed_forward_(ffn_norm_(h), tokens_per_expert);
   }
 

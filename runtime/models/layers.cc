@@ -41,6 +41,11 @@ Tensor Linear::operator()(const Tensor& x, std::source_location location) const 
   return at::linear(x, weight_);
 }
 
+Tensor Linear::InFloat(const Tensor& x, std::source_location location) const {
+  ModuleScope scope(name_, location);
+  return at::linear(x.to(at::kFloat), weight_.to(at::kFloat));
+}
+
 RmsNorm::RmsNorm(const Slot& slot, std::string_view name, int64_t dim, double eps)
     : name_(name), eps_(eps), weight_(slot.In(name).Parameter("weight", {dim}, {.mean = 1.0})) {}
 
@@ -62,8 +67,8 @@ Tensor FeedForward::operator()(const Tensor& x, std::source_location location) c
   return w2_(gate * w3_(x));
 }
 
-Tensor CausalAttention(std::string_view name, const Tensor& q, const Tensor& k, const Tensor& v,
-                       double scale, std::source_location location) {
+Tensor Attention(std::string_view name, const Tensor& q, const Tensor& k, const Tensor& v,
+                 double scale, const Tensor& mask, std::source_location location) {
   ModuleScope scope(name, location);
   // The kernel wants one head size. Zeros beyond a head's own change neither scores nor sums.
   const int64_t width = std::max(q.size(-1), v.size(-1));
@@ -74,17 +79,15 @@ Tensor CausalAttention(std::string_view name, const Tensor& q, const Tensor& k, 
   // The kernel itself, not `scaled_dot_product_attention`: that one chooses by device and takes
   // another path on Meta tensors, so that the traced graph would not be what eager runs.
   const auto [padded, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-      heads_first(q), heads_first(k), heads_first(v), /*dropout_p=*/0.0, /*is_causal=*/true,
-      /*attn_mask=*/{}, scale);
+      heads_first(q), heads_first(k), heads_first(v), /*dropout_p=*/0.0,
+      /*is_causal=*/!mask.defined(), mask.defined() ? std::optional(mask) : std::nullopt, scale);
   const Tensor out = v.size(-1) == width ? padded : padded.slice(-1, 0, v.size(-1));
   return out.transpose(1, 2).contiguous();
 }
 
-GroupedQueryAttention::GroupedQueryAttention(const Slot& slot, const TrainConfig& c, int64_t layer,
-                                             Tensor rope_table)
+GroupedQueryAttention::GroupedQueryAttention(const Slot& slot, const TrainConfig& c, int64_t layer)
     : head_dim_(c.head_dim),
       rope_backend_(c.rope.backend),
-      rope_table_(std::move(rope_table)),
       wq_(slot, "qkv_linear.wq", c.dim, c.n_heads * c.head_dim),
       wk_(slot, "qkv_linear.wk", c.dim, c.n_kv_heads * c.head_dim),
       wv_(slot, "qkv_linear.wv", c.dim, c.n_kv_heads * c.head_dim),
@@ -94,7 +97,8 @@ GroupedQueryAttention::GroupedQueryAttention(const Slot& slot, const TrainConfig
   k_norm_.emplace(slot, "k_norm", head_dim_, c.norm_eps);
 }
 
-Tensor GroupedQueryAttention::operator()(const Tensor& x, std::source_location location) const {
+Tensor GroupedQueryAttention::operator()(const Tensor& x, const Sequence& sequence,
+                                         std::source_location location) const {
   ModuleScope scope("attention", location);
   const auto heads = [&](const Tensor& projected) {  // [batch, seq, heads, head_dim]
     return projected.view({x.size(0), x.size(1), -1, head_dim_});
@@ -104,19 +108,27 @@ Tensor GroupedQueryAttention::operator()(const Tensor& x, std::source_location l
   const Tensor v = heads(wv_(x));
   if (q_norm_) q = (*q_norm_)(q);
   if (k_norm_) k = (*k_norm_)(k);
-  q = ApplyRope("rope", rope_backend_, rope_table_, q);
-  k = ApplyRope("rope", rope_backend_, rope_table_, k);
+  q = ApplyRope("rope", rope_backend_, sequence.rope, q);
+  k = ApplyRope("rope", rope_backend_, sequence.rope, k);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim_));
-  return wo_(CausalAttention("inner_attention", q, k, v, scale).flatten(2));
+  return wo_(Attention("inner_attention", q, k, v, scale, sequence.mask).flatten(2));
 }
 
-Tensor CrossEntropyLoss(const Tensor& logits, const Tensor& labels, std::source_location location) {
+Tensor CountLabels(const Tensor& labels, std::source_location location) {
+  PhaseScope phase(Phase::kLoss);
+  ModuleScope scope("loss", location);
+  return labels.ne(kIgnoredLabel).sum().to(at::kFloat);
+}
+
+Tensor CrossEntropyLoss(const Tensor& logits, const Tensor& labels, const Tensor& valid_labels,
+                        std::source_location location) {
   PhaseScope phase(Phase::kLoss);
   ModuleScope scope("loss", location);
   const Tensor sum =
       at::cross_entropy_loss(logits.flatten(0, 1).to(at::kFloat), labels.flatten(0, 1),
                              /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel);
-  return sum / labels.ne(kIgnoredLabel).sum().to(at::kFloat);
+  return sum /
+         (valid_labels.defined() ? valid_labels : labels.ne(kIgnoredLabel).sum().to(at::kFloat));
 }
 
 }  // namespace strata

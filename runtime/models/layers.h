@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/models/sequence.h"
 #include "runtime/models/weights.h"
 #include "runtime/train/config.h"
 #include "runtime/train/parameters.h"
@@ -32,6 +33,9 @@ class Linear {
          ParameterInit init = kLinearInit);
   at::Tensor operator()(const at::Tensor& x,
                         std::source_location location = std::source_location::current()) const;
+  /// The same in fp32, whatever the type of x and W.
+  at::Tensor InFloat(const at::Tensor& x,
+                     std::source_location location = std::source_location::current()) const;
   const at::Tensor& weight() const { return weight_; }
 
  private:
@@ -65,29 +69,27 @@ class FeedForward {
   Linear w1_, w2_, w3_;
 };
 
-/// Causal softmax(scale · q k^T) v.
+/// softmax(scale · q k^T + mask) v; without a mask causal.
 ///
 /// q `[batch, seq, heads, head_dim]`; k and v may have fewer heads (grouped queries, arXiv
 /// 2305.13245): query head i reads head i / (heads / kv_heads). v may be wider or narrower than q
 /// and k. Returns q's shape with v's last size.
-at::Tensor CausalAttention(std::string_view name, const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v, double scale,
-                           std::source_location location = std::source_location::current());
+at::Tensor Attention(std::string_view name, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v, double scale, const at::Tensor& mask,
+                     std::source_location location = std::source_location::current());
 
 /// Self-attention of Llama3 and Qwen3: heads share keys and values in groups, and are turned by
 /// position after the norms of `config.qk_norm`.
 class GroupedQueryAttention {
  public:
-  GroupedQueryAttention(const Slot& slot, const TrainConfig& config, int64_t layer,
-                        at::Tensor rope_table);
+  GroupedQueryAttention(const Slot& slot, const TrainConfig& config, int64_t layer);
   /// `x` `[batch, seq, dim]`.
-  at::Tensor operator()(const at::Tensor& x,
+  at::Tensor operator()(const at::Tensor& x, const Sequence& sequence,
                         std::source_location location = std::source_location::current()) const;
 
  private:
   int64_t head_dim_;
   RopeBackend rope_backend_;
-  at::Tensor rope_table_;
   Linear wq_, wk_, wv_, wo_;
   std::optional<RmsNorm> q_norm_, k_norm_;
 };
@@ -95,9 +97,15 @@ class GroupedQueryAttention {
 /// Labels of this value do not count.
 inline constexpr int64_t kIgnoredLabel = -100;
 
+/// How many labels count: fp32, a scalar; phase kLoss.
+at::Tensor CountLabels(const at::Tensor& labels,
+                       std::source_location location = std::source_location::current());
+
 /// Sum of the cross-entropies of `logits` `[batch, seq, vocab]`, in fp32, against `labels`
-/// `[batch, seq]`, divided by the number of labels that count. A scalar; phase kLoss.
+/// `[batch, seq]`, divided by `valid_labels`, or by the number of labels that count if it is
+/// undefined. A scalar; phase kLoss.
 at::Tensor CrossEntropyLoss(const at::Tensor& logits, const at::Tensor& labels,
+                            const at::Tensor& valid_labels = {},
                             std::source_location location = std::source_location::current());
 
 }  // namespace strata

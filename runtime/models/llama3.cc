@@ -15,16 +15,17 @@ using at::Tensor;
 
 class Llama3Block {
  public:
-  Llama3Block(const Slot& slot, const TrainConfig& c, int64_t layer, const Tensor& rope_table)
+  Llama3Block(const Slot& slot, const TrainConfig& c, int64_t layer)
       : name_(slot.module()),
-        attention_(slot.In("attention"), c, layer, rope_table),
+        attention_(slot.In("attention"), c, layer),
         feed_forward_(slot, "feed_forward", c.dim, c.hidden_dim, layer),
         attention_norm_(slot, "attention_norm", c.dim, c.norm_eps),
         ffn_norm_(slot, "ffn_norm", c.dim, c.norm_eps) {}
 
-  Tensor operator()(const Tensor& x, std::vector<Tensor>& /*tokens_per_expert*/) const {
+  Tensor operator()(const Tensor& x, const Sequence& sequence,
+                    std::vector<Tensor>& /*tokens_per_expert*/) const {
     ModuleScope scope(name_);
-    const Tensor h = x + attention_(attention_norm_(x));
+    const Tensor h = x + attention_(attention_norm_(x), sequence);
     return h + feed_forward_(ffn_norm_(h));
   }
 

@@ -9,9 +9,17 @@
 
 namespace strata {
 
+/// What a forward pass reads.
+struct ModelInput {
+  at::Tensor tokens;  ///< int64 `[batch, seq]`
+  /// int64 `[batch, seq]`, from 0 in each document: what tells documents of a row apart. Undefined:
+  /// each row is one document.
+  at::Tensor positions = {};
+};
+
 /// What a forward pass gives.
 struct ModelOutput {
-  at::Tensor logits;  ///< `[batch, seq, vocab]`
+  at::Tensor hidden;  ///< `[batch, seq, dim]`: what the head reads
   /// Per layer of experts, how many (token, choice) pairs each expert got: int64 `[experts]`.
   std::vector<at::Tensor> tokens_per_expert;
 };
@@ -21,8 +29,10 @@ struct ModelOutput {
 class Model {
  public:
   virtual ~Model() = default;
-  /// Next-token logits of `tokens` (int64 `[batch, seq]`).
-  virtual ModelOutput Forward(const at::Tensor& tokens) const = 0;
+  /// All but the head.
+  virtual ModelOutput Forward(const ModelInput& input) const = 0;
+  /// Next-token logits `[…, vocab]` of hidden states `[…, dim]`.
+  virtual at::Tensor Logits(const at::Tensor& hidden) const = 0;
 };
 
 /// The model that `config` describes. `rope_table` of `RopeTable`, for `config.rope_dim()`.

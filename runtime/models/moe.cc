@@ -61,7 +61,7 @@ Router::Router(const Slot& slot, const TrainConfig& config, int64_t layer)
 Router::Choice Router::operator()(const Tensor& x, const Tensor& bias,
                                   std::source_location location) const {
   ModuleScope scope("router", location);
-  const Tensor logits = gate_(x).to(at::kFloat);
+  const Tensor logits = gate_.InFloat(x);
   const Tensor scores =
       config_.score_func == ScoreFunction::kSoftmax ? at::softmax(logits, 1) : at::sigmoid(logits);
   Tensor experts;
@@ -127,9 +127,10 @@ Tensor MixtureOfExperts::operator()(const Tensor& x, std::vector<Tensor>& tokens
   const Tensor ends = tokens_per_expert.back().cumsum(0).to(at::kInt);
   const Tensor weight = scores.flatten().index_select(0, order).unsqueeze(1);
   Tensor rows = tokens.index_select(0, source);
-  if (config_.score_before_experts) rows = rows * weight;
+  const auto score = [&] { rows = (rows * weight).to(x.scalar_type()); };  // in fp32
+  if (config_.score_before_experts) score();
   rows = experts_(rows, ends);
-  if (!config_.score_before_experts) rows = rows * weight;
+  if (!config_.score_before_experts) score();
 
   // Combine: per token ((shared + e_a) + e_b) + …, experts ascending.
   const Tensor shared = shared_experts_ ? (*shared_experts_)(tokens) : at::zeros_like(tokens);

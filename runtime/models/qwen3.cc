@@ -17,16 +17,17 @@ using at::Tensor;
 /// Llama's block with norms of queries and keys (`config.qk_norm`), and perhaps with experts.
 class Qwen3Block {
  public:
-  Qwen3Block(const Slot& slot, const TrainConfig& c, int64_t layer, const Tensor& rope_table)
+  Qwen3Block(const Slot& slot, const TrainConfig& c, int64_t layer)
       : name_(slot.module()),
-        attention_(slot.In("attention"), c, layer, rope_table),
+        attention_(slot.In("attention"), c, layer),
         feed_forward_(slot, c, layer),
         attention_norm_(slot, "attention_norm", c.dim, c.norm_eps),
         ffn_norm_(slot, "ffn_norm", c.dim, c.norm_eps) {}
 
-  Tensor operator()(const Tensor& x, std::vector<Tensor>& tokens_per_expert) const {
+  Tensor operator()(const Tensor& x, const Sequence& sequence,
+                    std::vector<Tensor>& tokens_per_expert) const {
     ModuleScope scope(name_);
-    const Tensor h = x + attention_(attention_norm_(x));
+    const Tensor h = x + attention_(attention_norm_(x), sequence);
     return h + feed_forward_(ffn_norm_(h), tokens_per_expert);
   }
 

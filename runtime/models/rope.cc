@@ -106,14 +106,16 @@ Tensor ApplyRope(std::string_view name, RopeBackend backend, const Tensor& table
   ModuleScope scope(name, location);
   const int64_t seq = x.size(1);
   const int64_t head_dim = x.size(3);
-  const Tensor rows = table.slice(0, 0, seq);
+  const bool is_table = table.dim() == 2;
+  const Tensor rows = is_table ? table.slice(0, 0, seq) : table;
+  const int64_t batch = is_table ? 1 : x.size(0);
 
   if (backend == RopeBackend::kComplex) {
     const Tensor pairs = PairsOf(x.to(at::kFloat));
-    const Tensor rotated = pairs * rows.view({1, seq, 1, head_dim / 2});
+    const Tensor rotated = pairs * rows.view({batch, seq, 1, head_dim / 2});
     return at::view_as_real(rotated).flatten(3).to(x.scalar_type());
   }
-  const Tensor broadcast = rows.view({1, seq, 1, 2 * head_dim});
+  const Tensor broadcast = rows.view({batch, seq, 1, 2 * head_dim});
   const Tensor cos = broadcast.slice(-1, 0, head_dim).to(x.scalar_type());
   const Tensor sin = broadcast.slice(-1, head_dim).to(x.scalar_type());
   return x * cos + RotateHalf(x) * sin;

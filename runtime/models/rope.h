@@ -19,8 +19,9 @@ at::Tensor RopeFrequencies(const RopeConfig& config, int64_t head_dim);
 ///   cos_sin  cos(angle, angle), then sin(angle, angle), fp32 `[max_seq_len, 2 · head_dim]`
 at::Tensor RopeTable(const RopeConfig& config, int64_t head_dim);
 
-/// Rotates `x` `[batch, seq, heads, head_dim]` by the first seq rows of the table, in fp32. Pairs
-/// are (x[2j], x[2j+1]) for `complex`, (x[j], x[j + head_dim/2]) for `cos_sin`.
+/// Rotates `x` `[batch, seq, heads, head_dim]`, in fp32, by the first seq rows of a table, or by
+/// rows `[batch, seq, …]` of it. Pairs are (x[2j], x[2j+1]) for `complex`, (x[j], x[j +
+/// head_dim/2]) for `cos_sin`.
 at::Tensor ApplyRope(std::string_view name, RopeBackend backend, const at::Tensor& table,
                      const at::Tensor& x,
                      std::source_location location = std::source_location::current());

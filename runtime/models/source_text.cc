@@ -30,6 +30,7 @@ std::string_view SourceLine(std::string_view file, uint32_t line) {
       {"runtime/models/moe.cc", program_sources::kMoeCc},
       {"runtime/models/qwen3.cc", program_sources::kQwen3Cc},
       {"runtime/models/rope.cc", program_sources::kRopeCc},
+      {"runtime/models/sequence.cc", program_sources::kSequenceCc},
       {"runtime/train/adamw.cc", program_sources::kAdamwCc},
       {"runtime/train/programs.cc", program_sources::kProgramsCc},
   };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "ir/result.h"
+
 namespace strata {
 
 using at::Tensor;

@@ -7,7 +7,6 @@
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/pow.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 
 #include "runtime/models/scope.h"
@@ -39,7 +38,7 @@ Tensor GradientNorm(std::span<const TrainedTensor> tensors) {
 }
 
 void ClipAndUpdate(const OptimizerConfig& config, std::span<TrainedTensor> tensors,
-                   const Tensor& norm, const Tensor& step) {
+                   const Tensor& norm, const Tensor& step, const Tensor& lr) {
   const at::NoGradGuard no_grad;
   const PhaseScope phase(Phase::kOptimizer);
   Tensor clip;
@@ -48,20 +47,21 @@ void ClipAndUpdate(const OptimizerConfig& config, std::span<TrainedTensor> tenso
     clip = ClipFactor(norm, *config.max_grad_norm);
   }
 
-  Tensor step_size, sqrt_bias_correction2;
+  Tensor step_size, sqrt_bias_correction2, kept;
   {
     const ModuleScope scope("adamw");
     const Tensor t = step.add_(1).to(at::kDouble);
     const Tensor bias_correction1 = 1.0 - at::pow(config.beta1, t);
     const Tensor bias_correction2 = 1.0 - at::pow(config.beta2, t);
-    step_size = at::scalar_tensor(-config.lr, t.options()) / bias_correction1;
+    step_size = lr.neg() / bias_correction1;
     sqrt_bias_correction2 = bias_correction2.sqrt();
+    if (config.weight_decay != 0.0) kept = 1.0 - lr * config.weight_decay;
   }
 
   for (TrainedTensor& tensor : tensors) {
     const ModuleScope scope(tensor.module);
     const Tensor gradient = clip.defined() ? tensor.gradient * clip : tensor.gradient;
-    if (config.weight_decay != 0.0) tensor.parameter.mul_(1.0 - config.lr * config.weight_decay);
+    if (kept.defined()) tensor.parameter.mul_(kept);
     tensor.exp_avg.lerp_(gradient, 1.0 - config.beta1);
     tensor.exp_avg_sq.mul_(config.beta2).addcmul_(gradient, gradient, 1.0 - config.beta2);
     const Tensor denominator = (tensor.exp_avg_sq.sqrt() / sqrt_bias_correction2).add_(config.eps);

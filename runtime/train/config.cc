@@ -4,6 +4,7 @@
 
 #include "ir/file.h"
 #include "runtime/train/config_checks.h"
+#include "runtime/train/config_loop.h"
 #include "runtime/train/config_model.h"
 #include "runtime/train/config_reader.h"
 #include "runtime/train/config_tree.h"
@@ -36,28 +37,6 @@ void ReadRope(ConfigReader& reader, RopeConfig& rope) {
   reader.Read("rope.beta_fast", rope.beta_fast);
   reader.Read("rope.beta_slow", rope.beta_slow);
   reader.Read("rope.original_seq_len", rope.original_seq_len);
-}
-
-void ReadTraining(ConfigReader& reader, TrainConfig& config) {
-  reader.Read<InitScheme>("init",
-                          {{"torchtitan", InitScheme::kTorchTitan},
-                           {"torchtitan_sharpened", InitScheme::kTorchTitanSharpened}},
-                          config.init);
-  enum class OptimizerName : uint8_t { kAdamW };
-  OptimizerName name = OptimizerName::kAdamW;
-  OptimizerConfig& optimizer = config.optimizer;
-  reader.Table("optimizer");
-  reader.Read<OptimizerName>("optimizer.name", {{"AdamW", OptimizerName::kAdamW}}, name);
-  reader.Read("optimizer.lr", optimizer.lr);
-  reader.Read("optimizer.beta1", optimizer.beta1);
-  reader.Read("optimizer.beta2", optimizer.beta2);
-  reader.Read("optimizer.eps", optimizer.eps);
-  reader.Read("optimizer.weight_decay", optimizer.weight_decay);
-  reader.Read("optimizer.max_grad_norm", optimizer.max_grad_norm);
-  reader.Require("steps", config.steps);
-  reader.Require("seq_len", config.seq_len);
-  reader.Require("batch_size", config.batch_size);
-  reader.Read("seed", config.seed);
 }
 
 Status CheckYarn(const ConfigReader& reader, const RopeConfig& rope) {
@@ -98,27 +77,6 @@ Status CompleteRope(const ConfigReader& reader, TrainConfig& config) {
   return Ok();
 }
 
-Status CheckTraining(const ConfigReader& reader, const TrainConfig& config) {
-  const OptimizerConfig& optimizer = config.optimizer;
-  STRATA_RETURN_IF_ERROR(CheckSize(reader, "steps", config.steps));
-  STRATA_RETURN_IF_ERROR(CheckSize(reader, "seq_len", config.seq_len));
-  STRATA_RETURN_IF_ERROR(CheckSize(reader, "batch_size", config.batch_size));
-  for (const auto& [key, beta] :
-       {NamedValue{"optimizer.beta1", optimizer.beta1}, {"optimizer.beta2", optimizer.beta2}}) {
-    if (beta >= 0.0 && beta < 1.0) continue;
-    return Impossible(reader, key, "{} must be at least 0 and less than 1", beta);
-  }
-  for (const auto& [key, value] : {NamedValue{"optimizer.lr", optimizer.lr},
-                                   {"optimizer.weight_decay", optimizer.weight_decay}}) {
-    if (value < 0.0) return Impossible(reader, key, "{} must be at least 0", value);
-  }
-  STRATA_RETURN_IF_ERROR(CheckPositive(reader, "optimizer.eps", optimizer.eps));
-  if (optimizer.max_grad_norm) {
-    return CheckPositive(reader, "optimizer.max_grad_norm", *optimizer.max_grad_norm);
-  }
-  return Ok();
-}
-
 }  // namespace
 
 std::string_view Name(ModelFamily model) {
@@ -131,6 +89,10 @@ std::string_view Name(ModelFamily model) {
       return "deepseek_v3";
   }
   return "";
+}
+
+std::string_view Name(Precision precision) {
+  return precision == Precision::kFloat32 ? "float32" : "bfloat16";
 }
 
 Result<TrainConfig> LoadTrainConfig(const std::string& path,
@@ -151,10 +113,10 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   TrainConfig config;
   ReadModel(reader, config);
   ReadRope(reader, config.rope);
-  ReadTraining(reader, config);
+  ReadLoop(reader, config);
   STRATA_RETURN_IF_ERROR(reader.Finish());
 
-  STRATA_RETURN_IF_ERROR(CheckTraining(reader, config));
+  STRATA_RETURN_IF_ERROR(CompleteLoop(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteRope(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteModel(reader, file, config));
   return config;

@@ -69,7 +69,7 @@ struct MoeConfig {
   std::optional<double> load_balance_coeff = 1e-3;  ///< null: no expert biases
 };
 
-/// Key `optimizer`: AdamW with decoupled weight decay on every parameter, constant learning rate.
+/// Key `optimizer`: AdamW with decoupled weight decay on every parameter.
 struct OptimizerConfig {
   double lr = 8e-4;
   double beta1 = 0.9;
@@ -77,6 +77,79 @@ struct OptimizerConfig {
   double eps = 1e-8;
   double weight_decay = 0.1;
   std::optional<double> max_grad_norm = 1.0;  ///< null: gradients are not clipped
+};
+
+enum class DecayType : uint8_t { kLinear, kSqrt, kCosine };
+
+/// Key `lr_scheduler`: the learning rate rises for `warmup_steps`, stays, and decays
+/// (runtime/train/schedule.h).
+struct LrSchedulerConfig {
+  int64_t warmup_steps = 200;
+  int64_t total_steps = 0;  ///< of the schedule; default: the run's
+  std::optional<double> decay_ratio =
+      std::nullopt;  ///< share of the steps that decay; none: all after warm-up
+  DecayType decay_type = DecayType::kLinear;
+  double min_lr_factor = 0.0;  ///< where the decay ends, as a share of the learning rate
+};
+
+enum class LossFunction : uint8_t { kCrossEntropy, kChunkedCrossEntropy };
+
+/// Key `loss`.
+struct LossConfig {
+  LossFunction name = LossFunction::kCrossEntropy;
+  int64_t num_chunks =
+      8;  ///< chunked_cross_entropy: parts of the sequence whose logits live at once
+};
+
+/// Float types that models compute in.
+enum class Precision : uint8_t { kFloat32, kBFloat16 };
+std::string_view Name(Precision precision);  ///< `float32`, `bfloat16`
+
+/// How checkpoints are written: while the run waits, or by a thread from a copy.
+enum class AsyncMode : uint8_t { kDisabled, kAsync };
+
+/// Key `checkpoint`; runtime/train/checkpoint.h writes them.
+struct CheckpointConfig {
+  bool enable = false;
+  std::string folder = "checkpoint";  ///< below `dump_folder`
+  int64_t interval = 500;             ///< steps between two
+  int64_t keep_latest_k = 10;         ///< 0: all
+  int64_t load_step = -1;             ///< which one `--resume` takes; -1: the latest
+  bool enable_first_step_checkpoint = false;
+  bool load_only = false;  ///< read, never written
+  AsyncMode async_mode = AsyncMode::kDisabled;
+  bool last_save_model_only = true;              ///< the last checkpoint holds no optimizer state
+  bool last_save_in_hf = false;                  ///< and has Hugging Face's names
+  Precision export_dtype = Precision::kFloat32;  ///< of a last checkpoint of the model alone
+  std::string initial_load_path;                 ///< as `--init`; "": drawn from the seed
+};
+
+enum class DatasetKind : uint8_t { kSynthetic, kTokens, kText };
+enum class PackingMode : uint8_t { kConcatThenSplit, kFirstFit };
+
+/// Key `dataloader`; runtime/train/data.h reads them.
+struct DataloaderConfig {
+  DatasetKind dataset = DatasetKind::kSynthetic;
+  std::string dataset_path;
+  std::string tokenizer = "bytes";     ///< or the path of a tokenizer.json, or of its folder
+  std::string text_key = "text";       ///< of a line's object
+  std::string token_dtype = "uint16";  ///< of a token file without a header
+  std::optional<int64_t> end_of_document =
+      std::nullopt;  ///< token files: the id that ends a document
+  PackingMode packing = PackingMode::kConcatThenSplit;
+  uint64_t seed = 42;
+  bool shuffle = true;
+  bool repeat = true;
+};
+
+/// What a position may attend to: all before it, or those of its own document.
+enum class AttentionMask : uint8_t { kCausal, kBlockCausal };
+
+/// Key `metrics`.
+struct MetricsConfig {
+  int64_t log_freq = 1;  ///< steps between two lines of the table and two points of TensorBoard
+  bool enable_tensorboard = false;
+  std::string save_tb_folder = "tb";  ///< below `dump_folder`
 };
 
 /// What `strata train` is told: model, data, optimizer. Field names are those of torchtitan's
@@ -108,8 +181,20 @@ struct TrainConfig {
   OptimizerConfig optimizer;
   int64_t steps = 0;
   int64_t seq_len = 0;
-  int64_t batch_size = 0;
-  uint64_t seed = 0;  ///< of the initial parameters and of synthetic tokens
+  int64_t batch_size = 0;  ///< sequences that are in memory at once
+  uint64_t seed = 0;       ///< of the initial parameters and of synthetic tokens
+  /// Batches whose gradients make one step.
+  int64_t accumulation_steps = 1;
+  std::optional<LrSchedulerConfig> lr_scheduler;  ///< none: the learning rate is constant
+  LossConfig loss;
+  /// What the model computes in. Parameters, gradients and moments are fp32 always.
+  Precision mixed_precision_param = Precision::kFloat32;
+  AttentionMask attn_mask_type = AttentionMask::kCausal;
+  bool finite_check = true;  ///< a loss or norm that is no finite number ends the run
+  std::string dump_folder = "./outputs";
+  CheckpointConfig checkpoint;
+  DataloaderConfig dataloader;
+  MetricsConfig metrics;
 
   bool HasExperts(int64_t layer) const { return moe && layer >= n_dense_layers; }
   /// Width of the part of a head that is turned by position.

@@ -250,6 +250,10 @@ Status CheckMemory(const TrainConfig& config, std::string_view file) {
 }  // namespace
 
 void ReadModel(ConfigReader& reader, TrainConfig& config) {
+  reader.Read<InitScheme>("init",
+                          {{"torchtitan", InitScheme::kTorchTitan},
+                           {"torchtitan_sharpened", InitScheme::kTorchTitanSharpened}},
+                          config.init);
   reader.Read<ModelFamily>("model",
                            {{Name(ModelFamily::kLlama3), ModelFamily::kLlama3},
                             {Name(ModelFamily::kQwen3), ModelFamily::kQwen3},

@@ -84,6 +84,21 @@ void ConfigReader::Read(std::string_view key, bool& target) {
   }
 }
 
+void ConfigReader::Read(std::string_view key, std::string& target) {
+  const ConfigEntry* entry = Take(key);
+  if (entry == nullptr) return;
+  if (const auto* text = std::get_if<std::string>(&entry->value)) {
+    target = *text;
+  } else {
+    WrongType(*entry, "a string");
+  }
+}
+
+void ConfigReader::ForbidBoth(std::string_view key, std::string_view other) {
+  if (!Has(key) || !Has(other)) return;
+  Note(Error("'{}' and '{}' are the same: {}: give one of them", key, other, Where(other)));
+}
+
 void ConfigReader::Read(std::string_view key, std::optional<double>& target) {
   double number = 0.0;
   Read(key, number);

@@ -33,6 +33,7 @@ class ConfigReader {
   void Read(std::string_view key, uint64_t& target);
   void Read(std::string_view key, double& target);
   void Read(std::string_view key, bool& target);
+  void Read(std::string_view key, std::string& target);
   /// null sets the target to nothing.
   void Read(std::string_view key, std::optional<double>& target);
   /// One of a few words.
@@ -45,6 +46,15 @@ class ConfigReader {
     Read(key, target);
     RequireKey(key);
   }
+
+  /// Reads `key`, or else its other name. An error when both are given.
+  template <class T>
+  void ReadEither(std::string_view key, std::string_view other, T& target) {
+    Read(key, target);
+    Read(other, target);
+    ForbidBoth(key, other);
+  }
+  void ForbidBoth(std::string_view key, std::string_view other);
 
   /// A table whose members are read by their dotted keys.
   void Table(std::string_view key);

@@ -13,18 +13,22 @@ struct StepMetrics {
   int64_t step = 0;        ///< from 1
   float loss = 0.0F;       ///< mean cross-entropy per label
   float grad_norm = 0.0F;  ///< global L2 norm before clipping
+  double lr = 0.0;         ///< learning rate
 };
 
 /// One line of JSON without line end: `{"step": 1, "loss": 6.25009822845459, "grad_norm":
-/// 0.9477152824401855}`. An fp32 value is printed as the shortest text of the equal double, so
-/// reading it back gives the very same number. NaN and infinities, which JSON lacks, are null.
+/// 0.9477152824401855, "lr": 0.001}`. An fp32 value is printed as the shortest text of the equal
+/// double, so reading it back gives the very same number. NaN and infinities, which JSON lacks, are
+/// null.
 std::string FormatMetrics(const StepMetrics& metrics);
 
 /// A file of such lines. Each line is in `<path>.partial` when `Write` returns, so a live run can
 /// be followed there; `Commit` gives the file its name.
 class MetricsWriter {
  public:
-  static Result<MetricsWriter> Create(const std::string& path);
+  /// Begins with the lines that an older file of the name, or the unfinished one of a killed run,
+  /// has of the steps up to `resumed_step`.
+  static Result<MetricsWriter> Create(const std::string& path, int64_t resumed_step = 0);
   Status Write(const StepMetrics& metrics);
   Status Commit() { return file_.Commit(); }
 

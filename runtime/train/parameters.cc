@@ -1,16 +1,11 @@
 #include "runtime/train/parameters.h"
 
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <numbers>
 #include <string_view>
-#include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "ir/text.h"
+#include "ir/result.h"
 #include "runtime/train/random.h"
 
 namespace strata {
@@ -113,43 +108,6 @@ void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<flo
     if (init.jitter > 0.0) value += init.jitter * NormalQuantile(Uniform(jitter_key, i));
     values[i] = static_cast<float>(value);
   }
-}
-
-Status MatchParameters(std::span<const ParameterSpec> specs, const SafetensorsFile& file) {
-  std::vector<std::string> known;
-  std::vector<std::string> missing;
-  std::vector<std::string> misshapen;
-  for (const ParameterSpec& spec : specs) {
-    known.push_back(spec.name);
-    const TensorView* tensor = file.Find(spec.name);
-    if (tensor == nullptr) {
-      missing.push_back(spec.name);
-    } else if (tensor->shape != spec.shape || tensor->dtype != TensorDtype::kF32) {
-      misshapen.push_back(fmt::format("{} is {}, not {}", spec.name,
-                                      DescribeType(tensor->dtype, tensor->shape),
-                                      DescribeType(TensorDtype::kF32, spec.shape)));
-    }
-  }
-  std::vector<std::string> unexpected;
-  std::ranges::sort(known);
-  for (const TensorView& tensor : file.tensors()) {
-    if (!std::ranges::binary_search(known, tensor.name)) unexpected.push_back(OneLine(tensor.name));
-  }
-
-  std::vector<std::string> counts;
-  std::vector<std::string> details;
-  const auto tell = [&](std::string_view kind, const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    counts.push_back(fmt::format("{} {}", names.size(), kind));
-    details.push_back(fmt::format("{}: {}", kind, Enumerate(names)));
-  };
-  tell("missing", missing);
-  tell("misshapen", misshapen);
-  tell("unexpected", unexpected);
-  if (counts.empty()) return Ok();
-  return Error(
-      "tensors do not fit the model ({}): {}: {}; give the parameters of this configuration",
-      fmt::join(counts, ", "), file.path(), fmt::join(details, "; "));
 }
 
 }  // namespace strata

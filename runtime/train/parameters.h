@@ -4,9 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
-#include "runtime/train/safetensors.h"
-
 namespace strata {
 
 /// How the first values of a parameter are drawn: N(mean, std²) cut to [mean - cut, mean + cut],
@@ -34,9 +31,5 @@ struct ParameterSpec {
 /// parameters, or on what is filled before. Not torch's random numbers: who needs equal runs gives
 /// both the same file.
 void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<float> values);
-
-/// Checks that `file` holds exactly these parameters as F32. One line tells what is missing,
-/// unexpected or has another shape or dtype, with up to five names of each.
-Status MatchParameters(std::span<const ParameterSpec> specs, const SafetensorsFile& file);
 
 }  // namespace strata

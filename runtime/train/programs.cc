@@ -1,10 +1,14 @@
 #include "runtime/train/programs.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -16,6 +20,7 @@
 #include "runtime/models/scope.h"
 #include "runtime/train/adamw.h"
 #include "runtime/train/parameters.h"
+#include "runtime/train/schedule.h"
 
 namespace strata {
 namespace {
@@ -42,6 +47,31 @@ void AddInputs(TraceRequest& request, const std::vector<ParameterSpec>& specs, I
   }
 }
 
+/// How many tokens each expert got, for the biases of `specs`.
+void AddCounts(TraceRequest& request, const std::vector<ParameterSpec>& specs,
+               std::string_view format = "{}.tokens_per_expert") {
+  for (const ParameterSpec& spec : specs) {
+    request.inputs.push_back({.name = fmt::format(fmt::runtime(format), ModuleOf(spec.name)),
+                              .kind = InputKind::kBatch,
+                              .module = ModuleOf(spec.name),
+                              .example = MetaTensor(spec.shape, at::kLong)});
+  }
+}
+
+void AddInput(TraceRequest& request, std::string name, InputKind kind, std::string module,
+              Tensor example) {
+  request.inputs.push_back({.name = std::move(name),
+                            .kind = kind,
+                            .module = std::move(module),
+                            .example = std::move(example)});
+}
+
+size_t HeadIndex(const TrainConfig& config) {
+  const std::vector<ParameterSpec> parameters = SpecsOf(config).parameters;
+  const auto head = std::ranges::find(parameters, "lm_head.weight", &ParameterSpec::name);
+  return static_cast<size_t>(head - parameters.begin());
+}
+
 /// Takes groups of inputs in the order in which they were added.
 class InputReader {
  public:
@@ -65,24 +95,42 @@ Status TraceStep(const TrainConfig& config, Module& module, Constants& constants
     parameter.example.requires_grad_(true);
   AddInputs(request, specs.buffers, InputKind::kBuffer);
   const Tensor rope_table = RopeTable(config);
-  request.inputs.push_back({.name = "rope.cache",
-                            .kind = InputKind::kBuffer,
-                            .module = "rope",
-                            .example = MetaTensor(rope_table.sizes(), rope_table.scalar_type())});
-  for (const std::string_view name : {"tokens", "labels"}) {
-    request.inputs.push_back(
-        {.name = std::string(name),
-         .kind = InputKind::kBatch,
-         .module = {},
-         .example = MetaTensor({config.batch_size, config.seq_len}, at::kLong)});
+  AddInput(request, "rope.cache", InputKind::kBuffer, "rope",
+           MetaTensor(rope_table.sizes(), rope_table.scalar_type()));
+  std::vector<const char*> ids = {"tokens", "labels"};
+  if (HasPositions(config)) ids.push_back("positions");
+  for (const char* name : ids) {
+    AddInput(request, name, InputKind::kBatch, {},
+             MetaTensor({config.batch_size, config.seq_len}, at::kLong));
+  }
+  if (HasLabelCount(config)) {
+    AddInput(request, "valid_labels", InputKind::kBatch, {}, MetaTensor({}, at::kFloat));
   }
   request.program = [&](std::span<const Tensor> inputs) {
     InputReader reader(inputs);
     const ModelTensors model{.parameters = reader.Next(specs.parameters.size()),
                              .buffers = reader.Next(specs.buffers.size()),
                              .rope_table = reader.Next()};
-    const Tensor tokens = reader.Next();
-    return LossAndGradients(config, model, tokens, reader.Next());
+    BatchTensors batch;
+    batch.tokens = reader.Next();
+    batch.labels = reader.Next();
+    if (HasPositions(config)) batch.positions = reader.Next();
+    if (HasLabelCount(config)) batch.valid_labels = reader.Next();
+    return LossAndGradients(config, model, batch);
+  };
+  return Trace(module, request, constants);
+}
+
+Status TraceAccumulate(const TrainConfig& config, Module& module, Constants& constants) {
+  const ModelSpecs specs = SpecsOf(config);
+  TraceRequest request{.graph = std::string(kAccumulateGraph), .inputs = {}, .program = {}};
+  AddInputs(request, specs.parameters, InputKind::kGradient, "{}.grad");
+  AddCounts(request, specs.buffers);
+  const size_t count = request.inputs.size();
+  AddInputs(request, specs.parameters, InputKind::kGradient, "{}.batch_grad");
+  AddCounts(request, specs.buffers, "{}.batch_tokens_per_expert");
+  request.program = [&](std::span<const Tensor> inputs) {
+    return Accumulate(config, inputs.first(count), inputs.subspan(count));
   };
   return Trace(module, request, constants);
 }
@@ -95,16 +143,9 @@ Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& cons
   AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg");
   AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg_sq");
   AddInputs(request, specs.buffers, InputKind::kBuffer);
-  for (const ParameterSpec& spec : specs.buffers) {
-    request.inputs.push_back({.name = ModuleOf(spec.name) + ".tokens_per_expert",
-                              .kind = InputKind::kBatch,
-                              .module = ModuleOf(spec.name),
-                              .example = MetaTensor(spec.shape, at::kLong)});
-  }
-  request.inputs.push_back({.name = "step",
-                            .kind = InputKind::kState,
-                            .module = "adamw",
-                            .example = MetaTensor({}, at::kFloat)});
+  AddCounts(request, specs.buffers);
+  AddInput(request, "step", InputKind::kState, "adamw", MetaTensor({}, at::kFloat));
+  AddInput(request, "lr", InputKind::kState, "adamw", MetaTensor({}, at::kDouble));
   request.program = [&](std::span<const Tensor> inputs) {
     InputReader reader(inputs);
     const auto next = [&] { return reader.Next(specs.parameters.size()); };
@@ -116,10 +157,96 @@ Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& cons
     const std::span<const Tensor> tokens_per_expert = reader.Next(specs.buffers.size());
     OptimizerState state{.exp_avg = {exp_avg.begin(), exp_avg.end()},
                          .exp_avg_sq = {exp_avg_sq.begin(), exp_avg_sq.end()},
-                         .step = reader.Next()};
+                         .step = reader.Next(),
+                         .lr = reader.Next()};
     return OptimizerStep(config, model, gradients, tokens_per_expert, state);
   };
   return Trace(module, request, constants);
+}
+
+/// What the model computes with: the parameters, or copies of them in a narrower type, whose
+/// gradients autograd casts back.
+std::vector<Tensor> ToComputeType(const TrainConfig& config, std::span<const Tensor> parameters) {
+  std::vector<Tensor> compute(parameters.begin(), parameters.end());
+  if (config.mixed_precision_param == Precision::kFloat32) return compute;
+  const ModelSpecs specs = SpecsOf(config);
+  for (size_t i = 0; i < compute.size(); ++i) {
+    const ModuleScope scope(ModuleOf(specs.parameters[i].name));
+    compute[i] = compute[i].to(at::kBFloat16);
+  }
+  return compute;
+}
+
+/// `[loss, gradients…]`.
+std::vector<Tensor> WholeLossAndGradients(const Model& model, const Tensor& hidden,
+                                          const BatchTensors& batch,
+                                          const std::vector<Tensor>& parameters) {
+  const Tensor loss = CrossEntropyLoss(model.Logits(hidden), batch.labels, batch.valid_labels);
+  const PhaseScope phase(Phase::kBackward);
+  std::vector<Tensor> outputs = {loss};
+  for (Tensor& gradient : torch::autograd::grad({loss}, parameters))
+    outputs.push_back(std::move(gradient));
+  return outputs;
+}
+
+/// The same with the logits of one part of the sequence at a time: each part's loss is
+/// differentiated at once, down to the hidden states and the head's weight, and the gradient of all
+/// hidden states, gathered in fp32, then goes through the model.
+/// Source: torchtitan's ChunkedCELoss.
+std::vector<Tensor> ChunkedLossAndGradients(const TrainConfig& config, const Model& model,
+                                            const Tensor& hidden, const BatchTensors& batch,
+                                            const std::vector<Tensor>& parameters) {
+  const int64_t chunk = config.seq_len / config.loss.num_chunks;
+  const Tensor& head = parameters[HeadIndex(config)];
+  const Tensor valid =
+      batch.valid_labels.defined() ? batch.valid_labels : CountLabels(batch.labels);
+  Tensor loss, head_gradient, hidden_gradient;
+  {
+    const PhaseScope phase(Phase::kLoss);
+    const ModuleScope scope("loss");
+    loss = at::zeros({}, hidden.options().dtype(at::kFloat).requires_grad(false));
+    hidden_gradient = at::zeros(hidden.sizes(), loss.options());
+  }
+  for (int64_t first = 0; first < config.seq_len; first += chunk) {
+    const auto part = [&](const Tensor& x) {
+      return x.slice(1, first, first + chunk).contiguous();
+    };
+    Tensor leaf;
+    {
+      const PhaseScope phase(Phase::kLoss);
+      const ModuleScope scope("loss");
+      leaf = part(hidden.detach()).requires_grad_(true);
+    }
+    const Tensor part_loss = CrossEntropyLoss(model.Logits(leaf), part(batch.labels), valid);
+    std::vector<Tensor> gradients;
+    {
+      const PhaseScope phase(Phase::kBackward);
+      gradients = torch::autograd::grad({part_loss}, {leaf, head});
+    }
+    const at::NoGradGuard no_grad;
+    const PhaseScope phase(Phase::kLoss);
+    const ModuleScope scope("loss");
+    loss = loss + part_loss;
+    hidden_gradient.slice(1, first, first + chunk).copy_(gradients[0]);
+    head_gradient = head_gradient.defined() ? head_gradient + gradients[1] : gradients[1];
+  }
+
+  Tensor outer;
+  {
+    const PhaseScope phase(Phase::kLoss);
+    const ModuleScope scope("loss");
+    outer = hidden_gradient.to(hidden.scalar_type());
+  }
+  const PhaseScope phase(Phase::kBackward);
+  std::vector<Tensor> outputs = {loss};
+  for (Tensor& gradient : torch::autograd::grad({hidden}, parameters, {outer}, std::nullopt,
+                                                /*create_graph=*/false, /*allow_unused=*/true)) {
+    outputs.push_back(std::move(gradient));
+  }
+  // A tied head is the embedding too.
+  Tensor& total = outputs[1 + HeadIndex(config)];
+  total = total.defined() ? total + head_gradient : head_gradient;
+  return outputs;
 }
 
 }  // namespace
@@ -128,32 +255,62 @@ Tensor RopeTable(const TrainConfig& config) {
   return RopeTable(config.rope, config.rope_dim());
 }
 
+bool HasPositions(const TrainConfig& config) {
+  return config.attn_mask_type == AttentionMask::kBlockCausal;
+}
+
+bool HasLabelCount(const TrainConfig& config) {
+  return config.accumulation_steps > 1;
+}
+
+std::vector<Tensor> BatchTensors::Inputs() const {
+  std::vector<Tensor> inputs = {tokens, labels};
+  if (positions.defined()) inputs.push_back(positions);
+  if (valid_labels.defined()) inputs.push_back(valid_labels);
+  return inputs;
+}
+
 std::vector<Tensor> LossAndGradients(const TrainConfig& config, const ModelTensors& tensors,
-                                     const Tensor& tokens, const Tensor& labels) {
-  GivenWeights weights(tensors.parameters, tensors.buffers);
+                                     const BatchTensors& batch) {
+  const std::vector<Tensor> compute = ToComputeType(config, tensors.parameters);
+  GivenWeights weights(compute, tensors.buffers);
   const std::unique_ptr<Model> model = MakeModel(config, weights, tensors.rope_table);
   STRATA_CHECK(weights.all_used());
-  const ModelOutput output = model->Forward(tokens);
-  const Tensor loss = CrossEntropyLoss(output.logits, labels);
+  const ModelOutput output = model->Forward({.tokens = batch.tokens, .positions = batch.positions});
 
-  const PhaseScope phase(Phase::kBackward);
-  std::vector<Tensor> outputs = {loss};
   const std::vector<Tensor> parameters(tensors.parameters.begin(), tensors.parameters.end());
-  for (Tensor& gradient : torch::autograd::grad({loss}, parameters))
-    outputs.push_back(std::move(gradient));
+  std::vector<Tensor> outputs =
+      config.loss.name == LossFunction::kChunkedCrossEntropy
+          ? ChunkedLossAndGradients(config, *model, output.hidden, batch, parameters)
+          : WholeLossAndGradients(*model, output.hidden, batch, parameters);
   if (!tensors.buffers.empty()) {
     outputs.insert(outputs.end(), output.tokens_per_expert.begin(), output.tokens_per_expert.end());
   }
   return outputs;
 }
 
-OptimizerState InitialState(std::span<const Tensor> parameters) {
+std::vector<Tensor> Accumulate(const TrainConfig& config, std::span<const Tensor> sums,
+                               std::span<const Tensor> more) {
+  const at::NoGradGuard no_grad;
+  const PhaseScope phase(Phase::kOptimizer);
+  const ModelSpecs specs = SpecsOf(config);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const size_t parameters = specs.parameters.size();
+    const ModuleScope scope(
+        ModuleOf(i < parameters ? specs.parameters[i].name : specs.buffers[i - parameters].name));
+    sums[i].add_(more[i]);
+  }
+  return {sums.begin(), sums.end()};
+}
+
+OptimizerState InitialState(const TrainConfig& config, std::span<const Tensor> parameters) {
   OptimizerState state;
   for (const Tensor& parameter : parameters) {
     state.exp_avg.push_back(at::zeros_like(parameter.detach()));
     state.exp_avg_sq.push_back(at::zeros_like(parameter.detach()));
   }
   state.step = at::zeros({}, at::kFloat);
+  state.lr = at::scalar_tensor(LearningRate(config, 0), at::kDouble);
   return state;
 }
 
@@ -176,12 +333,15 @@ std::vector<Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors&
     const ModuleScope scope(ModuleOf(specs.buffers[i].name));
     UpdateExpertBias(model.buffers[i], tokens_per_expert[i], *config.moe->load_balance_coeff);
   }
-  ClipAndUpdate(config.optimizer, tensors, norm, state.step);
+  ClipAndUpdate(config.optimizer, tensors, norm, state.step, state.lr);
   return {norm};
 }
 
 Status TraceTraining(const TrainConfig& config, Module& module, Constants& constants) {
   STRATA_RETURN_IF_ERROR(TraceStep(config, module, constants));
+  if (config.accumulation_steps > 1) {
+    STRATA_RETURN_IF_ERROR(TraceAccumulate(config, module, constants));
+  }
   return TraceOptimizer(config, module, constants);
 }
 

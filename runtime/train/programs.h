@@ -12,10 +12,11 @@
 
 namespace strata {
 
-// Training as two programs over tensors. Called directly they run eagerly; traced they become the
-// two graphs of a training module.
+// Training as programs over tensors. Called directly they run eagerly; traced they become the
+// graphs of a training module.
 
 inline constexpr std::string_view kStepGraph = "step";
+inline constexpr std::string_view kAccumulateGraph = "accumulate";
 inline constexpr std::string_view kOptimizerGraph = "optimizer";
 
 /// The tensors that a model reads. Parameters and buffers in the order of `SpecsOf(config)`.
@@ -28,20 +29,41 @@ struct ModelTensors {
 /// The table of the model that `config` describes.
 at::Tensor RopeTable(const TrainConfig& config);
 
+/// What a step reads of the data; int64 `[batch, seq]`.
+struct BatchTensors {
+  at::Tensor tokens, labels;
+  at::Tensor positions = {};     ///< if HasPositions(config)
+  at::Tensor valid_labels = {};  ///< if HasLabelCount(config): fp32, `[]`
+
+  /// Those that a step of `config` takes, in the order of the graph's inputs.
+  std::vector<at::Tensor> Inputs() const;
+};
+
+/// Documents of a row are kept apart.
+bool HasPositions(const TrainConfig& config);
+/// The loss is divided by the labels that count in all batches of the step, which the graph of one
+/// batch is told.
+bool HasLabelCount(const TrainConfig& config);
+
 /// `[loss, gradient of each parameter…, tokens per expert of each buffer…]`: what the optimizer
-/// needs to know of a step. REQUIRES: parameters with requires_grad. Tokens and labels are int64
-/// `[batch, seq]`.
+/// needs to know of a step. REQUIRES: parameters with requires_grad.
 std::vector<at::Tensor> LossAndGradients(const TrainConfig& config, const ModelTensors& model,
-                                         const at::Tensor& tokens, const at::Tensor& labels);
+                                         const BatchTensors& batch);
+
+/// Adds what a further batch of a step gave to what those before gave, in place, and returns the
+/// sums.
+std::vector<at::Tensor> Accumulate(const TrainConfig& config, std::span<const at::Tensor> sums,
+                                   std::span<const at::Tensor> more);
 
 /// Tensors of the optimizer, in the order of the parameters.
 struct OptimizerState {
   std::vector<at::Tensor> exp_avg, exp_avg_sq;
-  at::Tensor step;
+  at::Tensor step;  ///< updates done: fp32, `[]`
+  at::Tensor lr;    ///< of the next update: fp64, `[]`, on the CPU
 };
 
-/// The state before the first step: zeros.
-OptimizerState InitialState(std::span<const at::Tensor> parameters);
+/// The state before the first step: zeros, and the learning rate of that step.
+OptimizerState InitialState(const TrainConfig& config, std::span<const at::Tensor> parameters);
 
 /// Updates parameters, buffers and state in place. `[norm of the gradients before clipping]`.
 /// Expert biases, the only buffers, move after clipping and before AdamW, by the tokens that the
@@ -51,13 +73,17 @@ std::vector<at::Tensor> OptimizerStep(const TrainConfig& config, const ModelTens
                                       std::span<const at::Tensor> tokens_per_expert,
                                       OptimizerState& state);
 
-/// Adds the graphs `step` and `optimizer` to `module`.
+/// Adds the graphs `step` and `optimizer` to `module`, and between them `accumulate` when a step
+/// has several batches.
 ///
-///   step       inputs: parameters, buffers, rope table, tokens, labels
-///              outputs: loss, gradients, tokens per expert
-///   optimizer  inputs: parameters, gradients, exp_avg, exp_avg_sq, buffers, tokens per expert,
-///   step
-///              output: gradient norm
+///   step        inputs: parameters, buffers, rope table, tokens, labels, positions and label count
+///               if there are such
+///               outputs: loss, gradients, tokens per expert
+///   accumulate  inputs: gradients, tokens per expert, and the same of one more batch
+///               outputs: gradients, tokens per expert
+///   optimizer   inputs: parameters, gradients, exp_avg, exp_avg_sq, buffers, tokens per expert,
+///               step, learning rate
+///               output: gradient norm
 Status TraceTraining(const TrainConfig& config, Module& module, Constants& constants);
 
 }  // namespace strata

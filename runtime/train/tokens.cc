@@ -40,14 +40,15 @@ Result<TokenData> TokenData::Load(const std::string& path, const TrainConfig& co
   if (tokens == nullptr) {
     return Error("no tensor 'tokens': {}: store I64 [steps, batch, seq + 1] under this name", path);
   }
+  const int64_t batches = config.steps * config.accumulation_steps;
   const bool fits = tokens->dtype == TensorDtype::kI64 && tokens->shape.size() == 3 &&
-                    tokens->shape[0] >= config.steps && tokens->shape[1] == config.batch_size &&
+                    tokens->shape[0] >= batches && tokens->shape[1] == config.batch_size &&
                     tokens->shape[2] == config.seq_len + 1;
   if (!fits) {
     return Error("tensor 'tokens' does not fit the configuration: {}: it is {}, {} steps need {}",
                  path, DescribeType(tokens->dtype, tokens->shape), config.steps,
                  DescribeType(TensorDtype::kI64,
-                              std::vector{config.steps, config.batch_size, config.seq_len + 1}));
+                              std::vector{batches, config.batch_size, config.seq_len + 1}));
   }
   STRATA_RETURN_IF_ERROR(CheckVocabulary(*tokens, config.vocab_size, path));
 
@@ -58,7 +59,7 @@ Result<TokenData> TokenData::Load(const std::string& path, const TrainConfig& co
 }
 
 TokenData::TokenData(const TrainConfig& config)
-    : steps_(config.steps),
+    : steps_(config.steps * config.accumulation_steps),
       rows_(config.batch_size),
       columns_(config.seq_len + 1),
       alphabet_(std::min(kAlphabet, static_cast<uint64_t>(config.vocab_size))),

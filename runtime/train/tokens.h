@@ -10,8 +10,9 @@
 
 namespace strata {
 
-/// Token ids for every step of a run, `[steps, batch, seq + 1]`: step s feeds [s, :, :-1] and has
-/// the labels [s, :, 1:]. Every id is in [0, vocab_size).
+/// Token ids for every batch of a run, `[batches, batch, seq + 1]`: batch s feeds [s, :, :-1] and
+/// has the labels [s, :, 1:]. A step takes `accumulation_steps` of them. Every id is in [0,
+/// vocab_size).
 class TokenData {
  public:
   /// Tensor `tokens` (I64) of a safetensors file. It may hold more steps than the run takes, not

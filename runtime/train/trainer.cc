@@ -1,33 +1,43 @@
 #include "runtime/train/trainer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <fmt/format.h>
 
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
+#include "runtime/models/layers.h"
 #include "runtime/models/model.h"
 #include "runtime/torch/executor.h"
+#include "runtime/train/initial_weights.h"
 #include "runtime/train/parameters.h"
 #include "runtime/train/programs.h"
+#include "runtime/train/schedule.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
 
-Tensor InitialValue(const ParameterSpec& spec, const TrainSetup& setup) {
+Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
+                    const std::optional<InitialWeights>& given) {
   Tensor tensor = at::empty(spec.shape, at::kFloat);
-  if (setup.init) {
-    const TensorView* stored = setup.init->Find(spec.name);
-    std::memcpy(tensor.mutable_data_ptr(), stored->bytes.data(), stored->bytes.size());
+  const std::span<float> values(tensor.mutable_data_ptr<float>(),
+                                static_cast<size_t>(tensor.numel()));
+  if (given) {
+    given->Read(spec, values);
   } else {
-    InitializeParameter(spec, setup.config.seed,
-                        {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
+    InitializeParameter(spec, seed, values);
   }
   return tensor;
 }
@@ -38,65 +48,161 @@ Result<Executor> MakeExecutor(const Module& module, std::string_view graph,
   return Executor::Bind(std::move(plan), constants);
 }
 
-TensorView ViewOf(const std::string& name, const Tensor& tensor) {
-  return {.name = name,
+TensorView ViewOf(std::string name, const Tensor& tensor) {
+  return {.name = std::move(name),
           .dtype = TensorDtype::kF32,
           .shape = tensor.sizes().vec(),
           .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 
 std::vector<TensorView> Named(const std::vector<ParameterSpec>& specs,
-                              const std::vector<Tensor>& tensors) {
+                              const std::vector<Tensor>& tensors, std::string_view format = "{}") {
   std::vector<TensorView> views;
   for (size_t i = 0; i < tensors.size(); ++i)
-    views.push_back(ViewOf(specs[i].name, tensors[i]));
+    views.push_back(ViewOf(fmt::format(fmt::runtime(format), specs[i].name), tensors[i]));
   return views;
 }
+
+/// Overwrites a tensor with the stored one of the same name.
+Status ReadInto(const TensorFiles& files, const TensorView& target, Tensor& tensor) {
+  const TensorView* stored = files.Find(target.name);
+  if (stored == nullptr || stored->shape != target.shape || stored->dtype != target.dtype) {
+    return Error("tensors do not fit the model: {}: {}; resume with the configuration of the run",
+                 files.path(),
+                 stored == nullptr ? fmt::format("{} is missing", target.name)
+                                   : fmt::format("{} is {}, not {}", target.name,
+                                                 DescribeType(stored->dtype, stored->shape),
+                                                 DescribeType(target.dtype, target.shape)));
+  }
+  std::memcpy(tensor.mutable_data_ptr(), stored->bytes.data(), stored->bytes.size());
+  return Ok();
+}
+
+Status ReadAll(const TensorFiles& files, const std::vector<TensorView>& targets,
+               std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    STRATA_RETURN_IF_ERROR(ReadInto(files, targets[i], tensors[i]));
+  return Ok();
+}
+
+constexpr std::string_view kExpAvg = "state.{}.exp_avg";
+constexpr std::string_view kExpAvgSq = "state.{}.exp_avg_sq";
+constexpr const char* kStepName = "state.step";
 
 }  // namespace
 
 struct Trainer::State {
-  explicit State(const TrainSetup& setup)
-      : config(setup.config), tokens(setup.tokens), specs(SpecsOf(setup.config)) {}
+  State(const TrainConfig& config, std::unique_ptr<DataSource> data)
+      : config(config), data(std::move(data)), specs(SpecsOf(config)) {}
 
   TrainConfig config;
-  TokenData tokens;
+  std::unique_ptr<DataSource> data;
   ModelSpecs specs;
   std::vector<std::unique_ptr<Pass>> passes;
   Module module;
-  std::optional<Executor> step, optimizer;
+  std::optional<Executor> step, accumulate, optimizer;
 
   std::vector<Tensor> parameters, buffers;
   std::vector<Tensor> gradients, tokens_per_expert;  // of the last step
   OptimizerState optimizer_state;
   Tensor rope_table;
   int64_t steps_done = 0;
+  int64_t tokens_seen = 0;
+  std::vector<BatchTensors> next;  // of the next step, once asked for
+  std::string next_position;       // in the data, of `next`
 
-  /// Inputs int64 `[batch, seq]` and the labels beside them: the tokens one further.
-  std::pair<Tensor, Tensor> Batch(int64_t index) const {
-    const std::vector<int64_t> ids = tokens.Step(index);
-    const Tensor all = at::empty({config.batch_size, config.seq_len + 1}, at::kLong);
-    std::memcpy(all.mutable_data_ptr(), ids.data(), ids.size() * sizeof(int64_t));
-    const auto copy = [](const Tensor& part) { return part.clone(at::MemoryFormat::Contiguous); };
-    return {copy(all.slice(1, 0, config.seq_len)), copy(all.slice(1, 1))};
+  /// Reads the batches of the next step. False: the data end before.
+  Result<bool> Fetch() {
+    if (!next.empty()) return true;
+    next_position = data->Position();
+    std::vector<Batch> batches;
+    int64_t valid = 0;
+    while (std::ssize(batches) < config.accumulation_steps) {
+      STRATA_TRY(std::optional<Batch> batch, data->Next());
+      if (!batch) return false;
+      valid += std::ranges::count_if(batch->labels, [](int64_t l) { return l != kIgnoredLabel; });
+      batches.push_back(*std::move(batch));
+    }
+    for (const Batch& batch : batches)
+      next.push_back(ToTensors(batch, valid));
+    return true;
   }
 
-  Result<float> RunStep(int64_t index) {
-    auto [inputs, labels] = Batch(index);
+  BatchTensors ToTensors(const Batch& batch, int64_t valid_labels) const {
+    const auto ids = [&](const std::vector<int64_t>& values) {
+      Tensor tensor = at::empty({config.batch_size, config.seq_len}, at::kLong);
+      std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
+      return tensor;
+    };
+    BatchTensors tensors{.tokens = ids(batch.tokens), .labels = ids(batch.labels)};
+    if (HasPositions(config)) tensors.positions = ids(batch.positions);
+    if (HasLabelCount(config)) {
+      tensors.valid_labels = at::scalar_tensor(static_cast<double>(valid_labels), at::kFloat);
+    }
+    return tensors;
+  }
+
+  /// The batches of this step.
+  Result<std::vector<BatchTensors>> Take() {
+    STRATA_TRY(const bool has_data, Fetch());
+    if (!has_data) {
+      return Error("the data end before step {}: {}: train fewer steps, or let them repeat",
+                   steps_done + 1, config.dataloader.dataset_path);
+    }
+    return std::exchange(next, {});
+  }
+
+  std::vector<Tensor> StepArguments(const BatchTensors& batch) const {
     std::vector<Tensor> arguments = parameters;
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-    arguments.insert(arguments.end(), {rope_table, std::move(inputs), std::move(labels)});
-    STRATA_TRY(const std::vector<Tensor> outputs, step->Run(arguments));
-    return TakeOutputs(outputs);
+    arguments.push_back(rope_table);
+    for (Tensor& input : batch.Inputs())
+      arguments.push_back(std::move(input));
+    return arguments;
   }
 
+  std::vector<Tensor> Sums() const {
+    std::vector<Tensor> sums = gradients;
+    sums.insert(sums.end(), tokens_per_expert.begin(), tokens_per_expert.end());
+    return sums;
+  }
+
+  /// Loss and gradients of one batch of the step.
+  using RunBatch = std::function<Result<std::vector<Tensor>>(const BatchTensors&)>;
+  /// Adds the second list to the first.
+  using AddUp = std::function<Status(std::span<const Tensor>, std::span<const Tensor>)>;
+
   /// Keeps what the optimizer needs of a step; returns the loss.
-  float TakeOutputs(const std::vector<Tensor>& outputs) {
-    gradients.clear();
-    for (size_t i = 1; i <= parameters.size(); ++i)
-      gradients.push_back(outputs[i].contiguous());
-    tokens_per_expert.assign(outputs.end() - std::ssize(buffers), outputs.end());
-    return outputs[0].item<float>();
+  Result<float> RunStep(const RunBatch& run, const AddUp& add) {
+    STRATA_TRY(const std::vector<BatchTensors> batches, Take());
+    float loss = 0.0F;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
+      loss += outputs[0].item<float>();
+      std::vector<Tensor> batch_gradients;
+      for (size_t p = 1; p <= parameters.size(); ++p)
+        batch_gradients.push_back(outputs[p].contiguous());
+      std::vector<Tensor> batch_counts(outputs.end() - std::ssize(buffers), outputs.end());
+      if (i == 0) {
+        gradients = std::move(batch_gradients);
+        tokens_per_expert = std::move(batch_counts);
+        continue;
+      }
+      batch_gradients.insert(batch_gradients.end(), batch_counts.begin(), batch_counts.end());
+      STRATA_RETURN_IF_ERROR(add(Sums(), batch_gradients));
+    }
+    optimizer_state.lr.fill_(LearningRate(config, steps_done));
+    return loss;
+  }
+
+  Result<float> RunGraphs() {
+    return RunStep([&](const BatchTensors& batch) { return step->Run(StepArguments(batch)); },
+                   [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
+                     std::vector<Tensor> arguments(sums.begin(), sums.end());
+                     arguments.insert(arguments.end(), more.begin(), more.end());
+                     STRATA_TRY(const std::vector<Tensor> ignored, accumulate->Run(arguments));
+                     return Ok();
+                   });
   }
 
   Result<float> RunOptimizer() {
@@ -106,25 +212,56 @@ struct Trainer::State {
           &tokens_per_expert}) {
       arguments.insert(arguments.end(), group->begin(), group->end());
     }
-    arguments.push_back(optimizer_state.step);
+    arguments.insert(arguments.end(), {optimizer_state.step, optimizer_state.lr});
     STRATA_TRY(const std::vector<Tensor> outputs, optimizer->Run(arguments));
     return outputs[0].item<float>();
   }
 
-  float RunStepEagerly(int64_t index) {
+  Result<float> RunEagerly() {
     std::vector<Tensor> trained;
     for (const Tensor& parameter : parameters)
       trained.push_back(parameter.detach().requires_grad_(true));
-    const auto [inputs, labels] = Batch(index);
     const ModelTensors model{.parameters = trained, .buffers = buffers, .rope_table = rope_table};
-    return TakeOutputs(LossAndGradients(config, model, inputs, labels));
+    return RunStep(
+        [&](const BatchTensors& batch) -> Result<std::vector<Tensor>> {
+          return LossAndGradients(config, model, batch);
+        },
+        [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
+          Accumulate(config, sums, more);
+          return Ok();
+        });
   }
 
-  float RunOptimizerEagerly() {
+  Result<float> RunOptimizerEagerly() {
     const ModelTensors model{
         .parameters = parameters, .buffers = buffers, .rope_table = rope_table};
     return OptimizerStep(config, model, gradients, tokens_per_expert, optimizer_state)[0]
         .item<float>();
+  }
+
+  /// A step: the loss, which must be finite before anything is updated, then the update.
+  template <class Loss, class Update>
+  Result<StepReport> RunAndReport(Loss loss, Update update) {
+    STRATA_CHECK(steps_done < config.steps);
+    const auto start = std::chrono::steady_clock::now();
+    StepReport report;
+    report.metrics.step = steps_done + 1;
+    report.metrics.lr = LearningRate(config, steps_done);
+    STRATA_TRY(report.metrics.loss, loss());
+    STRATA_RETURN_IF_ERROR(CheckFinite("loss", report.metrics.loss));
+    STRATA_TRY(report.metrics.grad_norm, update());
+    STRATA_RETURN_IF_ERROR(CheckFinite("gradient norm", report.metrics.grad_norm));
+    report.wall = std::chrono::steady_clock::now() - start;
+    ++steps_done;
+    report.tokens = config.accumulation_steps * config.batch_size * config.seq_len;
+    tokens_seen += report.tokens;
+    return report;
+  }
+
+  Status CheckFinite(std::string_view what, float value) const {
+    if (!config.finite_check || std::isfinite(value)) return Ok();
+    return Error("{} is {}: step {}: lower optimizer.lr, or look at the data of this step", what,
+                 std::isnan(value) ? "nan" : "infinite", steps_done + 1);
   }
 };
 
@@ -132,19 +269,21 @@ Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
-  auto state = std::make_unique<State>(setup);
+  auto state = std::make_unique<State>(setup.config, std::move(setup.data));
+  std::optional<InitialWeights> given;
   if (setup.init) {
     std::vector<ParameterSpec> stored = state->specs.parameters;
     stored.insert(stored.end(), state->specs.buffers.begin(), state->specs.buffers.end());
-    STRATA_RETURN_IF_ERROR(MatchParameters(stored, *setup.init));
+    STRATA_TRY(given, InitialWeights::Match(*std::move(setup.init), state->config, stored));
   }
   STRATA_TRY(state->passes, ParsePipeline(setup.passes, AllPasses()));
   at::set_num_threads(setup.threads);
+  const uint64_t seed = state->config.seed;
   for (const ParameterSpec& spec : state->specs.parameters)
-    state->parameters.push_back(InitialValue(spec, setup));
+    state->parameters.push_back(InitialValue(spec, seed, given));
   for (const ParameterSpec& spec : state->specs.buffers)
-    state->buffers.push_back(InitialValue(spec, setup));
-  state->optimizer_state = InitialState(state->parameters);
+    state->buffers.push_back(InitialValue(spec, seed, given));
+  state->optimizer_state = InitialState(state->config, state->parameters);
   state->rope_table = RopeTable(state->config);
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
@@ -162,36 +301,74 @@ Status Trainer::Compile(const CompileWatch& watch) {
   if (auto passed = manager.Run(state_->module); !passed) return std::move(passed).error();
 
   STRATA_TRY(state_->step, MakeExecutor(state_->module, kStepGraph, constants));
+  if (state_->config.accumulation_steps > 1) {
+    STRATA_TRY(state_->accumulate, MakeExecutor(state_->module, kAccumulateGraph, constants));
+  }
   STRATA_TRY(state_->optimizer, MakeExecutor(state_->module, kOptimizerGraph, constants));
   return Ok();
 }
 
+Result<bool> Trainer::HasNext() {
+  if (state_->steps_done == state_->config.steps) return false;
+  return state_->Fetch();
+}
+
 Result<StepReport> Trainer::Step() {
-  STRATA_CHECK(state_->optimizer && state_->steps_done < state_->config.steps);
-  const auto start = std::chrono::steady_clock::now();
-  StepReport report;
-  report.metrics.step = state_->steps_done + 1;
-  STRATA_TRY(report.metrics.loss, state_->RunStep(state_->steps_done));
-  STRATA_TRY(report.metrics.grad_norm, state_->RunOptimizer());
-  report.wall = std::chrono::steady_clock::now() - start;
-  for (const Executor* executor : {&*state_->step, &*state_->optimizer}) {
-    report.executed.push_back(
-        {.graph = executor->plan().graph, .fingerprint = executor->plan().graph_fingerprint});
+  STRATA_CHECK(state_->optimizer);
+  STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
+                                                     [&] { return state_->RunOptimizer(); }));
+  for (const std::optional<Executor>* executor :
+       {&state_->step, &state_->accumulate, &state_->optimizer}) {
+    if (!*executor) continue;
+    const Plan& plan = (*executor)->plan();
+    report.executed.push_back({.graph = plan.graph, .fingerprint = plan.graph_fingerprint});
   }
-  ++state_->steps_done;
   return report;
 }
 
-StepReport Trainer::StepEagerly() {
-  STRATA_CHECK(state_->steps_done < state_->config.steps);
-  const auto start = std::chrono::steady_clock::now();
-  StepReport report;
-  report.metrics.step = state_->steps_done + 1;
-  report.metrics.loss = state_->RunStepEagerly(state_->steps_done);
-  report.metrics.grad_norm = state_->RunOptimizerEagerly();
-  report.wall = std::chrono::steady_clock::now() - start;
-  ++state_->steps_done;
-  return report;
+Result<StepReport> Trainer::StepEagerly() {
+  return state_->RunAndReport([&] { return state_->RunEagerly(); },
+                              [&] { return state_->RunOptimizerEagerly(); });
+}
+
+CheckpointInfo Trainer::Position() const {
+  return {.step = state_->steps_done,
+          .tokens_seen = state_->tokens_seen,
+          .data_position = state_->next.empty() ? state_->data->Position() : state_->next_position};
+}
+
+std::vector<TensorView> Trainer::OptimizerTensors() const {
+  const OptimizerState& optimizer = state_->optimizer_state;
+  std::vector<TensorView> views = Named(state_->specs.parameters, optimizer.exp_avg, kExpAvg);
+  for (TensorView& view : Named(state_->specs.parameters, optimizer.exp_avg_sq, kExpAvgSq))
+    views.push_back(std::move(view));
+  views.push_back(ViewOf(kStepName, optimizer.step));
+  return views;
+}
+
+Status Trainer::Restore(const Checkpoint& checkpoint) {
+  if (!checkpoint.optimizer || checkpoint.info.is_hugging_face) {
+    return Error(
+        "checkpoint of the model alone: {}: it holds no optimizer state; start from it with --init",
+        checkpoint.model.path());
+  }
+  OptimizerState& optimizer = state_->optimizer_state;
+  const std::vector<ParameterSpec>& specs = state_->specs.parameters;
+  const TensorFiles& stored = *checkpoint.optimizer;
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(checkpoint.model, Named(specs, state_->parameters), state_->parameters));
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(checkpoint.model, Named(state_->specs.buffers, state_->buffers), state_->buffers));
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(stored, Named(specs, optimizer.exp_avg, kExpAvg), optimizer.exp_avg));
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(stored, Named(specs, optimizer.exp_avg_sq, kExpAvgSq), optimizer.exp_avg_sq));
+  STRATA_RETURN_IF_ERROR(ReadInto(stored, ViewOf(kStepName, optimizer.step), optimizer.step));
+  STRATA_RETURN_IF_ERROR(state_->data->Seek(checkpoint.info.data_position));
+  state_->next.clear();
+  state_->steps_done = checkpoint.info.step;
+  state_->tokens_seen = checkpoint.info.tokens_seen;
+  return Ok();
 }
 
 int64_t Trainer::steps_done() const {

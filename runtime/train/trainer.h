@@ -11,10 +11,12 @@
 #include "ir/module.h"
 #include "ir/result.h"
 #include "passes/core/pass.h"
+#include "runtime/train/checkpoint.h"
 #include "runtime/train/config.h"
+#include "runtime/train/data.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/safetensors.h"
-#include "runtime/train/tokens.h"
+#include "runtime/train/tensor_files.h"
 
 namespace strata {
 
@@ -23,9 +25,9 @@ inline constexpr std::string_view kDefaultPasses = "dce,canonicalize";
 
 struct TrainSetup {
   TrainConfig config;
-  TokenData tokens;
+  std::unique_ptr<DataSource> data;
   /// Values of the parameters before step 1; none: drawn as `config.init` says.
-  std::optional<SafetensorsFile> init = std::nullopt;
+  std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
   int threads = 1;  ///< inside operators; sums over more threads may round differently
 };
@@ -44,6 +46,7 @@ struct CompileWatch {
 struct StepReport {
   StepMetrics metrics;
   std::chrono::nanoseconds wall{};
+  int64_t tokens = 0;
   struct Executed {
     std::string graph;
     Fingerprint fingerprint;  ///< of the graph that the plan was made from
@@ -63,13 +66,24 @@ class Trainer {
   /// graph that cannot be executed. Call once.
   Status Compile(const CompileWatch& watch = {});
 
-  /// The next step. REQUIRES: compiled; steps_done() < config().steps.
+  /// Whether there is a next step: false after config().steps, or when the data do not last for
+  /// it. Errors: data that cannot be used.
+  Result<bool> HasNext();
+  /// The next step. Errors: no data for it; a loss or norm that is no finite number
+  /// (`config.finite_check`): parameters are of no use then. REQUIRES: compiled; steps_done() <
+  /// config().steps.
   Result<StepReport> Step();
   /// The same step, bit for bit, by calling with autograd what the graphs were traced from: to
   /// compare with and to measure against. Executes no graph. REQUIRES: steps_done() <
   /// config().steps.
-  StepReport StepEagerly();
+  Result<StepReport> StepEagerly();
   int64_t steps_done() const;
+
+  /// What a run needs to go on from here. The bytes are valid until the next step.
+  CheckpointInfo Position() const;
+  std::vector<TensorView> OptimizerTensors() const;
+  /// Goes on from there. Errors: tensors that are not this configuration's, another place of data.
+  Status Restore(const Checkpoint& checkpoint);
 
   /// The parameters now, and with them the buffers, or the gradients of the last step before
   /// clipping, by parameter name. The bytes are valid until the next step.

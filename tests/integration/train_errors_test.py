@@ -111,7 +111,7 @@ class TrainErrorsTest(unittest.TestCase):
                    "--tokens=" + bad)
 
     def test_initial_parameters(self):
-        self.fails("is a directory: {dir}: give a file", "--init=" + self.folder.name)
+        self.fails("no safetensors files: {dir}: name a folder that holds some", "--init=" + self.folder.name)
         tensors = read_safetensors(self.init)
         dtype, shape, data = tensors.pop("norm.weight")
         bad = self.path("bad")

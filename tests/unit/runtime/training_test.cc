@@ -13,6 +13,7 @@
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
+#include "runtime/models/layers.h"
 #include "runtime/models/model.h"
 #include "runtime/torch/executor.h"
 #include "runtime/train/parameters.h"
@@ -101,6 +102,10 @@ TrainConfig Config(const Overrides& overrides, std::string_view text = kLlama3) 
   return OrDie(ParseTrainConfig(text, ConfigFormat::kToml, "small.toml", overrides));
 }
 
+std::unique_ptr<DataSource> Synthetic(const TrainConfig& config) {
+  return MakeTokenSource(TokenData::Synthetic(config), config);
+}
+
 /// What every property is checked on.
 const std::vector<Case> kCases = {
     {kLlama3, {}},
@@ -155,7 +160,7 @@ struct Eager {
     parameters = FirstValues(specs.parameters);
     buffers = FirstValues(specs.buffers);
     rope_table = RopeTable(config);
-    state = InitialState(parameters);
+    state = InitialState(config, parameters);
   }
 
   Tensors FirstValues(const std::vector<ParameterSpec>& specs) const {
@@ -186,7 +191,8 @@ struct Eager {
     for (const Tensor& parameter : parameters)
       trained.push_back(parameter.detach().requires_grad_(true));
     const ModelTensors model{.parameters = trained, .buffers = buffers, .rope_table = rope_table};
-    return strata::LossAndGradients(config, model, Ids(step, 0), Ids(step, 1));
+    return strata::LossAndGradients(config, model,
+                                    {.tokens = Ids(step, 0), .labels = Ids(step, 1)});
   }
   /// Takes what `LossAndGradients` gave; returns the gradient norm.
   Tensor Update(const Tensors& outputs) {
@@ -284,8 +290,7 @@ TEST_CASE("a whole training is an eager loop, bit for bit") {
   for (const Case& c : kCases) {
     INFO(Title(c));
     const TrainConfig config = Config(c.overrides, c.text);
-    const auto trainer =
-        OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
+    const auto trainer = OrDie(Trainer::Create({.config = config, .data = Synthetic(config)}));
     REQUIRE_OK(trainer->Compile());
     Eager eager(config);
     for (int64_t step = 0; step < config.steps; ++step) {
@@ -409,7 +414,7 @@ TEST_CASE("every result has the dtype, sizes, strides, offset and memory that th
     for (const Tensors& group : {run.state.exp_avg, run.state.exp_avg_sq, run.buffers})
       inputs.insert(inputs.end(), group.begin(), group.end());
     inputs.insert(inputs.end(), outputs.end() - std::ssize(run.buffers), outputs.end());
-    inputs.push_back(run.state.step);
+    inputs.insert(inputs.end(), {run.state.step, run.state.lr});
     CheckTypes optimizer(*compiled.module.FindGraph(kOptimizerGraph), inputs);
     REQUIRE_OK(compiled.Bind(kOptimizerGraph).Run(inputs, &optimizer));
     CHECK_GT(optimizer.checked, 80);
@@ -463,15 +468,14 @@ TEST_CASE("forward and backward of a product have the weight's path, one number,
 TEST_CASE("a run may go on eagerly, and back") {
   const TrainConfig config = Config({});
   const auto make = [&] {
-    auto trainer =
-        OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
+    auto trainer = OrDie(Trainer::Create({.config = config, .data = Synthetic(config)}));
     OrDie(trainer->Compile());
     return trainer;
   };
   const auto graphs = make(), mixed = make();
   for (int64_t step = 0; step < config.steps; ++step) {
     const StepReport expected = OrDie(graphs->Step());
-    const StepReport actual = step % 2 == 0 ? mixed->StepEagerly() : OrDie(mixed->Step());
+    const StepReport actual = step % 2 == 0 ? OrDie(mixed->StepEagerly()) : OrDie(mixed->Step());
     CHECK_EQ(actual.metrics.step, expected.metrics.step);
     CHECK_EQ(actual.metrics.loss, expected.metrics.loss);
     CHECK_EQ(actual.metrics.grad_norm, expected.metrics.grad_norm);
@@ -479,10 +483,186 @@ TEST_CASE("a run may go on eagerly, and back") {
   }
 }
 
+/// Rows of documents, made of a few words.
+class Documents final : public DataSource {
+ public:
+  Documents(const TrainConfig& config, std::vector<int64_t> lengths)
+      : config_(config), lengths_(std::move(lengths)) {}
+  Result<std::optional<Batch>> Next() override {
+    Batch batch;
+    for (int64_t row = 0; row < config_.batch_size; ++row) {
+      for (const int64_t length : lengths_) {
+        for (int64_t i = 0; i < length; ++i) {
+          batch.tokens.push_back((row + 3 * i + seen_) % config_.vocab_size);
+          batch.labels.push_back(i % 4 == 3 ? kIgnoredLabel : (7 * i + row) % config_.vocab_size);
+          batch.positions.push_back(i);
+        }
+      }
+    }
+    ++seen_;
+    return std::optional(std::move(batch));
+  }
+  std::string Position() const override { return std::to_string(seen_); }
+  Status Seek(std::string_view /*position*/) override { return Ok(); }
+
+ private:
+  TrainConfig config_;
+  std::vector<int64_t> lengths_;
+  int64_t seen_ = 0;
+};
+
+const std::string kAccumulate = "training.num_tokens_per_train_step=60";  // two batches
+const std::string kBF16 = "training.mixed_precision_param=bfloat16";
+const std::string kChunked = "loss.name=chunked_cross_entropy";
+
+TEST_CASE("graphs of every way to train are eager training, bit for bit") {
+  at::set_num_threads(1);
+  const std::vector<Overrides> ways = {
+      {kAccumulate},
+      {kBF16},
+      {kChunked, "loss.num_chunks=5"},
+      {kChunked, "loss.num_chunks=2", kBF16, kAccumulate, "lr_scheduler.warmup_steps=2"},
+      {"attn_mask_type=block_causal", "dataloader.dataset=text", "dataloader.dataset_path=x",
+       kAccumulate, kBF16}};
+  for (const std::string_view family : {kLlama3, kQwen3, kDeepSeekV3}) {
+    for (const Overrides& way : ways) {
+      INFO(Title({family, way}));
+      const TrainConfig config = Config(way, family);
+      const auto make = [&] {
+        return OrDie(Trainer::Create(
+            {.config = config,
+             .data = std::make_unique<Documents>(config, std::vector<int64_t>{4, 1, 5})}));
+      };
+      const auto graphs = make(), eager = make();
+      REQUIRE_OK(graphs->Compile());
+      for (int64_t step = 0; step < config.steps; ++step) {
+        const StepReport actual = OrDie(graphs->Step());
+        const StepReport expected = OrDie(eager->StepEagerly());
+        CHECK_EQ(actual.metrics.loss, expected.metrics.loss);
+        CHECK_EQ(actual.metrics.grad_norm, expected.metrics.grad_norm);
+        CHECK_EQ(actual.executed.size(), config.accumulation_steps > 1 ? 3U : 2U);
+      }
+      CHECK_OK(Verify(graphs->module()));
+    }
+  }
+}
+
+/// Largest difference of a loss or gradient, relative to the largest value of its tensor.
+double WorstDifference(const Tensors& a, const Tensors& b) {
+  REQUIRE_EQ(a.size(), b.size());
+  double worst = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].is_floating_point()) continue;
+    const double largest = b[i].abs().max().item<double>();
+    worst = std::max(worst, (a[i] - b[i]).abs().max().item<double>() / (largest + 1e-30));
+  }
+  return worst;
+}
+
+TEST_CASE("a chunked loss is the loss, with its gradients, up to the order of sums") {
+  at::set_num_threads(1);
+  for (const std::string_view family : {kLlama3, kQwen3, kDeepSeekV3}) {
+    Eager run(Config({}, family));
+    const Tensors whole = run.LossAndGradients(0);
+    run.config.loss = {.name = LossFunction::kChunkedCrossEntropy, .num_chunks = 5};
+    CHECK_LT(WorstDifference(run.LossAndGradients(0), whole), 2e-6);
+    run.config.loss.num_chunks = 1;
+    CHECK_LT(WorstDifference(run.LossAndGradients(0), whole), 2e-6);
+  }
+}
+
+TEST_CASE("two batches of a step are one batch of twice the size") {
+  at::set_num_threads(1);
+  // Without experts, whose counts would be sums of both as well.
+  Eager run(Config({"batch_size=4"}));
+  const Tensors whole = run.LossAndGradients(0);
+  const Tensor tokens = run.Ids(0, 0), labels = run.Ids(0, 1);
+  run.config.batch_size = 2;
+  run.config.accumulation_steps = 2;
+  const Tensor valid = at::scalar_tensor(static_cast<double>(labels.numel()));
+  Tensors trained;
+  for (const Tensor& parameter : run.parameters)
+    trained.push_back(parameter.detach().requires_grad_(true));
+  const auto half = [&](int64_t first) {
+    return LossAndGradients(run.config,
+                            {.parameters = trained, .buffers = {}, .rope_table = run.rope_table},
+                            {.tokens = tokens.slice(0, first, first + 2).contiguous(),
+                             .labels = labels.slice(0, first, first + 2).contiguous(),
+                             .positions = {},
+                             .valid_labels = valid});
+  };
+  const Tensors first = half(0), second = half(2);
+  Tensors sums(first.begin() + 1, first.end());
+  sums = Accumulate(run.config, sums, Tensors(second.begin() + 1, second.end()));
+  sums.insert(sums.begin(), first[0] + second[0]);
+  CHECK_LT(WorstDifference(sums, whole), 2e-6);
+}
+
+TEST_CASE("documents of one row see nothing of each other") {
+  at::set_num_threads(1);
+  for (const std::string_view family : {kLlama3, kQwen3, kDeepSeekV3}) {
+    // A row of two documents of 5 tokens, against two rows of one.
+    Eager run(Config({"batch_size=1", "seq_len=10"}, family));
+    const Tensor tokens = run.Ids(0, 0), labels = run.Ids(0, 1);
+    Tensors trained;
+    for (const Tensor& parameter : run.parameters)
+      trained.push_back(parameter.detach().requires_grad_(true));
+    const ModelTensors model{
+        .parameters = trained, .buffers = run.buffers, .rope_table = run.rope_table};
+    const Tensors apart = LossAndGradients(
+        run.config, model, {.tokens = tokens.view({2, 5}), .labels = labels.view({2, 5})});
+    run.config.attn_mask_type = AttentionMask::kBlockCausal;
+    const Tensor positions = at::arange(10).remainder(5).view({1, 10});
+    const Tensors packed = LossAndGradients(
+        run.config, model, {.tokens = tokens, .labels = labels, .positions = positions});
+    CHECK_LT(WorstDifference(packed, apart), 2e-6);
+    // And they would, if nobody kept them apart.
+    const Tensors mixed = LossAndGradients(
+        run.config, model,
+        {.tokens = tokens, .labels = labels, .positions = at::arange(10).view({1, 10})});
+    CHECK_GT(WorstDifference(mixed, apart), 1e-3);
+  }
+}
+
+TEST_CASE("bf16 computes in bf16, and keeps parameters, gradients and sums in fp32") {
+  at::set_num_threads(1);
+  for (const std::string_view family : {kLlama3, kQwen3, kDeepSeekV3}) {
+    Eager run(Config({}, family));
+    const Tensors exact = run.LossAndGradients(0);
+    run.config.mixed_precision_param = Precision::kBFloat16;
+    const Tensors narrow = run.LossAndGradients(0);
+    for (size_t i = 0; i <= run.parameters.size(); ++i)
+      CHECK((narrow[i].scalar_type() == at::kFloat));
+    // bf16 has 8 bits: one rounding is up to 2^-9, and a loss of a few layers a few of them.
+    CHECK_LT(WorstDifference({narrow[0]}, {exact[0]}), 0x1p-6);
+
+    const Compiled compiled(run.config, "");
+    const Graph& graph = *compiled.module.FindGraph(kStepGraph);
+    int64_t products = 0;
+    for (const NodeId node : graph.nodes()) {
+      if (graph.op(node) != "aten.mm.default") continue;
+      const Type& type = compiled.module.types()[graph.value(graph.result(node)).type];
+      products += type.dtype == DType::kBF16 ? 1 : 0;
+    }
+    CHECK_GT(products, 20);
+  }
+}
+
+TEST_CASE("a loss or norm that is no number ends the run") {
+  const TrainConfig config = Config({"optimizer.lr=1e30"});
+  const auto trainer = OrDie(Trainer::Create({.config = config, .data = Synthetic(config)}));
+  REQUIRE_OK(trainer->Compile());
+  REQUIRE_OK(trainer->Step());
+  const Result<StepReport> second = trainer->Step();
+  REQUIRE_FALSE(second);
+  CHECK_EQ(second.error().message(),
+           "gradient norm is nan: step 2: lower optimizer.lr, or look at the data of this step");
+  CHECK_EQ(trainer->steps_done(), 1);
+}
+
 TEST_CASE("what runs has the fingerprint of the graphs that the passes left") {
   const TrainConfig config = Config({});
-  const auto trainer =
-      OrDie(Trainer::Create({.config = config, .tokens = TokenData::Synthetic(config)}));
+  const auto trainer = OrDie(Trainer::Create({.config = config, .data = Synthetic(config)}));
   REQUIRE_OK(trainer->Compile());
   const StepReport report = OrDie(trainer->Step());
   REQUIRE_EQ(report.executed.size(), 2);

@@ -1,0 +1,182 @@
+#include "cli/train_outputs.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/train/initial_weights.h"
+
+namespace strata::cli {
+namespace {
+
+Status OpenFile(const std::optional<std::string>& path, std::optional<AtomicFile>& file) {
+  if (!path) return Ok();
+  STRATA_TRY(file, AtomicFile::Create(*path));
+  return Ok();
+}
+
+OwnedTensor Copy(const TensorView& tensor) {
+  OwnedTensor copy{.name = tensor.name, .shape = tensor.shape, .values = {}};
+  copy.values.resize(tensor.bytes.size() / sizeof(float));
+  ReadFloats(tensor, copy.values);
+  return copy;
+}
+
+std::vector<TensorView> Views(const std::vector<OwnedTensor>& tensors) {
+  std::vector<TensorView> views;
+  for (const OwnedTensor& tensor : tensors) {
+    views.push_back({.name = tensor.name,
+                     .dtype = TensorDtype::kF32,
+                     .shape = tensor.shape,
+                     .bytes = std::as_bytes(std::span(tensor.values))});
+  }
+  return views;
+}
+
+/// Rounded to the nearest, ties to even.
+uint16_t ToBFloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return 0x7fc0U;
+  return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+
+/// The model for use elsewhere: in Hugging Face's layout, in a narrower type.
+class Export {
+ public:
+  Export(const TrainConfig& config, const std::vector<TensorView>& model) {
+    const CheckpointConfig& options = config.checkpoint;
+    for (const TensorView& tensor : model) {
+      OwnedTensor ours = Copy(tensor);
+      if (!options.last_save_in_hf) {
+        tensors_.push_back(std::move(ours));
+        continue;
+      }
+      for (OwnedTensor& theirs : ExportToHuggingFace(config, ours.name, ours.shape, ours.values)) {
+        tensors_.push_back(std::move(theirs));
+      }
+    }
+    views_ = Views(tensors_);
+    if (options.export_dtype == Precision::kFloat32) return;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      narrow_.emplace_back();
+      std::ranges::transform(tensors_[i].values, std::back_inserter(narrow_.back()), ToBFloat16);
+      views_[i].dtype = TensorDtype::kBF16;
+      views_[i].bytes = std::as_bytes(std::span(narrow_.back()));
+    }
+  }
+  const std::vector<TensorView>& views() const { return views_; }
+
+ private:
+  std::vector<OwnedTensor> tensors_;
+  std::vector<std::vector<uint16_t>> narrow_;
+  std::vector<TensorView> views_;
+};
+
+double SecondsSince1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string CheckpointFolder(const TrainConfig& config) {
+  return fmt::format("{}/{}", config.dump_folder, config.checkpoint.folder);
+}
+
+double MemoryGiB() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  long size = 0, resident = 0;
+  if (file == nullptr) return 0.0;
+  const int read = std::fscanf(file, "%ld %ld", &size, &resident);
+  std::fclose(file);
+  if (read != 2) return 0.0;
+  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 0x1p30;
+}
+
+Status TrainOutputs::Open(const TrainOutputPaths& paths, const TrainConfig& config,
+                          int64_t first_step) {
+  if (paths.metrics) {
+    STRATA_TRY(metrics_, MetricsWriter::Create(*paths.metrics, first_step));
+  }
+  STRATA_RETURN_IF_ERROR(OpenFile(paths.gradients, gradients_file_));
+  STRATA_RETURN_IF_ERROR(OpenFile(paths.parameters, parameters_file_));
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (checkpoint.enable && !checkpoint.load_only) {
+    STRATA_TRY(checkpoints_, CheckpointWriter::Open(CheckpointFolder(config),
+                                                    {.mode = checkpoint.async_mode,
+                                                     .keep_latest_k = checkpoint.keep_latest_k}));
+  }
+  if (config.metrics.enable_tensorboard) {
+    STRATA_TRY(events_, EventFile::Create(
+                            fmt::format("{}/{}", config.dump_folder, config.metrics.save_tb_folder),
+                            SecondsSince1970()));
+    last_events_ = std::chrono::steady_clock::now();
+    last_events_step_ = first_step;
+  }
+  return Ok();
+}
+
+Status TrainOutputs::AfterStep(const StepReport& report, const Trainer& trainer) {
+  const TrainConfig& config = trainer.config();
+  const int64_t step = report.metrics.step;
+  if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Write(report.metrics));
+  if (gradients_file_ && step == 1) {
+    for (const TensorView& gradient : trainer.Gradients())
+      gradients_.push_back(Copy(gradient));
+  }
+  if (events_ && (step == 1 || step % config.metrics.log_freq == 0)) {
+    STRATA_RETURN_IF_ERROR(AddEvents(report, trainer));
+  }
+  const bool is_last = step == config.steps;
+  const bool is_due = step % config.checkpoint.interval == 0 || is_last ||
+                      (step == 1 && config.checkpoint.enable_first_step_checkpoint);
+  return checkpoints_ && is_due ? SaveCheckpoint(trainer, is_last) : Ok();
+}
+
+Status TrainOutputs::SaveCheckpoint(const Trainer& trainer, bool is_last) {
+  const CheckpointConfig& options = trainer.config().checkpoint;
+  CheckpointInfo info = trainer.Position();
+  if (is_last && options.last_save_model_only) {
+    info.has_optimizer = false;
+    info.is_hugging_face = options.last_save_in_hf;
+    const Export exported(trainer.config(), trainer.Parameters());
+    return checkpoints_->Save(info, {.model = exported.views(), .optimizer = {}});
+  }
+  return checkpoints_->Save(
+      info, {.model = trainer.Parameters(), .optimizer = trainer.OptimizerTensors()});
+}
+
+Status TrainOutputs::AddEvents(const StepReport& report, const Trainer& trainer) {
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - last_events_).count();
+  const auto steps = static_cast<double>(report.metrics.step - last_events_step_);
+  last_events_ = now;
+  last_events_step_ = report.metrics.step;
+  return events_->Add(report.metrics.step, SecondsSince1970(),
+                      {{"loss_metrics/global_avg_loss", report.metrics.loss},
+                       {"grad_norm", report.metrics.grad_norm},
+                       {"lr/AdamW", report.metrics.lr},
+                       {"throughput(tps)", steps * static_cast<double>(report.tokens) / seconds},
+                       {"time_metrics/end_to_end(s)", seconds / steps},
+                       {"memory/resident(GiB)", MemoryGiB()},
+                       {"n_tokens_seen", static_cast<double>(trainer.Position().tokens_seen)}});
+}
+
+Status TrainOutputs::Finish(const Trainer& trainer) {
+  if (gradients_file_) {
+    STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, Views(gradients_)));
+  }
+  if (parameters_file_) {
+    STRATA_RETURN_IF_ERROR(AppendSafetensors(*parameters_file_, trainer.Parameters()));
+  }
+  if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
+  if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Commit());
+  if (gradients_file_) STRATA_RETURN_IF_ERROR(gradients_file_->Commit());
+  return parameters_file_ ? parameters_file_->Commit() : Ok();
+}
+
+}  // namespace strata::cli

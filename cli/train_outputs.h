@@ -1,0 +1,52 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/file.h"
+#include "ir/result.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/event_file.h"
+#include "runtime/train/initial_weights.h"
+#include "runtime/train/metrics.h"
+#include "runtime/train/trainer.h"
+
+namespace strata::cli {
+
+/// Files that the command line of a training asks for.
+struct TrainOutputPaths {
+  std::optional<std::string> metrics, gradients, parameters;
+};
+
+/// The files that a run leaves. All are opened before the first step, so that no training is lost
+/// to a bad path; those of the command line get their names together at the end.
+class TrainOutputs {
+ public:
+  /// `first_step`: that the run goes on after; metrics of later steps, which an older run wrote,
+  /// are dropped.
+  Status Open(const TrainOutputPaths& paths, const TrainConfig& config, int64_t first_step);
+  Status AfterStep(const StepReport& report, const Trainer& trainer);
+  Status Finish(const Trainer& trainer);
+
+ private:
+  Status SaveCheckpoint(const Trainer& trainer, bool is_last);
+  Status AddEvents(const StepReport& report, const Trainer& trainer);
+
+  std::optional<MetricsWriter> metrics_;
+  std::optional<AtomicFile> gradients_file_, parameters_file_;
+  std::vector<OwnedTensor> gradients_;
+  std::optional<CheckpointWriter> checkpoints_;
+  std::optional<EventFile> events_;
+  std::chrono::steady_clock::time_point last_events_;
+  int64_t last_events_step_ = 0;
+};
+
+/// `<dump_folder>/<checkpoint.folder>`.
+std::string CheckpointFolder(const TrainConfig& config);
+
+/// What this process has in memory, in GiB.
+double MemoryGiB();
+
+}  // namespace strata::cli

@@ -1,0 +1,23 @@
+#pragma once
+#include <source_location>
+
+#include <ATen/core/Tensor.h>
+
+namespace strata {
+
+/// What all layers of a pass know of the positions in its rows.
+struct Sequence {
+  /// Rows of the rope table, `[batch, seq, width]`, or the whole table `[positions, width]`, whose
+  /// first rows are those of every row of the batch.
+  at::Tensor rope;
+  /// Added to the scores: fp32 `[batch, 1, seq, seq]`, 0 where a position may attend, else -inf.
+  /// Undefined: to itself and all before it.
+  at::Tensor mask;
+};
+
+/// Without positions: causal. With them (int64 `[batch, seq]`, from 0 in each document): causal
+/// within each document.
+Sequence MakeSequence(const at::Tensor& positions, const at::Tensor& rope_table,
+                      std::source_location location = std::source_location::current());
+
+}  // namespace strata

@@ -1,0 +1,137 @@
+"""A run that is killed and resumed trains as if it had never stopped.
+
+    train_resume_test.py STRATA [KILLS]
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CONFIG = """\
+model = "llama3"
+dim = 16
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 24
+multiple_of = 8
+seq_len = 6
+batch_size = 2
+steps = {steps}
+[training]
+num_tokens_per_train_step = 24
+[lr_scheduler]
+warmup_steps = 3
+decay_type = "cosine"
+[checkpoint]
+enable = true
+interval = 1
+keep_latest_k = 2
+async_mode = "{mode}"
+last_save_model_only = false
+"""
+
+
+class TrainResumeTest(unittest.TestCase):
+    strata = ""
+    kills = 6
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def command(self, steps, out, *options, mode="async"):
+        with open(self.path("config.toml"), "w", encoding="utf-8") as file:
+            file.write(CONFIG.format(steps=steps, mode=mode))
+        return [self.strata, "train", "config.toml", "--set", f"dump_folder={out}", "--metrics", f"{out}.jsonl",
+                "--save", f"{out}.safetensors", *options]
+
+    def run_strata(self, command, code=0):
+        result = subprocess.run(command, cwd=self.folder.name, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stderr
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def checkpoints(self, out):
+        folder = self.path(f"{out}/checkpoint")
+        return sorted(int(name[len("step-"):]) for name in os.listdir(folder) if name[len("step-"):].isdigit())
+
+    def test_killed_at_random_moments_it_goes_on_bit_for_bit(self):
+        steps = 40 + 12 * self.kills
+        self.run_strata(self.command(steps, "whole"))
+        self.assertEqual(self.checkpoints("whole"), [steps - 1, steps])
+        chance = random.Random(7)
+        kills = 0
+        while True:
+            command = self.command(steps, "killed", "--resume", mode=chance.choice(["async", "disabled"]))
+            with subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE) as process:
+                if kills < self.kills:
+                    # From before the first step to well within the run.
+                    try:
+                        process.wait(chance.uniform(0.3, 1.0))
+                    except subprocess.TimeoutExpired:
+                        process.send_signal(signal.SIGKILL)
+                stderr = process.communicate()[1].decode()
+            if process.returncode == 0:
+                break
+            self.assertEqual(process.returncode, -signal.SIGKILL, stderr)
+            kills += 1
+        self.assertEqual(self.read("killed.jsonl"), self.read("whole.jsonl"))
+        self.assertEqual(self.read("killed.safetensors"), self.read("whole.safetensors"))
+        self.assertEqual(len(self.read("whole.jsonl").splitlines()), steps)
+        print(f"{kills} kills", file=sys.stderr)
+
+    def test_a_run_goes_on_from_the_step_that_is_asked_for(self):
+        self.run_strata(self.command(6, "whole"))
+        self.run_strata(self.command(4, "part"))
+        self.run_strata(self.command(6, "part", "--resume", "--set", "checkpoint.load_step=3",
+                                     "--set", "lr_scheduler.total_steps=6"))
+        whole, part = self.read("whole.jsonl").splitlines(), self.read("part.jsonl").splitlines()
+        self.assertEqual(len(part), 6)
+        self.assertNotEqual(whole[3], part[2])  # the schedule of four steps is another
+        self.assertEqual([json.loads(line)["step"] for line in part], [1, 2, 3, 4, 5, 6])
+
+    def test_the_last_checkpoint_is_a_model_that_others_load(self):
+        export = ["--set", "checkpoint.last_save_model_only=true", "--set", "checkpoint.last_save_in_hf=true"]
+        self.run_strata(self.command(3, "first", *export))
+        self.run_strata(self.command(1, "again", "--init", "first/checkpoint/step-3", "--set", "optimizer.lr=0",
+                                     "--set", "optimizer.weight_decay=0"))
+        self.assertEqual(self.read("again.safetensors"), self.read("first.safetensors"))
+
+    def test_what_cannot_be_resumed_is_told(self):
+        self.run_strata(self.command(3, "first"))
+        here = os.path.join("first", "checkpoint")
+        self.assertEqual(
+            self.run_strata(self.command(3, "first"), code=2),
+            f"strata: error: checkpoints of another run: {here}: go on with --resume, or choose another dump_folder\n")
+        self.assertEqual(
+            self.run_strata(self.command(9, "first", "--resume", "--set", "checkpoint.load_step=7"), code=2),
+            f"strata: error: no checkpoint of step 7: {here}: there are those of 2, 3\n")
+        self.assertEqual(
+            self.run_strata(self.command(9, "first", "--resume", "--set", "dim=32"), code=2),
+            f"strata: error: tensors do not fit the model: {here}/step-3: tok_embeddings.weight is F32 [24, 16], not "
+            "F32 [24, 32]; resume with the configuration of the run\n")
+        self.assertEqual(
+            self.run_strata(self.command(9, "first", "--resume", "--set", "checkpoint.enable=false"), code=2),
+            "strata: error: nothing to resume: --resume: give --set checkpoint.enable=true and the dump_folder of the "
+            "run\n")
+
+
+if __name__ == "__main__":
+    TrainResumeTest.strata = os.path.abspath(sys.argv.pop(1))
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        TrainResumeTest.kills = int(sys.argv.pop(1))
+    unittest.main()
