@@ -1,7 +1,5 @@
 #include "diff/diff.h"
 
-#include <sstream>
-
 #include "cli/command.h"
 #include "cli/diff_text.h"
 #include "cli/flags.h"
@@ -9,32 +7,10 @@
 #include "cli/ref.h"
 #include "diff/diff_json.h"
 #include "diff/patch.h"
+#include "diff/pins.h"
 #include "ir/file.h"
 
 namespace strata::cli {
-namespace {
-
-/// Lines `BEFORE AFTER`; empty lines and those that begin with `#` say nothing.
-Result<std::vector<std::pair<std::string, std::string>>> ReadPins(const std::string& path) {
-  STRATA_TRY(const std::string text, ReadFile(path));
-  std::vector<std::pair<std::string, std::string>> pins;
-  std::istringstream lines(text);
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    std::istringstream words(line);
-    std::string before, after, rest;
-    if (!(words >> before) || before[0] == '#') continue;
-    if (!(words >> after) || (words >> rest)) {
-      return Error("{}:{}: a pin is two node names: BEFORE AFTER", path, number);
-    }
-    pins.emplace_back(before, after);
-  }
-  return pins;
-}
-
-}  // namespace
-
 Result<Exit> RunDiff(Args args) {
   std::string before_ref, after_ref, format = "text", pins, patch;
   bool all = false;
@@ -44,7 +20,7 @@ Result<Exit> RunDiff(Args args) {
   flags.Positional("BEFORE", &before_ref, "a REF");
   flags.Positional("AFTER", &after_ref, "a REF");
   flags.Choice("--format", &format, {"text", "json"}, "how to print");
-  flags.Option("--pins", "FILE", &pins, "pairs known beforehand: lines 'BEFORE AFTER'");
+  flags.Option("--pins", "FILE", &pins, "pairs that are known, or known to be wrong: TOML");
   flags.Option("--patch", "FILE", &patch, "also write the edit script, for 'strata patch'");
   flags.Switch("--all", &all, "text: every repetition and every derived change");
   flags.Switch("--meta", &options.meta, "also names, locations, sequence numbers");
@@ -58,7 +34,10 @@ Result<Exit> RunDiff(Args args) {
   STRATA_TRY(const Snapshot before, LoadRef(before_ref, load));
   STRATA_TRY(const Snapshot after, LoadRef(after_ref, load));
   if (!pins.empty()) {
-    STRATA_TRY(options.pins, ReadPins(pins));
+    STRATA_TRY(const std::string text, ReadFile(pins));
+    STRATA_TRY(const Pins known, ParsePins(text, pins));
+    for (const std::string& warning : UsePins(known, before.graph(), after.graph(), options))
+      Warn(warning);
   }
   options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
                        before.graph_name == after.graph_name;

@@ -219,10 +219,43 @@ class DiffTest(CliCase):
         self.assertEqual(diff["before"]["fingerprint"], diff["after"]["fingerprint"])
 
     def test_pins(self):
-        self.write("pins", "# by hand\n\nview reshape\n")
-        _, diff = self.diff("before.txt", "after.txt", "--pins", "pins")
+        _, plain = self.diff("before.txt", "after.txt")
+        prints = [plain[side]["fingerprint"] for side in ("before", "after")]
+        head = f'before = "{prints[0]}"\nafter = "{prints[1]}"\n'
+        self.write("pins", head + 'same = [["view", "reshape"]]\nnever = [["mm", "mm_1"]]\n')
+        done = self.run_strata("diff", "before.txt", "after.txt", "--pins", "pins", "--format", "json")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        diff = json.loads(done.stdout)
         pairs = {pair["before"]: pair for pair in diff["pairs"]}
         self.assertEqual((pairs["view"]["via"], pairs["view"]["confidence"]), ("pin", 1))
+        self.assertNotEqual(pairs.get("mm", {}).get("after"), "mm_1")
+
+    def test_pins_that_do_not_fit(self):
+        _, plain = self.diff("before.txt", "after.txt")
+        after = plain["after"]["fingerprint"]
+        self.write("unsaid", 'same = [["view", "reshape"]]\n')
+        done = self.run_strata("diff", "before.txt", "after.txt", "--pins", "unsaid")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("the pins do not say for which graphs they are: unsaid: add before = ", done.stderr)
+        self.write("stale", f'before = "{"0" * 32}"\nafter = "{after}"\n'
+                            'same = [["view", "reshape"], ["gone", "mm_1"]]\n')
+        done = self.run_strata("diff", "before.txt", "after.txt", "--pins", "stale")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("strata: warning: the pins are for other graphs: stale: ", done.stderr)
+        self.assertIn("left out: gone = mm_1", done.stderr)
+        self.write("wrong", 'same = [["view", "reshape"]]\nnvr = []\n')
+        self.assertEqual(
+            self.fails("diff", "before.txt", "after.txt", "--pins", "wrong"),
+            "wrong:2:1: unknown key 'nvr' in a file of pins; it has before, after, same, never\n"
+            "  nvr = []\n  ^")
+        self.write("wrong", 'same = [["view"]]\n')
+        self.assertEqual(
+            self.fails("diff", "before.txt", "after.txt", "--pins", "wrong"),
+            "wrong:1:9: 'same' is an array of pairs, [[\"a\", \"b\"], …]\n"
+            '  same = [["view"]]\n          ^')
+        self.write("wrong", 'same = [["view", "reshape"]\n')
+        self.assertTrue(self.fails("diff", "before.txt", "after.txt", "--pins", "wrong").startswith(
+            "wrong:"))
 
     def test_patch(self):
         done = self.run_strata("diff", "before.txt", "after.txt", "--format", "json", "--patch", "p")
