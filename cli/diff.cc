@@ -1,5 +1,7 @@
 #include "diff/diff.h"
 
+#include <optional>
+
 #include "cli/command.h"
 #include "cli/diff_text.h"
 #include "cli/flags.h"
@@ -8,21 +10,28 @@
 #include "diff/diff_json.h"
 #include "diff/patch.h"
 #include "diff/pins.h"
+#include "diff/policy.h"
 #include "ir/file.h"
 
 namespace strata::cli {
+
 Result<Exit> RunDiff(Args args) {
-  std::string before_ref, after_ref, format = "text", pins, patch;
-  bool all = false;
+  std::string before_ref, after_ref, format = "text", pins, patch, policy_file, colour = "auto";
+  bool all = false, json = false;
   DiffOptions options;
   LoadOptions load;
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
   flags.Positional("BEFORE", &before_ref, "a REF");
   flags.Positional("AFTER", &after_ref, "a REF");
   flags.Choice("--format", &format, {"text", "json"}, "how to print");
+  flags.Switch("--json", &json, "the same as --format json");
+  flags.Option("--policy", "FILE", &policy_file,
+               "what the change may be (docs/policy.md); exit status 0 when it is");
   flags.Option("--pins", "FILE", &pins, "pairs that are known, or known to be wrong: TOML");
   flags.Option("--patch", "FILE", &patch, "also write the edit script, for 'strata patch'");
   flags.Switch("--all", &all, "text: every repetition and every derived change");
+  flags.Choice("--color", &colour, {"auto", "always", "never"},
+               "text: colours; auto: on a terminal, unless NO_COLOR is set");
   flags.Switch("--meta", &options.meta, "also names, locations, sequence numbers");
   flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
   flags.Example("strata diff before.txt after.txt");
@@ -31,6 +40,12 @@ Result<Exit> RunDiff(Args args) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
+  // A policy that cannot be read is told of before the work begins.
+  std::optional<Policy> policy;
+  if (!policy_file.empty()) {
+    STRATA_TRY(const std::string text, ReadFile(policy_file));
+    STRATA_TRY(policy, ParsePolicy(text, policy_file));
+  }
   STRATA_TRY(const Snapshot before, LoadRef(before_ref, load));
   STRATA_TRY(const Snapshot after, LoadRef(after_ref, load));
   if (!pins.empty()) {
@@ -42,13 +57,22 @@ Result<Exit> RunDiff(Args args) {
   options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
                        before.graph_name == after.graph_name;
   STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
-  const std::string text = format == "json"
-                               ? DiffJson(diff, before_ref, after_ref)
-                               : DiffText(diff, before_ref, after_ref, {ColoursOnStdout(), all});
+  std::optional<PolicyVerdict> verdict;
+  if (policy) verdict = CheckPolicy(*policy, diff);
+  const PolicyVerdict* const shown_verdict = verdict ? &*verdict : nullptr;
+  std::string text;
+  if (format == "json" || json) {
+    text = DiffJson(diff, before_ref, after_ref, shown_verdict);
+  } else {
+    const bool colours = colour == "always" || (colour == "auto" && ColoursOnStdout());
+    text = DiffText(diff, before_ref, after_ref,
+                    {.colours = colours, .verdict = shown_verdict, .all = all});
+  }
   if (!patch.empty()) {
     STRATA_RETURN_IF_ERROR(WriteFile(patch, MakePatch(diff, {.metadata = options.meta})));
   }
   STRATA_RETURN_IF_ERROR(WriteFile("-", text));
+  if (verdict) return verdict->allowed() ? Exit::kOk : Exit::kDifferences;
   return diff.Equal() ? Exit::kOk : Exit::kDifferences;
 }
 

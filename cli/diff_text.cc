@@ -1,12 +1,13 @@
 #include "cli/diff_text.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "diff/arguments.h"
-#include "ir/module.h"
+#include "diff/statement.h"
+#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {
@@ -22,6 +23,7 @@ class TextWriter {
     const size_t width = std::max(before_ref.size(), after_ref.size());
     out_ += fmt::format("before  {:<{}}  {} nodes\n", before_ref, width, diff_.before.size());
     out_ += fmt::format("after   {:<{}}  {} nodes\n\n", after_ref, width, diff_.after.size());
+    Verdict();
     Summary();
     Patterns();
     Hunks();
@@ -34,8 +36,30 @@ class TextWriter {
  private:
   std::string Tinted(Tint tint, std::string_view text) const {
     if (!options_.colours || tint == Tint::kNone) return std::string(text);
-    static constexpr std::string_view kCodes[] = {"", "32", "31", "33", "36", "2", "1"};
+    // Okabe and Ito's colours, as the 256 of a terminal have them: told apart by everybody. Signs
+    // say the same without them.
+    static constexpr std::string_view kCodes[] = {"",        "38;5;36", "38;5;166", "38;5;178",
+                                                  "38;5;74", "2",       "1"};
     return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(tint)], text);
+  }
+
+  void Verdict() {
+    if (options_.verdict == nullptr) return;
+    const PolicyVerdict& verdict = *options_.verdict;
+    const size_t count = verdict.violations.size();
+    if (count == 0) {
+      out_ += Tinted(Tint::kAdded, fmt::format("policy  {}  allows it\n\n", verdict.file));
+      return;
+    }
+    out_ += Tinted(Tint::kRemoved, fmt::format("policy  {}  {} violation{}\n", verdict.file, count,
+                                               count == 1 ? "" : "s"));
+    constexpr size_t kShown = 40;
+    const size_t shown = options_.all ? count : std::min(count, kShown);
+    for (const Violation& violation : std::span(verdict.violations).first(shown)) {
+      out_ += fmt::format("  ! {}\n      {}\n", Visible(violation.what), Visible(violation.rule));
+    }
+    if (shown < count) out_ += fmt::format("  and {} more (--all)\n", count - shown);
+    out_ += '\n';
   }
 
   void Summary() {
@@ -116,42 +140,19 @@ class TextWriter {
   }
 
   void NodeLine(const Listing& listing, EntityId id, char sign, Tint tint) {
-    const std::string text = fmt::format("{} {}", sign, Statement(listing, id));
+    const std::string text = fmt::format("{} {}", sign, StatementText(listing, id));
     out_ += fmt::format("  {}{}\n", Tinted(tint, text), Module(listing, id));
   }
 
-  /// `mm_3 = aten.mm.default(x, w)`.
-  static std::string Statement(const Listing& listing, EntityId id) {
-    const Entity& entity = listing[id];
-    const Graph& graph = listing.graph(id);
-    if (entity.kind == EntityKind::kInput) return listing.name(id) + " (input)";
-    if (entity.element.valid()) {
-      return fmt::format("{} = {}[{}]", listing.name(id), graph.name(entity.node),
-                         graph.value(entity.element).index);
-    }
-    std::vector<std::string> arguments;
-    for (const Arg& arg : graph.args(entity.node))
-      arguments.push_back(LiteralText(graph, arg));
-    for (size_t i = 0; i < graph.node(entity.node).num_kwargs; ++i) {
-      const NamedArg kwarg = graph.kwarg(entity.node, i);
-      arguments.push_back(
-          fmt::format("{}={}", graph.module().str(kwarg.name), LiteralText(graph, kwarg.value)));
-    }
-    return fmt::format("{} = {}({})", listing.name(id), listing.target(id),
-                       fmt::join(arguments, ", "));
-  }
-
   std::string Module(const Listing& listing, EntityId id) const {
-    const Graph& graph = listing.graph(id);
-    const std::string_view module = graph.module().str(graph.node(listing[id].node).module);
+    const std::string module = ModuleText(listing, id);
     return module.empty() ? "" : Tinted(Tint::kDim, fmt::format("   {}", module));
   }
 
   /// One line of at most 60 characters.
   static std::string Value(const std::optional<std::string>& value) {
     constexpr size_t kMaxLength = 60;
-    std::string text = value.value_or("(nothing)");
-    std::ranges::replace(text, '\n', ' ');
+    const std::string text = Visible(value.value_or("(nothing)"));
     if (text.size() <= kMaxLength) return text;
     size_t end = kMaxLength;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
@@ -160,7 +161,8 @@ class TextWriter {
   }
 
   void PairLines(const Pair& pair) {
-    const std::string before = diff_.before.name(pair.before), after = diff_.after.name(pair.after);
+    const std::string before = Visible(diff_.before.name(pair.before));
+    const std::string after = Visible(diff_.after.name(pair.after));
     const std::string names = before == after ? before : fmt::format("{} → {}", before, after);
     const bool is_move = pair.status.moved && !pair.status.changed;
     const std::string head = fmt::format("{} {}", is_move ? "↷" : "~", names);
@@ -196,7 +198,7 @@ class TextWriter {
     constexpr size_t kShown = 6;
     std::vector<std::string> names;
     for (EntityId id : std::span(ids).first(std::min(ids.size(), kShown)))
-      names.push_back(listing.name(id));
+      names.push_back(Visible(listing.name(id)));
     std::string text = fmt::format("{}", fmt::join(names, ", "));
     if (ids.size() > kShown) text += fmt::format(" and {} more", ids.size() - kShown);
     return text;

@@ -90,13 +90,29 @@ void WritePattern(JsonWriter& json, const Pattern& pattern) {
   json.EndArray().EndObject();
 }
 
+void WriteVerdict(JsonWriter& json, const GraphDiff& diff, const PolicyVerdict& verdict) {
+  json.Break(2).Key("policy").BeginObject().Field("file", verdict.file);
+  json.Field("allowed", verdict.allowed()).Key("violations").BeginArray();
+  const auto name = [](const Listing& listing, const std::optional<EntityId>& id) {
+    return id ? std::optional(listing.name(*id)) : std::nullopt;
+  };
+  for (const Violation& violation : verdict.violations) {
+    json.Break(4).BeginObject().Field("what", violation.what).Field("rule", violation.rule);
+    WriteText(json, "before", name(diff.before, violation.before));
+    WriteText(json, "after", name(diff.after, violation.after));
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 }  // namespace
 
-std::string DiffJson(const GraphDiff& diff, std::string_view before_ref,
-                     std::string_view after_ref) {
+std::string DiffJson(const GraphDiff& diff, std::string_view before_ref, std::string_view after_ref,
+                     const PolicyVerdict* verdict) {
   std::string out;
   JsonWriter json(out);
   json.BeginObject().Break(2).Field("schema", "strata.diff/1");
+  if (verdict != nullptr) WriteVerdict(json, diff, *verdict);
   WriteSide(json, "before", before_ref, diff.before);
   WriteSide(json, "after", after_ref, diff.after);
   WriteSummary(json, diff.summary);

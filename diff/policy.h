@@ -46,6 +46,14 @@ struct Violation {
   std::optional<EntityId> before, after;  ///< the node, if it is about one
 };
 
+/// What became of a policy.
+struct PolicyVerdict {
+  std::string file;
+  std::vector<Violation> violations;
+
+  bool allowed() const { return violations.empty(); }
+};
+
 inline constexpr std::array<std::string_view, 11> kChangeWords = {
     "renamed",  "moved",  "changed", "derived",      "inserted",      "deleted",
     "replaced", "cloned", "merged",  "became_input", "became_compute"};
@@ -58,6 +66,6 @@ Result<Policy> ParsePolicy(std::string_view text, std::string_view file);
 /// Everything that `policy` does not let pass: nodes in the order of the graph, then limits and
 /// invariants. A pair that is the same is never a change; one that is only renamed, only for rules
 /// that name `renamed`.
-std::vector<Violation> CheckPolicy(const Policy& policy, const GraphDiff& diff);
+PolicyVerdict CheckPolicy(const Policy& policy, const GraphDiff& diff);
 
 }  // namespace strata

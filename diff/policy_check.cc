@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "diff/policy.h"
+#include "diff/statement.h"
 #include "diff/type_text.h"
 #include "ir/module.h"
 #include "ir/ops.h"
@@ -34,15 +35,10 @@ struct Change {
   std::vector<std::string_view> relations;  // what allows an insertion or deletion too
   std::string_view pattern;                 // title
   // Of the one or two nodes.
-  std::vector<std::string_view> targets, modules;
-  std::vector<std::string> names;
+  std::vector<std::string_view> targets;
+  std::vector<std::string> modules, names;
   std::string_view kind;
 };
-
-std::string_view ModuleOf(const Listing& listing, EntityId id) {
-  const Graph& graph = listing.graph(id);
-  return graph.module().str(graph.node(listing[id].node).module);
-}
 
 class Checker {
  public:
@@ -133,7 +129,7 @@ class Checker {
                          const std::map<EntityId, std::string_view>& patterns) {
       if (!id.valid()) return;
       change.targets.push_back(listing.target(id));
-      change.modules.push_back(ModuleOf(listing, id));
+      change.modules.push_back(ModuleText(listing, id));
       change.names.push_back(listing.name(id));
       change.kind = ToWord(listing[id].kind);
       if (const auto found = patterns.find(id); found != patterns.end()) {
@@ -399,8 +395,8 @@ class Checker {
 
 }  // namespace
 
-std::vector<Violation> CheckPolicy(const Policy& policy, const GraphDiff& diff) {
-  return Checker(policy, diff).Run();
+PolicyVerdict CheckPolicy(const Policy& policy, const GraphDiff& diff) {
+  return {policy.file, Checker(policy, diff).Run()};
 }
 
 }  // namespace strata

@@ -1,0 +1,21 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+/// Foreign text as a terminal, a page or a comment may show it: valid UTF-8 on one line, with
+/// characters that are not seen or that reorder others (controls, bidirectional marks, zero-width
+/// characters, tags) written as `\x1b` and `\u{202e}`. Never cut.
+std::string Visible(std::string_view text);
+
+/// Columns that the text takes in a terminal: 2 for East Asian wide characters and emoji, 0 for
+/// combining marks. REQUIRES: valid UTF-8 without controls, such as `Visible` gives.
+size_t DisplayWidth(std::string_view text);
+
+/// The number of bytes at the beginning of `text` that fit into `columns`; never splits a
+/// character from its combining marks. At least one character if there is one.
+size_t BytesThatFit(std::string_view text, size_t columns);
+
+}  // namespace strata
