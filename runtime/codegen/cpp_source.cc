@@ -89,7 +89,7 @@ class Emitter {
       Line("{0}* const a{1} = ({0}*)arguments[{2}];", type, i, kernel_.accesses[i].argument);
     }
     // One dimension: the loop over units is the loop over elements.
-    if (schedule_.num_inner_dims == 0 && !kernel_.has_reductions && !kernel_.sizes.empty()) {
+    if (schedule_.num_inner_dims == 0 && !kernel_.has_rows && !kernel_.sizes.empty()) {
       EmitElements();
     } else {
       EmitUnits();
@@ -234,7 +234,7 @@ class Emitter {
   std::string InnerIndex(size_t access, bool is_column) const {
     if (!is_column) return "";
     const size_t first =
-        schedule_.num_inner_dims == 0 && !kernel_.has_reductions ? 0 : schedule_.num_outer_dims;
+        schedule_.num_inner_dims == 0 && !kernel_.has_rows ? 0 : schedule_.num_outer_dims;
     return Index(access, first, kernel_.sizes.size());
   }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/plan/kernel.h"
+#include "passes/compile/kernel.h"
 
 namespace strata {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "runtime/plan/kernel.h"
+#include "passes/compile/kernel.h"
 
 namespace strata {
 

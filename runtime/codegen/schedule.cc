@@ -42,7 +42,7 @@ std::vector<int32_t> ColumnOpsFor(const Kernel& kernel, std::vector<int32_t> roo
 
 /// Whether a store writes every column.
 bool IsColumnStore(const Kernel& kernel, const Kernel::Store& store) {
-  if (!kernel.has_reductions) return true;
+  if (!kernel.has_rows) return true;
   const std::vector<int64_t>& strides = kernel.accesses[static_cast<size_t>(store.access)].strides;
   return std::ranges::any_of(std::span(strides).subspan(kernel.num_row_dims),
                              [](int64_t stride) { return stride != 0; });
@@ -53,7 +53,7 @@ bool IsColumnStore(const Kernel& kernel, const Kernel::Store& store) {
 Schedule MakeSchedule(const Kernel& kernel) {
   Schedule schedule;
   const size_t rank = kernel.sizes.size();
-  if (kernel.has_reductions) {
+  if (kernel.has_rows) {
     schedule.num_outer_dims = kernel.num_row_dims;
   } else {
     schedule.num_outer_dims = rank == 1 ? 1 : rank - std::min<size_t>(rank, 1);

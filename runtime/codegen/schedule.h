@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/plan/kernel.h"
+#include "passes/compile/kernel.h"
 
 namespace strata {
 

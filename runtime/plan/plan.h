@@ -9,7 +9,7 @@
 #include "ir/fingerprint.h"
 #include "ir/graph.h"
 #include "ir/result.h"
-#include "runtime/plan/kernel.h"
+#include "passes/compile/kernel.h"
 
 namespace strata {
 

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -281,6 +282,77 @@ TEST_CASE("every option of a plan, alone and together, leaves the plain plan's b
         CHECK(SameBits(second[i], expected[1][i]));
         CHECK(SameBits(third[i], expected[0][i]));
       }
+    }
+  }
+}
+
+/// Both graphs, for two steps: losses, gradients, and what the optimizer leaves.
+std::vector<Tensors> RunTwoSteps(const TrainConfig& config, std::string_view passes,
+                                 const PlanOptions& options) {
+  Eager run(config);
+  const Compiled compiled(config, passes);
+  Executor step = compiled.Bind(kStepGraph, options);
+  Executor optimizer = compiled.Bind(kOptimizerGraph, options);
+  std::vector<Tensors> results;
+  for (int64_t i = 0; i < 2; ++i) {
+    results.push_back(OrDie(step.Run(run.Inputs(i))));
+    Tensors inputs = run.parameters;
+    for (size_t k = 1; k <= run.parameters.size(); ++k)
+      inputs.push_back(results.back()[k].contiguous());
+    for (const Tensors& group : {run.state.exp_avg, run.state.exp_avg_sq, run.buffers})
+      inputs.insert(inputs.end(), group.begin(), group.end());
+    inputs.insert(inputs.end(), results.back().end() - std::ssize(run.buffers),
+                  results.back().end());
+    inputs.push_back(run.state.step);
+    results.push_back(OrDie(optimizer.Run(inputs)));
+    results.push_back({});
+    for (const Tensors& group : {run.parameters, run.state.exp_avg, run.state.exp_avg_sq})
+      for (const Tensor& tensor : group)
+        results.back().push_back(tensor.clone());
+  }
+  return results;
+}
+
+TEST_CASE("fused kernels have the bits of the operators that they replace, compiled or not") {
+  at::set_num_threads(1);
+  const std::string fused = std::string(kDefaultPasses) + ",fuse";
+  for (const Case& c : kCases) {
+    // Each compiles kernels for its sizes.
+    const bool is_compiled = (&c - kCases.data()) % 5 == 0 || std::getenv("STRATA_TEST_ALL_KERNELS");
+    INFO(Title(c));
+    const TrainConfig config = Config(c.overrides, c.text);
+    const auto expected = RunTwoSteps(config, kDefaultPasses, {});
+    std::vector<PlanOptions> all{{.unfuse = true}, PlanOptions::Fastest()};
+    all.back().unfuse = true;
+    if (is_compiled) all.push_back(PlanOptions::Fastest());
+    for (const PlanOptions& options : all) {
+      INFO("option ", &options - all.data());
+      const auto actual = RunTwoSteps(config, fused, options);
+      for (size_t group = 0; group < expected.size(); ++group) {
+        for (size_t i = 0; i < expected[group].size(); ++i) {
+          INFO("group ", group, " tensor ", i);
+          CHECK(SameBits(actual[group][i], expected[group][i]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("fused kernels with other sums and functions are within rounding") {
+  at::set_num_threads(1);
+  const std::string fused = std::string(kDefaultPasses) + ",fuse{numerics=fast}";
+  for (const Case& c : kCases) {
+    if ((&c - kCases.data()) % 5 != 0 && !std::getenv("STRATA_TEST_ALL_KERNELS")) continue;
+    INFO(Title(c));
+    const TrainConfig config = Config(c.overrides, c.text);
+    const Tensors expected = RunTwoSteps(config, kDefaultPasses, {})[0];
+    const Tensors actual = RunTwoSteps(config, fused, PlanOptions::Fastest())[0];
+    for (size_t i = 0; i < expected.size(); ++i) {
+      INFO("output ", i);
+      const double scale = expected[i].to(at::kDouble).abs().max().item<double>();
+      const double error =
+          (actual[i].to(at::kDouble) - expected[i].to(at::kDouble)).abs().max().item<double>();
+      CHECK_LE(error, 2e-5 * scale + 1e-8);
     }
   }
 }

@@ -26,8 +26,8 @@ struct PlanLayout {
 /// What a fused node computes, as loops over one iteration space: the same description becomes C++
 /// and CUDA (runtime/codegen). Knows nothing of tensors.
 ///
-/// The space has rows and columns. Reductions run over the columns of a row; what comes after one
-/// is a value per row, or reads it in every column.
+/// The space may have rows and columns: some values are one per row, read in each of its columns.
+/// Reductions run over the columns of a row.
 struct Kernel {
   /// Where a value lies: elements to go per step of each dimension of the space; 0: broadcast.
   struct Access {
@@ -56,8 +56,8 @@ struct Kernel {
   };
 
   std::vector<int64_t> sizes;  ///< outermost first
-  size_t num_row_dims = 0;     ///< leading dimensions that count rows; all, without reductions
-  bool has_reductions = false;
+  size_t num_row_dims = 0;  ///< leading dimensions that count rows; all, without rows and columns
+  bool has_rows = false;
   std::vector<Access> accesses;
   std::vector<Op> ops;
   std::vector<Store> stores;
@@ -68,7 +68,7 @@ struct Kernel {
   std::vector<int32_t> written_inputs;  ///< ascending
 
   int64_t rows() const;
-  int64_t columns() const;  ///< 1 without reductions
+  int64_t columns() const;
   /// Reads and writes each element of arguments that lie equally once, at the same place: a result
   /// may take the memory of such an input.
   bool IsElementwise(int32_t input, int32_t result) const;

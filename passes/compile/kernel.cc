@@ -1,4 +1,4 @@
-#include "runtime/plan/kernel.h"
+#include "passes/compile/kernel.h"
 
 #include <algorithm>
 #include <functional>
@@ -112,27 +112,30 @@ class KernelMaker {
     return Ok();
   }
 
-  /// Columns are the dimensions that reductions run over.
+  /// Columns are the dimensions that reductions run over; without reductions, what values of two
+  /// sizes differ in.
   Status BuildSpace() {
-    int64_t elements = 1;
+    int64_t most = 1, least = INT64_MAX, reduced_over = 0;
     for (const NodeId node : body_.nodes()) {
       if (body_.node(node).kind != NodeKind::kCall) continue;
-      STRATA_TRY(const PlanLayout layout, LayoutOf(body_.result(node)));
-      elements = std::max(elements, layout.num_elements());
       const FusibleOp* entry = FindFusible(body_.op(node));
       if (entry == nullptr) return Unsupported(body_.op(node));
+      STRATA_TRY(const PlanLayout layout, LayoutOf(body_.result(node)));
+      most = std::max(most, layout.num_elements());
+      least = std::min(least, layout.num_elements());
       if (entry->kind != FusionKind::kReduction) continue;
       STRATA_TRY(const PlanLayout reduced, LayoutOf(body_.args(node)[0].value()));
-      elements = std::max(elements, reduced.num_elements());
+      most = std::max(most, reduced.num_elements());
       const int64_t columns = ColumnsOf(node, reduced.sizes);
-      if (kernel_.has_reductions && columns != columns_) {
+      if (reduced_over != 0 && columns != reduced_over) {
         return Unsupported("reductions over different sizes");
       }
-      kernel_.has_reductions = true;
-      columns_ = columns;
+      reduced_over = columns;
     }
-    elements_ = elements;
-    if (elements_ == 0) return Unsupported("no elements");
+    elements_ = most;
+    if (elements_ == 0 || least == 0) return Unsupported("no elements");
+    kernel_.has_rows = reduced_over != 0 || least != most;
+    if (kernel_.has_rows) columns_ = reduced_over != 0 ? reduced_over : most / least;
 
     SpaceBuilder space;
     space.Add(Sizes{elements_ / columns_}, columns_);
@@ -142,7 +145,7 @@ class KernelMaker {
       const int64_t count = layout.num_elements();
       if (count == elements_) {
         space.Add(layout.sizes, 1);
-      } else if (kernel_.has_reductions && count == elements_ / columns_) {
+      } else if (kernel_.has_rows && count == elements_ / columns_) {
         space.Add(layout.sizes, columns_);
       } else {
         return Unsupported("values of different sizes");
@@ -152,7 +155,7 @@ class KernelMaker {
     if (!sizes) return Unsupported("shapes that do not nest");
     kernel_.sizes = *sizes;
     kernel_.num_row_dims = kernel_.sizes.size();
-    for (int64_t columns = 1; kernel_.has_reductions && columns < columns_;)
+    for (int64_t columns = 1; kernel_.has_rows && columns < columns_;)
       columns *= kernel_.sizes[--kernel_.num_row_dims];
     return Ok();
   }
@@ -229,9 +232,9 @@ class KernelMaker {
         AddAccess({.argument = known.input, .dtype = known.dtype, .strides = *strides});
     const auto loaded = loads_.find(access);
     if (loaded != loads_.end()) return loaded->second;
-    const bool is_row = kernel_.has_reductions &&
-                        std::ranges::all_of(std::span(*strides).subspan(kernel_.num_row_dims),
-                                            [](int64_t stride) { return stride == 0; });
+    const bool is_row =
+        kernel_.has_rows && std::ranges::all_of(std::span(*strides).subspan(kernel_.num_row_dims),
+                                                [](int64_t stride) { return stride == 0; });
     const int32_t op = AddOp({.code = "load",
                               .dtype = known.dtype,
                               .level = is_row ? Kernel::Level::kRow : Kernel::Level::kColumn,
@@ -244,7 +247,7 @@ class KernelMaker {
   int32_t Constant(double number, DType dtype) {
     return AddOp({.code = "constant",
                   .dtype = dtype,
-                  .level = kernel_.has_reductions ? Kernel::Level::kRow : Kernel::Level::kColumn,
+                  .level = kernel_.has_rows ? Kernel::Level::kRow : Kernel::Level::kColumn,
                   .operands = {},
                   .numbers = {number},
                   .access = -1});
@@ -394,7 +397,7 @@ class KernelMaker {
       if (!strides) return Unsupported("a result does not line up");
       int32_t argument = InputOf(value);
       if (argument >= 0) {
-        if (kernel_.has_reductions) return Unsupported("writes an input that a reduction reads");
+        if (kernel_.has_rows) return Unsupported("writes an input that a reduction reads");
         kernel_.written_inputs.push_back(argument);
       } else {
         argument = kernel_.num_arguments++;
@@ -413,7 +416,7 @@ class KernelMaker {
     Sizes& sizes = kernel_.sizes;
     for (size_t dim = sizes.size(); dim-- > 0;) {
       const bool drop = sizes[dim] == 1;
-      const bool is_first_column = kernel_.has_reductions && dim == kernel_.num_row_dims;
+      const bool is_first_column = kernel_.has_rows && dim == kernel_.num_row_dims;
       const bool merge = !drop && dim > 0 && !is_first_column &&
                          std::ranges::all_of(kernel_.accesses, [&](const Kernel::Access& access) {
                            return access.strides[dim - 1] == access.strides[dim] * sizes[dim];
@@ -428,11 +431,11 @@ class KernelMaker {
       sizes.erase(sizes.begin() + at);
       if (dim < kernel_.num_row_dims) {
         --kernel_.num_row_dims;
-      } else if (!kernel_.has_reductions) {
+      } else if (!kernel_.has_rows) {
         kernel_.num_row_dims = sizes.size();
       }
     }
-    if (!kernel_.has_reductions) kernel_.num_row_dims = sizes.size();
+    if (!kernel_.has_rows) kernel_.num_row_dims = sizes.size();
   }
 
   const Graph& body_;
@@ -467,7 +470,7 @@ int64_t Kernel::columns() const {
 }
 
 bool Kernel::IsElementwise(int32_t input, int32_t result) const {
-  if (has_reductions) return false;
+  if (has_rows) return false;
   const int32_t output = result_arguments[static_cast<size_t>(result)];
   const Access* written = nullptr;
   for (const Access& access : accesses) {

@@ -1,0 +1,11 @@
+#include "passes/compile/compile_passes.h"
+
+#include "passes/compile/fuse.h"
+
+namespace strata {
+
+void RegisterCompilePasses(PassRegistry& registry) {
+  registry.Add<Fuse>("fuse");
+}
+
+}  // namespace strata

@@ -1,0 +1,450 @@
+#include "passes/compile/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <queue>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ir/native_text.h"
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/compile/fusion_regions.h"
+#include "passes/compile/kernel.h"
+#include "passes/compile/pointwise.h"
+
+namespace strata {
+namespace {
+
+/// What a region becomes: inputs from outside, results that others read.
+struct Plan {
+  std::vector<NodeId> members;
+  std::vector<ValueId> inputs;
+  std::vector<NodeId> outputs;
+  GraphId body;
+};
+
+/// Copies arguments into another graph, perhaps of another module.
+class ArgCopier {
+ public:
+  ArgCopier(const Graph& from, Rewriter& to, const std::map<ValueId, ValueId>& values)
+      : from_(from), to_(to), values_(values) {}
+
+  Arg operator()(const Arg& arg) {
+    Module& module = to_.graph().module();
+    const Module& source = from_.module();
+    switch (arg.kind()) {
+      case ArgKind::kValue:
+        return values_.at(arg.value());
+      case ArgKind::kString:
+        return Arg::String(module.Intern(source.str(arg.str())));
+      case ArgKind::kDevice:
+        return Arg::Device(module.Intern(source.str(arg.str())));
+      case ArgKind::kRaw:
+        return Arg::Raw(module.Intern(source.str(arg.str())));
+      case ArgKind::kDim:
+        return Arg::Int(source.dims().AsConst(arg.dim()).value_or(0));
+      case ArgKind::kList:
+      case ArgKind::kTuple: {
+        std::vector<Arg> elements;
+        for (const Arg& element : from_.elements(arg))
+          elements.push_back((*this)(element));
+        return to_.MakeSpan(arg.kind(), elements);
+      }
+      default:
+        return arg;
+    }
+  }
+
+ private:
+  const Graph& from_;
+  Rewriter& to_;
+  const std::map<ValueId, ValueId>& values_;
+};
+
+/// Writes regions of one graph as bodies.
+class BodyWriter {
+ public:
+  BodyWriter(const Graph& graph, const FusionRegions& regions, const Plan& plan)
+      : graph_(graph), regions_(regions), plan_(plan) {}
+
+  void Write(Graph& body) {
+    Rewriter rewriter(body);
+    for (size_t i = 0; i < plan_.inputs.size(); ++i) {
+      const TypeId type = CopyType(body.module(), graph_.value(plan_.inputs[i]).type);
+      const NodeId node = rewriter.Create({.kind = NodeKind::kPlaceholder,
+                                           .results = std::span(&type, 1),
+                                           .name = fmt::format("arg{}", i)},
+                                          From({}));
+      values_[plan_.inputs[i]] = body.result(node);
+    }
+    for (const NodeId member : plan_.members)
+      CopyNode(rewriter, member);
+    std::vector<Arg> results;
+    for (const NodeId output : plan_.outputs)
+      results.push_back(values_.at(graph_.result(output)));
+    const Arg list = rewriter.MakeSpan(ArgKind::kList, results);
+    rewriter.Create({.kind = NodeKind::kOutput, .args = std::span(&list, 1)}, From({}));
+  }
+
+ private:
+  TypeId CopyType(Module& module, TypeId id) const {
+    const Type& type = graph_.module().types()[id];
+    Type copy;
+    copy.kind = type.kind;
+    copy.dtype = type.dtype;
+    copy.has_strides = type.has_strides;
+    copy.device = module.Intern(graph_.module().str(type.device));
+    for (const DimId dim : type.sizes)
+      copy.sizes.push_back(module.dims().Const(graph_.module().dims().AsConst(dim).value_or(0)));
+    for (const DimId dim : type.strides)
+      copy.strides.push_back(module.dims().Const(graph_.module().dims().AsConst(dim).value_or(0)));
+    return module.types().Intern(copy);
+  }
+
+  /// `aten.add.Tensor` of `aten.add_.Tensor`.
+  static std::string Functional(std::string_view op) {
+    std::string name(op);
+    return name.erase(name.rfind('.') - 1, 1);
+  }
+
+  void CopyNode(Rewriter& rewriter, NodeId node) {
+    if (values_.contains(graph_.result(node))) return;
+    // Views that stand between members come along.
+    graph_.ForEachOperand(node, [&](ValueId operand) {
+      if (!values_.contains(operand)) CopyNode(rewriter, graph_.value(operand).def);
+    });
+    Graph& body = rewriter.graph();
+    ArgCopier copy(graph_, rewriter, values_);
+    std::vector<Arg> args;
+    for (const Arg& arg : graph_.args(node))
+      args.push_back(copy(arg));
+    std::vector<NamedArg> kwargs;
+    for (size_t i = 0; i < graph_.node(node).num_kwargs; ++i) {
+      const NamedArg kwarg = graph_.kwarg(node, i);
+      kwargs.push_back({body.module().Intern(graph_.module().str(kwarg.name)), copy(kwarg.value)});
+    }
+    const ValueId result = graph_.result(node);
+    const TypeId type = CopyType(body.module(), graph_.value(result).type);
+    const std::optional<ValueId> written = regions_.WrittenInput(node);
+    const bool mutates = TraitsOf(graph_.op(node)).mutates;
+    const std::string op =
+        mutates && !written ? Functional(graph_.op(node)) : std::string(graph_.op(node));
+    const NodeId made = rewriter.Create(
+        {.op = op, .args = args, .kwargs = kwargs, .results = std::span(&type, 1)}, From({}));
+    const bool is_view = !mutates && graph_.value(result).alias_of.valid();
+    if (written || is_view) {
+      rewriter.SetAlias(body.result(made), values_.at(graph_.args(node)[0].value()));
+    }
+    values_[result] = body.result(made);
+  }
+
+  const Graph& graph_;
+  const FusionRegions& regions_;
+  const Plan& plan_;
+  std::map<ValueId, ValueId> values_;
+};
+
+class GraphFuser {
+ public:
+  GraphFuser(Module& module, GraphId id, const FusionOptions& options,
+             std::map<std::string, std::optional<GraphId>>& bodies)
+      : module_(module), graph_(module.graph(id)), regions_(graph_, options), bodies_(bodies) {}
+
+  bool Run() {
+    for (size_t i = 0; i < regions_.regions().size(); ++i)
+      plans_.push_back(MakePlan(static_cast<int32_t>(i)));
+    bool any = false;
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      FindBody(plans_[i]);
+      if (plans_[i].body.valid()) {
+        any = true;
+      } else {
+        regions_.Dissolve(static_cast<int32_t>(i));
+      }
+    }
+    if (any) Rewrite(Schedule());
+    return any;
+  }
+
+ private:
+  /// A node, or a region.
+  struct Unit {
+    NodeId node;
+    int32_t region = -1;
+  };
+
+  Plan MakePlan(int32_t region) const {
+    Plan plan{.members = regions_.regions()[static_cast<size_t>(region)],
+              .inputs = {},
+              .outputs = {},
+              .body = {}};
+    for (const NodeId member : plan.members) {
+      graph_.ForEachOperand(member, [&](ValueId value) {
+        if (regions_.MemberBehind(value, region)) return;
+        if (std::ranges::find(plan.inputs, value) == plan.inputs.end())
+          plan.inputs.push_back(value);
+      });
+    }
+    for (const NodeId member : plan.members) {
+      if (IsReadOutside(graph_.result(member), region) || IsLastWrite(member, region)) {
+        plan.outputs.push_back(member);
+      }
+    }
+    return plan;
+  }
+
+  /// Others read it, or views of it that others read.
+  bool IsReadOutside(ValueId value, int32_t region) const {
+    for (const Use use : graph_.uses(value)) {
+      if (regions_.region_of(use.user) == region) continue;
+      const bool is_view =
+          regions_
+              .MemberBehind(
+                  graph_.node(use.user).num_results == 1 ? graph_.result(use.user) : value, region)
+              .has_value();
+      if (!is_view || graph_.node(use.user).num_results != 1) return true;
+      if (IsReadOutside(graph_.result(use.user), region)) return true;
+    }
+    return false;
+  }
+
+  /// The last member that writes an input: its result must reach the memory.
+  bool IsLastWrite(NodeId member, int32_t region) const {
+    const std::optional<ValueId> input = regions_.WrittenInput(member);
+    if (!input) return false;
+    for (const Use use : graph_.uses(graph_.result(member))) {
+      if (regions_.region_of(use.user) == region && regions_.WrittenInput(use.user) == input)
+        return false;
+    }
+    return true;
+  }
+
+  /// An order in which each region is one unit: program order, but for what must wait for a region.
+  std::vector<Unit> Schedule() const {
+    const std::vector<int32_t> position = OrderOf(graph_);
+    const size_t num_regions = plans_.size();
+    const auto at = [&](NodeId node) {
+      return static_cast<size_t>(position[static_cast<size_t>(node.index)]);
+    };
+    const size_t num_nodes = static_cast<size_t>(graph_.num_nodes());
+    const auto unit_of = [&](NodeId node) {
+      const int32_t region = regions_.region_of(node);
+      return region >= 0 ? num_nodes + static_cast<size_t>(region) : at(node);
+    };
+    std::vector<std::vector<size_t>> readers(num_nodes + num_regions);
+    std::vector<int32_t> waits(num_nodes + num_regions, 0);
+    std::vector<size_t> key(num_nodes + num_regions, 0);
+    std::vector<Unit> units(num_nodes + num_regions);
+    for (const NodeId node : graph_.nodes()) {
+      const size_t unit = unit_of(node);
+      key[unit] = std::max(key[unit], at(node));
+      units[unit] =
+          regions_.region_of(node) >= 0 ? Unit{{}, regions_.region_of(node)} : Unit{node, -1};
+      const auto wait_for = [&](NodeId earlier) {
+        if (unit_of(earlier) == unit) return;
+        readers[unit_of(earlier)].push_back(unit);
+        ++waits[unit];
+      };
+      graph_.ForEachOperand(node, [&](ValueId value) {
+        if (regions_.region_of(node) >= 0) {
+          if (const auto member = regions_.MemberBehind(value, regions_.region_of(node))) {
+            return wait_for(*member);
+          }
+        }
+        wait_for(graph_.value(value).def);
+      });
+      for (const NodeId earlier : regions_.before(node))
+        wait_for(earlier);
+    }
+    using Entry = std::pair<size_t, size_t>;  // key, unit
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (size_t unit = 0; unit < units.size(); ++unit) {
+      if ((units[unit].node.valid() || units[unit].region >= 0) && waits[unit] == 0) {
+        ready.emplace(key[unit], unit);
+      }
+    }
+    std::vector<Unit> order;
+    while (!ready.empty()) {
+      const size_t unit = ready.top().second;
+      ready.pop();
+      order.push_back(units[unit]);
+      for (const size_t reader : readers[unit]) {
+        if (--waits[reader] == 0) ready.emplace(key[reader], reader);
+      }
+    }
+    return order;
+  }
+
+  /// The body of a region, shared with equal ones; none when it is no kernel after all.
+  void FindBody(Plan& plan) {
+    if (!WritesWhatItReads(plan)) return;
+    Module scratch;
+    Graph& draft = scratch.AddGraph("body");
+    BodyWriter(graph_, regions_, plan).Write(draft);
+    const std::string text = PrintText(scratch);
+    const auto [known, is_new] = bodies_.try_emplace(text, std::nullopt);
+    if (is_new && MakeKernel(draft)) {
+      Graph& body = module_.AddGraph(fmt::format("kernel_{}", num_bodies()), /*is_body=*/true);
+      BodyWriter(graph_, regions_, plan).Write(body);
+      known->second = body.id();
+    }
+    if (known->second) plan.body = *known->second;
+  }
+
+  /// What is written is not read under another view as well.
+  bool WritesWhatItReads(const Plan& plan) const {
+    const auto owner_of = [&](ValueId value) {
+      const ValueId owner = graph_.value(value).alias_of;
+      return owner.valid() ? owner : value;
+    };
+    return std::ranges::all_of(plan.outputs, [&](NodeId output) {
+      const std::optional<ValueId> written = regions_.WrittenInput(output);
+      return !written || std::ranges::count_if(plan.inputs, [&](ValueId input) {
+                           return owner_of(input) == *written;
+                         }) == 1;
+    });
+  }
+
+  size_t num_bodies() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(bodies_, [](const auto& entry) { return entry.second.has_value(); }));
+  }
+
+  void Rewrite(const std::vector<Unit>& order) {
+    Rewriter rewriter(graph_);
+    for (const Unit& unit : order) {
+      if (unit.region >= 0) {
+        Replace(rewriter, plans_[static_cast<size_t>(unit.region)]);
+      } else if (unit.node != graph_.output()) {
+        rewriter.MoveBefore(unit.node, graph_.output());
+      }
+    }
+    EraseMembers(rewriter);
+  }
+
+  ValueId BodyValue(Rewriter& rewriter, const Plan& plan) {
+    const auto known = attr_of_.find(plan.body.index);
+    if (known != attr_of_.end()) return known->second;
+    const Arg body = Arg::Graph(plan.body);
+    const NodeId node = rewriter.Create({.kind = NodeKind::kGetAttr,
+                                         .op = module_.graph(plan.body).name_text(),
+                                         .args = std::span(&body, 1),
+                                         .name = module_.graph(plan.body).name_text()},
+                                        From(plan.members));
+    return attr_of_[plan.body.index] = graph_.result(node);
+  }
+
+  void Replace(Rewriter& rewriter, const Plan& plan) {
+    rewriter.SetCursorToEnd();
+    std::vector<Arg> args{BodyValue(rewriter, plan)};
+    for (const ValueId input : plan.inputs) {
+      const auto moved = replacement_.find(input);
+      args.emplace_back(moved != replacement_.end() ? moved->second : input);
+    }
+    std::vector<TypeId> types;
+    for (const NodeId output : plan.outputs)
+      types.push_back(graph_.value(graph_.result(output)).type);
+    const NodeId fused =
+        rewriter.Create({.op = kFusedOp, .args = args, .results = types, .returns_tuple = true},
+                        From(plan.members, Origin::kReplaced));
+    for (size_t i = 0; i < plan.outputs.size(); ++i) {
+      const ValueId old_value = graph_.result(plan.outputs[i]), result = graph_.result(fused, i);
+      names_.emplace_back(result, graph_.value_name(old_value));
+      if (const auto input = regions_.WrittenInput(plan.outputs[i])) {
+        rewriter.SetAlias(result, *input);
+      } else {
+        AliasViews(rewriter, old_value, result);
+      }
+      rewriter.ReplaceUses(old_value, result);
+      replacement_[old_value] = result;
+    }
+    replaced_.insert(replaced_.end(), plan.members.begin(), plan.members.end());
+  }
+
+  /// Views of an in-place result know the memory by its first owner, which goes.
+  void AliasViews(Rewriter& rewriter, ValueId old_value, ValueId result) {
+    if (!graph_.value(old_value).alias_of.valid()) return;
+    std::vector<ValueId> open{old_value};
+    while (!open.empty()) {
+      const ValueId value = open.back();
+      open.pop_back();
+      for (const Use use : graph_.uses(value)) {
+        for (size_t i = 0; i < graph_.node(use.user).num_results; ++i) {
+          const ValueId view = graph_.result(use.user, i);
+          if (graph_.value(view).alias_of != graph_.value(old_value).alias_of) continue;
+          open.push_back(view);
+          views_.emplace_back(view, result);
+        }
+      }
+    }
+    for (const auto& [view, owner] : std::exchange(views_, {}))
+      rewriter.SetAlias(view, owner);
+  }
+
+  /// Readers go before what they read; views that only members read go too.
+  void EraseMembers(Rewriter& rewriter) {
+    std::ranges::sort(replaced_, {}, [&](NodeId node) { return node.index; });
+    bool erased = true;
+    std::vector<NodeId> rest = replaced_;
+    while (erased && !rest.empty()) {
+      erased = false;
+      std::vector<NodeId> left;
+      for (auto it = rest.rbegin(); it != rest.rend(); ++it) {
+        if (EraseIfUnused(rewriter, *it)) {
+          erased = true;
+        } else {
+          left.push_back(*it);
+        }
+      }
+      rest.assign(left.rbegin(), left.rend());
+    }
+    STRATA_CHECK(rest.empty(), "a fused node is still read");
+    for (const auto& [result, name] : names_)
+      rewriter.SetElementName(result, name);
+  }
+
+  bool EraseIfUnused(Rewriter& rewriter, NodeId node) {
+    std::vector<NodeId> views;
+    for (const Use use : graph_.uses(graph_.result(node))) {
+      const FusibleOp* view = FindFusible(graph_.op(use.user));
+      if (view == nullptr || view->kind != FusionKind::kReshape) return false;
+      if (std::ranges::find(views, use.user) == views.end()) views.push_back(use.user);
+    }
+    for (const NodeId view : views) {
+      if (!EraseIfUnused(rewriter, view)) return false;
+    }
+    rewriter.Erase(node);
+    return true;
+  }
+
+  Module& module_;
+  Graph& graph_;
+  FusionRegions regions_;
+  std::map<std::string, std::optional<GraphId>>& bodies_;
+  std::vector<Plan> plans_;
+  std::map<int32_t, ValueId> attr_of_;      // by body
+  std::map<ValueId, ValueId> replacement_;  // results of members by what they are now
+  std::vector<NodeId> replaced_;
+  std::vector<std::pair<ValueId, std::string>> names_;
+  std::vector<std::pair<ValueId, ValueId>> views_;
+};
+
+}  // namespace
+
+Result<Changed> Fuse::Run(Module& module) {
+  const FusionOptions options{.exact = options_.numerics == Numerics::kBitwise,
+                              .min_nodes = options_.min_nodes,
+                              .max_arguments = options_.max_arguments};
+  bool changed = false;
+  std::map<std::string, std::optional<GraphId>> bodies;  // by text
+  for (const GraphId id : module.programs())
+    changed |= GraphFuser(module, id, options, bodies).Run();
+  return Changed(changed);
+}
+
+}  // namespace strata

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "passes/core/options.h"
+#include "passes/core/pass.h"
+
+namespace strata {
+
+/// Makes one kernel of operators that compute element by element, and of reductions over rows.
+///
+///   before  a = add(x, y)  b = pow(a, 2)  m = mean(b, [2])  r = rsqrt(m)  c = mul(a, r)
+///   after   kernel_0 = attr kernel_0 graph(1)
+///           (a, c) = strata.fused(kernel_0, x, y)           // graph 1: the five nodes
+///
+/// The body is an ordinary graph of the operators that were replaced; equal bodies are one. What a
+/// body means is what its operators mean, so that it can also be executed node by node.
+/// `numerics=bitwise` takes only operators whose formulas give ATen's bits; `fast` also functions
+/// (exp) and sums, within the tolerance of another order of summation.
+/// In-place operators on inputs stay in place; others become results of their own.
+/// Operands, results and writes keep their order; nodes move only as far as the kernel needs.
+class Fuse final : public Pass {
+ public:
+  enum class Numerics : uint8_t { kBitwise, kFast };
+  struct Options {
+    Numerics numerics = Numerics::kBitwise;
+    int64_t min_nodes = 2;
+    int64_t max_arguments = 32;
+    void Bind(OptionList& list) {
+      list.Add("numerics", numerics, {{"bitwise", Numerics::kBitwise}, {"fast", Numerics::kFast}},
+               "bits of the operators, or their values within rounding");
+      list.Add("min", min_nodes, "operators that are worth a kernel");
+      list.Add("arguments", max_arguments, "operands and results that a kernel may have");
+    }
+  };
+  static constexpr std::string_view kSummary =
+      "make one kernel of elementwise operators and row reductions";
+
+  Fuse() = default;
+  explicit Fuse(const Options& options) : options_(options) {}
+  Result<Changed> Run(Module& module) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace strata

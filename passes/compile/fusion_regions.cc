@@ -1,0 +1,358 @@
+#include "passes/compile/fusion_regions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "passes/compile/pointwise.h"
+
+namespace strata {
+namespace {
+
+/// A search for cycles that gets this far is given up, and the regions stay apart.
+constexpr size_t kMaxVisited = 4000;
+
+ValueId OwnerOf(const Graph& graph, ValueId value) {
+  const ValueId owner = graph.value(value).alias_of;
+  return owner.valid() ? owner : value;
+}
+
+bool Mutates(const Graph& graph, NodeId node) {
+  return graph.node(node).kind == NodeKind::kCall && TraitsOf(graph.op(node)).mutates;
+}
+
+}  // namespace
+
+FusionRegions::FusionRegions(const Graph& graph, const FusionOptions& options)
+    : graph_(graph),
+      options_(options),
+      position_(OrderOf(graph)),
+      before_(static_cast<size_t>(graph.node_bound())),
+      after_(before_.size()),
+      can_fuse_(before_.size(), false),
+      is_reshape_(before_.size(), false),
+      region_of_(before_.size(), -1) {
+  OrderMemory();
+  for (const NodeId node : graph_.nodes()) {
+    const FusionKind kind = FusionKindOf(graph_, node, options_.exact);
+    is_reshape_[Index(node)] = kind == FusionKind::kReshape;
+    can_fuse_[Index(node)] = (kind == FusionKind::kPointwise || kind == FusionKind::kReduction) &&
+                             Elements(graph_.result(node)) > 0 &&
+                             (!Mutates(graph_, node) || MayFuseInPlace(node));
+  }
+  Grow();
+  Sink();
+  Keep();
+}
+
+int64_t FusionRegions::Elements(ValueId value) const {
+  const TypeId id = graph_.value(value).type;
+  if (!id.valid()) return 0;
+  int64_t count = 1;
+  for (const DimId dim : graph_.module().types()[id].sizes)
+    count *= graph_.module().dims().AsConst(dim).value_or(0);
+  return count;
+}
+
+/// Writes come after what read the memory before, and before what reads it later.
+void FusionRegions::OrderMemory() {
+  std::set<ValueId> written;
+  for (const NodeId node : graph_.nodes()) {
+    if (!Mutates(graph_, node)) continue;
+    graph_.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph_, value)); });
+  }
+  std::map<ValueId, std::vector<NodeId>> since_write;  // the last write first
+  for (const NodeId node : graph_.nodes()) {
+    std::set<ValueId> touched;
+    graph_.ForEachOperand(node, [&](ValueId value) {
+      if (written.contains(OwnerOf(graph_, value))) touched.insert(OwnerOf(graph_, value));
+    });
+    const bool writes = Mutates(graph_, node);
+    for (const ValueId owner : touched) {
+      std::vector<NodeId>& others = since_write[owner];
+      const size_t count = writes ? others.size() : std::min<size_t>(others.size(), 1);
+      for (size_t i = 0; i < count; ++i) {
+        if (!writes && !Mutates(graph_, others[i])) continue;
+        before_[Index(node)].push_back(others[i]);
+        after_[Index(others[i])].push_back(node);
+      }
+      if (writes) others.clear();
+      others.push_back(node);
+    }
+  }
+}
+
+/// All later readers know the memory as the result, or as a view of it.
+bool FusionRegions::MayFuseInPlace(NodeId node) const {
+  const ValueId result = graph_.result(node);
+  const ValueId owner = graph_.value(result).alias_of;
+  if (!owner.valid() || !graph_.args(node)[0].is_value()) return false;
+  if (OwnerOf(graph_, graph_.args(node)[0].value()) != owner) return false;
+  if (graph_.value(graph_.args(node)[0].value()).type != graph_.value(result).type) return false;
+  const auto comes_from_result = [&](ValueId value) {
+    while (value != result) {
+      const NodeId def = graph_.value(value).def;
+      if (graph_.node(def).kind != NodeKind::kCall || graph_.args(def).empty()) return false;
+      const Arg& source = graph_.args(def)[0];
+      if (!source.is_value() || OwnerOf(graph_, source.value()) != owner) return false;
+      value = source.value();
+    }
+    return true;
+  };
+  for (const NodeId later : after_[Index(node)]) {
+    bool is_fine = true;
+    graph_.ForEachOperand(later, [&](ValueId value) {
+      if (OwnerOf(graph_, value) == owner) is_fine = is_fine && comes_from_result(value);
+    });
+    if (!is_fine) return false;
+  }
+  return true;
+}
+
+std::optional<ValueId> FusionRegions::WrittenInput(NodeId node) const {
+  if (!Mutates(graph_, node)) return std::nullopt;
+  const ValueId owner = OwnerOf(graph_, graph_.result(node));
+  const NodeKind kind = graph_.node(graph_.value(owner).def).kind;
+  if (kind != NodeKind::kPlaceholder && kind != NodeKind::kGetAttr) return std::nullopt;
+  return owner;
+}
+
+std::optional<NodeId> FusionRegions::MemberBehind(ValueId value, int32_t region) const {
+  NodeId def = graph_.value(value).def;
+  while (region_of_[Index(def)] != region) {
+    if (!is_reshape_[Index(def)]) return std::nullopt;
+    def = graph_.value(graph_.args(def)[0].value()).def;
+  }
+  return def;
+}
+
+FusionRegions::Group FusionRegions::Single(NodeId node) const {
+  const ValueId result = graph_.result(node);
+  Group group{.members = {node},
+              .elements = Elements(result),
+              .columns = 0,
+              .phase = graph_.node(node).phase,
+              .writes_input = WrittenInput(node).has_value(),
+              .is_rowlike = false};
+  const Type& type = graph_.module().types()[graph_.value(result).type];
+  group.is_rowlike = !type.sizes.empty() && group.elements > 1 &&
+                     graph_.module().dims().AsConst(type.sizes.back()) == 1;
+  if (FusionKindOf(graph_, node, options_.exact) == FusionKind::kReduction) {
+    const int64_t reduced = Elements(graph_.args(node)[0].value());
+    if (reduced == group.elements) {  // softmax: a row for a row
+      const Type& input = graph_.module().types()[graph_.value(graph_.args(node)[0].value()).type];
+      group.columns = graph_.module().dims().AsConst(input.sizes.back()).value_or(1);
+    } else {
+      group.columns = reduced / group.elements;
+    }
+    group.elements = reduced;
+  }
+  return group;
+}
+
+/// One kernel of both, as far as sizes and phases tell.
+std::optional<FusionRegions::Group> FusionRegions::Union(const Group& a, const Group& b) const {
+  if (a.phase != b.phase) return std::nullopt;
+  const Group& large = a.elements >= b.elements ? a : b;
+  const Group& small = a.elements >= b.elements ? b : a;
+  Group all = large;
+  all.writes_input = a.writes_input || b.writes_input;
+  if (large.elements != small.elements) {
+    if (small.columns != 0 || !small.is_rowlike || large.elements % small.elements != 0) {
+      return std::nullopt;
+    }
+    const int64_t columns = large.elements / small.elements;
+    if (large.columns != 0 && large.columns != columns) return std::nullopt;
+    all.columns = columns;
+  } else {
+    if (large.columns != 0 && small.columns != 0 && large.columns != small.columns) {
+      return std::nullopt;
+    }
+    all.columns = std::max(large.columns, small.columns);
+    all.is_rowlike = large.is_rowlike && small.is_rowlike;
+  }
+  if (all.columns == 1 || (all.columns != 0 && all.writes_input)) return std::nullopt;
+  all.members.insert(all.members.end(), small.members.begin(), small.members.end());
+  std::ranges::sort(all.members, {}, [&](NodeId node) { return position_[Index(node)]; });
+  if (CountArguments(all) > static_cast<size_t>(options_.max_arguments) || HasCycle(all)) {
+    return std::nullopt;
+  }
+  return all;
+}
+
+size_t FusionRegions::CountArguments(const Group& group) const {
+  std::set<ValueId> arguments;
+  for (const NodeId node : group.members) {
+    graph_.ForEachOperand(node, [&](ValueId value) { arguments.insert(value); });
+    arguments.insert(graph_.result(node));
+  }
+  // An upper bound: values inside that nobody else reads are not counted.
+  size_t count = 0;
+  for (const ValueId value : arguments) {
+    const NodeId def = graph_.value(value).def;
+    const bool is_inside = std::ranges::find(group.members, def) != group.members.end();
+    bool is_read_outside = !is_inside;
+    for (const Use use : graph_.uses(value)) {
+      is_read_outside =
+          is_read_outside || std::ranges::find(group.members, use.user) == group.members.end();
+    }
+    count += is_read_outside ? 1 : 0;
+  }
+  return count;
+}
+
+std::vector<NodeId> FusionRegions::ReadersOf(NodeId node) const {
+  std::vector<NodeId> readers = after_[Index(node)];
+  for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+    for (const Use use : graph_.uses(graph_.result(node, i)))
+      readers.push_back(use.user);
+  }
+  return readers;
+}
+
+/// Whether something outside both reads the group and is read by it. Other groups are one step:
+/// what reads a member of one comes after all of it.
+bool FusionRegions::HasCycle(const Group& group) const {
+  const std::set<NodeId> inside(group.members.begin(), group.members.end());
+  const int32_t end = position_[Index(group.members.back())];
+  std::set<NodeId> visited;
+  std::vector<NodeId> open;
+  const auto visit = [&](NodeId node) {
+    const int32_t region = region_of_[Index(node)];
+    if (region < 0) {
+      if (position_[Index(node)] < end && visited.insert(node).second) open.push_back(node);
+      return;
+    }
+    for (const NodeId member : groups_[static_cast<size_t>(region)].members) {
+      if (!inside.contains(member) && visited.insert(member).second) open.push_back(member);
+    }
+  };
+  // A view of a member is looked through by members: it is on the way out only for others.
+  const auto visit_readers = [&](NodeId node) {
+    for (const NodeId reader : ReadersOf(node)) {
+      if (!inside.contains(reader)) visit(reader);
+    }
+  };
+  const auto is_view_of_inside = [&](NodeId node) {
+    while (is_reshape_[Index(node)]) {
+      node = graph_.value(graph_.args(node)[0].value()).def;
+      if (inside.contains(node)) return true;
+    }
+    return false;
+  };
+  for (const NodeId member : group.members)
+    visit_readers(member);
+  while (!open.empty()) {
+    if (visited.size() > kMaxVisited) return true;
+    const NodeId node = open.back();
+    open.pop_back();
+    if (position_[Index(node)] < end || region_of_[Index(node)] >= 0) {
+      const bool is_view = is_view_of_inside(node);
+      for (const NodeId reader : ReadersOf(node)) {
+        if (inside.contains(reader)) {
+          if (!is_view) return true;
+        } else {
+          visit(reader);
+        }
+      }
+    }
+  }
+  return false;
+}
+
+void FusionRegions::Grow() {
+  for (const NodeId node : graph_.nodes()) {
+    if (!can_fuse_[Index(node)]) continue;
+    Group group = Single(node);
+    std::vector<int32_t> producers;  // latest first
+    const auto add = [&](NodeId def) {
+      while (is_reshape_[Index(def)])
+        def = graph_.value(graph_.args(def)[0].value()).def;
+      const int32_t region = region_of_[Index(def)];
+      if (region >= 0 && std::ranges::find(producers, region) == producers.end()) {
+        producers.push_back(region);
+      }
+    };
+    graph_.ForEachOperand(node, [&](ValueId value) { add(graph_.value(value).def); });
+    std::ranges::sort(producers, std::ranges::greater(), [&](int32_t region) {
+      return position_[Index(groups_[static_cast<size_t>(region)].members.back())];
+    });
+    std::vector<int32_t> joined;
+    for (const int32_t region : producers) {
+      if (auto all = Union(group, groups_[static_cast<size_t>(region)])) {
+        group = std::move(*all);
+        joined.push_back(region);
+      }
+    }
+    const auto home = static_cast<int32_t>(groups_.size());
+    for (const int32_t region : joined)
+      groups_[static_cast<size_t>(region)].members.clear();
+    for (const NodeId member : group.members)
+      region_of_[Index(member)] = home;
+    groups_.push_back(std::move(group));
+  }
+}
+
+/// Moves a member to the region that alone reads it, where that needs no value that is not written
+/// anyway: `exp_avg * step_size` goes to the update that reads it, not through memory.
+void FusionRegions::Sink() {
+  const std::vector<NodeId> order = graph_.nodes().Snapshot();
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const NodeId node = *it;
+    const int32_t home = region_of_[Index(node)];
+    if (home < 0 || groups_[static_cast<size_t>(home)].members.size() < 2) continue;
+    int32_t target = -1;
+    bool is_alone = !Mutates(graph_, node);
+    for (const NodeId reader : ReadersOf(node)) {
+      const int32_t region = region_of_[Index(reader)];
+      is_alone = is_alone && region >= 0 && region != home && (target < 0 || target == region);
+      target = region;
+    }
+    if (!is_alone || target < 0) continue;
+    bool needs_nothing_new = true;
+    graph_.ForEachOperand(node, [&](ValueId value) {
+      const NodeId def = graph_.value(value).def;
+      if (region_of_[Index(def)] != home) return;
+      bool is_stored = WrittenInput(def).has_value();
+      for (const NodeId reader : ReadersOf(def)) {
+        is_stored = is_stored || (reader != node && region_of_[Index(reader)] != home);
+      }
+      needs_nothing_new = needs_nothing_new && is_stored;
+    });
+    if (!needs_nothing_new) continue;
+    Group& from = groups_[static_cast<size_t>(home)];
+    std::erase(from.members, node);
+    region_of_[Index(node)] = -1;
+    if (auto all = Union(groups_[static_cast<size_t>(target)], Single(node))) {
+      groups_[static_cast<size_t>(target)] = std::move(*all);
+      region_of_[Index(node)] = target;
+    } else {
+      from.members.push_back(node);
+      std::ranges::sort(from.members, {}, [&](NodeId n) { return position_[Index(n)]; });
+      region_of_[Index(node)] = home;
+    }
+  }
+}
+
+void FusionRegions::Dissolve(int32_t region) {
+  for (const NodeId member : regions_[static_cast<size_t>(region)])
+    region_of_[Index(member)] = -1;
+}
+
+void FusionRegions::Keep() {
+  std::ranges::fill(region_of_, -1);
+  std::erase_if(groups_, [&](const Group& group) {
+    return static_cast<int64_t>(group.members.size()) < std::max<int64_t>(options_.min_nodes, 1);
+  });
+  std::ranges::sort(groups_, {},
+                    [&](const Group& group) { return position_[Index(group.members.front())]; });
+  for (Group& group : groups_) {
+    for (const NodeId member : group.members)
+      region_of_[Index(member)] = static_cast<int32_t>(regions_.size());
+    regions_.push_back(std::move(group.members));
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// Which nodes of a graph become one kernel each.
+struct FusionOptions {
+  bool exact = true;      ///< only what gives ATen's bits
+  int64_t min_nodes = 2;  ///< smaller regions stay as they are
+  int64_t max_arguments = 32;
+};
+
+/// Grows regions over a graph in program order: an operator joins the regions that make its
+/// operands, where all of them together are one kernel and no value leaves the region and comes
+/// back.
+///
+/// Views between members are looked through: they stay in the graph for other readers. In-place
+/// operators count as their result, if nobody reads the changed memory under an older name.
+/// Cost is linear in nodes, times the neighbourhood that the search for cycles visits (bounded).
+class FusionRegions {
+ public:
+  FusionRegions(const Graph& graph, const FusionOptions& options);
+
+  /// Members in program order, regions by their first member.
+  const std::vector<std::vector<NodeId>>& regions() const { return regions_; }
+  /// Takes back a region: its members are nodes like others. Numbers of regions stay.
+  void Dissolve(int32_t region);
+  /// Region of a node; -1: none.
+  int32_t region_of(NodeId node) const { return region_of_[Index(node)]; }
+  /// The member of `region` whose elements `value` is, over views; none when it comes from outside.
+  std::optional<NodeId> MemberBehind(ValueId value, int32_t region) const;
+  /// Nodes that must come before `node` for what they do to memory, beside its operands.
+  const std::vector<NodeId>& before(NodeId node) const { return before_[Index(node)]; }
+  /// The placeholder that an in-place member writes; none for memory that only the program knows.
+  std::optional<ValueId> WrittenInput(NodeId node) const;
+
+ private:
+  /// A set of nodes that may become a region.
+  struct Group {
+    std::vector<NodeId> members;  // in program order
+    int64_t elements = 0;         // of the largest value
+    int64_t columns = 0;          // 0: all values have as many elements
+    Phase phase = Phase::kUnknown;
+    bool writes_input = false;
+    bool is_rowlike = false;  // its values may be one per row: last dimension 1
+  };
+
+  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
+  void OrderMemory();
+  bool MayFuseInPlace(NodeId node) const;
+  Group Single(NodeId node) const;
+  std::optional<Group> Union(const Group& a, const Group& b) const;
+  bool HasCycle(const Group& group) const;
+  size_t CountArguments(const Group& group) const;
+  void Grow();
+  void Sink();
+  void Keep();
+  std::vector<NodeId> ReadersOf(NodeId node) const;
+  int64_t Elements(ValueId value) const;
+
+  const Graph& graph_;
+  FusionOptions options_;
+  std::vector<int32_t> position_;  // by node
+  std::vector<std::vector<NodeId>> before_, after_;
+  std::vector<bool> can_fuse_;    // by node: pointwise or reduction
+  std::vector<bool> is_reshape_;  // by node
+  std::vector<Group> groups_;
+  std::vector<int32_t> region_of_;  // by node: index in groups_, later in regions_
+  std::vector<std::vector<NodeId>> regions_;
+};
+
+}  // namespace strata
