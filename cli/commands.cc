@@ -7,14 +7,18 @@ namespace strata::cli {
 // Each is defined in cli/<name>.cc; those that need LibTorch run in a program of their own,
 // cli/runtime_main.cc.
 Result<Exit> RunBench(Args args);
+Result<Exit> RunBisect(Args args);
+Result<Exit> RunBlame(Args args);
 Result<Exit> RunCheck(Args args);
 Result<Exit> RunCompletion(Args args);
 Result<Exit> RunDiff(Args args);
 Result<Exit> RunExport(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
+Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunPatch(Args args);
+Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
 Result<Exit> RunShow(Args args);
 Result<Exit> ExecTrain(Args args);
@@ -27,9 +31,13 @@ std::span<const Command> Commands() {
       {"show", "print a graph as text, JSON or for Graphviz", RunShow},
       {"diff", "compare two graphs node by node", RunDiff},
       {"patch", "apply what 'strata diff --patch' wrote", RunPatch},
+      {"ranks", "which ranks of a program differ, and where first", RunRanks},
+      {"bisect", "the first pass at which two runs part", RunBisect},
+      {"blame", "a node's life across the passes", RunBlame},
       {"report", "one HTML file that shows what each pass did", RunReport},
       {"opt", "run passes on a graph", RunOpt},
       {"train", "train a model, with its graphs recorded", ExecTrain},
+      {"merge", "join traces of several ranks", RunMerge},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure this machine: strata bench ir", RunBench},
       {"completion", "print a completion script for a shell", RunCompletion},

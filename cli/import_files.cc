@@ -14,8 +14,18 @@
 namespace strata::cli {
 namespace {
 
-/// The files that a word of the command line means: itself, or the logs of a folder by name.
-Result<std::vector<std::string>> FilesOf(const std::string& word) {
+Result<LogContent> ReadAny(const std::string& path, const LogOptions& options) {
+  STRATA_TRY(std::string bytes, ReadFile(path));
+  STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
+  if (!LooksLikeLog(text) && LooksLikeFxGraph(text)) {
+    return LogOfFxText(text, path, std::filesystem::path(path).stem().string());
+  }
+  return ReadLog(text, path, options);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> LogFilesOf(const std::string& word) {
   std::error_code error;
   if (!std::filesystem::is_directory(word, error)) return std::vector<std::string>{word};
   std::vector<std::string> files;
@@ -30,17 +40,6 @@ Result<std::vector<std::string>> FilesOf(const std::string& word) {
   return files;
 }
 
-Result<LogContent> ReadAny(const std::string& path, const LogOptions& options) {
-  STRATA_TRY(std::string bytes, ReadFile(path));
-  STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
-  if (!LooksLikeLog(text) && LooksLikeFxGraph(text)) {
-    return LogOfFxText(text, path, std::filesystem::path(path).stem().string());
-  }
-  return ReadLog(text, path, options);
-}
-
-}  // namespace
-
 Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const std::string& output,
                                   bool strict, const std::string& command) {
   std::vector<LogContent> logs;
@@ -48,7 +47,7 @@ Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const s
   options.strict = strict;
   options.command = command;
   for (const std::string& word : words) {
-    STRATA_TRY(const std::vector<std::string> files, FilesOf(word));
+    STRATA_TRY(const std::vector<std::string> files, LogFilesOf(word));
     for (const std::string& file : files) {
       STRATA_TRY(LogContent log, ReadAny(file, {.strict = strict}));
       // A rank that logged nothing is none of the others' business.

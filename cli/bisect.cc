@@ -1,0 +1,113 @@
+#include "diff/bisect.h"
+
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/histories.h"
+#include "ir/file.h"
+#include "ir/json.h"
+#include "ir/text.h"
+
+namespace strata::cli {
+namespace {
+
+const HistoryStep* StepOf(const History& history, int32_t step) {
+  return step < 0 ? nullptr : &history.steps[static_cast<size_t>(step)];
+}
+
+/// The step at which they part, as the first run has it where it has it.
+const HistoryStep& PartingStep(const Parting& parting, const History& a, const History& b) {
+  const HistoryStep* step = StepOf(a, parting.steps.a);
+  return step != nullptr ? *step : *StepOf(b, parting.steps.b);
+}
+
+std::string Text(const std::optional<Parting>& parting, const History& a, const History& b) {
+  if (!parting) return fmt::format("{} and {} agree to the end\n", a.ref, b.ref);
+  const HistoryStep& step = PartingStep(*parting, a, b);
+  std::string out;
+  if (step.pass_index >= 0) {
+    out = fmt::format("they part at pass {} '{}' of graph '{}'\n", step.pass_index, step.pass,
+                      parting->graph);
+  } else if (step.before < 0) {
+    out = fmt::format("they differed already when graph '{}' came, before any pass on it\n",
+                      parting->graph);
+  } else {
+    out = fmt::format("they part between the passes on graph '{}'\n", parting->graph);
+  }
+  if (!parting->node().empty()) out += fmt::format("  node {}\n", parting->node());
+  out += fmt::format("  {}\n", parting->what);
+  if (parting->moment_a >= 0 && parting->moment_b >= 0) {
+    out += fmt::format("  strata diff {} {}\n", ShellWord(a.moment(parting->moment_a).ref),
+                       ShellWord(b.moment(parting->moment_b).ref));
+  }
+  return out;
+}
+
+void WriteIndex(JsonWriter& json, std::string_view key, const HistoryStep* step) {
+  json.Key(key);
+  step == nullptr || step->pass_index < 0 ? json.Null() : json.Int(step->pass_index);
+}
+
+void WriteName(JsonWriter& json, std::string_view key, const std::string& name) {
+  json.Key(key);
+  name.empty() ? json.Null() : json.String(name);
+}
+
+/// As `strata.bisect/1` of docs/json.md says.
+std::string Json(const std::optional<Parting>& parting, const History& a, const History& b) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Break(2).Field("schema", "strata.bisect/1");
+  json.Break(2).Field("before", a.ref).Field("after", b.ref);
+  json.Break(2).Field("equal", !parting.has_value()).Break(2);
+  if (!parting) {
+    for (const char* key : {"pass", "pass_name", "graph", "node", "what"})
+      json.Key(key).Null();
+  } else {
+    const HistoryStep& step = PartingStep(*parting, a, b);
+    WriteIndex(json, "pass", &step);
+    WriteName(json, "pass_name", step.pass);
+    json.Field("graph", parting->graph);
+    WriteName(json, "node", parting->node());
+    json.Field("what", parting->what).Break(2);
+    json.Field("inputs_differ", step.before < 0);
+    WriteIndex(json, "pass_before", StepOf(a, parting->steps.a));
+    WriteIndex(json, "pass_after", StepOf(b, parting->steps.b));
+    WriteName(json, "node_before", parting->node_a);
+    WriteName(json, "node_after", parting->node_b);
+    json.Field("changes", parting->changes);
+    json.Key("refs").BeginArray();
+    if (parting->moment_a >= 0) json.String(a.moment(parting->moment_a).ref);
+    if (parting->moment_b >= 0) json.String(b.moment(parting->moment_b).ref);
+    json.EndArray();
+  }
+  json.Break(0).EndObject();
+  return out + "\n";
+}
+
+}  // namespace
+
+Result<Exit> RunBisect(Args args) {
+  std::string first, second;
+  bool as_json = false;
+  Flags flags("bisect", "finds the first pass at which two runs part; exit status 1: there is one");
+  flags.Positional("A", &first, "a run: a trace or a log, with #run= or #rank= if it has several");
+  flags.Positional("B", &second, "another run");
+  flags.Switch("--json", &as_json, "print strata.bisect/1");
+  flags.Example("strata bisect yesterday.strata today.strata");
+  flags.Example("strata bisect 'run.strata#rank=0' 'run.strata#rank=3' --json");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  STRATA_TRY(const History a, LoadHistory(first));
+  STRATA_TRY(const History b, LoadHistory(second));
+  STRATA_TRY(const std::optional<Parting> parting, FindParting(a, b));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? Json(parting, a, b) : Text(parting, a, b)));
+  return parting ? Exit::kDifferences : Exit::kOk;
+}
+
+}  // namespace strata::cli

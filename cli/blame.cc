@@ -1,0 +1,243 @@
+#include "diff/blame.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/histories.h"
+#include "cli/ref.h"
+#include "ir/file.h"
+#include "ir/json.h"
+#include "ir/ops.h"
+#include "ir/text.h"
+
+namespace strata::cli {
+namespace {
+
+/// A node that was asked for.
+struct Target {
+  const History* history = nullptr;
+  int32_t graph = 0, moment = 0;
+  std::string name;
+};
+
+/// Nodes of a graph that `wanted` means: a name, `#` and a stable id, a module path, or a module
+/// path, a colon and an operator.
+std::vector<std::string> FindNodes(const Graph& graph, std::string_view wanted, bool stable_ids) {
+  const Listing listing(graph);
+  if (listing.FindName(wanted).valid()) return {std::string(wanted)};
+  std::vector<std::string> names;
+  const size_t colon = std::min(wanted.find(':'), wanted.size());
+  const std::string_view path = wanted.substr(0, colon);
+  const std::string_view op = wanted.substr(std::min(colon + 1, wanted.size()));
+  uint64_t number = 0;
+  const bool is_id =
+      wanted.starts_with('#') && stable_ids &&
+      std::from_chars(wanted.data() + 1, wanted.data() + wanted.size(), number).ec == std::errc();
+  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    const Entity& entity = listing[id];
+    const Graph& owner = listing.graph(id);
+    const Node& node = owner.node(entity.node);
+    if (is_id) {
+      if (node.stable_id == StableId{number} && !entity.element.valid())
+        names.push_back(listing.name(id));
+      continue;
+    }
+    const std::string_view target = listing.target(id);
+    const bool fits = owner.module().str(node.module) == path &&
+                      (op.empty() || target == op || BaseName(target) == op);
+    if (!path.empty() && fits) names.push_back(listing.name(id));
+  }
+  return names;
+}
+
+bool IsPass(const std::string& wanted, const HistoryStep& step) {
+  if (step.pass_index < 0) return false;
+  constexpr std::string_view kEllipsis = "…";
+  if (wanted == fmt::format("{}", step.pass_index) || wanted == step.pass) return true;
+  return wanted.ends_with(kEllipsis) &&
+         step.pass.starts_with(wanted.substr(0, wanted.size() - kEllipsis.size()));
+}
+
+/// Moments of a graph at which the selector wants the node, the last one first.
+std::vector<int32_t> MomentsOf(const History& history, int32_t graph, const Ref& ref) {
+  std::vector<int32_t> moments;
+  for (const HistoryStep& step : history.steps) {
+    if (step.graph != graph) continue;
+    if (!ref.pass) {
+      moments.push_back(step.after);
+    } else if (IsPass(*ref.pass, step)) {
+      moments.push_back(ref.moment == Ref::Moment::kBefore ? step.before : step.after);
+    }
+  }
+  std::erase(moments, -1);
+  std::ranges::reverse(moments);
+  return moments;
+}
+
+/// Adds the node as the graph has it last. Several nodes of one module are each a target.
+Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string_view wanted,
+              bool& any_moment, std::vector<Target>& targets) {
+  std::string last;
+  for (int32_t moment : MomentsOf(history, graph, ref)) {
+    any_moment = true;
+    if (history.moment(moment).content == last) continue;
+    last = history.moment(moment).content;
+    STRATA_TRY(const LoadedGraph loaded, history.load(moment));
+    const std::vector<std::string> names = FindNodes(loaded.graph(), wanted, history.stable_ids);
+    for (const std::string& name : names)
+      targets.push_back({&history, graph, moment, name});
+    if (!names.empty()) break;
+  }
+  return Ok();
+}
+
+Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
+                          std::string_view wanted) {
+  std::vector<Target> targets;
+  bool any_moment = false;
+  std::vector<std::string> graphs;
+  for (const History& history : histories) {
+    for (size_t graph = 0; graph < history.graphs.size(); ++graph) {
+      graphs.push_back(history.graphs[graph]);
+      if (ref.graph && *ref.graph != history.graphs[graph]) continue;
+      STRATA_RETURN_IF_ERROR(
+          FindIn(history, static_cast<int32_t>(graph), ref, wanted, any_moment, targets));
+    }
+  }
+  if (targets.size() == 1) return targets[0];
+  if (targets.empty() && !any_moment) {
+    return Error(ErrorCode::kNotFound,
+                 "no such graph or pass: {}: 'strata ls' lists them; it has graphs {}", ref.text,
+                 Enumerate(graphs));
+  }
+  if (targets.empty()) {
+    return Error(ErrorCode::kNotFound,
+                 "no node '{}': {}: give a name, '#' and a stable id, or a module path; 'strata "
+                 "show' lists the nodes of a graph",
+                 wanted, ref.text);
+  }
+  std::string list;
+  constexpr size_t kShown = 40;
+  for (const Target& target : std::span(targets).first(std::min(targets.size(), kShown))) {
+    list +=
+        fmt::format("\n  {} {}", ShellWord(target.history->moment(target.moment).ref), target.name);
+  }
+  if (targets.size() > kShown) list += fmt::format("\n  and {} more", targets.size() - kShown);
+  return Error("'{}' names several nodes: {}: say which one:{}", wanted, ref.text, list);
+}
+
+std::string When(const BlameEvent& event) {
+  return event.pass_index < 0 ? std::string("-") : fmt::format("pass {}", event.pass_index);
+}
+
+std::string Text(const Blame& blame) {
+  std::string out = fmt::format("{}  in graph '{}'", blame.node, blame.graph);
+  if (blame.confidence < 0.995) out += fmt::format("  confidence {:.2f}", blame.confidence);
+  out += '\n';
+  size_t when = 0, pass = 0;
+  for (const BlameEvent& event : blame.events) {
+    when = std::max(when, When(event).size());
+    pass = std::max(pass, event.pass.size());
+  }
+  for (const BlameEvent& event : blame.events) {
+    out += fmt::format("  {:<{}}  {:<{}}  {}\n", When(event), when, event.pass, pass, event.what);
+  }
+  return out;
+}
+
+void WriteNames(JsonWriter& json, std::string_view key, const std::vector<std::string>& names) {
+  json.Key(key).BeginArray();
+  for (const std::string& name : names)
+    json.String(name);
+  json.EndArray();
+}
+
+void WriteText(JsonWriter& json, std::string_view key, const std::optional<std::string>& text) {
+  json.Key(key);
+  text ? json.String(*text) : json.Null();
+}
+
+void WriteBlame(JsonWriter& json, const Blame& blame, int indent) {
+  json.Break(indent).Field("node", blame.node).Field("graph", blame.graph);
+  json.Break(indent)
+      .Field("ref", blame.ref)
+      .Field("confidence", std::round(blame.confidence * 1000) / 1000);
+  json.Break(indent).Key("events").BeginArray();
+  for (const BlameEvent& event : blame.events) {
+    json.Break(indent + 2).BeginObject().Key("pass");
+    event.pass_index < 0 ? json.Null() : json.Int(event.pass_index);
+    json.Key("pass_name");
+    event.pass_index < 0 ? json.Null() : json.String(event.pass);
+    json.Field("what", event.what).Field("node", event.node);
+    WriteNames(json, "from", event.from);
+    WriteNames(json, "to", event.to);
+    json.Field("ref", event.ref).Key("fields").BeginArray();
+    for (const FieldDiff& field : event.fields) {
+      json.BeginObject().Field("path", field.path);
+      WriteText(json, "before", field.before);
+      WriteText(json, "after", field.after);
+      json.Field("derived", field.derived).EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  json.EndArray();
+}
+
+/// As `strata.blame/1` of docs/json.md says.
+std::string Json(const Blame& blame, const std::vector<Blame>& relatives) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Break(2).Field("schema", "strata.blame/1");
+  WriteBlame(json, blame, 2);
+  json.Break(2).Key("relatives").BeginArray();
+  for (const Blame& relative : relatives) {
+    json.Break(4).BeginObject();
+    WriteBlame(json, relative, 6);
+    json.Break(4).EndObject();
+  }
+  json.EndArray().Break(0).EndObject();
+  return out + "\n";
+}
+
+}  // namespace
+
+Result<Exit> RunBlame(Args args) {
+  std::string where, node;
+  bool as_json = false, follow = false;
+  Flags flags("blame", "tells the life of a node across the passes of its graph");
+  flags.Positional("T", &where, "a trace or a log; a selector says which graph, at which pass");
+  flags.Positional("NODE", &node, "a name, '#12' for a stable id, or a module path[:operator]");
+  flags.Switch("--follow", &follow, "also of the nodes it came from and those that replaced it");
+  flags.Switch("--json", &as_json, "print strata.blame/1");
+  flags.Example("strata blame run.strata mm_3");
+  flags.Example("strata blame 'run.strata#graph=step,pass=dce:before' detach_7 --follow");
+  flags.Example("strata blame run.log layers.3.attention.wq:mm --json");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  STRATA_TRY(const Ref ref, ParseRef(where));
+  STRATA_TRY(const std::vector<History> histories, LoadHistories(where));
+  STRATA_TRY(const Target target, FindTarget(histories, ref, node));
+  STRATA_TRY(const Blamer blamer, Blamer::Make(*target.history, target.graph));
+  STRATA_TRY(const Blame blame, blamer.Follow(target.moment, target.name));
+  std::vector<Blame> relatives;
+  if (follow) {
+    constexpr size_t kMaxRelatives = 32;
+    STRATA_TRY(relatives, blamer.Relatives(target.moment, target.name, kMaxRelatives));
+  }
+  std::string out = as_json ? Json(blame, relatives) : Text(blame);
+  for (size_t i = 0; !as_json && i < relatives.size(); ++i)
+    out += "\n" + Text(relatives[i]);
+  STRATA_RETURN_IF_ERROR(WriteFile("-", out));
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,74 @@
+#include "store/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "store/trace.h"
+
+namespace strata::cli {
+namespace {
+
+/// Ranks that several runs tell, with the files that they are in.
+Status CheckRanks(const std::vector<std::unique_ptr<TraceReader>>& traces) {
+  std::map<int32_t, std::string> owners;
+  for (const auto& trace : traces) {
+    for (const StoredRun& run : trace->runs()) {
+      const auto [owner, is_new] = owners.try_emplace(run.info.rank, trace->path());
+      if (is_new || owner->second == trace->path()) continue;
+      return Error(
+          "two traces of rank {}: {} and {}: give one trace per rank, or number them with "
+          "--renumber",
+          run.info.rank, owner->second, trace->path());
+    }
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<Exit> RunMerge(Args args) {
+  std::vector<std::string> paths;
+  std::string output;
+  bool renumber = false;
+  Flags flags("merge", "joins traces of several ranks into one");
+  flags.Positionals("T", &paths, 1, "traces; of logs 'strata import' makes one at once");
+  flags.Required("-o,--output", "T", &output, "the trace to write");
+  flags.Switch("--renumber", &renumber, "ranks are those of the order of the traces");
+  flags.Example("strata merge rank0.strata rank1.strata -o run.strata");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  std::vector<std::unique_ptr<TraceReader>> traces;
+  for (const std::string& path : paths) {
+    STRATA_TRY(std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
+    traces.push_back(std::move(trace));
+  }
+  if (!renumber) STRATA_RETURN_IF_ERROR(CheckRanks(traces));
+  int32_t world = static_cast<int32_t>(renumber ? traces.size() : 1);
+  for (const auto& trace : traces) {
+    for (const StoredRun& run : trace->runs())
+      world = std::max({world, run.info.world, run.info.rank + 1});
+  }
+  STRATA_TRY(const std::unique_ptr<TraceWriter> merged,
+             TraceWriter::Create(output, TraceWriter::Mode::kAside));
+  for (size_t i = 0; i < traces.size(); ++i) {
+    for (const StoredRun& run : traces[i]->runs()) {
+      RunInfo info = run.info;
+      if (renumber) info.rank = static_cast<int32_t>(i);
+      info.world = world;
+      STRATA_TRY(const RunId id, CopyRun(*traces[i], run, info, *merged));
+      static_cast<void>(id);
+    }
+  }
+  STRATA_RETURN_IF_ERROR(merged->Finish());
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,183 @@
+#include "diff/ranks.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/histories.h"
+#include "ir/file.h"
+#include "ir/json.h"
+#include "ir/text.h"
+
+namespace strata::cli {
+namespace {
+
+/// `0..3, 7`.
+std::string RanksText(const std::vector<int32_t>& ranks) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1)
+      ++end;
+    if (end - i > 2) {
+      parts.push_back(fmt::format("{}..{}", ranks[i], ranks[end - 1]));
+    } else {
+      for (size_t k = i; k < end; ++k)
+        parts.push_back(fmt::format("{}", ranks[k]));
+    }
+    i = end;
+  }
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(parts, ", "));
+}
+
+std::string PlaceText(const RankDifference& difference) {
+  std::string text = difference.pass_index < 0
+                         ? fmt::format("graph '{}'", difference.graph)
+                         : fmt::format("pass {} '{}', graph '{}'", difference.pass_index,
+                                       difference.pass, difference.graph);
+  if (!difference.node.empty()) text += fmt::format(", node {}", difference.node);
+  return text;
+}
+
+std::string Text(const RanksReport& report, size_t num_ranks) {
+  std::string out = fmt::format("{} rank{}, {} class{}\n", num_ranks, num_ranks == 1 ? "" : "s",
+                                report.classes.size(), report.classes.size() == 1 ? "" : "es");
+  for (const RankClass& c : report.classes) {
+    out += fmt::format("  {}  {}{}\n", RanksText(c.ranks), c.ref,
+                       c.identical ? "" : "  (equal but for constants of ranks)");
+  }
+  if (!report.differences.empty()) {
+    out += fmt::format("\nfirst difference: {}, {}\n", PlaceText(report.differences[0]),
+                       RanksText(report.FirstRanks()));
+    for (const RankDifference& difference : report.differences) {
+      const RankClass& c = report.classes[static_cast<size_t>(difference.class_index)];
+      out +=
+          fmt::format("  {}: {}: {}\n", RanksText(c.ranks), PlaceText(difference), difference.what);
+      if (!difference.ref_most.empty() && !difference.ref_other.empty()) {
+        out += fmt::format("    strata diff {} {}\n", ShellWord(difference.ref_most),
+                           ShellWord(difference.ref_other));
+      }
+    }
+  }
+  if (!report.collectives.empty()) out += "\ncollectives\n";
+  for (const auto& [graph, mismatch] : report.collectives) {
+    out += fmt::format("  graph '{}', group '{}', {} at {}, {}\n    {}\n", graph, mismatch.group,
+                       mismatch.node, mismatch.index, RanksText(mismatch.ranks), mismatch.what);
+  }
+  if (!report.constants.empty()) out += "\nconstants of ranks\n";
+  for (const RankConstant& constant : report.constants) {
+    out += fmt::format("  {} {}{} = {}\n", constant.graph,
+                       constant.node.empty() ? "" : constant.node + " ", constant.path,
+                       constant.formula);
+  }
+  return out;
+}
+
+void WriteRanks(JsonWriter& json, std::string_view key, const std::vector<int32_t>& ranks) {
+  json.Key(key).BeginArray();
+  for (int32_t rank : ranks)
+    json.Int(rank);
+  json.EndArray();
+}
+
+void WriteDifference(JsonWriter& json, const RankDifference& difference,
+                     const std::vector<int32_t>& ranks) {
+  json.BeginObject().Key("pass");
+  difference.pass_index < 0 ? json.Null() : json.Int(difference.pass_index);
+  json.Field("pass_name", difference.pass).Field("graph", difference.graph).Key("node");
+  difference.node.empty() ? json.Null() : json.String(difference.node);
+  WriteRanks(json, "ranks", ranks);
+  json.Field("what", difference.what);
+  json.Key("refs").BeginArray();
+  for (const std::string* ref : {&difference.ref_most, &difference.ref_other}) {
+    if (!ref->empty()) json.String(*ref);
+  }
+  json.EndArray().EndObject();
+}
+
+/// As `strata.ranks/1` of docs/json.md says.
+std::string Json(const RanksReport& report) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Break(2).Field("schema", "strata.ranks/1");
+  json.Break(2).Key("classes").BeginArray();
+  for (const RankClass& c : report.classes) {
+    json.BeginArray();
+    for (int32_t rank : c.ranks)
+      json.Int(rank);
+    json.EndArray();
+  }
+  json.EndArray().Break(2).Key("refs").BeginArray();
+  for (const RankClass& c : report.classes)
+    json.String(c.ref);
+  json.EndArray().Break(2).Key("first_difference");
+  if (report.differences.empty()) {
+    json.Null();
+  } else {
+    WriteDifference(json, report.differences[0], report.FirstRanks());
+  }
+  json.Break(2).Key("differences").BeginArray();
+  for (const RankDifference& difference : report.differences) {
+    json.Break(4);
+    WriteDifference(json, difference,
+                    report.classes[static_cast<size_t>(difference.class_index)].ranks);
+  }
+  json.EndArray().Break(2).Key("collectives").BeginArray();
+  for (const auto& [graph, mismatch] : report.collectives) {
+    json.Break(4).BeginObject().Field("index", mismatch.index);
+    WriteRanks(json, "ranks", mismatch.ranks);
+    json.Field("what", mismatch.what).Field("kind", ToString(mismatch.kind));
+    json.Field("group", mismatch.group).Field("graph", graph);
+    json.Field("node", mismatch.node).EndObject();
+  }
+  json.EndArray().Break(2).Key("constants").BeginArray();
+  for (const RankConstant& constant : report.constants) {
+    json.Break(4).BeginObject().Field("graph", constant.graph).Field("node", constant.node);
+    json.Field("path", constant.path).Field("formula", constant.formula).EndObject();
+  }
+  json.EndArray().Break(0).EndObject();
+  return out + "\n";
+}
+
+/// Logs that do not tell their ranks are numbered in order.
+void NumberRanks(std::vector<History>& histories) {
+  std::set<int32_t> ranks;
+  for (const History& history : histories)
+    ranks.insert(history.rank);
+  if (ranks.size() == histories.size()) return;
+  Warn("several runs tell the same rank: they are numbered in the order of the command line");
+  for (size_t i = 0; i < histories.size(); ++i)
+    histories[i].rank = static_cast<int32_t>(i);
+}
+
+}  // namespace
+
+Result<Exit> RunRanks(Args args) {
+  std::vector<std::string> words;
+  bool as_json = false;
+  Flags flags("ranks", "compares what the ranks of one program did; exit status 1: they differ");
+  flags.Positionals("T", &words, 1, "a trace or log of many ranks, several of them, a folder");
+  flags.Switch("--json", &as_json, "print strata.ranks/1");
+  flags.Example("strata ranks logs/");
+  flags.Example("strata ranks rank0.strata rank1.strata --json");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  std::vector<History> histories;
+  for (const std::string& word : words) {
+    STRATA_TRY(std::vector<History> some, LoadHistories(word));
+    std::ranges::move(some, std::back_inserter(histories));
+  }
+  NumberRanks(histories);
+  STRATA_TRY(const RanksReport report, CompareRanks(histories));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? Json(report) : Text(report, histories.size())));
+  return report.Equal() ? Exit::kOk : Exit::kDifferences;
+}
+
+}  // namespace strata::cli

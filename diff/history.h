@@ -1,0 +1,76 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/module.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// A graph of a history, loaded.
+struct LoadedGraph {
+  std::shared_ptr<const Module> module;
+  GraphId id;
+
+  const Graph& graph() const { return module->graph(id); }
+};
+
+/// A graph at one moment of a run.
+struct HistoryMoment {
+  int32_t graph = 0;    ///< index into History::graphs
+  std::string ref;      ///< the REF that loads it
+  std::string content;  ///< equal for graphs that are equal, names included, in any history
+};
+
+/// What happened to one graph: it came, a pass ran on it, or it changed between passes.
+struct HistoryStep {
+  int32_t graph = 0;    ///< index into History::graphs
+  int32_t before = -1;  ///< index into History::moments; -1: the graph comes with this step
+  int32_t after = 0;    ///< the same as `before` when nothing changed
+  /// Of a pass; "" and -1 for other steps.
+  std::string pass, options;
+  int32_t pass_index = -1;
+  bool failed = false;
+  int64_t id = 0;   ///< of the pass record, for `births`
+  std::string ref;  ///< of the pass, or of the moment after
+};
+
+/// What a run did to its graphs, in order of time: a run of a trace, a log of one rank, or a single
+/// graph. Names, and graphs on demand.
+struct History {
+  std::string ref;  ///< the REF of the run: "run.strata#run=2"
+  int32_t rank = 0;
+  /// Nodes keep their StableIds from moment to moment of a graph.
+  bool stable_ids = false;
+  std::vector<std::string> graphs;
+  std::vector<HistoryMoment> moments;
+  std::vector<HistoryStep> steps;
+
+  /// Loads a moment.
+  std::function<Result<LoadedGraph>(int32_t moment)> load;
+  /// Births of a step's pass; none where nobody wrote them.
+  std::function<Result<std::vector<Provenance>>(const HistoryStep& step)> births;
+
+  const std::string& GraphOf(const HistoryStep& step) const {
+    return graphs[static_cast<size_t>(step.graph)];
+  }
+  const HistoryMoment& moment(int32_t index) const { return moments[static_cast<size_t>(index)]; }
+};
+
+/// `pass 4 'dce'`, or `graph 'step'` for a step that is no pass: for messages.
+std::string DescribeStep(const History& history, const HistoryStep& step);
+
+/// Steps of two runs that correspond: the same pass on the same graph, or the graph's arrival, in
+/// one order. A step without partner has -1 on the other side. Histories of one graph each are
+/// about the same graph, whatever it is called.
+struct StepPair {
+  int32_t a = -1, b = -1;
+};
+std::vector<StepPair> AlignSteps(const History& a, const History& b);
+
+}  // namespace strata

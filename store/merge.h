@@ -1,0 +1,15 @@
+#pragma once
+#include "store/trace.h"
+
+namespace strata {
+
+/// Copies a run with everything that belongs to it into another trace: graphs, passes with births,
+/// executed ranges, steps, artifacts, events. `info` is what the new run says of itself.
+///
+/// Nodes keep their StableIds, so ranks of one program share their nodes in the file; the ids of
+/// different runs have nothing to do with each other, as always.
+/// A run that has not ended is copied as failed. Errors: damage, a full disk.
+Result<RunId> CopyRun(TraceReader& from, const StoredRun& run, const RunInfo& info,
+                      TraceWriter& to);
+
+}  // namespace strata

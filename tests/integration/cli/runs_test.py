@@ -1,0 +1,343 @@
+"""`strata ranks`, `bisect`, `blame` and `merge` as scripts use them, over logs made by hand and edited fixtures.
+
+    runs_test.py STRATA
+"""
+
+import glob
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
+GRAPH_TRAINER = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
+TWO_RANKS = os.path.join(FIXTURES, "torch_2_11", "llama3_fsdp2_2ranks")
+
+
+def record(name, text, rank):
+    """A record of TORCH_TRACE with a graph as its payload."""
+    envelope = {"artifact": {"name": name, "encoding": "string"}, "rank": rank,
+                "has_payload": hashlib.md5(text.encode()).hexdigest()}
+    lines = "".join(f"\t{line}\n" for line in text.split("\n"))
+    return f"V1120 18:32:38.396000 14073 torch/x.py:10] {json.dumps(envelope)}\n{lines}"
+
+
+def graph(lines):
+    """FX text of a graph with two inputs; each line `name = call`."""
+    text = ('class GraphModule(torch.nn.Module):\n'
+            '    def forward(self, x: "f32[8, 8]", w: "f32[8, 8]"):\n')
+    for line in lines:
+        name, call = line.split(" = ", 1)
+        text += f'        {name}: "f32[8, 8]" = torch.ops.{call}\n'
+    return text + f'        return ({lines[-1].split(" = ")[0]},)'
+
+
+LAYERS = [
+    "ag = _c10d_functional.all_gather_into_tensor.default(w, 4, 'fsdp')",
+    "wt = _c10d_functional.wait_tensor.default(ag)",
+    "sl = aten.slice.Tensor(wt, 0, 0, 8)",
+    "mm = aten.mm.default(x, sl)",
+    "de = aten.detach.default(mm)",
+    "si = aten.silu.default(de)",
+    "ar = _c10d_functional.all_reduce.default(si, 'sum', 'tp')",
+    "wa = _c10d_functional.wait_tensor.default(ar)",
+    "rs = _c10d_functional.reduce_scatter_tensor.default(wa, 'sum', 4, 'tp')",
+    "wr = _c10d_functional.wait_tensor.default(rs)",
+    "ou = aten.mul.Tensor(wr, 2)",
+]
+
+
+def without_detach(lines):
+    return [line.replace("(de)", "(mm)") for line in lines if not line.startswith("de ")]
+
+
+def with_relu(lines):
+    return [line.replace("aten.silu", "aten.relu") for line in lines]
+
+
+def log(passes, rank=0):
+    """A log of a run: (name, lines) per graph, each pass from one to the next."""
+    (_, last), *rest = passes
+    text = record("make_fx_graph_traced", graph(last), rank)
+    for name, lines in rest:
+        text += record(f"before_{name}", graph(last), rank) + record(f"after_{name}", graph(lines), rank)
+        last = lines
+    return text
+
+
+def pipeline(lines):
+    return [("", lines), ("noop", lines), ("remove_detach", without_detach(lines)),
+            ("fuse", with_relu(without_detach(lines)))]
+
+
+class RunsCase(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return name
+
+    def run_strata(self, *arguments):
+        return subprocess.run([self.strata, *arguments], text=True, capture_output=True,
+                              cwd=self.folder.name, check=False)
+
+    def json(self, *arguments, code):
+        done = self.run_strata(*arguments, "--json")
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return json.loads(done.stdout)
+
+    def fails(self, *arguments):
+        done = self.run_strata(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertTrue(done.stderr.startswith("strata: error: "), done.stderr)
+        return done.stderr[len("strata: error: "):].rstrip("\n")
+
+    def nodes_of(self, ref):
+        done = self.run_strata("show", ref, "--format", "json")
+        self.assertEqual(done.returncode, 0, f"{ref}: {done.stderr}")
+        return [node["name"] for node in json.loads(done.stdout)["nodes"]]
+
+
+class RanksTest(RunsCase):
+    def ranks(self, lines_of_rank, code):
+        for rank, lines in enumerate(lines_of_rank):
+            self.write(f"logs/dedicated_log_torch_trace_rank_{rank}_x.log", log(pipeline(lines), rank))
+        return self.json("ranks", "logs", code=code)
+
+    def test_equal_ranks_are_one_class(self):
+        report = self.ranks([LAYERS] * 4, 0)
+        self.assertEqual(report["schema"], "strata.ranks/1")
+        self.assertEqual(report["classes"], [[0, 1, 2, 3]])
+        self.assertIsNone(report["first_difference"])
+        self.assertEqual((report["collectives"], report["constants"]), ([], []))
+
+    def test_fixture_of_two_ranks(self):
+        self.assertEqual(self.json("ranks", TWO_RANKS, code=0)["classes"], [[0, 1]])
+
+    def test_one_rank_that_computes_something_else(self):
+        odd = [line.replace("aten.mul.Tensor(wr, 2)", "aten.mul.Tensor(wr, 3)") for line in LAYERS]
+        report = self.ranks([LAYERS, LAYERS, odd, LAYERS], 1)
+        self.assertEqual(report["classes"], [[0, 1, 3], [2]])
+        first = report["first_difference"]
+        self.assertEqual((first["pass"], first["node"], first["ranks"]), (None, "ou", [2]))
+        self.assertEqual(first["what"], "change args[1] of aten.mul.Tensor: 2 → 3")
+        for ref in first["refs"]:
+            self.assertIn("ou", self.nodes_of(ref))
+
+    def test_the_pass_at_which_a_rank_parts(self):
+        for rank in range(4):
+            steps = pipeline(LAYERS)
+            if rank == 1:
+                steps[3] = ("fuse", without_detach(LAYERS))
+            self.write(f"logs/rank_{rank}.log", log(steps, rank))
+        first = self.json("ranks", "logs", code=1)["first_difference"]
+        self.assertEqual((first["pass"], first["pass_name"], first["node"], first["ranks"]),
+                         (2, "fuse", "si", [1]))
+
+    def test_values_that_follow_the_rank_are_constants(self):
+        report = self.ranks([[line.replace("wt, 0, 0, 8", f"wt, 0, {2 * rank}, {2 * rank + 2}")
+                              for line in LAYERS] for rank in range(4)], 0)
+        self.assertEqual(report["classes"], [[0, 1, 2, 3]])
+        constants = {(c["node"], c["path"]): c["formula"] for c in report["constants"]}
+        self.assertEqual(constants, {("sl", "args[2]"): "2·rank", ("sl", "args[3]"): "2·rank + 2"})
+
+    def test_a_value_that_no_rule_explains_parts_ranks(self):
+        report = self.ranks([[line.replace("wt, 0, 0, 8", f"wt, 0, 0, {8 if rank != 2 else 7}")
+                              for line in LAYERS] for rank in range(4)], 1)
+        self.assertEqual(report["classes"], [[0, 1, 3], [2]])
+        self.assertEqual(report["first_difference"]["node"], "sl")
+        self.assertEqual(report["first_difference"]["what"], "args[3]: 7 on rank 2, 8 on ranks 0, 1, 3")
+
+    def test_two_collectives_in_another_order(self):
+        swapped = [line.replace("(si, 'sum', 'tp')", "(wr, 'sum', 'tp')").replace("(wa, 'sum'", "(si, 'sum'")
+                   for line in LAYERS]
+        swapped = swapped[:6] + swapped[8:10] + swapped[6:8] + [LAYERS[10].replace("wr", "wa")]
+        report = self.ranks([LAYERS, LAYERS, LAYERS, swapped], 1)
+        self.assertEqual(len(report["collectives"]), 1, report["collectives"])
+        entry = report["collectives"][0]
+        self.assertEqual((entry["index"], entry["ranks"], entry["kind"], entry["group"]),
+                         (0, [3], "order", "tp"))
+
+    def test_kinds_of_mismatches(self):
+        def kinds(change):
+            report = self.ranks([LAYERS, LAYERS, [change(line) for line in LAYERS]], 1)
+            return [(e["kind"], e["group"], e["index"], e["ranks"]) for e in report["collectives"]]
+
+        self.assertEqual(kinds(lambda line: line.replace("all_reduce.default(si, 'sum', 'tp')",
+                                                         "all_reduce.default(si, 'sum', 'fsdp')")),
+                         [("group", "tp", 0, [2])])
+        self.assertEqual(kinds(lambda line: line.replace("all_reduce.default", "broadcast.default")),
+                         [("op", "tp", 0, [2])])
+        self.assertEqual(kinds(lambda line: line.replace("_c10d_functional.all_reduce.default(si, 'sum', 'tp')",
+                                                         "aten.neg.default(si)")),
+                         [("missing", "tp", 0, [2])])
+        self.assertEqual(kinds(lambda line: line.replace("wait_tensor.default(ar)", "neg.default(ar)")),
+                         [("wait", "tp", 0, [2])])
+
+    def test_shapes_of_collectives(self):
+        text = log(pipeline(LAYERS), 1).replace('si: "f32[8, 8]"', 'si: "bf16[8, 8]"')
+        self.write("a.log", log(pipeline(LAYERS), 0))
+        self.write("b.log", text)
+        report = self.json("ranks", "a.log", "b.log", code=1)
+        self.assertEqual([(e["kind"], e["index"]) for e in report["collectives"]], [("dtype", 0)])
+
+    def test_traces_and_merged_traces(self):
+        odd = [line.replace("aten.mul.Tensor(wr, 2)", "aten.mul.Tensor(wr, 3)") for line in LAYERS]
+        for rank, lines in enumerate([LAYERS, LAYERS, odd]):
+            self.write(f"{rank}.log", log(pipeline(lines), rank))
+            self.assertEqual(self.run_strata("import", f"{rank}.log", "-o", f"{rank}.strata").returncode, 0)
+        report = self.json("ranks", "0.strata", "1.strata", "2.strata", code=1)
+        self.assertEqual(report["classes"], [[0, 1], [2]])
+        self.assertEqual(self.run_strata("merge", "0.strata", "1.strata", "2.strata", "-o", "all.strata").returncode, 0)
+        self.assertEqual(self.run_strata("check", "all.strata").returncode, 0)
+        merged = self.json("ranks", "all.strata", code=1)
+        self.assertEqual(merged["classes"], [[0, 1], [2]])
+        self.assertEqual(merged["first_difference"]["node"], "ou")
+        listing, parts = json.loads(self.run_strata("ls", "all.strata", "--json").stdout), []
+        for rank in range(3):
+            parts += json.loads(self.run_strata("ls", f"{rank}.strata", "--json").stdout)["runs"]
+        self.assertEqual([run["rank"] for run in listing["runs"]], [0, 1, 2])
+        for run, part in zip(listing["runs"], parts):
+            for key in ("graphs", "passes"):
+                strip = [{k: v for k, v in item.items() if k != "ref"} for item in run[key]]
+                self.assertEqual(strip, [{k: v for k, v in item.items() if k != "ref"} for item in part[key]])
+            self.assertEqual(run["artifacts"], part["artifacts"])
+
+    def test_merge_of_one_rank_twice(self):
+        self.write("0.log", log(pipeline(LAYERS), 0))
+        for name in ("a", "b"):
+            self.run_strata("import", "0.log", "-o", f"{name}.strata")
+        self.assertEqual(self.fails("merge", "a.strata", "b.strata", "-o", "c.strata"),
+                         "two traces of rank 0: a.strata and b.strata: give one trace per rank, or number "
+                         "them with --renumber")
+        self.assertFalse(os.path.exists(self.path("c.strata")))
+        self.assertEqual(self.run_strata("merge", "a.strata", "b.strata", "-o", "c.strata", "--renumber").returncode, 0)
+        self.assertEqual(self.json("ranks", "c.strata", code=0)["classes"], [[0, 1]])
+
+    def test_same_input_same_bytes(self):
+        self.ranks([LAYERS, with_relu(LAYERS), LAYERS], 1)
+        outputs = {self.run_strata("ranks", "logs", *json_).stdout for json_ in ((), (), ("--json",), ("--json",))}
+        self.assertEqual(len(outputs), 2)
+
+    def test_errors(self):
+        os.mkdir(self.path("empty"))
+        self.assertEqual(self.fails("ranks", "empty"), "no logs: empty: the folder has no file '*.log'")
+        self.assertEqual(self.fails("ranks", "missing"), "no such file: missing: check the path")
+
+
+class BisectTest(RunsCase):
+    def bisect(self, first, second, code):
+        self.write("a.log", log(first))
+        self.write("b.log", log(second))
+        return self.json("bisect", "a.log", "b.log", code=code)
+
+    def test_equal_runs(self):
+        report = self.bisect(pipeline(LAYERS), pipeline(LAYERS), 0)
+        self.assertEqual((report["schema"], report["pass"], report["node"]), ("strata.bisect/1", None, None))
+
+    def test_a_pass_that_does_something_else(self):
+        steps = pipeline(LAYERS)
+        steps[3] = ("fuse", without_detach(LAYERS))
+        report = self.bisect(pipeline(LAYERS), steps, 1)
+        self.assertEqual((report["pass"], report["pass_name"], report["node"]), (2, "fuse", "si"))
+        self.assertEqual(report["what"], "change aten.relu.default to aten.silu.default")
+        self.assertFalse(report["inputs_differ"])
+        for ref in report["refs"]:
+            self.assertIn("si", self.nodes_of(ref))
+
+    def test_inputs_that_differ(self):
+        report = self.bisect(pipeline(LAYERS), pipeline(with_relu(LAYERS)), 1)
+        self.assertEqual((report["pass"], report["inputs_differ"], report["node"]), (None, True, "si"))
+
+    def test_an_additional_pass_that_changes_nothing_for_good(self):
+        steps = pipeline(LAYERS)
+        steps.insert(2, ("twice", LAYERS))
+        self.assertTrue(self.bisect(pipeline(LAYERS), steps, 0)["equal"])
+
+    def test_an_additional_pass_parts_the_runs(self):
+        steps = pipeline(LAYERS)
+        relu = [("relu", with_relu(LAYERS)), ("remove_detach", without_detach(with_relu(LAYERS)))]
+        report = self.bisect(steps[:3], steps[:2] + relu, 1)
+        self.assertEqual((report["pass_name"], report["pass_before"], report["pass_after"]), ("relu", None, 1))
+        self.assertTrue(report["what"].startswith("pass 1 'relu' runs only in b.log#run=1: "), report["what"])
+        self.assertEqual(report["node"], "si")
+
+    def test_a_missing_pass_at_the_end(self):
+        report = self.bisect(pipeline(LAYERS), pipeline(LAYERS)[:3], 1)
+        self.assertEqual((report["pass"], report["pass_name"], report["pass_after"]), (2, "fuse", None))
+
+    def test_texts_are_runs_of_one_graph(self):
+        self.write("a.txt", graph(LAYERS))
+        self.write("b.txt", graph(with_relu(LAYERS)))
+        self.assertEqual(self.json("bisect", "a.txt", "b.txt", code=1)["node"], "si")
+
+    def test_edited_fixture(self):
+        """Of the recorded run pass 4 removes one more node."""
+        with open(GRAPH_TRAINER, encoding="utf-8") as file:
+            text = file.read()
+        begin = text.index('"after_remove_identity_slice_pass"')
+        edited = text[:begin] + text[begin:].replace("aten.silu.default(", "aten.gelu.default(", 1)
+        self.write("edited.log", edited)
+        report = self.json("bisect", GRAPH_TRAINER, "edited.log", code=1)
+        self.assertEqual((report["pass"], report["pass_name"]), (4, "remove_identity_slice_pass"))
+        self.assertIn("aten.silu.default to aten.gelu.default", report["what"])
+
+    def test_several_runs_are_listed(self):
+        self.assertIn("REF names several runs", self.fails("bisect", TWO_RANKS, GRAPH_TRAINER))
+        self.assertTrue(self.json("bisect", f"{TWO_RANKS}#rank=0", f"{TWO_RANKS}#rank=1", code=0)["equal"])
+
+
+class BlameTest(RunsCase):
+    def blame(self, ref, node, *flags):
+        report = self.json("blame", ref, node, *flags, code=0)
+        self.assertEqual(report["schema"], "strata.blame/1")
+        for event in report["events"]:
+            self.assertEqual(self.run_strata("show", event["ref"]).returncode, 0, event["ref"])
+        return [(event["pass"], event["what"]) for event in report["events"]]
+
+    def test_life_in_a_log(self):
+        self.write("a.log", log(pipeline(LAYERS)))
+        self.assertEqual(self.blame("a.log", "si"), [
+            (None, "given"), (1, "changed operands[0]: de → mm"),
+            (2, "changed target: aten.silu.default → aten.relu.default")])
+        self.assertEqual(self.blame("a.log", "de"), [(None, "given"), (1, "deleted")])
+        self.assertEqual(self.blame("a.log", "x"), [(None, "given")])
+
+    def test_fixture(self):
+        self.assertEqual(self.blame(GRAPH_TRAINER, "view_3"), [
+            (None, "given"), (5, "changed target: aten.view.default → aten.reshape.default")])
+
+    def test_life_in_a_trace_of_our_own(self):
+        self.write("a.txt", graph(LAYERS + ["dead = aten.neg.default(x)", "out = aten.add.Tensor(ou, 1)"]))
+        done = self.run_strata("opt", "a.txt", "--passes", "dce", "-o", "t.strata")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.blame("t.strata", "dead"), [(None, "given"), (0, "deleted")])
+        listing = json.loads(self.run_strata("show", "t.strata", "--format", "json").stdout)
+        self.assertEqual(self.blame("t.strata", "mm"), [(None, "given")])
+        self.assertTrue(listing["nodes"])
+
+    def test_errors(self):
+        self.write("a.log", log(pipeline(LAYERS)))
+        self.assertEqual(self.fails("blame", "a.log", "nope"),
+                         "no node 'nope': a.log: give a name, '#' and a stable id, or a module path; "
+                         "'strata show' lists the nodes of a graph")
+        self.assertIn("'silu' names several nodes", self.fails("blame", TWO_RANKS, "silu"))
+
+
+if __name__ == "__main__":
+    RunsCase.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
