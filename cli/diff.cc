@@ -12,24 +12,28 @@
 #include "diff/pins.h"
 #include "diff/policy.h"
 #include "ir/file.h"
+#include "tlparse-export/review/markdown.h"
 
 namespace strata::cli {
 
 Result<Exit> RunDiff(Args args) {
   std::string before_ref, after_ref, format = "text", pins, patch, policy_file, colour = "auto";
   bool all = false, json = false;
+  ReviewOptions review;
   DiffOptions options;
   LoadOptions load;
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
   flags.Positional("BEFORE", &before_ref, "a REF");
   flags.Positional("AFTER", &after_ref, "a REF");
-  flags.Choice("--format", &format, {"text", "json"}, "how to print");
+  flags.Choice("--format", &format, {"text", "json", "md"}, "how to print");
   flags.Switch("--json", &json, "the same as --format json");
   flags.Option("--policy", "FILE", &policy_file,
                "what the change may be (docs/policy.md); exit status 0 when it is");
   flags.Option("--pins", "FILE", &pins, "pairs that are known, or known to be wrong: TOML");
   flags.Option("--patch", "FILE", &patch, "also write the edit script, for 'strata patch'");
   flags.Switch("--all", &all, "text: every repetition and every derived change");
+  flags.Option("--link", "URL", &review.link, "md: where the whole report is");
+  flags.Option("--image", "URL", &review.image, "md: a picture to show");
   flags.Choice("--color", &colour, {"auto", "always", "never"},
                "text: colours; auto: on a terminal, unless NO_COLOR is set");
   flags.Switch("--meta", &options.meta, "also names, locations, sequence numbers");
@@ -63,6 +67,11 @@ Result<Exit> RunDiff(Args args) {
   std::string text;
   if (format == "json" || json) {
     text = DiffJson(diff, before_ref, after_ref, shown_verdict);
+  } else if (format == "md") {
+    review.before_ref = before_ref;
+    review.after_ref = after_ref;
+    review.verdict = shown_verdict;
+    STRATA_TRY(text, ReviewMarkdown(diff, review));
   } else {
     const bool colours = colour == "always" || (colour == "auto" && ColoursOnStdout());
     text = DiffText(diff, before_ref, after_ref,

@@ -199,6 +199,45 @@ class DiffTest(CliCase):
         self.assertNotIn("\x1b", done.stdout)
         self.assertEqual(done.stderr, "")
 
+    def test_colours(self):
+        plain = self.run_strata("diff", "before.txt", "after.txt").stdout
+        coloured = self.run_strata("diff", "before.txt", "after.txt", "--color", "always").stdout
+        self.assertIn("\x1b[38;5;166m- detach", coloured)
+        self.assertEqual(re.sub(r"\x1b\[[0-9;]*m", "", coloured), plain)
+        self.assertEqual(self.run_strata("diff", "before.txt", "after.txt", "--color", "never").stdout,
+                         plain)
+
+    def test_policy(self):
+        self.write("all.toml", "[limit]\ndeleted = 1\n")
+        done = self.run_strata("diff", "before.txt", "after.txt", "--policy", "all.toml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("policy  all.toml  allows it", done.stdout)
+        self.write("none.toml", '[[forbid]]\nwhy = "no"\ntargets = "aten.tan.*"\n')
+        done = self.run_strata("diff", "before.txt", "after.txt", "--policy", "none.toml", "--json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["policy"], {
+            "file": "none.toml", "allowed": False, "violations": [
+                {"what": "changed false_graph_0/cos -> false_graph_0/tan (aten.tan.default): target",
+                 "rule": "forbidden by none.toml:1: no", "before": "false_graph_0/cos",
+                 "after": "false_graph_0/tan"}]})
+        self.write("wrong.toml", "[forbid]\nstatus = 'moved'\n")
+        self.assertEqual(
+            self.fails("diff", "before.txt", "after.txt", "--policy", "wrong.toml"),
+            "wrong.toml:2:1: unknown key 'status' in [[forbid]], did you mean 'statuses'; it has why, "
+            "statuses, kinds, targets, modules, fields, patterns, nodes\n"
+            "  status = 'moved'\n  ^")
+
+    def test_markdown(self):
+        done = self.run_strata("diff", "before.txt", "after.txt", "--format", "md",
+                               "--link", "https://ci.example/report.html")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertTrue(done.stdout.startswith(
+            "### Graph diff: 3 changed · 1 deleted · 3 renamed · 14 same\n"))
+        self.assertIn("[Open the whole report](<https://ci.example/report.html>)", done.stdout)
+        self.assertIn("- detach = aten.detach.default(mm)", done.stdout)
+        self.assertIn("--link", self.fails("diff", "before.txt", "after.txt", "--format", "md",
+                                           "--link", "javascript:alert(1)"))
+
     def test_standard_input(self):
         done = self.run_strata("diff", "-", "before.txt", stdin=BEFORE)
         self.assertEqual(done.returncode, 0, done.stderr)

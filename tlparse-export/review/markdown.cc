@@ -1,0 +1,409 @@
+#include "tlparse-export/review/markdown.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "diff/statement.h"
+#include "ir/fingerprint.h"
+#include "ir/text.h"
+#include "ir/unicode.h"
+
+namespace strata {
+namespace {
+
+constexpr size_t kMaxLine = 400;
+// Of one change; the report has the rest.
+constexpr size_t kMaxChangeLines = 40;
+constexpr size_t kMaxFields = 12;
+constexpr size_t kMaxUrl = 2'000;
+// Kept free for what closes open blocks and for the list of what was left out.
+constexpr size_t kReserve = 900;
+// The part of the changes that is shown unfolded.
+constexpr size_t kMaxUnfolded = 6'000;
+constexpr size_t kMaxUnfoldedViolations = 10;
+
+/// Text as inline code, in which nothing is markup. Pipes would end a table's cell even there.
+std::string Code(std::string_view text, bool in_table = false) {
+  std::string shown = Visible(text);
+  size_t longest = 0, run = 0;
+  for (char c : shown) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  if (in_table) {
+    for (size_t at = 0; (at = shown.find('|', at)) != std::string::npos; at += 2)
+      shown.insert(at, "\\");
+  }
+  const bool needs_blanks = shown.empty() || shown.front() == '`' || shown.back() == '`' ||
+                            shown.front() == ' ' || shown.back() == ' ';
+  const std::string ticks(longest + 1, '`');
+  const std::string_view blank = needs_blanks ? " " : "";
+  return fmt::format("{}{}{}{}{}", ticks, blank, shown, blank, ticks);
+}
+
+/// A destination in angle brackets, which nothing inside can end.
+Result<std::string> Url(std::string_view url, std::string_view what) {
+  if (!url.starts_with("https://") && !url.starts_with("http://")) {
+    return Error("not a URL: {} {}: it begins with https:// or http://", what, OneLine(url));
+  }
+  if (url.size() > kMaxUrl) return Error("too long: {}: a URL of at most {} bytes", what, kMaxUrl);
+  std::string out = "<";
+  for (char c : url) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= 0x20 || byte == 0x7f || c == '<' || c == '>' || c == '\\' || c == '`') {
+      out += fmt::format("%{:02X}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + ">";
+}
+
+class Writer {
+ public:
+  Writer(const GraphDiff& diff, const ReviewOptions& options) : diff_(diff), options_(options) {}
+
+  Result<std::string> Run() {
+    std::string link, image;
+    if (!options_.link.empty()) {
+      STRATA_TRY(link, Url(options_.link, "--link"));
+    }
+    if (!options_.image.empty()) {
+      STRATA_TRY(image, Url(options_.image, "--image"));
+    }
+    out_ += fmt::format("### Graph diff: {}\n\n", Headline());
+    Sides();
+    Verdict();
+    if (!link.empty()) out_ += fmt::format("[Open the whole report]({})\n\n", link);
+    if (!image.empty()) out_ += fmt::format("![The changed part of the graph]({})\n\n", image);
+    Patterns();
+    Causes();
+    Relations();
+    Derived();
+    Omissions();
+    return std::move(out_);
+  }
+
+ private:
+  bool Fits(size_t bytes) const { return out_.size() + bytes + kReserve <= options_.max_bytes; }
+
+  /// A list that may end early: "12 of 40 violations".
+  void NoteLeftOut(size_t left, size_t all, std::string_view what) {
+    if (left > 0) left_out_.push_back(fmt::format("{} of {} {}", left, all, what));
+  }
+
+  std::string Cut(std::string line) {
+    if (line.size() <= kMaxLine) return line;
+    ++cut_lines_;
+    size_t end = kMaxLine;
+    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80)
+      --end;
+    return line.substr(0, end) + "…";
+  }
+
+  std::string Headline() const {
+    const DiffSummary& s = diff_.summary;
+    std::vector<std::string> parts;
+    const auto add = [&](int32_t count, std::string_view what) {
+      if (count > 0) parts.push_back(fmt::format("{} {}", count, what));
+    };
+    add(s.changed, "changed");
+    add(s.moved, "moved");
+    add(s.inserted, "inserted");
+    add(s.deleted, "deleted");
+    add(s.derived, "derived");
+    if (parts.empty()) parts.emplace_back("no differences");
+    add(s.renamed, "renamed");
+    add(s.same, "same");
+    return fmt::format("{}", fmt::join(parts, " · "));
+  }
+
+  void Sides() {
+    out_ += "| | graph | nodes | fingerprint |\n|---|---|---|---|\n";
+    const auto side = [&](std::string_view what, std::string_view ref, const Listing& listing) {
+      out_ += fmt::format("| {} | {} | {} | `{}` |\n", what, Code(Cut(std::string(ref)), true),
+                          listing.size(), ToString(FingerprintOf(listing.root())));
+    };
+    side("before", options_.before_ref, diff_.before);
+    side("after", options_.after_ref, diff_.after);
+    out_ += '\n';
+  }
+
+  void Verdict() {
+    if (options_.verdict == nullptr) return;
+    const PolicyVerdict& verdict = *options_.verdict;
+    const size_t count = verdict.violations.size();
+    if (verdict.allowed()) {
+      out_ += fmt::format("✅ {} allows this change.\n\n", Code(Cut(verdict.file)));
+      return;
+    }
+    out_ += fmt::format("❌ **{} violation{}** of {}\n\n", count, count == 1 ? "" : "s",
+                        Code(Cut(verdict.file)));
+    size_t shown = 0;
+    const auto item = [&] {
+      const Violation& violation = verdict.violations[shown];
+      const std::string line =
+          fmt::format("- {}\\\n  {}\n", Code(Cut(violation.what)), Code(Cut(violation.rule)));
+      if (!Fits(line.size())) return false;
+      out_ += line;
+      ++shown;
+      return true;
+    };
+    while (shown < std::min(count, kMaxUnfoldedViolations) && item()) {
+    }
+    if (shown < count && Fits(2000)) {
+      out_ += fmt::format("\n<details><summary>{} more violations</summary>\n\n", count - shown);
+      while (shown < count && item()) {
+      }
+      out_ += "\n</details>\n";
+    }
+    out_ += '\n';
+    NoteLeftOut(count - shown, count, "violations");
+  }
+
+  void Patterns() {
+    if (diff_.patterns.empty()) return;
+    out_ += "#### Patterns\n\n| × | nodes | what | where | not in |\n|---|---|---|---|---|\n";
+    size_t shown = 0;
+    for (const Pattern& pattern : diff_.patterns) {
+      std::string exceptions;
+      for (const std::string& place : pattern.except) {
+        if (exceptions.size() > kMaxLine) {
+          exceptions += ", …";
+          ++cut_lines_;
+          break;
+        }
+        exceptions += (exceptions.empty() ? "" : ", ") + Code(Cut(place), true);
+      }
+      const std::string line =
+          fmt::format("| {} | {} | {} | {} | {} |\n", pattern.hunks.size(), pattern.nodes,
+                      Code(Cut(pattern.title), true),
+                      pattern.where.empty() ? "" : Code(Cut(pattern.where), true), exceptions);
+      if (!Fits(line.size())) break;
+      out_ += line;
+      ++shown;
+    }
+    out_ += '\n';
+    NoteLeftOut(diff_.patterns.size() - shown, diff_.patterns.size(), "patterns");
+    Deviations();
+  }
+
+  /// Where a pattern is broken, and by what: the first thing to look at.
+  void Deviations() {
+    size_t all = 0, shown = 0;
+    for (const Pattern& pattern : diff_.patterns)
+      all += pattern.deviations.size();
+    if (all == 0) return;
+    for (const Pattern& pattern : diff_.patterns) {
+      for (const Deviation& deviation : pattern.deviations) {
+        const std::string line = fmt::format(
+            "- {} differs: {}\n", Code(Cut(deviation.where)),
+            deviation.what.empty() ? "nothing happened there" : Code(Cut(deviation.what)));
+        if (shown == 20 || !Fits(line.size())) continue;
+        out_ += line;
+        ++shown;
+      }
+    }
+    out_ += '\n';
+    NoteLeftOut(all - shown, all, "deviations from patterns");
+  }
+
+  // Changes, as blocks of a `diff` fence. Each line begins with a sign or blanks, so that none of
+  // them can end the fence.
+
+  std::string NodeLine(const Listing& listing, EntityId id, char sign) {
+    const std::string type = AnnotationText(listing, id);
+    return Cut(fmt::format("{} {}{}{}", sign, StatementText(listing, id),
+                           type.empty() ? "" : "  : ", type)) +
+           '\n';
+  }
+
+  std::string PairLines(const Pair& pair, bool derived_too) {
+    const std::string before = diff_.before.name(pair.before), after = diff_.after.name(pair.after);
+    const std::string_view target = diff_.after.target(pair.after);
+    std::string text =
+        Cut(Visible(fmt::format("! {}{}{}{}{}", pair.status.moved ? "↷ " : "", before,
+                                before == after ? "" : " → ", before == after ? "" : after,
+                                target.empty() ? "" : fmt::format("  {}", target)))) +
+        '\n';
+    size_t shown = 0;
+    for (const FieldDiff& field : pair.fields) {
+      if (field.derived && !derived_too) continue;
+      if (++shown > kMaxFields) {
+        text += fmt::format("      and {} more fields\n", pair.fields.size() - shown + 1);
+        break;
+      }
+      const auto side = [&](char sign, const std::optional<std::string>& value) {
+        if (value)
+          text += Cut(fmt::format("{}     {}: {}", sign, field.path, Visible(*value))) + '\n';
+      };
+      side('-', field.before);
+      side('+', field.after);
+    }
+    return text;
+  }
+
+  /// A change, or its first lines.
+  std::string HunkBlock(const Hunk& hunk) {
+    EntityId first;
+    const Listing* side = &diff_.after;
+    if (!hunk.inserted.empty()) {
+      first = hunk.inserted[0];
+    } else if (!hunk.pairs.empty()) {
+      first = diff_.pairs[static_cast<size_t>(hunk.pairs[0])].after;
+    } else if (!hunk.deleted.empty()) {
+      first = hunk.deleted[0];
+      side = &diff_.before;
+    }
+    std::string text;
+    const std::string module = first.valid() ? ModuleText(*side, first) : "";
+    text += Cut(fmt::format("@@ {} @@", module.empty() ? "change" : module)) + '\n';
+    size_t shown = 0;
+    const auto show = [&](const auto& nodes, auto&& print) {
+      for (const auto& node : nodes) {
+        if (shown == kMaxChangeLines) return;
+        text += print(node);
+        ++shown;
+      }
+    };
+    show(hunk.deleted, [&](EntityId id) { return NodeLine(diff_.before, id, '-'); });
+    show(hunk.inserted, [&](EntityId id) { return NodeLine(diff_.after, id, '+'); });
+    show(hunk.pairs,
+         [&](int32_t index) { return PairLines(diff_.pairs[static_cast<size_t>(index)], false); });
+    const size_t all = hunk.deleted.size() + hunk.inserted.size() + hunk.pairs.size();
+    if (shown < all) {
+      text += fmt::format("# and {} more nodes of this change\n", all - shown);
+    }
+    return text;
+  }
+
+  /// Patterns are shown by their first hunk.
+  std::vector<std::pair<const Hunk*, size_t>> Representatives() const {
+    std::vector<std::pair<const Hunk*, size_t>> hunks;
+    std::vector<bool> seen(diff_.patterns.size(), false);
+    for (const Hunk& hunk : diff_.hunks) {
+      size_t more = 0;
+      if (hunk.pattern >= 0) {
+        const auto pattern = static_cast<size_t>(hunk.pattern);
+        if (seen[pattern]) continue;
+        seen[pattern] = true;
+        more = diff_.patterns[pattern].hunks.size() - 1;
+      }
+      hunks.emplace_back(&hunk, more);
+    }
+    // What stands alone is what a reviewer has to read.
+    std::ranges::stable_sort(hunks, [](const auto& a, const auto& b) {
+      return (a.first->pattern < 0) > (b.first->pattern < 0);
+    });
+    return hunks;
+  }
+
+  void Causes() {
+    const std::vector<std::pair<const Hunk*, size_t>> hunks = Representatives();
+    if (hunks.empty()) return;
+    out_ += "#### Changes\n\n";
+    size_t shown = 0;
+    const size_t begin = out_.size();
+    const auto block = [&](size_t limit) {
+      const auto& [hunk, more] = hunks[shown];
+      std::string text = HunkBlock(*hunk);
+      if (more > 0) text += fmt::format("# and {} more like this\n", more);
+      if (!Fits(text.size() + 20)) return false;
+      if (shown > 0 && out_.size() + text.size() - begin > limit) return false;
+      out_ += text;
+      ++shown;
+      return true;
+    };
+    out_ += "```diff\n";
+    while (shown < hunks.size() && block(kMaxUnfolded)) {
+    }
+    out_ += "```\n\n";
+    if (shown < hunks.size() && Fits(4000)) {
+      out_ += fmt::format("<details><summary>{} more changes</summary>\n\n```diff\n",
+                          hunks.size() - shown);
+      while (shown < hunks.size() && block(options_.max_bytes)) {
+      }
+      out_ += "```\n\n</details>\n\n";
+    }
+    NoteLeftOut(hunks.size() - shown, hunks.size(), "changes");
+  }
+
+  void Relations() {
+    if (diff_.relations.empty()) return;
+    const size_t all = diff_.relations.size();
+    if (!Fits(2000)) return NoteLeftOut(all, all, "relations");
+    out_ +=
+        fmt::format("<details><summary>{} relation{} of nodes that are not identical</summary>\n\n",
+                    all, all == 1 ? "" : "s");
+    size_t shown = 0;
+    for (const Relation& relation : diff_.relations) {
+      const std::string line =
+          fmt::format("- {}: {} → {}\n", ToString(relation.kind),
+                      Names(diff_.before, relation.before), Names(diff_.after, relation.after));
+      if (!Fits(line.size() + 20)) break;
+      out_ += line;
+      ++shown;
+    }
+    out_ += "\n</details>\n\n";
+    NoteLeftOut(all - shown, all, "relations");
+  }
+
+  std::string Names(const Listing& listing, const std::vector<EntityId>& ids) {
+    constexpr size_t kShown = 8;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < std::min(ids.size(), kShown); ++i)
+      names.push_back(Code(Cut(listing.name(ids[i]))));
+    return Enumerate(names, kShown) +
+           (ids.size() > kShown ? fmt::format(" and {} more", ids.size() - kShown) : "");
+  }
+
+  void Derived() {
+    const auto all = static_cast<size_t>(diff_.summary.derived);
+    if (all == 0) return;
+    if (!Fits(2000)) return NoteLeftOut(all, all, "derived changes");
+    out_ += fmt::format(
+        "<details><summary>{} derived change{}: consequences of these</summary>\n\n```diff\n", all,
+        all == 1 ? "" : "s");
+    size_t shown = 0;
+    for (const Pair& pair : diff_.pairs) {
+      if (!pair.status.derived) continue;
+      const std::string text = PairLines(pair, true);
+      if (!Fits(text.size() + 20)) break;
+      out_ += text;
+      ++shown;
+    }
+    out_ += "```\n\n</details>\n\n";
+    NoteLeftOut(all - shown, all, "derived changes");
+  }
+
+  void Omissions() {
+    if (left_out_.empty() && cut_lines_ == 0) return;
+    std::vector<std::string> parts;
+    if (!left_out_.empty()) {
+      parts.push_back(fmt::format("Left out, as it did not fit into {} bytes: {}.",
+                                  options_.max_bytes, fmt::join(left_out_, ", ")));
+    }
+    if (cut_lines_ > 0) {
+      parts.push_back(fmt::format("{} line{} longer than {} bytes cut.", cut_lines_,
+                                  cut_lines_ == 1 ? " was" : "s were", kMaxLine));
+    }
+    out_ += fmt::format("*{}*\n", fmt::join(parts, " "));
+  }
+
+  const GraphDiff& diff_;
+  const ReviewOptions& options_;
+  std::string out_;
+  std::vector<std::string> left_out_;
+  size_t cut_lines_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> ReviewMarkdown(const GraphDiff& diff, const ReviewOptions& options) {
+  return Writer(diff, options).Run();
+}
+
+}  // namespace strata
