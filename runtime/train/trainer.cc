@@ -175,6 +175,9 @@ struct Trainer::State {
   /// Keeps what the optimizer needs of a step; returns the loss.
   Result<float> RunStep(const RunBatch& run, const AddUp& add) {
     STRATA_TRY(const std::vector<BatchTensors> batches, Take());
+    // Their memory serves this step's.
+    gradients.clear();
+    tokens_per_expert.clear();
     float loss = 0.0F;
     for (size_t i = 0; i < batches.size(); ++i) {
       STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));

@@ -303,7 +303,8 @@ std::vector<Tensors> RunTwoSteps(const TrainConfig& config, std::string_view pas
       inputs.insert(inputs.end(), group.begin(), group.end());
     inputs.insert(inputs.end(), results.back().end() - std::ssize(run.buffers),
                   results.back().end());
-    inputs.push_back(run.state.step);
+    inputs.insert(inputs.end(), {run.state.step, run.state.lr});
+    run.state.lr.fill_(run.config.optimizer.lr);
     results.push_back(OrDie(optimizer.Run(inputs)));
     results.push_back({});
     for (const Tensors& group : {run.parameters, run.state.exp_avg, run.state.exp_avg_sq})
