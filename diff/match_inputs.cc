@@ -176,11 +176,11 @@ class InputMatcher {
     const size_t n = before.size(), m = after.size();
     if (n == 0 || m == 0) return;
     if (n * m > kMaxCells) return MatchTypesInOrder(before, after, confidence);
-    // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. A pair counts more
-    // than all likeness together.
+    // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. One pair that is used
+    // alike counts more than several that are not.
     const std::vector<Sketch> sketches_before = SketchesOf(kBefore, before);
     const std::vector<Sketch> sketches_after = SketchesOf(kAfter, after);
-    constexpr int64_t kPair = 1 << 20;
+    constexpr int64_t kPair = 64;
     std::vector<int64_t> own(n * m, 0), merit((n + 1) * (m + 1), 0);
     const auto at = [&](size_t i, size_t j) -> int64_t& { return merit[i * (m + 1) + j]; };
     for (size_t i = n; i-- > 0;) {

@@ -50,6 +50,7 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, false, 0.95},
     {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, true, 0.93},
     {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, true, 0.92},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, true, 0.9},
     {Tier::Where::kBoth, Tier::Key::kEdge, &Labels::op, true, 0.9},
     {Tier::Where::kOperands, Tier::Key::kThroughUsers, &Labels::op, true, 0.85},
 };
@@ -117,7 +118,7 @@ void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
   ForEachCommonKey(candidates_[kBefore], candidates_[kAfter], [&](auto befores, auto afters) {
     if (befores.size() == 1 && afters.size() == 1) {
       Accept(tier, befores[0], afters[0]);
-    } else if (tier.key == Tier::Key::kThroughOperands) {
+    } else if (tier.key == Tier::Key::kThroughOperands && !tier.choose) {
       const std::vector<int32_t> lowest_before = Lowest(kBefore, befores);
       const std::vector<int32_t> lowest_after = Lowest(kAfter, afters);
       const uint64_t label =

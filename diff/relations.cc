@@ -35,13 +35,14 @@ class RelationFinder {
     return !matching_.matched(side, i) && !related_[side][Index(i)];
   }
 
-  /// What each node computes, as a hash: equal for equal operators over equal values. New pieces
-  /// of one value count as equal, so that copies of a body, one per piece, do.
-  std::vector<uint64_t> ValueNumbers(Side side) const {
+  /// What each node computes, as a hash: equal for equal operators over equal values. With
+  /// `equal_pieces`, new pieces of one value count as equal, so that copies of a body, one per
+  /// piece, do.
+  std::vector<uint64_t> ValueNumbers(Side side, bool equal_pieces) const {
     const Labels& labels = matching_.labels(side);
     std::vector<uint64_t> numbers(Index(labels.size()));
     for (int32_t i = 0; i < labels.size(); ++i) {
-      const bool new_piece = labels.piece[Index(i)] && !matching_.matched(side, i);
+      const bool new_piece = equal_pieces && labels.piece[Index(i)] && !matching_.matched(side, i);
       uint64_t number = new_piece ? labels.op[Index(i)] : labels.type[Index(i)];
       if (labels.kind[Index(i)] == EntityKind::kInput) number = Mix(number, Index(i));
       for (const Labels::Edge& operand : labels.operands(i))
@@ -52,9 +53,9 @@ class RelationFinder {
   }
 
   /// The first matched node of each value number, where some unmatched node has the same one.
-  std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(Side side) const {
+  std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(Side side, bool equal_pieces) const {
     std::map<int32_t, std::vector<int32_t>> equals;
-    const std::vector<uint64_t> numbers = ValueNumbers(side);
+    const std::vector<uint64_t> numbers = ValueNumbers(side, equal_pieces);
     // Only numbers of unmatched nodes are looked for: mostly few.
     std::unordered_map<uint64_t, int32_t> matched;
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
@@ -75,20 +76,29 @@ class RelationFinder {
   }
 
   void FindClones() {
-    for (const auto& [original, copies] : EqualsOfMatched(kAfter)) {
+    std::map<int32_t, std::vector<int32_t>> copies_of;
+    for (const bool equal_pieces : {false, true}) {
+      for (const auto& [original, copies] : EqualsOfMatched(kAfter, equal_pieces)) {
+        for (int32_t copy : copies) {
+          if (related_[kAfter][Index(copy)]) continue;
+          copies_of[original].push_back(copy);
+          related_[kAfter][Index(copy)] = true;
+        }
+      }
+    }
+    for (auto& [original, copies] : copies_of) {
+      std::ranges::sort(copies);
       Relation relation{
           RelationKind::kClone, {{matching_.partner(kAfter, original)}}, {{original}}, 0.97};
-      for (int32_t copy : copies) {
+      for (int32_t copy : copies)
         relation.after.push_back({copy});
-        related_[kAfter][Index(copy)] = true;
-      }
       relations_.push_back(std::move(relation));
     }
   }
 
   /// A deleted node is merged into its equal if what used it uses that one now.
   void FindMerges() {
-    const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore);
+    const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore, false);
     std::unordered_map<int32_t, int32_t> kept_of;
     for (const auto& [kept, extras] : equals) {
       for (int32_t extra : extras)

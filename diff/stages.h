@@ -43,7 +43,7 @@ class LocalMatcher {
  private:
   struct Tier;
   static const Tier kTiers[];
-  static constexpr size_t kNumTiers = 17;
+  static constexpr size_t kNumTiers = 18;
 
   void TakeInNewPairs();
   void Visit(const Tier& tier, int32_t before, int32_t after);
