@@ -82,17 +82,31 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
       score.contradict += elsewhere ? 0 : 1;
     }
   }
-  const auto users_before = labels_[kBefore]->users(before);
-  const auto users_after = labels_[kAfter]->users(after);
-  if (users_before.size() > kMaxEdges || users_after.size() > kMaxEdges) return score;
-  for (const Labels::Edge& user : users_before) {
-    const int32_t image = partner(kBefore, user.entity);
-    if (image < 0) continue;
-    const bool same = std::ranges::any_of(users_after, [&](const Labels::Edge& other) {
-      return other.entity == image && SlotOfUser(kAfter, other) == SlotOfUser(kBefore, user);
-    });
-    ++(same ? score.agree : score.contradict);
+  if (labels_[kBefore]->users(before).size() > kMaxEdges ||
+      labels_[kAfter]->users(after).size() > kMaxEdges) {
+    return score;
   }
+  // A user that reads a new node now contradicts nothing; one that reads another old node does.
+  std::array<int32_t, 2> contradict{0, 0};
+  for (Side side : {kBefore, kAfter}) {
+    const int32_t mine = side == kBefore ? before : after, other = side == kBefore ? after : before;
+    for (const Labels::Edge& user : labels_[side]->users(mine)) {
+      const int32_t image = partner(side, user.entity);
+      if (image < 0) continue;
+      const auto operands = labels_[1 - side]->operands(image);
+      const auto slot = Index(user.slot);
+      if (slotless(side, user.entity)) {
+        const bool reads = std::ranges::any_of(
+            operands, [&](const Labels::Edge& edge) { return edge.entity == other; });
+        score.agree += side == kBefore && reads ? 1 : 0;
+      } else if (slot < operands.size() && operands[slot].entity == other) {
+        score.agree += side == kBefore ? 1 : 0;
+      } else if (slot < operands.size() && matched(1 - side, operands[slot].entity)) {
+        ++contradict[side];
+      }
+    }
+  }
+  score.contradict += std::max(contradict[kBefore], contradict[kAfter]);
   return score;
 }
 

@@ -99,27 +99,35 @@ class RelationFinder {
   /// A deleted node is merged into its equal if what used it uses that one now.
   void FindMerges() {
     const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore, false);
-    std::unordered_map<int32_t, int32_t> kept_of;
+    if (equals.empty()) return;
+    const std::vector<uint64_t> numbers = ValueNumbers(kBefore, false);
+    std::vector<std::pair<int32_t, int32_t>> candidates;  // a deleted node, a kept one
     for (const auto& [kept, extras] : equals) {
       for (int32_t extra : extras)
-        kept_of.emplace(extra, kept);
+        candidates.emplace_back(extra, kept);
     }
-    std::vector<int32_t> order;
-    for (const auto& [extra, kept] : kept_of)
-      order.push_back(extra);
-    std::ranges::sort(order, std::greater<>());
+    std::ranges::sort(candidates, std::greater<>());  // users before what they use
     std::map<int32_t, std::vector<int32_t>> merged;
-    for (int32_t extra : order) {  // users before what they use
-      const int32_t kept = kept_of[extra];
-      const int32_t image = matching_.partner(kBefore, kept);
-      bool confirmed = false, contradicted = false;
+    for (auto [extra, kept] : candidates) {
+      bool confirmed = false, contradicted = false, is_read = false;
       for (const Labels::Edge& user : matching_.labels(kBefore).users(extra)) {
-        if (const int32_t new_user = matching_.partner(kBefore, user.entity); new_user >= 0) {
-          if (!SlotsAgree(kBefore, user.entity)) continue;
-          (Reads(kAfter, new_user, user.slot, image) ? confirmed : contradicted) = true;
-        } else if (related_[kBefore][Index(user.entity)]) {
-          confirmed = true;
+        const int32_t new_user = matching_.partner(kBefore, user.entity);
+        if (new_user < 0) {
+          confirmed |= related_[kBefore][Index(user.entity)];
+          continue;
         }
+        if (!SlotsAgree(kBefore, user.entity)) continue;
+        // Several equal nodes may have been kept: the one that is read counts.
+        const auto operands = matching_.labels(kAfter).operands(new_user);
+        const int32_t operand = Index(user.slot) < operands.size() ? operands[Index(user.slot)].entity : -1;
+        const int32_t origin = operand < 0 ? -1 : matching_.partner(kAfter, operand);
+        const bool equal = origin >= 0 && numbers[Index(origin)] == numbers[Index(extra)];
+        if (!equal || (is_read && origin != kept)) {
+          contradicted = true;
+          break;
+        }
+        kept = origin;
+        is_read = confirmed = true;
       }
       if (!confirmed || contradicted) continue;
       related_[kBefore][Index(extra)] = true;
@@ -139,11 +147,6 @@ class RelationFinder {
     return KindOf(side, user) != EntityKind::kOutput ||
            matching_.labels(side).operands(user).size() ==
                matching_.labels(Other(side)).operands(matching_.partner(side, user)).size();
-  }
-
-  bool Reads(Side side, int32_t user, int32_t slot, int32_t operand) const {
-    const auto operands = matching_.labels(side).operands(user);
-    return Index(slot) < operands.size() && operands[Index(slot)].entity == operand;
   }
 
   /// What stands on the other side where matched users of `i` read it: the one unmatched node, or

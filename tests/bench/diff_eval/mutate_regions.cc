@@ -164,7 +164,8 @@ bool Mutator::Decompose(NodeId id) {
   const std::string base(BaseName(graph_.op(id)));
   const NodeId first = Make("decomposed." + base + "_core.default", args, TypeIdOf(id), id);
   const Arg rest[] = {Arg(operands[0]), Arg(graph_.result(first))};
-  const NodeId second = Make("aten.mul.Tensor", rest, TypeIdOf(id), id);
+  const std::string_view join = base == "mul" ? "aten.add.Tensor" : "aten.mul.Tensor";
+  const NodeId second = Make(join, rest, TypeIdOf(id), id);
   Mark(id);
   Mark(first);
   Mark(second);

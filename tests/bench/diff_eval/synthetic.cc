@@ -373,7 +373,11 @@ class Evaluation {
                         : of.after.name(of.pairs[static_cast<size_t>(pair)].after);
       };
       if (name(diff) == name(truth.diff)) continue;
-      fmt::print("    {} is {}, said {}\n", diff.before.name({i}), name(truth.diff), name(diff));
+      const int32_t pair = diff.pair_of_before[static_cast<size_t>(i)];
+      const Pair* said = pair < 0 ? nullptr : &diff.pairs[static_cast<size_t>(pair)];
+      fmt::print("    {} is {}, said {} {} {:.3f}\n", diff.before.name({i}), name(truth.diff),
+                 name(diff), said == nullptr ? "" : ToString(said->via),
+                 said == nullptr ? 0 : said->confidence);
       ++shown;
     }
     const auto show = [&](std::string_view who, const std::vector<Relation>& relations) {
