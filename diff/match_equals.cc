@@ -10,6 +10,8 @@ namespace {
 /// How many more groups of equal nodes were merged than left where all were to be merged.
 constexpr size_t kKeptApart = 4;
 
+constexpr double kConfidence = 0.95;
+
 /// Whether users of the group's unmatched nodes read the partner of the matched one now.
 struct Evidence {
   bool confirmed = false, contradicted = false;
@@ -88,7 +90,7 @@ void SettleEquals(Matching& matching, const ScopePair& scope) {
         least = distance;
         best = member;
       }
-      if (best != kept) matching.PassOn(side, kept, best);
+      if (best != kept) matching.PassOn(side, kept, best, kConfidence);
     }
   }
 }

@@ -131,6 +131,7 @@ class Matcher {
       scope.end[side] = side_scope.end;
     }
     MatchNodes(scope);
+    Repair(matching_, scope);
     SettleEquals(matching_, scope);
   }
 

@@ -33,7 +33,7 @@ void Matching::Match(int32_t before, int32_t after, Via via, double confidence) 
   Announce(kAfter, after, true);
 }
 
-void Matching::PassOn(Side side, int32_t from, int32_t to) {
+void Matching::PassOn(Side side, int32_t from, int32_t to, double confidence) {
   NodeState& old_node = nodes_[side][Index(from)];
   NodeState& new_node = nodes_[side][Index(to)];
   STRATA_CHECK(matched(side, from) && !matched(side, to));
@@ -45,6 +45,7 @@ void Matching::PassOn(Side side, int32_t from, int32_t to) {
   nodes_[1 - side][Index(new_node.partner)].partner = to;
   Made& made = made_[Index(new_node.made)];
   (side == kBefore ? made.before : made.after) = to;
+  made.confidence = confidence;
 }
 
 void Matching::Announce(Side side, int32_t i, bool is_new) {

@@ -51,9 +51,11 @@ class Matching {
   /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
   /// REQUIRES: both are unmatched and of one kind.
   void Match(int32_t before, int32_t after, Via via, double confidence);
-  /// Gives the partner of `from` to `to`, both of `side`. REQUIRES: `from` is matched and `to` is
-  /// not, and they are of one kind.
-  void PassOn(Side side, int32_t from, int32_t to);
+  /// Gives the partner of `from` to `to`, both of `side`, with a new confidence.
+  /// REQUIRES: `from` is matched and `to` is not, and they are of one kind.
+  void PassOn(Side side, int32_t from, int32_t to, double confidence);
+  /// How a matched node was matched.
+  Via via(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)].via; }
   /// The node stays unmatched. REQUIRES: it is.
   void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }
   bool forbidden(Side side, int32_t i) const { return nodes_[side][Index(i)].forbidden; }

@@ -82,6 +82,10 @@ class LocalMatcher {
 /// What is left between matched nodes, in order.
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
+/// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
+/// where more edges agree with the new one.
+void Repair(Matching& matching, const ScopePair& scope);
+
 /// Of several equal nodes of which the other side has one, the one that stands where it stands is
 /// its partner, unless users tell.
 void SettleEquals(Matching& matching, const ScopePair& scope);

@@ -1,0 +1,111 @@
+#include <algorithm>
+
+#include "diff/stages.h"
+
+namespace strata {
+namespace {
+
+constexpr int kSweeps = 2;
+constexpr double kConfidence = 0.85;
+
+/// Gives unmatched nodes the partner of another node where more edges agree with it.
+class Repairer {
+ public:
+  Repairer(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
+
+  void Run() {
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      bool progress = false;
+      for (Side side : {kBefore, kAfter}) {
+        for (int32_t i : matching_.Unmatched(side, scope_))
+          progress |= !matching_.matched(side, i) && FindPartner(side, i);
+      }
+      if (!progress) return;
+    }
+  }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+  /// Edges that agree, less those that contradict; a node's own label counts less than an edge.
+  int Merit(Side side, int32_t i, int32_t candidate) const {
+    const int32_t before = side == kBefore ? i : candidate;
+    const int32_t after = side == kBefore ? candidate : i;
+    const Matching::EdgeScore score = matching_.Score(before, after);
+    const bool same_type = matching_.labels(kBefore).type[Index(before)] ==
+                           matching_.labels(kAfter).type[Index(after)];
+    return 2 * (score.agree - score.contradict) + (same_type ? 1 : 0);
+  }
+
+  bool MayMatch(Side side, int32_t i, int32_t candidate) const {
+    const int32_t before = side == kBefore ? i : candidate;
+    const int32_t after = side == kBefore ? candidate : i;
+    return matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute &&
+           matching_.labels(kBefore).op[Index(before)] ==
+               matching_.labels(kAfter).op[Index(after)] &&
+           !matching_.forbidden(1 - side, candidate) && !matching_.vetoed(before, after);
+  }
+
+  /// Nodes of the other side that stand where `i` would, by a matched operand or user.
+  std::vector<int32_t> Candidates(Side side, int32_t i) const {
+    const Labels& mine = matching_.labels(side);
+    const Labels& others = matching_.labels(1 - side);
+    std::vector<int32_t> candidates;
+    const auto operands = mine.operands(i);
+    for (const Labels::Edge& edge : operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
+      const int32_t image = matching_.partner(side, edge.entity);
+      if (image < 0 || others.users(image).size() > Matching::kMaxEdges) continue;
+      for (const Labels::Edge& user : others.users(image)) {
+        if (user.slot == edge.slot) candidates.push_back(user.entity);
+      }
+    }
+    const auto users = mine.users(i);
+    for (const Labels::Edge& edge : users.first(std::min(users.size(), Matching::kMaxEdges))) {
+      const int32_t image = matching_.partner(side, edge.entity);
+      if (image < 0 || matching_.slotless(side, edge.entity)) continue;
+      const auto theirs = others.operands(image);
+      if (Index(edge.slot) < theirs.size()) {
+        candidates.push_back(theirs[Index(edge.slot)].entity);
+      }
+    }
+    std::ranges::sort(candidates);
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    std::erase_if(candidates, [&](int32_t candidate) { return !MayMatch(side, i, candidate); });
+    return candidates;
+  }
+
+  bool FindPartner(Side side, int32_t i) {
+    int32_t best = -1;
+    int most = 0;
+    for (int32_t candidate : Candidates(side, i)) {
+      const int merit = Merit(side, i, candidate);
+      const int32_t rival = matching_.partner(1 - side, candidate);
+      if (rival >= 0 && (matching_.via(side, rival) <= Via::kId ||
+                         Merit(side, rival, candidate) >= merit)) {
+        continue;
+      }
+      if (merit <= most) continue;
+      best = candidate;
+      most = merit;
+    }
+    if (best < 0) return false;
+    if (const int32_t rival = matching_.partner(1 - side, best); rival >= 0) {
+      matching_.PassOn(side, rival, i, kConfidence);
+    } else {
+      matching_.Match(side == kBefore ? i : best, side == kBefore ? best : i, Via::kLocal,
+                      kConfidence);
+    }
+    return true;
+  }
+
+  Matching& matching_;
+  const ScopePair& scope_;
+};
+
+}  // namespace
+
+void Repair(Matching& matching, const ScopePair& scope) {
+  Repairer(matching, scope).Run();
+}
+
+}  // namespace strata
