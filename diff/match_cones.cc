@@ -5,6 +5,8 @@ namespace strata {
 namespace {
 
 constexpr double kConeConfidence = 0.999;
+/// A graph was rearranged, and its order tells nothing, where one pair in this many is against it.
+constexpr size_t kDisorder = 10;
 
 /// Unmatched entities of a side with their hashes.
 std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& scope,
@@ -19,6 +21,18 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
 class FoundPairs {
  public:
   void Add(int32_t before, int32_t after) { pairs_.emplace_back(before, after); }
+  /// Leaves out what is against the order that nearly all others have.
+  void DropDisordered() {
+    std::ranges::sort(pairs_);
+    std::vector<OrderPoint> points;
+    for (const auto& [before, after] : pairs_)
+      points.push_back({before, after});
+    const std::vector<bool> in_order = LargestOrderedSet(points);
+    const auto kept = static_cast<size_t>(std::ranges::count(in_order, true));
+    if (kDisorder * (pairs_.size() - kept) > pairs_.size()) return;
+    size_t next = 0;
+    std::erase_if(pairs_, [&](const auto&) { return !in_order[next++]; });
+  }
   void MatchAll(Matching& matching, Via via, double confidence) {
     std::ranges::sort(pairs_);
     for (const auto& [before, after] : pairs_) {
@@ -104,6 +118,7 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
     ForEachCommonKey(before, after, [&](auto befores, auto afters) {
       if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
+    found.DropDisordered();
     found.MatchAll(matching, Via::kRadius, confidence);
   }
 }

@@ -176,8 +176,8 @@ class InputMatcher {
     const size_t n = before.size(), m = after.size();
     if (n == 0 || m == 0) return;
     if (n * m > kMaxCells) return MatchTypesInOrder(before, after, confidence);
-    // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. One pair that is used
-    // alike counts more than several that are not.
+    // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. One pair that is
+    // used alike counts more than several that are not.
     const std::vector<Sketch> sketches_before = SketchesOf(kBefore, before);
     const std::vector<Sketch> sketches_after = SketchesOf(kAfter, after);
     constexpr int64_t kPair = 64;

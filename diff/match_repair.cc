@@ -27,14 +27,17 @@ class Repairer {
  private:
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
+  bool SameType(Side side, int32_t i, int32_t candidate) const {
+    return matching_.labels(side).type[Index(i)] ==
+           matching_.labels(1 - side).type[Index(candidate)];
+  }
+
   /// Edges that agree, less those that contradict; a node's own label counts less than an edge.
   int Merit(Side side, int32_t i, int32_t candidate) const {
     const int32_t before = side == kBefore ? i : candidate;
     const int32_t after = side == kBefore ? candidate : i;
     const Matching::EdgeScore score = matching_.Score(before, after);
-    const bool same_type = matching_.labels(kBefore).type[Index(before)] ==
-                           matching_.labels(kAfter).type[Index(after)];
-    return 2 * (score.agree - score.contradict) + (same_type ? 1 : 0);
+    return 2 * (score.agree - score.contradict) + (SameType(side, i, candidate) ? 1 : 0);
   }
 
   bool MayMatch(Side side, int32_t i, int32_t candidate) const {
@@ -52,7 +55,8 @@ class Repairer {
     const Labels& others = matching_.labels(1 - side);
     std::vector<int32_t> candidates;
     const auto operands = mine.operands(i);
-    for (const Labels::Edge& edge : operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
+    for (const Labels::Edge& edge :
+         operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
       const int32_t image = matching_.partner(side, edge.entity);
       if (image < 0 || others.users(image).size() > Matching::kMaxEdges) continue;
       for (const Labels::Edge& user : others.users(image)) {
@@ -74,17 +78,20 @@ class Repairer {
     return candidates;
   }
 
+  /// Whether `i` is more like `candidate` than `rival` is, which has it.
+  bool IsBetter(Side side, int32_t i, int32_t rival, int32_t candidate, int merit) const {
+    if (matching_.via(side, rival) <= Via::kId) return false;  // told, not found
+    if (SameType(side, rival, candidate) && !SameType(side, i, candidate)) return false;
+    return merit > Merit(side, rival, candidate);
+  }
+
   bool FindPartner(Side side, int32_t i) {
     int32_t best = -1;
     int most = 0;
     for (int32_t candidate : Candidates(side, i)) {
       const int merit = Merit(side, i, candidate);
       const int32_t rival = matching_.partner(1 - side, candidate);
-      if (rival >= 0 && (matching_.via(side, rival) <= Via::kId ||
-                         Merit(side, rival, candidate) >= merit)) {
-        continue;
-      }
-      if (merit <= most) continue;
+      if (merit <= most || (rival >= 0 && !IsBetter(side, i, rival, candidate, merit))) continue;
       best = candidate;
       most = merit;
     }

@@ -119,7 +119,8 @@ class RelationFinder {
         if (!SlotsAgree(kBefore, user.entity)) continue;
         // Several equal nodes may have been kept: the one that is read counts.
         const auto operands = matching_.labels(kAfter).operands(new_user);
-        const int32_t operand = Index(user.slot) < operands.size() ? operands[Index(user.slot)].entity : -1;
+        const int32_t operand =
+            Index(user.slot) < operands.size() ? operands[Index(user.slot)].entity : -1;
         const int32_t origin = operand < 0 ? -1 : matching_.partner(kAfter, operand);
         const bool equal = origin >= 0 && numbers[Index(origin)] == numbers[Index(extra)];
         if (!equal || (is_read && origin != kept)) {

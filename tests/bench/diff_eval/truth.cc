@@ -96,14 +96,16 @@ class TruthMaker {
       if (after.element.valid() || a.operands(i).empty()) continue;
       const EntityId origin =
           Find(ids_before_, claim_.after.graph(pair.after).node(after.node).stable_id);
-      if (!origin.valid() || origin.index == i) continue;
+      if (origin.valid() && origin.index == i) continue;
       if (a.type[static_cast<size_t>(i)] != b.type[static_cast<size_t>(j)]) continue;
       // It was removed, or what it was is another node's image by now.
       const Entity& before = claim_.before[pair.before];
       const EntityId image_by_id =
           Find(ids_after_, claim_.before.graph(pair.before).node(before.node).stable_id);
-      if (image_by_id.valid() && !given.contains(image_by_id.index)) continue;
-      if (agrees(i, j) && !agrees(origin.index, j)) {
+      const bool is_free = !image_by_id.valid() || given.contains(image_by_id.index);
+      if (origin.valid() ? !is_free : !image_by_id.valid() || agrees(i, image_by_id.index))
+        continue;
+      if (agrees(i, j) && (!origin.valid() || !agrees(origin.index, j))) {
         given.insert(j);
         pins.emplace_back(claim_.before.name(pair.before), claim_.after.name(pair.after));
       }
