@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include "diff/stages.h"
 
@@ -31,9 +32,15 @@ std::vector<Gap> FindGaps(const Matching& matching, const ScopePair& scope) {
   return gaps;
 }
 
-/// How good it is to call two nodes the same; 0: they are not. For nodes with the same label the
-/// place in the order is one more edge that agrees; in a large gap only where no edge contradicts.
-int32_t Merit(const Matching& matching, int32_t before, int32_t after, bool small_gap) {
+/// What the place in the order is worth, in edges that agree, for nodes with the same label.
+enum class Place : uint8_t {
+  kVague,   ///< in a large gap: nothing where an edge contradicts
+  kShared,  ///< others of the same label are in the gap
+  kAlone,   ///< the only ones of their label in the gap
+};
+
+/// How good it is to call two nodes the same; 0: they are not.
+int32_t Merit(const Matching& matching, int32_t before, int32_t after, Place where) {
   const Labels& a = matching.labels(kBefore);
   const Labels& b = matching.labels(kAfter);
   const auto i = static_cast<size_t>(before), j = static_cast<size_t>(after);
@@ -41,9 +48,9 @@ int32_t Merit(const Matching& matching, int32_t before, int32_t after, bool smal
   const Matching::EdgeScore score = matching.Score(before, after);
   const bool same_type = a.type[i] == b.type[j], same_literals = a.literals[i] == b.literals[j];
   // The place of inputs has been looked at already.
-  const bool is_placed =
-      same_type && a.kind[i] != EntityKind::kInput && (small_gap || score.contradict == 0);
-  const int32_t place = is_placed ? 1 : 0;
+  const bool is_placed = same_type && a.kind[i] != EntityKind::kInput &&
+                         (where != Place::kVague || score.contradict == 0);
+  const int32_t place = !is_placed ? 0 : where == Place::kAlone ? 3 : 1;
   if (score.agree + place == 0 || score.agree + place < score.contradict) return 0;
   const int32_t label = same_type ? 6 : same_literals ? 4 : 2;
   return std::max(1, label + 4 * score.agree - 2 * score.contradict);
@@ -54,9 +61,16 @@ void Align(Matching& matching, const Gap& gap) {
   const size_t n = gap.before.size(), m = gap.after.size();
   std::vector<int32_t> merit(n * m), best((n + 1) * (m + 1), 0);
   const auto at = [&](size_t i, size_t j) -> int32_t& { return best[i * (m + 1) + j]; };
+  std::unordered_map<uint64_t, int32_t> count;
+  for (int32_t i : gap.before)
+    ++count[matching.labels(kBefore).type[static_cast<size_t>(i)]];
+  for (int32_t j : gap.after)
+    ++count[matching.labels(kAfter).type[static_cast<size_t>(j)]];
   for (size_t i = n; i-- > 0;) {
+    const int32_t alike = count[matching.labels(kBefore).type[static_cast<size_t>(gap.before[i])]];
+    const Place place = alike == 2 ? Place::kAlone : Place::kShared;
     for (size_t j = m; j-- > 0;) {
-      const int32_t here = merit[i * m + j] = Merit(matching, gap.before[i], gap.after[j], true);
+      const int32_t here = merit[i * m + j] = Merit(matching, gap.before[i], gap.after[j], place);
       at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
       if (here > 0) at(i, j) = std::max(at(i, j), here + at(i + 1, j + 1));
     }
@@ -85,7 +99,7 @@ void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t
   std::vector<Keyed> before = keys(kBefore, gap.before), after = keys(kAfter, gap.after);
   ForEachCommonKey(before, after, [&](auto befores, auto afters) {
     for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
-      if (Merit(matching, befores[i], afters[i], false) == 0) continue;
+      if (Merit(matching, befores[i], afters[i], Place::kVague) == 0) continue;
       matching.Match(befores[i], afters[i], Via::kOrder, 0.7);
     }
   });

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kUsage =
     "usage: diff_eval pairs DIR [--baselines] [--verbose]\n"
     "       diff_eval synthetic GRAPH… [--seeds FIRST COUNT] [--all-kinds] [--only KIND] "
-    "[--baselines] [--verbose]\n"
+    "[--baselines] [--verbose] [--dump DIR]\n"
     "\n"
     "GRAPH is FX text, or a folder of it.\n";
 
@@ -56,6 +56,8 @@ int main(int argc, char** argv) {
       options.all_kinds = true;
     } else if (args[i] == "--only" && i + 1 < args.size()) {
       options.only = args[++i];
+    } else if (args[i] == "--dump" && i + 1 < args.size()) {
+      options.dump = args[++i];
     } else if (args[i] == "--seeds" && i + 2 < args.size()) {
       options.first_seed = static_cast<uint32_t>(Number(args[++i]));
       options.num_seeds = static_cast<uint32_t>(Number(args[++i]));

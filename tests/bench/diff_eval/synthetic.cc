@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <tuple>
@@ -325,6 +326,13 @@ class Evaluation {
     one.CountIdentity(PartnersOf(diff), tally);
     one.CountOurs(tally);
     STRATA_RETURN_IF_ERROR(CheckInvariants(a, b, diff, tally));
+    const bool flawed = tally.identity.wrong + tally.identity.missed + tally.fields.wrong > 0;
+    if (flawed && !options_.dump.empty()) {
+      const std::string stem = fmt::format("{}/{}_{}_{}_{}", options_.dump, ToString(mutation),
+                                           std::filesystem::path(file).stem().string(), rate, seed);
+      STRATA_RETURN_IF_ERROR(WriteFile(stem + ".before.txt", PrintFx(a)));
+      STRATA_RETURN_IF_ERROR(WriteFile(stem + ".after.txt", PrintFx(b)));
+    }
     if (options_.verbose) Explain(file, mutation, rate, seed, diff, truth, tally);
     tallies[std::string(kOurMethod)].Add(tally);
     for (const Method& method : Methods(options_.baselines)) {

@@ -14,6 +14,7 @@ struct SyntheticOptions {
   bool all_kinds = false;  ///< also those that no gate speaks of
   std::string only;        ///< a kind by name; "": all
   bool verbose = false;
+  std::string dump;  ///< a folder for the texts of cases with errors; "": none
 };
 
 /// Mutates graphs, matches them without names and prints a table of how much was found: identity,
