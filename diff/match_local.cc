@@ -354,8 +354,7 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
   if (by_users && StackHeight(kBefore, before) != StackHeight(kAfter, after)) return;
   if (tier.key == Tier::Key::kEdge) {
     const Matching::EdgeScore score = matching_.Score(before, after);
-    const bool same_label = tier.label == &Labels::type;
-    if (same_label ? score.agree < score.contradict : score.agree <= score.contradict) return;
+    if (score.agree <= score.contradict) return;
   }
   matching_.Match(before, after, Via::kLocal, tier.confidence);
 }
