@@ -67,6 +67,7 @@ class MoveFinder {
 
 void FillPairs(const Matching& matching, const DiffOptions& options, GraphDiff& diff) {
   std::vector<Matching::Made> made = matching.made();
+  std::erase_if(made, [](const Matching::Made& pair) { return pair.before < 0; });
   std::ranges::sort(made, {}, &Matching::Made::before);
   diff.pairs.reserve(made.size());
   for (const Matching::Made& pair : made)

@@ -6,6 +6,9 @@
 namespace strata {
 namespace {
 
+/// The confidence of pairs that place and type alone tell.
+constexpr double kByPlace = 0.95;
+
 /// Aligns the unmatched entities of one kind, inputs or constants.
 class InputMatcher {
  public:
@@ -20,7 +23,11 @@ class InputMatcher {
     for (radius_ = 4; radius_ >= 1; radius_ /= 2)
       ProposeBy(&InputMatcher::RadiusKeys, false, 0.98);
     MatchProposed();
-    MatchBetween(/*same_type=*/true, 0.95);
+    RunByPlace();
+  }
+
+  void RunByPlace() {
+    MatchBetween(/*same_type=*/true, kByPlace);
     MatchBetween(/*same_type=*/false, 0.9);
   }
 
@@ -292,7 +299,50 @@ class InputMatcher {
   std::array<std::unordered_set<int32_t>, 2> proposed_;
 };
 
+/// The node of the other side that all matched users of `i` read where they read `i`; -1: they
+/// disagree, or there are none.
+int32_t StandIn(const Matching& matching, Side side, int32_t i) {
+  int32_t stand_in = -1;
+  const auto users = matching.labels(side).users(i);
+  for (const Labels::Edge& user : users.first(std::min(users.size(), Matching::kMaxEdges))) {
+    const int32_t image = matching.partner(side, user.entity);
+    if (image < 0 || matching.slotless(side, user.entity)) continue;
+    const auto operands = matching.labels(1 - side).operands(image);
+    if (static_cast<size_t>(user.slot) >= operands.size()) return -1;
+    const int32_t here = operands[static_cast<size_t>(user.slot)].entity;
+    if (stand_in >= 0 && here != stand_in) return -1;
+    stand_in = here;
+  }
+  return stand_in;
+}
+
 }  // namespace
+
+bool ReviseInputs(Matching& matching, const ScopePair& scope) {
+  bool revised = false;
+  for (int32_t before = scope.begin[kBefore]; before < scope.end[kBefore]; ++before) {
+    const int32_t after = matching.partner(kBefore, before);
+    if (after < 0 ||
+        matching.labels(kBefore).kind[static_cast<size_t>(before)] != EntityKind::kInput)
+      continue;
+    const Matching::Made& made = matching.made(kBefore, before);
+    if (made.via != Via::kInput || made.confidence > kByPlace) continue;
+    const Matching::EdgeScore score = matching.Score(before, after);
+    if (score.agree > 0) continue;
+    // It may also stand where a computation stood, or one stands where it stood.
+    const int32_t was = StandIn(matching, kAfter, after), is = StandIn(matching, kBefore, before);
+    if (score.contradict == 0 && was < 0 && is < 0) continue;
+    matching.Unmatch(before);
+    matching.Veto(before, after);
+    revised = true;
+  }
+  return revised;
+}
+
+void MatchInputsLeft(Matching& matching, const ScopePair& scope) {
+  for (EntityKind kind : {EntityKind::kInput, EntityKind::kConstant})
+    InputMatcher(matching, scope, kind).RunByPlace();
+}
 
 void MatchInputs(Matching& matching, const ScopePair& scope) {
   for (EntityKind kind : {EntityKind::kInput, EntityKind::kConstant})

@@ -76,6 +76,7 @@ void LocalMatcher::Run(const ScopePair& scope) {
       continue;
     }
     const int32_t before = visits_[next_visit_[tier]++];
+    if (!matching_.matched(kBefore, before)) continue;
     const size_t made = matching_.made().size();
     Visit(kTiers[tier], before, matching_.partner(kBefore, before));
     if (matching_.made().size() == made) continue;
@@ -101,6 +102,7 @@ void LocalMatcher::TakeInNewPairs() {
   };
   for (; taken_in_ < matching_.made().size(); ++taken_in_) {
     const int32_t before = matching_.made()[taken_in_].before;
+    if (before < 0) continue;
     visits_.push_back(before);
     look_again(matching_.labels(kBefore).operands(before));
     look_again(matching_.labels(kBefore).users(before));

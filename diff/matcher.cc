@@ -131,7 +131,11 @@ class Matcher {
       scope.end[side] = side_scope.end;
     }
     MatchNodes(scope);
-    Repair(matching_, scope);
+    if (!Done(scope)) {
+      if (ReviseInputs(matching_, scope)) local_.Run(scope);
+      MatchInputsLeft(matching_, scope);
+      Repair(matching_, scope);
+    }
     SettleEquals(matching_, scope);
   }
 
@@ -143,6 +147,7 @@ class Matcher {
     MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
     ForbidParts(matching_, scope);
     local_.Run(scope);
+    if (ReviseInputs(matching_, scope)) local_.Run(scope);
     if (Done(scope)) return;
     MatchRadius(matching_, scope, LabelLevel::kLiterals, 2, 4);
     local_.Run(scope);

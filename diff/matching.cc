@@ -33,6 +33,19 @@ void Matching::Match(int32_t before, int32_t after, Via via, double confidence) 
   Announce(kAfter, after, true);
 }
 
+void Matching::Unmatch(int32_t before) {
+  STRATA_CHECK(matched(kBefore, before));
+  const std::array<int32_t, 2> pair{before, partner(kBefore, before)};
+  Made& made = made_[Index(nodes_[kBefore][Index(before)].made)];
+  made.before = made.after = -1;
+  for (Side side : {kBefore, kAfter}) {
+    Announce(side, pair[side], false);
+    NodeState& node = nodes_[side][Index(pair[side])];
+    node.partner = node.made = -1;
+    node.token = 0;
+  }
+}
+
 void Matching::PassOn(Side side, int32_t from, int32_t to, double confidence) {
   NodeState& old_node = nodes_[side][Index(from)];
   NodeState& new_node = nodes_[side][Index(to)];

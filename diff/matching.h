@@ -24,11 +24,11 @@ struct ScopePair {
 };
 
 /// A partial matching of two labelled listings, and the evidence that it gives about nodes that are
-/// not matched yet. A pair, once made, stays. All updates cost the degree of the new pair.
+/// not matched yet. All updates cost the degree of the pair.
 class Matching {
  public:
   struct Made {
-    int32_t before, after;
+    int32_t before, after;  ///< -1: taken back
     Via via;
     double confidence;
   };
@@ -51,10 +51,13 @@ class Matching {
   /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
   /// REQUIRES: both are unmatched and of one kind.
   void Match(int32_t before, int32_t after, Via via, double confidence);
+  /// Takes back a pair. REQUIRES: `before` is matched.
+  void Unmatch(int32_t before);
   /// Gives the partner of `from` to `to`, both of `side`, with a new confidence.
   /// REQUIRES: `from` is matched and `to` is not, and they are of one kind.
   void PassOn(Side side, int32_t from, int32_t to, double confidence);
   /// How a matched node was matched.
+  const Made& made(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)]; }
   Via via(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)].via; }
   /// The node stays unmatched. REQUIRES: it is.
   void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }

@@ -17,6 +17,13 @@ inline constexpr size_t kMaxChoices = 1024;
 /// Inputs and constants by place and type; where the lists differ, by what uses them.
 void MatchInputs(Matching& matching, const ScopePair& scope);
 
+/// Takes back pairs of inputs that were made for their place and type alone, where the nodes around
+/// them tell that they are not the same. Returns true if there were any.
+bool ReviseInputs(Matching& matching, const ScopePair& scope);
+
+/// Inputs that are left, by place and type.
+void MatchInputsLeft(Matching& matching, const ScopePair& scope);
+
 /// Nodes whose whole computation (everything above them) is the same; where that leaves a choice,
 /// those with the same use of the result (everything below them) too.
 void MatchCones(Matching& matching, const ScopePair& scope);
