@@ -1,8 +1,10 @@
 #include "diff/diff.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/diff_columns.h"
 #include "cli/diff_text.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
@@ -12,77 +14,125 @@
 #include "diff/pins.h"
 #include "diff/policy.h"
 #include "ir/file.h"
+#include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/review/markdown.h"
 
 namespace strata::cli {
+namespace {
 
-Result<Exit> RunDiff(Args args) {
-  std::string before_ref, after_ref, format = "text", pins, patch, policy_file, colour = "auto";
-  bool all = false, json = false;
-  ReviewOptions review;
-  DiffOptions options;
-  LoadOptions load;
+struct DiffFlags {
+  std::string before, after, format = "text", colour = "auto";
+  std::string pins, policy, patch, link, image;
+  bool all = false, json = false, side_by_side = false, meta = false, lenient = false;
+  int64_t width = 0, context = 3;
+};
+
+Result<bool> ParseFlags(Args args, DiffFlags& out) {
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
-  flags.Positional("BEFORE", &before_ref, "a REF");
-  flags.Positional("AFTER", &after_ref, "a REF");
-  flags.Choice("--format", &format, {"text", "json", "md"}, "how to print");
-  flags.Switch("--json", &json, "the same as --format json");
-  flags.Option("--policy", "FILE", &policy_file,
-               "what the change may be (docs/policy.md); exit status 0 when it is");
-  flags.Option("--pins", "FILE", &pins, "pairs that are known, or known to be wrong: TOML");
-  flags.Option("--patch", "FILE", &patch, "also write the edit script, for 'strata patch'");
-  flags.Switch("--all", &all, "text: every repetition and every derived change");
-  flags.Option("--link", "URL", &review.link, "md: where the whole report is");
-  flags.Option("--image", "URL", &review.image, "md: a picture to show");
-  flags.Choice("--color", &colour, {"auto", "always", "never"},
-               "text: colours; auto: on a terminal, unless NO_COLOR is set");
-  flags.Switch("--meta", &options.meta, "also names, locations, sequence numbers");
-  flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
+  flags.Positional("BEFORE", &out.before, "a REF");
+  flags.Positional("AFTER", &out.after, "a REF");
+  flags.Choice("--format", &out.format, {"text", "json", "md", "html"},
+               "how to print; md: for a comment on a pull request; html: the report");
+  flags.Switch("--json", &out.json, "the same as --format json");
+  flags.Option("--policy", "FILE", &out.policy,
+               "what the change may be (docs/policy.md); exit status 0: it is allowed");
+  flags.Option("--pins", "FILE", &out.pins, "pairs that are known, or known to be wrong");
+  flags.Option("--patch", "FILE", &out.patch, "also write the edit script, for 'strata patch'");
+  flags.Switch("--meta", &out.meta, "also names, locations, sequence numbers");
+  flags.Switch("--lenient", &out.lenient, "go on with what can be read of a broken text");
+  flags.Switch("--all", &out.all, "text: every repetition and every derived change");
+  flags.Switch("--side-by-side", &out.side_by_side, "text: both graphs beside each other");
+  flags.Option("--width", "COLUMNS", &out.width,
+               "side by side: of the whole (default: the terminal's, or 120)");
+  flags.Option("--context", "N", &out.context,
+               "side by side: unchanged nodes around each change (default: 3)");
+  flags.Choice("--color", &out.colour, {"auto", "always", "never"},
+               "text: auto is on a terminal, unless NO_COLOR is set");
+  flags.Option("--link", "URL", &out.link, "md: where the whole report is");
+  flags.Option("--image", "URL", &out.image, "md: a picture of the change");
   flags.Example("strata diff before.txt after.txt");
   flags.Example("strata diff 'run.strata#pass=dce:before' 'run.strata#pass=dce:after'");
   flags.Example("strata diff old.log new.log --format json > diff.json");
-  STRATA_TRY(const bool go_on, flags.Parse(args));
+  flags.Example("strata diff old.txt new.txt --policy review.toml --format md > comment.md");
+  return flags.Parse(args);
+}
+
+Result<std::optional<Policy>> ReadPolicy(const std::string& path) {
+  if (path.empty()) return std::optional<Policy>();
+  STRATA_TRY(const std::string text, ReadFile(path));
+  STRATA_TRY(Policy policy, ParsePolicy(text, path));
+  return std::optional(std::move(policy));
+}
+
+Status TakePins(const std::string& path, const Graph& before, const Graph& after,
+                DiffOptions& options) {
+  STRATA_TRY(const std::string text, ReadFile(path));
+  STRATA_TRY(const Pins pins, ParsePins(text, path));
+  for (const std::string& warning : UsePins(pins, before, after, options))
+    Warn(warning);
+  return Ok();
+}
+
+std::string Text(const DiffFlags& flags, const GraphDiff& diff, const PolicyVerdict* verdict) {
+  const bool colours = flags.colour == "always" || (flags.colour == "auto" && ColoursOnStdout());
+  std::string text = DiffText(diff, flags.before, flags.after,
+                              {.colours = colours,
+                               .verdict = verdict,
+                               .all = flags.all,
+                               .only_summary = flags.side_by_side});
+  if (!flags.side_by_side) return text;
+  const int64_t width = flags.width > 0 ? flags.width : WidthOfStdout();
+  return text + '\n' +
+         DiffColumns(diff, flags.before, flags.after,
+                     {.colours = colours,
+                      .width = static_cast<size_t>(std::min<int64_t>(width, 10'000)),
+                      .context = static_cast<size_t>(std::max<int64_t>(flags.context, 0)),
+                      .all = flags.all});
+}
+
+Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
+                          const PolicyVerdict* verdict) {
+  if (flags.json || flags.format == "json") {
+    return DiffJson(diff, flags.before, flags.after, verdict);
+  }
+  if (flags.format == "md") {
+    return ReviewMarkdown(diff, {.before_ref = flags.before,
+                                 .after_ref = flags.after,
+                                 .verdict = verdict,
+                                 .link = flags.link,
+                                 .image = flags.image});
+  }
+  if (flags.format == "html") return ReportHtml(DiffReport(diff, flags.before, flags.after));
+  return Text(flags, diff, verdict);
+}
+
+}  // namespace
+
+Result<Exit> RunDiff(Args args) {
+  DiffFlags flags;
+  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
 
-  // A policy that cannot be read is told of before the work begins.
-  std::optional<Policy> policy;
-  if (!policy_file.empty()) {
-    STRATA_TRY(const std::string text, ReadFile(policy_file));
-    STRATA_TRY(policy, ParsePolicy(text, policy_file));
-  }
-  STRATA_TRY(const Snapshot before, LoadRef(before_ref, load));
-  STRATA_TRY(const Snapshot after, LoadRef(after_ref, load));
-  if (!pins.empty()) {
-    STRATA_TRY(const std::string text, ReadFile(pins));
-    STRATA_TRY(const Pins known, ParsePins(text, pins));
-    for (const std::string& warning : UsePins(known, before.graph(), after.graph(), options))
-      Warn(warning);
-  }
+  STRATA_TRY(const std::optional<Policy> policy, ReadPolicy(flags.policy));
+  STRATA_TRY(const Snapshot before, LoadRef(flags.before, {.lenient = flags.lenient}));
+  STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient}));
+  DiffOptions options;
+  options.meta = flags.meta;
   options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
                        before.graph_name == after.graph_name;
+  if (!flags.pins.empty()) {
+    STRATA_RETURN_IF_ERROR(TakePins(flags.pins, before.graph(), after.graph(), options));
+  }
   STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
   std::optional<PolicyVerdict> verdict;
   if (policy) verdict = CheckPolicy(*policy, diff);
-  const PolicyVerdict* const shown_verdict = verdict ? &*verdict : nullptr;
-  std::string text;
-  if (format == "json" || json) {
-    text = DiffJson(diff, before_ref, after_ref, shown_verdict);
-  } else if (format == "md") {
-    review.before_ref = before_ref;
-    review.after_ref = after_ref;
-    review.verdict = shown_verdict;
-    STRATA_TRY(text, ReviewMarkdown(diff, review));
-  } else {
-    const bool colours = colour == "always" || (colour == "auto" && ColoursOnStdout());
-    text = DiffText(diff, before_ref, after_ref,
-                    {.colours = colours, .verdict = shown_verdict, .all = all});
-  }
-  if (!patch.empty()) {
-    STRATA_RETURN_IF_ERROR(WriteFile(patch, MakePatch(diff, {.metadata = options.meta})));
+  STRATA_TRY(const std::string text, Print(flags, diff, verdict ? &*verdict : nullptr));
+  if (!flags.patch.empty()) {
+    STRATA_RETURN_IF_ERROR(WriteFile(flags.patch, MakePatch(diff, {.metadata = flags.meta})));
   }
   STRATA_RETURN_IF_ERROR(WriteFile("-", text));
-  if (verdict) return verdict->allowed() ? Exit::kOk : Exit::kDifferences;
-  return diff.Equal() ? Exit::kOk : Exit::kDifferences;
+  const bool passes = verdict ? verdict->allowed() : diff.Equal();
+  return passes ? Exit::kOk : Exit::kDifferences;
 }
 
 }  // namespace strata::cli

@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/tint.h"
 #include "diff/statement.h"
 #include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {
-
-enum class Tint : uint8_t { kNone, kAdded, kRemoved, kChanged, kMoved, kDim, kBold };
 
 class TextWriter {
  public:
@@ -26,6 +25,7 @@ class TextWriter {
     Verdict();
     Summary();
     Patterns();
+    if (options_.only_summary) return std::move(out_);
     Hunks();
     Relations();
     Derived();
@@ -35,12 +35,7 @@ class TextWriter {
 
  private:
   std::string Tinted(Tint tint, std::string_view text) const {
-    if (!options_.colours || tint == Tint::kNone) return std::string(text);
-    // Okabe and Ito's colours, as the 256 of a terminal have them: told apart by everybody. Signs
-    // say the same without them.
-    static constexpr std::string_view kCodes[] = {"",        "38;5;36", "38;5;166", "38;5;178",
-                                                  "38;5;74", "2",       "1"};
-    return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(tint)], text);
+    return cli::Tinted(options_.colours, tint, text);
   }
 
   void Verdict() {

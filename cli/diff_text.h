@@ -12,6 +12,8 @@ struct DiffTextOptions {
   const PolicyVerdict* verdict = nullptr;
   /// Also each repetition of a pattern, and the derived changes one by one.
   bool all = false;
+  /// Up to the patterns: another view shows the changes.
+  bool only_summary = false;
 };
 
 /// A diff for people: what violates the policy, counts, patterns, then each change with its fields;

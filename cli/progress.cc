@@ -1,7 +1,9 @@
 #include "cli/progress.h"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -37,6 +39,18 @@ bool ColoursOnStdout() {
   const char* terminal = std::getenv("TERM");
   return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0') &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+int64_t WidthOfStdout() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* const columns = std::getenv("COLUMNS");
+  int64_t width = 0;
+  if (columns != nullptr) {
+    const std::string_view text(columns);
+    std::from_chars(text.data(), text.data() + text.size(), width);
+  }
+  return width > 0 ? width : 120;
 }
 
 }  // namespace strata::cli

@@ -29,4 +29,7 @@ class Progress {
 /// True when stdout is a terminal that shows colours, and NO_COLOR is not set.
 bool ColoursOnStdout();
 
+/// Columns of the terminal at stdout; else what COLUMNS says; else 120.
+int64_t WidthOfStdout();
+
 }  // namespace strata::cli

@@ -20,6 +20,9 @@ std::string StatementText(const Listing& listing, EntityId id) {
     return Visible(fmt::format("{} = {}[{}]", name, graph.name(entity.node),
                                graph.value(entity.element).index));
   }
+  if (entity.kind == EntityKind::kConstant) {
+    return Visible(fmt::format("{} = self.{}", name, listing.target(id)));
+  }
   std::vector<std::string> arguments;
   for (const Arg& arg : graph.args(entity.node))
     arguments.push_back(LiteralText(graph, arg));

@@ -238,6 +238,36 @@ class DiffTest(CliCase):
         self.assertIn("--link", self.fails("diff", "before.txt", "after.txt", "--format", "md",
                                            "--link", "javascript:alert(1)"))
 
+    def test_side_by_side(self):
+        done = self.run_strata("diff", "before.txt", "after.txt", "--side-by-side", "--width", "100")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("detach = aten.detach.default(mm)                 -\n", done.stdout)
+        self.assertIn("view = aten.view.default(getitem, [16])          ~ reshape = ", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+        wide = self.run_strata("diff", "before.txt", "after.txt", "--side-by-side", COLUMNS="300")
+        self.assertGreater(max(map(len, wide.stdout.splitlines())), 150)
+
+    def test_the_script_of_the_recipe(self):
+        script = os.path.join(ROOT, "docs", "examples", "graph_review.sh")
+        self.write("none.toml", "[limit]\ndeleted = 0\n")
+        self.write("all.toml", "[limit]\ndeleted = 1\n")
+        path = os.path.dirname(self.strata) + os.pathsep + os.environ["PATH"]
+        for policy, status in (("all.toml", 0), ("none.toml", 1), ("missing.toml", 2)):
+            done = subprocess.run(
+                ["sh", script, "before.txt", "after.txt", policy, "out", "https://ci.example/1"],
+                cwd=self.folder.name, env={**os.environ, "PATH": path}, capture_output=True, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            with open(os.path.join(self.folder.name, "out", "comment.md"), encoding="utf-8") as file:
+                comment = file.read()
+            self.assertEqual("could not be compared" in comment, status == 2)
+        self.assertEqual(self.run_strata("patch", "before.txt", "out/change.patch").returncode, 0)
+
+    def test_html(self):
+        done = self.run_strata("diff", "before.txt", "after.txt", "--format", "html")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertTrue(done.stdout.startswith("<!"), done.stdout[:80])
+        self.assertIn("before.txt → after.txt", done.stdout)
+
     def test_standard_input(self):
         done = self.run_strata("diff", "-", "before.txt", stdin=BEFORE)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,0 +1,19 @@
+#!/bin/sh
+# graph_review.sh BEFORE AFTER POLICY OUT [LINK]
+#
+# Compares two graphs for a pull request. Writes OUT/comment.md, OUT/report.html, OUT/diff.json and OUT/change.patch.
+# Exit status of `strata diff`: 0 the policy allows the change, 1 it does not, 2 trouble.
+set -u
+before=$1 after=$2 policy=$3 out=$4 link=${5-}
+mkdir -p "$out" || exit 2
+
+strata diff "$before" "$after" --policy "$policy" --format md ${link:+--link "$link"} --patch "$out/change.patch" \
+  > "$out/comment.md"
+status=$?
+if [ "$status" -gt 1 ]; then
+  echo "The graphs could not be compared; the log of the job tells why." > "$out/comment.md"
+  exit "$status"
+fi
+strata diff "$before" "$after" --policy "$policy" --format json > "$out/diff.json"
+strata diff "$before" "$after" --format html > "$out/report.html"
+exit "$status"
