@@ -28,7 +28,8 @@ Status MeasureScene(int nodes, bool with_limits) {
   PrintTiming("scene: clusters, lanes, rows, edges",
               Measure(kRuns, [&] { scene = MakeScene(diff); }), with_limits ? 500 : 0);
   std::string json;
-  PrintTiming("as JSON columns", Measure(kRuns, [&] { json = SceneJson(diff, scene); }));
+  Texts names, lines;
+  PrintTiming("as JSON columns", Measure(kRuns, [&] { json = SceneJson(diff, scene, {}, names, lines).core; }));
   fmt::print("{:<36} {:>9.2f} MB\n", "size of the JSON", static_cast<double>(json.size()) / 1e6);
   return Ok();
 }

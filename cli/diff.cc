@@ -102,7 +102,10 @@ Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
                                  .link = flags.link,
                                  .image = flags.image});
   }
-  if (flags.format == "html") return ReportHtml(DiffReport(diff, flags.before, flags.after));
+  if (flags.format == "html") {
+    STRATA_TRY(const ReportModel report, DiffReport(diff, flags.before, flags.after));
+    return ReportHtml(report);
+  }
   return Text(flags, diff, verdict);
 }
 

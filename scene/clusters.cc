@@ -66,8 +66,14 @@ class Builder {
 
   void Run() {
     drafts_.emplace_back();
-    for (size_t i = 0; i < scene_.nodes.size(); ++i)
-      AddNode(static_cast<int32_t>(i));
+    const std::vector<std::string> repeats = PathsByStructure(diff_, scene_);
+    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
+      const bool repeated = i < repeats.size() && !repeats[i].empty();
+      const int32_t index = static_cast<int32_t>(i);
+      draft(ClusterAt(repeated ? repeats[i] : PathOf(index))).nodes.push_back(index);
+    }
+    for (size_t i = 0, count = drafts_.size(); i < count; ++i)
+      CutIntoParts(static_cast<int32_t>(i));
     Finish(0);
     Emit(0, -1);
   }
@@ -75,11 +81,37 @@ class Builder {
  private:
   Draft& draft(int32_t index) { return drafts_[static_cast<size_t>(index)]; }
 
-  void AddNode(int32_t index) {
+  std::string PathOf(int32_t index) const {
     const SceneNode& node = scene_.nodes[static_cast<size_t>(index)];
-    const std::string path = node.after.valid() ? ScenePathOf(diff_.after, node.after)
-                                                : ScenePathOf(diff_.before, node.before);
-    draft(ClusterAt(path)).nodes.push_back(index);
+    return node.after.valid() ? ScenePathOf(diff_.after, node.after)
+                              : ScenePathOf(diff_.before, node.before);
+  }
+
+  /// Too many nodes of one slab become parts: a slice of its forward nodes with a slice from the
+  /// other end of its backward nodes each.
+  void CutIntoParts(int32_t index) {
+    const std::vector<int32_t> nodes = std::move(draft(index).nodes);
+    draft(index).nodes.clear();
+    if (nodes.size() <= static_cast<size_t>(options_.max_nodes)) {
+      draft(index).nodes = nodes;
+      return;
+    }
+    std::vector<int32_t> lanes[2];
+    for (int32_t node : nodes)
+      lanes[scene_.nodes[static_cast<size_t>(node)].backward ? 1 : 0].push_back(node);
+    const auto size = static_cast<size_t>(options_.max_nodes / 2);
+    const size_t parts = (nodes.size() + size - 1) / size;
+    for (size_t part = 0; part < parts; ++part) {
+      const std::string& path = draft(index).cluster.path;
+      const int32_t at = ClusterAt(
+          fmt::format("{}{}part {} of {}", path, path.empty() ? "" : ".", part + 1, parts));
+      for (size_t lane = 0; lane < 2; ++lane) {
+        const size_t slice = lane == 0 ? part : parts - 1 - part, count = lanes[lane].size();
+        for (size_t i = count * slice / parts; i < count * (slice + 1) / parts; ++i)
+          draft(at).nodes.push_back(lanes[lane][i]);
+      }
+      std::ranges::sort(draft(at).nodes);
+    }
   }
 
   int32_t ClusterAt(const std::string& path) {

@@ -31,9 +31,10 @@ class Layout {
     FindChildren();
     FindPlaces();
     FindIndependentSiblings();
-    FindVisible();
+    FindDistances();
     for (size_t i = 0; i < scene_.clusters.size(); ++i)
       LayOutCluster(static_cast<int32_t>(i));
+    FindSkips();
   }
 
  private:
@@ -107,22 +108,20 @@ class Layout {
     }
   }
 
-  /// What is not folded: differences, and what is at most `hops` edges away from one.
-  void FindVisible() {
-    visible_.assign(scene_.nodes.size(), false);
+  void FindDistances() {
     std::vector<int32_t> frontier, next;
     for (size_t i = 0; i < scene_.nodes.size(); ++i) {
       if (scene_.nodes[i].status == SceneStatus::kSame) continue;
-      visible_[i] = true;
+      scene_.nodes[i].distance = 0;
       frontier.push_back(static_cast<int32_t>(i));
     }
-    for (int hop = 0; hop < options_.hops; ++hop) {
+    for (uint8_t distance = 1; distance < SceneNode::kFar; ++distance) {
       next.clear();
       for (int32_t node : frontier) {
         for (const Adjacency* side : {&producers_, &consumers_}) {
           for (int32_t other : side->of(node)) {
-            if (visible_[At(other)]) continue;
-            visible_[At(other)] = true;
+            if (scene_.nodes[At(other)].distance <= distance) continue;
+            scene_.nodes[At(other)].distance = distance;
             next.push_back(other);
           }
         }
@@ -145,51 +144,30 @@ class Layout {
       }
       slots[slot].push_back(node);
     }
-    const bool differs = cluster(index).counts.differences() > 0;
-    bool folds = false;
-    std::vector<SceneBlock> blocks, folded;
+    std::vector<SceneBlock>& blocks = cluster(index).blocks;
     for (size_t s = 0; s <= children.size(); ++s) {
-      if (!slots[s].empty()) {
-        blocks.push_back(Place(slots[s], false));
-        if (differs) {
-          folded.push_back(Place(slots[s], true));
-          folds |= folded.back().places.size() < blocks.back().places.size();
-        }
-      }
+      if (!slots[s].empty()) blocks.push_back(Place(slots[s]));
       if (s == children.size()) break;
-      for (std::vector<SceneBlock>* list : {&blocks, &folded}) {
-        if (list->empty() || list->back().clusters.empty()) list->emplace_back();
-        list->back().clusters.push_back(children[s]);
-      }
+      if (blocks.empty() || blocks.back().clusters.empty()) blocks.emplace_back();
+      blocks.back().clusters.push_back(children[s]);
     }
-    cluster(index).blocks = std::move(blocks);
-    if (folds) cluster(index).folded_blocks = std::move(folded);
   }
 
-  /// A node or a fold while it is being placed.
+  /// A node while it is being placed.
   struct Item {
-    std::vector<int32_t> nodes;  // several: a fold
+    int32_t node = -1;
     bool backward = false;
     int32_t layer = 0;
-    double column = 0;  // left of the lane's middle is negative
+    int32_t x = 0;  // half columns from the lane's middle
     std::vector<int32_t> before, after;
   };
 
-  std::vector<Item> MakeItems(std::span<const int32_t> nodes, bool fold) {
+  std::vector<Item> MakeItems(std::span<const int32_t> nodes) {
     std::vector<Item> items;
-    int32_t open_fold[2] = {-1, -1};  // per lane: the fold that the next unchanged node joins
     for (int32_t node : nodes) {
-      const bool backward = scene_.nodes[At(node)].backward;
-      int32_t& open = open_fold[backward ? 1 : 0];
-      if (fold && !visible_[At(node)] && open >= 0) {
-        items[At(open)].nodes.push_back(node);
-        item_of_[At(node)] = open;
-        continue;
-      }
-      const auto index = static_cast<int32_t>(items.size());
-      item_of_[At(node)] = index;
-      items.push_back({.nodes = {node}, .backward = backward, .before = {}, .after = {}});
-      open = fold && !visible_[At(node)] ? index : -1;
+      item_of_[At(node)] = static_cast<int32_t>(items.size());
+      items.push_back(
+          {.node = node, .backward = scene_.nodes[At(node)].backward, .before = {}, .after = {}});
     }
     return items;
   }
@@ -223,15 +201,14 @@ class Layout {
     }
   }
 
-  SceneBlock Place(std::span<const int32_t> nodes, bool fold) {
-    std::vector<Item> items = MakeItems(nodes, fold);
+  SceneBlock Place(std::span<const int32_t> nodes) {
+    std::vector<Item> items = MakeItems(nodes);
     Connect(nodes, items);
     for (int32_t node : nodes)
       item_of_[At(node)] = -1;
     AssignLayers(items);
 
     SceneBlock block;
-    block.places.resize(items.size());
     int32_t rows[2] = {0, 0};
     for (int lane = 0; lane < 2; ++lane) {
       rows[lane] = PlaceLane(items, lane == 1, block);
@@ -254,37 +231,92 @@ class Layout {
     const auto columns = static_cast<size_t>(options_.columns * (scene_.has_backward ? 1 : 2));
     int32_t row = 0;
     for (std::vector<int32_t>& layer : layers) {
-      // Under what it reads: mean place of the producers.
-      const auto wish = [&](int32_t i) {
-        const Item& item = items[At(i)];
-        if (item.before.empty()) return 0.0;
-        double sum = 0;
-        for (int32_t from : item.before)
-          sum += items[At(from)].column;
-        return sum / static_cast<double>(item.before.size());
-      };
-      if (layer.size() <= columns) std::ranges::stable_sort(layer, {}, wish);
+      for (int32_t i : layer)
+        items[At(i)].x = Wish(items, items[At(i)]);
+      if (layer.size() <= columns) {
+        std::ranges::stable_sort(layer, {}, [&](int32_t i) { return items[At(i)].x; });
+      }
       for (size_t begin = 0; begin < layer.size(); begin += columns, ++row) {
-        const size_t count = std::min(columns, layer.size() - begin);
-        for (size_t k = 0; k < count; ++k) {
-          const int32_t i = layer[begin + k];
-          Item& item = items[At(i)];
-          item.column = static_cast<double>(k) - static_cast<double>(count - 1) / 2;
-          ScenePlace& place = block.places[At(i)];
-          place = {.backward = backward,
-                   .row = row,
-                   .column = static_cast<int32_t>(k),
-                   .columns = static_cast<int32_t>(count)};
-          if (item.nodes.size() == 1) {
-            place.node = item.nodes[0];
-          } else {
-            place.fold = static_cast<int32_t>(block.folds.size());
-            block.folds.push_back(std::move(item.nodes));
-          }
+        const std::span line =
+            std::span(layer).subspan(begin, std::min(columns, layer.size() - begin));
+        Spread(items, line, static_cast<int32_t>(columns));
+        for (int32_t i : line) {
+          block.places.push_back(
+              {.node = items[At(i)].node, .backward = backward, .row = row, .x = items[At(i)].x});
         }
       }
     }
     return row;
+  }
+
+  /// Under what it reads, so that the line is straight: the middle of its producers.
+  static int32_t Wish(const std::vector<Item>& items, const Item& item) {
+    if (item.before.empty()) return 0;
+    int32_t sum = 0;
+    for (int32_t from : item.before)
+      sum += items[At(from)].x;
+    const auto count = static_cast<int32_t>(item.before.size());
+    // Rounded to half columns, away from nothing: the same for mirrored graphs.
+    return (2 * sum + (sum > 0 ? count : -count)) / (2 * count);
+  }
+
+  /// Gives the items of a row their places: as near to their wishes as the others allow, inside
+  /// the lane.
+  static void Spread(std::vector<Item>& items, std::span<const int32_t> line, int32_t columns) {
+    const int32_t last = columns - 1;  // half columns from the middle to the outermost place
+    int32_t least = -last;
+    for (int32_t i : line) {
+      items[At(i)].x = std::max(items[At(i)].x, least);
+      least = items[At(i)].x + 2;
+    }
+    int32_t most = last;
+    for (size_t k = line.size(); k-- > 0;) {
+      Item& item = items[At(line[k])];
+      item.x = std::min(item.x, most);
+      most = item.x - 2;
+    }
+  }
+
+  /// Values that pass over rows of an open slab: between parts of its sequence that are not
+  /// neighbours, in the direction of the lane.
+  void FindSkips() {
+    constexpr size_t kMaxSkips = 12;
+    // Of each cluster and node, its place in the sequence of the cluster above it.
+    std::vector<int32_t> place_of_cluster(scene_.clusters.size(), 0);
+    std::vector<int32_t> place_of_node(scene_.nodes.size(), 0);
+    for (const SceneCluster& c : scene_.clusters) {
+      int32_t place = 0;
+      for (const SceneBlock& block : c.blocks) {
+        for (int32_t child : block.clusters)
+          place_of_cluster[At(child)] = place++;
+        for (const ScenePlace& p : block.places)
+          place_of_node[At(p.node)] = place;
+        if (block.clusters.empty()) ++place;
+      }
+    }
+    std::vector<int32_t> depth(scene_.clusters.size(), 0);
+    for (size_t i = 1; i < depth.size(); ++i)
+      depth[i] = depth[At(scene_.clusters[i].parent)] + 1;
+    for (const SceneEdge& edge : scene_.edges) {
+      const SceneNode &from = scene_.nodes[At(edge.from)], &to = scene_.nodes[At(edge.to)];
+      if (from.backward != to.backward) continue;
+      int32_t a = from.cluster, b = to.cluster;
+      int32_t from_place = place_of_node[At(edge.from)], to_place = place_of_node[At(edge.to)];
+      while (a != b) {
+        int32_t& deeper = depth[At(a)] >= depth[At(b)] ? a : b;
+        (&deeper == &a ? from_place : to_place) = place_of_cluster[At(deeper)];
+        deeper = cluster(deeper).parent;
+      }
+      // Everything flows through the outermost slab; beside it a line would say nothing.
+      if (a == 0) continue;
+      const int32_t distance = from.backward ? from_place - to_place : to_place - from_place;
+      if (distance < 2) continue;
+      const SceneSkip skip = {from_place, to_place, from.backward, edge.status};
+      std::vector<SceneSkip>& skips = cluster(a).skips;
+      if (skips.size() < kMaxSkips && std::ranges::find(skips, skip) == skips.end()) {
+        skips.push_back(skip);
+      }
+    }
   }
 
   const SceneOptions& options_;
@@ -293,7 +325,6 @@ class Layout {
   std::vector<std::vector<int32_t>> children_;
   std::vector<int32_t> first_forward_, last_backward_;  // per cluster, places in union order
   std::vector<int32_t> item_of_;                        // per node, while its block is placed
-  std::vector<bool> visible_;
 };
 
 }  // namespace

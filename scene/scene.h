@@ -20,6 +20,9 @@ struct SceneNode {
   int32_t pair = -1;      ///< index into GraphDiff::pairs
   int32_t cluster = 0;    ///< index into Scene::clusters
   bool backward = false;  ///< right lane, which runs up
+  /// Edges to the nearest difference, at most kFar: what is far may be folded.
+  uint8_t distance = kFar;
+  static constexpr uint8_t kFar = 4;
 };
 
 /// A value that flows from one node to another, once however often it is read.
@@ -39,19 +42,27 @@ struct SceneCounts {
 
 /// A node, or a run of unchanged nodes, at its place in a block.
 struct ScenePlace {
-  int32_t node = -1;                ///< index into Scene::nodes; -1: a fold
-  int32_t fold = -1;                ///< index into SceneBlock::folds
-  bool backward = false;            ///< lane
-  int32_t row = 0;                  ///< in the block, from the top
-  int32_t column = 0, columns = 1;  ///< in its row and lane
+  int32_t node = -1;      ///< index into Scene::nodes; -1: a fold
+  int32_t fold = -1;      ///< index into SceneBlock::folds
+  bool backward = false;  ///< lane
+  int32_t row = 0;        ///< in the block, from the top
+  int32_t x = 0;          ///< its middle, in half columns from the lane's middle
 };
 
 /// A horizontal part of an open slab: slabs of child clusters, or nodes in rows.
 struct SceneBlock {
-  std::vector<int32_t> clusters;  ///< child clusters, in order; empty: `places` are drawn
-  std::vector<ScenePlace> places;
-  std::vector<std::vector<int32_t>> folds;  ///< nodes of each fold, at least two
+  std::vector<int32_t> clusters;   ///< child clusters, in order; empty: `places` are drawn
+  std::vector<ScenePlace> places;  ///< by lane and row
   int32_t rows = 0;
+};
+
+/// A value that passes over rows of an open slab (a residual), drawn beside them. Ends are places
+/// in the sequence of its blocks, where a block of child clusters counts one for each.
+struct SceneSkip {
+  int32_t from = 0, to = 0;
+  bool backward = false;
+  SceneStatus status = SceneStatus::kSame;
+  friend bool operator==(const SceneSkip&, const SceneSkip&) = default;
 };
 
 /// A module, drawn as a slab; or a group of equal neighbours (`layers.{8..31}`).
@@ -65,9 +76,7 @@ struct SceneCluster {
   SceneCounts counts;  ///< with everything below
   int32_t subtree_begin = 0, subtree_end = 0;  ///< nodes below, as a range of Scene::by_cluster
   std::vector<SceneBlock> blocks;
-  /// With unchanged nodes further than `SceneOptions::hops` from a change folded; empty when that
-  /// makes no difference.
-  std::vector<SceneBlock> folded_blocks;
+  std::vector<SceneSkip> skips;  ///< a few at most
 };
 
 struct Scene {
@@ -80,9 +89,9 @@ struct Scene {
 };
 
 struct SceneOptions {
-  int hops = 1;             ///< unchanged nodes that stay around a change
   int32_t columns = 2;      ///< nodes side by side in a lane; twice as many when there is one lane
   int32_t min_repeats = 3;  ///< equal neighbours that become a group
+  int32_t max_nodes = 400;  ///< of one slab by itself; more are cut into parts of half as many
 };
 
 /// The scene of a difference. Linear in nodes and edges but for sorting; same input, same scene.
@@ -90,7 +99,9 @@ struct SceneOptions {
 /// Strata layout: the modules of a program are slabs, nested as their paths are, in forward order.
 /// Inside an open slab forward nodes run down in the left lane and backward nodes run up in the
 /// right one, so that both halves of a module stand at the same height. Inputs have a slab of their
-/// own.
+/// own. Who draws may leave out rows of nodes that are far from every difference: places of the
+/// others keep their columns. Programs that tell no modules get slabs for what repeats (`layers.0`,
+/// `layers.1`, …).
 Scene MakeScene(const GraphDiff& diff, const SceneOptions& options = {});
 
 /// The module path that a node is drawn in: its module, below the name of its body if it is in one;

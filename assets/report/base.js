@@ -9,7 +9,7 @@ function h(tag, props, ...children) {
     if (typeof value === "function") element.addEventListener(key, value);
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 function svg(tag, props, ...children) {
@@ -18,43 +18,119 @@ function svg(tag, props, ...children) {
   element.append(...children);
   return element;
 }
+const $ = (selector) => document.querySelector(selector);
+
+// --- Numbers and words ---
+
 const MINUS = "\u2212";
 const number = (value) => value.toLocaleString("en-US").replace("-", MINUS);
 const signed = (value) => (value > 0 ? "+" : "") + number(value);
 const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many || one + "s"}`;
-const time = (ms) => ms <= 0 ? "–" : ms < 1 ? `${(ms * 1000).toFixed(0)} µs` : ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
+function time(ms) {
+  if (!(ms > 0)) return "–";
+  if (ms < 1) return `${(ms * 1000).toFixed(ms < 0.01 ? 1 : 0)} µs`;
+  return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+/** 1536 with ["B", "KiB", …] and 1024: "1.5 KiB". */
+function scaled(value, units, step) {
+  let size = Math.abs(value), unit = 0;
+  for (; size >= step && unit < units.length - 1; unit++) size /= step;
+  const digits = unit === 0 ? 0 : size < 10 ? 2 : size < 100 ? 1 : 0;
+  return `${value < 0 ? MINUS : ""}${size.toFixed(digits)} ${units[unit]}`;
+}
+const bytes = (value) => scaled(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+const flops = (value) => scaled(value, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"], 1000);
+/** A difference with its sign; nothing changed is "·". */
+const delta = (value, unit) => value === 0 ? "·" : (value > 0 ? "+" : "") + unit(value);
+
 /** Names of a log may hold control and direction characters, which must not disturb the line they stand in. */
-const plain = (text) => text.replace(/[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+const plain = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
+
+const OVERLOADS = /^(default|Tensor|Scalar|int|dim|self|Tensor_Scalar|dim_IntList)$/;
+const NAMESPACES = /^(aten|prims|prim|_c10d_functional|torch|_operator|higher_order|ops|runtime)$/;
+const shortOps = new Map();
 /** "aten.mm.default" is drawn as "mm". */
 function shortOp(op) {
-  const parts = op.split(".");
-  if (parts.length > 1 && /^(default|Tensor|Scalar|int|dim|self|Tensor_Scalar|dim_IntList)$/.test(parts[parts.length - 1])) parts.pop();
-  const name = parts.length > 1 && /^(aten|prims|prim|_c10d_functional|torch|_operator|higher_order|ops|runtime)$/.test(parts[0]) ? parts.slice(1).join(".") : parts.join(".");
-  return name || op;
+  let name = shortOps.get(op);
+  if (name === undefined) {
+    const parts = op.split(".");
+    if (parts.length > 1 && OVERLOADS.test(parts[parts.length - 1])) parts.pop();
+    if (parts.length > 1 && NAMESPACES.test(parts[0])) parts.shift();
+    name = parts.join(".") || op;
+    shortOps.set(op, name);
+  }
+  return name;
 }
 /** "bf16[256, 64][64, 1]cpu" is drawn as "bf16 [256, 64]". */
 function shortType(type) {
-  const match = /^([A-Za-z0-9]+)(\[[^\]]*\])/.exec(type);
+  const match = /^(?:[A-Za-z]+\()?([A-Za-z0-9]+)(\[[^\]]*\])/.exec(type);
   return match ? `${match[1]} ${match[2]}` : type;
 }
+const dtypeOf = (type) => (/^(?:[A-Za-z]+\()?([a-z][a-z0-9]+)\[/.exec(type) || ["", ""])[1];
+const placementOf = (type) => (/, ((?:R|S\(\d+\)|P\(\w*\))+)\)$/.exec(type) || ["", ""])[1];
 
-async function inflate(id) {
-  const element = document.getElementById(id);
-  if (!element) return null;
-  const packed = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+/** "insert a" in the words of a report: what happened, in the past. */
+function past(title) {
+  const change = /^(?:change|replace) (.*) (?:to|by) (.*)$/.exec(title);
+  const words = change ? `${change[1]} became ${change[2]}`
+    : title.replace(/^insert /, "Added ").replace(/^delete /, "Removed ").replace(/^change /, "Changed ");
+  return plain(words.replace(/\b(?:aten|_c10d_functional|prims)\.([\w.]+)/g, (op) => shortOp(op)));
 }
+
+/** The native line in FX spelling. C++ sends the lines for which this is wrong (Expected in scene_lines.cc). */
+function fxLine(native, type) {
+  const at = native.indexOf(" = ");
+  if (at < 0) return native;
+  return `${native.slice(0, at)}${type ? `: "${type}"` : ""} = torch.ops.${native.slice(at + 3)}`;
+}
+
+/** A test for a regular expression as people type it; for anything that is none, for the words themselves. */
+function matcher(text) {
+  if (!text) return () => true;
+  try {
+    const expression = new RegExp(text, "i");
+    return (word) => expression.test(word);
+  } catch {
+    const lower = text.toLowerCase();
+    return (word) => word.toLowerCase().includes(lower);
+  }
+}
+
+// --- Statuses ---
 
 const STATUS = ["same", "added", "removed", "changed", "derived", "moved"];
+const SAME = 0, ADDED = 1, REMOVED = 2, CHANGED = 3, DERIVED = 4, MOVED = 5;
 const SIGN = {added: "+", removed: MINUS, changed: "~", moved: "\u21b7", derived: "~"};
 const PHASE = ["", "forward", "loss", "backward", "optimizer"];
-const SAME = 0, ADDED = 1, REMOVED = 2, CHANGED = 3, DERIVED = 4, MOVED = 5;
+/** The order in which badges and counts stand. */
+const BADGES = ["added", "removed", "changed", "moved", "derived"];
 
 /** Counts are [added, removed, changed, moved, derived]; zeros are left out. */
-function badges(counts) {
-  const parts = ["added", "removed", "changed", "moved", "derived"].map((status, i) => counts[i]
-    ? h("span", {class: status, title: `${counts[i]} ${status}`}, SIGN[status] + number(counts[i])) : null);
-  return h("span", {class: "badges"}, parts);
-}
+const badges = (counts) => h("span", {class: "badges"}, BADGES.map((status, i) => counts[i]
+  ? h("span", {class: status, title: `${counts[i]} ${status}`}, SIGN[status] + number(counts[i])) : null));
+const badgeText = (counts) => BADGES.map((status, i) => counts[i] ? `${SIGN[status]}${number(counts[i])}${status === "derived" ? " derived" : ""}` : "").filter(Boolean).join(" ");
+const statusWord = (status) => status === "same" ? "unchanged" : status;
 const chip = (status) => h("span", {class: `chip ${status}`}, status === "same" ? "unchanged" : `${SIGN[status]} ${status}`);
+
+// --- Copying and saving ---
+
+async function copyText(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Pages from a file may lack the clipboard; a selection can always be copied.
+    const area = h("textarea", {class: "away", "aria-hidden": "true"});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  say(`${what} copied`);
+}
+function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  h("a", {href: url, download: name}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+  say(`${name} saved`);
+}

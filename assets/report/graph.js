@@ -1,276 +1,322 @@
-// A scene on a canvas: places, camera, pointer.
+// A scene to look at and to walk through: one canvas, or two with the same camera; pointer, keys, minimap.
 
-// Measures of the design language, in pixels at zoom 1.
-const NODE_W = 148, NODE_H = 38, GAP_X = 14, GAP_Y = 34, GUTTER = 44, PAD = 12, HEAD = 28, SLAB = 46, THIN = 30, ROW_GAP = 20, FOLD_H = 24, MARGIN = 22;
-/** Nodes show operator and type from this zoom on. */
-const TWO_LINES = 0.66;
-const LANE_TWO = 2 * NODE_W + GAP_X + 2 * MARGIN, LANE_ONE = 4 * NODE_W + 3 * GAP_X + 2 * MARGIN;
+const MIN_SCALE = 0.02, MAX_SCALE = 3;
 
-class GraphView extends ScenePainter {
-  constructor(detail, onSelect) {
-    super();
-    this.detail = detail;
-    this.onSelect = onSelect;
-    this.canvas = h("canvas", {tabindex: "0", role: "img", "aria-label": "Graph of the pass. The table tab lists the same nodes."});
-    this.stage = h("div", {class: "stage"}, this.canvas);
-    this.zoomLabel = h("span", {class: "quiet"}, "100%");
-    this.open = new Set([0]);
-    this.all = detail.changes.length === 0;
-    this.selected = -1;
-    this.hover = -1;
-    this.scale = 1;
-    this.x = 0;
-    this.y = 0;
-    this.openFirst();
-    this.listen();
-    new ResizeObserver(() => { if (!this.fitted) this.fit(); else this.draw(); }).observe(this.stage);
+class GraphView {
+  /** `on`: {select(node), changed()}: a node was chosen; open slabs or folds changed. */
+  constructor(detail, mode, on) {
+    Object.assign(this, {detail, mode, on, open: new Set([0]), unfolded: new Set(), hops: 1, selected: -1, last: -1, hover: null, hits: null, lit: null, overlay: null, scale: 1, x: 0, y: 0, fitted: false, before: false});
+    this.panes = (mode === "side" ? ["before", "after"] : [mode === "blink" ? "blink" : "union"]).map((side) => this.pane(side));
+    this.mini = h("canvas", {class: "mini", "aria-hidden": "true"});
+    this.element = h("div", {class: `panes ${mode}`}, this.panes.map((pane) => pane.element), mode === "side" ? null : this.mini);
+    this.zoomLabel = h("button", {title: "To 100 %", click: () => this.zoom(1 / this.scale)}, "100%");
+    this.countLabel = h("span", {class: "quiet small optional"});
+    this.panes.forEach((pane) => this.listen(pane.canvas));
+    this.listenMini();
+    new ResizeObserver(() => { if (this.fitted) this.draw(); else this.home(); }).observe(this.panes[0].stage);
+    // Tests ask the scene where things stand; a picture cannot be asked.
+    this.element.view = this;
+  }
+  pane(side) {
+    const canvas = h("canvas", {class: "graph", tabindex: "0", role: "application", "aria-label": `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
+    const stage = h("div", {class: "stage"}, canvas);
+    const removed = this.detail.counts[1], added = this.detail.counts[0], total = this.detail.count;
+    const words = {before: ["Before", plural(total - added, "node")], after: ["After", plural(total - removed, "node")], blink: ["After", "hold b for before"]}[side];
+    const caption = words ? h("div", {class: "caption"}, h("b", {}, words[0]), h("span", {class: "quiet"}, words[1])) : null;
+    return {side, canvas, stage, caption, element: h("div", {class: "pane"}, caption, stage)};
   }
 
-  /** Opens the way to the first change, and more changes while they fit on a few screens. */
+  // --- What is open ---
+
+  /** Opens the way to the first change, and more while all of it fits on a few screens. */
   openFirst() {
-    const d = this.detail;
-    const openPath = (cluster) => { for (let c = cluster; c >= 0; c = d.clusters[c].parent) this.open.add(c); };
+    const d = this.detail, openPath = (c) => { for (; c >= 0; c = d.clusters[c].parent) this.open.add(c); };
     if (d.changes.length) {
-      openPath(d.cluster[d.changes[0]]);
-      if (d.clusters[0].counts[0] <= 60) for (const node of d.changes) openPath(d.cluster[node]);
+      const first = d.changes.find((i) => d.status[i] !== DERIVED) ?? d.changes[0];
+      openPath(d.cluster[first]);
+      if (d.count <= 60) for (const node of d.changes) openPath(d.cluster[node]);
     } else if (d.count <= 60) {
       d.clusters.forEach((c, i) => this.open.add(i));
     }
     // A slab with nothing but one slab inside says nothing while that is closed.
-    for (let c = 0; d.children[c].length === 1 && d.clusters[c].blocks.length === 1; c = d.children[c][0]) this.open.add(d.children[c][0]);
-    this.layout();
+    for (let c = 0; d.clusters[c].children.length === 1 && d.clusters[c].blocks.length === 1; c = d.clusters[c].children[0]) this.open.add(d.clusters[c].children[0]);
   }
-
-  blocksOf(cluster) {
-    const c = this.detail.clusters[cluster];
-    return !this.all && c.folded ? c.folded : c.blocks;
+  openPaths() { return [...this.open].filter((c) => c !== 0).map((c) => this.detail.clusters[c].path); }
+  setOpen(paths) {
+    this.open = new Set([0]);
+    for (const path of paths) {
+      const c = this.detail.clusterOfPath.get(path);
+      // What lies in a closed slab stays unseen, so the way to it opens too.
+      for (let p = c ?? 0; p > 0; p = this.detail.clusters[p].parent) this.open.add(p);
+    }
   }
-
-  /** Boxes in world pixels: slabs, nodes, folds; rows of slabs and nodes stacked from the top. */
   layout() {
-    this.slabs = [];
-    this.boxes = [];
-    this.flows = [];
-    this.boxOf = new Map();
-    let depth = 0;
-    for (const c of this.open) {
-      let level = 1;
-      for (let p = c; p >= 0; p = this.detail.clusters[p].parent) level++;
-      depth = Math.max(depth, level);
+    this.scene = new SceneLayout(this.detail, this.open, this.hops, this.unfolded);
+    const shown = this.scene.boxes.reduce((sum, box) => sum + (box.node >= 0), 0);
+    this.countLabel.textContent = `${number(shown)} of ${number(this.detail.count)} nodes drawn`;
+  }
+  /** Lays out again; what `box` finds in the old scene keeps its place on the screen. */
+  relayout(find) {
+    const before = find && this.scene && find(this.scene);
+    this.layout();
+    const after = before && find(this.scene);
+    if (before && after) { this.x += (before.x - after.x) * this.scale; this.y += (before.y - after.y) * this.scale; }
+    this.on.changed();
+    this.draw();
+  }
+  toggle(cluster, below = false) {
+    const d = this.detail, close = this.open.has(cluster);
+    const all = (c, act) => { act(c); d.clusters[c].children.forEach((child) => all(child, act)); };
+    if (close) all(cluster, (c) => this.open.delete(c));
+    else if (below) all(cluster, (c) => this.open.add(c));
+    else {
+      this.open.add(cluster);
+      // Of equal slabs the first one speaks for all.
+      if (d.clusters[cluster].repeats) this.open.add(d.clusters[cluster].children[0]);
+      for (let c = cluster; d.clusters[c].children.length === 1 && d.clusters[c].blocks.length === 1; c = d.clusters[c].children[0]) this.open.add(d.clusters[c].children[0]);
     }
-    const inner = this.detail.two_lanes ? 2 * LANE_TWO + GUTTER : LANE_ONE;
-    this.width = inner + 2 * PAD * Math.max(1, depth);
-    this.height = this.place(0, 0, 0, this.width, 0);
+    this.relayout((scene) => scene.slabOf.get(cluster));
+  }
+  unfold(box) {
+    this.unfolded.add(box.block);
+    this.relayout((scene) => scene.slabOf.get(box.cluster));
   }
 
-  place(cluster, x, y, width, depth) {
-    const c = this.detail.clusters[cluster];
-    const differs = c.counts[1] + c.counts[2] + c.counts[3] + c.counts[4] + c.counts[5] > 0;
-    const slab = {cluster, x, y, width, depth, open: this.open.has(cluster), differs};
-    this.slabs.push(slab);
-    if (!slab.open) {
-      slab.height = differs ? SLAB : THIN;
-      return slab.height + (c.repeats ? 10 : 0);
-    }
-    let at = y + HEAD + (cluster === 0 ? -8 : 4);
-    const blocks = this.blocksOf(cluster);
-    let previous = false;
-    const gap = () => {
-      if (previous) { this.flows.push({x: x + PAD, y: at, width: width - 2 * PAD, height: ROW_GAP}); at += ROW_GAP; }
-      previous = true;
-    };
-    for (const block of blocks) {
-      if (block.clusters) {
-        for (const row of this.rowsOf(block.clusters)) {
-          gap();
-          const each = (width - 2 * PAD - (row.length - 1) * GAP_X) / row.length;
-          let tallest = 0;
-          row.forEach((child, i) => { tallest = Math.max(tallest, this.place(child, x + PAD + i * (each + GAP_X), at, each, depth + 1)); });
-          at += tallest;
-        }
-      } else {
-        gap();
-        at += this.placeNodes(block, cluster, x + PAD, at + 12, width - 2 * PAD) + 24;
-      }
-    }
-    slab.height = at - y + PAD;
-    return slab.height;
-  }
+  // --- Camera ---
 
-  /** Closed independent neighbours share a row; an open slab has one of its own. */
-  rowsOf(clusters) {
-    const rows = [];
-    for (const child of clusters) {
-      const row = rows[rows.length - 1];
-      if (row && row.length < 3 && this.detail.clusters[child].joins && !this.open.has(child) && row.every((c) => !this.open.has(c))) row.push(child);
-      else rows.push([child]);
-    }
-    return rows;
-  }
-
-  placeNodes(block, cluster, x, y, width) {
-    const two = this.detail.two_lanes, middle = x + width / 2;
-    const laneWidth = two ? LANE_TWO : LANE_ONE;
-    const lane = [two ? middle - GUTTER / 2 - laneWidth / 2 : middle, middle + GUTTER / 2 + laneWidth / 2];
-    const p = block.places;
-    for (let i = 0; i < p.length; i += 6) {
-      const [node, fold, backward, row, column, columns] = p.slice(i, i + 6);
-      const centre = lane[backward] + (column - (columns - 1) / 2) * (NODE_W + GAP_X);
-      const height = node >= 0 ? NODE_H : FOLD_H;
-      const top = y + row * (NODE_H + GAP_Y) + (NODE_H - height) / 2;
-      const members = node >= 0 ? [node] : block.folds[fold];
-      const box = {node, members, block, cluster, backward, row, x: centre - NODE_W / 2, y: top, width: NODE_W, height, laneLeft: lane[backward] - laneWidth / 2, laneRight: lane[backward] + laneWidth / 2};
-      this.boxes.push(box);
-      for (const member of members) this.boxOf.set(member, box);
-    }
-    return block.rows * (NODE_H + GAP_Y) - GAP_Y;
-  }
-
-  // Camera
-
-  fit() {
-    const box = this.stage.getBoundingClientRect();
-    if (box.width < 10) return;
+  size() { const box = this.panes[0].stage.getBoundingClientRect(); return {width: box.width, height: box.height, room: box.width - (this.hasMini() ? 108 : 0)}; }
+  hasMini() { return this.mode !== "side" && this.panes[0].stage.getBoundingClientRect().width > 560; }
+  /** Fits the width, readable, with the selection or the first change in the middle. */
+  home() {
+    const {width, room} = this.size();
+    if (width < 10) return;
     this.fitted = true;
-    this.fitWidth();
+    if (state.cam) {
+      const [x, y, scale] = state.cam.split(",").map(Number);
+      if (scale > 0) { Object.assign(this, {scale}); this.x = width / 2 - x * scale; this.y = this.size().height / 2 - y * scale; this.draw(); return; }
+    }
+    const narrow = width < 560;
+    this.scale = Math.min(1, Math.max(narrow ? 0.62 : 0.5, (room - 32) / this.scene.width));
+    this.x = Math.max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
     this.y = 16;
-    const first = this.selected >= 0 ? this.selected : this.detail.changes[0];
-    if (first !== undefined && this.boxOf.has(first)) this.center(first);
+    const first = this.selected >= 0 ? this.selected : this.detail.changes.find((i) => this.scene.boxOf.has(i));
+    if (first !== undefined && this.scene.boxOf.has(first)) this.center(first);
     else this.draw();
   }
-  /** As large as the width allows, but readable; what is wider begins at the left. */
-  fitWidth() {
-    const width = this.stage.getBoundingClientRect().width;
-    this.scale = Math.min(1, Math.max(0.5, (width - 48) / this.width));
-    this.x = Math.max(24, (width - this.width * this.scale) / 2);
-  }
   fitAll() {
-    const box = this.stage.getBoundingClientRect();
-    this.scale = Math.min(1, (box.width - 48) / this.width, (box.height - 32) / this.height);
-    this.x = (box.width - this.width * this.scale) / 2;
+    const {room, height} = this.size();
+    this.scale = Math.max(MIN_SCALE, Math.min(1, (room - 32) / this.scene.width, (height - 32) / this.scene.height));
+    this.x = (room - this.scene.width * this.scale) / 2;
     this.y = 16;
     this.draw();
   }
   center(node) {
-    const box = this.boxOf.get(node), stage = this.stage.getBoundingClientRect();
+    const box = this.scene.boxOf.get(node), {room, height} = this.size();
     if (!box) return;
-    const room = stage.width - this.width * this.scale;
+    const spare = room - this.scene.width * this.scale;
     // Nothing is gained by showing what is beside the graph.
-    if (room < 48) this.x = Math.min(24, Math.max(room - 24, stage.width / 2 - (box.x + box.width / 2) * this.scale));
-    this.y = Math.min(16, stage.height / 2 - (box.y + box.height / 2) * this.scale);
+    this.x = spare > 0 ? spare / 2 : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
+    this.y = Math.min(16, height / 2 - (box.y + box.height / 2) * this.scale);
     this.draw();
   }
   zoom(factor, cx, cy) {
-    const stage = this.stage.getBoundingClientRect();
-    cx ??= stage.width / 2;
-    cy ??= stage.height / 2;
-    const scale = Math.min(4, Math.max(0.05, this.scale * factor));
+    const {room, height} = this.size(), scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
+    cx ??= room / 2;
+    cy ??= height / 2;
     this.x = cx - (cx - this.x) * scale / this.scale;
     this.y = cy - (cy - this.y) * scale / this.scale;
     this.scale = scale;
     this.draw();
   }
+  pan(dx, dy) { this.x += dx; this.y += dy; this.draw(); }
+  /** The camera as links have it: the middle of the stage, and the zoom. */
+  camera() { const {width, height} = this.size(); return [(width / 2 - this.x) / this.scale, (height / 2 - this.y) / this.scale, this.scale].map((v, i) => +v.toFixed(i < 2 ? 0 : 3)).join(","); }
 
-  // Selection
+  // --- Selection ---
 
   /** Shows a node: opens its slabs, unfolds if it is folded, and brings it to the middle. */
   reveal(node) {
-    for (let c = this.detail.cluster[node]; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
-    this.layout();
-    if (!this.boxOf.has(node) || this.boxOf.get(node).node < 0) {
-      this.all = true;
-      this.layout();
-      this.onUnfold();
-    }
-    this.selected = node;
-    if (this.scale < TWO_LINES || this.width * this.scale > this.stage.getBoundingClientRect().width) this.fitWidth();
+    let moved = false;
+    for (let c = this.detail.cluster[node]; c >= 0; c = this.detail.clusters[c].parent) { moved ||= !this.open.has(c); this.open.add(c); }
+    if (moved) this.layout();
+    const box = this.scene.boxOf.get(node);
+    if (box && box.node < 0) { this.unfolded.add(box.block); this.layout(); moved = true; }
+    if (moved) this.on.changed();
+    this.setSelected(node);
+    if (this.scale < TWO_LINES) { this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().room - 32) / this.scene.width)); this.fitted = true; }
     this.center(node);
   }
-  select(node) {
+  setSelected(node) {
+    if (node !== this.selected && this.selected >= 0) this.last = this.selected;
     this.selected = node;
-    this.onSelect(node);
+    this.lit = null;
+  }
+  select(node) {
+    this.setSelected(node);
+    this.on.select(node);
     this.draw();
   }
-  toggle(slab) {
-    // The slab's corner stays where it is.
-    const before = slab.y;
-    if (this.open.has(slab.cluster)) this.open.delete(slab.cluster);
-    else this.open.add(slab.cluster);
-    const old = this.width;
-    this.layout();
-    const again = this.slabs.find((other) => other.cluster === slab.cluster);
-    if (again) this.y += (before - again.y) * this.scale;
-    this.x += (old - this.width) * this.scale / 2;
+  /** Lights what flows into or out of the selection, a step further with each call; dims the rest. */
+  light(directions) {
+    if (this.selected < 0) return "Select a node first";
+    if (!this.lit || this.litBy !== directions) { this.lit = new Set([this.selected]); this.edgeOfLight = [this.selected]; this.litBy = directions; }
+    const next = [];
+    for (const node of this.edgeOfLight) for (const direction of directions) for (const [other] of this.detail[direction](node)) if (!this.lit.has(other)) { this.lit.add(other); next.push(other); }
+    this.edgeOfLight = next;
     this.draw();
+    return `${plural(this.lit.size, "node")} lit`;
   }
-
-  hit(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const x = (event.clientX - box.left - this.x) / this.scale, y = (event.clientY - box.top - this.y) / this.scale;
-    const inside = (b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height;
-    const node = this.boxes.find(inside);
-    if (node) return {box: node};
-    for (let i = this.slabs.length - 1; i > 0; i--) {
-      const slab = this.slabs[i];
-      if (inside(slab) && (!slab.open || y <= slab.y + HEAD)) return {slab};
+  /** Lights a shortest way between the last two selected nodes, in either direction of the flow. */
+  path() {
+    const [from, to] = [this.last, this.selected];
+    if (from < 0 || to < 0) return "Select two nodes, one after the other";
+    const search = (start, end) => {
+      const via = new Map([[start, -1]]);
+      for (const queue = [start]; queue.length && !via.has(end);) { const node = queue.shift(); for (const [other] of this.detail.outputs(node)) if (!via.has(other)) { via.set(other, node); queue.push(other); } }
+      const way = [];
+      for (let node = via.has(end) ? end : -1; node >= 0; node = via.get(node)) way.push(node);
+      return way;
+    };
+    const way = search(from, to).length ? search(from, to) : search(to, from);
+    if (!way.length) return "No value flows between the two nodes";
+    for (const node of way) for (let c = this.detail.cluster[node]; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
+    this.lit = new Set(way);
+    this.relayout((scene) => scene.boxOf.get(to));
+    return `A way over ${plural(way.length, "node")}`;
+  }
+  /** The nearest node in a direction of the screen. */
+  walk(dx, dy) {
+    const from = this.scene.boxOf.get(this.selected);
+    if (!from) { const first = this.scene.boxes.find((box) => box.node >= 0); if (first) { this.select(first.node); this.center(first.node); } return; }
+    let best = null, least = Infinity;
+    for (const box of this.scene.boxes) {
+      const ox = box.x - from.x, oy = box.y - from.y, along = ox * dx + oy * dy, across = Math.abs(ox * dy) + Math.abs(oy * dx);
+      if (box.node < 0 || along <= 1 || along + 2 * across >= least) continue;
+      least = along + 2 * across;
+      best = box;
     }
-    return {};
+    if (best) { this.select(best.node); this.center(best.node); }
   }
 
-  listen() {
+  hit(event, canvas) {
+    const box = canvas.getBoundingClientRect(), x = (event.clientX - box.left - this.x) / this.scale, y = (event.clientY - box.top - this.y) / this.scale;
+    const inside = (b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height;
+    const node = this.scene.boxes.find(inside);
+    if (node) return node;
+    for (let i = this.scene.slabs.length - 1; i > 0; i--) {
+      const slab = this.scene.slabs[i];
+      if (inside(slab) && (!slab.open || y <= slab.y + HEAD)) return slab;
+    }
+    return null;
+  }
+  click(target, below) {
+    if (!target) this.select(-1);
+    else if (target.cluster !== undefined && target.block === undefined) this.toggle(target.cluster, below);
+    else if (target.node >= 0) this.select(target.node);
+    else this.unfold(target);
+  }
+
+  listen(canvas) {
     const pointers = new Map();
     let moved = 0, pinch = 0;
-    this.canvas.addEventListener("pointerdown", (event) => {
+    canvas.addEventListener("pointerdown", (event) => {
       pointers.set(event.pointerId, event);
-      this.canvas.setPointerCapture(event.pointerId);
-      moved = 0;
-      pinch = 0;
+      canvas.setPointerCapture(event.pointerId);
+      moved = pinch = 0;
     });
-    this.canvas.addEventListener("pointermove", (event) => {
+    canvas.addEventListener("pointermove", (event) => {
       const last = pointers.get(event.pointerId);
       if (!last) {
-        const {box, slab} = this.hit(event);
-        const hover = box && box.node >= 0 ? box.node : -1;
-        this.canvas.style.cursor = box || slab ? "pointer" : "default";
-        if (hover !== this.hover) { this.hover = hover; this.draw(); }
+        const target = this.hit(event, canvas);
+        canvas.style.cursor = target ? "pointer" : "default";
+        if (target !== this.hover) { this.hover = target; this.draw(); }
         return;
       }
+      pointers.set(event.pointerId, event);
       if (pointers.size === 2) {
-        pointers.set(event.pointerId, event);
-        const [a, b] = [...pointers.values()];
-        const distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY), box = this.canvas.getBoundingClientRect();
+        const [a, b] = [...pointers.values()], distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY), box = canvas.getBoundingClientRect();
         if (pinch) this.zoom(distance / pinch, (a.clientX + b.clientX) / 2 - box.left, (a.clientY + b.clientY) / 2 - box.top);
         pinch = distance;
         moved = 10;
         return;
       }
-      this.x += event.clientX - last.clientX;
-      this.y += event.clientY - last.clientY;
       moved += Math.abs(event.clientX - last.clientX) + Math.abs(event.clientY - last.clientY);
-      pointers.set(event.pointerId, event);
-      this.draw();
+      this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
     });
     const up = (event) => {
       const was = pointers.delete(event.pointerId);
-      if (!was || moved > 4 || event.type === "pointercancel") return;
-      const {box, slab} = this.hit(event);
-      if (box && box.node >= 0) this.select(box.node);
-      else if (box) { this.all = true; this.layout(); this.draw(); this.onUnfold(); }
-      else if (slab) this.toggle(slab);
-      else this.select(-1);
+      if (was && moved <= 4 && event.type === "pointerup") this.click(this.hit(event, canvas), event.shiftKey);
     };
-    this.canvas.addEventListener("pointerup", up);
-    this.canvas.addEventListener("pointercancel", up);
-    this.canvas.addEventListener("wheel", (event) => {
+    canvas.addEventListener("pointerup", up);
+    canvas.addEventListener("pointercancel", up);
+    canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      const box = this.canvas.getBoundingClientRect();
+      const box = canvas.getBoundingClientRect();
       if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(-event.deltaY * 0.004), event.clientX - box.left, event.clientY - box.top);
-      else { this.x -= event.shiftKey ? event.deltaY : event.deltaX; this.y -= event.shiftKey ? 0 : event.deltaY; this.draw(); }
+      else this.pan(-(event.shiftKey ? event.deltaY : event.deltaX), event.shiftKey ? 0 : -event.deltaY);
     }, {passive: false});
+    canvas.addEventListener("keydown", (event) => {
+      const walk = {ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0]}[event.key];
+      if (walk && !event.altKey) { event.preventDefault(); this.walk(...walk); }
+      if (event.key === "Enter" && this.selected >= 0) { event.preventDefault(); this.toggle(this.detail.cluster[this.selected], event.shiftKey); }
+    });
+  }
+  listenMini() {
+    const jump = (event) => {
+      const box = this.mini.getBoundingClientRect(), {k, left, top} = this.miniFrame, {room, height} = this.size();
+      this.x = room / 2 - (event.clientX - box.left - left) / k * this.scale;
+      this.y = height / 2 - (event.clientY - box.top - top) / k * this.scale;
+      this.draw();
+    };
+    this.mini.addEventListener("pointerdown", (event) => { this.mini.setPointerCapture(event.pointerId); jump(event); });
+    this.mini.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });
   }
 
+  // --- Drawing ---
+
   draw() {
-    if (this.pending) return;
-    this.pending = requestAnimationFrame(() => { this.pending = 0; this.paint(); });
+    this.pending ||= requestAnimationFrame(() => { this.pending = 0; this.paint(); });
+  }
+  sideOf(pane) { return pane.side === "blink" ? (this.before ? "before" : "after") : pane.side; }
+  look(pane) { return {scale: this.scale, side: this.sideOf(pane), selected: this.selected, hover: this.hover, hits: this.hits, lit: this.lit, overlay: this.overlay}; }
+  paint() {
+    if (!this.scene) return;
+    for (const pane of this.panes) {
+      const box = prepare(pane.canvas);
+      if (!box) continue;
+      const c = box.context, left = -this.x / this.scale, top = -this.y / this.scale, right = left + box.width / this.scale, bottom = top + box.height / this.scale;
+      c.save();
+      c.translate(this.x, this.y);
+      c.scale(this.scale, this.scale);
+      new ScenePainter(c, this.scene, this.look(pane)).paint((b) => b.x < right && b.x + b.width > left && b.y - 16 < bottom && b.y + b.height + 16 > top);
+      c.restore();
+      if (pane.side === "blink") pane.caption.firstChild.textContent = this.before ? "Before" : "After";
+    }
+    this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
+    this.mini.hidden = !this.hasMini();
+    if (!this.mini.hidden) this.paintMini();
+  }
+  paintMini() {
+    const box = prepare(this.mini), {scene, detail} = this;
+    if (!box) return;
+    const c = box.context, {width, height} = box, k = Math.min((width - 12) / scene.width, (height - 12) / scene.height), left = (width - scene.width * k) / 2, top = Math.min(6, (height - scene.height * k) / 2);
+    this.miniFrame = {k, left, top};
+    const fill = (b, color, least = 1) => { c.fillStyle = color; c.fillRect(left + b.x * k, top + b.y * k, Math.max(1, b.width * k), Math.max(least, b.height * k)); };
+    for (const slab of scene.slabs) {
+      if (slab.cluster === 0) continue;
+      fill(slab, slab.open ? colors["well-2"] : colors.tick);
+      if (slab.open || !slab.differs) continue;
+      const counts = detail.clusters[slab.cluster].counts;
+      [[CHANGED, 3], [REMOVED, 2], [ADDED, 1], [MOVED, 4]].forEach(([status, at], i) => { if (counts[at]) fill({x: slab.x + slab.width * (0.45 + 0.13 * i), y: slab.y, width: slab.width * 0.12, height: slab.height}, colors[STATUS[status]], 1.5); });
+    }
+    for (const b of scene.boxes) {
+      const status = b.node < 0 ? SAME : detail.status[b.node];
+      fill(b, status === SAME ? colors["tick-2"] : status === DERIVED ? colors.edge : colors[STATUS[status]], 1.5);
+    }
+    const {width: stage, height: tall} = this.size();
+    const x0 = Math.max(1, left - this.x / this.scale * k), y0 = Math.max(1, top - this.y / this.scale * k);
+    c.strokeStyle = colors.accent;
+    c.lineWidth = 1.5;
+    c.strokeRect(x0, y0, Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0, Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0);
   }
 }

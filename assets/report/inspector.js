@@ -1,62 +1,118 @@
 // What is told of the selected node.
 
 function inspector(detail) {
-  const box = h("aside", {class: "inspector", "aria-label": "Node"});
-  const node = detail.byName.get(state.node);
+  const node = detail.find(state.node), box = h("aside", {class: node === undefined ? "inspector none" : "inspector", "aria-label": "Node"});
   if (node === undefined) {
-    box.append(h("p", {class: "quiet"}, detail.changes.length ? "Click a node, or press n for the first change of this pass." : "Click a node to see its fields, inputs and outputs."));
+    box.append(h("h2", {}, "No node selected"), h("p", {class: "mid"}, detail.changes.length ? ["Click a node, or press ", h("kbd", {}, "n"), " for the first change of this pass."] : "Click a node to see its fields, inputs and outputs."));
     return box;
   }
-  const status = STATUS[detail.status[node]];
-  box.append(h("h2", {}, detail.opLabel(node)), chip(status), h("div", {class: "mono"}, detail.was[node] >= 0 ? `${plain(detail.str(detail.was[node]))} → ${detail.nodeName(node)}` : detail.nodeName(node)));
-  const rows = [];
-  const fields = (detail.fieldsOf.get(node) || []).slice().sort((a, b) => a[3] - b[3]);
-  for (const [path, before, after, derived] of fields) {
-    rows.push(h("tr", {class: derived ? "derived" : "cause"}, h("td", {}, plain(detail.str(path))), h("td", {class: "mono old"}, before < 0 ? "–" : plain(detail.str(before))), h("td", {class: "mono new"}, after < 0 ? "–" : plain(detail.str(after)))));
-  }
-  const said = new Set(fields.map((field) => detail.str(field[0])));
-  const one = (name, value) => { if (value && !said.has(name)) rows.push(h("tr", {}, h("td", {}, name), h("td", {class: "mono", colspan: "2"}, value))); };
-  one("operator", said.has("target") ? "" : detail.opOf(node));
-  one("type", detail.typeOf(node));
-  one("module", detail.moduleOf(node));
-  one("phase", PHASE[detail.phase[node]]);
-  if (detail.seq[node] >= 0) one("seq", String(detail.seq[node]));
-  box.append(h("h3", {}, "Fields"), h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "field"), h("th", {}, "before"), h("th", {}, "after"))), h("tbody", {}, rows)));
-  const flow = (title, list) => {
-    if (!list.length) return;
-    box.append(h("h3", {}, `${title} ${list.length}`));
-    for (const [other, edge] of list.slice(0, 30)) {
-      const word = edge === ADDED ? "added" : edge === REMOVED ? "removed" : "same";
-      box.append(h("button", {class: "flow", click: () => selectNode(other, true)}, h("span", {class: word}, edge === SAME ? "→" : SIGN[word]), h("span", {class: "mono cut"}, detail.nodeName(other)), h("span", {class: "spacer"}), h("span", {class: "mono quiet cut"}, shortType(detail.typeOf(other)))));
-    }
-    if (list.length > 30) box.append(h("p", {class: "quiet"}, `and ${list.length - 30} more`));
-  };
-  flow("Inputs", detail.inputs[node]);
-  flow("Outputs", detail.outputs[node]);
-  const lines = detail.linesOf.get(node);
-  if (lines) for (const [word, line] of [["Before", lines[0]], ["After", lines[1]]]) if (line >= 0) box.append(h("h3", {}, word), h("pre", {}, plain(detail.str(line))));
-  if (detail.place[node] >= 0) box.append(h("h3", {}, "Source"), h("div", {class: "small mono quiet"}, plain(detail.str(detail.place[node]))), detail.code[node] >= 0 ? h("pre", {}, plain(detail.str(detail.code[node]))) : "");
-  const via = detail.viaOf.get(node);
+  const name = detail.nodeName(node);
+  box.append(h("div", {class: "node-head"}, h("h2", {title: detail.opOf(node)}, detail.opLabel(node)), chip(detail.statusOf(node)), h("span", {class: "spacer"}), h("button", {class: "close", "aria-label": "Close", click: () => selectNode(-1)}, "×"),
+    h("div", {class: "mono mid wrap"}, detail.was.has(node) ? `${plain(str(detail.was.get(node)))} → ${name}` : name)));
+  box.append(h("h3", {}, "Fields"), fieldTable(detail, node), ...whyDerived(detail, node), ...relationsOf(detail, node));
+  box.append(...flowList(detail, "Inputs", detail.inputs(node)), ...flowList(detail, "Outputs", detail.outputs(node)));
+  const lines = h("div", {});
+  box.append(lines);
+  loadLines(detail).then((printed) => {
+    if (!printed) return;
+    const [before, after] = [true, false].map((old) => detail.status[node] === (old ? ADDED : REMOVED) ? "" : printed[state.spelling](node, old));
+    if (before && before !== after) lines.append(h("h3", {}, after ? "Line before" : "Line"), h("pre", {}, after ? marked(before, after) : before));
+    if (after) lines.append(h("h3", {}, before && before !== after ? "Line after" : "Line"), h("pre", {}, before && before !== after ? marked(after, before) : after));
+  });
+  if (detail.place[node] >= 0) box.append(h("h3", {}, "Source"), h("div", {class: "small mono mid wrap"}, plain(str(detail.place[node]))), detail.code[node] >= 0 ? h("pre", {}, plain(str(detail.code[node]))) : "");
+  const history = h("div", {});
+  box.append(history);
+  blame(detail, node).then((list) => { if (list) history.append(h("h3", {}, "Provenance"), list); });
+  const via = detail.via.get(node);
   if (via) {
-    const words = {id: "The same StableId on both sides", pin: "Pinned by hand", input: "An input at the same place", cone: "The whole computation above is the same", radius: "The neighbourhood is the same and unique", local: "Next to matched nodes", order: "Between matched nodes in order", name: "Only the name tells"};
-    box.append(h("h3", {}, "Match"), h("p", {}, `${words[detail.str(via[0])] || detail.str(via[0])}; ${via[1] < 0.9 ? "likely the same node, " : ""}confidence ${via[1].toFixed(2)}.`));
+    const words = {id: "The same identity on both sides", pin: "Pinned by hand", input: "An input at the same place", cone: "The whole computation above is the same", radius: "The neighbourhood is the same and unique", local: "Next to matched nodes", order: "Between matched nodes in order"};
+    box.append(h("h3", {}, "Match"), h("p", {class: via[1] < 0.9 ? "unsure" : ""}, `${words[str(via[0])] || str(via[0])}; ${via[1] < 0.9 ? "likely the same node, " : ""}confidence ${via[1].toFixed(2)}.`));
   }
   return box;
 }
-function refreshInspector() {
-  const old = document.querySelector(".inspector");
-  if (old && currentDetail) old.replaceWith(inspector(currentDetail));
-  for (const row of document.querySelectorAll("tr[data-node]")) row.setAttribute("aria-selected", String(Number(row.dataset.node) === currentDetail.byName.get(state.node)));
+
+/** Root causes, then what follows from them, then fields that are as they were. */
+function fieldTable(detail, node) {
+  const rows = [], fields = (detail.fields.get(node) || []).slice().sort((a, b) => a[3] - b[3]), told = new Set(fields.map(([path]) => str(path)));
+  for (const [path, before, after, derived] of fields) rows.push(h("tr", {class: derived ? "derived" : "cause"}, h("th", {scope: "row"}, plain(str(path))), td(before < 0 ? "–" : plain(str(before)), "mono old"), td(after < 0 ? "–" : plain(str(after)), "mono new")));
+  const one = (field, value) => { if (value && !told.has(field)) rows.push(h("tr", {}, h("th", {scope: "row"}, field), h("td", {class: "mono", colspan: "2"}, value))); };
+  if (!told.has("target")) one("operator", detail.opOf(node));
+  one("type", detail.typeOf(node));
+  one("module", detail.moduleOf(node));
+  one("phase", PHASE[detail.phase[node]]);
+  if (detail.seq[node] >= 0) one("sequence", String(detail.seq[node]));
+  for (const key of ["bytes", "flops", "time"]) if (detail[key].has(node)) one(OVERLAYS[key].label.toLowerCase(), OVERLAYS[key].unit(detail[key].get(node)));
+  if (detail.stream.has(node)) one("stream", String(detail.stream.get(node)));
+  if (detail.tags.has(node)) for (const tag of str(detail.tags.get(node)).split("\n")) one(plain(tag.slice(0, tag.indexOf("="))), plain(tag.slice(tag.indexOf("=") + 1)));
+  return h("table", {class: "fields"}, h("thead", {}, h("tr", {}, ["field", "before", "after"].map((word) => h("th", {scope: "col"}, word)))), h("tbody", {}, rows));
 }
+function whyDerived(detail, node) {
+  const causes = detail.inputs(node).map(([from]) => from).filter((from) => detail.status[from] !== SAME);
+  if (detail.status[node] === DERIVED) return [h("p", {class: "mid small"}, causes.length ? ["Derived: follows from ", ...nodeLinks(detail, causes.slice(0, 3)), "."] : "Derived: follows from changes elsewhere.")];
+  return (detail.fields.get(node) || []).some((field) => field[3]) ? [h("p", {class: "quiet small"}, "Grey rows with two values are derived: they follow from the marked row.")] : [];
+}
+const nodeLinks = (detail, nodes) => nodes.flatMap((node, i) => [i ? ", " : "", h("button", {class: "link mono", click: () => showNode(node)}, detail.nodeName(node))]);
+function relationsOf(detail, node) {
+  const list = detail.relations.filter((r) => r.before.includes(node) || r.after.includes(node)), out = [];
+  if (list.length) out.push(h("h3", {}, "Relations"), relations(detail, list.slice(0, 8)));
+  for (const [key, words] of [["made", "Made from"], ["gone", "In its place"]]) {
+    const entry = detail[key].get(node);
+    if (entry && entry[1].length && !list.length) out.push(h("h3", {}, words), h("p", {}, ...nodeLinks(detail, entry[1].slice(0, 12)), str(entry[0]) ? h("span", {class: "quiet"}, ` (${str(entry[0]).replace("_", " ")})`) : ""));
+  }
+  return out;
+}
+function flowList(detail, title, list) {
+  if (!list.length) return [];
+  const rows = list.slice(0, 24).map(([other, edge]) => h("button", {class: "flow", click: () => showNode(other)}, h("span", {class: STATUS[edge], title: statusWord(STATUS[edge])}, edge === SAME ? "→" : SIGN[STATUS[edge]]), h("span", {class: "mono cut"}, detail.nodeName(other)), h("span", {class: "mono quiet cut"}, shortType(detail.typeOf(other)))));
+  return [h("h3", {}, `${title} ${list.length}`), ...rows, list.length > 24 ? h("p", {class: "quiet"}, `and ${number(list.length - 24)} more`) : ""];
+}
+
+/** What happened to the node in every pass of its graph; null for graphs without passes. */
+async function blame(detail, node) {
+  const subject = currentSubject;
+  if (!subject.pass || !detail.life) return null;
+  const life = detail.life[node], rows = [];
+  let quiet = [];
+  const row = (status, words, pass, more) => h("div", {class: `step ${status}`}, h("i", {}), h("span", {class: "cut"}, pass && pass !== subject.pass && status !== "same" ? h("a", {href: linkTo(pass, {node: more}), title: words}, words) : words), h("span", {class: status === "same" ? "quiet" : status}, statusWord(status)));
+  const flush = () => {
+    if (quiet.length) rows.push(row("same", quiet.length === 1 ? `#${quiet[0].index} ${plain(quiet[0].name)}` : `#${quiet[0].index}–${quiet[quiet.length - 1].index}, ${plural(quiet.length, "pass", "passes")}`));
+    quiet = [];
+  };
+  let born = false, dead = false;
+  for (const pass of subject.run.passes.filter((p) => p.graph === subject.graph)) {
+    const other = await loadDetail(pass.detail), at = other && other.ofLife(life);
+    if (dead || (other && at === undefined)) continue;  // not born yet, or gone
+    const status = other ? other.statusOf(at) : "same";
+    if (!born && other && status !== "added" && !rows.length && !quiet.length) rows.push(row("same", "as it came"));
+    born = true;
+    if (status === "same") { quiet.push(pass); continue; }
+    flush();
+    rows.push(row(status, `#${pass.index} ${plain(pass.name)}`, pass, str(other.name[at])));
+    dead = status === "removed";
+  }
+  flush();
+  return h("div", {class: "provenance"}, rows);
+}
+
+function refreshInspector(sheet = false) {
+  const old = $(".inspector");
+  if (old && currentDetail) {
+    old.replaceWith(inspector(currentDetail));
+    $(".inspector").classList.toggle("sheet-open", sheet && Boolean(state.node));
+  }
+  const node = currentDetail ? currentDetail.find(state.node) : undefined;
+  for (const row of document.querySelectorAll("[data-node]")) row.setAttribute("aria-selected", String(Number(row.dataset.node) === node));
+}
+/** Selects in whatever tab is shown; `reveal` brings it to the middle of the graph. */
 function selectNode(node, reveal = false) {
-  state.node = currentDetail.str(currentDetail.name[node]);
-  history.replaceState(null, "", hashOf(state));
-  if (graphView && reveal) graphView.reveal(node);
-  else if (graphView) graphView.select(node);
-  refreshInspector();
+  note({node: node >= 0 ? str(currentDetail.name[node]) : ""});
+  if (graphView && node >= 0 && reveal) graphView.reveal(node);
+  else if (graphView) { graphView.setSelected(node); graphView.draw(); }
+  refreshInspector(true);
 }
-function copyLink() {
-  const text = location.href;
-  if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => {});
-  say("Link copied");
+/** As a link to the node: in the graph, whatever tab one comes from. */
+function showNode(node) {
+  if (graphView) selectNode(node, true);
+  else if (state.tab === "graph" || state.tab === "patterns") go({tab: "graph", node: str(currentDetail.name[node])});
+  else selectNode(node);
 }

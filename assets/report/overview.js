@@ -1,127 +1,131 @@
-// The first page: what ran, the pass timeline, what each step executed.
+// The first page: what ran, the pass timeline, root causes, what each step executed.
 
-const card = (title, value, note) => h("div", {class: "card"}, h("span", {}, title), h("b", {class: "cut", title: value}, value), h("span", {class: "cut", title: note}, note));
+const card = (title, value, words) => h("div", {class: "card"}, h("div", {class: "quiet small"}, title), h("div", {class: "value cut", title: typeof value === "string" ? value : null}, value), h("div", {class: "quiet small cut", title: words}, words));
+const section = (title, words, ...content) => h("section", {}, h("div", {class: "section"}, h("h2", {}, title), words ? h("span", {class: "quiet small"}, words) : null), ...content);
+const table = (heads, rows, caption) => h("table", {}, caption ? h("caption", {}, caption) : null,
+  h("thead", {}, h("tr", {}, heads.map((head) => h("th", {scope: "col", class: head.startsWith("#") ? "number" : null}, head.replace("#", ""))))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells))));
+const td = (text, kind) => h("td", {class: kind}, text);
 
-function overview() {
-  const page = h("div", {class: "overview"}, h("h1", {}, plain(report.title)));
-  for (const run of report.runs) page.append(...overviewOf(run));
-  if (report.left_out.length) {
-    page.append(h("section", {}, h("h2", {}, "Left out"), h("div", {class: "box"}, h("p", {}, "This report reached its size limit. Their graphs are in the trace, not here:"), h("ul", {}, report.left_out.map((title) => h("li", {}, plain(title)))))));
-  }
-  page.append(h("section", {}, h("h2", {}, "Words"), glossary()));
+async function overview() {
+  const run = currentRun(), page = h("div", {class: "page"});
+  page.append(h("div", {class: "hero"}, h("h1", {}, plain(report.title)), h("span", {class: "quiet small"}, runWords(run))));
+  for (const pass of run.passes) if (pass.status === "failed") page.append(failure(pass));
+  page.append(h("div", {class: "cards"}, cardsOf(run)));
+  if (run.passes.length) page.append(section("Pass timeline", "one mark per node, left to right in program order", timeline(run)));
+  const causes = causesOf(run);
+  if (causes.length) page.append(section("Root causes", "patterns first, consequences left out", h("div", {class: "box"}, causes)));
+  if (run.steps.length) page.append(section("What ran", "", h("div", {class: "box pad"}, lossChart(run), executed(run))));
+  const others = run.graphs.filter((graph) => graph.detail >= 0);
+  if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div", {class: "box pad"}, table(["graph", "#nodes", "#peak memory", "#arithmetic", "fingerprint"], others.map((graph) =>
+    [h("td", {}, h("a", {href: linkTo(graph)}, plain(graph.name))), td(number(graph.last.nodes), "number"), td(graph.last.peak ? bytes(graph.last.peak) : "–", "number"), td(graph.last.flops ? flops(graph.last.flops) : "–", "number"), td(graph.last.fingerprint, "mono")])))));
+  for (const part of overviewParts) page.append(...[await part(run)].flat().filter(Boolean));
+  if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div", {class: "box pad"}, table(["run", "#rank", "kind", "source", "#passes", "status"], report.runs.map((other) =>
+    [h("td", {}, h("a", {href: hashOf({view: "overview", run: String(other.id)}), "aria-current": other === run ? "true" : null}, `run ${other.id}`)), td(String(other.rank), "number"), td(other.kind), td(plain(other.source), "wrap"), td(number(other.passes.length), "number"), td(other.status)])))));
+  if (report.left_out.length) page.append(section("Left out", "this report reached its size limit; the trace has them", h("div", {class: "box pad"}, h("ul", {}, report.left_out.map((title) => h("li", {}, plain(title)))))));
+  page.append(section("Words", "", glossary()));
   return page;
 }
+const runWords = (run) => [run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`, `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`, run.status, plain(run.source || run.command)].join(" · ");
 
-function overviewOf(run) {
-  const changed = run.passes.filter((pass) => pass.detail >= 0).length;
-  const failed = run.passes.filter((pass) => pass.status === "failed").length;
-  const total = run.passes.reduce((sum, pass) => sum + pass.ms, 0);
-  const cards = [card(run.kind === "import" ? "Imported log" : `${run.kind} run ${run.id}`, run.world > 1 || run.kind === "import" ? `rank ${run.rank}` : run.status, plain(run.source || run.command))];
-  cards.push(card("Passes", number(run.passes.length), failed ? `${failed} failed` : `${changed} changed something${total > 0 ? `, ${time(total)}` : ""}`));
-  for (const name of new Set(run.passes.map((pass) => pass.graph))) {
-    const passes = run.passes.filter((pass) => pass.graph === name);
-    const [before, after] = [passes[0].before.nodes, passes[passes.length - 1].after.nodes];
-    cards.push(card(`Nodes of ${plain(name)}`, before === after ? number(after) : `${number(before)} → ${number(after)}`, before === after ? "as many as before" : `${signed(after - before)} by ${plural(passes.length, "pass", "passes")}`));
-  }
-  if (run.steps.length) {
-    const last = run.steps[run.steps.length - 1];
-    cards.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${last[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));
-  }
-  const parts = [];
-  if (report.runs.length > 1) parts.push(h("section", {}, h("h2", {}, `Run ${run.id}, rank ${run.rank}`)));
-  parts.push(h("div", {class: "cards"}, cards));
-  if (run.passes.length) parts.push(h("section", {}, h("h2", {}, "Pass timeline"), timeline(run)));
-  if (run.steps.length) parts.push(h("section", {}, h("h2", {}, "What ran"), h("div", {class: "box"}, lossChart(run), executed(run))));
-  const others = run.graphs.filter((graph) => graph.detail >= 0);
-  if (others.length) parts.push(h("section", {}, h("h2", {}, run.passes.length ? "Other graphs" : "Graphs"), graphTable(others)));
-  if (run.artifacts.length) parts.push(h("section", {}, h("h2", {}, "Artifacts"), artifacts(run)));
-  return parts;
+function failure(pass) {
+  return h("div", {class: "failure", role: "alert"}, h("b", {}, `Pass ${pass.index} ${plain(pass.name)} failed. `), "The trace keeps the graph from before it.",
+    h("pre", {}, `strata: error: ${plain(pass.error)}`), pass.reproduce ? h("pre", {class: "command"}, plain(pass.reproduce)) : null);
 }
 
-const changedOrFailed = (run) => run.passes.filter((pass) => pass.detail >= 0 || pass.status === "failed");
+function cardsOf(run) {
+  const changed = run.passes.filter((pass) => pass.detail >= 0).length, failed = run.passes.filter((pass) => pass.status === "failed").length, total = run.passes.reduce((sum, pass) => sum + pass.ms, 0);
+  const cards = [], moments = momentsOf(run, graphsOf(run)[0]), [first, last] = [moments[0], moments[moments.length - 1]];
+  if (run.passes.length) cards.push(card("Passes", number(run.passes.length), failed ? `${failed} failed` : `${changed} changed something${total > 0 ? `, ${time(total)}` : ""}`));
+  const ways = (title, value, unit, words) => {
+    const [before, after] = [value(first), value(last)];
+    if (after) cards.push(card(title, before === after ? unit(after) : `${unit(before)} → ${unit(after)}`, before === after ? words : `${delta(after - before, unit)}, ${words}`));
+  };
+  if (first) {
+    ways("Nodes", (m) => m.nodes, number, `of ${plain(graphsOf(run)[0])}`);
+    const sum = run.passes.reduce((all, pass) => all.map((count, i) => count + pass.counts[i]), [0, 0, 0, 0, 0]);
+    if (run.passes.length) cards.push(card("Changes", sum.some(Boolean) ? badges([...sum.slice(0, 4), 0]) : "none", sum[4] ? `${number(sum[4])} more nodes are derived` : "over all passes"));
+    ways("Peak memory", (m) => m.peak, bytes, "estimated from shapes");
+    ways("Arithmetic", (m) => m.flops, flops, "of matrix products and attention");
+  }
+  if (run.steps.length) {
+    const end = run.steps[run.steps.length - 1];
+    cards.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${end[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));
+  }
+  return cards;
+}
 
 function timeline(run) {
-  const timed = run.passes.some((pass) => pass.ms > 0);
-  const box = h("div", {class: timed ? "timeline" : "timeline untimed", role: "table", "aria-label": "Pass timeline"});
-  if (changedOrFailed(run).length) box.append(h("div", {class: "row head"}, h("span", {class: "number"}, "#"), h("span", {}, "pass"), h("span", {}, "nodes in program order"),
-    ...["+", MINUS, "~", "\u21b7", "derived"].map((sign) => h("span", {class: "number one"}, sign)), h("span", {class: "number one"}, "nodes"), timed ? h("span", {class: "number one"}, "time") : null));
+  const timed = run.passes.some((pass) => pass.ms > 0), longest = Math.max(...run.passes.map((pass) => pass.ms)), several = new Set(run.passes.map((pass) => pass.graph)).size > 1;
+  const box = h("div", {class: timed ? "timeline box" : "timeline box untimed"});
+  box.append(h("div", {class: "row head", "aria-hidden": "true"}, h("span", {class: "number"}, "#"), h("span", {}, "Pass"), h("span", {}, "Where"), BADGES.map((word) => h("span", {class: "number one"}, word)),
+    h("span", {class: "number one"}, "Δ peak"), h("span", {class: "number one"}, "Δ FLOP"), timed ? h("span", {class: "number one"}, "time") : null));
   let quiet = [];
   const flush = () => {
-    if (quiet.length) box.append(h("div", {class: "row fold"}, h("span", {class: "cut"}, `… ${plural(quiet.length, "pass", "passes")} without change: ${quiet.map((pass) => plain(pass.name)).join(", ")}`)));
+    if (quiet.length) box.append(h("div", {class: "row fold"}, h("span", {class: "cut", title: quiet.map((pass) => plain(pass.name)).join(", ")}, `${plural(quiet.length, "pass", "passes")} without change  `, h("span", {class: "mono"}, quiet.map((pass) => plain(pass.name)).join(", ")))));
     quiet = [];
   };
   for (const pass of run.passes) {
-    if (pass.detail < 0 && pass.status !== "failed") { quiet.push(pass); continue; }
+    if (isQuiet(pass)) { quiet.push(pass); continue; }
     flush();
-    const canvas = h("canvas", {"aria-hidden": "true"});
-    const several = new Set(run.passes.map((p) => p.graph)).size > 1;
-    const note = [pass.status === "failed" ? `failed: ${pass.error}` : "", several ? pass.graph : "", pass.options].filter(Boolean).join(" · ");
-    const counts = ["added", "removed", "changed", "moved", "derived"].map((status, i) =>
-      h("span", {class: `number one ${status}`, title: status}, pass.counts[i] ? SIGN[status] + number(pass.counts[i]) : "·"));
-    box.append(h("button", {class: `row ${pass.status}`, click: () => go({view: "subject", ref: pass.ref, tab: "graph", node: "", all: false})},
-      h("span", {class: "number quiet"}, String(pass.index)), h("span", {}, h("div", {class: "name cut", title: plain(pass.name)}, plain(pass.name)), note ? h("div", {class: "small quiet cut", title: plain(note)}, plain(note)) : null),
-      canvas, h("span", {class: "together"}, badges(pass.counts)), ...counts,
-      h("span", {class: "number one"}, pass.after.nodes === pass.before.nodes ? "·" : signed(pass.after.nodes - pass.before.nodes)), timed ? h("span", {class: "number one quiet"}, time(pass.ms)) : null));
-    loadDetail(pass.detail).then((detail) => {
-      if (!detail) return;
-      const draw = () => {
-        const box = prepare(canvas);
-        if (box) drawBarcode(box.context, 0, 0, box.width, box.height, detail.clusters[0].nodes, detail.status);
-      };
-      redraws.push(draw);
-      draw();
-    });
+    const words = [pass.status === "failed" ? "failed, graph kept as it was" : "", several ? plain(pass.graph) : "", plain(pass.options) || (pass.causes[0] ? past(pass.causes[0].title) : "")].filter(Boolean).join(" · ");
+    box.append(h("a", {class: `row ${pass.status}`, id: `p${pass.index}`, href: linkTo(pass)},
+      h("span", {class: "number quiet"}, String(pass.index)), h("span", {}, h("span", {class: "name cut", title: plain(pass.name)}, plain(pass.name)), words ? h("span", {class: "small quiet cut", title: words}, words) : null, h("span", {class: "together"}, badges(pass.counts))),
+      barcodeOf(pass.detail, `where ${plain(pass.name)} changed the graph`),
+      BADGES.map((status, i) => h("span", {class: `number one ${pass.counts[i] ? status : "quiet"}`}, pass.counts[i] ? SIGN[status] + number(pass.counts[i]) : "·")),
+      h("span", {class: "number one"}, delta(pass.after.peak - pass.before.peak, bytes)), h("span", {class: "number one"}, delta(pass.after.flops - pass.before.flops, (v) => flops(v).replace("FLOP", ""))),
+      timed ? h("span", {class: "number one duration"}, time(pass.ms), h("i", {"data-share": (pass.ms / longest).toFixed(3)})) : null));
   }
   flush();
+  // A policy without inline styles leaves setting them from the script.
+  for (const bar of box.querySelectorAll("[data-share]")) bar.style.width = `${Math.max(2, bar.dataset.share * 48)}px`;
   return box;
 }
 
-function lossChart(run) {
-  const [width, height, left, right, top, bottom] = [900, 180, 56, 12, 12, 24];
-  const losses = run.steps.map((step) => step[1]).filter((loss) => loss !== null);
-  const low = Math.min(...losses), high = Math.max(...losses), span = high - low || 1;
-  const x = (i) => left + (width - left - right) * (run.steps.length === 1 ? 0.5 : i / (run.steps.length - 1));
-  const y = (loss) => top + (height - top - bottom) * (high - loss) / span;
-  const chart = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Loss per step, from ${losses[0]} to ${losses[losses.length - 1]}`});
-  for (const loss of [high, (high + low) / 2, low]) {
-    chart.append(svg("line", {class: "grid", x1: left, x2: width - right, y1: y(loss), y2: y(loss)}), svg("text", {x: left - 8, y: y(loss) + 4, "text-anchor": "end"}, loss.toFixed(3)));
+/** "layers.{0..31} equal except layers.7". */
+const whereWords = (cause) => {
+  const where = cause.where ? plain(cause.where) : "without module";
+  if (cause.places === 1) return where;
+  return `${plural(cause.places, "equal place")}: ${where}${cause.except && cause.except.length ? ` except ${cause.except.map(([place, what]) => plain(place) + (what ? ` (${past(what)})` : "")).join(", ")}` : ""}`;
+};
+function causesOf(run) {
+  const list = run.passes.flatMap((pass) => pass.causes.map((cause) => ({pass, cause}))).sort((a, b) => b.cause.nodes - a.cause.nodes).slice(0, 8);
+  return list.map(({pass, cause}) => h("a", {class: "cause", href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", {}, h("b", {}, past(cause.title)), h("br", {}), h("span", {class: "mid"}, whereWords(cause))), h("span", {class: "quiet mono cut"}, `#${pass.index} ${plain(pass.name)}`)));
+}
+
+/** A line over steps or nodes: [[x, y], …] with marks and words; its numbers are in a table beside it. */
+function lineChart(points, {label, unit, left, right, before, fill, marks = []}) {
+  const [width, height, l, r, t, b] = [900, 240, 72, 12, 20, 24], all = [...points, ...(before || [])].map(([, y]) => y), low = fill ? 0 : Math.min(...all), high = Math.max(...all), span = high - low || 1;
+  const far = Math.max(1, ...points.map(([x]) => x), ...(before || []).map(([x]) => x)), x = (v) => (l + (width - l - r) * v / far).toFixed(1), y = (v) => (t + (height - t - b) * (high - v) / span).toFixed(1);
+  const chart = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label}), path = (list) => list.map(([px, py]) => `${x(px)},${y(py)}`).join(" ");
+  for (const value of [high, (high + low) / 2, low]) chart.append(svg("line", {class: "grid", x1: l, x2: width - r, y1: y(value), y2: y(value)}), svg("text", {x: l - 8, y: +y(value) + 4, "text-anchor": "end"}, unit(value)));
+  if (fill) chart.append(svg("polygon", {class: "area", points: `${x(0)},${y(0)} ${path(points)} ${x(points[points.length - 1][0])},${y(0)}`}));
+  if (before) chart.append(svg("polyline", {class: "line before", points: path(before)}));
+  chart.append(svg("polyline", {class: "line", points: path(points)}));
+  for (const [px, py, words, kind] of marks) {
+    const end = px > far * 0.75;
+    chart.append(svg("circle", {cx: x(px), cy: y(py), r: 3, class: kind || ""}), svg("text", {x: +x(px) + (end ? -8 : 8), y: Math.max(11, +y(py) - 7), "text-anchor": end ? "end" : "start", class: `mark ${kind || ""}`}, words));
   }
-  chart.append(svg("polyline", {class: "line", points: run.steps.map((step, i) => `${x(i).toFixed(1)},${y(step[1]).toFixed(1)}`).join(" ")}));
-  if (run.steps.length <= 60) run.steps.forEach((step, i) => chart.append(svg("circle", {cx: x(i), cy: y(step[1]), r: 2.5}, svg("title", {}, `step ${step[0]}: loss ${step[1]}, gradient norm ${step[2]}`))));
-  chart.append(svg("text", {x: left, y: height - 6}, `step ${run.steps[0][0]}`), svg("text", {x: width - right, y: height - 6, "text-anchor": "end"}, `step ${run.steps[run.steps.length - 1][0]}`));
+  for (const [words, at, anchor] of [[left, l, "start"], [right, width - r, "end"]]) chart.append(svg("text", {x: at, y: height - 6, "text-anchor": anchor}, words));
   return chart;
 }
+function lossChart(run) {
+  const steps = run.steps.filter(([, loss]) => loss !== null), [first, last] = [steps[0], steps[steps.length - 1]];
+  if (!first) return h("p", {}, "No step has a finite loss.");
+  return lineChart(steps.map(([, loss], i) => [i, loss]), {label: `Loss per step, from ${first[1]} to ${last[1]}`, unit: (v) => v.toFixed(3), left: `step ${first[0]}`, right: `step ${last[0]}`, marks: [[steps.length - 1, last[1], `loss ${last[1].toFixed(4)}`]]});
+}
 function executed(run) {
-  return h("table", {}, h("caption", {}, "Each step executed a plan of this graph; the fingerprints are equal."),
-    h("thead", {}, h("tr", {}, h("th", {}, "graph"), h("th", {}, "steps"), h("th", {}, "fingerprint"), h("th", {}, "last changed by"))),
-    h("tbody", {}, run.executed.map((range) => {
-      const pass = run.passes.find((p) => p.ref === range.ref);
-      return h("tr", {}, h("td", {}, plain(range.graph)), h("td", {}, `${range.first}–${range.last}`), h("td", {class: "mono"}, range.fingerprint),
-        h("td", {}, pass ? h("a", {href: hashOf({view: "subject", ref: pass.ref, tab: "graph", node: "", all: false})}, `#${pass.index} ${plain(pass.name)}`) : "as traced"));
-    })));
-}
-function graphTable(graphs) {
-  return h("div", {class: "box"}, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "graph"), h("th", {class: "number"}, "nodes"), h("th", {}, "fingerprint"))),
-    h("tbody", {}, graphs.map((graph) => h("tr", {}, h("td", {}, h("a", {href: hashOf({view: "subject", ref: graph.ref, tab: "graph", node: "", all: false})}, plain(graph.name))),
-      h("td", {class: "number"}, number(graph.last.nodes)), h("td", {class: "mono"}, graph.last.fingerprint))))));
-}
-function artifacts(run) {
-  const kinds = new Map();
-  for (const [name, kind, bytes] of run.artifacts) {
-    if (!kinds.has(kind)) kinds.set(kind, []);
-    kinds.get(kind).push([name, bytes]);
-  }
-  return h("div", {class: "box"}, h("p", {class: "quiet"}, "What the log holds besides graphs; the trace keeps their content."), [...kinds].map(([kind, list]) =>
-    h("details", {}, h("summary", {}, `${plain(kind)} (${list.length})`), h("ul", {}, list.slice(0, 200).map(([name, bytes]) => h("li", {}, `${plain(name)}, ${plural(bytes, "byte")}`)), list.length > 200 ? h("li", {}, `and ${list.length - 200} more`) : null))));
+  return table(["graph", "steps", "fingerprint", "last changed by"], run.executed.map((range) => {
+    const pass = run.passes.find((p) => p.ref === range.ref);
+    return [td(plain(range.graph)), td(`${range.first}–${range.last}`), td(range.fingerprint, "mono"), h("td", {}, pass ? h("a", {href: linkTo(pass)}, `#${pass.index} ${plain(pass.name)}`) : "as traced")];
+  }), "Each step executed a plan of this graph; the fingerprints are equal.");
 }
 function glossary() {
-  const words = [
-    ["added, removed", "A node that only one of the two graphs has. The JSON of strata diff calls them inserted and deleted."],
-    ["changed", "The same node with a difference of its own: operator, argument, operand, type, module or phase."],
-    ["derived", "The same node whose only differences are consequences of other changes. Grey, and counted apart."],
-    ["moved", "The same node at a place in the order that added and removed nodes do not explain."],
-    ["barcode", "One tick per node in program order: added above the line, removed below, changed across."],
-    ["fingerprint", "128 bits over what a graph computes: order, operators, arguments and types, not names."],
-  ];
-  return h("div", {class: "box"}, h("dl", {class: "glossary"}, words.flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, meaning)])));
+  const words = {
+    "+ added": "Only the graph after the pass has the node. Rises above the line of a barcode.", [`${MINUS} removed`]: "Only the graph before the pass has it. Hangs below the line.",
+    "~ changed": "The same node with a difference of its own: operator, argument, operand, type, module or phase. Crosses the line.", "↷ moved": "The same node at a place in the order that added and removed nodes do not explain. Two caps.",
+    "~ derived": "The same node whose only differences follow from other changes. Grey, and counted apart.", "pattern": "Equal changes at several places, and the places inside that range that differ.",
+    "peak memory": "The most bytes alive at once in program order, estimated from shapes. Views own nothing; no workspaces, no fragmentation.", "fingerprint": "128 bits over what a graph computes: order, operators, arguments and types, not names.",
+    "confidence": "How sure it is that two nodes are one. Below 0.90 the report says “likely”.",
+  };
+  return h("div", {class: "box pad"}, h("dl", {class: "glossary"}, Object.entries(words).flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, meaning)])));
 }

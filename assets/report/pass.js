@@ -1,148 +1,135 @@
-// One pass or graph: rail, tabs, tables, text, patterns.
+// One pass or graph: rail, head, tabs, and the graph with its tools.
 
 let graphView = null, currentDetail = null, currentSubject = null;
+/** What stays from pass to pass while one steps: open slabs by path, and where the camera was. */
+const kept = {graph: "", open: null, camera: null};
 
 function rail(subject) {
-  const box = h("div", {class: "rail", role: "navigation", "aria-label": "Passes"});
-  let graph = null;
-  const several = new Set(subject.run.passes.map((pass) => pass.graph)).size > 1;
+  const list = h("div", {class: "passes"}), several = new Set(subject.run.passes.map((pass) => pass.graph)).size > 1;
+  let heading = null;
   for (const other of subjects.filter((s) => s.run === subject.run)) {
-    const heading = other.pass ? (several ? `graph ${plain(other.graph)}` : "") : "other graphs";
-    if (heading && heading !== graph) box.append(h("div", {class: "graph-name"}, heading));
-    graph = heading || graph;
-    const quiet = other.detail < 0;
-    box.append(h("button", {"aria-current": String(other === subject), class: quiet ? "quiet-row" : "", click: () => go({view: "subject", ref: other.ref, node: "", all: false})},
-      h("span", {class: "number quiet"}, other.pass ? String(other.pass.index) : ""), h("span", {class: "cut", title: plain(other.name)}, plain(other.name)),
-      h("span", {class: "quiet small"}, other.pass ? (other.pass.status === "failed" ? "failed" : other.pass.ms > 0 ? time(other.pass.ms) : "") : number(other.nodes)), quiet ? null : badges(other.counts)));
+    const words = other.pass ? (several ? `graph ${plain(other.graph)}` : "") : "other graphs";
+    if (words && words !== heading) list.append(h("div", {class: "group"}, words));
+    heading = words || heading;
+    const failed = other.pass && other.pass.status === "failed", quiet = other.detail < 0 && !failed;
+    list.append(h("a", {class: quiet ? "entry unchanged" : "entry", "aria-current": other === subject ? "true" : null, title: plain(other.name), href: linkTo(other, {tab: state.tab, mode: state.mode, spelling: state.spelling, hops: state.hops, overlay: state.overlay})},
+      h("span", {class: "number quiet"}, other.pass ? String(other.pass.index) : ""), h("span", {class: "cut"}, plain(other.name)),
+      quiet ? null : h("span", {class: "more"}, failed ? h("b", {class: "removed"}, "failed") : other.pass ? badges(other.counts) : h("span", {class: "quiet"}, plural(other.last.nodes, "node")), h("span", {class: "quiet"}, other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
   }
-  return box;
+  const filter = h("input", {class: "search", type: "search", placeholder: "Filter passes", "aria-label": "Filter passes", input: () => {
+    const fits = matcher(filter.value);
+    for (const entry of list.querySelectorAll(".entry")) entry.hidden = !fits(entry.title);
+  }});
+  const passes = subject.run.passes, total = passes.reduce((sum, pass) => sum + pass.ms, 0);
+  return h("nav", {class: "rail", "aria-label": "Passes"}, h("div", {class: "top"}, filter), list, h("div", {class: "foot quiet small"}, h("span", {}, `${passes.filter(isQuiet).length} without change`), h("span", {}, total > 0 ? `${time(total)} in all` : "")));
 }
 
 function passView(subject) {
-  const detail = currentDetail;
-  const work = h("div", {class: "work"});
-  const page = h("div", {class: "pass"}, rail(subject), work);
-  const counts = detail ? [1, 2, 3, 5, 4].map((status) => detail.status.reduce((sum, s) => sum + (s === status), 0)) : subject.counts;
-  work.append(h("div", {class: "pass-head"}, subject.pass ? h("span", {class: "quiet"}, `#${subject.pass.index}`) : null, h("h1", {class: "cut"}, plain(subject.name)),
-    subject.pass ? badges(counts) : h("span", {class: "quiet"}, plural(subject.nodes, "node")), h("span", {class: "spacer"}),
-    h("button", {click: copyLink, title: "Copy a link to what is shown"}, "Copy link ", h("kbd", {}, "y"))));
+  const detail = currentDetail, work = h("div", {class: "work"}), graph = state.tab === "graph";
+  const wide = graph && detail && modeOf(detail) === "side";
+  const page = h("div", {class: `pass${wide ? " wide" : ""}`}, wide ? null : rail(subject), work);
+  const words = subject.pass && subject.pass.causes.length ? past(subject.pass.causes[0].title) : "";
+  work.append(h("div", {class: "pass-head"}, subject.pass ? h("span", {class: "quiet"}, `#${subject.pass.index}`) : null, h("h1", {class: "cut", title: plain(subject.name)}, plain(subject.name)),
+    subject.pass ? badges(detail ? detail.counts : subject.counts) : h("span", {class: "quiet"}, plural(subject.last.nodes, "node")), h("span", {class: "quiet small cut optional", title: words}, words), h("span", {class: "spacer"}), detail ? copyMenu(subject, detail) : null));
   if (!detail) {
-    work.append(h("div", {class: "empty"}, subject.pass && subject.pass.status === "failed"
-      ? h("div", {}, h("p", {}, `This pass failed: ${plain(subject.pass.error)}`), subject.pass.reproduce ? h("pre", {}, plain(subject.pass.reproduce)) : null)
-      : subject.detail >= 0 ? "The graphs of this pass were left out of the report to keep it small; the trace has them." : "This pass changed nothing."));
+    work.append(h("div", {class: "empty"}, subject.pass && subject.pass.status === "failed" ? failure(subject.pass) : subject.detail >= 0
+      ? h("div", {}, h("h2", {}, "Left out"), h("p", {}, "The graphs of this pass did not fit into the report; the trace has them."))
+      : h("div", {}, h("h2", {}, "No changes in this pass"), h("p", {}, "The fingerprint before and after is the same: ", h("code", {}, subject.last.fingerprint), ". Press ", h("kbd", {}, "J"), " for the next pass with changes."))));
     return page;
   }
   const tabs = [["graph", "Graph", 0], ["table", "Table", detail.changes.length || detail.count], ["text", "Text", 0], ["patterns", "Patterns", detail.patterns.length]];
-  work.append(h("nav", {class: "tabs", role: "tablist"}, tabs.map(([key, label, count]) =>
-    h("button", {role: "tab", "aria-selected": String(state.tab === key), click: () => go({tab: key})}, label, count ? h("span", {class: "quiet"}, ` ${number(count)}`) : null))));
-  if (state.tab === "graph") graphTab(work, detail);
-  else {
-    graphView = null;
-    const sheet = h("div", {class: "sheet"});
-    work.append(sheet);
-    if (state.tab === "table") tableTab(sheet, detail);
-    if (state.tab === "text") textTab(sheet, detail);
-    if (state.tab === "patterns") patternsTab(sheet, detail);
-  }
-  page.append(inspector(detail));
+  work.append(h("div", {class: "tabs", role: "tablist", "aria-label": "Views of the pass", keydown: stepTab}, tabs.map(([key, label, count]) =>
+    h("button", {role: "tab", id: `tab-${key}`, "aria-controls": "panel", "aria-selected": String(state.tab === key), tabindex: state.tab === key ? "0" : "-1", click: () => go({tab: key, cam: ""})}, label, count ? h("span", {class: "quiet"}, ` ${number(count)}`) : null))));
+  const panel = h("div", {class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${state.tab}`});
+  work.append(panel);
+  ({graph: graphTab, table: tableTab, text: textTab, patterns: patternsTab})[state.tab](panel, detail);
+  if (!wide && state.tab !== "patterns") page.append(inspector(detail));
   return page;
 }
-
-function graphTab(work, detail) {
-  graphView = new GraphView(detail, (node) => { state.node = node >= 0 ? detail.str(detail.name[node]) : ""; history.replaceState(null, "", hashOf(state)); refreshInspector(); });
-  if (state.all) { graphView.all = true; graphView.layout(); }
-  const hasFolds = detail.clusters.some((c) => c.folded);
-  const check = h("input", {type: "checkbox", change: (event) => { state.all = !event.target.checked; graphView.all = state.all; history.replaceState(null, "", hashOf(state)); graphView.layout(); graphView.draw(); }});
-  check.checked = !graphView.all;
-  graphView.onUnfold = () => { state.all = true; check.checked = false; history.replaceState(null, "", hashOf(state)); };
-  const all = h("button", {click: () => { detail.clusters.forEach((c, i) => graphView.open.add(i)); graphView.layout(); graphView.draw(); }}, "Open all");
-  const none = h("button", {click: () => { graphView.open = new Set([0]); graphView.layout(); graphView.fitAll(); }}, "Close all");
-  work.append(h("div", {class: "toolbar"}, hasFolds ? h("label", {}, check, "Changed only + 1 hop") : null, all, none, h("span", {class: "spacer"}),
-    graphView.zoomLabel, h("span", {class: "segments"}, h("button", {"aria-label": "Zoom out", click: () => graphView.zoom(1 / 1.25)}, MINUS), h("button", {"aria-label": "Zoom in", click: () => graphView.zoom(1.25)}, "+"), h("button", {click: () => graphView.fitAll()}, "Fit"))));
-  work.append(graphView.stage);
-  const present = new Set(detail.status);
-  const legend = [[ADDED, "added"], [REMOVED, "removed"], [CHANGED, "changed"], [DERIVED, "derived"], [MOVED, "moved"], [SAME, "unchanged"]].filter(([status]) => present.has(status))
-    .map(([status, word]) => h("span", {}, h("i", {class: `k-${STATUS[status]}`}), word));
-  work.append(h("div", {class: "legend"}, legend, h("span", {class: "spacer"}), h("span", {class: "quiet"}, detail.two_lanes ? "forward runs down on the left, backward up on the right" : "runs down")));
-  const node = detail.byName.get(state.node);
-  if (node !== undefined) requestAnimationFrame(() => { graphView.fitted = true; graphView.fit(); graphView.reveal(node); });
+function stepTab(event) {
+  const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+  if (!step) return;
+  event.stopPropagation();
+  const tab = TABS[(TABS.indexOf(state.tab) + step + TABS.length) % TABS.length];
+  go({tab}).then(() => $(`#tab-${tab}`).focus());
 }
 
-/** Root causes first: what a reader of the table looks for. */
-const TABLE_ORDER = {[CHANGED]: 0, [ADDED]: 1, [REMOVED]: 2, [MOVED]: 3, [DERIVED]: 4, [SAME]: 5};
-const MAX_ROWS = 400;
+function graphTab(panel, detail) {
+  const view = graphView = new GraphView(detail, modeOf(detail), {select: (node) => { note({node: node >= 0 ? str(detail.name[node]) : ""}); refreshInspector(true); }, changed: () => { keepView(); note({open: view.openPaths().join(";")}); }});
+  view.hops = state.hops === "all" ? "all" : Number(state.hops);
+  if (state.open) view.setOpen(state.open.split(";"));
+  else if (kept.graph === graphKey() && kept.open) view.setOpen(kept.open);
+  else view.openFirst();
+  if (view.open.size === 1 && !state.open) view.openFirst();
+  view.overlay = makeOverlay(detail, state.overlay);
+  view.hits = state.filter ? new Set(detail.search(state.filter)) : null;
+  view.layout();
 
-function whatChanged(detail, node) {
-  const fields = detail.fieldsOf.get(node) || [];
-  const own = fields.filter((field) => !field[3]);
-  const shown = own.length ? own : fields;
-  const more = shown.length > 3 ? `; and ${shown.length - 3} more` : "";
-  return shown.slice(0, 3).map(([path, before, after]) => `${detail.str(path)}: ${before < 0 ? "–" : detail.str(before)} → ${after < 0 ? "–" : detail.str(after)}`).map(plain).join("; ") + more;
+  const check = h("input", {type: "checkbox", id: "changed-only", change: (event) => setHops(event.target.checked ? "1" : "all")});
+  check.checked = state.hops !== "all";
+  const hops = h("select", {"aria-label": "Unchanged nodes shown around a change", change: (event) => setHops(event.target.value)}, [0, 1, 2, 3].map((k) => h("option", {value: k, selected: String(k) === state.hops}, plural(k, "hop"))));
+  const overlays = overlaysOf(detail);
+  const colour = h("select", {"aria-label": "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, `Colour: ${OVERLAYS[key].label.toLowerCase()}`)));
+  const modes = [["unified", "Unified"], ["side", "Side by side"], ["blink", "Blink"]];
+  panel.append(h("div", {class: "toolbar"},
+    detail.changes.length ? h("div", {class: "segments", role: "group", "aria-label": "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
+    detail.changes.length ? h("label", {class: "optional"}, check, "Changed only +") : null, detail.changes.length ? h("span", {class: "optional"}, hops) : null, overlays.length ? h("span", {class: "optional"}, colour) : null, h("span", {class: "spacer"}), view.countLabel,
+    h("div", {class: "segments"}, h("button", {"aria-label": "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {"aria-label": "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit"))));
+  panel.append(view.element, legend(detail, view));
+  const node = detail.find(state.node);
+  requestAnimationFrame(() => {
+    if (graphView !== view) return;
+    if (node !== undefined) { view.selected = node; }
+    if (kept.graph === graphKey() && kept.camera && !state.cam) view.keepCamera(kept.camera);
+    else view.home();
+    if (node !== undefined && !state.cam) view.reveal(node);
+  });
 }
-function matcher(text) {
-  if (!text) return () => true;
-  try {
-    const expression = new RegExp(text, "i");
-    return (word) => expression.test(word);
-  } catch {
-    const lower = text.toLowerCase();
-    return (word) => word.toLowerCase().includes(lower);
-  }
+/** One graph has no two sides. */
+const modeOf = (detail) => detail.changes.length ? state.mode : "unified";
+const graphKey = () => `${currentSubject.run.id} ${currentSubject.graph}`;
+/** Remembers what is open and where the middle of the screen is, for the next pass of the same graph. */
+function keepView() {
+  if (!graphView || !currentSubject || !graphView.fitted) return;
+  kept.graph = graphKey();
+  kept.open = graphView.openPaths();
+  kept.camera = graphView.anchor();
 }
-function nodesFor(detail, filter) {
-  const fits = matcher(filter);
-  const pool = detail.changes.length ? detail.changes : Array.from({length: detail.count}, (_, i) => i);
-  return pool.filter((i) => fits(`${detail.nodeName(i)} ${detail.opOf(i)} ${detail.moduleOf(i)} ${detail.typeOf(i)}`))
-    .sort((a, b) => TABLE_ORDER[detail.status[a]] - TABLE_ORDER[detail.status[b]] || a - b);
+/** What is nearest to the middle of the screen, by name or path, and where on the screen it is. */
+GraphView.prototype.anchor = function () {
+  const {room, height} = this.size(), d = this.detail, distance = (b) => Math.abs(this.x + (b.x + b.width / 2) * this.scale - room / 2) + Math.abs(this.y + (b.y + Math.min(b.height, 40) / 2) * this.scale - height / 2);
+  const near = (list) => list.reduce((best, b) => !best || distance(b) < distance(best) ? b : best, null);
+  const box = near(this.scene.boxes.filter((b) => b.node >= 0)), slab = near(this.scene.slabs.filter((s) => s.cluster > 0)), at = (b) => [this.x + b.x * this.scale, this.y + b.y * this.scale];
+  return {scale: this.scale, life: box && d.life ? d.life[box.node] : -1, node: box ? at(box) : null, path: slab ? d.clusters[slab.cluster].path : "", slab: slab ? at(slab) : null};
+};
+/** Unchanged nodes stay where they were on the screen. */
+GraphView.prototype.keepCamera = function ({scale, life, node, path, slab}) {
+  const d = this.detail, box = node && d.ofLife(life) !== undefined ? this.scene.boxOf.get(d.ofLife(life)) : null, other = slab && this.scene.slabOf.get(d.clusterOfPath.get(path));
+  if (!box && !other) { this.home(); return; }
+  const [[x, y], target] = box ? [node, box] : [slab, other];
+  Object.assign(this, {scale, fitted: true, x: x - target.x * scale, y: y - target.y * scale});
+  this.draw();
+};
+function setHops(hops) {
+  note({hops, cam: ""});
+  if (!graphView) return;
+  graphView.hops = hops === "all" ? "all" : Number(hops);
+  graphView.unfolded.clear();
+  const check = $("#changed-only");
+  if (check) check.checked = hops !== "all";
+  graphView.relayout((scene) => scene.boxOf.get(graphView.selected) || scene.slabs[1]);
 }
-function tableTab(sheet, detail) {
-  const nodes = nodesFor(detail, state.filter);
-  if (!nodes.length) { sheet.append(h("div", {class: "empty"}, `Nothing matches “${state.filter}”.`)); return; }
-  const body = h("tbody", {});
-  const add = (list) => body.append(...list.map((i) => {
-    const was = detail.was[i] >= 0 ? `${plain(detail.str(detail.was[i]))} → ` : "";
-    return h("tr", {"data-node": i, "aria-selected": String(detail.byName.get(state.node) === i), tabindex: "0", click: () => selectNode(i), keydown: (event) => { if (event.key === "Enter") selectNode(i); }},
-      h("td", {}, chip(STATUS[detail.status[i]])), h("td", {class: "mono"}, was + detail.nodeName(i)), h("td", {}, detail.opLabel(i)), h("td", {class: "mono what"}, whatChanged(detail, i) || "–"),
-      h("td", {class: "mono"}, shortType(detail.typeOf(i)) || "–"), h("td", {}, detail.moduleOf(i) || "–"), h("td", {}, PHASE[detail.phase[i]] || "–"));
-  }));
-  add(nodes.slice(0, MAX_ROWS));
-  sheet.append(h("table", {}, h("thead", {}, h("tr", {}, ["status", "node", "operator", "what changed", "type", "module", "phase"].map((word) => h("th", {}, word)))), body));
-  if (nodes.length > MAX_ROWS) {
-    const more = h("button", {click: () => { add(nodes.slice(MAX_ROWS)); more.remove(); }}, `Show ${number(nodes.length - MAX_ROWS)} more`);
-    sheet.append(more);
-  }
+function setOverlay(overlay) {
+  note({overlay});
+  if (!graphView) return;
+  graphView.overlay = makeOverlay(currentDetail, overlay);
+  $(".legend").replaceWith(legend(currentDetail, graphView));
+  graphView.draw();
 }
-/** Marks where two lines part: their common beginning and end stay plain. */
-function marked(line, other) {
-  let begin = 0, end = 0;
-  while (begin < line.length && begin < other.length && line[begin] === other[begin]) begin++;
-  while (end < line.length - begin && end < other.length - begin && line[line.length - 1 - end] === other[other.length - 1 - end]) end++;
-  return [line.slice(0, begin), h("mark", {}, line.slice(begin, line.length - end)), line.slice(line.length - end)];
-}
-function textTab(sheet, detail) {
-  const box = h("div", {class: "lines"});
-  let module = null, shown = 0;
-  const fits = matcher(state.filter);
-  for (const i of detail.changes) {
-    const lines = detail.linesOf.get(i);
-    if (!lines || (lines[0] < 0 && lines[1] < 0)) continue;
-    const [before, after] = lines.map((line) => plain(detail.str(line)));
-    if (before === after || !fits(`${before} ${after} ${detail.moduleOf(i)}`)) continue;
-    if (++shown > 2000) break;
-    if (detail.moduleOf(i) !== module) { module = detail.moduleOf(i); box.append(h("div", {class: "place"}, module || "without module")); }
-    if (before) box.append(h("div", {class: "line minus"}, `${MINUS} `, ...(after ? marked(before, after) : [before])));
-    if (after) box.append(h("div", {class: "line plus"}, "+ ", ...(before ? marked(after, before) : [after])));
-  }
-  sheet.append(shown ? box : h("div", {class: "empty"}, detail.changes.length ? `No line matches “${state.filter}”.` : "Nothing differs. Click a node in the graph to see its line."));
-}
-function patternsTab(sheet, detail) {
-  for (const pattern of detail.patterns) {
-    sheet.append(h("div", {class: "pattern"}, h("b", {}, plain(pattern.title)), h("div", {class: "quiet"}, `${plural(pattern.hunks, "equal place")}, ${plural(pattern.nodes, "node")}${pattern.where ? `, in ${plain(pattern.where)}` : ""}`),
-      pattern.except.length ? h("div", {}, `except ${pattern.except.map(plain).join(", ")}`) : null));
-  }
-  for (const [kind, before, after] of detail.relations.slice(0, 200)) {
-    const names = (list) => list.slice(0, 12).map((i) => plain(detail.str(i))).join(", ") + (list.length > 12 ? ` and ${list.length - 12} more` : "");
-    sheet.append(h("div", {class: "pattern"}, h("b", {}, kind.replace("_", " ")), h("div", {class: "mono"}, `${names(before)} → ${names(after)}`)));
-  }
-  if (!detail.patterns.length && !detail.relations.length) sheet.append(h("div", {class: "empty"}, "No change repeats, and no node was replaced, copied or merged."));
+function legend(detail, view) {
+  const present = new Set(detail.status), marks = [[ADDED, "added"], [REMOVED, "removed"], [CHANGED, "changed"], [DERIVED, "derived"], [MOVED, "moved"], [SAME, "unchanged"]].filter(([status]) => present.has(status));
+  const box = h("div", {class: "legend"}, marks.map(([status, word]) => h("span", {}, h("i", {class: `key ${STATUS[status]}`}), word)));
+  if (view.overlay) for (const [word, fill] of view.overlay.legend) { const key = h("i", {class: "key"}); key.style.background = fill; box.append(h("span", {}, key, word)); }
+  box.append(h("span", {class: "spacer"}), h("span", {class: "optional"}, detail.twoLanes ? "forward runs down on the left, backward up on the right" : "runs down"));
+  return box;
 }

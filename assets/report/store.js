@@ -1,110 +1,194 @@
-// What the file holds, and what is looked at: the state is the page's fragment, so every view has a link.
+// What the file holds, decoded when it is looked at.
 
-const details = new Map();
+async function inflate(id) {
+  const element = document.getElementById(id);
+  if (!element) return null;
+  const packed = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** Calls `make` once; later calls get the same promise. */
+function once(make) {
+  let result = null;
+  return () => result ||= make();
+}
+
+/** A list of texts that stands in several parts. */
+async function loadTexts(name) {
+  const parts = [];
+  for (let i = 0; document.getElementById(`${name}-${i}`); i++) parts.push(inflate(`${name}-${i}`));
+  return (await Promise.all(parts)).flat();
+}
+let names = [];
+const loadNames = once(async () => { names = await loadTexts("names"); });
+const loadLineTexts = once(() => loadTexts("texts"));
+/** What is counted of each graph: memory, operators, collectives. */
+const loadFacts = once(async () => await inflate("facts") || []);
+
+const undo = (list) => { let sum = 0; return Int32Array.from(list, (step) => sum += step); };
+const sparse = (list) => new Map(list || []);
+/** [key, …rest] entries by key. */
+const keyed = (list) => new Map((list || []).map(([key, ...rest]) => [key, rest]));
 
 /** One scene with what belongs to its nodes; made once, kept. */
 class Detail {
-  constructor(data) {
-    Object.assign(this, data);
-    const n = this.name.length;
-    this.count = n;
-    this.fieldsOf = new Map(this.fields.map(([node, ...fields]) => [node, fields]));
-    this.viaOf = new Map(this.via.map(([node, how, confidence]) => [node, [how, confidence]]));
-    this.linesOf = new Map(this.lines.map(([node, before, after]) => [node, [before, after]]));
-    this.inputs = Array.from({length: n}, () => []);
-    this.outputs = Array.from({length: n}, () => []);
-    for (let i = 0; i < this.edges.length; i += 3) {
-      const [from, to, status] = [this.edges[i], this.edges[i + 1], this.edges[i + 2]];
-      this.inputs[to].push([from, status]);
-      this.outputs[from].push([to, status]);
-    }
-    this.byName = new Map();
-    for (let i = n - 1; i >= 0; i--) this.byName.set(this.str(this.name[i]), i);
+  constructor(data, index) {
+    this.index = index;
+    this.count = data.nodes;
+    for (const key of ["op", "type", "phase", "place", "code", "status", "backward", "distance"]) this[key] = data[key];
+    for (const key of ["name", "seq", "cluster", "order"]) this[key] = undo(data[key]);
+    this.life = data.life ? undo(data.life) : null;
+    for (const key of ["was", "tags", "time", "bytes", "flops", "stream"]) this[key] = sparse(data[key]);
+    for (const key of ["via", "made", "gone"]) this[key] = keyed(data[key]);
+    this.fields = keyed(data.fields);
+    this.twoLanes = data.two_lanes;
+    this.patterns = data.patterns;
+    this.hunks = data.hunks.map(([pattern, title, where, nodes]) => ({pattern, title: str(title), where: str(where), nodes}));
+    this.relations = data.relations.map(([kind, before, after, confidence]) => ({kind, before, after, confidence}));
+    this.readEdges(data.edges);
+    this.readClusters(data.clusters);
     this.changes = [];
-    for (let i = 0; i < n; i++) if (this.status[i] !== SAME) this.changes.push(i);
-    // Node numbers are in program order, so a subtree sorted is its barcode.
-    for (const c of this.clusters) c.nodes = this.order.slice(c.range[0], c.range[1]).sort((a, b) => a - b);
-    this.children = this.clusters.map(() => []);
-    this.clusters.forEach((c, i) => { if (c.parent >= 0) this.children[c.parent].push(i); });
+    for (let i = 0; i < this.count; i++) if (this.status[i] !== SAME) this.changes.push(i);
+    this.counts = [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => this.changes.reduce((sum, i) => sum + (this.status[i] === status), 0));
   }
-  str(index) { return index < 0 ? "" : this.text[index]; }
-  nodeName(i) { return plain(this.str(this.name[i])); }
-  opOf(i) { return plain(this.str(this.op[i])); }
-  typeOf(i) { return plain(this.str(this.type[i])); }
+
+  /** Edges stand by consumer: how many, then (distance to the producer, status) of each. */
+  readEdges(packed) {
+    const from = [], status = [], begin = new Int32Array(this.count + 1), users = new Int32Array(this.count + 1);
+    let at = 0;
+    for (let i = 0; i < this.count; i++) {
+      for (let left = packed[at++]; left > 0; left--) {
+        users[i - packed[at] + 1]++;
+        from.push(i - packed[at++]);
+        status.push(packed[at++]);
+      }
+      begin[i + 1] = from.length;
+    }
+    for (let i = 0; i < this.count; i++) users[i + 1] += users[i];
+    const to = new Int32Array(from.length), edge = new Int32Array(from.length), next = users.slice();
+    for (let i = 0; i < this.count; i++) for (let k = begin[i]; k < begin[i + 1]; k++) { const slot = next[from[k]]++; to[slot] = i; edge[slot] = k; }
+    Object.assign(this, {from, edgeStatus: status, begin, users, to, edge});
+  }
+  /** [[other node, status], …] */
+  inputs(i) { const list = []; for (let k = this.begin[i]; k < this.begin[i + 1]; k++) list.push([this.from[k], this.edgeStatus[k]]); return list; }
+  outputs(i) { const list = []; for (let k = this.users[i]; k < this.users[i + 1]; k++) list.push([this.to[k], this.edgeStatus[this.edge[k]]]); return list; }
+
+  readClusters(packed) {
+    this.clusters = packed.map((c) => ({...c, path: str(c.path), label: str(c.label), children: []}));
+    this.clusters.forEach((c, i) => {
+      if (c.parent >= 0) this.clusters[c.parent].children.push(i);
+      c.differs = c.counts.slice(1).some((count) => count > 0);
+      for (const block of c.blocks) {
+        if (!block.places) continue;
+        const list = [];
+        for (let k = 0, node = 0; k < block.places.length; k += 4) {
+          node += block.places[k];
+          list.push({node, backward: block.places[k + 1], row: block.places[k + 2], x: block.places[k + 3]});
+        }
+        block.places = list;
+      }
+    });
+    this.clusterOfPath = new Map(this.clusters.map((c, i) => [c.path, i]));
+  }
+  /** Nodes of a cluster with everything below, in program order. */
+  nodesOf(cluster) {
+    const c = this.clusters[cluster];
+    return c.nodes ||= this.order.slice(c.range[0], c.range[1]).sort();
+  }
+
+  nodeName(i) { return plain(str(this.name[i])); }
+  opOf(i) { return plain(str(this.op[i])); }
+  typeOf(i) { return plain(str(this.type[i])); }
   moduleOf(i) { return plain(this.clusters[this.cluster[i]].path); }
+  statusOf(i) { return STATUS[this.status[i]]; }
   /** "view → reshape" when the operator changed. */
   opLabel(i) {
-    const target = (this.fieldsOf.get(i) || []).find(([path]) => this.str(path) === "target");
-    if (target && target[1] >= 0 && target[2] >= 0) return `${shortOp(plain(this.str(target[1])))} → ${shortOp(plain(this.str(target[2])))}`;
+    const target = this.status[i] === CHANGED && (this.fields.get(i) || []).find(([path]) => str(path) === "target");
+    if (target && target[1] >= 0 && target[2] >= 0) return `${shortOp(plain(str(target[1])))} → ${shortOp(plain(str(target[2])))}`;
     return shortOp(this.opOf(i));
   }
+  /** The node of that name; one that exists after the pass, if there are two. */
+  find(name) {
+    if (!this.byName) {
+      this.byName = new Map();
+      for (let i = this.count - 1; i >= 0; i--) if (this.status[i] !== REMOVED || !this.byName.has(str(this.name[i]))) this.byName.set(str(this.name[i]), i);
+    }
+    return this.byName.get(name);
+  }
+  ofLife(life) {
+    this.byLife ||= new Map(Array.from(this.life || [], (l, i) => [l, i]));
+    return this.byLife.get(life);
+  }
+  /** Nodes whose name, operator, module or type matches. Each text is looked at once. */
+  search(text) {
+    if (!text) return [];
+    const fits = matcher(text), known = new Map(), hits = [];
+    const test = (index) => {
+      if (index < 0) return false;
+      let hit = known.get(index);
+      if (hit === undefined) known.set(index, hit = fits(str(index)));
+      return hit;
+    };
+    const modules = this.clusters.map((c) => fits(c.path));
+    for (let i = 0; i < this.count; i++) if (fits(str(this.name[i])) || test(this.op[i]) || modules[this.cluster[i]] || test(this.type[i])) hits.push(i);
+    return hits;
+  }
 }
+const str = (index) => index < 0 ? "" : names[index];
+
+const details = new Map();
 async function loadDetail(index) {
   if (index < 0) return null;
   if (!details.has(index)) {
-    details.set(index, inflate(`data-${index}`).then((data) => data ? new Detail(data) : null));
+    details.set(index, Promise.all([inflate(`data-${index}`), loadNames()]).then(([data]) => data ? new Detail(data, index) : null));
   }
   return details.get(index);
 }
 
-/** What to draw again when the theme or the size changes; emptied by each render. */
-let redraws = [];
+/** Printed lines of a scene: {native(i, before), fx(i, before)}; null when they were left out. */
+async function loadLines(detail) {
+  detail.lines ||= Promise.all([inflate(`lines-${detail.index}`), loadLineTexts()]).then(([data, texts]) => {
+    if (!data) return null;
+    const text = (index) => index < 0 ? "" : plain(texts[index]);
+    const after = undo(data.after), before = keyed(data.before), odd = new Map(data.fx.map(([node, side, line]) => [node * 2 + side, line]));
+    const line = (i, old) => text(old && before.has(i) ? before.get(i)[0] : after[i]);
+    const type = (i, old) => old && before.has(i) ? text(before.get(i)[1]) : detail.typeOf(i);
+    return {
+      native(i, old) { const words = line(i, old), of = type(i, old); return words && of ? `${words} : ${of}` : words; },
+      fx(i, old) {
+        // A side that looks as the other one has its odd line there.
+        const side = old || detail.status[i] === REMOVED ? 0 : 1;
+        const own = odd.get(i * 2 + side) ?? (before.has(i) ? undefined : odd.get(i * 2 + 1));
+        return own !== undefined ? text(own) : fxLine(line(i, old), type(i, old));
+      },
+    };
+  });
+  return detail.lines;
+}
+
 let report = null;
 /** Everything that can be looked at: passes, and graphs that no pass shows. */
 const subjects = [];
 
 function collectSubjects() {
   for (const run of report.runs) {
-    for (const pass of run.passes) subjects.push({run, pass, name: pass.name, graph: pass.graph, ref: pass.ref, detail: pass.detail, counts: pass.counts});
+    for (const pass of run.passes) subjects.push({run, pass, name: pass.name, graph: pass.graph, ref: pass.ref, detail: pass.detail, counts: pass.counts, last: pass.after});
     for (const graph of run.graphs) {
-      if (graph.detail >= 0) subjects.push({run, pass: null, name: graph.name, graph: graph.name, ref: graph.ref, detail: graph.detail, counts: [0, 0, 0, 0, 0], nodes: graph.last.nodes});
+      if (graph.detail >= 0) subjects.push({run, pass: null, name: graph.name, graph: graph.name, ref: graph.ref, detail: graph.detail, counts: [0, 0, 0, 0, 0], last: graph.last});
     }
   }
 }
-
-/**
- * Pages beside the overview and the passes: key → {label, shows(), render()}. `shows` tells whether this report has
- * anything for it, `render` gives its element or a promise of one. A file adds its page with `views.set`, below.
- */
-const views = new Map();
-
-const state = {view: "overview", ref: "", tab: "graph", node: "", all: false, filter: ""};
-
-function readHash() {
-  const words = decodeURIComponent(location.hash.slice(1)).split("&");
-  Object.assign(state, {view: "overview", ref: "", tab: "graph", node: "", all: false});
-  if (!words[0]) return;
-  state.view = words[0] === "overview" || views.has(words[0]) ? words[0] : "subject";
-  state.ref = words[0];
-  for (const word of words.slice(1)) {
-    const at = word.indexOf("=");
-    const [key, value] = [word.slice(0, at), word.slice(at + 1)];
-    if (key === "tab" && ["graph", "table", "text", "patterns"].includes(value)) state.tab = value;
-    if (key === "node") state.node = value;
-    if (key === "all") state.all = true;
-  }
+const isQuiet = (pass) => pass.detail < 0 && pass.status !== "failed";
+/** Names of a run's graphs; the one that most passes work on first. */
+function graphsOf(run) {
+  const count = (name) => run.passes.filter((pass) => pass.graph === name).length;
+  return run.graphs.map((graph) => graph.name).sort((a, b) => count(b) - count(a));
 }
-function hashOf(s) {
-  if (s.view !== "subject") return `#${s.view}`;
-  let hash = s.ref;
-  if (s.tab !== "graph") hash += `&tab=${s.tab}`;
-  if (s.all) hash += "&all=1";
-  if (s.node) hash += `&node=${s.node}`;
-  return "#" + encodeURIComponent(hash).replace(/%3D/g, "=").replace(/%26/g, "&").replace(/%2C/g, ",");
-}
-/** A new page of the history, unless only the selection moved. */
-function go(change, replace = false) {
-  Object.assign(state, change);
-  const hash = hashOf(state);
-  if (hash !== location.hash) {
-    if (replace) history.replaceState(null, "", hash);
-    else history.pushState(null, "", hash);
-  }
-  render();
-}
-/** The subject a selector names; selectors may leave out parts, as REFs may. */
-function findSubject(ref) {
-  const wanted = ref.split(",").map((part) => part.replace(/:(before|after)$/, ""));
-  const fits = (subject) => wanted.every((part) => part === "" || subject.ref.split(",").includes(part) || part === `pass=${subject.pass ? subject.pass.name : ""}`);
-  return subjects.find((subject) => subject.ref === ref) || subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) || subjects[0];
+/** The moments of a graph: before its first pass, then after each of its passes. */
+function momentsOf(run, graph) {
+  const passes = run.passes.filter((pass) => pass.graph === graph && pass.after.facts >= 0);
+  if (passes.length) return [{...passes[0].before, name: "as it came"}, ...passes.map((pass) => ({...pass.after, name: `#${pass.index} ${plain(pass.name)}`, pass}))];
+  const own = run.graphs.find((g) => g.name === graph);
+  return own ? [{...own.last, name: "as it came"}] : [];
 }

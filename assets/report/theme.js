@@ -1,11 +1,17 @@
 // Light and dark, and the colours that canvases draw with.
 
+let colors = {};
+const COLOR_NAMES = ["bg", "surface", "well", "well-2", "fold", "rule", "rule-2", "ink", "ink-2", "ink-3", "ink-4", "edge", "tick", "tick-2", "accent", "accent-fill", "halo", "hatch", "badge-ink",
+  "added", "added-text", "added-fill", "removed", "removed-text", "removed-fill", "changed", "changed-text", "changed-fill", "moved", "moved-text", "moved-fill", "sans", "mono"];
+
+function readColors() {
+  const style = getComputedStyle(document.documentElement);
+  return Object.fromEntries(COLOR_NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
 function setTheme(theme, keep) {
   document.documentElement.dataset.theme = theme;
   if (keep) { try { localStorage.setItem("strata-theme", theme); } catch { /* private windows have no storage */ } }
-  for (const button of document.querySelectorAll("[data-theme-button]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.themeButton === theme));
-  }
+  for (const button of document.querySelectorAll("[data-theme-button]")) button.setAttribute("aria-pressed", String(button.dataset.themeButton === theme));
   colors = readColors();
 }
 function initialTheme() {
@@ -13,11 +19,12 @@ function initialTheme() {
   try { kept = localStorage.getItem("strata-theme"); } catch { /* as above */ }
   return kept || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 }
-let colors = {};
-function readColors() {
-  const style = getComputedStyle(document.documentElement);
-  const read = (name) => style.getPropertyValue(`--${name}`).trim();
-  const names = ["bg", "surface", "well", "well-2", "fold", "rule", "rule-2", "ink", "ink-2", "ink-3", "ink-4", "edge", "tick", "tick-2", "accent", "accent-fill", "halo",
-    "added", "added-text", "added-fill", "removed", "removed-text", "removed-fill", "changed", "changed-text", "changed-fill", "moved", "moved-text", "moved-fill", "sans", "mono"];
-  return Object.fromEntries(names.map((name) => [name, read(name)]));
+
+// Cividis, readable with every kind of colour vision (Nuñez, Anderton, Renslow 2018), at even steps.
+const CIVIDIS = [[0, 32, 77], [31, 58, 110], [76, 85, 109], [107, 112, 115], [139, 139, 119], [174, 168, 111], [213, 201, 91], [255, 234, 70]];
+/** The colour of a share from 0 to 1, and an ink that can be read on it. */
+function heat(share) {
+  const at = Math.max(0, Math.min(1, share)) * (CIVIDIS.length - 1), low = Math.floor(at), high = Math.min(CIVIDIS.length - 1, low + 1);
+  const rgb = CIVIDIS[low].map((value, i) => Math.round(value + (CIVIDIS[high][i] - value) * (at - low)));
+  return {fill: `rgb(${rgb.join(" ")})`, ink: share > 0.52 ? "#1b1a17" : "#ffffff"};
 }

@@ -1,187 +1,397 @@
-"""Opens reports in headless Chromium and uses them as a person would. Exit 77: no browser here, with the reason.
+"""The report as a person uses it.
 
 usage: report_test.py STRATA SCREENSHOTS
 """
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
+import urllib.parse
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-except ImportError:
-    print("skipped: Selenium is not installed; ./dev test installs it")
-    sys.exit(77)
+from browser import PHONE, WIDE, Keys, run
 
-HOSTILE = "</script><img src=x onerror=alert(1)>"
-STEP = """graph step
-  x = placeholder : f32[4, 8][8, 1]cpu #1
-  w = placeholder : f32[8, 8][8, 1]cpu #2
-  d = aten.detach.default(w) : f32[8, 8][8, 1]cpu {forward module=layers.0.wq} #3
-  t = aten.t.default(d) : f32[8, 8][1, 8]cpu {forward module=layers.0.wq} #4
-  mm = aten.mm.default(x, t) : f32[4, 8][8, 1]cpu {forward module=layers.0.wq seq=3 loc=('model.py', 7, 'forward', 'q = wq(x)')} #5
-  %'HOSTILE' = aten.view.default(mm, [2, 16]) : f32[2, 16][16, 1]cpu {forward module=%'HOSTILE'} #6
-  g = aten.mm.default(mm, d) : f32[4, 8][8, 1]cpu {backward module=layers.0.wq seq=3} #7
-  dead = aten.neg.default(g) : f32[4, 8][8, 1]cpu {backward module=layers.0.wq} #8
-  output([%'HOSTILE', g]) #9
-"""
+CANONICALIZE = "#run=1,graph=step,pass=1"
 
 
-class Page:
-    def __init__(self, driver, url, shots):
-        self.driver, self.url, self.shots = driver, url, shots
-
-    def open(self, fragment=""):
-        self.driver.get("about:blank")
-        self.driver.get(self.url + fragment)
-        self.wait(lambda: self.driver.execute_script("return document.documentElement.dataset.ready"))
-
-    def wait(self, condition, what="the page"):
-        deadline = time.monotonic() + 15
-        while time.monotonic() < deadline:
-            if condition():
-                return
-            time.sleep(0.03)
-        raise AssertionError(f"timed out waiting for {what}")
-
-    def text(self, selector):
-        # In one step: elements that the page replaces meanwhile would be stale.
-        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText).join(' ')"
-        return self.driver.execute_script(script, selector)
-
-    def click(self, selector):
-        self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
-
-    def count(self, selector):
-        return self.driver.execute_script("return document.querySelectorAll(arguments[0]).length", selector)
-
-    def press(self, keys):
-        self.driver.find_element(By.TAG_NAME, "body").send_keys(keys)
-
-    def shows(self, selector, words):
-        self.wait(lambda: words in self.text(selector), f"“{words}” in {selector}: {self.text(selector)[:200]}")
-
-    def shot(self, name):
-        self.driver.save_screenshot(os.path.join(self.shots, name + ".png"))
+def overview(site):
+    site.open(site.training())
+    site.shows(".timeline", "canonicalize")
+    site.shows(".timeline", "dce")
+    site.shows(".cards", "Nodes")
+    site.shows(".cards", "Peak memory")
+    site.shows("main", "Root causes")
+    # Equal changes of all layers are one cause.
+    site.shows(".cause", "equal places")
+    site.shows(".cause", "layers.{0..3}")
+    site.shot("overview_light")
+    site.theme("dark")
+    assert site.js("return document.documentElement.dataset.theme") == "dark"
+    site.shot("overview_dark")
+    site.theme("light")
 
 
-def overview(page):
-    page.open()
-    page.shows(".timeline", "canonicalize")
-    page.shows(".timeline", "dce")
-    assert "Words" in page.text(".overview h2"), page.text(".overview h2")
-    page.shot("overview_light")
-    page.click("[data-theme-button=dark]")
-    assert page.driver.execute_script("return document.documentElement.dataset.theme") == "dark"
-    page.shot("overview_dark")
-    page.click("[data-theme-button=light]")
+def unchanged_passes_are_folded(site):
+    site.open(site.opt("quiet", "graph step\n  x = placeholder : f32[4][1]cpu\n  y = aten.neg.default(x) : f32[4][1]cpu\n  output([y])\n"))
+    site.shows(".timeline .fold", "2 passes without change")
+    site.shows(".timeline .fold", "dce, canonicalize")
+    site.open(site.opt("quiet", ""), "#run=1,graph=step,pass=0")
+    site.shows(".empty", "No changes in this pass")
 
 
-def one_pass(page):
-    page.open()
-    page.click(".timeline button.row:last-of-type")  # canonicalize; dce is the one above
-    page.shows(".pass-head", "canonicalize")
-    assert page.driver.find_element(By.CSS_SELECTOR, ".stage canvas").size["width"] > 300
-    page.shows(".inspector", "press n for the first change")
-    page.press("n")
-    page.wait(lambda: page.count(".inspector h2"), "a node in the inspector")
-    first = page.driver.current_url
-    assert "node=" in first, first
-    page.press("n")
-    page.wait(lambda: page.driver.current_url != first, "the next change")
-    page.shot("graph_light")
-    page.press("2")
-    page.wait(lambda: page.count(".sheet tbody tr"), "the table")
-    table = page.text(".sheet tbody")
-    assert "operands[1]" in table or "operands[0]" in table, table
-    assert HOSTILE in table, table
-    page.shot("table_light")
-    page.press("3")
-    page.shows(".lines", "aten.reshape.default")
-    page.press("4")
-    page.wait(lambda: page.count(".sheet .pattern, .sheet .empty"), "patterns")
-    page.driver.back()
-    page.shows(".lines", "aten.reshape.default")
-    page.press("k")
-    page.shows(".pass-head", "dce")
+def one_pass(site):
+    site.open(site.training())
+    site.click(".timeline a.row:last-of-type")
+    site.shows(".pass-head", "canonicalize")
+    site.drawn()
+    site.shows(".inspector", "press n for the first change")
+    site.press("n")
+    site.shows("[role=status]", "change 1 of")
+    first = site.node()
+    assert first
+    site.press("n")
+    site.wait(lambda: site.node() != first, "the next change")
+    site.press("N")
+    site.wait(lambda: site.node() == first, "the change before")
+    site.shot("graph_light")
+    site.press("k")
+    site.shows(".pass-head", "dce")
+    site.press("j")
+    site.shows(".pass-head", "canonicalize")
+    site.driver.back()
+    site.shows(".pass-head", "dce")
 
 
-def deep_link(page):
-    page.open("#run=1,graph=step,pass=canonicalize&tab=table&node=t")
-    page.shows(".pass-head", "canonicalize")
-    page.shows(".inspector", "operands[0]")
-    assert page.count(".sheet tbody tr[aria-selected=true]"), "the row is selected"
-    page.open("#run=1,graph=step,pass=1&node=mm")
-    page.shows(".inspector", "model.py:7")
-    page.shows(".inspector", "q = wq(x)")
-    page.open("#run=9,graph=nowhere,pass=77&node=none")  # a link of another report
-    page.shows(".pass-head", "")
+def places_hold(site):
+    """No two boxes touch, no line crosses a box, and unchanged nodes keep their place from pass to pass."""
+    for fragment in (CANONICALIZE + "&hops=all", CANONICALIZE, "#run=1,graph=step,pass=0&hops=all"):
+        site.open(site.training(), fragment)
+        site.drawn()
+        problems = site.js("""
+            const v = document.querySelector('.panes').view, problems = [];
+            v.detail.clusters.forEach((c, i) => v.open.add(i));
+            v.layout();
+            const {boxes, edges, slabs} = v.scene, meets = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+            boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => { if (meets(a, b)) problems.push(['boxes', a.members, b.members]); }));
+            for (const box of boxes) { const slab = v.scene.slabOf.get(box.cluster); if (box.x < slab.x || box.x + box.width > slab.x + slab.width || box.y + box.height > slab.y + slab.height) problems.push(['outside', box.members]); }
+            for (const {a, b, points} of edges) for (let k = 0; k + 1 < points.length; k++) {
+              const [p, q] = [points[k], points[k + 1]], line = {x: Math.min(p[0], q[0]), y: Math.min(p[1], q[1]), width: Math.abs(p[0] - q[0]), height: Math.abs(p[1] - q[1])};
+              for (const o of boxes) if (o !== a && o !== b && meets(line, o)) problems.push(['line', a.members, b.members, o.members]);
+            }
+            return problems;""")
+        assert not problems, (fragment, problems[:5])
+        assert site.view("v.scene.boxes.length") > 20
 
 
-def search(page):
-    page.open("#run=1,graph=step,pass=1&tab=table")
-    box = page.driver.find_element(By.CSS_SELECTOR, ".search")
-    box.send_keys("reshape|^mm ")
-    page.wait(lambda: page.count(".sheet tbody tr") in (1, 2), "fewer rows")
-    box.clear()
-    box.send_keys("((((")
-    page.shows(".sheet", "Nothing matches")
-    box.send_keys(Keys.ESCAPE)
+def steps_keep_the_view(site):
+    site.open(site.training(), "#run=1,graph=step,pass=0&hops=all&open=layers.%7B0..3%7D;layers.0;layers.0.attention&node=q_0")
+    site.drawn()
+    where = "(() => { const b = v.scene.boxOf.get(v.detail.find('o_0')) || v.scene.slabOf.get(v.detail.clusterOfPath.get('layers.0.attention')); return [Math.round(v.x + b.x * v.scale), Math.round(v.y + b.y * v.scale)]; })()"
+    opened = site.view("v.openPaths().filter((path) => path.startsWith('layers.0')).sort()")
+    site.js("document.querySelector('canvas.graph').focus()")
+    before = site.view(where)
+    site.press("j")
+    site.shows(".pass-head", "canonicalize")
+    site.drawn()
+    after = site.view(where)
+    assert site.view("v.openPaths().filter((path) => path.startsWith('layers.0')).sort()") == opened
+    # The node nearest to the middle keeps its place; rows above another may have gone.
+    assert abs(before[0] - after[0]) < 200 and abs(before[1] - after[1]) < 200, (before, after)
 
 
-def nothing_runs(page):
-    """A name that is markup is shown as text: no element, no dialog, no request, no message."""
-    for fragment in ("", "#run=1,graph=step,pass=1", "#run=1,graph=step,pass=1&tab=table", "#run=1,graph=step,pass=1&tab=text"):
-        page.open(fragment)
-        assert not page.count("img"), fragment
-    assert page.driver.execute_script("return performance.getEntriesByType('resource').length") == 0
-    problems = [entry for entry in page.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-    assert not problems, problems
+def modes(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    site.press("2")
+    site.wait(lambda: site.count("canvas.graph") == 2, "two graphs")
+    site.drawn()
+    site.shows(".caption", "Before")
+    site.shows(".caption", "After")
+    assert "mode=side" in site.driver.current_url
+    site.shot("side_by_side_light")
+    site.press("3")
+    site.shows(".caption", "hold b for before")
+    site.js("dispatchEvent(new KeyboardEvent('keydown', {key: 'b'}))")
+    site.drawn()
+    assert site.text(".caption b") == "Before"
+    site.js("dispatchEvent(new KeyboardEvent('keyup', {key: 'b'}))")
+    site.wait(lambda: site.text(".caption b") == "After", "after again")
+    site.press("1")
+    site.wait(lambda: site.count("canvas.graph") == 1 and site.count(".mini"), "one graph")
 
 
-def narrow(page):
-    page.driver.set_window_size(500, 900)
-    page.open()
-    wide = page.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0, f"{wide} px wider than the screen"
-    page.shot("overview_narrow")
-    page.open("#run=1,graph=step,pass=1&node=mm")
-    page.shows(".inspector", "mm")
-    page.shot("graph_narrow")
-    page.driver.set_window_size(1280, 900)
+def slabs_open_and_fold(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    paths = site.view("v.scene.slabs.filter((s) => s.open).map((s) => v.detail.clusters[s.cluster].path)")
+    assert any("attention" in path for path in paths), paths
+    slabs = site.view("v.scene.slabs.length")
+    # The slab's corner stays where it was when a click closes it.
+    corner = "(() => { const s = v.scene.slabOf.get(v.detail.clusterOfPath.get('layers.0')); return [v.x + s.x * v.scale, v.y + s.y * v.scale]; })()"
+    before = site.view(corner)
+    site.view("v.toggle(v.detail.clusterOfPath.get('layers.0'))")
+    assert site.view("v.scene.slabs.length") < slabs
+    after = site.view(corner)
+    assert max(abs(a - b) for a, b in zip(before, after)) < 1, (before, after)
+    assert "open=" in site.driver.current_url
+    site.driver.refresh()
+    site.drawn()
+    assert site.view("v.scene.slabs.length") < slabs, "the link remembers what is open"
+    folds = "v.scene.boxes.filter((b) => b.node < 0).length"
+    site.open(site.training(), CANONICALIZE + "&hops=0&open=layers.0.attention")
+    site.drawn()
+    few = site.view("v.scene.boxes.filter((b) => b.node >= 0).length")
+    site.press("c")
+    site.wait(lambda: site.view(folds) == 0, "everything")
+    assert site.view("v.scene.boxes.filter((b) => b.node >= 0).length") >= few
+    assert "hops=all" in site.driver.current_url
 
 
-def main():
-    strata, shots = sys.argv[1:3]
-    chromium, driver_path = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver_path:
-        print("skipped: no chromium and chromedriver; ./dev test installs them")
-        sys.exit(77)
-    os.makedirs(shots, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        text, trace, html = (os.path.join(folder, name) for name in ("step.txt", "run.strata", "run.html"))
-        with open(text, "w", encoding="utf-8") as file:
-            file.write(STEP.replace("HOSTILE", HOSTILE))
-        subprocess.run([strata, "opt", text, "--passes", "dce,canonicalize", "-o", trace], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([strata, "report", trace, "-o", html], check=True)
-        options = webdriver.ChromeOptions()
-        options.binary_location = chromium
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900", f"--user-data-dir={folder}/profile"):
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver_path))
-        try:
-            page = Page(driver, "file://" + html, shots)
-            for test in (overview, one_pass, deep_link, search, nothing_runs, narrow):
-                test(page)
-                print(f"ok: {test.__name__}")
-        finally:
-            driver.quit()
+def light_and_paths(site):
+    site.open(site.training(), CANONICALIZE + "&node=q_0")
+    site.drawn()
+    site.press("u")
+    site.shows("[role=status]", "nodes lit")
+    site.press("d")
+    site.press("i")
+    site.js("const v = document.querySelector('.panes').view; v.select(v.detail.find('t_0')); v.select(v.detail.find('o_0'))")
+    site.press("p")
+    site.shows("[role=status]", "A way over")
+    site.press(Keys.ESCAPE)
+    assert site.view("v.lit") is None
 
 
-main()
+def inspector_and_blame(site):
+    site.open(site.training(), CANONICALIZE + "&node=view_0")
+    site.shows(".inspector", "reshape")
+    site.shows(".inspector .cause", "target")
+    site.shows(".inspector", "Provenance")
+    site.shows(".provenance", "canonicalize")
+    site.shows(".inspector", "Inputs 1")
+    site.shows(".inspector pre", "aten.reshape.default")
+    site.open(site.training(), CANONICALIZE + "&node=q_0")
+    site.shows(".inspector", "model.py:20")
+    site.shows(".inspector", "h = x + self.attention(x)")
+    site.drawn()
+    site.shot("node_details_light")
+    # A removed node tells what stands for it.
+    site.open(site.training(), CANONICALIZE + "&node=detach_0")
+    site.shows(".inspector .chip", "removed")
+
+
+def table(site):
+    site.open(site.training(), CANONICALIZE + "&tab=table&node=view_1")
+    site.wait(lambda: site.count(".nodes tbody tr") > 4, "the table")
+    assert site.count(".nodes tbody tr[aria-selected=true]") == 1
+    site.shows(".nodes", "target: aten.view.default → aten.reshape.default")
+    statuses = site.js("return [...document.querySelectorAll('.nodes .chip')].map((e) => e.innerText)")
+    assert statuses == sorted(statuses, key=lambda word: ["~ changed", "+ added", "− removed", "↷ moved", "~ derived"].index(word)), statuses
+    site.shot("table_light")
+
+
+def text(site):
+    site.open(site.training(), CANONICALIZE + "&tab=text")
+    site.shows(".text", "aten.reshape.default")
+    site.shows(".text", "unchanged lines")
+    # What differs inside the line is marked, and nothing else.
+    marks = site.js("return [...document.querySelectorAll('.plus mark')].map((e) => e.innerText)")
+    assert "aten.reshape.default" in marks, marks
+    site.shot("text_light")
+    fold = site.count(".text .line")
+    site.click(".fold-line")
+    site.wait(lambda: site.count(".text .line") > fold, "the lines of a fold")
+    site.open(site.training(), CANONICALIZE + "&tab=text&spelling=fx")
+    site.shows(".text", 'view_0: "f32[2, 4, 64][256, 64, 1]cpu" = torch.ops.aten.reshape.default(q_0, [2, 4, 64])')
+    site.press("j")  # no further pass: said, not done
+    site.shows("[role=status]", "last")
+
+
+def patterns(site):
+    site.open(site.training(), CANONICALIZE + "&tab=patterns")
+    site.shows(".pattern h2", "view became reshape")
+    site.shows(".pattern", "layers.{0..3}")
+    assert site.count(".multiples button") >= 4
+    site.shot("patterns_light")
+    site.click(".multiples button")
+    site.drawn()
+    site.wait(lambda: "node=" in site.driver.current_url, "the node")
+
+
+def search(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    site.press("/")
+    site.type(".finder .search", "silu_[0-9]")
+    site.shows("#results", "4 nodes")
+    assert site.view("v.hits.size") == 4
+    site.press(Keys.ENTER)
+    site.shows("[role=status]", "hit 1 of 4")
+    site.shows(".inspector", "silu")
+    site.type(".finder .search", "((((")
+    site.shows("#results", "Nothing here")
+    site.type(".finder .search", "canonic")
+    site.shows("#results", "1 pass")
+    site.open(site.training(), CANONICALIZE + "&tab=table&filter=^mm|reshape")
+    site.wait(lambda: 0 < site.count(".nodes tbody tr") <= 8, "fewer rows")
+    # A node of another pass is found there.
+    site.open(site.training(), CANONICALIZE)
+    site.type(".finder .search", "dead_2")
+    site.press(Keys.ENTER)
+    site.shows(".pass-head", "dce")
+    site.shows(".inspector", "dead_2")
+
+
+def palette(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    site.press(Keys.CONTROL + "p")
+    site.wait(lambda: site.count("dialog.palette [role=option]") > 10, "choices")
+    site.shot("palette_light")
+    site.press("memory")
+    site.shows(".palette [aria-selected=true]", "Memory")
+    site.press(Keys.ENTER)
+    site.shows("h1", "Memory")
+    site.press("?")
+    site.shows("dialog", "Next pass with changes")
+    site.press(Keys.ESCAPE)
+    site.wait(lambda: not site.count("dialog"), "no dialog")
+
+
+def links(site):
+    """Every state has a link; selectors may leave out parts; a link of another report shows something."""
+    site.open(site.training(), "#run=1,pass=canonicalize:after&tab=table&node=t_1")
+    site.shows(".pass-head", "canonicalize")
+    site.shows(".inspector", "t_1")
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    site.view("v.zoom(1.3)")
+    site.js("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    site.press("y")
+    site.wait(lambda: site.js("return window.copied"), "the link")
+    link, camera = site.js("return window.copied"), site.view("v.camera()")
+    site.driver.get("about:blank")
+    site.driver.get(link)
+    site.drawn()
+    assert site.view("v.camera()").split(",")[2] == camera.split(",")[2], (camera, site.view("v.camera()"))
+    site.open(site.training(), "#run=9,graph=nowhere,pass=77&node=none&tab=nothing&mode=odd&hops=x&cam=a,b,c&open=;;%ff")
+    site.shows(".pass-head", "")
+    site.quiet()
+
+
+def copies(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    site.js("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+
+    def copied(words):
+        site.js("window.copied = ''")
+        site.click(".menu-box > button")
+        site.js("[...document.querySelectorAll('.menu button')].find((e) => e.innerText === arguments[0]).click()", words)
+        site.wait(lambda: site.js("return window.copied"), words)
+        return site.js("return window.copied")
+
+    markdown = copied("Copy as Markdown")
+    assert "| status | node | operator | what changed | module |" in markdown, markdown[:300]
+    assert "**view became reshape**" in markdown, markdown[:300]
+    fx = copied("Copy graph as FX")
+    assert fx.startswith("class GraphModule(torch.nn.Module):\n    def forward(self, tokens: \"i64[8][1]cpu\""), fx[:200]
+    assert fx.rstrip().endswith("return [loss, grad_0]"), fx[-200:]
+    picture = copied("Copy picture as SVG")
+    assert picture.startswith("<svg ") and "attention" in picture
+    broken = site.js("return new DOMParser().parseFromString(arguments[0], 'image/svg+xml').querySelector('parsererror')", picture)
+    assert broken is None, "the SVG is no XML"
+    with open(site.path("fx.txt"), "w", encoding="utf-8") as file:
+        file.write(fx)
+    site.run("show", site.path("fx.txt"))  # our own reader takes it
+
+
+def memory_and_operators(site):
+    site.open(site.training(), "#memory")
+    site.shows("h1", "Memory")
+    site.shows("main", "Largest at the peak")
+    assert site.count(".chart polyline.line") >= 1
+    site.shot("memory_light")
+    site.open(site.training(), "#operators")
+    site.shows("main", "aten.reshape.default")
+    site.shows("main", "aten.view.default")
+    site.shot("operators_light")
+
+
+def overlays(site):
+    site.open(site.training(), CANONICALIZE + "&overlay=bytes&hops=all")
+    site.drawn()
+    site.shows(".legend", "KiB")
+    fill = site.view("v.overlay.ofNode(v.detail.find('q_0'))")
+    assert fill["text"] == "2.00 KiB" and fill["fill"].startswith("rgb"), fill
+    site.shot("overlay_memory_light")
+    site.press("s")
+    site.wait(lambda: "overlay=bytes" not in site.driver.current_url, "another property")
+
+
+def ranks(site):
+    site.open(site.training(), "#ranks")
+    site.shows("main", "One rank in this file")
+    site.open(site.ranks(), "#ranks")
+    site.shows(".matrix caption", "Ranks part at #0")
+    site.shows(".matrix caption", "rank 0, rank 1 | rank 2")
+    letters = site.js("return [...document.querySelectorAll('.matrix .cell')].map((e) => e.innerText)")
+    assert letters == ["A", "A", "B"], letters
+    site.shows(".lanes caption", "is the first that differs")
+    assert site.count(".collective.odd") == 1
+    site.shot("ranks_light")
+    site.click(".matrix tr:last-child .cell")
+    site.shows(".pass-head", "fuse")
+    assert "run=3" in site.driver.current_url
+    site.press("r")
+    site.wait(lambda: "run=1" in site.driver.current_url, "the next rank")
+
+
+def dark(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    site.theme("dark")
+    site.press("n")
+    site.shows("[role=status]", "change 1 of")
+    site.drawn()
+    site.shot("graph_dark")
+    site.view("v.zoom(0.5)")
+    site.drawn()
+    site.shot("graph_far_dark")
+    site.open(site.training(), CANONICALIZE + "&tab=text")
+    site.shows(".text", "reshape")
+    site.shot("text_dark")
+    site.theme("light")
+
+
+def phone(site):
+    site.resize(PHONE)
+    for fragment, name in (("", "overview"), (CANONICALIZE, "graph"), (CANONICALIZE + "&tab=table", "table"), (CANONICALIZE + "&tab=text", "text"), ("#memory", "memory"), ("#operators", "operators")):
+        site.open(site.training(), fragment)
+        wide = site.js("return document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{fragment}: {wide} px wider than the screen"
+        if name == "graph":
+            site.drawn()
+            site.press("n")
+            site.shows(".inspector.sheet-open", "Fields")
+            site.drawn()
+        site.shot(f"phone_{name}_light")
+    site.click(".inspector .close") if site.count(".inspector .close") else None
+    site.open(site.ranks(), "#ranks")
+    site.shot("phone_ranks_light")
+    site.resize(WIDE)
+
+
+def without_script(site):
+    """The summary of a reader without JavaScript."""
+    site.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    site.driver.get("about:blank")
+    site.driver.get(site.training())
+    words = site.driver.find_element("tag name", "noscript").text
+    site.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "canonicalize" in words and "view" in words, words[:400]
+
+
+def hash_is_selector(site):
+    site.open(site.training(), CANONICALIZE + "&node=q_0")
+    fragment = urllib.parse.unquote(site.driver.current_url.split("#")[1])
+    assert fragment.split("&")[0] == "run=1,graph=step,pass=1", fragment
+
+
+run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, table, text, patterns, search,
+     palette, links, copies, memory_and_operators, overlays, ranks, dark, phone, without_script, hash_is_selector))

@@ -8,7 +8,7 @@ namespace strata {
 
 /// The report of two graphs from anywhere: one run, with one pass that turns the one into the
 /// other. `ReportHtml` writes it.
-ReportModel DiffReport(const GraphDiff& diff, std::string_view before_ref,
-                       std::string_view after_ref);
+Result<ReportModel> DiffReport(const GraphDiff& diff, std::string_view before_ref,
+                               std::string_view after_ref);
 
 }  // namespace strata

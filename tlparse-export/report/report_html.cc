@@ -1,11 +1,10 @@
 #include <string>
-#include <zlib.h>
 
 #include <fmt/format.h>
 
 #include "embedded/strata_report_assets.h"
-#include "ir/base64.h"
 #include "ir/json.h"
+#include "tlparse-export/report/pack.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {
@@ -38,7 +37,19 @@ std::string EscapeHtml(std::string_view text) {
   return out;
 }
 
-/// Bytes that are UTF-8, whatever the names of a log hold.
+/// Marks that turn the direction of text around, or hide: U+061C, U+200B … U+200F, U+2028 … U+202E,
+/// U+2060 … U+206F, U+FEFF.
+bool IsInvisible(std::string_view bytes) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  if (bytes.size() >= 2 && at(0) == 0xd8) return at(1) == 0x9c;
+  if (bytes.size() < 3) return false;
+  if (at(0) == 0xef) return at(1) == 0xbb && at(2) == 0xbf;
+  if (at(0) != 0xe2) return false;
+  if (at(1) == 0x80) return (at(2) >= 0x8b && at(2) <= 0x8f) || (at(2) >= 0xa8 && at(2) <= 0xae);
+  return at(1) == 0x81 && at(2) >= 0xa0 && at(2) <= 0xaf;
+}
+
+/// Text for the page, whatever bytes the names of a log hold: UTF-8, one line, no direction marks.
 std::string PlainText(std::string_view text) {
   std::string json;
   AppendJsonString(text.substr(0, 400), json);  // replaces what is not UTF-8
@@ -48,6 +59,9 @@ std::string PlainText(std::string_view text) {
       ++i;
       if (json[i] == 'u') i += 4;  // a control character
       if (json[i] == '"' || json[i] == '\\') out += json[i];
+    } else if (IsInvisible(std::string_view(json).substr(i, 3))) {
+      out += "\xef\xbf\xbd";
+      i += static_cast<unsigned char>(json[i]) == 0xd8 ? 1 : 2;
     } else {
       out += json[i];
     }
@@ -55,116 +69,86 @@ std::string PlainText(std::string_view text) {
   return EscapeHtml(out);
 }
 
-Result<std::string> Gzip(std::string_view bytes) {
-  z_stream stream{};
-  constexpr int kGzip = 15 + 16;
-  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return Error(ErrorCode::kInternal, "zlib: cannot start: out of memory?");
-  }
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int result = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (result != Z_STREAM_END) return Error(ErrorCode::kInternal, "zlib: cannot compress");
-  return out;
+std::string Bytes(int64_t bytes) {
+  if (bytes == 0) return "–";
+  const double mib = static_cast<double>(bytes) / (1 << 20);
+  return mib < 1 ? fmt::format("{:.1f} KiB", mib * 1024) : fmt::format("{:.1f} MiB", mib);
 }
 
-void AppendMoment(std::string_view key, const ReportMoment& moment, JsonWriter& json) {
-  json.Key(key).BeginObject().Field("nodes", moment.nodes);
-  json.Field("fingerprint", moment.fingerprint).EndObject();
+void AppendCell(std::string_view text, std::string& html) {
+  html += "<td>";
+  html += text;
+  html += "</td>";
 }
 
-void AppendPass(const ReportPass& pass, JsonWriter& json) {
-  json.BeginObject().Field("index", pass.index).Field("name", pass.name);
-  json.Field("options", pass.options).Field("graph", pass.graph).Field("status", pass.status);
-  json.Field("ms", static_cast<double>(pass.wall_ns) / 1e6);
-  AppendMoment("before", pass.before, json);
-  AppendMoment("after", pass.after, json);
-  json.Key("counts").BeginArray().Int(pass.counts.inserted).Int(pass.counts.deleted);
-  json.Int(pass.counts.changed).Int(pass.counts.moved).Int(pass.derived).EndArray();
-  json.Field("error", pass.error).Field("reproduce", pass.reproduce);
-  json.Field("ref", pass.selector).Field("detail", pass.detail).EndObject();
-}
-
-void AppendRun(const ReportRun& run, JsonWriter& json) {
-  json.BeginObject().Field("id", run.id).Field("kind", run.kind).Field("status", run.status);
-  json.Field("source", run.source).Field("command", run.command);
-  json.Field("pipeline", run.pipeline).Field("rank", run.rank).Field("world", run.world);
-  json.Key("graphs").BeginArray();
-  for (const ReportGraph& graph : run.graphs) {
-    json.BeginObject().Field("name", graph.name).Field("ref", graph.selector);
-    AppendMoment("last", graph.last, json);
-    json.Field("detail", graph.detail).EndObject();
+void AppendPassRow(const ReportPass& pass, std::string& html) {
+  html += "<tr>";
+  for (const std::string& text :
+       {fmt::to_string(pass.index), PlainText(pass.name), PlainText(pass.graph), pass.status,
+        fmt::format("{} → {}", pass.before.nodes, pass.after.nodes),
+        fmt::to_string(pass.counts.inserted), fmt::to_string(pass.counts.deleted),
+        fmt::to_string(pass.counts.changed), fmt::to_string(pass.counts.moved),
+        fmt::to_string(pass.derived), Bytes(pass.after.peak)}) {
+    AppendCell(text, html);
   }
-  json.EndArray().Key("passes").BeginArray();
-  for (const ReportPass& pass : run.passes)
-    AppendPass(pass, json);
-  json.EndArray().Key("executed").BeginArray();
-  for (size_t i = 0; i < run.executed.size(); ++i) {
-    const ExecutedRange& range = run.executed[i];
-    json.BeginObject().Field("graph", range.graph).Field("first", range.first_step);
-    json.Field("last", range.last_step).Field("fingerprint", ToString(range.fingerprint));
-    json.Field("ref", run.executed_selectors[i]).EndObject();
-  }
-  json.EndArray().Key("steps").BeginArray();
-  for (const StepRecord& step : run.steps) {
-    json.BeginArray().Int(step.step).Double(step.loss).Double(step.grad_norm);
-    json.Double(static_cast<double>(step.wall_ns) / 1e6).EndArray();
-  }
-  json.EndArray().Key("artifacts").BeginArray();
-  for (const ArtifactInfo& artifact : run.artifacts) {
-    json.BeginArray().String(artifact.name).String(artifact.kind).Int(artifact.bytes).EndArray();
-  }
-  json.EndArray().EndObject();
-}
-
-std::string MainJson(const ReportModel& model) {
-  std::string out;
-  JsonWriter json(out);
-  json.BeginObject().Field("title", model.title).Key("runs").BeginArray();
-  for (const ReportRun& run : model.runs)
-    AppendRun(run, json);
-  json.EndArray().Key("left_out").BeginArray();
-  for (const ReportDetail& detail : model.details) {
-    if (detail.json.empty()) json.String(detail.title);
-  }
-  json.EndArray().EndObject();
-  return out;
+  html += "</tr>\n";
 }
 
 /// What a reader without JavaScript sees, and a printer of the plain page.
 void AppendSummary(const ReportModel& model, std::string& html) {
   html += "<noscript><h1>" + PlainText(model.title) + "</h1>\n";
   for (const ReportRun& run : model.runs) {
-    html += fmt::format(
-        "<h2>Run {}, rank {}</h2><table><caption>{}</caption>"
-        "<thead><tr><th>#</th><th>Pass</th><th>Graph</th><th>Status</th><th>Nodes</th><th>Added</"
-        "th>"
-        "<th>Removed</th><th>Changed</th><th>Moved</th></tr></thead><tbody>\n",
-        run.id, run.rank, PlainText(run.source));
+    html += fmt::format("<h2>Run {}, {}, rank {} of {}, {}</h2><p>{}</p>\n", run.id, run.kind,
+                        run.rank, run.world, run.status, PlainText(run.source));
+    if (!run.passes.empty()) {
+      html += "<table><caption>Passes</caption><thead><tr>";
+      for (std::string_view head : {"#", "Pass", "Graph", "Status", "Nodes", "Added", "Removed",
+                                    "Changed", "Moved", "Derived", "Peak memory"}) {
+        html += fmt::format("<th scope=\"col\">{}</th>", head);
+      }
+      html += "</tr></thead><tbody>\n";
+      for (const ReportPass& pass : run.passes)
+        AppendPassRow(pass, html);
+      html += "</tbody></table>\n";
+    }
     for (const ReportPass& pass : run.passes) {
-      html += fmt::format(
-          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} → {}</td><td>{}</td><td>{}</td>"
-          "<td>{}</td><td>{}</td></tr>\n",
-          pass.index, PlainText(pass.name), PlainText(pass.graph), pass.status, pass.before.nodes,
-          pass.after.nodes, pass.counts.inserted, pass.counts.deleted, pass.counts.changed,
-          pass.counts.moved);
+      if (pass.causes.empty() && pass.error.empty()) continue;
+      html += fmt::format("<h3 id=\"p{}\">{} {}</h3><ul>", pass.index, pass.index,
+                          PlainText(pass.name));
+      if (!pass.error.empty()) html += "<li>failed: " + PlainText(pass.error) + "</li>";
+      for (const ReportCause& cause : pass.causes) {
+        html += fmt::format("<li>{}: {} places, {} nodes, {}</li>", PlainText(cause.title),
+                            cause.places, cause.nodes, PlainText(cause.where));
+      }
+      html += "</ul>\n";
+    }
+    html +=
+        "<table><caption>Graphs</caption><thead><tr><th scope=\"col\">Graph</th>"
+        "<th scope=\"col\">Nodes</th><th scope=\"col\">Peak memory</th>"
+        "<th scope=\"col\">Fingerprint</th></tr></thead><tbody>\n";
+    for (const ReportGraph& graph : run.graphs) {
+      html += "<tr>";
+      for (const std::string& text : {PlainText(graph.name), fmt::to_string(graph.last.nodes),
+                                      Bytes(graph.last.peak), graph.last.fingerprint}) {
+        AppendCell(text, html);
+      }
+      html += "</tr>\n";
     }
     html += "</tbody></table>\n";
+    if (!run.steps.empty()) {
+      html += fmt::format("<p>{} steps, loss {} → {}</p>\n", run.steps.size(),
+                          run.steps.front().loss, run.steps.back().loss);
+    }
   }
+  for (const std::string& what : model.left_out)
+    html += "<p>Left out: " + PlainText(what) + "</p>\n";
   html += "<p>The graphs and node tables of this page need JavaScript.</p></noscript>\n";
 }
 
-Status AppendData(std::string_view id, std::string_view json, std::string& html) {
-  STRATA_TRY(const std::string packed, Gzip(json));
+void AppendData(std::string_view id, std::string_view packed, std::string& html) {
   html += fmt::format("<script type=\"application/octet-stream\" id=\"{}\">", id);
-  html += ToBase64(packed);
+  html += packed;
   html += "</script>\n";
-  return Ok();
 }
 
 }  // namespace
@@ -182,11 +166,10 @@ Result<std::string> ReportHtml(const ReportModel& model) {
   html += assets::kReportCss;
   html += "</style>\n</head>\n<body>\n<div id=\"app\"></div>\n";
   AppendSummary(model, html);
-  STRATA_RETURN_IF_ERROR(AppendData("data-main", MainJson(model), html));
-  for (size_t i = 0; i < model.details.size(); ++i) {
-    if (model.details[i].json.empty()) continue;
-    STRATA_RETURN_IF_ERROR(AppendData(fmt::format("data-{}", i), model.details[i].json, html));
-  }
+  STRATA_TRY(const std::string main, Pack(MainJson(model)));
+  AppendData("data-main", main, html);
+  for (const ReportPart& part : model.parts)
+    AppendData(part.id, part.packed, html);
   html += "<script>";
   html += assets::kReportJs;
   html += "</script>\n</body>\n</html>\n";

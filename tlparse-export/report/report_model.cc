@@ -1,15 +1,21 @@
 #include "tlparse-export/report/report_model.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "diff/diff.h"
+#include "diff/lineage.h"
 #include "ir/text.h"
-#include "scene/scene.h"
-#include "tlparse-export/report/scene_json.h"
+#include "tlparse-export/report/causes.h"
+#include "tlparse-export/report/report_parts.h"
 
 namespace strata {
 namespace {
@@ -25,10 +31,19 @@ class Maker {
   Result<ReportModel> Run() {
     for (const StoredRun& run : trace_.runs())
       STRATA_RETURN_IF_ERROR(AddRun(run));
+    STRATA_RETURN_IF_ERROR(parts_.Finish(options_.max_bytes, model_));
     return std::move(model_);
   }
 
  private:
+  /// The passes of one graph of a run, one after the other.
+  struct Chain {
+    std::unique_ptr<Lineage> lineage;
+    SnapshotId last = SnapshotId::kNone;
+    std::string past;  ///< fingerprints of all moments: equal pasts have equal lives
+  };
+  using Times = std::unordered_map<uint64_t, int64_t>;
+
   Status AddRun(const StoredRun& stored) {
     ReportRun run;
     run.id = static_cast<int64_t>(stored.id);
@@ -40,13 +55,15 @@ class Maker {
     run.rank = stored.info.rank;
     run.world = stored.info.world;
     run.artifacts = stored.artifacts;
+    chains_.clear();
+    STRATA_TRY(const Times times, LoadTimes(stored.id));
     std::set<std::string> seen;  // graphs that a pass shows
     for (const StoredPass& pass : stored.passes) {
-      STRATA_RETURN_IF_ERROR(AddPass(stored, pass, run));
+      STRATA_RETURN_IF_ERROR(AddPass(stored, pass, times, run));
       if (run.passes.back().detail >= 0) seen.insert(pass.record.graph);
     }
     for (const StoredGraph& graph : stored.graphs) {
-      STRATA_RETURN_IF_ERROR(AddGraph(stored, graph, !seen.contains(graph.name), run));
+      STRATA_RETURN_IF_ERROR(AddGraph(stored, graph, !seen.contains(graph.name), times, run));
     }
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
@@ -65,13 +82,43 @@ class Maker {
                        SelectorValue(pass.record.graph), pass.record.index);
   }
 
-  ReportMoment Moment(SnapshotId id) const {
-    const SnapshotInfo* info = trace_.FindSnapshot(id);
-    if (info == nullptr) return {};
-    return {.nodes = info->nodes, .fingerprint = ToString(info->fingerprint)};
+  /// Nanoseconds that events of the run tell of nodes, summed up.
+  Result<Times> LoadTimes(RunId run) {
+    Times times;
+    STRATA_TRY(const std::vector<EventRecord> events, trace_.LoadEvents(run));
+    for (const EventRecord& event : events) {
+      if (event.node != StableId::kNone && event.duration_ns > 0)
+        times[static_cast<uint64_t>(event.node)] += event.duration_ns;
+    }
+    return times;
   }
 
-  Status AddPass(const StoredRun& stored, const StoredPass& pass, ReportRun& run) {
+  /// Snapshots of neighbouring passes are the same, so the last two are kept.
+  Result<std::shared_ptr<const Module>> Load(SnapshotId id) {
+    for (const auto& [kept, module] : loaded_) {
+      if (kept == id) return module;
+    }
+    STRATA_TRY(std::unique_ptr<Module> module, trace_.LoadSnapshot(id));
+    loaded_[next_loaded_] = {id, std::shared_ptr<const Module>(std::move(module))};
+    next_loaded_ = (next_loaded_ + 1) % loaded_.size();
+    return loaded_[(next_loaded_ + 1) % loaded_.size()].second;
+  }
+
+  Result<ReportMoment> Moment(SnapshotId id) {
+    const SnapshotInfo* info = trace_.FindSnapshot(id);
+    if (info == nullptr) return ReportMoment{};
+    ReportMoment moment = {.nodes = info->nodes, .fingerprint = ToString(info->fingerprint)};
+    const auto [known, is_new] = facts_of_.try_emplace(info->everything, -1);
+    if (is_new) {
+      STRATA_TRY(const std::shared_ptr<const Module> module, Load(id));
+      known->second = parts_.AddFacts(module->graph({0}));
+    }
+    parts_.Fill(known->second, moment);
+    return moment;
+  }
+
+  Status AddPass(const StoredRun& stored, const StoredPass& pass, const Times& times,
+                 ReportRun& run) {
     const PassRecord& record = pass.record;
     ReportPass shown;
     shown.index = record.index;
@@ -80,23 +127,25 @@ class Maker {
     shown.graph = record.graph;
     shown.status = ToString(record.outcome);
     shown.wall_ns = record.wall_ns;
-    shown.before = Moment(record.before);
-    shown.after = Moment(record.after);
+    STRATA_TRY(shown.before, Moment(record.before));
+    STRATA_TRY(shown.after, Moment(record.after));
     if (record.counts) shown.counts = *record.counts;
     shown.error = record.error;
     shown.reproduce = record.reproduce;
     shown.selector = PassSelector(stored, pass);
-    if (record.before != SnapshotId::kNone && record.after != SnapshotId::kNone &&
-        record.before != record.after) {
-      STRATA_RETURN_IF_ERROR(AddDiff(stored, record, shown));
+    if (record.before != SnapshotId::kNone && record.after != SnapshotId::kNone) {
+      STRATA_RETURN_IF_ERROR(AddDiff(stored, pass, times, shown));
     }
     run.passes.push_back(std::move(shown));
     return Ok();
   }
 
-  Status AddDiff(const StoredRun& stored, const PassRecord& record, ReportPass& shown) {
-    STRATA_TRY(const std::unique_ptr<Module> before, trace_.LoadSnapshot(record.before));
-    STRATA_TRY(const std::unique_ptr<Module> after, trace_.LoadSnapshot(record.after));
+  Status AddDiff(const StoredRun& stored, const StoredPass& pass, const Times& times,
+                 ReportPass& shown) {
+    const PassRecord& record = pass.record;
+    if (record.before == record.after) return Ok();
+    STRATA_TRY(const std::shared_ptr<const Module> before, Load(record.before));
+    STRATA_TRY(const std::shared_ptr<const Module> after, Load(record.after));
     DiffOptions options;
     options.stable_ids = stored.info.kind != RunKind::kImport;
     STRATA_TRY(const GraphDiff diff, Diff(before->graph({0}), after->graph({0}), options));
@@ -106,42 +155,65 @@ class Maker {
                     .changed = summary.changed,
                     .moved = summary.moved};
     shown.derived = summary.derived;
-    if (!diff.Equal()) shown.detail = AddDetail(fmt::format("pass {}", record.name), diff);
+    shown.causes = CausesOf(diff);
+
+    Chain& chain = chains_[record.graph];
+    if (chain.lineage == nullptr || chain.last != record.before) {
+      chain.lineage = std::make_unique<Lineage>(diff.before.size());
+      chain.past = Name(record.before);
+    }
+    STRATA_TRY(const std::vector<Provenance> births, trace_.LoadBirths(pass.id));
+    chain.lineage->Add(diff, births);
+    chain.last = record.after;
+    chain.past += Name(record.after);
+    if (diff.Equal()) return Ok();
+    STRATA_TRY(shown.detail, AddDetail(fmt::format("pass {}", record.name), chain.past, diff,
+                                       {.lineage = chain.lineage.get(), .times = &times}));
     return Ok();
   }
 
-  Status AddGraph(const StoredRun& stored, const StoredGraph& graph, bool draw, ReportRun& run) {
+  std::string Name(SnapshotId id) const { return ToString(trace_.FindSnapshot(id)->everything); }
+
+  Status AddGraph(const StoredRun& stored, const StoredGraph& graph, bool draw, const Times& times,
+                  ReportRun& run) {
     ReportGraph shown;
     shown.name = graph.name;
-    shown.last = Moment(graph.snapshots.back());
+    STRATA_TRY(shown.last, Moment(graph.snapshots.back()));
     shown.selector =
         fmt::format("run={},graph={}", static_cast<int64_t>(stored.id), SelectorValue(graph.name));
     if (draw) {
-      STRATA_TRY(const std::unique_ptr<Module> module, trace_.LoadSnapshot(graph.snapshots.back()));
+      STRATA_TRY(const std::shared_ptr<const Module> module, Load(graph.snapshots.back()));
       DiffOptions options;
       options.stable_ids = true;
       STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
-      shown.detail = AddDetail(fmt::format("graph {}", graph.name), diff);
+      STRATA_TRY(shown.detail, AddDetail(fmt::format("graph {}", graph.name),
+                                         Name(graph.snapshots.back()), diff, {.times = &times}));
     }
     run.graphs.push_back(std::move(shown));
     return Ok();
   }
 
-  int32_t AddDetail(std::string title, const GraphDiff& diff) {
-    ReportDetail detail{std::move(title), SceneJson(diff, MakeScene(diff))};
-    if (detail_bytes_ + detail.json.size() > options_.max_detail_bytes) {
-      detail.json.clear();
-    } else {
-      detail_bytes_ += detail.json.size();
-    }
-    model_.details.push_back(std::move(detail));
-    return static_cast<int32_t>(model_.details.size()) - 1;
+  /// The number of the scene; ranks that went the same way share one.
+  Result<int32_t> AddDetail(std::string title, const std::string& past, const GraphDiff& diff,
+                            const SceneContext& context) {
+    // Measured times differ from run to run.
+    const bool shared = context.times == nullptr || context.times->empty();
+    if (!shared) return parts_.AddScene(std::move(title), diff, context);
+    if (const auto known = detail_of_.find(past); known != detail_of_.end()) return known->second;
+    STRATA_TRY(const int32_t detail, parts_.AddScene(std::move(title), diff, context));
+    detail_of_.emplace(past, detail);
+    return detail;
   }
 
   TraceReader& trace_;
   const ReportOptions& options_;
   ReportModel model_;
-  size_t detail_bytes_ = 0;
+  ReportParts parts_;
+  std::unordered_map<std::string, int32_t> detail_of_;  // by all graphs up to it
+  std::map<std::string, Chain> chains_;                 // of the run, by graph
+  std::map<Fingerprint, int32_t> facts_of_;             // by everything
+  std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 2> loaded_;
+  size_t next_loaded_ = 0;
 };
 
 }  // namespace

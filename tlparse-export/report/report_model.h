@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/result.h"
@@ -9,15 +10,28 @@
 /// What a report says, apart from how it looks.
 namespace strata {
 
-/// A graph at one moment, or the difference of two, ready to draw; see scene_json.h.
-struct ReportDetail {
-  std::string title;  ///< of its graph or pass, for the list of what was left out
-  std::string json;   ///< empty: left out
+/// A piece of data of the page, compressed: `data-0` is the first scene, `lines-0` its printed
+/// lines, `names-0` and `texts-0` the first of the texts that scenes and lines refer to, `facts`
+/// what is counted of each graph.
+struct ReportPart {
+  std::string id;
+  std::string packed;  ///< as Pack makes it
 };
 
 struct ReportMoment {
   int64_t nodes = 0;
   std::string fingerprint;
+  int32_t facts = -1;  ///< index into the list of the part `facts`; -1: not counted
+  int64_t peak = 0;    ///< bytes; 0: not known
+  double flops = 0;
+};
+
+/// What a pass did, at one or many places: a pattern, or a single hunk.
+struct ReportCause {
+  std::string title, where;
+  std::vector<std::pair<std::string, std::string>> except;  ///< a place, and what happened there
+  int64_t places = 1, nodes = 0;
+  ChangeCounts counts;
 };
 
 struct ReportPass {
@@ -27,9 +41,10 @@ struct ReportPass {
   ReportMoment before, after;
   ChangeCounts counts;
   int64_t derived = 0;
+  std::vector<ReportCause> causes;  ///< most nodes first, a few
   std::string error, reproduce;
   std::string selector;  ///< of a REF, without the file
-  int32_t detail = -1;   ///< index into ReportModel::details; -1: nothing changed
+  int32_t detail = -1;   ///< number of its scene; -1: nothing changed
 };
 
 struct ReportGraph {
@@ -54,12 +69,13 @@ struct ReportRun {
 struct ReportModel {
   std::string title;
   std::vector<ReportRun> runs;
-  std::vector<ReportDetail> details;
+  std::vector<ReportPart> parts;
+  std::vector<std::string> left_out;  ///< what did not fit, in words
 };
 
 struct ReportOptions {
-  std::string title;                           ///< "": the trace's file name
-  size_t max_detail_bytes = size_t{96} << 20;  ///< of all details together, before compression
+  std::string title;                    ///< "": the trace's file name
+  size_t max_bytes = size_t{25} << 20;  ///< of the page; what does not fit is left out by name
 };
 
 /// Reads a trace and compares the graphs around every pass that changed something.
@@ -67,5 +83,8 @@ Result<ReportModel> MakeReport(TraceReader& trace, const ReportOptions& options 
 
 /// The report as one HTML file: no network, no other files, data compressed inside.
 Result<std::string> ReportHtml(const ReportModel& model);
+
+/// Runs, passes and what else the page shows at once, as JSON.
+std::string MainJson(const ReportModel& model);
 
 }  // namespace strata

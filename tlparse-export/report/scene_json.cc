@@ -1,45 +1,51 @@
 #include "tlparse-export/report/scene_json.h"
 
+#include <algorithm>
 #include <string_view>
-#include <unordered_map>
 
+#include <fmt/format.h>
+
+#include "diff/titles.h"
 #include "ir/json.h"
-#include "ir/native_text.h"
+#include "scene/cost.h"
+#include "scene/memory.h"
+#include "tlparse-export/report/causes.h"
+#include "tlparse-export/report/scene_lines.h"
 
 namespace strata {
 namespace {
 
-/// Printed lines longer than this are cut: a return of 300 values tells nothing by its 290th.
-constexpr size_t kMaxLine = 600;
-
 class Writer {
  public:
-  Writer(const GraphDiff& diff, const Scene& scene) : diff_(diff), scene_(scene), json_(out_) {}
+  Writer(const GraphDiff& diff, const Scene& scene, const SceneContext& context, Texts& names)
+      : diff_(diff), scene_(scene), context_(context), names_(names), json_(out_) {
+    node_of_before_.assign(static_cast<size_t>(diff.before.size()), -1);
+    node_of_after_.assign(static_cast<size_t>(diff.after.size()), -1);
+    for (size_t i = 0; i < scene.nodes.size(); ++i) {
+      const SceneNode& node = scene.nodes[i];
+      const auto index = static_cast<int32_t>(i);
+      if (node.before.valid()) node_of_before_[At(node.before)] = index;
+      if (node.after.valid()) node_of_after_[At(node.after)] = index;
+    }
+  }
 
   std::string Run() {
-    json_.BeginObject();
+    json_.BeginObject().Field("nodes", static_cast<int64_t>(scene_.nodes.size()));
     Columns();
+    Sparse();
     Edges();
     Clusters();
     Fields();
-    Lines();
+    Lives();
     Patterns();
     Relations();
-    json_.Key("text").BeginArray();
-    for (std::string_view text : texts_)
-      json_.String(text);
-    json_.EndArray().EndObject();
+    json_.EndObject();
     return std::move(out_);
   }
 
  private:
-  int64_t Text(std::string_view text) {
-    if (text.empty()) return -1;
-    const auto [entry, is_new] =
-        index_.try_emplace(std::string(text), static_cast<int64_t>(texts_.size()));
-    if (is_new) texts_.push_back(entry->first);
-    return entry->second;
-  }
+  static size_t At(EntityId id) { return static_cast<size_t>(id.index); }
+  int64_t Text(std::string_view text) { return names_.Add(text); }
 
   const Listing& ListingOf(const SceneNode& node) const {
     return node.after.valid() ? diff_.after : diff_.before;
@@ -47,9 +53,9 @@ class Writer {
   static EntityId IdOf(const SceneNode& node) {
     return node.after.valid() ? node.after : node.before;
   }
+  const Graph& GraphOf(const SceneNode& node) const { return ListingOf(node).graph(IdOf(node)); }
   const Node& NodeOf(const SceneNode& node) const {
-    const Listing& listing = ListingOf(node);
-    return listing.graph(IdOf(node)).node(listing[IdOf(node)].node);
+    return GraphOf(node).node(ListingOf(node)[IdOf(node)].node);
   }
 
   template <class Fn>
@@ -59,56 +65,120 @@ class Writer {
       json_.Int(value(node));
     json_.EndArray();
   }
+  /// A column whose numbers rise mostly by the same step compresses to little as differences.
+  template <class Fn>
+  void Differences(std::string_view key, Fn&& value) {
+    int64_t last = 0;
+    Column(key, [&](const SceneNode& node) {
+      const int64_t now = value(node);
+      return now - std::exchange(last, now);
+    });
+  }
+  /// Calls `fn(node, index)`, which writes entries of its own.
+  template <class Fn>
+  void Entries(std::string_view key, Fn&& fn) {
+    json_.Key(key).BeginArray();
+    for (size_t i = 0; i < scene_.nodes.size(); ++i)
+      fn(scene_.nodes[i], static_cast<int64_t>(i));
+    json_.EndArray();
+  }
+
+  std::string TypeText(const SceneNode& n) const {
+    const Listing& listing = ListingOf(n);
+    const ValueId value = listing.value(IdOf(n));
+    const Graph& graph = GraphOf(n);
+    if (!value.valid() || !graph.value(value).type.valid()) return "";
+    return graph.module().types().ToString(graph.value(value).type);
+  }
+
+  const SourceLoc* LocOf(const SceneNode& n) const {
+    const LocId loc = NodeOf(n).loc;
+    return loc.valid() ? &GraphOf(n).module().loc(loc) : nullptr;
+  }
 
   void Columns() {
-    Column("name", [&](const SceneNode& n) { return Text(ListingOf(n).name(IdOf(n))); });
-    Column("was", [&](const SceneNode& n) -> int64_t {
-      if (!n.before.valid() || !n.after.valid()) return -1;
-      const std::string before = diff_.before.name(n.before);
-      return before == diff_.after.name(n.after) ? -1 : Text(before);
-    });
+    Differences("name", [&](const SceneNode& n) { return Text(ListingOf(n).name(IdOf(n))); });
     Column("op", [&](const SceneNode& n) {
       const std::string_view target = ListingOf(n).target(IdOf(n));
       if (!target.empty()) return Text(target);
       return Text(ListingOf(n)[IdOf(n)].kind == EntityKind::kOutput ? "output" : "input");
     });
-    Column("type", [&](const SceneNode& n) {
-      const Listing& listing = ListingOf(n);
-      const ValueId value = listing.value(IdOf(n));
-      const Graph& graph = listing.graph(IdOf(n));
-      if (!value.valid() || !graph.value(value).type.valid()) return Text("");
-      return Text(graph.module().types().ToString(graph.value(value).type));
-    });
+    Column("type", [&](const SceneNode& n) { return Text(TypeText(n)); });
     Column("phase", [&](const SceneNode& n) { return static_cast<int64_t>(NodeOf(n).phase); });
-    Column("seq", [&](const SceneNode& n) { return static_cast<int64_t>(NodeOf(n).seq_nr); });
+    Differences("seq", [&](const SceneNode& n) { return int64_t{NodeOf(n).seq_nr}; });
     Column("place", [&](const SceneNode& n) {
-      const LocId loc = NodeOf(n).loc;
-      if (!loc.valid()) return Text("");
-      const Module& module = ListingOf(n).root().module();
-      const SourceLoc& source = module.loc(loc);
-      return Text(fmt::format("{}:{}", module.str(source.file), source.line));
+      const SourceLoc* loc = LocOf(n);
+      if (loc == nullptr) return Text("");
+      return Text(fmt::format("{}:{}", GraphOf(n).module().str(loc->file), loc->line));
     });
     Column("code", [&](const SceneNode& n) {
-      const LocId loc = NodeOf(n).loc;
-      if (!loc.valid()) return Text("");
-      const Module& module = ListingOf(n).root().module();
-      return Text(module.str(module.loc(loc).code));
+      const SourceLoc* loc = LocOf(n);
+      return loc == nullptr ? Text("") : Text(GraphOf(n).module().str(loc->code));
     });
     Column("status", [](const SceneNode& n) { return static_cast<int64_t>(n.status); });
     Column("backward", [](const SceneNode& n) { return n.backward ? 1 : 0; });
-    Column("cluster", [](const SceneNode& n) { return n.cluster; });
+    Column("distance", [](const SceneNode& n) { return int64_t{n.distance}; });
+    Differences("cluster", [](const SceneNode& n) { return int64_t{n.cluster}; });
+  }
+
+  void Sparse() {
+    const auto entry = [&](int64_t node, int64_t value) {
+      if (value != 0) json_.BeginArray().Int(node).Int(value).EndArray();
+    };
+    Entries("was", [&](const SceneNode& n, int64_t i) {
+      if (!n.before.valid() || !n.after.valid()) return;
+      const std::string before = diff_.before.name(n.before);
+      if (before != diff_.after.name(n.after))
+        json_.BeginArray().Int(i).Int(Text(before)).EndArray();
+    });
+    Entries("tags", [&](const SceneNode& n, int64_t i) {
+      const Entity& entity = ListingOf(n)[IdOf(n)];
+      if (entity.element.valid() || entity.kind == EntityKind::kOutput) return;
+      const Graph& graph = GraphOf(n);
+      std::string tags;
+      for (const auto& [key, value] : graph.attributes(entity.node)) {
+        if (!tags.empty()) tags += "\n";
+        tags += fmt::format("{}={}", graph.module().str(key), graph.module().str(value));
+      }
+      if (!tags.empty()) json_.BeginArray().Int(i).Int(Text(tags)).EndArray();
+    });
+    Entries("time", [&](const SceneNode& n, int64_t i) {
+      if (context_.times == nullptr || ListingOf(n)[IdOf(n)].element.valid()) return;
+      const auto time = context_.times->find(static_cast<uint64_t>(NodeOf(n).stable_id));
+      if (time != context_.times->end()) entry(i, time->second);
+    });
+    Entries("bytes", [&](const SceneNode& n, int64_t i) {
+      const ValueId value = ListingOf(n).value(IdOf(n));
+      const Graph& graph = GraphOf(n);
+      if (!value.valid() || !graph.value(value).type.valid()) return;
+      if (StorageOf(graph, value) != value) return;  // a view owns nothing
+      entry(i, graph.module().types().Bytes(graph.value(value).type).value_or(0));
+    });
+    Entries("flops", [&](const SceneNode& n, int64_t i) {
+      const Entity& entity = ListingOf(n)[IdOf(n)];
+      if (!entity.element.valid()) entry(i, static_cast<int64_t>(FlopsOf(GraphOf(n), entity.node)));
+    });
+    Entries("stream", [&](const SceneNode& n, int64_t i) { entry(i, NodeOf(n).stream); });
   }
 
   void Edges() {
     json_.Key("edges").BeginArray();
-    for (const SceneEdge& edge : scene_.edges) {
-      json_.Int(edge.from).Int(edge.to).Int(static_cast<int64_t>(edge.status));
+    size_t next = 0;
+    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
+      size_t end = next;
+      while (end < scene_.edges.size() && scene_.edges[end].to == static_cast<int32_t>(i))
+        ++end;
+      json_.Int(static_cast<int64_t>(end - next));
+      for (; next < end; ++next) {
+        const SceneEdge& edge = scene_.edges[next];
+        json_.Int(edge.to - edge.from).Int(static_cast<int64_t>(edge.status));
+      }
     }
     json_.EndArray();
   }
 
-  void Blocks(std::string_view key, const std::vector<SceneBlock>& blocks) {
-    json_.Key(key).BeginArray();
+  void Blocks(const std::vector<SceneBlock>& blocks) {
+    json_.Key("blocks").BeginArray();
     for (const SceneBlock& block : blocks) {
       json_.BeginObject();
       if (!block.clusters.empty()) {
@@ -117,17 +187,12 @@ class Writer {
           json_.Int(cluster);
         json_.EndArray();
       } else {
+        // Nodes of a block rise by small steps, so their differences repeat from layer to layer.
+        int32_t last = 0;
         json_.Field("rows", block.rows).Key("places").BeginArray();
         for (const ScenePlace& p : block.places) {
-          json_.Int(p.node).Int(p.fold).Int(p.backward ? 1 : 0);
-          json_.Int(p.row).Int(p.column).Int(p.columns);
-        }
-        json_.EndArray().Key("folds").BeginArray();
-        for (const std::vector<int32_t>& fold : block.folds) {
-          json_.BeginArray();
-          for (int32_t node : fold)
-            json_.Int(node);
-          json_.EndArray();
+          json_.Int(p.node - std::exchange(last, p.node)).Int(p.backward ? 1 : 0);
+          json_.Int(p.row).Int(p.x);
         }
         json_.EndArray();
       }
@@ -140,7 +205,8 @@ class Writer {
     json_.Field("two_lanes", scene_.has_backward);
     json_.Key("clusters").BeginArray();
     for (const SceneCluster& c : scene_.clusters) {
-      json_.BeginObject().Field("path", c.path).Field("label", c.label).Field("parent", c.parent);
+      json_.BeginObject().Field("path", Text(c.path)).Field("label", Text(c.label));
+      json_.Field("parent", c.parent);
       if (c.repeats > 0) json_.Field("repeats", c.repeats);
       if (c.joins_previous) json_.Field("joins", true);
       json_.Key("counts").BeginArray();
@@ -150,14 +216,22 @@ class Writer {
       }
       json_.EndArray();
       json_.Key("range").BeginArray().Int(c.subtree_begin).Int(c.subtree_end).EndArray();
-      Blocks("blocks", c.blocks);
-      if (!c.folded_blocks.empty()) Blocks("folded", c.folded_blocks);
+      if (!c.skips.empty()) {
+        json_.Key("skips").BeginArray();
+        for (const SceneSkip& skip : c.skips) {
+          json_.Int(skip.from).Int(skip.to).Int(skip.backward ? 1 : 0);
+          json_.Int(static_cast<int64_t>(skip.status));
+        }
+        json_.EndArray();
+      }
+      Blocks(c.blocks);
       json_.EndObject();
     }
     json_.EndArray();
+    int32_t last = 0;
     json_.Key("order").BeginArray();
     for (int32_t node : scene_.by_cluster)
-      json_.Int(node);
+      json_.Int(node - std::exchange(last, node));
     json_.EndArray();
   }
 
@@ -166,12 +240,11 @@ class Writer {
   }
 
   void Fields() {
-    json_.Key("fields").BeginArray();
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      if (scene_.nodes[i].pair < 0) continue;
-      const Pair& pair = diff_.pairs[static_cast<size_t>(scene_.nodes[i].pair)];
-      if (pair.fields.empty()) continue;
-      json_.BeginArray().Int(static_cast<int64_t>(i));
+    Entries("fields", [&](const SceneNode& n, int64_t i) {
+      if (n.pair < 0) return;
+      const Pair& pair = diff_.pairs[static_cast<size_t>(n.pair)];
+      if (pair.fields.empty()) return;
+      json_.BeginArray().Int(i);
       for (const FieldDiff& field : pair.fields) {
         json_.BeginArray().Int(Text(field.path));
         OptionalText(field.before);
@@ -179,105 +252,120 @@ class Writer {
         json_.Int(field.derived ? 1 : 0).EndArray();
       }
       json_.EndArray();
-    }
-    json_.EndArray();
-    json_.Key("via").BeginArray();
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      if (scene_.nodes[i].pair < 0) continue;
-      const Pair& pair = diff_.pairs[static_cast<size_t>(scene_.nodes[i].pair)];
-      if (pair.status.same() && pair.confidence >= 0.999) continue;
-      json_.BeginArray().Int(static_cast<int64_t>(i)).Int(Text(ToString(pair.via)));
+    });
+    Entries("via", [&](const SceneNode& n, int64_t i) {
+      if (n.pair < 0) return;
+      const Pair& pair = diff_.pairs[static_cast<size_t>(n.pair)];
+      if (pair.status.same() && pair.confidence >= 0.999) return;
+      json_.BeginArray().Int(i).Int(Text(ToString(pair.via)));
       json_.Double(pair.confidence).EndArray();
-    }
-    json_.EndArray();
+    });
   }
 
-  /// Native text without types and metadata, line by line, keyed by node.
-  static std::unordered_map<int32_t, std::string_view> LinesOf(const Graph& graph,
-                                                               std::string& text) {
-    PrintText(graph, {.types = true, .metadata = false}, text);
-    std::unordered_map<int32_t, std::string_view> lines;
-    std::string_view rest = text;
-    rest.remove_prefix(rest.find('\n') + 1);  // graph NAME
-    for (NodeId id : graph.nodes()) {
-      const size_t end = rest.find('\n');
-      std::string_view line = rest.substr(0, end);
-      line.remove_prefix(std::min<size_t>(2, line.size()));
-      lines.emplace(id.index, line.substr(0, kMaxLine));
-      rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
-    }
-    return lines;
+  /// Identity over all passes, and ancestors of what this pass made.
+  void Lives() {
+    const Lineage* lineage = context_.lineage;
+    if (lineage == nullptr) return;
+    const int32_t moment = lineage->num_moments() - 1;
+    const auto life = [&](const SceneNode& n) {
+      return n.after.valid() ? lineage->LifeAt(moment, n.after)
+                             : lineage->LifeAt(moment - 1, n.before);
+    };
+    Differences("life", [&](const SceneNode& n) { return int64_t{life(n).index}; });
+    const auto relatives = [&](std::string_view key, LifeEvent::Kind kind) {
+      Entries(key, [&](const SceneNode& n, int64_t i) {
+        if (n.before.valid() == n.after.valid()) return;
+        for (const LifeEvent& event : lineage->events(life(n))) {
+          if (event.kind != kind || event.moment != moment || event.relatives.empty()) continue;
+          const std::string_view how = event.origin     ? ToString(*event.origin)
+                                       : event.relation ? ToString(*event.relation)
+                                                        : "";
+          json_.BeginArray().Int(i).Int(Text(how)).BeginArray();
+          for (LifeId relative : event.relatives) {
+            const int32_t node = NodeOfLife(relative, moment);
+            if (node >= 0) json_.Int(node);
+          }
+          json_.EndArray().EndArray();
+        }
+      });
+    };
+    relatives("made", LifeEvent::Kind::kBorn);
+    relatives("gone", LifeEvent::Kind::kDeleted);
   }
 
-  void Lines() {
-    // Programs only: a body's node is shown by its fields.
-    std::string before_text, after_text;
-    const auto before = LinesOf(diff_.before.root(), before_text);
-    const auto after = LinesOf(diff_.after.root(), after_text);
-    json_.Key("lines").BeginArray();
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      const SceneNode& node = scene_.nodes[i];
-      if (node.status == SceneStatus::kSame || node.status == SceneStatus::kMoved) continue;
-      json_.BeginArray().Int(static_cast<int64_t>(i));
-      json_.Int(LineText(before, diff_.before, node.before));
-      json_.Int(LineText(after, diff_.after, node.after)).EndArray();
-    }
-    json_.EndArray();
-  }
-
-  int64_t LineText(const std::unordered_map<int32_t, std::string_view>& lines,
-                   const Listing& listing, EntityId id) {
-    if (!id.valid() || listing[id].graph != listing.root().id() || listing[id].element.valid()) {
-      return -1;
-    }
-    const auto line = lines.find(listing[id].node.index);
-    return line == lines.end() ? -1 : Text(line->second);
+  int32_t NodeOfLife(LifeId life, int32_t moment) const {
+    const EntityId after = context_.lineage->At(life, moment);
+    if (after.valid()) return node_of_after_[At(after)];
+    const EntityId before = context_.lineage->At(life, moment - 1);
+    return before.valid() ? node_of_before_[At(before)] : -1;
   }
 
   void Patterns() {
     json_.Key("patterns").BeginArray();
     for (const Pattern& pattern : diff_.patterns) {
-      json_.BeginObject().Field("title", pattern.title).Field("where", pattern.where);
-      json_.Field("nodes", pattern.nodes)
-          .Field("hunks", static_cast<int64_t>(pattern.hunks.size()));
-      json_.Key("except").BeginArray();
-      for (const std::string& place : pattern.except)
-        json_.String(place);
+      json_.BeginObject().Field("title", Texts::Cut(pattern.title));
+      json_.Field("where", Texts::Cut(pattern.where)).Field("nodes", pattern.nodes);
+      json_.Field("hunks", static_cast<int64_t>(pattern.hunks.size()));
+      json_.Key("deviations").BeginArray();
+      for (const Deviation& deviation : pattern.deviations) {
+        json_.BeginArray().String(Texts::Cut(deviation.where));
+        json_.String(Texts::Cut(deviation.what)).BeginArray();
+        for (int32_t hunk : deviation.hunks)
+          json_.Int(hunk);
+        json_.EndArray().EndArray();
+      }
       json_.EndArray().EndObject();
     }
-    json_.EndArray();
-  }
-
-  void Names(const Listing& listing, const std::vector<EntityId>& ids) {
-    json_.BeginArray();
-    for (EntityId id : ids)
-      json_.Int(Text(listing.name(id)));
+    json_.EndArray().Key("hunks").BeginArray();
+    const Titles titles(diff_);
+    for (const Hunk& hunk : diff_.hunks) {
+      json_.BeginArray().Int(hunk.pattern).Int(Text(titles.OfHunk(hunk)));
+      json_.Int(Text(PlaceOfHunk(diff_, hunk)));
+      std::vector<int32_t> nodes;
+      for (int32_t pair : hunk.pairs)
+        nodes.push_back(node_of_after_[At(diff_.pairs[static_cast<size_t>(pair)].after)]);
+      for (EntityId id : hunk.inserted)
+        nodes.push_back(node_of_after_[At(id)]);
+      for (EntityId id : hunk.deleted)
+        nodes.push_back(node_of_before_[At(id)]);
+      std::ranges::sort(nodes);
+      json_.BeginArray();
+      for (int32_t node : nodes)
+        json_.Int(node);
+      json_.EndArray().EndArray();
+    }
     json_.EndArray();
   }
 
   void Relations() {
     json_.Key("relations").BeginArray();
     for (const Relation& relation : diff_.relations) {
-      json_.BeginArray().String(ToString(relation.kind));
-      Names(diff_.before, relation.before);
-      Names(diff_.after, relation.after);
-      json_.EndArray();
+      json_.BeginArray().String(ToString(relation.kind)).BeginArray();
+      for (EntityId id : relation.before)
+        json_.Int(node_of_before_[At(id)]);
+      json_.EndArray().BeginArray();
+      for (EntityId id : relation.after)
+        json_.Int(node_of_after_[At(id)]);
+      json_.EndArray().Double(relation.confidence).EndArray();
     }
     json_.EndArray();
   }
 
   const GraphDiff& diff_;
   const Scene& scene_;
+  const SceneContext& context_;
+  Texts& names_;
   std::string out_;
   JsonWriter json_;
-  std::unordered_map<std::string, int64_t> index_;
-  std::vector<std::string_view> texts_;  // keys of index_, whose nodes do not move
+  std::vector<int32_t> node_of_before_, node_of_after_;  // scene node of each entity
 };
 
 }  // namespace
 
-std::string SceneJson(const GraphDiff& diff, const Scene& scene) {
-  return Writer(diff, scene).Run();
+SceneData SceneJson(const GraphDiff& diff, const Scene& scene, const SceneContext& context,
+                    Texts& names, Texts& lines) {
+  return {.core = Writer(diff, scene, context, names).Run(),
+          .lines = LinesJson(diff, scene, lines)};
 }
 
 }  // namespace strata

@@ -1,19 +1,44 @@
 #pragma once
+#include <cstdint>
 #include <string>
+#include <unordered_map>
 
 #include "diff/diff.h"
+#include "diff/lineage.h"
 #include "scene/scene.h"
+#include "tlparse-export/report/texts.h"
 
 namespace strata {
 
-/// A scene with what the page tells of each node, as JSON in columns; texts are indices into
-/// `text`.
+/// What is known of a scene's nodes beyond the difference itself; everything may be missing.
+struct SceneContext {
+  const Lineage* lineage = nullptr;  ///< its last moment is the after side
+  /// Measured time of nodes by stable id, in nanoseconds.
+  const std::unordered_map<uint64_t, int64_t>* times = nullptr;
+};
+
+/// A scene with what the page tells of each node. Texts are numbers of `names` and `lines`; columns
+/// have an entry per node; Δ: each number is the difference to the one before.
 ///
-///     text      all strings, in order of first use
-///     name, was, op, type, phase, seq, place, code, status, backward, cluster     one entry per
-///     node edges     from, to, status, …                   clusters, order    see Scene fields
-///     [node, [path, before, after, derived], …], …     via     [node, how, confidence], … lines
-///     [node, before, after], …              printed lines of nodes that differ patterns, relations
-std::string SceneJson(const GraphDiff& diff, const Scene& scene);
+///     nodes                       how many
+///     name Δ, op, type, phase, seq Δ, place, code, status, backward, distance,
+///     cluster Δ, life Δ
+///     was, tags, time, bytes, flops, stream      [node, …], …    of nodes that have one
+///     edges                       of each node, how many, then (to − from, status) of each
+///     clusters, order Δ           see Scene
+///     fields                      [node, [path, before, after, derived], …], …
+///     via                         [node, how, confidence], …
+///     made, gone                  [node, how, [nodes it was made from, or that stand for it]], …
+///     hunks                       [pattern, title, where, [nodes]], …      relations
+///     patterns                    with deviations: [where, what happened there, [hunks]]
+struct SceneData {
+  std::string core;
+  /// `after`: of each node the number of its line in native text without types (of removed nodes
+  /// the one before), Δ; `before`: [node, line, type], where the line or the type differs; `fx`:
+  /// [node, side, line], where the FX line is not `name: "type" = torch.ops.op(…)`.
+  std::string lines;
+};
+SceneData SceneJson(const GraphDiff& diff, const Scene& scene, const SceneContext& context,
+                    Texts& names, Texts& lines);
 
 }  // namespace strata

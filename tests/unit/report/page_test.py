@@ -51,10 +51,15 @@ def main():
     passes = main_json["runs"][0]["passes"]
     assert [p["name"] for p in passes] == ["dce", "canonicalize"], passes
     assert passes[1]["counts"][:3] == [0, 1, 1], passes[1]
-    scene = json.loads(gzip.decompress(base64.b64decode(data[f"data-{passes[1]['detail']}".encode()])))
-    names = [scene["text"][i] for i in scene["name"]]
+    unpack = lambda name: json.loads(gzip.decompress(base64.b64decode(data[name.encode()])))
+    scene, texts = unpack(f"data-{passes[1]['detail']}"), unpack("names-0")
+    names, at = [], 0
+    for step in scene["name"]:
+        at += step
+        names.append(texts[at])
     assert names == ["x", "</script><b>", "b", "c", "output"], names
     assert scene["status"] == [0, 0, 2, 3, 0], scene["status"]
+    assert len(html) - sum(map(len, data.values())) < 160_000, "script, style and summary are small"
     print("the page is sound")
 
 

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "scene/scene.h"
 #include "tests/support/graphs.h"
@@ -75,18 +78,42 @@ TEST_CASE("a report holds runs, passes with their counts, steps and one detail p
   CHECK(model->title == "run.strata");
 }
 
-TEST_CASE("what does not fit is left out by name") {
+/// The parts of a report by id.
+std::map<std::string, size_t> PartSizes(const ReportModel& model) {
+  std::map<std::string, size_t> sizes;
+  for (const ReportPart& part : model.parts)
+    sizes[part.id] = part.packed.size();
+  return sizes;
+}
+
+TEST_CASE("what does not fit is left out by name: lines first, then scenes") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteTrace(dir));
   REQUIRE_OK(trace);
-  const auto model = MakeReport(**trace, {.title = "t", .max_detail_bytes = 10});
-  REQUIRE_OK(model);
-  REQUIRE(model->details.size() == 1);
-  CHECK(model->details[0].json.empty());
-  CHECK(model->details[0].title == "pass drop-neg");
-  const auto html = ReportHtml(*model);
+  const auto whole = MakeReport(**trace);
+  REQUIRE_OK(whole);
+  CHECK(whole->left_out.empty());
+  const auto sizes = PartSizes(*whole);
+  CHECK(sizes.contains("data-0"));
+  CHECK(sizes.contains("lines-0"));
+  CHECK(sizes.contains("texts-0"));
+
+  // The page itself is counted generously, so that a limit can hold.
+  const size_t page = 200 << 10;
+  const auto scenes = MakeReport(**trace, {.title = "t", .max_bytes = page + 2600});
+  REQUIRE_OK(scenes);
+  CHECK(scenes->left_out == std::vector<std::string>{"lines of pass drop-neg"});
+  CHECK(PartSizes(*scenes).contains("data-0"));
+  CHECK(!PartSizes(*scenes).contains("lines-0"));
+  CHECK(!PartSizes(*scenes).contains("texts-0"));
+
+  const auto least = MakeReport(**trace, {.title = "t", .max_bytes = 10});
+  REQUIRE_OK(least);
+  CHECK(least->left_out == std::vector<std::string>{"lines of pass drop-neg", "pass drop-neg"});
+  const auto html = ReportHtml(*least);
   REQUIRE_OK(html);
   CHECK(html->find("id=\"data-0\"") == std::string::npos);
+  CHECK(html->find("Left out: pass drop-neg") != std::string::npos);
 }
 
 TEST_CASE("the same trace gives the same bytes") {
@@ -107,7 +134,7 @@ TEST_CASE("the same trace gives the same bytes") {
 
 TEST_CASE("names become text, never markup") {
   ReportModel model;
-  model.title = "</title><script>alert(1)</script> & \"q\" \x01 \xff";
+  model.title = "</title><script>alert(1)</script> & \"q\" \x01 \xff \xe2\x80\xae";
   ReportRun run;
   run.source = "<!-- <img src=x onerror=alert(2)>";
   ReportPass pass;
@@ -122,6 +149,7 @@ TEST_CASE("names become text, never markup") {
   CHECK(html->find("&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;q&quot;") !=
         std::string::npos);
   CHECK(html->find('\xff') == std::string::npos);
+  CHECK(html->find("\xe2\x80\xae") == std::string::npos);  // right-to-left override
   // Ours only: two of data or more, then the page's own.
   CHECK(html->find("<script>") == html->rfind("<script>"));
 }
@@ -131,18 +159,88 @@ TEST_CASE("a scene's columns are as long as it has nodes") {
   auto after = ParseOrDie(kBefore);
   const auto diff = Diff(before->graph({0}), after->graph({0}));
   REQUIRE_OK(diff);
-  const std::string json = SceneJson(*diff, MakeScene(*diff));
-  CHECK(json.starts_with("{\"name\""));
-  const auto count = [&](std::string_view key) {
+  Texts names, lines;
+  const SceneData data = SceneJson(*diff, MakeScene(*diff), {}, names, lines);
+  CHECK(data.core.starts_with("{\"nodes\": 4"));
+  const auto count = [](const std::string& json, std::string_view key) {
     const size_t begin = json.find('[', json.find("\"" + std::string(key) + "\""));
     const std::string list = json.substr(begin, json.find(']', begin) - begin);
     return std::ranges::count(list, ',') + 1;
   };
-  for (std::string_view key : {"name", "was", "op", "type", "phase", "seq", "place", "code",
-                               "status", "backward", "cluster"}) {
+  for (std::string_view key : {"name", "op", "type", "phase", "seq", "place", "code", "status",
+                               "backward", "distance", "cluster", "order"}) {
     CAPTURE(key);
-    CHECK(count(key) == 4);
+    CHECK(count(data.core, key) == 4);
   }
+  CHECK(count(data.lines, "after") == 4);
+}
+
+TEST_CASE("a text of megabytes is cut, and every text stands once") {
+  Texts texts;
+  CHECK(texts.Add("") == -1);
+  CHECK(texts.Add("a") == 0);
+  CHECK(texts.Add(std::string(10 << 20, 'x')) == 1);
+  CHECK(texts.Add("a") == 0);
+  CHECK(texts.Json(0, texts.size()).size() < 3000);
+}
+
+TEST_CASE("the page makes FX lines of native ones; the odd ones are sent") {
+  auto module = ParseOrDie(
+      "graph step\n  x = placeholder : f32[4, 8][8, 1]cpu\n"
+      "  a = aten.neg.default(x) : f32[4, 8][8, 1]cpu\n"
+      "  (b, c) = aten.split.Tensor(a, 2) as split : (f32[2, 8][8, 1]cpu, f32[2, 8][8, 1]cpu)\n"
+      "  s = _operator.add(b, c) : f32[2, 8][8, 1]cpu\n  output([s])\n");
+  const auto diff = Diff(module->graph({0}), module->graph({0}), {.pins = {}, .stable_ids = true});
+  REQUIRE_OK(diff);
+  Texts names, lines;
+  SceneJson(*diff, MakeScene(*diff), {}, names, lines);
+  const std::string json = lines.Json(0, lines.size());
+  CAPTURE(json);
+  CHECK(json.find("\"a = aten.neg.default(x)\"") != std::string::npos);
+  CHECK(json.find("a: ") == std::string::npos);
+  CHECK(json.find("= b + c") != std::string::npos);
+  CHECK(json.find("= split[0]") != std::string::npos);
+  CHECK(json.find("\"return [s]\"") != std::string::npos);
+}
+
+TEST_CASE("patterns and single hunks are causes, with the places that lack them") {
+  const auto blocks = [](std::string_view op, int but) {
+    std::string text = "graph step\n  x0 = placeholder\n";
+    for (int i = 0; i < 8; ++i) {
+      text += fmt::format("  v{0} = aten.{1}.default(x{0}) {{forward module=layers.{0}}}\n", i,
+                          i == but ? "view" : op);
+      text += fmt::format("  x{1} = aten.mm.default(v{0}, x0) {{forward module=layers.{0}}}\n", i,
+                          i + 1);
+    }
+    return text + "  output([x8])\n";
+  };
+  const TempDir dir;
+  auto writer = TraceWriter::Create(dir / "run.strata");
+  REQUIRE_OK(writer);
+  const auto run = (*writer)->BeginRun({});
+  REQUIRE_OK(run);
+  auto before = ParseOrDie(blocks("view", -1)), after = ParseOrDie(blocks("reshape", 5));
+  const auto first = (*writer)->AddSnapshot(*run, "step", before->graph({0}));
+  REQUIRE_OK(first);
+  PassRecord pass;
+  pass.name = "reshape";
+  pass.graph = "step";
+  pass.before = *first;
+  REQUIRE_OK((*writer)->RecordPass(*run, pass, &after->graph({0})));
+  REQUIRE_OK((*writer)->EndRun(*run, RunStatus::kFinished));
+  REQUIRE_OK((*writer)->Finish());
+  auto trace = TraceReader::Open(dir / "run.strata");
+  REQUIRE_OK(trace);
+  const auto model = MakeReport(**trace);
+  REQUIRE_OK(model);
+  const std::vector<ReportCause>& causes = model->runs[0].passes[0].causes;
+  REQUIRE(causes.size() == 1);
+  CHECK(causes[0].title == "change aten.view.default to aten.reshape.default");
+  CHECK(causes[0].where == "layers.{0..7}");
+  REQUIRE(causes[0].except.size() == 1);
+  CHECK(causes[0].except[0].first == "layers.5");
+  CHECK(causes[0].places == 7);
+  CHECK(causes[0].counts.changed == 7);
 }
 
 }  // namespace

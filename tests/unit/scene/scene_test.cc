@@ -70,39 +70,21 @@ void CheckSound(const GraphDiff& diff, const Scene& scene) {
     const SceneCluster& cluster = scene.clusters[index];
     CHECK(cluster.parent < static_cast<int32_t>(index));
     CHECK(cluster.counts.nodes == cluster.subtree_end - cluster.subtree_begin);
-    for (const auto* blocks : {&cluster.blocks, &cluster.folded_blocks}) {
-      std::set<int32_t> here;
-      for (const SceneBlock& block : *blocks) {
-        std::set<std::tuple<bool, int, int>> taken;
-        for (const ScenePlace& place : block.places) {
-          CHECK(place.row >= 0);
-          CHECK(place.row < block.rows);
-          CHECK(place.column < place.columns);
-          CHECK_MESSAGE(taken.emplace(place.backward, place.row, place.column).second, "overlap");
-          if (place.node >= 0) {
-            CHECK(here.insert(place.node).second);
-            CHECK(scene.nodes[static_cast<size_t>(place.node)].backward == place.backward);
-          } else {
-            const auto& fold = block.folds[static_cast<size_t>(place.fold)];
-            CHECK(fold.size() >= 2);
-            for (int32_t node : fold) {
-              CHECK(here.insert(node).second);
-              CHECK(scene.nodes[static_cast<size_t>(node)].status == SceneStatus::kSame);
-            }
-          }
+    for (const SceneBlock& block : cluster.blocks) {
+      std::set<std::tuple<bool, int, int>> taken;
+      for (const ScenePlace& place : block.places) {
+        CHECK(place.row >= 0);
+        CHECK(place.row < block.rows);
+        // Boxes are two half columns wide.
+        for (int x = place.x - 1; x <= place.x + 1; ++x) {
+          CHECK_MESSAGE(!taken.contains({place.backward, place.row, x}), "overlap");
         }
-        for (int32_t child : block.clusters) {
-          CHECK(scene.clusters[static_cast<size_t>(child)].parent == static_cast<int32_t>(index));
-        }
+        taken.emplace(place.backward, place.row, place.x);
+        CHECK(scene.nodes[static_cast<size_t>(place.node)].backward == place.backward);
+        ++placed[static_cast<size_t>(place.node)];
       }
-      if (blocks == &cluster.blocks) {
-        for (int32_t node : here)
-          ++placed[static_cast<size_t>(node)];
-      } else if (!blocks->empty()) {
-        size_t direct = 0;
-        for (const SceneBlock& block : cluster.blocks)
-          direct += block.places.size();
-        CHECK(here.size() == direct);
+      for (int32_t child : block.clusters) {
+        CHECK(scene.clusters[static_cast<size_t>(child)].parent == static_cast<int32_t>(index));
       }
     }
   }
@@ -196,7 +178,7 @@ TEST_CASE("a removed node stands where it was, with the lines it had") {
   CHECK(scene.clusters[0].counts.removed == 1);
 }
 
-TEST_CASE("unchanged nodes beyond one step from a change are folded") {
+TEST_CASE("each node knows how far the nearest difference is") {
   std::string before = "graph g\n  v0 = placeholder {module=m}\n", after = before;
   for (int i = 1; i < 20; ++i) {
     before += fmt::format("  v{} = aten.neg.default(v{}) {{forward module=m}}\n", i, i - 1);
@@ -206,10 +188,9 @@ TEST_CASE("unchanged nodes beyond one step from a change are folded") {
   const Compared c = Compare(before + "  output([v19])\n", after + "  output([v19])\n");
   const Scene scene = MakeScene(c.diff);
   CheckSound(c.diff, scene);
-  const SceneCluster& m = ClusterOf(scene, "m");
-  REQUIRE(m.folded_blocks.size() == 1);
-  CHECK(m.folded_blocks[0].folds.size() == 2);
-  CHECK(m.folded_blocks[0].places.size() == 5);  // fold, neighbour, change, neighbour, fold
+  for (int i = 0; i < 20; ++i) {
+    CHECK(scene.nodes[static_cast<size_t>(i)].distance == std::min(std::abs(i - 10), 4));
+  }
 }
 
 TEST_CASE("siblings without data between them may share a row") {

@@ -1,0 +1,96 @@
+// Copies for other places: Markdown for a review, SVG and PNG for a page, FX for a program.
+
+const cell = (text) => plain(String(text)).replace(/[\\`*_|<>[\]~]/g, "\\$&");
+function markdownTable(detail, nodes) {
+  const rows = nodes.slice(0, 500).map((i) => `| ${statusWord(detail.statusOf(i))} | ${cell(detail.nodeName(i))} | ${cell(detail.opLabel(i))} | ${cell(whatChanged(detail, i) || "–")} | ${cell(detail.moduleOf(i) || "–")} |`);
+  return ["| status | node | operator | what changed | module |", "|---|---|---|---|---|", ...rows, nodes.length > 500 ? `\n${nodes.length - 500} more.` : ""].join("\n");
+}
+function markdown(subject, detail) {
+  const lines = [`### ${subject.pass ? `#${subject.pass.index} ` : ""}${cell(subject.name)}  ${badgeText(detail.counts)}`, ""];
+  for (const cause of subject.pass ? subject.pass.causes : []) lines.push(`- **${cell(past(cause.title))}**: ${cell(whereWords(cause))} (${badgeText(cause.counts)})`);
+  return [...lines, "", markdownTable(detail, detail.changes.filter((i) => detail.status[i] !== DERIVED)), "", location.href].join("\n");
+}
+/** The graph after the pass, in the spelling of the text tab. */
+async function copyGraph(detail, spelling = state.spelling) {
+  const lines = await loadLines(detail);
+  if (!lines) { say("The lines were left out of this report"); return; }
+  const out = [], nodes = Array.from({length: detail.count}, (_, i) => i).filter((i) => detail.status[i] !== REMOVED);
+  if (spelling === "fx") {
+    const isInput = (i) => str(detail.op[i]) === "input", inputs = nodes.filter(isInput).map((i) => `${detail.nodeName(i)}${detail.typeOf(i) ? `: "${detail.typeOf(i)}"` : ""}`);
+    out.push("class GraphModule(torch.nn.Module):", `    def forward(self, ${inputs.join(", ")}):`);
+    for (const i of nodes) { const line = isInput(i) ? "" : lines.fx(i, false); if (line) out.push(`        ${line}`); }
+  } else {
+    out.push(`graph ${currentSubject ? plain(currentSubject.graph) : "step"}`);
+    for (const i of nodes) { const line = lines.native(i, false); if (line) out.push(`  ${line}`); }
+  }
+  await copyText(out.join("\n") + "\n", spelling === "fx" ? "FX text" : "Native text");
+}
+
+/** Takes the calls of a canvas and makes an SVG file of them. */
+class SvgContext {
+  constructor() { Object.assign(this, {out: [], path: "", fillStyle: "", strokeStyle: "", lineWidth: 1, font: "", globalAlpha: 1, dash: [], measure: document.createElement("canvas").getContext("2d")}); }
+  setLineDash(dash) { this.dash = dash; }
+  measureText(text) { this.measure.font = this.font; return this.measure.measureText(text); }
+  beginPath() { this.path = ""; this.at = null; }
+  moveTo(x, y) { this.add("M", x, y); }
+  lineTo(x, y) { this.add("L", x, y); }
+  bezierCurveTo(...points) { this.add("C", ...points); }
+  add(letter, ...numbers) { this.path += letter + numbers.map((n) => +n.toFixed(1)).join(" "); this.at = numbers.slice(-2); }
+  /** A corner between two straight lines at right angles: a curve that starts and ends a radius away. */
+  arcTo(x1, y1, x2, y2, radius) {
+    const [x0, y0] = this.at, toward = (ax, ay) => { const length = Math.hypot(ax - x1, ay - y1) || 1; return [x1 + (ax - x1) / length * radius, y1 + (ay - y1) / length * radius]; };
+    this.lineTo(...toward(x0, y0));
+    this.add("Q", x1, y1, ...toward(x2, y2));
+  }
+  arc(x, y, r, from, to) {
+    const end = [x + r * Math.cos(to), y + r * Math.sin(to)], start = [x + r * Math.cos(from), y + r * Math.sin(from)];
+    this.path += `${this.at ? "L" : "M"}${start.map((n) => n.toFixed(1)).join(" ")}A${r} ${r} 0 ${to - from > Math.PI ? 1 : 0} 1 ${end.map((n) => n.toFixed(1)).join(" ")}`;
+    this.at = end;
+  }
+  roundRect(x, y, width, height, r) { this.path += `M${x + r} ${y}h${width - 2 * r}a${r} ${r} 0 0 1 ${r} ${r}v${height - 2 * r}a${r} ${r} 0 0 1 ${-r} ${r}h${2 * r - width}a${r} ${r} 0 0 1 ${-r} ${-r}v${2 * r - height}a${r} ${r} 0 0 1 ${r} ${-r}z`; }
+  element(tag, props, text) { this.out.push(`<${tag} ${Object.entries(props).map(([key, value]) => `${key}="${escapeXml(String(value))}"`).join(" ")}${this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : ""}${text === undefined ? "/>" : `>${escapeXml(text)}</${tag}>`}`); }
+  fill() { this.element("path", {d: this.path, fill: this.fillStyle}); }
+  stroke() { this.element("path", {d: this.path, fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth, ...(this.dash.length ? {"stroke-dasharray": this.dash.join(" ")} : {})}); }
+  fillRect(x, y, width, height) { this.element("rect", {x: x.toFixed(1), y: y.toFixed(1), width: Math.max(0, width).toFixed(1), height: Math.max(0, height).toFixed(1), fill: this.fillStyle}); }
+  fillText(text, x, y) {
+    const [, weight, size, family] = /^(\d+) ([\d.]+)px (.*)$/.exec(this.font);
+    this.element("text", {x: x.toFixed(1), y: y.toFixed(1), "font-weight": weight, "font-size": size, "font-family": family, fill: this.fillStyle, "dominant-baseline": "central"}, text);
+  }
+}
+const escapeXml = (text) => plain(text).replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+/** What is open of the scene, whole, at zoom 1. */
+function sceneSvg(view) {
+  const c = new SvgContext(), {width, height} = view.scene, look = {...view.look(view.panes[0]), scale: 1, hover: null};
+  new ScenePainter(c, view.scene, look).paint(() => true);
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 -16 ${Math.ceil(width + 32)} ${Math.ceil(height + 32)}" width="${Math.ceil(width + 32)}" height="${Math.ceil(height + 32)}"><rect x="-16" y="-16" width="100%" height="100%" fill="${colors.bg}"/>${c.out.join("\n")}</svg>\n`;
+}
+function savePng(view, name) {
+  const {width, height} = view.scene, scale = Math.min(2, 8000 / width, 8000 / height), canvas = document.createElement("canvas");
+  canvas.width = Math.ceil((width + 32) * scale);
+  canvas.height = Math.ceil((height + 32) * scale);
+  const c = canvas.getContext("2d");
+  c.fillStyle = colors.bg;
+  c.fillRect(0, 0, canvas.width, canvas.height);
+  c.setTransform(scale, 0, 0, scale, 16 * scale, 16 * scale);
+  new ScenePainter(c, view.scene, {...view.look(view.panes[0]), scale: 1, hover: null}).paint(() => true);
+  canvas.toBlob((blob) => save(blob, name));
+}
+const copyLink = () => copyText(location.href.split("#")[0] + hashOf(graphView ? {...state, cam: graphView.camera(), open: graphView.openPaths().join(";")} : state), "Link");
+
+/** [words, action] */
+function copies(subject, detail) {
+  const file = plain(subject.name).replace(/[^\w.-]+/g, "_").slice(0, 80), list = [["Copy link", copyLink], ["Copy as Markdown", () => copyText(markdown(subject, detail), "Markdown")], ["Copy graph as FX", () => copyGraph(detail, "fx")], ["Copy graph as native text", () => copyGraph(detail, "native")]];
+  if (graphView) list.push(["Copy picture as SVG", () => copyText(sceneSvg(graphView), "SVG")], ["Save picture as SVG", () => save(new Blob([sceneSvg(graphView)], {type: "image/svg+xml"}), `${file}.svg`)], ["Save picture as PNG", () => savePng(graphView, `${file}.png`)]);
+  return list;
+}
+function copyMenu(subject, detail) {
+  const menu = h("div", {class: "menu", role: "menu", hidden: true}), button = h("button", {"aria-haspopup": "menu", "aria-expanded": "false", click: () => { if (menu.hidden) fill(); toggle(menu.hidden); }}, "Copy");
+  const toggle = (open) => { menu.hidden = !open; button.setAttribute("aria-expanded", String(open)); if (open) menu.firstChild.focus(); };
+  const fill = () => menu.replaceChildren(...copies(subject, detail).map(([words, action]) => h("button", {role: "menuitem", click: () => { toggle(false); action(); }}, words)));
+  const box = h("span", {class: "menu-box", keydown: (event) => {
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key], items = [...menu.children], at = items.indexOf(document.activeElement);
+    if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); toggle(false); button.focus(); }
+    if (step && at >= 0) { event.preventDefault(); items[(at + step + items.length) % items.length].focus(); }
+  }, focusout: (event) => { if (!box.contains(event.relatedTarget)) toggle(false); }}, button, menu);
+  return box;
+}

@@ -1,0 +1,232 @@
+// Where everything of a scene stands when some slabs are open: boxes, lines, folds, in pixels at zoom 1. The scene says
+// rows and columns (scene/layout.cc); here they become pixels, and rows far from every difference are folded.
+
+// Measures of the design language.
+const NODE_W = 148, NODE_H = 38, GAP_X = 14, GAP_Y = 34, GUTTER = 44, PAD = 12, HEAD = 28, SLAB = 46, THIN = 30, ROW_GAP = 20, FOLD_H = 24, MARGIN = 22, RAIL = 12;
+const MIN_WIDTH = 480, MIN_RUN = 3, MAX_SPAN = 7, SIDE_TRACKS = 4;
+const GUTTER_TRACKS = [0, -7, 7, -14, 14];
+const PITCH = NODE_H + GAP_Y, HALF = (NODE_W + GAP_X) / 2;
+
+/** Rows of a block from the top, without those of hidden nodes; a run of two and more hidden nodes is one fold. */
+function foldRows(block, hidden) {
+  const lanes = [[], []];
+  for (const place of block.places) (lanes[place.backward][place.row] ||= []).push(place);
+  const shown = lanes.map((rows) => {
+    const out = [];
+    let pending = [];
+    const flush = () => {
+      if (pending.length === 1) out.push([{node: pending[0].node, members: [pending[0].node], x: pending[0].x}]);
+      else if (pending.length) out.push([{node: -1, members: pending.map((place) => place.node), x: 0}]);
+      pending = [];
+    };
+    for (const row of rows.filter(Boolean)) {
+      const visible = row.filter((place) => !hidden(place.node));
+      if (visible.length) { flush(); out.push(visible.map((place) => ({node: place.node, members: [place.node], x: place.x}))); }
+      pending.push(...row.filter((place) => hidden(place.node)));
+    }
+    flush();
+    return out;
+  });
+  // Backward runs up: its first nodes stand at the bottom.
+  const height = Math.max(shown[0].length, shown[1].length), boxes = [];
+  shown.forEach((rows, backward) => rows.forEach((row, i) => row.forEach((box) => boxes.push({...box, backward, row: backward ? height - rows.length + i : i}))));
+  return {boxes, height};
+}
+
+class SceneLayout {
+  /** `open`: clusters; `hops`: how far from a difference nodes are shown; `unfolded`: blocks that show all. */
+  constructor(detail, open, hops, unfolded) {
+    Object.assign(this, {detail, open, hops, unfolded, slabs: [], boxes: [], flows: [], skips: [], edges: [], boxOf: new Map(), slabOf: new Map(), folded: new Map()});
+    let pads = 0, reach = 0;
+    for (const c of open) {
+      let sum = 0;
+      for (let p = c; p >= 0; p = detail.clusters[p].parent) sum += this.padOf(p);
+      pads = Math.max(pads, sum);
+      for (const block of detail.clusters[c].blocks) {
+        if (!block.places) continue;
+        this.folded.set(block, foldRows(block, this.isHidden(block)));
+        for (const box of this.folded.get(block).boxes) reach = Math.max(reach, Math.abs(box.x));
+      }
+    }
+    // Lanes are as wide as the widest row needs, the same in all slabs, so that they stand in one line.
+    this.lane = NODE_W + 2 * reach * HALF + 2 * MARGIN;
+    this.width = Math.max(MIN_WIDTH, detail.twoLanes ? 2 * this.lane + GUTTER : this.lane) + 2 * pads;
+    this.height = this.place(0, 0, 0, this.width, 0);
+    this.route();
+  }
+  padOf(cluster) { return cluster === 0 ? 0 : PAD + (this.detail.clusters[cluster].skips ? RAIL : 0); }
+  isHidden(block) {
+    const {status, distance} = this.detail;
+    if (this.hops === "all" || this.detail.changes.length === 0 || this.unfolded.has(block)) return () => false;
+    return (node) => status[node] === SAME && distance[node] > this.hops;
+  }
+
+  place(cluster, x, y, width, depth) {
+    const c = this.detail.clusters[cluster], slab = {cluster, x, y, width, depth, open: this.open.has(cluster), differs: c.differs};
+    this.slabs.push(slab);
+    this.slabOf.set(cluster, slab);
+    if (!slab.open) {
+      slab.height = c.differs || c.repeats ? SLAB : THIN;
+      return slab.height + (c.repeats ? 10 : 0);
+    }
+    const pad = this.padOf(cluster), left = x + pad, inner = width - 2 * pad, sequence = [];
+    let at = y + (cluster === 0 ? 0 : HEAD + 4), previous = null;
+    const gap = (lanes) => {
+      if (previous) {
+        this.flows.push({x: left, y: at, width: inner, height: ROW_GAP, forward: previous[0] && lanes[0], backward: previous[1] && lanes[1]});
+        at += ROW_GAP;
+      }
+      previous = lanes;
+    };
+    for (const block of c.blocks) {
+      if (block.clusters) {
+        for (const row of c.repeats ? this.runsOf(block.clusters) : this.rowsOf(block.clusters)) {
+          gap(this.lanesOf(row));
+          const each = (inner - (row.length - 1) * GAP_X) / row.length;
+          let tallest = 0;
+          if (row.run) tallest = this.placeRun(row, left, at, inner, depth + 1);
+          else row.forEach((child, i) => { tallest = Math.max(tallest, this.place(child, left + i * (each + GAP_X), at, each, depth + 1)); });
+          for (const child of row) sequence.push({y: at, height: this.slabOf.get(child).height});
+          at += tallest;
+        }
+      } else {
+        gap([block.places.some((p) => !p.backward), block.places.some((p) => p.backward)]);
+        const height = this.placeNodes(block, cluster, left, at + 14, inner) + 28;
+        sequence.push({y: at, height});
+        at += height;
+      }
+    }
+    this.placeSkips(c, slab, sequence);
+    slab.height = at - y + (cluster === 0 ? 0 : PAD);
+    return slab.height;
+  }
+  /** Equal neighbours that are closed are one slab, so that an open one among them stays in sight. */
+  runsOf(clusters) {
+    const rows = [];
+    for (const child of clusters) {
+      const row = rows[rows.length - 1];
+      if (row && !this.open.has(child) && !this.open.has(row[0])) row.push(child);
+      else rows.push([child]);
+    }
+    return rows.flatMap((row) => row.length < MIN_RUN ? row.map((child) => [child]) : [Object.assign(row, {run: true})]);
+  }
+  placeRun(row, x, y, width, depth) {
+    const slab = {cluster: row[0], run: row, x, y, width, height: SLAB, depth, open: false, differs: this.detail.clusters[row[0]].differs};
+    this.slabs.push(slab);
+    for (const child of row) this.slabOf.set(child, slab);
+    return SLAB + 10;
+  }
+  lanesOf(clusters) {
+    const d = this.detail, lanes = [false, false];
+    if (!d.twoLanes) return [true, false];
+    for (const cluster of clusters) {
+      const c = d.clusters[cluster];
+      c.lanes ||= d.nodesOf(cluster).reduce((seen, i) => { seen[d.backward[i]] = true; return seen; }, [false, false]);
+      lanes[0] ||= c.lanes[0];
+      lanes[1] ||= c.lanes[1];
+    }
+    return lanes;
+  }
+  /** Closed independent neighbours share a row; an open slab has one of its own. */
+  rowsOf(clusters) {
+    const rows = [], d = this.detail;
+    for (const child of clusters) {
+      const row = rows[rows.length - 1];
+      const joins = row && row.length < 3 && d.clusters[child].joins && !this.open.has(child) && row.every((c) => !this.open.has(c) && (d.clusters[c].differs || d.clusters[c].repeats > 0) === (d.clusters[child].differs || d.clusters[child].repeats > 0));
+      if (joins) row.push(child);
+      else rows.push([child]);
+    }
+    return rows;
+  }
+  placeNodes(block, cluster, x, y, width) {
+    const two = this.detail.twoLanes, middle = x + width / 2, laneWidth = this.lane;
+    const lane = [two ? middle - GUTTER / 2 - laneWidth / 2 : middle, middle + GUTTER / 2 + laneWidth / 2];
+    const {boxes, height} = this.folded.get(block);
+    for (const box of boxes) {
+      const tall = box.node >= 0 ? NODE_H : FOLD_H;
+      Object.assign(box, {block, cluster, x: lane[box.backward] + box.x * HALF - NODE_W / 2, y: y + box.row * PITCH + (NODE_H - tall) / 2, width: NODE_W, height: tall,
+        left: lane[box.backward] - laneWidth / 2, right: lane[box.backward] + laneWidth / 2, gutter: middle});
+      this.boxes.push(box);
+      for (const member of box.members) this.boxOf.set(member, box);
+    }
+    return Math.max(0, height * PITCH - GAP_Y);
+  }
+  placeSkips(c, slab, sequence) {
+    const used = [0, 0];
+    for (let k = 0; k < (c.skips || []).length; k += 4) {
+      const [from, to, backward, status] = c.skips.slice(k, k + 4), a = sequence[from], b = sequence[to];
+      if (!a || !b || a.y === b.y || used[backward] === 3) continue;
+      const track = used[backward]++, side = backward ? 1 : -1, edge = (backward ? slab.x + slab.width - PAD - RAIL : slab.x + PAD + RAIL);
+      this.skips.push({x: edge, rail: edge + side * (7 + 6 * track), from: backward ? a.y + 8 : a.y + a.height - 8, to: backward ? b.y + b.height - 8 : b.y + 10, status});
+    }
+  }
+
+  // --- Lines ---
+
+  route() {
+    const tracks = new Map(), byBlock = new Map();
+    for (const box of this.boxes) {
+      if (!byBlock.has(box.block)) byBlock.set(box.block, []);
+      byBlock.get(box.block).push(box);
+    }
+    for (const box of this.boxes) {
+      const edges = [], seen = new Set();
+      for (const member of box.members) {
+        for (const [from, status] of this.detail.inputs(member)) {
+          const source = this.boxOf.get(from);
+          if (source === box) continue;
+          if (!source || source.block !== box.block) { if (box.node >= 0) (box.stubs ||= []).push([from, status]); continue; }
+          // A long way is told by name: a line across many rows cannot be followed.
+          if (Math.abs(source.row - box.row) > MAX_SPAN && box.node >= 0) { (box.stubs ||= []).push([from, status]); continue; }
+          // Several values between two boxes are one line, unless the change tells them apart.
+          if (seen.has(source) && status === SAME) continue;
+          seen.add(source);
+          edges.push({a: source, b: box, from, status, cross: source.backward !== box.backward});
+        }
+      }
+      edges.sort((p, q) => q.cross - p.cross || p.a.x - q.a.x);
+      edges.forEach((edge, k) => {
+        edge.port = box.x + box.width / 2 + (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
+        edge.points = this.points(edge, byBlock.get(box.block), tracks);
+        if (edge.points) { this.edges.push(edge); box.entered = true; }
+        else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
+      });
+      if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));
+    }
+  }
+  /** Orthogonal: straight down where the way is free, else beside the boxes; between lanes through the gutter. Null: no track is free. */
+  points({a, b, port, cross}, boxes, tracks) {
+    const down = b.backward ? -1 : 1, end = b.backward ? b.y + b.height : b.y, last = end - down * 5;
+    if (cross) {
+      const track = this.track(tracks, a.block, "gutter", Math.min(a.y, b.y), Math.max(a.y, b.y)), x = a.gutter + GUTTER_TRACKS[track], turn = end - down * 17;
+      if (track >= GUTTER_TRACKS.length) return null;
+      const blocked = boxes.some((o) => o !== a && o.y < a.y + a.height && o.y + o.height > a.y && (x > a.x ? o.x > a.x && o.x < x : o.x < a.x && o.x + o.width > x));
+      if (!blocked) return [[x > a.x ? a.x + a.width : a.x, a.y + a.height / 2], [x, a.y + a.height / 2], [x, turn], [port, turn], [port, last]];
+      const out = a.backward ? a.y : a.y + a.height, step = out + (a.backward ? -1 : 1) * 12;
+      return [[a.x + a.width / 2 + 24, out], [a.x + a.width / 2 + 24, step], [x, step], [x, turn], [port, turn], [port, last]];
+    }
+    const start = a.backward ? a.y : a.y + a.height, x = a.x + a.width / 2, near = start + down * 9, far = end - down * 20;
+    if ((end - start) * down > 0) {
+      if (Math.abs(x - port) < 1 && this.free(boxes, x, start, end, a, b)) return [[x, start], [port, last]];
+      if (this.free(boxes, port, near, end, a, b)) return [[x, start], [x, near], [port, near], [port, last]];
+      if (this.free(boxes, x, start, far, a, b)) return [[x, start], [x, far], [port, far], [port, last]];
+    }
+    const track = this.track(tracks, a.block, a.backward, Math.min(start, end), Math.max(start, end)), offset = 4 + track * 4.5;
+    if (track >= SIDE_TRACKS) return null;
+    const side = a.backward ? a.right - MARGIN + offset : a.left + MARGIN - offset;
+    return [[x, start], [x, near], [side, near], [side, far], [port, far], [port, last]];
+  }
+  free(boxes, x, from, to, a, b) {
+    const [top, bottom] = from < to ? [from, to] : [to, from];
+    return !boxes.some((o) => o !== a && o !== b && x > o.x - 4 && x < o.x + o.width + 4 && bottom > o.y - 2 && top < o.y + o.height + 2);
+  }
+  /** The first track on which nothing runs between these heights. */
+  track(tracks, block, lane, top, bottom) {
+    if (!tracks.has(block)) tracks.set(block, {});
+    const of = tracks.get(block)[lane] ||= [];
+    let track = of.findIndex((spans) => spans.every(([t, b]) => bottom < t || top > b));
+    if (track < 0) { track = of.length; of.push([]); }
+    of[track].push([top, bottom]);
+    return track;
+  }
+}

@@ -1,0 +1,72 @@
+// What is looked at. All of it is in the fragment, so every view has a link, and the browser's buttons go back and
+// forth. The fragment begins with a view's name or with the selector of a REF: #run=1,graph=step,pass=3&tab=table.
+
+/**
+ * Pages of the header: key → {label, shows(), render()}. `shows` tells whether this report has anything for it, `render`
+ * gives its element or a promise of one. A file adds its page with `views.set`, at its top level.
+ */
+const views = new Map();
+/** Elements below a page's own, by the run's: what other files add to the overview. */
+const overviewParts = [];
+
+const TABS = ["graph", "table", "text", "patterns"];
+const MODES = ["unified", "side", "blink"];
+/** Defaults are not in the fragment. */
+const DEFAULTS = {view: "overview", ref: "", run: "", graph: "", tab: "graph", mode: "unified", node: "", hops: "1", overlay: "", spelling: "native", open: "", filter: "", cam: ""};
+const KEYS = ["run", "graph", "tab", "mode", "node", "hops", "overlay", "spelling", "open", "filter", "cam"];
+const state = {...DEFAULTS};
+/** What to draw again when the theme or the size changes; emptied by each render. */
+let redraws = [];
+
+function readHash() {
+  let text = location.hash.slice(1);
+  const [head, ...words] = text.split("&");
+  const decode = (word) => { try { return decodeURIComponent(word); } catch { return word; } };
+  Object.assign(state, DEFAULTS);
+  text = decode(head);
+  state.view = text === "" ? "overview" : views.has(text) || text === "overview" ? text : "subject";
+  if (state.view === "subject") state.ref = text;
+  for (const word of words) {
+    const at = word.indexOf("="), key = word.slice(0, at), value = decode(word.slice(at + 1));
+    if (KEYS.includes(key)) state[key] = value;
+  }
+  if (!TABS.includes(state.tab)) state.tab = DEFAULTS.tab;
+  if (!MODES.includes(state.mode)) state.mode = DEFAULTS.mode;
+  if (!/^[0-3]$|^all$/.test(state.hops)) state.hops = DEFAULTS.hops;
+}
+/** The fragment of a state; keys that it leaves out have their defaults. */
+function hashOf(wanted) {
+  const s = {...DEFAULTS, ...wanted};
+  const encode = (word) => encodeURIComponent(word).replace(/%(3D|2C|3A|2F|7B|7D|20)/g, (code) => code === "%20" ? "+" : decodeURIComponent(code)).replace(/\+/g, "%20");
+  const words = [s.view === "subject" ? encode(s.ref) : s.view];
+  for (const key of KEYS) if (s[key] !== DEFAULTS[key] && !(s.view === "subject" && (key === "run" || key === "graph"))) words.push(`${key}=${encode(s[key])}`);
+  return "#" + words.join("&");
+}
+const linkTo = (subject, more) => hashOf({view: "subject", ref: subject.ref, ...more});
+
+/** A new page of the history. */
+function go(change) {
+  Object.assign(state, change);
+  const hash = hashOf(state);
+  if (hash !== location.hash) history.pushState(null, "", hash);
+  return render();
+}
+/** Small moves (selection, folds) belong to the page they happen on. */
+function note(change) {
+  Object.assign(state, change);
+  history.replaceState(null, "", hashOf(state));
+}
+/** Another pass or graph: what was chosen of the last one stays, but for its node. */
+const goTo = (subject, more) => go({view: "subject", ref: subject.ref, node: "", cam: "", ...more});
+
+/** The subject a selector names; selectors may leave out parts, as REFs may. */
+function findSubject(ref) {
+  const wanted = ref.split(",").map((part) => part.replace(/:(before|after)$/, "")).filter(Boolean);
+  const fits = (subject) => wanted.every((part) => subject.ref.split(",").includes(part) || (subject.pass && part === `pass=${subject.pass.name}`) || part === `rank=${subject.run.rank}`);
+  return subjects.find((subject) => subject.ref === ref) || subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) || subjects[0];
+}
+/** The run that overview, memory and the like speak of. */
+function currentRun() {
+  if (state.view === "subject" && currentSubject) return currentSubject.run;
+  return report.runs.find((run) => String(run.id) === state.run) || report.runs[0];
+}

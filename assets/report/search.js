@@ -1,0 +1,98 @@
+// Search over everything, and the command palette.
+
+let hits = [];
+/** Runs as one types: hits are framed in the graph, and filter tables and text. */
+function doSearch(text) {
+  const begin = performance.now();
+  hits = currentDetail ? currentDetail.search(text) : [];
+  if (graphView) { graphView.hits = text ? new Set(hits) : null; graphView.draw(); }
+  const fits = matcher(text), passes = text ? subjects.filter((s) => fits(`${s.name} ${s.graph} ${s.pass ? s.pass.options : ""}`)) : [];
+  showResults(text, passes, performance.now() - begin);
+  note({filter: text});
+  if (state.view === "operators" || (state.view === "subject" && state.tab !== "graph")) renderSoon();
+}
+function showResults(text, passes, ms) {
+  const box = $("#results"), d = currentDetail;
+  box.hidden = !text;
+  if (!text) return;
+  const fits = matcher(text);
+  // Why it is a hit: the property that matched.
+  const why = (i) => fits(str(d.name[i])) ? shortType(d.typeOf(i)) : [d.opOf(i), d.moduleOf(i), d.typeOf(i)].find(fits) || "";
+  box.replaceChildren(h("div", {class: "group"}, `${d ? plural(hits.length, "node") : "no graph"}${passes.length ? `, ${plural(passes.length, "pass", "passes")}` : ""} · ${ms.toFixed(0)} ms`),
+    ...passes.slice(0, 6).map((s) => h("a", {class: "item", href: linkTo(s)}, h("span", {}, `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`), h("span", {class: "quiet"}, s.pass ? "pass" : "graph"))),
+    ...hits.slice(0, 12).map((i) => h("button", {class: "item", click: () => showNode(i)}, h("span", {class: "mono cut"}, d.nodeName(i)), h("span", {class: "quiet cut"}, `${shortOp(d.opOf(i))} · ${why(i)}`))),
+    hits.length ? h("div", {class: "group"}, "Enter for the next, Shift Enter for the one before") : h("button", {class: "item", click: () => searchElsewhere(text)}, h("span", {}, passes.length ? "Look for nodes in all passes" : "Nothing here; look in all passes"), h("span", {})));
+}
+/** The first pass, after this one and around, that has a node that matches. */
+async function searchElsewhere(text) {
+  const start = subjects.indexOf(currentSubject);
+  for (let k = 1; k <= subjects.length; k++) {
+    const subject = subjects[(start + k + subjects.length) % subjects.length], detail = await loadDetail(subject.detail), found = detail ? detail.search(text) : [];
+    if (!found.length) continue;
+    await goTo(subject, {node: str(detail.name[found[0]])});
+    say(`${plural(found.length, "node")} in ${plain(subject.name)}`);
+    return;
+  }
+  say(`Nothing matches “${text}”`);
+}
+function searchNext(direction) {
+  if (!state.filter) return;
+  if (!hits.length) { searchElsewhere(state.filter); return; }
+  const at = hits.indexOf(currentDetail.find(state.node)), next = at < 0 ? (direction > 0 ? 0 : hits.length - 1) : (at + direction + hits.length) % hits.length;
+  selectNode(hits[next], true);
+  say(`hit ${next + 1} of ${hits.length}: ${currentDetail.nodeName(hits[next])}`);
+}
+
+// --- Palette ---
+
+/** [group, title, key, action] */
+function commands() {
+  const list = [["Commands", "Overview", "o", () => go({view: "overview"})], ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => ["Commands", view.label, "", () => go({view: key})])];
+  for (const [keys, words, action] of KEY_MAP) if (action) list.push(["Commands", words, keys.split(" ")[0], action]);
+  list.push(["Commands", "Switch between light and dark", "", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark", true); redrawAll(); }]);
+  if (currentDetail && state.view === "subject") for (const [words, action] of copies(currentSubject, currentDetail)) list.push(["Commands", words, "", action]);
+  for (const s of subjects) list.push(["Passes and graphs", `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`, badgeText(s.counts) || (s.pass && s.pass.status === "failed" ? "failed" : "no change"), () => goTo(s)]);
+  return list;
+}
+/** Letters in order, marked; null when they are not there. */
+function fuzzy(text, letters) {
+  const out = [];
+  let i = 0;
+  for (const char of text) {
+    const hit = i < letters.length && char.toLowerCase() === letters[i].toLowerCase();
+    if (hit) i++;
+    out.push(hit ? h("mark", {}, char) : char);
+  }
+  return i === letters.length ? out : null;
+}
+function palette() {
+  const input = h("input", {type: "text", placeholder: "Type a command, pass or node", "aria-label": "Command, pass or node", role: "combobox", "aria-expanded": "true", "aria-controls": "choices", autocomplete: "off"});
+  const list = h("div", {class: "choices", id: "choices", role: "listbox", "aria-label": "Choices"}), dialog = h("dialog", {class: "palette", "aria-label": "Command palette", close: () => dialog.remove(), click: (event) => { if (event.target === dialog) dialog.close(); }}, input, list, h("div", {class: "hints quiet small"}, "↑ ↓ choose, Enter open, Esc close"));
+  let items = [], at = 0;
+  const run = (item) => { dialog.close(); item[3](); };
+  const mark = (next) => {
+    at = Math.max(0, Math.min(items.length - 1, next));
+    [...list.querySelectorAll("[role=option]")].forEach((option, i) => { option.setAttribute("aria-selected", String(i === at)); if (i === at) { option.scrollIntoView({block: "nearest"}); input.setAttribute("aria-activedescendant", option.id); } });
+  };
+  const fill = () => {
+    const letters = input.value.replace(/\s/g, ""), d = currentDetail, nodes = d && letters ? d.search(input.value.trim()).slice(0, 20).map((i) => ["Nodes", d.nodeName(i), d.moduleOf(i), () => showNode(i)]) : [];
+    items = [...commands().filter(([, title]) => fuzzy(title, letters)), ...nodes].slice(0, 60);
+    let group = "";
+    list.replaceChildren(...items.flatMap((item, i) => {
+      const [of, title, key] = item, head = of === group ? [] : [h("div", {class: "group", role: "presentation"}, of)];
+      group = of;
+      return [...head, h("div", {class: "item", role: "option", id: `choice-${i}`, click: () => run(item)}, h("span", {class: "cut"}, ...(fuzzy(title, letters) || [title])), key.length === 1 ? h("kbd", {}, key) : h("span", {class: "quiet cut"}, key))];
+    }), items.length ? "" : h("div", {class: "group"}, `Nothing matches “${input.value}”.`));
+    mark(0);
+  };
+  input.addEventListener("input", fill);
+  input.addEventListener("keydown", (event) => {
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (step) { event.preventDefault(); mark(at + step); }
+    if (event.key === "Enter" && items[at]) { event.preventDefault(); run(items[at]); }
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  fill();
+  input.focus();
+}

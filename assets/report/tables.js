@@ -1,0 +1,178 @@
+// A pass as a table of nodes, as text, and as patterns.
+
+/** Root causes first: what a reader of the table looks for. */
+const TABLE_ORDER = {[CHANGED]: 0, [ADDED]: 1, [REMOVED]: 2, [MOVED]: 3, [DERIVED]: 4, [SAME]: 5};
+const MAX_ROWS = 400;
+
+function whatChanged(detail, node) {
+  const fields = detail.fields.get(node) || [], own = fields.filter((field) => !field[3]), shown = own.length ? own : fields;
+  const side = (text) => text < 0 ? "–" : str(text);
+  return shown.slice(0, 3).map(([path, before, after]) => plain(`${str(path)}: ${side(before)} → ${side(after)}`)).join("; ") + (shown.length > 3 ? `; and ${shown.length - 3} more` : "");
+}
+function nodesFor(detail) {
+  const hits = state.filter ? new Set(detail.search(state.filter)) : null, pool = detail.changes.length && state.hops !== "all" ? detail.changes : Array.from({length: detail.count}, (_, i) => i);
+  return pool.filter((i) => !hits || hits.has(i)).sort((a, b) => TABLE_ORDER[detail.status[a]] - TABLE_ORDER[detail.status[b]] || a - b);
+}
+/** Appends the rows of a list as they are asked for; long lists would stall the page. */
+function inPortions(list, box, add, words) {
+  let at = 0;
+  const more = h("button", {class: "more-rows", click: () => next()});
+  const next = () => {
+    add(list.slice(at, at + MAX_ROWS));
+    at += MAX_ROWS;
+    more.textContent = `Show ${number(Math.min(MAX_ROWS, list.length - at))} more of ${number(list.length - at)} ${words}`;
+    more.hidden = at >= list.length;
+  };
+  box.append(more);
+  next();
+}
+const nothing = (what) => h("div", {class: "empty"}, what);
+
+function tableTab(panel, detail) {
+  const nodes = nodesFor(detail), sheet = h("div", {class: "sheet"});
+  if (detail.changes.length) {
+    const all = h("input", {type: "checkbox", change: () => go({hops: all.checked ? "all" : "1"})});
+    all.checked = state.hops === "all";
+    panel.append(h("div", {class: "toolbar"}, h("label", {}, all, "Unchanged nodes too"), h("span", {class: "quiet small"}, plural(nodes.length, "node")), h("span", {class: "spacer"}), h("button", {class: "optional", click: () => copyText(markdownTable(detail, nodes), "Table")}, "Copy as Markdown")));
+  }
+  panel.append(sheet);
+  if (!nodes.length) { sheet.append(nothing(`Nothing matches “${state.filter}”.`)); return; }
+  const body = h("tbody", {}), selected = detail.find(state.node);
+  sheet.append(h("table", {class: "nodes"}, h("thead", {}, h("tr", {}, ["status", "node", "operator", "what changed", "type", "module", "phase"].map((word) => h("th", {scope: "col"}, word)))), body));
+  inPortions(nodes, sheet, (list) => body.append(...list.map((i) => {
+    const was = detail.was.has(i) ? `${plain(str(detail.was.get(i)))} → ` : "";
+    return h("tr", {"data-node": i, "aria-selected": String(selected === i), tabindex: "0", click: () => selectNode(i), keydown: (event) => { if (event.key === "Enter") selectNode(i); }},
+      h("td", {}, chip(detail.statusOf(i))), td(was + detail.nodeName(i), "mono"), td(detail.opLabel(i)), td(whatChanged(detail, i) || "–", "mono wrap"), td(shortType(detail.typeOf(i)) || "–", "mono"), td(detail.moduleOf(i) || "–"), td(PHASE[detail.phase[i]] || "–"));
+  })), "nodes");
+}
+
+// --- Text ---
+
+/** Marks the words in which two lines differ: common words, in order, stay plain. */
+function marked(line, other) {
+  const words = (text) => text.match(/[A-Za-z0-9_.]+|\s+|./gu) || [], a = words(line), b = words(other);
+  let begin = 0, end = 0;
+  while (begin < a.length && begin < b.length && a[begin] === b[begin]) begin++;
+  while (end < a.length - begin && end < b.length - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const [x, y] = [a.slice(begin, a.length - end), b.slice(begin, b.length - end)], same = new Set();
+  if (x.length * y.length < 40000) {
+    // Longest common subsequence of what is left in the middle.
+    const best = Array.from({length: x.length + 1}, () => new Uint16Array(y.length + 1));
+    for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) best[i][j] = x[i] === y[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+    for (let i = 0, j = 0; i < x.length && j < y.length;) { if (x[i] === y[j]) { same.add(i++); j++; } else if (best[i + 1][j] >= best[i][j + 1]) i++; else j++; }
+  }
+  const parts = [a.slice(0, begin).join("")];
+  for (let i = 0; i < x.length;) {
+    const plainWord = same.has(i), from = i;
+    while (i < x.length && same.has(i) === plainWord) i++;
+    const text = x.slice(from, i).join("");
+    parts.push(plainWord ? text : h("mark", {}, text));
+  }
+  parts.push(a.slice(a.length - end).join(""));
+  return parts;
+}
+/** Rows of the text difference: changes with the lines around them, and folds between. */
+function textRows(detail, lines, spelling, context) {
+  const rows = [], fits = state.filter ? new Set(detail.search(state.filter)) : null;
+  let quiet = [], old = 0, now = 0;
+  const flush = (last) => {
+    const head = rows.length ? context : 0, tail = last ? 0 : context;
+    if (detail.changes.length && quiet.length > head + tail + 1) rows.push(...quiet.slice(0, head), {fold: quiet.slice(head, quiet.length - tail)}, ...quiet.slice(quiet.length - tail));
+    else rows.push(...quiet);
+    quiet = [];
+  };
+  for (let i = 0; i < detail.count; i++) {
+    const before = detail.status[i] === ADDED ? "" : lines[spelling](i, true), after = detail.status[i] === REMOVED ? "" : lines[spelling](i, false);
+    if (before) old++;
+    if (after) now++;
+    if (!before && !after) continue;
+    if (before === after && !(fits && fits.has(i))) { quiet.push({node: i, old, now, text: after}); continue; }
+    if (fits && !fits.has(i)) continue;
+    flush(false);
+    if (before === after) rows.push({node: i, old, now, text: after});
+    if (before && before !== after) rows.push({node: i, old, sign: MINUS, text: before, other: after});
+    if (after && before !== after) rows.push({node: i, now, sign: "+", text: after, other: before});
+  }
+  flush(true);
+  return rows;
+}
+async function textTab(panel, detail) {
+  const choose = (spelling, label) => h("button", {"aria-pressed": String(state.spelling === spelling), click: () => go({spelling})}, label);
+  panel.append(h("div", {class: "toolbar"}, h("div", {class: "segments", role: "group", "aria-label": "Spelling"}, choose("native", "Native"), choose("fx", "FX")), h("span", {class: "quiet small optional"}, "lines before and after, in program order; what differs inside a line is marked"), h("span", {class: "spacer"}), h("button", {click: () => copyGraph(detail)}, "Copy graph")));
+  const sheet = h("div", {class: "sheet text", tabindex: "0", role: "region", "aria-label": "Text of the graphs"});
+  panel.append(sheet);
+  const lines = await loadLines(detail);
+  if (!lines) { sheet.append(nothing("The lines did not fit into this report; the trace has them.")); return; }
+  const rows = textRows(detail, lines, state.spelling, 3), selected = detail.find(state.node);
+  if (!rows.length) { sheet.append(nothing(state.filter ? `No line matches “${state.filter}”.` : "Nothing differs in the lines; the table tells of types and places.")); return; }
+  let module = null;
+  const draw = (row) => {
+    if (row.fold) {
+      const fold = h("button", {class: "line fold-line", click: () => fold.replaceWith(...row.fold.map(draw).flat())}, `… ${plural(row.fold.length, "unchanged line")}`);
+      module = null;
+      return [fold];
+    }
+    const kind = row.sign === "+" ? "plus" : row.sign ? "minus" : "", place = detail.moduleOf(row.node);
+    const line = h("div", {class: `line ${kind}`, "data-node": row.node, "aria-selected": String(row.node === selected), click: () => selectNode(row.node)}, h("span", {class: "nr"}, row.old && kind !== "plus" ? String(row.old) : ""), h("span", {class: "nr"}, row.now && kind !== "minus" ? String(row.now) : ""), h("span", {class: "sign"}, row.sign || " "), h("span", {class: "code"}, row.other ? marked(row.text, row.other) : row.text));
+    if (place === module) return [line];
+    module = place;
+    return [h("div", {class: "place"}, place || "without module"), line];
+  };
+  inPortions(rows, sheet, (list) => { const last = sheet.querySelector(".more-rows"); last.before(...list.map(draw).flat()); }, "lines");
+  const first = sheet.querySelector("[aria-selected=true]");
+  if (first) first.scrollIntoView({block: "center"});
+}
+
+// --- Patterns ---
+
+function patternsTab(panel, detail) {
+  const sheet = h("div", {class: "sheet"}), shown = new Set();
+  panel.append(sheet);
+  detail.patterns.forEach((pattern, index) => {
+    const places = detail.hunks.filter((hunk) => hunk.pattern === index), counts = countsOf(detail, places.flatMap((hunk) => hunk.nodes));
+    places.forEach((hunk) => shown.add(hunk));
+    sheet.append(h("section", {class: "pattern"}, h("h2", {}, past(pattern.title), " ", badges(counts)), h("p", {class: "mid"}, whereWords({where: pattern.where, places: places.length, except: pattern.deviations})),
+      pattern.deviations.length ? h("div", {class: "multiples"}, pattern.deviations.map((deviation) => deviating(detail, deviation))) : null, multiples(detail, places)));
+  });
+  const single = detail.hunks.filter((hunk) => !shown.has(hunk)).sort((a, b) => b.nodes.length - a.nodes.length);
+  if (single.length) sheet.append(h("section", {class: "pattern"}, h("h2", {}, `${plural(single.length, "change")} at one place`), h("div", {}, single.slice(0, 100).map((hunk) => h("button", {class: "cause", click: () => showNode(hunk.nodes[0])}, badges(countsOf(detail, hunk.nodes)), h("span", {}, h("b", {}, past(hunk.title)), h("br", {}), h("span", {class: "mid"}, plain(hunk.where) || "without module"))))), single.length > 100 ? h("p", {class: "quiet"}, `and ${number(single.length - 100)} more in the table`) : null));
+  if (detail.relations.length) sheet.append(h("section", {class: "pattern"}, h("h2", {}, plural(detail.relations.length, "relation")), h("p", {class: "mid"}, "Nodes that are not the same, but belong together."), relations(detail, detail.relations.slice(0, 200)), detail.relations.length > 200 ? h("p", {class: "quiet"}, `and ${number(detail.relations.length - 200)} more`) : null));
+  if (!sheet.children.length) sheet.append(nothing("No change repeats, and no node was replaced, copied or merged."));
+}
+const countsOf = (detail, nodes) => [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => nodes.reduce((sum, i) => sum + (detail.status[i] === status), 0));
+/** Small pictures of equal changes, one per place; a click goes there. */
+function multiples(detail, places) {
+  const box = h("div", {class: "multiples"});
+  for (const hunk of places.slice(0, 48)) {
+    const canvas = h("canvas", {"aria-hidden": "true"});
+    const draw = () => {
+      const area = prepare(canvas);
+      if (!area) return;
+      const c = area.context, columns = Math.max(1, Math.ceil(Math.sqrt(hunk.nodes.length * 1.6))), rows = Math.ceil(hunk.nodes.length / columns), size = Math.min(14, (area.width - 12) / columns - 3, (area.height - 12) / rows - 3);
+      hunk.nodes.slice(0, 400).forEach((node, i) => {
+        const status = detail.statusOf(node), x = 6 + (i % columns) * (size + 3), y = 6 + Math.floor(i / columns) * (size + 3);
+        c.fillStyle = colors[`${status}-fill`] || colors.surface;
+        c.strokeStyle = colors[status] || colors.edge;
+        c.lineWidth = status === "added" ? 2 : 1.5;
+        c.setLineDash(status === "removed" ? [3, 2] : status === "moved" ? [1.5, 1.5] : []);
+        c.fillRect(x, y, size, size);
+        c.strokeRect(x, y, size, size);
+        if (status === "changed" && size > 7) c.strokeRect(x + 2.5, y + 2.5, size - 5, size - 5);
+      });
+    };
+    redraws.push(draw);
+    box.append(h("button", {title: `Show ${plain(hunk.where)}`, click: () => showNode(hunk.nodes[0])}, canvas, h("span", {}, h("span", {class: "cut"}, plain(hunk.where) || "–"), h("span", {class: "quiet"}, "="))));
+  }
+  if (places.length > 48) box.append(h("span", {class: "quiet small"}, `and ${number(places.length - 48)} equal places more`));
+  return box;
+}
+/** A place inside the range of a pattern that lacks it: what happened there instead, or nothing. */
+function deviating(detail, [place, what, hunks]) {
+  const nodes = hunks.flatMap((hunk) => detail.hunks[hunk].nodes), cluster = detail.clusterOfPath.get(place), target = nodes[0] ?? (cluster === undefined ? undefined : detail.nodesOf(cluster)[0]);
+  return h("button", {class: "deviates", disabled: target === undefined, title: past(what), click: () => showNode(target)}, h("span", {class: "words"}, nodes.length ? badges(countsOf(detail, nodes)) : "no change"), h("span", {}, h("span", {class: "cut"}, plain(place)), h("b", {}, "differs")));
+}
+const RELATIONS = {replace: "replaced", clone: "copied", merge: "merged", became_input: "became an input", became_compute: "became a computation"};
+function relations(detail, list) {
+  const links = (nodes) => nodes.slice(0, 6).map((node) => h("button", {class: `chip ${detail.statusOf(node)}`, title: detail.opOf(node), click: () => showNode(node)}, detail.nodeName(node))).concat(nodes.length > 6 ? [h("span", {class: "quiet"}, ` and ${nodes.length - 6} more`)] : []);
+  return h("div", {class: "relations"}, list.map((r) => h("div", {class: "relation"}, h("span", {class: "mid"}, RELATIONS[r.kind] || r.kind), h("span", {}, links(r.before)), h("span", {"aria-label": "to"}, "→"), h("span", {}, links(r.after)), r.confidence < 0.9 ? h("span", {class: "quiet"}, `likely, ${r.confidence.toFixed(2)}`) : null)));
+}

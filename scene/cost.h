@@ -1,0 +1,15 @@
+#pragma once
+#include "ir/graph.h"
+
+namespace strata {
+
+/// Floating point operations of a node, from shapes: multiplications and additions of matrix
+/// products, convolutions and attention; everything else counts as nothing. Products of `[m, k]`
+/// with `[k, n]` count 2mkn. Sizes that have no hint count as nothing.
+/// Source of the formulas: torch/utils/flop_counter.py.
+double FlopsOf(const Graph& graph, NodeId node);
+
+/// Of a whole graph, without bodies.
+double FlopsOf(const Graph& graph);
+
+}  // namespace strata

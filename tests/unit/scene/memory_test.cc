@@ -1,0 +1,91 @@
+#include "scene/memory.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "scene/cost.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::ParseOrDie;
+
+TEST_CASE("a value lives from its node to its last reader, also through a view") {
+  // Bytes: x 16, a 16, b 16, c 8. The view v keeps a alive until c.
+  const auto module = ParseOrDie(R"(graph step
+  x = placeholder : f32[4][1]cpu
+  a = aten.neg.default(x) : f32[4][1]cpu
+  v = aten.view.default(a, [2, 2]) : f32[2, 2][2, 1]cpu ~a
+  b = aten.neg.default(x) : f32[4][1]cpu
+  c = aten.sum.dim_IntList(v, [0]) : f32[2][1]cpu
+  output([c])
+)");
+  const MemoryProfile profile = ProfileMemory(module->graph({0}));
+  CHECK(profile.inputs == 16);
+  CHECK(profile.live == std::vector<int64_t>{16, 32, 32, 48, 40, 24});
+  CHECK(profile.peak == 48);
+  CHECK(profile.peak_at == 3);
+  CHECK(profile.unknown == 0);
+  REQUIRE(profile.holders.size() == 3);
+  CHECK(module->graph({0}).value_name(profile.holders[0].value) == "x");
+}
+
+TEST_CASE("operators tell aliases that a foreign text does not") {
+  const auto module = ParseOrDie(R"(graph step
+  x = placeholder : f32[4][1]cpu
+  a = aten.neg.default(x) : f32[4][1]cpu
+  t = aten.view.default(a, [2, 2]) : f32[2, 2][2, 1]cpu
+  w = aten.add_.Tensor(t, x) : f32[2, 2][2, 1]cpu
+  n = aten.neg.default(w)
+  output([n])
+)");
+  const MemoryProfile profile = ProfileMemory(module->graph({0}));
+  CHECK(profile.peak == 32);
+  CHECK(profile.unknown == 1);  // n
+}
+
+TEST_CASE("an input that stands late is held all the time") {
+  const auto module = ParseOrDie(R"(graph step
+  x = placeholder : f32[4][1]cpu
+  a = aten.neg.default(x) : f32[4][1]cpu
+  y = placeholder : f32[8][1]cpu
+  output([a, y])
+)");
+  const MemoryProfile profile = ProfileMemory(module->graph({0}));
+  CHECK(profile.live == std::vector<int64_t>{48, 64, 64, 64});
+  CHECK(profile.holders.size() == 3);
+}
+
+TEST_CASE("FLOPs as PyTorch's counter has them") {
+  // torch.utils.flop_counter: mm 2*4*8*3, addmm the same, bmm times its batch, attention
+  // 2*(2*1*2*6*6*8); backward 2.5 times that when all widths are equal.
+  const auto module = ParseOrDie(R"(graph step
+  x = placeholder : f32[4, 8][8, 1]cpu
+  w = placeholder : f32[8, 3][3, 1]cpu
+  b = placeholder : f32[3][1]cpu
+  p = placeholder : f32[5, 4, 8][32, 8, 1]cpu
+  r = placeholder : f32[5, 8, 3][24, 3, 1]cpu
+  q = placeholder : f32[1, 2, 6, 8][96, 48, 8, 1]cpu
+  k = placeholder : f32[1, 2, 6, 8][96, 48, 8, 1]cpu
+  v = placeholder : f32[1, 2, 6, 8][96, 48, 8, 1]cpu
+  mm = aten.mm.default(x, w) : f32[4, 3][3, 1]cpu
+  addmm = aten.addmm.default(b, x, w) : f32[4, 3][3, 1]cpu
+  bmm = aten.bmm.default(p, r) : f32[5, 4, 3][12, 3, 1]cpu
+  at = aten._scaled_dot_product_flash_attention_for_cpu.default(q, k, v)
+  gr = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(q, q, k, v, at)
+  add = aten.add.Tensor(mm, addmm) : f32[4, 3][3, 1]cpu
+  output([add, bmm, gr])
+)");
+  const Graph& graph = module->graph({0});
+  std::vector<double> flops;
+  for (NodeId id : graph.nodes()) {
+    if (graph.node(id).kind == NodeKind::kCall) flops.push_back(FlopsOf(graph, id));
+  }
+  CHECK(flops == std::vector<double>{192, 192, 960, 2304, 5760, 0});
+  CHECK(FlopsOf(graph) == 9408);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ir/result.h"
+
+namespace strata {
+
+/// `bytes` compressed with gzip, in base64: as data stands in a page.
+Result<std::string> Pack(std::string_view bytes);
+
+}  // namespace strata

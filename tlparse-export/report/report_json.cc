@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include "ir/json.h"
+#include "tlparse-export/report/report_model.h"
+#include "tlparse-export/report/texts.h"
+
+namespace strata {
+namespace {
+
+void AppendText(std::string_view key, std::string_view text, JsonWriter& json) {
+  json.Field(key, Texts::Cut(text));
+}
+
+void AppendMoment(std::string_view key, const ReportMoment& moment, JsonWriter& json) {
+  json.Key(key).BeginObject().Field("nodes", moment.nodes);
+  json.Field("fingerprint", moment.fingerprint).Field("facts", moment.facts);
+  json.Field("peak", moment.peak).Field("flops", moment.flops).EndObject();
+}
+
+void AppendCounts(const ChangeCounts& counts, int64_t derived, JsonWriter& json) {
+  json.Key("counts").BeginArray().Int(counts.inserted).Int(counts.deleted);
+  json.Int(counts.changed).Int(counts.moved).Int(derived).EndArray();
+}
+
+void AppendPass(const ReportPass& pass, JsonWriter& json) {
+  json.BeginObject().Field("index", pass.index);
+  AppendText("name", pass.name, json);
+  AppendText("options", pass.options, json);
+  AppendText("graph", pass.graph, json);
+  json.Field("status", pass.status);
+  json.Field("ms", static_cast<double>(pass.wall_ns) / 1e6);
+  AppendMoment("before", pass.before, json);
+  AppendMoment("after", pass.after, json);
+  AppendCounts(pass.counts, pass.derived, json);
+  json.Key("causes").BeginArray();
+  for (const ReportCause& cause : pass.causes) {
+    json.BeginObject();
+    AppendText("title", cause.title, json);
+    AppendText("where", cause.where, json);
+    json.Key("except").BeginArray();
+    for (const auto& [place, what] : cause.except)
+      json.BeginArray().String(Texts::Cut(place)).String(Texts::Cut(what)).EndArray();
+    json.EndArray().Field("places", cause.places).Field("nodes", cause.nodes);
+    AppendCounts(cause.counts, 0, json);
+    json.EndObject();
+  }
+  json.EndArray();
+  AppendText("error", pass.error, json);
+  AppendText("reproduce", pass.reproduce, json);
+  AppendText("ref", pass.selector, json);
+  json.Field("detail", pass.detail).EndObject();
+}
+
+void AppendRun(const ReportRun& run, JsonWriter& json) {
+  json.BeginObject().Field("id", run.id).Field("kind", run.kind).Field("status", run.status);
+  AppendText("source", run.source, json);
+  AppendText("command", run.command, json);
+  AppendText("pipeline", run.pipeline, json);
+  json.Field("rank", run.rank).Field("world", run.world);
+  json.Key("graphs").BeginArray();
+  for (const ReportGraph& graph : run.graphs) {
+    json.BeginObject();
+    AppendText("name", graph.name, json);
+    AppendText("ref", graph.selector, json);
+    AppendMoment("last", graph.last, json);
+    json.Field("detail", graph.detail).EndObject();
+  }
+  json.EndArray().Key("passes").BeginArray();
+  for (const ReportPass& pass : run.passes)
+    AppendPass(pass, json);
+  json.EndArray().Key("executed").BeginArray();
+  for (size_t i = 0; i < run.executed.size(); ++i) {
+    const ExecutedRange& range = run.executed[i];
+    json.BeginObject();
+    AppendText("graph", range.graph, json);
+    json.Field("first", range.first_step).Field("last", range.last_step);
+    json.Field("fingerprint", ToString(range.fingerprint));
+    AppendText("ref", run.executed_selectors[i], json);
+    json.EndObject();
+  }
+  json.EndArray().Key("steps").BeginArray();
+  for (const StepRecord& step : run.steps) {
+    json.BeginArray().Int(step.step).Double(step.loss).Double(step.grad_norm);
+    json.Double(static_cast<double>(step.wall_ns) / 1e6).EndArray();
+  }
+  json.EndArray().Key("artifacts").BeginArray();
+  for (const ArtifactInfo& artifact : run.artifacts) {
+    json.BeginArray().String(Texts::Cut(artifact.name)).String(Texts::Cut(artifact.kind));
+    json.Int(artifact.bytes).EndArray();
+  }
+  json.EndArray().EndObject();
+}
+
+}  // namespace
+
+std::string MainJson(const ReportModel& model) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject();
+  AppendText("title", model.title, json);
+  json.Key("runs").BeginArray();
+  for (const ReportRun& run : model.runs)
+    AppendRun(run, json);
+  json.EndArray().Key("left_out").BeginArray();
+  for (const std::string& what : model.left_out)
+    json.String(Texts::Cut(what));
+  json.EndArray().EndObject();
+  return out;
+}
+
+}  // namespace strata

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diff/diff.h"
+#include "ir/graph.h"
+#include "ir/result.h"
+#include "tlparse-export/report/facts.h"
+#include "tlparse-export/report/report_model.h"
+#include "tlparse-export/report/scene_json.h"
+#include "tlparse-export/report/texts.h"
+
+namespace strata {
+
+/// Collects the data of a report: scenes, the texts they share, what is counted of graphs.
+class ReportParts {
+ public:
+  /// The number of the scene. `title` names it if it is left out.
+  Result<int32_t> AddScene(std::string title, const GraphDiff& diff, const SceneContext& context);
+
+  /// The number under which a moment refers to the facts of a graph.
+  int32_t AddFacts(const Graph& graph);
+  /// Writes facts into a moment.
+  void Fill(int32_t facts, ReportMoment& moment) const;
+
+  /// Writes the parts into the model, which has everything else. What does not fit into
+  /// `max_bytes` goes: printed lines first, all of them, since they share their texts; then scenes,
+  /// the largest first. Their names are in the model. No call may follow.
+  Status Finish(size_t max_bytes, ReportModel& model);
+
+ private:
+  /// A scene and its lines, packed; "" when left out.
+  struct Detail {
+    std::string title, scene, lines;
+  };
+  static Status AddTexts(std::string_view id, const Texts& texts, std::vector<ReportPart>& parts);
+  void LeaveOut(size_t bytes, size_t max_bytes, std::vector<ReportPart>& texts, ReportModel& model);
+
+  Texts names_, texts_;
+  std::vector<Detail> details_;
+  std::vector<GraphFacts> facts_;
+};
+
+}  // namespace strata

@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+#include "diff/diff.h"
+#include "scene/scene.h"
+#include "tlparse-export/report/texts.h"
+
+namespace strata {
+
+/// The printed lines of a scene's nodes; SceneData::lines tells the form.
+std::string LinesJson(const GraphDiff& diff, const Scene& scene, Texts& lines);
+
+}  // namespace strata
