@@ -51,7 +51,7 @@ struct LogMoment {
 /// A graph over the passes that ran on it.
 struct LogGraph {
   /// Unique in its run: the record's name (for passes without a graph before them, the name of the
-  /// pass), with `@0/0` when several compilations have one of that name, then `.2`, `.3`, ….
+  /// pass), with `@1/0` when an earlier compilation has one of that name, then `.2`, `.3`, ….
   std::string name;
   std::vector<LogMoment> moments;  ///< not empty
 };
@@ -70,7 +70,7 @@ struct LogRun {
   int32_t rank = 0;
   std::vector<LogRecord> records;  ///< in order of writing, `str` records left out
   std::vector<LogGraph> graphs;    ///< in order of first appearance
-  std::vector<LogPass> passes;     ///< in order of their `before_` records
+  std::vector<LogPass> passes;     ///< in order of their ends
 };
 
 struct LogOptions {

@@ -1,16 +1,23 @@
 #include "tlparse-export/torch_trace/log_graphs.h"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
-#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace strata {
 namespace {
 
-/// The text without the line that names an object's address.
+constexpr std::string_view kBefore = "before_", kAfter = "after_";
+
+/// PyTorch's post-grad passes do not say `after_`.
+std::string_view PassEndedBy(std::string_view name) {
+  if (name == "inductor_post_grad_graph") return "post_grad_graph";
+  return name.starts_with(kAfter) ? name.substr(kAfter.size()) : std::string_view{};
+}
+
+}  // namespace
+
 std::string_view WithoutGraphId(std::string_view text) {
   const auto trim = [&] { text = text.substr(0, text.find_last_not_of(" \n") + 1); };
   trim();
@@ -23,174 +30,99 @@ std::string_view WithoutGraphId(std::string_view text) {
   return text;
 }
 
-void NumberGraphs(std::vector<LogPayload>& payloads) {
-  std::unordered_map<std::string_view, int32_t> ids;
-  for (size_t i = 0; i < payloads.size(); ++i) {
-    if (!payloads[i].is_graph) continue;
-    payloads[i].graph_id =
-        ids.try_emplace(WithoutGraphId(payloads[i].text), static_cast<int32_t>(i)).first->second;
+GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, int32_t text) {
+  if (record.starts_with(kBefore) && record.size() > kBefore.size()) {
+    const std::string_view pass = record.substr(kBefore.size());
+    const std::optional<size_t> known = FindGraph(compile, text);
+    const GraphStep step = AddMoment(known ? *known : NewGraph(pass, compile), compile, text);
+    Open begun{.graph = step.graph,
+               .moment = step.moment,
+               .text = text,
+               .is_strange = step.moment > 0 && !step.is_same,
+               .compile = std::string(compile),
+               .record = std::string(record)};
+    const auto [open, is_new] = open_.try_emplace(Key(compile, pass), begun);
+    if (!is_new) Abandon(std::exchange(open->second, std::move(begun)));
+    return step;
+  }
+  if (const std::string_view pass = PassEndedBy(record); !pass.empty()) {
+    if (const auto open = open_.extract(Key(compile, pass)); !open.empty()) {
+      GraphStep step = AddMoment(open.mapped().graph, compile, text);
+      step.ended = {std::string(pass), open.mapped().moment, open.mapped().text == text};
+      return step;
+    }
+  }
+  return AddMoment(NewGraph(record, compile), compile, text);
+}
+
+void GraphTracker::Abandon(Open open) {
+  if (open.is_strange) abandoned_.push_back(std::move(open));
+}
+
+std::vector<GraphTracker::Orphan> GraphTracker::TakeOrphans() {
+  for (auto& [key, open] : std::exchange(open_, {}))
+    Abandon(std::move(open));
+  std::ranges::sort(abandoned_, {}, [](const Open& o) { return std::pair(o.graph, o.moment); });
+  std::vector<Orphan> orphans;
+  for (const Open& open : std::exchange(abandoned_, {})) {
+    orphans.push_back({open.graph, open.moment, NewGraph(open.record, open.compile), open.text});
+  }
+  return orphans;
+}
+
+/// The graph that a pass which begins with this text goes on with.
+std::optional<size_t> GraphTracker::FindGraph(std::string_view compile, int32_t text) const {
+  const auto found = of_text_.find({std::string(compile), text});
+  if (found != of_text_.end() && graphs_[found->second].last_text == text) return found->second;
+  return compile.empty() ? last_outside_ : std::nullopt;
+}
+
+GraphStep GraphTracker::AddMoment(size_t graph, std::string_view compile, int32_t text) {
+  Graph& at = graphs_[graph];
+  GraphStep step{.graph = graph, .moment = at.moments, .is_same = at.last_text == text};
+  ++at.moments;
+  at.last_text = text;
+  of_text_[{std::string(compile), text}] = graph;
+  if (compile.empty()) last_outside_ = graph;
+  return step;
+}
+
+size_t GraphTracker::NewGraph(std::string_view name, std::string_view compile) {
+  std::string base(name);
+  const auto& [first, is_first] = first_compile_.try_emplace(base, compile);
+  if (!is_first && first->second != compile && !compile.empty()) {
+    base += fmt::format("@{}", compile);
+  }
+  int& count = counts_[base];
+  std::string unique;
+  do {
+    ++count;
+    unique = count == 1 ? base : fmt::format("{}.{}", base, count);
+  } while (!names_.insert(unique).second);
+  graphs_.push_back({.name = std::move(unique)});
+  return graphs_.size() - 1;
+}
+
+void AddOrphans(GraphTracker& tracker, LogRun& run) {
+  for (const GraphTracker::Orphan& orphan : tracker.TakeOrphans()) {
+    const LogMoment moment = run.graphs[orphan.graph].moments[orphan.moment];
+    run.graphs.push_back({tracker.name(orphan.new_graph), {moment}});
   }
 }
 
-constexpr std::string_view kBefore = "before_", kAfter = "after_";
-
-/// PyTorch's post-grad passes do not say `after_`.
-std::string_view PassEndedBy(std::string_view name) {
-  if (name == "inductor_post_grad_graph") return "post_grad_graph";
-  return name.starts_with(kAfter) ? name.substr(kAfter.size()) : std::string_view{};
-}
-
-class GraphFinder {
- public:
-  GraphFinder(const std::vector<LogPayload>& payloads, LogRun& run)
-      : payloads_(payloads), run_(run) {}
-
-  void Run() {
-    FindClosed();
-    for (size_t i = 0; i < run_.records.size(); ++i) {
-      const LogRecord& record = run_.records[i];
-      if (!record.has_graph) continue;
-      const std::string_view name = record.name;
-      const std::string_view ended = PassEndedBy(name);
-      const auto open = open_.find(KeyOf(record, ended));
-      if (name.starts_with(kBefore) && is_closed_[i]) {
-        Begin(i);
-      } else if (!ended.empty() && open != open_.end() && !open->second.empty()) {
-        const OpenPass begin = open->second.back();
-        open->second.pop_back();
-        End(begin, i);
-      } else {
-        AddGraph(record.name, i);
-      }
-    }
-    std::ranges::sort(run_.passes, {}, [&](const LogPass& pass) {
-      return run_.graphs[pass.graph].moments[pass.before].record;
-    });
-    for (size_t i = 0; i < run_.passes.size(); ++i)
-      run_.passes[i].index = static_cast<int32_t>(i);
-    NameGraphs();
-  }
-
- private:
-  /// A `before_` record whose `after_` has not come.
-  struct OpenPass {
-    size_t record, graph, moment;
-  };
-  /// What a graph is called before names are made unique.
-  struct BaseName {
-    std::string name, compile;
-  };
-
-  int32_t GraphIdOf(int32_t payload) const {
-    return payloads_[static_cast<size_t>(payload)].graph_id;
-  }
-
-  static std::string KeyOf(const LogRecord& record, std::string_view pass) {
-    return fmt::format("{}\n{}", record.compile, pass);
-  }
-
-  /// Which `before_` records have an end before their pass begins anew.
-  void FindClosed() {
-    is_closed_.assign(run_.records.size(), false);
-    std::unordered_map<std::string, bool> ends_next;
-    for (size_t i = run_.records.size(); i-- > 0;) {
-      const LogRecord& record = run_.records[i];
-      if (!record.has_graph) continue;
-      const std::string_view name = record.name;
-      if (const std::string_view ended = PassEndedBy(name); !ended.empty()) {
-        ends_next[KeyOf(record, ended)] = true;
-      } else if (name.starts_with(kBefore)) {
-        bool& ends = ends_next[KeyOf(record, name.substr(kBefore.size()))];
-        is_closed_[i] = ends;
-        ends = false;
-      }
-    }
-  }
-
-  void AddMoment(size_t graph, size_t record) {
-    const LogRecord& r = run_.records[record];
-    run_.graphs[graph].moments.push_back({record, r.payload});
-    graph_of_text_[KeyOf(r, std::to_string(GraphIdOf(r.payload)))] = graph;
-    if (r.compile.empty()) last_outside_ = graph;
-  }
-
-  size_t AddGraph(std::string name, size_t record) {
-    const size_t graph = run_.graphs.size();
-    run_.graphs.emplace_back();
-    base_names_.push_back({std::move(name), run_.records[record].compile});
-    AddMoment(graph, record);
-    return graph;
-  }
-
-  /// The graph that a pass which begins with this record goes on with.
-  std::optional<size_t> FindGraph(const LogRecord& record) const {
-    if (record.compile.empty()) return last_outside_;
-    const auto found =
-        graph_of_text_.find(KeyOf(record, std::to_string(GraphIdOf(record.payload))));
-    if (found == graph_of_text_.end()) return std::nullopt;
-    const LogMoment& last = run_.graphs[found->second].moments.back();
-    if (GraphIdOf(last.payload) != GraphIdOf(record.payload)) return std::nullopt;
-    return found->second;
-  }
-
-  void Begin(size_t record) {
-    const LogRecord& r = run_.records[record];
-    const std::string pass = r.name.substr(kBefore.size());
-    std::optional<size_t> graph = FindGraph(r);
-    if (graph) {
-      AddMoment(*graph, record);
-    } else {
-      graph = AddGraph(pass, record);
-    }
-    open_[KeyOf(r, pass)].push_back({record, *graph, run_.graphs[*graph].moments.size() - 1});
-  }
-
-  void End(const OpenPass& begin, size_t record) {
-    AddMoment(begin.graph, record);
-    const LogGraph& graph = run_.graphs[begin.graph];
-    LogPass pass;
-    pass.name = run_.records[begin.record].name.substr(kBefore.size());
-    pass.graph = begin.graph;
-    pass.before = begin.moment;
-    pass.after = graph.moments.size() - 1;
-    pass.unchanged = GraphIdOf(graph.moments[pass.before].payload) ==
-                     GraphIdOf(graph.moments[pass.after].payload);
-    run_.passes.push_back(std::move(pass));
-  }
-
-  void NameGraphs() {
-    std::unordered_map<std::string, std::string> compile_of;
-    std::unordered_map<std::string, bool> is_shared;
-    for (const BaseName& base : base_names_) {
-      const auto [it, inserted] = compile_of.try_emplace(base.name, base.compile);
-      if (!inserted && it->second != base.compile) is_shared[base.name] = true;
-    }
-    std::unordered_map<std::string, int> seen;
-    for (size_t i = 0; i < run_.graphs.size(); ++i) {
-      std::string name = base_names_[i].name;
-      if (is_shared.contains(name) && !base_names_[i].compile.empty()) {
-        name += "@" + base_names_[i].compile;
-      }
-      const int count = ++seen[name];
-      if (count > 1) name += fmt::format(".{}", count);
-      run_.graphs[i].name = std::move(name);
-    }
-  }
-
-  const std::vector<LogPayload>& payloads_;
-  LogRun& run_;
-  std::vector<bool> is_closed_;                                  // by record
-  std::unordered_map<std::string, std::vector<OpenPass>> open_;  // by compilation and pass
-  std::unordered_map<std::string, size_t> graph_of_text_;        // by compilation and graph id
-  std::optional<size_t> last_outside_;                           // of all compilations
-  std::vector<BaseName> base_names_;                             // by graph
-};
-
-}  // namespace
-
-void FindGraphs(std::vector<LogPayload>& payloads, LogRun& run) {
-  NumberGraphs(payloads);
-  GraphFinder(payloads, run).Run();
+void AddStep(const GraphStep& step, const GraphTracker& tracker, LogRun& run) {
+  if (step.graph == run.graphs.size()) run.graphs.push_back({tracker.name(step.graph), {}});
+  LogGraph& graph = run.graphs[step.graph];
+  graph.moments.push_back({run.records.size() - 1, run.records.back().payload});
+  if (!step.ended) return;
+  LogPass pass;
+  pass.index = static_cast<int32_t>(run.passes.size());
+  pass.name = step.ended->name;
+  pass.graph = step.graph;
+  pass.before = step.ended->before;
+  pass.after = step.moment;
+  pass.unchanged = step.ended->is_unchanged;
+  run.passes.push_back(std::move(pass));
 }
 
 }  // namespace strata

@@ -1,16 +1,89 @@
 #pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "tlparse-export/torch_trace/log.h"
 
 namespace strata {
 
-/// Fills the graphs and passes of a run from its records, and `graph_id` of the payloads.
+/// A text of a graph without the last line `# graph id: …`, which names an object's address.
+std::string_view WithoutGraphId(std::string_view text);
+
+/// What a record with a graph is to the graphs of its run.
+struct GraphStep {
+  size_t graph = 0;   ///< number of the graph, in order of first appearance
+  size_t moment = 0;  ///< of the graph
+  bool is_same = false;  ///< as the moment before it
+  struct Pass {
+    std::string name;
+    size_t before = 0;  ///< moment
+    bool is_unchanged = false;
+  };
+  std::optional<Pass> ended = {};  ///< the pass that this record ends
+};
+
+/// Finds the graphs and passes of a run while its records come in.
 ///
 /// `before_X` and the next `after_X` of the same compilation are a pass X. Its graph is the one of
 /// the same compilation whose last text is that of `before_X`; outside of compilations, where there
-/// is one graph, the last one; else a graph of its own. A half without its partner, and every other
-/// record with a graph, is a graph with one moment.
-void FindGraphs(std::vector<LogPayload>& payloads, LogRun& run);
+/// is one graph, else the last one; else a graph of its own with the name X. Every other record
+/// with a graph, and an `after_X` alone, is a graph of its name, and so is a `before_X` without an
+/// end whose text no graph had.
+class GraphTracker {
+ public:
+  /// `text` is the same for texts that differ in nothing but a graph id.
+  GraphStep Add(std::string_view record, std::string_view compile, int32_t text);
+  /// What stands only before passes that never ended. To be called once, at the end; a moment is
+  /// then the first one of a new graph, too.
+  struct Orphan {
+    size_t graph, moment;  ///< where it stands
+    size_t new_graph;
+    int32_t text;
+  };
+  std::vector<Orphan> TakeOrphans();
+  /// Unique: the record's name, behind it `@1/0` when a graph of another compilation has the name,
+  /// then `.2`, `.3`, ….
+  const std::string& name(size_t graph) const { return graphs_[graph].name; }
+
+ private:
+  struct Graph {
+    std::string name;
+    size_t moments = 0;
+    int32_t last_text = -1;
+  };
+  struct Open {
+    size_t graph, moment;
+    int32_t text;
+    bool is_strange;  // the graph had another text
+    std::string compile, record;
+  };
+  void Abandon(Open open);
+  using Key = std::pair<std::string, std::string>;
+
+  GraphStep AddMoment(size_t graph, std::string_view compile, int32_t text);
+  size_t NewGraph(std::string_view name, std::string_view compile);
+  std::optional<size_t> FindGraph(std::string_view compile, int32_t text) const;
+
+  std::vector<Graph> graphs_;
+  std::vector<Open> abandoned_;
+  std::map<Key, Open> open_;                                    // by compilation and pass
+  std::map<std::pair<std::string, int32_t>, size_t> of_text_;   // by compilation and text
+  std::optional<size_t> last_outside_;                          // of all compilations
+  std::unordered_map<std::string, std::string> first_compile_;  // by name of records
+  std::unordered_map<std::string, int> counts_;                 // by name with compilation
+  std::unordered_set<std::string> names_;
+};
+
+/// Adds the last record of `run` to its graphs and passes.
+void AddStep(const GraphStep& step, const GraphTracker& tracker, LogRun& run);
+/// Adds what GraphTracker::TakeOrphans tells; nothing can follow.
+void AddOrphans(GraphTracker& tracker, LogRun& run);
 
 }  // namespace strata
