@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/native_text.h"
 #include "ir/result.h"
 
 namespace strata {
@@ -37,7 +38,7 @@ namespace strata {
 
 /// What a recovering parser left out.
 struct FxDiagnostic {
-  size_t line = 0, column = 0;  ///< 1-based
+  size_t line = 0, column = 0;  ///< 1-based, in the text
   std::string what;
   std::string skipped;  ///< the text that is not in the graph, cut to one line
 };
@@ -47,12 +48,17 @@ struct FxOptions {
   std::string_view graph_name = {};  ///< "": the name of the class
   bool strict = false;               ///< the first unread token is an error
   uint64_t first_stable_id = 1;      ///< see Module::ReserveStableIds
+  TextPlace place = {};              ///< of the text in `file`, for messages
 };
 
 struct FxDocument {
   std::unique_ptr<Module> module;  ///< one program, graph 0, and its bodies; all marked foreign
-  std::vector<FxDiagnostic> diagnostics;  ///< the first 100
+  std::vector<FxDiagnostic> diagnostics = {};  ///< the first 100
   size_t num_diagnostics = 0;
+  /// Names that the text frees (`;  a = None`) though they are used later or were freed before, and
+  /// names that it does not free after their last use. The first 100; the graph is what was read.
+  std::vector<FxDiagnostic> findings = {};
+  size_t num_findings = 0;
 
   Graph& graph() { return module->graph(GraphId{0}); }
   const Graph& graph() const { return module->graph(GraphId{0}); }

@@ -89,8 +89,13 @@ void Parser::GoTo(size_t offset) {
 }
 
 void Parser::Diagnose(size_t offset, std::string_view what) {
-  if (options_.strict && !error_) error_ = ErrorAt(options_.file, text_, offset, what);
+  if (options_.strict && !error_)
+    error_ = ErrorAt(options_.file, text_, offset, what, options_.place);
   if (++document_.num_diagnostics > kMaxDiagnostics) return;
+  document_.diagnostics.push_back(DiagnosticAt(offset, what));
+}
+
+FxDiagnostic Parser::DiagnosticAt(size_t offset, std::string_view what) const {
   const std::string_view before = text_.substr(0, std::min(offset, text_.size()));
   FxDiagnostic diagnostic;
   diagnostic.line = static_cast<size_t>(std::ranges::count(before, '\n')) + 1;
@@ -101,7 +106,7 @@ void Parser::Diagnose(size_t offset, std::string_view what) {
   constexpr size_t kShown = 200;
   diagnostic.skipped =
       Trim(text_.substr(line_begin, LineEnd(line_begin) - line_begin)).substr(0, kShown);
-  document_.diagnostics.push_back(std::move(diagnostic));
+  return diagnostic;
 }
 
 Result<FxDocument> Parser::Run() {
@@ -172,6 +177,7 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
     const size_t def_indent = signature_at - line_begin_;
     GoTo(at_);
     ParseBody(def_indent, scope);
+    if (!error_) CheckFrees(scope);
   } else {
     Diagnose(failed_at_, failure_);
     NextLine();
@@ -314,6 +320,7 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
   for (int lines = 1;; lines *= 2) {
     const size_t pool_size = scope.pool.size(), kwargs_size = scope.kwargs.size();
     const size_t announced_size = scope.announced.size(), lists_size = lists_.size();
+    const size_t frees_size = scope.frees.size();
     at_ = begin;
     limit_ = end;
     while (limit_ > begin && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
@@ -327,6 +334,7 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
     scope.kwargs.resize(kwargs_size);
     scope.announced.resize(announced_size);
     lists_.resize(lists_size);
+    scope.frees.resize(frees_size);
     size_t longer = end;
     for (int i = 0; i < lines && longer < text_.size(); ++i) {
       if (IsStatementStart(longer + 1, indent)) break;

@@ -283,7 +283,7 @@ bool Parser::ParseInplaceResult(Scope& scope, StrId base, Statement statement) {
   if (Eat(" : ") && !ParsePythonType(&statement.python_type, "=")) return false;
   if (!Expect(" = ")) return false;
   if (TakeName() != module_.str(base)) return Fail("expected the operand of the statement before");
-  if (!ParseEnd()) return false;
+  if (!ParseEnd(scope)) return false;
   AddStatement(scope, statement);
   return true;
 }
@@ -307,22 +307,25 @@ bool Parser::ParseAssignment(Scope& scope, Statement statement) {
     }
   }
   if (!ParseRightSide(scope, statement)) return false;
-  if (!statement.op.valid()) return ParseEnd();  // an alias, or a name for a list
-  if (!ParseEnd()) return false;
+  if (!statement.op.valid()) return ParseEnd(scope);  // an alias, or a name for a list
+  if (!ParseEnd(scope)) return false;
   AddStatement(scope, statement);
   return true;
 }
 
-/// Nothing more, or `;  a = b = None`. What is freed follows from the uses.
-bool Parser::ParseEnd() {
+/// Nothing more, or `;  a = b = None`. What is freed follows from the uses, see CheckFrees.
+bool Parser::ParseEnd(Scope& scope) {
   if (AtEnd()) return true;
   if (!Eat(";")) return Fail("expected the end of the statement");
   SkipBlanks();
   if (AtEnd()) return true;
   while (true) {
+    const size_t begin = at_;
     const std::string_view name = TakeName();
     if (name.empty()) return Fail("expected a name that is freed");
     if (name == "None" && AtEnd()) return true;
+    scope.frees.push_back(
+        {module_.Intern(name), static_cast<int32_t>(scope.statements.size()), begin});
     if (!Eat(" = ")) return Fail("expected ' = None'");
   }
 }
@@ -354,7 +357,7 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     }
     if (left.is_span() && (AtEnd() || Peek() == ';')) {
       // `n_boxed_arg_0 = [a, b]`: no node, the name stands for the list.
-      if (!ParseEnd()) return false;
+      if (!ParseEnd(scope)) return false;
       lists_.push_back(left);
       Bind(statement.name, kFirstList - static_cast<int32_t>(lists_.size()) + 1);
       return true;
@@ -413,7 +416,7 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     if (taken != nullptr && taken->statement >= 0) {
       return FailAt(begin, "this name is defined already");
     }
-    if (!ParseEnd()) return false;
+    if (!ParseEnd(scope)) return false;
     if (!input.argument.valid()) input.argument = input.name;
     input.name = statement.name;
     Bind(statement.name, source);

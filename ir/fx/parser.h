@@ -70,6 +70,13 @@ struct Scope {
   std::vector<NamedArg> kwargs;
   std::vector<Comment> comments;
   std::string path;  ///< of the body; "" for the program
+  /// A name behind a statement, `;  name = None`.
+  struct Free {
+    StrId name;
+    int32_t statement = 0;
+    size_t offset = 0;
+  };
+  std::vector<Free> frees;
   StrId class_name;
   bool is_expanded = false;  ///< one parameter per line
   bool is_boxed = false;     // takes its inputs from a list
@@ -124,6 +131,7 @@ class Parser {
   /// Makes the line after `offset` the current one.
   void GoTo(size_t offset);
   void Diagnose(size_t offset, std::string_view what);
+  FxDiagnostic DiagnosticAt(size_t offset, std::string_view what) const;
 
   // parse_statement.cc: one statement in [at_, limit_).
   bool ParseStatement(Scope& scope);
@@ -137,7 +145,7 @@ class Parser {
   bool ParseOperation(Scope& scope, Statement& statement, Arg left);
   bool ParseSelfPath(std::string& path);
   bool ParseCall(Scope& scope, Statement& statement);
-  bool ParseEnd();
+  bool ParseEnd(Scope& scope);
   bool ParseReturn(Scope& scope);
   bool ParsePythonType(StrId* type, std::string_view stops);
   bool ParseQuotedType(TypeId* type);
@@ -161,6 +169,9 @@ class Parser {
   bool ParseDevice(Arg* value);
   bool ParseRaw(Arg* value, bool only_size);
   std::optional<size_t> EndOfValue(size_t from) const;
+
+  // liveness.cc
+  void CheckFrees(const Scope& scope);
 
   // build.cc: statements become nodes.
   void Build(Scope& scope, Graph& graph);

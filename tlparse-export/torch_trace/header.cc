@@ -69,6 +69,24 @@ std::optional<LogHeader> ReadAtFront(std::string_view line) {
 
 }  // namespace
 
+int64_t TimeOf(std::string_view prefix) {
+  // V MMDD hh:mm:ss.uuuuuu
+  if (prefix.size() < 16) return -1;
+  const auto two = [&](size_t at) {
+    if (!IsDigit(prefix[at]) || !IsDigit(prefix[at + 1])) return -1;
+    return (prefix[at] - '0') * 10 + (prefix[at + 1] - '0');
+  };
+  constexpr int kDays[] = {0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335};
+  const int month = two(1), day = two(3), hour = two(6), minute = two(9), second = two(12);
+  if (month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 || second < 0) return -1;
+  int64_t time = ((kDays[month - 1] + day - 1) * 24 + hour) * int64_t{3600} + minute * 60 + second;
+  time *= 1'000'000'000;
+  int64_t unit = 100'000'000;
+  for (size_t at = 15; at < prefix.size() && IsDigit(prefix[at]) && unit > 0; ++at, unit /= 10)
+    time += (prefix[at] - '0') * unit;
+  return time;
+}
+
 std::optional<LogHeader> ReadHeader(std::string_view line) {
   // Nobody puts more than this before a record.
   constexpr size_t kMaxShift = 300;

@@ -1,23 +1,22 @@
 #include "tlparse-export/torch_trace/import.h"
 
 #include <algorithm>
+#include <list>
 #include <map>
-#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "diff/diff.h"
 #include "ir/json.h"
+#include "tlparse-export/torch_trace/header.h"
+#include "tlparse-export/torch_trace/log_graphs.h"
 
 namespace strata {
 namespace {
 
-constexpr size_t kMaxWarnings = 100;
-
-void Warn(ImportSummary& summary, std::string text) {
-  if (++summary.num_warnings > static_cast<int64_t>(kMaxWarnings)) return;
-  summary.warnings.push_back(std::move(text));
-}
+constexpr int64_t kMaxWarnings = 100;
+constexpr size_t kMomentsBytes = size_t{1} << 20;
 
 /// What a trace keeps of a record beside its payload.
 void AddFields(const LogRecord& record, JsonWriter& json) {
@@ -36,132 +35,287 @@ std::string Attributes(const LogRecord& record) {
   return out;
 }
 
-/// Kinds of which a log has thousands, each of them small.
-bool ComesInCrowds(const LogRecord& record) {
-  return record.payload < 0 || record.kind == "chromium_event";
-}
-
-/// The record as it stood in the log.
-void AppendLines(const LogContent& log, const LogRecord& record, std::string& out) {
-  out += record.prefix;
-  out += record.envelope;
-  out += '\n';
-  if (record.payload < 0) return;
-  std::string_view payload = log.payloads[static_cast<size_t>(record.payload)].text;
-  while (true) {
-    const size_t end = payload.find('\n');
-    out += '\t';
-    out += payload.substr(0, end);
-    out += '\n';
-    if (end == std::string_view::npos) return;
-    payload.remove_prefix(end + 1);
-  }
-}
-
-/// Imports one run.
-class RunImporter {
+/// Graphs of texts, read. Keeps those that were used last: a pass begins with what the one before
+/// it left.
+class GraphCache {
  public:
-  RunImporter(const LogContent& log, const LogRun& run, const ImportOptions& options,
-              TraceWriter& trace, ImportSummary& summary)
-      : log_(log), run_(run), options_(options), trace_(trace), summary_(summary) {}
+  const Graph* Find(int32_t text) {
+    const auto found = std::ranges::find(entries_, text, &Entry::text);
+    if (found == entries_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found);
+    return &entries_.front().module->graph(GraphId{0});
+  }
 
-  Status Import() {
-    RunInfo info;
-    info.kind = RunKind::kImport;
-    info.rank = run_.rank;
-    info.world = std::max(options_.world, run_.rank + 1);
-    info.source = log_.path;
-    info.command = options_.command;
-    STRATA_TRY(id_, trace_.BeginRun(info));
-    STRATA_RETURN_IF_ERROR(AddGraphs());
-    STRATA_RETURN_IF_ERROR(AddMoments());
-    STRATA_RETURN_IF_ERROR(AddArtifacts());
-    STRATA_RETURN_IF_ERROR(trace_.EndRun(id_, RunStatus::kFinished));
-    ++summary_.runs;
+  const Graph& Add(int32_t text, std::unique_ptr<Module> module) {
+    size_t nodes = 0;
+    for (size_t i = 0; i < module->num_graphs(); ++i)
+      nodes += static_cast<size_t>(module->graph(GraphId{static_cast<int32_t>(i)}).num_nodes());
+    nodes_ += nodes;
+    entries_.push_front({text, nodes, std::move(module)});
+    while (entries_.size() > kAlways && nodes_ > kMaxNodes) {
+      nodes_ -= entries_.back().nodes;
+      entries_.pop_back();
+    }
+    return entries_.front().module->graph(GraphId{0});
+  }
+
+ private:
+  static constexpr size_t kAlways = 2;  // before and after
+  static constexpr size_t kMaxNodes = 100'000;
+  struct Entry {
+    int32_t text;
+    size_t nodes;
+    std::unique_ptr<Module> module;
+  };
+  std::list<Entry> entries_;  // used last first
+  size_t nodes_ = 0;
+};
+
+}  // namespace
+
+class LogImporter::Impl {
+ public:
+  Impl(const ImportOptions& options, TraceWriter& trace, ImportSummary& summary)
+      : options_(options), trace_(trace), summary_(summary) {}
+
+  size_t AddLog(std::string path) {
+    logs_.push_back({.path = std::move(path)});
+    return logs_.size() - 1;
+  }
+
+  Status Take(size_t number, LogBatch batch) {
+    Log& log = logs_[number];
+    for (std::string& warning : batch.warnings) {
+      if (static_cast<int64_t>(summary_.warnings.size()) == kMaxWarnings) break;
+      summary_.warnings.push_back(std::move(warning));
+    }
+    summary_.num_warnings += batch.num_warnings;
+    summary_.records += batch.num_records;
+    log.strings.merge(batch.strings);
+    for (auto& [id, text] : batch.strings)  // a later definition holds
+      log.strings[id] = std::move(text);
+    STRATA_RETURN_IF_ERROR(UpdateRuns(log, batch.runs));
+    for (LogItem& item : batch.items)
+      STRATA_RETURN_IF_ERROR(TakeItem(log.runs[item.run], item));
+    return Ok();
+  }
+
+  Status FinishLog(size_t number) {
+    Log& log = logs_[number];
+    for (Run& run : log.runs) {
+      for (const GraphTracker::Orphan& orphan : run.tracker.TakeOrphans()) {
+        const Moment moment = run.graphs[orphan.graph][orphan.moment];
+        run.graphs.emplace_back();
+        STRATA_TRY(
+            [[maybe_unused]] const SnapshotId snapshot,
+            trace_.AddSnapshotOf(run.id, run.tracker.name(orphan.new_graph), moment.snapshot));
+        ++summary_.snapshots;
+      }
+      summary_.graphs += static_cast<int64_t>(run.graphs.size());
+      run.graphs = {};
+      STRATA_RETURN_IF_ERROR(FlushMoments(run));
+    }
+    if (log.strings.empty() || log.runs.empty()) return Ok();
+    std::string strings;
+    JsonWriter json(strings);
+    json.BeginObject();
+    for (const auto& [id, text] : log.strings)
+      json.Field(std::to_string(id), text);
+    json.EndObject();
+    for (const Run& run : log.runs)
+      STRATA_RETURN_IF_ERROR(AddArtifact(run, "str", "strings", strings));
+    log.strings.clear();
+    return Ok();
+  }
+
+  Status Flush() {
+    for (Log& log : logs_) {
+      for (Run& run : log.runs)
+        STRATA_RETURN_IF_ERROR(FlushMoments(run));
+    }
+    return Ok();
+  }
+
+  Status Finish() {
+    for (Log& log : logs_) {
+      for (Run& run : log.runs) {
+        // The number of ranks is known when all were seen.
+        if (run.info.world != world_) {
+          run.info.world = world_;
+          STRATA_RETURN_IF_ERROR(trace_.UpdateRun(run.id, run.info));
+        }
+        STRATA_RETURN_IF_ERROR(trace_.EndRun(run.id, RunStatus::kFinished));
+        ++summary_.runs;
+      }
+    }
     return Ok();
   }
 
  private:
-  /// A place in the log where a graph or the end of a pass stands.
-  struct Event {
-    size_t record, graph, moment;
-    const LogPass* ended = nullptr;
+  /// A graph of a run as one record shows it.
+  struct Moment {
+    SnapshotId snapshot = SnapshotId::kNone;
+    int32_t text = -1;
+    int64_t time_ns = -1;
+  };
+  struct Run {
+    RunId id = RunId::kNone;
+    RunInfo info;
+    GraphTracker tracker;
+    std::vector<std::vector<Moment>> graphs;
+    std::string moments;  // lines that are not stored yet
+    int32_t passes = 0;
+    int64_t start_ns = -1;
+  };
+  struct Log {
+    std::string path;
+    std::vector<Run> runs = {};
+    std::map<int64_t, std::string> strings = {};
   };
 
-  Status AddGraphs() {
-    std::vector<Event> events;
-    snapshots_.resize(run_.graphs.size());
-    documents_.resize(run_.graphs.size());
-    for (size_t g = 0; g < run_.graphs.size(); ++g) {
-      const std::vector<LogMoment>& moments = run_.graphs[g].moments;
-      snapshots_[g].resize(moments.size(), SnapshotId::kNone);
-      for (size_t m = 0; m < moments.size(); ++m)
-        events.push_back({moments[m].record, g, m});
+  Status UpdateRuns(Log& log, const std::vector<LogBatch::Run>& runs) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      world_ = std::max(world_, runs[i].rank + 1);
+      if (i < log.runs.size()) {
+        RunInfo& info = log.runs[i].info;
+        if (info.rank == runs[i].rank) continue;
+        info.rank = runs[i].rank;
+        info.world = world_;
+        STRATA_RETURN_IF_ERROR(trace_.UpdateRun(log.runs[i].id, info));
+        continue;
+      }
+      Run& run = log.runs.emplace_back();
+      run.info.kind = RunKind::kImport;
+      run.info.rank = runs[i].rank;
+      run.info.world = world_;
+      run.info.source = log.path;
+      run.info.command = options_.command;
+      run.start_ns = TimeOf(runs[i].start);
+      STRATA_TRY(run.id, trace_.BeginRun(run.info));
     }
-    std::map<std::pair<size_t, size_t>, const LogPass*> ends;
-    for (const LogPass& pass : run_.passes)
-      ends[{pass.graph, pass.after}] = &pass;
-    for (Event& event : events) {
-      const auto end = ends.find({event.graph, event.moment});
-      if (end != ends.end()) event.ended = end->second;
-    }
-    std::ranges::sort(events, {}, &Event::record);
-    for (const Event& event : events)
-      STRATA_RETURN_IF_ERROR(AddMoment(event));
-    summary_.graphs += static_cast<int64_t>(run_.graphs.size());
     return Ok();
   }
 
-  Status AddMoment(const Event& event) {
-    const LogGraph& graph = run_.graphs[event.graph];
-    const LogMoment& moment = graph.moments[event.moment];
-    SnapshotId& snapshot = snapshots_[event.graph][event.moment];
-    const bool is_same =
-        event.moment > 0 && GraphIdOf(graph.moments[event.moment - 1]) == GraphIdOf(moment);
-    std::shared_ptr<const FxDocument> before = documents_[event.graph];
-    if (is_same) {
-      snapshot = snapshots_[event.graph][event.moment - 1];
-    } else {
-      STRATA_TRY(documents_[event.graph], Load(graph, moment));
+  Status TakeItem(Run& run, LogItem& item) {
+    switch (item.kind) {
+      case LogItem::Kind::kGraph:
+        return TakeGraph(run, item);
+      case LogItem::Kind::kRecord:
+        return AddArtifact(run, item.record.name, "record", item.text, Attributes(item.record));
+      case LogItem::Kind::kCrowd:
+        return AddArtifact(run, item.record.kind, "records", item.text,
+                           fmt::format("{{\"lines\":[{}]}}", fmt::join(item.lines, ",")));
     }
-    STRATA_RETURN_IF_ERROR(KeepText(run_.records[moment.record], *documents_[event.graph]));
-    if (event.ended != nullptr) return AddPass(event, before, is_same);
-    if (is_same) return Ok();
-    STRATA_TRY(snapshot, trace_.AddSnapshot(id_, graph.name, documents_[event.graph]->graph(),
-                                            Attributes(run_.records[moment.record])));
+    return Ok();
+  }
+
+  Status TakeGraph(Run& run, LogItem& item) {
+    STRATA_TRY(const int32_t text, TextOf(item));
+    const GraphStep step = run.tracker.Add(item.record.name, item.record.compile, text);
+    if (step.graph == run.graphs.size()) run.graphs.emplace_back();
+    std::vector<Moment>& moments = run.graphs[step.graph];
+    Moment moment;
+    moment.text = text;
+    moment.time_ns = TimeOf(item.record.prefix);
+    if (step.is_same) {
+      moment.snapshot = moments.back().snapshot;
+    } else {
+      STRATA_TRY(moment.snapshot, AddSnapshot(run, run.tracker.name(step.graph), text, item));
+    }
+    moments.push_back(moment);
+    STRATA_RETURN_IF_ERROR(AddMoment(run, item, moment.snapshot));
+    if (!step.ended) return Ok();
+    return AddPass(run, step, moments[step.ended->before], moment);
+  }
+
+  /// The number of the text; a new one is kept as it stands if printing does not give it again.
+  Result<int32_t> TextOf(LogItem& item) {
+    const auto next = static_cast<uint32_t>(texts_.size());
+    const uint32_t text = text_index_.FindOrInsert(item.plain_hash, next);
+    if (text == next) {
+      STRATA_CHECK(item.parsed != nullptr);
+      texts_.push_back({item.plain_hash, std::move(item.parsed)});
+    }
+    return static_cast<int32_t>(text);
+  }
+
+  Result<SnapshotId> AddSnapshot(Run& run, const std::string& name, int32_t number,
+                                 const LogItem& item) {
+    Text& text = texts_[static_cast<size_t>(number)];
     ++summary_.snapshots;
-    return Ok();
+    const std::string attributes = Attributes(item.record);
+    if (text.snapshot != SnapshotId::kNone) {
+      return trace_.AddSnapshotOf(run.id, name, text.snapshot, attributes);
+    }
+    std::unique_ptr<Module> module = std::move(text.parsed->document.module);
+    text.parsed.reset();
+    // It was read before the ids of the trace were known.
+    module->ShiftStableIds(trace_.next_stable_id() - 1);
+    module->RenameGraph(GraphId{0}, name);
+    const Graph& graph = cache_.Add(number, std::move(module));
+    STRATA_TRY(text.snapshot, trace_.AddSnapshot(run.id, name, graph, attributes));
+    return text.snapshot;
   }
 
-  Status AddPass(const Event& event, const std::shared_ptr<const FxDocument>& before,
-                 bool is_same) {
-    const LogPass& pass = *event.ended;
-    PassRecord record;
-    record.index = pass.index;
-    record.name = pass.name;
-    record.graph = run_.graphs[pass.graph].name;
-    record.before = snapshots_[pass.graph][pass.before];
-    record.counts.emplace();
-    const Graph* after = nullptr;
-    if (!is_same) {
-      after = &documents_[event.graph]->graph();
-      STRATA_TRY(record.counts, Count(before->graph(), *after));
-      ++summary_.snapshots;
-    } else {
-      record.after = snapshots_[event.graph][event.moment];
+  Status AddMoment(Run& run, const LogItem& item, SnapshotId snapshot) {
+    const auto next = static_cast<uint32_t>(odd_texts_.size());
+    const uint32_t odd = odd_index_.FindOrInsert(item.hash, next);
+    if (odd == next) {
+      odd_texts_.push_back(ArtifactId::kNone);
+      if (!item.text.empty()) {
+        STRATA_TRY(odd_texts_.back(), trace_.AddArtifact(run.id, item.record.name, "graph",
+                                                         item.text, Attributes(item.record)));
+        ++summary_.artifacts;
+      }
     }
-    record.outcome = pass.unchanged ? PassOutcome::kUnchanged : PassOutcome::kOk;
-    STRATA_TRY(const StoredPass stored, trace_.RecordPass(id_, std::move(record), after));
-    snapshots_[event.graph][event.moment] = stored.record.after;
+    JsonWriter json(run.moments);
+    json.BeginObject();
+    AddFields(item.record, json);
+    json.Field("snapshot", static_cast<int64_t>(snapshot));
+    json.Field("text", static_cast<int64_t>(odd_texts_[odd]));
+    json.EndObject();
+    run.moments += '\n';
+    return run.moments.size() < kMomentsBytes ? Ok() : FlushMoments(run);
+  }
+
+  Status FlushMoments(Run& run) {
+    if (run.moments.empty()) return Ok();
+    return AddArtifact(run, "graphs", "moments", std::exchange(run.moments, {}));
+  }
+
+  Status AddPass(Run& run, const GraphStep& step, const Moment& before, const Moment& after) {
+    PassRecord record;
+    record.index = run.passes++;
+    record.name = step.ended->name;
+    record.graph = run.tracker.name(step.graph);
+    record.before = before.snapshot;
+    record.after = step.ended->is_unchanged ? before.snapshot : after.snapshot;
+    record.outcome = step.ended->is_unchanged ? PassOutcome::kUnchanged : PassOutcome::kOk;
+    STRATA_TRY(record.counts, Count(before.text, after.text));
+    // A log has no year: at New Year's Eve time goes backwards.
+    const bool has_times = before.time_ns >= 0 && after.time_ns >= before.time_ns;
+    if (has_times) record.wall_ns = after.time_ns - before.time_ns;
+    EventRecord event{.kind = "pass",
+                      .name = record.name,
+                      .start_ns = before.time_ns - run.start_ns,
+                      .duration_ns = record.wall_ns,
+                      .node = StableId::kNone,
+                      .attributes = fmt::format("{{\"index\": {}}}", record.index)};
+    STRATA_TRY([[maybe_unused]] const StoredPass stored, trace_.RecordPass(run.id, record));
     ++summary_.passes;
-    summary_.unchanged_passes += pass.unchanged ? 1 : 0;
-    return Ok();
+    summary_.unchanged_passes += step.ended->is_unchanged ? 1 : 0;
+    if (!has_times || run.start_ns < 0 || event.start_ns < 0) return Ok();
+    return trace_.AddEvents(run.id, {&event, 1});
   }
 
   /// Consequences of other changes are changes of the graph too.
-  static Result<ChangeCounts> Count(const Graph& before, const Graph& after) {
-    STRATA_TRY(const GraphDiff diff, Diff(before, after));
-    ChangeCounts counts;
+  Result<ChangeCounts> Count(int32_t before, int32_t after) {
+    ChangeCounts& counts = counts_[{before, after}];
+    if (before == after || counts != ChangeCounts{}) return counts;
+    STRATA_TRY([[maybe_unused]] const Graph* first, GraphOf(before));
+    STRATA_TRY(const Graph* b, GraphOf(after));
+    STRATA_TRY(const Graph* a, GraphOf(before));
+    STRATA_TRY(const GraphDiff diff, Diff(*a, *b));
     counts.inserted = diff.summary.inserted;
     counts.deleted = diff.summary.deleted;
     counts.changed = int64_t{diff.summary.changed} + diff.summary.derived;
@@ -169,129 +323,59 @@ class RunImporter {
     return counts;
   }
 
-  int32_t GraphIdOf(const LogMoment& moment) const {
-    return log_.payloads[static_cast<size_t>(moment.payload)].graph_id;
+  /// Valid until the next call but one.
+  Result<const Graph*> GraphOf(int32_t text) {
+    if (const Graph* known = cache_.Find(text)) return known;
+    const SnapshotId snapshot = texts_[static_cast<size_t>(text)].snapshot;
+    STRATA_TRY(std::unique_ptr<Module> module, trace_.LoadSnapshot(snapshot));
+    return &cache_.Add(text, std::move(module));
   }
 
-  /// Parses a text that was not parsed for this run before.
-  Result<std::shared_ptr<const FxDocument>> Load(const LogGraph& graph, const LogMoment& moment) {
-    FxOptions options;
-    options.strict = options_.strict;
-    options.first_stable_id = trace_.next_stable_id();
-    STRATA_TRY(FxDocument document, log_.Parse(run_, graph, moment, options));
-    if (document.num_diagnostics > 0) {
-      const FxDiagnostic& first = document.diagnostics.front();
-      Warn(summary_, fmt::format("{}:{}:{}: {}: {} of the graph's places could not be read",
-                                 log_.Place(run_, moment), first.line, first.column, first.what,
-                                 document.num_diagnostics));
-    }
-    return std::shared_ptr<const FxDocument>(std::make_shared<FxDocument>(std::move(document)));
-  }
-
-  /// Keeps a text that printing the graph, which was read from it, does not give again.
-  /// REQUIRES: the texts of record and document differ in the graph id at most.
-  Status KeepText(const LogRecord& record, const FxDocument& document) {
-    const auto [text, is_new] = texts_.try_emplace(record.payload, ArtifactId::kNone);
-    if (!is_new) return Ok();
-    const bool is_whole = document.num_diagnostics == 0;
-    if (is_whole && PrintFx(document.graph()) == Payload(record)) return Ok();
-    STRATA_TRY(text->second,
-               AddArtifact(record.name, "graph", Payload(record), Attributes(record)));
-    return Ok();
-  }
-
-  /// Which record holds which snapshot.
-  Status AddMoments() {
-    std::map<size_t, std::string> lines;  // by record
-    for (size_t g = 0; g < run_.graphs.size(); ++g) {
-      const std::vector<LogMoment>& moments = run_.graphs[g].moments;
-      for (size_t m = 0; m < moments.size(); ++m) {
-        const LogRecord& record = run_.records[moments[m].record];
-        std::string& line = lines[moments[m].record];
-        JsonWriter json(line);
-        json.BeginObject();
-        AddFields(record, json);
-        json.Field("snapshot", static_cast<int64_t>(snapshots_[g][m]));
-        json.Field("text", static_cast<int64_t>(texts_[record.payload]));
-        json.EndObject();
-        line += '\n';
-      }
-    }
-    if (lines.empty()) return Ok();
-    std::string all;
-    for (const auto& [record, line] : lines)
-      all += line;
-    return Add("graphs", "moments", all);
-  }
-
-  const std::string& Payload(const LogRecord& record) const {
-    return log_.payloads[static_cast<size_t>(record.payload)].text;
-  }
-
-  Result<ArtifactId> AddArtifact(std::string_view name, std::string_view kind,
-                                 std::string_view bytes, std::string_view attributes = {}) {
-    STRATA_TRY(const ArtifactId id, trace_.AddArtifact(id_, name, kind, bytes, attributes));
+  Status AddArtifact(const Run& run, std::string_view name, std::string_view kind,
+                     std::string_view bytes, std::string_view attributes = {}) {
+    STRATA_TRY([[maybe_unused]] const ArtifactId id,
+               trace_.AddArtifact(run.id, name, kind, bytes, attributes));
     ++summary_.artifacts;
-    return id;
-  }
-  Status Add(std::string_view name, std::string_view kind, std::string_view bytes,
-             std::string_view attributes = {}) {
-    STRATA_TRY([[maybe_unused]] const ArtifactId id, AddArtifact(name, kind, bytes, attributes));
     return Ok();
   }
 
-  Status AddArtifacts() {
-    struct Crowd {
-      std::string text;
-      std::vector<size_t> lines;
-    };
-    std::map<std::string, Crowd> crowds;
-    for (const LogRecord& record : run_.records) {
-      ++summary_.records;
-      if (ComesInCrowds(record)) {
-        Crowd& crowd = crowds[record.kind];
-        AppendLines(log_, record, crowd.text);
-        crowd.lines.push_back(record.line);
-        continue;
-      }
-      if (record.has_graph) continue;
-      STRATA_RETURN_IF_ERROR(Add(record.name, "record", Payload(record), Attributes(record)));
-    }
-    for (const auto& [kind, crowd] : crowds) {
-      STRATA_RETURN_IF_ERROR(Add(kind, "records", crowd.text,
-                                 fmt::format("{{\"lines\":[{}]}}", fmt::join(crowd.lines, ","))));
-    }
-    if (log_.strings.empty()) return Ok();
-    std::string strings;
-    JsonWriter json(strings);
-    json.BeginObject();
-    for (const auto& [number, text] : log_.strings)
-      json.Field(std::to_string(number), text);
-    json.EndObject();
-    return Add("str", "strings", strings);
-  }
+  /// A text without its graph id.
+  struct Text {
+    Hash128 hash;
+    std::shared_ptr<ParsedText> parsed;  // until it is stored
+    SnapshotId snapshot = SnapshotId::kNone;
+  };
 
-  const LogContent& log_;
-  const LogRun& run_;
   const ImportOptions& options_;
   TraceWriter& trace_;
   ImportSummary& summary_;
-  RunId id_ = RunId::kNone;
-  std::vector<std::vector<SnapshotId>> snapshots_;            // by graph and moment
-  std::map<int32_t, ArtifactId> texts_;                       // by payload; none: printing gives it
-  std::vector<std::shared_ptr<const FxDocument>> documents_;  // by graph: its last moment
+  std::vector<Log> logs_;
+  int32_t world_ = 1;
+  FlatMap<Hash128> text_index_, odd_index_;
+  std::vector<Text> texts_;
+  std::vector<ArtifactId> odd_texts_;  // by text with its graph id; none: printing gives it
+  GraphCache cache_;
+  std::map<std::pair<int32_t, int32_t>, ChangeCounts> counts_;
 };
 
-}  // namespace
+LogImporter::LogImporter(const ImportOptions& options, TraceWriter& trace, ImportSummary& summary)
+    : impl_(std::make_unique<Impl>(options, trace, summary)) {}
+LogImporter::~LogImporter() = default;
 
-Status ImportLog(const LogContent& log, const ImportOptions& options, TraceWriter& trace,
-                 ImportSummary& summary) {
-  for (const LogDiagnostic& diagnostic : log.diagnostics)
-    Warn(summary, fmt::format("{}:{}: {}", log.path, diagnostic.line, diagnostic.what));
-  summary.num_warnings += static_cast<int64_t>(log.num_diagnostics - log.diagnostics.size());
-  for (const LogRun& run : log.runs)
-    STRATA_RETURN_IF_ERROR(RunImporter(log, run, options, trace, summary).Import());
-  return Ok();
+size_t LogImporter::AddLog(std::string path) {
+  return impl_->AddLog(std::move(path));
+}
+Status LogImporter::Take(size_t log, LogBatch batch) {
+  return impl_->Take(log, std::move(batch));
+}
+Status LogImporter::FinishLog(size_t log) {
+  return impl_->FinishLog(log);
+}
+Status LogImporter::Flush() {
+  return impl_->Flush();
+}
+Status LogImporter::Finish() {
+  return impl_->Finish();
 }
 
 }  // namespace strata

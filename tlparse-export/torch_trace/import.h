@@ -1,17 +1,20 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/trace.h"
-#include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/byte_source.h"
+#include "tlparse-export/torch_trace/log_splitter.h"
 
 namespace strata {
 
 struct ImportOptions {
-  bool strict = false;  ///< the first unread token of a graph is an error
+  bool strict = false;  ///< the first thing that cannot be read is an error
   std::string command;  ///< as the user typed it, kept in the runs
-  int32_t world = 1;    ///< number of ranks that are imported together
+  int threads = 0;      ///< that read logs; 1: none but the caller's, 0: as many as pay
 };
 
 /// What an import did, for people.
@@ -22,8 +25,9 @@ struct ImportSummary {
   int64_t num_warnings = 0;
 };
 
-/// Writes a log into a trace: a run per rank, its graphs with a snapshot per changed text, its
-/// passes with what they changed, and every other record as an artifact:
+/// Writes logs into a trace: a run per rank of each log, its graphs with a snapshot per changed
+/// text, its passes with what they changed and how long they took, and every other record as an
+/// artifact:
 ///
 ///  - records with a payload by their names, kind "record", the payload as bytes;
 ///  - those without one, and events of a kind that comes by the thousand, together by their kind,
@@ -34,9 +38,51 @@ struct ImportSummary {
 ///    not be read to their end), kind "graph", besides the snapshot;
 ///  - the string table, kind "strings": a JSON object.
 ///
-/// So nothing of a log is lost. Attributes of snapshots and artifacts tell record, line,
-/// compilation and envelope. Each distinct text is parsed once.
-Status ImportLog(const LogContent& log, const ImportOptions& options, TraceWriter& trace,
-                 ImportSummary& summary);
+/// "records" and "moments" come in parts: several artifacts of a name. Nothing of a log is lost.
+/// Attributes of snapshots and artifacts tell record, line, compilation and envelope. A text that
+/// several records, compilations or ranks show is stored once. What is held in memory does not grow
+/// with the logs, but for some bytes per graph.
+class LogImporter {
+ public:
+  /// REQUIRES: all arguments outlive this.
+  LogImporter(const ImportOptions& options, TraceWriter& trace, ImportSummary& summary);
+  ~LogImporter();
+
+  /// Announces a log; returns its number.
+  size_t AddLog(std::string path);
+  Status Take(size_t log, LogBatch batch);
+  /// Nothing follows of this log.
+  Status FinishLog(size_t log);
+  /// Shows to readers of a live trace what was held back to be stored together.
+  Status Flush();
+  /// Ends all runs.
+  Status Finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A log, or the text of one graph, that is to be read.
+struct LogInput {
+  std::string path;                   ///< for names and messages
+  std::unique_ptr<ByteSource> bytes;  ///< decompressed
+};
+
+/// Opens an input when its turn comes.
+class LogInputs {
+ public:
+  virtual ~LogInputs() = default;
+  virtual size_t size() const = 0;
+  /// Of all together, for messages.
+  virtual std::string name() const = 0;
+  virtual Result<LogInput> Open(size_t index) = 0;
+};
+
+/// Imports inputs side by side, each read by a thread of its own, and ends the runs. The trace does
+/// not depend on the number of threads. Empty ones are passed over with a warning; when all are,
+/// that is an error, as it is for a single one that holds neither records nor a graph.
+Status ImportLogs(LogInputs& inputs, const ImportOptions& options, TraceWriter& trace,
+                  ImportSummary& summary);
 
 }  // namespace strata

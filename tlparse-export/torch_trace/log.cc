@@ -17,8 +17,7 @@ constexpr size_t kMaxDiagnostics = 100;
 /// Keeps all that is read.
 class Collector final : public LogSink {
  public:
-  Collector(std::string_view path, const LogOptions& options)
-      : options_(options), runs_(path) {
+  Collector(std::string_view path, const LogOptions& options) : options_(options), runs_(path) {
     content_.path = path;
   }
 
@@ -68,16 +67,16 @@ class Collector final : public LogSink {
 
   int32_t AddPayload(const ReadPayload& read) {
     const auto index = static_cast<int32_t>(content_.payloads.size());
-    const auto known = static_cast<int32_t>(
-        payload_index_.FindOrInsert(read.hash, static_cast<uint32_t>(index)));
+    const auto known =
+        static_cast<int32_t>(payload_index_.FindOrInsert(read.hash, static_cast<uint32_t>(index)));
     if (known < index) return known;
     LogPayload& payload = content_.payloads.emplace_back();
     payload.is_graph = read.is_graph;
     payload.text = read.text;
     if (!read.is_graph) return index;
     const Hash128 hash = HashBytes(WithoutGraphId(read.text));
-    payload.graph_id = static_cast<int32_t>(
-        graph_index_.FindOrInsert(hash, static_cast<uint32_t>(index)));
+    payload.graph_id =
+        static_cast<int32_t>(graph_index_.FindOrInsert(hash, static_cast<uint32_t>(index)));
     return index;
   }
 
@@ -135,8 +134,9 @@ std::string LogContent::Place(const LogRun& run, const LogMoment& moment) const 
 
 Result<FxDocument> LogContent::Parse(const LogRun& run, const LogGraph& graph,
                                      const LogMoment& moment, FxOptions options) const {
-  const std::string place = Place(run, moment);
-  options.file = place;
+  const LogRecord& record = run.records[moment.record];
+  options.file = path;
+  if (!record.prefix.empty()) options.place = {.lines = record.line, .columns = 1};
   options.graph_name = graph.name;
   return ParseFx(payloads[static_cast<size_t>(moment.payload)].text, options);
 }

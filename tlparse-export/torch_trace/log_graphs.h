@@ -18,8 +18,8 @@ std::string_view WithoutGraphId(std::string_view text);
 
 /// What a record with a graph is to the graphs of its run.
 struct GraphStep {
-  size_t graph = 0;   ///< number of the graph, in order of first appearance
-  size_t moment = 0;  ///< of the graph
+  size_t graph = 0;      ///< number of the graph, in order of first appearance
+  size_t moment = 0;     ///< of the graph
   bool is_same = false;  ///< as the moment before it
   struct Pass {
     std::string name;

@@ -169,12 +169,12 @@ class ImportTest(unittest.TestCase):
         self.assertEqual(
             done.stderr.replace(self.folder, "{dir}").splitlines()[:2],
             ["strata: warning: {dir}/a.log:1: not a record of a trace: the line is passed over",
-             "strata: warning: {dir}/a.log:2 (g):3:18: unknown name: 1 of the graph's places could not be read"])  # fmt: skip
+             "strata: warning: {dir}/a.log:5:19: unknown name: passed over 'y = f(x, y' (g)"])  # fmt: skip
         self.assertEqual([g["name"] for g in self.listing()[0]["graphs"]], ["g", "h"])
         os.remove(self.trace)
         self.fails("{dir}/a.log:1: not a record of a trace: the line is passed over", "import", log, "-o", self.trace, "--strict")
         log = self.write("a.log", record("g", GRAPH.format("f(x, y")))
-        self.fails("{dir}/a.log:1 (g):3:18: unknown name\n          y = f(x, y\n                   ^",
+        self.fails("{dir}/a.log:4:19: unknown name\n          y = f(x, y\n                   ^",
                    "import", log, "-o", self.trace, "--strict")  # fmt: skip
 
     def test_bad_input(self):

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/file.h"
 #include "ir/fx/fx.h"
@@ -19,16 +22,35 @@ using testing::GraphText;
 using testing::Record;
 using testing::TempDir;
 
-/// Imports a log and opens the trace.
+/// Logs in memory.
+class Texts final : public LogInputs {
+ public:
+  /// Names and texts.
+  explicit Texts(std::vector<std::pair<std::string, std::string_view>> logs)
+      : logs_(std::move(logs)) {}
+  size_t size() const override { return logs_.size(); }
+  std::string name() const override { return "logs"; }
+  Result<LogInput> Open(size_t index) override {
+    return LogInput{logs_[index].first, SourceOf(logs_[index].second)};
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string_view>> logs_;
+};
+
+/// Imports logs and opens the trace.
 class Imported {
  public:
-  explicit Imported(std::string_view text, const ImportOptions& options = {}) {
-    Result<LogContent> log = ReadLog(text, "log");
-    REQUIRE_OK(log);
+  explicit Imported(std::string_view text, const ImportOptions& options = {})
+      : Imported(Texts({{"log", text}}), options) {}
+  explicit Imported(Texts texts, const ImportOptions& options = {}) {
     auto writer = TraceWriter::Create(folder_ / "t.strata", TraceWriter::Mode::kAside);
     REQUIRE_OK(writer);
-    REQUIRE_OK(ImportLog(*log, options, **writer, summary));
+    REQUIRE_OK(ImportLogs(texts, options, **writer, summary));
     REQUIRE_OK((*writer)->Finish());
+    const auto read = ReadFile(folder_ / "t.strata");
+    REQUIRE_OK(read);
+    bytes = *read;
     auto reader = TraceReader::Open(folder_ / "t.strata");
     REQUIRE_OK(reader);
     trace = std::move(*reader);
@@ -50,6 +72,7 @@ class Imported {
   }
 
   ImportSummary summary;
+  std::string bytes;  // of the file
   std::unique_ptr<TraceReader> trace;
 
  private:
@@ -103,8 +126,10 @@ TEST_CASE("import: a run for each rank") {
   Imported imported(Artifact("g", GraphText(1), R"(, "rank": 1)") +
                     Artifact("g", GraphText(2), R"(, "rank": 0)"));
   REQUIRE_EQ(imported.trace->runs().size(), 2);
-  CHECK_EQ(imported.trace->runs()[0].info.rank, 0);
-  CHECK_EQ(imported.trace->runs()[1].info.rank, 1);
+  CHECK_EQ(imported.trace->runs()[0].info.rank, 1);
+  CHECK_EQ(imported.trace->runs()[1].info.rank, 0);
+  CHECK_EQ(imported.trace->runs()[0].info.world, 2);
+  CHECK_EQ(imported.trace->runs()[1].info.world, 2);
 }
 
 TEST_CASE("import: a graph that cannot be read to its end is kept as it stands, and told") {
@@ -114,19 +139,20 @@ TEST_CASE("import: a graph that cannot be read to its end is kept as it stands, 
   CHECK_EQ(imported.Bytes("g"), broken);
   REQUIRE_EQ(imported.summary.num_warnings, 1);
   CHECK_EQ(imported.summary.warnings[0],
-           "log:1 (g):3:16: expected ',' or ')': 1 of the graph's places could not be read");
+           "log:4:17: expected ',' or ')': passed over 'y = f(x' (g)");
   CHECK_EQ(imported.trace->runs()[0].graphs.size(), 1);
 
-  const auto log = ReadLog(Artifact("g", broken), "log");
-  REQUIRE_OK(log);
+  const std::string log = Artifact("g", broken);
+  Texts texts({{"log", log}});
   TempDir folder;
   auto writer = TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside);
   REQUIRE_OK(writer);
   ImportSummary summary;
-  CHECK_EQ(testing::MessageOf(ImportLog(*log, {.strict = true, .command = {}}, **writer, summary)),
-           "log:1 (g):3:16: expected ',' or ')'\n"
-           "          y = f(x\n"
-           "                 ^");
+  CHECK_EQ(
+      testing::MessageOf(ImportLogs(texts, {.strict = true, .command = {}}, **writer, summary)),
+      "log:4:17: expected ',' or ')'\n"
+      "          y = f(x\n"
+      "                 ^");
 }
 
 TEST_CASE("import: the counts of a pass fit the numbers of nodes") {
@@ -152,6 +178,108 @@ TEST_CASE("import: every record of the log is told, with its place and its text"
     CHECK_MESSAGE(moments.find(part) != std::string::npos, part);
   }
   CHECK_EQ(imported.Bytes("odd"), odd);
+}
+
+/// A log of one rank: its own records, a compilation that all ranks have, a pass.
+std::string RankLog(int rank) {
+  const std::string context = fmt::format(R"(, "rank": {})", rank);
+  std::string log;
+  for (int i = 0; i < 300; ++i) {
+    log += Record(fmt::format("\"chromium_event\": {{}}{}", context),
+                  fmt::format("{{\"ts\": {}}}", i * rank));
+    log += Artifact("code", std::string(static_cast<size_t>(5000 + i), 'x'), context);
+    log += Artifact("before_a", GraphText(i % 7), context);
+    log += Artifact("after_a", GraphText(i % 5 + rank), context);
+  }
+  return log;
+}
+
+TEST_CASE("import: the number of threads changes nothing") {
+  std::vector<std::string> logs;
+  std::vector<std::pair<std::string, std::string_view>> named;
+  for (int rank = 0; rank < 6; ++rank)
+    logs.push_back(RankLog(rank));
+  for (int rank = 0; rank < 6; ++rank)
+    named.emplace_back(fmt::format("rank_{}.log", rank), logs[static_cast<size_t>(rank)]);
+  ImportOptions alone;
+  alone.threads = 1;
+  const Imported one{Texts(named), alone};
+  const Imported many{Texts(named)};
+  CHECK_EQ(one.trace->runs().size(), 6);
+  CHECK_EQ(one.summary.passes, 1800);
+  CHECK(one.bytes == many.bytes);
+}
+
+TEST_CASE("import: what several compilations show is stored once") {
+  std::string log;
+  for (int i = 0; i < 50; ++i) {
+    const std::string compile = fmt::format(R"(, "frame_id": {}, "frame_compile_id": 0)", i);
+    log += Artifact("joint", GraphText(1), compile) + Artifact("code", "same", compile);
+  }
+  Imported imported(log);
+  const StoredRun& run = imported.trace->runs()[0];
+  REQUIRE_EQ(run.graphs.size(), 50);
+  CHECK_EQ(run.graphs[0].name, "joint");
+  CHECK_EQ(run.graphs[49].name, "joint@49/0");
+  CHECK_EQ(imported.Text(run.graphs[49].snapshots[0]), GraphText(1));
+  auto module = imported.trace->LoadSnapshot(run.graphs[49].snapshots[0]);
+  REQUIRE_OK(module);
+  CHECK_EQ((*module)->graph(GraphId{0}).name_text(), "joint@49/0");
+}
+
+TEST_CASE("import: passes take the time between their records") {
+  const auto at = [](std::string_view time, std::string_view name, int graph) {
+    std::string record = Artifact(name, GraphText(graph));
+    record.replace(0, 21, fmt::format("V1231 {}", time));
+    return record;
+  };
+  Imported imported(at("23:59:58.500000", "g", 1) + at("23:59:59.000000", "before_a", 1) +
+                    at("23:59:59.250000", "after_a", 2) + at("23:59:59.250001", "before_b", 2) +
+                    Artifact("after_b", GraphText(1)));
+  const std::vector<StoredPass>& passes = imported.trace->runs()[0].passes;
+  REQUIRE_EQ(passes.size(), 2);
+  CHECK_EQ(passes[0].record.wall_ns, 250'000'000);
+  CHECK_EQ(passes[1].record.wall_ns, 0);  // the year ended
+  auto events = imported.trace->LoadEvents(RunId{1});
+  REQUIRE_OK(events);
+  REQUIRE_EQ(events->size(), 1);
+  CHECK_EQ((*events)[0].kind, "pass");
+  CHECK_EQ((*events)[0].name, "a");
+  CHECK_EQ((*events)[0].start_ns, 500'000'000);
+  CHECK_EQ((*events)[0].duration_ns, 250'000'000);
+}
+
+TEST_CASE("import: a rank that is told late") {
+  const std::string first = Record(R"("torch_version": {})", "2.11") + Artifact("g", GraphText(1));
+  Imported imported(first + Artifact("h", GraphText(2), R"(, "rank": 3)"));
+  REQUIRE_EQ(imported.trace->runs().size(), 1);
+  CHECK_EQ(imported.trace->runs()[0].info.rank, 3);
+  CHECK_EQ(imported.trace->runs()[0].info.world, 4);
+  CHECK_EQ(imported.trace->runs()[0].graphs.size(), 2);
+}
+
+TEST_CASE("import: what is freed is compared with what is used") {
+  const std::string text = R"(class A(torch.nn.Module):
+    def forward(self, x):
+        a = torch.relu(x);  x = None
+        b = torch.relu(a);  a = None
+        c = torch.add(a, b)
+        d = torch.relu(c);  b = d = None
+        return c
+)";
+  Imported imported(Artifact("g", text));
+  CHECK_EQ(imported.summary.warnings,
+           std::vector<std::string>{"log:5:30: 'a' is used after it was freed (g)"});
+  Imported unfreed(Artifact("g", R"(class A(torch.nn.Module):
+    def forward(self, x):
+        a = torch.relu(x)
+        b = torch.relu(a);  a = a = zz = None
+        return b
+)"));
+  CHECK_EQ(unfreed.summary.warnings,
+           std::vector<std::string>{"log:5:34: 'a' is freed twice (g)",
+                                    "log:5:38: 'zz' is freed and was never there (g)",
+                                    "log:3:6: 'x' is not freed after its last use (g)"});
 }
 
 }  // namespace

@@ -78,8 +78,7 @@ TEST_CASE("log: a pass that never ended is a graph of its own") {
       Read(Artifact("make_fx_graph_traced", GraphText(1)) + Artifact("before_a", GraphText(1)) +
            Artifact("after_b", GraphText(1)) + Artifact("before_c", GraphText(1)) +
            Artifact("before_c", GraphText(1)) + Artifact("after_c", GraphText(2)));
-  CHECK_EQ(Outline(log.runs[0]),
-           "make_fx_graph_traced: 2\nafter_b: 4\n0 c on after_b +\n");
+  CHECK_EQ(Outline(log.runs[0]), "make_fx_graph_traced: 2\nafter_b: 4\n0 c on after_b +\n");
 }
 
 TEST_CASE("log: passes nest") {

@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ir/result.h"
+
+namespace strata {
+
+/// Bytes that are read once, piece by piece.
+class ByteSource {
+ public:
+  /// Size of the pieces, but for the last one.
+  static constexpr size_t kPiece = size_t{1} << 20;
+
+  virtual ~ByteSource() = default;
+  /// The next piece; empty at the end. Valid until the next call.
+  Result<std::string_view> Read() {
+    if (!peeked_) return ReadPiece();
+    return *std::exchange(peeked_, std::nullopt);
+  }
+  /// What the next call of Read gives.
+  Result<std::string_view> Peek() {
+    if (!peeked_) {
+      STRATA_TRY(peeked_, ReadPiece());
+    }
+    return *peeked_;
+  }
+
+ protected:
+  virtual Result<std::string_view> ReadPiece() = 0;
+
+ private:
+  std::optional<std::string_view> peeked_;
+};
+
+/// The content of a file, `-` for standard input. What is compressed with gzip or zstd, told by its
+/// first bytes, is decompressed; several compressed streams one after the other are one content.
+/// Errors of this and of Read, with `path` in them: as ReadFile; damaged or cut data.
+Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
+
+/// Makes a source of bytes that are in memory. REQUIRES: they outlive it.
+std::unique_ptr<ByteSource> SourceOf(std::string_view bytes);
+
+/// `source`, decompressed if its content is.
+Result<std::unique_ptr<ByteSource>> Decompressed(std::unique_ptr<ByteSource> source,
+                                                 std::string path);
+
+}  // namespace strata

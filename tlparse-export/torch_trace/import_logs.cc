@@ -1,0 +1,215 @@
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "ir/fx/fx.h"
+#include "tlparse-export/torch_trace/import.h"
+
+namespace strata {
+namespace {
+
+// Logs that are read side by side. More would only take memory; the number of cores must not
+// matter, as the order in which records are stored depends on it.
+constexpr size_t kSideBySide = 4;
+constexpr size_t kMaxFxBytes = size_t{2} << 30;
+
+/// Reads one input batch by batch.
+class BatchReader {
+ public:
+  BatchReader(LogInputs& inputs, size_t index, bool strict, ParsedTexts& texts)
+      : inputs_(inputs), index_(index), strict_(strict), texts_(texts) {}
+
+  /// None: there are no more.
+  Result<std::optional<LogBatch>> Next() {
+    if (is_finished_) return std::optional<LogBatch>();
+    if (!splitter_) STRATA_RETURN_IF_ERROR(Begin());
+    STRATA_TRY(const std::string_view piece, input_.bytes->Read());
+    if (is_fx_text_) {
+      STRATA_RETURN_IF_ERROR(AddFxText(piece));
+    } else if (!piece.empty()) {
+      STRATA_RETURN_IF_ERROR(splitter_->Feed(piece));
+      return std::optional(splitter_->Take());
+    }
+    is_finished_ = true;
+    input_.bytes.reset();
+    STRATA_RETURN_IF_ERROR(splitter_->Finish());
+    return std::optional(splitter_->Take());
+  }
+
+  const std::string& path() const { return input_.path; }
+
+ private:
+  Status Begin() {
+    STRATA_TRY(input_, inputs_.Open(index_));
+    splitter_ = std::make_unique<LogSplitter>(input_.path, SplitOptions{.strict = strict_}, texts_);
+    STRATA_TRY(const std::string_view head, input_.bytes->Peek());
+    is_fx_text_ = !LooksLikeLog(head) && LooksLikeFxGraph(head);
+    return Ok();
+  }
+
+  Status AddFxText(std::string_view piece) {
+    std::string text(piece);
+    while (!piece.empty()) {
+      STRATA_TRY(piece, input_.bytes->Read());
+      text += piece;
+      if (text.size() > kMaxFxBytes) {
+        return Error(ErrorCode::kUnsupported, "too large: {}: an FX text of more than {} GiB",
+                     input_.path, kMaxFxBytes >> 30);
+      }
+    }
+    std::filesystem::path name = std::filesystem::path(input_.path).filename();
+    // graph.txt.gz is a graph.
+    while (name.has_extension())
+      name = name.stem();
+    return splitter_->AddFxText(text, name.string());
+  }
+
+  LogInputs& inputs_;
+  size_t index_;
+  bool strict_;
+  ParsedTexts& texts_;
+  LogInput input_;
+  std::unique_ptr<LogSplitter> splitter_;
+  bool is_fx_text_ = false, is_finished_ = false;
+};
+
+/// A reader on a thread of its own, a few batches ahead.
+class ReaderThread {
+ public:
+  explicit ReaderThread(BatchReader& reader) : thread_([this, &reader] { Run(reader); }) {}
+  ReaderThread(const ReaderThread&) = delete;
+  ReaderThread& operator=(const ReaderThread&) = delete;
+  ~ReaderThread() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  Result<std::optional<LogBatch>> Next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !ready_.empty(); });
+    Result<std::optional<LogBatch>> next = std::move(ready_.front());
+    ready_.pop_front();
+    changed_.notify_all();
+    return next;
+  }
+
+ private:
+  static constexpr size_t kAhead = 2;
+
+  void Run(BatchReader& reader) {
+    while (true) {
+      Result<std::optional<LogBatch>> next = reader.Next();
+      const bool is_last = !next || !*next;
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return is_stopped_ || ready_.size() < kAhead; });
+      if (is_stopped_) return;
+      ready_.push_back(std::move(next));
+      changed_.notify_all();
+      if (is_last) return;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Result<std::optional<LogBatch>>> ready_;
+  bool is_stopped_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+class LogsImporter {
+ public:
+  LogsImporter(LogInputs& inputs, const ImportOptions& options, TraceWriter& trace,
+               ImportSummary& summary)
+      : inputs_(inputs), options_(options), summary_(summary), importer_(options, trace, summary) {}
+
+  /// Takes a batch of each log in turn.
+  Status Run() {
+    while (true) {
+      while (active_.size() < kSideBySide && opened_ < inputs_.size())
+        Open();
+      if (active_.empty()) break;
+      for (size_t i = 0; i < active_.size();) {
+        STRATA_TRY(const bool goes_on, Step(*active_[i]));
+        if (goes_on) {
+          ++i;
+        } else {
+          active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+      }
+    }
+    if (summary_.records == 0) return NothingToImport();
+    return importer_.Finish();
+  }
+
+ private:
+  struct Active {
+    BatchReader reader;
+    std::unique_ptr<ReaderThread> thread;
+    std::optional<size_t> log;
+    int64_t records = 0;
+  };
+
+  void Open() {
+    auto active = std::make_unique<Active>(
+        Active{BatchReader(inputs_, opened_++, options_.strict, texts_), nullptr, {}, 0});
+    if (options_.threads != 1) active->thread = std::make_unique<ReaderThread>(active->reader);
+    active_.push_back(std::move(active));
+  }
+
+  /// False: the log has ended.
+  Result<bool> Step(Active& active) {
+    STRATA_TRY(std::optional<LogBatch> batch,
+               active.thread ? active.thread->Next() : active.reader.Next());
+    if (!batch) {
+      // A rank that logged nothing is none of the others' business.
+      if (active.records == 0 && inputs_.size() > 1) {
+        summary_.warnings.push_back(fmt::format("{}: nothing in it", active.reader.path()));
+        ++summary_.num_warnings;
+      }
+      last_path_ = active.reader.path();
+      if (active.log) STRATA_RETURN_IF_ERROR(importer_.FinishLog(*active.log));
+      return false;
+    }
+    active.records += batch->num_records;
+    if (!active.log) active.log = importer_.AddLog(active.reader.path());
+    STRATA_RETURN_IF_ERROR(importer_.Take(*active.log, *std::move(batch)));
+    return true;
+  }
+
+  Error NothingToImport() {
+    if (inputs_.size() > 1) {
+      return Error("nothing to import: {}: its logs hold no records", inputs_.name());
+    }
+    // One line says it all.
+    summary_.warnings.clear();
+    summary_.num_warnings = 0;
+    return Error("nothing to import: {}: it is neither a log of TORCH_TRACE nor an FX graph",
+                 last_path_);
+  }
+
+  LogInputs& inputs_;
+  const ImportOptions& options_;
+  ImportSummary& summary_;
+  ParsedTexts texts_;
+  LogImporter importer_;
+  std::deque<std::unique_ptr<Active>> active_;
+  size_t opened_ = 0;
+  std::string last_path_;
+};
+
+}  // namespace
+
+Status ImportLogs(LogInputs& inputs, const ImportOptions& options, TraceWriter& trace,
+                  ImportSummary& summary) {
+  return LogsImporter(inputs, options, trace, summary).Run();
+}
+
+}  // namespace strata
