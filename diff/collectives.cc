@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -148,11 +149,14 @@ class GroupComparer {
   GroupComparer(std::string group, std::vector<CollectiveMismatch>& out)
       : group_(std::move(group)), out_(out) {}
 
-  void Run(const std::vector<const Sequence*>& sequences) {
+  /// `everywhere`: how many ranks run a sequence, those of other groups of the name included.
+  void Run(const std::vector<const Sequence*>& sequences,
+           const std::map<std::vector<uint64_t>, size_t>& everywhere) {
     if (sequences.size() < 2) return;
     // What most ranks run is right; among equals, what the first rank runs.
-    const Sequence* most = *std::ranges::max_element(sequences, {}, [](const Sequence* sequence) {
-      return std::pair(sequence->ranks.size(), -sequence->ranks[0]);
+    const Sequence* most = *std::ranges::max_element(sequences, {}, [&](const Sequence* sequence) {
+      return std::tuple(sequence->ranks.size(), everywhere.at(sequence->signatures),
+                        -sequence->ranks[0]);
     });
     for (const Sequence* other : sequences) {
       if (other != most) Compare(*most, *other);
@@ -323,6 +327,9 @@ class Comparer {
       for (const Collective* collective : sequence.members)
         size = std::max(size, collective->group_size);
     }
+    std::map<std::vector<uint64_t>, size_t> everywhere;
+    for (const Sequence& sequence : all)
+      everywhere[sequence.signatures] = sequence.ranks.size();
     std::vector<CollectiveMismatch> best;
     bool have_best = false;
     const auto consider = [&](const auto& part_of) {
@@ -335,7 +342,7 @@ class Comparer {
         std::vector<const Sequence*> sequences;
         for (const Sequence& sequence : distinct)
           sequences.push_back(&sequence);
-        GroupComparer(group, found).Run(sequences);
+        GroupComparer(group, found).Run(sequences, everywhere);
       }
       if (!have_best || found.size() < best.size()) best = std::move(found);
       have_best = true;

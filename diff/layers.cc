@@ -48,10 +48,36 @@ int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stre
   return common;
 }
 
+/// Moves the beginnings of all parts up as long as the same stands before each of them: an operator
+/// that tells the parts apart may be in their middle. `floor`: the end of the stretch before.
+void MoveBegins(const std::vector<uint64_t>& labels, int32_t floor, Repetition& stretch) {
+  const auto at = [&](int32_t i) { return labels[static_cast<size_t>(i)]; };
+  std::vector<int32_t>& begins = stretch.begins;
+  int32_t shortest = stretch.end - begins.back();
+  for (size_t i = 1; i < begins.size(); ++i)
+    shortest = std::min(shortest, begins[i] - begins[i - 1]);
+  for (int32_t moved = 0; moved + 1 < shortest && begins[0] > floor; ++moved) {
+    const uint64_t label = at(begins[0] - 1);
+    const auto agree = std::ranges::count_if(begins, [&](int32_t i) { return at(i - 1) == label; });
+    if (static_cast<size_t>(2 * agree) <= begins.size() || agree < 2) break;
+    for (int32_t& begin : begins) {
+      // A part with something more in it catches up.
+      constexpr int32_t kCatchUp = 4;
+      int32_t place = begin - 1;
+      while (place > begin - kCatchUp && place > floor && at(place) != label)
+        --place;
+      if (at(place) == label) begin = place;
+    }
+  }
+  const auto size = static_cast<int32_t>(labels.size());
+  const size_t last = begins.size() - 1;
+  stretch.end = std::min(2 * begins[last] - begins[last - 1], size);
+}
+
 /// Stretches of as many parts as `anchors` have places, which are in order of the first one. A part
 /// begins at the place of an anchor. A wrong anchor costs a look at its whole stretch: `budget`
 /// labels may be looked at.
-Repetitions StretchesOf(const std::vector<int32_t>& classes,
+Repetitions StretchesOf(const std::vector<uint64_t>& labels, const std::vector<int32_t>& classes,
                         const std::vector<const std::vector<int32_t>*>& anchors, size_t& budget) {
   Repetitions found;
   int32_t end = 0;
@@ -61,8 +87,9 @@ Repetitions StretchesOf(const std::vector<int32_t>& classes,
     const size_t last = anchor->size() - 1;
     const int32_t length = (*anchor)[last] - (*anchor)[last - 1];
     const auto size = static_cast<int32_t>(classes.size());
-    const Repetition stretch{*anchor, std::min((*anchor)[last] + length, size)};
-    const int32_t covered = stretch.end - anchor->front();
+    Repetition stretch{*anchor, std::min((*anchor)[last] + length, size)};
+    MoveBegins(labels, end, stretch);
+    const int32_t covered = stretch.end - stretch.begins[0];
     if (budget < static_cast<size_t>(covered)) break;
     budget -= static_cast<size_t>(covered);
     const int32_t common = CommonLabels(classes, stretch);
@@ -98,30 +125,50 @@ std::vector<uint64_t> Widened(const Labels& labels, const std::vector<uint64_t>&
   return wider;
 }
 
-/// Surroundings tell nodes of one operator apart; but those at the borders of layers differ in the
-/// first and the last layer.
+/// Numbers for labels, in order of the first place.
+std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
+  std::unordered_map<uint64_t, int32_t> index;
+  std::vector<int32_t> classes;
+  classes.reserve(labels.size());
+  for (uint64_t label : labels)
+    classes.push_back(index.try_emplace(label, static_cast<int32_t>(index.size())).first->second);
+  return classes;
+}
+
+/// Surroundings tell nodes of one operator apart, but those at the borders of layers differ in the
+/// first and the last layer: what explains most by the nodes alone is right.
 std::vector<Repetition> FindStretches(const Labels& labels, int32_t begin, int32_t end) {
-  std::vector<uint64_t> hashes(labels.type.begin() + begin, labels.type.begin() + end);
-  Repetitions best = FindRepetitions(hashes);
-  for (int radius = 1; radius <= 2; ++radius) {
-    hashes = Widened(labels, hashes, begin);
-    Repetitions found = FindRepetitions(hashes);
-    if (found.explained > best.explained) best = std::move(found);
+  const std::vector<uint64_t> types(labels.type.begin() + begin, labels.type.begin() + end);
+  const std::vector<int32_t> classes = ClassesOf(types);
+  std::vector<uint64_t> hashes = types;
+  std::vector<Repetition> best;
+  int32_t most = 0;
+  for (int radius = 0; radius <= 2; ++radius) {
+    if (radius > 0) hashes = Widened(labels, hashes, begin);
+    std::vector<Repetition> stretches = FindRepetitions(hashes).stretches;
+    int32_t floor = 0, explained = 0;
+    for (Repetition& stretch : stretches) {
+      MoveBegins(types, floor, stretch);
+      floor = stretch.end;
+      explained += CommonLabels(classes, stretch);
+    }
+    if (explained > most) {
+      most = explained;
+      best = std::move(stretches);
+    }
   }
-  return std::move(best.stretches);
+  return best;
 }
 
 }  // namespace
 
 Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
-  std::unordered_map<uint64_t, int32_t> index;
-  std::vector<std::vector<int32_t>> places;  // by class; classes are in order of the first place
-  std::vector<int32_t> classes;              // by label
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const auto [found, is_new] = index.try_emplace(labels[i], static_cast<int32_t>(places.size()));
-    if (is_new) places.emplace_back();
-    places[static_cast<size_t>(found->second)].push_back(static_cast<int32_t>(i));
-    classes.push_back(found->second);
+  const std::vector<int32_t> classes = ClassesOf(labels);
+  std::vector<std::vector<int32_t>> places;  // by class
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const auto index = static_cast<size_t>(classes[i]);
+    if (index == places.size()) places.emplace_back();
+    places[index].push_back(static_cast<int32_t>(i));
   }
   std::map<size_t, std::vector<const std::vector<int32_t>*>> by_count;
   for (const std::vector<int32_t>& c : places) {
@@ -139,7 +186,7 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
   Repetitions best;
   size_t budget = 16 * labels.size();
   for (const auto& of_count : anchors) {
-    Repetitions found = StretchesOf(classes, of_count, budget);
+    Repetitions found = StretchesOf(labels, classes, of_count, budget);
     if (found.explained > best.explained) best = std::move(found);
   }
   if (static_cast<size_t>(best.explained) * 4 < labels.size()) return {};

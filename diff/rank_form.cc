@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -275,29 +277,37 @@ std::string AxisText(int32_t world, int32_t stride, int32_t size) {
   return fmt::format("(rank / {} % {})", stride, size);
 }
 
-std::optional<std::string> FitAxis(std::span<const int32_t> ranks, std::span<const int64_t> values,
-                                   int32_t world, int32_t stride, int32_t size) {
+/// The line over the coordinates of an axis on which most values are.
+std::optional<RankRule> FitAxis(std::span<const int32_t> ranks, std::span<const int64_t> values,
+                                int32_t world, int32_t stride, int32_t size) {
   const auto at = [&](size_t i) { return int64_t{ranks[i] / stride % size}; };
-  size_t other = 1;
-  while (other < ranks.size() && at(other) == at(0))
-    ++other;
-  if (other == ranks.size()) return std::nullopt;
-  const int64_t run = at(other) - at(0), rise = values[other] - values[0];
-  if (rise % run != 0) return std::nullopt;
-  const int64_t factor = rise / run, offset = values[0] - factor * at(0);
-  bool three = false;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (values[i] != offset + factor * at(i)) return std::nullopt;
-    three |= at(i) != at(0) && at(i) != at(other);
+  // Lines through neighbours that differ in their coordinate.
+  std::map<std::pair<int64_t, int64_t>, size_t> lines;
+  for (size_t i = 0; i + 1 < ranks.size(); ++i) {
+    const int64_t run = at(i + 1) - at(i), rise = values[i + 1] - values[i];
+    if (run == 0 || rise == 0 || rise % run != 0) continue;
+    ++lines[{rise / run, values[i] - rise / run * at(i)}];
   }
+  if (lines.empty()) return std::nullopt;
+  const auto [factor, offset] =
+      std::ranges::max_element(lines, {}, [](const auto& line) { return line.second; })->first;
+  RankRule rule;
+  std::set<int64_t> coordinates;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const bool follows = values[i] == offset + factor * at(i);
+    rule.follows.push_back(follows);
+    rule.exceptions += follows ? 0 : 1;
+    if (follows) coordinates.insert(at(i));
+  }
+  if (rule.exceptions * 3 > static_cast<int32_t>(ranks.size())) return std::nullopt;
   // Any two values are a straight line; what begins at 0, or ends where the next one begins, is
-  // hardly there by chance.
+  // hardly there by chance. A rule with exceptions needs more than two.
   const bool bounds = offset == 0 || (offset == factor && factor > 1);
-  if (!three && !bounds) return std::nullopt;
-  std::string text = AxisText(world, stride, size);
-  if (factor != 1) text = fmt::format("{}·{}", factor, text);
-  if (offset != 0) text += fmt::format(" {} {}", offset > 0 ? '+' : '-', std::abs(offset));
-  return text;
+  if (coordinates.size() < 3 && (!bounds || rule.exceptions > 0)) return std::nullopt;
+  rule.text = AxisText(world, stride, size);
+  if (factor != 1) rule.text = fmt::format("{}·{}", factor, rule.text);
+  if (offset != 0) rule.text += fmt::format(" {} {}", offset > 0 ? '+' : '-', std::abs(offset));
+  return rule;
 }
 
 }  // namespace
@@ -325,18 +335,21 @@ bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path)
   return position < 10 && (PositionsOf(op) >> position & 1) != 0;
 }
 
-std::optional<std::string> RankFormula(std::span<const int32_t> ranks,
-                                       std::span<const int64_t> values) {
+std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,
+                                     std::span<const int64_t> values) {
   if (ranks.size() < 2) return std::nullopt;
   const int32_t world = ranks.back() + 1;
+  std::optional<RankRule> best;
   for (int32_t stride = 1; stride < world; ++stride) {
     if (world % stride != 0) continue;
     for (int32_t size = world / stride; size > 1; --size) {
       if (world / stride % size != 0) continue;
-      if (auto text = FitAxis(ranks, values, world, stride, size)) return text;
+      std::optional<RankRule> rule = FitAxis(ranks, values, world, stride, size);
+      if (rule && (!best || rule->exceptions < best->exceptions)) best = std::move(rule);
+      if (best && best->exceptions == 0) return best;
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 }  // namespace strata

@@ -36,9 +36,15 @@ std::vector<RankSite> RankSitesOf(const Graph& graph);
 /// True when a difference at this path of a node is left out of its RankForm.
 bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path);
 
-/// How a value depends on the rank, in words: `32·rank`, `rank + 1`, `8·(rank / 4)`. None: in no
-/// way that a program of ranks in a mesh would compute. `ranks` ascend; `values` are theirs.
-std::optional<std::string> RankFormula(std::span<const int32_t> ranks,
-                                       std::span<const int64_t> values);
+/// How values depend on the rank.
+struct RankRule {
+  std::string text;           ///< `32·rank`, `rank + 1`, `8·(rank / 4)`
+  std::vector<bool> follows;  ///< by rank
+  int32_t exceptions = 0;     ///< ranks that do not follow it: a third at most
+};
+/// The rule with fewest exceptions that a program of ranks in a mesh would compute; none when there
+/// is none. `ranks` ascend; `values` are theirs.
+std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,
+                                     std::span<const int64_t> values);
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #include "diff/ranks.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -126,14 +127,15 @@ class RankComparer {
         sites = RankSitesOf(graph.graph());
       }
       const RankSite& where = sites[site];
-      const std::optional<std::string> formula = RankFormula(ranks, values);
-      if (formula || where.names_a_rank) {
+      const std::optional<RankRule> rule = FindRankRule(ranks, values);
+      if (rule || where.names_a_rank) {
         NoteConstant({history.GraphOf(step), where.node, where.path,
-                      formula.value_or("another one on each rank")});
-        continue;
+                      rule ? rule->text : "another one on each rank"});
+        if (where.names_a_rank || rule->exceptions == 0) continue;
       }
+      constexpr int64_t kFollows = std::numeric_limits<int64_t>::min();
       for (size_t k = 0; k < group.size(); ++k)
-        odd[k].push_back(values[k]);
+        odd[k].push_back(rule && rule->follows[k] ? kFollows : values[k]);
       if (apart) continue;
       apart.emplace();
       apart->position = static_cast<int32_t>(s);
@@ -141,7 +143,9 @@ class RankComparer {
       apart->pass = step.pass;
       apart->graph = history.GraphOf(step);
       apart->node = where.node;
-      apart->what = fmt::format("{}: {}", where.path, ValuesText(ranks, values));
+      apart->what = rule ? fmt::format("{}: {} on the others", where.path,
+                                       ExceptionsText(ranks, values, *rule))
+                         : fmt::format("{}: {}", where.path, ValuesText(ranks, values));
       apart->ref_most = history.moment(step.after).ref;
     }
     return Ok();
@@ -164,6 +168,23 @@ class RankComparer {
     if (sorted.size() > kShown) parts.push_back("…");
     return fmt::format("{}", fmt::join(parts, ", "));
   }
+  /// `3 on rank 5, 8·rank`.
+  static std::string ExceptionsText(const std::vector<int32_t>& ranks,
+                                    const std::vector<int64_t>& values, const RankRule& rule) {
+    std::vector<int32_t> odd_ranks;
+    std::vector<int64_t> odd_values;
+    for (size_t k = 0; k < ranks.size(); ++k) {
+      if (rule.follows[k]) continue;
+      odd_ranks.push_back(ranks[k]);
+      odd_values.push_back(values[k]);
+    }
+    return fmt::format("{}, {}", ValuesText(odd_ranks, odd_values), rule.text);
+  }
+  static std::string RuleText(const std::vector<int32_t>& ranks,
+                              const std::vector<int64_t>& values) {
+    const std::optional<RankRule> rule = FindRankRule(ranks, values);
+    return rule && rule->exceptions == 0 ? rule->text : "another one on each rank";
+  }
   static std::string RanksText(const std::vector<int32_t>& ranks) {
     constexpr size_t kShown = 4;
     if (ranks.size() > kShown) return fmt::format("{} ranks", ranks.size());
@@ -176,8 +197,7 @@ class RankComparer {
     for (const RankForm* form : forms)
       devices.push_back(form->device.value_or(-1));
     if (std::ranges::count(devices, devices[0]) != std::ssize(devices)) {
-      NoteConstant(
-          {graph, "", "device", RankFormula(ranks, devices).value_or("another one on each rank")});
+      NoteConstant({graph, "", "device", RuleText(ranks, devices)});
     }
     for (size_t g = 0; g < forms[0]->groups.size(); ++g) {
       std::set<std::string> names;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/diff_eval/grouping.h"
 #include "tests/bench/diff_eval/pairs.h"
 #include "tests/bench/diff_eval/synthetic.h"
 
@@ -15,6 +16,7 @@ constexpr std::string_view kUsage =
     "usage: diff_eval pairs DIR [--baselines] [--verbose]\n"
     "       diff_eval synthetic GRAPH… [--seeds FIRST COUNT] [--all-kinds] [--only KIND] "
     "[--baselines] [--verbose] [--dump DIR]\n"
+    "       diff_eval grouping [--seeds FIRST COUNT] [--verbose]\n"
     "\n"
     "GRAPH is FX text, or a folder of it.\n";
 
@@ -72,6 +74,10 @@ int main(int argc, char** argv) {
     for (size_t i = 1; i < words.size(); ++i)
       AddGraphs(words[i], options.graphs);
     return Report(strata::bench::EvaluateSynthetic(options));
+  }
+  if (words.size() == 1 && words[0] == "grouping") {
+    return Report(strata::bench::EvaluateGrouping(options.first_seed, options.num_seeds,
+                                                  options.verbose));
   }
   std::fwrite(kUsage.data(), 1, kUsage.size(), stderr);
   return 2;

@@ -33,6 +33,14 @@ Lineage Mutate(Module& module, Mutation mutation, double rate, uint32_t seed) {
   return lineage;
 }
 
+bool MutateNode(Module& module, Mutation mutation, NodeId node, uint32_t seed, Lineage& lineage) {
+  return Mutator(module, 0, seed, lineage).RunOn(mutation, node);
+}
+
+bool Mutator::RunOn(Mutation mutation, NodeId node) {
+  return IsPlainCall(node) && Apply(mutation, node);
+}
+
 void Mutator::Run(Mutation mutation) {
   if (mutation == Mutation::kRelinearize) return Relinearize();
   if (mutation == Mutation::kCast) return CastAll();

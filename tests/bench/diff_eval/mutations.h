@@ -50,4 +50,8 @@ struct Lineage {
 /// live on keep their StableId.
 Lineage Mutate(Module& module, Mutation mutation, double rate, uint32_t seed);
 
+/// Applies `mutation` to one node of graph 0, with the choices that `seed` makes. False: it cannot
+/// be.
+bool MutateNode(Module& module, Mutation mutation, NodeId node, uint32_t seed, Lineage& lineage);
+
 }  // namespace strata::bench

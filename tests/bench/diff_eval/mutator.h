@@ -21,6 +21,8 @@ class Mutator {
         lineage_(lineage) {}
 
   void Run(Mutation mutation);
+  /// On one node.
+  bool RunOn(Mutation mutation, NodeId node);
 
  private:
   bool Apply(Mutation mutation, NodeId id);

@@ -1,0 +1,18 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "ir/result.h"
+
+namespace strata::bench {
+
+/// The adjusted Rand index of two groupings of the same things: 1 for equal ones, about 0 for
+/// independent ones. Source: Hubert and Arabie 1985.
+double AdjustedRandIndex(std::span<const int32_t> a, std::span<const int32_t> b);
+
+/// Applies one mutation to most layers of a transformer and another one to the others, compares
+/// without names, and prints how well patterns group the nodes of each mutation (adjusted Rand
+/// index), and how many of the layers that were left out are named: with module paths and without.
+Status EvaluateGrouping(uint32_t first_seed, uint32_t num_seeds, bool verbose);
+
+}  // namespace strata::bench

@@ -1,0 +1,162 @@
+#include "diff/patterns.h"
+
+#include <functional>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using testing::DiffCase;
+
+enum class Change : uint8_t { kNone, kCast, kNegate, kGelu, kScale, kUp };
+
+/// A row of layers, each changed in some way; with module paths or without.
+std::string Layers(int count, bool paths, const std::function<Change(int)>& change) {
+  std::string text = "  x = placeholder : f32[8]\n";
+  std::string last = "x";
+  for (int i = 0; i < count; ++i) {
+    const auto line = [&](std::string_view name, std::string_view call, std::string_view module) {
+      const std::string meta = paths ? fmt::format(" {{module=layers.{}.{}}}", i, module) : "";
+      text += fmt::format("  {}{} = {} : f32[8]{}\n", name, i, call, meta);
+      return fmt::format("{}{}", name, i);
+    };
+    const Change what = change(i);
+    std::string value = line("n", fmt::format("aten.rsqrt.default({})", last), "norm");
+    value = line("a",
+                 fmt::format("aten.{}.default({})", what == Change::kGelu ? "gelu" : "silu", value),
+                 "mlp");
+    if (what == Change::kCast)
+      value = line("c", fmt::format("aten._to_copy.default({}, 15)", value), "mlp");
+    if (what == Change::kNegate)
+      value = line("c", fmt::format("aten.neg.default({})", value), "mlp");
+    value = line("m", fmt::format("aten.mul.Tensor({}, {})", value, what == Change::kScale ? 3 : 2),
+                 "mlp");
+    value = line(
+        "u", fmt::format("aten.{}.default({})", what == Change::kUp ? "tanh" : "sigmoid", value),
+        "up");
+    last = line("r", fmt::format("aten.add.Tensor({}, {})", last, value), "norm");
+  }
+  return text + fmt::format("  output({})\n", last);
+}
+
+/// Patterns, one line each, with their deviations below.
+std::string PatternsOf(int count, bool paths, const std::function<Change(int)>& change) {
+  const DiffCase both(Layers(count, paths, [](int) { return Change::kNone; }),
+                      Layers(count, paths, change));
+  std::string text = "\n";
+  for (const Pattern& pattern : both.diff.patterns) {
+    text += fmt::format("{} × {} in {}\n", pattern.hunks.size(), pattern.title, pattern.where);
+    for (const Deviation& deviation : pattern.deviations)
+      text += fmt::format("  {}: {}\n", deviation.where, deviation.what);
+  }
+  return text;
+}
+
+TEST_CASE("patterns: most layers alike, one that differs and one that was left out") {
+  const auto change = [](int i) {
+    return i == 7 ? Change::kNegate : i == 9 ? Change::kNone : Change::kCast;
+  };
+  CHECK_EQ(PatternsOf(12, true, change), R"(
+10 × insert aten._to_copy.default (15) before aten.mul.Tensor in layers.{0..11}.mlp
+  layers.7.mlp: insert aten.neg.default before aten.mul.Tensor
+  layers.9.mlp: 
+)");
+  CHECK_EQ(PatternsOf(12, false, change), R"(
+10 × insert aten._to_copy.default (15) before aten.mul.Tensor in layers.{0..11}
+  layers.7: insert aten.neg.default before aten.mul.Tensor
+  layers.9: 
+)");
+}
+
+TEST_CASE("patterns: the first and the last layer count as layers that were left out") {
+  const auto change = [](int i) { return i == 0 || i == 11 ? Change::kNone : Change::kGelu; };
+  for (const bool paths : {true, false}) {
+    CHECK_EQ(PatternsOf(12, paths, change), fmt::format(R"(
+10 × change aten.silu.default to aten.gelu.default in layers.{{0..11}}{0}
+  layers.0{0}: 
+  layers.11{0}: 
+)",
+                                                        paths ? ".mlp" : ""));
+  }
+}
+
+TEST_CASE("patterns: a change of less than two thirds of the layers is meant for these alone") {
+  CHECK_EQ(PatternsOf(12, true, [](int i) { return i < 5 ? Change::kScale : Change::kNone; }), R"(
+5 × change args[1] of aten.mul.Tensor: 2 → 3 in layers.{0..4}.mlp
+)");
+}
+
+TEST_CASE("patterns: different changes of different layers are different patterns") {
+  CHECK_EQ(PatternsOf(8, true, [](int i) { return i % 2 == 0 ? Change::kGelu : Change::kUp; }), R"(
+4 × change aten.silu.default to aten.gelu.default in layers.{0,2,4,6}.mlp
+4 × change aten.sigmoid.default to aten.tanh.default in layers.{1,3,5,7}.up
+)");
+}
+
+TEST_CASE("patterns: one thing done at several places of the same layers is one pattern") {
+  std::string before = "  x = placeholder\n", after = before, last = "x";
+  for (int i = 0; i < 6; ++i) {
+    for (const char* part : {"q", "k", "o"}) {
+      const std::string meta = fmt::format("{{module=layers.{}.{}}}", i, part);
+      before += fmt::format("  {0}{1} = aten.view.default({2}, [4]) {3}\n", part, i, last, meta);
+      // Layer 4 keeps one of its views.
+      const bool kept = i == 4 && part == std::string("k");
+      after += fmt::format("  {0}{1} = aten.{4}.default({2}, [4]) {3}\n", part, i, last, meta,
+                           kept ? "view" : "reshape");
+      last = fmt::format("{}{}", part, i);
+    }
+  }
+  const DiffCase both(before + fmt::format("  output({})\n", last),
+                      after + fmt::format("  output({})\n", last));
+  REQUIRE_EQ(both.diff.patterns.size(), 1);
+  CHECK_EQ(both.diff.patterns[0].hunks.size(), 17);
+  CHECK_EQ(both.diff.patterns[0].title, "change aten.view.default to aten.reshape.default");
+  CHECK_EQ(both.diff.patterns[0].except, std::vector<std::string>{"layers.4.k"});
+}
+
+TEST_CASE("patterns: what changed about sizes counts, not the sizes") {
+  const DiffCase both(R"(
+  a = placeholder : f32[4, 128, 64] {module=layers.0.x}
+  b = placeholder : f32[128, 32] {module=layers.1.x}
+  output([a, b])
+)",
+                      R"(
+  a = placeholder : f32[4, 256, 64] {module=layers.0.x}
+  b = placeholder : f32[256, 32] {module=layers.1.x}
+  output([a, b])
+)");
+  REQUIRE_EQ(both.diff.patterns.size(), 1);
+  CHECK_EQ(both.diff.patterns[0].title, "change shape of input");
+  CHECK_EQ(both.diff.patterns[0].where, "layers.{0..1}.x");
+}
+
+TEST_CASE("patterns: hunks of neighbouring layers that touch stay apart") {
+  std::string before = "  x = placeholder\n", last_before = "x", last_after = "x";
+  for (int i = 0; i < 4; ++i)
+    before += fmt::format("  w{} = placeholder\n", i);
+  std::string after = before;
+  for (int i = 0; i < 4; ++i) {
+    const std::string meta = fmt::format("{{module=layers.{}}}", i);
+    before += fmt::format("  a{0} = aten.mul.Tensor({1}, w{0}) {2}\n", i, last_before, meta);
+    after += fmt::format(
+        "  i{0} = aten.neg.default({1}) {2}\n  a{0} = aten.mul.Tensor(i{0}, w{0}) {2}\n"
+        "  o{0} = aten.exp.default(a{0}) {2}\n",
+        i, last_after, meta);
+    last_before = fmt::format("a{}", i);
+    last_after = fmt::format("o{}", i);
+  }
+  const DiffCase both(before + fmt::format("  output({})\n", last_before),
+                      after + fmt::format("  output({})\n", last_after));
+  std::vector<std::string> sizes;
+  for (const Pattern& pattern : both.diff.patterns)
+    sizes.push_back(fmt::format("{} in {}", pattern.hunks.size(), pattern.where));
+  CHECK_EQ(fmt::format("{}", fmt::join(sizes, "; ")), "4 in layers.{0..3}; 4 in layers.{0..3}");
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,226 @@
+#include "diff/ranks.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "diff/rank_form.h"
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::ParseBody;
+
+TEST_CASE("ranks: rules of values") {
+  const auto formula = [](std::vector<int32_t> ranks, std::vector<int64_t> values) {
+    const std::optional<RankRule> rule = FindRankRule(ranks, values);
+    if (!rule) return std::string("none");
+    return rule->text + (rule->exceptions > 0 ? fmt::format(" but {}", rule->exceptions) : "");
+  };
+  CHECK_EQ(formula({0, 1, 2, 3}, {0, 1, 2, 3}), "rank");
+  CHECK_EQ(formula({0, 1, 2, 3}, {0, 32, 64, 96}), "32·rank");
+  CHECK_EQ(formula({0, 1, 2, 3}, {5, 6, 7, 8}), "rank + 5");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {0, 0, 0, 0, 8, 8, 8, 8}), "8·(rank / 4)");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {0, 8, 0, 8, 0, 8, 0, 8}), "8·(rank % 2)");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {0, 0, 4, 4, 0, 0, 4, 4}), "4·(rank / 2 % 2)");
+  // Two values are always a line: it must begin at 0, or be the end of such a part.
+  CHECK_EQ(formula({0, 1}, {0, 16}), "16·rank");
+  CHECK_EQ(formula({0, 1}, {16, 32}), "16·rank + 16");
+  CHECK_EQ(formula({0, 1}, {1, 2}), "none");
+  CHECK_EQ(formula({0, 1}, {5, 3}), "none");
+  CHECK_EQ(formula({0, 1, 2, 3}, {8, 8, 7, 8}), "none");
+  CHECK_EQ(formula({0}, {8}), "none");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {0, 8, 16, 24, 32, 3, 48, 56}), "8·rank but 1");
+}
+
+TEST_CASE("ranks: what may differ by rank is not in a form, everything else is") {
+  const auto form = [](std::string_view text) { return RankFormOf(ParseBody(text)->graph({0})); };
+  const RankForm first = form(R"(
+  x = placeholder : f32[8, 8]cuda:0
+  s = aten.slice.Tensor(x, 0, 0, 4) : f32[4, 8]cuda:0
+  r = _c10d_functional.all_reduce.default(s, "sum", "tp_0") : f32[4, 8]cuda:0
+  output(r)
+)");
+  const RankForm second = form(R"(
+  y = placeholder : f32[8, 8]cuda:1
+  t = aten.slice.Tensor(y, 0, 4, 8) : f32[4, 8]cuda:1
+  u = _c10d_functional.all_reduce.default(t, "sum", "tp_1") : f32[4, 8]cuda:1
+  output(u)
+)");
+  CHECK_EQ(ToString(first.hash), ToString(second.hash));
+  CHECK_EQ(first.values, std::vector<int64_t>{0, 4});
+  CHECK_EQ(second.values, std::vector<int64_t>{4, 8});
+  CHECK_EQ(first.device, 0);
+  CHECK_EQ(second.device, 1);
+  CHECK_EQ(second.groups, std::vector<std::string>{"tp_1"});
+  const auto hash = [&](std::string_view call) {
+    return ToString(form(fmt::format("  x = placeholder\n  s = {}\n  output(s)\n", call)).hash);
+  };
+  CHECK_NE(hash("aten.slice.Tensor(x, 0, 0, 4)"), hash("aten.slice.Tensor(x, 1, 0, 4)"));
+  CHECK_NE(hash("aten.view.default(x, [4])"), hash("aten.view.default(x, [5])"));
+  CHECK_NE(hash("c10d.all_reduce(x, \"sum\", \"0\")"), hash("c10d.all_reduce(x, \"max\", \"0\")"));
+  CHECK_EQ(hash("aten.add.Tensor(x, 4)"), hash("aten.add.Tensor(x, 5)"));
+  CHECK_NE(hash("aten.add.Tensor(x, 4.0)"), hash("aten.add.Tensor(x, 5.0)"));
+}
+
+TEST_CASE("ranks: sites say where the values stand") {
+  const auto module = ParseBody(R"(
+  x = placeholder
+  s = aten.slice.Tensor(x, 0, 2, 4)
+  t = runtime.send(s, 3)
+  output(t)
+)");
+  std::vector<std::string> sites;
+  for (const RankSite& site : RankSitesOf(module->graph({0})))
+    sites.push_back(site.node + " " + site.path + (site.names_a_rank ? " rank" : ""));
+  CHECK_EQ(fmt::format("{}", fmt::join(sites, ", ")), "s args[2], s args[3], t args[1] rank");
+}
+
+/// Collectives of ranks that each run one graph.
+std::string Mismatches(const std::vector<std::string>& bodies) {
+  std::vector<RankCollectives> ranks;
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    const auto module = ParseBody("  x = placeholder : f32[8]\n" + bodies[i] + "  output(x)\n");
+    ranks.push_back({static_cast<int32_t>(i), std::make_shared<const std::vector<Collective>>(
+                                                  CollectivesOf(module->graph({0})))});
+  }
+  std::string text = "\n";
+  for (const CollectiveMismatch& m : CompareCollectives(ranks)) {
+    text += fmt::format("{} {} at {}, ranks {}: {}\n", ToString(m.kind), m.group, m.index,
+                        fmt::join(m.ranks, " "), m.what);
+  }
+  return text;
+}
+
+std::string AllReduce(std::string_view name, std::string_view group, std::string_view op = "sum") {
+  return fmt::format(
+      "  {0} = _c10d_functional.all_reduce.default(x, \"{2}\", \"{1}\") : f32[8]\n"
+      "  w{0} = _c10d_functional.wait_tensor.default({0}) : f32[8]\n",
+      name, group, op);
+}
+std::string AllGather(std::string_view name, int size, std::string_view group) {
+  return fmt::format(
+      "  {0} = _c10d_functional.all_gather_into_tensor.default(x, {1}, \"{2}\")\n"
+      "  w{0} = _c10d_functional.wait_tensor.default({0})\n",
+      name, size, group);
+}
+
+TEST_CASE("ranks: groups that differ by stage do not disagree") {
+  const std::string first = AllReduce("a", "tp0") + AllReduce("b", "dp");
+  const std::string second = AllReduce("a", "tp1") + AllReduce("b", "tp1") + AllReduce("c", "dp");
+  CHECK_EQ(Mismatches({first, first, second, second}), "\n");
+}
+
+TEST_CASE("ranks: one name for all groups of an axis") {
+  // Stages of two ranks each: groups are 0,1 and 2,3.
+  const std::string first = AllGather("a", 2, "tp");
+  const std::string second = AllGather("a", 2, "tp") + AllReduce("b", "tp", "max");
+  CHECK_EQ(Mismatches({first, first, second, second}), "\n");
+  // Every second rank: groups are 0,2 and 1,3.
+  CHECK_EQ(Mismatches({first, second, first, second}), "\n");
+  CHECK_EQ(Mismatches({first, second, second, second}), R"(
+missing tp at 1, ranks 0: missing: all_reduce f32[8]
+)");
+}
+
+TEST_CASE("ranks: a collective that one rank lacks does not shift the others") {
+  const std::string all = AllReduce("a", "g") + AllReduce("b", "g", "max") + AllReduce("c", "g");
+  const std::string lacking = AllReduce("a", "g") + AllReduce("c", "g");
+  CHECK_EQ(Mismatches({all, all, lacking}), R"(
+missing g at 1, ranks 2: missing: all_reduce f32[8]
+)");
+  CHECK_EQ(Mismatches({all, lacking, lacking}), R"(
+extra g at 1, ranks 0: missing on the other ranks: all_reduce f32[8]
+)");
+}
+
+TEST_CASE("ranks: sends meet receives") {
+  const auto send = [](int peer) { return fmt::format("  s{0} = runtime.send(x, {0})\n", peer); };
+  const auto receive = [](std::string_view name, int peer) {
+    return fmt::format("  {} = runtime.recv(x, {})\n", name, peer);
+  };
+  CHECK_EQ(Mismatches({send(1), receive("r", 0)}), "\n");
+  CHECK_EQ(Mismatches({send(1), ""}), R"(
+peer 0 to 1 at 0, ranks 0 1: missing: rank 1 does not receive send f32[8]
+)");
+  CHECK_EQ(Mismatches({send(1), receive("r", 0) + receive("t", 0)}), R"(
+peer 0 to 1 at 1, ranks 0 1: missing: rank 0 does not send recv f32[8]
+)");
+}
+
+/// A history of texts that are the graph's moments.
+History HistoryOf(int32_t rank, const std::vector<std::string>& bodies) {
+  History history;
+  history.rank = rank;
+  history.ref = fmt::format("T#rank={}", rank);
+  history.graphs = {"g"};
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    const auto moment = static_cast<int32_t>(i);
+    history.moments.push_back({0, fmt::format("{},moment={}", history.ref, i), bodies[i]});
+    HistoryStep& step = history.steps.emplace_back();
+    step.before = moment - 1;
+    step.after = moment;
+    step.pass_index = moment - 1;
+    if (i > 0) step.pass = fmt::format("p{}", i - 1);
+  }
+  history.load = [bodies](int32_t moment) {
+    std::shared_ptr<const Module> module = ParseBody(bodies[static_cast<size_t>(moment)]);
+    return Result<LoadedGraph>(LoadedGraph{std::move(module), GraphId{0}});
+  };
+  history.births = [](const HistoryStep&) { return std::vector<Provenance>(); };
+  return history;
+}
+
+std::string Body(std::string_view op, int64_t offset = 0) {
+  return fmt::format(
+      "  x = placeholder\n  a = aten.{}.default(x)\n  b = aten.slice.Tensor(a, 0, "
+      "{}, 64)\n  output(b)\n",
+      op, offset);
+}
+
+TEST_CASE("ranks: many equal ranks are loaded once, classes are told in order") {
+  std::vector<History> histories;
+  int loads = 0;
+  for (int32_t rank = 0; rank < 512; ++rank) {
+    const bool odd = rank == 100 || rank == 300;
+    histories.push_back(HistoryOf(rank, {Body("sin"), Body(odd ? "tan" : "cos")}));
+    auto load = histories.back().load;
+    histories.back().load = [load, &loads](int32_t moment) {
+      ++loads;
+      return load(moment);
+    };
+  }
+  const RanksReport report = OrDie(CompareRanks(histories));
+  REQUIRE_EQ(report.classes.size(), 2);
+  CHECK_EQ(report.classes[0].ranks.size(), 510);
+  CHECK_EQ(report.classes[1].ranks, std::vector<int32_t>{100, 300});
+  REQUIRE_EQ(report.differences.size(), 1);
+  CHECK_EQ(report.differences[0].pass_index, 0);
+  CHECK_EQ(report.differences[0].pass, "p0");
+  CHECK_EQ(report.differences[0].node, "a");
+  CHECK_EQ(report.differences[0].what, "change aten.cos.default to aten.tan.default");
+  CHECK_EQ(report.FirstRanks(), std::vector<int32_t>{100, 300});
+  CHECK_LT(loads, 16);
+}
+
+TEST_CASE("ranks: constants by rank keep ranks together, others part them") {
+  std::vector<History> histories;
+  for (int32_t rank = 0; rank < 8; ++rank)
+    histories.push_back(HistoryOf(rank, {Body("sin", 8 * rank)}));
+  RanksReport report = OrDie(CompareRanks(histories));
+  CHECK(report.Equal());
+  CHECK(!report.classes[0].identical);
+  REQUIRE_EQ(report.constants.size(), 1);
+  CHECK_EQ(report.constants[0].formula, "8·rank");
+  histories[5] = HistoryOf(5, {Body("sin", 3)});
+  report = OrDie(CompareRanks(histories));
+  REQUIRE_EQ(report.classes.size(), 2);
+  CHECK_EQ(report.classes[1].ranks, std::vector<int32_t>{5});
+  CHECK_EQ(report.differences[0].node, "b");
+  CHECK_EQ(report.differences[0].what, "args[2]: 3 on rank 5, 8·rank on the others");
+}
+
+}  // namespace
+}  // namespace strata
