@@ -16,6 +16,7 @@
 #include "ir/file.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/review/markdown.h"
+#include "tlparse-export/review/svg.h"
 
 namespace strata::cli {
 namespace {
@@ -31,8 +32,9 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
   flags.Positional("BEFORE", &out.before, "a REF");
   flags.Positional("AFTER", &out.after, "a REF");
-  flags.Choice("--format", &out.format, {"text", "json", "md", "html"},
-               "how to print; md: for a comment on a pull request; html: the report");
+  flags.Choice(
+      "--format", &out.format, {"text", "json", "md", "html", "svg"},
+      "how to print; md: for a comment on a pull request; html: the report; svg: a picture");
   flags.Switch("--json", &out.json, "the same as --format json");
   flags.Option("--policy", "FILE", &out.policy,
                "what the change may be (docs/policy.md); exit status 0: it is allowed");
@@ -102,6 +104,7 @@ Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
                                  .link = flags.link,
                                  .image = flags.image});
   }
+  if (flags.format == "svg") return ChangeSvg(diff);
   if (flags.format == "html") {
     STRATA_TRY(const ReportModel report, DiffReport(diff, flags.before, flags.after));
     return ReportHtml(report);

@@ -5,6 +5,7 @@
 #include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "ir/native_text.h"
+#include "tlparse-export/review/svg.h"
 
 namespace strata::cli {
 namespace {
@@ -22,8 +23,8 @@ Result<Exit> RunShow(Args args) {
   LoadOptions load;
   Flags flags("show", "prints a graph");
   flags.Positional("REF", &ref, "a trace, a log or the text of a graph; see 'strata --help'");
-  flags.Choice("--format", &format, {"text", "fx", "json", "dot"},
-               "Strata's own text, PyTorch's, JSON, or Graphviz");
+  flags.Choice("--format", &format, {"text", "fx", "json", "dot", "svg"},
+               "Strata's own text, PyTorch's, JSON, for Graphviz, or a picture");
   flags.Option("-o,--output", "FILE", &output, "where to write (default: standard output)");
   flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
   flags.Example("strata show 'run.strata#graph=step'");
@@ -37,6 +38,7 @@ Result<Exit> RunShow(Args args) {
   if (format == "text") text = NativeText(snapshot);
   if (format == "fx") text = PrintFx(snapshot.graph());
   if (format == "json") text = GraphJson(snapshot.graph(), ref);
+  if (format == "svg") text = GraphSvg(snapshot.graph());
   if (format == "dot") text = GraphDot(snapshot.graph());
   STRATA_RETURN_IF_ERROR(WriteFile(output, text));
   return Exit::kOk;

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
@@ -414,6 +415,16 @@ class ShowTest(CliCase):
         self.assertEqual(graph["schema"], "strata.show/1")
         self.assertEqual([node["name"] for node in graph["nodes"]], ["x", "sin", "output"])
         self.assertEqual(graph["nodes"][1]["operands"], ["x"])
+
+    def test_pictures(self):
+        self.write("native.txt", NATIVE)
+        svg = self.run_strata("show", "native.txt", "--format", "svg").stdout
+        self.assertEqual([node.text for node in xml.etree.ElementTree.fromstring(svg).iter(
+            "{http://www.w3.org/2000/svg}title")], ["x (input)", "sin = aten.sin.default(x)", "output(sin)"])
+        self.write("other.txt", NATIVE.replace("aten.sin", "aten.cos"))
+        done = self.run_strata("diff", "native.txt", "other.txt", "--format", "svg")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        xml.etree.ElementTree.fromstring(done.stdout)
 
     def test_fx_text_comes_back(self):
         self.write("fx.txt", BEFORE)
