@@ -177,19 +177,39 @@ class InputMatcher {
     }
   }
 
-  void MatchCommonTypes(const std::vector<int32_t>& before, const std::vector<int32_t>& after,
-                        double confidence) {
+  using Entities = std::span<const int32_t>;
+
+  /// All types together, or, of long lists, each type for itself.
+  void MatchCommonTypes(Entities before, Entities after, double confidence) {
+    if (AlignAlike(before, after, confidence)) return;
+    std::vector<Keyed> keys_before, keys_after;
+    for (int32_t i : before)
+      keys_before.push_back({TypeOf(kBefore, i), i});
+    for (int32_t i : after)
+      keys_after.push_back({TypeOf(kAfter, i), i});
+    ForEachCommonKey(keys_before, keys_after, [&](auto befores, auto afters) {
+      if (AlignAlike(befores, afters, confidence)) return;
+      for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
+        if (!ShareUse(befores[i], afters[i])) continue;
+        matching_.Match(befores[i], afters[i], Via::kInput, confidence);
+      }
+    });
+  }
+
+  /// The alignment in order of inputs of one type that are used alike. False: it would cost too
+  /// much, and nothing was done.
+  bool AlignAlike(Entities before, Entities after, double confidence) {
     constexpr size_t kMaxCells = 1 << 20;
     const size_t n = before.size(), m = after.size();
-    if (n == 0 || m == 0) return;
-    if (n * m > kMaxCells) return MatchTypesInOrder(before, after, confidence);
+    if (n == 0 || m == 0) return true;
+    if (n * m > kMaxCells) return false;
     // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. One pair that is
     // used alike counts more than several that are not.
     const std::vector<Sketch> sketches_before = SketchesOf(kBefore, before);
     const std::vector<Sketch> sketches_after = SketchesOf(kAfter, after);
-    constexpr int64_t kPair = 64;
-    std::vector<int64_t> own(n * m, 0), merit((n + 1) * (m + 1), 0);
-    const auto at = [&](size_t i, size_t j) -> int64_t& { return merit[i * (m + 1) + j]; };
+    constexpr int32_t kPair = 64;
+    std::vector<int32_t> own(n * m, 0), merit((n + 1) * (m + 1), 0);
+    const auto at = [&](size_t i, size_t j) -> int32_t& { return merit[i * (m + 1) + j]; };
     for (size_t i = n; i-- > 0;) {
       for (size_t j = m; j-- > 0;) {
         at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
@@ -208,12 +228,13 @@ class InputMatcher {
         (at(i + 1, j) >= at(i, j + 1) ? i : j) += 1;
       }
     }
+    return true;
   }
 
   /// What is done with an input: its users, their users and so on, as paths from it. Sorted.
   using Sketch = std::vector<uint64_t>;
 
-  std::vector<Sketch> SketchesOf(Side side, const std::vector<int32_t>& inputs) const {
+  std::vector<Sketch> SketchesOf(Side side, Entities inputs) const {
     std::vector<Sketch> sketches;
     for (int32_t i : inputs) {
       Sketch sketch;
@@ -240,7 +261,7 @@ class InputMatcher {
 
   /// Which part of the smaller sketch is in the other, in 256ths: where users were cut off, the
   /// rest is still there.
-  static int64_t Likeness(const Sketch& a, const Sketch& b) {
+  static int32_t Likeness(const Sketch& a, const Sketch& b) {
     const size_t fewer = std::min(a.size(), b.size());
     if (fewer == 0) return 0;
     size_t common = 0;
@@ -250,23 +271,7 @@ class InputMatcher {
       i += step_a;
       j += step_b;
     }
-    return static_cast<int64_t>(256 * common / fewer);
-  }
-
-  /// For long lists: the first of a type with the first, the second with the second.
-  void MatchTypesInOrder(const std::vector<int32_t>& before, const std::vector<int32_t>& after,
-                         double confidence) {
-    std::vector<Keyed> keys_before, keys_after;
-    for (int32_t i : before)
-      keys_before.push_back({TypeOf(kBefore, i), i});
-    for (int32_t i : after)
-      keys_after.push_back({TypeOf(kAfter, i), i});
-    ForEachCommonKey(keys_before, keys_after, [&](auto befores, auto afters) {
-      for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
-        if (!ShareUse(befores[i], afters[i])) continue;
-        matching_.Match(befores[i], afters[i], Via::kInput, confidence);
-      }
-    });
+    return static_cast<int32_t>(256 * common / fewer);
   }
 
   /// Whether some operator is among the first users of both, at the same slot, or nothing uses one

@@ -363,17 +363,25 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
 
 int LocalMatcher::StackHeight(Side side, int32_t i) const {
   const Labels& labels = matching_.labels(side);
-  for (int height = 0;; ++height) {
+  const uint64_t type = labels.type[static_cast<size_t>(i)];
+  int height = 0;
+  for (int step = 0; step < kMaxStack; ++step) {
     const auto operands = labels.operands(i);
-    if (height == kMaxSteps || operands.size() > Matching::kMaxEdges) return height;
+    if (operands.size() > Matching::kMaxEdges) return height;
     const auto below = std::ranges::find_if(operands, [&](const Labels::Edge& operand) {
       return !matching_.matched(side, operand.entity) &&
-             labels.type[static_cast<size_t>(operand.entity)] ==
-                 labels.type[static_cast<size_t>(i)];
+             labels.type[static_cast<size_t>(operand.entity)] == type;
     });
-    if (below == operands.end()) return height;
-    i = below->entity;
+    if (below != operands.end()) {
+      i = below->entity;
+      ++height;
+      continue;
+    }
+    // Others may stand between the two.
+    if (operands.size() != 1 || matching_.matched(side, operands[0].entity)) return height;
+    i = operands[0].entity;
   }
+  return height;
 }
 
 const PositionMap& LocalMatcher::Positions() {
