@@ -243,8 +243,14 @@ bool Parser::ParseParameter(Scope& scope) {
   if (!IsNameStart(Peek())) return Fail("expected a parameter");
   Statement input;
   input.kind = NodeKind::kPlaceholder;
-  input.line = line_ + static_cast<int32_t>(
-                           std::ranges::count(text_.substr(line_begin_, at_ - line_begin_), '\n'));
+  if (counted_to_ < line_begin_ || counted_to_ > at_) {
+    counted_to_ = line_begin_;
+    counted_line_ = line_;
+  }
+  counted_line_ +=
+      static_cast<int32_t>(std::ranges::count(text_.substr(counted_to_, at_ - counted_to_), '\n'));
+  counted_to_ = at_;
+  input.line = counted_line_;
   const size_t name_at = at_;
   input.name = module_.Intern(TakeName());
   if (name_at != begin) input.argument = module_.Intern(text_.substr(begin, at_ - begin));

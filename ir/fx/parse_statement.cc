@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -174,8 +175,8 @@ bool Parser::ParseAnnotatedName(Scope& scope, StrId name) {
 }
 
 bool Parser::OnlyInputs(const Scope& scope) {
-  return std::ranges::all_of(scope.statements,
-                             [](const Statement& s) { return s.kind == NodeKind::kPlaceholder; });
+  // Inputs stand before everything else.
+  return scope.statements.empty() || scope.statements.back().kind == NodeKind::kPlaceholder;
 }
 
 /// Parameters of a prologue's signature are not the graph's inputs.
@@ -215,16 +216,17 @@ bool Parser::ParsePrologueNames(Scope& scope, StrId first) {
     scope.arguments = module_.Intern(arguments);
   }
   ClearParameters(scope);
+  std::unordered_map<StrId, const Scope::Announced*> announced;
+  for (const Scope::Announced& input : scope.announced)
+    announced.emplace(input.name, &input);
   for (StrId name : names) {
     Statement input;
     input.kind = NodeKind::kPlaceholder;
     input.name = name;
     input.line = line_;
-    for (const Scope::Announced& announced : scope.announced) {
-      if (announced.name != name) continue;
-      input.type = announced.type;
-      input.descriptor = announced.descriptor;
-      break;
+    if (const auto found = announced.find(name); found != announced.end()) {
+      input.type = found->second->type;
+      input.descriptor = found->second->descriptor;
     }
     AddStatement(scope, input);
   }

@@ -215,6 +215,9 @@ class Parser {
   size_t at_ = 0, limit_ = 0;
   size_t line_begin_ = 0;
   int32_t line_ = 0;  // 0-based, of line_begin_
+  // A signature may go over many lines: how far they are counted, and the line there.
+  size_t counted_to_ = 0;
+  int32_t counted_line_ = 0;
   int depth_ = 0, class_depth_ = 0;
 
   std::optional<Error> error_;  // strict: the first trouble
