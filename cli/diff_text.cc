@@ -18,7 +18,7 @@ class TextWriter {
   TextWriter(const GraphDiff& diff, const DiffTextOptions& options)
       : diff_(diff), options_(options) {}
 
-  std::string Write(std::string_view before_ref, std::string_view after_ref) {
+  std::string Write(const std::string& before_ref, const std::string& after_ref) {
     const size_t width = std::max(before_ref.size(), after_ref.size());
     out_ += fmt::format("before  {:<{}}  {} nodes\n", before_ref, width, diff_.before.size());
     out_ += fmt::format("after   {:<{}}  {} nodes\n\n", after_ref, width, diff_.after.size());
@@ -233,7 +233,7 @@ class TextWriter {
 
 std::string DiffText(const GraphDiff& diff, std::string_view before_ref, std::string_view after_ref,
                      const DiffTextOptions& options) {
-  return TextWriter(diff, options).Write(before_ref, after_ref);
+  return TextWriter(diff, options).Write(Visible(before_ref), Visible(after_ref));
 }
 
 }  // namespace strata::cli

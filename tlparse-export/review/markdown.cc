@@ -74,21 +74,35 @@ class Writer {
     if (!options_.image.empty()) {
       STRATA_TRY(image, Url(options_.image, "--image"));
     }
+    BeginSection(1);
     out_ += fmt::format("### Graph diff: {}\n\n", Headline());
     Sides();
+    BeginSection(0.3);
     Verdict();
     if (!link.empty()) out_ += fmt::format("[Open the whole report]({})\n\n", link);
     if (!image.empty()) out_ += fmt::format("![The changed part of the graph]({})\n\n", image);
+    BeginSection(0.2);
     Patterns();
+    BeginSection(0.6);
     Causes();
+    BeginSection(0.1);
     Relations();
+    BeginSection(1);
     Derived();
     Omissions();
     return std::move(out_);
   }
 
  private:
-  bool Fits(size_t bytes) const { return out_.size() + bytes + kReserve <= options_.max_bytes; }
+  bool Fits(size_t bytes) const { return out_.size() + bytes <= section_end_; }
+
+  /// What follows may take this part of the whole, so that a long list does not displace the
+  /// others.
+  void BeginSection(double part) {
+    const size_t end = options_.max_bytes - kReserve;
+    const auto most = static_cast<size_t>(part * static_cast<double>(options_.max_bytes));
+    section_end_ = std::min(end, out_.size() + most);
+  }
 
   /// A list that may end early: "12 of 40 violations".
   void NoteLeftOut(size_t left, size_t all, std::string_view what) {
@@ -154,7 +168,7 @@ class Writer {
     };
     while (shown < std::min(count, kMaxUnfoldedViolations) && item()) {
     }
-    if (shown < count && Fits(2000)) {
+    if (shown < count && Fits(1000)) {
       out_ += fmt::format("\n<details><summary>{} more violations</summary>\n\n", count - shown);
       while (shown < count && item()) {
       }
@@ -188,6 +202,7 @@ class Writer {
     }
     out_ += '\n';
     NoteLeftOut(diff_.patterns.size() - shown, diff_.patterns.size(), "patterns");
+    BeginSection(0.1);
     Deviations();
   }
 
@@ -321,7 +336,7 @@ class Writer {
     while (shown < hunks.size() && block(kMaxUnfolded)) {
     }
     out_ += "```\n\n";
-    if (shown < hunks.size() && Fits(4000)) {
+    if (shown < hunks.size() && Fits(1000)) {
       out_ += fmt::format("<details><summary>{} more changes</summary>\n\n```diff\n",
                           hunks.size() - shown);
       while (shown < hunks.size() && block(options_.max_bytes)) {
@@ -334,7 +349,7 @@ class Writer {
   void Relations() {
     if (diff_.relations.empty()) return;
     const size_t all = diff_.relations.size();
-    if (!Fits(2000)) return NoteLeftOut(all, all, "relations");
+    if (!Fits(500)) return NoteLeftOut(all, all, "relations");
     out_ +=
         fmt::format("<details><summary>{} relation{} of nodes that are not identical</summary>\n\n",
                     all, all == 1 ? "" : "s");
@@ -363,7 +378,7 @@ class Writer {
   void Derived() {
     const auto all = static_cast<size_t>(diff_.summary.derived);
     if (all == 0) return;
-    if (!Fits(2000)) return NoteLeftOut(all, all, "derived changes");
+    if (!Fits(500)) return NoteLeftOut(all, all, "derived changes");
     out_ += fmt::format(
         "<details><summary>{} derived change{}: consequences of these</summary>\n\n```diff\n", all,
         all == 1 ? "" : "s");
@@ -387,8 +402,9 @@ class Writer {
                                   options_.max_bytes, fmt::join(left_out_, ", ")));
     }
     if (cut_lines_ > 0) {
-      parts.push_back(fmt::format("{} line{} longer than {} bytes cut.", cut_lines_,
-                                  cut_lines_ == 1 ? " was" : "s were", kMaxLine));
+      parts.push_back(fmt::format("{} longer than {} bytes {} cut.",
+                                  cut_lines_ == 1 ? "1 line" : fmt::format("{} lines", cut_lines_),
+                                  kMaxLine, cut_lines_ == 1 ? "was" : "were"));
     }
     out_ += fmt::format("*{}*\n", fmt::join(parts, " "));
   }
@@ -396,6 +412,7 @@ class Writer {
   const GraphDiff& diff_;
   const ReviewOptions& options_;
   std::string out_;
+  size_t section_end_ = 0;
   std::vector<std::string> left_out_;
   size_t cut_lines_ = 0;
 };
