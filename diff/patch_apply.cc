@@ -22,7 +22,7 @@ struct BaseGraph {
   std::vector<NodeId> nodes;
   int32_t part = -1;                        // of the patch; -1: dropped
   std::vector<const Patch::Step*> step_of;  // by position
-  // In the result; "" for nodes that are not in it.
+  // In the result; "" for what it has not. Of a dropped node, the name that another has now.
   std::vector<std::string> node_names;           // by node
   std::map<int32_t, std::string> element_names;  // by value
 };
@@ -244,6 +244,20 @@ class Applier {
       } else {
         const ValueId element = base.graph.result(node, static_cast<size_t>(name.element));
         base.element_names[element.index] = name.after;
+      }
+    }
+    // A kept node that reads a dropped one reads what has its name now.
+    for (const Patch::Step& step : part.steps) {
+      if (step.action != Patch::Action::kDrop) continue;
+      const std::optional<LineNames> names = NamesOfLine(step.before);
+      if (!names) continue;
+      const NodeId node = base.nodes[static_cast<size_t>(step.first - 1)];
+      if (taken.contains(names->node)) {
+        base.node_names[static_cast<size_t>(node.index)] = names->node;
+      }
+      for (size_t i = 0; i < names->elements.size() && i < base.graph.node(node).num_results; ++i) {
+        if (names->elements[i].empty() || !taken.contains(names->elements[i])) continue;
+        base.element_names[base.graph.result(node, i).index] = names->elements[i];
       }
     }
     const auto own_or_free = [&](std::string_view name) {

@@ -61,22 +61,23 @@ struct GraphMap {
   std::vector<int32_t> before_of, after_of;
 };
 
-/// Speaks of a graph of the before side as the after side does. `missing()` tells when a line spoke
-/// of something that the after side has not.
+/// Speaks of a graph of the before side as the after side does. What has no image keeps its name: a
+/// line that is equal then means what the after side has under it. `TakeMissing` tells when a line
+/// spoke of a body that the after side has not.
 class ImageNames final : public NativeNames {
  public:
   ImageNames(const NodeOrder& before, const NodeOrder& after, const std::vector<int32_t>& image,
              const ListedNames& numbers, const GraphMap& graphs)
       : before_(before), after_(after), image_(image), numbers_(numbers), graphs_(graphs) {}
 
-  std::string_view OfNode(const Graph&, NodeId node) const override {
+  std::string_view OfNode(const Graph& graph, NodeId node) const override {
     const NodeId image = ImageOf(node);
-    return image.valid() ? after_.graph.name(image) : std::string_view{};
+    return image.valid() ? after_.graph.name(image) : graph.name(node);
   }
   std::string_view OfElement(const Graph& graph, ValueId element) const override {
     const Value& value = graph.value(element);
     const NodeId image = ImageOf(value.def);
-    if (!image.valid()) return {};
+    if (!image.valid()) return graph.value_name(element);
     const Node& node = after_.graph.node(image);
     if (node.returns_tuple && value.index < node.num_results) {
       const ValueId other = after_.graph.result(image, value.index);
@@ -97,7 +98,6 @@ class ImageNames final : public NativeNames {
  private:
   NodeId ImageOf(NodeId node) const {
     const int32_t image = image_[static_cast<size_t>(before_.of(node))];
-    missing_ |= image < 0;
     return image < 0 ? NodeId{} : after_.nodes[static_cast<size_t>(image)];
   }
 

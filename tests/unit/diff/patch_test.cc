@@ -241,6 +241,33 @@ TEST_CASE("a patch fits the same graph under other names") {
   }
 }
 
+TEST_CASE("readers of a node that another replaced under its name are kept") {
+  const DiffCase c(R"(
+    x = placeholder : f32[4]
+    a = aten.sin.default(x) : f32[4]
+    b = aten.cos.default(a) : f32[4]
+    (p, q) = aten.split.Tensor(b, 2) as split : (f32[2], f32[2])
+    m = aten.mul.Tensor(p, q) : f32[2]
+    output(m)
+  )",
+                   R"(
+    x = placeholder : f32[4]
+    b = mylib.sincos.default(x, 1, 2, 3) : f32[4]
+    (p, q) = mylib.halves.default(x, b, 'other') as split : (f32[2], f32[2])
+    m = aten.mul.Tensor(p, q) : f32[2]
+    output(m)
+  )",
+                   {.vetoes = {{"b", ""}, {"a", ""}, {"split", ""}, {"p", ""}, {"q", ""}}});
+  const std::string text = strata::MakePatch(c.diff);
+  CHECK_NE(text.find("\n  5..6  # m … output\n"), std::string::npos);
+  CHECK_EQ(ToString(FingerprintOf(Apply(c.before->graph({0}), text)->graph({0}))),
+           ToString(FingerprintOf(c.after->graph({0}))));
+  const auto renamed = c.before->Clone();
+  RenameAll(*renamed);
+  CHECK_EQ(ToString(FingerprintOf(Apply(renamed->graph({0}), text)->graph({0}))),
+           ToString(FingerprintOf(c.after->graph({0}))));
+}
+
 TEST_CASE("nodes that stay keep their identity and what the patch does not carry") {
   const DiffCase c(R"(
     x = placeholder : f32[4] #7
