@@ -167,7 +167,9 @@ class Bisector {
       parting.node_b = diff.after.name(pair.after);
     }
     std::string what = Titles(diff).OfHunk(*first);
-    if (parting.changes > 1) what += fmt::format(" (and {} more changes)", parting.changes - 1);
+    if (parting.changes > 1)
+      what += fmt::format(" (and {} more {})", parting.changes - 1,
+                          parting.changes == 2 ? "change" : "changes");
     return what;
   }
 
