@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,9 +10,10 @@
 
 namespace strata {
 
-/// Where in a program of repeated layers each node is. Module paths tell; where a program has none,
-/// its structure does: stretches of the node list that repeat are layers, and get the paths
-/// `layers.0`, `layers.1`, ….
+/// Where in a program of repeated layers each node is. Module paths tell; where nodes have none,
+/// structure does: stretches of the node list that repeat are layers. They get the layers whose
+/// values they read (backward after forward), or else the paths `layers.0`, `layers.1`, ….
+/// Inputs are where they are used.
 class Layers {
  public:
   Layers(const Listing& listing, const Labels& labels);
@@ -29,29 +31,19 @@ class Layers {
  private:
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
   void TakePaths(const Listing& listing, const Labels& labels);
-  void FindByStructure(const Listing& listing, const Labels& labels);
+  /// Places the nodes of `sequence` by where they repeat.
+  void FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence);
+  void NameNewLayers(size_t count);
+  /// For each part of nodes the layer whose values it reads; empty when that is not one each.
+  std::vector<size_t> LayersReadBy(const Labels& labels,
+                                   const std::vector<std::vector<int32_t>>& parts) const;
+  void PlaceInputs(const Listing& listing, const Labels& labels);
 
   bool by_structure_ = false;
   std::vector<std::string_view> paths_, layers_;  // by place; 0 is nowhere
-  std::vector<std::string> found_;                // what paths_ views, if by structure
+  std::deque<std::string> found_;                 // what paths_ views, if by structure
   std::vector<size_t> place_of_;                  // by entity
   std::vector<uint64_t> roles_;                   // by entity
 };
-
-/// A stretch of a sequence that repeats.
-struct Repetition {
-  std::vector<int32_t> begins;  ///< of each repetition, ascending
-  int32_t end = 0;              ///< of the last one
-};
-struct Repetitions {
-  std::vector<Repetition> stretches;  ///< ascending; all repeat equally often
-  int32_t explained = 0;              ///< labels that every repetition of their stretch has
-};
-
-/// Stretches that repeat equally often and have at least half of their labels in every repetition:
-/// those that explain most labels, and at least a quarter of all. A repetition begins at a label
-/// that occurs once in each, so one that has a little more or less than the others stays one.
-/// Near linear. Empty when nothing repeats.
-Repetitions FindRepetitions(const std::vector<uint64_t>& labels);
 
 }  // namespace strata

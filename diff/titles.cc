@@ -99,7 +99,8 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
 
   std::string title = inserted.empty() ? fmt::format("delete {}", Few(deleted))
                                        : fmt::format("insert {}", Few(inserted));
-  if (values) title += Literals(hunk.inserted);
+  if (!values) return title;
+  title += Literals(hunk.inserted);
   std::vector<std::string> consumers;
   for (int32_t pair : hunk.pairs)
     AddOnce(consumers, OperatorOf(diff_.after, diff_.pairs[static_cast<size_t>(pair)].after));

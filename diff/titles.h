@@ -18,7 +18,8 @@ class Titles {
   /// REQUIRES: `diff` outlives this and has its relations.
   explicit Titles(const GraphDiff& diff);
 
-  /// What a hunk does. Without `values`, only which fields change and not from what to what.
+  /// What a hunk does. Without `values`, only which operators and fields, not from what to what
+  /// and before what.
   std::string OfHunk(const Hunk& hunk, bool values = true) const;
 
   /// What differs about a pair: `moved, args[1]: 2 → 3`; "" when nothing but a name does.

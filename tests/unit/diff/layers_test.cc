@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/repetitions.h"
 #include "tests/unit/diff/support.h"
 
 namespace strata {
