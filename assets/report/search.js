@@ -7,11 +7,11 @@ function doSearch(text) {
   hits = currentDetail ? currentDetail.search(text) : [];
   if (graphView) { graphView.hits = text ? new Set(hits) : null; graphView.draw(); }
   const fits = matcher(text), passes = text ? subjects.filter((s) => fits(`${s.name} ${s.graph} ${s.pass ? s.pass.options : ""}`)) : [];
-  showResults(text, passes, performance.now() - begin);
+  showResults(text, passes, searchRecords(text), performance.now() - begin);
   note({filter: text});
-  if (state.view === "operators" || (state.view === "subject" && state.tab !== "graph")) renderSoon();
+  if (state.view === "operators" || state.view === "log" || (state.view === "subject" && state.tab !== "graph")) renderSoon();
 }
-function showResults(text, passes, ms) {
+function showResults(text, passes, records, ms) {
   const box = $("#results"), d = currentDetail;
   box.hidden = !text;
   if (!text) return;
@@ -20,6 +20,7 @@ function showResults(text, passes, ms) {
   const why = (i) => fits(str(d.name[i])) ? shortType(d.typeOf(i)) : [d.opOf(i), d.moduleOf(i), d.typeOf(i)].find(fits) || "";
   box.replaceChildren(h("div", {class: "group"}, `${d ? plural(hits.length, "node") : "no graph"}${passes.length ? `, ${plural(passes.length, "pass", "passes")}` : ""} · ${ms.toFixed(0)} ms`),
     ...passes.slice(0, 6).map((s) => h("a", {class: "item", href: linkTo(s)}, h("span", {}, `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`), h("span", {class: "quiet"}, s.pass ? "pass" : "graph"))),
+    ...records.slice(0, 6).map(([record, href]) => h("a", {class: "item", href}, h("span", {class: "cut"}, plain(record.name)), h("span", {class: "quiet"}, `record ${record.compile && brackets(record.compile)}`))),
     ...hits.slice(0, 12).map((i) => h("button", {class: "item", click: () => showNode(i)}, h("span", {class: "mono cut"}, d.nodeName(i)), h("span", {class: "quiet cut"}, `${shortOp(d.opOf(i))} · ${why(i)}`))),
     hits.length ? h("div", {class: "group"}, "Enter for the next, Shift Enter for the one before") : h("button", {class: "item", click: () => searchElsewhere(text)}, h("span", {}, passes.length ? "Look for nodes in all passes" : "Nothing here; look in all passes"), h("span", {})));
 }

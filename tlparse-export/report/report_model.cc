@@ -15,6 +15,7 @@
 #include "diff/lineage.h"
 #include "ir/text.h"
 #include "tlparse-export/report/causes.h"
+#include "tlparse-export/report/log_view.h"
 #include "tlparse-export/report/report_parts.h"
 
 namespace strata {
@@ -32,6 +33,7 @@ class Maker {
     for (const StoredRun& run : trace_.runs())
       STRATA_RETURN_IF_ERROR(AddRun(run));
     STRATA_RETURN_IF_ERROR(parts_.Finish(options_.max_bytes, model_));
+    STRATA_RETURN_IF_ERROR(AddLogs());
     return std::move(model_);
   }
 
@@ -43,6 +45,21 @@ class Maker {
     std::string past;  ///< fingerprints of all moments: equal pasts have equal lives
   };
   using Times = std::unordered_map<uint64_t, int64_t>;
+
+  /// Logs and artifacts take what room the graphs have left.
+  Status AddLogs() {
+    size_t bytes = PageBytes(model_);
+    for (const StoredRun& run : trace_.runs()) {
+      STRATA_TRY(LogView log,
+                 MakeLogView(trace_, run, options_.max_bytes - std::min(bytes, options_.max_bytes)));
+      for (ReportPart& part : log.parts) {
+        bytes += part.packed.size();
+        model_.parts.push_back(std::move(part));
+      }
+      std::ranges::move(log.left_out, std::back_inserter(model_.left_out));
+    }
+    return Ok();
+  }
 
   Status AddRun(const StoredRun& stored) {
     ReportRun run;

@@ -41,6 +41,13 @@ void ReportParts::Fill(int32_t facts, ReportMoment& moment) const {
   moment.flops = facts_[static_cast<size_t>(facts)].flops;
 }
 
+size_t PageBytes(const ReportModel& model) {
+  size_t bytes = kPageBytes + MainJson(model).size();
+  for (const ReportPart& part : model.parts)
+    bytes += part.packed.size();
+  return bytes;
+}
+
 Status ReportParts::Finish(size_t max_bytes, ReportModel& model) {
   std::vector<ReportPart> shared, texts;
   STRATA_RETURN_IF_ERROR(AddTexts("names", names_, shared));
@@ -54,7 +61,7 @@ Status ReportParts::Finish(size_t max_bytes, ReportModel& model) {
   STRATA_TRY(std::string packed_facts, Pack(facts));
   shared.push_back({"facts", std::move(packed_facts)});
 
-  size_t bytes = kPageBytes + MainJson(model).size();
+  size_t bytes = PageBytes(model);
   for (const ReportPart& part : shared)
     bytes += part.packed.size();
   LeaveOut(bytes, max_bytes, texts, model);

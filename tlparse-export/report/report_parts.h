@@ -14,6 +14,9 @@
 
 namespace strata {
 
+/// Bytes of the page of a model, as far as it is made.
+size_t PageBytes(const ReportModel& model);
+
 /// Collects the data of a report: scenes, the texts they share, what is counted of graphs.
 class ReportParts {
  public:

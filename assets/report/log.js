@@ -1,0 +1,312 @@
+// The log of a run: compilations, their failures, guards and metrics, stacks, events, and every record's payload.
+// State: graph is a compilation ("0/0", "-" for records outside of all), node the line of a record, open a line of its text.
+
+// --- Data ---
+
+const RECORD = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count"];
+/** JSON of Python, which knows numbers that JSON does not; null for what is none, and for what is nested to do harm. */
+function readJson(text) {
+  let depth = 0, most = 0;
+  for (const c of text || "") { if (c === "[" || c === "{") most = Math.max(most, ++depth); else if (c === "]" || c === "}") depth--; }
+  const parse = (t) => { try { return JSON.parse(t); } catch { return null; } };
+  return !text || most > 200 ? null : parse(text) ?? parse(text.replace(/"(?:\\.|[^"\\])*"|-?\b(?:NaN|Infinity)\b/g, (t) => t[0] === '"' ? t : `"${t}"`));
+}
+const logs = new Map();
+/** What is known of a run's log; null when it has none. */
+function loadLog(run) {
+  if (!logs.has(run.id)) logs.set(run.id, inflate(`log-${run.id}`).then((data) => data && new Log(run, data)));
+  return logs.get(run.id);
+}
+
+class Log {
+  constructor(run, data) {
+    this.run = run;
+    this.events = data.events;
+    this.strings = new Map(Object.entries(readJson(data.strings) || {}));
+    this.records = data.records.map((row, place) => ({...Object.fromEntries(row.map((value, i) => [RECORD[i], value])), place}));
+    this.compiles = new Map();
+    for (const record of this.records) {
+      record.data = readJson(record.meta) || {};
+      const id = record.compile || "-";
+      if (!this.compiles.has(id)) this.compiles.set(id, {id, base: id.replace(/_\d+$/, ""), records: []});
+      this.compiles.get(id).records.push(record);
+    }
+    for (const compile of this.compiles.values()) this.judge(compile);
+    // Metrics of the last attempt tell of restarts; it is the attempts before it that were.
+    for (const compile of this.compiles.values()) {
+      const others = this.attemptsOf(compile).filter((other) => other !== compile);
+      if (!compile.metrics && others.some((other) => other.metrics)) compile.status = "restarted";
+      else if (compile.restarts.length && !others.length && compile.status === "compiled") compile.status = "restarted";
+    }
+  }
+  of(compile, kind) { return compile.records.filter((record) => record.kind === kind); }
+  attemptsOf(compile) { return [...this.compiles.values()].filter((other) => other.base === compile.base); }
+  judge(compile) {
+    const metrics = this.of(compile, "compilation_metrics").map((record) => record.data), start = this.of(compile, "dynamo_start")[0];
+    compile.metrics = metrics[metrics.length - 1];
+    compile.stack = start && Array.isArray(start.data.stack) ? start.data.stack : null;
+    compile.restarts = metrics.flatMap((m) => Array.isArray(m.restart_reasons) ? m.restart_reasons : []);
+    const m = compile.metrics;
+    compile.status = compile.id === "-" ? "" : !m ? "no metrics" : m.fail_type ? "failed" : m.graph_op_count === 0 ? "empty graph" : "compiled";
+    compile.name = m && m.co_name || compile.stack && compile.stack.length && compile.stack[compile.stack.length - 1].name || "";
+  }
+  /** "model.py:7 in forward" with its line of code. */
+  frame(frame) {
+    const file = frame.uninterned_filename || this.strings.get(String(frame.filename)) || "(unknown)";
+    return {file: String(file).replace(/^.*#link-tree\//, ""), line: frame.line, name: frame.name, code: frame.loc || ""};
+  }
+  async payload(record) {
+    if (record.part < 0) return null;
+    const id = `log-${this.run.id}-${record.part}`;
+    this.parts ||= new Map();
+    if (!this.parts.has(id)) this.parts.set(id, inflate(id));
+    return (await this.parts.get(id))[record.slot];
+  }
+  async loadEvents() { return this.eventList ||= (await inflate(`log-${this.run.id}-events`) || []).map(readJson).filter((event) => event && typeof event === "object"); }
+}
+
+/** Records that match, of the logs that were looked at; the others are read for the next search. */
+const readLogs = [];
+function searchRecords(text) {
+  for (const run of report.runs) loadLog(run).then((log) => { if (log && !readLogs.includes(log)) readLogs.push(log); });
+  const fits = matcher(text);
+  return text ? readLogs.flatMap((log) => log.records.filter((record) => fits(record.name)).map((record) => [record, logLink(log.run, record.compile || "-", record)])) : [];
+}
+
+const logLink = (run, compile, record) => hashOf({view: "log", run: String(run.id), graph: compile || "", node: record ? String(record.place) : ""});
+/** A text of a log as it may stand in a page: nothing that hides or turns what is beside it. */
+const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
+const count = (value) => typeof value === "number" ? number(value) : "–";
+const brackets = (id) => id === "-" ? "Outside" : `[${plain(id)}]`;
+const statusChip = (status) => status ? h("span", {class: `chip ${{failed: "removed", restarted: "changed", compiled: "same"}[status] || "same"}`}, status) : null;
+/** Caches tell how they did by the names of their records. */
+const cacheWord = (record) => { const match = /cache_(hit|miss|bypass)/.exec(record.name); return match ? match[1] : ""; };
+const clock = (prefix) => { const match = /^.(\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(prefix); return match ? match[3] : ""; };
+
+// --- Pages ---
+
+views.set("log", {label: "Log", shows: () => report.runs.some((run) => document.getElementById(`log-${run.id}`)), async render() {
+  const run = currentRun(), log = await loadLog(run), page = h("div", {class: "page log"});
+  if (!log) { page.append(h("div", {class: "hero"}, h("h1", {}, "Log")), nothing("This run has no log and no artifacts. Choose another run above.")); return page; }
+  const compile = log.compiles.get(state.graph), record = state.node === "" ? null : log.records[Number(state.node)];
+  const body = h("div", {class: "log-body"});
+  page.append(compileList(log, compile), body);
+  if (record) body.append(...await recordPage(log, record));
+  else body.append(...compile ? await compilePage(log, compile) : await logPage(log));
+  return page;
+}});
+
+/** The compilations, attempts under the first of them. */
+function compileList(log, current) {
+  const entry = (compile) => h("a", {class: "entry", href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b", {class: "mono"}, brackets(compile.id)), h("span", {class: "cut"}, plain(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
+  return h("nav", {class: "log-list box", "aria-label": "Compilations"}, h("a", {class: "entry", href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", {}, "Whole log")), [...log.compiles.values()].map(entry));
+}
+
+async function logPage(log) {
+  const run = log.run, all = [...log.compiles.values()].filter((compile) => compile.id !== "-"), bases = new Set(all.map((compile) => compile.base)), failed = all.filter((compile) => compile.status === "failed"), restarts = all.reduce((sum, compile) => sum + compile.restarts.length, 0);
+  const seconds = all.reduce((sum, compile) => sum + (compile.metrics && compile.metrics.entire_frame_compile_time_s || 0), 0), out = [];
+  out.push(h("div", {class: "hero"}, h("h1", {}, all.length ? "Log" : "Artifacts"), h("span", {class: "quiet small"}, `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${plain(run.source)}, rank ${run.rank}`)));
+  if (all.length) out.push(h("div", {class: "cards"}, card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")));
+  const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : "–"]] : []]);
+  if (troubles.length) out.push(section("Failures and restarts", "", h("div", {class: "box pad"}, table(["compilation", "what", "reason", "user code"], troubles.map(([compile, what, reason, where]) => [h("td", {}, h("a", {href: logLink(run, compile.id)}, brackets(compile.id))), td(visible(what), "wrap"), h("td", {}, h("pre", {}, visible(reason))), td(visible(where), "wrap")])))));
+  const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
+  if (known.length) out.push(section("Where compilation began", "stacks of all compilations, common frames once", h("div", {class: "box pad"}, stackTrie(log, known))));
+  if (unknown.length) out.push(section("Compilations without a stack", "", h("p", {class: "mono"}, unknown.flatMap((compile) => [h("a", {href: logLink(run, compile.id)}, brackets(compile.id)), " "]))));
+  if (report.runs.length > 1) out.push(...await rankPart());
+  if (log.events) out.push(section("Chromium events", `${plural(log.events, "event")}, times of the compiler`, await eventPart(log, () => true)));
+  const outside = log.compiles.get("-");
+  if (outside) out.push(section(all.length ? "Records outside of compilations" : "Records", "", recordTable(log, outside.records)));
+  return out;
+}
+
+/** Stacks as a tree: frames that several compilations share stand once. */
+function stackTrie(log, compiles) {
+  const root = {children: new Map(), ends: []};
+  for (const compile of compiles) {
+    let at = root;
+    for (const frame of compile.stack.map((f) => log.frame(f))) {
+      const key = `${frame.file}:${frame.line}:${frame.name}`;
+      if (!at.children.has(key)) at.children.set(key, {frame, children: new Map(), ends: []});
+      at = at.children.get(key);
+    }
+    at.ends.push(compile);
+  }
+  const list = (at) => h("ul", {}, [...at.children.values()].map((child) => h("li", {}, frameLine(log, child.frame), ...child.ends.map((compile) => h("span", {class: "end"}, h("a", {class: "mono", href: logLink(log.run, compile.id)}, brackets(compile.id)), " ", statusChip(compile.status))), child.children.size ? list(child) : null)));
+  return h("div", {class: "trie"}, list(root));
+}
+/** A frame; source that the log itself holds is linked. */
+function frameLine(log, frame) {
+  const where = `${visible(frame.file)}:${frame.line}`, dump = log.records.find((record) => record.kind === "dump_file" && frame.file === record.name);
+  return h("span", {class: "frame"}, dump ? h("a", {class: "mono", href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span", {class: "mono"}, where), " in ", h("b", {}, visible(frame.name)), frame.code ? h("code", {}, visible(frame.code)) : null);
+}
+const stackList = (log, stack) => h("div", {class: "trie"}, Array.isArray(stack) ? stack.map((f) => h("div", {}, frameLine(log, log.frame(f)))) : null);
+const foldedStack = (log, words, stack) => Array.isArray(stack) && stack.length ? h("details", {}, h("summary", {}, `${words}, ${plural(stack.length, "frame")}`), stackList(log, stack)) : null;
+
+/** Which compilations which ranks have, and how their caches did. */
+async function rankPart() {
+  const ranked = (await Promise.all(report.runs.map(loadLog))).filter(Boolean), ids = [...new Set(ranked.flatMap((log) => [...log.compiles.keys()]))].filter((id) => id !== "-");
+  if (ranked.length < 2 || !ids.length) return [];
+  const tell = (log, id) => { const compile = log.compiles.get(id); return compile ? [plural(compile.records.length, "record"), compile.status, compile.records.map(cacheWord).filter(Boolean).join(" ")].filter(Boolean).join(", ") : "none"; };
+  const rows = ids.map((id) => ({id, cells: ranked.map((log) => tell(log, id))})), apart = rows.filter((row) => new Set(row.cells).size > 1);
+  return [section("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", h("div", {class: "box pad"}, table(["compilation", ...ranked.map((log) => `rank ${log.run.rank}`)], rows.map((row) => [h("td", {class: "mono"}, brackets(row.id)), ...row.cells.map((words, i) => h("td", {}, words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))]))))];
+}
+
+async function compilePage(log, compile) {
+  const m = compile.metrics, out = [], attempts = log.attemptsOf(compile);
+  out.push(h("div", {class: "hero"}, h("h1", {}, `${brackets(compile.id)} ${plain(compile.name)}`), statusChip(compile.status), h("span", {class: "quiet small"}, m && m.co_filename ? `${plain(m.co_filename)}:${m.co_firstlineno}` : plural(compile.records.length, "record")),
+    attempts.length > 1 ? h("span", {class: "small"}, "Attempts ", attempts.flatMap((other) => [h("a", {href: logLink(log.run, other.id), "aria-current": other === compile ? "true" : null}, brackets(other.id)), " "])) : null));
+  if (m && m.fail_type) out.push(h("div", {class: "failure", role: "alert"}, h("b", {}, `${visible(m.fail_type)}`), h("pre", {}, visible(m.fail_reason || "")), m.fail_user_frame_filename ? `${plain(m.fail_user_frame_filename)}:${m.fail_user_frame_lineno}` : null));
+  for (const reason of compile.restarts) out.push(h("div", {class: "failure"}, h("b", {}, "Analysis restarted"), h("pre", {}, visible(reason))));
+  if (m) out.push(h("div", {class: "cards"}, card("Compile time", time(m.entire_frame_compile_time_s * 1000), `backend ${time(m.backend_compile_time_s * 1000)}, Inductor ${time(m.inductor_compile_time_s * 1000)}`), card("Graph", count(m.graph_node_count), `nodes; ${count(m.graph_op_count)} operators, ${count(m.graph_input_count)} inputs`), card("Guards", count(m.guard_count), `${count(m.shape_env_guard_count)} of sizes`), card("Cache", count(m.cache_size), `entries before, ${count(m.accumulated_cache_size)} in all`)));
+  out.push(section("Records", "in the order of the log", recordTable(log, compile.records)));
+  if (compile.stack) out.push(section("Stack", "where compilation began", h("div", {class: "box pad"}, stackList(log, compile.stack))));
+  const symbols = [["create_symbol", (d) => [d.symbol, `${d.val ?? ""} ${d.vr ?? ""}`, d.source]], ["create_unbacked_symbol", (d) => [d.symbol, d.vr, "unbacked"]], ["symbolic_shape_specialization", (d) => [d.symbol, `= ${d.value}`, [].concat(d.sources || [], d.reason || []).join(", ")]], ["guard_added", (d) => [d.expr, d.result ?? "", d.prefix]], ["guard_added_fast", (d) => [d.expr, "", ""]]]
+    .flatMap(([kind, tell]) => log.of(compile, kind).map((record) => [record, ...tell(record.data)]));
+  if (symbols.length) out.push(section("Symbolic sizes", "symbols, specializations and guards", h("div", {class: "box pad"}, table(["what", "expression", "value, range", "from"], symbols.map(([record, a, b, c]) => [h("td", {}, h("a", {href: logLink(log.run, compile.id, record)}, record.kind.replaceAll("_", " "))), td(visible(a ?? ""), "mono wrap"), td(visible(b ?? ""), "mono wrap"), h("td", {class: "wrap"}, visible(c ?? ""), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack))])))));
+  for (const kind of ["compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics", "compilation_metrics_runtime"]) for (const record of log.of(compile, kind)) out.push(section(kind.replaceAll("_", " ").replace(/^./, (c) => c.toUpperCase()), "fields that have a value", h("div", {class: "box pad"}, valueTable(record.data))));
+  if (log.events) {
+    const id = compile.id, mine = (event) => event.args && (event.args.compile_id === id || event.args.compile_id === compile.base && !/_/.test(id));
+    if ((await log.loadEvents()).some(mine)) out.push(section("Chromium events", "", await eventPart(log, mine)));
+  }
+  out.push(...await provenancePart(log, compile));
+  return out;
+}
+
+const valueTable = (data) => table(["field", "value"], Object.entries(data).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([key, value]) => [td(visible(key), "mono"), td(visible(typeof value === "object" ? JSON.stringify(value) : value), "mono wrap")]));
+
+function recordTable(log, records) {
+  const fits = matcher(state.filter), list = records.filter((record) => fits(`${record.name} ${record.kind}`));
+  if (!list.length) return nothing(state.filter ? `Nothing matches “${plain(state.filter)}”.` : "No records.");
+  const timed = list.some((record) => clock(record.prefix));
+  return h("div", {class: "box pad"}, table([...(timed ? ["time", "#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
+    ...(timed ? [td(clock(record.prefix), "mono quiet"), td(record.line ? number(record.line) : "–", "number quiet")] : []),
+    h("td", {class: "wrap"}, h("a", {href: logLink(log.run, record.compile || "-", record)}, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet"),
+    td(record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–", "number"),
+    h("td", {}, record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span", {class: "chip same"}, `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span", {class: "quiet"}, "left out") : "")])),
+  list.length > 2000 ? h("p", {class: "quiet"}, `${number(list.length - 2000)} more; search to find them`) : null);
+}
+
+// --- One record ---
+
+async function recordPage(log, record) {
+  const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other ? h("a", {class: "button", href: logLink(log.run, record.compile || "-", other)}, words) : null;
+  const out = [h("div", {class: "hero"}, h("h1", {}, plain(record.name)), h("a", {href: logLink(log.run, compile.id)}, brackets(compile.id)), h("span", {class: "quiet small mono wrap"}, plain(record.prefix)), h("span", {class: "spacer"}), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
+  const {stack, user_stack: user, ...rest} = record.data;
+  if (Object.keys(rest).length) out.push(h("div", {class: "box pad"}, valueTable(rest)));
+  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (Array.isArray(frames) && frames.length) out.push(section(words, "", h("div", {class: "box pad"}, stackList(log, frames))));
+  if (record.ref) out.push(h("p", {}, h("a", {href: linkTo(record)}, `The graph, ${plural(record.nodes, "node")}`), " · ", h("a", {href: linkTo(record, {tab: "text", spelling: "fx"})}, "as text")));
+  const text = await log.payload(record);
+  if (text === null) {
+    if (record.bytes >= 0 && !record.ref) out.push(nothing(`${bytes(record.bytes)} were left out of this report. The trace has them: strata export T --torch-trace DIR`));
+    return out;
+  }
+  const file = `${record.name.replace(/[^\w.-]+/g, "_").slice(0, 80) || "record"}.txt`;
+  out.push(h("div", {class: "section"}, h("h2", {}, "Payload"), h("span", {class: "quiet small"}, bytes(record.bytes)), h("span", {class: "spacer"}), h("button", {click: () => copyText(text, "Payload")}, "Copy"), h("button", {click: () => save(new Blob([text], {type: "text/plain"}), file)}, "Save")));
+  const guards = record.kind === "dynamo_guards" ? readJson(text) : null;
+  if (Array.isArray(guards)) out.push(h("div", {class: "box pad"}, table(["guard", "from"], guards.map((guard) => [td(visible(guard && guard.code), "mono wrap"), h("td", {}, foldedStack(log, "user stack", guard && guard.user_stack), foldedStack(log, "framework stack", guard && guard.stack))]))));
+  else out.push(codeView(...shapeOf(record, text)));
+  return out;
+}
+
+/** [text to show, its language]: JSON is set out, the rest is as it is. */
+function shapeOf(record, text) {
+  const json = /^\s*[[{]/.test(text) && text.length < 4e6 ? readJson(text) : null;
+  if (json) return [JSON.stringify(json, null, 2).replace(/\\n/g, "\n"), "json"];
+  const python = /^(\s*(#.*)?\n)*\s*(import |from \w+ import|class |def |@)/.test(text);
+  return [text, /^\s*#include|\bint main\(|extern "C"/m.test(text.slice(0, 20000)) ? "cpp" : python ? "python" : "text"];
+}
+
+const WORDS = /^(?:and|as|assert|async|await|break|class|const|continue|def|del|elif|else|except|finally|for|from|if|import|in|is|lambda|not|or|pass|raise|return|try|while|with|yield|None|True|False|true|false|null|void|int|float|double|auto|static|struct|template|using|namespace)$/;
+/** Comment, string, word, number; comments begin as the language says. */
+const tokens = (comment) => new RegExp(String.raw`(${comment})|("""[^]*?"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|(\b[A-Za-z_]\w*)|\b\d[\w.]*`, "g");
+const TOKENS = {python: tokens("#[^\\n]*"), cpp: tokens("//[^\\n]*|/\\*[^]*?\\*/"), json: tokens("$^")};
+const SHOWN_LINES = 4000, COLOURED = 400_000;
+/** Text with numbered lines; long ones are shown in two steps. */
+function codeView(text, language) {
+  const lines = visible(text).split("\n"), box = h("div", {class: "code box", tabindex: "0", role: "region", "aria-label": "Text of the record"});
+  const draw = (count) => {
+    const part = lines.slice(0, count).join("\n"), code = h("pre", {class: "text"});
+    code.append(...part.length <= COLOURED && TOKENS[language] ? colour(part, TOKENS[language]) : [part]);
+    box.replaceChildren(h("pre", {class: "gutter", "aria-hidden": "true"}, lines.slice(0, count).map((_, i) => i + 1).join("\n")), code);
+    if (count < lines.length) box.append(h("button", {click: () => draw(lines.length)}, `Show all ${plural(lines.length, "line")}`));
+  };
+  const wanted = Number(state.open);
+  draw(wanted > SHOWN_LINES ? lines.length : SHOWN_LINES);
+  if (wanted >= 1 && wanted <= lines.length) requestAnimationFrame(() => {
+    const height = parseFloat(getComputedStyle(box).lineHeight) || 18, mark = h("div", {class: "mark"});
+    box.append(mark);
+    mark.style.top = `${8 + (wanted - 1) * height}px`;
+    mark.scrollIntoView({block: "center"});
+  });
+  return box;
+}
+function colour(text, tokens) {
+  const out = [];
+  let from = 0;
+  for (const match of text.matchAll(tokens)) {
+    const kind = match[1] !== undefined ? "comment" : match[2] !== undefined ? "string" : match[3] === undefined ? "value" : WORDS.test(match[3]) ? "word" : "";
+    if (!kind) continue;
+    out.push(text.slice(from, match.index), h("span", {class: kind}, match[0]));
+    from = match.index + match[0].length;
+  }
+  return [...out, text.slice(from)];
+}
+
+// --- Events ---
+
+/** Begin and end as one: [{name, start, length, depth, thread, args}], times in ms. */
+function spansOf(events) {
+  const spans = [], open = new Map();
+  for (const event of events) {
+    const thread = `${event.pid}/${event.tid}`, stack = open.get(thread) || [];
+    open.set(thread, stack);
+    const span = {name: String(event.name), thread, start: Number(event.ts) / 1000, length: Number(event.dur || 0) / 1000, args: event.args || {}};
+    if (event.ph === "B") stack.push(span);
+    if (event.ph === "X" || event.ph === "i") spans.push(span);
+    const at = event.ph === "E" ? stack.findLastIndex((other) => other.name === span.name) : -1;
+    if (at < 0) continue;
+    const [begun] = stack.splice(at, 1);
+    spans.push({...begun, length: span.start - begun.start, args: {...begun.args, ...span.args}});
+  }
+  spans.sort((a, b) => a.start - b.start || b.length - a.length);
+  const ends = new Map();
+  for (const span of spans) {
+    const above = (ends.get(span.thread) || []).filter((end) => end > span.start + 1e-6);
+    span.depth = above.length;
+    ends.set(span.thread, [...above, span.start + span.length]);
+  }
+  return spans;
+}
+async function eventPart(log, wanted) {
+  const events = (await log.loadEvents()).filter(wanted), spans = spansOf(events).filter((span) => Number.isFinite(span.start) && Number.isFinite(span.length));
+  const all = h("button", {click: () => save(new Blob([JSON.stringify(events)], {type: "application/json"}), "chromium_events.json")}, "Save for Perfetto");
+  if (!spans.length) return h("div", {class: "box pad"}, `${plural(events.length, "event")} without a duration. `, all);
+  const begin = Math.min(...spans.map((s) => s.start)), end = Math.max(...spans.map((s) => s.start + s.length)), width = 1000, row = 18, threads = [...new Set(spans.map((s) => s.thread))];
+  let top = 0;
+  const tops = new Map(threads.map((thread) => { const mine = top; top += (Math.max(...spans.filter((s) => s.thread === thread).map((s) => s.depth)) + 1) * row + 6; return [thread, mine]; }));
+  const chart = svg("svg", {class: "flame", viewBox: `0 0 ${width} ${top + 16}`, role: "img", "aria-label": `${plural(spans.length, "span")} over ${time(end - begin)}`}), x = (t) => (t - begin) / (end - begin || 1) * width;
+  for (const span of [...spans].sort((a, b) => b.length - a.length).slice(0, 3000)) {
+    const left = x(span.start), size = Math.max(0.5, x(span.start + span.length) - left), y = tops.get(span.thread) + span.depth * row, group = svg("g", {}, svg("title", {}, `${plain(span.name)}, ${time(span.length)}`), svg("rect", {x: left.toFixed(2), y, width: size.toFixed(2), height: row - 2}));
+    const letters = Math.floor(size / 6.2) - 1;
+    if (letters > 3) group.append(svg("text", {x: (left + 4).toFixed(2), y: y + 12}, plain(span.name).length > letters ? `${plain(span.name).slice(0, letters - 1)}…` : plain(span.name)));
+    chart.append(group);
+  }
+  chart.append(svg("text", {class: "axis", x: 0, y: top + 12}, "0"), svg("text", {class: "axis", x: width, y: top + 12, "text-anchor": "end"}, time(end - begin)));
+  const names = new Map();
+  for (const span of spans) { const sum = names.get(span.name) || [0, 0]; names.set(span.name, [sum[0] + 1, sum[1] + span.length]); }
+  const rows = [...names].sort((a, b) => b[1][1] - a[1][1]);
+  return h("div", {class: "box pad"}, chart, h("details", {}, h("summary", {}, `Time by name, ${plural(rows.length, "name")}`), table(["event", "#times", "#together"], rows.slice(0, 200).map(([name, [count, sum]]) => [td(plain(name), "mono wrap"), td(number(count), "number"), td(time(sum), "number")]))), h("p", {}, all));
+}
+
+// --- Provenance ---
+
+/** Nodes before Inductor's passes, after them, and the kernels made of them. */
+async function provenancePart(log, compile) {
+  const record = compile.records.find((r) => /inductor_provenance_tracking_node_mappings/.test(r.name)), map = record ? readJson(await log.payload(record)) : null;
+  if (!map) return [];
+  const graph = (name) => compile.records.find((r) => r.ref && name.test(r.name)), before = graph(/before_pre_grad|pre_grad_graph/), after = graph(/inductor_post_grad_graph|after_post_grad/), code = compile.records.find((r) => r.kind === "inductor_output_code"), text = code ? (await log.payload(code) || "").split("\n") : [];
+  const node = (holder, name) => h("span", {}, holder ? h("a", {class: "mono", href: linkTo(holder, {node: name})}, plain(name)) : plain(name), " ");
+  const kernel = (name) => { const line = text.findIndex((t) => t.includes(name.split(":")[0])) + 1; return h("span", {}, line ? h("a", {class: "mono", href: hashOf({view: "log", run: String(log.run.id), graph: compile.id, node: String(code.place), open: String(line)})}, plain(name)) : h("span", {class: "mono"}, plain(name)), " "); };
+  const names = (list) => Array.isArray(list) ? list.map(String) : [], rows = Object.entries(map.preToPost || {});
+  return [section("Provenance", "which nodes became which, and in which kernel", h("div", {class: "box pad"}, table(["before", "after", "kernels"], rows.slice(0, 2000).map(([pre, posts]) => [h("td", {}, node(before, pre)), h("td", {}, names(posts).map((post) => node(after, post))), h("td", {}, [...new Set(names(posts).flatMap((post) => names((map.postToCppCode || {})[post])))].map(kernel))]))))];
+}
