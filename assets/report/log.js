@@ -76,6 +76,8 @@ function searchRecords(text) {
 const logLink = (run, compile, record) => hashOf({view: "log", run: String(run.id), graph: compile || "", node: record ? String(record.place) : ""});
 /** A text of a log as it may stand in a page: nothing that hides or turns what is beside it. */
 const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
+const boxed = (title, words, ...content) => section(title, words, h("div", {class: "box pad"}, ...content));
+const compileLink = (log, compile) => h("a", {class: "mono", href: logLink(log.run, compile.id)}, brackets(compile.id));
 const count = (value) => typeof value === "number" ? number(value) : "–";
 const brackets = (id) => id === "-" ? "Outside" : `[${plain(id)}]`;
 const statusChip = (status) => status ? h("span", {class: `chip ${{failed: "removed", restarted: "changed", compiled: "same"}[status] || "same"}`}, status) : null;
@@ -108,10 +110,12 @@ async function logPage(log) {
   out.push(h("div", {class: "hero"}, h("h1", {}, all.length ? "Log" : "Artifacts"), h("span", {class: "quiet small"}, `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${plain(run.source)}, rank ${run.rank}`)));
   if (all.length) out.push(h("div", {class: "cards"}, card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")));
   const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : "–"]] : []]);
-  if (troubles.length) out.push(section("Failures and restarts", "", h("div", {class: "box pad"}, table(["compilation", "what", "reason", "user code"], troubles.map(([compile, what, reason, where]) => [h("td", {}, h("a", {href: logLink(run, compile.id)}, brackets(compile.id))), td(visible(what), "wrap"), h("td", {}, h("pre", {}, visible(reason))), td(visible(where), "wrap")])))));
+  // What an export of a program asks to be looked at.
+  for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
+  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason", "user code"], troubles.map(([compile, what, reason, where]) => [h("td", {}, compileLink(log, compile)), td(visible(what), "wrap"), h("td", {}, h("pre", {}, visible(reason))), td(visible(where), "wrap")]))));
   const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
-  if (known.length) out.push(section("Where compilation began", "stacks of all compilations, common frames once", h("div", {class: "box pad"}, stackTrie(log, known))));
-  if (unknown.length) out.push(section("Compilations without a stack", "", h("p", {class: "mono"}, unknown.flatMap((compile) => [h("a", {href: logLink(run, compile.id)}, brackets(compile.id)), " "]))));
+  if (known.length) out.push(boxed("Where compilation began", "stacks of all compilations, common frames once", stackTrie(log, known)));
+  if (unknown.length) out.push(section("Compilations without a stack", "", h("p", {class: "mono"}, unknown.flatMap((compile) => [compileLink(log, compile), " "]))));
   if (report.runs.length > 1) out.push(...await rankPart());
   if (log.events) out.push(section("Chromium events", `${plural(log.events, "event")}, times of the compiler`, await eventPart(log, () => true)));
   const outside = log.compiles.get("-");
@@ -131,7 +135,7 @@ function stackTrie(log, compiles) {
     }
     at.ends.push(compile);
   }
-  const list = (at) => h("ul", {}, [...at.children.values()].map((child) => h("li", {}, frameLine(log, child.frame), ...child.ends.map((compile) => h("span", {class: "end"}, h("a", {class: "mono", href: logLink(log.run, compile.id)}, brackets(compile.id)), " ", statusChip(compile.status))), child.children.size ? list(child) : null)));
+  const list = (at) => h("ul", {}, [...at.children.values()].map((child) => h("li", {}, frameLine(log, child.frame), ...child.ends.map((compile) => h("span", {class: "end"}, compileLink(log, compile), " ", statusChip(compile.status))), child.children.size ? list(child) : null)));
   return h("div", {class: "trie"}, list(root));
 }
 /** A frame; source that the log itself holds is linked. */
@@ -148,22 +152,22 @@ async function rankPart() {
   if (ranked.length < 2 || !ids.length) return [];
   const tell = (log, id) => { const compile = log.compiles.get(id); return compile ? [plural(compile.records.length, "record"), compile.status, compile.records.map(cacheWord).filter(Boolean).join(" ")].filter(Boolean).join(", ") : "none"; };
   const rows = ids.map((id) => ({id, cells: ranked.map((log) => tell(log, id))})), apart = rows.filter((row) => new Set(row.cells).size > 1);
-  return [section("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", h("div", {class: "box pad"}, table(["compilation", ...ranked.map((log) => `rank ${log.run.rank}`)], rows.map((row) => [h("td", {class: "mono"}, brackets(row.id)), ...row.cells.map((words, i) => h("td", {}, words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))]))))];
+  return [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["compilation", ...ranked.map((log) => `rank ${log.run.rank}`)], rows.map((row) => [h("td", {class: "mono"}, brackets(row.id)), ...row.cells.map((words, i) => h("td", {}, words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))])))];
 }
 
 async function compilePage(log, compile) {
   const m = compile.metrics, out = [], attempts = log.attemptsOf(compile);
   out.push(h("div", {class: "hero"}, h("h1", {}, `${brackets(compile.id)} ${plain(compile.name)}`), statusChip(compile.status), h("span", {class: "quiet small"}, m && m.co_filename ? `${plain(m.co_filename)}:${m.co_firstlineno}` : plural(compile.records.length, "record")),
-    attempts.length > 1 ? h("span", {class: "small"}, "Attempts ", attempts.flatMap((other) => [h("a", {href: logLink(log.run, other.id), "aria-current": other === compile ? "true" : null}, brackets(other.id)), " "])) : null));
+    attempts.length > 1 ? h("span", {class: "small"}, "Attempts ", attempts.flatMap((other) => [compileLink(log, other), " "])) : null));
   if (m && m.fail_type) out.push(h("div", {class: "failure", role: "alert"}, h("b", {}, `${visible(m.fail_type)}`), h("pre", {}, visible(m.fail_reason || "")), m.fail_user_frame_filename ? `${plain(m.fail_user_frame_filename)}:${m.fail_user_frame_lineno}` : null));
   for (const reason of compile.restarts) out.push(h("div", {class: "failure"}, h("b", {}, "Analysis restarted"), h("pre", {}, visible(reason))));
   if (m) out.push(h("div", {class: "cards"}, card("Compile time", time(m.entire_frame_compile_time_s * 1000), `backend ${time(m.backend_compile_time_s * 1000)}, Inductor ${time(m.inductor_compile_time_s * 1000)}`), card("Graph", count(m.graph_node_count), `nodes; ${count(m.graph_op_count)} operators, ${count(m.graph_input_count)} inputs`), card("Guards", count(m.guard_count), `${count(m.shape_env_guard_count)} of sizes`), card("Cache", count(m.cache_size), `entries before, ${count(m.accumulated_cache_size)} in all`)));
   out.push(section("Records", "in the order of the log", recordTable(log, compile.records)));
-  if (compile.stack) out.push(section("Stack", "where compilation began", h("div", {class: "box pad"}, stackList(log, compile.stack))));
-  const symbols = [["create_symbol", (d) => [d.symbol, `${d.val ?? ""} ${d.vr ?? ""}`, d.source]], ["create_unbacked_symbol", (d) => [d.symbol, d.vr, "unbacked"]], ["symbolic_shape_specialization", (d) => [d.symbol, `= ${d.value}`, [].concat(d.sources || [], d.reason || []).join(", ")]], ["guard_added", (d) => [d.expr, d.result ?? "", d.prefix]], ["guard_added_fast", (d) => [d.expr, "", ""]]]
-    .flatMap(([kind, tell]) => log.of(compile, kind).map((record) => [record, ...tell(record.data)]));
-  if (symbols.length) out.push(section("Symbolic sizes", "symbols, specializations and guards", h("div", {class: "box pad"}, table(["what", "expression", "value, range", "from"], symbols.map(([record, a, b, c]) => [h("td", {}, h("a", {href: logLink(log.run, compile.id, record)}, record.kind.replaceAll("_", " "))), td(visible(a ?? ""), "mono wrap"), td(visible(b ?? ""), "mono wrap"), h("td", {class: "wrap"}, visible(c ?? ""), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack))])))));
-  for (const kind of ["compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics", "compilation_metrics_runtime"]) for (const record of log.of(compile, kind)) out.push(section(kind.replaceAll("_", " ").replace(/^./, (c) => c.toUpperCase()), "fields that have a value", h("div", {class: "box pad"}, valueTable(record.data))));
+  if (compile.stack) out.push(boxed("Stack", "where compilation began", stackList(log, compile.stack)));
+  const symbols = [["create_symbol", (d) => [d.symbol, d.val, d.vr, d.source]], ["create_unbacked_symbol", (d) => [d.symbol, d.vr]], ["symbolic_shape_specialization", (d) => [d.symbol, d.value, d.sources, d.reason]], ["guard_added", (d) => [d.expr, d.result, d.prefix]], ["guard_added_fast", (d) => [d.expr]]]
+    .flatMap(([kind, tell]) => log.of(compile, kind).map((record) => [record, tell(record.data).flat()]));
+  if (symbols.length) out.push(boxed("Symbolic sizes", "symbols, specializations and guards", table(["what", "expression", "value, range, from"], symbols.map(([record, [what, ...more]]) => [h("td", {}, h("a", {href: logLink(log.run, compile.id, record)}, record.kind.replaceAll("_", " "))), td(visible(what ?? ""), "mono wrap"), h("td", {class: "wrap"}, visible(more.filter((part) => part !== undefined && part !== null).join(", ")), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack))]))));
+  for (const record of compile.records) if (/compilation_metrics/.test(record.kind)) out.push(boxed(record.kind.replaceAll("_", " "), "fields that have a value", valueTable(record.data)));
   if (log.events) {
     const id = compile.id, mine = (event) => event.args && (event.args.compile_id === id || event.args.compile_id === compile.base && !/_/.test(id));
     if ((await log.loadEvents()).some(mine)) out.push(section("Chromium events", "", await eventPart(log, mine)));
@@ -190,7 +194,7 @@ function recordTable(log, records) {
 
 async function recordPage(log, record) {
   const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other ? h("a", {class: "button", href: logLink(log.run, record.compile || "-", other)}, words) : null;
-  const out = [h("div", {class: "hero"}, h("h1", {}, plain(record.name)), h("a", {href: logLink(log.run, compile.id)}, brackets(compile.id)), h("span", {class: "quiet small mono wrap"}, plain(record.prefix)), h("span", {class: "spacer"}), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
+  const out = [h("div", {class: "hero"}, h("h1", {}, plain(record.name)), compileLink(log, compile), h("span", {class: "quiet small mono wrap"}, plain(record.prefix)), h("span", {class: "spacer"}), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
   const {stack, user_stack: user, ...rest} = record.data;
   if (Object.keys(rest).length) out.push(h("div", {class: "box pad"}, valueTable(rest)));
   for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (Array.isArray(frames) && frames.length) out.push(section(words, "", h("div", {class: "box pad"}, stackList(log, frames))));
@@ -223,7 +227,7 @@ const TOKENS = {python: tokens("#[^\\n]*"), cpp: tokens("//[^\\n]*|/\\*[^]*?\\*/
 const SHOWN_LINES = 4000, COLOURED = 400_000;
 /** Text with numbered lines; long ones are shown in two steps. */
 function codeView(text, language) {
-  const lines = visible(text).split("\n"), box = h("div", {class: "code box", tabindex: "0", role: "region", "aria-label": "Text of the record"});
+  const lines = visible(text).split("\n"), box = h("div", {class: "code box", tabindex: "0", role: "region", "aria-label": "Text"});
   const draw = (count) => {
     const part = lines.slice(0, count).join("\n"), code = h("pre", {class: "text"});
     code.append(...part.length <= COLOURED && TOKENS[language] ? colour(part, TOKENS[language]) : [part]);
@@ -308,5 +312,5 @@ async function provenancePart(log, compile) {
   const node = (holder, name) => h("span", {}, holder ? h("a", {class: "mono", href: linkTo(holder, {node: name})}, plain(name)) : plain(name), " ");
   const kernel = (name) => { const line = text.findIndex((t) => t.includes(name.split(":")[0])) + 1; return h("span", {}, line ? h("a", {class: "mono", href: hashOf({view: "log", run: String(log.run.id), graph: compile.id, node: String(code.place), open: String(line)})}, plain(name)) : h("span", {class: "mono"}, plain(name)), " "); };
   const names = (list) => Array.isArray(list) ? list.map(String) : [], rows = Object.entries(map.preToPost || {});
-  return [section("Provenance", "which nodes became which, and in which kernel", h("div", {class: "box pad"}, table(["before", "after", "kernels"], rows.slice(0, 2000).map(([pre, posts]) => [h("td", {}, node(before, pre)), h("td", {}, names(posts).map((post) => node(after, post))), h("td", {}, [...new Set(names(posts).flatMap((post) => names((map.postToCppCode || {})[post])))].map(kernel))]))))];
+  return [boxed("Provenance", "which nodes became which, and in which kernel", table(["before", "after", "kernels"], rows.slice(0, 2000).map(([pre, posts]) => [h("td", {}, node(before, pre)), h("td", {}, names(posts).map((post) => node(after, post))), h("td", {}, [...new Set(names(posts).flatMap((post) => names((map.postToCppCode || {})[post])))].map(kernel))])))];
 }

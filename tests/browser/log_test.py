@@ -67,6 +67,7 @@ def whole_log():
         record({"compilation_metrics": {"co_name": "g", "graph_op_count": 0, "restart_reasons": ["graph break: print"]}}, frame=1, attempt=1),
         record({"compilation_metrics": {"co_name": "bad", "graph_op_count": 4, "fail_type": "InductorError", "fail_reason": MARKUP, "fail_user_frame_filename": "m.py", "fail_user_frame_lineno": 9}}, frame=2),
         record({"link": {"name": "profile", "url": "https://example.org/p"}}), record({"link": {"name": "evil link", "url": "javascript:alert(1)"}}),
+        record({"missing_fake_kernel": {"op": "mylib::foo", "reason": "no kernel"}}, frame=None),
         artifact("invented", "text", frame=2), record({"odd_event": {"a": [1, {"b": MARKUP}]}}, "payload", frame=2),
     ])
 
@@ -87,6 +88,7 @@ def summary(site):
     site.shows(".log-body", "graph break: print")
     site.shows(".log-body", "InductorError")
     site.shows(".log-body", "m.py:9")
+    site.shows(".log-body", "mylib::foo no kernel")
     # Frames that compilations share stand once.
     trie = site.text(".trie")
     assert trie.count("model.py:1 in f1") == 1 and "model.py:5 in f5" in trie and "call(2)" in trie, trie
@@ -103,7 +105,7 @@ def compilation(site):
     site.shows(".log-body h1", "[0/0] forward")
     site.shows(".log .cards", "1.3 s")
     body = site.text(".log-body")
-    for words in ("dynamo_output_graph", "describe_tensor ×2", "3 nodes", "cache hit", "Eq(s0, 8)", "L['x'], r", "graph_node_count", "NaN", "model.py:2 in f2"):
+    for words in ("dynamo_output_graph", "describe_tensor ×2", "3 nodes", "cache hit", "Eq(s0, 8)", "8, L['x'], r", "graph_node_count", "NaN", "model.py:2 in f2"):
         assert words in body, f"“{words}” in {body}"
     assert "nothing" not in body
     site.click(".log-body section a[href*='graph=dynamo_output_graph']")

@@ -110,14 +110,14 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return trace
 
-    def tlparse(self, log, strict=True):
+    def tlparse(self, log, strict=True, options=()):
         program = tlparse_program()
         if program is None:
             if os.environ.get("STRATA_SKIP_TLPARSE") == "1":
                 self.skipTest("no tlparse, and STRATA_SKIP_TLPARSE=1 says to go on without it")
             self.fail("no tlparse: run './dev setup test', or set STRATA_SKIP_TLPARSE=1 to go on without it")
         out = self.fresh()
-        done = subprocess.run([program, *(["--strict"] if strict else []), "--no-browser", "-o", out, log],
+        done = subprocess.run([program, *(["--strict"] if strict else []), *options, "--no-browser", "-o", out, log],
                               capture_output=True, check=False)  # fmt: skip
         if strict:
             self.assertEqual(done.returncode, 0, f"{log}: {done.stderr.decode(errors='replace')[-2000:]}")
@@ -198,6 +198,23 @@ class ExportTest(unittest.TestCase):
         (log,) = self.logs_of(only)
         self.assertEqual(os.path.basename(log), "dedicated_log_torch_trace.log")
         self.assertEqual(self.runs(self.imported(log))[0]["rank"], 1)
+
+    def test_tlparse_compares_ranks_of_an_export_as_those_of_the_logs(self):
+        source = os.path.join(FIXTURES, "torch_2_11", "llama3_fsdp2_2ranks")
+        if not os.path.isdir(source):
+            self.skipTest("the logs of two ranks are not beside this checkout")
+        trees = []
+        for folder in (source, self.export(source)):
+            out = self.tlparse(folder, strict=folder != source, options=["--all-ranks-html"])
+            files = {}
+            for parent, _, names in os.walk(out):
+                for name in names:
+                    with open(os.path.join(parent, name), "rb") as file:
+                        files[os.path.relpath(os.path.join(parent, name), out)] = file.read()
+            # Strings of stacks come first in an export.
+            trees.append({name: content for name, content in files.items() if os.path.basename(name) != "raw.log"})
+        self.assertEqual(sorted(trees[0]), sorted(trees[1]))
+        self.assertEqual([name for name in trees[0] if trees[0][name] != trees[1][name]], [])
 
     def test_refs_of_the_index_name_the_graphs_of_the_files(self):
         text = os.path.join(DATA, "fx", "symbolic.txt")
