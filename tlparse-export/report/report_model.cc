@@ -50,8 +50,9 @@ class Maker {
   Status AddLogs() {
     size_t bytes = PageBytes(model_);
     for (const StoredRun& run : trace_.runs()) {
-      STRATA_TRY(LogView log,
-                 MakeLogView(trace_, run, options_.max_bytes - std::min(bytes, options_.max_bytes)));
+      STRATA_TRY(
+          LogView log,
+          MakeLogView(trace_, run, options_.max_bytes - std::min(bytes, options_.max_bytes)));
       for (ReportPart& part : log.parts) {
         bytes += part.packed.size();
         model_.parts.push_back(std::move(part));

@@ -8,9 +8,9 @@
 #include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "tests/support/graphs.h"
+#include "tests/support/import_path.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
-#include "tlparse-export/torch_trace/import.h"
 
 namespace strata {
 namespace {
@@ -98,15 +98,10 @@ std::unique_ptr<TraceReader> ExportAndImport(TraceReader& trace, const ExportSel
   OrDie(ExportTorchTrace(trace, selection, made, summary));
   OrDie(made.Commit());
   const std::string path = folder / "logs/dedicated_log_torch_trace.log";
-  const std::string text = OrDie(ReadFile(path));
-  const LogContent log = OrDie(ReadLog(text, path, {.strict = true}));
-  const auto writer =
-      OrDie(TraceWriter::Create(folder / "again.strata", TraceWriter::Mode::kAside));
   ImportSummary imported;
-  OrDie(ImportLog(log, {}, *writer, imported));
+  auto again = testing::ImportPath(path, folder / "again.strata", &imported);
   CHECK_EQ(imported.num_warnings, 0);
-  OrDie(writer->Finish());
-  return OrDie(TraceReader::Open(folder / "again.strata"));
+  return again;
 }
 
 const ArtifactInfo* Find(const StoredRun& run, std::string_view artifact) {

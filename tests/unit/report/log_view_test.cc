@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "ir/base64.h"
+#include "ir/file.h"
 #include "tests/support/graphs.h"
+#include "tests/support/import_path.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/import.h"
 #include "tlparse-export/torch_trace/md5.h"
 #include "tlparse-export/torch_trace/python_json.h"
 
@@ -46,12 +47,8 @@ std::string Artifact(std::string_view name, std::string_view payload) {
 class Imported {
  public:
   explicit Imported(const std::string& text) {
-    const LogContent log = OrDie(ReadLog(text, "log"));
-    const auto writer = OrDie(TraceWriter::Create(folder_ / "t", TraceWriter::Mode::kAside));
-    ImportSummary summary;
-    OrDie(ImportLog(log, {}, *writer, summary));
-    OrDie(writer->Finish());
-    trace_ = OrDie(TraceReader::Open(folder_ / "t"));
+    OrDie(WriteFile(folder_ / "x.log", text));
+    trace_ = testing::ImportPath(folder_ / "x.log", folder_ / "t");
   }
   LogView View(size_t max_bytes = kEnough) {
     return OrDie(MakeLogView(*trace_, trace_->runs()[0], max_bytes));

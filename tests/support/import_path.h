@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "store/trace.h"
+#include "tests/support/results.h"
+#include "tlparse-export/torch_trace/input_files.h"
+
+namespace strata::testing {
+
+/// Imports a log, a folder or an FX text into a new trace at `trace` and opens it; null, with a
+/// message of a failed import, when nothing in it can be read.
+inline std::unique_ptr<TraceReader> ImportPath(const std::string& path, const std::string& trace,
+                                               ImportSummary* summary = nullptr) {
+  auto inputs = FindInputs({path});
+  REQUIRE_OK(inputs);
+  auto writer = TraceWriter::Create(trace, TraceWriter::Mode::kAside);
+  REQUIRE_OK(writer);
+  ImportSummary own;
+  if (const Status read = ImportLogs(**inputs, {}, **writer, summary ? *summary : own); !read) {
+    MESSAGE(read.error().message());
+    return nullptr;
+  }
+  REQUIRE_OK((*writer)->Finish());
+  auto reader = TraceReader::Open(trace);
+  REQUIRE_OK(reader);
+  return std::move(*reader);
+}
+
+}  // namespace strata::testing
