@@ -28,7 +28,8 @@ Window FindWindow(std::span<const uint32_t> before, std::span<const uint32_t> af
 std::vector<uint32_t> NodesOf(std::span<const uint32_t> chunks, const SnapshotPools& pools) {
   std::vector<uint32_t> nodes;
   for (uint32_t chunk : chunks) {
-    const std::vector<uint32_t>& members = pools.chunk_nodes[chunk - 1];
+    const std::vector<uint32_t>& members =
+        pools.chunk_nodes[chunk - pools.chunks.num_forgotten() - 1];
     nodes.insert(nodes.end(), members.begin(), members.end());
   }
   return nodes;
@@ -57,21 +58,21 @@ ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& 
   const std::vector<uint32_t> new_nodes = NodesOf(window.after, pools);
   FlatMap<uint64_t> old_places(old_nodes.size());
   for (size_t i = 0; i < old_nodes.size(); ++i) {
-    old_places.FindOrInsert(pools.node_facts[old_nodes[i] - 1].stable_id, static_cast<uint32_t>(i));
+    old_places.FindOrInsert(pools.facts(old_nodes[i]).stable_id, static_cast<uint32_t>(i));
   }
 
   ChangeCounts counts;
   std::vector<uint32_t> kept;  // places in the old order, in the new order
   for (uint32_t version : old_nodes)
-    counts.deleted += pools.node_facts[version - 1].printed;
+    counts.deleted += pools.facts(version).printed;
   for (uint32_t version : new_nodes) {
-    const SnapshotPools::NodeFacts& now = pools.node_facts[version - 1];
+    const SnapshotPools::NodeFacts& now = pools.facts(version);
     const uint32_t place = old_places.Find(now.stable_id);
     if (place == FlatMap<uint64_t>::kMissing) {
       counts.inserted += now.printed;
       continue;
     }
-    const SnapshotPools::NodeFacts& then = pools.node_facts[old_nodes[place] - 1];
+    const SnapshotPools::NodeFacts& then = pools.facts(old_nodes[place]);
     kept.push_back(place);
     counts.changed += now.content != then.content ? 1 : 0;
     // A node that lives on may be read at more elements, or at fewer.

@@ -17,7 +17,7 @@ constexpr size_t kMaxBlockBytes = size_t{1} << 30;
 
 PoolWriter::Interned PoolWriter::Intern(std::string_view bytes, uint32_t guess) {
   const Hash128 hash = HashBytes(bytes);
-  if (guess != 0 && hashes_[guess - 1] == hash) return {guess, false};
+  if (guess > forgotten_ && hashes_[guess - forgotten_ - 1] == hash) return {guess, false};
   const uint32_t next = size() + 1;
   const uint32_t id = index_.FindOrInsert(hash, next);
   if (id != next) return {id, false};
@@ -25,6 +25,12 @@ PoolWriter::Interned PoolWriter::Intern(std::string_view bytes, uint32_t guess) 
   ByteWriter(pending_).Sized(bytes);
   pending_ends_.push_back(pending_.size());
   return {id, true};
+}
+
+void PoolWriter::Forget() {
+  forgotten_ = size();
+  index_ = FlatMap<Hash128>();
+  hashes_ = {};
 }
 
 Status PoolWriter::Flush(Database& database, Packer& packer) {

@@ -28,7 +28,10 @@ class PoolWriter {
   /// The id of the record with these bytes. `guess` is tried first: where it is right, as it is for
   /// nodes and names that a pass left alone, a search with its cache miss is saved.
   Interned Intern(std::string_view bytes, uint32_t guess = 0);
-  uint32_t size() const { return static_cast<uint32_t>(index_.size()); }
+  uint32_t size() const { return forgotten_ + static_cast<uint32_t>(hashes_.size()); }
+  /// Records until now are not found again; ids go on.
+  void Forget();
+  uint32_t num_forgotten() const { return forgotten_; }
 
   /// Stores what was interned since the last call. REQUIRES: a transaction is open.
   Status Flush(Database& database, Packer& packer);
@@ -36,7 +39,8 @@ class PoolWriter {
  private:
   TableId table_;
   FlatMap<Hash128> index_;
-  std::vector<Hash128> hashes_;       // by id, minus 1
+  std::vector<Hash128> hashes_;  // by id, minus 1 and forgotten_
+  uint32_t forgotten_ = 0;
   std::string pending_;               // records with their lengths
   std::vector<size_t> pending_ends_;  // of each record in pending_
 };

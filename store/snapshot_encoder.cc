@@ -111,7 +111,7 @@ class Encoder {
         const std::string_view content = std::string_view(record_).substr(0, content_size);
         pools_.node_facts.push_back({stable_id, SumBytes(content), PrintedNodes(graph, id)});
       }
-      const SnapshotPools::NodeFacts& facts = pools_.node_facts[version.id - 1];
+      const SnapshotPools::NodeFacts& facts = pools_.facts(version.id);
       snapshot_.printed_nodes += facts.printed;
       chunk.push_back(version.id);
       const bool boundary = facts.content % kChunkNodes == 0 && chunk.size() >= kMinChunk;
@@ -352,6 +352,13 @@ Status SnapshotPools::Flush(Database& database, Packer& packer) {
   for (PoolWriter* pool : {&strings, &types, &nodes, &chunks})
     STRATA_RETURN_IF_ERROR(pool->Flush(database, packer));
   return Ok();
+}
+
+void SnapshotPools::ForgetNodes() {
+  nodes.Forget();
+  chunks.Forget();
+  node_facts.clear();
+  chunk_nodes.clear();
 }
 
 Result<EncodedSnapshot> EncodeSnapshot(const Graph& graph, SnapshotPools& pools) {

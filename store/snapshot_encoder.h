@@ -25,13 +25,18 @@ struct SnapshotPools {
     uint64_t content;  ///< hash of the part that `changed` compares
     uint32_t printed;  ///< nodes that the text shows for it: itself and the elements read from it
   };
-  std::vector<NodeFacts> node_facts;  // by id of the record, minus 1
+  std::vector<NodeFacts> node_facts;  // by id of the record, minus 1 and those forgotten
+  const NodeFacts& facts(uint32_t version) const {
+    return node_facts[version - nodes.num_forgotten() - 1];
+  }
   // Guesses from the snapshot before; 0 is none.
   std::vector<uint32_t> last_versions;             // by stable id
   std::vector<uint32_t> last_strings;              // by id of the module, which may be another one
   std::vector<std::vector<uint32_t>> chunk_nodes;  // the same for chunks
 
   Status Flush(Database& database, Packer& packer);
+  /// Later snapshots share no nodes with those until now, and are not compared with them.
+  void ForgetNodes();
 };
 
 /// A snapshot as ids of records.

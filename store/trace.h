@@ -79,8 +79,8 @@ struct PassRecord {
   std::string graph;    ///< name of the graph in the run
   /// Snapshots of that graph; the same one when nothing changed.
   SnapshotId before = SnapshotId::kNone, after = SnapshotId::kNone;
-  /// None: counted from the stable ids of both snapshots. Importers, whose ids tell nothing, count
-  /// with the differ.
+  /// None: counted from the stable ids of both snapshots. Importers, whose ids tell nothing, must
+  /// count with the differ.
   std::optional<ChangeCounts> counts;
   std::string error, reproduce;    ///< kFailed: what went wrong, the command that shows it again
   std::vector<Provenance> births;  ///< nodes that the pass made

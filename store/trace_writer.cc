@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <sys/stat.h>
@@ -78,6 +79,7 @@ class Writer final : public TraceWriter {
     auto id = PassId::kNone;
     const Status stored = Transact([&]() -> Status {
       if (snapshot) STRATA_RETURN_IF_ERROR(Store(*snapshot));
+      STRATA_CHECK(pass.counts || RunOf(run).kind != RunKind::kImport);
       if (!pass.counts) pass.counts = CountedChanges(pass);
       STRATA_TRY(const int64_t graph, GraphRow(run, pass.graph));
       id = static_cast<PassId>(Count(TableId::kPass));
@@ -261,8 +263,10 @@ class Writer final : public TraceWriter {
     return ++rows_[index];
   }
 
+  const RunInfo& RunOf(RunId id) const { return runs_[static_cast<size_t>(id) - 1]; }
+
   Status PutRun(RunId id, RunStatus status) {
-    const RunInfo& run = runs_[static_cast<size_t>(id) - 1];
+    const RunInfo& run = RunOf(id);
     return database_->Put(TableId::kRun, Number(id),
                           {Number(run.kind), int64_t{run.rank}, int64_t{run.world}, run.source,
                            run.command, run.pipeline, run.config, Number(status)});
@@ -324,7 +328,14 @@ class Writer final : public TraceWriter {
           TableId::kCounter, NextStableIdCounter(kSchemaVersion),
           {std::string_view("next_stable_id"), static_cast<int64_t>(next_stable_id_)}));
     }
-    // What is kept of thousands of snapshots is small.
+    // What is kept of thousands of snapshots is small. Nodes of a log have new ids in each of its
+    // texts, so none is ever found again.
+    const bool has_logs_only =
+        std::ranges::all_of(runs_, [](const RunInfo& run) { return run.kind == RunKind::kImport; });
+    if (has_logs_only) {
+      pools_.ForgetNodes();
+      snapshot.encoded.chunks = {};
+    }
     snapshot.encoded.root = {};
     snapshot.info.attributes = {};
     snapshots_.push_back({std::move(snapshot.info), std::move(snapshot.encoded)});

@@ -52,7 +52,7 @@ class GraphCache {
       nodes += static_cast<size_t>(module->graph(GraphId{static_cast<int32_t>(i)}).num_nodes());
     nodes_ += nodes;
     entries_.push_front({text, nodes, std::move(module)});
-    while (entries_.size() > kAlways && nodes_ > kMaxNodes) {
+    while (entries_.size() > kAlways && (nodes_ > kMaxNodes || entries_.size() > kMaxGraphs)) {
       nodes_ -= entries_.back().nodes;
       entries_.pop_back();
     }
@@ -61,7 +61,7 @@ class GraphCache {
 
  private:
   static constexpr size_t kAlways = 2;  // before and after
-  static constexpr size_t kMaxNodes = 100'000;
+  static constexpr size_t kMaxNodes = 100'000, kMaxGraphs = 24;
   struct Entry {
     int32_t text;
     size_t nodes;
