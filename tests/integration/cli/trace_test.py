@@ -100,7 +100,7 @@ class TraceTest(unittest.TestCase):
                 ("empty.strata", f"not a trace: empty.strata: {made_by}"),
                 ("step.txt", f"not a trace: step.txt: {made_by}"),
                 ("newer.strata", "written by a newer Strata: newer.strata: its schema is 7, this build reads "
-                                 "up to 1; update Strata"),
+                                 "up to 2; update Strata"),
         ]:
             for command in ["ls", "check"]:
                 with self.subTest(name=name, command=command):
