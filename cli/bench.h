@@ -27,6 +27,10 @@ void PrintTiming(std::string_view what, const Timing& timing, double limit_ms = 
 /// and `seed`.
 std::unique_ptr<Module> TransformerLikeGraph(int nodes, uint32_t seed = 1);
 
+/// Compares graphs that are hard to match (equal chains, hubs, grids, …) of 10k nodes, ten times as
+/// many and so on up to `most_nodes`, and prints processor time, its growth and the peak memory.
+void BenchDiffAdversarial(int64_t most_nodes);
+
 /// One thing that `strata bench WHAT` measures.
 struct Benchmark {
   std::string_view name;

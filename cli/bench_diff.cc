@@ -63,9 +63,18 @@ void ForgetModules(Module& module) {
 
 Result<Exit> BenchDiff(Args args) {
   Flags flags("bench diff", "compares graphs of which one percent, or every layer, was edited");
+  bool adversarial = false;
+  int64_t most_nodes = 1'000'000;
+  flags.Switch("--adversarial", &adversarial, "graphs that are hard to match, and how time grows");
+  flags.Option("--nodes", "N", &most_nodes, "with --adversarial: the largest graphs");
   flags.Example("strata bench diff");
+  flags.Example("strata bench diff --adversarial --nodes 100000");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
+  if (adversarial) {
+    BenchDiffAdversarial(most_nodes);
+    return Exit::kOk;
+  }
   for (int nodes : {10'000, 100'000}) {
     const std::unique_ptr<Module> before = TransformerLikeGraph(nodes);
     const std::unique_ptr<Module> after = before->Clone();

@@ -36,23 +36,34 @@ Operators OperatorsOf(const Labels& labels) {
 
 /// What stands above and below a call. Operators of one side alone count as one: what was replaced
 /// next to it must not matter.
-std::pair<uint64_t, uint64_t> ContextOf(const Labels& labels, const Operators& others, int32_t i) {
+struct Context {
+  uint64_t above, below;
+  bool telling = false;  ///< some neighbour is not of one side alone
+};
+
+Context ContextOf(const Labels& labels, const Operators& others, int32_t i) {
   constexpr size_t kMaxEdges = 24;
-  const auto op_of = [&](int32_t j) {
+  const uint64_t form = labels.form[static_cast<size_t>(i)];
+  Context context{form, form};
+  const auto op_of = [&](int32_t j) -> uint64_t {
     const auto index = static_cast<size_t>(j);
-    if (labels.kind[index] != EntityKind::kCompute) return labels.value[index];
-    return others.contains(labels.op[index]) ? labels.op[index] : 0;
+    const bool is_call = labels.kind[index] == EntityKind::kCompute;
+    if (is_call && !others.contains(labels.op[index])) return 0;
+    context.telling = true;
+    return is_call ? labels.op[index] : labels.value[index];
   };
-  uint64_t above = labels.form[static_cast<size_t>(i)];
   // Operands with as many users as before: a node that was decomposed reads its operands twice.
-  for (const Labels::Edge& operand : labels.operands(i))
-    above = Mix(above, op_of(operand.entity) + labels.users(operand.entity).size());
+  for (const Labels::Edge& operand : labels.operands(i)) {
+    const uint64_t op = op_of(operand.entity);
+    context.above = Mix(context.above, op + labels.users(operand.entity).size());
+  }
   uint64_t users = 0;
   if (labels.users(i).size() <= kMaxEdges) {
     for (const Labels::Edge& user : labels.users(i))
       users += Mix(op_of(user.entity), static_cast<uint64_t>(user.slot));
   }
-  return {above, Mix(labels.form[static_cast<size_t>(i)], users)};
+  context.below = Mix(form, users);
+  return context;
 }
 
 /// By operator, in a stable order.
@@ -64,10 +75,12 @@ std::map<uint64_t, Lonely> LonelyOperators(const Labels& labels, const Operators
     Lonely& op = lonely[labels.op[index]];
     op.calls.push_back(i);
     op.forms.push_back(labels.form[index]);
-    const auto [above, below] = ContextOf(labels, others, i);
-    op.above.push_back(above);
-    op.below.push_back(below);
-    op.around.push_back(Mix(above, below));
+    const Context context = ContextOf(labels, others, i);
+    if (context.telling) {
+      op.above.push_back(context.above);
+      op.below.push_back(context.below);
+      op.around.push_back(Mix(context.above, context.below));
+    }
     op.telling += labels.telling[index] ? 1 : 0;
   }
   for (auto& [hash, op] : lonely)
