@@ -1,109 +1,196 @@
-"""Writes the script or style of a page: the given files, in their order, without comments and without blanks that mean
-nothing. Scripts share one strict scope. Names and statements stay as they are written.
+"""Writes the script or style of a page: the given files, in their order, without comments, without blanks that mean
+nothing, and, in scripts, with short names for what only the script itself can see. Scripts share one strict scope.
 
 usage: bundle.py OUT FILE…
 """
 
+import collections
+import itertools
 import os
 import re
+import string
 import sys
 
 TOKEN = re.compile(r"""
     (?P<comment>//[^\n]*|/\*.*?\*/)
   | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
-  | (?P<word>[\w$]+(?:\.\d+)?)
+  | (?P<word>[A-Za-z_$][\w$]*)
+  | (?P<number>\d[\w.]*)
   | (?P<blank>[ \t]+)
   | (?P<newline>\n)
-  | (?P<mark>.)
+  | (?P<mark>\.\.\.|\?\.|=>|.)
 """, re.VERBOSE | re.DOTALL)
 REGEX = re.compile(r"/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\[\n])+/[a-z]*")
+
+KEYWORDS = set("async await break case catch class const constructor continue delete do else extends false finally for "
+               "function get if in instanceof let new null of return set static super switch this throw true try typeof "
+               "undefined void while yield".split())
 # After these a slash begins a regular expression; after other words and closing brackets it divides.
 BEFORE_REGEX = {"return", "typeof", "case", "in", "of", "new", "delete", "void", "throw", "do", "else"}
+# What browsers provide, and the page uses. A name that is missing here is renamed, and the page's tests say so.
+GLOBALS = set("Array BigInt Blob Boolean CSS Date Error DecompressionStream Event Float64Array HTMLInputElement HTMLSelectElement HTMLTextAreaElement "
+              "Infinity Int32Array IntersectionObserver JSON KeyboardEvent Map Math NaN Number Object Promise RegExp ResizeObserver Response Set "
+              "String TextDecoder URL Uint16Array Uint32Array Uint8Array addEventListener atob clearTimeout console "
+              "decodeURIComponent devicePixelRatio dispatchEvent document encodeURIComponent getComputedStyle history "
+              "innerHeight innerWidth isNaN localStorage location matchMedia navigator parseFloat parseInt performance print "
+              "removeEventListener requestAnimationFrame screen setTimeout structuredClone Symbol WeakMap window".split())
+
+Token = collections.namedtuple("Token", "kind text")
 
 
-class Script:
-    """Copies tokens and puts a blank or a line break only where two would become one."""
+def tokens(text, at=0, stop=None):
+    """Tokens without comments; returns them and where they end. A template literal is a token of its own kind, a list
+    of its texts and, between them, tokens."""
+    result, depth, last = [], 0, None
+    while at < len(text):
+        char = text[at]
+        if stop and char == stop and depth == 0:
+            break
+        if char == "`":
+            parts, at = template(text, at + 1)
+            result.append(Token("template", parts))
+            last = result[-1]
+            continue
+        if char == "/" and text[at + 1] not in "/*" and begins_regex(last):
+            match = REGEX.match(text, at)
+            kind = "regex"
+        else:
+            match = TOKEN.match(text, at)
+            kind = match.lastgroup
+        at = match.end()
+        depth += (match.group() == "{") - (match.group() == "}")
+        if kind == "comment":
+            kind = "blank"
+        result.append(Token(kind, match.group()))
+        if kind not in ("blank", "newline"):
+            last = result[-1]
+    return result, at
 
-    def __init__(self, text):
-        self.text, self.out, self.last, self.gap = text, [], "", ""
 
-    def emit(self, token):
-        word = self.last[-1:].isalnum() or self.last[-1:] in ("_", "$")
-        if self.gap == "\n" and self.last and self.last not in tuple("{;,([") and token not in tuple(")]}"):
-            self.out.append("\n")
-        elif self.gap and word and (token[0].isalnum() or token[0] in "_$"):
-            self.out.append(" ")
-        elif self.gap and self.last[-1:] in ("+", "-") and token[0] == self.last[-1]:
-            self.out.append(" ")
-        if token == "}" and self.last == ";":
-            self.out.pop()  # our sources have no empty statements
-        if token == "=>" and self.out[-1] == ")" and self.out[-3:-2] == ["("] and re.fullmatch(r"[\w$]+", self.out[-2]):
-            parameter = self.out[-2]
-            del self.out[-3:]
-            before = self.out[-1][-1:] if self.out else ""
-            self.out.append((" " if before.isalnum() or before in ("_", "$") else "") + parameter)
-        self.out.append(token)
-        self.last, self.gap = token, ""
+def begins_regex(last):
+    if last is None or last.kind == "word":
+        return last is None or last.text in BEFORE_REGEX
+    return last.kind == "mark" and last.text not in (")", "]", "}")
 
-    def starts_regex(self):
-        if self.last in BEFORE_REGEX or not self.last:
-            return True
-        return not (self.last[-1].isalnum() or self.last[-1] in "_$)]}\"'`")
 
-    def template(self, at):
-        """Copies a template literal that begins at `at`; returns where it ends. Its texts stay as they are."""
-        begin = at
-        at += 1
-        while self.text[at] != "`":
-            if self.text[at] == "\\":
-                at += 2
-            elif self.text.startswith("${", at):
-                inner = Script(self.text)
-                end = inner.run(at + 2, stop="}")
-                self.pending(begin, at + 2, "".join(inner.out))
-                begin = at = end
-            else:
-                at += 1
-        self.pending(begin, at + 1, "")
-        self.emit("".join(self.parts))
-        self.parts = []
-        return at + 1
+def template(text, at):
+    parts, begin = [], at
+    while text[at] != "`":
+        if text[at] == "\\":
+            at += 2
+        elif text.startswith("${", at):
+            inner, end = tokens(text, at + 2, "}")
+            parts += [text[begin:at + 2], inner]
+            begin = at = end
+        else:
+            at += 1
+    return [*parts, text[begin:at]], at + 1
 
-    parts = []
 
-    def pending(self, begin, end, more):
-        self.parts = [*self.parts, self.text[begin:end], more]
+class Names:
+    """Short names for variables, functions and classes. One name has one short form everywhere, so scopes stay as they
+    are; names of properties stay, and with them variables that stand in `{name}`."""
 
-    def run(self, at=0, stop=None):
-        depth = 0
-        while at < len(self.text):
-            char = self.text[at]
-            if char == "`":
-                at = self.template(at)
-                continue
-            if char == "/" and self.text[at + 1] not in "/*" and self.starts_regex():
-                match = REGEX.match(self.text, at)
-                self.emit(match.group())
-                at = match.end()
-                continue
-            if stop and char == stop and depth == 0:
-                return at
-            depth += (char == "{") - (char == "}")
-            match = TOKEN.match(self.text, at)
-            at = match.end()
-            if match.lastgroup in ("comment", "blank"):
-                self.gap = self.gap or " "
-            elif match.lastgroup == "newline":
-                self.gap = "\n"
-            else:
-                self.emit(match.group())
-        return at
+    def __init__(self, all_tokens):
+        self.uses, self.kept = collections.Counter(), KEYWORDS | GLOBALS
+        self.count(all_tokens)
+        wanted = [name for name, _ in self.uses.most_common() if name not in self.kept]
+        taken = self.kept | set(self.uses) - set(wanted)
+        letters = string.ascii_letters + "_$"
+        candidates = (a + b for size in (0, 1) for a in ([""] if size == 0 else letters)
+                      for b in (letters if size == 0 else letters + string.digits))
+        free = (name for name in itertools.chain(candidates, (f"_{i}" for i in itertools.count())) if name not in taken)
+        self.short = {name: next(free) for name in wanted}
+
+    def of(self, name):
+        return self.short.get(name, name)
+
+    def count(self, all_tokens):
+        for i, role in roles(all_tokens):
+            if role == "variable":
+                self.uses[all_tokens[i].text] += 1
+            elif role == "both":
+                self.kept.add(all_tokens[i].text)
+        for token in all_tokens:
+            if token.kind == "template":
+                for part in token.text[1::2]:
+                    self.count(part)
+
+
+def roles(all_tokens):
+    """(index, role) of each word: "variable", "property", or "both" in a shorthand."""
+    solid = [i for i, token in enumerate(all_tokens) if token.kind not in ("blank", "newline")]
+    brackets = []
+    for at, i in enumerate(solid):
+        token = all_tokens[i]
+        before = all_tokens[solid[at - 1]] if at else Token("", "")
+        after = all_tokens[solid[at + 1]] if at + 1 < len(solid) else Token("", "")
+        if token.kind == "mark" and token.text in "([{":
+            brackets.append(token.text)
+        elif token.kind == "mark" and token.text in ")]}" and brackets:
+            brackets.pop()
+        if token.kind != "word" or token.text in KEYWORDS:
+            continue
+        inside = brackets[-1] if brackets else ""
+        role = "variable"
+        if before.text in (".", "?."):
+            role = "property"
+        elif inside == "{" and before.text in ("{", ",") and after.text == ":":
+            role = "property"
+        elif inside == "{" and before.text in ("{", ",") and after.text in (",", "}", "="):
+            role = "both"
+        elif inside == "{" and after.text == "(" and before.text in ("{", "}", ";", ",", "async", "get", "static"):
+            if is_method(all_tokens, solid, at + 1):
+                role = "property"
+        yield i, role
+
+
+def is_method(all_tokens, solid, at):
+    """The parenthesis at `at` closes before a brace: parameters of a method, not a call."""
+    depth = 0
+    for k in range(at, len(solid)):
+        text = all_tokens[solid[k]].text
+        depth += (text == "(") - (text == ")")
+        if depth == 0:
+            return k + 1 < len(solid) and all_tokens[solid[k + 1]].text == "{"
+    return False
+
+
+def written(all_tokens, names):
+    """The tokens as text, with a blank or a line break only where two would become one."""
+    role_of = dict(roles(all_tokens))
+    out, last, gap = [], "", ""
+    for i, token in enumerate(all_tokens):
+        if token.kind in ("blank", "newline"):
+            gap = "\n" if token.kind == "newline" else gap or " "
+            continue
+        text = token.text
+        if token.kind == "template":
+            text = "`" + "".join(part if k % 2 == 0 else written(part, names) for k, part in enumerate(text)) + "`"
+        elif token.kind == "word" and role_of.get(i) == "variable":
+            text = names.of(text)
+        word = last[-1:].isalnum() or last[-1:] in ("_", "$")
+        if text == "}" and last == ";":
+            out.pop()  # sources have no empty statements
+        if gap == "\n" and last and last not in tuple("{;,([") and text not in tuple(")]}"):
+            out.append("\n")
+        elif gap and word and (text[0].isalnum() or text[0] in "_$"):
+            out.append(" ")
+        elif gap and last[-1:] in ("+", "-") and text[0] == last[-1]:
+            out.append(" ")
+        if text == "=>" and out[-1] == ")" and out[-3:-2] == ["("] and re.fullmatch(r"[\w$]+", out[-2]):
+            parameter = out[-2]  # `(x) =>` is `x =>`
+            del out[-3:]
+            before = out[-1][-1:] if out else ""
+            out.append((" " if before.isalnum() or before in ("_", "$") else "") + parameter)
+        out.append(text)
+        last, gap = text, ""
+    return "".join(out)
 
 
 def script(text):
-    result = Script(text)
-    result.run()
-    return '"use strict";\n(() => {\n' + "".join(result.out) + "\n})();\n"
+    all_tokens, _ = tokens(text)
+    return '"use strict";\n(() => {\n' + written(all_tokens, Names(all_tokens)) + "\n})();\n"
 
 
 def style(text):
@@ -123,4 +210,5 @@ def main():
         file.write((script if out.endswith(".js") else style)("\n".join(texts)))
 
 
-main()
+if __name__ == "__main__":
+    main()
