@@ -31,7 +31,17 @@ function refreshFrame(subject) {
 }
 
 let renderNumber = 0;
+/** Shows the state; what goes wrong is told where one looks. */
 async function render() {
+  try {
+    await draw();
+  } catch (error) {
+    mainBox.replaceChildren(h("div", {class: "empty", role: "alert"}, h("h2", {}, "This view cannot be shown"), h("p", {}, plain(error.message)), h("a", {href: "#overview"}, "To the overview")));
+    document.documentElement.dataset.ready = String(renderNumber);
+    throw error;
+  }
+}
+async function draw() {
   keepView();
   const mine = ++renderNumber, subject = state.view === "subject" && subjects.length ? findSubject(state.ref) : null;
   const slow = setTimeout(() => say("Reading the graphs of this pass"), 300), detail = subject ? await loadDetail(subject.detail) : null;

@@ -33,6 +33,8 @@ function readHash() {
   if (!TABS.includes(state.tab)) state.tab = DEFAULTS.tab;
   if (!MODES.includes(state.mode)) state.mode = DEFAULTS.mode;
   if (!/^[0-3]$|^all$/.test(state.hops)) state.hops = DEFAULTS.hops;
+  if (!Object.hasOwn(OVERLAYS, state.overlay)) state.overlay = DEFAULTS.overlay;
+  if (state.spelling !== "fx") state.spelling = DEFAULTS.spelling;
 }
 /** The fragment of a state; keys that it leaves out have their defaults. */
 function hashOf(wanted) {

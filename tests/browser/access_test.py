@@ -1,0 +1,213 @@
+"""The report for everybody: names and roles, contrast, focus, keyboard alone, nothing cut or covered; at two widths, in light and dark.
+
+usage: access_test.py STRATA SCREENSHOTS
+"""
+
+from browser import PHONE, WIDE, Keys, run
+
+PASS = "#run=1,graph=step,pass=1"
+VIEWS = {"overview": "", "graph": PASS, "node": PASS + "&node=view_0", "side": PASS + "&mode=side", "table": PASS + "&tab=table", "text": PASS + "&tab=text", "patterns": PASS + "&tab=patterns", "memory": "#memory", "operators": "#operators", "ranks": "#ranks"}
+
+# The rules of axe-core that can fail here, in short: names, roles, structure.
+RULES = r"""
+const problems = [], visible = (e) => e.checkVisibility({visibilityProperty: true}) && e.getBoundingClientRect().width > 0;
+const say = (rule, e) => problems.push(`${rule}: ${e.outerHTML.slice(0, 120)}`);
+const name = (e) => (e.getAttribute('aria-label') || (e.labels && e.labels.length && e.labels[0].innerText) || e.innerText || e.getAttribute('title') || '').trim();
+for (const e of document.querySelectorAll('button, a[href], input, select, textarea, [role=button], [role=tab], [role=option], [role=application]')) if (visible(e) && !name(e) && !e.getAttribute('aria-labelledby')) say('control without a name', e);
+for (const e of document.querySelectorAll('canvas, svg, img')) if (visible(e) && !e.getAttribute('aria-label') && e.getAttribute('aria-hidden') !== 'true' && !e.closest('[aria-hidden=true]')) say('picture without words', e);
+const ids = new Set(); for (const e of document.querySelectorAll('[id]')) { if (ids.has(e.id)) say('id twice', e); ids.add(e.id); }
+for (const e of document.querySelectorAll('[aria-controls], [aria-labelledby]')) for (const id of ['aria-controls', 'aria-labelledby'].map((a) => e.getAttribute(a)).filter(Boolean)) if (!document.getElementById(id)) say(`no element ${id}`, e);
+if (document.querySelectorAll('h1').length !== 1) problems.push(`${document.querySelectorAll('h1').length} first headings`);
+if (document.documentElement.lang !== 'en') problems.push('no language');
+if (!document.title) problems.push('no title');
+for (const e of document.querySelectorAll('main')) if (document.querySelectorAll('main').length !== 1) say('more than one main', e);
+for (const e of document.querySelectorAll('[tabindex]')) if (e.tabIndex > 0) say('tabindex above 0', e);
+for (const e of document.querySelectorAll('[role=tab]')) if (!e.closest('[role=tablist]')) say('tab outside a list', e);
+for (const e of document.querySelectorAll('table')) if (visible(e) && !e.querySelector('th[scope]')) say('table without heads', e);
+for (const e of document.querySelectorAll('button button, a a, a button, button a')) say('control inside a control', e);
+for (const e of document.querySelectorAll('[aria-hidden=true] button, [aria-hidden=true] a[href], [aria-hidden=true] input')) if (visible(e)) say('hidden control', e);
+return problems;"""
+
+# Contrast of every visible text against what lies behind it.
+CONTRAST = r"""
+const luminance = ([r, g, b]) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+const parse = (color) => (color.match(/[\d.]+/g) || []).map(Number);
+const behind = (e) => { for (; e; e = e.parentElement) { const style = getComputedStyle(e), c = parse(style.backgroundColor); if (style.backgroundImage !== 'none') return null; if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255, 255]; };
+const bad = [];
+for (const e of document.querySelectorAll('body *')) {
+  if (!e.checkVisibility({visibilityProperty: true}) || e.closest('svg') || ![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+  const back = behind(e), front = parse(getComputedStyle(e).color);
+  if (!back) continue;
+  const [a, b] = [luminance(front), luminance(back)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+  if (ratio < 4.5 && !(e.disabled || e.closest('[disabled]'))) bad.push(`${ratio.toFixed(2)} ${e.className} “${e.innerText.slice(0, 30)}”`);
+}
+return [...new Set(bad)];"""
+
+# Text that is cut without an ellipsis, that leaves its box, or that lies on other text.
+CUT = r"""
+const problems = [], leaves = [];
+for (const e of document.querySelectorAll('body *')) {
+  if (!e.checkVisibility({visibilityProperty: true}) || e.closest('svg, noscript, .sheet, .results, dialog, .passes')) continue;
+  const own = [...e.childNodes].filter((n) => n.nodeType === 3 && n.data.trim());
+  if (!own.length) continue;
+  const style = getComputedStyle(e);
+  if (e.scrollWidth > e.clientWidth + 1 && style.textOverflow !== 'ellipsis' && style.display !== 'inline' && !['auto', 'scroll'].includes(style.overflowX) && e.tagName !== 'SELECT') problems.push(`cut: ${e.className} “${e.innerText.slice(0, 40)}”`);
+  for (const n of own) {
+    const range = document.createRange();
+    range.selectNodeContents(n);
+    for (const r of range.getClientRects()) {
+      if (r.width < 2 || r.height < 2) continue;
+      const clip = [...(function* () { for (let p = e; p; p = p.parentElement) if (getComputedStyle(p).overflowX !== 'visible') yield p.getBoundingClientRect(); })()].reduce((c, b) => ({left: Math.max(c.left, b.left), right: Math.min(c.right, b.right), top: Math.max(c.top, b.top), bottom: Math.min(c.bottom, b.bottom)}), {left: r.left, right: r.right, top: r.top, bottom: r.bottom});
+      if (clip.right - clip.left > 2 && clip.bottom - clip.top > 2) leaves.push({...clip, e, fixed: Boolean(e.closest('nav.pages, .inspector, .legend, header'))});
+    }
+  }
+}
+leaves.forEach((a, i) => leaves.slice(i + 1).forEach((b) => {
+  const width = Math.min(a.right, b.right) - Math.max(a.left, b.left), height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  if (a.e !== b.e && width > 2 && height > 4 && a.fixed === b.fixed && !a.e.contains(b.e) && !b.e.contains(a.e)) problems.push(`over: “${a.e.innerText.slice(0, 30)}” and “${b.e.innerText.slice(0, 30)}”`);
+}));
+return problems.slice(0, 8);"""
+
+
+def rules(site):
+    for name, fragment in VIEWS.items():
+        site.open(site.training(), fragment)
+        problems = site.js(RULES)
+        assert not problems, (name, problems)
+    site.open(site.ranks(), "#ranks")
+    problems = site.js(RULES)
+    assert not problems, ("ranks", problems)
+
+
+def readable(site):
+    """Contrast of text, and no text cut or covered."""
+    # Colours that are on their way have any contrast.
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+    for size in (WIDE, (1000, 800), PHONE):
+        site.resize(size)
+        for theme in ("light", "dark"):
+            for name, fragment in VIEWS.items():
+                if theme == "dark" and size[0] == 1000:
+                    continue
+                site.open(site.ranks() if name == "ranks" else site.training(), fragment)
+                site.js("document.documentElement.dataset.theme = arguments[0]", theme)
+                low = site.js(CONTRAST)
+                assert not low, (size, theme, name, low)
+                if theme == "dark":
+                    continue  # the layout is the same
+                cut = site.js(CUT)
+                assert not cut, (size, name, cut)
+                wide = site.js("return document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, f"{name} at {size}: {wide} px wider than the screen"
+    site.resize(WIDE)
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def tokens(site):
+    """The colours of statuses against the fills they are drawn on, as the design has them: 3 for lines, 4.5 for text."""
+    script = r"""
+    const luminance = (hex) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4, full = hex.length === 4 ? hex.replace(/[0-9a-f]/gi, '$&$&') : hex, n = parseInt(full.slice(1), 16); return 0.2126 * f(n >> 16) + 0.7152 * f(n >> 8 & 255) + 0.0722 * f(n & 255); };
+    const read = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim(), ratio = (a, b) => { const [x, y] = [luminance(read(a)), luminance(read(b))].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+    const bad = [];
+    for (const status of ['added', 'removed', 'changed', 'moved']) { if (ratio(status, `${status}-fill`) < 3) bad.push(status); for (const back of [`${status}-fill`, 'surface', 'bg', 'accent-fill']) if (ratio(`${status}-text`, back) < 4.5) bad.push(`${status}-text on ${back}`); }
+    for (const back of ['surface', 'well', 'well-2', 'fold', 'bg']) for (const ink of ['ink', 'ink-2', 'ink-3']) if (ratio(ink, back) < 4.5) bad.push(`${ink} on ${back}`);
+    for (const back of ['surface', 'well', 'well-2']) if (ratio('edge', back) < 3) bad.push(`edge on ${back}`);
+    return bad;"""
+    site.open(site.training())
+    for theme in ("light", "dark"):
+        site.js("document.documentElement.dataset.theme = arguments[0]", theme)
+        bad = site.js(script)
+        assert not bad, (theme, bad)
+
+
+def canvas_text(site):
+    """What the canvas writes stays in its box and is never below nine pixels."""
+    site.open(site.training(), PASS + "&hops=all")
+    site.drawn()
+    for scale in (1, 0.8, 0.6, 0.45):
+        problems = site.js("""
+            const v = document.querySelector('.panes').view, problems = [], proto = CanvasRenderingContext2D.prototype, original = proto.fillText;
+            v.detail.clusters.forEach((c, i) => v.open.add(i));
+            v.layout();
+            v.zoom(arguments[0] / v.scale);
+            proto.fillText = function (text, x, y) {
+              if (this.canvas === v.panes[0].canvas) {
+                const size = parseFloat(/([\\d.]+)px/.exec(this.font)[1]) * v.scale, width = this.measureText(text).width, box = v.scene.boxes.find((b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height);
+                if (size < 8.99) problems.push(`${size.toFixed(1)} px: ${text}`);
+                if (box && x + width > box.x + box.width + 0.5) problems.push(`beyond its box: ${text}`);
+              }
+              return original.call(this, text, x, y);
+            };
+            v.paint();
+            proto.fillText = original;
+            return problems.slice(0, 5);""", scale)
+        assert not problems, (scale, problems)
+
+
+def keyboard(site):
+    """Everything without a mouse: into the timeline, a pass, its tabs, the graph, a node, and back."""
+    site.open(site.training())
+    site.press(Keys.TAB)
+    assert site.js("return document.activeElement.className") == "skip"
+    site.press(Keys.ENTER)
+    assert site.js("return document.activeElement.id") == "main"
+    seen = []
+    for _ in range(40):
+        site.press(Keys.TAB)
+        seen.append(site.js("const e = document.activeElement; return e.id || e.className"))
+        if seen[-1] == "p1":
+            break
+    assert seen[-1] == "p1", seen
+    outline = site.js("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none", "focus cannot be seen"
+    site.press(Keys.ENTER)
+    site.shows(".pass-head", "canonicalize")
+    site.drawn()
+    site.js("document.querySelector('[role=tab][aria-selected=true]').focus()")
+    site.press(Keys.ARROW_RIGHT)
+    site.wait(lambda: site.js("return document.activeElement.id") == "tab-table", "the next tab has the focus")
+    site.js("document.querySelector('.nodes tbody tr').focus()")
+    site.press(Keys.ENTER)
+    site.shows(".inspector", "Fields")
+    site.js("document.querySelector('#tab-table').focus()")
+    site.press(Keys.ARROW_LEFT)
+    site.drawn()
+    site.js("document.querySelector('canvas.graph').focus()")
+    first = site.node()
+    site.press(Keys.ARROW_DOWN)
+    site.wait(lambda: site.node() != first, "the node below")
+    slabs = site.view("v.scene.slabs.length")
+    site.press(Keys.ENTER)
+    site.wait(lambda: site.view("v.scene.slabs.length") != slabs, "a slab closed or opened")
+    site.press("h")
+    site.press("l")
+    site.press(Keys.ESCAPE)
+    site.shows(".inspector", "No node selected")
+
+
+def order_of_focus(site):
+    """Focus goes from top to bottom and, in a row, from left to right."""
+    site.open(site.training(), PASS + "&tab=table")
+    places = []
+    for _ in range(14):
+        site.press(Keys.TAB)
+        places.append(site.js("const r = document.activeElement.getBoundingClientRect(); return [Math.round(r.top), Math.round(r.left)]"))
+    header = [place for place in places if 0 <= place[0] < 48]
+    assert header == sorted(header, key=lambda place: place[1]), places
+    assert places.index(header[-1]) < len(places) - 1, "focus leaves the header"
+
+
+def reduced_motion_and_print(site):
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+    site.open(site.training())
+    assert site.js("return getComputedStyle(document.querySelector('button')).transitionDuration") == "0s"
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
+    for fragment in ("", PASS + "&tab=table", PASS + "&tab=text"):
+        site.open(site.training(), fragment)
+        assert site.js("return document.querySelector('header.top').checkVisibility()") is False
+        cut = site.js("const m = document.querySelector('main'); return m.scrollHeight - m.clientHeight")
+        assert cut <= 1, f"{fragment}: {cut} px would not be printed"
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+run((rules, readable, tokens, canvas_text, keyboard, order_of_focus, reduced_motion_and_print))
