@@ -27,6 +27,8 @@ KEYWORDS = set("async await break case catch class const constructor continue de
                "undefined void while yield".split())
 # After these a slash begins a regular expression; after other words and closing brackets it divides.
 BEFORE_REGEX = {"return", "typeof", "case", "in", "of", "new", "delete", "void", "throw", "do", "else"}
+# After these words a brace begins an object or a pattern.
+BEFORE_OBJECT = {"return", "const", "let", "of", "in", "case", "typeof", "throw", "yield", "await", "new"}
 # What browsers provide, and the page uses. A name that is missing here is renamed, and the page's tests say so.
 GLOBALS = set("Array BigInt Blob Boolean CSS Date Error DecompressionStream Event Float64Array HTMLInputElement HTMLSelectElement HTMLTextAreaElement "
               "Infinity Int32Array IntersectionObserver JSON KeyboardEvent Map Math NaN Number Object Promise RegExp ResizeObserver Response Set "
@@ -89,7 +91,7 @@ def template(text, at):
 
 class Names:
     """Short names for variables, functions and classes. One name has one short form everywhere, so scopes stay as they
-    are; names of properties stay, and with them variables that stand in `{name}`."""
+    are; names of properties stay: `{name}` becomes `{name:a}`."""
 
     def __init__(self, all_tokens):
         self.uses, self.kept = collections.Counter(), KEYWORDS | GLOBALS
@@ -107,10 +109,8 @@ class Names:
 
     def count(self, all_tokens):
         for i, role in roles(all_tokens):
-            if role == "variable":
+            if role != "property":
                 self.uses[all_tokens[i].text] += 1
-            elif role == "both":
-                self.kept.add(all_tokens[i].text)
         for token in all_tokens:
             if token.kind == "template":
                 for part in token.text[1::2]:
@@ -126,7 +126,10 @@ def roles(all_tokens):
         before = all_tokens[solid[at - 1]] if at else Token("", "")
         after = all_tokens[solid[at + 1]] if at + 1 < len(solid) else Token("", "")
         if token.kind == "mark" and token.text in "([{":
-            brackets.append(token.text)
+            # Braces of an object or a pattern stand where a value may stand; the others hold statements or methods.
+            is_block = token.text == "{" and (before.text in (")", "=>", ";", "{", "}", "") or
+                                              (before.kind == "word" and before.text not in BEFORE_OBJECT))
+            brackets.append("block" if is_block else token.text)
         elif token.kind == "mark" and token.text in ")]}" and brackets:
             brackets.pop()
         if token.kind != "word" or token.text in KEYWORDS:
@@ -139,7 +142,7 @@ def roles(all_tokens):
             role = "property"
         elif inside == "{" and before.text in ("{", ",") and after.text in (",", "}", "="):
             role = "both"
-        elif inside == "{" and after.text == "(" and before.text in ("{", "}", ";", ",", "async", "get", "static"):
+        elif inside in ("{", "block") and after.text == "(" and before.text in ("{", "}", ";", ",", "async", "get", "static"):
             if is_method(all_tokens, solid, at + 1):
                 role = "property"
         yield i, role
@@ -169,6 +172,8 @@ def written(all_tokens, names):
             text = "`" + "".join(part if k % 2 == 0 else written(part, names) for k, part in enumerate(text)) + "`"
         elif token.kind == "word" and role_of.get(i) == "variable":
             text = names.of(text)
+        elif token.kind == "word" and role_of.get(i) == "both" and names.of(text) != text:
+            text = f"{text}:{names.of(text)}"
         word = last[-1:].isalnum() or last[-1:] in ("_", "$")
         if text == "}" and last == ";":
             out.pop()  # sources have no empty statements

@@ -81,6 +81,7 @@ function past(title) {
 function fxLine(native, type) {
   const at = native.indexOf(" = ");
   if (at < 0) return native;
+  if (native.startsWith("placeholder", at + 3)) return `${native.slice(0, at)}${type ? `: "${type}"` : ""}`;
   return `${native.slice(0, at)}${type ? `: "${type}"` : ""} = torch.ops.${native.slice(at + 3)}`;
 }
 

@@ -113,7 +113,7 @@ async function textTab(panel, detail) {
       return [fold];
     }
     const kind = row.sign === "+" ? "plus" : row.sign ? "minus" : "", place = detail.moduleOf(row.node);
-    const line = h("div", {class: `line ${kind}`, "data-node": row.node, "aria-selected": String(row.node === selected), click: () => selectNode(row.node)}, h("span", {class: "nr"}, row.old && kind !== "plus" ? String(row.old) : ""), h("span", {class: "nr"}, row.now && kind !== "minus" ? String(row.now) : ""), h("span", {class: "sign"}, row.sign || " "), h("span", {class: "code"}, row.other ? marked(row.text, row.other) : row.text));
+    const line = h("div", {class: `line ${kind}`, "data-node": row.node, "aria-selected": String(row.node === selected), click: () => selectNode(row.node)}, h("span", {class: "nr"}, row.old && kind !== "plus" ? String(row.old) : ""), h("span", {class: "nr"}, row.now && kind !== "minus" ? String(row.now) : ""), h("span", {class: "sign"}, row.sign || " "), h("span", {class: "source"}, row.other ? marked(row.text, row.other) : row.text));
     if (place === module) return [line];
     module = place;
     return [h("div", {class: "place"}, place || "without module"), line];

@@ -42,9 +42,13 @@ class Bundle(unittest.TestCase):
         self.assertEqual(body("long.name = {name: long, ...other}; class Thing { draw(long) { return this.name; } }"),
                          "a.name={name:a,...b};class c{draw(a){return this.name}}")
 
-    def test_shorthands_keep_theirs(self):
-        self.assertEqual(body("const {width, height: tall} = box; use(width, tall);"),
-                         "const{width,height:a}=b;c(width,a);")
+    def test_shorthands_keep_the_name_of_the_property(self):
+        self.assertEqual(body("const {width, height: tall, deep = 1} = box; use({width, tall}, deep);"),
+                         "const{width:a,height:b,deep:c=1}=d;e({width:a,tall:b},c);")
+
+    def test_declarations_are_no_shorthands(self):
+        self.assertEqual(body("function f() { let size = 1, unit = 2; return {size, unit}; }"),
+                         "function c(){let a=1,b=2;return{size:a,unit:b}}")
 
     def test_what_browsers_provide_stays(self):
         self.assertEqual(body("document.title = location.hash;"), "document.title=location.hash;")
