@@ -15,9 +15,9 @@ using simdjson::dom::element;
 using simdjson::dom::object;
 
 /// An event and its fields, as `name:type` with `!` when it must be there. Types: s string, b bool,
-/// i and u integers of 32 bits, I and U of 64, f number, L list of strings, D list of sizes, N a
-/// size (integer or symbol), K stack, M object of integers, T object of strings, V locals.
-/// Fields that are not here may be anything.
+/// i and u integers of 32 bits, U of 64, W a list of those, f number, L list of strings, D list of
+/// sizes, N a size (integer or symbol), K stack, M object of integers, T object of strings, Q of
+/// strings and nulls, V locals. Fields that are not here may be anything.
 struct Event {
   std::string_view kind, fields;
 };
@@ -154,10 +154,9 @@ bool HasType(const element& value, char type) {
     case 'T':
       return AllValues(value, IsText);
     case 'V':
-      return AllValues(value, [](const element& table) {
-        return table.is_null() ||
-               AllValues(table, [](const element& v) { return v.is_null() || v.is_string(); });
-      });
+      return HasFields(value, "locals:Q symbols:Q");
+    case 'Q':
+      return AllValues(value, [](const element& v) { return v.is_null() || v.is_string(); });
     default:
       return false;
   }

@@ -19,6 +19,9 @@ TEST_CASE("rules: what PyTorch writes is taken") {
   CHECK(Takes(R"({"dynamo_start": {"stack": [{"line": 1, "name": "f", "filename": 0}]}})"));
   CHECK(Takes(R"({"compilation_metrics": {"co_name": null, "graph_op_count": 3, "start_time": 1.5,
                   "new_field": {"a": 1}}, "frame_id": 0, "frame_compile_id": 0, "attempt": 0})"));
+  CHECK(Takes(
+      R"j({"guard_added": {"expr": "Eq(s0, 3)", "prefix": "eval", "symbol_to_sources": {"s0": "x"},
+          "frame_locals": {"loc": "assert x", "locals": {"a": null}, "symbols": {"s0": "x"}}}})j"));
   CHECK(Takes(R"({"dynamo_guards": {}})", R"([{"code": "x", "stack": null}])"));
   CHECK(Takes(
       R"j({"describe_tensor": {"id": 0, "describer_id": 1, "ndim": 2, "dtype": "torch.float32",
