@@ -65,7 +65,8 @@ class MoveFinder {
   const Matching& matching_;
 };
 
-void FillPairs(const Matching& matching, const DiffOptions& options, GraphDiff& diff) {
+void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffOptions& options,
+               GraphDiff& diff) {
   std::vector<Matching::Made> made = matching.made();
   std::erase_if(made, [](const Matching::Made& pair) { return pair.before < 0; });
   std::ranges::sort(made, {}, &Matching::Made::before);
@@ -84,7 +85,7 @@ void FillPairs(const Matching& matching, const DiffOptions& options, GraphDiff& 
   for (EntityId id{0}; id.index < diff.after.size(); ++id.index) {
     if (diff.pair_of_after[static_cast<size_t>(id.index)] < 0) diff.inserted.push_back(id);
   }
-  const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, options);
+  const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, symbols, options);
   for (Pair& pair : diff.pairs) {
     pair.fields = comparer.Compare(pair.before, pair.after);
     pair.status.renamed = diff.before.name(pair.before) != diff.after.name(pair.after);
@@ -194,14 +195,15 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
   const Labels labels_before(diff.before, fields);
-  Labels labels_after(diff.after, fields);
+  const SymbolNames symbols(diff.before, diff.after);
+  Labels labels_after(diff.after, fields, symbols);
   Matching matching(labels_before, labels_after);
   {
     const SynonymScope synonyms(labels_before, labels_after);
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
   }
   diff.relations = FindRelations(matching);
-  FillPairs(matching, options, diff);
+  FillPairs(matching, symbols, options, diff);
   MoveFinder(diff, matching).Run();
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);

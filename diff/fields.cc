@@ -134,10 +134,12 @@ void CompareContainers(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
 }  // namespace
 
 FieldComparer::FieldComparer(const Listing& before, const Listing& after, const Matching& matching,
-                             const std::vector<Relation>& relations, const DiffOptions& options)
+                             const std::vector<Relation>& relations, const SymbolNames& symbols,
+                             const DiffOptions& options)
     : before_(before),
       after_(after),
       matching_(matching),
+      symbols_(symbols),
       meta_(options.meta),
       module_is_meta_(before.root().is_foreign() || after.root().is_foreign()),
       relation_of_before_(static_cast<size_t>(before.size()), -1),
@@ -149,6 +151,10 @@ FieldComparer::FieldComparer(const Listing& before, const Listing& after, const 
     for (EntityId id : relations[i].after)
       relation_of_after_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
   }
+}
+
+bool FieldComparer::SameText(std::string_view before, std::string_view after) const {
+  return before == after || (!symbols_.empty() && before == symbols_.Translate(after));
 }
 
 bool FieldComparer::Joined(EntityId before, EntityId after) const {
@@ -206,7 +212,7 @@ void FieldComparer::CompareLiterals(EntityId before, EntityId after,
       fields.push_back({leaf.path, leaf.text, std::nullopt});
       continue;
     }
-    if (found->second->skeleton != leaf.skeleton) {
+    if (!SameText(leaf.skeleton, found->second->skeleton)) {
       fields.push_back({leaf.path, leaf.text, found->second->text});
     }
     by_path.erase(found);
@@ -253,7 +259,7 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
   for (size_t i = 0; i < std::min(operands_before.size(), operands_after.size()); ++i) {
     const EntityId a{operands_before[i].entity}, b{operands_after[i].entity};
     result.operand |= Joined(a, b);
-    const TypeText type_a = TypeTextOf(before_, a), type_b = TypeTextOf(after_, b);
+    const TypeText type_a = TypeTextOf(before_, a), type_b = TypeTextOf(after_, b, symbols_);
     result.dtype |= Differ(type_a.dtype, type_b.dtype);
     result.shape |= Differ(type_a.shape, type_b.shape);
     result.strides |= Differ(type_a.strides, type_b.strides);
@@ -272,7 +278,7 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
 
 void FieldComparer::CompareTypes(EntityId before, EntityId after,
                                  std::vector<FieldDiff>& fields) const {
-  const TypeText a = TypeTextOf(before_, before), b = TypeTextOf(after_, after);
+  const TypeText a = TypeTextOf(before_, before), b = TypeTextOf(after_, after, symbols_);
   const Consequences why = ConsequencesFor(before, after);
   const auto compare = [&](std::string_view path, const std::optional<TypeProperty>& x,
                            const std::optional<TypeProperty>& y, bool derived) {

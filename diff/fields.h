@@ -9,9 +9,10 @@ namespace strata {
 /// Compares the nodes of pairs, field by field.
 class FieldComparer {
  public:
-  /// `relations` decide which operand differences are consequences.
+  /// All arguments outlive it. `relations` decide which operand differences are consequences.
   FieldComparer(const Listing& before, const Listing& after, const Matching& matching,
-                const std::vector<Relation>& relations, const DiffOptions& options);
+                const std::vector<Relation>& relations, const SymbolNames& symbols,
+                const DiffOptions& options);
 
   /// The differences of a pair in the order of CONTRACTS: target, arguments, operands, type, alias,
   /// module, phase, meta.
@@ -25,6 +26,8 @@ class FieldComparer {
   };
 
   EntityId ImageOf(EntityId before) const { return {matching_.partner(kBefore, before.index)}; }
+  /// The same literal but for names of symbols.
+  bool SameText(std::string_view before, std::string_view after) const;
   bool Joined(EntityId before, EntityId after) const;
   bool OperandsDiffer(EntityId before, EntityId after) const;
   Consequences ConsequencesFor(EntityId before, EntityId after) const;
@@ -39,6 +42,7 @@ class FieldComparer {
   const Listing& before_;
   const Listing& after_;
   const Matching& matching_;
+  const SymbolNames& symbols_;
   const bool meta_, module_is_meta_;
   // Per entity the relation that joins it with nodes of the other side; -1: none.
   std::vector<int32_t> relation_of_before_, relation_of_after_;

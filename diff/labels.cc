@@ -16,9 +16,10 @@ namespace {
 /// Hashes of what a module interns, each computed once.
 class ModuleHashes {
  public:
-  ModuleHashes(const Module& module, const TypeFields& fields)
+  ModuleHashes(const Module& module, const TypeFields& fields, const SymbolNames& symbols)
       : module_(module),
         fields_(fields),
+        symbols_(symbols),
         strings_(module.strings().size(), 0),
         types_(module.types().size(), 0),
         dims_(module.dims().size(), 0) {}
@@ -33,12 +34,7 @@ class ModuleHashes {
   uint64_t OfDim(DimId id) {
     if (!id.valid()) return 0;
     uint64_t& hash = dims_[static_cast<size_t>(id.index)];
-    if (hash == 0) {
-      // Sizes may be written in several ways.
-      std::string text;
-      module_.dims().PrintCanonical(id, text);
-      hash = HashText(text) | 1;
-    }
+    if (hash == 0) hash = symbols_.Hash(module_.dims(), id) | 1;
     return hash;
   }
 
@@ -75,17 +71,19 @@ class ModuleHashes {
 
   const Module& module_;
   const TypeFields fields_;
+  const SymbolNames& symbols_;
   std::vector<uint64_t> strings_, types_, dims_;
 };
 
 /// Fills the label vectors of `labels`.
 class Labeller {
  public:
-  Labeller(const Listing& listing, const TypeFields& fields, Labels& labels)
+  Labeller(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols,
+           Labels& labels)
       : listing_(listing),
         module_(listing.root().module()),
         labels_(labels),
-        hashes_(module_, fields),
+        hashes_(module_, fields, symbols),
         bodies_(module_.num_graphs(), 0) {}
 
   void Run() {
@@ -279,12 +277,12 @@ TypeFields KnownTypeFields(const Listing& listing) {
   return fields;
 }
 
-Labels::Labels(const Listing& listing, const TypeFields& fields) {
+Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
   const auto n = static_cast<size_t>(listing.size());
   for (auto* column : {&op, &literals, &type, &value, &arguments, &form})
     column->resize(n);
   kind.reserve(n);
-  Labeller(listing, fields, *this).Run();
+  Labeller(listing, fields, symbols, *this).Run();
   AddEdges(listing);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diff/listing.h"
+#include "diff/symbols.h"
 
 namespace strata {
 
@@ -29,7 +30,8 @@ std::string_view AttributeStem(std::string_view target);
 /// What a listing looks like to the matcher: per entity hashes of what it is, and its edges. No
 /// names in it. Indices are EntityId::index.
 struct Labels {
-  Labels(const Listing& listing, const TypeFields& fields);
+  /// `symbols`: names of symbols on this side that are other names on the other side.
+  Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols = {});
 
   int32_t size() const { return static_cast<int32_t>(kind.size()); }
 

@@ -11,15 +11,21 @@ TypeProperty Plain(std::string_view text) {
   return {std::string(text), std::string(text)};
 }
 
-TypeProperty DimsProperty(const DimTable& dims, const std::vector<DimId>& list) {
+/// A size: equal expressions under the same names are equal, however they are written.
+void AddDim(const DimTable& dims, DimId dim, const SymbolNames& symbols, TypeProperty& property) {
+  dims.Print(dim, property.text);
+  property.canonical += dim.valid() ? fmt::format("{:x}", symbols.Hash(dims, dim)) : "?";
+}
+
+TypeProperty DimsProperty(const DimTable& dims, const std::vector<DimId>& list,
+                          const SymbolNames& symbols) {
   TypeProperty property{"[", "["};
   for (size_t i = 0; i < list.size(); ++i) {
     if (i > 0) {
       property.text += ", ";
       property.canonical += ", ";
     }
-    dims.Print(list[i], property.text);
-    dims.PrintCanonical(list[i], property.canonical);
+    AddDim(dims, list[i], symbols, property);
   }
   property.text += ']';
   property.canonical += ']';
@@ -47,7 +53,7 @@ std::string PlacementText(const Module& module, const std::vector<Placement>& pl
 
 }  // namespace
 
-TypeText TypeTextOf(const Listing& listing, EntityId id) {
+TypeText TypeTextOf(const Listing& listing, EntityId id, const SymbolNames& symbols) {
   TypeText result;
   const ValueId value = listing.value(id);
   if (!value.valid()) return result;
@@ -62,13 +68,12 @@ TypeText TypeTextOf(const Listing& listing, EntityId id) {
     case TypeKind::kSymInt:
       result.dtype = Plain("Sym");
       result.shape = TypeProperty{};
-      module.dims().Print(type.dim, result.shape->text);
-      module.dims().PrintCanonical(type.dim, result.shape->canonical);
+      AddDim(module.dims(), type.dim, symbols, *result.shape);
       break;
     case TypeKind::kTensor:
       if (type.dtype != DType::kUnknown) result.dtype = Plain(ShortName(type.dtype));
-      result.shape = DimsProperty(module.dims(), type.sizes);
-      if (type.has_strides) result.strides = DimsProperty(module.dims(), type.strides);
+      result.shape = DimsProperty(module.dims(), type.sizes, symbols);
+      if (type.has_strides) result.strides = DimsProperty(module.dims(), type.strides, symbols);
       if (type.device.valid()) result.device = Plain(module.str(type.device));
       if (!type.placements.empty()) {
         result.placement = Plain(PlacementText(module, type.placements));

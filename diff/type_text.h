@@ -3,6 +3,7 @@
 #include <string>
 
 #include "diff/listing.h"
+#include "diff/symbols.h"
 
 namespace strata {
 
@@ -16,11 +17,12 @@ struct TypeProperty {
 };
 
 /// The properties of an entity's value as FX annotations spell them; none: not told. A symbolic
-/// integer has dtype "Sym" and its expression as shape; an opaque type is its dtype.
+/// integer has dtype "Sym" and its expression as shape; an opaque type is its dtype. `symbols`:
+/// what the other side calls the symbols of this one.
 struct TypeText {
   std::optional<TypeProperty> dtype, shape, strides, device, placement;
 };
-TypeText TypeTextOf(const Listing& listing, EntityId id);
+TypeText TypeTextOf(const Listing& listing, EntityId id, const SymbolNames& symbols = {});
 
 /// True when both sides tell the property and tell it differently.
 inline bool Differ(const std::optional<TypeProperty>& a, const std::optional<TypeProperty>& b) {

@@ -135,11 +135,12 @@ class TruthMaker {
   void Recompare(Truth& truth) const {
     GraphDiff& diff = truth.diff;
     const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
-    const Labels a(diff.before, fields), b(diff.after, fields);
+    const SymbolNames symbols(diff.before, diff.after);
+    const Labels a(diff.before, fields), b(diff.after, fields, symbols);
     Matching matching(a, b);
     for (const Pair& pair : diff.pairs)
       matching.Match(pair.before.index, pair.after.index, Via::kId, 1);
-    const FieldComparer comparer(diff.before, diff.after, matching, truth.relations, {});
+    const FieldComparer comparer(diff.before, diff.after, matching, truth.relations, symbols, {});
     for (Pair& pair : diff.pairs) {
       pair.fields = comparer.Compare(pair.before, pair.after);
       bool own = false, derived = false;
