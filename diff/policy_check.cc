@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "diff/arguments.h"
 #include "diff/policy.h"
 #include "diff/statement.h"
 #include "diff/type_text.h"
@@ -353,7 +354,7 @@ class Checker {
     return types;
   }
 
-  /// Operators of one kind, in order, of the program and its bodies.
+  /// Operators of one kind with their literals, in order, of the program and its bodies.
   template <class Test>
   std::string SequencesDiffer(std::string_view what, Test&& test) const {
     const auto sequence = [&](const Listing& listing) {
@@ -364,13 +365,25 @@ class Checker {
     };
     const std::vector<EntityId> before = sequence(diff_.before), after = sequence(diff_.after);
     for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-      const std::string_view a = diff_.before.target(before[i]), b = diff_.after.target(after[i]);
+      const std::string a = CallText(diff_.before, before[i]), b = CallText(diff_.after, after[i]);
       if (a == b) continue;
-      return fmt::format("{} differ at {}: {} ({}), not {} ({})", what, i,
-                         diff_.after.name(after[i]), b, diff_.before.name(before[i]), a);
+      return fmt::format("{} differ at {}: {} is {}, not {} as {}", what, i,
+                         diff_.after.name(after[i]), b, a, diff_.before.name(before[i]));
     }
     if (before.size() == after.size()) return "";
     return fmt::format("{} {}, not {}", after.size(), what, before.size());
+  }
+
+  /// `_c10d_functional.all_reduce.default(_, 'sum', 'tp')`: groups and reductions count, names do
+  /// not.
+  static std::string CallText(const Listing& listing, EntityId id) {
+    std::string text(listing.target(id));
+    char separator = '(';
+    for (const Leaf& leaf : LeavesOf(listing, id)) {
+      text += fmt::format("{}{}{}", separator, separator == ',' ? " " : "", leaf.skeleton);
+      separator = ',';
+    }
+    return text + (separator == '(' ? "()" : ")");
   }
 
   std::string NewTargets() const {

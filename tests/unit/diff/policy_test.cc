@@ -110,7 +110,14 @@ TEST_CASE("a collective that is swapped is found") {
     output([a, b])
   )");
   CHECK_EQ(Check(c, "[require]\nsame_collectives = true"), R"(
-collectives differ at 0: b (_c10d_functional.all_gather_into_tensor.default), not a (_c10d_functional.all_reduce.default) | same_collectives by p:2)");
+collectives differ at 0: b is _c10d_functional.all_gather_into_tensor.default(_, 2, 'dp'), not _c10d_functional.all_reduce.default(_, 'sum', 'dp') as a | same_collectives by p:2)");
+}
+
+TEST_CASE("a collective of another group is another collective") {
+  const DiffCase c(
+      "x = placeholder\na = _c10d_functional.all_reduce.default(x, 'sum', 'dp')\noutput(a)",
+      "x = placeholder\na = _c10d_functional.all_reduce.default(x, 'sum', 'tp')\noutput(a)");
+  CHECK_NE(Check(c, "[require]\nsame_collectives = true"), "");
 }
 
 TEST_CASE("renamed nodes are a change for rules that say so only") {
@@ -126,10 +133,11 @@ TEST_CASE("errors of policies list what exists") {
   CHECK_EQ(ErrorOf("[limits]\ninserted = 1\n"),
            "p:1:2: unknown key 'limits' in a policy, did you mean 'limit'; it has allow, forbid, "
            "limit, require\n  [limits]\n   ^");
-  CHECK_EQ(ErrorOf("[[allow]]\nstatuses = ['inserted', 'delted']\n"),
-           "p:2:25: unknown word 'delted' in 'statuses', did you mean 'deleted'; it may be renamed, "
-           "moved, changed, derived, inserted, deleted, replaced, cloned, merged, became_input, "
-           "became_compute\n  statuses = ['inserted', 'delted']\n                          ^");
+  CHECK_EQ(
+      ErrorOf("[[allow]]\nstatuses = ['inserted', 'delted']\n"),
+      "p:2:25: unknown word 'delted' in 'statuses', did you mean 'deleted'; it may be renamed, "
+      "moved, changed, derived, inserted, deleted, replaced, cloned, merged, became_input, "
+      "became_compute\n  statuses = ['inserted', 'delted']\n                          ^");
   CHECK_EQ(ErrorOf("[limit]\ninserted = 'many'\n"),
            "p:2:12: 'inserted' is a number from 0\n  inserted = 'many'\n             ^");
   CHECK_EQ(ErrorOf("[[forbid]]\nmodules = 'layers.{0..x}'\n"),
