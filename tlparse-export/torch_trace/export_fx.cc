@@ -50,22 +50,23 @@ class FxWriter {
     return !selection_.graph || *selection_.graph == graph;
   }
 
-  /// The texts of a run that no printing of a snapshot gives, by snapshot.
+  /// The texts of snapshots that printing gives for none of their records.
   Status FindTexts(const StoredRun& run) {
     texts_.clear();
     STRATA_TRY(const std::vector<StoredRecord> records, ReadStoredRecords(trace_, run));
     for (const StoredRecord& record : records) {
-      if (record.snapshot != SnapshotId::kNone && record.artifact != ArtifactId::kNone) {
-        texts_.try_emplace(record.snapshot, record.artifact);
-      }
+      if (record.snapshot == SnapshotId::kNone) continue;
+      const auto [text, is_new] = texts_.try_emplace(record.snapshot, record.artifact);
+      if (record.artifact == ArtifactId::kNone) text->second = ArtifactId::kNone;
     }
     return Ok();
   }
 
   Status WriteText(SnapshotId snapshot, const std::string& file) {
     const auto text = texts_.find(snapshot);
-    STRATA_TRY(const std::string bytes, text == texts_.end() ? LoadFxText(trace_, snapshot)
-                                                             : trace_.LoadArtifact(text->second));
+    const bool is_kept = text != texts_.end() && text->second != ArtifactId::kNone;
+    STRATA_TRY(const std::string bytes,
+               is_kept ? trace_.LoadArtifact(text->second) : LoadFxText(trace_, snapshot));
     files_[snapshot] = file;
     ++summary_.files;
     return folder_.Write(file, bytes);
@@ -125,7 +126,7 @@ class FxWriter {
   ExportSummary& summary_;
   std::string index_text_;
   JsonWriter index_;
-  std::map<SnapshotId, ArtifactId> texts_;   // of one run
+  std::map<SnapshotId, ArtifactId> texts_;   // of one run; none: printing gives it
   std::map<SnapshotId, std::string> files_;  // that were written
 };
 

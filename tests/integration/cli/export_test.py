@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -55,6 +56,11 @@ def record(name, payload, rank=None, encoding="string"):
     envelope["has_payload"] = hashlib.md5(payload.encode()).hexdigest()
     lines = "".join(f"\t{line}\n" for line in payload.split("\n"))
     return f"V1120 18:28:13.658000 9595 torch/x.py:10] {json.dumps(envelope)}\n{lines}"
+
+
+def without_id(text):
+    """A graph's text without the address that some records end with."""
+    return re.sub(rb"\s*# graph id: \d+\s*$", b"", text).rstrip()
 
 
 def tree(folder):
@@ -147,6 +153,50 @@ class ExportTest(unittest.TestCase):
                     self.tlparse(exported)
         if os.path.isdir(FIXTURES):
             self.assertGreaterEqual(taken, 69)
+
+    def test_damaged_logs_come_back_and_are_taken(self):
+        odd = [b"../", b"\xff", b"\0", b"\r\n", b'"', b"{", b"}", b"NaN", b"-1", b"99999999999999999999", b"null", b"\\ud800", b"1.5", b"\t", b"\n", b"[]", b'"rank": 3, ']
+        for seed in range(12):
+            chance = random.Random(seed)
+            with open(chance.choice((COMPILE, TRAINER)), "rb") as file:
+                lines = file.read().split(b"\n")
+            for _ in range(8):
+                headers = [i for i, line in enumerate(lines) if line.startswith(b"V")]
+                i = chance.choice(headers)
+                at = chance.randrange(len(lines[i]))
+                lines[i] = lines[i][:at] + chance.choice(odd) + lines[i][at + chance.randrange(3) :]
+                lines.insert(chance.randrange(len(lines)), chance.choice(lines))
+                del lines[chance.randrange(len(lines))]
+            damaged = self.path(f"{seed}.log")
+            with open(damaged, "wb") as file:
+                file.write(b"\n".join(lines))
+            with self.subTest(seed=seed):
+                before, out = self.imported(damaged), self.export(damaged)
+                for log in self.logs_of(out):
+                    self.tlparse(log)
+                told = [self.essence(trace) for trace in (before, self.imported(out))]
+                self.assertEqual(told[0], told[1])
+
+    def essence(self, trace):
+        """What a trace says of each run, but for where it comes from."""
+        crowds = ("records", "moments", "graph")  # lines with ranks, and texts that several runs share
+        return [([(g["name"], g["fingerprint"]) for g in run["graphs"]],
+                 [(p["name"], p["status"], p["before"], p["after"]) for p in run["passes"]],
+                 [(a["name"], a["kind"], a["bytes"]) for a in run["artifacts"] if a["kind"] not in crowds])
+                for run in self.runs(trace)]  # fmt: skip
+
+    def test_graphs_of_tlparse_are_those_of_the_fx_export(self):
+        for log in logs():
+            with self.subTest(log=os.path.basename(log)):
+                texts = set()
+                for path in glob.glob(os.path.join(self.export(log, "--fx"), "**", "*.txt"), recursive=True):
+                    with open(path, "rb") as file:
+                        texts.add(without_id(file.read()))
+                graph = re.compile(rb"^ *class .*\(torch\.nn\.Module\):\n+ *def forward\(", re.MULTILINE)
+                shown = [(name, content) for name, content in tree(self.tlparse(log, strict=False))
+                         if graph.search(content) and not re.search(rb"^(import|from) ", content, re.MULTILINE)]  # fmt: skip
+                self.assertTrue(shown)
+                self.assertEqual([name for name, content in shown if without_id(content) not in texts], [])
 
     def test_tlparse_takes_what_opt_recorded(self):
         with open(self.path("step.txt"), "w", encoding="utf-8") as file:

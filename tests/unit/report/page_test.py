@@ -59,7 +59,7 @@ def main():
         names.append(texts[at])
     assert names == ["x", "</script><b>", "b", "c", "output"], names
     assert scene["status"] == [0, 0, 2, 3, 0], scene["status"]
-    assert len(html) - sum(map(len, data.values())) < 180_000, "script, style and summary are small"
+    assert len(html) - sum(map(len, data.values())) < 160_000, "script, style and summary are small"
     print("the page is sound")
 
 
