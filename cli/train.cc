@@ -137,7 +137,10 @@ Status Compile(Trainer& trainer, Recording& recording) {
     watch.first_stable_id = recording.trace()->next_stable_id();
     watch.run_ref = recording.RunRef();
   }
-  return trainer.Compile(watch);
+  STRATA_RETURN_IF_ERROR(trainer.Compile(watch));
+  for (const std::string& warning : trainer.warnings())
+    Warn(warning);
+  return Ok();
 }
 
 /// `loss 5.21  12.3k tokens/s  1.20 GiB  0:03:10 left`, over the steps since the start.

@@ -146,6 +146,14 @@ const Plan& Executor::plan() const {
   return state_->plan;
 }
 
+void Executor::ReleaseInputs() {
+  if (state_->program) state_->program->ReleaseInputs();
+}
+
+PlannedMemory Executor::planned_memory() const {
+  return state_->program ? state_->program->planned_memory() : PlannedMemory();
+}
+
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants) {
   auto state = std::make_unique<State>();
   if (plan.options.is_static() || !plan.kernels.empty()) {

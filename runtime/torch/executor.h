@@ -7,6 +7,7 @@
 
 #include "ir/result.h"
 #include "runtime/plan/plan.h"
+#include "runtime/torch/static_program.h"
 #include "runtime/torch/tracer.h"
 
 namespace strata {
@@ -40,7 +41,13 @@ class Executor {
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer = nullptr);
 
+  /// Lets go of the inputs of the last run, which a static plan refers to until the next: who shall
+  /// reuse or free their memory before.
+  void ReleaseInputs();
+
   const Plan& plan() const;
+  /// What a run needs beyond inputs. Zero for a plain plan, which does not know.
+  PlannedMemory planned_memory() const;
 
  private:
   struct State;

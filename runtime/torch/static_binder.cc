@@ -141,6 +141,7 @@ class StaticBinder {
       }
     }
     PlaceMemory();
+    CountPassing();
     PlanReleases();
     for (size_t i = 0; i < state_->steps.size(); ++i) {
       const StaticStep& step = state_->steps[i];
@@ -572,7 +573,7 @@ class StaticBinder {
   void PlaceMemory() {
     const MemoryPlan memory = PlanMemory(buffers_);
     state_->block = c10::GetCPUAllocator()->allocate(static_cast<size_t>(memory.bytes));
-    state_->planned_bytes = memory.bytes;
+    state_->planned.held = memory.bytes;
     for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
       StaticStorage& storage = state_->storages[owner];
       const auto slot = static_cast<int32_t>(owner);
@@ -584,10 +585,27 @@ class StaticBinder {
                             c10::DataPtr(address, c10::Device(c10::kCPU)), nullptr, false});
       } else if (storage.kind == StorageKind::kOutput) {
         state_->SetStorage(slot, OwnStorage(storage.bytes));
-        state_->planned_bytes += storage.bytes;
+        state_->planned.held += storage.bytes;
         storage.references = state_->TensorAt(slot).storage().use_count();
       }
     }
+  }
+
+  /// What operators return, while it lives.
+  void CountPassing() {
+    const auto end = static_cast<int32_t>(plan_.steps.size());
+    std::vector<MemoryRequest> requests;
+    for (const StaticStep& step : state_->steps) {
+      if (step.kind != StepKind::kAdopt) continue;
+      for (const int32_t slot : plan_.steps[static_cast<size_t>(step.index)].results) {
+        if (slot < 0 || StorageOf(slot).kind != StorageKind::kAdopted || OwnerOf(slot) != slot)
+          continue;
+        requests.push_back({.bytes = StorageOf(slot).bytes,
+                            .first = step.index,
+                            .last = std::min(last_use_[static_cast<size_t>(slot)], end)});
+      }
+    }
+    state_->planned.passing = PlanMemory(requests).live_bytes;
   }
 
   void PlanReleases() {

@@ -226,6 +226,16 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   return outputs;
 }
 
+void StaticProgram::ReleaseInputs() {
+  for (const Plan::Input& input : state_->plan.inputs) {
+    if (state_->is_dynamic[static_cast<size_t>(input.slot)]) {
+      state_->TensorAt(input.slot).reset();
+    } else {
+      state_->SetStorage(input.slot, state_->no_storage);
+    }
+  }
+}
+
 size_t StaticProgram::failed_step() const {
   return state_->current_step;
 }
@@ -239,8 +249,8 @@ void StaticProgram::Reset() {
   }
 }
 
-int64_t StaticProgram::planned_bytes() const {
-  return state_->planned_bytes;
+PlannedMemory StaticProgram::planned_memory() const {
+  return state_->planned;
 }
 
 }  // namespace strata

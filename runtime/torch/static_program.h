@@ -17,6 +17,12 @@ namespace strata {
 
 class ExecutionObserver;
 
+/// Memory that a plan needs, in bytes.
+struct PlannedMemory {
+  int64_t held = 0;     ///< from run to run: the block that results share, and the outputs
+  int64_t passing = 0;  ///< most that operators allocate and return at one moment of a run
+};
+
 /// A plan whose steps are bound to tensors once, for all runs: every value has a tensor object that
 /// stays, views of it are made when the plan is bound, and argument stacks hold both. A run calls
 /// operators, and nothing else.
@@ -39,11 +45,13 @@ class StaticProgram {
   /// What an operator throws passes through; `failed_step` tells which it was.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer);
+  /// Lets go of the storages of the last run's inputs.
+  void ReleaseInputs();
   size_t failed_step() const;
   void Reset();  ///< lets go of what a failed run left
 
-  /// What a run takes beyond inputs: the block and the outputs.
-  int64_t planned_bytes() const;
+  /// What a run needs beyond inputs and the operators' own scratch memory.
+  PlannedMemory planned_memory() const;
 
  private:
   struct State;

@@ -50,6 +50,13 @@ struct StaticStorage {
   StaticStorage(Kind k, int64_t b, int32_t owner) : kind(k), bytes(b), slots{owner} {}
 };
 
+/// A storage without memory, of that size: where memory will be.
+c10::Storage EmptyStorage(int64_t bytes);
+/// A storage with memory of its own.
+c10::Storage OwnStorage(int64_t bytes);
+/// A tensor of that layout over a storage.
+at::Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout);
+
 struct StaticProgram::State {
   explicit State(const Plan& p)
       : plan(p),
@@ -64,7 +71,8 @@ struct StaticProgram::State {
   std::vector<bool> is_dynamic;         ///< by slot: its tensor is another in each run
   std::vector<StaticStorage> storages;  ///< by slot that owns one
   c10::DataPtr block;
-  int64_t planned_bytes = 0;
+  c10::Storage no_storage = EmptyStorage(0);
+  PlannedMemory planned;
   torch::jit::Stack stack;
   size_t current_step = 0;
 
@@ -85,12 +93,5 @@ struct StaticProgram::State {
   std::vector<at::Tensor> TakeOutputs();
   void Release(int32_t owner);
 };
-
-/// A storage without memory, of that size: where memory will be.
-c10::Storage EmptyStorage(int64_t bytes);
-/// A storage with memory of its own.
-c10::Storage OwnStorage(int64_t bytes);
-/// A tensor of that layout over a storage.
-at::Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout);
 
 }  // namespace strata

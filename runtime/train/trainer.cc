@@ -42,9 +42,18 @@ Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
   return tensor;
 }
 
+/// Without a compiler, fused nodes run as the operators that they were.
 Result<Executor> MakeExecutor(const Module& module, std::string_view graph,
-                              const Constants& constants) {
-  STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph), PlanOptions::Fastest()));
+                              const Constants& constants, PlanOptions options,
+                              std::vector<std::string>& warnings) {
+  STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph), options));
+  const bool has_kernels = !plan.kernels.empty();
+  auto executor = Executor::Bind(std::move(plan), constants);
+  if (executor || !has_kernels) return executor;
+  warnings.push_back(
+      fmt::format("graph {} runs without fused kernels: {}", graph, executor.error().message()));
+  options.unfuse = true;
+  STRATA_TRY(plan, Lower(*module.FindGraph(graph), options));
   return Executor::Bind(std::move(plan), constants);
 }
 
@@ -99,6 +108,8 @@ struct Trainer::State {
   std::unique_ptr<DataSource> data;
   ModelSpecs specs;
   std::vector<std::unique_ptr<Pass>> passes;
+  PlanOptions plan;
+  std::vector<std::string> warnings;
   Module module;
   std::optional<Executor> step, accumulate, optimizer;
 
@@ -178,6 +189,7 @@ struct Trainer::State {
     // Their memory serves this step's.
     gradients.clear();
     tokens_per_expert.clear();
+    if (optimizer) optimizer->ReleaseInputs();
     float loss = 0.0F;
     for (size_t i = 0; i < batches.size(); ++i) {
       STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
@@ -280,6 +292,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
     STRATA_TRY(given, InitialWeights::Match(*std::move(setup.init), state->config, stored));
   }
   STRATA_TRY(state->passes, ParsePipeline(setup.passes, AllPasses()));
+  state->plan = setup.plan;
   at::set_num_threads(setup.threads);
   const uint64_t seed = state->config.seed;
   for (const ParameterSpec& spec : state->specs.parameters)
@@ -303,11 +316,14 @@ Status Trainer::Compile(const CompileWatch& watch) {
     manager.Watch(*watcher);
   if (auto passed = manager.Run(state_->module); !passed) return std::move(passed).error();
 
-  STRATA_TRY(state_->step, MakeExecutor(state_->module, kStepGraph, constants));
+  STRATA_TRY(state_->step,
+             MakeExecutor(state_->module, kStepGraph, constants, state_->plan, state_->warnings));
   if (state_->config.accumulation_steps > 1) {
-    STRATA_TRY(state_->accumulate, MakeExecutor(state_->module, kAccumulateGraph, constants));
+    STRATA_TRY(state_->accumulate, MakeExecutor(state_->module, kAccumulateGraph, constants,
+                                                state_->plan, state_->warnings));
   }
-  STRATA_TRY(state_->optimizer, MakeExecutor(state_->module, kOptimizerGraph, constants));
+  STRATA_TRY(state_->optimizer, MakeExecutor(state_->module, kOptimizerGraph, constants,
+                                             state_->plan, state_->warnings));
   return Ok();
 }
 
@@ -391,6 +407,22 @@ std::vector<TensorView> Trainer::Gradients() const {
 
 const TrainConfig& Trainer::config() const {
   return state_->config;
+}
+
+int64_t Trainer::planned_bytes() const {
+  int64_t held = 0, passing = 0;
+  for (const std::optional<Executor>* executor :
+       {&state_->step, &state_->accumulate, &state_->optimizer}) {
+    if (!*executor) continue;
+    const PlannedMemory memory = (*executor)->planned_memory();
+    held += memory.held;
+    passing = std::max(passing, memory.passing);
+  }
+  return held + passing;
+}
+
+const std::vector<std::string>& Trainer::warnings() const {
+  return state_->warnings;
 }
 
 const Module& Trainer::module() const {

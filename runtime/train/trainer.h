@@ -11,6 +11,7 @@
 #include "ir/module.h"
 #include "ir/result.h"
 #include "passes/core/pass.h"
+#include "runtime/plan/plan.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/config.h"
 #include "runtime/train/data.h"
@@ -29,6 +30,7 @@ struct TrainSetup {
   /// Values of the parameters before step 1; none: drawn as `config.init` says.
   std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
+  PlanOptions plan = PlanOptions::Fastest();
   int threads = 1;  ///< inside operators; sums over more threads may round differently
 };
 
@@ -91,6 +93,11 @@ class Trainer {
   std::vector<TensorView> Gradients() const;
 
   const TrainConfig& config() const;
+  /// Most memory that a step needs beside parameters, moments and data, as the plans tell; 0 for
+  /// plain plans. REQUIRES: compiled.
+  int64_t planned_bytes() const;
+  /// What was done otherwise than asked, to tell the user.
+  const std::vector<std::string>& warnings() const;
   /// The graphs as the passes left them: what runs.
   const Module& module() const;
 
