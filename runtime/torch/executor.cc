@@ -150,18 +150,24 @@ void Executor::ReleaseInputs() {
   if (state_->program) state_->program->ReleaseInputs();
 }
 
+ScratchMemory Executor::scratch() const {
+  return state_->program ? state_->program->scratch() : ScratchMemory();
+}
+
 PlannedMemory Executor::planned_memory() const {
   return state_->program ? state_->program->planned_memory() : PlannedMemory();
 }
 
-Result<Executor> Executor::Bind(Plan plan, const Constants& constants) {
+Result<Executor> Executor::Bind(Plan plan, const Constants& constants,
+                                const ScratchMemory& scratch) {
   auto state = std::make_unique<State>();
   if (plan.options.is_static() || !plan.kernels.empty()) {
     if (!plan.kernels.empty()) {
       STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels));
     }
     state->plan = std::move(plan);
-    STRATA_TRY(state->program, StaticProgram::Bind(state->plan, constants, state->kernels.get()));
+    STRATA_TRY(state->program,
+               StaticProgram::Bind(state->plan, constants, state->kernels.get(), scratch));
     return Executor(std::move(state));
   }
   for (const PlanStep& step : plan.steps) {

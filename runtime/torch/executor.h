@@ -27,7 +27,8 @@ class Executor {
  public:
   /// Errors: an operator that this LibTorch does not have, arguments that do not fit its schema, a
   /// missing constant.
-  static Result<Executor> Bind(Plan plan, const Constants& constants);
+  static Result<Executor> Bind(Plan plan, const Constants& constants,
+                               const ScratchMemory& scratch = {});
 
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
@@ -48,6 +49,8 @@ class Executor {
   const Plan& plan() const;
   /// What a run needs beyond inputs. Zero for a plain plan, which does not know.
   PlannedMemory planned_memory() const;
+  /// Memory for a plan that runs between two runs of this one, and keeps nothing there.
+  ScratchMemory scratch() const;
 
  private:
   struct State;

@@ -28,6 +28,8 @@ using StorageKind = StaticStorage::Kind;
 
 /// Elements that are worth waking another thread for; ATen's at::internal::GRAIN_SIZE.
 constexpr int64_t kGrainElements = 32768;
+/// An output of this size may lie in memory that is only lent.
+constexpr int64_t kNumberBytes = 64;
 
 // Scalar overloads wrap their number into a tensor in every call; bound to the overload that takes
 // one, it is wrapped once. Same kernel, same promotion.
@@ -118,10 +120,12 @@ bool IsPlain(const Tensor& tensor) {
 
 class StaticBinder {
  public:
-  StaticBinder(const Plan& plan, const Constants& constants, const KernelLibrary* kernels)
+  StaticBinder(const Plan& plan, const Constants& constants, const KernelLibrary* kernels,
+               const ScratchMemory& scratch)
       : plan_(plan),
         constants_(constants),
         kernels_(kernels),
+        scratch_(scratch),
         state_(std::make_unique<StaticProgram::State>(plan)),
         last_use_(plan.slots.size(), -1),
         is_written_(plan.slots.size(), false),
@@ -346,7 +350,6 @@ class StaticBinder {
     storage = {IsOutput(slot) ? StorageKind::kOutput : StorageKind::kBlock,
                Slot(slot).layout->storage_bytes(), slot};
     state_->TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
-    if (storage.kind != StorageKind::kBlock) return;
     buffer_of_[static_cast<size_t>(slot)] = static_cast<int32_t>(buffers_.size());
     const int32_t last = std::max(last_use_[static_cast<size_t>(slot)], step);
     buffers_.push_back({.bytes = storage.bytes,
@@ -357,7 +360,7 @@ class StaticBinder {
   /// Lets the result live where an operand lies that dies with this step.
   void PlaceOver(const PlanStep& step, int32_t index, int32_t slot,
                  const std::function<bool(int32_t slot)>& may_share) {
-    if (!plan_.options.in_place || StorageOf(slot).kind != StorageKind::kBlock) return;
+    if (!plan_.options.in_place) return;
     const auto result = static_cast<size_t>(slot);
     int32_t chosen = -1;
     step.ForEachOperand([&](int32_t operand) {
@@ -572,23 +575,26 @@ class StaticBinder {
 
   void PlaceMemory() {
     const MemoryPlan memory = PlanMemory(buffers_);
-    state_->block = c10::GetCPUAllocator()->allocate(static_cast<size_t>(memory.bytes));
-    state_->planned.held = memory.bytes;
+    bool has_outputs = false;
     for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
       StaticStorage& storage = state_->storages[owner];
-      const auto slot = static_cast<int32_t>(owner);
-      if (storage.kind == StorageKind::kBlock) {
-        const int64_t offset = memory.offsets[static_cast<size_t>(buffer_of_[owner])];
-        void* address = static_cast<char*>(state_->block.get()) + offset;
-        state_->SetStorage(slot,
-                           {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
-                            c10::DataPtr(address, c10::Device(c10::kCPU)), nullptr, false});
-      } else if (storage.kind == StorageKind::kOutput) {
-        state_->SetStorage(slot, OwnStorage(storage.bytes));
-        state_->planned.held += storage.bytes;
-        storage.references = state_->TensorAt(slot).storage().use_count();
-      }
+      if (storage.kind != StorageKind::kBlock && storage.kind != StorageKind::kOutput) continue;
+      storage.offset = memory.offsets[static_cast<size_t>(buffer_of_[owner])];
+      // A number is copied when it is handed out.
+      has_outputs =
+          has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
     }
+    state_->block_bytes = memory.bytes;
+    if (!has_outputs && scratch_.owner != nullptr && memory.bytes <= scratch_.bytes) {
+      state_->scratch = scratch_.address;
+      // Keeps the other program's block.
+      state_->block = std::static_pointer_cast<c10::DataPtr>(scratch_.owner);
+    } else {
+      state_->block = std::make_shared<c10::DataPtr>(
+          c10::GetCPUAllocator()->allocate(static_cast<size_t>(memory.bytes)));
+      state_->planned.held = memory.bytes;
+    }
+    state_->PlaceStorages();
   }
 
   /// What operators return, while it lives.
@@ -627,6 +633,7 @@ class StaticBinder {
   const Plan& plan_;
   const Constants& constants_;
   const KernelLibrary* kernels_;
+  const ScratchMemory& scratch_;
   std::unique_ptr<StaticProgram::State> state_;
   std::vector<int32_t> last_use_;   // by owner
   std::vector<bool> is_written_;    // by owner
@@ -637,8 +644,9 @@ class StaticBinder {
 
 Result<std::unique_ptr<StaticProgram>> StaticProgram::Bind(const Plan& plan,
                                                            const Constants& constants,
-                                                           const KernelLibrary* kernels) {
-  return StaticBinder(plan, constants, kernels).Run();
+                                                           const KernelLibrary* kernels,
+                                                           const ScratchMemory& scratch) {
+  return StaticBinder(plan, constants, kernels, scratch).Run();
 }
 
 }  // namespace strata

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/clone.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/InferenceMode.h>
 
@@ -21,10 +22,6 @@ c10::Storage EmptyStorage(int64_t bytes) {
   return {c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes),
           c10::DataPtr(nullptr, c10::Device(c10::kCPU)), /*allocator=*/nullptr,
           /*resizable=*/false};
-}
-
-c10::Storage OwnStorage(int64_t bytes) {
-  return {c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/false};
 }
 
 Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout) {
@@ -84,14 +81,36 @@ Status StaticProgram::State::BindInputs(std::span<const Tensor> inputs) {
   return Ok();
 }
 
-/// Outputs of the last run that somebody still holds stay as they are.
-void StaticProgram::State::RenewOutputs() {
+void StaticProgram::State::KeepHeldOutputs() {
+  const bool is_held = std::ranges::any_of(storages, [&](const StaticStorage& storage) {
+    return storage.kind == StaticStorage::Kind::kOutput &&
+           TensorAt(storage.slots[0]).storage().use_count() > storage.references;
+  });
+  if (!is_held) return;
+  block = std::make_shared<c10::DataPtr>(
+      c10::GetCPUAllocator()->allocate(static_cast<size_t>(block_bytes)));
+  scratch = nullptr;
+  PlaceStorages();
+}
+
+void StaticProgram::State::PlaceStorages() {
+  char* const base = static_cast<char*>(scratch != nullptr ? scratch : block->get());
   for (size_t owner = 0; owner < storages.size(); ++owner) {
     StaticStorage& storage = storages[owner];
-    if (storage.kind != StaticStorage::Kind::kOutput) continue;
-    const c10::Storage& current = TensorAt(storage.slots[0]).storage();
-    if (current.use_count() <= storage.references) continue;
-    SetStorage(static_cast<int32_t>(owner), OwnStorage(storage.bytes));
+    const bool is_output = storage.kind == StaticStorage::Kind::kOutput;
+    if (!is_output && storage.kind != StaticStorage::Kind::kBlock) continue;
+    // An output may live longer than the program.
+    c10::DataPtr address(base + storage.offset, c10::Device(c10::kCPU));
+    if (is_output) {
+      address = c10::DataPtr(
+          base + storage.offset, new std::shared_ptr<c10::DataPtr>(block),
+          [](void* held) { delete static_cast<std::shared_ptr<c10::DataPtr>*>(held); },
+          c10::Device(c10::kCPU));
+    }
+    SetStorage(static_cast<int32_t>(owner),
+               {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
+                std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
+    storage.references = TensorAt(storage.slots[0]).storage().use_count();
   }
 }
 
@@ -189,7 +208,13 @@ std::vector<Tensor> StaticProgram::State::TakeOutputs() {
       continue;
     }
     const at::Tensor& home = TensorAt(slot);
-    outputs.push_back(is_dynamic[static_cast<size_t>(slot)] ? home : Another(home));
+    if (is_dynamic[static_cast<size_t>(slot)]) {
+      outputs.push_back(home);
+    } else if (scratch != nullptr && StorageOf(slot).kind == StaticStorage::Kind::kOutput) {
+      outputs.push_back(home.clone());
+    } else {
+      outputs.push_back(Another(home));
+    }
   }
   for (const int32_t slot : plan.outputs) {
     if (slot < 0) continue;
@@ -209,7 +234,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
                                                ExecutionObserver* observer) {
   const c10::InferenceMode no_autograd;
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
-  state_->RenewOutputs();
+  state_->KeepHeldOutputs();
   if (observer != nullptr) {
     for (state_->current_step = 0; state_->current_step < state_->steps.size();
          ++state_->current_step) {
@@ -247,6 +272,29 @@ void StaticProgram::Reset() {
       state_->Release(static_cast<int32_t>(owner));
     }
   }
+}
+
+ScratchMemory StaticProgram::scratch() const {
+  if (state_->block == nullptr) return {};
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const StaticStorage& storage : state_->storages) {
+    if (storage.kind == StaticStorage::Kind::kOutput) {
+      taken.emplace_back(storage.offset, storage.offset + storage.bytes);
+    }
+  }
+  taken.emplace_back(state_->block_bytes, state_->block_bytes);
+  std::ranges::sort(taken);
+  int64_t begin = 0, best = 0, bytes = 0;
+  for (const auto& [first, last] : taken) {
+    if (first - begin > bytes) {
+      best = begin;
+      bytes = first - begin;
+    }
+    begin = std::max(begin, (last + 63) / 64 * 64);
+  }
+  return {.owner = state_->block,
+          .address = static_cast<char*>(state_->block->get()) + best,
+          .bytes = bytes};
 }
 
 PlannedMemory StaticProgram::planned_memory() const {

@@ -17,6 +17,13 @@ namespace strata {
 
 class ExecutionObserver;
 
+/// Memory that belongs to another program, which does not need it between its runs.
+struct ScratchMemory {
+  std::shared_ptr<void> owner;
+  void* address = nullptr;  ///< aligned as MemoryPlan::kAlignment
+  int64_t bytes = 0;
+};
+
 /// Memory that a plan needs, in bytes.
 struct PlannedMemory {
   int64_t held = 0;     ///< from run to run: the block that results share, and the outputs
@@ -33,12 +40,15 @@ struct PlannedMemory {
 ///   - what the operator returns, where it has no out-variant: the tensor object takes over that
 ///     storage until the value dies;
 ///   - the caller's, for inputs;
-///   - its own, for outputs. While somebody holds an output, the next run writes to new memory.
+///   - for outputs, a place in the block, too. While somebody holds one, the next run takes a new
+///   block.
 class StaticProgram {
  public:
-  /// REQUIRES: plan outlives the program; kernels are those of the plan, null if it has none.
+  /// Results go to `scratch` where that is large enough and none of them is an output that others
+  /// keep. REQUIRES: plan outlives the program; kernels are those of the plan, null if it has none.
   static Result<std::unique_ptr<StaticProgram>> Bind(const Plan& plan, const Constants& constants,
-                                                     const KernelLibrary* kernels);
+                                                     const KernelLibrary* kernels,
+                                                     const ScratchMemory& scratch);
   ~StaticProgram();
 
   /// As Executor::Run. The storage of the inputs stays referred to until the next run.
@@ -52,6 +62,7 @@ class StaticProgram {
 
   /// What a run needs beyond inputs and the operators' own scratch memory.
   PlannedMemory planned_memory() const;
+  ScratchMemory scratch() const;
 
  private:
   struct State;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,6 +43,7 @@ struct StaticStorage {
   enum class Kind : uint8_t { kNone, kInput, kConstant, kBlock, kAdopted, kOutput, kDynamic };
   Kind kind = Kind::kNone;
   int64_t bytes = 0;
+  int64_t offset = 0;              ///< kBlock, kOutput: in the block
   std::vector<int32_t> slots;      ///< with tensors over it, views included
   std::vector<at::Tensor> others;  ///< over it, known to one step
   size_t references = 0;           ///< kOutput: ours, to its StorageImpl
@@ -52,8 +54,7 @@ struct StaticStorage {
 
 /// A storage without memory, of that size: where memory will be.
 c10::Storage EmptyStorage(int64_t bytes);
-/// A storage with memory of its own.
-c10::Storage OwnStorage(int64_t bytes);
+
 /// A tensor of that layout over a storage.
 at::Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout);
 
@@ -70,7 +71,9 @@ struct StaticProgram::State {
   std::vector<at::Tensor> tensors;      ///< by slot
   std::vector<bool> is_dynamic;         ///< by slot: its tensor is another in each run
   std::vector<StaticStorage> storages;  ///< by slot that owns one
-  c10::DataPtr block;
+  std::shared_ptr<c10::DataPtr> block;  ///< outputs that somebody holds keep it
+  void* scratch = nullptr;              ///< instead of a block of its own
+  int64_t block_bytes = 0;
   c10::Storage no_storage = EmptyStorage(0);
   PlannedMemory planned;
   torch::jit::Stack stack;
@@ -84,7 +87,10 @@ struct StaticProgram::State {
   void SetStorage(int32_t owner, const c10::Storage& storage);
 
   Status BindInputs(std::span<const at::Tensor> inputs);
-  void RenewOutputs();
+  /// Outputs of the last run that somebody still holds stay as they are: this run gets a new block.
+  void KeepHeldOutputs();
+  /// Puts block and outputs where they belong.
+  void PlaceStorages();
   void RunStep(const StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);

@@ -45,16 +45,17 @@ Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
 /// Without a compiler, fused nodes run as the operators that they were.
 Result<Executor> MakeExecutor(const Module& module, std::string_view graph,
                               const Constants& constants, PlanOptions options,
-                              std::vector<std::string>& warnings) {
+                              std::vector<std::string>& warnings,
+                              const ScratchMemory& scratch = {}) {
   STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph), options));
   const bool has_kernels = !plan.kernels.empty();
-  auto executor = Executor::Bind(std::move(plan), constants);
+  auto executor = Executor::Bind(std::move(plan), constants, scratch);
   if (executor || !has_kernels) return executor;
   warnings.push_back(
       fmt::format("graph {} runs without fused kernels: {}", graph, executor.error().message()));
   options.unfuse = true;
   STRATA_TRY(plan, Lower(*module.FindGraph(graph), options));
-  return Executor::Bind(std::move(plan), constants);
+  return Executor::Bind(std::move(plan), constants, scratch);
 }
 
 TensorView ViewOf(std::string name, const Tensor& tensor) {
@@ -322,8 +323,9 @@ Status Trainer::Compile(const CompileWatch& watch) {
     STRATA_TRY(state_->accumulate, MakeExecutor(state_->module, kAccumulateGraph, constants,
                                                 state_->plan, state_->warnings));
   }
-  STRATA_TRY(state_->optimizer, MakeExecutor(state_->module, kOptimizerGraph, constants,
-                                             state_->plan, state_->warnings));
+  STRATA_TRY(state_->optimizer,
+             MakeExecutor(state_->module, kOptimizerGraph, constants, state_->plan,
+                          state_->warnings, state_->step->scratch()));
   return Ok();
 }
 
