@@ -1,7 +1,9 @@
 #include "runtime/plan/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace strata {
 namespace {
@@ -25,17 +27,15 @@ int64_t MostLiveBytes(std::span<const MemoryRequest> requests) {
   return most;
 }
 
-}  // namespace
-
-MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
+/// The most urgent first, each at the lowest place that is free while it lives.
+MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
+                          const std::function<int64_t(size_t)>& urgency) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(
-      order, [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::ranges::stable_sort(order, std::ranges::greater(), urgency);
 
-  MemoryPlan plan{.offsets = std::vector<int64_t>(requests.size(), 0),
-                  .bytes = 0,
-                  .live_bytes = MostLiveBytes(requests)};
+  MemoryPlan plan;
+  plan.offsets.assign(requests.size(), 0);
   std::vector<size_t> placed;  // by offset
   for (const size_t index : order) {
     const MemoryRequest& request = requests[index];
@@ -53,6 +53,25 @@ MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
     placed.insert(std::ranges::upper_bound(placed, index, by_offset), index);
   }
   return plan;
+}
+
+}  // namespace
+
+MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
+  const auto bytes = [&](size_t i) { return requests[i].bytes; };
+  const auto steps = [&](size_t i) { return int64_t{requests[i].last} - requests[i].first + 1; };
+  const std::function<int64_t(size_t)> urgencies[] = {
+      bytes,
+      [&](size_t i) { return bytes(i) * steps(i); },
+      [&](size_t i) { return int64_t{requests[i].last}; },
+  };
+  MemoryPlan best;
+  for (const auto& urgency : urgencies) {
+    MemoryPlan plan = PlaceByUrgency(requests, urgency);
+    if (&urgency == &urgencies[0] || plan.bytes < best.bytes) best = std::move(plan);
+  }
+  best.live_bytes = MostLiveBytes(requests);
+  return best;
 }
 
 }  // namespace strata

@@ -20,9 +20,10 @@ struct MemoryPlan {
   int64_t live_bytes = 0;        ///< most that lives at one step: no block can be smaller
 };
 
-/// Requests that live at the same step do not overlap. Largest first, each at the lowest place that
-/// is free while it lives (as TFLite's and Static Runtime's greedy-by-size). Cost is quadratic in
-/// requests that overlap in time.
+/// Requests that live at the same step do not overlap. Each gets the lowest place that is free
+/// while it lives, in three orders: largest first (as TFLite and Static Runtime do), largest times
+/// longest first, and last to die first; the smallest block wins. Cost is quadratic in requests
+/// that overlap in time.
 MemoryPlan PlanMemory(std::span<const MemoryRequest> requests);
 
 }  // namespace strata

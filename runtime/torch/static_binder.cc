@@ -397,6 +397,8 @@ class StaticBinder {
     if (step.results.size() == 1) {
       STRATA_TRY(const bool is_simple, BindFillOrCopy(step, bound));
       if (is_simple) return true;
+      STRATA_TRY(const bool is_embedding, BindEmbeddingBackward(step, bound));
+      if (is_embedding) return true;
     }
     const PlanStep called = WithTensorOverload(step);
     STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
@@ -414,6 +416,43 @@ class StaticBinder {
     }
     bound.kind = StepKind::kCall;
     bound.op = *out;
+    return true;
+  }
+
+  /// The gradient of an embedding has no out-variant. It is a sum over tokens in their order, as
+  /// index_add_ makes it into rows of zeros.
+  Result<bool> BindEmbeddingBackward(const PlanStep& step, StaticStep& bound) {
+    if (step.op != "aten.embedding_dense_backward.default" || step.args.size() != 5 ||
+        step.args[3].integer >= 0 || step.args[4].integer != 0) {
+      return false;
+    }
+    const Tensor& gradient = state_->TensorAt(step.args[0].slot);
+    const Tensor& tokens = state_->TensorAt(step.args[1].slot);
+    const int32_t slot = step.results[0];
+    const int64_t width = gradient.size(-1);
+    // In bf16 the two round at different places.
+    if (gradient.scalar_type() != at::kFloat || !gradient.is_contiguous() ||
+        !tokens.is_contiguous() || width == 0) {
+      return false;
+    }
+    Place(slot, bound.index);
+    const auto flat = [&](int32_t operand, std::vector<int64_t> sizes,
+                          std::vector<int64_t> strides) {
+      const Tensor& tensor = state_->TensorAt(operand);
+      Tensor view = TensorOver(tensor.storage(), {.dtype = ToDType(tensor.scalar_type()),
+                                                  .sizes = std::move(sizes),
+                                                  .strides = std::move(strides),
+                                                  .offset = tensor.storage_offset()});
+      StorageOf(operand).others.push_back(view);
+      return view;
+    };
+    const Tensor rows = flat(step.args[0].slot, {tokens.numel(), width}, {width, 1});
+    const Tensor index = flat(step.args[1].slot, {tokens.numel()}, {1});
+    STRATA_TRY(bound.op, FindOp("aten.index_add_.default"));
+    bound.kind = StepKind::kCall;
+    bound.zero_first = state_->TensorAt(slot);
+    bound.stack = {state_->TensorAt(slot), int64_t{0}, index, rows, int64_t{1}};
+    bound.is_plain = IsPlain(gradient) && IsPlain(tokens);
     return true;
   }
 

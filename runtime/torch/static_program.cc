@@ -1,6 +1,7 @@
 #include "runtime/torch/static_program.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include <ATen/Parallel.h>
@@ -115,6 +116,8 @@ void StaticProgram::State::PlaceStorages() {
 }
 
 void StaticProgram::State::Call(const StaticStep& step) {
+  if (step.zero_first.defined())
+    std::memset(step.zero_first.mutable_data_ptr(), 0, step.zero_first.nbytes());
   stack.assign(step.stack.begin(), step.stack.end());
   for (const TensorSlot& tensor : step.dynamic_tensors)
     stack[tensor.arg] = TensorAt(tensor.slot);

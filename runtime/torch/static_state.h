@@ -25,6 +25,7 @@ struct StaticStep {
   int32_t index = -1;  ///< of the plan's step
   std::optional<c10::OperatorHandle> op;
   bool is_plain = false;    ///< all tensors are plain CPU ones: dispatch needs no look at them
+  at::Tensor zero_first;    ///< what the call adds to
   torch::jit::Stack stack;  ///< all arguments
   std::vector<TensorSlot> dynamic_tensors;  ///< to fill in at run time
   std::vector<ListSlots> dynamic_lists;
