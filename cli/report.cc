@@ -1,32 +1,88 @@
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/histories.h"
+#include "cli/ref.h"
 #include "cli/source_trace.h"
+#include "diff/diff.h"
 #include "ir/file.h"
 #include "store/trace.h"
+#include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata::cli {
+namespace {
+
+/// The whole of a trace, a log, a folder of logs.
+Result<ReportModel> ReportOfFile(const std::string& input, ReportOptions options) {
+  if (options.title.empty()) options.title = std::filesystem::path(input).filename().string();
+  STRATA_TRY(const SourceTrace source, SourceTrace::Open(input, "strata report " + input));
+  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(source.path()));
+  return MakeReport(*trace, options);
+}
+
+/// What one pass did, or one graph as it stands.
+Result<ReportModel> ReportOfRef(const std::string& text, const Ref& ref) {
+  std::string before_ref = text, after_ref = text;
+  if (ref.pass && ref.moment == Ref::Moment::kUnsaid) {
+    const size_t end = std::min(text.find(',', text.rfind("pass=")), text.size());
+    before_ref.insert(end, ":before");
+    after_ref.insert(end, ":after");
+  }
+  STRATA_TRY(const Snapshot before, LoadRef(before_ref));
+  STRATA_TRY(const Snapshot after, LoadRef(after_ref));
+  DiffOptions options;
+  options.stable_ids = !before.origin.empty();
+  STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
+  return DiffReport(diff, before_ref, after_ref);
+}
+
+Result<ReportModel> ReportOfRuns(const std::string& before, const std::string& after) {
+  STRATA_TRY(const History a, LoadHistory(before));
+  STRATA_TRY(const History b, LoadHistory(after));
+  return RunsReport(a, b);
+}
+
+/// Two graphs when the selectors name them, else two runs.
+Result<ReportModel> ReportOfTwo(const std::string& before_text, const std::string& after_text) {
+  STRATA_TRY(const Ref before, ParseRef(before_text));
+  STRATA_TRY(const Ref after, ParseRef(after_text));
+  const bool are_graphs = (before.graph || before.pass) && (after.graph || after.pass);
+  if (!are_graphs) return ReportOfRuns(before_text, after_text);
+  STRATA_TRY(const Snapshot a, LoadRef(before_text));
+  STRATA_TRY(const Snapshot b, LoadRef(after_text));
+  STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph()));
+  return DiffReport(diff, before_text, after_text);
+}
+
+}  // namespace
+
 Result<Exit> RunReport(Args args) {
-  std::string input, output;
+  std::string input, other, output;
   ReportOptions options;
-  Flags flags("report", "writes one HTML file that shows what each pass did");
-  flags.Positional("FILE", &input, "a trace, a log, a folder of logs, or an FX text");
+  Flags flags("report",
+              "writes one HTML file that shows what each pass did, or how two runs differ");
+  flags.Positional(
+      "REF", &input,
+      "a trace, a log, a folder of logs, an FX text; with a selector, a pass or a graph");
+  flags.OptionalPositional("REF2", &other, "a run or a graph to compare with");
   flags.Required("-o,--output", "FILE", &output, "the report to write; - is standard output");
   flags.Option("--title", "TEXT", &options.title, "heading; default: the file's name");
   flags.Example("strata report run.strata -o run.html");
-  flags.Example("strata report dedicated_log_torch_trace_rank_0_x1.log -o log.html");
+  flags.Example("strata report 'run.strata#pass=dce' -o dce.html");
+  flags.Example("strata report yesterday.log today.log -o both.html");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
-  STRATA_TRY(const SourceTrace source, SourceTrace::Open(input, "strata report " + input));
-  if (options.title.empty()) options.title = std::filesystem::path(input).filename().string();
-  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(source.path()));
-  STRATA_TRY(const ReportModel model, MakeReport(*trace, options));
+  STRATA_TRY(const Ref ref, ParseRef(input));
+  Result<ReportModel> made = !other.empty()          ? ReportOfTwo(input, other)
+                             : ref.graph || ref.pass ? ReportOfRef(input, ref)
+                                                     : ReportOfFile(input, options);
+  STRATA_TRY(ReportModel model, std::move(made));
+  if (!options.title.empty()) model.title = options.title;
   STRATA_TRY(const std::string html, ReportHtml(model));
   STRATA_RETURN_IF_ERROR(WriteFile(output, html));
   return Exit::kOk;

@@ -1,5 +1,7 @@
 #include "tlparse-export/report/diff_report.h"
 
+#include <map>
+
 #include <fmt/format.h>
 
 #include "ir/fingerprint.h"
@@ -10,50 +12,149 @@
 namespace strata {
 namespace {
 
-ReportMoment MomentOf(const Listing& listing, ReportParts& parts) {
-  ReportMoment moment = {.nodes = listing.size(),
-                         .fingerprint = ToString(FingerprintOf(listing.root()))};
-  parts.Fill(parts.AddFacts(listing.root()), moment);
-  return moment;
-}
+/// Puts differences of two sides together as the passes of one run.
+class PairReport {
+ public:
+  PairReport(std::string_view before_ref, std::string_view after_ref, std::string_view command) {
+    model_.title = fmt::format("{} → {}", before_ref, after_ref);
+    run_.id = 1;
+    run_.kind = "diff";
+    run_.status = "finished";
+    run_.source = model_.title;
+    run_.command =
+        fmt::format("strata {} {} {}", command, ShellWord(before_ref), ShellWord(after_ref));
+  }
+
+  ReportMoment MomentOf(const Graph& graph) {
+    ReportMoment moment = {.nodes = Listing(graph).size(),
+                           .fingerprint = ToString(FingerprintOf(graph))};
+    parts_.Fill(parts_.AddFacts(graph), moment);
+    return moment;
+  }
+
+  /// A row that shows no difference. Returns its pass, to be filled in.
+  ReportPass& AddRow(std::string_view name, std::string_view options, std::string_view graph) {
+    ReportPass pass;
+    pass.index = static_cast<int32_t>(run_.passes.size());
+    pass.name = name;
+    pass.options = options;
+    pass.graph = graph;
+    pass.status = "unchanged";
+    pass.selector = fmt::format("run=1,graph={},pass={}", SelectorValue(graph), pass.index);
+    run_.passes.push_back(std::move(pass));
+    return run_.passes.back();
+  }
+
+  Status AddDiff(const GraphDiff& diff, ReportPass& pass) {
+    const DiffSummary& summary = diff.summary;
+    if (!diff.Equal()) pass.status = "ok";
+    pass.before = MomentOf(diff.before.root());
+    pass.after = MomentOf(diff.after.root());
+    pass.counts = {.inserted = summary.inserted,
+                   .deleted = summary.deleted,
+                   .changed = summary.changed,
+                   .moved = summary.moved};
+    pass.derived = summary.derived;
+    pass.causes = CausesOf(diff);
+    STRATA_TRY(pass.detail, parts_.AddScene(pass.name, diff, {}));
+    return Ok();
+  }
+
+  Result<ReportModel> Finish() {
+    std::map<std::string, ReportMoment> last;  // by graph
+    for (const ReportPass& pass : run_.passes)
+      last[pass.graph] = pass.after;
+    for (const auto& [name, moment] : last) {
+      ReportGraph graph;
+      graph.name = name;
+      graph.last = moment;
+      run_.graphs.push_back(std::move(graph));
+    }
+    model_.runs.push_back(std::move(run_));
+    STRATA_RETURN_IF_ERROR(parts_.Finish(ReportOptions().max_bytes, model_));
+    return std::move(model_);
+  }
+
+ private:
+  ReportModel model_;
+  ReportRun run_;
+  ReportParts parts_;
+};
+
+/// Adds the rows of two runs.
+class RunPair {
+ public:
+  RunPair(const History& before, const History& after)
+      : before_(before), after_(after), report_(before.ref, after.ref, "report") {}
+
+  Result<ReportModel> Run() {
+    for (const StepPair& pair : AlignSteps(before_, after_)) {
+      if (pair.a >= 0 && pair.b >= 0) {
+        STRATA_RETURN_IF_ERROR(AddPair(before_.steps[static_cast<size_t>(pair.a)],
+                                       after_.steps[static_cast<size_t>(pair.b)]));
+      } else {
+        const bool in_before = pair.a >= 0;
+        const History& history = in_before ? before_ : after_;
+        const HistoryStep& step = history.steps[static_cast<size_t>(in_before ? pair.a : pair.b)];
+        STRATA_RETURN_IF_ERROR(AddLonely(history, step));
+      }
+    }
+    return report_.Finish();
+  }
+
+ private:
+  static std::string_view NameOf(const HistoryStep& step) {
+    if (!step.pass.empty()) return step.pass;
+    return step.before < 0 ? "the graph comes" : "between passes";
+  }
+
+  Result<ReportMoment> Moment(const History& history, int32_t index) {
+    const std::string& content = history.moment(index).content;
+    if (const auto known = moments_.find(content); known != moments_.end()) return known->second;
+    STRATA_TRY(const LoadedGraph graph, history.load(index));
+    return moments_[content] = report_.MomentOf(graph.graph());
+  }
+
+  Status AddPair(const HistoryStep& a, const HistoryStep& b) {
+    ReportPass& pass = report_.AddRow(NameOf(b), b.options, after_.GraphOf(b));
+    if (before_.moment(a.after).content == after_.moment(b.after).content) {
+      STRATA_TRY(pass.before, Moment(before_, a.after));
+      pass.after = pass.before;
+      return Ok();
+    }
+    STRATA_TRY(const LoadedGraph before, before_.load(a.after));
+    STRATA_TRY(const LoadedGraph after, after_.load(b.after));
+    STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph()));
+    return report_.AddDiff(diff, pass);
+  }
+
+  Status AddLonely(const History& history, const HistoryStep& step) {
+    ReportPass& pass = report_.AddRow(fmt::format("{} (only in {})", NameOf(step), history.ref),
+                                      step.options, history.GraphOf(step));
+    STRATA_TRY(pass.after, Moment(history, step.after));
+    pass.before = pass.after;
+    return Ok();
+  }
+
+  const History& before_;
+  const History& after_;
+  PairReport report_;
+  std::map<std::string, ReportMoment> moments_;  // by content
+};
 
 }  // namespace
 
 Result<ReportModel> DiffReport(const GraphDiff& diff, std::string_view before_ref,
                                std::string_view after_ref) {
-  ReportModel model;
-  ReportParts parts;
-  model.title = fmt::format("{} → {}", before_ref, after_ref);
-  const DiffSummary& summary = diff.summary;
-  ReportPass pass;
-  pass.name = "diff";
-  pass.options = fmt::format("{} {}", before_ref, after_ref);
-  pass.graph = diff.after.root().name_text();
-  pass.status = diff.Equal() ? "unchanged" : "ok";
-  pass.before = MomentOf(diff.before, parts);
-  pass.after = MomentOf(diff.after, parts);
-  pass.counts = {.inserted = summary.inserted,
-                 .deleted = summary.deleted,
-                 .changed = summary.changed,
-                 .moved = summary.moved};
-  pass.derived = summary.derived;
-  pass.causes = CausesOf(diff);
-  STRATA_TRY(pass.detail, parts.AddScene("diff", diff, {}));
-  pass.selector = fmt::format("run=1,graph={},pass=0", SelectorValue(pass.graph));
-  ReportGraph graph;
-  graph.name = pass.graph;
-  graph.last = pass.after;
-  ReportRun run;
-  run.id = 1;
-  run.kind = "diff";
-  run.status = "finished";
-  run.source = model.title;
-  run.command = fmt::format("strata diff {} {}", before_ref, after_ref);
-  run.graphs.push_back(std::move(graph));
-  run.passes.push_back(std::move(pass));
-  model.runs.push_back(std::move(run));
-  STRATA_RETURN_IF_ERROR(parts.Finish(ReportOptions().max_bytes, model));
-  return model;
+  PairReport report(before_ref, after_ref, "diff");
+  const std::string options = fmt::format("{} {}", before_ref, after_ref);
+  STRATA_RETURN_IF_ERROR(
+      report.AddDiff(diff, report.AddRow("diff", options, diff.after.root().name_text())));
+  return report.Finish();
+}
+
+Result<ReportModel> RunsReport(const History& before, const History& after) {
+  return RunPair(before, after).Run();
 }
 
 }  // namespace strata

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "diff/diff.h"
+#include "diff/history.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {
@@ -10,5 +11,10 @@ namespace strata {
 /// other. `ReportHtml` writes it.
 Result<ReportModel> DiffReport(const GraphDiff& diff, std::string_view before_ref,
                                std::string_view after_ref);
+
+/// The report of two runs: one run, whose passes are the corresponding steps of both (AlignSteps)
+/// and show what the first run's graph became in the second. Steps that only one run has are
+/// listed. Errors: a graph that cannot be loaded.
+Result<ReportModel> RunsReport(const History& before, const History& after);
 
 }  // namespace strata

@@ -504,6 +504,20 @@ class LogTest(CliCase):
                 self.assertEqual(diff["before"]["fingerprint"], diff["after"]["fingerprint"])
                 self.assertEqual(diff["summary"]["renamed"], 0)
 
+    def test_reports_of_a_pass_of_two_graphs_and_of_two_runs(self):
+        name = "remove_b2b_transpose_pass"
+        other = self.run_strata("import", LOG, "-o", "t.strata")
+        self.assertEqual(other.returncode, 0, other.stderr)
+        for refs, title in (([f"{LOG}#pass={name}"], f"{LOG}#pass={name}:before → "),
+                            ([f"t.strata#pass={name},run=1"], f"t.strata#pass={name}:before,run=1 → "),
+                            ([f"{LOG}#pass={name}:after", f"{LOG}#pass=1:before"], f"{LOG}#pass=1:before"),
+                            ([LOG, "t.strata"], "t.strata#run=1")):
+            done = self.run_strata("report", *refs, "-o", "r.html")
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            with open(os.path.join(self.folder.name, "r.html"), encoding="utf-8") as file:
+                self.assertIn(title, file.read())
+        self.assertIn("missing.log", self.fails("report", LOG, "missing.log", "-o", "x.html"))
+
     def test_malformed_logs_do_not_crash(self):
         for path in glob.glob(os.path.join(FIXTURES, "malformed", "*.log")):
             done = self.run_strata("diff", path, path)
