@@ -66,6 +66,7 @@ async function draw() {
   document.title = `${subject ? `${plain(subject.name)} – ` : ""}${plain(report.title)} – Strata`;
   footer.replaceChildren(h("span", {class: "cut"}, words), live, h("span", {class: "spacer"}), h("span", {class: "keys"}, "j k passes   n change   1 2 3 mode   4 text   / search   ? keys"));
   redrawAll();
+  performance.mark("ready");
   document.documentElement.dataset.ready = String(renderNumber);
 }
 let soon = 0;

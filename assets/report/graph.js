@@ -201,8 +201,7 @@ class GraphView {
   hit(event, canvas) {
     const box = canvas.getBoundingClientRect(), x = (event.clientX - box.left - this.x) / this.scale, y = (event.clientY - box.top - this.y) / this.scale;
     const inside = (b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height;
-    const node = this.scene.boxes.find(inside);
-    if (node) return node;
+    for (const group of this.scene.groups) { const box = inside(group) && group.boxes.find(inside); if (box) return box; }
     for (let i = this.scene.slabs.length - 1; i > 0; i--) {
       const slab = this.scene.slabs[i];
       if (inside(slab) && (!slab.open || y <= slab.y + HEAD)) return slab;
@@ -297,10 +296,24 @@ class GraphView {
     if (!this.mini.hidden) this.paintMini();
   }
   paintMini() {
-    const box = prepare(this.mini), {scene, detail} = this;
+    const box = prepare(this.mini), {scene} = this;
     if (!box) return;
     const c = box.context, {width, height} = box, k = Math.min((width - 12) / scene.width, (height - 12) / scene.height), left = (width - scene.width * k) / 2, top = Math.min(6, (height - scene.height * k) / 2);
     this.miniFrame = {k, left, top};
+    // The scene is drawn once, the frame over it each time.
+    if (scene.picture !== colors) { scene.picture = colors; scene.miniature = this.miniature(this.miniFrame); }
+    c.drawImage(scene.miniature, 0, 0, width, height);
+    const {width: stage, height: tall} = this.size();
+    const x0 = Math.max(1, left - this.x / this.scale * k), y0 = Math.max(1, top - this.y / this.scale * k);
+    c.strokeStyle = colors.accent;
+    c.lineWidth = 1.5;
+    c.strokeRect(x0, y0, Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0, Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0);
+  }
+  miniature({k, left, top}) {
+    const canvas = document.createElement("canvas"), c = canvas.getContext("2d"), {scene, detail} = this, ratio = this.mini.width / this.mini.getBoundingClientRect().width;
+    canvas.width = this.mini.width;
+    canvas.height = this.mini.height;
+    c.scale(ratio, ratio);
     const fill = (b, color, least = 1) => { c.fillStyle = color; c.fillRect(left + b.x * k, top + b.y * k, Math.max(1, b.width * k), Math.max(least, b.height * k)); };
     for (const slab of scene.slabs) {
       if (slab.cluster === 0) continue;
@@ -313,10 +326,6 @@ class GraphView {
       const status = b.node < 0 ? SAME : detail.status[b.node];
       fill(b, status === SAME ? colors["tick-2"] : status === DERIVED ? colors.edge : colors[STATUS[status]], 1.5);
     }
-    const {width: stage, height: tall} = this.size();
-    const x0 = Math.max(1, left - this.x / this.scale * k), y0 = Math.max(1, top - this.y / this.scale * k);
-    c.strokeStyle = colors.accent;
-    c.lineWidth = 1.5;
-    c.strokeRect(x0, y0, Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0, Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0);
+    return canvas;
   }
 }

@@ -36,7 +36,7 @@ function foldRows(block, hidden) {
 class SceneLayout {
   /** `open`: clusters; `hops`: how far from a difference nodes are shown; `unfolded`: blocks that show all. */
   constructor(detail, open, hops, unfolded) {
-    Object.assign(this, {detail, open, hops, unfolded, slabs: [], boxes: [], flows: [], skips: [], edges: [], boxOf: new Map(), slabOf: new Map(), folded: new Map()});
+    Object.assign(this, {detail, open, hops, unfolded, slabs: [], boxes: [], groups: [], flows: [], skips: [], edges: [], boxOf: new Map(), slabOf: new Map(), folded: new Map()});
     let pads = 0, reach = 0;
     for (const c of open) {
       let sum = 0;
@@ -142,6 +142,8 @@ class SceneLayout {
     const two = this.detail.twoLanes, middle = x + width / 2, laneWidth = this.lane;
     const lane = [two ? middle - GUTTER / 2 - laneWidth / 2 : middle, middle + GUTTER / 2 + laneWidth / 2];
     const {boxes, height} = this.folded.get(block);
+    // What is in sight is found by groups first: a scene may have thousands of boxes.
+    this.groups.push({x, y: y - 14, width, height: height * PITCH + 14, boxes, edges: []});
     for (const box of boxes) {
       const tall = box.node >= 0 ? NODE_H : FOLD_H;
       Object.assign(box, {block, cluster, x: lane[box.backward] + box.x * HALF - NODE_W / 2, y: y + box.row * PITCH + (NODE_H - tall) / 2, width: NODE_W, height: tall,
@@ -164,12 +166,8 @@ class SceneLayout {
   // --- Lines ---
 
   route() {
-    const tracks = new Map(), byBlock = new Map();
-    for (const box of this.boxes) {
-      if (!byBlock.has(box.block)) byBlock.set(box.block, []);
-      byBlock.get(box.block).push(box);
-    }
-    for (const box of this.boxes) {
+    const tracks = new Map();
+    for (const group of this.groups) for (const box of group.boxes) {
       const edges = [], seen = new Set();
       for (const member of box.members) {
         for (const [from, status] of this.detail.inputs(member)) {
@@ -187,8 +185,8 @@ class SceneLayout {
       edges.sort((p, q) => q.cross - p.cross || p.a.x - q.a.x);
       edges.forEach((edge, k) => {
         edge.port = box.x + box.width / 2 + (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
-        edge.points = this.points(edge, byBlock.get(box.block), tracks);
-        if (edge.points) { this.edges.push(edge); box.entered = true; }
+        edge.points = this.points(edge, group.boxes, tracks);
+        if (edge.points) { this.edges.push(edge); group.edges.push(edge); box.entered = true; }
         else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
       });
       if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));

@@ -37,15 +37,22 @@ class ScenePainter {
     this.lines = this.scale >= BOXES;
   }
   paint(shows) {
-    for (const slab of this.layout.slabs) if (shows(slab) && slab.open) this.slab(slab);
+    const slabs = this.layout.slabs.filter(shows), groups = this.layout.groups.filter(shows), boxes = groups.flatMap((group) => group.boxes.filter(shows));
+    for (const slab of slabs) if (slab.open) this.slab(slab);
     if (this.lines) {
       for (const flow of this.layout.flows) if (shows(flow)) this.flow(flow);
-      for (const skip of this.layout.skips) this.skip(skip);
-      for (const edge of this.layout.edges) if (this.edgeShows(edge, shows)) this.edge(edge);
+      for (const skip of this.layout.skips) if (shows({x: skip.rail - 20, y: Math.min(skip.from, skip.to), width: 40, height: Math.abs(skip.from - skip.to)})) this.skip(skip);
+      for (const group of groups) for (const edge of group.edges) if (this.edgeShows(edge, shows)) this.edge(edge);
     }
-    for (const slab of this.layout.slabs) if (shows(slab) && !slab.open) this.slab(slab);
-    for (const box of this.layout.boxes) if (shows(box)) this.box(box);
-    if (this.two) for (const box of this.layout.boxes) if (box.stubs && shows(box)) this.stub(box);
+    for (const slab of slabs) if (!slab.open) this.slab(slab);
+    for (const box of boxes) if (this.lines) this.box(box); else this.mark(box);
+    if (this.two) for (const box of boxes) if (box.stubs) this.stub(box);
+  }
+  /** A box from far away: its fill, and whether it is selected. */
+  mark({x, y, width, height, node}) {
+    const {c} = this, status = node < 0 ? "same" : this.d.statusOf(node);
+    c.fillStyle = node < 0 ? colors.fold : node === this.selected || (this.hits && this.hits.has(node)) ? colors.accent : status === "same" ? colors.tick : status === "derived" ? colors.edge : colors[status];
+    c.fillRect(x, y, width, height);
   }
   isGhost(node) { return this.d.status[node] === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1); }
   isGone(status) { return status === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1); }
