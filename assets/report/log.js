@@ -3,7 +3,7 @@
 
 // --- Data ---
 
-const RECORD = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count"];
+const RECORD = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count", "sum"];
 /** JSON of Python, which knows numbers that JSON does not; null for what is none, and for what is nested to do harm. */
 function readJson(text) {
   let depth = 0, most = 0;
@@ -146,13 +146,28 @@ function frameLine(log, frame) {
 const stackList = (log, stack) => h("div", {class: "trie"}, Array.isArray(stack) ? stack.map((f) => h("div", {}, frameLine(log, log.frame(f)))) : null);
 const foldedStack = (log, words, stack) => Array.isArray(stack) && stack.length ? h("details", {}, h("summary", {}, `${words}, ${plural(stack.length, "frame")}`), stackList(log, stack)) : null;
 
-/** Which compilations which ranks have, and how their caches did. */
+/** Where ranks part: their compilations and caches, payloads of one name, and what Inductor expects graphs to take. */
 async function rankPart() {
-  const ranked = (await Promise.all(report.runs.map(loadLog))).filter(Boolean), ids = [...new Set(ranked.flatMap((log) => [...log.compiles.keys()]))].filter((id) => id !== "-");
+  const ranked = (await Promise.all(report.runs.map(loadLog))).filter(Boolean), ids = [...new Set(ranked.flatMap((log) => [...log.compiles.keys()]))].filter((id) => id !== "-"), heads = ranked.map((log) => `rank ${log.run.rank}`);
   if (ranked.length < 2 || !ids.length) return [];
   const tell = (log, id) => { const compile = log.compiles.get(id); return compile ? [plural(compile.records.length, "record"), compile.status, compile.records.map(cacheWord).filter(Boolean).join(" ")].filter(Boolean).join(", ") : "none"; };
   const rows = ids.map((id) => ({id, cells: ranked.map((log) => tell(log, id))})), apart = rows.filter((row) => new Set(row.cells).size > 1);
-  return [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["compilation", ...ranked.map((log) => `rank ${log.run.rank}`)], rows.map((row) => [h("td", {class: "mono"}, brackets(row.id)), ...row.cells.map((words, i) => h("td", {}, words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))])))];
+  const out = [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["compilation", ...heads], rows.map((row) => [h("td", {class: "mono"}, brackets(row.id)), ...row.cells.map((words, i) => h("td", {}, words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))])))];
+  const places = new Map(), times = new Map();
+  const seen = new Map();
+  for (const log of ranked) for (const record of log.records) {
+    if (!record.sum) continue;
+    const name = JSON.stringify([record.compile, record.name]), own = `${log.run.id}${name}`, nth = (seen.get(own) || 0) + 1, key = `${nth}${name}`;
+    seen.set(own, nth);
+    places.set(key, [...places.get(key) || [], [log, record]]);
+    if (!/^inductor_runtime/.test(record.name)) continue;
+    const ops = (readJson(await log.payload(record)) || {}).ops;
+    if (Array.isArray(ops)) times.set(record.compile, {...times.get(record.compile), [log.run.rank]: ops.reduce((sum, op) => sum + (op && Number(op.estimated_runtime_ns) || 0), 0) / 1e6});
+  }
+  const groups = [...places.values()].map((list) => [...new Map(list.map(([log, record]) => [record.sum, list.filter(([, other]) => other.sum === record.sum)])).values()]).filter((group) => group.length > 1);
+  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["compilation", "record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [td(brackets(group[0][0][1].compile || "-"), "mono"), td(plain(group[0][0][1].name), "wrap"), h("td", {}, group.map((list) => h("span", {}, h("a", {href: logLink(list[0][0].run, list[0][1].compile || "-", list[0][1])}, list.map(([log]) => log.run.rank).join(", ")), " | ")))]))));
+  if (times.size) out.push(boxed("Expected run time", "estimates of Inductor, added up", table(["compilation", ...heads.map((head) => `#${head}`), "#slowest / fastest"], [...times].map(([id, sums]) => [td(brackets(id || "-"), "mono"), ...ranked.map((log) => td(time(sums[log.run.rank]), "number")), td((Math.max(...Object.values(sums)) / Math.min(...Object.values(sums))).toFixed(2), "number")]))));
+  return out;
 }
 
 async function compilePage(log, compile) {

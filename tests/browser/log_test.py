@@ -175,6 +175,8 @@ def ranks(site):
         os.makedirs(folder)
         for rank in (0, 1):
             text = artifact("fx_graph_cache_miss_1" if rank else "fx_graph_cache_hit_1", "{}", "json", rank=rank) + record({"dynamo_output_graph": {}}, GRAPH, rank=rank)
+            text += artifact("inductor_collective_schedule", json.dumps(["all_gather" if rank else "all_reduce"]), "json", rank=rank) + artifact("same", "on both", rank=rank)
+            text += artifact("inductor_runtime_and_tensor_meta", json.dumps({"ops": [{"name": "mm", "estimated_runtime_ns": 1e6 * (1 + rank)}]}), "json", rank=rank)
             if rank:
                 text += record({"dynamo_start": {"stack": stack(4)}}, frame=3, rank=rank)
             with open(os.path.join(folder, f"dedicated_log_torch_trace_rank_{rank}_x.log"), "w", encoding="utf-8") as file:
@@ -183,6 +185,10 @@ def ranks(site):
     site.shows(".log-body", "2 compilations differ between ranks")
     site.shows(".log-body", "miss")
     site.shows(".log-body", "none")
+    site.shows(".log-body", "inductor_collective_schedule")
+    body = site.text(".log-body")
+    assert "2.00" in body and "2.0 ms" in body, body
+    assert "same" not in body.split("Payloads that differ")[1].split("Expected run time")[0], body
 
 
 def hostile(site):

@@ -28,6 +28,7 @@ struct Row {
   StoredRecord record;
   std::string metadata;
   std::string ref;
+  std::string sum;  // the beginning of the payload's md5, as the log tells it
   int64_t nodes = 0, bytes = -1, count = 1;
   Place place;
 };
@@ -48,22 +49,28 @@ bool IsDescription(std::string_view kind) {
   return kind.starts_with("describe_");
 }
 
+/// A field of the envelope; empty when there is none.
+std::string_view Find(const std::vector<JsonField>& envelope, std::string_view key) {
+  const auto found = std::ranges::find(envelope, key, &JsonField::key);
+  return found == envelope.end() ? std::string_view{} : found->value;
+}
+
 /// The JSON under the record's kind: what it says beside its payload.
-std::string MetadataOf(const StoredRecord& record) {
-  const auto fields = ReadJsonObject(record.envelope);
-  if (!fields) return {};
-  const auto found = std::ranges::find(*fields, record.kind, &JsonField::key);
-  if (found == fields->end()) return {};
-  if (found->value != "{}") return std::string(found->value);
+std::string MetadataOf(const StoredRecord& record, const std::vector<JsonField>& envelope) {
+  const std::string_view event = Find(envelope, record.kind);
+  if (event != "{}") return std::string(event);
   // Outside of compilations records tell where they were written.
-  const auto stack = std::ranges::find(*fields, "stack", &JsonField::key);
-  return stack == fields->end() ? std::string() : fmt::format("{{\"stack\": {}}}", stack->value);
+  const std::string_view stack = Find(envelope, "stack");
+  return stack.empty() ? std::string() : fmt::format("{{\"stack\": {}}}", stack);
 }
 
 class Maker {
  public:
   Maker(TraceReader& trace, const StoredRun& run, size_t max_bytes)
-      : trace_(trace), run_(run), left_bytes_(static_cast<int64_t>(max_bytes)) {}
+      : trace_(trace),
+        run_(run),
+        left_bytes_(static_cast<int64_t>(max_bytes)),
+        several_runs_(trace.runs().size() > 1) {}
 
   Result<LogView> Make() {
     STRATA_RETURN_IF_ERROR(CollectRows());
@@ -106,7 +113,8 @@ class Maker {
         events_.push_back(std::move(record));
         continue;
       }
-      std::string metadata = MetadataOf(record);
+      const auto envelope = ReadJsonObject(record.envelope).value_or(std::vector<JsonField>{});
+      std::string metadata = MetadataOf(record, envelope);
       if (IsDescription(record.kind)) {
         const auto [group, is_new] =
             groups.try_emplace({record.compile, record.kind}, rows_.size());
@@ -125,7 +133,8 @@ class Maker {
         ++too_many[record.kind];
         continue;
       }
-      AddRow(std::move(record), std::move(metadata));
+      AddRow(std::move(record), std::move(metadata),
+             ReadJsonString(Find(envelope, "has_payload")).value_or("").substr(0, 8));
     }
     for (const auto& [kind, count] : too_many) {
       view_.left_out.push_back(
@@ -142,8 +151,9 @@ class Maker {
     return Ok();
   }
 
-  void AddRow(StoredRecord record, std::string metadata) {
+  void AddRow(StoredRecord record, std::string metadata, std::string sum) {
     Row row;
+    row.sum = std::move(sum);
     if (metadata.size() > kMaxMetadata) {
       view_.left_out.push_back(fmt::format("{}: {} of metadata", Title(record),
                                            Size(static_cast<int64_t>(metadata.size()))));
@@ -289,7 +299,9 @@ class Maker {
       json.String(Cut(record.kind, kMaxName)).String(Cut(record.name, kMaxName));
       json.String(Cut(record.prefix, kMaxName)).String(row.metadata).Int(row.bytes);
       json.Int(row.place.part).Int(row.place.slot).String(Cut(row.ref, kMaxName));
-      json.Int(row.nodes).Int(row.count).EndArray();
+      json.Int(row.nodes).Int(row.count);
+      if (several_runs_) json.String(row.sum);
+      json.EndArray();
     }
     json.EndArray().EndObject();
     return out;
@@ -298,6 +310,7 @@ class Maker {
   TraceReader& trace_;
   const StoredRun& run_;
   int64_t left_bytes_;
+  bool several_runs_;
   LogView view_;
   std::vector<Row> rows_;
   std::vector<StoredRecord> events_;
