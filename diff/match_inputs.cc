@@ -16,7 +16,7 @@ class InputMatcher {
       : matching_(matching), scope_(scope), kind_(kind) {}
 
   void Run() {
-    if (MatchEqualLists()) return;
+    if (MatchEqualLists() || MatchAroundBlock()) return;
     if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.99);
     ProposeBy(&InputMatcher::DownKeys, true, 0.995);
     ProposeBy(&InputMatcher::ContextKeys, false, 0.99);
@@ -67,6 +67,36 @@ class InputMatcher {
     }
     for (size_t i = 0; i < before.size(); ++i)
       matching_.Match(before[i], after[i], Via::kInput, 0.999);
+    return true;
+  }
+
+  /// One list is the other with some more in one place: what stands before it, and after it.
+  bool MatchAroundBlock() {
+    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    const size_t n = before.size(), m = after.size(), fewer = std::min(n, m);
+    constexpr size_t kFew = 3;
+    if (fewer < kFew || n == m) return false;
+    const auto same = [&](size_t i, size_t j) {
+      return TypeOf(kBefore, before[i]) == TypeOf(kAfter, after[j]) &&
+             !matching_.vetoed(before[i], after[j]);
+    };
+    size_t head = 0, tail = 0;
+    while (head < fewer && same(head, head))
+      ++head;
+    while (head + tail < fewer && same(n - 1 - tail, m - 1 - tail))
+      ++tail;
+    if (head + tail < fewer) return false;
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    for (size_t i = 0; i < head; ++i)
+      pairs.emplace_back(before[i], after[i]);
+    for (size_t i = 0; i < tail; ++i)
+      pairs.emplace_back(before[n - 1 - i], after[m - 1 - i]);
+    // Inputs of a part of a graph are used otherwise, and their types agree by chance.
+    const auto alike = static_cast<size_t>(std::ranges::count_if(
+        pairs, [&](const auto& pair) { return ShareUse(pair.first, pair.second); }));
+    if (10 * alike < 9 * fewer) return false;
+    for (const auto& [i, j] : pairs)
+      matching_.Match(i, j, Via::kInput, 0.99);
     return true;
   }
 
