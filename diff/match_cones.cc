@@ -61,7 +61,7 @@ LabelVector VectorOf(LabelLevel level) {
 double ConfidenceOf(LabelLevel level) {
   switch (level) {
     case LabelLevel::kType:
-      return 0.998;
+      return 0.9995;
     case LabelLevel::kLiterals:
       return 0.99;
     case LabelLevel::kOp:
@@ -110,7 +110,7 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
   for (Side side : {kBefore, kAfter})
     hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
-    const double confidence = ConfidenceOf(level) - (max_radius - radius) / 256.0;
+    const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
     auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
     auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
     if (before.empty() || after.empty()) return;

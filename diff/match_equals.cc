@@ -10,7 +10,7 @@ namespace {
 /// How many more groups of equal nodes were merged than left where all were to be merged.
 constexpr size_t kKeptApart = 4;
 
-constexpr double kConfidence = 0.95;
+constexpr double kConfidence = 0.9;
 
 /// Whether users of the group's unmatched nodes read the partner of the matched one now.
 struct Evidence {

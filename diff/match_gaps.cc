@@ -78,7 +78,7 @@ void Align(Matching& matching, const Gap& gap) {
   for (size_t i = 0, j = 0; i < n && j < m;) {
     const int32_t here = merit[i * m + j];
     if (here > 0 && at(i, j) == here + at(i + 1, j + 1)) {
-      const double confidence = here >= 10 ? 0.9 : here >= 6 ? 0.8 : 0.7;
+      const double confidence = here >= 10 ? 0.98 : 0.965;
       matching.Match(gap.before[i++], gap.after[j++], Via::kOrder, confidence);
     } else {
       (at(i + 1, j) >= at(i, j + 1) ? i : j) += 1;
@@ -100,7 +100,7 @@ void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t
   ForEachCommonKey(before, after, [&](auto befores, auto afters) {
     for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
       if (Merit(matching, befores[i], afters[i], Place::kVague) == 0) continue;
-      matching.Match(befores[i], afters[i], Via::kOrder, 0.7);
+      matching.Match(befores[i], afters[i], Via::kOrder, 0.9);
     }
   });
 }

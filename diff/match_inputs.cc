@@ -7,7 +7,7 @@ namespace strata {
 namespace {
 
 /// The confidence of pairs that place and type alone tell.
-constexpr double kByPlace = 0.95;
+constexpr double kByPlace = 0.94;
 
 /// Aligns the unmatched entities of one kind, inputs or constants.
 class InputMatcher {
@@ -17,11 +17,11 @@ class InputMatcher {
 
   void Run() {
     if (MatchEqualLists() || MatchAroundBlock()) return;
-    if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.99);
-    ProposeBy(&InputMatcher::DownKeys, true, 0.995);
-    ProposeBy(&InputMatcher::ContextKeys, false, 0.99);
+    if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.995);
+    ProposeBy(&InputMatcher::DownKeys, true, 0.999);
+    ProposeBy(&InputMatcher::ContextKeys, false, 0.998);
     for (radius_ = 4; radius_ >= 1; radius_ /= 2)
-      ProposeBy(&InputMatcher::RadiusKeys, false, 0.98);
+      ProposeBy(&InputMatcher::RadiusKeys, false, 0.995);
     MatchProposed();
     RunByPlace();
   }
@@ -96,7 +96,7 @@ class InputMatcher {
         pairs, [&](const auto& pair) { return ShareUse(pair.first, pair.second); }));
     if (10 * alike < 9 * fewer) return false;
     for (const auto& [i, j] : pairs)
-      matching_.Match(i, j, Via::kInput, 0.99);
+      matching_.Match(i, j, Via::kInput, 0.998);
     return true;
   }
 

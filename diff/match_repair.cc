@@ -6,7 +6,7 @@ namespace strata {
 namespace {
 
 constexpr int kSweeps = 2;
-constexpr double kConfidence = 0.85;
+constexpr double kConfidence = 0.9;
 
 /// Gives unmatched nodes the partner of another node where more edges agree with it.
 class Repairer {
