@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/flags.h"
@@ -9,6 +12,7 @@
 #include "cli/source_trace.h"
 #include "diff/diff.h"
 #include "ir/file.h"
+#include "ir/text.h"
 #include "store/trace.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/report/report_model.h"
@@ -58,10 +62,21 @@ Result<ReportModel> ReportOfTwo(const std::string& before_text, const std::strin
   return DiffReport(diff, before_text, after_text);
 }
 
+/// Shows a file in the user's browser, which this program does not wait for.
+Status OpenInBrowser(const std::string& file) {
+  const std::string command =
+      fmt::format("${{BROWSER:-xdg-open}} {} >/dev/null 2>&1 </dev/null", ShellWord(file));
+  if (std::system(command.c_str()) != 0) {  // NOLINT(cert-env33-c): the user's own command
+    return Error("cannot open a browser: {}: open the file by hand, or set BROWSER", file);
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Result<Exit> RunReport(Args args) {
   std::string input, other, output;
+  bool open = false;
   ReportOptions options;
   Flags flags("report",
               "writes one HTML file that shows what each pass did, or how two runs differ");
@@ -71,7 +86,8 @@ Result<Exit> RunReport(Args args) {
   flags.OptionalPositional("REF2", &other, "a run or a graph to compare with");
   flags.Required("-o,--output", "FILE", &output, "the report to write; - is standard output");
   flags.Option("--title", "TEXT", &options.title, "heading; default: the file's name");
-  flags.Example("strata report run.strata -o run.html");
+  flags.Switch("--open", &open, "show it in the browser");
+  flags.Example("strata report run.strata -o run.html --open");
   flags.Example("strata report 'run.strata#pass=dce' -o dce.html");
   flags.Example("strata report yesterday.log today.log -o both.html");
   STRATA_TRY(const bool go_on, flags.Parse(args));
@@ -85,6 +101,7 @@ Result<Exit> RunReport(Args args) {
   if (!options.title.empty()) model.title = options.title;
   STRATA_TRY(const std::string html, ReportHtml(model));
   STRATA_RETURN_IF_ERROR(WriteFile(output, html));
+  if (open && output != "-") STRATA_RETURN_IF_ERROR(OpenInBrowser(output));
   return Exit::kOk;
 }
 
