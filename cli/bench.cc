@@ -15,6 +15,7 @@ namespace {
 // To add one: a file cli/bench_<name>.cc, a declaration in cli/bench.h and a line here.
 constexpr Benchmark kBenchmarks[] = {
     {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
+    {"import", "import logs of up to 1 GB and of a trainer, beside tlparse", BenchImport},
     {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
     {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
     {"report", "scenes of passes over graphs of 10k and 100k nodes", BenchReport},

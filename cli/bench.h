@@ -39,6 +39,7 @@ struct Benchmark {
 };
 
 Result<Exit> BenchDiff(Args args);
+Result<Exit> BenchImport(Args args);
 Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
 Result<Exit> BenchReport(Args args);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,19 +14,43 @@ namespace strata::cli {
 Result<Exit> RunImport(Args args) {
   std::vector<std::string> words;
   std::string output;
-  bool strict = false;
+  ImportOptions options;
+  bool follow = false;
+  int64_t threads = 0;
+  double idle = 0;
   Flags flags("import", "reads logs that PyTorch wrote with TORCH_TRACE set, and FX texts");
-  flags.Positionals("LOG", &words, 1, "a log, a folder of logs of several ranks, or an FX text; also .gz, .zst");
+  flags.Positionals("LOG", &words, 1,
+                    "a log, a folder of logs of several ranks, an FX text, a folder that tlparse "
+                    "wrote; also .gz, "
+                    ".zst; '-': standard input");
   flags.Required("-o,--output", "T", &output, "the trace to write");
-  flags.Switch("--strict", &strict, "stop at the first thing that cannot be read");
+  flags.Switch("--strict", &options.strict, "stop at the first thing that cannot be read");
+  flags.Switch(
+      "--follow", &follow,
+      "read on while the logs of a run grow; the trace can be read meanwhile. Ends with Ctrl-C");
+  flags.Option("--idle", "SECONDS", &idle,
+               "with --follow: end when nothing came for so long; 0: never");
+  flags.Option("--threads", "N", &threads,
+               "that read logs; 0: one per rank, up to 4. The trace is the same");
   flags.Example("strata import dedicated_log_torch_trace_rank_0_x1.log -o run.strata");
   flags.Example("TORCH_TRACE=logs python train.py && strata import logs -o run.strata");
+  flags.Example("strata import logs --follow --idle 600 -o run.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
-
-  const std::string command = fmt::format("strata import {} -o {}{}", fmt::join(words, " "), output,
-                                          strict ? " --strict" : "");
-  STRATA_TRY(const ImportSummary summary, ImportFiles(words, output, strict, command));
+  if (idle < 0 || threads < 0) {
+    return Error("negative number: strata import: see 'strata import --help'");
+  }
+  if (idle > 0 && !follow) return Error("--idle without --follow: strata import: add --follow");
+  if (follow && std::ranges::find(words, "-") != words.end()) {
+    return Error("cannot follow: standard input: give a file or a folder");
+  }
+  options.threads = static_cast<int>(threads);
+  options.command = fmt::format("strata import {} -o {}{}{}", fmt::join(words, " "), output,
+                                options.strict ? " --strict" : "", follow ? " --follow" : "");
+  std::optional<double> idle_s;
+  if (idle > 0) idle_s = idle;
+  STRATA_TRY(const ImportSummary summary, follow ? FollowFiles(words, output, options, idle_s)
+                                                 : ImportFiles(words, output, options));
   fmt::print(stderr, "{}: {} records, {} graphs in {} snapshots, {} passes ({} changed nothing)\n",
              output, summary.records, summary.graphs, summary.snapshots, summary.passes,
              summary.unchanged_passes);

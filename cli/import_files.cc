@@ -1,15 +1,72 @@
 #include "cli/import_files.h"
 
-#include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "cli/command.h"
 #include "store/trace.h"
+#include "tlparse-export/torch_trace/follow.h"
 #include "tlparse-export/torch_trace/input_files.h"
 
 namespace strata::cli {
+namespace {
+
+/// Prints warnings, those that it has not printed yet.
+class WarningPrinter {
+ public:
+  explicit WarningPrinter(const ImportSummary& summary) : summary_(summary) {}
+
+  void PrintNew() {
+    for (; printed_ < summary_.warnings.size(); ++printed_)
+      Warn(summary_.warnings[printed_]);
+  }
+  void PrintRest() {
+    PrintNew();
+    const auto untold = summary_.num_warnings - static_cast<int64_t>(printed_);
+    if (untold > 0) Warn(fmt::format("and {} more of these", untold));
+  }
+
+ private:
+  const ImportSummary& summary_;
+  size_t printed_ = 0;
+};
+
+/// Takes SIGINT and SIGTERM, which then do not end the program.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &signals_, &before_);
+    descriptor_ = ::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals() {
+    ::close(descriptor_);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  /// True: one came within the time.
+  bool Wait(int ms) const {
+    pollfd wanted{descriptor_, POLLIN, 0};
+    if (::poll(&wanted, 1, ms) <= 0) return false;
+    signalfd_siginfo taken{};
+    return ::read(descriptor_, &taken, sizeof(taken)) > 0;
+  }
+
+ private:
+  sigset_t signals_{}, before_{};
+  int descriptor_ = -1;
+};
+
+}  // namespace
 
 Result<std::vector<std::string>> LogFilesOf(const std::string& word) {
   std::error_code error;
@@ -20,20 +77,32 @@ Result<std::vector<std::string>> LogFilesOf(const std::string& word) {
 }
 
 Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const std::string& output,
-                                  bool strict, const std::string& command) {
+                                  const ImportOptions& options) {
   STRATA_TRY(const std::unique_ptr<LogInputs> inputs, FindInputs(words));
   STRATA_TRY(const std::unique_ptr<TraceWriter> trace,
              TraceWriter::Create(output, TraceWriter::Mode::kAside));
-  ImportOptions options;
-  options.strict = strict;
-  options.command = command;
   ImportSummary summary;
   const Status imported = ImportLogs(*inputs, options, *trace, summary);
-  for (const std::string& warning : summary.warnings)
-    Warn(warning);
-  const auto untold = summary.num_warnings - static_cast<int64_t>(summary.warnings.size());
-  if (untold > 0) Warn(fmt::format("and {} more of these", untold));
+  WarningPrinter(summary).PrintRest();
   if (!imported) return imported.error();
+  STRATA_RETURN_IF_ERROR(trace->Finish());
+  return summary;
+}
+
+Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const std::string& output,
+                                  const ImportOptions& options, std::optional<double> idle_s) {
+  STRATA_TRY(const std::unique_ptr<TraceWriter> trace, TraceWriter::Create(output));
+  ImportSummary summary;
+  WarningPrinter warnings(summary);
+  const StopSignals signals;
+  const auto wait = [&](int ms) {
+    warnings.PrintNew();
+    return signals.Wait(ms);
+  };
+  const Status followed =
+      FollowLogs(words, {.import = options, .idle_s = idle_s, .wait = wait}, *trace, summary);
+  warnings.PrintRest();
+  if (!followed) return followed.error();
   STRATA_RETURN_IF_ERROR(trace->Finish());
   return summary;
 }

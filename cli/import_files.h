@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,13 +8,18 @@
 
 namespace strata::cli {
 
-/// The files that a word of the command line means: itself, or the logs of a folder by name.
-/// Errors: a folder without logs.
+/// The files that a word of the command line means: itself, or the logs of a folder in order of
+/// ranks.
 Result<std::vector<std::string>> LogFilesOf(const std::string& word);
 
-/// Imports logs, folders of logs of several ranks, and FX texts into a new trace at `output`, which
-/// appears when all is in it. Warnings go to stderr. `command` is kept in the runs.
+/// Imports logs, folders of logs of several ranks, FX texts and folders of tlparse into a new trace
+/// at `output`, which appears when all is in it. Warnings go to stderr.
 Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const std::string& output,
-                                  bool strict, const std::string& command);
+                                  const ImportOptions& options);
+
+/// Imports logs of a live run while they grow, into a trace that others can read meanwhile, until
+/// SIGINT, SIGTERM, or `idle_s` seconds without anything new. Warnings go to stderr as they come.
+Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const std::string& output,
+                                  const ImportOptions& options, std::optional<double> idle_s);
 
 }  // namespace strata::cli

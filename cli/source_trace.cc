@@ -24,8 +24,9 @@ Result<SourceTrace> SourceTrace::Open(const std::string& file, const std::string
   }
   source.folder_ = folder;
   source.path_ = folder + "/log.strata";
-  STRATA_TRY(const ImportSummary summary,
-             ImportFiles({file}, source.path_, /*strict=*/false, command));
+  ImportOptions options;
+  options.command = command;
+  STRATA_TRY(const ImportSummary summary, ImportFiles({file}, source.path_, options));
   if (summary.graphs == 0) Warn(fmt::format("no graphs: {}: it has artifacts only", file));
   return source;
 }

@@ -32,8 +32,7 @@ std::vector<int32_t> LastUses(const Scope& scope) {
 
 }  // namespace
 
-/// What a text frees follows from its uses: a name after its last use, if that is no return, and a
-/// result that nobody uses at once. A difference means that text or reader are wrong.
+/// What a text frees follows from its uses: a name after its last use, if that is no return. A difference means that text or reader are wrong.
 void Parser::CheckFrees(const Scope& scope) {
   if (scope.frees.empty() || document_.num_diagnostics > 0) return;
   const auto add = [&](size_t offset, std::string_view what, StrId name) {
@@ -58,9 +57,8 @@ void Parser::CheckFrees(const Scope& scope) {
   for (size_t i = 0; i < scope.statements.size(); ++i) {
     const Statement& s = scope.statements[i];
     if (is_freed[i] || s.kind == NodeKind::kOutput) continue;
-    if (last[i] == kNever && s.kind == NodeKind::kPlaceholder) continue;
+    if (last[i] == kNever) continue;  // old versions leave it
     const bool is_returned =
-        last[i] != kNever &&
         scope.statements[static_cast<size_t>(last[i])].kind == NodeKind::kOutput;
     if (is_returned) continue;
     size_t offset = 0;

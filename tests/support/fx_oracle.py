@@ -45,7 +45,10 @@ def payloads(text):
         header = re.match(r"[VIWEC]\d{4} \S+ \d+ [^:]+:\d+\] (\{.*)", line)
         if header:
             finish()
-            lines, expected = [], json.loads(header.group(1)).get("has_payload")
+            try:
+                lines, expected = [], json.loads(header.group(1)).get("has_payload")
+            except ValueError:
+                lines, expected = [], None  # a record that was cut
     finish()
     return list(seen)
 

@@ -120,9 +120,10 @@ void LogReader::FinishWholeRecord() {
   FinishRecord();
 }
 
-void LogReader::Skip() {
+void LogReader::Restart() {
   partial_.clear();
   FinishRecord();
+  line_ = 0;
 }
 
 void LogReader::TakeLine(std::string_view line) {

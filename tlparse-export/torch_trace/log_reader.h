@@ -45,8 +45,8 @@ class LogReader {
   void Finish();
   /// For a log that may go on: tells of the last record if it is whole, as its md5 shows.
   void FinishWholeRecord();
-  /// A part of the log was not read: what was begun has ended.
-  void Skip();
+  /// The log begins anew: what was begun has ended, and lines count from 1.
+  void Restart();
 
  private:
   struct Open {

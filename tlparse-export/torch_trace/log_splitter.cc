@@ -74,9 +74,14 @@ Status LogSplitter::Finish() {
   return status();
 }
 
-Status LogSplitter::Pause() {
+Status LogSplitter::Pause(bool with_crowds) {
   reader_.FinishWholeRecord();
-  FlushCrowds(0);
+  if (with_crowds) FlushCrowds(0);
+  return status();
+}
+
+Status LogSplitter::Restart() {
+  reader_.Restart();
   return status();
 }
 

@@ -87,10 +87,11 @@ class LogSplitter final : private LogSink {
   /// Errors: strict only.
   Status Feed(std::string_view bytes);
   Status Finish();
-  /// A log that may go on stands still: what was read is to be seen.
-  Status Pause();
+  /// A log that may go on stands still: its last record is there if it is whole, and so are crowds
+  /// if `with_crowds`.
+  Status Pause(bool with_crowds);
   /// The file begins anew.
-  void Restart() { reader_.Skip(); }
+  Status Restart();
   /// The text of one graph that is in no log, as a record `name`.
   Status AddFxText(std::string_view text, std::string_view name);
   /// What was read since the last call.
