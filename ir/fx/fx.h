@@ -73,8 +73,8 @@ Result<FxDocument> ParseFx(std::string_view text, const FxOptions& options = {})
 bool LooksLikeFxGraph(std::string_view text);
 
 struct FxPrintOptions {
-  bool comments = true;
-  bool frees = true;  ///< `;  a = b = None` after the last use
+  bool comments = true;  ///< also descriptors of inputs and outputs
+  bool frees = true;     ///< `;  a = b = None` after the last use
 };
 
 /// Prints a graph and its bodies as PyTorch 2.14 does with strides and devices. Text that ParseFx

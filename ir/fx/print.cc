@@ -196,7 +196,7 @@ class Printer {
 
   void PrintDescriptor(NodeId id) {
     const std::string_view descriptor = graph_.attribute(id, kDescriptorKey);
-    if (descriptor.empty()) return;
+    if (descriptor.empty() || !options_.comments) return;
     out_ += "  # ";
     out_ += descriptor;
   }
@@ -395,7 +395,7 @@ class Printer {
     if (is_pytree) out_ += "pytree.tree_unflatten(";
     std::string_view descriptors = graph_.attribute(id, kDescriptorsKey);
     const bool is_list = value.kind() == ArgKind::kList || value.kind() == ArgKind::kTuple;
-    if (is_program && is_list && !descriptors.empty()) {
+    if (is_program && is_list && !descriptors.empty() && options_.comments) {
       out_ += value.kind() == ArgKind::kList ? "[\n" : "(\n";
       for (const Arg& element : graph_.elements(value)) {
         Line("    ");

@@ -309,11 +309,19 @@ class Writer {
       }
       hunks.emplace_back(&hunk, more);
     }
-    // What stands alone is what a reviewer has to read.
-    std::ranges::stable_sort(hunks, [](const auto& a, const auto& b) {
-      return (a.first->pattern < 0) > (b.first->pattern < 0);
+    // What stands alone is what a reviewer has to read; what is returned follows from the rest.
+    std::ranges::stable_sort(hunks, {}, [&](const auto& hunk) {
+      return IsOutputOnly(*hunk.first) ? 2 : hunk.first->pattern >= 0 ? 1 : 0;
     });
     return hunks;
+  }
+
+  bool IsOutputOnly(const Hunk& hunk) const {
+    return hunk.inserted.empty() && hunk.deleted.empty() &&
+           std::ranges::all_of(hunk.pairs, [&](int32_t index) {
+             const EntityId id = diff_.pairs[static_cast<size_t>(index)].after;
+             return diff_.after[id].kind == EntityKind::kOutput;
+           });
   }
 
   void Causes() {
