@@ -5,6 +5,7 @@
 #include "cli/ref.h"
 #include "ir/file.h"
 #include "ir/fx/fx.h"
+#include "ir/native_text.h"
 
 namespace strata::cli {
 namespace {
@@ -17,18 +18,19 @@ Result<std::string> FxText(const Graph& graph, const Patch& patch) {
   const Result<FxDocument> again = ParseFx(text, {.file = "result", .strict = true});
   if (again && FingerprintOf(again->graph()) == patch.after.fingerprint) return text;
   return Error(ErrorCode::kUnsupported,
-               "FX text cannot say this graph: {}: it has literals or types of another form",
+               "FX text cannot say this graph: {}: take Strata's own with --format text",
                patch.file);
 }
 
 }  // namespace
 
 Result<Exit> RunPatch(Args args) {
-  std::string ref, path, output = "-";
+  std::string ref, path, format = "fx", output = "-";
   LoadOptions load;
   Flags flags("patch", "makes the after side of a diff from its before side");
   flags.Positional("REF", &ref, "the graph that the patch was made from");
   flags.Positional("PATCH", &path, "what 'strata diff --patch' wrote; - is standard input");
+  flags.Choice("--format", &format, {"fx", "text"}, "PyTorch's text, or Strata's own");
   flags.Option("-o,--output", "FILE", &output,
                "where to write the graph (default: standard output)");
   flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
@@ -42,7 +44,10 @@ Result<Exit> RunPatch(Args args) {
   STRATA_TRY(const Snapshot base, LoadRef(ref, load));
   Result<std::unique_ptr<Module>> result = ApplyPatch(base.graph(), patch);
   if (!result) return std::move(result).error();
-  STRATA_TRY(const std::string text, FxText((*result)->graph({0}), patch));
+  std::string text = PrintText(**result);
+  if (format == "fx") {
+    STRATA_TRY(text, FxText((*result)->graph({0}), patch));
+  }
   STRATA_RETURN_IF_ERROR(WriteFile(output, text));
   return Exit::kOk;
 }

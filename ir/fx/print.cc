@@ -426,9 +426,10 @@ class Printer {
     };
     std::vector<Child> children;
     const auto add = [&](GraphId graph, std::string_view name) {
-      if (std::ranges::none_of(children, [&](const Child& c) { return c.graph == graph; })) {
-        children.push_back({graph, std::string(name)});
-      }
+      // A body under two names is two classes.
+      const bool is_known = std::ranges::any_of(
+          children, [&](const Child& c) { return c.graph == graph && c.name == name; });
+      if (!is_known) children.push_back({graph, std::string(name)});
     };
     for (NodeId id : graph_.nodes()) {
       for (const Arg& arg : graph_.args(id)) {
@@ -448,7 +449,7 @@ class Printer {
         if (!name.empty() && name.find('/') == std::string_view::npos) add(id, name);
       }
     }
-    std::ranges::sort(children, {}, &Child::graph);
+    std::ranges::stable_sort(children, {}, &Child::graph);
     for (const Child& child : children) {
       out_ += '\n';
       Printer(module_.graph(child.graph), options_, out_).PrintClass(child.name, indent, depth + 1);
