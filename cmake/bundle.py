@@ -1,5 +1,6 @@
 """Writes the script or style of a page: the given files, in their order, without comments, without blanks that mean
-nothing, and, in scripts, with short names for what only the script itself can see. Scripts share one strict scope.
+nothing, and, in scripts, with short names for what only the script itself can see and `let` for `const`. Scripts share
+one strict scope.
 
 usage: bundle.py OUT FILE…
 """
@@ -172,6 +173,8 @@ def written(all_tokens, names):
             text = "`" + "".join(part if k % 2 == 0 else written(part, names) for k, part in enumerate(text)) + "`"
         elif token.kind == "word" and role_of.get(i) == "variable":
             text = names.of(text)
+        elif text == "const":
+            text = "let"  # what must not be assigned was checked where it was written
         elif token.kind == "word" and role_of.get(i) == "both" and names.of(text) != text:
             text = f"{text}:{names.of(text)}"
         word = last[-1:].isalnum() or last[-1:] in ("_", "$")

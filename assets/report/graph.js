@@ -208,6 +208,14 @@ class GraphView {
     }
     return null;
   }
+  /** What a box is, in full. */
+  tip(target) {
+    const d = this.detail;
+    if (!target) return "";
+    if (!target.block) { const c = d.clusters[target.cluster]; return `${plain(c.path)}\n${plural(c.counts[0], "node")}`; }
+    if (target.node < 0) return target.members.slice(0, 12).map((node) => d.nodeName(node)).join(", ") + (target.members.length > 12 ? ", …" : "");
+    return [d.opOf(target.node), d.nodeName(target.node), d.typeOf(target.node), d.moduleOf(target.node), statusWord(d.statusOf(target.node))].filter(Boolean).join("\n");
+  }
   click(target, below) {
     if (!target) this.select(-1);
     else if (target.cluster !== undefined && target.block === undefined) this.toggle(target.cluster, below);
@@ -228,7 +236,7 @@ class GraphView {
       if (!last) {
         const target = this.hit(event, canvas);
         canvas.style.cursor = target ? "pointer" : "default";
-        if (target !== this.hover) { this.hover = target; this.draw(); }
+        if (target !== this.hover) { this.hover = target; canvas.title = this.tip(target); this.draw(); }
         return;
       }
       pointers.set(event.pointerId, event);

@@ -186,7 +186,7 @@ class SceneLayout {
       edges.forEach((edge, k) => {
         edge.port = box.x + box.width / 2 + (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
         edge.points = this.points(edge, group.boxes, tracks);
-        if (edge.points) { this.edges.push(edge); group.edges.push(edge); box.entered = true; }
+        if (edge.points) { this.edges.push(edge); group.edges.push(edge); box.firstPort = Math.min(box.firstPort ?? Infinity, edge.port); }
         else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
       });
       if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));

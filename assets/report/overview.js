@@ -47,6 +47,8 @@ function cardsOf(run) {
     ways("Peak memory", (m) => m.peak, bytes, "estimated from shapes");
     ways("Arithmetic", (m) => m.flops, flops, "of matrix products and attention");
   }
+  const deviating = run.passes.flatMap((pass) => pass.causes).filter((cause) => cause.except.length).length;
+  if (run.passes.length) cards.push(card("Needs a look", failed || deviating ? [failed ? plural(failed, "failed pass", "failed passes") : "", deviating ? plural(deviating, "pattern") : ""].filter(Boolean).join(", ") : "nothing", deviating ? "with places that deviate" : failed ? "" : "no pass failed, no pattern deviates"));
   if (run.steps.length) {
     const end = run.steps[run.steps.length - 1];
     cards.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${end[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));

@@ -47,6 +47,38 @@ class ScenePainter {
     for (const slab of slabs) if (!slab.open) this.slab(slab);
     for (const box of boxes) if (this.lines) this.box(box); else this.mark(box);
     if (this.two) for (const box of boxes) if (box.stubs) this.stub(box);
+    if (this.lines && this.selected >= 0) this.relations();
+  }
+  /** From the selected node to those that are not the same, but belong together. */
+  relations() {
+    const {c, d} = this, here = this.layout.boxOf.get(this.selected);
+    for (const r of here ? d.relations : []) {
+      if (!r.before.includes(this.selected) && !r.after.includes(this.selected)) continue;
+      for (const other of [...r.before, ...r.after].slice(0, 24)) {
+        const there = this.layout.boxOf.get(other) || this.layout.slabOf.get(this.closedSlab(other));
+        if (!there || there === here) continue;
+        const middle = (b) => [b.x + b.width / 2, b.y + b.height / 2], [[x0, y0], [x1, y1]] = [middle(here), middle(there)], bend = Math.abs(x1 - x0) < 20 ? here.width * 0.8 : 0;
+        c.strokeStyle = colors["ink-2"];
+        c.lineWidth = 1.5;
+        c.setLineDash([2, 3]);
+        c.beginPath();
+        c.moveTo(x0 + here.width / 2 * Math.sign(x1 - x0 || 1), y0);
+        c.bezierCurveTo(x0 + bend + (x1 - x0) / 3, y0, x1 + bend - (x1 - x0) / 3, y1, x1 - there.width / 2 * Math.sign(x1 - x0 || -1), y1);
+        c.stroke();
+        c.setLineDash([]);
+        this.font(400, 11);
+        const words = RELATIONS[r.kind] || r.kind, width = c.measureText(words).width, x = (x0 + x1) / 2 + bend * 0.75 - width / 2, y = (y0 + y1) / 2;
+        c.fillStyle = colors.surface;
+        c.fillRect(x - 4, y - 9, width + 8, 18);
+        this.text(words, x, y, colors["ink-2"]);
+      }
+    }
+  }
+  /** The outermost closed slab that holds a node. */
+  closedSlab(node) {
+    let found = -1;
+    for (let cluster = this.d.cluster[node]; cluster >= 0; cluster = this.d.clusters[cluster].parent) if (!this.layout.open.has(cluster)) found = cluster;
+    return found;
   }
   /** A box from far away: its fill, and whether it is selected. */
   mark({x, y, width, height, node}) {
@@ -195,7 +227,7 @@ class ScenePainter {
     c.setLineDash([]);
     this.head(x, edge, up);
     this.font(400, 10, "mono");
-    const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "", room = (box.entered ? box.width / 2 - 28 : box.width - 28) - c.measureText(more).width;
+    const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "", room = Math.min(box.firstPort ?? Infinity, box.x + box.width) - 8 - x - 6 - c.measureText(more).width;
     const color = status === ADDED ? colors["added-text"] : status === REMOVED ? colors["removed-text"] : colors["ink-3"];
     const width = this.text(this.d.nodeName(from), x + 6, edge + out * 9, color, room);
     if (more) this.text(more, x + 6 + width, edge + out * 9, color);

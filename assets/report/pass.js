@@ -30,7 +30,7 @@ function passView(subject) {
   const page = h("div", {class: `pass${wide ? " wide" : ""}`}, wide ? null : rail(subject), work);
   const words = subject.pass && subject.pass.causes.length ? past(subject.pass.causes[0].title) : "";
   work.append(h("div", {class: "pass-head"}, subject.pass ? h("span", {class: "quiet"}, `#${subject.pass.index}`) : null, h("h1", {class: "cut", title: plain(subject.name)}, plain(subject.name)),
-    subject.pass ? badges(detail ? detail.counts : subject.counts) : h("span", {class: "quiet"}, plural(subject.last.nodes, "node")), h("span", {class: "quiet small cut optional", title: words}, words), h("span", {class: "spacer"}), detail ? copyMenu(subject, detail) : null));
+    subject.pass ? badges(detail ? detail.counts : subject.counts) : h("span", {class: "quiet"}, plural(subject.last.nodes, "node")), h("span", {class: "quiet small cut optional", title: words}, words), h("span", {class: "spacer"}), rankWords(subject), detail ? copyMenu(subject, detail) : null));
   if (!detail) {
     work.append(h("div", {class: "empty"}, subject.pass && subject.pass.status === "failed" ? failure(subject.pass) : subject.detail >= 0
       ? h("div", {}, h("h2", {}, "Left out"), h("p", {}, "The graphs of this pass did not fit into the report; the trace has them."))
@@ -45,6 +45,13 @@ function passView(subject) {
   ({graph: graphTab, table: tableTab, text: textTab, patterns: patternsTab})[state.tab](panel, detail);
   if (!wide && state.tab !== "patterns") page.append(inspector(detail));
   return page;
+}
+/** Which other ranks have this very graph. */
+function rankWords(subject) {
+  const others = subjects.filter((s) => s.run !== subject.run && s.graph === subject.graph && (s.pass ? s.pass.index : -1) === (subject.pass ? subject.pass.index : -1)), differ = others.filter((s) => s.last.fingerprint !== subject.last.fingerprint);
+  if (!others.length) return null;
+  const ranks = differ.slice(0, 4).map((s) => s.run.rank).join(", ") + (differ.length > 4 ? ", …" : "");
+  return h("a", {class: "small optional", href: "#ranks"}, differ.length ? `other on ${differ.length === 1 ? "rank" : "ranks"} ${ranks}` : "equal on all ranks");
 }
 function stepTab(event) {
   const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];

@@ -170,9 +170,39 @@ def inspector_and_blame(site):
     site.shows(".inspector", "h = x + self.attention(x)")
     site.drawn()
     site.shot("node_details_light")
+    site.view("v.zoom(1 / v.scale)")
+    site.view("v.center(v.selected)")
+    site.drawn()
+    site.shot("module_light")
     # A removed node tells what stands for it.
     site.open(site.training(), CANONICALIZE + "&node=detach_0")
     site.shows(".inspector .chip", "removed")
+
+
+def relations(site):
+    """Nodes that stand for others are joined to them by a line with a word."""
+    site.open(site.training(), CANONICALIZE + "&hops=all")
+    site.drawn()
+    words = site.js("""
+        const v = document.querySelector('.panes').view, d = v.detail, drawn = [], original = CanvasRenderingContext2D.prototype.fillText;
+        d.clusters.forEach((c, i) => v.open.add(i));
+        v.layout();
+        d.relations.push({kind: 'replace', before: [d.find('detach_0')], after: [d.find('q_0'), d.find('gq_3')], confidence: 1});
+        v.select(d.find('detach_0'));
+        v.zoom(0.9 / v.scale);
+        v.center(v.selected);
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) { drawn.push(text); return original.call(this, text, x, y); };
+        v.paint();
+        CanvasRenderingContext2D.prototype.fillText = original;
+        return drawn.filter((text) => text === 'replaced').length;""")
+    assert words == 2, words
+
+
+def hover(site):
+    site.open(site.training(), CANONICALIZE)
+    site.drawn()
+    tip = site.view("v.tip(v.scene.boxes.find((b) => b.node >= 0))")
+    assert "aten." in tip and "layers.0" in tip, tip
 
 
 def table(site):
@@ -337,6 +367,7 @@ def ranks(site):
     site.shot("ranks_light")
     site.click(".matrix tr:last-child .cell")
     site.shows(".pass-head", "fuse")
+    site.shows(".pass-head", "other on ranks 0, 1")
     assert "run=3" in site.driver.current_url
     site.press("r")
     site.wait(lambda: "run=1" in site.driver.current_url, "the next rank")
@@ -393,5 +424,5 @@ def hash_is_selector(site):
     assert fragment.split("&")[0] == "run=1,graph=step,pass=1", fragment
 
 
-run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, table, text, patterns, search,
+run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, text, patterns, search,
      palette, links, copies, memory_and_operators, overlays, ranks, dark, phone, without_script, hash_is_selector))

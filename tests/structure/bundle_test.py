@@ -44,7 +44,7 @@ class Bundle(unittest.TestCase):
 
     def test_shorthands_keep_the_name_of_the_property(self):
         self.assertEqual(body("const {width, height: tall, deep = 1} = box; use({width, tall}, deep);"),
-                         "const{width:a,height:b,deep:c=1}=d;e({width:a,tall:b},c);")
+                         "let{width:a,height:b,deep:c=1}=d;e({width:a,tall:b},c);")
 
     def test_declarations_are_no_shorthands(self):
         self.assertEqual(body("function f() { let size = 1, unit = 2; return {size, unit}; }"),
