@@ -432,5 +432,59 @@ TEST_CASE("fx: hostile text costs little and harms nothing") {
   CHECK_LT(far->graph().value_bound(), 10);
 }
 
+/// The FX text of a native text, which must read back as the same graph.
+std::string FxOf(std::string_view native) {
+  const Result<std::unique_ptr<Module>> module = ParseText(native);
+  REQUIRE(module.has_value());
+  const Graph& graph = (*module)->graph({0});
+  std::string text = PrintFx(graph, {.comments = false, .frees = false});
+  const Result<FxDocument> again = ParseFx(text, {.strict = true});
+  REQUIRE_MESSAGE(again.has_value(), text);
+  CHECK_EQ(ToString(FingerprintOf(again->graph())), ToString(FingerprintOf(graph)));
+  return text;
+}
+
+TEST_CASE("fx: names that Python does not accept are printed as others") {
+  CHECK_EQ(FxOf(R"(
+graph g
+  %'x -> y' = placeholder
+  class = aten.sin.default(%'x -> y')
+  %'a b' = aten.sin.default(class)
+  a_b = aten.sin.default(%'a b')
+  (_, %'0') = aten.split.default(a_b) as %'q;q' : (f32[4], f32[4])
+  output(%'0')
+)"),
+           R"(class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        x____y,
+    ):
+        _class = torch.ops.aten.sin.default(x____y)
+        a_b_1 = torch.ops.aten.sin.default(_class)
+        a_b = torch.ops.aten.sin.default(a_b_1)
+        q_q = torch.ops.aten.split.default(a_b)
+        _0: "f32[4]" = q_q[1]
+        return _0
+)");
+}
+
+TEST_CASE("fx: a body under two names is two classes") {
+  const std::string text = FxOf(R"(
+graph g
+  x = placeholder
+  a = attr a(graph(1))
+  b = attr b(graph(1))
+  y = higher_order.wrap(a, x)
+  z = higher_order.wrap(b, y)
+  output(z)
+graph body body
+  x = placeholder
+  s = aten.sin.default(x)
+  output(s)
+)");
+  CHECK_NE(text.find("    class a(torch.nn.Module):"), std::string::npos);
+  CHECK_NE(text.find("    class b(torch.nn.Module):"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace strata
