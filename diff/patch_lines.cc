@@ -132,11 +132,11 @@ int32_t ListedNames::OfGraph(const Graph& graph) const {
 
 ShownLines::ShownLines(const Listing& listing, const Graph& base) : base_(base), numbers_(listing) {
   for (NodeId id : base.nodes()) {
-    names_[Written(base.name(id))] = true;
+    names_.insert(Written(base.name(id)));
     const Node& node = base.node(id);
     for (size_t i = 0; node.returns_tuple && i < node.num_results; ++i) {
       const ValueId element = base.result(id, i);
-      if (base.value(element).name.valid()) names_[Written(base.value_name(element))] = true;
+      if (base.value(element).name.valid()) names_.insert(Written(base.value_name(element)));
     }
   }
 }
@@ -149,19 +149,24 @@ bool ShownLines::Matches(std::string_view shown, NodeId node) {
   PrintLine(base_, node, style, numbers_, line);
   const std::vector<Token> shown_tokens = Tokenize(shown), base_tokens = Tokenize(line);
   const std::span<const Token> a = CoveredPart(shown_tokens), b = CoveredPart(base_tokens);
-  return std::ranges::equal(a, b, [&](const Token& x, const Token& y) {
-    if (!names_.contains(y.text)) return x.text == y.text;
-    const auto [forth, is_new] = base_of_shown_.try_emplace(std::string(x.text), y.text);
-    const auto [back, is_free] = shown_of_base_.try_emplace(std::string(y.text), x.text);
-    return forth->second == y.text && back->second == x.text;
-  });
+  if (a.size() != b.size()) return false;
+  const size_t type = FindOutside(b, ":");
+  for (size_t i = 0; i < b.size(); ++i) {
+    const bool is_keyword = i > 0 && i + 1 < b.size() && b[i + 1] == "=";
+    const bool may_differ = i < type && !is_keyword && names_.contains(b[i].text);
+    if (may_differ ? !Join(a[i].text, b[i].text) : a[i].text != b[i].text) return false;
+  }
+  return true;
+}
+
+bool ShownLines::Join(std::string_view shown, std::string_view base) {
+  const auto [forth, is_new] = base_of_shown_.try_emplace(std::string(shown), base);
+  const auto [back, is_free] = shown_of_base_.try_emplace(std::string(base), shown);
+  return forth->second == base && back->second == shown;
 }
 
 bool ShownLines::MatchesName(std::string_view shown, std::string_view base) {
-  const std::string x = Written(shown), y = Written(base);
-  const auto [forth, is_new] = base_of_shown_.try_emplace(x, y);
-  const auto [back, is_free] = shown_of_base_.try_emplace(y, x);
-  return forth->second == y && back->second == x;
+  return Join(Written(shown), Written(base));
 }
 
 }  // namespace strata

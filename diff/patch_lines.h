@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +44,12 @@ class ShownLines {
   bool MatchesName(std::string_view shown, std::string_view base);
 
  private:
+  /// Notes that both are the same name, as lines write it; false when it contradicts earlier ones.
+  bool Join(std::string_view shown, std::string_view base);
+
   const Graph& base_;
   const ListedNames numbers_;
-  std::map<std::string, bool, std::less<>> names_;  // of the base, as lines write them
+  std::set<std::string, std::less<>> names_;  // of the base, as lines write them
   std::map<std::string, std::string, std::less<>> base_of_shown_, shown_of_base_;
 };
 

@@ -241,6 +241,28 @@ TEST_CASE("a patch fits the same graph under other names") {
   }
 }
 
+TEST_CASE("keywords and types of a shown line are no names") {
+  const DiffCase c(R"(
+    a = placeholder : f32[4]
+    b = placeholder : f32[4]
+    c = aten.where.default(a, mask=b) : f32[4]
+    output(c)
+  )",
+                   R"(
+    a = placeholder : f32[4]
+    b = placeholder : f32[4]
+    c = aten.where.default(a, mask=a) : f32[4]
+    output(c)
+  )");
+  const auto other = ParseBody(R"(
+    mask = placeholder : f32[4]
+    f32 = placeholder : f32[4]
+    x = aten.where.default(mask, mask=f32) : f32[4]
+    output(x)
+  )");
+  CHECK_EQ(ErrorOf(other->graph({0}), strata::MakePatch(c.diff)), "");
+}
+
 TEST_CASE("readers of a node that another replaced under its name are kept") {
   const DiffCase c(R"(
     x = placeholder : f32[4]
