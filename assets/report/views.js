@@ -69,6 +69,12 @@ views.set("ranks", {label: "Ranks", shows: () => true, async render() {
   return page;
 }});
 
+/** "ranks 0–4, 6": names that end in neighbouring numbers as ranges. */
+function ranges(group, name) {
+  const word = name(group[0]).replace(/ \d+$/, ""), numbers = group.map((run) => Number(/\d+$/.exec(name(run))[0])).sort((a, b) => a - b), spans = [];
+  for (const n of numbers) { const last = spans[spans.length - 1]; if (last && n === last[1] + 1) last[1] = n; else spans.push([n, n]); }
+  return `${word}${group.length > 1 ? "s" : ""} ${spans.map(([from, to]) => from === to ? from : `${from}–${to}`).join(", ")}`;
+}
 /** What every rank had after each pass, as letters: equal letters are equal graphs. */
 function matrix(runs, name) {
   const columns = new Map();
@@ -86,7 +92,7 @@ function matrix(runs, name) {
     if (first) split = {column, groups: [...new Set(letters)].map((letter) => runs.filter((_, i) => letters[i] === letter))};
     return {column, first, entries, letters};
   });
-  const groups = (list) => list.map((group) => group.map(name).join(", ")).join(" | ");
+  const groups = (list) => list.map((group) => ranges(group, name)).join(" | ");
   const words = split ? `Ranks part at ${split.column.head} ${split.column.title}: ${groups(split.groups)}.` : "All ranks have the same graphs after every pass.";
   const grid = h("table", {class: "matrix"}, h("caption", {}, words), h("thead", {}, h("tr", {}, h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span", {class: "cut"}, column.head))))),
     h("tbody", {}, runs.map((run, i) => h("tr", {}, h("th", {scope: "row"}, name(run)), cells.map(({column, first, entries, letters}) => {

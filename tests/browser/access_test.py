@@ -120,28 +120,42 @@ def tokens(site):
         assert not bad, (theme, bad)
 
 
+# Everything a graph writes, at some zoom: in its box, nine pixels and more, on no other text and under no line.
+WRITTEN = r"""
+const v = document.querySelector('.panes').view, proto = CanvasRenderingContext2D.prototype, original = proto.fillText, texts = [], lines = [], problems = [];
+v.detail.clusters.forEach((c, i) => v.open.add(i));
+v.layout();
+v.zoom(arguments[0] / v.scale);
+v.center(v.scene.boxes[Math.floor(v.scene.boxes.length * arguments[1])].members[0]);
+proto.fillText = function (text, x, y) {
+  if (this.canvas === v.panes[0].canvas) {
+    const size = parseFloat(/([\d.]+)px/.exec(this.font)[1]), width = this.measureText(text).width, box = v.scene.boxes.find((b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height);
+    if (size * v.scale < 8.99) problems.push(`${(size * v.scale).toFixed(1)} px: ${text}`);
+    if (box && x + width > box.x + box.width + 0.5) problems.push(`beyond its box: ${text}`);
+    texts.push({text, left: x, right: x + width, top: y - size * 0.4, bottom: y + size * 0.4});
+  }
+  return original.call(this, text, x, y);
+};
+v.paint();
+proto.fillText = original;
+const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+const line = (x0, y0, x1, y1) => lines.push({left: Math.min(x0, x1) - 1, right: Math.max(x0, x1) + 1, top: Math.min(y0, y1) - 1, bottom: Math.max(y0, y1) + 1});
+for (const {points} of v.scene.edges) for (let k = 0; k + 1 < points.length; k++) line(...points[k], ...points[k + 1]);
+for (const f of v.scene.flows) for (const share of v.detail.twoLanes ? [0.25, 0.75] : [0.5]) line(f.x + f.width * share, f.y, f.x + f.width * share, f.y + f.height);
+for (const s of v.scene.skips) line(s.rail, s.from, s.rail, s.to);
+texts.forEach((a, i) => { for (const b of texts.slice(i + 1)) if (meet(a, b)) problems.push(`“${a.text}” on “${b.text}”`); for (const l of lines) if (meet(a, l)) problems.push(`a line through “${a.text}”`); });
+return [texts.length, problems.slice(0, 5)];"""
+
+
 def canvas_text(site):
-    """What the canvas writes stays in its box and is never below nine pixels."""
-    site.open(site.training(), PASS + "&hops=all")
-    site.drawn()
-    for scale in (1, 0.8, 0.6, 0.45):
-        problems = site.js("""
-            const v = document.querySelector('.panes').view, problems = [], proto = CanvasRenderingContext2D.prototype, original = proto.fillText;
-            v.detail.clusters.forEach((c, i) => v.open.add(i));
-            v.layout();
-            v.zoom(arguments[0] / v.scale);
-            proto.fillText = function (text, x, y) {
-              if (this.canvas === v.panes[0].canvas) {
-                const size = parseFloat(/([\\d.]+)px/.exec(this.font)[1]) * v.scale, width = this.measureText(text).width, box = v.scene.boxes.find((b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height);
-                if (size < 8.99) problems.push(`${size.toFixed(1)} px: ${text}`);
-                if (box && x + width > box.x + box.width + 0.5) problems.push(`beyond its box: ${text}`);
-              }
-              return original.call(this, text, x, y);
-            };
-            v.paint();
-            proto.fillText = original;
-            return problems.slice(0, 5);""", scale)
-        assert not problems, (scale, problems)
+    for fragment in (PASS, PASS + "&hops=all"):
+        site.open(site.training(), fragment)
+        site.drawn()
+        for scale in (1, 0.8, 0.6, 0.45, 0.3):
+            for part in (0.1, 0.6):
+                count, problems = site.js(WRITTEN, scale, part)
+                assert not problems, (fragment, scale, problems)
+                assert count > 3, (fragment, scale)
 
 
 def keyboard(site):

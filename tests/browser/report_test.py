@@ -359,7 +359,7 @@ def ranks(site):
     site.shows("main", "One rank in this file")
     site.open(site.ranks(), "#ranks")
     site.shows(".matrix caption", "Ranks part at #0")
-    site.shows(".matrix caption", "rank 0, rank 1 | rank 2")
+    site.shows(".matrix caption", "ranks 0–1 | rank 2")
     letters = site.js("return [...document.querySelectorAll('.matrix .cell')].map((e) => e.innerText)")
     assert letters == ["A", "A", "B"], letters
     site.shows(".lanes caption", "is the first that differs")

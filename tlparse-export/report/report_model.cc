@@ -38,11 +38,23 @@ class Maker {
   }
 
  private:
+  /// What a pass did, as shown.
+  struct Known {
+    int32_t detail = -1;
+    ChangeCounts counts;
+    int64_t derived = 0;
+    std::vector<ReportCause> causes;
+  };
   /// The passes of one graph of a run, one after the other.
   struct Chain {
     std::unique_ptr<Lineage> lineage;
     SnapshotId last = SnapshotId::kNone;
-    std::string past;  ///< fingerprints of all moments: equal pasts have equal lives
+    std::string past;  ///< fingerprints of all moments: equal pasts are shown the same
+    std::vector<const StoredPass*> skipped;  ///< that the lineage does not know yet
+  };
+  struct Compared {
+    std::shared_ptr<const Module> before, after;
+    GraphDiff diff;
   };
   using Times = std::unordered_map<uint64_t, int64_t>;
 
@@ -162,31 +174,61 @@ class Maker {
                  ReportPass& shown) {
     const PassRecord& record = pass.record;
     if (record.before == record.after) return Ok();
-    STRATA_TRY(const std::shared_ptr<const Module> before, Load(record.before));
-    STRATA_TRY(const std::shared_ptr<const Module> after, Load(record.after));
-    DiffOptions options;
-    options.stable_ids = stored.info.kind != RunKind::kImport;
-    STRATA_TRY(const GraphDiff diff, Diff(before->graph({0}), after->graph({0}), options));
-    const DiffSummary& summary = diff.summary;
-    shown.counts = {.inserted = summary.inserted,
-                    .deleted = summary.deleted,
-                    .changed = summary.changed,
-                    .moved = summary.moved};
-    shown.derived = summary.derived;
-    shown.causes = CausesOf(diff);
-
     Chain& chain = chains_[record.graph];
-    if (chain.lineage == nullptr || chain.last != record.before) {
-      chain.lineage = std::make_unique<Lineage>(diff.before.size());
+    if (chain.last != record.before) {
+      chain = Chain();
       chain.past = Name(record.before);
     }
-    STRATA_TRY(const std::vector<Provenance> births, trace_.LoadBirths(pass.id));
-    chain.lineage->Add(diff, births);
     chain.last = record.after;
     chain.past += Name(record.after);
-    if (diff.Equal()) return Ok();
-    STRATA_TRY(shown.detail, AddDetail(fmt::format("pass {}", record.name), chain.past, diff,
-                                       {.lineage = chain.lineage.get(), .times = &times}));
+    // A rank that went the same way as another one so far shows the same. Measured times differ.
+    if (const auto known = known_.find(chain.past); known != known_.end() && times.empty()) {
+      Show(known->second, shown);
+      chain.skipped.push_back(&pass);
+      return Ok();
+    }
+    for (const StoredPass* skipped : std::exchange(chain.skipped, {})) {
+      STRATA_TRY(const Compared compared, Compare(stored, skipped->record));
+      STRATA_RETURN_IF_ERROR(Follow(*skipped, compared.diff, chain));
+    }
+    STRATA_TRY(const Compared compared, Compare(stored, record));
+    STRATA_RETURN_IF_ERROR(Follow(pass, compared.diff, chain));
+    const DiffSummary& summary = compared.diff.summary;
+    Known known = {.counts = {.inserted = summary.inserted,
+                              .deleted = summary.deleted,
+                              .changed = summary.changed,
+                              .moved = summary.moved},
+                   .derived = summary.derived,
+                   .causes = CausesOf(compared.diff)};
+    if (!compared.diff.Equal()) {
+      STRATA_TRY(known.detail, parts_.AddScene(fmt::format("pass {}", record.name), compared.diff,
+                                               {.lineage = chain.lineage.get(), .times = &times}));
+    }
+    Show(known, shown);
+    known_.insert_or_assign(chain.past, std::move(known));
+    return Ok();
+  }
+
+  static void Show(const Known& known, ReportPass& shown) {
+    shown.counts = known.counts;
+    shown.derived = known.derived;
+    shown.causes = known.causes;
+    shown.detail = known.detail;
+  }
+
+  Result<Compared> Compare(const StoredRun& stored, const PassRecord& record) {
+    STRATA_TRY(std::shared_ptr<const Module> before, Load(record.before));
+    STRATA_TRY(std::shared_ptr<const Module> after, Load(record.after));
+    DiffOptions options;
+    options.stable_ids = stored.info.kind != RunKind::kImport;
+    STRATA_TRY(GraphDiff diff, Diff(before->graph({0}), after->graph({0}), options));
+    return Compared{std::move(before), std::move(after), std::move(diff)};
+  }
+
+  Status Follow(const StoredPass& pass, const GraphDiff& diff, Chain& chain) {
+    if (chain.lineage == nullptr) chain.lineage = std::make_unique<Lineage>(diff.before.size());
+    STRATA_TRY(const std::vector<Provenance> births, trace_.LoadBirths(pass.id));
+    chain.lineage->Add(diff, births);
     return Ok();
   }
 
@@ -200,36 +242,28 @@ class Maker {
     shown.selector =
         fmt::format("run={},graph={}", static_cast<int64_t>(stored.id), SelectorValue(graph.name));
     if (draw) {
-      STRATA_TRY(const std::shared_ptr<const Module> module, Load(graph.snapshots.back()));
-      DiffOptions options;
-      options.stable_ids = true;
-      STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
-      STRATA_TRY(shown.detail, AddDetail(fmt::format("graph {}", graph.name),
-                                         Name(graph.snapshots.back()), diff, {.times = &times}));
+      const auto [known, is_new] = known_.try_emplace(Name(graph.snapshots.back()));
+      if (is_new || !times.empty()) {
+        STRATA_TRY(const std::shared_ptr<const Module> module, Load(graph.snapshots.back()));
+        DiffOptions options;
+        options.stable_ids = true;
+        STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
+        STRATA_TRY(known->second.detail,
+                   parts_.AddScene(fmt::format("graph {}", graph.name), diff, {.times = &times}));
+      }
+      shown.detail = known->second.detail;
     }
     run.graphs.push_back(std::move(shown));
     return Ok();
-  }
-
-  /// The number of the scene; ranks that went the same way share one.
-  Result<int32_t> AddDetail(std::string title, const std::string& past, const GraphDiff& diff,
-                            const SceneContext& context) {
-    // Measured times differ from run to run.
-    const bool shared = context.times == nullptr || context.times->empty();
-    if (!shared) return parts_.AddScene(std::move(title), diff, context);
-    if (const auto known = detail_of_.find(past); known != detail_of_.end()) return known->second;
-    STRATA_TRY(const int32_t detail, parts_.AddScene(std::move(title), diff, context));
-    detail_of_.emplace(past, detail);
-    return detail;
   }
 
   TraceReader& trace_;
   const ReportOptions& options_;
   ReportModel model_;
   ReportParts parts_;
-  std::unordered_map<std::string, int32_t> detail_of_;  // by all graphs up to it
-  std::map<std::string, Chain> chains_;                 // of the run, by graph
-  std::map<Fingerprint, int32_t> facts_of_;             // by everything
+  std::unordered_map<std::string, Known> known_;  // by the fingerprints of all graphs up to it
+  std::map<std::string, Chain> chains_;           // of the run, by graph
+  std::map<Fingerprint, int32_t> facts_of_;       // by everything
   std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 2> loaded_;
   size_t next_loaded_ = 0;
 };
