@@ -42,9 +42,13 @@ using RefOf = std::function<std::string(const StoredRun& run, const std::string&
 /// `<run>/passes/<NNN>_<graph>.txt`, and `index.json`, which names a REF for each:
 ///
 ///     {"schema": "strata.export/1",
-///      "files": [{"file": "1/001_joint.txt", "ref": "T#run=1,graph=joint", "fingerprint": "…"}],
-///      "passes": [{"ref": "T#run=1,graph=joint,pass=0", "name": "dce",
+///      "files": [{"file": "1/001_joint.txt", "run": 1, "rank": 0, "graph": "joint",
+///                 "ref": "T#run=1,graph=joint", "fingerprint": "…"}],
+///      "passes": [{"run": 1, "rank": 0, "graph": "joint", "ref": "T#run=1,graph=joint,pass=0",
+///                  "name": "dce", "status": "ok",
 ///                  "before": "1/passes/001_joint.txt", "after": "1/001_joint.txt"}]}
+///
+/// Such a folder imports back to the same graphs and passes (fx_folder.h).
 Status ExportFx(TraceReader& trace, const ExportSelection& selection, const RefOf& ref_of,
                 const AtomicFolder& folder, ExportSummary& summary);
 

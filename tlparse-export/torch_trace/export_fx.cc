@@ -84,6 +84,7 @@ class FxWriter {
       const SnapshotId last = graph.snapshots.back();
       STRATA_RETURN_IF_ERROR(WriteText(last, file));
       index_.Break(2).BeginObject().Field("file", file);
+      AddRun(run, graph.name);
       index_.Field("ref", ref_of_(run, "graph=" + SelectorValue(graph.name)));
       index_.Field("fingerprint", ToString(trace_.FindSnapshot(last)->fingerprint)).EndObject();
     }
@@ -104,6 +105,7 @@ class FxWriter {
             snapshot, fmt::format("{}/passes/{:03}_{}.txt", id, ++number, FileStem(pass.graph))));
       }
       index_.Break(2).BeginObject();
+      AddRun(run, pass.graph);
       index_.Field("ref", ref_of_(run, fmt::format("graph={},pass={}", SelectorValue(pass.graph),
                                                    pass.index)));
       index_.Field("name", pass.name).Field("status", ToString(pass.outcome));
@@ -112,6 +114,11 @@ class FxWriter {
       index_.EndObject();
     }
     return Ok();
+  }
+
+  void AddRun(const StoredRun& run, const std::string& graph) {
+    index_.Field("run", static_cast<int64_t>(run.id)).Field("rank", run.info.rank);
+    index_.Field("graph", graph);
   }
 
   void AddMoment(std::string_view key, SnapshotId snapshot) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tlparse-export/torch_trace/fx_folder.h"
 #include "tlparse-export/torch_trace/log_runs.h"
 #include "tlparse-export/torch_trace/tlparse_folder.h"
 
@@ -43,9 +44,10 @@ class FileInputs final : public LogInputs {
     words_.push_back(word);
     std::error_code error;
     if (!fs::is_directory(word, error)) {
-      inputs_.push_back({word, false});
+      inputs_.push_back({word});
       return Ok();
     }
+    if (IsFxFolder(word)) return AddFxFolder(word);
     if (AddTlparse(word)) return Ok();
     std::vector<std::string> files = LogsOfFolder(word);
     if (files.empty()) {
@@ -65,10 +67,13 @@ class FileInputs final : public LogInputs {
   std::string name() const override { return fmt::format("{}", fmt::join(words_, ", ")); }
 
   Result<LogInput> Open(size_t index) override {
-    const auto& [path, is_tlparse] = inputs_[index];
+    const auto& [path, is_tlparse, fx_run] = inputs_[index];
     LogInput input;
     input.path = path;
-    if (is_tlparse) {
+    if (fx_run > 0) {
+      input.path = fmt::format("{}/{}", path, fx_run);
+      STRATA_TRY(input.bytes, OpenFxFolder(path, fx_run));
+    } else if (is_tlparse) {
       STRATA_TRY(input.bytes, OpenTlparseFolder(path));
     } else {
       STRATA_TRY(input.bytes, OpenByteSource(path));
@@ -80,15 +85,23 @@ class FileInputs final : public LogInputs {
  private:
   struct Input {
     std::string path;
-    bool is_tlparse;
+    bool is_tlparse = false;
+    int64_t fx_run = 0;  // of a folder that an export wrote
   };
+
+  Status AddFxFolder(const std::string& folder) {
+    STRATA_TRY(const std::vector<int64_t> runs, RunsOfFxFolder(folder));
+    for (int64_t run : runs)
+      inputs_.push_back({folder, false, run});
+    return Ok();
+  }
 
   /// The copy of the log that tlparse keeps tells more than what it made of it.
   bool AddTlparse(const std::string& folder) {
     std::error_code error;
     const std::string copy = folder + "/raw.log";
     if (fs::is_regular_file(copy, error)) {
-      inputs_.push_back({copy, false});
+      inputs_.push_back({copy});
       return true;
     }
     if (!IsTlparseFolder(folder)) return false;
@@ -98,7 +111,7 @@ class FileInputs final : public LogInputs {
 
   void AddFiles(const std::vector<std::string>& files) {
     for (const std::string& file : files)
-      inputs_.push_back({file, false});
+      inputs_.push_back({file});
   }
 
   std::vector<std::string> words_;

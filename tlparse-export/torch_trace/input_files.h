@@ -12,7 +12,8 @@ namespace strata {
 ///  - a file: a log or an FX text, also compressed; `-` is standard input;
 ///  - a folder of logs, `*.log`, one per rank, also compressed;
 ///  - a folder that tlparse wrote, also for several ranks (`rank_0`, `rank_1`, …);
-///  - a folder of FX texts, `*.txt`.
+///  - a folder of FX texts, `*.txt`;
+///  - a folder that `strata export --fx` wrote, each of its runs.
 ///
 /// Errors: a folder with nothing of that in it. Files are opened when their turn comes.
 Result<std::unique_ptr<LogInputs>> FindInputs(const std::vector<std::string>& words);

@@ -11,7 +11,7 @@
 
 #include "ir/file.h"
 #include "ir/json.h"
-#include "tlparse-export/torch_trace/md5.h"
+#include "tlparse-export/torch_trace/made_log.h"
 #include "tlparse-export/torch_trace/python_json.h"
 
 namespace strata {
@@ -79,41 +79,6 @@ std::string PrefixOf(const std::vector<JsonField>& fields) {
                      time.substr(11, 15), thread, path, line);
 }
 
-void AppendPayload(std::string_view payload, std::string& out) {
-  while (true) {
-    const size_t end = payload.find('\n');
-    out += '\t';
-    out += payload.substr(0, end);
-    out += '\n';
-    if (end == std::string_view::npos) return;
-    payload.remove_prefix(end + 1);
-  }
-}
-
-/// The log, in pieces as they are made.
-class MadeLog : public ByteSource {
- public:
-  Result<std::string_view> ReadPiece() final {
-    made_.clear();
-    while (made_.empty()) {
-      STRATA_TRY(const bool more, Make());
-      if (!more) break;
-    }
-    return std::string_view(made_);
-  }
-
- protected:
-  /// Adds to `made_`; false: there is no more.
-  virtual Result<bool> Make() = 0;
-
-  void AddRecord(std::string_view prefix, std::string_view fields, std::string_view payload) {
-    made_ += fmt::format("{}{{{}, \"has_payload\": \"{}\"}}\n", prefix, fields, Md5Hex(payload));
-    AppendPayload(payload, made_);
-  }
-
-  std::string made_;
-};
-
 class JsonLines final : public MadeLog {
  public:
   JsonLines(std::string folder, std::unique_ptr<ByteSource> lines)
@@ -154,7 +119,7 @@ class JsonLines final : public MadeLog {
     const std::string prefix = PrefixOf(*fields);
     const JsonField* file = Find(*fields, "payload_filename");
     const auto name = file ? ReadJsonString(file->value) : std::nullopt;
-    const auto payload = name ? ReadInside(*name) : std::nullopt;
+    const auto payload = name ? ReadInside(folder_, *name) : Result<std::string>(Error("none"));
     if (payload) {
       AddRecord(prefix, kept, *payload);
     } else {
@@ -178,15 +143,6 @@ class JsonLines final : public MadeLog {
          ReadJsonArray(*text).value_or(std::vector<std::string_view>{})) {
       AddRecord(kNoPrefix, "\"chromium_event\": {}", event);
     }
-  }
-
-  /// A file of the folder; others are none of ours.
-  std::optional<std::string> ReadInside(const std::string& name) const {
-    const fs::path path(name);
-    if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) return std::nullopt;
-    auto text = ReadFile((fs::path(folder_) / path).string());
-    if (!text) return std::nullopt;
-    return std::move(*text);
   }
 
   std::string folder_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/file.h"
 #include "ir/fx/fx.h"
@@ -184,6 +185,19 @@ TEST_CASE("export: names of graphs never leave the folder") {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
     files += entry.is_regular_file() ? 1 : 0;
   CHECK_EQ(files, 1 + 3 + 1);  // the trace, three snapshots, the index
+}
+
+TEST_CASE("export: an index of FX texts that leads out of its folder is not followed") {
+  const TempDir folder;
+  OrDie(WriteFile(folder / "secret.txt", "class A(torch.nn.Module):\n    def forward(self):\n"));
+  std::filesystem::create_directory(folder / "fx");
+  for (const std::string file : {"../secret.txt", "/etc/hostname", "gone.txt"}) {
+    OrDie(WriteFile(folder / "fx/index.json",
+                    fmt::format(R"({{"schema": "strata.export/1", "files": [{{"file": "{}", )"
+                                R"("run": 1, "rank": 0, "graph": "g"}}]}})",
+                                file)));
+    CHECK(testing::ImportPath(folder / "fx", folder / "t.strata") == nullptr);
+  }
 }
 
 }  // namespace

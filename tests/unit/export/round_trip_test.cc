@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/file.h"
 #include "ir/fx/fx.h"
@@ -146,6 +147,24 @@ TEST_CASE("round trip: the second export has the bytes of the first") {
   }
 }
 
+/// Graphs and passes of a run, line by line.
+std::vector<std::string> DescribeGraphs(const TraceReader& trace, const StoredRun& run) {
+  std::vector<std::string> lines{fmt::format("rank {}", run.info.rank)};
+  const auto fingerprint = [&](SnapshotId id) {
+    const SnapshotInfo* info = trace.FindSnapshot(id);
+    return info == nullptr ? std::string("none") : ToString(info->fingerprint);
+  };
+  for (const StoredGraph& graph : run.graphs)
+    lines.push_back(fmt::format("graph {} {}", graph.name, fingerprint(graph.snapshots.back())));
+  for (const StoredPass& pass : run.passes) {
+    const PassRecord& record = pass.record;
+    lines.push_back(fmt::format("pass {} {} {} {} {}", record.name, record.graph,
+                                ToString(record.outcome), fingerprint(record.before),
+                                fingerprint(record.after)));
+  }
+  return lines;
+}
+
 TEST_CASE("round trip: FX texts have the fingerprints that the index tells") {
   std::vector<std::string> sources = AllLogs();
   for (std::string& file : FilesBelow("tests/data/fx", ".txt"))
@@ -185,13 +204,44 @@ TEST_CASE("round trip: FX texts have the fingerprints that the index tells") {
       const auto fields = ReadJsonObject(entry);
       REQUIRE(fields);
       const std::string file = ReadJsonString((*fields)[0].value).value_or("");
-      const std::string ref = ReadJsonString((*fields)[1].value).value_or("");
+      const std::string ref = ReadJsonString((*fields)[4].value).value_or("");
       CAPTURE(file);
       const auto graph = ReadFile(folder / ("fx/" + file));
       REQUIRE_OK(graph);
       const auto document = ParseFx(*graph);
       REQUIRE_OK(document);
       CHECK_EQ(ToString(FingerprintOf(document->graph())), fingerprints[ref]);
+    }
+  }
+}
+
+TEST_CASE("round trip: a folder of FX texts imports back to graphs and passes") {
+  for (const std::string& path : AllLogs()) {
+    CAPTURE(path);
+    const TempDir folder;
+    const auto before = ImportPath(path, folder / "before.strata");
+    if (!before || before->runs().empty()) continue;
+    ExportSelection selection;
+    size_t runs = 0;
+    for (const StoredRun& run : before->runs()) {
+      selection.runs.push_back(run.id);
+      runs += run.graphs.empty() ? 0 : 1;
+    }
+    auto made = AtomicFolder::Create(folder / "fx");
+    REQUIRE_OK(made);
+    ExportSummary summary;
+    const RefOf ref_of = [](const StoredRun&, const std::string& selector) { return selector; };
+    REQUIRE_OK(ExportFx(*before, selection, ref_of, *made, summary));
+    REQUIRE_OK(made->Commit());
+    if (runs == 0) continue;
+    const auto after = ImportPath(folder / "fx", folder / "after.strata");
+    REQUIRE(after != nullptr);
+    REQUIRE_EQ(after->runs().size(), runs);
+    size_t next = 0;
+    for (const StoredRun& run : before->runs()) {
+      if (run.graphs.empty()) continue;
+      CHECK_EQ(fmt::format("{}", fmt::join(DescribeGraphs(*before, run), "\n")),
+               fmt::format("{}", fmt::join(DescribeGraphs(*after, after->runs()[next++]), "\n")));
     }
   }
 }
