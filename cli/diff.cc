@@ -126,6 +126,7 @@ Result<Exit> RunDiff(Args args) {
   options.meta = flags.meta;
   options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
                        before.graph_name == after.graph_name;
+  if (options.stable_ids) options.births = before.births;
   if (!flags.pins.empty()) {
     STRATA_RETURN_IF_ERROR(TakePins(flags.pins, before.graph(), after.graph(), options));
   }

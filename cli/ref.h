@@ -36,6 +36,8 @@ struct Snapshot {
   /// The run of a trace in which nodes keep their stable ids; "" for foreign graphs. Snapshots with
   /// equal origins and equal graph names are joined by id.
   std::string origin;
+  /// Birth certificates of the nodes of that run.
+  std::vector<Provenance> births;
 
   const Graph& graph() const { return module->graph(graph_id); }
 };

@@ -155,6 +155,10 @@ Result<Snapshot> LoadFromTrace(const Ref& ref) {
     std::error_code ignored;
     const std::filesystem::path path = std::filesystem::weakly_canonical(ref.file, ignored);
     snapshot.origin = fmt::format("{}#{}", path.string(), static_cast<int64_t>(found.run->id));
+    for (const StoredPass& pass : found.run->passes) {
+      STRATA_TRY(const std::vector<Provenance> births, trace->LoadBirths(pass.id));
+      snapshot.births.insert(snapshot.births.end(), births.begin(), births.end());
+    }
   }
   return snapshot;
 }

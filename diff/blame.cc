@@ -71,8 +71,8 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
       lineage.emplace(Listing(now.graph()).size());
     } else {
       STRATA_TRY(const std::vector<Provenance> births, history.births(step));
-      STRATA_TRY(const GraphDiff diff,
-                 Diff(last.graph(), now.graph(), {.stable_ids = history.stable_ids}));
+      STRATA_TRY(const GraphDiff diff, Diff(last.graph(), now.graph(),
+                                            {.stable_ids = history.stable_ids, .births = births}));
       lineage->Add(diff, births);
     }
     last = now;

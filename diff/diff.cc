@@ -1,11 +1,16 @@
 #include "diff/diff.h"
 
 #include <algorithm>
+#include <array>
+#include <ranges>
+#include <set>
+#include <span>
 
 #include "diff/fields.h"
 #include "diff/labels.h"
 #include "diff/matcher.h"
 #include "diff/patterns.h"
+#include "diff/provenance.h"
 #include "diff/relations.h"
 #include "diff/synonyms.h"
 
@@ -97,6 +102,33 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
     pair.status.changed = own;
     pair.status.derived = derived && !own;
   }
+}
+
+/// Birth certificates win over what structure suggests.
+void TakeBirths(const Matching& matching, std::span<const Provenance> births, GraphDiff& diff) {
+  std::vector<Relation> exact = RelationsOfBirths(diff.before, diff.after, matching, births);
+  std::array<std::set<EntityId>, 2> told;
+  for (const Relation& relation : exact) {
+    told[kBefore].insert(relation.before.begin(), relation.before.end());
+    told[kAfter].insert(relation.after.begin(), relation.after.end());
+  }
+  for (Relation& relation : diff.relations) {
+    // Originals and partners may be in several.
+    const bool has_pair =
+        relation.kind == RelationKind::kClone || relation.kind == RelationKind::kMerge;
+    const auto known = [&](Side side, const std::vector<EntityId>& members) {
+      return std::ranges::any_of(members | std::views::drop(has_pair ? 1 : 0),
+                                 [&](EntityId id) { return told[side].contains(id); });
+    };
+    if (relation.kind == RelationKind::kReplace || known(kBefore, relation.before) ||
+        known(kAfter, relation.after)) {
+      continue;
+    }
+    exact.push_back(std::move(relation));
+  }
+  std::ranges::stable_sort(exact, {},
+                           [](const Relation& relation) { return relation.before[0].index; });
+  diff.relations = std::move(exact);
 }
 
 DiffSummary Summarize(const GraphDiff& diff) {
@@ -203,6 +235,7 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
   }
   diff.relations = FindRelations(matching);
+  if (options.stable_ids && !options.births.empty()) TakeBirths(matching, options.births, diff);
   FillPairs(matching, symbols, options, diff);
   MoveFinder(diff, matching).Run();
   FindPatterns(matching, diff);

@@ -8,6 +8,7 @@
 
 #include "diff/listing.h"
 #include "ir/graph.h"
+#include "ir/module.h"
 #include "ir/result.h"
 
 namespace strata {
@@ -110,6 +111,9 @@ struct DiffOptions {
   std::vector<std::pair<std::string, std::string>> vetoes = {};
   /// Both graphs are snapshots of one trace: equal StableIds are the same node.
   bool stable_ids = false;
+  /// With `stable_ids`: birth certificates of the trace's nodes. They tell what was replaced and
+  /// copied, exactly.
+  std::vector<Provenance> births = {};
   /// Also compare names, places in source, sequence numbers and other `meta.*` fields.
   bool meta = false;
 };

@@ -178,12 +178,20 @@ class HunkFinder {
         const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
         if (!id.valid() || items_[item].pair >= 0) continue;
         for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
-          if (matching_.matched(side, operand.entity)) continue;
+          if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
           const size_t other = Index(item_of_[side][Index(operand.entity)]);
           if (InOneLayer(item, other)) sets.Join(item, other);
         }
       }
     }
+  }
+
+  /// A constant of several nodes: what it is used for has nothing to do with each other.
+  bool IsShared(Side side, int32_t i) const {
+    const Labels& labels = matching_.labels(side);
+    const bool is_input = labels.kind[Index(i)] == EntityKind::kInput ||
+                          labels.kind[Index(i)] == EntityKind::kConstant;
+    return is_input && labels.users(i).size() > 1;
   }
 
   /// A consumer joins what it reads and what it read of one layer; the output would join
@@ -197,7 +205,7 @@ class HunkFinder {
       for (Side side : {kBefore, kAfter}) {
         const EntityId id = side == kBefore ? consumer.before : consumer.after;
         for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
-          if (matching_.matched(side, operand.entity)) continue;
+          if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
           const size_t other = Index(item_of_[side][Index(operand.entity)]);
           if (!first) first = other;
           if (InOneLayer(*first, other)) sets.Join(item, other);
@@ -206,7 +214,8 @@ class HunkFinder {
     }
   }
 
-  /// All of a replaced region, unless it is a row of such regions, one per layer.
+  /// All of a replaced region; one that spans layers falls apart into the layers in which both
+  /// sides are, and what is elsewhere goes with the first of them.
   void JoinReplacements(UnionFind& sets) {
     for (const Relation& relation : diff_.relations) {
       if (relation.kind == RelationKind::kClone || relation.kind == RelationKind::kMerge) continue;
@@ -222,12 +231,15 @@ class HunkFinder {
             first_in_layer.try_emplace(LayerOfItem(Index(item)), std::array<int32_t, 2>{-1, -1});
         if (place->second[side] < 0) place->second[side] = item;
       });
-      const bool is_row = std::ranges::all_of(
-          first_in_layer, [](const auto& layer) { return std::ranges::min(layer.second) >= 0; });
-      const int32_t first = item_of_[kBefore][Index(relation.before[0])];
+      int32_t first = item_of_[kBefore][Index(relation.before[0])];
+      for (const auto& [layer, items] : first_in_layer) {
+        if (layer.empty() || std::ranges::min(items) < 0) continue;
+        first = items[kBefore];
+        break;
+      }
       for_each([&](Side, int32_t item) {
-        const int32_t root = is_row ? first_in_layer.at(LayerOfItem(Index(item)))[kBefore] : first;
-        sets.Join(Index(root), Index(item));
+        const std::array<int32_t, 2>& own = first_in_layer.at(LayerOfItem(Index(item)));
+        sets.Join(Index(std::ranges::min(own) >= 0 ? own[kBefore] : first), Index(item));
       });
     }
   }
@@ -376,7 +388,7 @@ class HunkFinder {
       const EntityId id = side == kBefore ? item.before : item.after;
       if (!id.valid()) continue;
       const auto neighbour = [&](const Labels::Edge& edge) -> uint64_t {
-        if (matching_.matched(side, edge.entity)) return 0;
+        if (matching_.matched(side, edge.entity) || IsShared(side, edge.entity)) return 0;
         const auto other = static_cast<size_t>(item_of_[side][Index(edge.entity)]);
         if (items_[other].consumer && !consumers) return 0;
         return InOneLayer(member, other) ? Mix(hashes_[other], Index(edge.slot)) : 0;
@@ -396,10 +408,13 @@ class HunkFinder {
   /// The innermost module that holds all that was done; layer and role are those of its beginning.
   HunkPlace CommonPlace(const HunkFacts& facts, const HunkItem& first, size_t way) const {
     HunkPlace place = PlaceOf(first, way);
+    bool known = !place.path.empty();
     for (const HunkItem& item : facts.items) {
       if (item.consumer && !first.consumer) continue;
       const std::string_view path = PlaceOf(item, way).path;
-      if (!path.empty()) place.path = place.path.empty() ? path : CommonModule(place.path, path);
+      if (path.empty()) continue;
+      place.path = known ? CommonModule(place.path, path) : path;
+      known = true;
     }
     return place;
   }

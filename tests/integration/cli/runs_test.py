@@ -330,6 +330,23 @@ class BlameTest(RunsCase):
         self.assertEqual(self.blame("t.strata", "mm"), [(None, "given")])
         self.assertTrue(listing["nodes"])
 
+    def test_births_tell_ancestors_exactly(self):
+        lines = ["a = aten.neg.default(x)", "b = aten.exp.default(a)", "c = aten.mm.default(b, w)",
+                 "d = aten.neg.default(c)", "e = aten.exp.default(d)"]
+        self.write("a.txt", graph(lines))
+        done = self.run_strata("opt", "a.txt", "--passes", "fuse", "-o", "t.strata")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(self.run_strata("blame", "t.strata#pass=fuse:before", "a", "--json", "--follow").stdout)
+        self.assertEqual([event["what"].split(":")[0] for event in report["events"]], ["given", "deleted"])
+        heirs = report["events"][1]["to"]
+        self.assertTrue(heirs)
+        born = {life["node"]: life["events"][0] for life in report["relatives"]}
+        for heir in heirs:
+            self.assertEqual(born[heir]["from"], ["a", "b"], born[heir])
+        diff = json.loads(self.run_strata("diff", "t.strata#pass=fuse:before", "t.strata#pass=fuse:after",
+                                          "--format", "json").stdout)
+        self.assertIn(["a", "b"], [relation["before"] for relation in diff["relations"]])
+
     def test_errors(self):
         self.write("a.log", log(pipeline(LAYERS)))
         self.assertEqual(self.fails("blame", "a.log", "nope"),
