@@ -12,29 +12,18 @@ function prepare(canvas) {
   return {context, width: box.width, height: box.height};
 }
 
-/** Added stands above the middle line, removed below, changed across; unchanged are short and pale. */
-function drawBarcode(c, x, y, width, height, nodes, status) {
-  if (nodes.length === 0) return;
-  const step = Math.min(4, width / nodes.length), thick = Math.max(1, step * 0.7), middle = y + height / 2;
-  // Many unchanged ticks on one pixel are one tick.
-  c.fillStyle = colors.tick;
-  let last = -2;
-  for (let i = 0; i < nodes.length; i++) {
-    if (status[nodes[i]] !== SAME) continue;
-    const at = Math.floor(x + i * step);
-    if (at - last < 1) continue;
-    last = at;
-    c.fillRect(at, middle - height * 0.16, Math.min(thick, 1.5), height * 0.32);
-  }
-  for (const wanted of [DERIVED, MOVED, CHANGED, REMOVED, ADDED]) {
-    c.fillStyle = wanted === DERIVED ? colors["tick-2"] : colors[STATUS[wanted]];
-    last = -2;
-    for (let i = 0; i < nodes.length; i++) {
-      if (status[nodes[i]] !== wanted) continue;
-      const at = x + i * step;
-      if (at - last < 0.5) continue;
+/** Added stands above the middle line, removed below, changed across; unchanged are short and pale. `has(i, status)` tells the ticks. */
+function drawTicks(c, x, y, width, height, count, has) {
+  const step = Math.min(4, width / count), thick = Math.max(1, step * 0.7), middle = y + height / 2;
+  for (const wanted of [SAME, DERIVED, MOVED, CHANGED, REMOVED, ADDED]) {
+    c.fillStyle = wanted === SAME ? colors.tick : wanted === DERIVED ? colors["tick-2"] : colors[STATUS[wanted]];
+    // Many ticks on one pixel are one tick.
+    for (let i = 0, last = -2; i < count; i++) {
+      const at = wanted === SAME ? Math.floor(x + i * step) : x + i * step;
+      if (at - last < (wanted === SAME ? 1 : 0.5) || !has(i, wanted)) continue;
       last = at;
-      if (wanted === ADDED) c.fillRect(at, y, thick, height / 2);
+      if (wanted === SAME) c.fillRect(at, middle - height * 0.16, Math.min(thick, 1.5), height * 0.32);
+      else if (wanted === ADDED) c.fillRect(at, y, thick, height / 2);
       else if (wanted === REMOVED) c.fillRect(at, middle, thick, height / 2);
       else if (wanted === CHANGED) c.fillRect(at, y, thick, height);
       else if (wanted === DERIVED) c.fillRect(at, middle - height * 0.25, thick, height * 0.5);
@@ -42,17 +31,13 @@ function drawBarcode(c, x, y, width, height, nodes, status) {
     }
   }
 }
-/** A canvas with the barcode of a scene, drawn when the scene is there and again when the size changes. */
-function barcodeOf(detailIndex, label) {
-  const canvas = h("canvas", {role: "img", "aria-label": label});
-  loadDetail(detailIndex).then((detail) => {
-    if (!detail) return;
-    const draw = () => {
-      const box = prepare(canvas);
-      if (box) drawBarcode(box.context, 0, 0, box.width, box.height, detail.nodesOf(0), detail.status);
-    };
-    redraws.push(draw);
-    draw();
+const drawBarcode = (c, x, y, width, height, nodes, status) => nodes.length && drawTicks(c, x, y, width, height, nodes.length, (i, wanted) => status[nodes[i]] === wanted);
+/** A canvas with the barcode of a scene. It is in the overview's data: scenes are inflated when they are looked at. */
+function barcodeOf(detail, label) {
+  const canvas = h("canvas", {role: "img", "aria-label": label}), marks = report.barcodes[detail] || "";
+  redraws.push(() => {
+    const box = prepare(canvas);
+    if (box && marks) drawTicks(box.context, 0, 0, box.width, box.height, marks.length, (i, wanted) => (marks.charCodeAt(i) - 48) >> wanted & 1);
   });
   return canvas;
 }

@@ -101,6 +101,9 @@ std::string MainJson(const ReportModel& model) {
   json.Key("runs").BeginArray();
   for (const ReportRun& run : model.runs)
     AppendRun(run, json);
+  json.EndArray().Key("barcodes").BeginArray();
+  for (const std::string& barcode : model.barcodes)
+    json.String(barcode);
   json.EndArray().Key("left_out").BeginArray();
   for (const std::string& what : model.left_out)
     json.String(Texts::Cut(what));

@@ -18,12 +18,26 @@ constexpr size_t kTextsPerPart = 20'000;
 /// Script, style and summary of the page, generously.
 constexpr size_t kPageBytes = size_t{200} << 10;
 
+/// Where in the program which statuses are: a character per slice, '0' plus a bit for each
+/// SceneStatus in it.
+std::string BarcodeOf(const Scene& scene) {
+  constexpr size_t kSlices = 480;
+  const size_t slices = std::min(kSlices, scene.nodes.size());
+  std::string marks(slices, '0');
+  for (size_t i = 0; i < scene.nodes.size(); ++i) {
+    char& mark = marks[i * slices / scene.nodes.size()];
+    mark = static_cast<char>('0' + ((mark - '0') | 1 << static_cast<int>(scene.nodes[i].status)));
+  }
+  return marks;
+}
+
 }  // namespace
 
 Result<int32_t> ReportParts::AddScene(std::string title, const GraphDiff& diff,
                                       const SceneContext& context) {
-  const SceneData data = SceneJson(diff, MakeScene(diff), context, names_, texts_);
-  Detail detail{.title = std::move(title), .scene = {}, .lines = {}};
+  const Scene scene = MakeScene(diff);
+  const SceneData data = SceneJson(diff, scene, context, names_, texts_);
+  Detail detail{.title = std::move(title), .scene = {}, .lines = {}, .barcode = BarcodeOf(scene)};
   STRATA_TRY(detail.scene, Pack(data.core));
   STRATA_TRY(detail.lines, Pack(data.lines));
   details_.push_back(std::move(detail));
@@ -49,6 +63,8 @@ size_t PageBytes(const ReportModel& model) {
 }
 
 Status ReportParts::Finish(size_t max_bytes, ReportModel& model) {
+  for (const Detail& detail : details_)
+    model.barcodes.push_back(detail.barcode);
   std::vector<ReportPart> shared, texts;
   STRATA_RETURN_IF_ERROR(AddTexts("names", names_, shared));
   STRATA_RETURN_IF_ERROR(AddTexts("texts", texts_, texts));

@@ -36,7 +36,7 @@ class ReportParts {
  private:
   /// A scene and its lines, packed; "" when left out.
   struct Detail {
-    std::string title, scene, lines;
+    std::string title, scene, lines, barcode;
   };
   static Status AddTexts(std::string_view id, const Texts& texts, std::vector<ReportPart>& parts);
   void LeaveOut(size_t bytes, size_t max_bytes, std::vector<ReportPart>& texts, ReportModel& model);
