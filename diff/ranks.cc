@@ -28,8 +28,9 @@ class RankComparer {
     STRATA_TRY(std::vector<std::vector<size_t>> groups, GroupByForm());
     for (const std::vector<size_t>& group : groups)
       STRATA_RETURN_IF_ERROR(SplitByConstants(group));
+    STRATA_RETURN_IF_ERROR(FindPartings());
     MakeClasses();
-    STRATA_RETURN_IF_ERROR(FindDifferences());
+    FindDifferences();
     STRATA_RETURN_IF_ERROR(FindCollectives());
     return std::move(report_);
   }
@@ -40,6 +41,8 @@ class RankComparer {
     std::vector<size_t> histories;
     /// Set when only a constant tells it from others of its form.
     std::optional<RankDifference> apart;
+    /// Where it leaves the largest class; none: it is that.
+    std::optional<RankDifference> difference;
   };
 
   Result<const RankForm*> FormOf(const History& history, int32_t moment) {
@@ -225,106 +228,122 @@ class RankComparer {
       for (size_t i : members.histories) {
         const History& history = histories_[i];
         rank_class.ranks.push_back(history.rank);
-        for (size_t s = 0; s < history.steps.size(); ++s) {
-          rank_class.identical &= history.moment(history.steps[s].after).content ==
-                                  first.moment(first.steps[s].after).content;
+        rank_class.identical &= history.steps.size() == first.steps.size();
+        for (size_t s = 0; rank_class.identical && s < history.steps.size(); ++s) {
+          rank_class.identical = history.moment(history.steps[s].after).content ==
+                                 first.moment(first.steps[s].after).content;
         }
       }
     }
-    const auto largest = std::ranges::max_element(
-        report_.classes, {}, [](const RankClass& c) { return c.ranks.size(); });
-    report_.largest = static_cast<int32_t>(largest - report_.classes.begin());
+    const auto largest =
+        std::ranges::find_if(classes_, [](const Members& members) { return !members.difference; });
+    report_.largest = static_cast<int32_t>(largest - classes_.begin());
   }
 
-  Status FindDifferences() {
-    const auto largest = static_cast<size_t>(report_.largest);
-    const History& most = histories_[classes_[largest].histories[0]];
-    BisectOptions options;
-    options.identity = [this](const History& history, int32_t moment) -> Result<std::string> {
-      STRATA_TRY(const RankForm* form, FormOf(history, moment));
-      return ToString(form->hash);
-    };
-    options.ignore = [](const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
-      return MayDifferByRank(diff.before, pair.before, field.path);
-    };
-    for (size_t c = 0; c < classes_.size(); ++c) {
-      if (c == largest) continue;
-      const History& other = histories_[classes_[c].histories[0]];
-      STRATA_TRY(const std::optional<Parting> parting, FindParting(most, other, options));
-      RankDifference difference;
-      if (parting) {
-        difference = FromParting(*parting, most, other);
-      } else if (classes_[c].apart) {
-        difference = *classes_[c].apart;
-      } else if (classes_[largest].apart) {
-        difference = *classes_[largest].apart;
-      }
-      difference.class_index = static_cast<int32_t>(c);
-      report_.differences.push_back(std::move(difference));
+  /// Of each class against the largest one. Ranks whose passes have other names, or come in another
+  /// number, and leave the same graphs, are no class of their own.
+  Status FindPartings() {
+    // Of classes of one size that of the lowest rank.
+    std::ranges::sort(classes_, std::greater<>(), [&](const Members& members) {
+      return std::pair(members.histories.size(), -histories_[members.histories[0]].rank);
+    });
+  });
+  const History& most = histories_[classes_[0].histories[0]];
+  BisectOptions options;
+  options.identity = [this](const History& history, int32_t moment) -> Result<std::string> {
+    STRATA_TRY(const RankForm* form, FormOf(history, moment));
+    return ToString(form->hash);
+  };
+  options.ignore = [](const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
+    return MayDifferByRank(diff.before, pair.before, field.path);
+  };
+  for (size_t c = 1; c < classes_.size(); ++c) {
+    Members& members = classes_[c];
+    const History& other = histories_[members.histories[0]];
+    STRATA_TRY(const std::optional<Parting> parting, FindParting(most, other, options));
+    if (parting) {
+      members.difference = FromParting(*parting, most, other);
+    } else if (members.apart || classes_[0].apart) {
+      members.difference = members.apart ? members.apart : classes_[0].apart;
+    } else {
+      std::vector<size_t>& all = classes_[0].histories;
+      all.insert(all.end(), members.histories.begin(), members.histories.end());
+      members.histories.clear();
     }
-    std::ranges::stable_sort(report_.differences, {}, &RankDifference::position);
-    return Ok();
   }
+  std::erase_if(classes_, [](const Members& members) { return members.histories.empty(); });
+  std::ranges::sort(classes_[0].histories, {}, [&](size_t i) { return histories_[i].rank; });
+  return Ok();
+}
 
-  static RankDifference FromParting(const Parting& parting, const History& most,
-                                    const History& other) {
-    RankDifference difference;
-    difference.position = parting.position;
-    const bool only_other = parting.steps.a < 0;
-    const History& owner = only_other ? other : most;
-    const HistoryStep& step =
-        owner.steps[static_cast<size_t>(only_other ? parting.steps.b : parting.steps.a)];
-    difference.pass_index = step.pass_index;
-    difference.pass = step.pass;
-    difference.graph = parting.graph;
-    difference.node = parting.node();
-    difference.what = parting.what;
-    if (parting.moment_a >= 0) difference.ref_most = most.moment(parting.moment_a).ref;
-    if (parting.moment_b >= 0) difference.ref_other = other.moment(parting.moment_b).ref;
-    return difference;
+  void FindDifferences() {
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    if (!classes_[c].difference) continue;
+    report_.differences.push_back(*classes_[c].difference);
+    report_.differences.back().class_index = static_cast<int32_t>(c);
   }
+  std::ranges::stable_sort(report_.differences, {}, &RankDifference::position);
+}
 
-  /// Of the graphs as they are in the end: what runs, or what is nearest to it.
-  Status FindCollectives() {
-    std::vector<std::string> graphs;
-    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, moment
-    for (size_t i : order_) {
+static RankDifference FromParting(const Parting& parting, const History& most,
+                                  const History& other) {
+  RankDifference difference;
+  difference.position = parting.position;
+  const bool only_other = parting.steps.a < 0;
+  const History& owner = only_other ? other : most;
+  const HistoryStep& step =
+      owner.steps[static_cast<size_t>(only_other ? parting.steps.b : parting.steps.a)];
+  difference.pass_index = step.pass_index;
+  difference.pass = step.pass;
+  difference.graph = parting.graph;
+  difference.node = parting.node();
+  difference.what = parting.what;
+  if (parting.moment_a >= 0) difference.ref_most = most.moment(parting.moment_a).ref;
+  if (parting.moment_b >= 0) difference.ref_other = other.moment(parting.moment_b).ref;
+  return difference;
+}
+
+/// Of the graphs as they are in the end: what runs, or what is nearest to it.
+Status FindCollectives() {
+  std::vector<std::string> graphs;
+  std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, moment
+  for (size_t i : order_) {
+    const History& history = histories_[i];
+    std::vector<int32_t> last(history.graphs.size(), -1);
+    for (const HistoryStep& step : history.steps)
+      last[static_cast<size_t>(step.graph)] = step.after;
+    for (size_t g = 0; g < last.size(); ++g) {
+      if (last[g] < 0) continue;
+      auto [found, is_new] = users.try_emplace(history.graphs[g]);
+      if (is_new) graphs.push_back(history.graphs[g]);
+      found->second.emplace_back(i, last[g]);
+    }
+  }
+  using List = std::shared_ptr<const std::vector<Collective>>;
+  std::map<std::string, List> known;  // by content
+  for (const std::string& graph : graphs) {
+    std::vector<RankCollectives> ranks;
+    for (const auto& [i, moment] : users[graph]) {
       const History& history = histories_[i];
-      std::vector<int32_t> last(history.graphs.size(), -1);
-      for (const HistoryStep& step : history.steps)
-        last[static_cast<size_t>(step.graph)] = step.after;
-      for (size_t g = 0; g < last.size(); ++g) {
-        if (last[g] < 0) continue;
-        auto [found, is_new] = users.try_emplace(history.graphs[g]);
-        if (is_new) graphs.push_back(history.graphs[g]);
-        found->second.emplace_back(i, last[g]);
+      List& list = known[history.moment(moment).content];
+      if (list == nullptr) {
+        STRATA_TRY(const LoadedGraph loaded, history.load(moment));
+        list = std::make_shared<const std::vector<Collective>>(CollectivesOf(loaded.graph()));
       }
+      ranks.push_back({history.rank, list});
     }
-    using List = std::shared_ptr<const std::vector<Collective>>;
-    std::map<std::string, List> known;  // by content
-    for (const std::string& graph : graphs) {
-      std::vector<RankCollectives> ranks;
-      for (const auto& [i, moment] : users[graph]) {
-        const History& history = histories_[i];
-        List& list = known[history.moment(moment).content];
-        if (list == nullptr) {
-          STRATA_TRY(const LoadedGraph loaded, history.load(moment));
-          list = std::make_shared<const std::vector<Collective>>(CollectivesOf(loaded.graph()));
-        }
-        ranks.push_back({history.rank, list});
-      }
-      for (CollectiveMismatch& mismatch : CompareCollectives(ranks))
-        report_.collectives.push_back({graph, std::move(mismatch)});
-    }
-    return Ok();
+    for (CollectiveMismatch& mismatch : CompareCollectives(ranks))
+      report_.collectives.push_back({graph, std::move(mismatch)});
   }
+  return Ok();
+}
 
-  const std::vector<History>& histories_;
-  std::vector<size_t> order_;              // histories by rank
-  std::map<std::string, RankForm> forms_;  // by content
-  std::set<std::tuple<std::string, std::string, std::string>> noted_;
-  std::vector<Members> classes_;
-  RanksReport report_;
+const std::vector<History>& histories_;
+std::vector<size_t> order_;              // histories by rank
+std::map<std::string, RankForm> forms_;  // by content
+std::set<std::tuple<std::string, std::string, std::string>> noted_;
+std::vector<Members> classes_;
+RanksReport report_;
 };
 
 }  // namespace

@@ -228,6 +228,12 @@ class RanksTest(RunsCase):
         self.assertEqual(self.run_strata("merge", "a.strata", "b.strata", "-o", "c.strata", "--renumber").returncode, 0)
         self.assertEqual(self.json("ranks", "c.strata", code=0)["classes"], [[0, 1]])
 
+    def test_other_passes_that_leave_the_same(self):
+        self.write("a.log", log(pipeline(LAYERS), 0))
+        self.write("b.log", log([("", LAYERS), ("remove_detach", without_detach(LAYERS)),
+                                 ("fuse", with_relu(without_detach(LAYERS)))], 1))
+        self.assertEqual(self.json("ranks", "a.log", "b.log", code=0)["classes"], [[0, 1]])
+
     def test_same_input_same_bytes(self):
         self.ranks([LAYERS, with_relu(LAYERS), LAYERS], 1)
         outputs = {self.run_strata("ranks", "logs", *json_).stdout for json_ in ((), (), ("--json",), ("--json",))}
