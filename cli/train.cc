@@ -13,6 +13,7 @@
 #include "cli/recording.h"
 #include "cli/train_outputs.h"
 #include "ir/file.h"
+#include "runtime/train/packing.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {
@@ -88,7 +89,7 @@ Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
 }
 
 Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const TrainConfig& config) {
-  if (!flags.tokens) return MakeTokenSource(TokenData::Synthetic(config), config);
+  if (!flags.tokens) return OpenDataSource(config);
   STRATA_TRY(TokenData tokens, TokenData::Load(*flags.tokens, config));
   return MakeTokenSource(std::move(tokens), config);
 }

@@ -104,6 +104,18 @@ class TrainResumeTest(unittest.TestCase):
         self.assertNotEqual(whole[3], part[2])  # the schedule of four steps is another
         self.assertEqual([json.loads(line)["step"] for line in part], [1, 2, 3, 4, 5, 6])
 
+    def test_text_goes_on_where_it_was(self):
+        with open(self.path("d.jsonl"), "w", encoding="utf-8") as file:
+            for i in range(40):
+                file.write(json.dumps({"text": "na\u00efve words " * (i % 7) + str(i)}) + "\n")
+        text = ["--set", "dataloader.dataset=text", "--set", "dataloader.dataset_path=d.jsonl", "--set",
+                "vocab_size=258", "--set", "attn_mask_type=block_causal"]
+        self.run_strata(self.command(8, "whole", *text))
+        self.run_strata(self.command(8, "part", *text, "--set", "steps=5", "--set", "lr_scheduler.total_steps=8"))
+        self.run_strata(self.command(8, "part", *text, "--resume"))
+        self.assertEqual(self.read("part.jsonl"), self.read("whole.jsonl"))
+        self.assertEqual(self.read("part.safetensors"), self.read("whole.safetensors"))
+
     def test_the_last_checkpoint_is_a_model_that_others_load(self):
         export = ["--set", "checkpoint.last_save_model_only=true", "--set", "checkpoint.last_save_in_hf=true"]
         self.run_strata(self.command(3, "first", *export))

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Prints runtime/train/nfc_tables.inc: Unicode's canonical decompositions and combining classes.
+
+    tools/make_nfc_tables.py > runtime/train/nfc_tables.inc
+"""
+
+import sys
+import unicodedata
+
+HANGUL = range(0xAC00, 0xD7A4)
+
+
+def rows(items, per_line):
+    for i in range(0, len(items), per_line):
+        yield "    " + " ".join(items[i:i + per_line])
+
+
+def main():
+    decompositions, classes = [], []
+    for code in range(sys.maxunicode + 1):
+        char = chr(code)
+        text = unicodedata.decomposition(char)
+        if text and not text.startswith("<") and code not in HANGUL:
+            parts = [int(part, 16) for part in text.split()]
+            first, second = (parts + [0])[:2]
+            composes = second and unicodedata.normalize("NFC", chr(first) + chr(second)) == char
+            decompositions.append(f"{{0x{code:x}, 0x{first:x}, 0x{second:x}, {'true' if composes else 'false'}}},")
+        if unicodedata.combining(char):
+            if classes and classes[-1][1] == code - 1 and classes[-1][2] == unicodedata.combining(char):
+                classes[-1][1] = code
+            else:
+                classes.append([code, code, unicodedata.combining(char)])
+    print(f"// Unicode {unicodedata.unidata_version}, by tools/make_nfc_tables.py.")
+    print("constexpr Decomposition kDecompositions[] = {")
+    print("\n".join(rows(decompositions, 3)))
+    print("};")
+    print("constexpr CombiningRange kCombining[] = {")
+    print("\n".join(rows([f"{{0x{a:x}, 0x{b:x}, {c}}}," for a, b, c in classes], 4)))
+    print("};")
+
+
+if __name__ == "__main__":
+    main()
