@@ -40,7 +40,7 @@ last_save_model_only = false
 
 class TrainResumeTest(unittest.TestCase):
     strata = ""
-    kills = 6
+    kills = 4
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -69,8 +69,13 @@ class TrainResumeTest(unittest.TestCase):
         return sorted(int(name[len("step-"):]) for name in os.listdir(folder) if name[len("step-"):].isdigit())
 
     def test_killed_at_random_moments_it_goes_on_bit_for_bit(self):
-        steps = 40 + 12 * self.kills
+        steps = 20 + 10 * self.kills
+        self.run_strata(self.command(1, "start"))  # files are in memory from here on
+        start = time.monotonic()
+        self.run_strata(self.command(1, "start", "--resume"))
+        startup = time.monotonic() - start
         self.run_strata(self.command(steps, "whole"))
+        running = max(time.monotonic() - start - 2 * startup, 0.01)
         self.assertEqual(self.checkpoints("whole"), [steps - 1, steps])
         chance = random.Random(7)
         kills = 0
@@ -79,9 +84,9 @@ class TrainResumeTest(unittest.TestCase):
             with subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE) as process:
                 if kills < self.kills:
-                    # From before the first step to well within the run.
+                    # Before the first step, in it, between steps, while a checkpoint is written.
                     try:
-                        process.wait(chance.uniform(0.3, 1.0))
+                        process.wait(startup * chance.uniform(0.5, 1) + chance.uniform(0, 1.5 * running / self.kills))
                     except subprocess.TimeoutExpired:
                         process.send_signal(signal.SIGKILL)
                 stderr = process.communicate()[1].decode()
@@ -92,6 +97,7 @@ class TrainResumeTest(unittest.TestCase):
         self.assertEqual(self.read("killed.jsonl"), self.read("whole.jsonl"))
         self.assertEqual(self.read("killed.safetensors"), self.read("whole.safetensors"))
         self.assertEqual(len(self.read("whole.jsonl").splitlines()), steps)
+        self.assertGreater(kills, self.kills // 2)
         print(f"{kills} kills", file=sys.stderr)
 
     def test_a_run_goes_on_from_the_step_that_is_asked_for(self):
