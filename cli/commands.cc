@@ -21,6 +21,8 @@ Result<Exit> RunPatch(Args args);
 Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
 Result<Exit> RunShow(Args args);
+Result<Exit> ExecCompareValues(Args args);
+Result<Exit> ExecRun(Args args);
 Result<Exit> ExecTrain(Args args);
 
 std::span<const Command> Commands() {
@@ -38,6 +40,8 @@ std::span<const Command> Commands() {
       {"opt", "run passes on a graph", RunOpt},
       {"train", "train a model, with its graphs recorded", ExecTrain},
       {"merge", "join traces of several ranks", RunMerge},
+      {"run", "execute a graph as it was recorded", ExecRun},
+      {"compare-values", "run two graphs on the same inputs, node by node", ExecCompareValues},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure this machine: strata bench ir", RunBench},
       {"completion", "print a completion script for a shell", RunCompletion},

@@ -1,3 +1,5 @@
+#include "cli/exec_runtime.h"
+
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -6,8 +8,6 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
-
-#include "cli/command.h"
 
 namespace strata::cli {
 namespace {
@@ -24,7 +24,8 @@ std::string ProgramPath() {
   return path.substr(0, path.rfind('/') + 1) + kProgram;
 }
 
-/// Becomes `strata-runtime COMMAND ARGS…`; returns only when there is none.
+}  // namespace
+
 Error ExecRuntime(const std::string& command, Args args) {
   const std::string program = ProgramPath();
   std::vector<std::string> words = {program, command};
@@ -37,17 +38,23 @@ Error ExecRuntime(const std::string& command, Args args) {
   ::execv(program.c_str(), argv.data());
   if (errno == ENOENT) {
     return Error(ErrorCode::kUnsupported,
-                 "this build cannot train: strata {}: build with LibTorch, './dev setup' and then "
-                 "'./dev build'",
+                 "this build cannot run graphs: strata {}: build with LibTorch, './dev setup' and "
+                 "then './dev build'",
                  command);
   }
   return Error(ErrorCode::kIo, "cannot start: {}: {}", program, std::strerror(errno));
 }
 
-}  // namespace
-
 Result<Exit> ExecTrain(Args args) {
   return ExecRuntime("train", args);
+}
+
+Result<Exit> ExecRun(Args args) {
+  return ExecRuntime("run", args);
+}
+
+Result<Exit> ExecCompareValues(Args args) {
+  return ExecRuntime("compare-values", args);
 }
 
 Result<Exit> ExecBenchTrain(Args args) {

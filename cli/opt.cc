@@ -1,10 +1,14 @@
+#include "cli/opt.h"
+
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/exec_runtime.h"
 #include "cli/flags.h"
 #include "cli/recording.h"
 #include "cli/ref.h"
@@ -20,7 +24,8 @@ namespace {
 struct OptFlags {
   std::string ref, passes;
   std::optional<std::string> trace, print_on_change, reproducer;
-  bool list = false, time = false;
+  bool list = false, time = false, prove = false;
+  double prove_ulps = 0.0;
 };
 
 Result<bool> ParseFlags(Args args, OptFlags& out) {
@@ -33,10 +38,16 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
   flags.Option("--print-on-change", "RE", &out.print_on_change,
                "print graphs before and after passes of that name that change them, on stderr");
   flags.Switch("--time", &out.time, "print what each pass took and did, on stderr");
+  flags.Switch("--prove", &out.prove,
+               "after each pass run its graphs, before and after, on the same inputs, and compare "
+               "them node by node");
+  flags.Option("--prove-ulps", "N", &out.prove_ulps,
+               "differences of so many units in the last place are none");
   flags.Option("--reproducer", "FILE", &out.reproducer,
                "if a pass fails, write the graph that the passes began with");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
   flags.Example("strata opt 'run.strata#graph=step' --passes canonicalize -o out/opt.strata");
+  flags.Example("strata opt step.txt --passes dce,canonicalize --prove");
   flags.Example("strata opt --list");
   return flags.Parse(args);
 }
@@ -82,6 +93,10 @@ Result<PassManager> MakeManager(const OptFlags& flags) {
 }  // namespace
 
 Result<Exit> RunOpt(Args args) {
+  return RunOptWith(args, nullptr);
+}
+
+Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
   OptFlags flags;
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
@@ -89,6 +104,8 @@ Result<Exit> RunOpt(Args args) {
     STRATA_RETURN_IF_ERROR(WriteFile("-", DescribePasses(AllPasses())));
     return Exit::kOk;
   }
+
+  if (flags.prove && make_prover == nullptr) return ExecRuntime("opt", args);
 
   STRATA_TRY(PassManager manager, MakeManager(flags));
   std::optional<PrintOnChange> print;
@@ -103,6 +120,11 @@ Result<Exit> RunOpt(Args args) {
 
   STRATA_TRY(const Snapshot input, LoadRef(flags.ref, {.whole_text = true}));
   STRATA_TRY(Recording recording, BeginRecording(flags, args, manager));
+  std::unique_ptr<PassInstrumentation> prover;
+  if (flags.prove) {
+    prover = make_prover(flags.prove_ulps);
+    manager.Watch(*prover);
+  }
   const Result<Changed> passed = manager.Run(*input.module);
   if (flags.time) PrintAside(times.Table());
   const Status recorded = recording.End(passed.has_value());

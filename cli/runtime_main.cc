@@ -1,22 +1,41 @@
 #include <array>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/opt.h"
+#include "cli/prove.h"
 
 namespace strata::cli {
 
-Result<Exit> BenchTrain(Args args);  // cli/bench_train.cc
-Result<Exit> RunTrain(Args args);    // cli/train.cc
+Result<Exit> BenchTrain(Args args);        // cli/bench_train.cc
+Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
+Result<Exit> RunRun(Args args);            // cli/run.cc
+Result<Exit> RunTrain(Args args);          // cli/train.cc
+
+namespace {
+
+Result<Exit> RunProvedOpt(Args args) {
+  return RunOptWith(args, [](double ulps) -> std::unique_ptr<PassInstrumentation> {
+    return std::make_unique<ProvePasses>(ulps);
+  });
+}
+
+}  // namespace
 
 }  // namespace strata::cli
 
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 2> kCommands = {{
+  static constexpr std::array<Command, 5> kCommands = {{
       {"train", "train a model, with its graphs recorded", strata::cli::RunTrain},
+      {"run", "execute a graph as it was recorded", strata::cli::RunRun},
+      {"compare-values", "run two graphs on the same inputs, node by node",
+       strata::cli::RunCompareValues},
+      {"opt", "run passes on a graph", strata::cli::RunProvedOpt},
       {"bench-train", "measure training", strata::cli::BenchTrain},
   }};
   std::signal(SIGPIPE, SIG_DFL);

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
+#include "cli/prove.h"
 #include "cli/recording.h"
 #include "cli/train_outputs.h"
 #include "ir/file.h"
@@ -24,7 +25,9 @@ struct TrainFlags {
   std::vector<std::string> overrides;
   std::optional<std::string> init, tokens, trace;
   TrainOutputPaths outputs;
-  bool resume = false;
+  std::optional<std::string> inputs;
+  bool resume = false, prove = false;
+  double prove_ulps = 0.0;
   std::string passes{kDefaultPasses};
   int64_t threads = 1;
 };
@@ -50,6 +53,13 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
                "go on from the latest checkpoint, if there is one; needs checkpoint.enable");
   flags.Option("--trace", "FILE", &out.trace,
                "record graphs, passes and steps as a trace; readable while the run goes on");
+  flags.Option("--dump-inputs", "FILE", &out.inputs,
+               "write what the graphs of the first step read, for strata run and compare-values");
+  flags.Switch("--prove", &out.prove,
+               "after each pass run its graphs, before and after, on the same inputs, and compare "
+               "them node by node");
+  flags.Option("--prove-ulps", "N", &out.prove_ulps,
+               "differences of so many units in the last place are none");
   flags.Option("--threads", "N", &out.threads, "threads inside operators");
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
@@ -131,17 +141,23 @@ Status Record(Recording& recording, const StepReport& report) {
                                        executed);
 }
 
-Status Compile(Trainer& trainer, Recording& recording) {
+Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording) {
   CompileWatch watch;
+  ProvePasses prover(flags.prove_ulps);
   if (recording.trace() != nullptr) {
     watch.watchers.push_back(&recording.watcher());
     watch.first_stable_id = recording.trace()->next_stable_id();
     watch.run_ref = recording.RunRef();
   }
+<<<<<<< HEAD
   STRATA_RETURN_IF_ERROR(trainer.Compile(watch));
   for (const std::string& warning : trainer.warnings())
     Warn(warning);
   return Ok();
+=======
+  if (flags.prove) watch.watchers.push_back(&prover);
+  return trainer.Compile(watch);
+>>>>>>> 46417a5 (cli: run executes recorded graphs, compare-values compares two node by node, --prove after every pass)
 }
 
 /// `loss 5.21  12.3k tokens/s  1.20 GiB  0:03:10 left`, over the steps since the start.
@@ -196,9 +212,12 @@ Status TrainAll(Trainer& trainer, TrainOutputs& outputs, Recording& recording) {
   return table.Commit();
 }
 
-Status CompileAndTrain(Trainer& trainer, TrainOutputs& outputs, Recording& recording) {
-  STRATA_RETURN_IF_ERROR(Compile(trainer, recording));
-  return TrainAll(trainer, outputs, recording);
+Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
+                       Recording& recording) {
+  STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording));
+  if (flags.inputs) trainer.KeepInputs();
+  STRATA_RETURN_IF_ERROR(TrainAll(trainer, outputs, recording));
+  return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
 }
 
 }  // namespace
@@ -216,7 +235,7 @@ Result<Exit> RunTrain(Args args) {
   TrainOutputs outputs;
   STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, trainer->steps_done()));
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
-  const Status trained = CompileAndTrain(*trainer, outputs, recording);
+  const Status trained = CompileAndTrain(*trainer, flags, outputs, recording);
   const Status recorded = recording.End(trained.has_value());
   STRATA_RETURN_IF_ERROR(trained);
   STRATA_RETURN_IF_ERROR(recorded);

@@ -19,6 +19,7 @@
 #include "runtime/models/layers.h"
 #include "runtime/models/model.h"
 #include "runtime/torch/executor.h"
+#include "runtime/torch/tensor_io.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/parameters.h"
 #include "runtime/train/programs.h"
@@ -122,6 +123,8 @@ struct Trainer::State {
   int64_t tokens_seen = 0;
   std::vector<BatchTensors> next;  // of the next step, once asked for
   std::string next_position;       // in the data, of `next`
+  bool keep_inputs = false;
+  NamedTensors kept_inputs;
 
   /// Reads the batches of the next step. False: the data end before.
   Result<bool> Fetch() {
@@ -179,6 +182,23 @@ struct Trainer::State {
     return sums;
   }
 
+  /// Runs a graph of the step.
+  Result<std::vector<Tensor>> Run(Executor& executor, const std::vector<Tensor>& arguments) {
+    if (keep_inputs) KeepInputs(executor.plan().graph, arguments);
+    return executor.Run(arguments);
+  }
+
+  void KeepInputs(const std::string& name, const std::vector<Tensor>& arguments) {
+    const Graph& graph = *module.FindGraph(name);
+    size_t next_argument = 0;
+    for (const NodeId node : graph.nodes()) {
+      if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
+      // What several batches or graphs read is kept as the first of them read it.
+      kept_inputs.try_emplace(InputName(graph, node), arguments[next_argument].clone());
+      ++next_argument;
+    }
+  }
+
   /// Loss and gradients of one batch of the step.
   using RunBatch = std::function<Result<std::vector<Tensor>>(const BatchTensors&)>;
   /// Adds the second list to the first.
@@ -212,11 +232,11 @@ struct Trainer::State {
   }
 
   Result<float> RunGraphs() {
-    return RunStep([&](const BatchTensors& batch) { return step->Run(StepArguments(batch)); },
+    return RunStep([&](const BatchTensors& batch) { return Run(*step, StepArguments(batch)); },
                    [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
                      std::vector<Tensor> arguments(sums.begin(), sums.end());
                      arguments.insert(arguments.end(), more.begin(), more.end());
-                     STRATA_TRY(const std::vector<Tensor> ignored, accumulate->Run(arguments));
+                     STRATA_TRY(const std::vector<Tensor> ignored, Run(*accumulate, arguments));
                      return Ok();
                    });
   }
@@ -229,7 +249,7 @@ struct Trainer::State {
       arguments.insert(arguments.end(), group->begin(), group->end());
     }
     arguments.insert(arguments.end(), {optimizer_state.step, optimizer_state.lr});
-    STRATA_TRY(const std::vector<Tensor> outputs, optimizer->Run(arguments));
+    STRATA_TRY(const std::vector<Tensor> outputs, Run(*optimizer, arguments));
     return outputs[0].item<float>();
   }
 
@@ -338,6 +358,7 @@ Result<StepReport> Trainer::Step() {
   STRATA_CHECK(state_->optimizer);
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
+  state_->keep_inputs = false;
   for (const std::optional<Executor>* executor :
        {&state_->step, &state_->accumulate, &state_->optimizer}) {
     if (!*executor) continue;
@@ -350,6 +371,16 @@ Result<StepReport> Trainer::Step() {
 Result<StepReport> Trainer::StepEagerly() {
   return state_->RunAndReport([&] { return state_->RunEagerly(); },
                               [&] { return state_->RunOptimizerEagerly(); });
+}
+
+void Trainer::KeepInputs() {
+  state_->keep_inputs = true;
+}
+
+Status Trainer::SaveInputs(const std::string& path) const {
+  const std::vector<std::pair<std::string, Tensor>> tensors(state_->kept_inputs.begin(),
+                                                            state_->kept_inputs.end());
+  return SaveTensors(path, tensors);
 }
 
 CheckpointInfo Trainer::Position() const {

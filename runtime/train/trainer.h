@@ -81,6 +81,11 @@ class Trainer {
   Result<StepReport> StepEagerly();
   int64_t steps_done() const;
 
+  /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled.
+  void KeepInputs();
+  /// Writes them, by the names of the inputs (runtime/torch/tensor_io.h).
+  Status SaveInputs(const std::string& path) const;
+
   /// What a run needs to go on from here. The bytes are valid until the next step.
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;

@@ -1,0 +1,122 @@
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/ref.h"
+#include "cli/value_pairs.h"
+#include "ir/file.h"
+#include "ir/fingerprint.h"
+#include "ir/json.h"
+#include "runtime/torch/values.h"
+
+namespace strata::cli {
+namespace {
+
+struct CompareFlags {
+  std::string before, after;
+  std::optional<std::string> inputs;
+  int64_t seed = 0;
+  double ulps = 0.0;
+  bool json = false;
+};
+
+Result<bool> ParseFlags(Args args, CompareFlags& out) {
+  Flags flags("compare-values",
+              "runs two graphs on the same inputs and compares them node by node");
+  flags.Positional("REF", &out.before, "the first graph");
+  flags.Positional("REF2", &out.after, "the second");
+  flags.Option("--inputs", "FILE", &out.inputs,
+               "safetensors, named as the inputs: of train --dump-inputs (default: made up)");
+  flags.Option("--seed", "N", &out.seed, "of the inputs that are made up");
+  flags.Option("--ulps", "N", &out.ulps, "differences of so many units in the last place are none");
+  flags.Switch("--json", &out.json, "write strata.compare-values/1");
+  flags.Example("strata compare-values 't.strata#graph=step,pass=1:before' 't.strata#graph=step'");
+  flags.Example("strata compare-values a.txt b.txt --inputs in.safetensors --ulps 4 --json");
+  return flags.Parse(args);
+}
+
+void AppendSide(JsonWriter& json, std::string_view key, const Snapshot& snapshot) {
+  json.Key(key).BeginObject().Field("ref", snapshot.ref);
+  json.Field("nodes", snapshot.graph().num_printed_nodes());
+  json.Field("fingerprint", ToString(FingerprintOf(snapshot.graph()))).EndObject();
+}
+
+void AppendMismatch(JsonWriter& json, const MatchedGraphs& matched, const ValueMismatch& mismatch) {
+  const TensorDifference& difference = mismatch.difference;
+  json.BeginObject().Field("before", matched.NameBefore(mismatch.pair.before));
+  json.Field("after", matched.NameAfter(mismatch.pair.after));
+  json.Field("module", matched.ModuleAfter(mismatch.pair.after));
+  json.Field("elements", difference.elements).Key("max_ulps");
+  if (std::isfinite(difference.max_ulps)) {
+    json.Double(difference.max_ulps);
+  } else {
+    json.Null();
+  }
+  json.Field("max_abs", difference.max_abs).Field("index", difference.where);
+  json.Field("before_value", difference.before).Field("after_value", difference.after).EndObject();
+}
+
+std::string ToJson(const Snapshot& before, const Snapshot& after, const MatchedGraphs& matched,
+                   const ValueComparison& comparison) {
+  std::string text;
+  JsonWriter json(text);
+  json.BeginObject().Field("schema", "strata.compare-values/1");
+  AppendSide(json, "before", before);
+  AppendSide(json, "after", after);
+  json.Field("compared", comparison.compared).Field("different", comparison.different);
+  json.Field("not_compared", comparison.not_compared).Field("outputs", comparison.outputs);
+  json.Field("different_outputs", comparison.different_outputs);
+  json.Key("mismatches").BeginArray();
+  for (const ValueMismatch& mismatch : comparison.mismatches) {
+    json.Break(2);
+    AppendMismatch(json, matched, mismatch);
+  }
+  json.EndArray().EndObject();
+  return text + "\n";
+}
+
+std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparison) {
+  std::string text =
+      fmt::format("{} values compared, {} differ; {} of {} outputs differ\n", comparison.compared,
+                  comparison.different, comparison.different_outputs, comparison.outputs);
+  if (!comparison.mismatches.empty()) {
+    text += "first difference: " + DescribeMismatch(matched, comparison.mismatches.front()) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<Exit> RunCompareValues(Args args) {
+  CompareFlags flags;
+  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
+  if (!go_on) return Exit::kOk;
+  STRATA_TRY(const Snapshot before, LoadRef(flags.before));
+  STRATA_TRY(const Snapshot after, LoadRef(flags.after));
+  const bool same_trace = !before.origin.empty() && before.origin == after.origin &&
+                          before.graph_name == after.graph_name;
+  STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before.graph(), after.graph(), same_trace));
+  NamedTensors inputs, more;
+  if (flags.inputs) {
+    STRATA_TRY(inputs, LoadTensors(*flags.inputs));
+  } else {
+    const auto seed = static_cast<uint64_t>(flags.seed);
+    STRATA_TRY(inputs, DrawInputs(before.graph(), seed));
+    STRATA_TRY(more, DrawInputs(after.graph(), seed));
+  }
+  NamedTensors after_inputs = TransferInputs(matched, inputs);
+  after_inputs.merge(more);
+  STRATA_TRY(const ValueComparison comparison,
+             CompareValues(before.graph(), after.graph(), matched.pairs, inputs, after_inputs,
+                           flags.ulps));
+  STRATA_RETURN_IF_ERROR(WriteFile(
+      "-", flags.json ? ToJson(before, after, matched, comparison) : ToText(matched, comparison)));
+  const bool differs = comparison.different > 0 || comparison.different_outputs > 0;
+  return differs ? Exit::kDifferences : Exit::kOk;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,45 @@
+#include "cli/prove.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/value_pairs.h"
+#include "runtime/torch/tensor_io.h"
+#include "runtime/torch/values.h"
+
+namespace strata::cli {
+
+Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
+  before_ = module.Clone();
+  return Ok();
+}
+
+Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
+  for (const GraphChange& change : run.graphs) {
+    const bool is_new = change.before == Fingerprint{};
+    if (!change.changed() || is_new) continue;
+    const Graph& before = before_->graph(change.graph);
+    const Graph& after = module.graph(change.graph);
+    STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));
+    STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
+    STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
+    NamedTensors after_inputs = TransferInputs(matched, inputs);
+    after_inputs.merge(more);
+    STRATA_TRY(const ValueComparison comparison,
+               CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_));
+    if (!comparison.mismatches.empty() || comparison.different_outputs > 0) {
+      return Error("pass {} changes values: graph {}: {}", run.name, after.name_text(),
+                   comparison.mismatches.empty()
+                       ? fmt::format("{} of {} outputs differ", comparison.different_outputs,
+                                     comparison.outputs)
+                       : DescribeMismatch(matched, comparison.mismatches.front()));
+    }
+    fmt::print(stderr, "proved: pass {} {}: graph {}: {} values and {} outputs are equal\n",
+               run.index, run.name, after.name_text(), comparison.compared, comparison.outputs);
+  }
+  before_.reset();
+  return Ok();
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,26 @@
+#pragma once
+#include <memory>
+
+#include "ir/module.h"
+#include "passes/core/pass.h"
+
+namespace strata::cli {
+
+/// Runs every graph that a pass changed, before and after, on the same made-up inputs, and compares
+/// them node by node: a pipeline is value-neutral pass by pass, or ends at the pass that is not. A
+/// line on stderr for each graph.
+class ProvePasses final : public PassInstrumentation {
+ public:
+  /// Differences up to `ulps` are none.
+  explicit ProvePasses(double ulps) : ulps_(ulps) {}
+
+  Status BeforePass(const PassRun& run, const Module& module) override;
+  /// Errors: a value differs; the pass, the first node and the error are named.
+  Status AfterPass(const PassRun& run, const Module& module) override;
+
+ private:
+  double ulps_;
+  std::unique_ptr<Module> before_;
+};
+
+}  // namespace strata::cli

@@ -1,0 +1,135 @@
+"""`strata run`, `compare-values` and `--prove` execute recorded graphs.
+
+    values_test.py STRATA
+"""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+GRAPH = """\
+def forward(self, x: "f32[4][1]cpu", y: "f32[4][1]cpu"):
+    add: "f32[4][1]cpu" = torch.ops.aten.add.Tensor(x, y)
+    mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(add, {factor})
+    neg: "f32[4][1]cpu" = torch.ops.aten.neg.default(mul)
+    sum_1: "f32[][]cpu" = torch.ops.aten.sum.default(neg)
+    return (neg, sum_1)
+"""
+
+
+def write_safetensors(path, tensors):
+    """name -> (shape, fp32 values)"""
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        blob = struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(blob)]}
+        data += blob
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header, data = json.loads(file.read(length)), file.read()
+    return {name: struct.unpack(f"<{(e['data_offsets'][1] - e['data_offsets'][0]) // 4}f",
+                                data[slice(*e["data_offsets"])]) for name, e in header.items()}
+
+
+class ValuesTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.write("a.txt", GRAPH.format(factor="3.0"))
+        self.inputs = self.path("in.safetensors")
+        write_safetensors(self.inputs, {"x": ([4], [1, 2, 3, 4]), "y": ([4], [0.5, 0, -3, 1])})
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run_strata(self, *words, code=0):
+        result = subprocess.run([self.strata, *words], cwd=self.folder.name, capture_output=True, text=True,
+                                timeout=120, check=False)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stdout if code != 2 else result.stderr
+
+    def test_a_graph_is_executed_on_given_inputs(self):
+        out = self.run_strata("run", "a.txt", "--inputs", self.inputs, "--outputs", "o.safetensors")
+        self.assertEqual(read_safetensors(self.path("o.safetensors")),
+                         {"neg": (-4.5, -6.0, 0.0, -15.0), "sum_1": (-25.5,)})
+        self.assertEqual(out, "neg  [4]  min -15  max -0  mean -6.375\nsum_1  []  min -25.5  max -25.5  mean -25.5\n")
+
+    def test_made_up_inputs_are_the_same_every_time(self):
+        self.assertEqual(self.run_strata("run", "a.txt"), self.run_strata("run", "a.txt"))
+        self.assertNotEqual(self.run_strata("run", "a.txt"), self.run_strata("run", "a.txt", "--seed", "1"))
+
+    def test_inputs_that_do_not_fit_are_told(self):
+        write_safetensors(self.path("x.safetensors"), {"x": ([4], [1, 2, 3, 4])})
+        self.assertEqual(self.run_strata("run", "a.txt", "--inputs", "x.safetensors", code=2),
+                         "strata: error: no input y: graph a: give it under this name\n")
+        write_safetensors(self.path("x.safetensors"), {"x": ([2, 2], [1, 2, 3, 4]), "y": ([4], [1, 2, 3, 4])})
+        self.assertEqual(self.run_strata("run", "a.txt", "--inputs", "x.safetensors", code=2),
+                         "strata: error: input x does not fit: graph a: it is Float [2, 2], the graph takes "
+                         "Float [4]\n")
+
+    def test_equal_graphs_have_equal_values(self):
+        self.write("b.txt", GRAPH.format(factor="3.0").replace("add:", "plus:").replace("(add,", "(plus,").replace("(self, x", "(self, z")
+                   .replace("(x, y)", "(z, y)"))
+        self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
+                         "4 values compared, 0 differ; 0 of 2 outputs differ\n")
+
+    def test_the_first_value_that_differs_is_named_with_its_error(self):
+        # 3 and the next fp32: one unit in the last place, times 4.5 rounds to one again.
+        self.write("b.txt", GRAPH.format(factor="3.000000238418579"))
+        text = self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, code=1)
+        self.assertEqual(text.splitlines()[0], "4 values compared, 3 differ; 2 of 2 outputs differ")
+        self.assertIn("first difference: mul: 3 elements, up to 1 ulps: element 0 is 4.50000048, was 4.5", text)
+        self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, "--ulps", "1")
+        report = json.loads(self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, "--json", code=1))
+        self.assertEqual(report["schema"], "strata.compare-values/1")
+        self.assertEqual((report["compared"], report["different"], report["outputs"], report["different_outputs"]),
+                         (4, 3, 2, 2))
+        first = report["mismatches"][0]
+        self.assertEqual((first["before"], first["after"], first["elements"], first["max_ulps"], first["index"]),
+                         ("mul", "mul", 3, 1, 0))
+        self.assertEqual((first["before_value"], first["after_value"]), (13.5 / 3, 4.500000476837158))
+
+    def test_what_cannot_be_executed_is_trouble(self):
+        self.write("b.txt", GRAPH.format(factor="3.0").replace("aten.neg.default", "aten.no_such.default"))
+        self.assertTrue(self.run_strata("compare-values", "a.txt", "b.txt", code=2).startswith(
+            "strata: error: graph b cannot be executed: "))
+
+    def test_passes_are_proven_one_by_one(self):
+        config = os.path.join(ROOT, "configs", "demo_llama3.toml")
+        command = ["train", config, "--set", "steps=1", "--trace", "t.strata", "--dump-inputs", "in.safetensors"]
+        result = subprocess.run([self.strata, *command, "--prove"], cwd=self.folder.name, capture_output=True, text=True,
+                                timeout=120, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"^proved: pass 1 canonicalize: graph step: \d\d\d values and 31 outputs are equal\n$")
+        self.assertIn(", 0 differ; 0 of 31 outputs differ", self.run_strata(
+            "compare-values", "t.strata#graph=step,pass=0:before", "t.strata#graph=step", "--inputs", "in.safetensors"))
+        loss = self.run_strata("run", "t.strata#graph=step", "--inputs", "in.safetensors").splitlines()[0]
+        self.assertIn(" mean 6.08985", loss)
+        result = subprocess.run([self.strata, "opt", "t.strata#graph=step,pass=0:before", "--passes",
+                                 "canonicalize,fuse{numerics=fast}", "--prove", "-o", "o.strata"], cwd=self.folder.name,
+                                capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("strata: error: pass fuse changes values: graph step: ", result.stderr)
+
+
+if __name__ == "__main__":
+    ValuesTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
