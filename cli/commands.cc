@@ -17,6 +17,7 @@ Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
 Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
+Result<Exit> RunProfile(Args args);
 Result<Exit> RunPatch(Args args);
 Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
@@ -41,6 +42,7 @@ std::span<const Command> Commands() {
       {"train", "train a model, with its graphs recorded", ExecTrain},
       {"merge", "join traces of several ranks", RunMerge},
       {"run", "execute a graph as it was recorded", ExecRun},
+      {"profile", "show what the nodes of a run took", RunProfile},
       {"compare-values", "run two graphs on the same inputs, node by node", ExecCompareValues},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure this machine: strata bench ir", RunBench},

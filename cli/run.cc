@@ -2,9 +2,6 @@
 #include <optional>
 #include <string>
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/isfinite.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +9,7 @@
 #include "cli/flags.h"
 #include "cli/ref.h"
 #include "ir/file.h"
+#include "runtime/torch/profile.h"
 #include "runtime/torch/values.h"
 
 namespace strata::cli {
@@ -35,17 +33,15 @@ Result<bool> ParseFlags(Args args, RunFlags& out) {
   return flags.Parse(args);
 }
 
-/// `mean  0.25  min …  max …`, over the finite elements.
+/// `[2, 3]  min 0.5  max 2  mean 1.25`, over the finite elements.
 std::string Summary(const at::Tensor& tensor) {
-  std::string sizes = fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
-  if (tensor.numel() == 0 || tensor.is_complex()) return sizes;
-  const at::Tensor numbers = tensor.to(at::kDouble);
-  const at::Tensor finite = numbers.masked_select(at::isfinite(numbers));
-  const int64_t others = numbers.numel() - finite.numel();
-  if (finite.numel() == 0) return fmt::format("{}  {} not finite", sizes, others);
-  std::string text =
-      fmt::format("{}  min {:.6g}  max {:.6g}  mean {:.6g}", sizes, finite.min().item<double>(),
-                  finite.max().item<double>(), finite.mean().item<double>());
+  std::string text = fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+  const ValueStatistics values = Measure(tensor);
+  const int64_t others = values.nan_count + values.inf_count;
+  if (values.elements > others) {
+    text +=
+        fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", values.min, values.max, values.mean);
+  }
   return others == 0 ? text : fmt::format("{}  {} not finite", text, others);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "ir/file.h"
 #include "runtime/train/packing.h"
 #include "runtime/train/trainer.h"
+#include "store/node_statistics.h"
 
 namespace strata::cli {
 namespace {
@@ -27,6 +29,8 @@ struct TrainFlags {
   TrainOutputPaths outputs;
   std::optional<std::string> inputs;
   bool resume = false, prove = false;
+  int64_t profile = 0;
+  std::string values = "none";
   double prove_ulps = 0.0;
   std::string passes{kDefaultPasses};
   int64_t threads = 1;
@@ -55,6 +59,10 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
                "record graphs, passes and steps as a trace; readable while the run goes on");
   flags.Option("--dump-inputs", "FILE", &out.inputs,
                "write what the graphs of the first step read, for strata run and compare-values");
+  flags.Option("--profile", "N", &out.profile,
+               "record what each node takes in the last N steps; strata profile shows it");
+  flags.Choice("--values", &out.values, {"none", "last"},
+               "record least, greatest and mean value of each node, and NaNs, of the last step");
   flags.Switch("--prove", &out.prove,
                "after each pass run its graphs, before and after, on the same inputs, and compare "
                "them node by node");
@@ -183,7 +191,37 @@ class Rate {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-Status TrainAll(Trainer& trainer, TrainOutputs& outputs, Recording& recording) {
+/// Stores what the profiled steps took.
+Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainFlags& flags) {
+  if (recording.trace() == nullptr) return Ok();
+  for (const Trainer::GraphProfile& profile : trainer.Profiles()) {
+    const int64_t last = trainer.steps_done();
+    StatisticsTable table{.graph = profile.graph,
+                          .fingerprint = profile.fingerprint,
+                          .first_step = std::max<int64_t>(last - flags.profile + 1, 1),
+                          .last_step = last,
+                          .nodes = {}};
+    for (const auto& [id, node] : profile.nodes) {
+      table.nodes.push_back({.node = id,
+                             .calls = node.calls,
+                             .time_ns = node.time.count(),
+                             .bytes = node.bytes,
+                             .has_values = flags.values == "last",
+                             .elements = node.values.elements,
+                             .nan_count = node.values.nan_count,
+                             .inf_count = node.values.inf_count,
+                             .min = node.values.min,
+                             .max = node.values.max,
+                             .mean = node.values.mean});
+    }
+    std::ranges::sort(table.nodes, {}, &NodeStatistics::node);
+    STRATA_RETURN_IF_ERROR(AddNodeStatistics(*recording.trace(), recording.run(), table));
+  }
+  return Ok();
+}
+
+Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
+                Recording& recording) {
   const TrainConfig& config = trainer.config();
   STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
   STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
@@ -194,6 +232,9 @@ Status TrainAll(Trainer& trainer, TrainOutputs& outputs, Recording& recording) {
     progress.Update(trainer.steps_done(), config.steps, detail);
     STRATA_TRY(const bool has_next, trainer.HasNext());
     if (!has_next) break;
+    const int64_t steps_left = config.steps - trainer.steps_done();
+    const bool look_at_values = flags.values == "last" && steps_left == 1;
+    if (steps_left <= flags.profile || look_at_values) trainer.ProfileNext(look_at_values);
     STRATA_TRY(const StepReport report, trainer.Step());
     STRATA_RETURN_IF_ERROR(Record(recording, report));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
@@ -216,7 +257,8 @@ Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& 
                        Recording& recording) {
   STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording));
   if (flags.inputs) trainer.KeepInputs();
-  STRATA_RETURN_IF_ERROR(TrainAll(trainer, outputs, recording));
+  STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording));
+  STRATA_RETURN_IF_ERROR(RecordProfiles(recording, trainer, flags));
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
 }
 
@@ -227,6 +269,9 @@ Result<Exit> RunTrain(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
 
+  if ((flags.profile > 0 || flags.values != "none") && !flags.trace) {
+    return Error("nothing to record into: strata train: give --trace with --profile and --values");
+  }
   STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
   STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -123,7 +124,8 @@ struct Trainer::State {
   int64_t tokens_seen = 0;
   std::vector<BatchTensors> next;  // of the next step, once asked for
   std::string next_position;       // in the data, of `next`
-  bool keep_inputs = false;
+  bool keep_inputs = false, profile = false, profile_values = false;
+  std::map<std::string, NodeProfiler> profilers;  // by graph
   NamedTensors kept_inputs;
 
   /// Reads the batches of the next step. False: the data end before.
@@ -185,7 +187,10 @@ struct Trainer::State {
   /// Runs a graph of the step.
   Result<std::vector<Tensor>> Run(Executor& executor, const std::vector<Tensor>& arguments) {
     if (keep_inputs) KeepInputs(executor.plan().graph, arguments);
-    return executor.Run(arguments);
+    if (!profile) return executor.Run(arguments);
+    NodeProfiler& profiler = profilers[executor.plan().graph];
+    profiler.BeginRun(profile_values);
+    return executor.Run(arguments, &profiler);
   }
 
   void KeepInputs(const std::string& name, const std::vector<Tensor>& arguments) {
@@ -359,6 +364,7 @@ Result<StepReport> Trainer::Step() {
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
   state_->keep_inputs = false;
+  state_->profile = false;
   for (const std::optional<Executor>* executor :
        {&state_->step, &state_->accumulate, &state_->optimizer}) {
     if (!*executor) continue;
@@ -371,6 +377,26 @@ Result<StepReport> Trainer::Step() {
 Result<StepReport> Trainer::StepEagerly() {
   return state_->RunAndReport([&] { return state_->RunEagerly(); },
                               [&] { return state_->RunOptimizerEagerly(); });
+}
+
+void Trainer::ProfileNext(bool values) {
+  state_->profile = true;
+  state_->profile_values = values;
+}
+
+std::vector<Trainer::GraphProfile> Trainer::Profiles() const {
+  std::vector<GraphProfile> profiles;
+  for (const auto& [name, profiler] : state_->profilers) {
+    const Graph& graph = *state_->module.FindGraph(name);
+    GraphProfile profile{.graph = name, .fingerprint = FingerprintOf(graph), .nodes = {}};
+    for (const NodeId node : graph.nodes()) {
+      const auto found = profiler.nodes().find(node);
+      if (found == profiler.nodes().end()) continue;
+      profile.nodes.emplace_back(graph.node(node).stable_id, found->second);
+    }
+    profiles.push_back(std::move(profile));
+  }
+  return profiles;
 }
 
 void Trainer::KeepInputs() {

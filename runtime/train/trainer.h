@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/fingerprint.h"
@@ -12,6 +13,7 @@
 #include "ir/result.h"
 #include "passes/core/pass.h"
 #include "runtime/plan/plan.h"
+#include "runtime/torch/profile.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/config.h"
 #include "runtime/train/data.h"
@@ -80,6 +82,17 @@ class Trainer {
   /// config().steps.
   Result<StepReport> StepEagerly();
   int64_t steps_done() const;
+
+  /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
+  /// REQUIRES: compiled.
+  void ProfileNext(bool values);
+  /// What the profiled steps took, by graph.
+  struct GraphProfile {
+    std::string graph;
+    Fingerprint fingerprint;
+    std::vector<std::pair<StableId, NodeProfile>> nodes;  ///< in program order
+  };
+  std::vector<GraphProfile> Profiles() const;
 
   /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled.
   void KeepInputs();

@@ -1,0 +1,46 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <map>
+
+#include <ATen/core/Tensor.h>
+
+#include "ir/graph.h"
+#include "runtime/torch/executor.h"
+
+namespace strata {
+
+/// What a tensor holds.
+struct ValueStatistics {
+  int64_t elements = 0;
+  int64_t nan_count = 0, inf_count = 0;
+  double min = 0.0, max = 0.0, mean = 0.0;  ///< of the finite elements; 0 when there are none
+};
+/// Of real numbers, integers and booleans; of complex numbers over both parts.
+ValueStatistics Measure(const at::Tensor& tensor);
+
+/// What runs of a node took and gave.
+struct NodeProfile {
+  int64_t calls = 0;
+  std::chrono::nanoseconds time{};  ///< of all calls together
+  int64_t bytes = 0;                ///< of the results of one call
+  ValueStatistics values;           ///< of the first result of the last call; only if asked for
+};
+
+/// Times the nodes of a graph while it runs, and looks at their values. Work that a plan does when
+/// it is bound, and views that it folds, take no time in a run and have no profile.
+class NodeProfiler final : public ExecutionObserver {
+ public:
+  /// Call just before each run of the executor.
+  void BeginRun(bool with_values);
+  void OnStep(const PlanStep& step, std::span<const at::Tensor> results) override;
+
+  const std::map<NodeId, NodeProfile>& nodes() const { return nodes_; }
+
+ private:
+  std::map<NodeId, NodeProfile> nodes_;
+  bool with_values_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace strata

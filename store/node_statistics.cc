@@ -1,0 +1,110 @@
+#include "store/node_statistics.h"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace strata {
+namespace {
+
+constexpr std::string_view kKind = "node_statistics";
+constexpr std::string_view kColumns =
+    "node\tcalls\ttime_ns\tbytes\thas_values\telements\tnan_count\tinf_count\tmin\tmax\tmean\n";
+
+/// Takes fields and lines off a text.
+class FieldReader {
+ public:
+  explicit FieldReader(std::string_view text) : rest_(text) {}
+
+  std::string_view Take() {
+    const size_t end = rest_.find_first_of("\t\n");
+    const std::string_view field = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    return field;
+  }
+  template <class T>
+  T Number() {
+    const std::string_view field = Take();
+    T number{};
+    const auto read = std::from_chars(field.data(), field.data() + field.size(), number);
+    is_sound_ = is_sound_ && read.ec == std::errc() && read.ptr == field.data() + field.size();
+    return number;
+  }
+  bool Skip(std::string_view text) {
+    if (!rest_.starts_with(text)) return is_sound_ = false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  bool is_sound() const { return is_sound_; }
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+  bool is_sound_ = true;
+};
+
+std::optional<StatisticsTable> Parse(std::string_view text) {
+  FieldReader reader(text);
+  StatisticsTable table;
+  if (!reader.Skip("strata.node-statistics/1\t")) return std::nullopt;
+  table.graph = reader.Take();
+  const std::optional<Fingerprint> fingerprint = FingerprintFromString(reader.Take());
+  if (!fingerprint) return std::nullopt;
+  table.fingerprint = *fingerprint;
+  table.first_step = reader.Number<int64_t>();
+  table.last_step = reader.Number<int64_t>();
+  reader.Skip(kColumns);
+  while (reader.is_sound() && !reader.at_end()) {
+    NodeStatistics node;
+    node.node = static_cast<StableId>(reader.Number<uint64_t>());
+    node.calls = reader.Number<int64_t>();
+    node.time_ns = reader.Number<int64_t>();
+    node.bytes = reader.Number<int64_t>();
+    node.has_values = reader.Number<int64_t>() != 0;
+    node.elements = reader.Number<int64_t>();
+    node.nan_count = reader.Number<int64_t>();
+    node.inf_count = reader.Number<int64_t>();
+    node.min = reader.Number<double>();
+    node.max = reader.Number<double>();
+    node.mean = reader.Number<double>();
+    table.nodes.push_back(node);
+  }
+  if (!reader.is_sound()) return std::nullopt;
+  return table;
+}
+
+}  // namespace
+
+Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table) {
+  std::string text =
+      fmt::format("strata.node-statistics/1\t{}\t{}\t{}\t{}\n{}", table.graph,
+                  ToString(table.fingerprint), table.first_step, table.last_step, kColumns);
+  for (const NodeStatistics& node : table.nodes) {
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+                        static_cast<uint64_t>(node.node), node.calls, node.time_ns, node.bytes,
+                        node.has_values ? 1 : 0, node.elements, node.nan_count, node.inf_count,
+                        node.min, node.max, node.mean);
+  }
+  const auto added = trace.AddArtifact(run, table.graph + ".nodes.tsv", kKind, text);
+  return added ? Ok() : Status(added.error());
+}
+
+Result<std::vector<StatisticsTable>> LoadNodeStatistics(TraceReader& trace, const StoredRun& run) {
+  std::vector<StatisticsTable> tables;
+  for (const ArtifactInfo& artifact : run.artifacts) {
+    if (artifact.kind != kKind) continue;
+    STRATA_TRY(const std::string text, trace.LoadArtifact(artifact.id));
+    std::optional<StatisticsTable> table = Parse(text);
+    if (!table) {
+      return Error(ErrorCode::kCorrupt,
+                   "damaged node statistics: {}: artifact {}; record the run anew", trace.path(),
+                   artifact.name);
+    }
+    tables.push_back(*std::move(table));
+  }
+  return tables;
+}
+
+}  // namespace strata

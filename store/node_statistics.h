@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/fingerprint.h"
+#include "ir/ids.h"
+#include "ir/result.h"
+#include "store/trace.h"
+
+namespace strata {
+
+/// What the runs of one node took and gave.
+struct NodeStatistics {
+  StableId node = StableId::kNone;
+  int64_t calls = 0;
+  int64_t time_ns = 0;  ///< of all calls together
+  int64_t bytes = 0;    ///< that one call makes; of views none
+  bool has_values = false;
+  int64_t elements = 0;  ///< of the first result; with nan_count … mean only if has_values
+  int64_t nan_count = 0, inf_count = 0;
+  double min = 0, max = 0, mean = 0;  ///< of the finite elements
+};
+
+/// Of one graph, as it was executed in some steps of a run.
+struct StatisticsTable {
+  std::string graph;        ///< name of the graph in the run
+  Fingerprint fingerprint;  ///< FingerprintScope::kComputation of what was executed
+  int64_t first_step = 0, last_step = 0;
+  std::vector<NodeStatistics> nodes;  ///< by StableId
+};
+
+/// Stores a table as an artifact of kind `node_statistics`, named `<graph>.nodes.tsv`: a line for
+/// each node with its columns, which other programs read as well.
+Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table);
+
+/// The tables of a run, in order of writing. Errors: an artifact that is damaged.
+Result<std::vector<StatisticsTable>> LoadNodeStatistics(TraceReader& trace, const StoredRun& run);
+
+}  // namespace strata

@@ -1,0 +1,84 @@
+#include "store/node_statistics.h"
+
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/results.h"
+#include "tests/unit/store/support.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::TempDir;
+
+TEST_CASE("what nodes took is read as it was written") {
+  const TempDir dir;
+  const std::string path = dir / "t.strata";
+  const StatisticsTable table{
+      .graph = "step",
+      .fingerprint = {.hi = 1, .lo = 2},
+      .first_step = 3,
+      .last_step = 4,
+      .nodes = {{.node = static_cast<StableId>(7), .calls = 2, .time_ns = 123456789, .bytes = 64},
+                {.node = static_cast<StableId>(9),
+                 .calls = 2,
+                 .time_ns = 5,
+                 .bytes = 0,
+                 .has_values = true,
+                 .elements = 8,
+                 .nan_count = 1,
+                 .inf_count = 2,
+                 .min = -0.1,
+                 .max = std::numeric_limits<double>::max(),
+                 .mean = 1.0 / 3.0}}};
+  {
+    const auto trace = OrDie(TraceWriter::Create(path));
+    const RunId run = OrDie(trace->BeginRun(RunInfo()));
+    REQUIRE_OK(AddNodeStatistics(*trace, run, table));
+    REQUIRE_OK(AddNodeStatistics(
+        *trace, run, StatisticsTable{.graph = "optimizer", .fingerprint = {}, .nodes = {}}));
+    OrDie(trace->AddArtifact(run, "other", "text", "abc"));
+    REQUIRE_OK(trace->EndRun(run, RunStatus::kFinished));
+    REQUIRE_OK(trace->Finish());
+  }
+  const auto reader = OrDie(TraceReader::Open(path));
+  const auto tables = OrDie(LoadNodeStatistics(*reader, reader->runs()[0]));
+  REQUIRE_EQ(tables.size(), 2);
+  CHECK_EQ(tables[0].graph, "step");
+  CHECK_EQ(tables[0].fingerprint, table.fingerprint);
+  CHECK_EQ(tables[0].first_step, 3);
+  CHECK_EQ(tables[0].last_step, 4);
+  REQUIRE_EQ(tables[0].nodes.size(), 2);
+  CHECK_EQ(tables[0].nodes[0].time_ns, 123456789);
+  CHECK_FALSE(tables[0].nodes[0].has_values);
+  const NodeStatistics& node = tables[0].nodes[1];
+  CHECK_EQ(static_cast<uint64_t>(node.node), 9);
+  CHECK_EQ(node.elements, 8);
+  CHECK_EQ(node.nan_count, 1);
+  CHECK_EQ(node.inf_count, 2);
+  CHECK_EQ(node.min, -0.1);
+  CHECK_EQ(node.max, std::numeric_limits<double>::max());
+  CHECK_EQ(node.mean, 1.0 / 3.0);
+  CHECK(tables[1].nodes.empty());
+}
+
+TEST_CASE("statistics that nobody wrote so are told") {
+  const TempDir dir;
+  const std::string path = dir / "t.strata";
+  {
+    const auto trace = OrDie(TraceWriter::Create(path));
+    const RunId run = OrDie(trace->BeginRun(RunInfo()));
+    OrDie(trace->AddArtifact(run, "step.nodes.tsv", "node_statistics",
+                             "strata.node-statistics/1\tx"));
+    REQUIRE_OK(trace->EndRun(run, RunStatus::kFinished));
+    REQUIRE_OK(trace->Finish());
+  }
+  const auto reader = OrDie(TraceReader::Open(path));
+  CHECK_EQ(testing::MessageOf(LoadNodeStatistics(*reader, reader->runs()[0])),
+           "damaged node statistics: " + path + ": artifact step.nodes.tsv; record the run anew");
+}
+
+}  // namespace
+}  // namespace strata
