@@ -157,15 +157,11 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording) 
     watch.first_stable_id = recording.trace()->next_stable_id();
     watch.run_ref = recording.RunRef();
   }
-<<<<<<< HEAD
+  if (flags.prove) watch.watchers.push_back(&prover);
   STRATA_RETURN_IF_ERROR(trainer.Compile(watch));
   for (const std::string& warning : trainer.warnings())
     Warn(warning);
   return Ok();
-=======
-  if (flags.prove) watch.watchers.push_back(&prover);
-  return trainer.Compile(watch);
->>>>>>> 46417a5 (cli: run executes recorded graphs, compare-values compares two node by node, --prove after every pass)
 }
 
 /// `loss 5.21  12.3k tokens/s  1.20 GiB  0:03:10 left`, over the steps since the start.
