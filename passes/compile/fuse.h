@@ -10,7 +10,7 @@ namespace strata {
 /// Makes one kernel of operators that compute element by element, and of reductions over rows.
 ///
 ///   before  a = add(x, y)  b = pow(a, 2)  m = mean(b, [2])  r = rsqrt(m)  c = mul(a, r)
-///   after   kernel_0 = attr kernel_0 graph(1)
+///   after   kernel_0 = attr kernel_0(graph(1))
 ///           (a, c) = strata.fused(kernel_0, x, y)           // graph 1: the five nodes
 ///
 /// The body is an ordinary graph of the operators that were replaced; equal bodies are one. What a

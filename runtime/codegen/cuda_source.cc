@@ -1,0 +1,242 @@
+#include "runtime/codegen/cuda_source.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/codegen/formulas.h"
+#include "runtime/codegen/schedule.h"
+
+namespace strata {
+
+// __expf would be faster and 2 ulp worse; kernels state one numerics for both devices.
+const std::string_view kCudaPreamble = R"(typedef long long int64_t;
+struct strata_bf16 { unsigned short bits; };
+__device__ inline float strata_load(float x) { return x; }
+__device__ inline double strata_load(double x) { return x; }
+__device__ inline float strata_load(strata_bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ inline void strata_store(float* p, float x) { *p = x; }
+__device__ inline void strata_store(double* p, double x) { *p = x; }
+__device__ inline void strata_store(strata_bf16* p, float x) {
+  const unsigned bits = __float_as_uint(x);
+  p->bits = x != x ? 0x7fc0 : (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+__device__ inline float strata_round(float x) {
+  strata_bf16 y;
+  strata_store(&y, x);
+  return strata_load(y);
+}
+__device__ inline float strata_abs(float x) { return fabsf(x); }
+__device__ inline double strata_abs(double x) { return fabs(x); }
+__device__ inline float strata_fma(float a, float b, float c) { return fmaf(a, b, c); }
+__device__ inline double strata_fma(double a, double b, double c) { return fma(a, b, c); }
+__device__ inline float strata_sqrt(float x) { return sqrtf(x); }
+__device__ inline double strata_sqrt(double x) { return sqrt(x); }
+__device__ inline float strata_log(float x) { return logf(x); }
+__device__ inline double strata_log(double x) { return log(x); }
+__device__ inline float strata_exp(float x) { return expf(x); }
+__device__ inline double strata_exp(double x) { return exp(x); }
+__device__ inline float strata_tanh(float x) { return tanhf(x); }
+__device__ inline double strata_tanh(double x) { return tanh(x); }
+template <class T> __device__ inline T strata_silu_backward(T g, T x) {
+  const T s = (T)1 / ((T)1 + strata_exp(-x));
+  return g * s * ((T)1 + x * ((T)1 - s));
+}
+struct strata_sum { template <class T> __device__ T operator()(T a, T b) const { return a + b; } };
+struct strata_max { template <class T> __device__ T operator()(T a, T b) const { return b > a || b != b ? b : a; } };
+template <class T, class Join> __device__ T strata_join(T value, Join join) {
+  __shared__ T parts[1024];
+  __syncthreads();
+  parts[threadIdx.x] = value;
+  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) parts[threadIdx.x] = join(parts[threadIdx.x], parts[threadIdx.x + half]);
+  }
+  __syncthreads();
+  return parts[0];
+}
+)";
+
+namespace {
+
+constexpr int64_t kMaxBlocks = 65536;
+
+class Emitter {
+ public:
+  Emitter(const Kernel& kernel, std::string_view name)
+      : kernel_(kernel), schedule_(MakeSchedule(kernel)), name_(name) {}
+
+  std::string Run() {
+    std::string parameters;
+    for (size_t i = 0; i < kernel_.accesses.size(); ++i) {
+      parameters +=
+          fmt::format("{}{}* a{}", i > 0 ? ", " : "", MemoryType(kernel_.accesses[i].dtype), i);
+    }
+    Line("extern \"C\" __global__ void {}({}) {{", name_, parameters);
+    ++depth_;
+    if (kernel_.has_rows) {
+      EmitRows();
+    } else {
+      EmitElements();
+    }
+    --depth_;
+    Line("}}");
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    text_.append(2 * depth_, ' ');
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+
+  /// Declares i<dim> of dimensions [from, to), counted by `counter`.
+  void EmitIndices(std::string_view counter, size_t from, size_t to) {
+    if (from == to) return;
+    std::string rest(counter);
+    for (size_t dim = to; dim-- > from + 1;) {
+      Line("const int64_t i{} = {} % {};", dim, rest, kernel_.sizes[dim]);
+      rest = fmt::format("({} / {})", rest, kernel_.sizes[dim]);
+    }
+    Line("const int64_t i{} = {};", from, rest);
+  }
+
+  void EmitElements() {
+    int64_t elements = 1;
+    for (const int64_t size : kernel_.sizes)
+      elements *= size;
+    Line(
+        "for (int64_t e = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; e < {}; "
+        "e += (int64_t)gridDim.x * blockDim.x) {{",
+        elements);
+    ++depth_;
+    EmitIndices("e", 0, kernel_.sizes.size());
+    for (const int32_t op : schedule_.stages[0].column_ops)
+      EmitOp(op);
+    for (const int32_t store : schedule_.stages[0].column_stores)
+      EmitStore(store);
+    --depth_;
+    Line("}}");
+  }
+
+  void EmitRows() {
+    Line("for (int64_t row = blockIdx.x; row < {}; row += gridDim.x) {{", kernel_.rows());
+    ++depth_;
+    EmitIndices("row", 0, kernel_.num_row_dims);
+    for (const Schedule::Stage& stage : schedule_.stages)
+      EmitStage(stage);
+    --depth_;
+    Line("}}");
+  }
+
+  void EmitStage(const Schedule::Stage& stage) {
+    for (const int32_t op : stage.row_ops)
+      EmitOp(op);
+    if (!stage.row_stores.empty()) {
+      Line("if (threadIdx.x == 0) {{");
+      ++depth_;
+      for (const int32_t store : stage.row_stores)
+        EmitStore(store);
+      --depth_;
+      Line("}}");
+    }
+    if (!stage.has_loop()) return;
+    for (const int32_t op : stage.reductions) {
+      const Kernel::Op& o = Op(op);
+      Line("{} part{} = {};", ComputeType(o.dtype), op, o.code == "sum" ? "0" : "-1.0 / 0.0");
+    }
+    Line("for (int64_t column = threadIdx.x; column < {}; column += blockDim.x) {{",
+         kernel_.columns());
+    ++depth_;
+    EmitIndices("column", kernel_.num_row_dims, kernel_.sizes.size());
+    for (const int32_t op : stage.column_ops)
+      EmitOp(op);
+    for (const int32_t op : stage.reductions)
+      Line("part{0} = strata_{1}()(part{0}, v{2});", op, Op(op).code, Op(op).operands[0]);
+    for (const int32_t store : stage.column_stores)
+      EmitStore(store);
+    --depth_;
+    Line("}}");
+    for (const int32_t op : stage.reductions) {
+      Line("const {0} v{1} = strata_join(part{1}, strata_{2}());", ComputeType(Op(op).dtype), op,
+           Op(op).code);
+    }
+  }
+
+  std::string Index(size_t access, bool is_row) const {
+    std::string text = "0";
+    const size_t end = is_row ? kernel_.num_row_dims : kernel_.sizes.size();
+    for (size_t dim = 0; dim < end; ++dim) {
+      const int64_t stride = kernel_.accesses[access].strides[dim];
+      if (stride != 0) text += fmt::format(" + i{} * {}", dim, stride);
+    }
+    return text;
+  }
+
+  void EmitOp(int32_t index) {
+    const Kernel::Op& op = Op(index);
+    std::string value;
+    if (op.code == "load") {
+      const auto access = static_cast<size_t>(op.access);
+      value = fmt::format("strata_load(a{}[{}])", access,
+                          Index(access, op.level == Kernel::Level::kRow));
+    } else {
+      std::vector<std::string> operands;
+      for (const int32_t operand : op.operands)
+        operands.push_back(fmt::format("v{}", operand));
+      value = FormulaText(op, operands);
+    }
+    Line("const {} v{} = {};", ComputeType(op.dtype), index, value);
+  }
+
+  void EmitStore(int32_t index) {
+    const Kernel::Store& store = kernel_.stores[static_cast<size_t>(index)];
+    const auto access = static_cast<size_t>(store.access);
+    const bool is_row =
+        kernel_.has_rows &&
+        std::ranges::all_of(
+            std::span(kernel_.accesses[access].strides).subspan(kernel_.num_row_dims),
+            [](int64_t stride) { return stride == 0; });
+    Line("strata_store(a{} + ({}), v{});", access, Index(access, is_row), store.op);
+  }
+
+  const Kernel::Op& Op(int32_t index) const { return kernel_.ops[static_cast<size_t>(index)]; }
+
+  const Kernel& kernel_;
+  Schedule schedule_;
+  std::string_view name_;
+  std::string text_;
+  size_t depth_ = 0;
+};
+
+}  // namespace
+
+CudaLaunch LaunchOf(const Kernel& kernel) {
+  if (kernel.has_rows) {
+    int32_t threads = 32;
+    while (threads < 1024 && threads < kernel.columns())
+      threads *= 2;
+    return {.blocks = std::min(kernel.rows(), kMaxBlocks), .threads = threads};
+  }
+  constexpr int32_t kThreads = 256;
+  const int64_t blocks = (kernel.rows() + kThreads - 1) / kThreads;
+  return {.blocks = std::clamp<int64_t>(blocks, 1, kMaxBlocks), .threads = kThreads};
+}
+
+std::string CudaFunction(const Kernel& kernel, std::string_view name) {
+  return Emitter(kernel, name).Run();
+}
+
+std::string CudaSource(std::span<const Kernel> kernels) {
+  std::string source(kCudaPreamble);
+  for (size_t i = 0; i < kernels.size(); ++i)
+    source += CudaFunction(kernels[i], fmt::format("strata_kernel_{}", i));
+  return source;
+}
+
+}  // namespace strata

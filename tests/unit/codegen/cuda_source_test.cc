@@ -1,0 +1,81 @@
+#include "runtime/codegen/cuda_source.h"
+
+#include <doctest/doctest.h>
+
+#include "passes/compile/fuse.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::ParseBody;
+
+Kernel KernelOf(std::string_view body) {
+  const auto module = ParseBody(body);
+  OrDie(Fuse({.numerics = Fuse::Numerics::kFast}).Run(*module));
+  return OrDie(MakeKernel(module->graph(GraphId{1})));
+}
+
+TEST_CASE("a chain of elements: a thread for each, in steps of the grid") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[4, 600][600, 1]cpu
+  w = placeholder : f32[600][1]cpu
+  a = aten.mul.Tensor(x, w) : f32[4, 600][600, 1]cpu
+  b = aten.add.Scalar(a, 0.5) : f32[4, 600][600, 1]cpu
+  output([b])
+)");
+  CHECK_EQ(CudaFunction(kernel, "k"),
+           R"(extern "C" __global__ void k(float* a0, float* a1, float* a2) {
+  for (int64_t e = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; e < 2400; e += (int64_t)gridDim.x * blockDim.x) {
+    const int64_t i1 = e % 600;
+    const int64_t i0 = (e / 600);
+    const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
+    const float v1 = strata_load(a1[0 + i1 * 1]);
+    const float v2 = v0 * v1;
+    const float v3 = (float)0.5;
+    const float v4 = v2 + v3;
+    strata_store(a2 + (0 + i0 * 600 + i1 * 1), v4);
+  }
+}
+)");
+  CHECK_EQ(LaunchOf(kernel).blocks, 10);
+  CHECK_EQ(LaunchOf(kernel).threads, 256);
+}
+
+TEST_CASE("rows: a block for each, sums joined in one order, what follows reads them") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[4, 600][600, 1]cpu
+  s = aten.sum.dim_IntList(x, [1], True) : f32[4, 1][1, 1]cpu
+  y = aten.sub.Tensor(x, s) : f32[4, 600][600, 1]cpu
+  output([s, y])
+)");
+  CHECK_EQ(CudaFunction(kernel, "k"),
+           R"(extern "C" __global__ void k(float* a0, float* a1, float* a2) {
+  for (int64_t row = blockIdx.x; row < 4; row += gridDim.x) {
+    const int64_t i0 = row;
+    float part1 = 0;
+    for (int64_t column = threadIdx.x; column < 600; column += blockDim.x) {
+      const int64_t i1 = column;
+      const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
+      part1 = strata_sum()(part1, v0);
+    }
+    const float v1 = strata_join(part1, strata_sum());
+    if (threadIdx.x == 0) {
+      strata_store(a1 + (0 + i0 * 1), v1);
+    }
+    for (int64_t column = threadIdx.x; column < 600; column += blockDim.x) {
+      const int64_t i1 = column;
+      const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
+      const float v2 = v0 - v1;
+      strata_store(a2 + (0 + i0 * 600 + i1 * 1), v2);
+    }
+  }
+}
+)");
+  CHECK_EQ(LaunchOf(kernel).blocks, 4);
+  CHECK_EQ(LaunchOf(kernel).threads, 1024);
+}
+
+}  // namespace
+}  // namespace strata

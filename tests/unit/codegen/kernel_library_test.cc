@@ -1,0 +1,177 @@
+#include "runtime/codegen/kernel_library.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "passes/compile/fuse.h"
+#include "runtime/codegen/schedule.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+using testing::OrDie;
+using testing::ParseBody;
+using Floats = std::vector<float>;
+
+/// The kernel of a graph's operators, which make one.
+Kernel KernelOf(std::string_view body) {
+  const auto module = ParseBody(body);
+  OrDie(Fuse({.numerics = Fuse::Numerics::kFast, .min_nodes = 1}).Run(*module));
+  REQUIRE_EQ(module->num_graphs(), 2);
+  return OrDie(MakeKernel(module->graph(GraphId{1})));
+}
+
+/// A folder of the test's own, gone afterwards.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "strata-test-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+/// Runs a kernel in two parts, as two threads would.
+void Run(const Kernel& kernel, std::vector<void*> arguments) {
+  const Folder folder;
+  const auto library =
+      OrDie(KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path}));
+  const int64_t units = MakeSchedule(kernel).units;
+  library->function(0)(arguments.data(), 0, units / 2);
+  library->function(0)(arguments.data(), units / 2, units);
+}
+
+Floats Numbers(size_t count, float seed) {
+  Floats numbers;
+  for (size_t i = 0; i < count; ++i)
+    numbers.push_back(std::sin(seed + 1.7F * static_cast<float>(i)) * 3.0F);
+  return numbers;
+}
+
+TEST_CASE("a norm over rows: its sum, its scale, both results") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[6, 37][37, 1]cpu
+  w = placeholder : f32[37][1]cpu
+  p = aten.pow.Tensor_Scalar(x, 2) : f32[6, 37][37, 1]cpu
+  m = aten.mean.dim(p, [1], True) : f32[6, 1][1, 1]cpu
+  a = aten.add.Scalar(m, 1e-05) : f32[6, 1][1, 1]cpu
+  r = aten.rsqrt.default(a) : f32[6, 1][1, 1]cpu
+  y = aten.mul.Tensor(x, r) : f32[6, 37][37, 1]cpu
+  z = aten.mul.Tensor(y, w) : f32[6, 37][37, 1]cpu
+  output([r, z])
+)");
+  Floats x = Numbers(6 * 37, 1), w = Numbers(37, 2), r(6), z(6 * 37);
+  Run(kernel, {x.data(), w.data(), r.data(), z.data()});
+  for (size_t i = 0; i < 6; ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < 37; ++j)
+      sum += double{x[37 * i + j]} * double{x[37 * i + j]};
+    const double scale = 1 / std::sqrt(sum / 37 + 1e-5);
+    CHECK_EQ(r[i], doctest::Approx(scale).epsilon(1e-6));
+    for (size_t j = 0; j < 37; ++j) {
+      CHECK_EQ(z[37 * i + j],
+               doctest::Approx(double{x[37 * i + j]} * scale * double{w[j]}).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("softmax, and functions near the ends of their range") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[3, 5][5, 1]cpu
+  y = aten._softmax.default(x, -1, False) : f32[3, 5][5, 1]cpu
+  s = aten.silu.default(x) : f32[3, 5][5, 1]cpu
+  t = aten.add.Tensor(y, s) : f32[3, 5][5, 1]cpu
+  output([y, t])
+)");
+  Floats x = Numbers(15, 3), y(15), t(15);
+  x[0] = 100;
+  x[1] = -200;
+  x[6] = -87.5F;
+  Run(kernel, {x.data(), y.data(), t.data()});
+  for (size_t i = 0; i < 3; ++i) {
+    double most = -INFINITY, sum = 0;
+    for (size_t j = 0; j < 5; ++j)
+      most = std::max(most, double{x[5 * i + j]});
+    for (size_t j = 0; j < 5; ++j)
+      sum += std::exp(double{x[5 * i + j]} - most);
+    for (size_t j = 0; j < 5; ++j) {
+      const double value = double{x[5 * i + j]};
+      const double softmax = std::exp(value - most) / sum;
+      CHECK_EQ(y[5 * i + j], doctest::Approx(softmax).epsilon(1e-6));
+      CHECK_EQ(t[5 * i + j],
+               doctest::Approx(softmax + value / (1 + std::exp(-value))).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("strides, broadcasts and writes in place") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[4, 6][1, 4]cpu
+  w = placeholder : f32[6][1]cpu
+  c = placeholder : f32[][]cpu
+  a = aten.mul_.Tensor(x, w) : f32[4, 6][1, 4]cpu ~x
+  b = aten.sub.Tensor(a, c) : f32[4, 6][6, 1]cpu
+  output([b])
+)");
+  const Floats before = Numbers(24, 5);
+  Floats x = before, w = Numbers(6, 6), c = {0.5F}, b(24);
+  REQUIRE_EQ(kernel.written_inputs, std::vector<int32_t>{0});
+  Run(kernel, {x.data(), w.data(), c.data(), b.data()});
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j < 6; ++j) {
+      CHECK_EQ(x[i + 4 * j], before[i + 4 * j] * w[j]);
+      CHECK_EQ(b[6 * i + j], before[i + 4 * j] * w[j] - 0.5F);
+    }
+  }
+}
+
+constexpr std::string_view kSmall = R"(
+  x = placeholder : f32[4][1]cpu
+  a = aten.neg.default(x) : f32[4][1]cpu
+  output([a])
+)";
+
+TEST_CASE("what was built once is found again; a damaged object is named") {
+  const Folder folder;
+  const Kernel kernel = KernelOf(kSmall);
+  const auto load = [&] {
+    return KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path});
+  };
+  CHECK(OrDie(load())->was_built());
+  CHECK_FALSE(OrDie(load())->was_built());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    if (entry.path().extension() != ".so") continue;
+    std::ofstream(entry.path(), std::ios::trunc) << "no object";
+    CHECK_EQ(MessageOf(load()),
+             "cannot load kernels: " + entry.path().string() + ": delete the file");
+  }
+}
+
+TEST_CASE("no compiler, and one that fails, are told") {
+  const Folder folder;
+  const Kernel kernel = KernelOf(kSmall);
+  const auto load = [&](const std::string& compiler) {
+    return MessageOf(KernelLibrary::Load(std::span(&kernel, 1),
+                                         {.cache_dir = folder.path, .compiler = compiler}));
+  };
+  CHECK_EQ(load("/nowhere/c++"),
+           "no C++ compiler: /nowhere/c++: install g++, or name one by the variable CXX");
+  CHECK(load("false").starts_with("cannot build kernels: "));
+  CHECK(std::filesystem::is_empty(folder.path) == false);  // the source that was not built
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,250 @@
+#include "passes/compile/fuse.h"
+
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "ir/fingerprint.h"
+#include "ir/verify.h"
+#include "passes/compile/kernel.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using testing::BodyOf;
+using testing::OrDie;
+using testing::ParseBody;
+
+constexpr Fuse::Options kFast{.numerics = Fuse::Numerics::kFast};
+
+/// Runs the pass; the graphs must be sound, the answer true, and every body a kernel.
+std::unique_ptr<Module> Fused(std::string_view body, const Fuse::Options& options = {}) {
+  auto module = ParseBody(body);
+  const Graph& graph = *module->FindGraph("g");
+  const Fingerprint before = FingerprintOf(graph, FingerprintScope::kEverything);
+  const Changed changed = OrDie(Fuse(options).Run(*module));
+  CHECK_EQ(changed == Changed::kYes, FingerprintOf(graph, FingerprintScope::kEverything) != before);
+  CHECK_OK(Verify(*module));
+  for (size_t i = 1; i < module->num_graphs(); ++i)
+    CHECK_OK(MakeKernel(module->graph(GraphId{static_cast<int32_t>(i)})));
+  return module;
+}
+
+/// Operators of the first body, in order.
+std::string OpsOf(const Module& module, int32_t body = 1) {
+  std::string ops;
+  const Graph& graph = module.graph(GraphId{body});
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kCall) ops += std::string(graph.op(node)) + " ";
+  }
+  return ops;
+}
+
+TEST_CASE("a chain becomes one node; what only it reads is inside, its body the operators") {
+  const auto module = Fused(R"(
+  x = placeholder : f32[4, 8][8, 1]cpu
+  y = placeholder : f32[4, 8][8, 1]cpu
+  a = aten.add.Tensor(x, y) : f32[4, 8][8, 1]cpu
+  b = aten.mul.Tensor(a, 2) : f32[4, 8][8, 1]cpu
+  c = aten.neg.default(b) : f32[4, 8][8, 1]cpu
+  output([c, a])
+)");
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  y = placeholder
+  kernel_0 = attr kernel_0(graph(1))
+  (a, c) = strata.fused.default(kernel_0, x, y) as fused
+  output([c, a])
+)");
+  CHECK_EQ(OpsOf(*module), "aten.add.Tensor aten.mul.Tensor aten.neg.default ");
+}
+
+TEST_CASE("equal bodies are one; a lone operator stays") {
+  const auto module = Fused(R"(
+  x = placeholder : f32[8][1]cpu
+  a = aten.neg.default(x) : f32[8][1]cpu
+  b = aten.abs.default(a) : f32[8][1]cpu
+  m = aten.cumsum.default(b, 0) : f32[8][1]cpu
+  c = aten.neg.default(m) : f32[8][1]cpu
+  d = aten.abs.default(c) : f32[8][1]cpu
+  n = aten.cumsum.default(d, 0) : f32[8][1]cpu
+  e = aten.neg.default(n) : f32[8][1]cpu
+  output([e])
+)");
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  kernel_0 = attr kernel_0(graph(1))
+  (b,) = strata.fused.default(kernel_0, x) as fused
+  m = aten.cumsum.default(b, 0)
+  (d,) = strata.fused.default(kernel_0, m) as fused_1
+  n = aten.cumsum.default(d, 0)
+  e = aten.neg.default(n)
+  output([e])
+)");
+}
+
+TEST_CASE("what leaves and comes back is not inside") {
+  const auto module = Fused(R"(
+  x = placeholder : f32[8][1]cpu
+  a = aten.neg.default(x) : f32[8][1]cpu
+  m = aten.cumsum.default(a, 0) : f32[8][1]cpu
+  b = aten.abs.default(m) : f32[8][1]cpu
+  c = aten.add.Tensor(a, b) : f32[8][1]cpu
+  output([c])
+)");
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  a = aten.neg.default(x)
+  m = aten.cumsum.default(a, 0)
+  kernel_0 = attr kernel_0(graph(1))
+  (c,) = strata.fused.default(kernel_0, m, a) as fused
+  output([c])
+)");
+}
+
+TEST_CASE("bitwise takes no sums and no functions; fast makes one kernel of a norm") {
+  constexpr std::string_view kNorm = R"(
+  x = placeholder : f32[4, 8][8, 1]cpu
+  w = placeholder : f32[8][1]cpu
+  p = aten.pow.Tensor_Scalar(x, 2) : f32[4, 8][8, 1]cpu
+  m = aten.mean.dim(p, [1], True) : f32[4, 1][1, 1]cpu
+  a = aten.add_.Scalar(m, 1e-05) : f32[4, 1][1, 1]cpu ~m
+  r = aten.rsqrt.default(a) : f32[4, 1][1, 1]cpu
+  y = aten.mul.Tensor(x, r) : f32[4, 8][8, 1]cpu
+  z = aten.mul.Tensor(y, w) : f32[4, 8][8, 1]cpu
+  output([z, r])
+)";
+  CHECK_EQ(BodyOf(*Fused(kNorm)), R"(
+  x = placeholder
+  w = placeholder
+  p = aten.pow.Tensor_Scalar(x, 2)
+  m = aten.mean.dim(p, [1], True)
+  kernel_0 = attr kernel_0(graph(1))
+  (r, z) = strata.fused.default(kernel_0, m, x, w) as fused
+  output([z, r])
+)");
+  const auto fast = Fused(kNorm, kFast);
+  CHECK_EQ(BodyOf(*fast), R"(
+  x = placeholder
+  w = placeholder
+  kernel_0 = attr kernel_0(graph(1))
+  (r, z) = strata.fused.default(kernel_0, x, w) as fused
+  output([z, r])
+)");
+  // The sum is known to nobody else: adding to it in place is adding.
+  CHECK_EQ(OpsOf(*fast),
+           "aten.pow.Tensor_Scalar aten.mean.dim aten.add.Scalar aten.rsqrt.default "
+           "aten.mul.Tensor aten.mul.Tensor ");
+}
+
+TEST_CASE("writes to inputs stay writes, in their order with readers") {
+  const auto module = Fused(R"(
+  p = placeholder : f32[8][1]cpu
+  g = placeholder : f32[8][1]cpu
+  s = aten.sum.default(p) : f32[][]cpu
+  a = aten.mul_.Scalar(p, 0.9) : f32[8][1]cpu ~p
+  b = aten.add_.Tensor(a, g, alpha=-0.1) : f32[8][1]cpu ~p
+  t = aten.sum.default(b) : f32[][]cpu
+  output([s, t])
+)");
+  CHECK_EQ(BodyOf(*module), R"(
+  p = placeholder
+  g = placeholder
+  s = aten.sum.default(p)
+  kernel_0 = attr kernel_0(graph(1))
+  (b,) = strata.fused.default(kernel_0, p, g) as fused
+  t = aten.sum.default(b)
+  output([s, t])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(graph.value(testing::ValueNamed(graph, "p")).alias_of, ValueId{});
+  CHECK_EQ(graph.value(graph.result(testing::NodeNamed(graph, "fused"))).alias_of,
+           testing::ValueNamed(graph, "p"));
+  CHECK_EQ(OpsOf(*module), "aten.mul_.Scalar aten.add_.Tensor ");
+}
+
+TEST_CASE("memory that is read under an older name is left alone") {
+  constexpr std::string_view kOlderName = R"(
+  p = placeholder : f32[8][1]cpu
+  v = aten.view.default(p, [2, 4]) : f32[2, 4][4, 1]cpu ~p
+  a = aten.mul_.Scalar(p, 0.9) : f32[8][1]cpu ~p
+  b = aten.add_.Scalar(a, 1) : f32[8][1]cpu ~p
+  t = aten.sum.default(v) : f32[][]cpu
+  output([t])
+)";
+  auto module = ParseBody(kOlderName);
+  CHECK(OrDie(Fuse().Run(*module)) == Changed::kNo);
+}
+
+TEST_CASE("members look through views; other readers keep them") {
+  const auto module = Fused(R"(
+  x = placeholder : f32[2, 4, 8][32, 8, 1]cpu
+  y = placeholder : f32[8, 8][8, 1]cpu
+  a = aten.neg.default(x) : f32[2, 4, 8][32, 8, 1]cpu
+  v = aten.view.default(a, [8, 8]) : f32[8, 8][8, 1]cpu ~a
+  b = aten.add.Tensor(v, y) : f32[8, 8][8, 1]cpu
+  m = aten.mm.default(v, y) : f32[8, 8][8, 1]cpu
+  output([b, m])
+)");
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  y = placeholder
+  kernel_0 = attr kernel_0(graph(1))
+  (a, b) = strata.fused.default(kernel_0, x, y) as fused
+  v = aten.view.default(a, [8, 8])
+  m = aten.mm.default(v, y)
+  output([b, m])
+)");
+  CHECK_EQ(OpsOf(*module), "aten.neg.default aten.view.default aten.add.Tensor ");
+}
+
+TEST_CASE("a value that goes to one other kernel alone is computed there") {
+  // As in AdamW: without moving, `u` would be written by the first kernel and read by the second.
+  const auto module = Fused(R"(
+  m = placeholder : f32[8][1]cpu
+  v = placeholder : f32[8][1]cpu
+  g = placeholder : f32[8][1]cpu
+  a = aten.lerp_.Scalar(m, g, 0.1) : f32[8][1]cpu ~m
+  b = aten.addcmul_.default(v, g, g, value=0.1) : f32[8][1]cpu ~v
+  u = aten.mul.Tensor(a, 0.5) : f32[8][1]cpu
+  s = aten.sqrt.default(b) : f32[8][1]cpu
+  d = aten.add.Scalar(s, 1e-8) : f32[8][1]cpu
+  q = aten.div.Tensor(u, d) : f32[8][1]cpu
+  output([q])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const NodeId last = graph.value(graph.elements(graph.args(graph.output())[0])[0].value()).def;
+  REQUIRE_EQ(graph.op(last), "strata.fused.default");
+  const GraphId body = graph.args(graph.value(graph.args(last)[0].value()).def)[0].graph();
+  CHECK_EQ(OpsOf(*module, body.index), "aten.mul.Tensor aten.add.Scalar aten.div.Tensor ");
+}
+
+TEST_CASE("phases and sizes are not mixed, broadcasts are read as they lie") {
+  auto phases = ParseBody(R"(
+  x = placeholder : f32[8][1]cpu
+  a = aten.neg.default(x) : f32[8][1]cpu {forward}
+  b = aten.abs.default(a) : f32[8][1]cpu {backward}
+  output([b])
+)");
+  CHECK(OrDie(Fuse().Run(*phases)) == Changed::kNo);
+
+  const auto module = Fused(R"(
+  x = placeholder : f32[4, 8][1, 4]cpu
+  w = placeholder : f32[8][1]cpu
+  a = aten.mul.Tensor(x, w) : f32[4, 8][1, 4]cpu
+  b = aten.neg.default(a) : f32[4, 8][8, 1]cpu
+  output([b])
+)");
+  const Kernel kernel = OrDie(MakeKernel(module->graph(GraphId{1})));
+  CHECK_EQ(kernel.sizes, std::vector<int64_t>{4, 8});
+  REQUIRE_EQ(kernel.accesses.size(), 3);
+  CHECK_EQ(kernel.accesses[0].strides, std::vector<int64_t>{1, 4});
+  CHECK_EQ(kernel.accesses[1].strides, std::vector<int64_t>{0, 1});
+  CHECK_EQ(kernel.accesses[2].strides, std::vector<int64_t>{8, 1});
+}
+
+}  // namespace
+}  // namespace strata
