@@ -1,5 +1,10 @@
 #include "runtime/codegen/cuda_source.h"
 
+#include <cstdlib>
+#include <dlfcn.h>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "passes/compile/fuse.h"
@@ -75,6 +80,53 @@ TEST_CASE("rows: a block for each, sums joined in one order, what follows reads 
 )");
   CHECK_EQ(LaunchOf(kernel).blocks, 4);
   CHECK_EQ(LaunchOf(kernel).threads, 1024);
+}
+
+/// NVRTC, from the toolkit or a wheel; the variable STRATA_NVRTC names the library.
+TEST_CASE("NVRTC compiles it, where it is") {
+  const char* named = std::getenv("STRATA_NVRTC");
+  void* nvrtc = ::dlopen(named != nullptr ? named : "libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
+  if (nvrtc == nullptr) {
+    MESSAGE("skipped: no libnvrtc.so.13");
+    return;
+  }
+  using Program = void*;
+  const auto create =
+      reinterpret_cast<int (*)(Program*, const char*, const char*, int, const char* const*,
+                               const char* const*)>(::dlsym(nvrtc, "nvrtcCreateProgram"));
+  const auto compile = reinterpret_cast<int (*)(Program, int, const char* const*)>(
+      ::dlsym(nvrtc, "nvrtcCompileProgram"));
+  const auto log_size =
+      reinterpret_cast<int (*)(Program, size_t*)>(::dlsym(nvrtc, "nvrtcGetProgramLogSize"));
+  const auto get_log =
+      reinterpret_cast<int (*)(Program, char*)>(::dlsym(nvrtc, "nvrtcGetProgramLog"));
+  REQUIRE((create && compile && log_size && get_log));
+  const std::vector<Kernel> kernels = {KernelOf(R"(
+  x = placeholder : f32[4, 600][600, 1]cpu
+  g = placeholder : bf16[4, 600][600, 1]cpu
+  a = aten._to_copy.default(g, dtype=torch.float32) : f32[4, 600][600, 1]cpu
+  b = aten.silu_backward.default(a, x) : f32[4, 600][600, 1]cpu
+  c = aten._to_copy.default(b, dtype=torch.bfloat16) : bf16[4, 600][600, 1]cpu
+  d = aten.tanh.default(b) : f32[4, 600][600, 1]cpu
+  output([c, d])
+)"),
+                                       KernelOf(R"(
+  x = placeholder : f32[4, 600][600, 1]cpu
+  y = aten._log_softmax.default(x, -1, False) : f32[4, 600][600, 1]cpu
+  z = aten.exp.default(y) : f32[4, 600][600, 1]cpu
+  output([y, z])
+)")};
+  const std::string source = CudaSource(kernels);
+  Program program = nullptr;
+  REQUIRE_EQ(create(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr), 0);
+  const char* const options[] = {"--gpu-architecture=compute_90", "--fmad=false"};
+  const int failed = compile(program, 2, options);
+  size_t size = 0;
+  REQUIRE_EQ(log_size(program, &size), 0);
+  std::string log(size, ' ');
+  REQUIRE_EQ(get_log(program, log.data()), 0);
+  INFO(log);
+  CHECK_EQ(failed, 0);
 }
 
 }  // namespace
