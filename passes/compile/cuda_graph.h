@@ -1,0 +1,43 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "passes/core/options.h"
+#include "passes/core/pass.h"
+
+namespace strata {
+
+/// Why a node cannot be part of a captured device graph; none when it can. `capability`: of the
+/// GPU, 9.0 for an H100.
+///
+/// No copies between devices unless the host's side is pinned, no grouped product that may read its
+/// offsets on the host, nothing that reads a value, nothing of symbolic size, nothing on the CPU
+/// alone. Source: torchtitan graph_trainer `is_cudagraphable`.
+std::optional<std::string> CudaGraphObstacle(const Graph& graph, NodeId node, double capability);
+
+/// Marks graphs that a device graph can hold whole: attribute `cuda_graph=full` of their outputs.
+///
+///   before  …  output([loss])
+///   after   …  output([loss]) {cuda_graph=full}
+///
+/// What keeps a graph from it is the attribute `no_cuda_graph` of its output: the first obstacle.
+class CudaGraph final : public Pass {
+ public:
+  struct Options {
+    double capability = 9.0;
+    void Bind(OptionList& list) {
+      list.Add("capability", capability, "compute capability of the GPU");
+    }
+  };
+  static constexpr std::string_view kSummary = "mark graphs that can be captured and replayed";
+
+  CudaGraph() = default;
+  explicit CudaGraph(const Options& options) : options_(options) {}
+  Result<Changed> Run(Module& module) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace strata

@@ -1,0 +1,96 @@
+#include "passes/compile/cuda_graph.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::ParseBody;
+
+/// Why node `a` cannot be captured; "" when it can.
+std::string Obstacle(std::string_view body, double capability = 9.0) {
+  const auto module = ParseBody(body);
+  const Graph& graph = *module->FindGraph("g");
+  return CudaGraphObstacle(graph, testing::NodeNamed(graph, "a"), capability).value_or("");
+}
+
+TEST_CASE("CG-1: relu is fine, reading a value is not") {
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[4][1]cuda:0
+  a = aten.relu.default(x) : f32[4][1]cuda:0
+  output([a])
+)"),
+           "");
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[][]cuda:0
+  a = aten._local_scalar_dense.default(x)
+  output([a])
+)"),
+           "reads a value on the host");
+}
+
+TEST_CASE("CG-2: copies to the device unless pinned, grouped products, symbols, the host alone") {
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[4][1]cpu
+  a = aten._to_copy.default(x, device=device('cuda:0')) : f32[4][1]cuda:0
+  output([a])
+)"),
+           "copies between host and device, not pinned");
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[4][1]cpu
+  p = aten.pin_memory.default(x) : f32[4][1]cpu
+  a = aten._to_copy.default(p, device=device('cuda:0')) : f32[4][1]cuda:0
+  output([a])
+)"),
+           "");
+  constexpr std::string_view kGrouped = R"(
+  x = placeholder : bf16[8, 16][16, 1]cuda:0
+  w = placeholder : bf16[2, 16, 8][128, 8, 1]cuda:0
+  o = placeholder : i32[2][1]cuda:0
+  a = aten._grouped_mm.default(x, w, o) : bf16[8, 8][8, 1]cuda:0
+  output([a])
+)";
+  CHECK_EQ(Obstacle(kGrouped, 9.0), "a grouped product may read its offsets on the host");
+  CHECK_EQ(Obstacle(kGrouped, 10.0), "");
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[s0][1]cuda:0
+  a = aten.relu.default(x) : f32[s0][1]cuda:0
+  output([a])
+)"),
+           "has a symbolic size");
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[4][1]cpu
+  a = aten.relu.default(x) : f32[4][1]cpu
+  output([a])
+)"),
+           "runs on the host");
+}
+
+TEST_CASE("CG-6: the pass marks what can be captured, and says what cannot") {
+  const auto module = ParseBody(R"(
+  x = placeholder : f32[4][1]cuda:0
+  a = aten.relu.default(x) : f32[4][1]cuda:0
+  output([a])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  CHECK(OrDie(CudaGraph().Run(*module)) == Changed::kYes);
+  CHECK_EQ(graph.attribute(graph.output(), "cuda_graph"), "full");
+  CHECK(OrDie(CudaGraph().Run(*module)) == Changed::kNo);
+
+  const auto host = ParseBody(R"(
+  x = placeholder : f32[4][1]cpu
+  a = aten.relu.default(x) : f32[4][1]cpu
+  output([a])
+)");
+  CHECK(OrDie(CudaGraph().Run(*host)) == Changed::kYes);
+  const Graph& refused = *host->FindGraph("g");
+  CHECK_EQ(refused.attribute(refused.output(), "no_cuda_graph"), "a: runs on the host");
+}
+
+}  // namespace
+}  // namespace strata
