@@ -84,6 +84,9 @@ class Matcher {
   }
 
   void MatchByStructure() {
+    for (Side side : {kBefore, kAfter})
+      partner_of_scope_[side].assign(listings_[side]->scopes().size(), -1);
+    partner_of_scope_[kBefore][0] = partner_of_scope_[kAfter][0] = 0;
     MatchScope(0, 0);
     // A body belongs to the node that refers to it. Outer scopes come first.
     const BodiesOf before = BodiesByReferrer(kBefore), after = BodiesByReferrer(kAfter);
@@ -92,8 +95,15 @@ class Matcher {
       const auto found = after.find(matching_.partner(kBefore, referrer));
       if (found == after.end()) continue;
       const std::vector<size_t>& bodies_after = found->second;
-      for (size_t i = 0; i < std::min(bodies_before.size(), bodies_after.size()); ++i)
+      for (size_t i = 0; i < std::min(bodies_before.size(), bodies_after.size()); ++i) {
+        partner_of_scope_[kBefore][bodies_before[i]] = static_cast<int32_t>(bodies_after[i]);
+        partner_of_scope_[kAfter][bodies_after[i]] = static_cast<int32_t>(bodies_before[i]);
         MatchScope(bodies_before[i], bodies_after[i]);
+      }
+    }
+    for (Side side : {kBefore, kAfter}) {
+      for (size_t i = 1; i < listings_[side]->scopes().size(); ++i)
+        MatchInlined(side, i);
     }
   }
 
@@ -166,6 +176,52 @@ class Matcher {
     }
   }
 
+  /// A body without a counterpart may have been inlined, or outlined: its nodes are those of the
+  /// graph where it was called.
+  void MatchInlined(Side side, size_t body) {
+    const Listing& listing = *listings_[side];
+    const Listing::Scope& inner = listing.scopes()[body];
+    const auto outer = static_cast<size_t>(listing.scope_of(inner.referred_by));
+    const int32_t host = partner_of_scope_[side][outer];
+    if (partner_of_scope_[side][body] >= 0 || host < 0) return;
+    LendInputs(side, inner);
+    const Listing::Scope& other = listings_[1 - side]->scopes()[static_cast<size_t>(host)];
+    ScopePair scope;
+    scope.begin[side] = inner.begin;
+    scope.end[side] = inner.end;
+    scope.begin[1 - side] = other.begin;
+    scope.end[1 - side] = other.end;
+    const size_t made = matching_.made().size();
+    MatchCones(matching_, scope);
+    MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    local_.Run(scope);
+    // Bodies inside are called from where this one was inlined.
+    if (matching_.made().size() > made) partner_of_scope_[side][body] = host;
+  }
+
+  /// Inputs of a body count as what the call of the body reads: its last operands.
+  void LendInputs(Side side, const Listing::Scope& body) {
+    const Labels& labels = matching_.labels(side);
+    int32_t call = body.referred_by.index;
+    // The attribute that holds the body, and its only user.
+    if (labels.kind[static_cast<size_t>(call)] == EntityKind::kConstant) {
+      if (labels.users(call).size() != 1) return;
+      call = labels.users(call)[0].entity;
+    }
+    std::vector<int32_t> inputs;
+    for (int32_t i = body.begin; i < body.end; ++i) {
+      if (labels.kind[static_cast<size_t>(i)] == EntityKind::kInput) inputs.push_back(i);
+    }
+    const auto operands = labels.operands(call);
+    if (operands.size() < inputs.size()) return;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const int32_t value = operands[operands.size() - inputs.size() + k].entity;
+      const bool is_new =
+          !matching_.matched(side, inputs[k]) && matching_.token(side, inputs[k]) == 0;
+      if (matching_.matched(side, value) && is_new) matching_.LendToken(side, inputs[k], value);
+    }
+  }
+
   void MatchOutputs(const ScopePair& scope) {
     const int32_t before = OutputOf(kBefore, scope), after = OutputOf(kAfter, scope);
     if (before < 0 || after < 0) return;
@@ -195,6 +251,7 @@ class Matcher {
   std::array<const Listing*, 2> listings_;
   Matching& matching_;
   LocalMatcher local_;
+  std::array<std::vector<int32_t>, 2> partner_of_scope_;  // by scope; -1: none
 };
 
 }  // namespace

@@ -33,6 +33,12 @@ void Matching::Match(int32_t before, int32_t after, Via via, double confidence) 
   Announce(kAfter, after, true);
 }
 
+void Matching::LendToken(Side side, int32_t i, int32_t other) {
+  STRATA_CHECK(!matched(side, i) && token(side, i) == 0 && matched(side, other));
+  nodes_[side][Index(i)].token = token(side, other);
+  Announce(side, i, true);
+}
+
 void Matching::Unmatch(int32_t before) {
   STRATA_CHECK(matched(kBefore, before));
   const std::array<int32_t, 2> pair{before, partner(kBefore, before)};

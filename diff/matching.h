@@ -51,6 +51,9 @@ class Matching {
   /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
   /// REQUIRES: both are unmatched and of one kind.
   void Match(int32_t before, int32_t after, Via via, double confidence);
+  /// Lets an unmatched node count as the value of `other`, which is matched: an input of a body as
+  /// what the body is called with.
+  void LendToken(Side side, int32_t i, int32_t other);
   /// Takes back a pair. REQUIRES: `before` is matched.
   void Unmatch(int32_t before);
   /// Gives the partner of `from` to `to`, both of `side`, with a new confidence.
