@@ -247,103 +247,102 @@ class RankComparer {
     std::ranges::sort(classes_, std::greater<>(), [&](const Members& members) {
       return std::pair(members.histories.size(), -histories_[members.histories[0]].rank);
     });
-  });
-  const History& most = histories_[classes_[0].histories[0]];
-  BisectOptions options;
-  options.identity = [this](const History& history, int32_t moment) -> Result<std::string> {
-    STRATA_TRY(const RankForm* form, FormOf(history, moment));
-    return ToString(form->hash);
-  };
-  options.ignore = [](const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
-    return MayDifferByRank(diff.before, pair.before, field.path);
-  };
-  for (size_t c = 1; c < classes_.size(); ++c) {
-    Members& members = classes_[c];
-    const History& other = histories_[members.histories[0]];
-    STRATA_TRY(const std::optional<Parting> parting, FindParting(most, other, options));
-    if (parting) {
-      members.difference = FromParting(*parting, most, other);
-    } else if (members.apart || classes_[0].apart) {
-      members.difference = members.apart ? members.apart : classes_[0].apart;
-    } else {
-      std::vector<size_t>& all = classes_[0].histories;
-      all.insert(all.end(), members.histories.begin(), members.histories.end());
-      members.histories.clear();
+    const History& most = histories_[classes_[0].histories[0]];
+    BisectOptions options;
+    options.identity = [this](const History& history, int32_t moment) -> Result<std::string> {
+      STRATA_TRY(const RankForm* form, FormOf(history, moment));
+      return ToString(form->hash);
+    };
+    options.ignore = [](const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
+      return MayDifferByRank(diff.before, pair.before, field.path);
+    };
+    for (size_t c = 1; c < classes_.size(); ++c) {
+      Members& members = classes_[c];
+      const History& other = histories_[members.histories[0]];
+      STRATA_TRY(const std::optional<Parting> parting, FindParting(most, other, options));
+      if (parting) {
+        members.difference = FromParting(*parting, most, other);
+      } else if (members.apart || classes_[0].apart) {
+        members.difference = members.apart ? members.apart : classes_[0].apart;
+      } else {
+        std::vector<size_t>& all = classes_[0].histories;
+        all.insert(all.end(), members.histories.begin(), members.histories.end());
+        members.histories.clear();
+      }
     }
+    std::erase_if(classes_, [](const Members& members) { return members.histories.empty(); });
+    std::ranges::sort(classes_[0].histories, {}, [&](size_t i) { return histories_[i].rank; });
+    return Ok();
   }
-  std::erase_if(classes_, [](const Members& members) { return members.histories.empty(); });
-  std::ranges::sort(classes_[0].histories, {}, [&](size_t i) { return histories_[i].rank; });
-  return Ok();
-}
 
   void FindDifferences() {
-  for (size_t c = 0; c < classes_.size(); ++c) {
-    if (!classes_[c].difference) continue;
-    report_.differences.push_back(*classes_[c].difference);
-    report_.differences.back().class_index = static_cast<int32_t>(c);
-  }
-  std::ranges::stable_sort(report_.differences, {}, &RankDifference::position);
-}
-
-static RankDifference FromParting(const Parting& parting, const History& most,
-                                  const History& other) {
-  RankDifference difference;
-  difference.position = parting.position;
-  const bool only_other = parting.steps.a < 0;
-  const History& owner = only_other ? other : most;
-  const HistoryStep& step =
-      owner.steps[static_cast<size_t>(only_other ? parting.steps.b : parting.steps.a)];
-  difference.pass_index = step.pass_index;
-  difference.pass = step.pass;
-  difference.graph = parting.graph;
-  difference.node = parting.node();
-  difference.what = parting.what;
-  if (parting.moment_a >= 0) difference.ref_most = most.moment(parting.moment_a).ref;
-  if (parting.moment_b >= 0) difference.ref_other = other.moment(parting.moment_b).ref;
-  return difference;
-}
-
-/// Of the graphs as they are in the end: what runs, or what is nearest to it.
-Status FindCollectives() {
-  std::vector<std::string> graphs;
-  std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, moment
-  for (size_t i : order_) {
-    const History& history = histories_[i];
-    std::vector<int32_t> last(history.graphs.size(), -1);
-    for (const HistoryStep& step : history.steps)
-      last[static_cast<size_t>(step.graph)] = step.after;
-    for (size_t g = 0; g < last.size(); ++g) {
-      if (last[g] < 0) continue;
-      auto [found, is_new] = users.try_emplace(history.graphs[g]);
-      if (is_new) graphs.push_back(history.graphs[g]);
-      found->second.emplace_back(i, last[g]);
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      if (!classes_[c].difference) continue;
+      report_.differences.push_back(*classes_[c].difference);
+      report_.differences.back().class_index = static_cast<int32_t>(c);
     }
+    std::ranges::stable_sort(report_.differences, {}, &RankDifference::position);
   }
-  using List = std::shared_ptr<const std::vector<Collective>>;
-  std::map<std::string, List> known;  // by content
-  for (const std::string& graph : graphs) {
-    std::vector<RankCollectives> ranks;
-    for (const auto& [i, moment] : users[graph]) {
+
+  static RankDifference FromParting(const Parting& parting, const History& most,
+                                    const History& other) {
+    RankDifference difference;
+    difference.position = parting.position;
+    const bool only_other = parting.steps.a < 0;
+    const History& owner = only_other ? other : most;
+    const HistoryStep& step =
+        owner.steps[static_cast<size_t>(only_other ? parting.steps.b : parting.steps.a)];
+    difference.pass_index = step.pass_index;
+    difference.pass = step.pass;
+    difference.graph = parting.graph;
+    difference.node = parting.node();
+    difference.what = parting.what;
+    if (parting.moment_a >= 0) difference.ref_most = most.moment(parting.moment_a).ref;
+    if (parting.moment_b >= 0) difference.ref_other = other.moment(parting.moment_b).ref;
+    return difference;
+  }
+
+  /// Of the graphs as they are in the end: what runs, or what is nearest to it.
+  Status FindCollectives() {
+    std::vector<std::string> graphs;
+    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, moment
+    for (size_t i : order_) {
       const History& history = histories_[i];
-      List& list = known[history.moment(moment).content];
-      if (list == nullptr) {
-        STRATA_TRY(const LoadedGraph loaded, history.load(moment));
-        list = std::make_shared<const std::vector<Collective>>(CollectivesOf(loaded.graph()));
+      std::vector<int32_t> last(history.graphs.size(), -1);
+      for (const HistoryStep& step : history.steps)
+        last[static_cast<size_t>(step.graph)] = step.after;
+      for (size_t g = 0; g < last.size(); ++g) {
+        if (last[g] < 0) continue;
+        auto [found, is_new] = users.try_emplace(history.graphs[g]);
+        if (is_new) graphs.push_back(history.graphs[g]);
+        found->second.emplace_back(i, last[g]);
       }
-      ranks.push_back({history.rank, list});
     }
-    for (CollectiveMismatch& mismatch : CompareCollectives(ranks))
-      report_.collectives.push_back({graph, std::move(mismatch)});
+    using List = std::shared_ptr<const std::vector<Collective>>;
+    std::map<std::string, List> known;  // by content
+    for (const std::string& graph : graphs) {
+      std::vector<RankCollectives> ranks;
+      for (const auto& [i, moment] : users[graph]) {
+        const History& history = histories_[i];
+        List& list = known[history.moment(moment).content];
+        if (list == nullptr) {
+          STRATA_TRY(const LoadedGraph loaded, history.load(moment));
+          list = std::make_shared<const std::vector<Collective>>(CollectivesOf(loaded.graph()));
+        }
+        ranks.push_back({history.rank, list});
+      }
+      for (CollectiveMismatch& mismatch : CompareCollectives(ranks))
+        report_.collectives.push_back({graph, std::move(mismatch)});
+    }
+    return Ok();
   }
-  return Ok();
-}
 
-const std::vector<History>& histories_;
-std::vector<size_t> order_;              // histories by rank
-std::map<std::string, RankForm> forms_;  // by content
-std::set<std::tuple<std::string, std::string, std::string>> noted_;
-std::vector<Members> classes_;
-RanksReport report_;
+  const std::vector<History>& histories_;
+  std::vector<size_t> order_;              // histories by rank
+  std::map<std::string, RankForm> forms_;  // by content
+  std::set<std::tuple<std::string, std::string, std::string>> noted_;
+  std::vector<Members> classes_;
+  RanksReport report_;
 };
 
 }  // namespace
