@@ -4,69 +4,10 @@ usage: access_test.py STRATA SCREENSHOTS
 """
 
 from browser import PHONE, WIDE, Keys, run
+from checks import CONTRAST, CUT, RULES
 
 PASS = "#run=1,graph=step,pass=1"
 VIEWS = {"overview": "", "graph": PASS, "node": PASS + "&node=view_0", "side": PASS + "&mode=side", "table": PASS + "&tab=table", "text": PASS + "&tab=text", "patterns": PASS + "&tab=patterns", "memory": "#memory", "operators": "#operators", "ranks": "#ranks"}
-
-# The rules of axe-core that can fail here, in short: names, roles, structure.
-RULES = r"""
-const problems = [], visible = (e) => e.checkVisibility({visibilityProperty: true}) && e.getBoundingClientRect().width > 0;
-const say = (rule, e) => problems.push(`${rule}: ${e.outerHTML.slice(0, 120)}`);
-const name = (e) => (e.getAttribute('aria-label') || (e.labels && e.labels.length && e.labels[0].innerText) || e.innerText || e.getAttribute('title') || '').trim();
-for (const e of document.querySelectorAll('button, a[href], input, select, textarea, [role=button], [role=tab], [role=option], [role=application]')) if (visible(e) && !name(e) && !e.getAttribute('aria-labelledby')) say('control without a name', e);
-for (const e of document.querySelectorAll('canvas, svg, img')) if (visible(e) && !e.getAttribute('aria-label') && e.getAttribute('aria-hidden') !== 'true' && !e.closest('[aria-hidden=true]')) say('picture without words', e);
-const ids = new Set(); for (const e of document.querySelectorAll('[id]')) { if (ids.has(e.id)) say('id twice', e); ids.add(e.id); }
-for (const e of document.querySelectorAll('[aria-controls], [aria-labelledby]')) for (const id of ['aria-controls', 'aria-labelledby'].map((a) => e.getAttribute(a)).filter(Boolean)) if (!document.getElementById(id)) say(`no element ${id}`, e);
-if (document.querySelectorAll('h1').length !== 1) problems.push(`${document.querySelectorAll('h1').length} first headings`);
-if (document.documentElement.lang !== 'en') problems.push('no language');
-if (!document.title) problems.push('no title');
-for (const e of document.querySelectorAll('main')) if (document.querySelectorAll('main').length !== 1) say('more than one main', e);
-for (const e of document.querySelectorAll('[tabindex]')) if (e.tabIndex > 0) say('tabindex above 0', e);
-for (const e of document.querySelectorAll('[role=tab]')) if (!e.closest('[role=tablist]')) say('tab outside a list', e);
-for (const e of document.querySelectorAll('table')) if (visible(e) && !e.querySelector('th[scope]')) say('table without heads', e);
-for (const e of document.querySelectorAll('button button, a a, a button, button a')) say('control inside a control', e);
-for (const e of document.querySelectorAll('[aria-hidden=true] button, [aria-hidden=true] a[href], [aria-hidden=true] input')) if (visible(e)) say('hidden control', e);
-return problems;"""
-
-# Contrast of every visible text against what lies behind it.
-CONTRAST = r"""
-const luminance = ([r, g, b]) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
-const parse = (color) => (color.match(/[\d.]+/g) || []).map(Number);
-const behind = (e) => { for (; e; e = e.parentElement) { const style = getComputedStyle(e), c = parse(style.backgroundColor); if (style.backgroundImage !== 'none') return null; if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255, 255]; };
-const bad = [];
-for (const e of document.querySelectorAll('body *')) {
-  if (!e.checkVisibility({visibilityProperty: true}) || e.closest('svg') || ![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
-  const back = behind(e), front = parse(getComputedStyle(e).color);
-  if (!back) continue;
-  const [a, b] = [luminance(front), luminance(back)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
-  if (ratio < 4.5 && !(e.disabled || e.closest('[disabled]'))) bad.push(`${ratio.toFixed(2)} ${e.className} “${e.innerText.slice(0, 30)}”`);
-}
-return [...new Set(bad)];"""
-
-# Text that is cut without an ellipsis, that leaves its box, or that lies on other text.
-CUT = r"""
-const problems = [], leaves = [];
-for (const e of document.querySelectorAll('body *')) {
-  if (!e.checkVisibility({visibilityProperty: true}) || e.closest('svg, noscript, .sheet, .results, dialog, .passes')) continue;
-  const own = [...e.childNodes].filter((n) => n.nodeType === 3 && n.data.trim());
-  if (!own.length) continue;
-  const style = getComputedStyle(e);
-  if (e.scrollWidth > e.clientWidth + 1 && style.textOverflow !== 'ellipsis' && style.display !== 'inline' && !['auto', 'scroll'].includes(style.overflowX) && e.tagName !== 'SELECT') problems.push(`cut: ${e.className} “${e.innerText.slice(0, 40)}”`);
-  for (const n of own) {
-    const range = document.createRange();
-    range.selectNodeContents(n);
-    for (const r of range.getClientRects()) {
-      if (r.width < 2 || r.height < 2) continue;
-      const clip = [...(function* () { for (let p = e; p; p = p.parentElement) if (getComputedStyle(p).overflowX !== 'visible') yield p.getBoundingClientRect(); })()].reduce((c, b) => ({left: Math.max(c.left, b.left), right: Math.min(c.right, b.right), top: Math.max(c.top, b.top), bottom: Math.min(c.bottom, b.bottom)}), {left: r.left, right: r.right, top: r.top, bottom: r.bottom});
-      if (clip.right - clip.left > 2 && clip.bottom - clip.top > 2) leaves.push({...clip, e, fixed: Boolean(e.closest('nav.pages, .inspector, .legend, header'))});
-    }
-  }
-}
-leaves.forEach((a, i) => leaves.slice(i + 1).forEach((b) => {
-  const width = Math.min(a.right, b.right) - Math.max(a.left, b.left), height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-  if (a.e !== b.e && width > 2 && height > 4 && a.fixed === b.fixed && !a.e.contains(b.e) && !b.e.contains(a.e)) problems.push(`over: “${a.e.innerText.slice(0, 30)}” and “${b.e.innerText.slice(0, 30)}”`);
-}));
-return problems.slice(0, 8);"""
 
 
 def rules(site):

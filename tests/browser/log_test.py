@@ -8,6 +8,7 @@ import json
 import os
 
 from browser import PHONE, WIDE, run
+from checks import CONTRAST, CUT, RULES
 
 MARKUP = "</script><img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 TURNED = "safe\u202etxt.exe\u0007"
@@ -224,6 +225,24 @@ def hostile(site):
     site.wait(lambda: site.text(".gutter").split()[-1] == "30001", "all lines")
 
 
+def access(site):
+    """Names, roles and contrast; nothing cut or covered."""
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+    for size in (WIDE, PHONE):
+        site.resize(size)
+        for fragment in ("#log", "#log&graph=0/0", "#log&graph=2/0", "#log&graph=0/0&node=7"):
+            site.open(log(site), fragment)
+            for theme in ("dark", "light"):
+                site.js("document.documentElement.dataset.theme = arguments[0]", theme)
+                low = site.js(CONTRAST)
+                assert not low, (size, fragment, theme, low)
+            for check in (RULES, CUT):
+                problems = site.js(check)
+                assert not problems, (size, fragment, problems)
+    site.resize(WIDE)
+    site.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def phone(site):
     site.resize(PHONE)
     for fragment in ("#log", "#log&graph=0/0", "#log&graph=0/0&node=6"):
@@ -238,4 +257,4 @@ def phone(site):
     site.theme("light")
 
 
-run((summary, compilation, payloads, links_between_records, search, ranks, hostile, phone))
+run((summary, compilation, payloads, links_between_records, search, ranks, hostile, access, phone))
