@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <functional>
@@ -212,6 +213,7 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
              static_cast<double>(parameters) / 1e6, flags.threads);
   PrintCosts(costs);
   PrintGates(shape, costs);
+  std::fflush(stdout);  // the next shape takes minutes
   return Ok();
 }
 

@@ -335,7 +335,7 @@ class GraphFuser {
                                          .op = module_.graph(plan.body).name_text(),
                                          .args = std::span(&body, 1),
                                          .name = module_.graph(plan.body).name_text()},
-                                        From(plan.members));
+                                        From({}));
     return attr_of_[plan.body.index] = graph_.result(node);
   }
 

@@ -152,6 +152,9 @@ struct MetricsConfig {
   std::string save_tb_folder = "tb";  ///< below `dump_folder`
 };
 
+/// Key `device`. Plans run on the CPU; the configuration of a run for GPUs is refused.
+enum class Device : uint8_t { kCpu, kCuda };
+
 /// What `strata train` is told: model, data, optimizer. Field names are those of torchtitan's
 /// configuration. After loading every field holds the value that the run uses: derived ones
 /// (head_dim, n_kv_heads, hidden_dim, rope.max_seq_len) are filled in, and defaults are those of
@@ -187,6 +190,7 @@ struct TrainConfig {
   int64_t accumulation_steps = 1;
   std::optional<LrSchedulerConfig> lr_scheduler;  ///< none: the learning rate is constant
   LossConfig loss;
+  Device device = Device::kCpu;
   /// What the model computes in. Parameters, gradients and moments are fp32 always.
   Precision mixed_precision_param = Precision::kFloat32;
   AttentionMask attn_mask_type = AttentionMask::kCausal;

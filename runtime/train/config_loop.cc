@@ -38,6 +38,7 @@ void ReadTraining(ConfigReader& reader, TrainConfig& config) {
       "attn_mask_type",
       {{"causal", AttentionMask::kCausal}, {"block_causal", AttentionMask::kBlockCausal}},
       config.attn_mask_type);
+  reader.Read<Device>("device", {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}}, config.device);
   reader.Read("dump_folder", config.dump_folder);
   reader.Table("debug");
   reader.ReadEither("seed", "debug.seed", config.seed);
@@ -246,6 +247,9 @@ Status CheckDataloader(const ConfigReader& reader, const TrainConfig& config) {
   if (data.end_of_document) {
     STRATA_RETURN_IF_ERROR(CheckRange(reader, "dataloader.end_of_document", *data.end_of_document,
                                       0, config.vocab_size - 1));
+  }
+  if (config.device == Device::kCuda) {
+    return Impossible(reader, "device", "no GPU can be used by this build, take 'cpu'");
   }
   if (config.attn_mask_type == AttentionMask::kBlockCausal &&
       data.dataset == DatasetKind::kSynthetic) {

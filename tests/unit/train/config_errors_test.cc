@@ -461,5 +461,12 @@ TEST_CASE("an override without key or value says how to write it") {
   CHECK_EQ(ErrorWithSet("=3"), "no key and value: --set =3: write --set key=value");
 }
 
+TEST_CASE("a GPU is refused, not silently replaced") {
+  CHECK_EQ(ErrorWithSet("device=cuda"),
+           "impossible value for 'device': override device: no GPU can be used by this build, "
+           "take 'cpu'");
+  CHECK_EQ(ErrorWithSet("device=cpu"), "");
+}
+
 }  // namespace
 }  // namespace strata
