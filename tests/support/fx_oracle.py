@@ -3,7 +3,8 @@
 
 usage: fx_oracle.py FX_TOOL FILE_OR_FOLDER…
 
-Of each graph and body: names, kinds, targets and operands, in order. Shares no code and no idea with the C++ parser: the
+Of each graph and body: names, kinds, targets and operands, in order; numbers of arguments, of types, and of nodes whose
+comment tells a place or a sequence number. Shares no code and no idea with the C++ parser: the
 text is valid Python once the class has a name, so `ast` reads it. Folders that do not exist and
 those of malformed logs are passed over.
 """
@@ -72,7 +73,7 @@ def classes(text):
             line = f"{match.group(1)}class C{len(names)}:"
             names.append(match.group(2))
         kept.append(line[indent:])
-    return ast.parse("\n".join(kept)).body[0], names
+    return ast.parse("\n".join(kept)).body[0], names, kept
 
 
 def dotted(node):
@@ -87,8 +88,11 @@ def dotted(node):
 class Body:
     """The nodes of one `def forward`."""
 
-    def __init__(self, function):
+    def __init__(self, function, lines):
         self.nodes = []
+        self.lines = lines
+        self.first_line = function.lineno
+        self.counts = [0, 0, 0, 0]  # arguments, types, places, sequence numbers
         self.bound = set()  # names of nodes
         self.lists = {}  # names that stand for lists
         self.parameters = {}
@@ -112,7 +116,24 @@ class Body:
         name = next(n for n in ["output"] + [f"output_{i}" for i in range(1, 10**6)] if n not in self.bound)
         self.add(name, "output", "", operands)
 
+    def count(self, s):
+        """Metadata of the node that statement `s` makes: its type, and what the comment above it tells."""
+        if isinstance(s, ast.AnnAssign) and isinstance(s.annotation, ast.Constant):
+            self.counts[1] += 1
+        for line in reversed(self.lines[self.first_line : s.lineno]):
+            if line.lstrip().startswith("#"):
+                self.counts[2] += bool(re.search(r"File: .+:\d+ in ", line))
+                self.counts[3] += bool(re.match(r" *# (\w+: [^#]*, )?seq_nr: \d", line))
+                break
+
     def statement(self, rest):
+        first = rest[0]
+        known = len(self.nodes)
+        self.read_statement(rest)
+        if len(self.nodes) == known + 1 and self.nodes[-1][1] not in ("placeholder", "output"):
+            self.count(first)
+
+    def read_statement(self, rest):
         s = rest.pop(0)
         if isinstance(s, (ast.Expr, ast.Pass)):
             return
@@ -200,6 +221,8 @@ class Body:
             if first in self.bound:
                 return "call_method", name[len(first) + 1 :], [first] + operands
             op = name.removeprefix("torch.ops.")
+            if name != "getattr":
+                self.counts[0] += len(value.args) + len(value.keywords)
             return "call_function", op if "." in op else name, operands
         if isinstance(value, ast.Subscript):
             operands = self.operands(value.value) + self.operands(value.slice)
@@ -235,13 +258,14 @@ class Body:
         return [name for child in ast.iter_child_nodes(node) for name in self.operands(child)]
 
 
-def graphs_of(tree, names, path=""):
+def graphs_of(tree, names, lines, path=""):
     function = next(part for part in tree.body if isinstance(part, ast.FunctionDef))
-    yield {"path": path, "nodes": Body(function).nodes}
+    body = Body(function, lines)
+    yield {"path": path, "nodes": body.nodes, "counts": body.counts}
     for child in tree.body:
         if isinstance(child, ast.ClassDef):
             name = names[int(child.name[1:])]
-            yield from graphs_of(child, names, f"{path}/{name}".lstrip("/"))
+            yield from graphs_of(child, names, lines, f"{path}/{name}".lstrip("/"))
 
 
 def files_below(words):
@@ -282,6 +306,8 @@ def main():
             differing += 1
             print(f"{file}: graph {number} differs")
             for a, b in zip(expected, ours["graphs"]):
+                if a["counts"] != b["counts"]:
+                    print(f"  '{a['path']}': expected {a['counts']} arguments, types, places, numbers; fx_tool {b['counts']}")
                 for x, y in zip(a["nodes"] + [None], b["nodes"] + [None]):
                     if x != y:
                         print(f"  '{a['path']}': expected {x}\n  '{b['path']}': fx_tool  {y}")

@@ -37,6 +37,29 @@ std::string_view KindName(NodeKind kind) {
   }
 }
 
+/// What statements tell besides names and operands, counted.
+void WriteCounts(const Graph& graph, JsonWriter& json) {
+  int64_t arguments = 0, typed = 0, placed = 0, numbered = 0;
+  for (NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    if (node.kind == NodeKind::kPlaceholder || node.kind == NodeKind::kOutput) continue;
+    int64_t lines = 1;
+    for (size_t i = 0; i < node.num_results; ++i) {
+      const Value& value = graph.value(graph.result(id, i));
+      if (node.returns_tuple) lines += value.name.valid() ? 1 : 0;
+      typed += value.type.valid() ? 1 : 0;
+    }
+    const std::string_view op = graph.op(id);
+    if (node.kind == NodeKind::kCall && !op.starts_with("_operator.") && op != "getattr") {
+      arguments += int64_t{node.num_args} + node.num_kwargs;
+    }
+    placed += node.loc.valid() ? lines : 0;
+    numbered += node.seq_nr >= 0 ? lines : 0;
+  }
+  json.Key("counts").BeginArray();
+  json.Int(arguments).Int(typed).Int(placed).Int(numbered).EndArray();
+}
+
 void WriteNodes(const Graph& graph, JsonWriter& json) {
   json.BeginObject().Field("path", graph.is_body() ? graph.name_text() : "").Key("nodes");
   json.BeginArray();
@@ -53,7 +76,9 @@ void WriteNodes(const Graph& graph, JsonWriter& json) {
       json.String("_operator.getitem").BeginArray().String(graph.name(id)).EndArray().EndArray();
     }
   }
-  json.EndArray().EndObject();
+  json.EndArray();
+  WriteCounts(graph, json);
+  json.EndObject();
 }
 
 Status PrintNodes(const std::string& path) {
