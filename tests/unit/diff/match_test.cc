@@ -1,0 +1,263 @@
+// Traps of matching without names, each on the smallest graphs that show it.
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/fx/fx.h"
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using testing::Describe;
+using testing::DiffCase;
+using testing::OrDie;
+
+/// The after name of a before node; "-": deleted.
+std::string PartnerOf(const GraphDiff& diff, std::string_view before) {
+  const int32_t pair = diff.pair_of_before[static_cast<size_t>(diff.before.FindName(before).index)];
+  return pair < 0 ? "-" : diff.after.name(diff.pairs[static_cast<size_t>(pair)].after);
+}
+
+/// A diff of two FX texts.
+struct FxCase {
+  FxCase(std::string_view before_text, std::string_view after_text)
+      : before(OrDie(ParseFx(before_text))),
+        after(OrDie(ParseFx(after_text))),
+        diff(OrDie(Diff(before.graph(), after.graph()))) {}
+  FxDocument before, after;
+  GraphDiff diff;
+};
+
+TEST_CASE("results that were dropped do not shift the others") {
+  std::string before = "  x = placeholder\n", after = before, results_before, results_after;
+  for (int i = 0; i < 6; ++i) {
+    const std::string node = fmt::format(
+        "  a{0} = aten.mul.Tensor(x, {0}.0)\n  s{0} = aten.sum.dim_IntList(a{0}, [0])\n", i);
+    before += node;
+    after += node;
+    results_before += fmt::format("{}s{}", i == 0 ? "" : ", ", i);
+    if (i > 1) results_after += fmt::format("{}s{}", i == 2 ? "" : ", ", i);
+  }
+  const DiffCase both(before + "  output([" + results_before + "])\n",
+                      after + "  output([" + results_after + "])\n");
+  for (int i = 0; i < 6; ++i)
+    CHECK_EQ(PartnerOf(both.diff, fmt::format("s{}", i)), fmt::format("s{}", i));
+}
+
+TEST_CASE("an operator that another one replaced everywhere is matched like any other") {
+  std::string before = "  x = placeholder\n", after = before;
+  std::string last_before = "x", last_after = "x";
+  for (int i = 0; i < 4; ++i) {
+    before += fmt::format(
+        "  v{0} = aten.view.default({1}, [4, 8])\n  m{0} = aten.addmm.default(x, v{0}, x)\n  w{0} "
+        "= aten.view.default(m{0}, [2, 2, 8])\n  r{0} = aten.relu.default(w{0})\n",
+        i, last_before);
+    after += fmt::format(
+        "  v{0} = aten.reshape.default({1}, [4, 8])\n  n{0} = aten.mm.default(v{0}, x)\n  p{0} = "
+        "aten.add.Tensor(n{0}, x)\n  w{0} = aten.reshape.default(p{0}, [2, 2, 8])\n  r{0} = "
+        "aten.relu.default(w{0})\n",
+        i, last_after);
+    last_before = last_after = fmt::format("r{}", i);
+  }
+  const DiffCase both(before + "  output(r3)\n", after + "  output(r3)\n");
+  for (int i = 0; i < 4; ++i) {
+    for (const char* name : {"v", "w", "r"})
+      CHECK_EQ(PartnerOf(both.diff, fmt::format("{}{}", name, i)), fmt::format("{}{}", name, i));
+    CHECK_EQ(PartnerOf(both.diff, fmt::format("m{}", i)), "-");
+  }
+}
+
+TEST_CASE("a part of a decomposed operator is not the operator") {
+  // silu(g) * u with sigmoid and a product: the sigmoid looks like the silu from above.
+  const DiffCase both(
+      "  x = placeholder\n  g = aten.sin.default(x)\n  s = aten.silu.default(g)\n  m = "
+      "aten.mul.Tensor(s, x)\n"
+      "  output(m)\n",
+      "  x = placeholder\n  g = aten.sin.default(x)\n  q = aten.sigmoid.default(g)\n  s = "
+      "aten.mul.Tensor(g, q)\n"
+      "  m = aten.mul.Tensor(s, x)\n  output(m)\n");
+  CHECK_EQ(Describe(both.diff), R"(
+m -> m: derived
+  operands[0]: s -> s (derived)
+- s
++ q
++ s
+replace s -> q, s
+)");
+}
+
+TEST_CASE("of merged equals the first is the partner, and their consumers are derived") {
+  const DiffCase both(
+      "  x = placeholder\n  a = f(x)\n  b = g(a)\n  c = f(x)\n  d = g(c)\n  s = h(b, d)\n  "
+      "output(s)\n",
+      "  x = placeholder\n  a = f(x)\n  b = g(a)\n  s = h(b, b)\n  output(s)\n");
+  CHECK_EQ(PartnerOf(both.diff, "a"), "a");
+  CHECK_EQ(PartnerOf(both.diff, "b"), "b");
+  CHECK_EQ(both.diff.summary.merged, 2);
+  CHECK_EQ(both.diff.summary.changed, 0);
+}
+
+TEST_CASE("a consumer whose operand was merged into an equal node is found by that node") {
+  std::string text = "  x = placeholder\n  y = placeholder\n";
+  const DiffCase both(text +
+                          "  a = f(x)\n  b = f(x)\n  p = aten.mul.Tensor(y, a)\n  q = "
+                          "aten.mul.Tensor(y, b)\n  r = g(p)\n  s = g(q)\n"
+                          "  t = h(r, s)\n  output(t)\n",
+                      text +
+                          "  a = f(x)\n  p = aten.mul.Tensor(y, a)\n  q = aten.mul.Tensor(y, a)\n  "
+                          "r = g(p)\n  s = g(q)\n"
+                          "  t = h(r, s)\n  output(t)\n");
+  for (const char* name : {"p", "q", "r", "s"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+}
+
+TEST_CASE("stacked equal nodes that all get casts keep their places") {
+  std::string before = "  x = placeholder\n", after = before;
+  for (int i = 0; i < 3; ++i) {
+    const std::string operand = i == 0 ? "x" : fmt::format("p{}", i - 1);
+    before += fmt::format("  p{} = aten.permute.default({}, [1, 0])\n", i, operand);
+    after += fmt::format(
+        "  d{0} = cast.down({1})\n  q{0} = aten.permute.default(d{0}, [1, 0])\n  p{0} = "
+        "cast.up(q{0})\n",
+        i, operand);
+  }
+  const DiffCase both(before + "  output(p2)\n", after + "  output(p2)\n");
+  for (int i = 0; i < 3; ++i)
+    CHECK_EQ(PartnerOf(both.diff, fmt::format("p{}", i)), fmt::format("q{}", i));
+}
+
+TEST_CASE("a node edited in a stack of its like is not the next one") {
+  constexpr std::string_view kBefore =
+      "  x = placeholder\n  a = aten.permute.default(x, [1, 0])\n  b = aten.permute.default(a, [1, "
+      "0])\n"
+      "  c = f(a, b)\n  output(c)\n";
+  for (const char* edited : {"aten.permute.default(x, [0, 1])", "aten.other.default(x, [1, 0])"}) {
+    std::string after(kBefore);
+    after.replace(after.find("aten.permute.default(x, [1, 0])"), 31, edited);
+    const DiffCase both(kBefore, after);
+    CHECK_EQ(PartnerOf(both.diff, "a"), "a");
+    CHECK_EQ(PartnerOf(both.diff, "b"), "b");
+  }
+}
+
+TEST_CASE("an activation that became an input is not an input that was dropped") {
+  // w1 has the type of the saved value, and stands where it stands.
+  const DiffCase both(R"(
+  w0 = placeholder : f32[4]
+  w1 = placeholder : f32[4]
+  t = placeholder : f32[4]
+  a = aten.mul.Tensor(w0, w1) : f32[4]
+  b = aten.sin.default(a) : f32[4]
+  c = aten.mul.Tensor(t, b) : f32[4]
+  d = aten.mul.Tensor(c, w0) : f32[4]
+  output([b, d])
+)",
+                      R"(
+  w0 = placeholder : f32[4]
+  b = placeholder : f32[4]
+  t = placeholder : f32[4]
+  c = aten.mul.Tensor(t, b) : f32[4]
+  d = aten.mul.Tensor(c, w0) : f32[4]
+  output([d])
+)");
+  CHECK_EQ(PartnerOf(both.diff, "w0"), "w0");
+  CHECK_EQ(PartnerOf(both.diff, "t"), "t");
+  CHECK_EQ(PartnerOf(both.diff, "c"), "c");
+  CHECK_EQ(PartnerOf(both.diff, "b"), "-");
+}
+
+TEST_CASE("inputs added in one place leave the others what they are, used or not") {
+  std::string before, after, calls_before, calls_after;
+  for (int i = 0; i < 6; ++i) {
+    before += fmt::format("  w{} = placeholder : f32[4]\n", i);
+    calls_before += fmt::format("  s{0} = aten.sin.default(w{0}) : f32[4]\n", i);
+    if (i % 2 == 0) calls_after += fmt::format("  s{0} = aten.sin.default(w{0}) : f32[4]\n", i);
+  }
+  after = before + "  saved = placeholder : f32[4]\n";
+  calls_after += "  z = aten.cos.default(saved) : f32[4]\n";
+  const DiffCase both(before + calls_before + "  output([s0, s1, s2, s3, s4, s5])\n",
+                      after + calls_after + "  output([s0, s2, s4, z])\n");
+  for (int i = 0; i < 6; ++i)
+    CHECK_EQ(PartnerOf(both.diff, fmt::format("w{}", i)), fmt::format("w{}", i));
+}
+
+TEST_CASE("one change at a hub spoils nothing around it") {
+  std::string before = "  x = placeholder\n  h = aten.exp.default(x)\n", after = before, results;
+  for (int i = 0; i < 100; ++i) {
+    before += fmt::format("  a{0} = aten.mul.Tensor(h, {0})\n", i);
+    after += fmt::format("  a{0} = aten.{1}.Tensor(h, {0})\n", i, i == 50 ? "add" : "mul");
+    results += fmt::format("{}a{}", i == 0 ? "" : ", ", i);
+  }
+  const std::string end = "  output([" + results + "])\n";
+  const DiffCase both(before + end, after + end);
+  CHECK_EQ(both.diff.summary.same, 102);
+  CHECK_EQ(both.diff.summary.changed, 1);
+}
+
+TEST_CASE("operands that changed places with users that stayed are rewired, not exchanged") {
+  const DiffCase both(
+      "  x = placeholder\n  y = placeholder\n  a = f(x)\n  b = f(y)\n  c = g(a, 1)\n  d = g(a, "
+      "2)\n  e = g(b, 3)\n  k = g(b, 4)\n"
+      "  output([c, d, e, k])\n",
+      "  x = placeholder\n  y = placeholder\n  a = f(y)\n  b = f(x)\n  c = g(a, 1)\n  d = g(a, "
+      "2)\n  e = g(b, 3)\n  k = g(b, 4)\n"
+      "  output([c, d, e, k])\n");
+  // Operands count before users where there is a choice, but here two users speak for each.
+  const std::string a = PartnerOf(both.diff, "a");
+  CHECK_EQ(PartnerOf(both.diff, "b"), a == "a" ? "b" : "a");
+}
+
+TEST_CASE("names of symbols are names") {
+  const auto text = [](std::string_view s, std::string_view t) {
+    return fmt::format(R"fx(class G(torch.nn.Module):
+    def forward(self, {0}: "Sym({0})", {1}: "Sym({1})", x: "f32[{0}, {1}][{1}, 1]cpu", y: "f32[{1}, 8][8, 1]cpu"):
+        mul: "Sym({0}*{1})" = {0} * {1}
+        view: "f32[{0}*{1}][1]cpu" = torch.ops.aten.view.default(x, [mul])
+        mm: "f32[{0}, 8][8, 1]cpu" = torch.ops.aten.mm.default(x, y)
+        return [view, mm]
+)fx",
+                       s, t);
+  };
+  CHECK(FxCase(text("s0", "s1"), text("s77", "s13")).diff.Equal());
+  CHECK(FxCase(text("s0", "s1"), text("s1", "s0")).diff.Equal());
+  // One symbol for two is another program.
+  CHECK_FALSE(FxCase(text("s0", "s1"), text("s0", "s0")).diff.Equal());
+}
+
+TEST_CASE("nodes of a body keep their identity when it is inlined, and when it is outlined") {
+  constexpr std::string_view kOutlined = R"(class G(torch.nn.Module):
+    def forward(self, x: "f32[4]", y: "f32[4]"):
+        sin: "f32[4]" = torch.ops.aten.sin.default(x)
+        body_0 = self.body_0
+        invoke = torch.ops.higher_order.invoke_subgraph(body_0, 'body_0', sin, y);  body_0 = None
+        getitem: "f32[4]" = invoke[0];  invoke = None
+        exp: "f32[4]" = torch.ops.aten.exp.default(getitem)
+        return [exp]
+
+    class body_0(torch.nn.Module):
+        def forward(self, a: "f32[4]", b: "f32[4]"):
+            mul: "f32[4]" = torch.ops.aten.mul.Tensor(a, b)
+            relu: "f32[4]" = torch.ops.aten.relu.default(mul)
+            add: "f32[4]" = torch.ops.aten.add.Tensor(relu, b)
+            return [add]
+)";
+  constexpr std::string_view kInlined = R"(class G(torch.nn.Module):
+    def forward(self, x: "f32[4]", y: "f32[4]"):
+        sin: "f32[4]" = torch.ops.aten.sin.default(x)
+        mul: "f32[4]" = torch.ops.aten.mul.Tensor(sin, y)
+        relu: "f32[4]" = torch.ops.aten.relu.default(mul)
+        add: "f32[4]" = torch.ops.aten.add.Tensor(relu, y)
+        exp: "f32[4]" = torch.ops.aten.exp.default(add)
+        return [exp]
+)";
+  const FxCase inlined(kOutlined, kInlined), outlined(kInlined, kOutlined);
+  for (const char* name : {"mul", "relu", "add"}) {
+    CHECK_EQ(PartnerOf(inlined.diff, fmt::format("body_0/{}", name)), name);
+    CHECK_EQ(PartnerOf(outlined.diff, name), fmt::format("body_0/{}", name));
+  }
+}
+
+}  // namespace
+}  // namespace strata
