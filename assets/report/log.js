@@ -24,6 +24,7 @@ class Log {
     this.events = data.events;
     this.strings = new Map(Object.entries(readJson(data.strings) || {}));
     this.records = data.records.map((row, place) => ({...Object.fromEntries(row.map((value, i) => [RECORD[i], value])), place}));
+    this.sources = new Map(this.records.filter((record) => record.kind === "dump_file").map((record) => [record.name, record]));
     this.compiles = new Map();
     for (const record of this.records) {
       record.data = readJson(record.meta) || {};
@@ -44,15 +45,15 @@ class Log {
   judge(compile) {
     const metrics = this.of(compile, "compilation_metrics").map((record) => record.data), start = this.of(compile, "dynamo_start")[0];
     compile.metrics = metrics[metrics.length - 1];
-    compile.stack = start && Array.isArray(start.data.stack) ? start.data.stack : null;
+    compile.stack = start && Array.isArray(start.data.stack) ? start.data.stack.filter((f) => f && typeof f === "object").slice(-200) : null;
     compile.restarts = metrics.flatMap((m) => Array.isArray(m.restart_reasons) ? m.restart_reasons : []);
     const m = compile.metrics;
     compile.status = compile.id === "-" ? "" : !m ? "no metrics" : m.fail_type ? "failed" : m.graph_op_count === 0 ? "empty graph" : "compiled";
     compile.name = m && m.co_name || compile.stack && compile.stack.length && compile.stack[compile.stack.length - 1].name || "";
   }
   /** "model.py:7 in forward" with its line of code. */
-  frame(frame) {
-    const file = frame.uninterned_filename || this.strings.get(String(frame.filename)) || "(unknown)";
+  frame(told) {
+    const frame = told || {}, file = frame.uninterned_filename || this.strings.get(String(frame.filename)) || "(unknown)";
     return {file: String(file).replace(/^.*#link-tree\//, ""), line: frame.line, name: frame.name, code: frame.loc || ""};
   }
   async payload(record) {
@@ -100,7 +101,7 @@ views.set("log", {label: "Log", shows: () => report.runs.some((run) => document.
 
 /** The compilations, attempts under the first of them. */
 function compileList(log, current) {
-  const entry = (compile) => h("a", {class: "entry", href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b", {class: "mono"}, brackets(compile.id)), h("span", {class: "cut"}, plain(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
+  const entry = (compile) => h("a", {class: "entry", href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b", {class: "mono"}, brackets(compile.id)), h("span", {class: "cut"}, visible(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
   return h("nav", {class: "log-list box", "aria-label": "Compilations"}, h("a", {class: "entry", href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", {}, "Whole log")), [...log.compiles.values()].map(entry));
 }
 
@@ -112,7 +113,7 @@ async function logPage(log) {
   const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : "–"]] : []]);
   // What an export of a program asks to be looked at.
   for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
-  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason", "user code"], troubles.map(([compile, what, reason, where]) => [h("td", {}, compileLink(log, compile)), td(visible(what), "wrap"), h("td", {}, h("pre", {}, visible(reason))), td(visible(where), "wrap")]))));
+  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason", "user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [h("td", {}, compileLink(log, compile)), td(visible(what), "wrap"), h("td", {}, h("pre", {}, visible(reason))), td(visible(where), "wrap")]))));
   const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
   if (known.length) out.push(boxed("Where compilation began", "stacks of all compilations, common frames once", stackTrie(log, known)));
   if (unknown.length) out.push(section("Compilations without a stack", "", h("p", {class: "mono"}, unknown.flatMap((compile) => [compileLink(log, compile), " "]))));
@@ -140,7 +141,7 @@ function stackTrie(log, compiles) {
 }
 /** A frame; source that the log itself holds is linked. */
 function frameLine(log, frame) {
-  const where = `${visible(frame.file)}:${frame.line}`, dump = log.records.find((record) => record.kind === "dump_file" && frame.file === record.name);
+  const where = visible(`${frame.file}:${frame.line}`), dump = log.sources.get(frame.file);
   return h("span", {class: "frame"}, dump ? h("a", {class: "mono", href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span", {class: "mono"}, where), " in ", h("b", {}, visible(frame.name)), frame.code ? h("code", {}, visible(frame.code)) : null);
 }
 const stackList = (log, stack) => h("div", {class: "trie"}, Array.isArray(stack) ? stack.map((f) => h("div", {}, frameLine(log, log.frame(f)))) : null);
@@ -172,9 +173,9 @@ async function rankPart() {
 
 async function compilePage(log, compile) {
   const m = compile.metrics, out = [], attempts = log.attemptsOf(compile);
-  out.push(h("div", {class: "hero"}, h("h1", {}, `${brackets(compile.id)} ${plain(compile.name)}`), statusChip(compile.status), h("span", {class: "quiet small"}, m && m.co_filename ? `${plain(m.co_filename)}:${m.co_firstlineno}` : plural(compile.records.length, "record")),
+  out.push(h("div", {class: "hero"}, h("h1", {}, `${brackets(compile.id)} ${visible(compile.name)}`), statusChip(compile.status), h("span", {class: "quiet small"}, m && m.co_filename ? visible(`${m.co_filename}:${m.co_firstlineno}`) : plural(compile.records.length, "record")),
     attempts.length > 1 ? h("span", {class: "small"}, "Attempts ", attempts.flatMap((other) => [compileLink(log, other), " "])) : null));
-  if (m && m.fail_type) out.push(h("div", {class: "failure", role: "alert"}, h("b", {}, `${visible(m.fail_type)}`), h("pre", {}, visible(m.fail_reason || "")), m.fail_user_frame_filename ? `${plain(m.fail_user_frame_filename)}:${m.fail_user_frame_lineno}` : null));
+  if (m && m.fail_type) out.push(h("div", {class: "failure", role: "alert"}, h("b", {}, `${visible(m.fail_type)}`), h("pre", {}, visible(m.fail_reason || "")), m.fail_user_frame_filename ? visible(`${m.fail_user_frame_filename}:${m.fail_user_frame_lineno}`) : null));
   for (const reason of compile.restarts) out.push(h("div", {class: "failure"}, h("b", {}, "Analysis restarted"), h("pre", {}, visible(reason))));
   if (m) out.push(h("div", {class: "cards"}, card("Compile time", time(m.entire_frame_compile_time_s * 1000), `backend ${time(m.backend_compile_time_s * 1000)}, Inductor ${time(m.inductor_compile_time_s * 1000)}`), card("Graph", count(m.graph_node_count), `nodes; ${count(m.graph_op_count)} operators, ${count(m.graph_input_count)} inputs`), card("Guards", count(m.guard_count), `${count(m.shape_env_guard_count)} of sizes`), card("Cache", count(m.cache_size), `entries before, ${count(m.accumulated_cache_size)} in all`)));
   out.push(section("Records", "in the order of the log", recordTable(log, compile.records)));
