@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Trains random models of every family with Strata and with plain PyTorch, and compares.
+
+    random_models.py STRATA [COUNT] [SEED]
+
+Needs `pip install torch==2.11.0`. Draws dims, ratios of heads, rotary embeddings, latent ranks, router settings and
+optimizer constants; trains 3 steps by tests/data/numerics/make_reference.py and by `strata train` from the same
+parameters and tokens. Models in which a token nearly chose another expert are drawn anew. Prints each model that
+differs by more than rounding explains; exits 1 if there is one.
+"""
+
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "data", "numerics"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+import torch  # noqa: E402
+
+import compare_numerics  # noqa: E402
+import make_reference as reference  # noqa: E402
+
+STEPS = 3
+# Rounding moves these by about 1e-6; the smallest mistake that the fixtures know, a wrong eps, by 2e-5.
+LOSS, GRADIENT, UPDATE = 1e-5, 2e-5, 2e-3
+
+
+def draw_rope(chance, seq_len, dims):
+    rope = {"theta": chance.choice([100.0, 10000.0, 5e5, 1e6]), "backend": chance.choice(["complex", "cos_sin"]),
+            "scaling": chance.choice(dims), "max_seq_len": seq_len + chance.choice([0, 0, 5, 40])}
+    if rope["scaling"] == "llama":
+        rope |= {"scaling_factor": chance.choice([2.0, 8.0, 32.0]), "low_freq_factor": 1.0,
+                 "high_freq_factor": chance.choice([1.5, 4.0]),
+                 "original_max_position_embeddings": chance.choice([16, 64, 8192])}
+    if rope["scaling"] == "yarn":
+        # YaRN where both ways of saying when it applies agree.
+        applies = chance.random() < 0.7
+        rope |= {"rope_factor": chance.choice([2.0, 40.0]) if applies else 1.0, "beta_fast": chance.choice([8.0, 32.0]),
+                 "beta_slow": 1.0, "original_seq_len": max(1, rope["max_seq_len"] // 2) if applies else 4096}
+    return rope
+
+
+def draw_moe(chance):
+    experts = chance.choice([2, 3, 4, 6, 8, 12, 16])
+    moe = {"num_experts": experts, "top_k": chance.randint(1, min(4, experts)),
+           "moe_hidden_dim": chance.choice([4, 7, 8, 12, 20]), "num_shared_experts": chance.randint(0, 2),
+           "score_func": chance.choice(["softmax", "sigmoid"]), "route_norm": chance.random() < 0.5,
+           "route_scale": chance.choice([1.0, 2.5, 16.0]), "num_expert_groups": None, "num_limited_groups": None,
+           "score_before_experts": chance.random() < 0.3,
+           "load_balance_coeff": chance.choice([None, 1e-3, 1e-2])}
+    groups = [g for g in (2, 3, 4) if experts % g == 0 and experts // g >= 2]
+    if groups and chance.random() < 0.4:
+        moe["num_expert_groups"] = chance.choice(groups)
+        moe["num_limited_groups"] = chance.randint(1, moe["num_expert_groups"])
+        moe["top_k"] = min(moe["top_k"], moe["num_limited_groups"] * experts // moe["num_expert_groups"])
+    return moe
+
+
+def draw(chance):
+    family = chance.choice(["llama3", "qwen3", "deepseek_v3"])
+    heads = chance.choice([1, 2, 3, 4, 6, 8])
+    seq_len = chance.choice([1, 2, 5, 16, 33])
+    c = {"model": family, "steps": STEPS, "init": "torchtitan_sharpened", "norm_eps": chance.choice([1e-5, 1e-6]),
+         "qk_norm": family == "qwen3", "dim": chance.choice([8, 16, 22, 24, 48]) if family == "deepseek_v3" else
+         heads * chance.choice([4, 6, 8, 10]), "n_layers": chance.randint(1, 3), "n_heads": heads,
+         "vocab_size": chance.choice([11, 32, 57]), "enable_weight_tying": chance.random() < 0.3,
+         "seq_len": seq_len, "batch_size": chance.choice([1, 2, 3]), "seed": chance.randint(0, 10**6), "moe": None,
+         "mla": None, "optimizer": {**reference.ADAMW, "lr": chance.choice([1e-4, 1e-3, 1e-2]),
+                                    "weight_decay": chance.choice([0.0, 0.1]),
+                                    "max_grad_norm": chance.choice([None, 0.1, 1.0, 100.0])}}
+    if family == "deepseek_v3":
+        nope, rope = chance.choice([4, 5, 8, 16]), chance.choice([2, 4, 8])
+        c["mla"] = {"q_lora_rank": chance.choice([0, 6, 10]), "kv_lora_rank": chance.choice([6, 12, 16]),
+                    "qk_nope_head_dim": nope, "qk_rope_head_dim": rope,
+                    "v_head_dim": chance.choice([4, 8, nope + rope, 20]), "mscale": chance.choice([0.0, 0.7, 1.0])}
+        c |= {"hidden_dim": chance.choice([12, 20]), "n_dense_layers": chance.randint(0, c["n_layers"])}
+        if c["n_dense_layers"] < c["n_layers"]:
+            c["moe"] = draw_moe(chance)
+    else:
+        c["n_kv_heads"] = chance.choice([k for k in range(1, heads + 1) if heads % k == 0])
+        c["head_dim"] = chance.choice([c["dim"] // heads, 6, 12])
+        if family == "llama3":
+            c |= {"multiple_of": chance.choice([1, 8]), "ffn_dim_multiplier": chance.choice([None, 0.5, 1.3])}
+        else:
+            c["hidden_dim"] = chance.choice([12, 20, 31])
+            if chance.random() < 0.5:
+                c["moe"] = draw_moe(chance)
+    c["rope"] = draw_rope(chance, seq_len, ["none", "yarn"] if family == "deepseek_v3" else ["none", "llama"])
+    return c
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        letter, dtype = ("q", "I64") if tensor.dtype == torch.int64 else ("f", "F32")
+        blob = struct.pack(f"<{tensor.numel()}{letter}", *tensor.flatten().tolist())
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(blob)]}
+        data += blob
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def largest(ours, theirs):
+    """Relative to the tensor's norm, as compare_numerics does, but not to less than a thousandth of that of all: where
+    a gradient is zero but for rounding (queries and keys of rows of one token), there is nothing to be relative to."""
+    worst = 0.0
+    least = 1e-3 * math.sqrt(sum(float(tensor.norm()) ** 2 for tensor in theirs.values()))
+    for name, tensor in theirs.items():
+        a, b = torch.tensor(list(ours[name])), tensor.flatten()
+        worst = max(worst, float((a - b).norm() / max(float(b.norm()), least)))
+    return worst
+
+
+def compare(strata, config, folder):
+    """None when the model is of no use, else what differs."""
+    torch.manual_seed(config["seed"])
+    c = reference.derived(config)
+    init = reference.initial_parameters(c)
+    tokens = torch.randint(0, c["vocab_size"], (STEPS, c["batch_size"], c["seq_len"] + 1))
+    steps, grads, final, margin = reference.train(config, init, tokens)
+    if margin < 1e-4:
+        return None
+    paths = {name: os.path.join(folder, name) for name in ("config.json", "init", "tokens", "m", "g", "p")}
+    with open(paths["config.json"], "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    write_safetensors(paths["init"], init)
+    write_safetensors(paths["tokens"], {"tokens": tokens})
+    command = [strata, "train", paths["config.json"], "--init", paths["init"], "--tokens", paths["tokens"], "--metrics",
+               paths["m"], "--dump-grads", paths["g"], "--save", paths["p"]]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if result.returncode != 0:
+        return result.stderr.strip()
+    measured = {"loss": max(abs(o["loss"] - t["loss"]) / max(1.0, abs(t["loss"])) for o, t in
+                            zip(compare_numerics.read_steps(paths["m"]), steps)),
+                "gradient": largest(compare_numerics.read_safetensors(paths["g"]), grads),
+                "final": largest(compare_numerics.read_safetensors(paths["p"]), final)}
+    if c["seq_len"] == 1:
+        del measured["final"]  # AdamW makes whole steps of gradients that are zero but for rounding
+    bad = {k: v for k, v in measured.items() if not v <= {"loss": LOSS, "gradient": GRADIENT, "final": UPDATE}[k]}
+    return str(bad) if bad else ""
+
+
+def main():
+    strata, count, seed = sys.argv[1], int((sys.argv + ["50"])[2]), int((sys.argv + ["50", "1"])[3])
+    torch.set_num_threads(1)
+    chance = random.Random(seed)
+    compared = failed = 0
+    while compared < count:
+        config = draw(chance)
+        with tempfile.TemporaryDirectory() as folder:
+            difference = compare(strata, config, folder)
+        if difference is None:
+            continue
+        compared += 1
+        if difference:
+            failed += 1
+            print(f"{difference}\n  {json.dumps(config)}")
+    print(f"{compared} models compared, {failed} differ")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
