@@ -54,8 +54,8 @@ void SetRefs(History& history) {
   for (HistoryStep& step : history.steps) {
     step.ref = history.moment(step.after).ref;
     if (step.pass_index < 0) continue;
-    step.ref =
-        fmt::format("{},graph={},pass={}", history.ref, history.GraphOf(step), step.pass_index);
+    step.ref = fmt::format("{},graph={},pass={}", history.ref, SelectorValue(history.GraphOf(step)),
+                           step.pass_index);
   }
 }
 
@@ -67,9 +67,9 @@ History OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
   history.stable_ids = run.info.kind != RunKind::kImport;
   std::map<SnapshotId, int32_t> moments;
   std::vector<SnapshotId> snapshots;
-  for (size_t g = 0; g < run.graphs.size(); ++g) {
-    history.graphs.push_back(run.graphs[g].name);
-    for (SnapshotId id : run.graphs[g].snapshots) {
+  for (const StoredGraph& graph : run.graphs) {
+    history.graphs.push_back(graph.name);
+    for (SnapshotId id : graph.snapshots) {
       moments.emplace(id, 0);
       snapshots.push_back(id);
     }
@@ -87,7 +87,7 @@ History OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
     const SnapshotInfo& info = *trace->FindSnapshot(snapshots[i]);
     moments[info.id] = static_cast<int32_t>(i);
     // A selector names the first graph of its name, the last one, or one that a pass left.
-    std::string ref = fmt::format("{},graph={}", history.ref, info.graph);
+    std::string ref = fmt::format("{},graph={}", history.ref, SelectorValue(info.graph));
     for (const StoredPass& pass : run.passes) {
       const bool is_after = pass.record.after == info.id;
       if (!is_after && pass.record.before != info.id) continue;
@@ -221,17 +221,19 @@ History OfLogRun(const LogContent& log, size_t index, const LastLog& kept) {
           log.payloads[static_cast<size_t>(
                            log.payloads[static_cast<size_t>(moment.payload)].graph_id)]
               .text;
-      history.moments.push_back({static_cast<int32_t>(g),
-                                 fmt::format("{},graph={}", history.ref, run.graphs[g].name),
-                                 fmt::format("{:x}-{}", HashText(text), text.size())});
+      history.moments.push_back(
+          {static_cast<int32_t>(g),
+           fmt::format("{},graph={}", history.ref, SelectorValue(run.graphs[g].name)),
+           fmt::format("{:x}-{}", HashText(text), text.size())});
     }
   }
   std::map<std::pair<size_t, size_t>, const LogPass*> ends;
   for (const LogPass& pass : run.passes) {
     ends[{pass.graph, pass.after}] = &pass;
     for (const auto& [moment, word] : {std::pair(pass.before, "before"), {pass.after, "after"}}) {
-      history.moments[static_cast<size_t>(moment_of[pass.graph][moment])].ref = fmt::format(
-          "{},graph={},pass={}:{}", history.ref, run.graphs[pass.graph].name, pass.index, word);
+      history.moments[static_cast<size_t>(moment_of[pass.graph][moment])].ref =
+          fmt::format("{},graph={},pass={}:{}", history.ref,
+                      SelectorValue(run.graphs[pass.graph].name), pass.index, word);
     }
   }
   std::vector<size_t> order(places.size());
@@ -278,9 +280,8 @@ Result<History> OfText(const Ref& ref) {
   history.moments = {{0, ref.text, ToString(everything)}};
   history.steps.emplace_back();
   SetRefs(history);
-  const LoadedGraph graph{std::shared_ptr<const Module>(std::move(snapshot.module)),
-                          snapshot.graph_id};
-  history.load = [graph](int32_t) { return graph; };
+  LoadedGraph graph{std::shared_ptr<const Module>(std::move(snapshot.module)), snapshot.graph_id};
+  history.load = [graph](int32_t) { return Result<LoadedGraph>(graph); };
   history.births = [](const HistoryStep&) { return std::vector<Provenance>(); };
   return history;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <tuple>
@@ -130,9 +131,9 @@ class HunkFinder {
       for (const Labels::Edge& operand : labels.operands(id.index))
         if (anchor < 0) anchor = AnchorAt(0, operand.entity);
     }
-    for (auto id = diff_.inserted.rbegin(); id != diff_.inserted.rend(); ++id) {
-      int32_t& anchor = anchors_[1][Index(*id)];
-      for (const Labels::Edge& user : labels.users(id->index))
+    for (EntityId id : diff_.inserted | std::views::reverse) {
+      int32_t& anchor = anchors_[1][Index(id)];
+      for (const Labels::Edge& user : labels.users(id.index))
         if (anchor < 0) anchor = AnchorAt(1, user.entity);
     }
   }

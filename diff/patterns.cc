@@ -224,7 +224,7 @@ class PatternFinder {
       return std::ranges::max_element(titles, {}, [](const auto& entry) { return entry.second; })
           ->first;
     };
-    const std::string with_values = frequent();
+    std::string with_values = frequent();
     if (titles.size() == 1) return with_values;
     const auto most = static_cast<size_t>(titles.at(with_values));
     if (2 * most > cluster.hunks.size()) return with_values;
