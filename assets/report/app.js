@@ -19,7 +19,7 @@ function frame() {
     h("header", {class: "top"}, h("div", {class: "brand"}, logo, h("span", {}, "Strata")), runBox, nav, h("span", {class: "spacer"}), finder, h("button", {class: "optional", click: palette}, "Commands ", h("kbd", {}, "Ctrl P")), h("span", {class: "segments", role: "group", "aria-label": "Theme"}, theme("light", "Light"), theme("dark", "Dark"))), mainBox, footer);
 }
 function refreshFrame(subject) {
-  const run = currentRun(), to = (key) => hashOf({view: key, run: report.runs.length > 1 ? String(run.id) : ""}), first = subject || subjects.find((s) => s.run === run && s.detail >= 0) || subjects.find((s) => s.run === run) || subjects[0];
+  const run = currentRun() || {}, to = (key) => hashOf({view: key, run: report.runs.length > 1 ? String(run.id) : ""}), first = subject || subjects.find((s) => s.run === run && s.detail >= 0) || subjects.find((s) => s.run === run) || subjects[0];
   const entry = (key, label, href) => h("a", {href, id: `nav-${key}`, "aria-current": (subject ? "subject" : state.view) === key ? "page" : null}, label);
   nav.replaceChildren(entry("overview", "Overview", to("overview")), first ? entry("subject", subjects.some((s) => s.pass) ? "Passes" : "Graphs", linkTo(first)) : "", ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => entry(key, view.label, to(key))));
   const choose = (event) => {
@@ -55,7 +55,7 @@ async function draw() {
   if (subject && subject.ref !== state.ref) note({ref: subject.ref});
   refreshFrame(subject);
   if (searchBox.value !== state.filter) searchBox.value = state.filter;
-  const page = subject ? passView(subject) : await (views.has(state.view) ? views.get(state.view).render() : overview());
+  const page = !report.runs.length ? nothing("This file holds no run.") : subject ? passView(subject) : await (views.has(state.view) ? views.get(state.view).render() : overview());
   if (mine !== renderNumber) return;
   const rows = $(".passes"), railScroll = rows ? rows.scrollTop : 0;
   mainBox.replaceChildren(page);

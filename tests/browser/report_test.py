@@ -408,6 +408,17 @@ def phone(site):
     site.resize(WIDE)
 
 
+def nothing_to_show(site):
+    """A log that only names files has no run."""
+    log = site.path("names.log")
+    with open(log, "w", encoding="utf-8") as file:
+        file.write('V1120 18:32:38.396000 14073 torch/x.py:10] {"str": ["x.py", 0]}\n')
+    for fragment in ("", "#memory", "#run=1,graph=step"):
+        site.open(site.report(log), fragment)
+        site.shows("main", "holds no run")
+    site.quiet()
+
+
 def without_script(site):
     """The summary of a reader without JavaScript."""
     site.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
@@ -425,4 +436,4 @@ def hash_is_selector(site):
 
 
 run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, text, patterns, search,
-     palette, links, copies, memory_and_operators, overlays, ranks, dark, phone, without_script, hash_is_selector))
+     palette, links, copies, memory_and_operators, overlays, ranks, dark, phone, nothing_to_show, without_script, hash_is_selector))
