@@ -93,6 +93,7 @@ StepCost Read(const ordered_json& line) {
           .cpu = Median(numbers("cpu_ms")),
           .wall = Median(numbers("wall_ms")),
           .first_step = line.at("first_step_s").get<double>(),
+          .first_step_cpu = 0,
           .peak_bytes = line.at("peak_bytes").get<int64_t>(),
           .planned_bytes = 0,
           .losses = numbers("losses")};

@@ -14,6 +14,7 @@ struct StepCost {
   double cpu = 0, wall = 0;
   double first_step =
       0;  ///< seconds from nothing to the first result: trace, passes, plan, or what a peer does
+  double first_step_cpu = 0;   ///< the same in processor time; 0: not known
   int64_t peak_bytes = 0;      ///< most that lives at once of what a step allocates
   int64_t planned_bytes = 0;   ///< what the plan says of it; 0: no plan
   std::vector<double> losses;  ///< of the first steps
