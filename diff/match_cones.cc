@@ -21,15 +21,19 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
 class FoundPairs {
  public:
   void Add(int32_t before, int32_t after) { pairs_.emplace_back(before, after); }
-  /// Leaves out what is against the order that nearly all others have.
-  void DropDisordered() {
+  /// Leaves out what is against the order that nearly all others have, these and earlier ones.
+  void DropDisordered(const Matching& matching, const ScopePair& scope) {
     std::ranges::sort(pairs_);
     std::vector<OrderPoint> points;
     for (const auto& [before, after] : pairs_)
       points.push_back({before, after});
     const std::vector<bool> in_order = LargestOrderedSet(points);
     const auto kept = static_cast<size_t>(std::ranges::count(in_order, true));
-    if (kDisorder * (pairs_.size() - kept) > pairs_.size()) return;
+    if (kept == pairs_.size() || kDisorder * (pairs_.size() - kept) > pairs_.size()) return;
+    size_t matched = 0;
+    for (int32_t i = scope.begin[kBefore]; i < scope.end[kBefore]; ++i)
+      matched += matching.matched(kBefore, i) ? 1 : 0;
+    if (kDisorder * (matched - matching.Anchors(scope).size()) > matched) return;
     size_t next = 0;
     std::erase_if(pairs_, [&](const auto&) { return !in_order[next++]; });
   }
@@ -118,7 +122,7 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
     ForEachCommonKey(before, after, [&](auto befores, auto afters) {
       if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
-    found.DropDisordered();
+    found.DropDisordered(matching, scope);
     found.MatchAll(matching, Via::kRadius, confidence);
   }
 }
