@@ -463,7 +463,7 @@ TEST_CASE("an override without key or value says how to write it") {
 
 TEST_CASE("a GPU is refused, not silently replaced") {
   CHECK_EQ(ErrorWithSet("device=cuda"),
-           "impossible value for 'device': override device: no GPU can be used by this build, "
+           "impossible value for 'device': --set device=cuda: no GPU can be used by this build, "
            "take 'cpu'");
   CHECK_EQ(ErrorWithSet("device=cpu"), "");
 }
