@@ -106,6 +106,9 @@ class Labeller {
     labels_.kind.push_back(entity.kind);
     labels_.arguments[i] = LiteralsOf(graph, entity);
     labels_.value[i] = Mix(kind, type);
+    if (entity.kind == EntityKind::kConstant) {
+      labels_.attribute[i] = HashText(module_.str(node.op));
+    }
     labels_.form[i] = Mix(labels_.arguments[i], labels_.value[i]);
     labels_.piece.push_back(is_element || IsPiece(graph, node));
     labels_.pure.push_back(is_element || IsPure(graph, node));
@@ -279,7 +282,7 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &literals, &type, &value, &arguments, &form})
+  for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form})
     column->resize(n);
   kind.reserve(n);
   Labeller(listing, fields, symbols, *this).Run();

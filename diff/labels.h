@@ -41,6 +41,7 @@ struct Labels {
   std::vector<uint64_t> type;       ///< and the type of the value
   std::vector<uint64_t> value;      ///< kind and type of the value alone
   std::vector<uint64_t> arguments;  ///< the literals alone
+  std::vector<uint64_t> attribute;  ///< of a constant: its whole target; else 0
   std::vector<uint64_t> form;       ///< literals and type, whatever the target
   std::vector<bool> piece;          ///< takes a part of its only operand: an element, a slice
   std::vector<bool> pure;     ///< the same operands give the same value: no input, no random number

@@ -16,6 +16,7 @@ class InputMatcher {
       : matching_(matching), scope_(scope), kind_(kind) {}
 
   void Run() {
+    if (kind_ == EntityKind::kConstant) MatchByAttribute();
     if (MatchEqualLists() || MatchAroundBlock()) return;
     if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.995);
     ProposeBy(&InputMatcher::DownKeys, true, 0.999);
@@ -54,6 +55,29 @@ class InputMatcher {
 
   uint64_t TypeOf(Side side, int32_t i) const {
     return matching_.labels(side).type[static_cast<size_t>(i)];
+  }
+
+  /// Attributes of the same names in another order: constants were moved, not traced anew, which
+  /// would have numbered them in order.
+  void MatchByAttribute() {
+    const auto keys_of = [&](Side side) {
+      std::vector<Keyed> keys;
+      for (int32_t i : Open(side))
+        keys.push_back({matching_.labels(side).attribute[static_cast<size_t>(i)], i});
+      return keys;
+    };
+    std::vector<Keyed> before = keys_of(kBefore), after = keys_of(kAfter);
+    if (before.size() != after.size() ||
+        std::ranges::equal(before, after, {}, &Keyed::key, &Keyed::key))
+      return;
+    std::ranges::sort(before);
+    std::ranges::sort(after);
+    if (!std::ranges::equal(before, after, {}, &Keyed::key, &Keyed::key)) return;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (TypeOf(kBefore, before[i].entity) != TypeOf(kAfter, after[i].entity)) return;
+    }
+    for (size_t i = 0; i < before.size(); ++i)
+      matching_.Match(before[i].entity, after[i].entity, Via::kInput, 0.999);
   }
 
   /// Two lists with the same types are the same list.
