@@ -1,10 +1,16 @@
 #include "cli/bench_peers.h"
 
-#include <algorithm>
-#include <cstdio>
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,30 +20,12 @@
 #include "runtime/train/safetensors.h"
 #include "runtime/train/tokens.h"
 
+extern char** environ;
+
 namespace strata::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// A folder that goes with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "strata-bench-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string File(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
-  bool exists() const { return !path_.empty(); }
-
- private:
-  std::string path_;
-};
 
 ordered_json Describe(const TrainConfig& c) {
   return {{"dim", c.dim},
@@ -80,79 +68,132 @@ Status WriteInit(const Trainer& trainer, int64_t steps, const std::string& path)
   return WriteSafetensors(path, std::move(tensors));
 }
 
-std::string Quoted(std::string_view word) {
-  std::string quoted = "'";
-  for (const char c : word)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-StepCost Read(const ordered_json& line) {
-  const auto numbers = [&](const char* key) { return line.at(key).get<std::vector<double>>(); };
-  return {.name = "PyTorch " + line.at("peer").get<std::string>(),
-          .cpu = Median(numbers("cpu_ms")),
-          .wall = Median(numbers("wall_ms")),
-          .first_step = line.at("first_step_s").get<double>(),
-          .first_step_cpu = 0,
-          .peak_bytes = line.at("peak_bytes").get<int64_t>(),
-          .planned_bytes = 0,
-          .losses = numbers("losses")};
+std::string LastLineOf(const std::string& path) {
+  auto text = ReadFile(path);
+  if (!text) return "";
+  while (text->ends_with('\n'))
+    text->pop_back();
+  return text->substr(text->rfind('\n') + 1);
 }
 
 }  // namespace
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::ranges::sort(values);
-  return values[values.size() / 2];
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "strata-bench-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
 }
 
-Result<std::vector<StepCost>> MeasurePeers(const std::string& python, const Trainer& trainer,
-                                           int threads, int64_t steps,
-                                           const std::vector<std::string>& peers) {
-  const TemporaryFolder folder;
-  if (!folder.exists()) return Error(ErrorCode::kIo, "cannot make a temporary folder");
-  const std::string init = folder.File("init.safetensors"), request = folder.File("request.json"),
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TemporaryFolder::File(std::string_view name) const {
+  return fmt::format("{}/{}", path_, name);
+}
+
+struct PeerProcess::State {
+  std::string python, log;
+  pid_t child = -1;
+  int connection = -1;  // the child's stdin and stdout
+  std::string read;     // what came beyond the last line
+
+  ~State() {
+    if (connection >= 0) ::close(connection);  // it reads the end of its orders
+    while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  Error GaveUp() const {
+    const std::string why = LastLineOf(log);
+    return Error("PyTorch cannot be measured: {}: {}", python, why.empty() ? "it ended" : why);
+  }
+
+  Result<ordered_json> Ask(std::string order) {
+    order += '\n';
+    if (::send(connection, order.data(), order.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(order.size())) {
+      return GaveUp();
+    }
+    size_t end = std::string::npos;
+    while ((end = read.find('\n')) == std::string::npos) {
+      std::array<char, 4096> buffer{};
+      const ssize_t count = ::recv(connection, buffer.data(), buffer.size(), 0);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return GaveUp();
+      read.append(buffer.data(), static_cast<size_t>(count));
+    }
+    ordered_json answer =
+        ordered_json::parse(read.substr(0, end), nullptr, /*allow_exceptions=*/false);
+    read.erase(0, end + 1);
+    if (!answer.is_object()) return GaveUp();
+    return answer;
+  }
+};
+
+PeerProcess::PeerProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PeerProcess::~PeerProcess() = default;
+
+Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& python,
+                                                        const std::string& peer,
+                                                        const Trainer& trainer, int threads,
+                                                        const TemporaryFolder& folder) {
+  if (folder.path().empty()) return Error(ErrorCode::kIo, "cannot make a temporary folder");
+  const std::string init = folder.File("init.safetensors"), request = folder.File(peer + ".json"),
                     script = folder.File("train_peers.py");
-  STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
+  if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
   STRATA_RETURN_IF_ERROR(WriteFile(script, assets::kTrainPeersPy));
   const ordered_json body = {{"config", Describe(trainer.config())},
                              {"init", init},
-                             {"peers", peers},
+                             {"peer", peer},
                              {"threads", threads},
-                             {"steps", steps}};
+                             {"cache", folder.File("inductor")}};
   STRATA_RETURN_IF_ERROR(WriteFile(request, body.dump()));
 
-  const std::string log = folder.File("log");
-  const std::string command =
-      fmt::format("TORCHINDUCTOR_CACHE_DIR={} {} {} {} 2>{}", Quoted(folder.File("inductor")),
-                  Quoted(python), Quoted(script), Quoted(request), Quoted(log));
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return Error(ErrorCode::kIo, "cannot run {}", python);
-  std::string text;
-  char buffer[4096];
-  while (const size_t count = std::fread(buffer, 1, sizeof(buffer), pipe))
-    text.append(buffer, count);
-  const int status = ::pclose(pipe);
+  auto state = std::make_unique<State>();
+  state->python = python;
+  state->log = folder.File(peer + ".log");
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Error(ErrorCode::kIo, "cannot make a socket pair");
+  }
+  state->connection = ends[0];
+  std::vector<std::string> words{python, script, request};
+  std::vector<char*> arguments;
+  for (std::string& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addopen(&actions, 2, state->log.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
+  const int failure =
+      ::posix_spawnp(&state->child, python.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  if (failure != 0) {
+    state->child = -1;
+    return Error(ErrorCode::kIo, "cannot run {}", python);
+  }
+  return std::unique_ptr<PeerProcess>(new PeerProcess(std::move(state)));
+}
 
-  std::vector<StepCost> costs;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const ordered_json line =
-        ordered_json::parse(text.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false);
-    if (line.is_object() && line.contains("peer")) costs.push_back(Read(line));
-    begin = end + 1;
-  }
-  if (status != 0 && costs.empty()) {
-    std::string why = "see its messages";
-    if (auto messages = ReadFile(log)) {
-      while (messages->ends_with('\n'))
-        messages->pop_back();
-      why = messages->substr(messages->rfind('\n') + 1);
-    }
-    return Error("PyTorch cannot be measured: {}: {}", python, why);
-  }
-  return costs;
+Result<FirstSteps> PeerProcess::Begin() {
+  STRATA_TRY(const ordered_json answer, state_->Ask("begin"));
+  return FirstSteps{.first_wall = answer.at("first_wall_s").get<double>(),
+                    .first_cpu = answer.at("first_cpu_s").get<double>(),
+                    .peak_bytes = answer.at("peak_bytes").get<int64_t>(),
+                    .losses = answer.at("losses").get<std::vector<double>>()};
+}
+
+Result<std::vector<StepTime>> PeerProcess::Run(int64_t steps) {
+  STRATA_TRY(const ordered_json answer, state_->Ask(fmt::format("run {}", steps)));
+  std::vector<StepTime> times;
+  for (const ordered_json& time : answer.at("times_ms"))
+    times.push_back({.cpu = time.at(0).get<double>(), .wall = time.at(1).get<double>()});
+  return times;
 }
 
 }  // namespace strata::cli

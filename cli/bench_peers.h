@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,25 +9,53 @@
 
 namespace strata::cli {
 
-/// What a step costs: medians over steps, milliseconds.
-struct StepCost {
-  std::string name;
-  double cpu = 0, wall = 0;
-  double first_step =
-      0;  ///< seconds from nothing to the first result: trace, passes, plan, or what a peer does
-  double first_step_cpu = 0;   ///< the same in processor time; 0: not known
-  int64_t peak_bytes = 0;      ///< most that lives at once of what a step allocates
-  int64_t planned_bytes = 0;   ///< what the plan says of it; 0: no plan
-  std::vector<double> losses;  ///< of the first steps
+/// Milliseconds that one step took.
+struct StepTime {
+  double cpu = 0;   ///< of the processor, all threads
+  double wall = 0;  ///< on the clock
 };
 
-double Median(std::vector<double> values);
+/// The first steps: what they lose, how long the first took with all that comes before it (trace,
+/// passes, plan, or what a peer does), what they need.
+struct FirstSteps {
+  double first_wall = 0, first_cpu = 0;  ///< seconds
+  int64_t peak_bytes = 0;                ///< most that lives at once of what a step allocates
+  std::vector<double> losses;
+};
 
-/// Measures PyTorch with the same model, initial values and tokens, in a Python process:
-/// tests/bench/train_peers.py. `trainer` has done no step. Peers of which Python says nothing are
-/// missing. Errors: a Python that cannot be run, or fails before the first peer.
-Result<std::vector<StepCost>> MeasurePeers(const std::string& python, const Trainer& trainer,
-                                           int threads, int64_t steps,
-                                           const std::vector<std::string>& peers);
+/// A folder that goes with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+  /// "" when it could not be made.
+  const std::string& path() const { return path_; }
+  std::string File(std::string_view name) const;
+
+ private:
+  std::string path_;
+};
+
+/// PyTorch with the same model, initial values and tokens, in a Python process that lives as long
+/// as this object and takes steps when it is told to: tests/bench/train_peers.py.
+class PeerProcess {
+ public:
+  /// `trainer` has done no step; files go to `folder`, which outlives the peer.
+  static Result<std::unique_ptr<PeerProcess>> Start(const std::string& python,
+                                                    const std::string& peer, const Trainer& trainer,
+                                                    int threads, const TemporaryFolder& folder);
+  ~PeerProcess();
+
+  /// Once, before `Run`. Errors: a Python that cannot be run, or gives up.
+  Result<FirstSteps> Begin();
+  Result<std::vector<StepTime>> Run(int64_t steps);
+
+ private:
+  struct State;
+  explicit PeerProcess(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace strata::cli

@@ -52,171 +52,265 @@ TrainConfig Config(const Shape& shape) {
   return config;
 }
 
-/// One way to run the step.
-struct Variant {
-  std::string name, passes;
-  PlanOptions plan;
-  bool is_eager = false;
-  std::unique_ptr<Trainer> trainer = nullptr;
-  StepCost cost = {};
-  std::vector<double> cpu = {}, wall = {};
-};
-
-std::vector<Variant> Variants() {
-  const std::string base(kDefaultPasses);
-  std::vector<Variant> variants;
-  variants.push_back({.name = "C++ eager", .passes = base, .plan = {}, .is_eager = true});
-  variants.push_back({.name = "plan, boxed calls", .passes = base, .plan = {}});
-  variants.push_back({.name = "plan, static", .passes = base, .plan = PlanOptions::Fastest()});
-  variants.push_back(
-      {.name = "fused, bitwise", .passes = base + ",fuse", .plan = PlanOptions::Fastest()});
-  variants.push_back({.name = "fused, fast",
-                      .passes = base + ",fuse{numerics=fast}",
-                      .plan = PlanOptions::Fastest()});
-  return variants;
-}
-
 double Now(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
 }
 
-Result<StepReport> StepOf(Variant& variant) {
-  return variant.is_eager ? variant.trainer->StepEagerly() : variant.trainer->Step();
-}
+/// One way to run the step.
+class Contender {
+ public:
+  explicit Contender(std::string name) : name(std::move(name)) {}
+  virtual ~Contender() = default;
+  virtual Result<FirstSteps> Begin() = 0;
+  virtual Result<std::vector<StepTime>> Run(int64_t steps) = 0;
 
-/// Makes the trainer and does the first steps: what they cost, lose and need.
-Status Begin(Variant& variant, const TrainConfig& config, int threads) {
-  STRATA_TRY(variant.trainer,
-             Trainer::Create({.config = config,
-                              .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                              .passes = variant.passes,
-                              .plan = variant.plan,
-                              .threads = threads}));
-  const MemoryMeter meter;
-  const double begin = Now(CLOCK_MONOTONIC), cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
-  if (!variant.is_eager) STRATA_RETURN_IF_ERROR(variant.trainer->Compile());
-  for (int step = 0; step < 3; ++step) {
-    STRATA_TRY(const StepReport report, StepOf(variant));
-    if (step == 0) {
-      variant.cost.first_step = (Now(CLOCK_MONOTONIC) - begin) / 1e3;
-      variant.cost.first_step_cpu = (Now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e3;
-    }
-    variant.cost.losses.push_back(report.metrics.loss);
+  std::string name;
+  FirstSteps first;
+  int64_t planned_bytes = 0;     ///< what the plan says of first.peak_bytes; 0: no plan
+  std::vector<StepTime> slices;  ///< medians of one turn each
+};
+
+class Strata final : public Contender {
+ public:
+  Strata(std::string name, std::string passes, const PlanOptions& plan, bool is_eager)
+      : Contender(std::move(name)), passes_(std::move(passes)), plan_(plan), is_eager_(is_eager) {}
+
+  Status Create(const TrainConfig& config, int threads) {
+    STRATA_TRY(trainer_,
+               Trainer::Create({.config = config,
+                                .data = MakeTokenSource(TokenData::Synthetic(config), config),
+                                .passes = passes_,
+                                .plan = plan_,
+                                .threads = threads}));
+    return Ok();
   }
-  variant.cost.name = variant.name;
-  variant.cost.peak_bytes = meter.peak_bytes();
-  if (!variant.is_eager) variant.cost.planned_bytes = variant.trainer->planned_bytes();
-  return Ok();
-}
 
-/// Steps of all variants in turn, so that all see the same neighbours.
-Status MeasureInTurn(std::vector<Variant>& variants, int64_t runs) {
-  for (int64_t run = 0; run < runs; ++run) {
-    for (Variant& variant : variants) {
+  Result<FirstSteps> Begin() override {
+    FirstSteps first;
+    const MemoryMeter meter;
+    const double wall = Now(CLOCK_MONOTONIC), cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
+    if (!is_eager_) STRATA_RETURN_IF_ERROR(trainer_->Compile());
+    for (int step = 0; step < 3; ++step) {
+      STRATA_TRY(const StepReport report, Step());
+      if (step == 0) {
+        first.first_wall = (Now(CLOCK_MONOTONIC) - wall) / 1e3;
+        first.first_cpu = (Now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e3;
+      }
+      first.losses.push_back(report.metrics.loss);
+    }
+    first.peak_bytes = meter.peak_bytes();
+    if (!is_eager_) planned_bytes = trainer_->planned_bytes();
+    return first;
+  }
+
+  Result<std::vector<StepTime>> Run(int64_t steps) override {
+    std::vector<StepTime> times;
+    for (int64_t i = 0; i < steps; ++i) {
       const double cpu = Now(CLOCK_PROCESS_CPUTIME_ID), wall = Now(CLOCK_MONOTONIC);
-      STRATA_TRY(const StepReport report, StepOf(variant));
-      variant.cpu.push_back(Now(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-      variant.wall.push_back(Now(CLOCK_MONOTONIC) - wall);
+      STRATA_TRY(const StepReport report, Step());
+      times.push_back(
+          {.cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - cpu, .wall = Now(CLOCK_MONOTONIC) - wall});
     }
+    return times;
   }
-  for (Variant& variant : variants) {
-    variant.cost.cpu = Median(variant.cpu);
-    variant.cost.wall = Median(variant.wall);
+
+  const Trainer& trainer() const { return *trainer_; }
+
+ private:
+  Result<StepReport> Step() { return is_eager_ ? trainer_->StepEagerly() : trainer_->Step(); }
+
+  std::string passes_;
+  PlanOptions plan_;
+  bool is_eager_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+class PyTorch final : public Contender {
+ public:
+  PyTorch(const std::string& peer, std::unique_ptr<PeerProcess> process)
+      : Contender("PyTorch " + peer), process_(std::move(process)) {}
+  Result<FirstSteps> Begin() override { return process_->Begin(); }
+  Result<std::vector<StepTime>> Run(int64_t steps) override { return process_->Run(steps); }
+
+ private:
+  std::unique_ptr<PeerProcess> process_;
+};
+
+using Contenders = std::vector<std::unique_ptr<Contender>>;
+
+constexpr const char* kBitwise = "fused, bitwise";
+constexpr const char* kFast = "fused, fast";
+constexpr const char* kPlan = "plan, static";
+
+std::vector<std::unique_ptr<Strata>> OurWays() {
+  const std::string base(kDefaultPasses);
+  const PlanOptions fastest = PlanOptions::Fastest();
+  std::vector<std::unique_ptr<Strata>> ways;
+  const auto add = [&](const char* name, const std::string& passes, const PlanOptions& plan,
+                       bool is_eager) {
+    ways.push_back(std::make_unique<Strata>(name, passes, plan, is_eager));
+  };
+  add("C++ eager", base, {}, true);
+  add("plan, boxed calls", base, {}, false);
+  add(kPlan, base, fastest, false);
+  add(kBitwise, base + ",fuse", fastest, false);
+  add(kFast, base + ",fuse{numerics=fast}", fastest, false);
+  return ways;
+}
+
+double Quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0.0;
+  std::ranges::sort(values);
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+double Median(const std::vector<StepTime>& times, double StepTime::* of) {
+  std::vector<double> values;
+  for (const StepTime& time : times)
+    values.push_back(time.*of);
+  return Quantile(std::move(values), 0.5);
+}
+
+/// All take turns, so that they see the same neighbours: in a round each does a slice of steps,
+/// whose first warms the caches and does not count.
+Status TakeTurns(const Contenders& contenders, int64_t rounds, double slice_ms) {
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (const std::unique_ptr<Contender>& contender : contenders) {
+      const double known =
+          round == 0 ? slice_ms : std::max(1e-3, Median(contender->slices, &StepTime::wall));
+      const auto steps = std::clamp<int64_t>(static_cast<int64_t>(slice_ms / known), 1, 500);
+      STRATA_TRY(std::vector<StepTime> times, contender->Run(steps + 1));
+      times.erase(times.begin());
+      contender->slices.push_back(
+          {.cpu = Median(times, &StepTime::cpu), .wall = Median(times, &StepTime::wall)});
+    }
   }
   return Ok();
 }
 
-const StepCost* Find(const std::vector<StepCost>& costs, std::string_view name) {
-  const auto found = std::ranges::find(costs, name, &StepCost::name);
-  return found != costs.end() ? &*found : nullptr;
+/// How many times as long as another it took, round by round.
+struct Ratio {
+  double median = 0, low = 0, high = 0;  ///< low and high: quartiles
+  std::string Text() const { return fmt::format("{:.2f} [{:.2f} {:.2f}]", median, low, high); }
+};
+
+Ratio RatioOf(const Contender& a, const Contender& b, double StepTime::* of) {
+  std::vector<double> ratios;
+  for (size_t round = 0; round < std::min(a.slices.size(), b.slices.size()); ++round)
+    ratios.push_back(a.slices[round].*of / b.slices[round].*of);
+  return {.median = Quantile(ratios, 0.5),
+          .low = Quantile(ratios, 0.25),
+          .high = Quantile(ratios, 0.75)};
 }
 
-void PrintCosts(const std::vector<StepCost>& costs) {
-  const StepCost* python = Find(costs, "PyTorch eager");
-  const StepCost& eager = costs.front();
-  fmt::print("  {:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "", "cpu ms", "wall ms",
-             "/ python", "/ C++", "first s", "peak MB", "planned", "loss ±");
-  for (const StepCost& cost : costs) {
+const Contender* Find(const Contenders& contenders, std::string_view name) {
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    if (contender->name == name) return contender.get();
+  }
+  return nullptr;
+}
+
+void PrintCosts(const Contenders& contenders, double StepTime::* of) {
+  const Contender* python = Find(contenders, "PyTorch eager");
+  const Contender& eager = *contenders.front();
+  fmt::print("  {:<20} {:>8} {:>8} {:>17} {:>17} {:>7} {:>8} {:>8} {:>8} {:>7}\n", "", "cpu ms",
+             "wall ms", "/ PyTorch eager", "/ C++ eager", "first s", "(cpu s)", "peak MB",
+             "planned", "loss ±");
+  for (const std::unique_ptr<Contender>& contender : contenders) {
     double difference = 0;
-    for (size_t i = 0; i < std::min(cost.losses.size(), eager.losses.size()); ++i)
-      difference = std::max(difference, std::abs(cost.losses[i] - eager.losses[i]));
-    const auto ratio = [&](const StepCost* other) {
-      return other != nullptr ? fmt::format("{:.2f}", cost.cpu / other->cpu) : std::string("-");
-    };
-    fmt::print("  {:<20} {:>9.2f} {:>9.2f} {:>9} {:>9} {:>9.2f} {:>9.2f} {:>9} {:>9.1e}\n",
-               cost.name, cost.cpu, cost.wall, ratio(python), ratio(&eager), cost.first_step,
-               static_cast<double>(cost.peak_bytes) / 1e6,
-               cost.planned_bytes > 0
-                   ? fmt::format("{:.2f}", static_cast<double>(cost.planned_bytes) / 1e6)
-                   : std::string("-"),
-               difference);
+    const std::vector<double>&losses = contender->first.losses, &expected = eager.first.losses;
+    for (size_t i = 0; i < std::min(losses.size(), expected.size()); ++i)
+      difference = std::max(difference, std::abs(losses[i] - expected[i]));
+    const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+    fmt::print(
+        "  {:<20} {:>8.2f} {:>8.2f} {:>17} {:>17} {:>7.2f} {:>8.2f} {:>8.2f} {:>8} {:>7.0e}\n",
+        contender->name, Median(contender->slices, &StepTime::cpu),
+        Median(contender->slices, &StepTime::wall),
+        python != nullptr ? RatioOf(*contender, *python, of).Text() : "-",
+        RatioOf(*contender, eager, of).Text(), contender->first.first_wall,
+        contender->first.first_cpu, megabytes(contender->first.peak_bytes),
+        contender->planned_bytes > 0 ? fmt::format("{:.2f}", megabytes(contender->planned_bytes))
+                                     : std::string("-"),
+        difference);
   }
 }
 
-void PrintGate(std::string_view what, double value, double limit) {
-  fmt::print("  {:<58} {:>6.2f}   limit {:g}: {}\n", what, value, limit,
+void PrintGate(std::string_view what, double value, double limit, std::string_view spread = "") {
+  fmt::print("  {:<52} {:>6.2f} {:<13} limit {:g}: {}\n", what, value, spread, limit,
              value <= limit ? "met" : "missed");
 }
 
-void PrintGates(const Shape& shape, const std::vector<StepCost>& costs) {
-  const StepCost& eager = costs.front();
-  const StepCost& bitwise = *Find(costs, "fused, bitwise");
-  const StepCost& fast = *Find(costs, "fused, fast");
-  if (shape.is_tiny) PrintGate("bitwise / C++ eager", bitwise.cpu / eager.cpu, 0.25);
-  if (const StepCost* python = Find(costs, "PyTorch eager")) {
-    PrintGate("bitwise / PyTorch eager", bitwise.cpu / python->cpu, shape.is_tiny ? 0.20 : 0.90);
-    PrintGate("peak memory, bitwise / PyTorch eager",
-              static_cast<double>(bitwise.peak_bytes) / static_cast<double>(python->peak_bytes), 1);
+void PrintGate(std::string_view what, const Ratio& ratio, double limit) {
+  PrintGate(what, ratio.median, limit, fmt::format("[{:.2f} {:.2f}]", ratio.low, ratio.high));
+}
+
+void PrintGates(const Shape& shape, const Contenders& contenders, double StepTime::* of) {
+  const Contender& eager = *contenders.front();
+  const Contender& bitwise = *Find(contenders, kBitwise);
+  const auto peak = [](const Contender& c) { return static_cast<double>(c.first.peak_bytes); };
+  if (shape.is_tiny) PrintGate("bitwise / C++ eager", RatioOf(bitwise, eager, of), 0.25);
+  if (const Contender* python = Find(contenders, "PyTorch eager")) {
+    PrintGate("bitwise / PyTorch eager", RatioOf(bitwise, *python, of),
+              shape.is_tiny ? 0.20 : 0.90);
+    PrintGate("peak memory, bitwise / PyTorch eager", peak(bitwise) / peak(*python), 1);
   }
-  if (const StepCost* inductor = Find(costs, "PyTorch inductor")) {
-    PrintGate("fast / PyTorch inductor", fast.cpu / inductor->cpu, 1);
+  if (const Contender* inductor = Find(contenders, "PyTorch inductor")) {
+    PrintGate("fast / PyTorch inductor", RatioOf(*Find(contenders, kFast), *inductor, of), 1);
   }
-  PrintGate("peak memory / C++ eager",
-            static_cast<double>(bitwise.peak_bytes) / static_cast<double>(eager.peak_bytes), 1);
+  PrintGate("peak memory, bitwise / C++ eager", peak(bitwise) / peak(eager), 1);
   PrintGate("error of the planned peak, %",
-            100 * std::abs(static_cast<double>(bitwise.planned_bytes) /
-                               static_cast<double>(bitwise.peak_bytes) -
-                           1),
-            3);
+            100 * std::abs(static_cast<double>(bitwise.planned_bytes) / peak(bitwise) - 1), 3);
   if (shape.layers == 32) {
     PrintGate("processor seconds to the first step, not fused",
-              Find(costs, "plan, static")->first_step_cpu, 1);
+              Find(contenders, kPlan)->first.first_cpu, 1);
   }
 }
 
 struct BenchFlags {
   std::vector<std::string> shapes, peers;
   std::string python;
-  int64_t threads = 1, runs = 15;
+  int64_t threads = 1, rounds = 15;
 };
 
 Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   const TrainConfig config = Config(shape);
   const int threads = static_cast<int>(flags.threads);
-  std::vector<Variant> variants = Variants();
-  std::vector<StepCost> costs, peers;
-  if (!flags.python.empty()) {
-    STRATA_TRY(const std::unique_ptr<Trainer> fresh,
-               Trainer::Create({.config = config,
-                                .data = MakeTokenSource(TokenData::Synthetic(config), config)}));
-    STRATA_TRY(peers, MeasurePeers(flags.python, *fresh, threads, flags.runs, flags.peers));
-  }
-  for (Variant& variant : variants)
-    STRATA_RETURN_IF_ERROR(Begin(variant, config, threads));
-  STRATA_RETURN_IF_ERROR(MeasureInTurn(variants, flags.runs));
+  const TemporaryFolder folder;
+  Contenders contenders;
+  std::vector<std::unique_ptr<Strata>> ours = OurWays();
+  for (std::unique_ptr<Strata>& way : ours)
+    STRATA_RETURN_IF_ERROR(way->Create(config, threads));
   int64_t parameters = 0;
-  for (const TensorView& tensor : variants[0].trainer->Parameters())
+  for (const TensorView& tensor : ours[0]->trainer().Parameters())
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
-  for (Variant& variant : variants)
-    costs.push_back(std::move(variant.cost));
-  costs.insert(costs.end(), peers.begin(), peers.end());
-  fmt::print("Llama3 {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}\n",
-             shape.name, shape.layers, shape.dim, shape.batch, shape.seq,
-             static_cast<double>(parameters) / 1e6, flags.threads);
-  PrintCosts(costs);
-  PrintGates(shape, costs);
+  std::vector<std::unique_ptr<PyTorch>> peers;
+  for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
+    STRATA_TRY(std::unique_ptr<PeerProcess> process,
+               PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder));
+    peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
+  }
+  for (std::unique_ptr<Strata>& way : ours)
+    contenders.push_back(std::move(way));
+  for (std::unique_ptr<PyTorch>& peer : peers)
+    contenders.push_back(std::move(peer));
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    STRATA_TRY(contender->first, contender->Begin());
+  }
+  STRATA_RETURN_IF_ERROR(TakeTurns(contenders, flags.rounds, shape.is_tiny ? 60 : 300));
+
+  // With several threads, those that wait for others burn processor time.
+  double StepTime::* const of = threads == 1 ? &StepTime::cpu : &StepTime::wall;
+  fmt::print(
+      "Llama3 {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
+      "{} "
+      "rounds, ratios of {} time\n",
+      shape.name, shape.layers, shape.dim, shape.batch, shape.seq,
+      static_cast<double>(parameters) / 1e6, flags.threads, flags.rounds,
+      threads == 1 ? "processor" : "wall");
+  PrintCosts(contenders, of);
+  PrintGates(shape, contenders, of);
   std::fflush(stdout);  // the next shape takes minutes
   return Ok();
 }
@@ -227,7 +321,8 @@ Result<Exit> BenchTrain(Args args) {
   BenchFlags options;
   Flags flags("bench train",
               "measures a training step: as plans, eagerly, and by PyTorch with the same model, "
-              "initial values and tokens; medians of processor time and wall time");
+              "initial values and tokens. All take turns; ratios are medians over rounds, with "
+              "quartiles: of processor time with one thread, of wall time with more");
   flags.Repeated("--shape", "NAME", &options.shapes,
                  "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m (default: all)");
   flags.Option("--python", "FILE", &options.python,
@@ -235,7 +330,7 @@ Result<Exit> BenchTrain(Args args) {
   flags.Repeated("--peer", "NAME", &options.peers,
                  "eager, eager-loop, aot_eager, inductor (default: all but eager-loop)");
   flags.Option("--threads", "N", &options.threads, "threads inside operators");
-  flags.Option("--runs", "N", &options.runs, "measured steps of each");
+  flags.Option("--rounds", "N", &options.rounds, "turns of each");
   flags.Example("strata bench train");
   flags.Example("strata bench train --shape 36m --threads 2 --python venv/bin/python");
   STRATA_TRY(const bool go_on, flags.Parse(args));

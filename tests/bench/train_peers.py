@@ -1,15 +1,19 @@
-"""Trains the Llama3 of a configuration with plain PyTorch, and tells what a step costs.
+"""Trains the Llama3 of a configuration with plain PyTorch, when it is told to, and tells what a step costs.
 
     python train_peers.py REQUEST.json
 
-REQUEST: {"config": {dim, n_layers, …}, "init": FILE.safetensors, "peers": ["eager", …], "threads": 1, "steps": 20}.
+REQUEST: {"config": {dim, n_layers, …}, "init": FILE.safetensors, "peer": "eager", "threads": 1, "cache": FOLDER}.
 The file holds the initial parameters by torchtitan's names and `tokens`, int64 [steps, batch, seq + 1].
-Writes one JSON line per peer: milliseconds of processor and wall time per step, losses, seconds until the first step
-was done, peak of the memory that a step allocates.
+Reads orders from stdin and answers each with a line of JSON on stdout:
+    begin   makes the model and does three steps: seconds of the first, losses, peak of what a step allocates
+    run N   does N steps: [milliseconds of processor time, of wall time] of each
+It ends with its orders. What libraries print goes to stderr.
 """
 
 import json
 import math
+import os
+import resource
 import sys
 import time
 
@@ -150,31 +154,47 @@ def peak_bytes(work):
     return peak
 
 
-def measure(name, request, tensors):
-    torch._dynamo.reset()
-    peer = Peer(name, request["config"], tensors)
-    begin = time.perf_counter()
+def processor_seconds():
+    """Of this process and of the compilers that it ran."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in usages)
+
+
+def begin(request):
+    tensors = read_safetensors(request["init"])
+    peer = Peer(request["peer"], request["config"], tensors)
+    wall, cpu = time.perf_counter(), processor_seconds()
     losses = [peer.step(0)]
-    first_step = time.perf_counter() - begin
+    first = {"first_wall_s": time.perf_counter() - wall, "first_cpu_s": processor_seconds() - cpu}
     losses += [peer.step(i) for i in range(1, 3)]
-    cpu, wall = [], []
-    for i in range(3, 3 + request["steps"]):
-        cpu_begin, wall_begin = time.process_time(), time.perf_counter()
+    return peer, {**first, "losses": losses, "peak_bytes": peak_bytes(lambda: peer.step(0))}
+
+
+def run(peer, steps):
+    times = []
+    for i in range(steps):
+        cpu, wall = time.process_time(), time.perf_counter()
         peer.step(i)
-        wall.append(1e3 * (time.perf_counter() - wall_begin))
-        cpu.append(1e3 * (time.process_time() - cpu_begin))
-    peak = peak_bytes(lambda: peer.step(0))
-    return {"peer": name, "cpu_ms": cpu, "wall_ms": wall, "losses": losses, "first_step_s": first_step,
-            "peak_bytes": peak}
+        times.append([1e3 * (time.process_time() - cpu), 1e3 * (time.perf_counter() - wall)])
+    return {"times_ms": times}
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         request = json.load(file)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = request["cache"]
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no pool of processes that stays
     torch.set_num_threads(request["threads"])
-    tensors = read_safetensors(request["init"])
-    for name in request["peers"]:
-        print(json.dumps(measure(name, request, tensors)), flush=True)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    peer = None
+    for order in sys.stdin:
+        if order.startswith("begin"):
+            peer, answer = begin(request)
+        else:
+            answer = run(peer, int(order.split()[1]))
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
