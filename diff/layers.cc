@@ -63,6 +63,7 @@ void Layers::NameNewLayers(size_t count) {
 
 std::vector<size_t> Layers::LayersReadBy(const Labels& labels,
                                          const std::vector<std::vector<int32_t>>& parts) const {
+  constexpr size_t kNowhere = 0;
   std::vector<size_t> chosen;
   std::set<std::string_view> taken;
   for (const std::vector<int32_t>& part : parts) {
@@ -76,13 +77,45 @@ std::vector<size_t> Layers::LayersReadBy(const Labels& labels,
         where = place;
       }
     }
-    if (votes.empty()) return {};
+    chosen.push_back(kNowhere);
+    if (votes.empty()) continue;
     const auto most =
         std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second.first; });
     if (!taken.insert(most->first).second) return {};
-    chosen.push_back(most->second.second);
+    chosen.back() = most->second.second;
   }
-  return chosen;
+  if (taken.size() < parts.size()) FillInOrder(chosen);
+  return std::ranges::find(chosen, kNowhere) == chosen.end() ? chosen : std::vector<size_t>();
+}
+
+void Layers::FillInOrder(std::vector<size_t>& chosen) const {
+  std::vector<size_t> order;  // a place of each layer
+  std::map<std::string_view, int64_t> index_of;
+  for (size_t place = 1; place < layers_.size(); ++place) {
+    if (layers_[place].empty()) continue;
+    if (index_of.try_emplace(layers_[place], order.size()).second) order.push_back(place);
+  }
+  const auto count = static_cast<int64_t>(chosen.size());
+  std::vector<int64_t> starts, steps;
+  for (const int64_t step : {1, -1}) {
+    std::set<int64_t> fits;  // layers of the first part, as the parts that are placed have it
+    for (int64_t k = 0; k < count; ++k) {
+      const size_t place = chosen[static_cast<size_t>(k)];
+      if (place != 0) fits.insert(index_of.at(layers_[place]) - step * k);
+    }
+    if (fits.size() != 1) continue;
+    const int64_t last = *fits.begin() + step * (count - 1);
+    if (std::min(*fits.begin(), last) < 0 ||
+        std::max(*fits.begin(), last) >= static_cast<int64_t>(order.size()))
+      continue;
+    starts.push_back(*fits.begin());
+    steps.push_back(step);
+  }
+  if (starts.size() != 1) return;
+  for (int64_t k = 0; k < count; ++k) {
+    size_t& place = chosen[static_cast<size_t>(k)];
+    if (place == 0) place = order[static_cast<size_t>(starts[0] + steps[0] * k)];
+  }
 }
 
 void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence) {

@@ -34,9 +34,13 @@ class Layers {
   /// Places the nodes of `sequence` by where they repeat.
   void FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence);
   void NameNewLayers(size_t count);
-  /// For each part of nodes the layer whose values it reads; empty when that is not one each.
+  /// For each part of nodes the layer whose values it reads, or else the one that the order of the
+  /// other parts gives it; empty when that is not one each.
   std::vector<size_t> LayersReadBy(const Labels& labels,
                                    const std::vector<std::vector<int32_t>>& parts) const;
+  /// Gives parts without a layer (0) theirs where the others count up or down through the layers,
+  /// and only one of both is possible: a backward layer may read nothing but the one behind it.
+  void FillInOrder(std::vector<size_t>& chosen) const;
   void PlaceInputs(const Listing& listing, const Labels& labels);
 
   bool by_structure_ = false;
