@@ -4,7 +4,8 @@
 namespace strata {
 
 /// Floating point operations of a node, from shapes: multiplications and additions of matrix
-/// products, convolutions and attention; everything else counts as nothing. Products of `[m, k]`
+/// products (also grouped and scaled ones), convolutions and attention, forward and backward;
+/// everything else counts as nothing. Products of `[m, k]`
 /// with `[k, n]` count 2mkn. Sizes that have no hint count as nothing.
 /// Source of the formulas: torch/utils/flop_counter.py.
 double FlopsOf(const Graph& graph, NodeId node);

@@ -87,5 +87,46 @@ TEST_CASE("FLOPs as PyTorch's counter has them") {
   CHECK(FlopsOf(graph) == 9408);
 }
 
+TEST_CASE("convolutions count both gradients, transposed ones slide over their input") {
+  // Two images of 3 x 8 x 8, sixteen filters of 3 x 3 x 3, results 6 x 6.
+  const auto module = ParseOrDie(R"(graph step
+  x = placeholder : f32[2, 3, 8, 8][192, 64, 8, 1]cpu
+  w = placeholder : f32[16, 3, 3, 3][27, 9, 3, 1]cpu
+  g = placeholder : f32[2, 16, 6, 6][576, 36, 6, 1]cpu
+  y = aten.convolution.default(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1) : f32[2, 16, 6, 6][576, 36, 6, 1]cpu
+  t = aten.convolution.default(g, w, None, [1, 1], [0, 0], [1, 1], True, [0, 0], 1) : f32[2, 3, 8, 8][192, 64, 8, 1]cpu
+  b = aten.convolution_backward.default(g, x, w, [16], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, False])
+  i = aten.convolution_backward.default(g, x, w, [16], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, False, False])
+  output([y, t, b, i])
+)");
+  const Graph& graph = module->graph({0});
+  const double one = 2.0 * 2 * 36 * 16 * 27;
+  std::vector<double> flops;
+  for (NodeId id : graph.nodes()) {
+    if (graph.node(id).kind == NodeKind::kCall) flops.push_back(FlopsOf(graph, id));
+  }
+  CHECK(flops == std::vector<double>{one, one, 2 * one, one});
+}
+
+TEST_CASE("grouped products count each row or column once") {
+  // Rows of eight tokens in groups, each group with a matrix of its own.
+  const auto module = ParseOrDie(R"(graph step
+  a = placeholder : f32[8, 4][4, 1]cpu
+  b = placeholder : f32[3, 4, 6][24, 6, 1]cpu
+  ends = placeholder : i32[3][1]cpu
+  y = aten._grouped_mm.default(a, b, ends) : f32[8, 6][6, 1]cpu
+  c = placeholder : f32[3, 5, 4][20, 4, 1]cpu
+  d = placeholder : f32[4, 9][9, 1]cpu
+  z = aten._grouped_mm.default(c, d, ends) : f32[5, 9][9, 1]cpu
+  output([y, z])
+)");
+  const Graph& graph = module->graph({0});
+  std::vector<double> flops;
+  for (NodeId id : graph.nodes()) {
+    if (graph.node(id).kind == NodeKind::kCall) flops.push_back(FlopsOf(graph, id));
+  }
+  CHECK(flops == std::vector<double>{2.0 * 8 * 4 * 6, 2.0 * 5 * 4 * 9});
+}
+
 }  // namespace
 }  // namespace strata
