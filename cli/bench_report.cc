@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -7,10 +8,12 @@
 
 #include "cli/bench.h"
 #include "cli/flags.h"
+#include "cli/ref.h"
 #include "diff/diff.h"
 #include "ir/file.h"
 #include "ir/native_text.h"
 #include "passes/cleanup/canonicalize.h"
+#include "scene/lane_layouts.h"
 #include "scene/scene.h"
 #include "store/trace.h"
 #include "tlparse-export/report/diff_report.h"
@@ -21,6 +24,40 @@ namespace strata::cli {
 namespace {
 
 constexpr int kRuns = 5;
+
+/// How both ways of placing the nodes of open slabs do: counts over the distinct lanes that both
+/// placed, without a limit to what `dot` is asked for, and what the choice between them makes.
+Status MeasureSlabs(std::string_view name, const GraphDiff& diff) {
+  const Timing own = Measure(kRuns, [&] { MakeScene(diff); });
+  LaneLayouts::Statistics told;
+  const auto lay_out = [&] {
+    LaneLayouts lanes({.budget = std::numeric_limits<int32_t>::max()});
+    MakeScene(diff, {.lanes = &lanes});
+    told = lanes.statistics();
+  };
+  const Timing both = Measure(kRuns, lay_out);
+  fmt::print("\nslabs of {}: {} lanes, {} shapes, {} placed both ways, {} by dot, {} failed\n",
+             name, told.lanes, told.shapes, told.compared, told.by_dot, told.failed);
+  PrintTiming("scene, rows by longest paths", own);
+  PrintTiming("scene, the better of both", both);
+  fmt::print("{:<28}{:>11}{:>9}{:>10}{:>7}\n", "", "crossings", "covered", "sideways", "rows");
+  for (const auto& [way, cost] : {std::pair{"longest paths", told.paths},
+                                  {"dot", told.dot},
+                                  {"the better of both", told.chosen}}) {
+    fmt::print("{:<28}{:>11}{:>9}{:>10}{:>7}\n", way, cost.crossings, cost.covered, cost.length,
+               cost.rows);
+  }
+  return Ok();
+}
+
+/// The slabs of a graph of the user's.
+Status MeasureSlabsOf(const std::string& text) {
+  STRATA_TRY(const Snapshot snapshot, LoadRef(text));
+  DiffOptions options;
+  options.stable_ids = true;
+  STRATA_TRY(const GraphDiff diff, Diff(snapshot.graph(), snapshot.graph(), options));
+  return MeasureSlabs(text, diff);
+}
 
 /// What the report shows of a pass: here canonicalize, which changes a node in five. The page goes
 /// to `page`, if that is a name, for tests/browser/bench.py.
@@ -41,6 +78,7 @@ Status MeasureScene(int nodes, bool with_limits, const std::string& page) {
                 Texts names, lines;
                 data = SceneJson(diff, scene, {}, names, lines);
               }));
+  if (!with_limits) STRATA_RETURN_IF_ERROR(MeasureSlabs("these layers", diff));
   STRATA_TRY(const ReportModel model, DiffReport(diff, "before", "after"));
   STRATA_TRY(const std::string html, ReportHtml(model));
   fmt::print("{:<36} {:>9.2f} MB\n", "size of the page", static_cast<double>(html.size()) / 1e6);
@@ -113,12 +151,18 @@ Status MeasureRun() {
 }  // namespace
 
 Result<Exit> BenchReport(Args args) {
-  std::string pages;
+  std::string pages, slabs;
   Flags flags("bench report", "measures what a report computes, on graphs of 10k and 100k nodes");
   flags.Option("--pages", "DIR", &pages, "write the pages too: 10k.html, 100k.html");
+  flags.Option("--slabs", "REF", &slabs, "only place the nodes of this graph, both ways");
   flags.Example("strata bench report");
+  flags.Example("strata bench report --slabs 'T#graph=step'");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
+  if (!slabs.empty()) {
+    STRATA_RETURN_IF_ERROR(MeasureSlabsOf(slabs));
+    return Exit::kOk;
+  }
   const auto page = [&](std::string_view name) {
     return pages.empty() ? "" : fmt::format("{}/{}", pages, name);
   };

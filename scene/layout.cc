@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <unordered_set>
 
+#include "scene/lane_layouts.h"
 #include "scene/parts.h"
 
 namespace strata::internal {
@@ -17,8 +19,9 @@ size_t At(int32_t index) {
 
 class Layout {
  public:
-  Layout(const SceneOptions& options, Scene& scene)
+  Layout(const SceneOptions& options, LaneLayouts& lanes, Scene& scene)
       : options_(options),
+        lanes_(lanes),
         scene_(scene),
         producers_(Producers(scene)),
         consumers_(Consumers(scene)),
@@ -153,65 +156,15 @@ class Layout {
     }
   }
 
-  /// A node while it is being placed.
-  struct Item {
-    int32_t node = -1;
-    bool backward = false;
-    int32_t layer = 0;
-    int32_t x = 0;  // half columns from the lane's middle
-    std::vector<int32_t> before, after;
-  };
-
-  std::vector<Item> MakeItems(std::span<const int32_t> nodes) {
-    std::vector<Item> items;
-    for (int32_t node : nodes) {
-      item_of_[At(node)] = static_cast<int32_t>(items.size());
-      items.push_back(
-          {.node = node, .backward = scene_.nodes[At(node)].backward, .before = {}, .after = {}});
-    }
-    return items;
-  }
-
-  void Connect(std::span<const int32_t> nodes, std::vector<Item>& items) {
-    for (int32_t node : nodes) {
-      const int32_t to = item_of_[At(node)];
-      for (int32_t producer : producers_.of(node)) {
-        const int32_t from = item_of_[At(producer)];
-        // Against the order (a removed node among its successors) no edge constrains.
-        if (from < 0 || from >= to || items[At(from)].backward != items[At(to)].backward) continue;
-        items[At(to)].before.push_back(from);
-        items[At(from)].after.push_back(to);
-      }
-    }
-  }
-
-  static void AssignLayers(std::vector<Item>& items) {
-    for (Item& item : items) {
-      for (int32_t from : item.before)
-        item.layer = std::max(item.layer, items[At(from)].layer + 1);
-    }
-    // What has nothing above it sinks to what reads it.
-    for (size_t i = items.size(); i-- > 0;) {
-      Item& item = items[i];
-      if (!item.before.empty() || item.after.empty()) continue;
-      int32_t lowest = kNoOrder;
-      for (int32_t to : item.after)
-        lowest = std::min(lowest, items[At(to)].layer);
-      item.layer = std::max(item.layer, lowest - 1);
-    }
-  }
-
   SceneBlock Place(std::span<const int32_t> nodes) {
-    std::vector<Item> items = MakeItems(nodes);
-    Connect(nodes, items);
-    for (int32_t node : nodes)
-      item_of_[At(node)] = -1;
-    AssignLayers(items);
-
     SceneBlock block;
     int32_t rows[2] = {0, 0};
     for (int lane = 0; lane < 2; ++lane) {
-      rows[lane] = PlaceLane(items, lane == 1, block);
+      std::vector<int32_t> members;
+      for (int32_t node : nodes) {
+        if (scene_.nodes[At(node)].backward == (lane == 1)) members.push_back(node);
+      }
+      rows[lane] = PlaceLane(members, block);
     }
     block.rows = std::max(rows[0], rows[1]);
     for (ScenePlace& place : block.places) {
@@ -221,60 +174,38 @@ class Layout {
   }
 
   /// Rows of one lane, numbered in the direction of the flow.
-  int32_t PlaceLane(std::vector<Item>& items, bool backward, SceneBlock& block) {
-    std::vector<std::vector<int32_t>> layers;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (items[i].backward != backward) continue;
-      if (layers.size() <= At(items[i].layer)) layers.resize(At(items[i].layer) + 1);
-      layers[At(items[i].layer)].push_back(static_cast<int32_t>(i));
-    }
-    const auto columns = static_cast<size_t>(options_.columns * (scene_.has_backward ? 1 : 2));
-    int32_t row = 0;
-    for (std::vector<int32_t>& layer : layers) {
-      for (int32_t i : layer)
-        items[At(i)].x = Wish(items, items[At(i)]);
-      if (layer.size() <= columns) {
-        std::ranges::stable_sort(layer, {}, [&](int32_t i) { return items[At(i)].x; });
-      }
-      for (size_t begin = 0; begin < layer.size(); begin += columns, ++row) {
-        const std::span line =
-            std::span(layer).subspan(begin, std::min(columns, layer.size() - begin));
-        Spread(items, line, static_cast<int32_t>(columns));
-        for (int32_t i : line) {
-          block.places.push_back(
-              {.node = items[At(i)].node, .backward = backward, .row = row, .x = items[At(i)].x});
-        }
+  int32_t PlaceLane(const std::vector<int32_t>& members, SceneBlock& block) {
+    if (members.empty()) return 0;
+    LaneShape shape{.nodes = static_cast<int32_t>(members.size()),
+                    .edges = {},
+                    .columns = options_.columns * (scene_.has_backward ? 1 : 2)};
+    for (int32_t i = 0; i < shape.nodes; ++i)
+      item_of_[At(members[At(i)])] = i;
+    for (int32_t to = 0; to < shape.nodes; ++to) {
+      for (int32_t producer : producers_.of(members[At(to)])) {
+        const int32_t from = item_of_[At(producer)];
+        // Against the order (a removed node among its successors) no edge constrains.
+        if (from >= 0 && from < to) shape.edges.emplace_back(from, to);
       }
     }
-    return row;
-  }
+    for (int32_t node : members)
+      item_of_[At(node)] = -1;
+    std::ranges::sort(shape.edges);
+    shape.edges.erase(std::unique(shape.edges.begin(), shape.edges.end()), shape.edges.end());
 
-  /// Under what it reads, so that the line is straight: the middle of its producers.
-  static int32_t Wish(const std::vector<Item>& items, const Item& item) {
-    if (item.before.empty()) return 0;
-    int32_t sum = 0;
-    for (int32_t from : item.before)
-      sum += items[At(from)].x;
-    const auto count = static_cast<int32_t>(item.before.size());
-    // Rounded to half columns, away from nothing: the same for mirrored graphs.
-    return (2 * sum + (sum > 0 ? count : -count)) / (2 * count);
-  }
-
-  /// Gives the items of a row their places: as near to their wishes as the others allow, inside
-  /// the lane.
-  static void Spread(std::vector<Item>& items, std::span<const int32_t> line, int32_t columns) {
-    const int32_t last = columns - 1;  // half columns from the middle to the outermost place
-    int32_t least = -last;
-    for (int32_t i : line) {
-      items[At(i)].x = std::max(items[At(i)].x, least);
-      least = items[At(i)].x + 2;
+    const LanePlaces& places = lanes_.Of(shape);
+    std::vector<int32_t> order(members.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(
+        order, {}, [&](int32_t i) { return std::pair(places.row[At(i)], places.x[At(i)]); });
+    for (int32_t i : order) {
+      const int32_t node = members[At(i)];
+      block.places.push_back({.node = node,
+                              .backward = scene_.nodes[At(node)].backward,
+                              .row = places.row[At(i)],
+                              .x = places.x[At(i)]});
     }
-    int32_t most = last;
-    for (size_t k = line.size(); k-- > 0;) {
-      Item& item = items[At(line[k])];
-      item.x = std::min(item.x, most);
-      most = item.x - 2;
-    }
+    return places.rows;
   }
 
   /// Values that pass over rows of an open slab: between parts of its sequence that are not
@@ -320,6 +251,7 @@ class Layout {
   }
 
   const SceneOptions& options_;
+  LaneLayouts& lanes_;
   Scene& scene_;
   Adjacency producers_, consumers_;
   std::vector<std::vector<int32_t>> children_;
@@ -330,7 +262,8 @@ class Layout {
 }  // namespace
 
 void LayOut(const SceneOptions& options, Scene& scene) {
-  Layout(options, scene).Run();
+  LaneLayouts own({.dot = false});
+  Layout(options, options.lanes == nullptr ? own : *options.lanes, scene).Run();
 }
 
 }  // namespace strata::internal

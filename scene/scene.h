@@ -88,10 +88,15 @@ struct Scene {
   bool has_backward = false;           ///< two lanes
 };
 
+class LaneLayouts;
+
 struct SceneOptions {
   int32_t columns = 2;      ///< nodes side by side in a lane; twice as many when there is one lane
   int32_t min_repeats = 3;  ///< equal neighbours that become a group
   int32_t max_nodes = 400;  ///< of one slab by itself; more are cut into parts of half as many
+  /// Chooses places inside slabs and remembers them from scene to scene, so that equal layers cost
+  /// one layout. Null: rows by longest paths alone.
+  LaneLayouts* lanes = nullptr;
 };
 
 /// The scene of a difference. Linear in nodes and edges but for sorting; same input, same scene.

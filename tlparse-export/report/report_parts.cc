@@ -35,7 +35,7 @@ std::string BarcodeOf(const Scene& scene) {
 
 Result<int32_t> ReportParts::AddScene(std::string title, const GraphDiff& diff,
                                       const SceneContext& context) {
-  const Scene scene = MakeScene(diff);
+  const Scene scene = MakeScene(diff, {.lanes = &lanes_});
   const SceneData data = SceneJson(diff, scene, context, names_, texts_);
   Detail detail{.title = std::move(title), .scene = {}, .lines = {}, .barcode = BarcodeOf(scene)};
   STRATA_TRY(detail.scene, Pack(data.core));

@@ -7,6 +7,7 @@
 #include "diff/diff.h"
 #include "ir/graph.h"
 #include "ir/result.h"
+#include "scene/lane_layouts.h"
 #include "tlparse-export/report/facts.h"
 #include "tlparse-export/report/report_model.h"
 #include "tlparse-export/report/scene_json.h"
@@ -42,6 +43,7 @@ class ReportParts {
   void LeaveOut(size_t bytes, size_t max_bytes, std::vector<ReportPart>& texts, ReportModel& model);
 
   Texts names_, texts_;
+  LaneLayouts lanes_;
   std::vector<Detail> details_;
   std::vector<GraphFacts> facts_;
 };

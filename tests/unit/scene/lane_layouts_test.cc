@@ -1,0 +1,97 @@
+#include "scene/lane_layouts.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "scene/dot_worker.h"
+
+namespace strata {
+namespace {
+
+TEST_CASE("crossings, covered boxes, ways aside and rows are counted") {
+  // 0 1 over 2 3, crosswise.
+  LaneShape shape{.nodes = 4, .edges = {{0, 3}, {1, 2}}};
+  LanePlaces places{.row = {0, 0, 1, 1}, .x = {-1, 1, -1, 1}, .rows = 2};
+  LaneCost cost = CostOf(shape, places);
+  CHECK(cost.crossings == 1);
+  CHECK(cost.covered == 0);
+  CHECK(cost.length == 4);
+  CHECK(cost.rows == 2);
+  places.x = {-1, 1, 1, -1};
+  cost = CostOf(shape, places);
+  CHECK(cost.crossings == 0);
+  CHECK(cost.length == 0);
+  // A line over a row, through the box between its ends; then beside it.
+  shape = {.nodes = 3, .edges = {{0, 1}, {0, 2}, {1, 2}}};
+  places = {.row = {0, 1, 2}, .x = {0, 0, 0}, .rows = 3};
+  CHECK(CostOf(shape, places).covered == 1);
+  places.x = {0, 2, 0};
+  CHECK(CostOf(shape, places).covered == 0);
+}
+
+TEST_CASE("lines from one node do not cross, wherever they go") {
+  const LaneShape shape{.nodes = 3, .edges = {{0, 1}, {0, 2}}};
+  CHECK(CostOf(shape, {.row = {0, 1, 1}, .x = {0, -1, 1}, .rows = 2}).crossings == 0);
+}
+
+TEST_CASE("rows by longest paths hold at most as many nodes as there are columns") {
+  LaneShape shape{.nodes = 6, .edges = {}, .columns = 2};
+  for (int32_t i = 1; i < 6; ++i)
+    shape.edges.emplace_back(0, i);
+  const LanePlaces places = PlaceByPaths(shape);
+  CHECK(places.rows == 4);
+  CHECK(places.row == std::vector<int32_t>{0, 1, 1, 2, 2, 3});
+}
+
+/// Two chains whose ends are swapped: longest paths keep the order of the program.
+LaneShape Twisted() {
+  return {.nodes = 8,
+          .edges = {{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 6}, {4, 7}, {5, 6}, {5, 7}},
+          .columns = 2};
+}
+
+TEST_CASE("of both ways a lane gets the one with fewer crossings") {
+  LaneLayouts lanes;
+  const LanePlaces chosen = lanes.Of(Twisted());
+  CHECK(CostOf(Twisted(), chosen).total() <= CostOf(Twisted(), PlaceByPaths(Twisted())).total());
+  CHECK(lanes.statistics().compared == (HasGraphviz() ? 1 : 0));
+  CHECK(lanes.statistics().failed == (HasGraphviz() ? 0 : 1));
+}
+
+TEST_CASE("equal shapes are placed once, and the same each time") {
+  LaneLayouts lanes, others;
+  const LanePlaces first = lanes.Of(Twisted()), again = lanes.Of(Twisted());
+  CHECK(lanes.statistics().shapes == 1);
+  CHECK(lanes.statistics().lanes == 2);
+  CHECK(first.x == again.x);
+  CHECK(others.Of(Twisted()).x == first.x);
+}
+
+TEST_CASE("what is too large, or beyond the budget, is placed by longest paths") {
+  LaneLayouts small({.max_nodes = 4}), poor({.budget = 4}), none({.dot = false});
+  for (LaneLayouts* lanes : {&small, &poor, &none}) {
+    CHECK(lanes->Of(Twisted()).x == PlaceByPaths(Twisted()).x);
+    CHECK(lanes->statistics().compared == 0);
+  }
+}
+
+TEST_CASE(
+    "a worker that does not answer in time is given up, and the lane is placed all the same") {
+  // Takes `dot` a hundred times as long as it is given.
+  LaneShape shape{.nodes = 400, .edges = {}, .columns = 4};
+  for (int32_t to = 1; to < shape.nodes; ++to) {
+    for (int32_t k = 0; k < 3; ++k)
+      shape.edges.emplace_back((to * 7 + k * 13) % to, to);
+  }
+  std::ranges::sort(shape.edges);
+  shape.edges.erase(std::unique(shape.edges.begin(), shape.edges.end()), shape.edges.end());
+  LaneLayouts lanes({.time_limit_ms = 1});
+  CHECK(lanes.Of(shape).row == PlaceByPaths(shape).row);
+  CHECK(lanes.statistics().failed == 1);
+  // The next lane gets a new worker.
+  if (HasGraphviz()) CHECK(DotWorker(10'000).Place(Twisted()).has_value());
+}
+
+}  // namespace
+}  // namespace strata
