@@ -8,6 +8,7 @@
 #include "ir/ops.h"
 #include "scene/cost.h"
 #include "scene/memory.h"
+#include "tlparse-export/report/texts.h"
 
 namespace strata {
 namespace {
@@ -41,11 +42,21 @@ void AddMemory(const Graph& graph, GraphFacts& facts) {
   facts.peak = profile.peak;
   facts.inputs = profile.inputs;
   facts.unknown = profile.unknown;
+  std::vector<size_t> points_at;
   const size_t nodes = profile.live.size(), points = std::min(nodes, GraphFacts::kPoints);
   for (size_t i = 0; i < points; ++i) {
     const auto begin = profile.live.begin() + static_cast<std::ptrdiff_t>(nodes * i / points);
     const auto end = profile.live.begin() + static_cast<std::ptrdiff_t>(nodes * (i + 1) / points);
-    facts.live.push_back(*std::max_element(begin, end));
+    const auto most = std::max_element(begin, end);
+    facts.live.push_back(*most);
+    points_at.push_back(static_cast<size_t>(most - profile.live.begin()));
+  }
+  size_t at = 0, point = 0;
+  for (NodeId id : graph.nodes()) {
+    if (point < points && points_at[point] == at++) {
+      facts.live_at.emplace_back(graph.name(id));
+      ++point;
+    }
   }
   for (const MemoryProfile::Holder& holder : profile.holders) {
     if (facts.holders.size() == GraphFacts::kHolders) break;
@@ -101,21 +112,28 @@ void AppendJson(const GraphFacts& facts, JsonWriter& json) {
   json.Key("live").BeginArray();
   for (int64_t bytes : facts.live)
     json.Int(bytes);
+  json.EndArray().Key("live_at").BeginArray();
+  for (const std::string& name : facts.live_at)
+    json.String(Texts::Cut(name));
   json.EndArray().Key("phases").BeginArray();
   for (const auto& [name, end] : facts.phases)
     json.BeginArray().String(name).Double(end).EndArray();
   json.EndArray().Key("holders").BeginArray();
   for (const GraphFacts::Holder& h : facts.holders) {
-    json.BeginArray().String(h.name).String(h.op).String(h.type).String(h.module);
-    json.String(h.phase).Int(h.bytes).EndArray();
+    json.BeginArray();
+    for (const std::string& text : {h.name, h.op, h.type, h.module, h.phase})
+      json.String(Texts::Cut(text));
+    json.Int(h.bytes).EndArray();
   }
   json.EndArray().Key("ops").BeginArray();
   for (const auto& [op, count] : facts.ops)
-    json.BeginArray().String(op).Int(count).EndArray();
+    json.BeginArray().String(Texts::Cut(op)).Int(count).EndArray();
   json.EndArray().Key("collectives").BeginArray();
   for (const GraphFacts::Collective& c : facts.collectives) {
-    json.BeginArray().String(c.name).String(c.op).String(c.type).String(c.group);
-    json.String(c.module).String(c.phase).EndArray();
+    json.BeginArray();
+    for (const std::string& text : {c.name, c.op, c.type, c.group, c.module, c.phase})
+      json.String(Texts::Cut(text));
+    json.EndArray();
   }
   json.EndArray().EndObject();
 }

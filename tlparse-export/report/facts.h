@@ -16,6 +16,7 @@ struct GraphFacts {
   int32_t unknown = 0;
   double flops = 0;
   std::vector<int64_t> live;  ///< bytes over the program, at most kPoints, each the most of a slice
+  std::vector<std::string> live_at;  ///< the node of each point
   std::vector<std::pair<std::string, double>>
       phases;  ///< where a phase ends, from 0 to 1, in order; of programs that tell phases
 

@@ -16,6 +16,8 @@
 #include "ir/text.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/log_view.h"
+#include "tlparse-export/report/measures.h"
+#include "tlparse-export/report/rank_sets.h"
 #include "tlparse-export/report/report_parts.h"
 
 namespace strata {
@@ -55,9 +57,8 @@ class Maker {
   struct Compared {
     std::shared_ptr<const Module> before, after;
     GraphDiff diff;
+    std::vector<Provenance> births;
   };
-  using Times = std::unordered_map<uint64_t, int64_t>;
-
   /// Logs and artifacts take what room the graphs have left.
   Status AddLogs() {
     size_t bytes = PageBytes(model_);
@@ -86,14 +87,14 @@ class Maker {
     run.world = stored.info.world;
     run.artifacts = stored.artifacts;
     chains_.clear();
-    STRATA_TRY(const Times times, LoadTimes(stored.id));
+    STRATA_TRY(const Measures measures, LoadMeasures(trace_, stored));
     std::set<std::string> seen;  // graphs that a pass shows
     for (const StoredPass& pass : stored.passes) {
-      STRATA_RETURN_IF_ERROR(AddPass(stored, pass, times, run));
+      STRATA_RETURN_IF_ERROR(AddPass(stored, pass, measures, run));
       if (run.passes.back().detail >= 0) seen.insert(pass.record.graph);
     }
     for (const StoredGraph& graph : stored.graphs) {
-      STRATA_RETURN_IF_ERROR(AddGraph(stored, graph, !seen.contains(graph.name), times, run));
+      STRATA_RETURN_IF_ERROR(AddGraph(stored, graph, !seen.contains(graph.name), measures, run));
     }
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
@@ -110,17 +111,6 @@ class Maker {
   static std::string PassSelector(const StoredRun& run, const StoredPass& pass) {
     return fmt::format("run={},graph={},pass={}", static_cast<int64_t>(run.id),
                        SelectorValue(pass.record.graph), pass.record.index);
-  }
-
-  /// Nanoseconds that events of the run tell of nodes, summed up.
-  Result<Times> LoadTimes(RunId run) {
-    Times times;
-    STRATA_TRY(const std::vector<EventRecord> events, trace_.LoadEvents(run));
-    for (const EventRecord& event : events) {
-      if (event.node != StableId::kNone && event.duration_ns > 0)
-        times[static_cast<uint64_t>(event.node)] += event.duration_ns;
-    }
-    return times;
   }
 
   /// Snapshots of neighbouring passes are the same, so the last two are kept.
@@ -147,7 +137,7 @@ class Maker {
     return moment;
   }
 
-  Status AddPass(const StoredRun& stored, const StoredPass& pass, const Times& times,
+  Status AddPass(const StoredRun& stored, const StoredPass& pass, const Measures& measures,
                  ReportRun& run) {
     const PassRecord& record = pass.record;
     ReportPass shown;
@@ -164,13 +154,13 @@ class Maker {
     shown.reproduce = record.reproduce;
     shown.selector = PassSelector(stored, pass);
     if (record.before != SnapshotId::kNone && record.after != SnapshotId::kNone) {
-      STRATA_RETURN_IF_ERROR(AddDiff(stored, pass, times, shown));
+      STRATA_RETURN_IF_ERROR(AddDiff(stored, pass, measures, shown));
     }
     run.passes.push_back(std::move(shown));
     return Ok();
   }
 
-  Status AddDiff(const StoredRun& stored, const StoredPass& pass, const Times& times,
+  Status AddDiff(const StoredRun& stored, const StoredPass& pass, const Measures& measures,
                  ReportPass& shown) {
     const PassRecord& record = pass.record;
     if (record.before == record.after) return Ok();
@@ -182,17 +172,17 @@ class Maker {
     chain.last = record.after;
     chain.past += Name(record.after);
     // A rank that went the same way as another one so far shows the same. Measured times differ.
-    if (const auto known = known_.find(chain.past); known != known_.end() && times.empty()) {
+    if (const auto known = known_.find(chain.past); known != known_.end() && measures.empty()) {
       Show(known->second, shown);
       chain.skipped.push_back(&pass);
       return Ok();
     }
     for (const StoredPass* skipped : std::exchange(chain.skipped, {})) {
-      STRATA_TRY(const Compared compared, Compare(stored, skipped->record));
-      STRATA_RETURN_IF_ERROR(Follow(*skipped, compared.diff, chain));
+      STRATA_TRY(const Compared compared, Compare(stored, *skipped));
+      Follow(compared, chain);
     }
-    STRATA_TRY(const Compared compared, Compare(stored, record));
-    STRATA_RETURN_IF_ERROR(Follow(pass, compared.diff, chain));
+    STRATA_TRY(const Compared compared, Compare(stored, pass));
+    Follow(compared, chain);
     const DiffSummary& summary = compared.diff.summary;
     Known known = {.counts = {.inserted = summary.inserted,
                               .deleted = summary.deleted,
@@ -201,8 +191,12 @@ class Maker {
                    .derived = summary.derived,
                    .causes = CausesOf(compared.diff)};
     if (!compared.diff.Equal()) {
-      STRATA_TRY(known.detail, parts_.AddScene(fmt::format("pass {}", record.name), compared.diff,
-                                               {.lineage = chain.lineage.get(), .times = &times}));
+      STRATA_TRY(const std::vector<std::string> ranks,
+                 RankSetsOf(trace_, stored, record.graph, &pass, compared.diff.after));
+      STRATA_TRY(known.detail,
+                 parts_.AddScene(
+                     fmt::format("pass {}", record.name), compared.diff,
+                     {.lineage = chain.lineage.get(), .measures = &measures, .ranks = &ranks}));
     }
     Show(known, shown);
     known_.insert_or_assign(chain.past, std::move(known));
@@ -216,26 +210,27 @@ class Maker {
     shown.detail = known.detail;
   }
 
-  Result<Compared> Compare(const StoredRun& stored, const PassRecord& record) {
-    STRATA_TRY(std::shared_ptr<const Module> before, Load(record.before));
-    STRATA_TRY(std::shared_ptr<const Module> after, Load(record.after));
+  Result<Compared> Compare(const StoredRun& stored, const StoredPass& pass) {
+    STRATA_TRY(std::shared_ptr<const Module> before, Load(pass.record.before));
+    STRATA_TRY(std::shared_ptr<const Module> after, Load(pass.record.after));
+    STRATA_TRY(std::vector<Provenance> births, trace_.LoadBirths(pass.id));
     DiffOptions options;
     options.stable_ids = stored.info.kind != RunKind::kImport;
+    if (options.stable_ids) options.births = births;
     STRATA_TRY(GraphDiff diff, Diff(before->graph({0}), after->graph({0}), options));
-    return Compared{std::move(before), std::move(after), std::move(diff)};
+    return Compared{std::move(before), std::move(after), std::move(diff), std::move(births)};
   }
 
-  Status Follow(const StoredPass& pass, const GraphDiff& diff, Chain& chain) {
-    if (chain.lineage == nullptr) chain.lineage = std::make_unique<Lineage>(diff.before.size());
-    STRATA_TRY(const std::vector<Provenance> births, trace_.LoadBirths(pass.id));
-    chain.lineage->Add(diff, births);
-    return Ok();
+  static void Follow(const Compared& compared, Chain& chain) {
+    if (chain.lineage == nullptr)
+      chain.lineage = std::make_unique<Lineage>(compared.diff.before.size());
+    chain.lineage->Add(compared.diff, compared.births);
   }
 
   std::string Name(SnapshotId id) const { return ToString(trace_.FindSnapshot(id)->everything); }
 
-  Status AddGraph(const StoredRun& stored, const StoredGraph& graph, bool draw, const Times& times,
-                  ReportRun& run) {
+  Status AddGraph(const StoredRun& stored, const StoredGraph& graph, bool draw,
+                  const Measures& measures, ReportRun& run) {
     ReportGraph shown;
     shown.name = graph.name;
     STRATA_TRY(shown.last, Moment(graph.snapshots.back()));
@@ -243,13 +238,15 @@ class Maker {
         fmt::format("run={},graph={}", static_cast<int64_t>(stored.id), SelectorValue(graph.name));
     if (draw) {
       const auto [known, is_new] = known_.try_emplace(Name(graph.snapshots.back()));
-      if (is_new || !times.empty()) {
+      if (is_new || !measures.empty()) {
         STRATA_TRY(const std::shared_ptr<const Module> module, Load(graph.snapshots.back()));
         DiffOptions options;
         options.stable_ids = true;
         STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
-        STRATA_TRY(known->second.detail,
-                   parts_.AddScene(fmt::format("graph {}", graph.name), diff, {.times = &times}));
+        STRATA_TRY(const std::vector<std::string> ranks,
+                   RankSetsOf(trace_, stored, graph.name, nullptr, diff.after));
+        STRATA_TRY(known->second.detail, parts_.AddScene(fmt::format("graph {}", graph.name), diff,
+                                                         {.measures = &measures, .ranks = &ranks}));
       }
       shown.detail = known->second.detail;
     }

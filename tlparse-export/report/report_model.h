@@ -70,7 +70,7 @@ struct ReportModel {
   std::string title;
   std::vector<ReportRun> runs;
   std::vector<ReportPart> parts;
-  std::vector<std::string> barcodes;   ///< of each scene, also of those left out
+  std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
 };
 

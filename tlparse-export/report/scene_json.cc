@@ -1,6 +1,7 @@
 #include "tlparse-export/report/scene_json.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,6 +15,11 @@
 
 namespace strata {
 namespace {
+
+/// Five digits: statistics are read, not computed with.
+double Rounded(double value) {
+  return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
+}
 
 class Writer {
  public:
@@ -56,6 +62,13 @@ class Writer {
   const Graph& GraphOf(const SceneNode& node) const { return ListingOf(node).graph(IdOf(node)); }
   const Node& NodeOf(const SceneNode& node) const {
     return GraphOf(node).node(ListingOf(node)[IdOf(node)].node);
+  }
+
+  /// Null when nothing was measured; what belongs to a call is not said of its elements again.
+  const NodeStatistics* MeasuresOf(const SceneNode& n) const {
+    if (context_.measures == nullptr || ListingOf(n)[IdOf(n)].element.valid()) return nullptr;
+    const auto found = context_.measures->find(static_cast<uint64_t>(NodeOf(n).stable_id));
+    return found == context_.measures->end() ? nullptr : &found->second;
   }
 
   template <class Fn>
@@ -143,9 +156,22 @@ class Writer {
       if (!tags.empty()) json_.BeginArray().Int(i).Int(Text(tags)).EndArray();
     });
     Entries("time", [&](const SceneNode& n, int64_t i) {
-      if (context_.times == nullptr || ListingOf(n)[IdOf(n)].element.valid()) return;
-      const auto time = context_.times->find(static_cast<uint64_t>(NodeOf(n).stable_id));
-      if (time != context_.times->end()) entry(i, time->second);
+      if (const NodeStatistics* measured = MeasuresOf(n)) entry(i, measured->time_ns);
+    });
+    Entries("measured", [&](const SceneNode& n, int64_t i) {
+      if (const NodeStatistics* measured = MeasuresOf(n)) entry(i, measured->bytes);
+    });
+    Entries("values", [&](const SceneNode& n, int64_t i) {
+      const NodeStatistics* measured = MeasuresOf(n);
+      if (measured == nullptr || !measured->has_values) return;
+      json_.BeginArray().Int(i).Int(measured->elements).Int(measured->nan_count);
+      json_.Int(measured->inf_count).Double(Rounded(measured->min));
+      json_.Double(Rounded(measured->max)).Double(Rounded(measured->mean)).EndArray();
+    });
+    Entries("ranks", [&](const SceneNode& n, int64_t i) {
+      if (context_.ranks == nullptr || context_.ranks->empty() || !n.after.valid()) return;
+      const std::string& ranks = (*context_.ranks)[At(n.after)];
+      if (!ranks.empty()) json_.BeginArray().Int(i).Int(Text(ranks)).EndArray();
     });
     Entries("bytes", [&](const SceneNode& n, int64_t i) {
       const ValueId value = ListingOf(n).value(IdOf(n));

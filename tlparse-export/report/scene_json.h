@@ -1,11 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "diff/diff.h"
 #include "diff/lineage.h"
 #include "scene/scene.h"
+#include "tlparse-export/report/measures.h"
 #include "tlparse-export/report/texts.h"
 
 namespace strata {
@@ -13,8 +14,9 @@ namespace strata {
 /// What is known of a scene's nodes beyond the difference itself; everything may be missing.
 struct SceneContext {
   const Lineage* lineage = nullptr;  ///< its last moment is the after side
-  /// Measured time of nodes by stable id, in nanoseconds.
-  const std::unordered_map<uint64_t, int64_t>* times = nullptr;
+  const Measures* measures = nullptr;
+  /// Of each entity of the after side, which ranks have it as it is here; see RankSetsOf.
+  const std::vector<std::string>* ranks = nullptr;
 };
 
 /// A scene with what the page tells of each node. Texts are numbers of `names` and `lines`; columns
@@ -23,7 +25,10 @@ struct SceneContext {
 ///     nodes                       how many
 ///     name Δ, op, type, phase, seq Δ, place, code, status, backward, distance,
 ///     cluster Δ, life Δ
-///     was, tags, time, bytes, flops, stream      [node, …], …    of nodes that have one
+///     was, tags, time, bytes, flops, stream, measured, ranks     [node, …], …   of nodes that have
+///     one;
+///                                 time in ns a step, measured: bytes that the node made
+///     values                      [node, elements, NaN, infinite, least, greatest, mean], …
 ///     edges                       of each node, how many, then (to − from, status) of each
 ///     clusters, order Δ           see Scene
 ///     fields                      [node, [path, before, after, derived], …], …

@@ -1,5 +1,6 @@
 #include "tlparse-export/report/scene_lines.h"
 
+#include <deque>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -17,29 +18,22 @@ namespace {
 /// Printed lines longer than this are cut: a return of 300 values tells nothing by its 290th.
 constexpr size_t kMaxLine = 600;
 
-/// The lines of one side, of the program itself; nodes of bodies are shown by their fields.
+/// The lines of one side, of the program and its bodies.
 class Side {
  public:
   explicit Side(const Listing& listing) : listing_(listing) {
-    PrintText(listing.root(), {.types = false, .metadata = false}, native_);
-    std::string_view rest = native_;
-    rest.remove_prefix(rest.find('\n') + 1);  // graph NAME
-    for (NodeId id : listing.root().nodes()) {
-      const size_t end = rest.find('\n');
-      std::string_view line = rest.substr(0, end);
-      line.remove_prefix(std::min<size_t>(2, line.size()));
-      native_of_.emplace(id.index, line.substr(0, kMaxLine));
-      rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
-    }
+    for (size_t scope = 0; scope < listing.scopes().size(); ++scope)
+      CollectNative(scope);
     fx_ = PrintFx(listing.root(), {.comments = false, .frees = false});
     CollectFx();
   }
 
   /// "" for what has no line of its own.
   std::string_view Native(EntityId id) const {
-    if (!IsOwn(id) || listing_[id].element.valid()) return {};
-    const auto line = native_of_.find(listing_[id].node.index);
-    return line == native_of_.end() ? std::string_view() : line->second;
+    if (!id.valid() || listing_[id].element.valid()) return {};
+    const auto& lines = native_of_[static_cast<size_t>(listing_.scope_of(id))];
+    const auto line = lines.find(listing_[id].node.index);
+    return line == lines.end() ? std::string_view() : line->second;
   }
 
   std::string Type(EntityId id) const {
@@ -51,30 +45,59 @@ class Side {
 
   /// The FX line, when it is not the one that the page makes of the native line and the type.
   std::string_view OddFx(EntityId id) const {
-    if (!IsOwn(id) || listing_[id].kind == EntityKind::kInput) return {};
-    const auto line = fx_of_.find(std::string_view(listing_.name(id)));
+    if (!id.valid() || listing_[id].kind == EntityKind::kInput) return {};
+    const auto line = fx_of_.find(listing_.name(id));
     if (line == fx_of_.end()) return {};
     return line->second == Expected(id) ? std::string_view() : line->second;
   }
 
  private:
-  bool IsOwn(EntityId id) const { return id.valid() && listing_[id].graph == listing_.root().id(); }
+  void CollectNative(size_t scope) {
+    const Graph& graph = *listing_.scopes()[scope].graph;
+    std::string& text = native_.emplace_back();
+    PrintText(graph, {.types = false, .metadata = false}, text);
+    std::string_view rest = text;
+    rest.remove_prefix(rest.find('\n') + 1);  // graph NAME
+    auto& lines = native_of_.emplace_back();
+    for (NodeId id : graph.nodes()) {
+      const size_t end = rest.find('\n');
+      std::string_view line = rest.substr(0, end);
+      line.remove_prefix(std::min<size_t>(2, line.size()));
+      lines.emplace(id.index, line.substr(0, kMaxLine));
+      rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
+    }
+  }
 
-  /// Statements of the outermost `forward` stand behind eight blanks: `name: "type" = …`.
+  /// Statements of a class stand eight blanks behind it: `name: "type" = …`; those of bodies are
+  /// kept under the path of their classes.
   void CollectFx() {
-    constexpr std::string_view kIndent = "        ";
+    constexpr size_t kIndent = 8;
+    struct Class {
+      size_t indent;
+      std::string prefix;
+    };
+    std::vector<Class> classes;
     std::string_view rest = fx_;
     while (!rest.empty()) {
       const size_t end = std::min(rest.find('\n'), rest.size() - 1);
       std::string_view line = rest.substr(0, end);
       rest.remove_prefix(end + 1);
-      if (!line.starts_with(kIndent) || line.size() == kIndent.size()) continue;
-      line.remove_prefix(kIndent.size());
-      if (line[0] == ' ') continue;
+      const size_t indent = line.find_first_not_of(' ');
+      if (indent == std::string_view::npos) continue;
+      line.remove_prefix(indent);
+      while (!classes.empty() && classes.back().indent >= indent)
+        classes.pop_back();
+      if (line.starts_with("class ")) {
+        const std::string_view name = line.substr(6, line.find('(') - 6);
+        classes.push_back(
+            {indent, classes.empty() ? "" : fmt::format("{}{}/", classes.back().prefix, name)});
+        continue;
+      }
+      if (classes.empty() || indent != classes.back().indent + kIndent) continue;
       const std::string_view name = line.starts_with("return ")
                                         ? std::string_view("output")
                                         : line.substr(0, line.find_first_of(": ="));
-      fx_of_.emplace(name, line.substr(0, kMaxLine));
+      fx_of_.emplace(classes.back().prefix + std::string(name), line.substr(0, kMaxLine));
     }
   }
 
@@ -91,9 +114,10 @@ class Side {
   }
 
   const Listing& listing_;
-  std::string native_, fx_;
-  std::unordered_map<int32_t, std::string_view> native_of_;       // by node
-  std::unordered_map<std::string_view, std::string_view> fx_of_;  // by name
+  std::string fx_;
+  std::deque<std::string> native_;                                        // by scope
+  std::vector<std::unordered_map<int32_t, std::string_view>> native_of_;  // by scope, by node
+  std::unordered_map<std::string, std::string_view> fx_of_;               // by name
 };
 
 }  // namespace

@@ -1,0 +1,26 @@
+#include "tlparse-export/report/measures.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace strata {
+
+Result<Measures> LoadMeasures(TraceReader& trace, const StoredRun& run) {
+  Measures measures;
+  STRATA_TRY(const std::vector<StatisticsTable> tables, LoadNodeStatistics(trace, run));
+  for (const StatisticsTable& table : tables) {
+    const int64_t steps = std::max<int64_t>(table.last_step - table.first_step + 1, 1);
+    for (NodeStatistics node : table.nodes) {
+      node.time_ns /= steps;
+      measures.insert_or_assign(static_cast<uint64_t>(node.node), node);
+    }
+  }
+  STRATA_TRY(const std::vector<EventRecord> events, trace.LoadEvents(run.id));
+  for (const EventRecord& event : events) {
+    if (event.node == StableId::kNone || event.duration_ns <= 0) continue;
+    measures[static_cast<uint64_t>(event.node)].time_ns += event.duration_ns;
+  }
+  return measures;
+}
+
+}  // namespace strata

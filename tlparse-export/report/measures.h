@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+#include <unordered_map>
+
+#include "ir/result.h"
+#include "store/node_statistics.h"
+#include "store/trace.h"
+
+namespace strata {
+
+/// What was measured of nodes, by stable id; `time_ns` is of one step.
+using Measures = std::unordered_map<uint64_t, NodeStatistics>;
+
+/// From the statistics and the events of a run. Errors: an artifact that is damaged.
+Result<Measures> LoadMeasures(TraceReader& trace, const StoredRun& run);
+
+}  // namespace strata
