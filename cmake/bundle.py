@@ -32,7 +32,7 @@ BEFORE_REGEX = {"return", "typeof", "case", "in", "of", "new", "delete", "void",
 BEFORE_OBJECT = {"return", "const", "let", "of", "in", "case", "typeof", "throw", "yield", "await", "new"}
 # What browsers provide, and the page uses. A name that is missing here is renamed, and the page's tests say so.
 GLOBALS = set("Array BigInt Blob Boolean CSS Date Error DecompressionStream Event Float64Array HTMLInputElement HTMLSelectElement HTMLTextAreaElement "
-              "Infinity Int32Array IntersectionObserver JSON KeyboardEvent Map Math NaN Number Object Promise RegExp ResizeObserver Response Set "
+              "Infinity Int32Array Intl IntersectionObserver JSON KeyboardEvent Map Math NaN Number Object Promise RegExp ResizeObserver Response Set "
               "String TextDecoder URL Uint16Array Uint32Array Uint8Array addEventListener atob clearTimeout console "
               "decodeURIComponent devicePixelRatio dispatchEvent document encodeURIComponent getComputedStyle history "
               "innerHeight innerWidth isNaN localStorage location matchMedia navigator parseFloat parseInt performance print "

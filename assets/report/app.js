@@ -6,17 +6,17 @@ const say = (text) => { live.textContent = text; };
 function frame() {
   const logo = svg("svg", {width: 20, height: 18, viewBox: "0 0 20 18", "aria-hidden": "true"});
   for (const [x, y, color] of [[0, 1, "ink"], [6, 7.5, "accent"], [0, 14, "ink"]]) logo.append(svg("rect", {x, y, width: 14, height: 3, fill: `var(--${color})`}));
-  searchBox = h("input", {class: "search", type: "search", placeholder: "Search nodes, ops, modules", "aria-label": "Search nodes, operators, modules (regular expression)", "aria-controls": "results",
+  searchBox = h("input.search", {type: "search", placeholder: innerWidth < 900 ? "Search" : "Search nodes, ops, modules", "aria-label": "Search nodes, operators, modules (regular expression)", "aria-controls": "results",
     input: () => doSearch(searchBox.value), focus: () => { if (searchBox.value) doSearch(searchBox.value); }, keydown: (event) => { if (event.key === "Enter") searchNext(event.shiftKey ? -1 : 1); }});
-  const finder = h("div", {class: "finder", focusout: (event) => { if (!finder.contains(event.relatedTarget)) $("#results").hidden = true; }}, searchBox, h("div", {id: "results", class: "results", hidden: true}));
+  const finder = h("div.finder", {focusout: (event) => { if (!finder.contains(event.relatedTarget)) $("#results").hidden = true; }}, searchBox, h("div", {id: "results", class: "results", hidden: true}));
   const theme = (name, label) => h("button", {"data-theme-button": name, "aria-pressed": "false", click: () => { setTheme(name, true); redrawAll(); }}, label);
   mainBox = h("main", {id: "main", tabindex: "-1"});
   live = h("span", {role: "status", "aria-live": "polite"});
-  footer = h("footer", {class: "bottom"});
-  nav = h("nav", {class: "pages", "aria-label": "Views"});
-  runBox = h("span", {class: "run"});
-  $("#app").append(h("a", {class: "skip", href: "#main", click: (event) => { event.preventDefault(); mainBox.focus(); }}, "Skip to the content"),
-    h("header", {class: "top"}, h("div", {class: "brand"}, logo, h("span", {}, "Strata")), runBox, nav, h("span", {class: "spacer"}), finder, h("button", {class: "optional", click: palette}, "Commands ", h("kbd", {}, "Ctrl P")), h("span", {class: "segments", role: "group", "aria-label": "Theme"}, theme("light", "Light"), theme("dark", "Dark"))), mainBox, footer);
+  footer = h("footer.bottom");
+  nav = h("nav.pages", {"aria-label": "Views"});
+  runBox = h("span.run");
+  $("#app").append(h("a.skip", {href: "#main", click: (event) => { event.preventDefault(); mainBox.focus(); }}, "Skip to the content"),
+    h("header.top", h("div.brand", logo, h("span", "Strata")), runBox, nav, h("span.spacer"), finder, h("button.optional", {click: palette}, "Commands ", h("kbd", "Ctrl P")), h("span.segments", {role: "group", "aria-label": "Theme"}, theme("light", "Light"), theme("dark", "Dark"))), mainBox, footer);
 }
 function refreshFrame(subject) {
   const run = currentRun() || {}, to = (key) => hashOf({view: key, run: report.runs.length > 1 ? String(run.id) : ""}), first = subject || subjects.find((s) => s.run === run && s.detail >= 0) || subjects.find((s) => s.run === run) || subjects[0];
@@ -27,7 +27,7 @@ function refreshFrame(subject) {
     if (subject) goTo(match || subjects.find((s) => s.run === next && s.detail >= 0) || subjects.find((s) => s.run === next) || subject);
     else go({run: String(next.id), graph: ""});
   };
-  runBox.replaceChildren(report.runs.length > 1 ? h("select", {"aria-label": "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank} · ${plain(r.kind)}`))) : h("span", {class: "quiet cut"}, plain(report.title)));
+  runBox.replaceChildren(report.runs.length > 1 ? h("select", {"aria-label": "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank} · ${plain(r.kind)}`))) : h("span.quiet.cut", plain(report.title)));
 }
 
 let renderNumber = 0;
@@ -36,7 +36,7 @@ async function render() {
   try {
     await draw();
   } catch (error) {
-    mainBox.replaceChildren(h("div", {class: "empty", role: "alert"}, h("h2", {}, "This view cannot be shown"), h("p", {}, plain(error.message)), h("a", {href: "#overview"}, "To the overview")));
+    mainBox.replaceChildren(h("div.empty", {role: "alert"}, h("h2", "This view cannot be shown"), h("p", plain(error.message)), h("a", {href: "#overview"}, "To the overview")));
     document.documentElement.dataset.ready = String(renderNumber);
     throw error;
   }
@@ -61,10 +61,11 @@ async function draw() {
   mainBox.replaceChildren(page);
   mainBox.scrollTop = subject ? 0 : scroll;
   if ($(".passes")) { $(".passes").scrollTop = railScroll; const current = $(".passes [aria-current=true]"); if (current) current.scrollIntoView({block: "nearest"}); }
-  if (active && active.startsWith("nav-") && $(`#${active}`)) $(`#${active}`).focus();
+  const again = active && document.getElementById(active);
+  if (again) again.focus();
   const words = subject && detail ? `${plain(subject.name)} · ${plural(detail.count, "node")}${subject.pass ? ` in both graphs · ${plural(detail.changes.length, "difference")}` : ""}` : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
   document.title = `${subject ? `${plain(subject.name)} – ` : ""}${plain(report.title)} – Strata`;
-  footer.replaceChildren(h("span", {class: "cut"}, words), live, h("span", {class: "spacer"}), h("span", {class: "keys"}, "j k passes   n change   1 2 3 mode   4 text   / search   ? keys"));
+  footer.replaceChildren(h("span.cut", words), live, h("span.spacer"), h("span.keys", "j k passes   n change   1 2 3 mode   4 text   / search   ? keys"));
   redrawAll();
   performance.mark("ready");
   document.documentElement.dataset.ready = String(renderNumber);
@@ -122,8 +123,8 @@ const KEY_MAP = [
   ["r", "Next rank or run", () => stepRun(1)], ["R", "Rank or run before", () => stepRun(-1)], ["m x", "Bookmark under x", null], ["' x", "Go to bookmark x", null], ["y", "Copy a link to what is shown", () => copyLink()], ["Ctrl P", "Commands", null], ["?", "Keys", () => help()], ["Esc", "Clear the selection", null],
 ];
 function help() {
-  const close = () => dialog.close(), dialog = h("dialog", {class: "help", "aria-label": "Keys", close: () => dialog.remove()}, h("h2", {}, "Keys"), h("div", {class: "key-list"}, KEY_MAP.map(([key, words]) => h("div", {}, h("kbd", {}, key), h("span", {}, words)))),
-    h("p", {class: "quiet"}, "In the graph: drag moves, Ctrl and wheel zoom, a click opens a slab (Shift: all below), arrow keys walk from node to node, Enter opens."), h("button", {click: close}, "Close"));
+  const close = () => dialog.close(), dialog = h("dialog.help", {"aria-label": "Keys", close: () => dialog.remove()}, h("h2", "Keys"), h("div.key-list", KEY_MAP.map(([key, words]) => h("div", h("kbd", key), h("span", words)))),
+    h("p.quiet", "In the graph: drag moves, Ctrl and wheel zoom, a click opens a slab (Shift: all below), arrow keys walk from node to node, Enter opens."), h("button", {click: close}, "Close"));
   document.body.append(dialog);
   dialog.showModal();
 }
@@ -167,6 +168,6 @@ async function start() {
   await render();
 }
 start().catch((error) => {
-  $("#app").replaceChildren(h("p", {class: "empty"}, `This report cannot be shown: ${error.message}. It needs a browser of 2023 or later.`));
+  $("#app").replaceChildren(h("p.empty", `This report cannot be shown: ${error.message}. It needs a browser of 2023 or later.`));
   throw error;
 });

@@ -2,7 +2,7 @@
 
 /** Fits a canvas to its box; returns a context in CSS pixels, or null while it is not shown. */
 function prepare(canvas) {
-  const box = canvas.getBoundingClientRect();
+  const box = rectOf(canvas);
   if (box.width < 1 || box.height < 1) return null;
   const ratio = window.devicePixelRatio || 1, width = Math.round(box.width * ratio), height = Math.round(box.height * ratio);
   if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }

@@ -1,15 +1,16 @@
 // Small tools: elements, numbers, names, statuses. No text of a log ever becomes markup: it goes through textContent
 // or onto a canvas. All files of this folder are one script, in the order of tlparse-export/report/CMakeLists.txt.
 
-/** Makes an element: h("td", {class: "number"}, "12"). Functions become listeners. */
+/** Makes an element: h("td.number", "12"), h("a.cut", {href, title}, words). Functions become listeners. */
 function h(tag, props, ...children) {
-  const element = document.createElement(tag);
-  for (const [key, value] of Object.entries(props || {})) {
+  const [name, ...classes] = tag.split("."), element = document.createElement(name), none = !props || Object.getPrototypeOf(props) !== Object.prototype;
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of none ? [] : Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
-    if (typeof value === "function") element.addEventListener(key, value);
+    if (typeof value === "function") hear(element, key, value);
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...[none ? props : null, ...children].flat().filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 function svg(tag, props, ...children) {
@@ -18,6 +19,8 @@ function svg(tag, props, ...children) {
   element.append(...children);
   return element;
 }
+const hear = (target, type, act, options) => target.addEventListener(type, act, options);
+const rectOf = (element) => element.getBoundingClientRect();
 const $ = (selector) => document.querySelector(selector);
 
 // --- Numbers and words ---
@@ -107,7 +110,7 @@ const PHASE = ["", "forward", "loss", "backward", "optimizer"];
 const BADGES = ["added", "removed", "changed", "moved", "derived"];
 
 /** Counts are [added, removed, changed, moved, derived]; zeros are left out. */
-const badges = (counts) => h("span", {class: "badges"}, BADGES.map((status, i) => counts[i]
+const badges = (counts) => h("span.badges", BADGES.map((status, i) => counts[i]
   ? h("span", {class: status, title: `${counts[i]} ${status}`}, SIGN[status] + number(counts[i])) : null));
 const badgeText = (counts) => BADGES.map((status, i) => counts[i] ? `${SIGN[status]}${number(counts[i])}${status === "derived" ? " derived" : ""}` : "").filter(Boolean).join(" ");
 const statusWord = (status) => status === "same" ? "unchanged" : status;
@@ -120,7 +123,7 @@ async function copyText(text, what) {
     await navigator.clipboard.writeText(text);
   } catch {
     // Pages from a file may lack the clipboard; a selection can always be copied.
-    const area = h("textarea", {class: "away", "aria-hidden": "true"});
+    const area = h("textarea.away", {"aria-hidden": "true"});
     area.value = text;
     document.body.append(area);
     area.select();

@@ -14,7 +14,7 @@ function markdown(subject, detail) {
 async function copyGraph(detail, spelling = state.spelling) {
   const lines = await loadLines(detail);
   if (!lines) { say("The lines were left out of this report"); return; }
-  const out = [], nodes = Array.from({length: detail.count}, (_, i) => i).filter((i) => detail.status[i] !== REMOVED);
+  const out = [], nodes = Array.from({length: detail.count}, (_, i) => i).filter((i) => detail.status[i] !== REMOVED && !detail.nodeName(i).includes("/"));
   if (spelling === "fx") {
     const isInput = (i) => str(detail.op[i]) === "input", inputs = nodes.filter(isInput).map((i) => `${detail.nodeName(i)}${detail.typeOf(i) ? `: "${detail.typeOf(i)}"` : ""}`);
     out.push("class GraphModule(torch.nn.Module):", `    def forward(self, ${inputs.join(", ")}):`);
@@ -84,10 +84,10 @@ function copies(subject, detail) {
   return list;
 }
 function copyMenu(subject, detail) {
-  const menu = h("div", {class: "menu", role: "menu", hidden: true}), button = h("button", {"aria-haspopup": "menu", "aria-expanded": "false", click: () => { if (menu.hidden) fill(); toggle(menu.hidden); }}, "Copy");
+  const menu = h("div.menu", {role: "menu", hidden: true}), button = h("button", {"aria-haspopup": "menu", "aria-expanded": "false", click: () => { if (menu.hidden) fill(); toggle(menu.hidden); }}, "Copy");
   const toggle = (open) => { menu.hidden = !open; button.setAttribute("aria-expanded", String(open)); if (open) menu.firstChild.focus(); };
   const fill = () => menu.replaceChildren(...copies(subject, detail).map(([words, action]) => h("button", {role: "menuitem", click: () => { toggle(false); action(); }}, words)));
-  const box = h("span", {class: "menu-box", keydown: (event) => {
+  const box = h("span.menu-box", {keydown: (event) => {
     const step = {ArrowDown: 1, ArrowUp: -1}[event.key], items = [...menu.children], at = items.indexOf(document.activeElement);
     if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); toggle(false); button.focus(); }
     if (step && at >= 0) { event.preventDefault(); items[(at + step + items.length) % items.length].focus(); }

@@ -7,10 +7,10 @@ class GraphView {
   constructor(detail, mode, on) {
     Object.assign(this, {detail, mode, on, open: new Set([0]), unfolded: new Set(), hops: 1, selected: -1, last: -1, hover: null, hits: null, lit: null, overlay: null, scale: 1, x: 0, y: 0, fitted: false, before: false});
     this.panes = (mode === "side" ? ["before", "after"] : [mode === "blink" ? "blink" : "union"]).map((side) => this.pane(side));
-    this.mini = h("canvas", {class: "mini", "aria-hidden": "true"});
+    this.mini = h("canvas.mini", {"aria-hidden": "true"});
     this.element = h("div", {class: `panes ${mode}`}, this.panes.map((pane) => pane.element), mode === "side" ? null : this.mini);
     this.zoomLabel = h("button", {title: "To 100 %", click: () => this.zoom(1 / this.scale)}, "100%");
-    this.countLabel = h("span", {class: "quiet small optional"});
+    this.countLabel = h("span.quiet.small.optional");
     this.panes.forEach((pane) => this.listen(pane.canvas));
     this.listenMini();
     new ResizeObserver(() => { if (this.fitted) this.draw(); else this.home(); }).observe(this.panes[0].stage);
@@ -18,12 +18,12 @@ class GraphView {
     this.element.view = this;
   }
   pane(side) {
-    const canvas = h("canvas", {class: "graph", tabindex: "0", role: "application", "aria-label": `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
-    const stage = h("div", {class: "stage"}, canvas);
+    const canvas = h("canvas.graph", {tabindex: "0", role: "application", "aria-label": `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
+    const stage = h("div.stage", canvas);
     const removed = this.detail.counts[1], added = this.detail.counts[0], total = this.detail.count;
     const words = {before: ["Before", plural(total - added, "node")], after: ["After", plural(total - removed, "node")], blink: ["After", "hold b for before"]}[side];
-    const caption = words ? h("div", {class: "caption"}, h("b", {}, words[0]), h("span", {class: "quiet"}, words[1])) : null;
-    return {side, canvas, stage, caption, element: h("div", {class: "pane"}, caption, stage)};
+    const caption = words ? h("div.caption", h("b", words[0]), h("span.quiet", words[1])) : null;
+    return {side, canvas, stage, caption, element: h("div.pane", caption, stage)};
   }
 
   // --- What is open ---
@@ -53,7 +53,7 @@ class GraphView {
   layout() {
     this.scene = new SceneLayout(this.detail, this.open, this.hops, this.unfolded);
     const shown = this.scene.boxes.reduce((sum, box) => sum + (box.node >= 0), 0);
-    this.countLabel.textContent = `${number(shown)} of ${number(this.detail.count)} nodes drawn`;
+    this.countLabel.textContent = `${number(shown)} of ${number(this.detail.count)} drawn`;
   }
   /** Lays out again; what `box` finds in the old scene keeps its place on the screen. */
   relayout(find) {
@@ -84,8 +84,8 @@ class GraphView {
 
   // --- Camera ---
 
-  size() { const box = this.panes[0].stage.getBoundingClientRect(); return {width: box.width, height: box.height, room: box.width - (this.hasMini() ? 108 : 0)}; }
-  hasMini() { return this.mode !== "side" && this.panes[0].stage.getBoundingClientRect().width > 560; }
+  size() { const box = rectOf(this.panes[0].stage); return {width: box.width, height: box.height, room: box.width - (this.hasMini() ? 108 : 0)}; }
+  hasMini() { return this.mode !== "side" && rectOf(this.panes[0].stage).width > 560; }
   /** Fits the width, readable, with the selection or the first change in the middle. */
   home() {
     const {width, room} = this.size();
@@ -199,7 +199,7 @@ class GraphView {
   }
 
   hit(event, canvas) {
-    const box = canvas.getBoundingClientRect(), x = (event.clientX - box.left - this.x) / this.scale, y = (event.clientY - box.top - this.y) / this.scale;
+    const box = rectOf(canvas), x = (event.clientX - box.left - this.x) / this.scale, y = (event.clientY - box.top - this.y) / this.scale;
     const inside = (b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height;
     for (const group of this.scene.groups) { const box = inside(group) && group.boxes.find(inside); if (box) return box; }
     for (let i = this.scene.slabs.length - 1; i > 0; i--) {
@@ -226,12 +226,12 @@ class GraphView {
   listen(canvas) {
     const pointers = new Map();
     let moved = 0, pinch = 0;
-    canvas.addEventListener("pointerdown", (event) => {
+    hear(canvas, "pointerdown", (event) => {
       pointers.set(event.pointerId, event);
       canvas.setPointerCapture(event.pointerId);
       moved = pinch = 0;
     });
-    canvas.addEventListener("pointermove", (event) => {
+    hear(canvas, "pointermove", (event) => {
       const last = pointers.get(event.pointerId);
       if (!last) {
         const target = this.hit(event, canvas);
@@ -241,7 +241,7 @@ class GraphView {
       }
       pointers.set(event.pointerId, event);
       if (pointers.size === 2) {
-        const [a, b] = [...pointers.values()], distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY), box = canvas.getBoundingClientRect();
+        const [a, b] = [...pointers.values()], distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY), box = rectOf(canvas);
         if (pinch) this.zoom(distance / pinch, (a.clientX + b.clientX) / 2 - box.left, (a.clientY + b.clientY) / 2 - box.top);
         pinch = distance;
         moved = 10;
@@ -254,15 +254,15 @@ class GraphView {
       const was = pointers.delete(event.pointerId);
       if (was && moved <= 4 && event.type === "pointerup") this.click(this.hit(event, canvas), event.shiftKey);
     };
-    canvas.addEventListener("pointerup", up);
-    canvas.addEventListener("pointercancel", up);
-    canvas.addEventListener("wheel", (event) => {
+    hear(canvas, "pointerup", up);
+    hear(canvas, "pointercancel", up);
+    hear(canvas, "wheel", (event) => {
       event.preventDefault();
-      const box = canvas.getBoundingClientRect();
+      const box = rectOf(canvas);
       if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(-event.deltaY * 0.004), event.clientX - box.left, event.clientY - box.top);
       else this.pan(-(event.shiftKey ? event.deltaY : event.deltaX), event.shiftKey ? 0 : -event.deltaY);
     }, {passive: false});
-    canvas.addEventListener("keydown", (event) => {
+    hear(canvas, "keydown", (event) => {
       const walk = {ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0]}[event.key];
       if (walk && !event.altKey) { event.preventDefault(); this.walk(...walk); }
       if (event.key === "Enter" && this.selected >= 0) { event.preventDefault(); this.toggle(this.detail.cluster[this.selected], event.shiftKey); }
@@ -270,13 +270,13 @@ class GraphView {
   }
   listenMini() {
     const jump = (event) => {
-      const box = this.mini.getBoundingClientRect(), {k, left, top} = this.miniFrame, {room, height} = this.size();
+      const box = rectOf(this.mini), {k, left, top} = this.miniFrame, {room, height} = this.size();
       this.x = room / 2 - (event.clientX - box.left - left) / k * this.scale;
       this.y = height / 2 - (event.clientY - box.top - top) / k * this.scale;
       this.draw();
     };
-    this.mini.addEventListener("pointerdown", (event) => { this.mini.setPointerCapture(event.pointerId); jump(event); });
-    this.mini.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });
+    hear(this.mini, "pointerdown", (event) => { this.mini.setPointerCapture(event.pointerId); jump(event); });
+    hear(this.mini, "pointermove", (event) => { if (event.buttons) jump(event); });
   }
 
   // --- Drawing ---
@@ -318,7 +318,7 @@ class GraphView {
     c.strokeRect(x0, y0, Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0, Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0);
   }
   miniature({k, left, top}) {
-    const canvas = document.createElement("canvas"), c = canvas.getContext("2d"), {scene, detail} = this, ratio = this.mini.width / this.mini.getBoundingClientRect().width;
+    const canvas = document.createElement("canvas"), c = canvas.getContext("2d"), {scene, detail} = this, ratio = this.mini.width / rectOf(this.mini).width;
     canvas.width = this.mini.width;
     canvas.height = this.mini.height;
     c.scale(ratio, ratio);

@@ -77,8 +77,8 @@ function searchRecords(text) {
 const logLink = (run, compile, record) => hashOf({view: "log", run: String(run.id), graph: compile || "", node: record ? String(record.place) : ""});
 /** A text of a log as it may stand in a page: nothing that hides or turns what is beside it. */
 const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
-const boxed = (title, words, ...content) => section(title, words, h("div", {class: "box pad"}, ...content));
-const compileLink = (log, compile) => h("a", {class: "mono", href: logLink(log.run, compile.id)}, brackets(compile.id));
+const boxed = (title, words, ...content) => section(title, words, h("div.box.pad", ...content));
+const compileLink = (log, compile) => h("a.mono", {href: logLink(log.run, compile.id)}, brackets(compile.id));
 const count = (value) => typeof value === "number" ? number(value) : "–";
 const brackets = (id) => id === "-" ? "Outside" : `[${plain(id)}]`;
 const statusChip = (status) => status ? h("span", {class: `chip ${{failed: "removed", restarted: "changed", compiled: "same"}[status] || "same"}`}, status) : null;
@@ -89,10 +89,10 @@ const clock = (prefix) => { const match = /^.(\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3}
 // --- Pages ---
 
 views.set("log", {label: "Log", shows: () => report.runs.some((run) => document.getElementById(`log-${run.id}`)), async render() {
-  const run = currentRun(), log = await loadLog(run), page = h("div", {class: "page log"});
-  if (!log) { page.append(h("div", {class: "hero"}, h("h1", {}, "Log")), nothing("This run has no log and no artifacts. Choose another run above.")); return page; }
+  const run = currentRun(), log = await loadLog(run), page = h("div.page.log");
+  if (!log) { page.append(h("div.hero", h("h1", "Log")), nothing("This run has no log and no artifacts. Choose another run above.")); return page; }
   const compile = log.compiles.get(state.graph), record = state.node === "" ? null : log.records[Number(state.node)];
-  const body = h("div", {class: "log-body"});
+  const body = h("div.log-body");
   page.append(compileList(log, compile), body);
   if (record) body.append(...await recordPage(log, record));
   else body.append(...compile ? await compilePage(log, compile) : await logPage(log));
@@ -101,22 +101,22 @@ views.set("log", {label: "Log", shows: () => report.runs.some((run) => document.
 
 /** The compilations, attempts under the first of them. */
 function compileList(log, current) {
-  const entry = (compile) => h("a", {class: "entry", href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b", {class: "mono"}, brackets(compile.id)), h("span", {class: "cut"}, visible(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
-  return h("nav", {class: "log-list box", "aria-label": "Compilations"}, h("a", {class: "entry", href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", {}, "Whole log")), [...log.compiles.values()].map(entry));
+  const entry = (compile) => h("a.entry", {href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b.mono", brackets(compile.id)), h("span.cut", visible(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
+  return h("nav.log-list.box", {"aria-label": "Compilations"}, h("a.entry", {href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", "Whole log")), [...log.compiles.values()].map(entry));
 }
 
 async function logPage(log) {
   const run = log.run, all = [...log.compiles.values()].filter((compile) => compile.id !== "-"), bases = new Set(all.map((compile) => compile.base)), failed = all.filter((compile) => compile.status === "failed"), restarts = all.reduce((sum, compile) => sum + compile.restarts.length, 0);
   const seconds = all.reduce((sum, compile) => sum + (compile.metrics && compile.metrics.entire_frame_compile_time_s || 0), 0), out = [];
-  out.push(h("div", {class: "hero"}, h("h1", {}, all.length ? "Log" : "Artifacts"), h("span", {class: "quiet small"}, `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${plain(run.source)}, rank ${run.rank}`)));
-  if (all.length) out.push(h("div", {class: "cards"}, card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")));
-  const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : "–"]] : []]);
+  out.push(h("div.hero", h("h1", all.length ? "Log" : "Artifacts"), h("span.quiet.small", `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${plain(run.source)}, rank ${run.rank}`)));
+  if (all.length) out.push(h("div.cards", card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")));
+  const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : ""]] : []]);
   // What an export of a program asks to be looked at.
   for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
-  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason", "user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [h("td", {}, compileLink(log, compile)), td(visible(what), "wrap"), h("td", {}, h("pre", {}, visible(reason))), td(visible(where), "wrap")]))));
+  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason, user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [h("td", compileLink(log, compile)), td(visible(what), "wrap"), h("td", h("pre", visible(reason)), h("div.small", visible(where)))]))));
   const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
   if (known.length) out.push(boxed("Where compilation began", "stacks of all compilations, common frames once", stackTrie(log, known)));
-  if (unknown.length) out.push(section("Compilations without a stack", "", h("p", {class: "mono"}, unknown.flatMap((compile) => [compileLink(log, compile), " "]))));
+  if (unknown.length) out.push(section("Compilations without a stack", "", h("p.mono", unknown.flatMap((compile) => [compileLink(log, compile), " "]))));
   if (report.runs.length > 1) out.push(...await rankPart());
   if (log.events) out.push(section("Chromium events", `${plural(log.events, "event")}, times of the compiler`, await eventPart(log, () => true)));
   const outside = log.compiles.get("-");
@@ -136,16 +136,16 @@ function stackTrie(log, compiles) {
     }
     at.ends.push(compile);
   }
-  const list = (at) => h("ul", {}, [...at.children.values()].map((child) => h("li", {}, frameLine(log, child.frame), ...child.ends.map((compile) => h("span", {class: "end"}, compileLink(log, compile), " ", statusChip(compile.status))), child.children.size ? list(child) : null)));
-  return h("div", {class: "trie"}, list(root));
+  const list = (at) => h("ul", [...at.children.values()].map((child) => h("li", frameLine(log, child.frame), ...child.ends.map((compile) => h("span.end", compileLink(log, compile), " ", statusChip(compile.status))), child.children.size ? list(child) : null)));
+  return h("div.trie", list(root));
 }
 /** A frame; source that the log itself holds is linked. */
 function frameLine(log, frame) {
   const where = visible(`${frame.file}:${frame.line}`), dump = log.sources.get(frame.file);
-  return h("span", {class: "frame"}, dump ? h("a", {class: "mono", href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span", {class: "mono"}, where), " in ", h("b", {}, visible(frame.name)), frame.code ? h("code", {}, visible(frame.code)) : null);
+  return h("span.frame", dump ? h("a.mono", {href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span.mono", where), " in ", h("b", visible(frame.name)), frame.code ? h("code", visible(frame.code)) : null);
 }
-const stackList = (log, stack) => h("div", {class: "trie"}, Array.isArray(stack) ? stack.map((f) => h("div", {}, frameLine(log, log.frame(f)))) : null);
-const foldedStack = (log, words, stack) => Array.isArray(stack) && stack.length ? h("details", {}, h("summary", {}, `${words}, ${plural(stack.length, "frame")}`), stackList(log, stack)) : null;
+const stackList = (log, stack) => h("div.trie", Array.isArray(stack) ? stack.map((f) => h("div", frameLine(log, log.frame(f)))) : null);
+const foldedStack = (log, words, stack) => Array.isArray(stack) && stack.length ? h("details", h("summary", `${words}, ${plural(stack.length, "frame")}`), stackList(log, stack)) : null;
 
 /** Where ranks part: their compilations and caches, payloads of one name, and what Inductor expects graphs to take. */
 async function rankPart() {
@@ -153,7 +153,7 @@ async function rankPart() {
   if (ranked.length < 2 || !ids.length) return [];
   const tell = (log, id) => { const compile = log.compiles.get(id); return compile ? [plural(compile.records.length, "record"), compile.status, compile.records.map(cacheWord).filter(Boolean).join(" ")].filter(Boolean).join(", ") : "none"; };
   const rows = ids.map((id) => ({id, cells: ranked.map((log) => tell(log, id))})), apart = rows.filter((row) => new Set(row.cells).size > 1);
-  const out = [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["compilation", ...heads], rows.map((row) => [h("td", {class: "mono"}, brackets(row.id)), ...row.cells.map((words, i) => h("td", {}, words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))])))];
+  const out = [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["compilation", ...heads], rows.map((row) => [h("td.mono", brackets(row.id)), ...row.cells.map((words, i) => h("td", words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))])))];
   const places = new Map(), times = new Map();
   const seen = new Map();
   for (const log of ranked) for (const record of log.records) {
@@ -166,23 +166,23 @@ async function rankPart() {
     if (Array.isArray(ops)) times.set(record.compile, {...times.get(record.compile), [log.run.rank]: ops.reduce((sum, op) => sum + (op && Number(op.estimated_runtime_ns) || 0), 0) / 1e6});
   }
   const groups = [...places.values()].map((list) => [...new Map(list.map(([log, record]) => [record.sum, list.filter(([, other]) => other.sum === record.sum)])).values()]).filter((group) => group.length > 1);
-  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["compilation", "record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [td(brackets(group[0][0][1].compile || "-"), "mono"), td(plain(group[0][0][1].name), "wrap"), h("td", {}, group.map((list) => h("span", {}, h("a", {href: logLink(list[0][0].run, list[0][1].compile || "-", list[0][1])}, list.map(([log]) => log.run.rank).join(", ")), " | ")))]))));
+  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["compilation", "record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [td(brackets(group[0][0][1].compile || "-"), "mono"), td(plain(group[0][0][1].name), "wrap"), h("td", group.map((list) => h("span", h("a", {href: logLink(list[0][0].run, list[0][1].compile || "-", list[0][1])}, list.map(([log]) => log.run.rank).join(", ")), " | ")))]))));
   if (times.size) out.push(boxed("Expected run time", "estimates of Inductor, added up", table(["compilation", ...heads.map((head) => `#${head}`), "#slowest / fastest"], [...times].map(([id, sums]) => [td(brackets(id || "-"), "mono"), ...ranked.map((log) => td(time(sums[log.run.rank]), "number")), td((Math.max(...Object.values(sums)) / Math.min(...Object.values(sums))).toFixed(2), "number")]))));
   return out;
 }
 
 async function compilePage(log, compile) {
   const m = compile.metrics, out = [], attempts = log.attemptsOf(compile);
-  out.push(h("div", {class: "hero"}, h("h1", {}, `${brackets(compile.id)} ${visible(compile.name)}`), statusChip(compile.status), h("span", {class: "quiet small"}, m && m.co_filename ? visible(`${m.co_filename}:${m.co_firstlineno}`) : plural(compile.records.length, "record")),
-    attempts.length > 1 ? h("span", {class: "small"}, "Attempts ", attempts.flatMap((other) => [compileLink(log, other), " "])) : null));
-  if (m && m.fail_type) out.push(h("div", {class: "failure", role: "alert"}, h("b", {}, `${visible(m.fail_type)}`), h("pre", {}, visible(m.fail_reason || "")), m.fail_user_frame_filename ? visible(`${m.fail_user_frame_filename}:${m.fail_user_frame_lineno}`) : null));
-  for (const reason of compile.restarts) out.push(h("div", {class: "failure"}, h("b", {}, "Analysis restarted"), h("pre", {}, visible(reason))));
-  if (m) out.push(h("div", {class: "cards"}, card("Compile time", time(m.entire_frame_compile_time_s * 1000), `backend ${time(m.backend_compile_time_s * 1000)}, Inductor ${time(m.inductor_compile_time_s * 1000)}`), card("Graph", count(m.graph_node_count), `nodes; ${count(m.graph_op_count)} operators, ${count(m.graph_input_count)} inputs`), card("Guards", count(m.guard_count), `${count(m.shape_env_guard_count)} of sizes`), card("Cache", count(m.cache_size), `entries before, ${count(m.accumulated_cache_size)} in all`)));
+  out.push(h("div.hero", h("h1", `${brackets(compile.id)} ${visible(compile.name)}`), statusChip(compile.status), h("span.quiet.small", m && m.co_filename ? visible(`${m.co_filename}:${m.co_firstlineno}`) : plural(compile.records.length, "record")),
+    attempts.length > 1 ? h("span.small", "Attempts ", attempts.flatMap((other) => [compileLink(log, other), " "])) : null));
+  if (m && m.fail_type) out.push(h("div.failure", {role: "alert"}, h("b", `${visible(m.fail_type)}`), h("pre", visible(m.fail_reason || "")), m.fail_user_frame_filename ? visible(`${m.fail_user_frame_filename}:${m.fail_user_frame_lineno}`) : null));
+  for (const reason of compile.restarts) out.push(h("div.failure", h("b", "Analysis restarted"), h("pre", visible(reason))));
+  if (m) out.push(h("div.cards", card("Compile time", time(m.entire_frame_compile_time_s * 1000), `backend ${time(m.backend_compile_time_s * 1000)}, Inductor ${time(m.inductor_compile_time_s * 1000)}`), card("Graph", count(m.graph_node_count), `nodes; ${count(m.graph_op_count)} operators, ${count(m.graph_input_count)} inputs`), card("Guards", count(m.guard_count), `${count(m.shape_env_guard_count)} of sizes`), card("Cache", count(m.cache_size), `entries before, ${count(m.accumulated_cache_size)} in all`)));
   out.push(section("Records", "in the order of the log", recordTable(log, compile.records)));
   if (compile.stack) out.push(boxed("Stack", "where compilation began", stackList(log, compile.stack)));
   const symbols = [["create_symbol", (d) => [d.symbol, d.val, d.vr, d.source]], ["create_unbacked_symbol", (d) => [d.symbol, d.vr]], ["symbolic_shape_specialization", (d) => [d.symbol, d.value, d.sources, d.reason]], ["guard_added", (d) => [d.expr, d.result, d.prefix]], ["guard_added_fast", (d) => [d.expr]]]
     .flatMap(([kind, tell]) => log.of(compile, kind).map((record) => [record, tell(record.data).flat()]));
-  if (symbols.length) out.push(boxed("Symbolic sizes", "symbols, specializations and guards", table(["what", "expression", "value, range, from"], symbols.map(([record, [what, ...more]]) => [h("td", {}, h("a", {href: logLink(log.run, compile.id, record)}, record.kind.replaceAll("_", " "))), td(visible(what ?? ""), "mono wrap"), h("td", {class: "wrap"}, visible(more.filter((part) => part !== undefined && part !== null).join(", ")), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack))]))));
+  if (symbols.length) out.push(boxed("Symbolic sizes", "symbols, specializations and guards", table(["what", "expression", "value, range, from"], symbols.map(([record, [what, ...more]]) => [h("td", h("a", {href: logLink(log.run, compile.id, record)}, record.kind.replaceAll("_", " "))), td(visible(what ?? ""), "mono wrap"), h("td.wrap", visible(more.filter((part) => part !== undefined && part !== null).join(", ")), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack))]))));
   for (const record of compile.records) if (/compilation_metrics/.test(record.kind)) out.push(boxed(record.kind.replaceAll("_", " "), "fields that have a value", valueTable(record.data)));
   if (log.events) {
     const id = compile.id, mine = (event) => event.args && (event.args.compile_id === id || event.args.compile_id === compile.base && !/_/.test(id));
@@ -198,32 +198,32 @@ function recordTable(log, records) {
   const fits = matcher(state.filter), list = records.filter((record) => fits(`${record.name} ${record.kind}`));
   if (!list.length) return nothing(state.filter ? `Nothing matches “${plain(state.filter)}”.` : "No records.");
   const timed = list.some((record) => clock(record.prefix));
-  return h("div", {class: "box pad"}, table([...(timed ? ["time", "#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
+  return h(timed ? "div.box.pad.records" : "div.box.pad", table([...(timed ? ["time", "#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
     ...(timed ? [td(clock(record.prefix), "mono quiet"), td(record.line ? number(record.line) : "–", "number quiet")] : []),
-    h("td", {class: "wrap"}, h("a", {href: logLink(log.run, record.compile || "-", record)}, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet"),
+    h("td.wrap", h("a", {href: logLink(log.run, record.compile || "-", record)}, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet wrap"),
     td(record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–", "number"),
-    h("td", {}, record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span", {class: "chip same"}, `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span", {class: "quiet"}, "left out") : "")])),
-  list.length > 2000 ? h("p", {class: "quiet"}, `${number(list.length - 2000)} more; search to find them`) : null);
+    h("td", record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span.quiet", "left out") : "")])),
+  list.length > 2000 ? h("p.quiet", `${number(list.length - 2000)} more; search to find them`) : null);
 }
 
 // --- One record ---
 
 async function recordPage(log, record) {
-  const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other ? h("a", {class: "button", href: logLink(log.run, record.compile || "-", other)}, words) : null;
-  const out = [h("div", {class: "hero"}, h("h1", {}, plain(record.name)), compileLink(log, compile), h("span", {class: "quiet small mono wrap"}, plain(record.prefix)), h("span", {class: "spacer"}), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
+  const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other ? h("a.button", {href: logLink(log.run, record.compile || "-", other)}, words) : null;
+  const out = [h("div.hero", h("h1", plain(record.name)), compileLink(log, compile), h("span.quiet.small.mono.wrap", plain(record.prefix)), h("span.spacer"), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
   const {stack, user_stack: user, ...rest} = record.data;
-  if (Object.keys(rest).length) out.push(h("div", {class: "box pad"}, valueTable(rest)));
-  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (Array.isArray(frames) && frames.length) out.push(section(words, "", h("div", {class: "box pad"}, stackList(log, frames))));
-  if (record.ref) out.push(h("p", {}, h("a", {href: linkTo(record)}, `The graph, ${plural(record.nodes, "node")}`), " · ", h("a", {href: linkTo(record, {tab: "text", spelling: "fx"})}, "as text")));
+  if (Object.keys(rest).length) out.push(h("div.box.pad", valueTable(rest)));
+  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (Array.isArray(frames) && frames.length) out.push(section(words, "", h("div.box.pad", stackList(log, frames))));
+  if (record.ref) out.push(h("p", h("a", {href: linkTo(record)}, `The graph, ${plural(record.nodes, "node")}`), " · ", h("a", {href: linkTo(record, {tab: "text", spelling: "fx"})}, "as text")));
   const text = await log.payload(record);
   if (text === null) {
     if (record.bytes >= 0 && !record.ref) out.push(nothing(`${bytes(record.bytes)} were left out of this report. The trace has them: strata export T --torch-trace DIR`));
     return out;
   }
   const file = `${record.name.replace(/[^\w.-]+/g, "_").slice(0, 80) || "record"}.txt`;
-  out.push(h("div", {class: "section"}, h("h2", {}, "Payload"), h("span", {class: "quiet small"}, bytes(record.bytes)), h("span", {class: "spacer"}), h("button", {click: () => copyText(text, "Payload")}, "Copy"), h("button", {click: () => save(new Blob([text], {type: "text/plain"}), file)}, "Save")));
+  out.push(h("div.section", h("h2", "Payload"), h("span.quiet.small", bytes(record.bytes)), h("span.spacer"), h("button", {click: () => copyText(text, "Payload")}, "Copy"), h("button", {click: () => save(new Blob([text], {type: "text/plain"}), file)}, "Save")));
   const guards = record.kind === "dynamo_guards" ? readJson(text) : null;
-  if (Array.isArray(guards)) out.push(h("div", {class: "box pad"}, table(["guard", "from"], guards.map((guard) => [td(visible(guard && guard.code), "mono wrap"), h("td", {}, foldedStack(log, "user stack", guard && guard.user_stack), foldedStack(log, "framework stack", guard && guard.stack))]))));
+  if (Array.isArray(guards)) out.push(h("div.box.pad", table(["guard", "from"], guards.map((guard) => [td(visible(guard && guard.code), "mono wrap"), h("td", foldedStack(log, "user stack", guard && guard.user_stack), foldedStack(log, "framework stack", guard && guard.stack))]))));
   else out.push(codeView(...shapeOf(record, text)));
   return out;
 }
@@ -243,17 +243,17 @@ const TOKENS = {python: tokens("#[^\\n]*"), cpp: tokens("//[^\\n]*|/\\*[^]*?\\*/
 const SHOWN_LINES = 4000, COLOURED = 400_000;
 /** Text with numbered lines; long ones are shown in two steps. */
 function codeView(text, language) {
-  const lines = visible(text).split("\n"), box = h("div", {class: "code box", tabindex: "0", role: "region", "aria-label": "Text"});
+  const lines = visible(text).split("\n"), box = h("div.code.box", {tabindex: "0", role: "region", "aria-label": "Text"});
   const draw = (count) => {
-    const part = lines.slice(0, count).join("\n"), code = h("pre", {class: "text"});
+    const part = lines.slice(0, count).join("\n"), code = h("pre.text");
     code.append(...part.length <= COLOURED && TOKENS[language] ? colour(part, TOKENS[language]) : [part]);
-    box.replaceChildren(h("pre", {class: "gutter", "aria-hidden": "true"}, lines.slice(0, count).map((_, i) => i + 1).join("\n")), code);
+    box.replaceChildren(h("pre.gutter", {"aria-hidden": "true"}, lines.slice(0, count).map((_, i) => i + 1).join("\n")), code);
     if (count < lines.length) box.append(h("button", {click: () => draw(lines.length)}, `Show all ${plural(lines.length, "line")}`));
   };
   const wanted = Number(state.open);
   draw(wanted > SHOWN_LINES ? lines.length : SHOWN_LINES);
   if (wanted >= 1 && wanted <= lines.length) requestAnimationFrame(() => {
-    const height = parseFloat(getComputedStyle(box).lineHeight) || 18, mark = h("div", {class: "mark"});
+    const height = parseFloat(getComputedStyle(box).lineHeight) || 18, mark = h("div.mark");
     box.append(mark);
     mark.style.top = `${8 + (wanted - 1) * height}px`;
     mark.scrollIntoView({block: "center"});
@@ -300,7 +300,7 @@ function spansOf(events) {
 async function eventPart(log, wanted) {
   const events = (await log.loadEvents()).filter(wanted), spans = spansOf(events).filter((span) => Number.isFinite(span.start) && Number.isFinite(span.length));
   const all = h("button", {click: () => save(new Blob([JSON.stringify(events)], {type: "application/json"}), "chromium_events.json")}, "Save for Perfetto");
-  if (!spans.length) return h("div", {class: "box pad"}, `${plural(events.length, "event")} without a duration. `, all);
+  if (!spans.length) return h("div.box.pad", `${plural(events.length, "event")} without a duration. `, all);
   const begin = Math.min(...spans.map((s) => s.start)), end = Math.max(...spans.map((s) => s.start + s.length)), width = 1000, row = 18, threads = [...new Set(spans.map((s) => s.thread))];
   let top = 0;
   const tops = new Map(threads.map((thread) => { const mine = top; top += (Math.max(...spans.filter((s) => s.thread === thread).map((s) => s.depth)) + 1) * row + 6; return [thread, mine]; }));
@@ -315,7 +315,7 @@ async function eventPart(log, wanted) {
   const names = new Map();
   for (const span of spans) { const sum = names.get(span.name) || [0, 0]; names.set(span.name, [sum[0] + 1, sum[1] + span.length]); }
   const rows = [...names].sort((a, b) => b[1][1] - a[1][1]);
-  return h("div", {class: "box pad"}, chart, h("details", {}, h("summary", {}, `Time by name, ${plural(rows.length, "name")}`), table(["event", "#times", "#together"], rows.slice(0, 200).map(([name, [count, sum]]) => [td(plain(name), "mono wrap"), td(number(count), "number"), td(time(sum), "number")]))), h("p", {}, all));
+  return h("div.box.pad", chart, h("details", h("summary", `Time by name, ${plural(rows.length, "name")}`), table(["event", "#times", "#together"], rows.slice(0, 200).map(([name, [count, sum]]) => [td(plain(name), "mono wrap"), td(number(count), "number"), td(time(sum), "number")]))), h("p", all));
 }
 
 // --- Provenance ---
@@ -325,8 +325,8 @@ async function provenancePart(log, compile) {
   const record = compile.records.find((r) => /inductor_provenance_tracking_node_mappings/.test(r.name)), map = record ? readJson(await log.payload(record)) : null;
   if (!map) return [];
   const graph = (name) => compile.records.find((r) => r.ref && name.test(r.name)), before = graph(/before_pre_grad|pre_grad_graph/), after = graph(/inductor_post_grad_graph|after_post_grad/), code = compile.records.find((r) => r.kind === "inductor_output_code"), text = code ? (await log.payload(code) || "").split("\n") : [];
-  const node = (holder, name) => h("span", {}, holder ? h("a", {class: "mono", href: linkTo(holder, {node: name})}, plain(name)) : plain(name), " ");
-  const kernel = (name) => { const line = text.findIndex((t) => t.includes(name.split(":")[0])) + 1; return h("span", {}, line ? h("a", {class: "mono", href: hashOf({view: "log", run: String(log.run.id), graph: compile.id, node: String(code.place), open: String(line)})}, plain(name)) : h("span", {class: "mono"}, plain(name)), " "); };
+  const node = (holder, name) => h("span", holder ? h("a.mono", {href: linkTo(holder, {node: name})}, plain(name)) : plain(name), " ");
+  const kernel = (name) => { const line = text.findIndex((t) => t.includes(name.split(":")[0])) + 1; return h("span", line ? h("a.mono", {href: hashOf({view: "log", run: String(log.run.id), graph: compile.id, node: String(code.place), open: String(line)})}, plain(name)) : h("span.mono", plain(name)), " "); };
   const names = (list) => Array.isArray(list) ? list.map(String) : [], rows = Object.entries(map.preToPost || {});
-  return [boxed("Provenance", "which nodes became which, and in which kernel", table(["before", "after", "kernels"], rows.slice(0, 2000).map(([pre, posts]) => [h("td", {}, node(before, pre)), h("td", {}, names(posts).map((post) => node(after, post))), h("td", {}, [...new Set(names(posts).flatMap((post) => names((map.postToCppCode || {})[post])))].map(kernel))])))];
+  return [boxed("Provenance", "which nodes became which, and in which kernel", table(["before", "after", "kernels"], rows.slice(0, 2000).map(([pre, posts]) => [h("td", node(before, pre)), h("td", names(posts).map((post) => node(after, post))), h("td", [...new Set(names(posts).flatMap((post) => names((map.postToCppCode || {})[post])))].map(kernel))])))];
 }

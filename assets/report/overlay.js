@@ -1,13 +1,23 @@
-// What nodes and slabs are coloured by: measured time, bytes, operations, and kinds of things. Each value is also text.
+// What nodes and slabs are coloured by: measured time and values, bytes, operations, kinds of things. Each value is also text.
 
+const real = (value) => String(+value.toPrecision(4)).replace("-", MINUS);
+/** A statistic of nodes whose values were looked at: elements, NaN, infinite, least, greatest, mean. */
+const statistic = (tell) => (d) => new Map([...d.values].map(([i, row]) => [i, tell(row)]).filter(([, value]) => value !== 0));
+const NONE = () => null;
 const OVERLAYS = {
-  time: {label: "Time", unit: (ns) => time(ns / 1e6), map: (d) => d.time, missing: "no times were recorded"},
-  bytes: {label: "Memory", unit: bytes, map: (d) => d.bytes},
+  time: {label: "Time of a step", unit: (ns) => time(ns / 1e6), map: (d) => d.time},
+  bytes: {label: "Memory of outputs", unit: bytes, map: (d) => d.bytes},
+  measured: {label: "Memory measured", unit: bytes, map: (d) => d.measured},
   flops: {label: "FLOPs", unit: flops, map: (d) => d.flops},
+  least: {label: "Least value", unit: real, map: statistic((row) => row[3]), join: Math.min},
+  greatest: {label: "Greatest value", unit: real, map: statistic((row) => row[4]), join: Math.max},
+  mean: {label: "Mean value", unit: real, map: statistic((row) => row[5]), join: NONE},
+  nan: {label: "NaN and infinite", unit: number, map: statistic((row) => row[1] + row[2])},
   dtype: {label: "Data type", kind: (d, i) => dtypeOf(d.typeOf(i))},
   placement: {label: "Placement", kind: (d, i) => placementOf(d.typeOf(i))},
   phase: {label: "Phase", kind: (d, i) => PHASE[d.phase[i]]},
   stream: {label: "Stream", kind: (d, i) => d.stream.has(i) ? `stream ${d.stream.get(i)}` : ""},
+  rank: {label: "Ranks that have it", kind: (d, i) => d.ranks.has(i) ? str(d.ranks.get(i)) : d.status[i] === REMOVED ? "" : "all ranks"},
   tags: {label: "Tags", kind: (d, i) => d.tags.has(i) ? plain(str(d.tags.get(i)).split("\n")[0]).slice(0, 20) : ""},
 };
 /** Overlays for which a scene has anything to show. */
@@ -31,14 +41,17 @@ function makeOverlay(d, key) {
       legend: list.map((kind) => [kind, look.get(kind).fill || colors.surface]),
     };
   }
-  const values = overlay.map(d), most = Math.max(1, ...values.values()), sums = new Map();
-  const sum = (c) => { if (!sums.has(c)) sums.set(c, d.nodesOf(c).reduce((total, i) => total + (values.get(i) || 0), 0)); return sums.get(c); };
+  const values = overlay.map(d), all = Float64Array.from(values.values()).sort(), low = all[0], high = all[all.length - 1], join = overlay.join || ((a, b) => a + b), joined = new Map();
+  const of = (c) => { if (!joined.has(c)) joined.set(c, d.nodesOf(c).reduce((sum, i) => !values.has(i) ? sum : sum === null ? values.get(i) : join(sum, values.get(i)), null)); return joined.get(c); };
+  // Square roots: sizes span many powers of ten, and shares near nothing should differ from nothing. Values of both
+  // signs: linear near zero, where half of them are, and logarithmic beyond.
+  const half = all.map(Math.abs).sort()[all.length >> 1] || 1, bend = (v) => overlay.join ? Math.asinh(v / half) : Math.sqrt(Math.max(0, v)), from = overlay.join ? bend(low) : 0, span = bend(high) - from || 1;
+  const back = (share) => { const v = from + share * span; return overlay.join ? half * Math.sinh(v) : v * v; };
   return {
     label: overlay.label,
-    // Square roots: sizes span many powers of ten, and shares near nothing should differ from nothing.
-    ofNode: (i) => values.has(i) ? {text: overlay.unit(values.get(i)), ...heat(Math.sqrt(values.get(i) / most))} : null,
-    ofCluster: (c) => sum(c) ? overlay.unit(sum(c)) : "",
-    shareOf: (c) => sum(0) ? sum(c) / sum(0) : null,
-    legend: [0, 0.25, 1].map((share) => [share ? overlay.unit(most * share) : "0", heat(Math.sqrt(share)).fill]),
+    ofNode: (i) => values.has(i) ? {text: overlay.unit(values.get(i)), ...heat((bend(values.get(i)) - from) / span)} : null,
+    ofCluster: (c) => join === NONE || of(c) === null ? "" : overlay.unit(of(c)),
+    shareOf: (c) => !overlay.join && of(0) ? (of(c) || 0) / of(0) : null,
+    legend: [0, 0.5, 1].map((share) => [overlay.unit(back(share)), heat(share).fill]),
   };
 }

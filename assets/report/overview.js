@@ -1,35 +1,35 @@
 // The first page: what ran, the pass timeline, root causes, what each step executed.
 
-const card = (title, value, words) => h("div", {class: "card"}, h("div", {class: "quiet small"}, title), h("div", {class: "value cut", title: typeof value === "string" ? value : null}, value), h("div", {class: "quiet small cut", title: words}, words));
-const section = (title, words, ...content) => h("section", {}, h("div", {class: "section"}, h("h2", {}, title), words ? h("span", {class: "quiet small"}, words) : null), ...content);
-const table = (heads, rows, caption) => h("table", {}, caption ? h("caption", {}, caption) : null,
-  h("thead", {}, h("tr", {}, heads.map((head) => h("th", {scope: "col", class: head.startsWith("#") ? "number" : null}, head.replace("#", ""))))), h("tbody", {}, rows.map((cells) => h("tr", {}, cells))));
+const card = (title, value, words) => h("div.card", h("div.quiet.small", title), h("div.value", value), h("div.quiet.small", words));
+const section = (title, words, ...content) => h("section", h("div.section", h("h2", title), words ? h("span.quiet.small", words) : null), ...content);
+const table = (heads, rows, caption) => h("table", caption ? h("caption", caption) : null,
+  h("thead", h("tr", heads.map((head) => h("th", {scope: "col", class: head.startsWith("#") ? "number" : null}, head.replace("#", ""))))), h("tbody", rows.map((cells) => h("tr", cells))));
 const td = (text, kind) => h("td", {class: kind}, text);
 
 async function overview() {
-  const run = currentRun(), page = h("div", {class: "page"});
-  page.append(h("div", {class: "hero"}, h("h1", {}, plain(report.title)), h("span", {class: "quiet small"}, runWords(run))));
+  const run = currentRun(), page = h("div.page");
+  page.append(h("div.hero", h("h1", plain(report.title)), h("span.quiet.small", runWords(run))));
   for (const pass of run.passes) if (pass.status === "failed") page.append(failure(pass));
-  page.append(h("div", {class: "cards"}, cardsOf(run)));
+  page.append(h("div.cards", cardsOf(run)));
   if (run.passes.length) page.append(section("Pass timeline", "one mark per node, left to right in program order", timeline(run)));
   const causes = causesOf(run);
-  if (causes.length) page.append(section("Root causes", "patterns first, consequences left out", h("div", {class: "box"}, causes)));
-  if (run.steps.length) page.append(section("What ran", "", h("div", {class: "box pad"}, lossChart(run), executed(run))));
+  if (causes.length) page.append(section("Root causes", "patterns first, consequences left out", h("div.box", causes)));
+  if (run.steps.length) page.append(section("What ran", "", h("div.box.pad", lossChart(run), executed(run))));
   const others = run.graphs.filter((graph) => graph.detail >= 0);
-  if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div", {class: "box pad"}, table(["graph", "#nodes", "#peak memory", "#arithmetic", "fingerprint"], others.map((graph) =>
-    [h("td", {}, h("a", {href: linkTo(graph)}, plain(graph.name))), td(number(graph.last.nodes), "number"), td(graph.last.peak ? bytes(graph.last.peak) : "–", "number"), td(graph.last.flops ? flops(graph.last.flops) : "–", "number"), td(graph.last.fingerprint, "mono")])))));
+  if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div.box.pad", table(["graph", "#nodes", "#peak memory", "#arithmetic", "fingerprint"], others.map((graph) =>
+    [h("td", h("a", {href: linkTo(graph)}, plain(graph.name))), td(number(graph.last.nodes), "number"), td(graph.last.peak ? bytes(graph.last.peak) : "–", "number"), td(graph.last.flops ? flops(graph.last.flops) : "–", "number"), td(graph.last.fingerprint, "mono")])))));
   for (const part of overviewParts) page.append(...[await part(run)].flat().filter(Boolean));
-  if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div", {class: "box pad"}, table(["run", "#rank", "kind", "source", "#passes", "status"], report.runs.map((other) =>
-    [h("td", {}, h("a", {href: hashOf({view: "overview", run: String(other.id)}), "aria-current": other === run ? "true" : null}, `run ${other.id}`)), td(String(other.rank), "number"), td(other.kind), td(plain(other.source), "wrap"), td(number(other.passes.length), "number"), td(other.status)])))));
-  if (report.left_out.length) page.append(section("Left out", "this report reached its size limit; the trace has them", h("div", {class: "box pad"}, h("ul", {}, report.left_out.map((title) => h("li", {}, plain(title)))))));
+  if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div.box.pad", table(["run", "#rank", "kind", "source", "#passes", "status"], report.runs.map((other) =>
+    [h("td", h("a", {href: hashOf({view: "overview", run: String(other.id)}), "aria-current": other === run ? "true" : null}, `run ${other.id}`)), td(String(other.rank), "number"), td(other.kind), td(plain(other.source), "wrap"), td(number(other.passes.length), "number"), td(other.status)])))));
+  if (report.left_out.length) page.append(section("Left out", "this report reached its size limit; the trace has them", h("div.box.pad", h("ul", report.left_out.map((title) => h("li", plain(title)))))));
   page.append(section("Words", "", glossary()));
   return page;
 }
 const runWords = (run) => [run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`, `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`, run.status, plain(run.source || run.command)].join(" · ");
 
 function failure(pass) {
-  return h("div", {class: "failure", role: "alert"}, h("b", {}, `Pass ${pass.index} ${plain(pass.name)} failed. `), "The trace keeps the graph from before it.",
-    h("pre", {}, `strata: error: ${plain(pass.error)}`), pass.reproduce ? h("pre", {class: "command"}, plain(pass.reproduce)) : null);
+  return h("div.failure", {role: "alert"}, h("b", `Pass ${pass.index} ${plain(pass.name)} failed. `), "The trace keeps the graph from before it.",
+    h("pre", `strata: error: ${plain(pass.error)}`), pass.reproduce ? h("pre.command", plain(pass.reproduce)) : null);
 }
 
 function cardsOf(run) {
@@ -59,11 +59,11 @@ function cardsOf(run) {
 function timeline(run) {
   const timed = run.passes.some((pass) => pass.ms > 0), longest = Math.max(...run.passes.map((pass) => pass.ms)), several = new Set(run.passes.map((pass) => pass.graph)).size > 1;
   const box = h("div", {class: timed ? "timeline box" : "timeline box untimed"});
-  box.append(h("div", {class: "row head", "aria-hidden": "true"}, h("span", {class: "number"}, "#"), h("span", {}, "Pass"), h("span", {}, "Where"), BADGES.map((word) => h("span", {class: "number one"}, word)),
-    h("span", {class: "number one"}, "Δ peak"), h("span", {class: "number one"}, "Δ FLOP"), timed ? h("span", {class: "number one"}, "time") : null));
+  box.append(h("div.row.head", {"aria-hidden": "true"}, h("span.number", "#"), h("span", "Pass"), h("span", "Where"), BADGES.map((word) => h("span.number.one", word)),
+    h("span.number.one", "Δ peak"), h("span.number.one", "Δ FLOP"), timed ? h("span.number.one", "time") : null));
   let quiet = [];
   const flush = () => {
-    if (quiet.length) box.append(h("div", {class: "row fold"}, h("span", {class: "cut", title: quiet.map((pass) => plain(pass.name)).join(", ")}, `${plural(quiet.length, "pass", "passes")} without change  `, h("span", {class: "mono"}, quiet.map((pass) => plain(pass.name)).join(", ")))));
+    if (quiet.length) box.append(h("div.row.fold", h("span.cut", {title: quiet.map((pass) => plain(pass.name)).join(", ")}, `${plural(quiet.length, "pass", "passes")} without change  `, h("span.mono", quiet.map((pass) => plain(pass.name)).join(", ")))));
     quiet = [];
   };
   for (const pass of run.passes) {
@@ -71,11 +71,11 @@ function timeline(run) {
     flush();
     const words = [pass.status === "failed" ? "failed, graph kept as it was" : "", several ? plain(pass.graph) : "", plain(pass.options) || (pass.causes[0] ? past(pass.causes[0].title) : "")].filter(Boolean).join(" · ");
     box.append(h("a", {class: `row ${pass.status}`, id: `p${pass.index}`, href: linkTo(pass)},
-      h("span", {class: "number quiet"}, String(pass.index)), h("span", {}, h("span", {class: "name cut", title: plain(pass.name)}, plain(pass.name)), words ? h("span", {class: "small quiet cut", title: words}, words) : null, h("span", {class: "together"}, badges(pass.counts))),
+      h("span.number.quiet", String(pass.index)), h("span", h("span.name.cut", {title: plain(pass.name)}, plain(pass.name)), words ? h("span.small.quiet.cut", {title: words}, words) : null, h("span.together", badges(pass.counts))),
       barcodeOf(pass.detail, `where ${plain(pass.name)} changed the graph`),
       BADGES.map((status, i) => h("span", {class: `number one ${pass.counts[i] ? status : "quiet"}`}, pass.counts[i] ? SIGN[status] + number(pass.counts[i]) : "·")),
-      h("span", {class: "number one"}, delta(pass.after.peak - pass.before.peak, bytes)), h("span", {class: "number one"}, delta(pass.after.flops - pass.before.flops, (v) => flops(v).replace("FLOP", ""))),
-      timed ? h("span", {class: "number one duration"}, time(pass.ms), h("i", {"data-share": (pass.ms / longest).toFixed(3)})) : null));
+      h("span.number.one", delta(pass.after.peak - pass.before.peak, bytes)), h("span.number.one", delta(pass.after.flops - pass.before.flops, (v) => flops(v).replace("FLOP", ""))),
+      timed ? h("span.number.one.duration", time(pass.ms), h("i", {"data-share": (pass.ms / longest).toFixed(3)})) : null));
   }
   flush();
   // A policy without inline styles leaves setting them from the script.
@@ -91,12 +91,16 @@ const whereWords = (cause) => {
 };
 function causesOf(run) {
   const list = run.passes.flatMap((pass) => pass.causes.map((cause) => ({pass, cause}))).sort((a, b) => b.cause.nodes - a.cause.nodes).slice(0, 8);
-  return list.map(({pass, cause}) => h("a", {class: "cause", href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", {}, h("b", {}, past(cause.title)), h("br", {}), h("span", {class: "mid"}, whereWords(cause))), h("span", {class: "quiet mono cut"}, `#${pass.index} ${plain(pass.name)}`)));
+  return list.map(({pass, cause}) => h("a.cause", {href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", h("b", past(cause.title)), h("br"), h("span.mid", whereWords(cause))), h("span.quiet.mono.cut", `#${pass.index} ${plain(pass.name)}`)));
 }
 
-/** A line over steps or nodes: [[x, y], …] with marks and words; its numbers are in a table beside it. */
-function lineChart(points, {label, unit, left, right, before, fill, marks = []}) {
-  const [width, height, l, r, t, b] = [900, 240, 72, 12, 20, 24], all = [...points, ...(before || [])].map(([, y]) => y), low = fill ? 0 : Math.min(...all), high = Math.max(...all), span = high - low || 1;
+/**
+ * A line over steps or nodes: [[x, y], …] with marks and words; its numbers are in a table beside it. `at(i)` tells of a
+ * point as [words, link]: pointer and arrow keys walk along the line, a click or Enter follows.
+ */
+function lineChart(points, {label, unit, left, right, before, fill, at, marks = []}) {
+  // As wide as it is shown, so that its words keep their size.
+  const [width, height, l, r, t, b] = [Math.max(320, Math.min(900, innerWidth - 60)), 240, 72, 12, 20, 24], all = [...points, ...(before || [])].map(([, y]) => y), low = fill ? 0 : Math.min(...all), high = Math.max(...all), span = high - low || 1;
   const far = Math.max(1, ...points.map(([x]) => x), ...(before || []).map(([x]) => x)), x = (v) => (l + (width - l - r) * v / far).toFixed(1), y = (v) => (t + (height - t - b) * (high - v) / span).toFixed(1);
   const chart = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label}), path = (list) => list.map(([px, py]) => `${x(px)},${y(py)}`).join(" ");
   for (const value of [high, (high + low) / 2, low]) chart.append(svg("line", {class: "grid", x1: l, x2: width - r, y1: y(value), y2: y(value)}), svg("text", {x: l - 8, y: +y(value) + 4, "text-anchor": "end"}, unit(value)));
@@ -107,18 +111,39 @@ function lineChart(points, {label, unit, left, right, before, fill, marks = []})
     const end = px > far * 0.75;
     chart.append(svg("circle", {cx: x(px), cy: y(py), r: 3, class: kind || ""}), svg("text", {x: +x(px) + (end ? -8 : 8), y: Math.max(11, +y(py) - 7), "text-anchor": end ? "end" : "start", class: `mark ${kind || ""}`}, words));
   }
-  for (const [words, at, anchor] of [[left, l, "start"], [right, width - r, "end"]]) chart.append(svg("text", {x: at, y: height - 6, "text-anchor": anchor}, words));
+  for (const [words, place, anchor] of [[left, l, "start"], [right, width - r, "end"]]) chart.append(svg("text", {x: place, y: height - 6, "text-anchor": anchor}, words));
+  if (at) {
+    const dot = svg("circle", {r: 4}), words = svg("text", {class: "mark", x: (l + width - r) / 2, y: height - 6, "text-anchor": "middle"}), here = svg("g", {}, dot, words);
+    let now = -1;
+    const show = (i) => {
+      now = Math.max(0, Math.min(points.length - 1, i));
+      dot.setAttribute("cx", x(points[now][0]));
+      dot.setAttribute("cy", y(points[now][1]));
+      words.textContent = at(now)[0];
+      chart.setAttribute("aria-label", `${label}. ${at(now)[0]}`);
+      chart.append(here);
+    };
+    const follow = () => { if (now >= 0) location.hash = at(now)[1]; };
+    chart.setAttribute("tabindex", "0");
+    hear(chart, "pointermove", (event) => { const box = rectOf(chart), k = Math.min(box.width / width, box.height / height); show(Math.round(((event.clientX - box.left - (box.width - width * k) / 2) / k - l) / (width - l - r) * (points.length - 1))); });
+    hear(chart, "click", follow);
+    hear(chart, "keydown", (event) => {
+      const step = {ArrowRight: 1, ArrowLeft: -1, PageUp: 20, PageDown: -20}[event.key];
+      if (step) { event.preventDefault(); show(now + step); }
+      if (event.key === "Enter") follow();
+    });
+  }
   return chart;
 }
 function lossChart(run) {
   const steps = run.steps.filter(([, loss]) => loss !== null), [first, last] = [steps[0], steps[steps.length - 1]];
-  if (!first) return h("p", {}, "No step has a finite loss.");
+  if (!first) return h("p", "No step has a finite loss.");
   return lineChart(steps.map(([, loss], i) => [i, loss]), {label: `Loss per step, from ${first[1]} to ${last[1]}`, unit: (v) => v.toFixed(3), left: `step ${first[0]}`, right: `step ${last[0]}`, marks: [[steps.length - 1, last[1], `loss ${last[1].toFixed(4)}`]]});
 }
 function executed(run) {
   return table(["graph", "steps", "fingerprint", "last changed by"], run.executed.map((range) => {
     const pass = run.passes.find((p) => p.ref === range.ref);
-    return [td(plain(range.graph)), td(`${range.first}–${range.last}`), td(range.fingerprint, "mono"), h("td", {}, pass ? h("a", {href: linkTo(pass)}, `#${pass.index} ${plain(pass.name)}`) : "as traced")];
+    return [td(plain(range.graph)), td(`${range.first}–${range.last}`), td(range.fingerprint, "mono"), h("td", pass ? h("a", {href: linkTo(pass)}, `#${pass.index} ${plain(pass.name)}`) : "as traced")];
   }), "Each step executed a plan of this graph; the fingerprints are equal.");
 }
 function glossary() {
@@ -129,5 +154,5 @@ function glossary() {
     "peak memory": "The most bytes alive at once in program order, estimated from shapes. Views own nothing; no workspaces, no fragmentation.", "fingerprint": "128 bits over what a graph computes: order, operators, arguments and types, not names.",
     "confidence": "How sure it is that two nodes are one. Below 0.90 the report says “likely”.",
   };
-  return h("div", {class: "box pad"}, h("dl", {class: "glossary"}, Object.entries(words).flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, meaning)])));
+  return h("div.box.pad", h("dl.glossary", Object.entries(words).flatMap(([word, meaning]) => [h("dt", word), h("dd", meaning)])));
 }

@@ -5,42 +5,42 @@ let graphView = null, currentDetail = null, currentSubject = null;
 const kept = {graph: "", open: null, camera: null};
 
 function rail(subject) {
-  const list = h("div", {class: "passes"}), several = new Set(subject.run.passes.map((pass) => pass.graph)).size > 1;
+  const list = h("div.passes"), several = new Set(subject.run.passes.map((pass) => pass.graph)).size > 1;
   let heading = null;
   for (const other of subjects.filter((s) => s.run === subject.run)) {
     const words = other.pass ? (several ? `graph ${plain(other.graph)}` : "") : "other graphs";
-    if (words && words !== heading) list.append(h("div", {class: "group"}, words));
+    if (words && words !== heading) list.append(h("div.group", words));
     heading = words || heading;
     const failed = other.pass && other.pass.status === "failed", quiet = other.detail < 0 && !failed;
     list.append(h("a", {class: quiet ? "entry unchanged" : "entry", "aria-current": other === subject ? "true" : null, title: plain(other.name), href: linkTo(other, {tab: state.tab, mode: state.mode, spelling: state.spelling, hops: state.hops, overlay: state.overlay})},
-      h("span", {class: "number quiet"}, other.pass ? String(other.pass.index) : ""), h("span", {class: "cut"}, plain(other.name)),
-      quiet ? null : h("span", {class: "more"}, failed ? h("b", {class: "removed"}, "failed") : other.pass ? badges(other.counts) : h("span", {class: "quiet"}, plural(other.last.nodes, "node")), h("span", {class: "quiet"}, other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
+      h("span.number.quiet", other.pass ? String(other.pass.index) : ""), h("span.cut", plain(other.name)),
+      quiet ? null : h("span.more", failed ? h("b.removed", "failed") : other.pass ? badges(other.counts) : h("span.quiet", plural(other.last.nodes, "node")), h("span.quiet", other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
   }
-  const filter = h("input", {class: "search", type: "search", placeholder: "Filter passes", "aria-label": "Filter passes", input: () => {
+  const filter = h("input.search", {type: "search", placeholder: "Filter passes", "aria-label": "Filter passes", input: () => {
     const fits = matcher(filter.value);
     for (const entry of list.querySelectorAll(".entry")) entry.hidden = !fits(entry.title);
   }});
   const passes = subject.run.passes, total = passes.reduce((sum, pass) => sum + pass.ms, 0);
-  return h("nav", {class: "rail", "aria-label": "Passes"}, h("div", {class: "top"}, filter), list, h("div", {class: "foot quiet small"}, h("span", {}, `${passes.filter(isQuiet).length} without change`), h("span", {}, total > 0 ? `${time(total)} in all` : "")));
+  return h("nav.rail", {"aria-label": "Passes"}, h("div.top", filter), list, h("div.foot.quiet.small", h("span", `${passes.filter(isQuiet).length} without change`), h("span", total > 0 ? `${time(total)} in all` : "")));
 }
 
 function passView(subject) {
-  const detail = currentDetail, work = h("div", {class: "work"}), graph = state.tab === "graph";
+  const detail = currentDetail, work = h("div.work"), graph = state.tab === "graph";
   const wide = graph && detail && modeOf(detail) === "side";
   const page = h("div", {class: `pass${wide ? " wide" : ""}`}, wide ? null : rail(subject), work);
   const words = subject.pass && subject.pass.causes.length ? past(subject.pass.causes[0].title) : "";
-  work.append(h("div", {class: "pass-head"}, subject.pass ? h("span", {class: "quiet"}, `#${subject.pass.index}`) : null, h("h1", {class: "cut", title: plain(subject.name)}, plain(subject.name)),
-    subject.pass ? badges(detail ? detail.counts : subject.counts) : h("span", {class: "quiet"}, plural(subject.last.nodes, "node")), h("span", {class: "quiet small cut optional", title: words}, words), h("span", {class: "spacer"}), rankWords(subject), detail ? copyMenu(subject, detail) : null));
+  work.append(h("div.pass-head", subject.pass ? h("span.quiet", `#${subject.pass.index}`) : null, h("h1.cut", {title: plain(subject.name)}, plain(subject.name)),
+    subject.pass ? badges(detail ? detail.counts : subject.counts) : h("span.quiet", plural(subject.last.nodes, "node")), h("span.quiet.small.cut.optional", {title: words}, words), h("span.spacer"), rankWords(subject), detail ? copyMenu(subject, detail) : null));
   if (!detail) {
-    work.append(h("div", {class: "empty"}, subject.pass && subject.pass.status === "failed" ? failure(subject.pass) : subject.detail >= 0
-      ? h("div", {}, h("h2", {}, "Left out"), h("p", {}, "The graphs of this pass did not fit into the report; the trace has them."))
-      : h("div", {}, h("h2", {}, "No changes in this pass"), h("p", {}, "The fingerprint before and after is the same: ", h("code", {}, subject.last.fingerprint), ". Press ", h("kbd", {}, "J"), " for the next pass with changes."))));
+    work.append(h("div.empty", subject.pass && subject.pass.status === "failed" ? failure(subject.pass) : subject.detail >= 0
+      ? h("div", h("h2", "Left out"), h("p", "The graphs of this pass did not fit into the report; the trace has them."))
+      : h("div", h("h2", "No changes in this pass"), h("p", "The fingerprint before and after is the same: ", h("code", subject.last.fingerprint), ". Press ", h("kbd", "J"), " for the next pass with changes."))));
     return page;
   }
   const tabs = [["graph", "Graph", 0], ["table", "Table", detail.changes.length || detail.count], ["text", "Text", 0], ["patterns", "Patterns", detail.patterns.length]];
-  work.append(h("div", {class: "tabs", role: "tablist", "aria-label": "Views of the pass", keydown: stepTab}, tabs.map(([key, label, count]) =>
-    h("button", {role: "tab", id: `tab-${key}`, "aria-controls": "panel", "aria-selected": String(state.tab === key), tabindex: state.tab === key ? "0" : "-1", click: () => go({tab: key, cam: ""})}, label, count ? h("span", {class: "quiet"}, ` ${number(count)}`) : null))));
-  const panel = h("div", {class: "panel", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${state.tab}`});
+  work.append(h("div.tabs", {role: "tablist", "aria-label": "Views of the pass", keydown: stepTab}, tabs.map(([key, label, count]) =>
+    h("button", {role: "tab", id: `tab-${key}`, "aria-controls": "panel", "aria-selected": String(state.tab === key), tabindex: state.tab === key ? "0" : "-1", click: () => go({tab: key, cam: ""})}, label, count ? h("span.quiet", ` ${number(count)}`) : null))));
+  const panel = h("div.panel", {id: "panel", role: "tabpanel", "aria-labelledby": `tab-${state.tab}`});
   work.append(panel);
   ({graph: graphTab, table: tableTab, text: textTab, patterns: patternsTab})[state.tab](panel, detail);
   if (!wide && state.tab !== "patterns") page.append(inspector(detail));
@@ -51,7 +51,7 @@ function rankWords(subject) {
   const others = subjects.filter((s) => s.run !== subject.run && s.graph === subject.graph && (s.pass ? s.pass.index : -1) === (subject.pass ? subject.pass.index : -1)), differ = others.filter((s) => s.last.fingerprint !== subject.last.fingerprint);
   if (!others.length) return null;
   const ranks = differ.slice(0, 4).map((s) => s.run.rank).join(", ") + (differ.length > 4 ? ", …" : "");
-  return h("a", {class: "small optional", href: "#ranks"}, differ.length ? `other on ${differ.length === 1 ? "rank" : "ranks"} ${ranks}` : "equal on all ranks");
+  return h("a.small.optional", {href: "#ranks"}, differ.length ? `other on ${differ.length === 1 ? "rank" : "ranks"} ${ranks}` : "equal on all ranks");
 }
 function stepTab(event) {
   const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
@@ -78,10 +78,10 @@ function graphTab(panel, detail) {
   const overlays = overlaysOf(detail);
   const colour = h("select", {"aria-label": "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, `Colour: ${OVERLAYS[key].label.toLowerCase()}`)));
   const modes = [["unified", "Unified"], ["side", "Side by side"], ["blink", "Blink"]];
-  panel.append(h("div", {class: "toolbar"},
-    detail.changes.length ? h("div", {class: "segments", role: "group", "aria-label": "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
-    detail.changes.length ? h("label", {class: "optional"}, check, "Changed only +") : null, detail.changes.length ? h("span", {class: "optional"}, hops) : null, overlays.length ? h("span", {class: "optional"}, colour) : null, h("span", {class: "spacer"}), view.countLabel,
-    h("div", {class: "segments"}, h("button", {"aria-label": "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {"aria-label": "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit"))));
+  panel.append(h("div.toolbar",
+    detail.changes.length ? h("div.segments", {role: "group", "aria-label": "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
+    detail.changes.length ? h("label.optional", check, "Changed only +") : null, detail.changes.length ? h("span.optional", hops) : null, overlays.length ? h("span.optional", colour) : null, h("span.spacer"), view.countLabel,
+    h("div.segments", h("button", {"aria-label": "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {"aria-label": "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit"))));
   panel.append(view.element, legend(detail, view));
   const node = detail.find(state.node);
   requestAnimationFrame(() => {
@@ -135,8 +135,9 @@ function setOverlay(overlay) {
 }
 function legend(detail, view) {
   const present = new Set(detail.status), marks = [[ADDED, "added"], [REMOVED, "removed"], [CHANGED, "changed"], [DERIVED, "derived"], [MOVED, "moved"], [SAME, "unchanged"]].filter(([status]) => present.has(status));
-  const box = h("div", {class: "legend"}, marks.map(([status, word]) => h("span", {}, h("i", {class: `key ${STATUS[status]}`}), word)));
-  if (view.overlay) for (const [word, fill] of view.overlay.legend) { const key = h("i", {class: "key"}); key.style.background = fill; box.append(h("span", {}, key, word)); }
-  box.append(h("span", {class: "spacer"}), h("span", {class: "optional"}, detail.twoLanes ? "forward runs down on the left, backward up on the right" : "runs down"));
+  const box = h("div.legend", marks.map(([status, word]) => h("span", h("i", {class: `key ${STATUS[status]}`}), word)));
+  if (view.overlay) box.append(h("b", view.overlay.label));
+  if (view.overlay) for (const [word, fill] of view.overlay.legend) { const key = h("i.key"); key.style.background = fill; box.append(h("span", key, word)); }
+  box.append(h("span.spacer"), h("span.optional", detail.twoLanes ? "forward runs down on the left, backward up on the right" : "runs down"));
   return box;
 }

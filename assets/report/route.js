@@ -12,8 +12,8 @@ const overviewParts = [];
 const TABS = ["graph", "table", "text", "patterns"];
 const MODES = ["unified", "side", "blink"];
 /** Defaults are not in the fragment. */
-const DEFAULTS = {view: "overview", ref: "", run: "", graph: "", tab: "graph", mode: "unified", node: "", hops: "1", overlay: "", spelling: "native", open: "", filter: "", cam: ""};
-const KEYS = ["run", "graph", "tab", "mode", "node", "hops", "overlay", "spelling", "open", "filter", "cam"];
+const DEFAULTS = {view: "overview", ref: "", run: "", graph: "", tab: "graph", mode: "unified", node: "", hops: "1", overlay: "", sort: "", spelling: "native", open: "", filter: "", cam: ""};
+const KEYS = ["run", "graph", "tab", "mode", "node", "hops", "overlay", "sort", "spelling", "open", "filter", "cam"];
 const state = {...DEFAULTS};
 /** What to draw again when the theme or the size changes; emptied by each render. */
 let redraws = [];

@@ -18,11 +18,11 @@ function showResults(text, passes, records, ms) {
   const fits = matcher(text);
   // Why it is a hit: the property that matched.
   const why = (i) => fits(str(d.name[i])) ? shortType(d.typeOf(i)) : [d.opOf(i), d.moduleOf(i), d.typeOf(i)].find(fits) || "";
-  box.replaceChildren(h("div", {class: "group"}, `${d ? plural(hits.length, "node") : "no graph"}${passes.length ? `, ${plural(passes.length, "pass", "passes")}` : ""} · ${ms.toFixed(0)} ms`),
-    ...passes.slice(0, 6).map((s) => h("a", {class: "item", href: linkTo(s)}, h("span", {}, `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`), h("span", {class: "quiet"}, s.pass ? "pass" : "graph"))),
-    ...records.slice(0, 6).map(([record, href]) => h("a", {class: "item", href}, h("span", {class: "cut"}, plain(record.name)), h("span", {class: "quiet"}, `record ${record.compile && brackets(record.compile)}`))),
-    ...hits.slice(0, 12).map((i) => h("button", {class: "item", click: () => showNode(i)}, h("span", {class: "mono cut"}, d.nodeName(i)), h("span", {class: "quiet cut"}, `${shortOp(d.opOf(i))} · ${why(i)}`))),
-    hits.length ? h("div", {class: "group"}, "Enter for the next, Shift Enter for the one before") : h("button", {class: "item", click: () => searchElsewhere(text)}, h("span", {}, passes.length ? "Look for nodes in all passes" : "Nothing here; look in all passes"), h("span", {})));
+  box.replaceChildren(h("div.group", `${d ? plural(hits.length, "node") : "no graph"}${passes.length ? `, ${plural(passes.length, "pass", "passes")}` : ""} · ${ms.toFixed(0)} ms`),
+    ...passes.slice(0, 6).map((s) => h("a.item", {href: linkTo(s)}, h("span", `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`), h("span.quiet", s.pass ? "pass" : "graph"))),
+    ...records.slice(0, 6).map(([record, href]) => h("a.item", {href}, h("span.cut", plain(record.name)), h("span.quiet", `record ${record.compile && brackets(record.compile)}`))),
+    ...hits.slice(0, 12).map((i) => h("button.item", {click: () => showNode(i)}, h("span.mono.cut", d.nodeName(i)), h("span.quiet.cut", `${shortOp(d.opOf(i))} · ${why(i)}`))),
+    hits.length ? h("div.group", "Enter for the next, Shift Enter for the one before") : h("button.item", {click: () => searchElsewhere(text)}, h("span", passes.length ? "Look for nodes in all passes" : "Nothing here; look in all passes"), h("span")));
 }
 /** The first pass, after this one and around, that has a node that matches. */
 async function searchElsewhere(text) {
@@ -62,13 +62,13 @@ function fuzzy(text, letters) {
   for (const char of text) {
     const hit = i < letters.length && char.toLowerCase() === letters[i].toLowerCase();
     if (hit) i++;
-    out.push(hit ? h("mark", {}, char) : char);
+    out.push(hit ? h("mark", char) : char);
   }
   return i === letters.length ? out : null;
 }
 function palette() {
   const input = h("input", {type: "text", placeholder: "Type a command, pass or node", "aria-label": "Command, pass or node", role: "combobox", "aria-expanded": "true", "aria-controls": "choices", autocomplete: "off"});
-  const list = h("div", {class: "choices", id: "choices", role: "listbox", "aria-label": "Choices"}), dialog = h("dialog", {class: "palette", "aria-label": "Command palette", close: () => dialog.remove(), click: (event) => { if (event.target === dialog) dialog.close(); }}, input, list, h("div", {class: "hints quiet small"}, "↑ ↓ choose, Enter open, Esc close"));
+  const list = h("div.choices", {id: "choices", role: "listbox", "aria-label": "Choices"}), dialog = h("dialog.palette", {"aria-label": "Command palette", close: () => dialog.remove(), click: (event) => { if (event.target === dialog) dialog.close(); }}, input, list, h("div.hints.quiet.small", "↑ ↓ choose, Enter open, Esc close"));
   let items = [], at = 0;
   const run = (item) => { dialog.close(); item[3](); };
   const mark = (next) => {
@@ -80,14 +80,14 @@ function palette() {
     items = [...commands().filter(([, title]) => fuzzy(title, letters)), ...nodes].slice(0, 60);
     let group = "";
     list.replaceChildren(...items.flatMap((item, i) => {
-      const [of, title, key] = item, head = of === group ? [] : [h("div", {class: "group", role: "presentation"}, of)];
+      const [of, title, key] = item, head = of === group ? [] : [h("div.group", {role: "presentation"}, of)];
       group = of;
-      return [...head, h("div", {class: "item", role: "option", id: `choice-${i}`, click: () => run(item)}, h("span", {class: "cut"}, ...(fuzzy(title, letters) || [title])), key.length === 1 ? h("kbd", {}, key) : h("span", {class: "quiet cut"}, key))];
-    }), items.length ? "" : h("div", {class: "group"}, `Nothing matches “${input.value}”.`));
+      return [...head, h("div.item", {role: "option", id: `choice-${i}`, click: () => run(item)}, h("span.cut", ...(fuzzy(title, letters) || [title])), key.length === 1 ? h("kbd", key) : h("span.quiet.cut", key))];
+    }), items.length ? "" : h("div.group", `Nothing matches “${input.value}”.`));
     mark(0);
   };
-  input.addEventListener("input", fill);
-  input.addEventListener("keydown", (event) => {
+  hear(input, "input", fill);
+  hear(input, "keydown", (event) => {
     const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
     if (step) { event.preventDefault(); mark(at + step); }
     if (event.key === "Enter" && items[at]) { event.preventDefault(); run(items[at]); }

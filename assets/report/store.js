@@ -39,8 +39,8 @@ class Detail {
     for (const key of ["op", "type", "phase", "place", "code", "status", "backward", "distance"]) this[key] = data[key];
     for (const key of ["name", "seq", "cluster", "order"]) this[key] = undo(data[key]);
     this.life = data.life ? undo(data.life) : null;
-    for (const key of ["was", "tags", "time", "bytes", "flops", "stream"]) this[key] = sparse(data[key]);
-    for (const key of ["via", "made", "gone"]) this[key] = keyed(data[key]);
+    for (const key of ["was", "tags", "time", "bytes", "flops", "stream", "measured", "ranks"]) this[key] = sparse(data[key]);
+    for (const key of ["via", "made", "gone", "values"]) this[key] = keyed(data[key]);
     this.fields = keyed(data.fields);
     this.twoLanes = data.two_lanes;
     this.patterns = data.patterns;

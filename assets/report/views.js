@@ -1,11 +1,11 @@
 // Pages beside the overview and the passes: ranks, memory, operators.
 
-const pageHead = (title, words) => h("div", {class: "hero"}, h("h1", {}, title), h("span", {class: "quiet small"}, words));
+const pageHead = (title, words) => h("div.hero", h("h1", title), h("span.quiet.small", words));
 /** Chooses the graph that a page speaks of. */
 function graphChoice(run) {
   const graphs = graphsOf(run);
   if (!graphs.includes(state.graph)) state.graph = "";
-  const graph = state.graph || graphs[0], choice = graphs.length > 1 ? h("select", {"aria-label": "Graph", change: (event) => go({graph: event.target.value})}, graphs.map((name) => h("option", {value: name, selected: name === graph}, plain(name)))) : null;
+  const graph = state.graph || graphs[0], choice = graphs.length > 1 ? h("div.choices", h("select", {"aria-label": "Graph", change: (event) => go({graph: event.target.value})}, graphs.map((name) => h("option", {value: name, selected: name === graph}, plain(name))))) : "";
   return {graph, choice};
 }
 
@@ -14,18 +14,18 @@ function graphChoice(run) {
 views.set("memory", {label: "Memory", shows: () => report.runs.some((run) => run.graphs.some((graph) => graph.last.peak > 0)), async render() {
   const run = currentRun(), {graph, choice} = graphChoice(run), moments = momentsOf(run, graph), facts = await loadFacts();
   const [first, last] = [moments[0], moments[moments.length - 1]].map((moment) => moment && {moment, facts: facts[moment.facts]});
-  const page = h("div", {class: "page"}, pageHead("Memory", `bytes alive after each node of ${plain(graph || "")} in program order, estimated from shapes, rank ${run.rank}`), choice ? h("div", {class: "choices"}, choice) : null);
+  const page = h("div.page", pageHead("Memory", `bytes alive after each node of ${plain(graph || "")} in program order, estimated from shapes, rank ${run.rank}`), choice);
   if (!last || !last.facts || !last.facts.live.length) { page.append(nothing("No sizes are known in this graph.")); return page; }
   const points = (f) => f.live.map((value, i) => [i / Math.max(1, f.live.length - 1), value]), differs = first.facts !== last.facts && first.facts.live.join() !== last.facts.live.join();
-  const top = (f, words, kind) => { const at = f.live.indexOf(Math.max(...f.live)); return [at / Math.max(1, f.live.length - 1), f.live[at], `${words}${bytes(f.peak)}`, kind]; };
+  const top = (f, kind) => { const at = f.live.indexOf(Math.max(...f.live)); return [at / Math.max(1, f.live.length - 1), f.live[at], kind ? "" : `peak ${bytes(f.peak)}`, kind]; };
   const phases = last.facts.phases.map(([phase, end]) => `${phase} to ${Math.round(end * 100)} %`).join(", ");
-  page.append(h("div", {class: "box pad"}, lineChart(points(last.facts), {label: `Bytes alive over the program; peak ${bytes(last.facts.peak)}`, unit: bytes, left: "first node", right: "last node", fill: true, before: differs ? points(first.facts) : null,
-    marks: [...(differs ? [top(first.facts, "before, peak ", "before")] : []), top(last.facts, differs ? "after, peak " : "peak ")]}),
-  h("p", {class: "quiet small"}, [phases, `inputs and constants ${bytes(last.facts.inputs)}`, last.facts.unknown ? `${plural(last.facts.unknown, "value")} of unknown size counted as nothing` : "", differs ? "dashed: as it came; line: after the last pass" : moments.length > 1 ? "the same before and after every pass" : ""].filter(Boolean).join(" · "))));
-  if (moments.length > 1) page.append(section("Peak by pass", "", h("div", {class: "box pad"}, table(["pass", "#peak", "#Δ"], moments.map((moment, i) => ({moment, step: i ? moment.peak - moments[i - 1].peak : 0, i})).filter(({step, i}) => step || i === 0 || i === moments.length - 1).map(({moment, step}) =>
-    [h("td", {}, moment.pass ? h("a", {href: linkTo(moment.pass)}, moment.name) : moment.name), td(bytes(moment.peak), "number"), td(delta(step, bytes), `number ${step < 0 ? "added" : step > 0 ? "removed" : ""}`)])))));
-  page.append(section("Largest at the peak", moments.length > 1 ? "after the last pass" : "", h("div", {class: "box pad"}, table(["node", "operator", "type", "module", "phase", "#bytes"], last.facts.holders.map(([name, op, type, module, phase, size]) =>
-    [h("td", {class: "mono"}, h("a", {href: nodeLink(run, graph, name)}, plain(name))), td(shortOp(plain(op))), td(shortType(plain(type)), "mono"), td(plain(module) || "–"), td(phase || "–"), td(bytes(size), "number")])))));
+  page.append(h("div.box.pad", lineChart(points(last.facts), {label: `Bytes alive over the program; peak ${bytes(last.facts.peak)}`, unit: bytes, left: "first node", right: "last node", fill: true, at: (i) => [`${plain((last.facts.live_at || [])[i] || "")}: ${bytes(last.facts.live[i])}`, nodeLink(run, graph, last.facts.live_at[i])], before: differs ? points(first.facts) : null,
+    marks: [...(differs ? [top(first.facts, "before")] : []), top(last.facts)]}),
+  h("p.quiet.small", [phases, `inputs and constants ${bytes(last.facts.inputs)}`, last.facts.unknown ? `${plural(last.facts.unknown, "value")} of unknown size counted as nothing` : "", differs ? `dashed: as it came, peak ${bytes(first.facts.peak)}; line: after the last pass, peak ${bytes(last.facts.peak)}` : moments.length > 1 ? "the same before and after every pass" : ""].filter(Boolean).join(" · "))));
+  if (moments.length > 1) page.append(section("Peak by pass", "", h("div.box.pad", table(["pass", "#peak", "#Δ"], moments.map((moment, i) => ({moment, step: i ? moment.peak - moments[i - 1].peak : 0, i})).filter(({step, i}) => step || i === 0 || i === moments.length - 1).map(({moment, step}) =>
+    [h("td", moment.pass ? h("a", {href: linkTo(moment.pass)}, moment.name) : moment.name), td(bytes(moment.peak), "number"), td(delta(step, bytes), `number ${step < 0 ? "added" : step > 0 ? "removed" : ""}`)])))));
+  page.append(section("Largest at the peak", moments.length > 1 ? "after the last pass" : "", h("div.box.pad.brief", table(["node", "operator", "type", "module", "phase", "#bytes"], last.facts.holders.map(([name, op, type, module, phase, size]) =>
+    [h("td.mono", h("a", {href: nodeLink(run, graph, name)}, plain(name))), td(shortOp(plain(op))), td(shortType(plain(type)), "mono"), td(plain(module) || "–"), td(phase || "–"), td(bytes(size), "number")])))));
   return page;
 }});
 /** A link to a node in the last scene of its graph. */
@@ -38,9 +38,9 @@ function nodeLink(run, graph, name) {
 
 views.set("operators", {label: "Operators", shows: () => report.runs.some((run) => run.graphs.length > 0), async render() {
   const run = currentRun(), {graph, choice} = graphChoice(run), moments = momentsOf(run, graph), facts = await loadFacts(), fits = matcher(state.filter);
-  const page = h("div", {class: "page"}), [first, last] = [moments[0], moments[moments.length - 1]].map((moment) => new Map(moment && facts[moment.facts] ? facts[moment.facts].ops : []));
+  const page = h("div.page"), [first, last] = [moments[0], moments[moments.length - 1]].map((moment) => new Map(moment && facts[moment.facts] ? facts[moment.facts].ops : []));
   const list = [...new Set([...first.keys(), ...last.keys()])].filter(fits).map((op) => [op, first.get(op) || 0, last.get(op) || 0]).sort((a, b) => Math.max(b[1], b[2]) - Math.max(a[1], a[2]) || (a[0] < b[0] ? -1 : 1));
-  page.append(pageHead("Operators", `${plural(list.length, "operator")} of ${plain(graph || "")}${moments.length > 1 ? ", as it came and after the last pass" : ""}`), choice ? h("div", {class: "choices"}, choice) : null);
+  page.append(pageHead("Operators", `${plural(list.length, "operator")} of ${plain(graph || "")}${moments.length > 1 ? ", as it came and after the last pass" : ""}`), choice);
   if (!list.length) { page.append(nothing(state.filter ? `Nothing matches “${state.filter}”.` : "This graph calls no operator.")); return page; }
   const most = Math.max(...list.map(([, before, after]) => Math.max(before, after)));
   const bar = (before, after) => {
@@ -48,8 +48,8 @@ views.set("operators", {label: "Operators", shows: () => report.runs.some((run) 
     if (step) box.append(svg("rect", {x: share(Math.min(before, after)), y: 2.5, width: share(Math.abs(step)), height: 7, class: step < 0 ? "less" : "more"}));
     return box;
   };
-  page.append(h("div", {class: "box pad"}, table(["operator", "#before", "#after", "#Δ", "calls"], list.slice(0, 400).map(([op, before, after]) =>
-    [td(plain(op), "mono wrap"), td(number(before), "number"), td(number(after), "number"), td(delta(after - before, number), `number ${after < before ? "removed" : after > before ? "added" : "quiet"}`), h("td", {class: "wide"}, bar(before, after))]))));
+  page.append(h("div.box.pad.calls", table(["operator", "#before", "#after", "#Δ", "calls"], list.slice(0, 400).map(([op, before, after]) =>
+    [td(plain(op), "mono wrap"), td(number(before), "number"), td(number(after), "number"), td(delta(after - before, number), `number ${after < before ? "removed" : after > before ? "added" : "quiet"}`), h("td.wide", bar(before, after))]))));
   return page;
 }});
 
@@ -59,9 +59,9 @@ const LETTER = (i) => i < 26 ? String.fromCharCode(65 + i) : `${i + 1}`;
 const COLLECTIVE = [[/all_gather/, "AG"], [/reduce_scatter/, "RS"], [/all_reduce/, "AR"], [/all_to_all/, "A2A"], [/broadcast/, "BC"], [/./, "?"]];
 
 views.set("ranks", {label: "Ranks", shows: () => true, async render() {
-  const runs = report.runs, page = h("div", {class: "page"}, pageHead("Ranks", `${plural(runs.length, "run")} of ${plural(new Set(runs.map((run) => run.rank)).size, "rank")}`));
+  const runs = report.runs, page = h("div.page", pageHead("Ranks", `${plural(runs.length, "run")} of ${plural(new Set(runs.map((run) => run.rank)).size, "rank")}`));
   if (runs.length < 2) {
-    page.append(h("div", {class: "empty"}, h("h2", {}, "One rank in this file"), h("p", {}, "Join the traces of all ranks to compare them pass by pass."), h("pre", {class: "command"}, "strata merge rank0.strata rank1.strata -o all.strata")));
+    page.append(h("div.empty", h("h2", "One rank in this file"), h("p", "Join the traces of all ranks to compare them pass by pass."), h("pre.command", "strata merge rank0.strata rank1.strata -o all.strata")));
     return page;
   }
   const name = (run) => new Set(runs.map((r) => r.rank)).size === runs.length ? `rank ${run.rank}` : `run ${run.id}`;
@@ -94,13 +94,14 @@ function matrix(runs, name) {
   });
   const groups = (list) => list.map((group) => ranges(group, name)).join(" | ");
   const words = split ? `Ranks part at ${split.column.head} ${split.column.title}: ${groups(split.groups)}.` : "All ranks have the same graphs after every pass.";
-  const grid = h("table", {class: "matrix"}, h("caption", {}, words), h("thead", {}, h("tr", {}, h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span", {class: "cut"}, column.head))))),
-    h("tbody", {}, runs.map((run, i) => h("tr", {}, h("th", {scope: "row"}, name(run)), cells.map(({column, first, entries, letters}) => {
+  const grid = h("table.matrix", {"aria-label": words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span.cut", column.head))))),
+    h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, first, entries, letters}) => {
       const e = entries[i], subject = e && subjects.find((s) => s.ref === e.ref);
-      return h("td", {}, e ? h("a", {class: `cell ${shaded(letters[i])}${first ? " split" : ""}`, title: `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`, href: subject ? linkTo(subject) : hashOf({view: "overview", run: String(run.id)})}, LETTER(letters[i])) : h("span", {class: "cell none"}, "none"));
+      return h("td", e ? h("a", {class: `cell ${shaded(letters[i])}${first ? " split" : ""}`, title: `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`, href: subject ? linkTo(subject) : hashOf({view: "overview", run: String(run.id)})}, LETTER(letters[i])) : h("span.cell.none", "none"));
     })))));
-  return section("Graphs after each pass", "equal letters: equal fingerprints", h("div", {class: "box pad scroll"}, grid));
+  return section("Graphs after each pass", "equal letters: equal fingerprints", told(words, grid));
 }
+const told = (words, grid) => h("div.box.pad", h("p.mid.told", words), h("div.scroll", grid));
 
 /** Collectives in order, a lane per rank, aligned with those of the first rank. */
 async function collectiveLanes(runs, name) {
@@ -122,13 +123,14 @@ async function collectiveLanes(runs, name) {
   };
   const aligned = lanes.map(align), differs = reference.map((c, i) => aligned.some((lane) => !lane[i] || !same(lane[i], c))), first = differs.indexOf(true);
   const from = Math.max(0, first - 6), to = Math.min(reference.length, from + 60);
-  const rows = runs.map((run, r) => h("tr", {}, h("th", {scope: "row"}, name(run)), aligned[r].slice(from, to).map((c, k) => {
+  const rows = runs.map((run, r) => h("tr", h("th", {scope: "row"}, name(run)), aligned[r].slice(from, to).map((c, k) => {
     const wanted = reference[from + k], odd = c && !same(c, wanted), words = c ? `${c.op} ${c.type} ${c.group}` : "none";
-    return h("td", {}, h("span", {class: `collective${!c ? " missing" : odd ? " odd" : ""}`, title: plain(words)}, c ? short(c) + (odd ? " ~" : "") : "none"));
+    return h("td", h("span", {class: `collective${!c ? " missing" : odd ? " odd" : ""}`, title: plain(words)}, c ? short(c) + (odd ? " ~" : "") : "none"));
   })));
   const extra = lanes.map((lane, r) => lane.length - aligned[r].filter(Boolean).length);
   const words = first < 0 && !extra.some(Boolean) ? `All ${plural(reference.length, "collective")} agree in operator, type and group.` : first < 0 ? "The first rank's collectives agree." : `Collective ${first} is the first that differs: ${plain(reference[first].op)} ${plain(reference[first].type)}.`;
-  const grid = h("table", {class: "lanes"}, h("caption", {}, `${words}${extra.some(Boolean) ? ` Without a partner on the first rank: ${runs.map((run, r) => extra[r] ? `${name(run)} ${extra[r]}` : "").filter(Boolean).join(", ")}.` : ""}`),
-    h("thead", {}, h("tr", {}, h("th", {scope: "col"}, ""), reference.slice(from, to).map((_, k) => h("th", {scope: "col"}, String(from + k))))), h("tbody", {}, rows));
-  return [section("Collectives in order", `of ${plain(graphsOf(runs[0])[0])} after the last pass${reference.length > to - from ? `; ${to - from} of ${number(reference.length)} around the first difference` : ""}`, h("div", {class: "box pad scroll"}, grid))];
+  const sentence = `${words}${extra.some(Boolean) ? ` Without a partner on the first rank: ${runs.map((run, r) => extra[r] ? `${name(run)} ${extra[r]}` : "").filter(Boolean).join(", ")}.` : ""}`;
+  const grid = h("table.lanes", {"aria-label": sentence},
+    h("thead", h("tr", h("th", {scope: "col"}, ""), reference.slice(from, to).map((_, k) => h("th", {scope: "col"}, String(from + k))))), h("tbody", rows));
+  return [section("Collectives in order", `of ${plain(graphsOf(runs[0])[0])} after the last pass${reference.length > to - from ? `; ${to - from} of ${number(reference.length)} around the first difference` : ""}`, told(sentence, grid))];
 }

@@ -20,6 +20,7 @@ except ImportError:
     print("skipped: Selenium is not installed; ./dev test installs it")
     sys.exit(77)
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WIDE, PHONE = (1280, 900), (390, 844)
 
 
@@ -132,6 +133,21 @@ class Site:
                 with open(os.path.join(logs, f"dedicated_log_torch_trace_rank_{rank}_x.log"), "w", encoding="utf-8") as file:
                     file.write(rank_log(group="1" if rank == 2 else "0", add_pass=rank == 2))
         return self.report(logs)
+
+    def profiled(self):
+        """The report of a training whose last step was measured node by node; None without LibTorch."""
+        if not os.path.exists(os.path.join(os.path.dirname(self.strata), "strata-runtime")):
+            return None
+        trace = self.path("profiled.strata")
+        if not os.path.exists(trace):
+            self.run("train", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--set", "steps=2", "--profile", "1", "--values", "last", "--trace", trace)
+        return self.report(trace)
+
+    def two_runs(self):
+        """One program in two versions, through the same passes."""
+        self.opt("training", training_step())
+        self.opt("other", training_step().replace("aten.silu.default(ff_2)", "aten.relu.default(ff_2)"))
+        return self.report(self.path("training.strata"), self.path("other.strata"))
 
     # --- The page ---
 

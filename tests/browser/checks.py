@@ -59,3 +59,30 @@ leaves.forEach((a, i) => leaves.slice(i + 1).forEach((b) => {
   if (a.e !== b.e && width > 2 && height > 4 && a.fixed === b.fixed && !a.e.contains(b.e) && !b.e.contains(a.e)) problems.push(`over: “${a.e.innerText.slice(0, 30)}” and “${b.e.innerText.slice(0, 30)}”`);
 }));
 return problems.slice(0, 8);"""
+
+# Labels that are whole: nothing of cards, bars, legends and the like is shortened, and nothing leaves its bar; words of a
+# chart lie apart and are readable; no value that a program forgot stands in the page; every wide box can be read.
+FITS = r"""
+const problems = [], visible = (e) => e.checkVisibility({visibilityProperty: true}) && e.getBoundingClientRect().width > 0, told = (e) => (e.innerText || e.textContent || e.placeholder || '').slice(0, 40);
+for (const e of document.querySelectorAll('.cards *, .toolbar *, .legend *, header.top nav *, .multiples *, .told, .tabs *, .timeline .head *')) if (visible(e) && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline' && e.clientWidth > 0 && e.tagName !== 'SELECT') problems.push(`shortened: ${e.className} “${told(e)}”`);
+for (const bar of document.querySelectorAll('.toolbar, .legend, .pass-head, .cards, header.top, .tabs')) {
+  const outer = bar.getBoundingClientRect();
+  for (const e of bar.children) { const r = e.getBoundingClientRect(); if (visible(e) && getComputedStyle(e).position !== 'fixed' && (r.left < outer.left - 1 || r.right > outer.right + 1 || r.top < outer.top - 1 || r.bottom > outer.bottom + 1)) problems.push(`out of its bar: ${e.className} “${told(e)}”`); }
+}
+const search = document.querySelector('.finder .search'), pen = document.createElement('canvas').getContext('2d');
+pen.font = getComputedStyle(search).font;
+if (pen.measureText(search.placeholder).width > search.clientWidth - 16) problems.push(`shortened: ${search.placeholder}`);
+const walker = document.createTreeWalker(document.querySelector('#app'), NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) if (!walker.currentNode.parentElement.closest('.log') && /^(null|undefined|NaN|\[object.*)$/.test(walker.currentNode.data.trim())) problems.push(`a forgotten ${walker.currentNode.data}`);
+for (const chart of document.querySelectorAll('svg.chart')) {
+  const words = [...chart.querySelectorAll('text')].filter((t) => t.textContent), boxes = words.map((t) => t.getBoundingClientRect()), scale = chart.getScreenCTM().a;
+  words.forEach((t, i) => {
+    if (parseFloat(getComputedStyle(t).fontSize) * scale < 8.99) problems.push(`${(parseFloat(getComputedStyle(t).fontSize) * scale).toFixed(1)} px: ${t.textContent}`);
+    boxes.slice(i + 1).forEach((b, k) => { const a = boxes[i]; if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1) problems.push(`“${t.textContent}” on “${words[i + 1 + k].textContent}”`); });
+  });
+}
+for (const e of document.querySelectorAll('.pad, .sheet')) if (visible(e) && e.scrollWidth > e.clientWidth + 1 && !e.querySelector('.flame')) problems.push(`wider than its box by ${e.scrollWidth - e.clientWidth}: ${told(e)}`);
+for (const e of document.querySelectorAll('.multiples button')) { const r = e.getBoundingClientRect(), used = [...e.children].reduce((sum, c) => sum + c.getBoundingClientRect().height, 0); if (r.height > used + 12) problems.push(`blank: ${told(e)}`); }
+for (const e of document.querySelectorAll('td, th')) { const word = e.clientWidth, text = e.innerText.trim(); if (visible(e) && text.length > 7 && word < 60 && e.clientHeight > 60) problems.push(`squeezed: ${text.slice(0, 40)}`); }
+if (getComputedStyle(document.documentElement).colorScheme !== document.documentElement.dataset.theme) problems.push('scrollbars of the other theme');
+return [...new Set(problems)].slice(0, 12);"""

@@ -258,4 +258,5 @@ def phone(site):
     site.theme("light")
 
 
-run((summary, compilation, payloads, links_between_records, search, ranks, hostile, access, phone))
+if __name__ == "__main__":
+    run((summary, compilation, payloads, links_between_records, search, ranks, hostile, access, phone))

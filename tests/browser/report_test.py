@@ -8,6 +8,24 @@ import urllib.parse
 from browser import PHONE, WIDE, Keys, run
 
 CANONICALIZE = "#run=1,graph=step,pass=1"
+COND = """class cond(torch.nn.Module):
+    def forward(self, x: "f32[4][1]cpu", p: "b8[][]cpu"):
+        true_graph_0 = self.true_graph_0
+        false_graph_0 = self.false_graph_0
+        cond = torch.ops.higher_order.cond(p, true_graph_0, false_graph_0, (x,))
+        getitem: "f32[4][1]cpu" = cond[0]
+        return (getitem,)
+
+    class true_graph_0(torch.nn.Module):
+        def forward(self, x: "f32[4][1]cpu"):
+            neg: "f32[4][1]cpu" = torch.ops.aten.neg.default(x)
+            return (neg,)
+
+    class false_graph_0(torch.nn.Module):
+        def forward(self, x: "f32[4][1]cpu"):
+            abs_1: "f32[4][1]cpu" = torch.ops.aten.abs.default(x)
+            return (abs_1,)
+"""
 
 
 def overview(site):
@@ -215,6 +233,132 @@ def table(site):
     site.shot("table_light")
 
 
+def sorted_columns(site):
+    """Headings are buttons: a press sorts upwards, the next one downwards, the third as it was; the keyboard stays there."""
+    def names():
+        return site.js("return [...document.querySelectorAll('.nodes tbody tr td:nth-child(2)')].map((e) => e.innerText)")
+
+    site.open(site.training(), CANONICALIZE + "&tab=table")
+    site.wait(lambda: site.count(".nodes tbody tr") > 4, "the table")
+    plain = names()
+    site.js("document.querySelector('#sort-node').focus()")
+    site.press(Keys.ENTER)
+    site.wait(lambda: site.js("return document.querySelector('#sort-node').closest('th').getAttribute('aria-sort')") == "ascending", "sorted upwards")
+    up = names()
+    assert up == sorted(plain) and up != plain, (plain, up)
+    assert site.js("return document.activeElement.id") == "sort-node"
+    site.press(Keys.ENTER)
+    site.wait(lambda: site.js("return document.querySelector('#sort-node').closest('th').getAttribute('aria-sort')") == "descending", "sorted downwards")
+    assert names() == up[::-1]
+    assert "sort=-node" in site.driver.current_url
+    site.press(Keys.ENTER)
+    site.wait(lambda: "sort=" not in site.driver.current_url and names() == plain, "as it was")
+    # What the graph is coloured by is a column, too.
+    site.open(site.training(), CANONICALIZE + "&tab=table&hops=all&overlay=bytes&sort=-memory%20of%20outputs")
+    site.wait(lambda: site.count(".nodes tbody tr") > 20, "the table")
+    first = site.text(".nodes tbody tr:first-child")
+    assert "16.0 KiB" in first, first
+
+
+def profile(site):
+    """A profiled training: time and values as colours, as columns and in words; memory node by node."""
+    page = site.profiled()
+    if page is None:
+        print("profile: no LibTorch, not tried")
+        return
+    site.open(page, CANONICALIZE + "&overlay=time&hops=all")
+    site.drawn()
+    site.shows(".legend", "Time of a step")
+    assert site.js("return /\\d(\\.\\d+)? (µs|ms)/.test(document.querySelector('.legend').innerText)")
+    words = site.view("v.overlay.ofNode(v.detail.changes.find((i) => v.detail.time.has(i)))")
+    assert words["fill"].startswith("rgb") and words["text"].endswith("s"), words
+    assert site.view("v.overlay.shareOf(0)") == 1
+    offered = site.js("return [...document.querySelectorAll('[aria-label=\"Colour by\"] option')].map((e) => e.value)")
+    assert {"time", "measured", "least", "greatest", "mean"} <= set(offered), offered
+    assert "nan" not in offered, "no value of this training is NaN"
+    node = site.view("v.detail.nodeName([...v.detail.values.keys()].find((i) => v.detail.status[i] === 3))")
+    site.open(page, CANONICALIZE + f"&overlay=mean&node={node}")
+    site.drawn()
+    site.shows(".inspector", "all finite")
+    site.shows(".inspector", "time of a step")
+    site.shot("profile_light")
+    site.open(page, CANONICALIZE + "&tab=table&hops=all&overlay=time&sort=-time%20of%20a%20step")
+    site.wait(lambda: site.count(".nodes tbody tr") > 20, "the table")
+    site.shows(".nodes thead", "time of a step ↓")
+    site.open(page, "#memory")
+    site.shows("h1", "Memory")
+    site.js("document.querySelector('svg.chart').focus()")
+    site.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    site.wait(lambda: "iB" in site.text("svg.chart .mark:last-child") + site.js("return document.querySelector('svg.chart').getAttribute('aria-label')"), "a point")
+    told = site.js("return document.querySelector('svg.chart').getAttribute('aria-label')")
+    site.press(Keys.ENTER)
+    site.shows(".inspector", "Fields")
+    assert site.node() in told, (site.node(), told)
+
+
+def not_finite(site):
+    """Values that are NaN are a colour of their own; numbers of both signs have a scale."""
+    site.open(site.training(), CANONICALIZE + "&hops=all")
+    site.drawn()
+    told = site.js("""
+        const v = document.querySelector('.panes').view, d = v.detail;
+        d.values = new Map([[3, [8, 0, 0, -4, 4, 0.5]], [4, [8, 2, 1, -0.25, 9, -0.125]]]);
+        return null;""")
+    assert told is None
+    site.js("document.querySelector('[aria-label=\"Colour by\"]').append(new Option('x', 'nan'), new Option('y', 'least'))")
+    for key, words in (("nan", "3"), ("least", "−4")):
+        site.js("const s = document.querySelector('[aria-label=\"Colour by\"]'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", key)
+        site.wait(lambda: f"overlay={key}" in site.driver.current_url, key)
+        texts = site.view("[3, 4].map((i) => v.overlay.ofNode(i)).filter(Boolean).map((o) => o.text)")
+        assert words in texts, (key, texts)
+
+
+def two_runs(site):
+    """Two runs of one program: a row per step, each with what differs; all ways to look at it."""
+    page = site.two_runs()
+    site.open(page)
+    site.shows("h1", "training.strata")
+    site.shows("h1", "other.strata")
+    site.shows(".timeline", "canonicalize")
+    site.shows(".cause", "silu became relu")
+    site.shows(".cause", "layers.2.feed_forward")
+    site.shot("two_runs_light")
+    site.click(".timeline a.row:last-of-type")
+    site.drawn()
+    site.press("n")
+    site.wait(lambda: site.node() == "silu_2", "the node that differs")
+    site.shows(".inspector .cause", "aten.relu.default")
+    site.press("2")
+    site.wait(lambda: site.count("canvas.graph") == 2, "side by side")
+    site.press("3")
+    site.shows(".caption", "hold b for before")
+    site.press("4")
+    site.shows(".text .plus", "aten.relu.default")
+    site.driver.back()
+    site.shows(".caption", "hold b for before")
+    site.driver.back()
+    site.wait(lambda: site.count("canvas.graph") == 2, "side by side again")
+    site.press("y")
+    site.shows("[role=status]", "Link copied")
+    site.quiet()
+
+
+def bodies(site):
+    """A branch of a conditional has lines in the text, in both spellings."""
+    source = site.path("cond.txt")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(COND)
+    page = site.report(source)
+    site.open(page)
+    site.click(".section ~ .box a[href*='graph=']")
+    site.drawn()
+    site.press("4")
+    site.shows(".text", "aten.neg.default")
+    site.shows(".text .place", "true_graph_0")
+    site.js("[...document.querySelectorAll('.segments button')].find((e) => e.innerText === 'FX').click()")
+    site.shows(".text", 'neg: "f32[4][1]cpu" = torch.ops.aten.neg.default(x)')
+
+
 def text(site):
     site.open(site.training(), CANONICALIZE + "&tab=text")
     site.shows(".text", "aten.reshape.default")
@@ -358,13 +502,19 @@ def ranks(site):
     site.open(site.training(), "#ranks")
     site.shows("main", "One rank in this file")
     site.open(site.ranks(), "#ranks")
-    site.shows(".matrix caption", "Ranks part at #0")
-    site.shows(".matrix caption", "ranks 0–1 | rank 2")
+    site.shows(".told", "Ranks part at #0")
+    site.shows(".told", "ranks 0–1 | rank 2")
     letters = site.js("return [...document.querySelectorAll('.matrix .cell')].map((e) => e.innerText)")
     assert letters == ["A", "A", "B"], letters
-    site.shows(".lanes caption", "is the first that differs")
+    site.shows(".told", "is the first that differs")
     assert site.count(".collective.odd") == 1
     site.shot("ranks_light")
+    # Which ranks have a node is a colour and a word.
+    site.open(site.ranks(), "#run=1,pass=fuse&overlay=rank&hops=all")
+    site.drawn()
+    site.shows(".legend", "all ranks")
+    site.shows(".legend", "ranks 0–1")
+    site.open(site.ranks(), "#ranks")
     site.click(".matrix tr:last-child .cell")
     site.shows(".pass-head", "fuse")
     site.shows(".pass-head", "other on ranks 0, 1")
@@ -435,5 +585,5 @@ def hash_is_selector(site):
     assert fragment.split("&")[0] == "run=1,graph=step,pass=1", fragment
 
 
-run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, text, patterns, search,
-     palette, links, copies, memory_and_operators, overlays, ranks, dark, phone, nothing_to_show, without_script, hash_is_selector))
+run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, sorted_columns, text, bodies, patterns, search,
+     palette, links, copies, memory_and_operators, overlays, profile, not_finite, two_runs, ranks, dark, phone, nothing_to_show, without_script, hash_is_selector))
