@@ -53,6 +53,8 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, true, 0.92},
     {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, true, 0.95},
     {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, true, 0.995},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::form, false, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::form, true, 0.98},
     {Tier::Where::kBoth, Tier::Key::kEdge, &Labels::op, true, 0.93},
     {Tier::Where::kOperands, Tier::Key::kThroughUsers, &Labels::op, true, 0.93},
 };
@@ -70,6 +72,11 @@ void LocalMatcher::Run(const ScopePair& scope) {
       equals_.emplace_back(matching_.labels(side), scope, side);
   }
   scope_ = scope;
+  for (Side side : {kBefore, kAfter}) {
+    by_type_[side].clear();
+    for (int32_t i : matching_.Unmatched(side, scope))
+      by_type_[side][matching_.labels(side).type[static_cast<size_t>(i)]].push_back(i);
+  }
   positions_made_ = 0;
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
@@ -359,8 +366,64 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
   if (tier.key == Tier::Key::kEdge) {
     const Matching::EdgeScore score = matching_.Score(before, after);
     if (score.agree <= score.contradict) return;
+    const bool is_last_resort = tier.label == &Labels::op;
+    if (!is_last_resort && HasRival(before, after, score.agree - score.contradict)) return;
+  }
+  const bool same_type = matching_.labels(kBefore).type[static_cast<size_t>(before)] ==
+                         matching_.labels(kAfter).type[static_cast<size_t>(after)];
+  if (tier.key == Tier::Key::kThroughOperands && !tier.choose && !same_type &&
+      (HasRival(before, after, 1) || HasDouble(before, after))) {
+    return;
   }
   matching_.Match(before, after, Via::kLocal, tier.confidence);
+}
+
+bool LocalMatcher::HasDouble(int32_t before, int32_t after) const {
+  const auto direct = [&](Side side, int32_t i) { return matching_.open_operands(side, i) == 0; };
+  if (direct(kBefore, before) && direct(kAfter, after)) return false;
+  const auto has_double = [&](Side side, int32_t image) {
+    const uint64_t type = matching_.labels(1 - side).type[static_cast<size_t>(image)];
+    const auto found = by_type_[side].find(type);
+    return found != by_type_[side].end() && std::ranges::any_of(found->second, [&](int32_t i) {
+             return !matching_.matched(side, i);
+           });
+  };
+  return has_double(kBefore, after) || has_double(kAfter, before);
+}
+
+bool LocalMatcher::HasRival(int32_t before, int32_t after, int merit) const {
+  return HasRival(kBefore, before, after, merit) || HasRival(kAfter, after, before, merit);
+}
+
+bool LocalMatcher::HasRival(Side side, int32_t i, int32_t image, int merit) const {
+  const Labels& mine = matching_.labels(side);
+  const Labels& others = matching_.labels(1 - side);
+  const auto is_rival = [&](int32_t rival) {
+    if (rival == i || matching_.matched(side, rival) || matching_.forbidden(side, rival) ||
+        mine.type[static_cast<size_t>(rival)] != others.type[static_cast<size_t>(image)]) {
+      return false;
+    }
+    const Matching::EdgeScore score =
+        side == kBefore ? matching_.Score(rival, image) : matching_.Score(image, rival);
+    return score.agree - score.contradict >= merit;
+  };
+  const auto operands = others.operands(image);
+  for (const Labels::Edge& edge : operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
+    const int32_t source = matching_.partner(1 - side, edge.entity);
+    if (source < 0 || mine.users(source).size() > Matching::kMaxEdges) continue;
+    for (const Labels::Edge& user : mine.users(source)) {
+      if (user.slot == edge.slot && is_rival(user.entity)) return true;
+    }
+  }
+  const auto users = others.users(image);
+  for (const Labels::Edge& edge : users.first(std::min(users.size(), Matching::kMaxEdges))) {
+    const int32_t user = matching_.partner(1 - side, edge.entity);
+    if (user < 0 || matching_.slotless(side, user)) continue;
+    const auto read = mine.operands(user);
+    const auto slot = static_cast<size_t>(edge.slot);
+    if (slot < read.size() && is_rival(read[slot].entity)) return true;
+  }
+  return false;
 }
 
 int LocalMatcher::StackHeight(Side side, int32_t i) const {

@@ -13,15 +13,18 @@ class Repairer {
  public:
   Repairer(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
 
-  void Run() {
+  bool Run() {
+    bool any = false;
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
       for (Side side : {kBefore, kAfter}) {
         for (int32_t i : matching_.Unmatched(side, scope_))
           progress |= !matching_.matched(side, i) && FindPartner(side, i);
       }
-      if (!progress) return;
+      if (!progress) break;
+      any = true;
     }
+    return any;
   }
 
  private:
@@ -97,11 +100,10 @@ class Repairer {
     }
     if (best < 0) return false;
     if (const int32_t rival = matching_.partner(1 - side, best); rival >= 0) {
-      matching_.PassOn(side, rival, i, kConfidence);
-    } else {
-      matching_.Match(side == kBefore ? i : best, side == kBefore ? best : i, Via::kLocal,
-                      kConfidence);
+      matching_.Unmatch(side == kBefore ? rival : best);
     }
+    matching_.Match(side == kBefore ? i : best, side == kBefore ? best : i, Via::kLocal,
+                    kConfidence);
     return true;
   }
 
@@ -111,8 +113,8 @@ class Repairer {
 
 }  // namespace
 
-void Repair(Matching& matching, const ScopePair& scope) {
-  Repairer(matching, scope).Run();
+bool Repair(Matching& matching, const ScopePair& scope) {
+  return Repairer(matching, scope).Run();
 }
 
 }  // namespace strata

@@ -144,7 +144,12 @@ class Matcher {
     if (!Done(scope)) {
       if (ReviseInputs(matching_, scope)) local_.Run(scope);
       MatchInputsLeft(matching_, scope);
-      Repair(matching_, scope);
+    }
+    // What is repaired at one place may tell what stands at the next one.
+    if (Repair(matching_, scope)) local_.Run(scope);
+    if (Exchange(matching_, scope)) {
+      local_.Run(scope);
+      if (Repair(matching_, scope)) local_.Run(scope);
     }
     SettleEquals(matching_, scope);
   }

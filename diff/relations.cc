@@ -52,7 +52,7 @@ class RelationFinder {
     return numbers;
   }
 
-  /// The first matched node of each value number, where some unmatched node has the same one.
+  /// Per matched node the unmatched ones with its value number: of several matched ones the first.
   std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(Side side, bool equal_pieces) const {
     std::map<int32_t, std::vector<int32_t>> equals;
     const std::vector<uint64_t> numbers = ValueNumbers(side, equal_pieces);
@@ -76,15 +76,22 @@ class RelationFinder {
   }
 
   void FindClones() {
-    std::map<int32_t, std::vector<int32_t>> copies_of;
+    std::map<int32_t, int32_t, std::greater<>> original_of;  // users before what they use
     for (const bool equal_pieces : {false, true}) {
       for (const auto& [original, copies] : EqualsOfMatched(kAfter, equal_pieces)) {
-        for (int32_t copy : copies) {
-          if (related_[kAfter][Index(copy)]) continue;
-          copies_of[original].push_back(copy);
-          related_[kAfter][Index(copy)] = true;
-        }
+        for (int32_t copy : copies)
+          original_of.emplace(copy, original);
       }
+    }
+    std::map<int32_t, std::vector<int32_t>> copies_of;
+    const std::vector<uint64_t> numbers = ValueNumbers(kAfter, false);
+    for (auto& [copy, original] : original_of) {
+      related_[kAfter][Index(copy)] = true;
+      const int32_t read_before = ReadBefore(copy, original_of);
+      if (read_before >= 0 && numbers[Index(read_before)] == numbers[Index(original)]) {
+        original = read_before;
+      }
+      copies_of[original].push_back(copy);
     }
     for (auto& [original, copies] : copies_of) {
       std::ranges::sort(copies);
@@ -94,6 +101,25 @@ class RelationFinder {
         relation.after.push_back({copy});
       relations_.push_back(std::move(relation));
     }
+  }
+
+  /// What the users of a copy read in its place before, as a node of the after side; -1: they do
+  /// not tell.
+  int32_t ReadBefore(int32_t copy,
+                     const std::map<int32_t, int32_t, std::greater<>>& original_of) const {
+    for (const Labels::Edge& user : matching_.labels(kAfter).users(copy)) {
+      int32_t original = user.entity;
+      if (const auto found = original_of.find(user.entity); found != original_of.end()) {
+        original = found->second;
+      }
+      const int32_t origin = matching_.partner(kAfter, original);
+      if (origin < 0 || !SlotsAgree(kAfter, original)) continue;
+      const auto operands = matching_.labels(kBefore).operands(origin);
+      if (Index(user.slot) >= operands.size()) continue;
+      const int32_t image = matching_.partner(kBefore, operands[Index(user.slot)].entity);
+      if (image >= 0) return image;
+    }
+    return -1;
   }
 
   /// A deleted node is merged into its equal if what used it uses that one now.
@@ -186,7 +212,7 @@ class RelationFinder {
   }
 
   /// Connected regions of deleted and of inserted nodes that the same consumers read at the same
-  /// places, all of them, and that read something in common.
+  /// places, most of them, and that read something in common.
   void FindReplacements() {
     const std::array<size_t, 2> offset{0, Index(matching_.labels(kBefore).size())};
     UnionFind regions(offset[kAfter] + Index(matching_.labels(kAfter).size()));
@@ -200,7 +226,8 @@ class RelationFinder {
         }
       }
     }
-    std::vector<size_t> spoilt;  // a consumer reads something else instead
+    std::vector<std::pair<size_t, int>>
+        votes;  // of consumers: what they read instead is new, or not
     for (Side side : {kBefore, kAfter}) {
       for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
         if (!CanBeReplaced(side, i)) continue;
@@ -212,8 +239,9 @@ class RelationFinder {
           if (slot < operands.size() && CanBeReplaced(Other(side), operands[slot].entity)) {
             regions.Join(offset[side] + Index(i),
                          offset[Other(side)] + Index(operands[slot].entity));
+            votes.emplace_back(offset[side] + Index(i), 1);
           } else {
-            spoilt.push_back(offset[side] + Index(i));
+            votes.emplace_back(offset[side] + Index(i), -1);
           }
         }
       }
@@ -226,10 +254,12 @@ class RelationFinder {
         (side == kBefore ? relation.before : relation.after).push_back({i});
       }
     }
-    for (size_t i : spoilt)
-      found.erase(regions.Find(i));
+    std::map<size_t, int> sum_of_votes;
+    for (const auto& [i, vote] : votes)
+      sum_of_votes[regions.Find(i)] += vote;
     for (auto& [root, relation] : found) {
       if (relation.before.empty() || relation.after.empty() || !ShareInputs(relation)) continue;
+      if (sum_of_votes[root] < 0) continue;
       relation.kind = RelationKind::kReplace;
       relation.confidence = 0.9;
       relations_.push_back(std::move(relation));

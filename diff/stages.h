@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "diff/equals.h"
@@ -50,7 +51,7 @@ class LocalMatcher {
  private:
   struct Tier;
   static const Tier kTiers[];
-  static constexpr size_t kNumTiers = 18;
+  static constexpr size_t kNumTiers = 20;
 
   void TakeInNewPairs();
   void Visit(const Tier& tier, int32_t before, int32_t after);
@@ -70,6 +71,13 @@ class LocalMatcher {
   /// Matches pairs that prefer each other to all others.
   void Choose(const Tier& tier, std::vector<int32_t> before, std::vector<int32_t> after);
   void Accept(const Tier& tier, int32_t before, int32_t after);
+  /// Whether another unmatched node has the label of one of the two, and stands where that one
+  /// does: by as many edges as `merit`, or more.
+  bool HasRival(int32_t before, int32_t after, int merit) const;
+  /// Whether an unmatched node looks exactly like one of the two, which see each other's operands
+  /// only through others.
+  bool HasDouble(int32_t before, int32_t after) const;
+  bool HasRival(Side side, int32_t i, int32_t image, int merit) const;
   /// How many unmatched nodes of the same label stand above `i`, each an operand of the next.
   int StackHeight(Side side, int32_t i) const;
   const PositionMap& Positions();
@@ -77,8 +85,10 @@ class LocalMatcher {
   Matching& matching_;
   ScopePair scope_{{-1, -1}, {-1, -1}};
   std::vector<EqualNodes> equals_;  // by side
-  size_t taken_in_ = 0;             // of matching_.made()
-  std::vector<int32_t> visits_;     // before entities of pairs, some several times
+  // Nodes by label that were unmatched when the run began.
+  std::array<std::unordered_map<uint64_t, std::vector<int32_t>>, 2> by_type_;
+  size_t taken_in_ = 0;          // of matching_.made()
+  std::vector<int32_t> visits_;  // before entities of pairs, some several times
   std::array<size_t, kNumTiers> next_visit_{};
   std::vector<int32_t> open_when_visited_;  // by before entity, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
@@ -90,8 +100,12 @@ class LocalMatcher {
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
 /// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
-/// where more edges agree with the new one.
-void Repair(Matching& matching, const ScopePair& scope);
+/// where more edges agree with the new one. Returns true if any pair is new.
+bool Repair(Matching& matching, const ScopePair& scope);
+
+/// Lets matched nodes exchange their partners, chains of them too, where more edges agree then.
+/// Returns true if any did.
+bool Exchange(Matching& matching, const ScopePair& scope);
 
 /// Of several equal nodes of which the other side has one, the one that stands where it stands is
 /// its partner, unless users tell.

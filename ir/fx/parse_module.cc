@@ -431,6 +431,9 @@ Result<FxDocument> ParseFx(std::string_view text, const FxOptions& options) {
 }
 
 bool LooksLikeFxGraph(std::string_view text) {
+  // Dumps of AOT graphs begin with this line, which imports nothing.
+  constexpr std::string_view kFuture = "from __future__ import annotations\n";
+  if (text.starts_with(kFuture)) text.remove_prefix(kFuture.size());
   const auto starts_line = [&](std::string_view word) {
     for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
       if (at == 0 || text[at - 1] == '\n') return true;

@@ -23,6 +23,20 @@ std::unordered_map<uint64_t, EntityId> ByStableId(const Listing& listing) {
   return ids;
 }
 
+/// Pairs that are known, each node in one of them at most.
+struct PinList {
+  std::vector<std::pair<std::string, std::string>> pins;
+  std::set<std::string> before, after;
+
+  bool Add(const std::string& a, const std::string& b) {
+    if (before.contains(a) || after.contains(b)) return false;
+    before.insert(a);
+    after.insert(b);
+    pins.emplace_back(a, b);
+    return true;
+  }
+};
+
 class TruthMaker {
  public:
   TruthMaker(const Module& before, const Module& after, const Lineage& lineage,
@@ -55,7 +69,7 @@ class TruthMaker {
 
   /// Pairs of the claim that choose among the copies of a node, or among merged equals.
   std::vector<std::pair<std::string, std::string>> Choices() const {
-    std::vector<std::pair<std::string, std::string>> pins;
+    PinList pins;
     for (const Lineage::Relation& relation : lineage_.relations) {
       if (relation.kind != RelationKind::kClone && relation.kind != RelationKind::kMerge) continue;
       for (StableId before_id : relation.before) {
@@ -67,17 +81,47 @@ class TruthMaker {
         const bool is_choice = std::ranges::any_of(
             relation.after, [&](StableId id) { return Find(ids_after_, id) == image; });
         if (!is_choice) continue;
-        pins.emplace_back(claim_.before.name(before), claim_.after.name(image));
-        break;
+        if (pins.Add(claim_.before.name(before), claim_.after.name(image))) break;
       }
     }
+    AddEquals(pins);
     AddPreferred(pins);
-    return pins;
+    return std::move(pins.pins);
+  }
+
+  /// A copy of one of several nodes that compute the same value is one of each of them.
+  void AddEquals(PinList& pins) const {
+    const Labels labels(claim_.before, KnownTypeFields(claim_.before));
+    std::vector<uint64_t> values;
+    for (int32_t i = 0; i < labels.size(); ++i) {
+      uint64_t value = labels.type[static_cast<size_t>(i)];
+      if (labels.kind[static_cast<size_t>(i)] == EntityKind::kInput)
+        value = Mix(value, static_cast<uint64_t>(i));
+      for (const Labels::Edge& operand : labels.operands(i))
+        value = Mix(value, values[static_cast<size_t>(operand.entity)]);
+      values.push_back(value);
+    }
+    for (const Lineage::Relation& relation : lineage_.relations) {
+      if (relation.kind != RelationKind::kClone) continue;
+      const EntityId original = Find(ids_before_, relation.before[0]);
+      if (!original.valid()) continue;
+      for (StableId id : relation.after) {
+        const EntityId after = Find(ids_after_, id);
+        if (!after.valid()) continue;
+        const int32_t pair = claim_.pair_of_after[static_cast<size_t>(after.index)];
+        if (pair < 0) continue;
+        const EntityId before = claim_.pairs[static_cast<size_t>(pair)].before;
+        if (values[static_cast<size_t>(before.index)] ==
+            values[static_cast<size_t>(original.index)]) {
+          pins.Add(claim_.before.name(before), claim_.after.name(after));
+        }
+      }
+    }
   }
 
   /// Operands count before users: of two stacked nodes of which one was removed, the one with the
   /// operands of the one that is left is its partner, whichever was removed.
-  void AddPreferred(std::vector<std::pair<std::string, std::string>>& pins) const {
+  void AddPreferred(PinList& pins) const {
     const TypeFields fields = KnownTypeFields(claim_.before).And(KnownTypeFields(claim_.after));
     const Labels a(claim_.before, fields), b(claim_.after, fields);
     const auto image = [&](int32_t i) {
@@ -107,7 +151,7 @@ class TruthMaker {
         continue;
       if (agrees(i, j) && (!origin.valid() || !agrees(origin.index, j))) {
         given.insert(j);
-        pins.emplace_back(claim_.before.name(pair.before), claim_.after.name(pair.after));
+        pins.Add(claim_.before.name(pair.before), claim_.after.name(pair.after));
       }
     }
   }

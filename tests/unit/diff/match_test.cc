@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/stages.h"
 #include "ir/fx/fx.h"
 #include "tests/unit/diff/support.h"
 
@@ -18,6 +19,10 @@ using testing::OrDie;
 std::string PartnerOf(const GraphDiff& diff, std::string_view before) {
   const int32_t pair = diff.pair_of_before[static_cast<size_t>(diff.before.FindName(before).index)];
   return pair < 0 ? "-" : diff.after.name(diff.pairs[static_cast<size_t>(pair)].after);
+}
+
+std::string DescribeTexts(std::string_view before, std::string_view after) {
+  return Describe(DiffCase(before, after).diff);
 }
 
 /// A diff of two FX texts.
@@ -257,6 +262,169 @@ TEST_CASE("nodes of a body keep their identity when it is inlined, and when it i
     CHECK_EQ(PartnerOf(inlined.diff, fmt::format("body_0/{}", name)), name);
     CHECK_EQ(PartnerOf(outlined.diff, name), fmt::format("body_0/{}", name));
   }
+}
+
+TEST_CASE("match: chains exchange their partners where more edges agree then") {
+  const auto module = testing::ParseBody(R"(
+  x = placeholder
+  v = placeholder
+  w = placeholder
+  p = aten.mean.default(x)
+  p1 = aten.rsqrt.default(p)
+  a = aten.mul.Tensor(v, p1)
+  q = aten.mean.default(x)
+  q1 = aten.rsqrt.default(q)
+  b = aten.mul.Tensor(w, q1)
+  output([a, b])
+)");
+  const Listing listing(module->graph({0}));
+  const Labels labels(listing, KnownTypeFields(listing));
+  const ScopePair scope{{0, 0}, {listing.size(), listing.size()}};
+  const auto id = [&](std::string_view name) { return listing.FindName(name).index; };
+  const auto partner = [&](const Matching& matching, std::string_view name) {
+    const int32_t image = matching.partner(kBefore, id(name));
+    return image < 0 ? std::string() : listing.name({image});
+  };
+  const auto matched_as = [&](std::vector<std::pair<std::string_view, std::string_view>> pairs) {
+    Matching matching(labels, labels);
+    for (std::string_view name : {"x", "v", "w", "a", "b", "output"})
+      matching.Match(id(name), id(name), Via::kLocal, 1);
+    for (const auto& [before, after] : pairs)
+      matching.Match(id(before), id(after), Via::kLocal, 1);
+    return matching;
+  };
+  SUBCASE("two chains") {
+    Matching matching = matched_as({{"p", "q"}, {"p1", "q1"}, {"q", "p"}, {"q1", "p1"}});
+    CHECK(Exchange(matching, scope));
+    for (std::string_view name : {"p", "p1", "q", "q1"})
+      CHECK_EQ(partner(matching, name), name);
+    CHECK_FALSE(Exchange(matching, scope));
+  }
+  SUBCASE("a chain whose own partners are free; what it gives up is found again") {
+    Matching matching = matched_as({{"p", "q"}, {"p1", "q1"}});
+    CHECK(Exchange(matching, scope));
+    for (std::string_view name : {"p", "p1", "q", "q1"})
+      CHECK_EQ(partner(matching, name), name);
+  }
+  SUBCASE("what was told stays") {
+    Matching matching(labels, labels);
+    for (std::string_view name : {"x", "v", "w", "a", "b", "output"})
+      matching.Match(id(name), id(name), Via::kLocal, 1);
+    matching.Match(id("p1"), id("q1"), Via::kPin, 1);
+    matching.Match(id("q1"), id("p1"), Via::kPin, 1);
+    CHECK_FALSE(Exchange(matching, scope));
+  }
+}
+
+TEST_CASE("match: of two nodes that one edge each speaks for, the one with the operands stays") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder : f32[4]
+  r1 = placeholder : f32[5]
+  r2 = placeholder : f32[4]
+  n = aten.neg.default(r1) : f32[4]
+  a = aten.add.Tensor(x, n) : f32[4]
+  b = aten.add.Tensor(a, r2) : f32[4]
+  s = aten.sin.default(a) : f32[4]
+  t = aten.cos.default(b) : f32[4]
+  output([s, t])
+)",
+                         R"(
+  x = placeholder : f32[4]
+  r1 = placeholder : f32[5]
+  r2 = placeholder : f32[4]
+  b = aten.add.Tensor(x, r2) : f32[4]
+  s = aten.sin.default(x) : f32[4]
+  t = aten.cos.default(b) : f32[4]
+  output([s, t])
+)"),
+           R"(
+b -> b: changed
+  operands[0]: a -> x
+s -> s: changed
+  operands[0]: a -> x
+- n
+- a
+)");
+}
+
+TEST_CASE("match: one of several equal nodes has another operator now") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  a = aten.unsqueeze.default(x, 0)
+  a1 = aten.sin.default(a)
+  b = aten.unsqueeze.default(x, 0)
+  b1 = aten.sin.default(b)
+  c = aten.unsqueeze.default(x, 0)
+  c1 = aten.sin.default(c)
+  output([a1, b1, c1])
+)",
+                         R"(
+  x = placeholder
+  a = other.unsqueeze.default(x, 0)
+  a1 = aten.sin.default(a)
+  b = aten.unsqueeze.default(x, 0)
+  b1 = aten.sin.default(b)
+  c = aten.unsqueeze.default(x, 0)
+  c1 = aten.sin.default(c)
+  output([a1, b1, c1])
+)"),
+           "\na -> a: changed\n  target: aten.unsqueeze.default -> other.unsqueeze.default\n");
+}
+
+TEST_CASE("match: operators of one kind replaced, and what they stood for decomposed") {
+  // `view` lives on elsewhere, so that the two operators are not one to the matcher.
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder : f32[2, 3, 4]
+  w = placeholder : f32[4, 5]
+  c = placeholder : f32[5]
+  a = aten.view.default(x, [6, 4]) : f32[6, 4]
+  b = aten.view.default(x, [6, 4]) : f32[6, 4]
+  m = aten.addmm.default(c, a, w) : f32[6, 5]
+  n = aten.addmm.default(c, b, w) : f32[6, 5]
+  d = aten.view.default(m, [2, 3, 5]) : f32[2, 3, 5]
+  e = aten.view.default(n, [2, 3, 5]) : f32[2, 3, 5]
+  f = aten.sin.default(d) : f32[2, 3, 5]
+  g = aten.cos.default(e) : f32[2, 3, 5]
+  h = aten.view.default(x, [24]) : f32[24]
+  output([f, g, h])
+)",
+                         R"(
+  x = placeholder : f32[2, 3, 4]
+  w = placeholder : f32[4, 5]
+  c = placeholder : f32[5]
+  a = aten.reshape.default(x, [6, 4]) : f32[6, 4]
+  b = aten.reshape.default(x, [6, 4]) : f32[6, 4]
+  m = aten.mm.default(a, w) : f32[6, 5]
+  m1 = aten.add.Tensor(m, c) : f32[6, 5]
+  n = aten.mm.default(b, w) : f32[6, 5]
+  n1 = aten.add.Tensor(n, c) : f32[6, 5]
+  d = aten.reshape.default(m1, [2, 3, 5]) : f32[2, 3, 5]
+  e = aten.reshape.default(n1, [2, 3, 5]) : f32[2, 3, 5]
+  f = aten.sin.default(d) : f32[2, 3, 5]
+  g = aten.cos.default(e) : f32[2, 3, 5]
+  h = aten.view.default(x, [24]) : f32[24]
+  output([f, g, h])
+)"),
+           R"(
+a -> a: changed
+  target: aten.view.default -> aten.reshape.default
+b -> b: changed
+  target: aten.view.default -> aten.reshape.default
+d -> d: changed
+  target: aten.view.default -> aten.reshape.default
+  operands[0]: m -> m1 (derived)
+e -> e: changed
+  target: aten.view.default -> aten.reshape.default
+  operands[0]: n -> n1 (derived)
+- m
+- n
++ m
++ m1
++ n
++ n1
+replace m -> m, m1
+replace n -> n, n1
+)");
 }
 
 }  // namespace

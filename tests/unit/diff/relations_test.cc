@@ -110,6 +110,68 @@ clone a -> a, a_1
 )");
 }
 
+TEST_CASE("clone: of several equal nodes the original is the one that its users read before") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  a = aten.sin.default(x)
+  b = aten.sin.default(x)
+  s = aten.cos.default(a)
+  t = aten.tan.default(b)
+  u = aten.exp.default(b)
+  output([s, t, u])
+)",
+                         R"(
+  x = placeholder
+  a = aten.sin.default(x)
+  b = aten.sin.default(x)
+  s = aten.cos.default(a)
+  t = aten.tan.default(b)
+  b_1 = aten.sin.default(x)
+  u = aten.exp.default(b_1)
+  output([s, t, u])
+)"),
+           R"(
+u -> u: changed
+  operands[0]: b -> b_1
++ b_1
+clone b -> b, b_1
+)");
+}
+
+TEST_CASE("replace: a region stays one where a consumer of many was rewired to something else") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  y = placeholder
+  a = aten.sin.default(x)
+  b = aten.add.Tensor(a, y)
+  s = aten.cos.default(b)
+  t = aten.tan.default(b)
+  u = aten.exp.default(b)
+  output([s, t, u])
+)",
+                         R"(
+  x = placeholder
+  y = placeholder
+  f = fused.sin_add.default(x, y)
+  s = aten.cos.default(f)
+  t = aten.tan.default(f)
+  u = aten.exp.default(y)
+  output([s, t, u])
+)"),
+           R"(
+s -> s: derived
+  operands[0]: b -> f (derived)
+t -> t: derived
+  operands[0]: b -> f (derived)
+u -> u: changed
+  operands[0]: b -> y
+- a
+- b
++ f
+replace a, b -> f
+)");
+}
+
 TEST_CASE("replace: a node that is computed in chunks, its consumer is derived") {
   constexpr std::string_view kBefore = R"(
   x = placeholder : f32[8, 4]

@@ -394,6 +394,8 @@ TEST_CASE("fx: text around a graph") {
 TEST_CASE("fx: recognised by content") {
   CHECK(LooksLikeFxGraph(kTrainer));
   CHECK(LooksLikeFxGraph("\n\ndef forward(self, x):\n    return x\n"));
+  CHECK(LooksLikeFxGraph(
+      "from __future__ import annotations\n\n\n\ndef forward(self, x):\n    return x\n"));
   CHECK_FALSE(LooksLikeFxGraph("import torch\n" + kTrainer));
   CHECK_FALSE(LooksLikeFxGraph("{\"code\": \"class A(torch.nn.Module):\\n def forward(\"}"));
   CHECK_FALSE(LooksLikeFxGraph("class A(torch.nn.Module):\n"));
