@@ -6,17 +6,17 @@ const say = (text) => { live.textContent = text; };
 function frame() {
   const logo = svg("svg", {width: 20, height: 18, viewBox: "0 0 20 18", "aria-hidden": "true"});
   for (const [x, y, color] of [[0, 1, "ink"], [6, 7.5, "accent"], [0, 14, "ink"]]) logo.append(svg("rect", {x, y, width: 14, height: 3, fill: `var(--${color})`}));
-  searchBox = h("input.search", {type: "search", placeholder: innerWidth < 900 ? "Search" : "Search nodes, ops, modules", "aria-label": "Search nodes, operators, modules (regular expression)", "aria-controls": "results",
+  searchBox = h("input.search", {type: "search", placeholder: innerWidth < 900 ? "Search" : "Search nodes, ops, modules", label: "Search nodes, operators, modules (regular expression)", "aria-controls": "results",
     input: () => doSearch(searchBox.value), focus: () => { if (searchBox.value) doSearch(searchBox.value); }, keydown: (event) => { if (event.key === "Enter") searchNext(event.shiftKey ? -1 : 1); }});
   const finder = h("div.finder", {focusout: (event) => { if (!finder.contains(event.relatedTarget)) $("#results").hidden = true; }}, searchBox, h("div", {id: "results", class: "results", hidden: true}));
   const theme = (name, label) => h("button", {"data-theme-button": name, "aria-pressed": "false", click: () => { setTheme(name, true); redrawAll(); }}, label);
   mainBox = h("main", {id: "main", tabindex: "-1"});
   live = h("span", {role: "status", "aria-live": "polite"});
   footer = h("footer.bottom");
-  nav = h("nav.pages", {"aria-label": "Views"});
+  nav = h("nav.pages", {label: "Views"});
   runBox = h("span.run");
   $("#app").append(h("a.skip", {href: "#main", click: (event) => { event.preventDefault(); mainBox.focus(); }}, "Skip to the content"),
-    h("header.top", h("div.brand", logo, h("span", "Strata")), runBox, nav, h("span.spacer"), finder, h("button.optional", {click: palette}, "Commands ", h("kbd", "Ctrl P")), h("span.segments", {role: "group", "aria-label": "Theme"}, theme("light", "Light"), theme("dark", "Dark"))), mainBox, footer);
+    h("header.top", h("div.brand", logo, h("span", "Strata")), runBox, nav, h("span.spacer"), finder, h("button.optional", {click: palette}, "Commands ", h("kbd", "Ctrl P")), h("span.segments", {role: "group", label: "Theme"}, theme("light", "Light"), theme("dark", "Dark"))), mainBox, footer);
 }
 function refreshFrame(subject) {
   const run = currentRun() || {}, to = (key) => hashOf({view: key, run: report.runs.length > 1 ? String(run.id) : ""}), first = subject || subjects.find((s) => s.run === run && s.detail >= 0) || subjects.find((s) => s.run === run) || subjects[0];
@@ -27,7 +27,7 @@ function refreshFrame(subject) {
     if (subject) goTo(match || subjects.find((s) => s.run === next && s.detail >= 0) || subjects.find((s) => s.run === next) || subject);
     else go({run: String(next.id), graph: ""});
   };
-  runBox.replaceChildren(report.runs.length > 1 ? h("select", {"aria-label": "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank} · ${plain(r.kind)}`))) : h("span.quiet.cut", plain(report.title)));
+  runBox.replaceChildren(report.runs.length > 1 ? h("select", {label: "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank} · ${plain(r.kind)}`))) : h("span.quiet.cut", plain(report.title)));
 }
 
 let renderNumber = 0;
@@ -123,7 +123,7 @@ const KEY_MAP = [
   ["r", "Next rank or run", () => stepRun(1)], ["R", "Rank or run before", () => stepRun(-1)], ["m x", "Bookmark under x", null], ["' x", "Go to bookmark x", null], ["y", "Copy a link to what is shown", () => copyLink()], ["Ctrl P", "Commands", null], ["?", "Keys", () => help()], ["Esc", "Clear the selection", null],
 ];
 function help() {
-  const close = () => dialog.close(), dialog = h("dialog.help", {"aria-label": "Keys", close: () => dialog.remove()}, h("h2", "Keys"), h("div.key-list", KEY_MAP.map(([key, words]) => h("div", h("kbd", key), h("span", words)))),
+  const close = () => dialog.close(), dialog = h("dialog.help", {label: "Keys", close: () => dialog.remove()}, h("h2", "Keys"), h("div.key-list", KEY_MAP.map(([key, words]) => h("div", h("kbd", key), h("span", words)))),
     h("p.quiet", "In the graph: drag moves, Ctrl and wheel zoom, a click opens a slab (Shift: all below), arrow keys walk from node to node, Enter opens."), h("button", {click: close}, "Close"));
   document.body.append(dialog);
   dialog.showModal();

@@ -34,7 +34,7 @@ function drawTicks(c, x, y, width, height, count, has) {
 const drawBarcode = (c, x, y, width, height, nodes, status) => nodes.length && drawTicks(c, x, y, width, height, nodes.length, (i, wanted) => status[nodes[i]] === wanted);
 /** A canvas with the barcode of a scene. It is in the overview's data: scenes are inflated when they are looked at. */
 function barcodeOf(detail, label) {
-  const canvas = h("canvas", {role: "img", "aria-label": label}), marks = report.barcodes[detail] || "";
+  const canvas = h("canvas", {role: "img", label: label}), marks = report.barcodes[detail] || "";
   redraws.push(() => {
     const box = prepare(canvas);
     if (box && marks) drawTicks(box.context, 0, 0, box.width, box.height, marks.length, (i, wanted) => (marks.charCodeAt(i) - 48) >> wanted & 1);

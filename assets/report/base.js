@@ -1,14 +1,14 @@
 // Small tools: elements, numbers, names, statuses. No text of a log ever becomes markup: it goes through textContent
 // or onto a canvas. All files of this folder are one script, in the order of tlparse-export/report/CMakeLists.txt.
 
-/** Makes an element: h("td.number", "12"), h("a.cut", {href, title}, words). Functions become listeners. */
+/** Makes an element: h("td.number", "12"), h("a.cut", {href, title}, words). Functions become listeners; `label` is for those who listen. */
 function h(tag, props, ...children) {
   const [name, ...classes] = tag.split("."), element = document.createElement(name), none = !props || Object.getPrototypeOf(props) !== Object.prototype;
   if (classes.length) element.className = classes.join(" ");
   for (const [key, value] of none ? [] : Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
     if (typeof value === "function") hear(element, key, value);
-    else element.setAttribute(key, value === true ? "" : value);
+    else element.setAttribute(key === "label" ? "aria-label" : key, value === true ? "" : value);
   }
   element.append(...[none ? props : null, ...children].flat().filter((child) => child !== null && child !== undefined && child !== false));
   return element;
@@ -114,7 +114,7 @@ const badges = (counts) => h("span.badges", BADGES.map((status, i) => counts[i]
   ? h("span", {class: status, title: `${counts[i]} ${status}`}, SIGN[status] + number(counts[i])) : null));
 const badgeText = (counts) => BADGES.map((status, i) => counts[i] ? `${SIGN[status]}${number(counts[i])}${status === "derived" ? " derived" : ""}` : "").filter(Boolean).join(" ");
 const statusWord = (status) => status === "same" ? "unchanged" : status;
-const chip = (status) => h("span", {class: `chip ${status}`}, status === "same" ? "unchanged" : `${SIGN[status]} ${status}`);
+const chip = (status) => h(`span.chip.${status}`, status === "same" ? "unchanged" : `${SIGN[status]} ${status}`);
 
 // --- Copying and saving ---
 

@@ -8,7 +8,7 @@ class GraphView {
     Object.assign(this, {detail, mode, on, open: new Set([0]), unfolded: new Set(), hops: 1, selected: -1, last: -1, hover: null, hits: null, lit: null, overlay: null, scale: 1, x: 0, y: 0, fitted: false, before: false});
     this.panes = (mode === "side" ? ["before", "after"] : [mode === "blink" ? "blink" : "union"]).map((side) => this.pane(side));
     this.mini = h("canvas.mini", {"aria-hidden": "true"});
-    this.element = h("div", {class: `panes ${mode}`}, this.panes.map((pane) => pane.element), mode === "side" ? null : this.mini);
+    this.element = h(`div.panes.${mode}`, this.panes.map((pane) => pane.element), mode === "side" ? null : this.mini);
     this.zoomLabel = h("button", {title: "To 100 %", click: () => this.zoom(1 / this.scale)}, "100%");
     this.countLabel = h("span.quiet.small.optional");
     this.panes.forEach((pane) => this.listen(pane.canvas));
@@ -18,7 +18,7 @@ class GraphView {
     this.element.view = this;
   }
   pane(side) {
-    const canvas = h("canvas.graph", {tabindex: "0", role: "application", "aria-label": `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
+    const canvas = h("canvas.graph", {tabindex: "0", role: "application", label: `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
     const stage = h("div.stage", canvas);
     const removed = this.detail.counts[1], added = this.detail.counts[0], total = this.detail.count;
     const words = {before: ["Before", plural(total - added, "node")], after: ["After", plural(total - removed, "node")], blink: ["After", "hold b for before"]}[side];

@@ -1,13 +1,13 @@
 // What is told of the selected node.
 
 function inspector(detail) {
-  const node = detail.find(state.node), box = h("aside", {class: node === undefined ? "inspector none" : "inspector", "aria-label": "Node"});
+  const node = detail.find(state.node), box = h("aside", {class: node === undefined ? "inspector none" : "inspector", label: "Node"});
   if (node === undefined) {
     box.append(h("h2", "No node selected"), h("p.mid", detail.changes.length ? ["Click a node, or press ", h("kbd", "n"), " for the first change of this pass."] : "Click a node to see its fields, inputs and outputs."));
     return box;
   }
   const name = detail.nodeName(node);
-  box.append(h("div.node-head", h("h2", {title: detail.opOf(node)}, detail.opLabel(node)), chip(detail.statusOf(node)), h("span.spacer"), h("button.close", {"aria-label": "Close", click: () => selectNode(-1)}, "×"),
+  box.append(h("div.node-head", h("h2", {title: detail.opOf(node)}, detail.opLabel(node)), chip(detail.statusOf(node)), h("span.spacer"), h("button.close", {label: "Close", click: () => selectNode(-1)}, "×"),
     h("div.mono.mid.wrap", detail.was.has(node) ? `${plain(str(detail.was.get(node)))} → ${name}` : name)));
   box.append(h("h3", "Fields"), fieldTable(detail, node), ...whyDerived(detail, node), ...relationsOf(detail, node));
   box.append(...flowList(detail, "Inputs", detail.inputs(node)), ...flowList(detail, "Outputs", detail.outputs(node)));
@@ -78,7 +78,7 @@ async function blame(detail, node) {
   if (!subject.pass || !detail.life) return null;
   const life = detail.life[node], rows = [];
   let quiet = [];
-  const row = (status, words, pass, more) => h("div", {class: `step ${status}`}, h("i"), h("span.cut", pass && pass !== subject.pass && status !== "same" ? h("a", {href: linkTo(pass, {node: more}), title: words}, words) : words), h("span", {class: status === "same" ? "quiet" : status}, statusWord(status)));
+  const row = (status, words, pass, more) => h(`div.step.${status}`, h("i"), h("span.cut", pass && pass !== subject.pass && status !== "same" ? h("a", {href: linkTo(pass, {node: more}), title: words}, words) : words), h("span", {class: status === "same" ? "quiet" : status}, statusWord(status)));
   const flush = () => {
     if (quiet.length) rows.push(row("same", quiet.length === 1 ? `#${quiet[0].index} ${plain(quiet[0].name)}` : `#${quiet[0].index}–${quiet[quiet.length - 1].index}, ${plural(quiet.length, "pass", "passes")}`));
     quiet = [];

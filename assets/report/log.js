@@ -102,7 +102,7 @@ views.set("log", {label: "Log", shows: () => report.runs.some((run) => document.
 /** The compilations, attempts under the first of them. */
 function compileList(log, current) {
   const entry = (compile) => h("a.entry", {href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b.mono", brackets(compile.id)), h("span.cut", visible(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
-  return h("nav.log-list.box", {"aria-label": "Compilations"}, h("a.entry", {href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", "Whole log")), [...log.compiles.values()].map(entry));
+  return h("nav.log-list.box", {label: "Compilations"}, h("a.entry", {href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", "Whole log")), [...log.compiles.values()].map(entry));
 }
 
 async function logPage(log) {
@@ -243,7 +243,7 @@ const TOKENS = {python: tokens("#[^\\n]*"), cpp: tokens("//[^\\n]*|/\\*[^]*?\\*/
 const SHOWN_LINES = 4000, COLOURED = 400_000;
 /** Text with numbered lines; long ones are shown in two steps. */
 function codeView(text, language) {
-  const lines = visible(text).split("\n"), box = h("div.code.box", {tabindex: "0", role: "region", "aria-label": "Text"});
+  const lines = visible(text).split("\n"), box = h("div.code.box", {tabindex: "0", role: "region", label: "Text"});
   const draw = (count) => {
     const part = lines.slice(0, count).join("\n"), code = h("pre.text");
     code.append(...part.length <= COLOURED && TOKENS[language] ? colour(part, TOKENS[language]) : [part]);

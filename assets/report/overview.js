@@ -70,7 +70,7 @@ function timeline(run) {
     if (isQuiet(pass)) { quiet.push(pass); continue; }
     flush();
     const words = [pass.status === "failed" ? "failed, graph kept as it was" : "", several ? plain(pass.graph) : "", plain(pass.options) || (pass.causes[0] ? past(pass.causes[0].title) : "")].filter(Boolean).join(" · ");
-    box.append(h("a", {class: `row ${pass.status}`, id: `p${pass.index}`, href: linkTo(pass)},
+    box.append(h(`a.row.${pass.status}`, {id: `p${pass.index}`, href: linkTo(pass)},
       h("span.number.quiet", String(pass.index)), h("span", h("span.name.cut", {title: plain(pass.name)}, plain(pass.name)), words ? h("span.small.quiet.cut", {title: words}, words) : null, h("span.together", badges(pass.counts))),
       barcodeOf(pass.detail, `where ${plain(pass.name)} changed the graph`),
       BADGES.map((status, i) => h("span", {class: `number one ${pass.counts[i] ? status : "quiet"}`}, pass.counts[i] ? SIGN[status] + number(pass.counts[i]) : "·")),

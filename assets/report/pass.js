@@ -16,12 +16,12 @@ function rail(subject) {
       h("span.number.quiet", other.pass ? String(other.pass.index) : ""), h("span.cut", plain(other.name)),
       quiet ? null : h("span.more", failed ? h("b.removed", "failed") : other.pass ? badges(other.counts) : h("span.quiet", plural(other.last.nodes, "node")), h("span.quiet", other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
   }
-  const filter = h("input.search", {type: "search", placeholder: "Filter passes", "aria-label": "Filter passes", input: () => {
+  const filter = h("input.search", {type: "search", placeholder: "Filter passes", label: "Filter passes", input: () => {
     const fits = matcher(filter.value);
     for (const entry of list.querySelectorAll(".entry")) entry.hidden = !fits(entry.title);
   }});
   const passes = subject.run.passes, total = passes.reduce((sum, pass) => sum + pass.ms, 0);
-  return h("nav.rail", {"aria-label": "Passes"}, h("div.top", filter), list, h("div.foot.quiet.small", h("span", `${passes.filter(isQuiet).length} without change`), h("span", total > 0 ? `${time(total)} in all` : "")));
+  return h("nav.rail", {label: "Passes"}, h("div.top", filter), list, h("div.foot.quiet.small", h("span", `${passes.filter(isQuiet).length} without change`), h("span", total > 0 ? `${time(total)} in all` : "")));
 }
 
 function passView(subject) {
@@ -38,7 +38,7 @@ function passView(subject) {
     return page;
   }
   const tabs = [["graph", "Graph", 0], ["table", "Table", detail.changes.length || detail.count], ["text", "Text", 0], ["patterns", "Patterns", detail.patterns.length]];
-  work.append(h("div.tabs", {role: "tablist", "aria-label": "Views of the pass", keydown: stepTab}, tabs.map(([key, label, count]) =>
+  work.append(h("div.tabs", {role: "tablist", label: "Views of the pass", keydown: stepTab}, tabs.map(([key, label, count]) =>
     h("button", {role: "tab", id: `tab-${key}`, "aria-controls": "panel", "aria-selected": String(state.tab === key), tabindex: state.tab === key ? "0" : "-1", click: () => go({tab: key, cam: ""})}, label, count ? h("span.quiet", ` ${number(count)}`) : null))));
   const panel = h("div.panel", {id: "panel", role: "tabpanel", "aria-labelledby": `tab-${state.tab}`});
   work.append(panel);
@@ -74,14 +74,14 @@ function graphTab(panel, detail) {
 
   const check = h("input", {type: "checkbox", id: "changed-only", change: (event) => setHops(event.target.checked ? "1" : "all")});
   check.checked = state.hops !== "all";
-  const hops = h("select", {"aria-label": "Unchanged nodes shown around a change", change: (event) => setHops(event.target.value)}, [0, 1, 2, 3].map((k) => h("option", {value: k, selected: String(k) === state.hops}, plural(k, "hop"))));
+  const hops = h("select", {label: "Unchanged nodes shown around a change", change: (event) => setHops(event.target.value)}, [0, 1, 2, 3].map((k) => h("option", {value: k, selected: String(k) === state.hops}, plural(k, "hop"))));
   const overlays = overlaysOf(detail);
-  const colour = h("select", {"aria-label": "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, `Colour: ${OVERLAYS[key].label.toLowerCase()}`)));
+  const colour = h("select", {label: "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, `Colour: ${OVERLAYS[key].label.toLowerCase()}`)));
   const modes = [["unified", "Unified"], ["side", "Side by side"], ["blink", "Blink"]];
   panel.append(h("div.toolbar",
-    detail.changes.length ? h("div.segments", {role: "group", "aria-label": "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
+    detail.changes.length ? h("div.segments", {role: "group", label: "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
     detail.changes.length ? h("label.optional", check, "Changed only +") : null, detail.changes.length ? h("span.optional", hops) : null, overlays.length ? h("span.optional", colour) : null, h("span.spacer"), view.countLabel,
-    h("div.segments", h("button", {"aria-label": "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {"aria-label": "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit"))));
+    h("div.segments", h("button", {label: "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {label: "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit"))));
   panel.append(view.element, legend(detail, view));
   const node = detail.find(state.node);
   requestAnimationFrame(() => {
@@ -135,7 +135,7 @@ function setOverlay(overlay) {
 }
 function legend(detail, view) {
   const present = new Set(detail.status), marks = [[ADDED, "added"], [REMOVED, "removed"], [CHANGED, "changed"], [DERIVED, "derived"], [MOVED, "moved"], [SAME, "unchanged"]].filter(([status]) => present.has(status));
-  const box = h("div.legend", marks.map(([status, word]) => h("span", h("i", {class: `key ${STATUS[status]}`}), word)));
+  const box = h("div.legend", marks.map(([status, word]) => h("span", h(`i.key.${STATUS[status]}`), word)));
   if (view.overlay) box.append(h("b", view.overlay.label));
   if (view.overlay) for (const [word, fill] of view.overlay.legend) { const key = h("i.key"); key.style.background = fill; box.append(h("span", key, word)); }
   box.append(h("span.spacer"), h("span.optional", detail.twoLanes ? "forward runs down on the left, backward up on the right" : "runs down"));

@@ -67,8 +67,8 @@ function fuzzy(text, letters) {
   return i === letters.length ? out : null;
 }
 function palette() {
-  const input = h("input", {type: "text", placeholder: "Type a command, pass or node", "aria-label": "Command, pass or node", role: "combobox", "aria-expanded": "true", "aria-controls": "choices", autocomplete: "off"});
-  const list = h("div.choices", {id: "choices", role: "listbox", "aria-label": "Choices"}), dialog = h("dialog.palette", {"aria-label": "Command palette", close: () => dialog.remove(), click: (event) => { if (event.target === dialog) dialog.close(); }}, input, list, h("div.hints.quiet.small", "↑ ↓ choose, Enter open, Esc close"));
+  const input = h("input", {type: "text", placeholder: "Type a command, pass or node", label: "Command, pass or node", role: "combobox", "aria-expanded": "true", "aria-controls": "choices", autocomplete: "off"});
+  const list = h("div.choices", {id: "choices", role: "listbox", label: "Choices"}), dialog = h("dialog.palette", {label: "Command palette", close: () => dialog.remove(), click: (event) => { if (event.target === dialog) dialog.close(); }}, input, list, h("div.hints.quiet.small", "↑ ↓ choose, Enter open, Esc close"));
   let items = [], at = 0;
   const run = (item) => { dialog.close(); item[3](); };
   const mark = (next) => {

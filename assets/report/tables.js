@@ -109,8 +109,8 @@ function textRows(detail, lines, spelling, context) {
 }
 async function textTab(panel, detail) {
   const choose = (spelling, label) => h("button", {"aria-pressed": String(state.spelling === spelling), click: () => go({spelling})}, label);
-  panel.append(h("div.toolbar", h("div.segments", {role: "group", "aria-label": "Spelling"}, choose("native", "Native"), choose("fx", "FX")), h("span.quiet.small.optional", "what differs inside a line is marked"), h("span.spacer"), h("button", {click: () => copyGraph(detail)}, "Copy graph")));
-  const sheet = h("div.sheet.text", {tabindex: "0", role: "region", "aria-label": "Text of the graphs"});
+  panel.append(h("div.toolbar", h("div.segments", {role: "group", label: "Spelling"}, choose("native", "Native"), choose("fx", "FX")), h("span.quiet.small.optional", "what differs inside a line is marked"), h("span.spacer"), h("button", {click: () => copyGraph(detail)}, "Copy graph")));
+  const sheet = h("div.sheet.text", {tabindex: "0", role: "region", label: "Text of the graphs"});
   panel.append(sheet);
   const lines = await loadLines(detail);
   if (!lines) { sheet.append(nothing("The lines did not fit into this report; the trace has them.")); return; }
@@ -124,7 +124,7 @@ async function textTab(panel, detail) {
       return [fold];
     }
     const kind = row.sign === "+" ? "plus" : row.sign ? "minus" : "", place = detail.moduleOf(row.node);
-    const line = h("div", {class: `line ${kind}`, "data-node": row.node, "aria-selected": String(row.node === selected), click: () => selectNode(row.node)}, h("span.nr", row.old && kind !== "plus" ? String(row.old) : ""), h("span.nr", row.now && kind !== "minus" ? String(row.now) : ""), h("span.sign", row.sign || " "), h("span.source", row.other ? marked(row.text, row.other) : row.text));
+    const line = h(`div.line.${kind}`, {"data-node": row.node, "aria-selected": String(row.node === selected), click: () => selectNode(row.node)}, h("span.nr", row.old && kind !== "plus" ? String(row.old) : ""), h("span.nr", row.now && kind !== "minus" ? String(row.now) : ""), h("span.sign", row.sign || " "), h("span.source", row.other ? marked(row.text, row.other) : row.text));
     if (place === module) return [line];
     module = place;
     return [h("div.place", place || "without module"), line];
@@ -188,6 +188,6 @@ function deviating(detail, [place, what, hunks]) {
 }
 const RELATIONS = {replace: "replaced", clone: "copied", merge: "merged", became_input: "became an input", became_compute: "became a computation"};
 function relations(detail, list) {
-  const links = (nodes) => nodes.slice(0, 6).map((node) => h("button", {class: `chip ${detail.statusOf(node)}`, title: detail.opOf(node), click: () => showNode(node)}, detail.nodeName(node))).concat(nodes.length > 6 ? [h("span.quiet", ` and ${nodes.length - 6} more`)] : []);
-  return h("div.relations", list.map((r) => h("div.relation", h("span.mid", RELATIONS[r.kind] || r.kind), h("span", links(r.before)), h("span", {"aria-label": "to"}, "→"), h("span", links(r.after)), r.confidence < 0.9 ? h("span.quiet", `likely, ${r.confidence.toFixed(2)}`) : null)));
+  const links = (nodes) => nodes.slice(0, 6).map((node) => h(`button.chip.${detail.statusOf(node)}`, {title: detail.opOf(node), click: () => showNode(node)}, detail.nodeName(node))).concat(nodes.length > 6 ? [h("span.quiet", ` and ${nodes.length - 6} more`)] : []);
+  return h("div.relations", list.map((r) => h("div.relation", h("span.mid", RELATIONS[r.kind] || r.kind), h("span", links(r.before)), h("span", {label: "to"}, "→"), h("span", links(r.after)), r.confidence < 0.9 ? h("span.quiet", `likely, ${r.confidence.toFixed(2)}`) : null)));
 }

@@ -5,7 +5,7 @@ const pageHead = (title, words) => h("div.hero", h("h1", title), h("span.quiet.s
 function graphChoice(run) {
   const graphs = graphsOf(run);
   if (!graphs.includes(state.graph)) state.graph = "";
-  const graph = state.graph || graphs[0], choice = graphs.length > 1 ? h("div.choices", h("select", {"aria-label": "Graph", change: (event) => go({graph: event.target.value})}, graphs.map((name) => h("option", {value: name, selected: name === graph}, plain(name))))) : "";
+  const graph = state.graph || graphs[0], choice = graphs.length > 1 ? h("div.choices", h("select", {label: "Graph", change: (event) => go({graph: event.target.value})}, graphs.map((name) => h("option", {value: name, selected: name === graph}, plain(name))))) : "";
   return {graph, choice};
 }
 
@@ -94,7 +94,7 @@ function matrix(runs, name) {
   });
   const groups = (list) => list.map((group) => ranges(group, name)).join(" | ");
   const words = split ? `Ranks part at ${split.column.head} ${split.column.title}: ${groups(split.groups)}.` : "All ranks have the same graphs after every pass.";
-  const grid = h("table.matrix", {"aria-label": words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span.cut", column.head))))),
+  const grid = h("table.matrix", {label: words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span.cut", column.head))))),
     h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, first, entries, letters}) => {
       const e = entries[i], subject = e && subjects.find((s) => s.ref === e.ref);
       return h("td", e ? h("a", {class: `cell ${shaded(letters[i])}${first ? " split" : ""}`, title: `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`, href: subject ? linkTo(subject) : hashOf({view: "overview", run: String(run.id)})}, LETTER(letters[i])) : h("span.cell.none", "none"));
@@ -130,7 +130,7 @@ async function collectiveLanes(runs, name) {
   const extra = lanes.map((lane, r) => lane.length - aligned[r].filter(Boolean).length);
   const words = first < 0 && !extra.some(Boolean) ? `All ${plural(reference.length, "collective")} agree in operator, type and group.` : first < 0 ? "The first rank's collectives agree." : `Collective ${first} is the first that differs: ${plain(reference[first].op)} ${plain(reference[first].type)}.`;
   const sentence = `${words}${extra.some(Boolean) ? ` Without a partner on the first rank: ${runs.map((run, r) => extra[r] ? `${name(run)} ${extra[r]}` : "").filter(Boolean).join(", ")}.` : ""}`;
-  const grid = h("table.lanes", {"aria-label": sentence},
+  const grid = h("table.lanes", {label: sentence},
     h("thead", h("tr", h("th", {scope: "col"}, ""), reference.slice(from, to).map((_, k) => h("th", {scope: "col"}, String(from + k))))), h("tbody", rows));
   return [section("Collectives in order", `of ${plain(graphsOf(runs[0])[0])} after the last pass${reference.length > to - from ? `; ${to - from} of ${number(reference.length)} around the first difference` : ""}`, told(sentence, grid))];
 }
