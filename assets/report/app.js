@@ -119,7 +119,7 @@ const KEY_MAP = [
   ["/", "Search everything", () => { searchBox.focus(); searchBox.select(); }], ["F3", "Next hit (Shift: before)", null], ["c", "Changed nodes only, or everything", () => setHops(state.hops === "all" ? "1" : "all")],
   ["h", "Close the slab", () => stepSlab(false)], ["l", "Open a slab", () => stepSlab(true)], ["u", "Light what flows in, a step further each time", onGraph((v) => v.light(["inputs"]))], ["d", "Light what flows out", onGraph((v) => v.light(["outputs"]))], ["i", "Light the neighbourhood", onGraph((v) => v.light(["inputs", "outputs"]))], ["p", "Light a way between the last two nodes", onGraph((v) => v.path())],
   ["s", "Colour by the next property", () => { const list = ["", ...overlaysOf(currentDetail || {count: 0})]; setOverlay(list[(list.indexOf(state.overlay) + 1) % list.length]); render(); }],
-  ["f", "Fit everything", onGraph((v) => v.fitAll())], ["+", "Zoom in", onGraph((v) => v.zoom(1.25))], ["-", "Zoom out", onGraph((v) => v.zoom(0.8))], ["0", "Zoom to 100 %", onGraph((v) => v.zoom(1 / v.scale))],
+  ["f", "Fit everything", onGraph((v) => v.fitAll())], ["g", "Go to a pass or node by name", () => palette()], ["+", "Zoom in", onGraph((v) => v.zoom(1.25))], ["-", "Zoom out", onGraph((v) => v.zoom(0.8))], ["0", "Zoom to 100 %", onGraph((v) => v.zoom(1 / v.scale))],
   ["r", "Next rank or run", () => stepRun(1)], ["R", "Rank or run before", () => stepRun(-1)], ["m x", "Bookmark under x", null], ["' x", "Go to bookmark x", null], ["y", "Copy a link to what is shown", () => copyLink()], ["Ctrl P", "Commands", null], ["?", "Keys", () => help()], ["Esc", "Clear the selection", null],
 ];
 function help() {

@@ -192,13 +192,13 @@ async function compilePage(log, compile) {
   return out;
 }
 
-const valueTable = (data) => table(["field", "value"], Object.entries(data).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([key, value]) => [td(visible(key), "mono"), td(visible(typeof value === "object" ? JSON.stringify(value) : value), "mono wrap")]));
+const valueTable = (data) => table(["field", "value"], Object.entries(data).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([key, value]) => [td(visible(key), "mono wrap"), td(visible(typeof value === "object" ? JSON.stringify(value) : value), "mono wrap")]));
 
 function recordTable(log, records) {
   const fits = matcher(state.filter), list = records.filter((record) => fits(`${record.name} ${record.kind}`));
   if (!list.length) return nothing(state.filter ? `Nothing matches “${plain(state.filter)}”.` : "No records.");
   const timed = list.some((record) => clock(record.prefix));
-  return h(timed ? "div.box.pad.records" : "div.box.pad", table([...(timed ? ["time", "#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
+  return h("div.box.pad", table([...(timed ? ["?time", "?#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
     ...(timed ? [td(clock(record.prefix), "mono quiet"), td(record.line ? number(record.line) : "–", "number quiet")] : []),
     h("td.wrap", h("a", {href: logLink(log.run, record.compile || "-", record)}, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet wrap"),
     td(record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–", "number"),

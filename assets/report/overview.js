@@ -2,8 +2,12 @@
 
 const card = (title, value, words) => h("div.card", h("div.quiet.small", title), h("div.value", value), h("div.quiet.small", words));
 const section = (title, words, ...content) => h("section", h("div.section", h("h2", title), words ? h("span.quiet.small", words) : null), ...content);
-const table = (heads, rows, caption) => h("table", caption ? h("caption", caption) : null,
-  h("thead", h("tr", heads.map((head) => h("th", {scope: "col", class: head.startsWith("#") ? "number" : null}, head.replace("#", ""))))), h("tbody", rows.map((cells) => h("tr", cells))));
+/** Heads begin with "#" over numbers, and with "?" where a phone has no room. */
+const table = (heads, rows, caption) => {
+  const kind = (head) => `${head.includes("#") ? "number" : ""}${head.startsWith("?") ? " optional" : ""}`;
+  return h("table", caption ? h("caption", caption) : null, h("thead", h("tr", heads.map((head) => h("th", {scope: "col", class: kind(head)}, head.replace(/^\??#?/, ""))))),
+    h("tbody", rows.map((cells) => h("tr", cells.map((cell, i) => { if (heads[i].startsWith("?")) cell.classList.add("optional"); return cell; })))));
+};
 const td = (text, kind) => h("td", {class: kind}, text);
 
 async function overview() {
@@ -16,10 +20,10 @@ async function overview() {
   if (causes.length) page.append(section("Root causes", "patterns first, consequences left out", h("div.box", causes)));
   if (run.steps.length) page.append(section("What ran", "", h("div.box.pad", lossChart(run), executed(run))));
   const others = run.graphs.filter((graph) => graph.detail >= 0);
-  if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div.box.pad", table(["graph", "#nodes", "#peak memory", "#arithmetic", "fingerprint"], others.map((graph) =>
+  if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div.box.pad", table(["graph", "#nodes", "#peak memory", "?#arithmetic", "?fingerprint"], others.map((graph) =>
     [h("td", h("a", {href: linkTo(graph)}, plain(graph.name))), td(number(graph.last.nodes), "number"), td(graph.last.peak ? bytes(graph.last.peak) : "–", "number"), td(graph.last.flops ? flops(graph.last.flops) : "–", "number"), td(graph.last.fingerprint, "mono")])))));
   for (const part of overviewParts) page.append(...[await part(run)].flat().filter(Boolean));
-  if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div.box.pad", table(["run", "#rank", "kind", "source", "#passes", "status"], report.runs.map((other) =>
+  if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div.box.pad", table(["run", "#rank", "?kind", "source", "?#passes", "status"], report.runs.map((other) =>
     [h("td", h("a", {href: hashOf({view: "overview", run: String(other.id)}), "aria-current": other === run ? "true" : null}, `run ${other.id}`)), td(String(other.rank), "number"), td(other.kind), td(plain(other.source), "wrap"), td(number(other.passes.length), "number"), td(other.status)])))));
   if (report.left_out.length) page.append(section("Left out", "this report reached its size limit; the trace has them", h("div.box.pad", h("ul", report.left_out.map((title) => h("li", plain(title)))))));
   page.append(section("Words", "", glossary()));
@@ -141,7 +145,7 @@ function lossChart(run) {
   return lineChart(steps.map(([, loss], i) => [i, loss]), {label: `Loss per step, from ${first[1]} to ${last[1]}`, unit: (v) => v.toFixed(3), left: `step ${first[0]}`, right: `step ${last[0]}`, marks: [[steps.length - 1, last[1], `loss ${last[1].toFixed(4)}`]]});
 }
 function executed(run) {
-  return table(["graph", "steps", "fingerprint", "last changed by"], run.executed.map((range) => {
+  return table(["graph", "steps", "?fingerprint", "last changed by"], run.executed.map((range) => {
     const pass = run.passes.find((p) => p.ref === range.ref);
     return [td(plain(range.graph)), td(`${range.first}–${range.last}`), td(range.fingerprint, "mono"), h("td", pass ? h("a", {href: linkTo(pass)}, `#${pass.index} ${plain(pass.name)}`) : "as traced")];
   }), "Each step executed a plan of this graph; the fingerprints are equal.");

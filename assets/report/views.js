@@ -24,7 +24,7 @@ views.set("memory", {label: "Memory", shows: () => report.runs.some((run) => run
   h("p.quiet.small", [phases, `inputs and constants ${bytes(last.facts.inputs)}`, last.facts.unknown ? `${plural(last.facts.unknown, "value")} of unknown size counted as nothing` : "", differs ? `dashed: as it came, peak ${bytes(first.facts.peak)}; line: after the last pass, peak ${bytes(last.facts.peak)}` : moments.length > 1 ? "the same before and after every pass" : ""].filter(Boolean).join(" · "))));
   if (moments.length > 1) page.append(section("Peak by pass", "", h("div.box.pad", table(["pass", "#peak", "#Δ"], moments.map((moment, i) => ({moment, step: i ? moment.peak - moments[i - 1].peak : 0, i})).filter(({step, i}) => step || i === 0 || i === moments.length - 1).map(({moment, step}) =>
     [h("td", moment.pass ? h("a", {href: linkTo(moment.pass)}, moment.name) : moment.name), td(bytes(moment.peak), "number"), td(delta(step, bytes), `number ${step < 0 ? "added" : step > 0 ? "removed" : ""}`)])))));
-  page.append(section("Largest at the peak", moments.length > 1 ? "after the last pass" : "", h("div.box.pad.brief", table(["node", "operator", "type", "module", "phase", "#bytes"], last.facts.holders.map(([name, op, type, module, phase, size]) =>
+  page.append(section("Largest at the peak", moments.length > 1 ? "after the last pass" : "", h("div.box.pad", table(["node", "?operator", "?type", "?module", "?phase", "#bytes"], last.facts.holders.map(([name, op, type, module, phase, size]) =>
     [h("td.mono", h("a", {href: nodeLink(run, graph, name)}, plain(name))), td(shortOp(plain(op))), td(shortType(plain(type)), "mono"), td(plain(module) || "–"), td(phase || "–"), td(bytes(size), "number")])))));
   return page;
 }});
@@ -48,7 +48,7 @@ views.set("operators", {label: "Operators", shows: () => report.runs.some((run) 
     if (step) box.append(svg("rect", {x: share(Math.min(before, after)), y: 2.5, width: share(Math.abs(step)), height: 7, class: step < 0 ? "less" : "more"}));
     return box;
   };
-  page.append(h("div.box.pad.calls", table(["operator", "#before", "#after", "#Δ", "calls"], list.slice(0, 400).map(([op, before, after]) =>
+  page.append(h("div.box.pad", table(["operator", "#before", "#after", "#Δ", "?calls"], list.slice(0, 400).map(([op, before, after]) =>
     [td(plain(op), "mono wrap"), td(number(before), "number"), td(number(after), "number"), td(delta(after - before, number), `number ${after < before ? "removed" : after > before ? "added" : "quiet"}`), h("td.wide", bar(before, after))]))));
   return page;
 }});

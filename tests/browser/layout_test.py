@@ -32,6 +32,10 @@ def others(site):
         "operators": (site.training(), "#operators"),
         "compilation": (log(site), "#log&graph=0/0"),
         "record": (log(site), "#log&graph=0/0&node=5"),
+        "two_runs": (site.two_runs(), ""),
+        "profile": (site.profiled() or site.training(), PASS + "&overlay=mean&hops=all"),
+        "profile_memory": (site.profiled() or site.training(), "#memory"),
+        "profile_overview": (site.profiled() or site.training(), ""),
     }
 
 

@@ -470,6 +470,17 @@ def copies(site):
     assert picture.startswith("<svg ") and "attention" in picture
     broken = site.js("return new DOMParser().parseFromString(arguments[0], 'image/svg+xml').querySelector('parsererror')", picture)
     assert broken is None, "the SVG is no XML"
+    # The picture as a file: a PNG of the whole scene.
+    site.js("URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; }")
+    site.click(".menu-box > button")
+    site.js("[...document.querySelectorAll('.menu button')].find((e) => e.innerText === 'Save picture as PNG').click()")
+    site.wait(lambda: site.js("return window.saved"), "the picture")
+    kind, size, head = site.driver.execute_async_script("const done = arguments[0]; saved.arrayBuffer().then((b) => done([saved.type, b.byteLength, [...new Uint8Array(b, 0, 4)]]))")
+    assert kind == "image/png" and size > 4000 and head == [0x89, 0x50, 0x4E, 0x47], (kind, size, head)
+    site.press(Keys.ESCAPE, "g")
+    site.wait(lambda: site.count("dialog.palette"), "the palette")
+    site.press("silu_3", Keys.ENTER)
+    site.wait(lambda: site.node() == "silu_3", "the node gone to")
     with open(site.path("fx.txt"), "w", encoding="utf-8") as file:
         file.write(fx)
     site.run("show", site.path("fx.txt"))  # our own reader takes it

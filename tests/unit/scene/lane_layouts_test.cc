@@ -51,7 +51,7 @@ LaneShape Twisted() {
           .columns = 2};
 }
 
-TEST_CASE("of both ways a lane gets the one with fewer crossings") {
+TEST_CASE("a lane is placed by dot only where that is clearly better") {
   LaneLayouts lanes;
   const LanePlaces chosen = lanes.Of(Twisted());
   CHECK(CostOf(Twisted(), chosen).total() <= CostOf(Twisted(), PlaceByPaths(Twisted())).total());
