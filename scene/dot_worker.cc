@@ -105,7 +105,7 @@ void DotWorker::Stop() {
 }
 
 std::optional<DotPlaces> DotWorker::Place(const LaneShape& shape) {
-  if (!HasGraphviz() || failures_ >= kMostFailures) return std::nullopt;
+  if (failures_ >= kMostFailures) return std::nullopt;
   const auto nodes = static_cast<size_t>(shape.nodes);
   DotPlaces places{.rank = std::vector<int32_t>(nodes), .x = std::vector<double>(nodes)};
   const int32_t head[2] = {shape.nodes, static_cast<int32_t>(shape.edges.size())};

@@ -24,8 +24,8 @@ class DotWorker {
   DotWorker(const DotWorker&) = delete;
   DotWorker& operator=(const DotWorker&) = delete;
 
-  /// None: no Graphviz in this build, a crash, or no answer within the limit. After a few of these
-  /// the worker is not started again.
+  /// None: a crash, or no answer within the limit. After a few of these the worker is not started
+  /// again. REQUIRES: HasGraphviz().
   std::optional<DotPlaces> Place(const LaneShape& shape);
 
  private:

@@ -199,7 +199,9 @@ LanePlaces PlaceByPaths(const LaneShape& shape) {
 }
 
 LaneLayouts::LaneLayouts() : LaneLayouts(Options()) {}
-LaneLayouts::LaneLayouts(const Options& options) : options_(options) {}
+LaneLayouts::LaneLayouts(const Options& options) : options_(options) {
+  options_.dot = options.dot && HasGraphviz();
+}
 LaneLayouts::~LaneLayouts() = default;
 
 const LanePlaces& LaneLayouts::Of(const LaneShape& shape) {

@@ -14,14 +14,17 @@ function markdown(subject, detail) {
 async function copyGraph(detail, spelling = state.spelling) {
   const lines = await loadLines(detail);
   if (!lines) { say("The lines were left out of this report"); return; }
-  const out = [], nodes = Array.from({length: detail.count}, (_, i) => i).filter((i) => detail.status[i] !== REMOVED && !detail.nodeName(i).includes("/"));
-  if (spelling === "fx") {
-    const isInput = (i) => str(detail.op[i]) === "input", inputs = nodes.filter(isInput).map((i) => `${detail.nodeName(i)}${detail.typeOf(i) ? `: "${detail.typeOf(i)}"` : ""}`);
-    out.push("class GraphModule(torch.nn.Module):", `    def forward(self, ${inputs.join(", ")}):`);
-    for (const i of nodes) { const line = isInput(i) ? "" : lines.fx(i, false); if (line) out.push(`        ${line}`); }
-  } else {
-    out.push(`graph ${currentSubject ? plain(currentSubject.graph) : "step"}`);
-    for (const i of nodes) { const line = lines.native(i, false); if (line) out.push(`  ${line}`); }
+  const fx = spelling === "fx", out = [], scopes = new Map(), split = (i) => { const name = detail.nodeName(i), at = name.lastIndexOf("/") + 1; return [name.slice(0, at), name.slice(at)]; };
+  for (let i = 0; i < detail.count; i++) {
+    const [scope] = split(i);
+    if (detail.status[i] !== REMOVED) { if (!scopes.has(scope)) scopes.set(scope, []); scopes.get(scope).push(i); }
+  }
+  // A body is a class inside the class that refers to it; in native text it is a graph of its own.
+  for (const [scope, nodes] of fx ? [...scopes].sort(([a], [b]) => a < b ? -1 : 1) : scopes) {
+    const path = scope.split("/"), name = path[path.length - 2], pad = "    ".repeat(path.length - 1), isInput = (i) => str(detail.op[i]) === "input";
+    if (fx) out.push(...out.length ? [""] : [], `${pad}class ${name || "GraphModule"}(torch.nn.Module):`, `${pad}    def forward(self, ${nodes.filter(isInput).map((i) => `${split(i)[1]}${detail.typeOf(i) ? `: "${detail.typeOf(i)}"` : ""}`).join(", ")}):`);
+    else out.push(`graph ${name ? `${name} body` : currentSubject ? plain(currentSubject.graph) : "step"}`);
+    for (const i of nodes) { const line = fx && isInput(i) ? "" : lines[spelling](i, false); if (line) out.push(fx ? `${pad}        ${line}` : `  ${line}`); }
   }
   await copyText(out.join("\n") + "\n", spelling === "fx" ? "FX text" : "Native text");
 }

@@ -357,6 +357,13 @@ def bodies(site):
     site.shows(".text .place", "true_graph_0")
     site.js("[...document.querySelectorAll('.segments button')].find((e) => e.innerText === 'FX').click()")
     site.shows(".text", 'neg: "f32[4][1]cpu" = torch.ops.aten.neg.default(x)')
+    # The copy is a program that our own reader takes for the same.
+    site.js("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    site.js("[...document.querySelectorAll('.toolbar button')].find((e) => e.innerText === 'Copy graph').click()")
+    site.wait(lambda: site.js("return window.copied"), "the graph")
+    with open(site.path("copied.txt"), "w", encoding="utf-8") as file:
+        file.write(site.js("return window.copied"))
+    site.run("diff", source, site.path("copied.txt"))
 
 
 def text(site):

@@ -56,7 +56,7 @@ TEST_CASE("a lane is placed by dot only where that is clearly better") {
   const LanePlaces chosen = lanes.Of(Twisted());
   CHECK(CostOf(Twisted(), chosen).total() <= CostOf(Twisted(), PlaceByPaths(Twisted())).total());
   CHECK(lanes.statistics().compared == (HasGraphviz() ? 1 : 0));
-  CHECK(lanes.statistics().failed == (HasGraphviz() ? 0 : 1));
+  CHECK(lanes.statistics().failed == 0);
 }
 
 TEST_CASE("equal shapes are placed once, and the same each time") {
@@ -88,7 +88,7 @@ TEST_CASE(
   shape.edges.erase(std::unique(shape.edges.begin(), shape.edges.end()), shape.edges.end());
   LaneLayouts lanes({.time_limit_ms = 1});
   CHECK(lanes.Of(shape).row == PlaceByPaths(shape).row);
-  CHECK(lanes.statistics().failed == 1);
+  CHECK(lanes.statistics().failed == (HasGraphviz() ? 1 : 0));
   // The next lane gets a new worker.
   if (HasGraphviz()) CHECK(DotWorker(10'000).Place(Twisted()).has_value());
 }
