@@ -1,6 +1,6 @@
 """Writes the script or style of a page: the given files, in their order, without comments, without blanks that mean
-nothing, and, in scripts, with short names for what only the script itself can see and `let` for `const`. Scripts share
-one strict scope.
+nothing, and, in scripts, with short names for what only the script itself can see, also for texts that it says often,
+and `let` for `const`. Scripts share one strict scope.
 
 usage: bundle.py OUT FILE…
 """
@@ -104,6 +104,12 @@ class Names:
                       for b in (letters if size == 0 else letters + string.digits))
         free = (name for name in itertools.chain(candidates, (f"_{i}" for i in itertools.count())) if name not in taken)
         self.short = {name: next(free) for name in wanted}
+        self.texts = {}
+        said = collections.Counter(texts(all_tokens))
+        # With two letters: what it costs to say each time, and once more to tell the name.
+        for text, count in sorted(said.items(), key=lambda item: (-item[1] * (len(item[0]) - 2), item[0])):
+            if count * (len(text) - 2) > len(text) + 5:
+                self.texts[text] = next(free)
 
     def of(self, name):
         return self.short.get(name, name)
@@ -116,6 +122,22 @@ class Names:
             if token.kind == "template":
                 for part in token.text[1::2]:
                     self.count(part)
+
+
+def texts(all_tokens):
+    """String literals that are values; those that are keys of an object stay."""
+    for i, token in enumerate(all_tokens):
+        if token.kind == "template":
+            for part in token.text[1::2]:
+                yield from texts(part)
+        elif token.kind == "string" and not is_key(all_tokens, i):
+            yield token.text
+
+
+def is_key(all_tokens, i):
+    solid = [token for token in all_tokens[max(0, i - 3):i] if token.kind not in ("blank", "newline")]
+    after = next((token.text for token in all_tokens[i + 1:i + 4] if token.kind not in ("blank", "newline")), "")
+    return after == ":" and bool(solid) and solid[-1].text in ("{", ",")
 
 
 def roles(all_tokens):
@@ -173,6 +195,8 @@ def written(all_tokens, names):
             text = "`" + "".join(part if k % 2 == 0 else written(part, names) for k, part in enumerate(text)) + "`"
         elif token.kind == "word" and role_of.get(i) == "variable":
             text = names.of(text)
+        elif token.kind == "string" and text in names.texts and not is_key(all_tokens, i):
+            text = names.texts[text]
         elif text == "const":
             text = "let"  # what must not be assigned was checked where it was written
         elif token.kind == "word" and role_of.get(i) == "both" and names.of(text) != text:
@@ -198,7 +222,9 @@ def written(all_tokens, names):
 
 def script(text):
     all_tokens, _ = tokens(text)
-    return '"use strict";\n(() => {\n' + written(all_tokens, Names(all_tokens)) + "\n})();\n"
+    names = Names(all_tokens)
+    said = ",".join(f"{name}={text}" for text, name in names.texts.items())
+    return '"use strict";\n(() => {\n' + (f"let {said};\n" if said else "") + written(all_tokens, names) + "\n})();\n"
 
 
 def style(text):

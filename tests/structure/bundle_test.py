@@ -32,6 +32,10 @@ class Bundle(unittest.TestCase):
         source = "f(\"// 'no' \", '/* */', /[/\"]\\/ x/g, `a  ${ b } // c`);"
         self.assertEqual(body(source), "a(\"// 'no' \",'/* */',/[/\"]\\/ x/g,`a  ${b} // c`);")
 
+    def test_texts_that_are_said_often_have_a_name(self):
+        source = 'f("often", "often", "once");\nf(x ? "often" : "often", {"often": `${f("often")}`});\nreturn "often";'
+        self.assertEqual(body(source), 'let c="often";\na(c,c,"once");a(b?c:c,{"often":`${a(c)}`});return c;')
+
     def test_a_slash_after_a_value_divides(self):
         self.assertEqual(body("x = y / 2 / z;"), "a=b/2/c;")
 
