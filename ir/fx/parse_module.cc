@@ -311,7 +311,17 @@ void Parser::ParseBody(size_t def_indent, Scope& scope) {
       if (scope.has_return) return;
     }
   }
-  if (!error_ && !scope.has_return) Diagnose(line_begin_, "the graph has no return");
+  if (!error_ && !scope.has_return && !EndsPadded()) {
+    Diagnose(line_begin_, "the graph has no return");
+  }
+}
+
+/// A trace that failed is logged as far as it came, without a return (`make_fx_fail_partial`). The
+/// printer ends it with an empty line of its indent, which a text that was cut does not have.
+bool Parser::EndsPadded() const {
+  const std::string_view last = text_.substr(text_.rfind('\n') + 1);
+  return line_begin_ >= text_.size() && !last.empty() &&
+         last.find_first_not_of(' ') == std::string_view::npos;
 }
 
 /// A statement, which may go over several lines; what cannot be read is passed over up to the next

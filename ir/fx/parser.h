@@ -120,6 +120,7 @@ class Parser {
   bool ParseSignature(Scope& scope);
   bool ParseParameter(Scope& scope);
   void ParseBody(size_t def_indent, Scope& scope);
+  bool EndsPadded() const;
   void ParseLines(size_t indent, Scope& scope);
   void CheckTrailer();
   bool IsStatementStart(size_t line_begin, size_t indent) const;

@@ -47,7 +47,9 @@ def payloads(text):
         if header:
             finish()
             try:
-                lines, expected = [], json.loads(header.group(1)).get("has_payload")
+                envelope = json.loads(header.group(1))
+                # A dump_file is source that stacks refer to.
+                lines, expected = [], None if "dump_file" in envelope else envelope.get("has_payload")
             except ValueError:
                 lines, expected = [], None  # a record that was cut
     finish()
@@ -56,11 +58,14 @@ def payloads(text):
 
 def is_graph(text):
     has_class = re.search(r"^ *class .*\(torch\.nn\.Module\):$", text, re.M)
-    return has_class and "def forward(" in text and not re.search(r"^(import|from) ", text, re.M)
+    has_graph = has_class and "def forward(" in text or text.lstrip().startswith("def forward(")
+    return has_graph and not re.search(r"^(import|from) ", text, re.M)
 
 
 def classes(text):
     """The text as Python: the class with its bodies, names kept aside."""
+    if text.lstrip().startswith("def forward("):
+        text = "class GraphModule(torch.nn.Module):\n" + re.sub("^(?=.)", "    ", text, flags=re.M)
     lines = text.split("\n")
     first = next(i for i, line in enumerate(lines) if re.match(r" *class .*\(torch\.nn\.Module\):$", line))
     indent = len(lines[first]) - len(lines[first].lstrip())
@@ -127,7 +132,8 @@ class Body:
                 break
 
     def statement(self, rest):
-        first = rest[0]
+        # `a += 1;  iadd = a` is one node, of which the second part tells the type.
+        first = rest[1] if isinstance(rest[0], ast.AugAssign) else rest[0]
         known = len(self.nodes)
         self.read_statement(rest)
         if len(self.nodes) == known + 1 and self.nodes[-1][1] not in ("placeholder", "output"):

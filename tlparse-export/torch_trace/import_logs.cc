@@ -27,12 +27,16 @@ class BatchReader {
   Result<std::optional<LogBatch>> Next() {
     if (is_finished_) return std::optional<LogBatch>();
     if (!splitter_) STRATA_RETURN_IF_ERROR(Begin());
-    STRATA_TRY(const std::string_view piece, input_.bytes->Read());
+    STRATA_TRY(std::string_view piece, input_.bytes->Read());
     if (is_fx_text_) {
       STRATA_RETURN_IF_ERROR(AddFxText(piece));
-    } else if (!piece.empty()) {
+      piece = {};
+    }
+    while (!piece.empty()) {
       STRATA_RETURN_IF_ERROR(splitter_->Feed(piece));
-      return std::optional(splitter_->Take());
+      // Runs begin in order of logs: the first batch of each has its first record.
+      if (splitter_->has_runs()) return std::optional(splitter_->Take());
+      STRATA_TRY(piece, input_.bytes->Read());
     }
     is_finished_ = true;
     input_.bytes.reset();

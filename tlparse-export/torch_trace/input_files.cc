@@ -1,11 +1,15 @@
 #include "tlparse-export/torch_trace/input_files.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "tlparse-export/torch_trace/byte_source.h"
 #include "tlparse-export/torch_trace/fx_folder.h"
+#include "tlparse-export/torch_trace/header.h"
 #include "tlparse-export/torch_trace/log_runs.h"
 #include "tlparse-export/torch_trace/tlparse_folder.h"
 
@@ -19,6 +23,41 @@ bool IsLog(const std::string& name) {
 }
 bool IsText(const std::string& name) {
   return name.ends_with(".txt") || name.ends_with(".txt.gz") || name.ends_with(".txt.zst");
+}
+
+/// The rank that the first records of a log tell; a rank that traces before its process group is
+/// there has none in the name of its file.
+std::optional<int32_t> RankInside(const std::string& path) {
+  const auto source = OpenByteSource(path);
+  if (!source) return std::nullopt;
+  const auto piece = (*source)->Read();
+  if (!piece) return std::nullopt;
+  constexpr std::string_view kRank = "\"rank\": ";
+  for (std::string_view rest = *piece; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::optional<LogHeader> header = ReadHeader(line);
+    const size_t at = header ? header->json.rfind(kRank) : std::string_view::npos;
+    if (at == std::string_view::npos) continue;
+    const std::string_view digits = header->json.substr(at + kRank.size());
+    int32_t rank = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+    if (error == std::errc() && rank >= 0) return rank;
+  }
+  return std::nullopt;
+}
+
+/// Logs in order of ranks, told by their names or their records, and then of names.
+void SortByRank(std::vector<std::string>& files) {
+  std::vector<std::pair<int32_t, std::string>> ranked;
+  for (std::string& file : files) {
+    const std::optional<int32_t> named = RankOfPath(file);
+    ranked.emplace_back((named ? named : RankInside(file)).value_or(-1), std::move(file));
+  }
+  std::ranges::sort(ranked);
+  files.clear();
+  for (auto& [rank, file] : ranked)
+    files.push_back(std::move(file));
 }
 
 /// Entries of a folder whose names are wanted, in order of ranks and then of names.
@@ -59,6 +98,7 @@ class FileInputs final : public LogInputs {
       files = Entries(word, false, IsText);
     }
     if (files.empty()) return Error("no logs: {}: the folder has no file '*.log'", word);
+    SortByRank(files);
     AddFiles(files);
     return Ok();
   }

@@ -96,6 +96,8 @@ class LogSplitter final : private LogSink {
   Status AddFxText(std::string_view text, std::string_view name);
   /// What was read since the last call.
   LogBatch Take();
+  /// A record of a run came.
+  bool has_runs() const { return runs_.size() > 0; }
 
  private:
   struct Crowd {

@@ -136,6 +136,14 @@ class ImportTest(unittest.TestCase):
         difference = self.run_strata("diff", f"{self.trace}#rank=0", f"{self.trace}#rank=1")
         self.assertEqual(difference.returncode, 1, difference.stderr)
 
+    def test_a_rank_that_its_file_does_not_name_is_in_order_too(self):
+        self.write("logs/dedicated_log_torch_trace_a.log",
+                   record("early", GRAPH.format("x + 1")) + record("g", GRAPH.format("x + 2"), rank=1))  # fmt: skip
+        for rank in (0, 2):
+            self.write(f"logs/dedicated_log_torch_trace_rank_{rank}_x.log", record("g", GRAPH.format("-x"), rank=rank))
+        self.succeeds("import", os.path.join(self.folder, "logs"), "-o", self.trace)
+        self.assertEqual([run["rank"] for run in self.listing()], [0, 1, 2])
+
     def test_a_rank_that_logged_nothing_is_passed_over(self):
         for name in ("a", "b"):
             self.write(f"logs/{name}.log", "")

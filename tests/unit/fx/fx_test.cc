@@ -380,6 +380,19 @@ TEST_CASE("fx: a repr over several lines, and resynchronization after one that d
   CHECK_EQ(document->graph().num_nodes(), 3);
 }
 
+TEST_CASE("fx: a trace that failed has no return; a text that was cut is told") {
+  const std::string cut = "def forward(self, x):\n    neg = -x;  x = neg = None\n";
+  const Result<FxDocument> failed = ParseFx("\n\n\n" + cut + "    ", {.strict = true});
+  REQUIRE(failed.has_value());
+  CHECK_EQ(failed->num_diagnostics, 0);
+  CHECK_EQ(failed->num_findings, 0);
+  CHECK_EQ(failed->graph().num_nodes(), 3);  // an output of nothing
+  const Result<FxDocument> rest = ParseFx(cut);
+  REQUIRE(rest.has_value());
+  REQUIRE(rest->diagnostics.size() == 1);
+  CHECK_EQ(rest->diagnostics[0].what, "the graph has no return");
+}
+
 TEST_CASE("fx: text around a graph") {
   const std::string graph = Program("x", "        return x\n");
   CHECK_EQ(
