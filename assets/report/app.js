@@ -27,7 +27,7 @@ function refreshFrame(subject) {
     if (subject) goTo(match || subjects.find((s) => s.run === next && s.detail >= 0) || subjects.find((s) => s.run === next) || subject);
     else go({run: String(next.id), graph: ""});
   };
-  runBox.replaceChildren(report.runs.length > 1 ? h("select", {label: "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank} · ${plain(r.kind)}`))) : h("span.quiet.cut", plain(report.title)));
+  runBox.replaceChildren(report.runs.length > 1 ? h("select", {label: "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank}${r.kind === report.runs[0].kind ? "" : ` · ${plain(r.kind)}`}`))) : h("span.quiet.cut", plain(report.title)));
 }
 
 let renderNumber = 0;

@@ -96,7 +96,7 @@ class GraphView {
       if (scale > 0) { Object.assign(this, {scale}); this.x = width / 2 - x * scale; this.y = this.size().height / 2 - y * scale; this.draw(); return; }
     }
     const narrow = width < 560;
-    this.scale = Math.min(1, Math.max(narrow ? 0.62 : 0.5, (room - 32) / this.scene.width));
+    this.scale = Math.min(1, Math.max(!narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45, (room - (narrow ? 16 : 32)) / this.scene.width));
     this.x = Math.max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
     this.y = 16;
     const first = this.selected >= 0 ? this.selected : this.detail.changes.find((i) => this.scene.boxOf.has(i));

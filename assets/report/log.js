@@ -79,7 +79,6 @@ const logLink = (run, compile, record) => hashOf({view: "log", run: String(run.i
 const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
 const boxed = (title, words, ...content) => section(title, words, h("div.box.pad", ...content));
 const compileLink = (log, compile) => h("a.mono", {href: logLink(log.run, compile.id)}, brackets(compile.id));
-const count = (value) => typeof value === "number" ? number(value) : "–";
 const brackets = (id) => id === "-" ? "Outside" : `[${plain(id)}]`;
 const statusChip = (status) => status ? h("span", {class: `chip ${{failed: "removed", restarted: "changed", compiled: "same"}[status] || "same"}`}, status) : null;
 /** Caches tell how they did by the names of their records. */
@@ -109,7 +108,7 @@ async function logPage(log) {
   const run = log.run, all = [...log.compiles.values()].filter((compile) => compile.id !== "-"), bases = new Set(all.map((compile) => compile.base)), failed = all.filter((compile) => compile.status === "failed"), restarts = all.reduce((sum, compile) => sum + compile.restarts.length, 0);
   const seconds = all.reduce((sum, compile) => sum + (compile.metrics && compile.metrics.entire_frame_compile_time_s || 0), 0), out = [];
   out.push(h("div.hero", h("h1", all.length ? "Log" : "Artifacts"), h("span.quiet.small", `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${plain(run.source)}, rank ${run.rank}`)));
-  if (all.length) out.push(h("div.cards", card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")));
+  if (all.length) out.push(cards([card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")]));
   const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : ""]] : []]);
   // What an export of a program asks to be looked at.
   for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
@@ -177,7 +176,11 @@ async function compilePage(log, compile) {
     attempts.length > 1 ? h("span.small", "Attempts ", attempts.flatMap((other) => [compileLink(log, other), " "])) : null));
   if (m && m.fail_type) out.push(h("div.failure", {role: "alert"}, h("b", `${visible(m.fail_type)}`), h("pre", visible(m.fail_reason || "")), m.fail_user_frame_filename ? visible(`${m.fail_user_frame_filename}:${m.fail_user_frame_lineno}`) : null));
   for (const reason of compile.restarts) out.push(h("div.failure", h("b", "Analysis restarted"), h("pre", visible(reason))));
-  if (m) out.push(h("div.cards", card("Compile time", time(m.entire_frame_compile_time_s * 1000), `backend ${time(m.backend_compile_time_s * 1000)}, Inductor ${time(m.inductor_compile_time_s * 1000)}`), card("Graph", count(m.graph_node_count), `nodes; ${count(m.graph_op_count)} operators, ${count(m.graph_input_count)} inputs`), card("Guards", count(m.guard_count), `${count(m.shape_env_guard_count)} of sizes`), card("Cache", count(m.cache_size), `entries before, ${count(m.accumulated_cache_size)} in all`)));
+  // What the metrics do not tell is left out.
+  const tell = (value, words) => typeof value === "number" ? [words(value)] : [], facts = m ? [["Compile time", tell(m.entire_frame_compile_time_s, (s) => time(s * 1000)), [...tell(m.backend_compile_time_s, (s) => `backend ${time(s * 1000)}`), ...tell(m.inductor_compile_time_s, (s) => `Inductor ${time(s * 1000)}`)]],
+    ["Graph", tell(m.graph_node_count, (n) => plural(n, "node")), [...tell(m.graph_op_count, (n) => plural(n, "operator")), ...tell(m.graph_input_count, (n) => plural(n, "input"))]],
+    ["Guards", tell(m.guard_count, number), tell(m.shape_env_guard_count, (n) => `${number(n)} of sizes`)], ["Cache", tell(m.cache_size, (n) => plural(n, "entry", "entries")), ["before", ...tell(m.accumulated_cache_size, (n) => `${number(n)} in all`)]]].filter(([, value]) => value.length) : [];
+  if (facts.length) out.push(cards(facts.map(([title, [value], more]) => card(title, value, more.join(", ")))));
   out.push(section("Records", "in the order of the log", recordTable(log, compile.records)));
   if (compile.stack) out.push(boxed("Stack", "where compilation began", stackList(log, compile.stack)));
   const symbols = [["create_symbol", (d) => [d.symbol, d.val, d.vr, d.source]], ["create_unbacked_symbol", (d) => [d.symbol, d.vr]], ["symbolic_shape_specialization", (d) => [d.symbol, d.value, d.sources, d.reason]], ["guard_added", (d) => [d.expr, d.result, d.prefix]], ["guard_added_fast", (d) => [d.expr]]]

@@ -52,6 +52,6 @@ function makeOverlay(d, key) {
     ofNode: (i) => values.has(i) ? {text: overlay.unit(values.get(i)), ...heat((bend(values.get(i)) - from) / span)} : null,
     ofCluster: (c) => join === NONE || of(c) === null ? "" : overlay.unit(of(c)),
     shareOf: (c) => !overlay.join && of(0) ? (of(c) || 0) / of(0) : null,
-    legend: [0, 0.5, 1].map((share) => [overlay.unit(back(share)), heat(share).fill]),
+    legend: [...[0, 0.5, 1].map((share) => [overlay.unit(back(share)), heat(share).fill]), ...values.size < d.count ? [["no value", colors.surface]] : []],
   };
 }

@@ -1,6 +1,12 @@
 // The first page: what ran, the pass timeline, root causes, what each step executed.
 
 const card = (title, value, words) => h("div.card", h("div.quiet.small", title), h("div.value", value), h("div.quiet.small", words));
+/** Rows of about as many cards, as wide as the page. */
+function cards(list) {
+  const box = h("div.cards", list), fit = Math.max(1, Math.floor((Math.min(innerWidth, 1312) - 48) / (innerWidth < 900 ? 160 : 240)));
+  box.style.setProperty("--columns", Math.ceil(list.length / Math.ceil(list.length / fit)));
+  return box;
+}
 const section = (title, words, ...content) => h("section", h("div.section", h("h2", title), words ? h("span.quiet.small", words) : null), ...content);
 /** Heads begin with "#" over numbers, and with "?" where a phone has no room. */
 const table = (heads, rows, caption) => {
@@ -14,7 +20,7 @@ async function overview() {
   const run = currentRun(), page = h("div.page");
   page.append(h("div.hero", h("h1", plain(report.title)), h("span.quiet.small", runWords(run))));
   for (const pass of run.passes) if (pass.status === "failed") page.append(failure(pass));
-  page.append(h("div.cards", cardsOf(run)));
+  page.append(cards(cardsOf(run)));
   if (run.passes.length) page.append(section("Pass timeline", "one mark per node, left to right in program order", timeline(run)));
   const causes = causesOf(run);
   if (causes.length) page.append(section("Root causes", "patterns first, consequences left out", h("div.box", causes)));
@@ -38,26 +44,27 @@ function failure(pass) {
 
 function cardsOf(run) {
   const changed = run.passes.filter((pass) => pass.detail >= 0).length, failed = run.passes.filter((pass) => pass.status === "failed").length, total = run.passes.reduce((sum, pass) => sum + pass.ms, 0);
-  const cards = [], moments = momentsOf(run, graphsOf(run)[0]), [first, last] = [moments[0], moments[moments.length - 1]];
-  if (run.passes.length) cards.push(card("Passes", number(run.passes.length), failed ? `${failed} failed` : `${changed} changed something${total > 0 ? `, ${time(total)}` : ""}`));
+  const list = [], moments = momentsOf(run, graphsOf(run)[0]), [first, last] = [moments[0], moments[moments.length - 1]];
+  if (run.passes.length) list.push(card("Passes", number(run.passes.length), failed ? `${failed} failed` : `${changed} changed something${total > 0 ? `, ${time(total)}` : ""}`));
   const ways = (title, value, unit, words) => {
     const [before, after] = [value(first), value(last)];
-    if (after) cards.push(card(title, before === after ? unit(after) : `${unit(before)} → ${unit(after)}`, before === after ? words : `${delta(after - before, unit)}, ${words}`));
+    if (after) list.push(card(title, before === after ? unit(after) : `${unit(before)} → ${unit(after)}`, before === after ? words : `${delta(after - before, unit)}, ${words}`));
   };
   if (first) {
     ways("Nodes", (m) => m.nodes, number, `of ${plain(graphsOf(run)[0])}`);
-    const sum = run.passes.reduce((all, pass) => all.map((count, i) => count + pass.counts[i]), [0, 0, 0, 0, 0]);
-    if (run.passes.length) cards.push(card("Changes", sum.some(Boolean) ? badges([...sum.slice(0, 4), 0]) : "none", sum[4] ? `${number(sum[4])} more nodes are derived` : "over all passes"));
+    // Two runs differ at the end by what the last row says; passes of one run add up.
+    const sum = run.passes.reduce((all, pass) => all.map((count, i) => (run.kind === "diff" ? 0 : count) + pass.counts[i]), [0, 0, 0, 0, 0]);
+    if (run.passes.length) list.push(card("Changes", sum.some(Boolean) ? badges([...sum.slice(0, 4), 0]) : "none", sum[4] ? `${number(sum[4])} more nodes are derived` : run.kind === "diff" ? "at the end" : "over all passes"));
     ways("Peak memory", (m) => m.peak, bytes, "estimated from shapes");
     ways("Arithmetic", (m) => m.flops, flops, "of matrix products and attention");
   }
   const deviating = run.passes.flatMap((pass) => pass.causes).filter((cause) => cause.except.length).length;
-  if (run.passes.length) cards.push(card("Needs a look", failed || deviating ? [failed ? plural(failed, "failed pass", "failed passes") : "", deviating ? plural(deviating, "pattern") : ""].filter(Boolean).join(", ") : "nothing", deviating ? "with places that deviate" : failed ? "" : "no pass failed, no pattern deviates"));
+  if (run.passes.length) list.push(card("Needs a look", failed || deviating ? [failed ? plural(failed, "failed pass", "failed passes") : "", deviating ? plural(deviating, "pattern") : ""].filter(Boolean).join(", ") : "nothing", deviating ? "with places that deviate" : failed ? "" : "no pass failed, no pattern deviates"));
   if (run.steps.length) {
     const end = run.steps[run.steps.length - 1];
-    cards.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${end[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));
+    list.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${end[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));
   }
-  return cards;
+  return list;
 }
 
 function timeline(run) {
@@ -94,8 +101,15 @@ const whereWords = (cause) => {
   return `${plural(cause.places, "equal place")}: ${where}${cause.except && cause.except.length ? ` except ${cause.except.map(([place, what]) => plain(place) + (what ? ` (${past(what)})` : "")).join(", ")}` : ""}`;
 };
 function causesOf(run) {
-  const list = run.passes.flatMap((pass) => pass.causes.map((cause) => ({pass, cause}))).sort((a, b) => b.cause.nodes - a.cause.nodes).slice(0, 8);
-  return list.map(({pass, cause}) => h("a.cause", {href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", h("b", past(cause.title)), h("br"), h("span.mid", whereWords(cause))), h("span.quiet.mono.cut", `#${pass.index} ${plain(pass.name)}`)));
+  // What two runs differ in stays from step to step: it is one cause.
+  const same = new Map();
+  for (const pass of run.passes) for (const cause of pass.causes) {
+    const key = run.kind === "diff" ? cause.title + whereWords(cause) : same.size;
+    if (same.has(key)) same.get(key).last = pass;
+    else same.set(key, {pass, cause, last: pass});
+  }
+  const list = [...same.values()].sort((a, b) => b.cause.nodes - a.cause.nodes).slice(0, 8);
+  return list.map(({pass, cause, last}) => h("a.cause", {href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", h("b", past(cause.title)), h("br"), h("span.mid", whereWords(cause))), h("span.quiet.mono.cut", last === pass ? `#${pass.index} ${plain(pass.name)}` : `#${pass.index} … #${last.index}`)));
 }
 
 /**
@@ -104,7 +118,7 @@ function causesOf(run) {
  */
 function lineChart(points, {label, unit, left, right, before, fill, at, marks = []}) {
   // As wide as it is shown, so that its words keep their size.
-  const [width, height, l, r, t, b] = [Math.max(320, Math.min(900, innerWidth - 60)), 240, 72, 12, 20, 24], all = [...points, ...(before || [])].map(([, y]) => y), low = fill ? 0 : Math.min(...all), high = Math.max(...all), span = high - low || 1;
+  const [width, height, l, r, t, b] = [Math.min(innerWidth, 1312) - (innerWidth > 900 ? 82 : 58), 240, 72, 12, 20, 24], all = [...points, ...(before || [])].map(([, y]) => y), low = fill ? 0 : Math.min(...all), high = Math.max(...all), span = high - low || 1;
   const far = Math.max(1, ...points.map(([x]) => x), ...(before || []).map(([x]) => x)), x = (v) => (l + (width - l - r) * v / far).toFixed(1), y = (v) => (t + (height - t - b) * (high - v) / span).toFixed(1);
   const chart = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label}), path = (list) => list.map(([px, py]) => `${x(px)},${y(py)}`).join(" ");
   for (const value of [high, (high + low) / 2, low]) chart.append(svg("line", {class: "grid", x1: l, x2: width - r, y1: y(value), y2: y(value)}), svg("text", {x: l - 8, y: +y(value) + 4, "text-anchor": "end"}, unit(value)));

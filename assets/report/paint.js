@@ -275,7 +275,7 @@ class ScenePainter {
   node({x, y, width, height, node}) {
     const {c, d, two} = this, status = d.statusOf(node), marked = status !== "same" && status !== "derived", over = this.overlay && this.overlay.ofNode(node);
     this.rounded(x, y, width, height, 4);
-    c.fillStyle = over && over.fill ? over.fill : colors[`${status}-fill`] || colors.surface;
+    c.fillStyle = over && over.fill || !this.overlay && colors[`${status}-fill`] || colors.surface;
     c.fill();
     if (status === "removed" && this.lines) this.hatch(x, y, width, height);
     c.strokeStyle = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"];
@@ -292,9 +292,11 @@ class ScenePainter {
     if (!this.labels) return;
     const ink = over && over.ink, first = two ? y + 13 : y + height / 2, left = status === "same" ? x + 10 : x + 26;
     if (status !== "same") this.sign(x + 8, two ? y + 6 : y + height / 2 - 6.5, status);
-    const op = d.opLabel(node);
-    this.font(marked || !VIEWS.test(op) ? 600 : 400, 12);
-    const wide = this.text(op, left, first, ink || (status === "removed" ? colors["ink-2"] : colors.ink), x + width - 8 - left);
+    const label = d.opLabel(node), room0 = x + width - 8 - left;
+    this.font(marked || !VIEWS.test(label) ? 600 : 400, 12);
+    // What it became says more than half of what it was.
+    const op = c.measureText(label).width > room0 ? label.replace(/^.* (?=→)/, "") : label;
+    const wide = this.text(op, left, first, ink || (status === "removed" ? colors["ink-2"] : colors.ink), room0);
     if (!two) return;
     this.font(400, 10, "mono");
     const name = d.nodeName(node), room = x + width - 8 - (left + wide + 8), nameWidth = name.length * 5 > room ? Infinity : c.measureText(name).width;

@@ -76,12 +76,12 @@ function graphTab(panel, detail) {
   check.checked = state.hops !== "all";
   const hops = h("select", {label: "Unchanged nodes shown around a change", change: (event) => setHops(event.target.value)}, [0, 1, 2, 3].map((k) => h("option", {value: k, selected: String(k) === state.hops}, plural(k, "hop"))));
   const overlays = overlaysOf(detail);
-  const colour = h("select", {label: "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, `Colour: ${OVERLAYS[key].label.toLowerCase()}`)));
+  const colour = h("select", {label: "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, OVERLAYS[key].label)));
   const modes = [["unified", "Unified"], ["side", "Side by side"], ["blink", "Blink"]];
   panel.append(h("div.toolbar",
     detail.changes.length ? h("div.segments", {role: "group", label: "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
-    detail.changes.length ? h("label.optional", check, "Changed only +") : null, detail.changes.length ? h("span.optional", hops) : null, overlays.length ? h("span.optional", colour) : null, h("span.spacer"), view.countLabel,
-    h("div.segments", h("button", {label: "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {label: "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit"))));
+    detail.changes.length ? h("label.optional", check, "Changed only +") : null, detail.changes.length ? h("span.optional", hops) : null, overlays.length ? h("span.optional", colour) : null, 
+    h("span.tools", view.countLabel, h("div.segments", h("button", {label: "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {label: "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit")))));
   panel.append(view.element, legend(detail, view));
   const node = detail.find(state.node);
   requestAnimationFrame(() => {

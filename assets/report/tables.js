@@ -6,8 +6,9 @@ const MAX_ROWS = 400;
 
 function whatChanged(detail, node) {
   const fields = detail.fields.get(node) || [], own = fields.filter((field) => !field[3]), shown = own.length ? own : fields;
-  const side = (text) => text < 0 ? "–" : str(text);
-  return shown.slice(0, 3).map(([path, before, after]) => plain(`${str(path)}: ${side(before)} → ${side(after)}`)).join("; ") + (shown.length > 3 ? `; and ${shown.length - 3} more` : "");
+  // On a phone there is no room for a whole target.
+  const side = (path, text) => text < 0 ? "–" : innerWidth < 900 && path === "target" ? shortOp(str(text)) : str(text);
+  return shown.slice(0, 3).map(([path, before, after]) => plain(`${str(path)}: ${side(str(path), before)} → ${side(str(path), after)}`)).join("; ") + (shown.length > 3 ? `; and ${shown.length - 3} more` : "");
 }
 /** Columns of the table: heading → what it sorts by. The property that the graph is coloured by has one, too. */
 function columnsOf(detail) {
@@ -53,7 +54,7 @@ function tableTab(panel, detail) {
   inPortions(nodes, sheet, (list) => body.append(...list.map((i) => {
     const was = detail.was.has(i) ? `${plain(str(detail.was.get(i)))} → ` : "";
     return h("tr", {"data-node": i, "aria-selected": String(selected === i), tabindex: "0", click: () => selectNode(i), keydown: (event) => { if (event.key === "Enter") selectNode(i); }},
-      h("td", chip(detail.statusOf(i))), td(was + detail.nodeName(i), "mono"), td(detail.opLabel(i)), td(whatChanged(detail, i) || "–", "mono wrap"), extra ? td(extra[1](i) || "–") : null, td(shortType(detail.typeOf(i)) || "–", "mono"), td(detail.moduleOf(i) || "–"), td(PHASE[detail.phase[i]] || "–"));
+      h("td", chip(detail.statusOf(i))), td(dotted(was + detail.nodeName(i)), "mono"), td(dotted(detail.opLabel(i))), td(dotted(whatChanged(detail, i) || "–"), "mono"), extra ? td(extra[1](i) || "–") : null, td(shortType(detail.typeOf(i)) || "–", "mono"), td(dotted(detail.moduleOf(i) || "–")), td(PHASE[detail.phase[i]] || "–"));
   })), "nodes");
 }
 
@@ -151,8 +152,8 @@ function patternsTab(panel, detail) {
   if (!sheet.children.length) sheet.append(nothing("No change repeats, and no node was replaced, copied or merged."));
 }
 const countsOf = (detail, nodes) => [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => nodes.reduce((sum, i) => sum + (detail.status[i] === status), 0));
-/** A path that may break behind its dots. */
-const dotted = (path) => path.split(/(?<=\.)/).flatMap((part) => [part, h("wbr")]);
+/** A text that may break behind the dots and lines of its names. */
+const dotted = (path) => path.split(/(?<=[._/])/).flatMap((part) => [part, h("wbr")]);
 /** Small pictures of equal changes, one per place; a click goes there. */
 function multiples(detail, places) {
   const box = h("div.multiples");

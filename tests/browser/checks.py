@@ -77,12 +77,32 @@ while (walker.nextNode()) if (!walker.currentNode.parentElement.closest('.log') 
 for (const chart of document.querySelectorAll('svg.chart')) {
   const words = [...chart.querySelectorAll('text')].filter((t) => t.textContent), boxes = words.map((t) => t.getBoundingClientRect()), scale = chart.getScreenCTM().a;
   words.forEach((t, i) => {
-    if (parseFloat(getComputedStyle(t).fontSize) * scale < 8.99) problems.push(`${(parseFloat(getComputedStyle(t).fontSize) * scale).toFixed(1)} px: ${t.textContent}`);
+    if (parseFloat(getComputedStyle(t).fontSize) * scale < 8.99 || scale > 1.1) problems.push(`${(parseFloat(getComputedStyle(t).fontSize) * scale).toFixed(1)} px: ${t.textContent}`);
     boxes.slice(i + 1).forEach((b, k) => { const a = boxes[i]; if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1) problems.push(`“${t.textContent}” on “${words[i + 1 + k].textContent}”`); });
   });
 }
 for (const e of document.querySelectorAll('.pad, .sheet')) if (visible(e) && e.scrollWidth > e.clientWidth + 1 && !e.querySelector('.flame')) problems.push(`wider than its box by ${e.scrollWidth - e.clientWidth}: ${told(e)}`);
 for (const e of document.querySelectorAll('.multiples button')) { const r = e.getBoundingClientRect(), used = [...e.children].reduce((sum, c) => sum + c.getBoundingClientRect().height, 0); if (r.height > used + 12) problems.push(`blank: ${told(e)}`); }
+for (const box of document.querySelectorAll('.cards')) {
+  const cards = [...box.children], end = (e) => Math.round(e.getBoundingClientRect().right), line = parseFloat(getComputedStyle(cards[0].querySelector('.value')).lineHeight);
+  if (Math.abs(end(cards[cards.length - 1]) - end(box)) > 2) problems.push('a void beside the last card');
+  for (const v of box.querySelectorAll('.value')) if (!v.querySelector('.badges') && v.clientHeight > line + 2) problems.push(`a number in two lines: ${told(v)}`);
+  for (const c of cards) if (/–,| – |^–|\n–|, –/.test(c.innerText) || /\b1 (nodes|operators|inputs|steps|passes)\b/.test(c.innerText)) problems.push(`says nothing: ${c.innerText.replace(/\n/g, ' ')}`);
+}
+for (const e of document.querySelectorAll('select')) { pen.font = getComputedStyle(e).font; const text = e.options[e.selectedIndex] ? e.options[e.selectedIndex].text : ''; if (visible(e) && pen.measureText(text).width + 22 > e.offsetWidth) problems.push(`shortened: ${text}`); }
+for (const e of document.querySelectorAll('.choices')) if (e.nextElementSibling.getBoundingClientRect().top - e.getBoundingClientRect().bottom < 8) problems.push('a choice touches what is below');
+for (const e of document.querySelectorAll('.tools')) { const tops = [...e.children].filter(visible).map((c) => { const r = c.getBoundingClientRect(); return r.top + r.height / 2; }); if (Math.max(...tops) - Math.min(...tops) > 4) problems.push('count and zoom apart'); }
+for (const td of document.querySelectorAll('.nodes td')) {
+  const words = document.createTreeWalker(td, NodeFilter.SHOW_TEXT);
+  while (words.nextNode()) for (const match of words.currentNode.data.matchAll(/[A-Za-z0-9]+/g)) {
+    const range = document.createRange();
+    range.setStart(words.currentNode, match.index);
+    range.setEnd(words.currentNode, match.index + match[0].length);
+    if (range.getClientRects().length > 1) problems.push(`broken inside a word: ${match[0]}`);
+  }
+}
+const view = document.querySelector('.panes.side') && document.querySelector('.panes').view;
+if (view && innerWidth < 900 && (view.x < -1 || view.x + view.scene.width * view.scale > view.panes[0].stage.clientWidth + 1)) problems.push(`a side is cut: ${Math.round(view.x)} … ${Math.round(view.x + view.scene.width * view.scale)} of ${view.panes[0].stage.clientWidth}`);
 for (const e of document.querySelectorAll('td, th')) { const word = e.clientWidth, text = e.innerText.trim(); if (visible(e) && text.length > 7 && word < 60 && e.clientHeight > 60) problems.push(`squeezed: ${text.slice(0, 40)}`); }
 if (getComputedStyle(document.documentElement).colorScheme !== document.documentElement.dataset.theme) problems.push('scrollbars of the other theme');
 return [...new Set(problems)].slice(0, 12);"""

@@ -317,8 +317,12 @@ def two_runs(site):
     """Two runs of one program: a row per step, each with what differs; all ways to look at it."""
     page = site.two_runs()
     site.open(page)
-    site.shows("h1", "training.strata")
-    site.shows("h1", "other.strata")
+    assert site.text("h1") == "training.strata → other.strata", site.text("h1")
+    site.shows(".hero", site.path("other.strata"))
+    assert site.count(".cause") == 1, "one cause, however many steps it lasts"
+    site.shows(".cause", "#0 …")
+    site.shows(".cards", "at the end")
+    site.shows(".timeline", "as it came")
     site.shows(".timeline", "canonicalize")
     site.shows(".cause", "silu became relu")
     site.shows(".cause", "layers.2.feed_forward")
@@ -509,6 +513,7 @@ def overlays(site):
     site.open(site.training(), CANONICALIZE + "&overlay=bytes&hops=all")
     site.drawn()
     site.shows(".legend", "KiB")
+    site.shows(".legend", "no value")
     fill = site.view("v.overlay.ofNode(v.detail.find('q_0'))")
     assert fill["text"] == "2.00 KiB" and fill["fill"].startswith("rgb"), fill
     site.shot("overlay_memory_light")

@@ -1,6 +1,8 @@
 #include "tlparse-export/report/diff_report.h"
 
 #include <map>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,15 +14,32 @@
 namespace strata {
 namespace {
 
+/// The names of the files, with selectors where the files have one name; the whole REFs when these
+/// are the same, too.
+std::pair<std::string, std::string> ShortNames(std::string_view before, std::string_view after) {
+  const auto file = [](std::string_view ref) { return ref.substr(0, ref.find('#')); };
+  const auto name = [&](std::string_view ref) {
+    const std::string_view path = file(ref);
+    return std::string(path.substr(path.rfind('/') + 1));
+  };
+  if (name(before) != name(after)) return {name(before), name(after)};
+  const auto selected = [&](std::string_view ref) {
+    return name(ref) + std::string(ref.substr(file(ref).size()));
+  };
+  if (selected(before) != selected(after)) return {selected(before), selected(after)};
+  return {std::string(before), std::string(after)};
+}
+
 /// Puts differences of two sides together as the passes of one run.
 class PairReport {
  public:
   PairReport(std::string_view before_ref, std::string_view after_ref, std::string_view command) {
-    model_.title = fmt::format("{} → {}", before_ref, after_ref);
+    const auto [before, after] = ShortNames(before_ref, after_ref);
+    model_.title = fmt::format("{} → {}", before, after);
     run_.id = 1;
     run_.kind = "diff";
     run_.status = "finished";
-    run_.source = model_.title;
+    run_.source = fmt::format("{} → {}", before_ref, after_ref);
     run_.command =
         fmt::format("strata {} {} {}", command, ShellWord(before_ref), ShellWord(after_ref));
   }
@@ -105,7 +124,7 @@ class RunPair {
  private:
   static std::string_view NameOf(const HistoryStep& step) {
     if (!step.pass.empty()) return step.pass;
-    return step.before < 0 ? "the graph comes" : "between passes";
+    return step.before < 0 ? "as it came" : "between passes";
   }
 
   Result<ReportMoment> Moment(const History& history, int32_t index) {
