@@ -31,6 +31,8 @@ class CaptureDevice {
   /// Calls of kernels between the two are recorded, not run.
   virtual Status BeginCapture() = 0;
   virtual Result<int64_t> EndCapture() = 0;  ///< the graph
+  /// Nodes that the capture has recorded so far.
+  virtual int64_t NumRecorded() = 0;
   virtual Status Replay(int64_t graph) = 0;
   virtual Status Copy(const DeviceBuffer& to, const DeviceBuffer& from) = 0;
   virtual void Destroy(int64_t graph) = 0;

@@ -24,6 +24,8 @@ class Lowering {
     plan_.graph = graph.name_text();
     plan_.options = options;
     plan_.graph_fingerprint = FingerprintOf(graph);
+    plan_.captures =
+        graph.output().valid() && graph.attribute(graph.output(), "cuda_graph") == "full";
   }
 
   Result<Plan> Run() {
@@ -46,6 +48,7 @@ class Lowering {
     const Graph* graph;
     std::vector<int32_t> slot_of;  // by value
     NodeId fused;                  // of the program, when this is its body
+    int32_t stream = 0;            // of that node
   };
 
   const Graph& graph() const { return *scope_.graph; }
@@ -77,6 +80,8 @@ class Lowering {
     if (type.has_strides) {
       STRATA_TRY(input.strides, Numbers(type.strides));
     }
+    const std::string_view kind = graph().attribute(node, "input");
+    input.is_static = kind == "parameter" || kind == "buffer" || kind == "state";
     plan_.inputs.push_back(std::move(input));
     return Ok();
   }
@@ -126,6 +131,7 @@ class Lowering {
                   .returns_tuple = n.returns_tuple,
                   .mutates = traits.mutates,
                   .is_pure = !IsImpure(graph(), node),
+                  .stream = scope_.fused.valid() ? scope_.stream : n.stream,
                   .results = {},
                   .kills = {},
                   .where = Where(node)};
@@ -187,6 +193,7 @@ class Lowering {
   Status InlineBody(NodeId node, const Graph& body) {
     Scope inner(body);
     inner.fused = node;
+    inner.stream = graph().node(node).stream;
     const std::vector<NodeId> placeholders = body.placeholders();
     const std::span<const Arg> args = graph().args(node).subspan(1);
     if (args.size() != placeholders.size()) return Unsupported("a fused node must fit its body");

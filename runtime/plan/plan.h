@@ -71,6 +71,7 @@ struct PlanStep {
   bool mutates = false;          ///< it writes to an operand
   bool is_pure = false;          ///< same operands, same results, and nothing else happens
   int32_t kernel = -1;           ///< of Plan::kernels, for a fused node
+  int32_t stream = 0;            ///< of the device; 0: the one that computes
   std::vector<int32_t> results;  ///< slot per result; -1: nobody reads it
   /// Slots that nobody reads after this step, ascending. Their tensors go, unless a view of them
   /// lives on.
@@ -90,6 +91,8 @@ struct Plan {
     DType dtype = DType::kUnknown;
     std::vector<int64_t> sizes;
     std::optional<std::vector<int64_t>> strides;  ///< none: not known, any will do
+    /// A parameter, a buffer or state of the optimizer: the same memory in every run.
+    bool is_static = false;
   };
   struct Constant {
     int32_t slot = -1;
@@ -98,6 +101,7 @@ struct Plan {
 
   std::string graph;  ///< name
   PlanOptions options;
+  bool captures = false;  ///< a device graph can hold the whole of it (passes/compile/cuda_graph.h)
   Fingerprint graph_fingerprint;  ///< FingerprintScope::kComputation of what was lowered
   std::vector<PlanSlot> slots;
   std::vector<Kernel> kernels;

@@ -1,62 +1,18 @@
 #include "runtime/plan/graph_replay.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "tests/support/fake_device.h"
 #include "tests/support/results.h"
 
 namespace strata {
 namespace {
 
+using testing::FakeDevice;
 using testing::MessageOf;
-
-/// A device that keeps a diary. Kernels are functions: run at once, or when their graph is
-/// replayed.
-class FakeDevice final : public CaptureDevice {
- public:
-  Status EnterPool() override { return Note("enter"); }
-  void LeavePool() override { log += "leave "; }
-  Status BeginCapture() override {
-    is_capturing_ = true;
-    graphs_.emplace_back();
-    return Note("begin");
-  }
-  Result<int64_t> EndCapture() override {
-    is_capturing_ = false;
-    log += "end ";
-    return static_cast<int64_t>(graphs_.size()) - 1;
-  }
-  Status Replay(int64_t graph) override {
-    for (const auto& kernel : graphs_[static_cast<size_t>(graph)])
-      kernel();
-    return Note("replay");
-  }
-  Status Copy(const DeviceBuffer& to, const DeviceBuffer& from) override {
-    std::memcpy(to.address, from.address, static_cast<size_t>(from.bytes));
-    return Note("copy");
-  }
-  void Destroy(int64_t graph) override { log += "destroy" + std::to_string(graph) + " "; }
-
-  void Launch(std::function<void()> kernel) {
-    if (is_capturing_) {
-      graphs_.back().push_back(std::move(kernel));
-    } else {
-      kernel();
-    }
-  }
-  std::string log;
-
- private:
-  Status Note(const std::string& what) {
-    log += what + " ";
-    return Ok();
-  }
-  bool is_capturing_ = false;
-  std::vector<std::vector<std::function<void()>>> graphs_;
-};
 
 /// y = weight * x + bias; the weight stays where it is, the bias is a number.
 struct Program {
@@ -68,7 +24,7 @@ struct Program {
         const auto* w = static_cast<int64_t*>(std::get<DeviceBuffer>(inputs[0]).address);
         const auto* x = static_cast<int64_t*>(std::get<DeviceBuffer>(inputs[1]).address);
         const int64_t bias = std::get<int64_t>(inputs[2]);
-        device.Launch([this, w, x, bias] { y = *w * *x + bias; });
+        device.Issue([this, w, x, bias] { y = *w * *x + bias; });
         return Result<std::vector<DeviceBuffer>>({{&y, 8}});
       }};
 
