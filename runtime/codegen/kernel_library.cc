@@ -10,11 +10,11 @@
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <fmt/format.h>
 
 #include "runtime/codegen/cpp_source.h"
+#include "runtime/codegen/kernel_cache.h"
 
 extern char** environ;
 
@@ -62,27 +62,6 @@ Result<std::string> FindCompiler(const std::string& wanted) {
                fmt::join(names, ", "));
 }
 
-Result<fs::path> CacheFolder(const std::string& wanted) {
-  fs::path folder = wanted;
-  if (folder.empty()) {
-    const char* cache = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (cache != nullptr && *cache == '/') {
-      folder = fs::path(cache) / "strata/kernels";
-    } else if (home != nullptr && *home == '/') {
-      folder = fs::path(home) / ".cache/strata/kernels";
-    } else {
-      folder = fs::temp_directory_path() / fmt::format("strata-{}/kernels", ::getuid());
-    }
-  }
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure) {
-    return Error(ErrorCode::kIo, "cannot make folder: {}: {}", folder.string(), failure.message());
-  }
-  return folder;
-}
-
 /// What -march=native means here.
 std::string ProcessorOf() {
   std::ifstream file("/proc/cpuinfo");
@@ -98,8 +77,7 @@ std::string KeyOf(std::string_view source, std::string_view compiler) {
   const auto changed = fs::last_write_time(compiler, failure);  // a newer compiler, a new object
   if (!failure) all += fmt::format("{}\n", changed.time_since_epoch().count());
   all += source;
-  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return ContentKey(all);
 }
 
 /// Runs a program; what it writes to stderr goes to `log`.
@@ -158,7 +136,7 @@ Status Build(const std::string& source, const std::string& compiler, const fs::p
 Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kernel> kernels,
                                                            const Options& options) {
   STRATA_TRY(const std::string compiler, FindCompiler(options.compiler));
-  STRATA_TRY(const fs::path folder, CacheFolder(options.cache_dir));
+  STRATA_TRY(const fs::path folder, KernelCacheFolder(options.cache_dir));
   const std::string source = CppSource(kernels);
   const fs::path object = folder / (KeyOf(source, compiler) + ".so");
 

@@ -35,6 +35,8 @@ struct DeviceFunction;
 class Device : public CaptureDevice {
  public:
   virtual const DeviceTraits& traits() const = 0;
+  /// The graphs that were captured on it.
+  ReplayManager& graphs() { return graphs_; }
 
   /// Makes a stream current: for kernels, for LibTorch's operators and its allocator. 0 computes,
   /// others work beside it.
@@ -54,6 +56,9 @@ class Device : public CaptureDevice {
 
   virtual DeviceMemory memory() const = 0;
   virtual void ResetPeakMemory() = 0;
+
+ private:
+  ReplayManager graphs_{*this};
 };
 
 }  // namespace strata

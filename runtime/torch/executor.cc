@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
-
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/ivalue.h>
-#include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
 
+#include "runtime/torch/boxed_program.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/static_program.h"
-#include "runtime/torch/step_binder.h"
 
 namespace strata {
 namespace {
@@ -38,12 +32,8 @@ std::string DescribeTensor(const at::Tensor& tensor) {
 struct Executor::State {
   Plan plan;
   std::unique_ptr<KernelLibrary> kernels;
-  std::unique_ptr<StaticProgram> program;  // of a static plan; the rest is for a plain one
-  std::vector<BoundStep> steps;
-  std::vector<c10::IValue> values;  // by slot; between runs only constants
-  torch::jit::Stack stack;
-
-  c10::IValue& Value(int32_t slot) { return values[static_cast<size_t>(slot)]; }
+  std::unique_ptr<StaticProgram> program;  // of a static plan
+  std::unique_ptr<BoxedProgram> boxed;     // of a plain one, or of one on a device
 
   Status CheckInputs(std::span<const at::Tensor> inputs) const {
     if (inputs.size() != plan.inputs.size()) {
@@ -59,71 +49,6 @@ struct Executor::State {
       }
     }
     return Ok();
-  }
-
-  void FillStack(const BoundStep& step) {
-    stack.assign(step.stack.begin(), step.stack.end());
-    for (const TensorSlot& tensor : step.tensors) {
-      if (tensor.is_last_use) {
-        stack[tensor.arg] = std::move(Value(tensor.slot));
-      } else {
-        stack[tensor.arg] = Value(tensor.slot);
-      }
-    }
-    for (const ListSlots& list : step.lists)
-      stack[list.arg] = list.Collect([&](int32_t slot) { return Value(slot).toTensor(); });
-  }
-
-  void TakeResults(const PlanStep& step) {
-    if (stack.size() == 1 && stack[0].isTensorList()) {
-      const c10::List<at::Tensor> tensors = std::move(stack[0]).toTensorList();
-      for (size_t i = 0; i < tensors.size() && i < step.results.size(); ++i) {
-        if (step.results[i] >= 0) Value(step.results[i]) = tensors.get(i);
-      }
-      return;
-    }
-    for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
-      if (step.results[i] >= 0) Value(step.results[i]) = std::move(stack[i]);
-    }
-  }
-
-  void Show(const PlanStep& step, ExecutionObserver& observer) const {
-    std::vector<at::Tensor> results;
-    for (const c10::IValue& result : stack) {
-      if (result.isTensorList()) {
-        for (const at::Tensor& element : result.toTensorVector())
-          results.push_back(element);
-      } else {
-        results.push_back(result.isTensor() ? result.toTensor() : at::Tensor());
-      }
-    }
-    observer.OnStep(step, results);
-  }
-
-  void RunStep(size_t index, ExecutionObserver* observer) {
-    const BoundStep& step = steps[index];
-    FillStack(step);
-    step.op.callBoxed(&stack);
-    if (observer != nullptr) Show(plan.steps[index], *observer);
-    TakeResults(plan.steps[index]);
-    for (const int32_t slot : step.kills)
-      Value(slot) = c10::IValue();
-  }
-
-  std::vector<at::Tensor> TakeOutputs() {
-    std::vector<at::Tensor> outputs;
-    for (const int32_t slot : plan.outputs)
-      outputs.push_back(slot < 0 ? at::Tensor() : Value(slot).toTensor());
-    return outputs;
-  }
-
-  /// Forgets everything but constants, also after a failure.
-  void Clear() {
-    stack.clear();
-    std::vector<c10::IValue> kept(values.size());
-    for (const Plan::Constant& constant : plan.constants)
-      kept[static_cast<size_t>(constant.slot)] = std::move(Value(constant.slot));
-    values = std::move(kept);
   }
 
   Error Failure(size_t index, const std::exception& failure) const {
@@ -150,6 +75,14 @@ void Executor::ReleaseInputs() {
   if (state_->program) state_->program->ReleaseInputs();
 }
 
+bool Executor::reuses_outputs() const {
+  return state_->boxed && state_->boxed->reuses_outputs();
+}
+
+std::vector<KernelAnnotation> Executor::annotations() const {
+  return state_->boxed ? state_->boxed->annotations() : std::vector<KernelAnnotation>();
+}
+
 ScratchMemory Executor::scratch() const {
   return state_->program ? state_->program->scratch() : ScratchMemory();
 }
@@ -159,9 +92,9 @@ PlannedMemory Executor::planned_memory() const {
 }
 
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants,
-                                const ScratchMemory& scratch) {
+                                const ScratchMemory& scratch, Device* device) {
   auto state = std::make_unique<State>();
-  if (plan.options.is_static() || !plan.kernels.empty()) {
+  if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty()) {
       STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels));
     }
@@ -170,59 +103,24 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants,
                StaticProgram::Bind(state->plan, constants, state->kernels.get(), scratch));
     return Executor(std::move(state));
   }
-  for (const PlanStep& step : plan.steps) {
-    const auto op = c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
-    if (!op) {
-      return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {}: no operator {}",
-                   plan.graph, step.where, step.op);
-    }
-    auto bound = BindStep(step, *op);
-    if (!bound) {
-      return std::move(bound).error().In(fmt::format("graph {} cannot be executed: {}: {}",
-                                                     plan.graph, step.where, Describe(plan, step)));
-    }
-    state->steps.push_back(std::move(bound).value());
-  }
-  state->values.resize(plan.slots.size());
-  for (const Plan::Constant& constant : plan.constants) {
-    const auto known = std::ranges::find(constants, constant.path, &Constants::value_type::first);
-    if (known == constants.end()) {
-      return Error(ErrorCode::kNotFound, "graph {} cannot be executed: no constant {}", plan.graph,
-                   constant.path);
-    }
-    state->values[static_cast<size_t>(constant.slot)] = known->second;
-  }
   state->plan = std::move(plan);
+  STRATA_TRY(state->boxed, BoxedProgram::Bind(state->plan, constants, device));
   return Executor(std::move(state));
 }
 
 Result<std::vector<at::Tensor>> Executor::Run(std::span<const at::Tensor> inputs,
                                               ExecutionObserver* observer) {
   STRATA_RETURN_IF_ERROR(state_->CheckInputs(inputs));
-  if (state_->program) {
+  const auto run = [&](auto& program) -> Result<std::vector<at::Tensor>> {
     try {
-      return state_->program->Run(inputs, observer);
+      return program.Run(inputs, observer);
     } catch (const std::exception& failure) {
-      const Error error = state_->Failure(state_->program->failed_step(), failure);
-      state_->program->Reset();
+      const Error error = state_->Failure(program.failed_step(), failure);
+      program.Reset();
       return error;
     }
-  }
-  const c10::InferenceMode no_autograd;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    state_->Value(state_->plan.inputs[i].slot) = inputs[i];
-  for (size_t i = 0; i < state_->steps.size(); ++i) {
-    try {
-      state_->RunStep(i, observer);
-    } catch (const std::exception& failure) {
-      const Error error = state_->Failure(i, failure);
-      state_->Clear();
-      return error;
-    }
-  }
-  std::vector<at::Tensor> outputs = state_->TakeOutputs();
-  state_->Clear();
-  return outputs;
+  };
+  return state_->program ? run(*state_->program) : run(*state_->boxed);
 }
 
 }  // namespace strata

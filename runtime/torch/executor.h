@@ -6,7 +6,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "ir/result.h"
+#include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"
+#include "runtime/torch/boxed_program.h"
 #include "runtime/torch/static_program.h"
 #include "runtime/torch/tracer.h"
 
@@ -27,8 +29,10 @@ class Executor {
  public:
   /// Errors: an operator that this LibTorch does not have, arguments that do not fit its schema, a
   /// missing constant.
+  /// With a device the plan runs there (boxed_program.h); `options` that lay out memory of the CPU
+  /// mean nothing. REQUIRES: the device outlives the executor.
   static Result<Executor> Bind(Plan plan, const Constants& constants,
-                               const ScratchMemory& scratch = {});
+                               const ScratchMemory& scratch = {}, Device* device = nullptr);
 
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
@@ -47,6 +51,10 @@ class Executor {
   void ReleaseInputs();
 
   const Plan& plan() const;
+  /// The next run writes its outputs over those of the last one: a replayed device graph.
+  bool reuses_outputs() const;
+  /// Which nodes of the captured device graph are of which module.
+  std::vector<KernelAnnotation> annotations() const;
   /// What a run needs beyond inputs. Zero for a plain plan, which does not know.
   PlannedMemory planned_memory() const;
   /// Memory for a plan that runs between two runs of this one, and keeps nothing there.

@@ -1,0 +1,233 @@
+#include "tests/support/cuda_emulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "runtime/codegen/cuda_source.h"
+#include "runtime/codegen/formulas.h"
+#include "runtime/codegen/kernel_library.h"
+#include "runtime/codegen/schedule.h"
+#include "tests/support/graphs.h"
+
+namespace strata::testing {
+namespace {
+
+constexpr std::string_view kBefore = R"(#include <cmath>
+#include <cstdlib>
+#include <ucontext.h>
+#define __device__
+#define __global__
+#define __shared__ static
+namespace emulated {
+struct Place { unsigned x, y, z; };
+static Place threadIdx, blockIdx, blockDim, gridDim;
+static float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+static unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+static ucontext_t scheduler;
+struct Thread { ucontext_t context; char* stack; bool is_done; };
+static Thread threads[1024];
+static void __syncthreads() { swapcontext(&threads[threadIdx.x].context, &scheduler); }
+)";
+
+// The grid, block after block; in a block thread after thread, each to its next barrier.
+constexpr std::string_view kAfter = R"(
+static void (*entry)(void* const*);
+static void* const* entry_arguments;
+static void Begin() {
+  entry(entry_arguments);
+  threads[threadIdx.x].is_done = true;
+}
+static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long blocks, int count) {
+  constexpr unsigned kStack = 64 << 10;
+  entry = kernel;
+  entry_arguments = arguments;
+  gridDim = {(unsigned)blocks, 1, 1};
+  blockDim = {(unsigned)count, 1, 1};
+  for (int i = 0; i < count; ++i)
+    if (!threads[i].stack) threads[i].stack = (char*)std::malloc(kStack);
+  for (long block = 0; block < blocks; ++block) {
+    blockIdx = {(unsigned)block, 0, 0};
+    for (int i = 0; i < count; ++i) {
+      threads[i].is_done = false;
+      getcontext(&threads[i].context);
+      threads[i].context.uc_stack.ss_sp = threads[i].stack;
+      threads[i].context.uc_stack.ss_size = kStack;
+      threads[i].context.uc_link = &scheduler;
+      makecontext(&threads[i].context, Begin, 0);
+    }
+    for (bool any = true; any;) {
+      any = false;
+      for (int i = 0; i < count; ++i) {
+        if (threads[i].is_done) continue;
+        threadIdx = {(unsigned)i, 0, 0};
+        swapcontext(&scheduler, &threads[i].context);
+        any = any || !threads[i].is_done;
+      }
+    }
+  }
+}
+)";
+
+std::string EntryOf(const Kernel& kernel, size_t index) {
+  std::string call;
+  for (const Kernel::Access& access : kernel.accesses) {
+    call += fmt::format("{}({}*)a[{}]", call.empty() ? "" : ", ", MemoryType(access.dtype),
+                        access.argument);
+  }
+  std::string text;
+  text += fmt::format("static void Entry{0}(void* const* a) {{ strata_kernel_{0}({1}); }}\n", index,
+                      call);
+  text += fmt::format(
+      "extern \"C\" void run_{0}(void* const* a, long blocks, int threads) "
+      "{{ RunGrid(Entry{0}, a, blocks, threads); }}\n",
+      index);
+  return text;
+}
+
+std::string Source(std::span<const Kernel> kernels) {
+  std::string source(kBefore);
+  source += CudaSource(kernels);
+  source += kAfter;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    source += EntryOf(kernels[i], i);
+  return source + "}\n";
+}
+
+/// Numbers of an argument, as kernels hold them.
+struct Numbers {
+  DType dtype = DType::kF32;
+  std::vector<char> bytes;
+
+  double At(size_t i) const {
+    switch (dtype) {
+      case DType::kF64: {
+        double value = 0;
+        std::memcpy(&value, bytes.data() + 8 * i, 8);
+        return value;
+      }
+      case DType::kBF16: {
+        uint16_t half = 0;
+        std::memcpy(&half, bytes.data() + 2 * i, 2);
+        const uint32_t bits = uint32_t{half} << 16;
+        float value = 0;
+        std::memcpy(&value, &bits, 4);
+        return value;
+      }
+      default: {
+        float value = 0;
+        std::memcpy(&value, bytes.data() + 4 * i, 4);
+        return value;
+      }
+    }
+  }
+  void Set(size_t i, float value) {
+    const double wide = value;
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, 4);
+    const auto half = static_cast<uint16_t>(bits >> 16);
+    if (dtype == DType::kF64) std::memcpy(bytes.data() + 8 * i, &wide, 8);
+    if (dtype == DType::kBF16) std::memcpy(bytes.data() + 2 * i, &half, 2);
+    if (dtype == DType::kF32) std::memcpy(bytes.data() + 4 * i, &value, 4);
+  }
+  size_t size() const { return bytes.size() / static_cast<size_t>(ByteSize(dtype)); }
+};
+
+/// Random arguments, as large as their accesses reach.
+std::vector<Numbers> MakeArguments(const Kernel& kernel, std::mt19937& random) {
+  std::vector<Numbers> arguments(static_cast<size_t>(kernel.num_arguments));
+  for (const Kernel::Access& access : kernel.accesses) {
+    int64_t last = 0;
+    for (size_t dim = 0; dim < kernel.sizes.size(); ++dim)
+      last += (kernel.sizes[dim] - 1) * access.strides[dim];
+    Numbers& numbers = arguments[static_cast<size_t>(access.argument)];
+    numbers.dtype = access.dtype;
+    const size_t bytes = static_cast<size_t>((last + 1) * ByteSize(access.dtype));
+    numbers.bytes.resize(std::max(numbers.bytes.size(), bytes));
+  }
+  // Positive: squares and sums of them, denominators and roots get what they are made for.
+  std::uniform_real_distribution<float> uniform(0.05F, 2.0F);
+  for (Numbers& numbers : arguments) {
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers.Set(i, uniform(random));
+  }
+  return arguments;
+}
+
+std::vector<void*> Addresses(std::vector<Numbers>& arguments) {
+  std::vector<void*> addresses;
+  for (Numbers& numbers : arguments)
+    addresses.push_back(numbers.bytes.data());
+  return addresses;
+}
+
+}  // namespace
+
+CudaEmulator::CudaEmulator(std::span<const Kernel> kernels)
+    : kernels_(kernels.begin(), kernels.end()) {
+  std::string folder = (std::filesystem::temp_directory_path() / "strata-cuda-XXXXXX").string();
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  const std::string source = folder + "/kernels.cc", object = folder + "/kernels.so";
+  std::ofstream(source) << Source(kernels);
+  const std::string command = fmt::format(
+      "c++ -std=c++17 -O1 -fPIC -shared -w -ffp-contract=off {} -o {} 2>{}/log", source, object,
+      folder);
+  INFO(command);
+  const int failed = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+  REQUIRE_EQ(failed, 0);
+  handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(handle_ != nullptr);
+  std::filesystem::remove_all(folder);
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    functions_.push_back(
+        reinterpret_cast<Function>(::dlsym(handle_, fmt::format("run_{}", i).c_str())));
+    const bool is_there = functions_.back() != nullptr;
+    REQUIRE(is_there);
+  }
+}
+
+CudaEmulator::~CudaEmulator() {
+  if (handle_ != nullptr) ::dlclose(handle_);
+}
+
+void CudaEmulator::Launch(size_t kernel, std::span<void* const> arguments) const {
+  const CudaLaunch launch = LaunchOf(kernels_[kernel]);
+  functions_[kernel](arguments.data(), launch.blocks, launch.threads);
+}
+
+std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise) {
+  const CudaEmulator cuda(kernels);
+  const auto cpp = OrDie(KernelLibrary::Load(kernels));
+  std::mt19937 random(11);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    std::vector<Numbers> wanted = MakeArguments(kernels[i], random);
+    std::vector<Numbers> got = wanted;
+    cpp->function(i)(Addresses(wanted).data(), 0, MakeSchedule(kernels[i]).units);
+    cuda.Launch(i, Addresses(got));
+    bool is_bitwise = true;
+    for (size_t argument = 0; argument < wanted.size(); ++argument) {
+      is_bitwise = is_bitwise && wanted[argument].bytes == got[argument].bytes;
+      // Sums run in another order; bf16 rounds at 2^-9.
+      const double tolerance = wanted[argument].dtype == DType::kBF16 ? 0.02 : 2e-5;
+      for (size_t k = 0; k < wanted[argument].size(); ++k) {
+        const double a = wanted[argument].At(k), b = got[argument].At(k);
+        if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+        if (std::abs(a - b) <= tolerance * (1 + std::abs(a))) continue;
+        return fmt::format("kernel {}: element {} of argument {}: C++ {}, CUDA {}\n{}", i, k,
+                           argument, a, b, CudaFunction(kernels[i], "k"));
+      }
+    }
+    if (is_bitwise) ++num_bitwise;
+  }
+  return "";
+}
+
+}  // namespace strata::testing

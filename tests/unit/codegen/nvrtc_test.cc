@@ -1,0 +1,98 @@
+#include "runtime/codegen/nvrtc.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+#include "passes/compile/fuse.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+using testing::OrDie;
+
+constexpr const char* kSource = "extern \"C\" __global__ void k(float* x) { *x = 1.0f; }";
+
+/// Whether NVRTC is here: it comes with CUDA, and needs no GPU.
+bool HasNvrtc(const std::string& cache) {
+  const auto image = CompileCudaSource(kSource, 90, {.cache_dir = cache});
+  if (image) return true;
+  REQUIRE_EQ(image.error().code(), ErrorCode::kNotFound);
+  MESSAGE("skipped: ", image.error().message());
+  return false;
+}
+
+bool Holds(const CudaImage& image, std::string_view text) {
+  const std::string_view bytes(reinterpret_cast<const char*>(image.cubin.data()),
+                               image.cubin.size());
+  return bytes.find(text) != std::string_view::npos;
+}
+
+TEST_CASE("kernels become machine code of each architecture, with a function for each") {
+  const testing::TempDir folder;
+  if (!HasNvrtc(folder.path())) return;
+  const auto module = testing::ParseBody(R"(
+  x = placeholder : f32[4, 600][600, 1]cpu
+  y = aten._log_softmax.default(x, -1, False) : f32[4, 600][600, 1]cpu
+  z = aten.exp.default(y) : f32[4, 600][600, 1]cpu
+  output([y, z])
+)");
+  OrDie(Fuse({.numerics = Fuse::Numerics::kFast}).Run(*module));
+  const Kernel kernel = OrDie(MakeKernel(module->graph(GraphId{1})));
+  const Kernel kernels[] = {kernel, kernel};
+  for (const int32_t arch : {80, 90, 100}) {
+    CAPTURE(arch);
+    const CudaImage image = OrDie(CompileCuda(kernels, arch, {.cache_dir = folder.path()}));
+    CHECK(image.was_built);
+    CHECK(Holds(image, "strata_kernel_0"));
+    CHECK(Holds(image, "strata_kernel_1"));
+  }
+}
+
+TEST_CASE("what was compiled once is found again, by another name for other code or hardware") {
+  const testing::TempDir folder;
+  if (!HasNvrtc(folder.path())) return;
+  const CudaImage again = OrDie(CompileCudaSource(kSource, 90, {.cache_dir = folder.path()}));
+  CHECK_FALSE(again.was_built);
+  CHECK(Holds(again, "ELF"));
+  CHECK(OrDie(CompileCudaSource(kSource, 80, {.cache_dir = folder.path()})).was_built);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    CHECK_EQ(entry.path().extension(), ".cubin");
+    std::ofstream(entry.path(), std::ios::trunc) << "no image";
+    const auto message = "cannot load kernels: " + entry.path().string() + ": delete the file";
+    const int32_t arch =
+        MessageOf(CompileCudaSource(kSource, 90, {.cache_dir = folder.path()})) == message ? 90
+                                                                                           : 80;
+    CHECK_EQ(MessageOf(CompileCudaSource(kSource, arch, {.cache_dir = folder.path()})), message);
+    std::filesystem::remove(entry.path());
+    break;
+  }
+}
+
+TEST_CASE("code that does not compile is told with the compiler's line; nothing is kept") {
+  const testing::TempDir folder;
+  if (!HasNvrtc(folder.path())) return;
+  const std::string message =
+      MessageOf(CompileCudaSource("__global__ void k() { nothing; }", 90,
+                                  {.cache_dir = folder.path()}));
+  CHECK_EQ(message,
+           "cannot compile kernels: NVRTC for sm_90: kernels.cu(1): error: identifier \"nothing\" "
+           "is undefined");
+}
+
+TEST_CASE("without NVRTC the error says what to do") {
+  CHECK_EQ(MessageOf(CompileCudaSource(kSource, 90, {.library = "libno-nvrtc.so"})),
+           "no NVRTC to compile kernels for the GPU: libno-nvrtc.so: run ./dev setup cuda, or name "
+           "one by the variable STRATA_NVRTC");
+}
+
+}  // namespace
+}  // namespace strata
