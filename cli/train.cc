@@ -216,6 +216,20 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainF
   return Ok();
 }
 
+/// Stores which nodes of device graphs are of which module.
+Status RecordKernels(Recording& recording, const Trainer& trainer) {
+  if (recording.trace() == nullptr) return Ok();
+  for (const Trainer::GraphKernels& graph : trainer.Kernels()) {
+    std::string text = "first\tlast\tmodule\n";
+    for (const KernelAnnotation& kernels : graph.kernels)
+      text += fmt::format("{}\t{}\t{}\n", kernels.first, kernels.last, kernels.module);
+    const auto added = recording.trace()->AddArtifact(recording.run(), graph.graph + ".kernels.tsv",
+                                                      "kernel_annotations", text);
+    if (!added) return added.error();
+  }
+  return Ok();
+}
+
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
                 Recording& recording) {
   const TrainConfig& config = trainer.config();
@@ -253,8 +267,10 @@ Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& 
                        Recording& recording) {
   STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording));
   if (flags.inputs) trainer.KeepInputs();
+  if (flags.outputs.gradients) trainer.KeepGradients();
   STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording));
   STRATA_RETURN_IF_ERROR(RecordProfiles(recording, trainer, flags));
+  STRATA_RETURN_IF_ERROR(RecordKernels(recording, trainer));
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
 }
 

@@ -71,22 +71,22 @@ Result<Nvrtc> LoadNvrtc(const std::string& wanted) {
     if (library != nullptr) break;
   }
   if (library == nullptr) {
-    return Error(ErrorCode::kNotFound,
-                 "no NVRTC to compile kernels for the GPU: {}: run ./dev setup cuda, or name one by "
-                 "the variable STRATA_NVRTC",
-                 fmt::join(names, ", "));
+    return Error(
+        ErrorCode::kNotFound,
+        "no NVRTC to compile kernels for the GPU: {}: run ./dev setup cuda, or name one by "
+        "the variable STRATA_NVRTC",
+        fmt::join(names, ", "));
   }
   Nvrtc nvrtc;
-  const bool is_complete =
-      Find(library, "nvrtcVersion", nvrtc.Version) &&
-      Find(library, "nvrtcCreateProgram", nvrtc.Create) &&
-      Find(library, "nvrtcDestroyProgram", nvrtc.Destroy) &&
-      Find(library, "nvrtcCompileProgram", nvrtc.Compile) &&
-      Find(library, "nvrtcGetProgramLogSize", nvrtc.LogSize) &&
-      Find(library, "nvrtcGetProgramLog", nvrtc.Log) &&
-      Find(library, "nvrtcGetCUBINSize", nvrtc.CubinSize) &&
-      Find(library, "nvrtcGetCUBIN", nvrtc.Cubin) &&
-      Find(library, "nvrtcGetErrorString", nvrtc.ErrorText);
+  const bool is_complete = Find(library, "nvrtcVersion", nvrtc.Version) &&
+                           Find(library, "nvrtcCreateProgram", nvrtc.Create) &&
+                           Find(library, "nvrtcDestroyProgram", nvrtc.Destroy) &&
+                           Find(library, "nvrtcCompileProgram", nvrtc.Compile) &&
+                           Find(library, "nvrtcGetProgramLogSize", nvrtc.LogSize) &&
+                           Find(library, "nvrtcGetProgramLog", nvrtc.Log) &&
+                           Find(library, "nvrtcGetCUBINSize", nvrtc.CubinSize) &&
+                           Find(library, "nvrtcGetCUBIN", nvrtc.Cubin) &&
+                           Find(library, "nvrtcGetErrorString", nvrtc.ErrorText);
   int major = 0, minor = 0;
   if (!is_complete || nvrtc.Version(&major, &minor) != 0) {
     return Error(ErrorCode::kNotFound, "not NVRTC: {}: name it by the variable STRATA_NVRTC",

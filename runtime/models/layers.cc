@@ -2,22 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/_fused_rms_norm.h>
+#include <ATen/ops/_fused_rms_norm_compositeimplicitautograd_dispatch.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ne.h>
-#include <ATen/ops/rms_norm.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sum.h>
 
 #include "runtime/models/rope.h"
 #include "runtime/models/scope.h"
+#include "runtime/plan/attention.h"
+#include "runtime/torch/literals.h"
 
 namespace strata {
 
@@ -51,7 +58,12 @@ RmsNorm::RmsNorm(const Slot& slot, std::string_view name, int64_t dim, double ep
 
 Tensor RmsNorm::operator()(const Tensor& x, std::source_location location) const {
   ModuleScope scope(name_, location);
-  return at::rms_norm(x, {x.size(-1)}, weight_, eps_);
+  // The CPU has no kernel for it: there it is the operators that it consists of, on Meta tensors,
+  // too.
+  const bool is_one_kernel = CurrentTarget().is_gpu;
+  return std::get<0>(is_one_kernel ? at::_fused_rms_norm(x, {x.size(-1)}, weight_, eps_)
+                                   : at::compositeimplicitautograd::_fused_rms_norm(x, {x.size(-1)},
+                                                                                    weight_, eps_));
 }
 
 FeedForward::FeedForward(const Slot& slot, std::string_view name, int64_t dim, int64_t hidden_dim,
@@ -67,20 +79,75 @@ Tensor FeedForward::operator()(const Tensor& x, std::source_location location) c
   return w2_(gate * w3_(x));
 }
 
+namespace {
+
+template <class T>
+T OrThrow(Result<T> result) {
+  TORCH_CHECK(result.has_value(), result.has_value() ? "" : result.error().message());
+  return *std::move(result);
+}
+
+/// Each head of keys or values as often as queries share it.
+Tensor RepeatHeads(const Tensor& x, int64_t heads) {
+  if (x.size(1) == heads) return x;
+  const int64_t times = heads / x.size(1);
+  return x.unsqueeze(2).expand({-1, -1, times, -1, -1}).flatten(1, 2);
+}
+
+/// For each head and batch, its rows beginning at multiples of 16 elements, as the kernel reads it.
+std::optional<Tensor> MaskOfHeads(const std::optional<Tensor>& mask, const Tensor& q) {
+  if (!mask) return std::nullopt;
+  const int64_t seq = mask->size(-1), missing = (16 - seq % 16) % 16;
+  const Tensor typed = mask->to(q.scalar_type());
+  const Tensor rows =
+      missing == 0 ? typed : at::constant_pad_nd(typed, {0, missing}).slice(-1, 0, seq);
+  return rows.expand({q.size(0), q.size(1), -1, -1});
+}
+
+/// The kernel itself, not `scaled_dot_product_attention`: that one chooses by device and takes
+/// another path on Meta tensors, so that the traced graph would not be what eager runs.
+/// `[batch, heads, seq, head_dim]`.
+Tensor AttentionOf(AttentionKernel kernel, const Tensor& q, const Tensor& k, const Tensor& v,
+                   double scale, const std::optional<Tensor>& mask) {
+  const bool is_causal = !mask;
+  switch (kernel) {
+    case AttentionKernel::kCpu:
+      return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, /*dropout_p=*/0.0,
+                                                                         is_causal, mask, scale));
+    case AttentionKernel::kFlash:
+      return std::get<0>(at::_scaled_dot_product_flash_attention(
+          q, k, v, /*dropout_p=*/0.0, is_causal, /*return_debug_mask=*/false, scale));
+    case AttentionKernel::kEfficient:
+      return std::get<0>(at::_scaled_dot_product_efficient_attention(
+          q, RepeatHeads(k, q.size(1)), RepeatHeads(v, q.size(1)), MaskOfHeads(mask, q),
+          /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, is_causal, scale));
+    case AttentionKernel::kCudnn:
+      return std::get<0>(at::_scaled_dot_product_cudnn_attention(
+          q, k, v, /*attn_bias=*/std::nullopt, /*compute_log_sumexp=*/true, /*dropout_p=*/0.0,
+          is_causal, /*return_debug_mask=*/false, scale));
+  }
+  TORCH_CHECK(false, "unknown attention kernel");
+}
+
+}  // namespace
+
 Tensor Attention(std::string_view name, const Tensor& q, const Tensor& k, const Tensor& v,
                  double scale, const Tensor& mask, std::source_location location) {
   ModuleScope scope(name, location);
-  // The kernel wants one head size. Zeros beyond a head's own change neither scores nor sums.
-  const int64_t width = std::max(q.size(-1), v.size(-1));
+  const AttentionKernel kernel =
+      OrThrow(ChooseAttention(CurrentTarget(), {.dtype = ToDType(q.scalar_type()),
+                                                .head_dim = std::max(q.size(-1), v.size(-1)),
+                                                .has_mask = mask.defined(),
+                                                .is_grouped = q.size(2) != k.size(2)}));
+  // Kernels want one head size. Zeros beyond a head's own change neither scores nor sums.
+  int64_t width = std::max(q.size(-1), v.size(-1));
+  if (kernel != AttentionKernel::kCpu) width = (width + kHeadUnit - 1) / kHeadUnit * kHeadUnit;
   const auto heads_first = [&](const Tensor& x) {
     const Tensor full = x.size(-1) == width ? x : at::constant_pad_nd(x, {0, width - x.size(-1)});
     return full.transpose(1, 2);
   };
-  // The kernel itself, not `scaled_dot_product_attention`: that one chooses by device and takes
-  // another path on Meta tensors, so that the traced graph would not be what eager runs.
-  const auto [padded, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-      heads_first(q), heads_first(k), heads_first(v), /*dropout_p=*/0.0,
-      /*is_causal=*/!mask.defined(), mask.defined() ? std::optional(mask) : std::nullopt, scale);
+  const Tensor padded = AttentionOf(kernel, heads_first(q), heads_first(k), heads_first(v), scale,
+                                    mask.defined() ? std::optional(mask) : std::nullopt);
   const Tensor out = v.size(-1) == width ? padded : padded.slice(-1, 0, v.size(-1));
   return out.transpose(1, 2).contiguous();
 }

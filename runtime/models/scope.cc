@@ -1,5 +1,7 @@
 #include "runtime/models/scope.h"
 
+#include <utility>
+
 namespace strata {
 namespace {
 
@@ -8,6 +10,11 @@ namespace {
 Scope& Current() {
   thread_local Scope scope;
   return scope;
+}
+
+DeviceTraits& Target() {
+  thread_local DeviceTraits target;
+  return target;
 }
 
 }  // namespace
@@ -35,6 +42,17 @@ PhaseScope::PhaseScope(Phase phase) : outer_(Current().phase) {
 
 PhaseScope::~PhaseScope() {
   Current().phase = outer_;
+}
+
+const DeviceTraits& CurrentTarget() {
+  return Target();
+}
+
+TargetScope::TargetScope(DeviceTraits target)
+    : outer_(std::exchange(Target(), std::move(target))) {}
+
+TargetScope::~TargetScope() {
+  Target() = std::move(outer_);
 }
 
 }  // namespace strata

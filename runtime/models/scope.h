@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/graph.h"
+#include "runtime/plan/device.h"
 
 namespace strata {
 
@@ -46,6 +47,22 @@ class [[nodiscard]] PhaseScope {
 
  private:
   Phase outer_;
+};
+
+/// The device that the programs of this thread are made for: which operators they call depends on
+/// it. The CPU outside of every scope.
+const DeviceTraits& CurrentTarget();
+
+/// Makes a device the target for the life of this object.
+class [[nodiscard]] TargetScope {
+ public:
+  explicit TargetScope(DeviceTraits target);
+  ~TargetScope();
+  TargetScope(const TargetScope&) = delete;
+  TargetScope& operator=(const TargetScope&) = delete;
+
+ private:
+  DeviceTraits outer_;
 };
 
 }  // namespace strata

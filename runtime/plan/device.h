@@ -12,12 +12,11 @@ namespace strata {
 
 /// What a program is made for: which operators it calls depends on it.
 struct DeviceTraits {
-  std::string name = "cpu";     ///< as types write it: "cpu", "cuda:0"
-  double capability = 0.0;      ///< of a GPU, 9.0 for an H100
-  int64_t cudnn = 0;            ///< version, 91900 for 9.19.0; 0: none
-  bool deterministic = false;   ///< same bits in every run, slower where that costs
-
-  bool is_cuda() const { return name.starts_with("cuda"); }
+  std::string name = "cpu";    ///< as types write it: "cpu", "cuda:0"
+  bool is_gpu = false;         ///< calls what LibTorch has for CUDA
+  double capability = 0.0;     ///< of a GPU, 9.0 for an H100
+  int64_t cudnn = 0;           ///< version, 91900 for 9.19.0; 0: none
+  bool deterministic = false;  ///< same bits in every run, slower where that costs
 };
 
 /// What the device's allocator gave, in bytes.

@@ -6,7 +6,7 @@
 namespace strata {
 namespace {
 
-constexpr int32_t kStart = -1;     // what stream 0 did before the first step
+constexpr int32_t kStart = -1;  // what stream 0 did before the first step
 constexpr int32_t kNothing = -2;
 
 /// By stream: the last step of it that is known to be done.
@@ -34,9 +34,7 @@ class Clocks {
 
   bool Knows(size_t stream, int32_t step) const { return now_[stream][StreamOf(step)] >= step; }
   bool HasBegun(size_t stream) const { return now_[stream][0] >= kStart; }
-  void Wait(size_t stream, int32_t step) {
-    Learn(now_[stream], done_[static_cast<size_t>(step)]);
-  }
+  void Wait(size_t stream, int32_t step) { Learn(now_[stream], done_[static_cast<size_t>(step)]); }
   void WaitForStart(size_t stream) { now_[stream][0] = std::max(now_[stream][0], kStart); }
   void Issue(size_t stream) {
     now_[stream][stream] = static_cast<int32_t>(done_.size());

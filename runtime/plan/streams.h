@@ -33,8 +33,8 @@ StreamPlan AssignEvents(std::span<const StreamStep> steps);
 
 /// Who uses a piece of memory.
 struct StreamMemory {
-  int32_t stream = 0;              ///< whose allocator gave it, and gets it back
-  std::vector<int32_t> used_by;    ///< steps
+  int32_t stream = 0;            ///< whose allocator gave it, and gets it back
+  std::vector<int32_t> used_by;  ///< steps
 };
 
 /// For each piece of memory the step after whose launch it may go back to its stream's allocator,

@@ -94,6 +94,10 @@ struct BoxedProgram::State {
       STRATA_TRY(kernels, device->Load(plan.kernels));
     }
     for (size_t i = 0; i < plan.steps.size(); ++i) {
+      if (plan.steps[i].kernel < 0 && !FindOp(plan.steps[i])) {
+        return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {}: no operator {}",
+                     plan.graph, plan.steps[i].where, plan.steps[i].op);
+      }
       auto bound = BindOne(i, kernels);
       if (!bound) {
         return std::move(bound).error().In(fmt::format("graph {} cannot be executed: {}: {}",
@@ -120,6 +124,10 @@ struct BoxedProgram::State {
     return Ok();
   }
 
+  static std::optional<c10::OperatorHandle> FindOp(const PlanStep& step) {
+    return c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
+  }
+
   Tensor OnDevice(const Tensor& tensor) const {
     return tensor.to(c10::Device(device->traits().name));
   }
@@ -133,9 +141,7 @@ struct BoxedProgram::State {
       bound.releases = step.kills;
       return CheckKernel(step);
     }
-    const auto op = c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
-    if (!op) return Error(ErrorCode::kUnsupported, "no operator {}", step.op);
-    STRATA_TRY(BoundStep call, BindStep(step, *op));
+    STRATA_TRY(BoundStep call, BindStep(step, *FindOp(step)));
     bound.releases = call.kills;
     bound.call.emplace(std::move(call));
     return Ok();
@@ -264,7 +270,13 @@ struct BoxedProgram::State {
     }
   }
 
+  /// Who looks on sees what a step took until it was done.
+  void AwaitDevice() const {
+    if (device != nullptr) OrThrow(device->Synchronize());
+  }
+
   void Show(const PlanStep& step, ExecutionObserver& observer) const {
+    AwaitDevice();
     std::vector<Tensor> results;
     for (const c10::IValue& result : stack) {
       if (result.isTensorList()) {
@@ -278,6 +290,7 @@ struct BoxedProgram::State {
   }
 
   void ShowKernel(const PlanStep& step, ExecutionObserver& observer) {
+    AwaitDevice();
     std::vector<Tensor> results;
     for (const int32_t slot : step.results)
       results.push_back(slot < 0 ? Tensor() : Value(slot).toTensor());
@@ -296,8 +309,8 @@ struct BoxedProgram::State {
       TORCH_CHECK(!is_written || tensors[i].is_same(given),
                   "a kernel writes to a tensor of another layout than was traced");
     }
-    const c10::Device where = step.args.empty() ? c10::Device(device->traits().name)
-                                                : tensors[0].device();
+    const c10::Device where =
+        step.args.empty() ? c10::Device(device->traits().name) : tensors[0].device();
     for (size_t i = 0; i < step.results.size(); ++i) {
       const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
       if (!tensors[argument].defined()) {

@@ -91,8 +91,8 @@ PlannedMemory Executor::planned_memory() const {
   return state_->program ? state_->program->planned_memory() : PlannedMemory();
 }
 
-Result<Executor> Executor::Bind(Plan plan, const Constants& constants,
-                                const ScratchMemory& scratch, Device* device) {
+Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,
+                                Device* device) {
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty()) {

@@ -1,5 +1,7 @@
 #include "runtime/torch/meta_kernels.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -84,6 +86,101 @@ std::tuple<Tensor, Tensor, Tensor> FlashAttentionBackward(
   return {HeadsInside(query), HeadsInside(key), HeadsInside(value)};
 }
 
+Tensor Statistics(const Tensor& query, at::IntArrayRef sizes) {
+  return at::empty(sizes, query.options().dtype(at::kFloat));
+}
+
+Tensor Seed(const Tensor& query, at::IntArrayRef sizes, at::ScalarType dtype) {
+  return at::empty(sizes, query.options().dtype(dtype));
+}
+
+using NineResults =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
+
+NineResults CudaFlashAttention(const Tensor& query, const Tensor& key, const Tensor& /*value*/,
+                               double /*dropout_p*/, bool /*is_causal*/, bool /*debug_mask*/,
+                               std::optional<double> /*scale*/) {
+  return {at::empty_like(query),
+          Statistics(query, {query.size(0), query.size(1), query.size(2)}),
+          Tensor(),
+          Tensor(),
+          query.size(2),
+          key.size(2),
+          Seed(query, {2}, at::kUInt64),
+          Seed(query, {}, at::kUInt64),
+          at::empty({0}, query.options())};
+}
+
+std::tuple<Tensor, Tensor, Tensor> CudaFlashAttentionBackward(
+    const Tensor& /*grad_out*/, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& /*out*/, const Tensor& /*logsumexp*/, const Tensor& /*cum_seq_q*/,
+    const Tensor& /*cum_seq_k*/, c10::SymInt /*max_q*/, c10::SymInt /*max_k*/, double /*dropout_p*/,
+    bool /*is_causal*/, const Tensor& /*philox_seed*/, const Tensor& /*philox_offset*/,
+    std::optional<double> /*scale*/) {
+  return {at::empty_like(query), at::empty_like(key), at::empty_like(value)};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> EfficientAttention(
+    const Tensor& query, const Tensor& /*key*/, const Tensor& value,
+    const OptionalTensor& /*attn_bias*/, bool /*compute_log_sumexp*/, double /*dropout_p*/,
+    bool /*is_causal*/, std::optional<double> /*scale*/) {
+  const Tensor out =
+      at::empty({query.size(0), query.size(2), query.size(1), value.size(3)}, query.options());
+  return {out.transpose(1, 2),
+          Statistics(query, {query.size(0), query.size(1), (query.size(2) + 31) / 32 * 32}),
+          Seed(query, {}, at::kLong), Seed(query, {}, at::kLong)};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> EfficientAttentionBackward(
+    const Tensor& /*grad_out*/, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& /*attn_bias*/, const Tensor& /*out*/, const Tensor& /*logsumexp*/,
+    const Tensor& /*philox_seed*/, const Tensor& /*philox_offset*/, double /*dropout_p*/,
+    std::array<bool, 4> /*grad_input_mask*/, bool /*is_causal*/, std::optional<double> /*scale*/) {
+  return {HeadsInside(query), HeadsInside(key), HeadsInside(value), Tensor()};
+}
+
+NineResults CudnnAttention(const Tensor& query, const Tensor& key, const Tensor& /*value*/,
+                           const OptionalTensor& /*attn_bias*/, bool /*compute_log_sumexp*/,
+                           double /*dropout_p*/, bool /*is_causal*/, bool /*debug_mask*/,
+                           std::optional<double> /*scale*/) {
+  return {at::empty_like(query),
+          Statistics(query, {query.size(0), query.size(1), query.size(2), 1}),
+          Tensor(),
+          Tensor(),
+          query.size(2),
+          key.size(2),
+          Seed(query, {}, at::kLong),
+          Seed(query, {}, at::kLong),
+          Tensor()};
+}
+
+std::tuple<Tensor, Tensor, Tensor> CudnnAttentionBackward(
+    const Tensor& /*grad_out*/, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& /*out*/, const Tensor& /*logsumexp*/, const Tensor& /*philox_seed*/,
+    const Tensor& /*philox_offset*/, const Tensor& /*attn_bias*/, const Tensor& /*cum_seq_q*/,
+    const Tensor& /*cum_seq_k*/, c10::SymInt /*max_q*/, c10::SymInt /*max_k*/, double /*dropout_p*/,
+    bool /*is_causal*/, std::optional<double> /*scale*/) {
+  return {at::empty_like(query), at::empty_like(key), at::empty_like(value)};
+}
+
+std::tuple<Tensor, Tensor> FusedRmsNorm(const Tensor& input, at::IntArrayRef normalized_shape,
+                                        const OptionalTensor& /*weight*/,
+                                        std::optional<double> /*eps*/) {
+  std::vector<int64_t> rows = input.sizes().vec();
+  std::fill(rows.end() - std::ssize(normalized_shape), rows.end(), 1);
+  const at::ScalarType type = at::toOpMathType(input.scalar_type());
+  return {at::empty(input.sizes(), input.options()), at::empty(rows, input.options().dtype(type))};
+}
+
+std::tuple<Tensor, Tensor> FusedRmsNormBackward(const Tensor& /*grad_out*/, const Tensor& input,
+                                                at::IntArrayRef /*normalized_shape*/,
+                                                const Tensor& /*rstd*/,
+                                                const OptionalTensor& weight,
+                                                std::array<bool, 2> output_mask) {
+  return {output_mask[0] ? at::empty(input.sizes(), input.options()) : Tensor(),
+          output_mask[1] && weight ? at::empty(weight->sizes(), weight->options()) : Tensor()};
+}
+
 /// Groups are rows of the 2-d operands, ended by `offs`.
 Tensor GroupedMm(const Tensor& self, const Tensor& mat2, const OptionalTensor& offs,
                  const OptionalTensor& /*bias*/, std::optional<at::ScalarType> out_dtype) {
@@ -97,6 +194,10 @@ Tensor GroupedMm(const Tensor& self, const Tensor& mat2, const OptionalTensor& o
 void FusedAdamW(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,
                 at::TensorList, double, double, double, double, double, bool, bool,
                 const OptionalTensor&, const OptionalTensor&) {}
+
+void FusedAdamWTensorLr(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
+                        at::TensorList, at::TensorList, const Tensor&, double, double, double,
+                        double, bool, bool, const OptionalTensor&, const OptionalTensor&) {}
 
 }  // namespace
 
@@ -115,6 +216,16 @@ void RegisterMetaKernels() {
     aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", FlashAttentionBackward);
     aten.impl("_grouped_mm", GroupedMm);
     aten.impl("_fused_adamw_", FusedAdamW);
+    // Of GPUs.
+    aten.impl("_scaled_dot_product_flash_attention", CudaFlashAttention);
+    aten.impl("_scaled_dot_product_flash_attention_backward", CudaFlashAttentionBackward);
+    aten.impl("_scaled_dot_product_efficient_attention", EfficientAttention);
+    aten.impl("_scaled_dot_product_efficient_attention_backward", EfficientAttentionBackward);
+    aten.impl("_scaled_dot_product_cudnn_attention", CudnnAttention);
+    aten.impl("_scaled_dot_product_cudnn_attention_backward", CudnnAttentionBackward);
+    aten.impl("_fused_rms_norm", FusedRmsNorm);
+    aten.impl("_fused_rms_norm_backward", FusedRmsNormBackward);
+    aten.impl("_fused_adamw_.tensor_lr", FusedAdamWTensorLr);
     return aten;
   }();
 }

@@ -1,9 +1,12 @@
 #include "runtime/train/adamw.h"
 
+#include <optional>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/pow.h>
@@ -23,12 +26,42 @@ Tensor ClipFactor(const Tensor& norm, double max_norm) {
   return at::clamp(max_norm / (norm + 1e-6), /*min=*/std::nullopt, /*max=*/1.0);
 }
 
+/// All tensors in one operator, which divides gradients by `grad_scale` first, and leaves them so.
+void UpdateTogether(const OptimizerConfig& config, std::span<TrainedTensor> tensors,
+                    const Tensor& norm, const Tensor& step, const Tensor& lr) {
+  std::optional<Tensor> grad_scale;
+  if (config.max_grad_norm) {
+    const ModuleScope scope("clip");
+    grad_scale = at::clamp((norm + 1e-6) / *config.max_grad_norm, /*min=*/1.0);
+  }
+  const ModuleScope scope("adamw");
+  step.add_(1);
+  std::vector<Tensor> parameters, gradients, exp_avgs, exp_avg_sqs;
+  for (const TrainedTensor& tensor : tensors) {
+    parameters.push_back(tensor.parameter);
+    gradients.push_back(tensor.gradient);
+    exp_avgs.push_back(tensor.exp_avg);
+    exp_avg_sqs.push_back(tensor.exp_avg_sq);
+  }
+  const std::vector<Tensor> steps(tensors.size(), step);
+  at::_fused_adamw_(parameters, gradients, exp_avgs, exp_avg_sqs, /*max_exp_avg_sqs=*/{}, steps,
+                    lr.to(at::kFloat), config.beta1, config.beta2, config.weight_decay, config.eps,
+                    /*amsgrad=*/false, /*maximize=*/false, grad_scale);
+}
+
 }  // namespace
 
 Tensor GradientNorm(std::span<const TrainedTensor> tensors) {
   const at::NoGradGuard no_grad;
   const PhaseScope phase(Phase::kOptimizer);
   std::vector<Tensor> norms;
+  if (CurrentTarget().is_gpu) {
+    const ModuleScope scope("clip");
+    std::vector<Tensor> gradients;
+    for (const TrainedTensor& tensor : tensors)
+      gradients.push_back(tensor.gradient);
+    return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2.0)), 2.0);
+  }
   for (const TrainedTensor& tensor : tensors) {
     const ModuleScope scope(tensor.module);
     norms.push_back(at::linalg_vector_norm(tensor.gradient, 2.0));
@@ -41,6 +74,7 @@ void ClipAndUpdate(const OptimizerConfig& config, std::span<TrainedTensor> tenso
                    const Tensor& norm, const Tensor& step, const Tensor& lr) {
   const at::NoGradGuard no_grad;
   const PhaseScope phase(Phase::kOptimizer);
+  if (CurrentTarget().is_gpu) return UpdateTogether(config, tensors, norm, step, lr);
   Tensor clip;
   if (config.max_grad_norm) {
     const ModuleScope scope("clip");

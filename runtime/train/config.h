@@ -152,8 +152,8 @@ struct MetricsConfig {
   std::string save_tb_folder = "tb";  ///< below `dump_folder`
 };
 
-/// Key `device`. Plans run on the CPU; the configuration of a run for GPUs is refused.
-enum class Device : uint8_t { kCpu, kCuda };
+/// Key `device`.
+enum class DeviceKind : uint8_t { kCpu, kCuda };
 
 /// What `strata train` is told: model, data, optimizer. Field names are those of torchtitan's
 /// configuration. After loading every field holds the value that the run uses: derived ones
@@ -190,7 +190,12 @@ struct TrainConfig {
   int64_t accumulation_steps = 1;
   std::optional<LrSchedulerConfig> lr_scheduler;  ///< none: the learning rate is constant
   LossConfig loss;
-  Device device = Device::kCpu;
+  DeviceKind device = DeviceKind::kCpu;
+  /// On a GPU: key `training.float32_matmul_precision = "high"`, products of fp32 matrices with
+  /// TF32.
+  bool allow_tf32 = false;
+  /// On a GPU: key `debug.deterministic`, only algorithms that give the same bits in every run.
+  bool deterministic = false;
   /// What the model computes in. Parameters, gradients and moments are fp32 always.
   Precision mixed_precision_param = Precision::kFloat32;
   AttentionMask attn_mask_type = AttentionMask::kCausal;

@@ -38,11 +38,15 @@ void ReadTraining(ConfigReader& reader, TrainConfig& config) {
       "attn_mask_type",
       {{"causal", AttentionMask::kCausal}, {"block_causal", AttentionMask::kBlockCausal}},
       config.attn_mask_type);
-  reader.Read<Device>("device", {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}}, config.device);
+  reader.Read<DeviceKind>("device", {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}},
+                          config.device);
+  reader.Read<bool>("training.float32_matmul_precision", {{"highest", false}, {"high", true}},
+                    config.allow_tf32);
   reader.Read("dump_folder", config.dump_folder);
   reader.Table("debug");
   reader.ReadEither("seed", "debug.seed", config.seed);
   reader.Read("debug.finite_check", config.finite_check);
+  reader.Read("debug.deterministic", config.deterministic);
 }
 
 void ReadOptimizer(ConfigReader& reader, OptimizerConfig& optimizer) {
@@ -247,9 +251,6 @@ Status CheckDataloader(const ConfigReader& reader, const TrainConfig& config) {
   if (data.end_of_document) {
     STRATA_RETURN_IF_ERROR(CheckRange(reader, "dataloader.end_of_document", *data.end_of_document,
                                       0, config.vocab_size - 1));
-  }
-  if (config.device == Device::kCuda) {
-    return Impossible(reader, "device", "no GPU can be used by this build, take 'cpu'");
   }
   if (config.attn_mask_type == AttentionMask::kBlockCausal &&
       data.dataset == DatasetKind::kSynthetic) {

@@ -89,7 +89,10 @@ class InputReader {
 
 Status TraceStep(const TrainConfig& config, Module& module, Constants& constants) {
   const ModelSpecs specs = SpecsOf(config);
-  TraceRequest request{.graph = std::string(kStepGraph), .inputs = {}, .program = {}};
+  TraceRequest request{.graph = std::string(kStepGraph),
+                       .inputs = {},
+                       .program = {},
+                       .device = CurrentTarget().name};
   AddInputs(request, specs.parameters, InputKind::kParameter);
   for (TraceInput& parameter : request.inputs)
     parameter.example.requires_grad_(true);
@@ -123,7 +126,10 @@ Status TraceStep(const TrainConfig& config, Module& module, Constants& constants
 
 Status TraceAccumulate(const TrainConfig& config, Module& module, Constants& constants) {
   const ModelSpecs specs = SpecsOf(config);
-  TraceRequest request{.graph = std::string(kAccumulateGraph), .inputs = {}, .program = {}};
+  TraceRequest request{.graph = std::string(kAccumulateGraph),
+                       .inputs = {},
+                       .program = {},
+                       .device = CurrentTarget().name};
   AddInputs(request, specs.parameters, InputKind::kGradient, "{}.grad");
   AddCounts(request, specs.buffers);
   const size_t count = request.inputs.size();
@@ -137,7 +143,10 @@ Status TraceAccumulate(const TrainConfig& config, Module& module, Constants& con
 
 Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& constants) {
   const ModelSpecs specs = SpecsOf(config);
-  TraceRequest request{.graph = std::string(kOptimizerGraph), .inputs = {}, .program = {}};
+  TraceRequest request{.graph = std::string(kOptimizerGraph),
+                       .inputs = {},
+                       .program = {},
+                       .device = CurrentTarget().name};
   AddInputs(request, specs.parameters, InputKind::kParameter);
   AddInputs(request, specs.parameters, InputKind::kGradient, "{}.grad");
   AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg");

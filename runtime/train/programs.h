@@ -74,7 +74,7 @@ std::vector<at::Tensor> OptimizerStep(const TrainConfig& config, const ModelTens
                                       OptimizerState& state);
 
 /// Adds the graphs `step` and `optimizer` to `module`, and between them `accumulate` when a step
-/// has several batches.
+/// has several batches. They are made for the current target (models/scope.h).
 ///
 ///   step        inputs: parameters, buffers, rope table, tokens, labels, positions and label count
 ///               if there are such

@@ -19,6 +19,8 @@
 #include "passes/passes.h"
 #include "runtime/models/layers.h"
 #include "runtime/models/model.h"
+#include "runtime/models/scope.h"
+#include "runtime/plan/cuda_loader.h"
 #include "runtime/torch/executor.h"
 #include "runtime/torch/tensor_io.h"
 #include "runtime/train/initial_weights.h"
@@ -47,17 +49,19 @@ Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
 /// Without a compiler, fused nodes run as the operators that they were.
 Result<Executor> MakeExecutor(const Module& module, std::string_view graph,
                               const Constants& constants, PlanOptions options,
-                              std::vector<std::string>& warnings,
+                              std::vector<std::string>& warnings, Device* device,
                               const ScratchMemory& scratch = {}) {
+  // Other options lay out the memory of the CPU.
+  if (device != nullptr) options = {.unfuse = options.unfuse};
   STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph), options));
   const bool has_kernels = !plan.kernels.empty();
-  auto executor = Executor::Bind(std::move(plan), constants, scratch);
+  auto executor = Executor::Bind(std::move(plan), constants, scratch, device);
   if (executor || !has_kernels) return executor;
   warnings.push_back(
       fmt::format("graph {} runs without fused kernels: {}", graph, executor.error().message()));
   options.unfuse = true;
   STRATA_TRY(plan, Lower(*module.FindGraph(graph), options));
-  return Executor::Bind(std::move(plan), constants, scratch);
+  return Executor::Bind(std::move(plan), constants, scratch, device);
 }
 
 TensorView ViewOf(std::string name, const Tensor& tensor) {
@@ -65,14 +69,6 @@ TensorView ViewOf(std::string name, const Tensor& tensor) {
           .dtype = TensorDtype::kF32,
           .shape = tensor.sizes().vec(),
           .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
-}
-
-std::vector<TensorView> Named(const std::vector<ParameterSpec>& specs,
-                              const std::vector<Tensor>& tensors, std::string_view format = "{}") {
-  std::vector<TensorView> views;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    views.push_back(ViewOf(fmt::format(fmt::runtime(format), specs[i].name), tensors[i]));
-  return views;
 }
 
 /// Overwrites a tensor with the stored one of the same name.
@@ -86,7 +82,9 @@ Status ReadInto(const TensorFiles& files, const TensorView& target, Tensor& tens
                                                  DescribeType(stored->dtype, stored->shape),
                                                  DescribeType(target.dtype, target.shape)));
   }
-  std::memcpy(tensor.mutable_data_ptr(), stored->bytes.data(), stored->bytes.size());
+  const Tensor host = tensor.is_cpu() ? tensor : at::empty(tensor.sizes(), tensor.scalar_type());
+  std::memcpy(host.mutable_data_ptr(), stored->bytes.data(), stored->bytes.size());
+  if (!host.is_same(tensor)) tensor.copy_(host);
   return Ok();
 }
 
@@ -104,10 +102,11 @@ constexpr const char* kStepName = "state.step";
 }  // namespace
 
 struct Trainer::State {
-  State(const TrainConfig& config, std::unique_ptr<DataSource> data)
-      : config(config), data(std::move(data)), specs(SpecsOf(config)) {}
+  State(const TrainConfig& config, std::unique_ptr<DataSource> data, std::unique_ptr<Device> device)
+      : config(config), device(std::move(device)), data(std::move(data)), specs(SpecsOf(config)) {}
 
   TrainConfig config;
+  std::unique_ptr<Device> device;  // first: what follows may hold its memory and graphs
   std::unique_ptr<DataSource> data;
   ModelSpecs specs;
   std::vector<std::unique_ptr<Pass>> passes;
@@ -127,6 +126,32 @@ struct Trainer::State {
   bool keep_inputs = false, profile = false, profile_values = false;
   std::map<std::string, NodeProfiler> profilers;  // by graph
   NamedTensors kept_inputs;
+  bool keep_gradients = false;
+  std::vector<Tensor> kept_gradients;       // of the last step, before clipping, if asked for
+  mutable std::vector<Tensor> host_copies;  // of a GPU's tensors that were asked for
+
+  DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
+
+  Tensor OnDevice(const Tensor& tensor) const {
+    return device ? tensor.to(c10::Device(device->traits().name)) : tensor;
+  }
+
+  std::vector<TensorView> Named(const std::vector<ParameterSpec>& tensor_specs,
+                                const std::vector<Tensor>& tensors,
+                                std::string_view format = "{}") const {
+    std::vector<TensorView> views;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      views.push_back(
+          ViewOnHost(fmt::format(fmt::runtime(format), tensor_specs[i].name), tensors[i]));
+    }
+    return views;
+  }
+
+  TensorView ViewOnHost(std::string name, const Tensor& tensor) const {
+    if (tensor.is_cpu()) return ViewOf(std::move(name), tensor);
+    host_copies.push_back(tensor.cpu());
+    return ViewOf(std::move(name), host_copies.back());
+  }
 
   /// Reads the batches of the next step. False: the data end before.
   Result<bool> Fetch() {
@@ -149,12 +174,13 @@ struct Trainer::State {
     const auto ids = [&](const std::vector<int64_t>& values) {
       Tensor tensor = at::empty({config.batch_size, config.seq_len}, at::kLong);
       std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
-      return tensor;
+      return OnDevice(tensor);
     };
     BatchTensors tensors{.tokens = ids(batch.tokens), .labels = ids(batch.labels)};
     if (HasPositions(config)) tensors.positions = ids(batch.positions);
     if (HasLabelCount(config)) {
-      tensors.valid_labels = at::scalar_tensor(static_cast<double>(valid_labels), at::kFloat);
+      tensors.valid_labels =
+          OnDevice(at::scalar_tensor(static_cast<double>(valid_labels), at::kFloat));
     }
     return tensors;
   }
@@ -199,7 +225,9 @@ struct Trainer::State {
     for (const NodeId node : graph.nodes()) {
       if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
       // What several batches or graphs read is kept as the first of them read it.
-      kept_inputs.try_emplace(InputName(graph, node), arguments[next_argument].clone());
+      const Tensor& argument = arguments[next_argument];
+      kept_inputs.try_emplace(InputName(graph, node),
+                              argument.is_cpu() ? argument.clone() : argument.cpu());
       ++next_argument;
     }
   }
@@ -215,15 +243,22 @@ struct Trainer::State {
     // Their memory serves this step's.
     gradients.clear();
     tokens_per_expert.clear();
+    host_copies.clear();
     if (optimizer) optimizer->ReleaseInputs();
     float loss = 0.0F;
     for (size_t i = 0; i < batches.size(); ++i) {
       STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
       loss += outputs[0].item<float>();
-      std::vector<Tensor> batch_gradients;
+      // What the next batch overwrites cannot hold sums.
+      const bool is_lent = i == 0 && batches.size() > 1 && step && step->reuses_outputs();
+      const auto take = [&](const Tensor& tensor) {
+        return is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor.contiguous();
+      };
+      std::vector<Tensor> batch_gradients, batch_counts;
       for (size_t p = 1; p <= parameters.size(); ++p)
-        batch_gradients.push_back(outputs[p].contiguous());
-      std::vector<Tensor> batch_counts(outputs.end() - std::ssize(buffers), outputs.end());
+        batch_gradients.push_back(take(outputs[p]));
+      for (size_t p = outputs.size() - buffers.size(); p < outputs.size(); ++p)
+        batch_counts.push_back(take(outputs[p]));
       if (i == 0) {
         gradients = std::move(batch_gradients);
         tokens_per_expert = std::move(batch_counts);
@@ -233,6 +268,11 @@ struct Trainer::State {
       STRATA_RETURN_IF_ERROR(add(Sums(), batch_gradients));
     }
     optimizer_state.lr.fill_(LearningRate(config, steps_done));
+    kept_gradients.clear();
+    if (std::exchange(keep_gradients, false) && device) {
+      for (const Tensor& gradient : gradients)
+        kept_gradients.push_back(gradient.cpu());
+    }
     return loss;
   }
 
@@ -310,7 +350,12 @@ Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
-  auto state = std::make_unique<State>(setup.config, std::move(setup.data));
+  if (setup.device == nullptr && setup.config.device == DeviceKind::kCuda) {
+    STRATA_TRY(setup.device, OpenCuda({.deterministic = setup.config.deterministic,
+                                       .allow_tf32 = setup.config.allow_tf32}));
+  }
+  auto state =
+      std::make_unique<State>(setup.config, std::move(setup.data), std::move(setup.device));
   std::optional<InitialWeights> given;
   if (setup.init) {
     std::vector<ParameterSpec> stored = state->specs.parameters;
@@ -322,15 +367,18 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   at::set_num_threads(setup.threads);
   const uint64_t seed = state->config.seed;
   for (const ParameterSpec& spec : state->specs.parameters)
-    state->parameters.push_back(InitialValue(spec, seed, given));
+    state->parameters.push_back(state->OnDevice(InitialValue(spec, seed, given)));
   for (const ParameterSpec& spec : state->specs.buffers)
-    state->buffers.push_back(InitialValue(spec, seed, given));
+    state->buffers.push_back(state->OnDevice(InitialValue(spec, seed, given)));
   state->optimizer_state = InitialState(state->config, state->parameters);
-  state->rope_table = RopeTable(state->config);
+  for (Tensor* scalar : {&state->optimizer_state.step, &state->optimizer_state.lr})
+    *scalar = state->OnDevice(*scalar);
+  state->rope_table = state->OnDevice(RopeTable(state->config));
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
 
 Status Trainer::Compile(const CompileWatch& watch) {
+  const TargetScope target(state_->Target());
   state_->module.ReserveStableIds(watch.first_stable_id);
   Constants constants;
   STRATA_RETURN_IF_ERROR(TraceTraining(state_->config, state_->module, constants));
@@ -342,15 +390,16 @@ Status Trainer::Compile(const CompileWatch& watch) {
     manager.Watch(*watcher);
   if (auto passed = manager.Run(state_->module); !passed) return std::move(passed).error();
 
-  STRATA_TRY(state_->step,
-             MakeExecutor(state_->module, kStepGraph, constants, state_->plan, state_->warnings));
+  STRATA_TRY(state_->step, MakeExecutor(state_->module, kStepGraph, constants, state_->plan,
+                                        state_->warnings, state_->device.get()));
   if (state_->config.accumulation_steps > 1) {
-    STRATA_TRY(state_->accumulate, MakeExecutor(state_->module, kAccumulateGraph, constants,
-                                                state_->plan, state_->warnings));
+    STRATA_TRY(state_->accumulate,
+               MakeExecutor(state_->module, kAccumulateGraph, constants, state_->plan,
+                            state_->warnings, state_->device.get()));
   }
   STRATA_TRY(state_->optimizer,
              MakeExecutor(state_->module, kOptimizerGraph, constants, state_->plan,
-                          state_->warnings, state_->step->scratch()));
+                          state_->warnings, state_->device.get(), state_->step->scratch()));
   return Ok();
 }
 
@@ -375,6 +424,7 @@ Result<StepReport> Trainer::Step() {
 }
 
 Result<StepReport> Trainer::StepEagerly() {
+  const TargetScope target(state_->Target());
   return state_->RunAndReport([&] { return state_->RunEagerly(); },
                               [&] { return state_->RunOptimizerEagerly(); });
 }
@@ -399,6 +449,22 @@ std::vector<Trainer::GraphProfile> Trainer::Profiles() const {
   return profiles;
 }
 
+std::vector<Trainer::GraphKernels> Trainer::Kernels() const {
+  std::vector<GraphKernels> all;
+  for (const std::optional<Executor>* executor :
+       {&state_->step, &state_->accumulate, &state_->optimizer}) {
+    if (!*executor) continue;
+    std::vector<KernelAnnotation> kernels = (*executor)->annotations();
+    if (!kernels.empty())
+      all.push_back({.graph = (*executor)->plan().graph, .kernels = std::move(kernels)});
+  }
+  return all;
+}
+
+void Trainer::KeepGradients() {
+  state_->keep_gradients = true;
+}
+
 void Trainer::KeepInputs() {
   state_->keep_inputs = true;
 }
@@ -417,10 +483,11 @@ CheckpointInfo Trainer::Position() const {
 
 std::vector<TensorView> Trainer::OptimizerTensors() const {
   const OptimizerState& optimizer = state_->optimizer_state;
-  std::vector<TensorView> views = Named(state_->specs.parameters, optimizer.exp_avg, kExpAvg);
-  for (TensorView& view : Named(state_->specs.parameters, optimizer.exp_avg_sq, kExpAvgSq))
+  std::vector<TensorView> views =
+      state_->Named(state_->specs.parameters, optimizer.exp_avg, kExpAvg);
+  for (TensorView& view : state_->Named(state_->specs.parameters, optimizer.exp_avg_sq, kExpAvgSq))
     views.push_back(std::move(view));
-  views.push_back(ViewOf(kStepName, optimizer.step));
+  views.push_back(state_->ViewOnHost(kStepName, optimizer.step));
   return views;
 }
 
@@ -434,14 +501,15 @@ Status Trainer::Restore(const Checkpoint& checkpoint) {
   const std::vector<ParameterSpec>& specs = state_->specs.parameters;
   const TensorFiles& stored = *checkpoint.optimizer;
   STRATA_RETURN_IF_ERROR(
-      ReadAll(checkpoint.model, Named(specs, state_->parameters), state_->parameters));
+      ReadAll(checkpoint.model, state_->Named(specs, state_->parameters), state_->parameters));
+  STRATA_RETURN_IF_ERROR(ReadAll(
+      checkpoint.model, state_->Named(state_->specs.buffers, state_->buffers), state_->buffers));
   STRATA_RETURN_IF_ERROR(
-      ReadAll(checkpoint.model, Named(state_->specs.buffers, state_->buffers), state_->buffers));
+      ReadAll(stored, state_->Named(specs, optimizer.exp_avg, kExpAvg), optimizer.exp_avg));
   STRATA_RETURN_IF_ERROR(
-      ReadAll(stored, Named(specs, optimizer.exp_avg, kExpAvg), optimizer.exp_avg));
+      ReadAll(stored, state_->Named(specs, optimizer.exp_avg_sq, kExpAvgSq), optimizer.exp_avg_sq));
   STRATA_RETURN_IF_ERROR(
-      ReadAll(stored, Named(specs, optimizer.exp_avg_sq, kExpAvgSq), optimizer.exp_avg_sq));
-  STRATA_RETURN_IF_ERROR(ReadInto(stored, ViewOf(kStepName, optimizer.step), optimizer.step));
+      ReadInto(stored, state_->ViewOnHost(kStepName, optimizer.step), optimizer.step));
   STRATA_RETURN_IF_ERROR(state_->data->Seek(checkpoint.info.data_position));
   state_->next.clear();
   state_->steps_done = checkpoint.info.step;
@@ -454,18 +522,24 @@ int64_t Trainer::steps_done() const {
 }
 
 std::vector<TensorView> Trainer::Parameters() const {
-  std::vector<TensorView> views = Named(state_->specs.parameters, state_->parameters);
-  for (TensorView& buffer : Named(state_->specs.buffers, state_->buffers))
+  std::vector<TensorView> views = state_->Named(state_->specs.parameters, state_->parameters);
+  for (TensorView& buffer : state_->Named(state_->specs.buffers, state_->buffers))
     views.push_back(std::move(buffer));
   return views;
 }
 
 std::vector<TensorView> Trainer::Gradients() const {
-  return Named(state_->specs.parameters, state_->gradients);
+  const bool has_copies = !state_->kept_gradients.empty();
+  return state_->Named(state_->specs.parameters,
+                       has_copies ? state_->kept_gradients : state_->gradients);
 }
 
 const TrainConfig& Trainer::config() const {
   return state_->config;
+}
+
+Device* Trainer::device() const {
+  return state_->device.get();
 }
 
 int64_t Trainer::planned_bytes() const {

@@ -12,7 +12,9 @@
 #include "ir/module.h"
 #include "ir/result.h"
 #include "passes/core/pass.h"
+#include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"
+#include "runtime/torch/boxed_program.h"
 #include "runtime/torch/profile.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/config.h"
@@ -34,6 +36,8 @@ struct TrainSetup {
   std::string passes{kDefaultPasses};
   PlanOptions plan = PlanOptions::Fastest();
   int threads = 1;  ///< inside operators; sums over more threads may round differently
+  /// Where to train; none: a GPU is opened if config.device asks for one, else the CPU.
+  std::unique_ptr<Device> device = nullptr;
 };
 
 /// Who looks on while graphs are made.
@@ -59,10 +63,11 @@ struct StepReport {
 };
 
 /// Trains a model: traces the step and the optimizer, runs the passes, lowers what they leave to
-/// plans, and executes those, and nothing else, on the CPU.
+/// plans, and executes those, and nothing else, on the CPU or on a GPU.
 class Trainer {
  public:
-  /// Errors: initial values that do not fit the model, an unknown pass or option.
+  /// Errors: initial values that do not fit the model, an unknown pass or option, no GPU where one
+  /// is asked for.
   static Result<std::unique_ptr<Trainer>> Create(TrainSetup setup);
   ~Trainer();
 
@@ -105,12 +110,25 @@ class Trainer {
   /// Goes on from there. Errors: tensors that are not this configuration's, another place of data.
   Status Restore(const Checkpoint& checkpoint);
 
+  /// Which nodes of a graph's captured device graph came from which module; empty without one.
+  struct GraphKernels {
+    std::string graph;
+    std::vector<KernelAnnotation> kernels;
+  };
+  std::vector<GraphKernels> Kernels() const;
+
+  /// On a GPU the optimizer clips gradients in place: copies of those of the next step are kept for
+  /// `Gradients`.
+  void KeepGradients();
+
   /// The parameters now, and with them the buffers, or the gradients of the last step before
   /// clipping, by parameter name. The bytes are valid until the next step.
   std::vector<TensorView> Parameters() const;
   std::vector<TensorView> Gradients() const;
 
   const TrainConfig& config() const;
+  /// Null on the CPU.
+  Device* device() const;
   /// Most memory that a step needs beside parameters, moments and data, as the plans tell; 0 for
   /// plain plans. REQUIRES: compiled.
   int64_t planned_bytes() const;

@@ -1,8 +1,9 @@
 """`strata train` reproduces the trainings of the numbers fixtures.
 
-    numerics_test.py STRATA
+    numerics_test.py STRATA [--device cuda]
 
-Runs every fixture of tests/data/numerics, and those of ../shared/fixtures/numerics where that folder is.
+Runs every fixture of tests/data/numerics, and those of ../shared/fixtures/numerics where that folder is. Exit 77, and
+the reason, where there is no GPU to run them on.
 """
 
 import glob
@@ -27,6 +28,7 @@ def fixtures():
 
 class NumericsTest(unittest.TestCase):
     strata = ""
+    device = "cpu"
 
     def train(self, fixture, out, *options):
         """Runs the command line of a fixture; returns the paths of metrics, gradients and parameters."""
@@ -34,7 +36,7 @@ class NumericsTest(unittest.TestCase):
         command = [self.strata, "train", os.path.join(fixture, "config.json"),
                    "--init", os.path.join(fixture, "init.safetensors"),
                    "--tokens", os.path.join(fixture, "tokens.safetensors"),
-                   "--metrics", metrics, "--dump-grads", grads, "--save", final, *options]
+                   "--metrics", metrics, "--dump-grads", grads, "--save", final, "--set", f"device={self.device}", *options]
         result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(result.returncode, 0, f"{' '.join(command)}\n{result.stderr}")
         return metrics, grads, final
@@ -54,6 +56,20 @@ class NumericsTest(unittest.TestCase):
             self.assertFalse(compare_numerics.compare(fixture, *files))
 
 
+def skip_without_gpu(strata):
+    config = os.path.join(ROOT, "tests/data/numerics/llama3_tiny/config.json")
+    result = subprocess.run([strata, "train", config, "--set", "device=cuda", "--set", "steps=1"], cwd=ROOT,
+                            capture_output=True, text=True, timeout=300, check=False)
+    missing = ("this build has no CUDA", "cannot load CUDA", "no GPU can be used")
+    if result.returncode == 2 and any(what in result.stderr for what in missing):
+        print("skipped:", result.stderr.strip())
+        sys.exit(77)
+
+
 if __name__ == "__main__":
     NumericsTest.strata = os.path.abspath(sys.argv.pop(1))
+    if sys.argv[1:2] == ["--device"]:
+        NumericsTest.device = sys.argv[2]
+        del sys.argv[1:3]
+        skip_without_gpu(NumericsTest.strata)
     unittest.main()

@@ -81,6 +81,16 @@ class TrainErrorsTest(unittest.TestCase):
                                  "--save", self.path("p")], cwd=ROOT, capture_output=True, text=True, check=False)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
+    def test_no_gpu(self):
+        result = subprocess.run([self.strata, "train", self.config, "--set", "device=cuda", "--save", self.path("p")],
+                                cwd=ROOT, capture_output=True, text=True, check=False,
+                                env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+        self.assertRegex(result.stderr, r"^strata: error: (this build has no CUDA: .*: install the CUDA 13 toolkit, then "
+                         r"build again|cannot load CUDA: .*: run \./dev setup cuda|no GPU can be used: CUDA: .*: check "
+                         r"nvidia-smi, or take device = 'cpu')\n$")
+        self.assertEqual(result.returncode, 2)
+        self.assertFalse(os.path.exists(self.path("p")))
+
     def test_configuration_file(self):
         self.fails("no such file: {dir}/none: check the path", config=self.path("none"))
         self.fails("is a directory: {dir}: give a file", config=self.folder.name)

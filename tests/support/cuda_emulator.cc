@@ -177,9 +177,9 @@ CudaEmulator::CudaEmulator(std::span<const Kernel> kernels)
   REQUIRE(::mkdtemp(folder.data()) != nullptr);
   const std::string source = folder + "/kernels.cc", object = folder + "/kernels.so";
   std::ofstream(source) << Source(kernels);
-  const std::string command = fmt::format(
-      "c++ -std=c++17 -O1 -fPIC -shared -w -ffp-contract=off {} -o {} 2>{}/log", source, object,
-      folder);
+  const std::string command =
+      fmt::format("c++ -std=c++17 -O1 -fPIC -shared -w -ffp-contract=off {} -o {} 2>{}/log", source,
+                  object, folder);
   INFO(command);
   const int failed = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
   REQUIRE_EQ(failed, 0);

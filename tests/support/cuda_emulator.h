@@ -9,9 +9,9 @@
 
 namespace strata::testing {
 
-/// Runs the CUDA that runtime/codegen writes on the CPU: its text is compiled as C++, the threads of
-/// a block take turns, and each turn ends at __syncthreads(). What a GPU would compute, but for the
-/// last bits of exp, log and tanh.
+/// Runs the CUDA that runtime/codegen writes on the CPU: its text is compiled as C++, the threads
+/// of a block take turns, and each turn ends at __syncthreads(). What a GPU would compute, but for
+/// the last bits of exp, log and tanh.
 class CudaEmulator {
  public:
   /// Fails the test when the text does not compile.

@@ -80,9 +80,8 @@ TEST_CASE("what was compiled once is found again, by another name for other code
 TEST_CASE("code that does not compile is told with the compiler's line; nothing is kept") {
   const testing::TempDir folder;
   if (!HasNvrtc(folder.path())) return;
-  const std::string message =
-      MessageOf(CompileCudaSource("__global__ void k() { nothing; }", 90,
-                                  {.cache_dir = folder.path()}));
+  const std::string message = MessageOf(
+      CompileCudaSource("__global__ void k() { nothing; }", 90, {.cache_dir = folder.path()}));
   CHECK_EQ(message,
            "cannot compile kernels: NVRTC for sm_90: kernels.cu(1): error: identifier \"nothing\" "
            "is undefined");

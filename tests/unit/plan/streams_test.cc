@@ -114,7 +114,8 @@ class Order {
       before_[node] = 0;
       for (size_t other = 0; other < node; ++other) {
         const bool is_edge = (edges[node] >> other & 1U) != 0;
-        if (is_edge || StreamOf(other) == StreamOf(node)) before_[node] |= before_[other] | 1U << other;
+        if (is_edge || StreamOf(other) == StreamOf(node))
+          before_[node] |= before_[other] | 1U << other;
       }
     }
     return before_;
@@ -144,7 +145,8 @@ Cost CostOf(const std::vector<uint32_t>& edges) {
   return cost;
 }
 
-TEST_CASE("all small programs: no plan that orders the same and no more has fewer events or waits") {
+TEST_CASE(
+    "all small programs: no plan that orders the same and no more has fewer events or waits") {
   std::mt19937 random(7);
   for (int round = 0; round < 150; ++round) {
     CAPTURE(round);

@@ -461,11 +461,16 @@ TEST_CASE("an override without key or value says how to write it") {
   CHECK_EQ(ErrorWithSet("=3"), "no key and value: --set =3: write --set key=value");
 }
 
-TEST_CASE("a GPU is refused, not silently replaced") {
-  CHECK_EQ(ErrorWithSet("device=cuda"),
-           "impossible value for 'device': --set device=cuda: no GPU can be used by this build, "
-           "take 'cpu'");
-  CHECK_EQ(ErrorWithSet("device=cpu"), "");
+TEST_CASE("devices and what they may do") {
+  CHECK_EQ(ErrorWithSet("device=cuda"), "");  // whether there is one, training tells
+  CHECK_EQ(ErrorWithSet("device=gpu"),
+           "unknown device: --set device=gpu: found the string 'gpu', choose one of cpu, cuda, did "
+           "you mean 'cpu'");
+  CHECK_EQ(ErrorWithSet("training.float32_matmul_precision=medium"),
+           "unknown training.float32_matmul_precision: --set "
+           "training.float32_matmul_precision=medium: found the string 'medium', choose one of "
+           "highest, high");
+  CHECK_EQ(ErrorWithSet("debug.deterministic=true"), "");
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/codegen/kernel_library.h"
+#include "runtime/codegen/schedule.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+
+struct DeviceFunction {
+  KernelLibrary::Function function = nullptr;
+  int64_t units = 0;
+};
+
+namespace testing {
+
+/// A double of a GPU whose memory is the CPU's, whose operators are the CPU's, and whose kernels
+/// are C++. What is captured runs at once; replaying does nothing but count.
+class CpuDouble : public FakeDevice {
+ public:
+  explicit CpuDouble(bool is_gpu = false) {
+    traits_ = {.name = "cpu", .is_gpu = is_gpu, .capability = 9.0, .cudnn = 91900};
+  }
+
+  Result<std::vector<DeviceFunction*>> Load(std::span<const Kernel> kernels) override {
+    libraries_.push_back(OrDie(KernelLibrary::Load(kernels)));
+    std::vector<DeviceFunction*> loaded;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      functions_.push_back(std::make_unique<DeviceFunction>(DeviceFunction{
+          .function = libraries_.back()->function(i), .units = MakeSchedule(kernels[i]).units}));
+      loaded.push_back(functions_.back().get());
+    }
+    return loaded;
+  }
+  Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
+    function->function(arguments.data(), 0, function->units);
+    ++num_launched;
+    if (is_capturing()) ++num_recorded;
+    return Ok();
+  }
+
+  int num_launched = 0;
+
+ private:
+  std::vector<std::unique_ptr<KernelLibrary>> libraries_;
+  std::vector<std::unique_ptr<DeviceFunction>> functions_;
+};
+
+}  // namespace testing
+}  // namespace strata

@@ -1,0 +1,400 @@
+// Training as it is made for a GPU: its graphs, its kernels, and what it computes, on a double of
+// the device whose attention and norms are the CPU's.
+
+#include <cmath>
+#include <dlfcn.h>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <doctest/doctest.h>
+
+#include "passes/compile/cuda_graph.h"
+#include "passes/core/pass_manager.h"
+#include "passes/core/registry.h"
+#include "passes/passes.h"
+#include "runtime/codegen/nvrtc.h"
+#include "runtime/models/scope.h"
+#include "runtime/plan/plan.h"
+#include "runtime/torch/literals.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/cpu_double.h"
+#include "tests/support/cuda_emulator.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using testing::CpuDouble;
+using testing::OrDie;
+using Overrides = std::vector<std::string>;
+using OptionalTensor = std::optional<Tensor>;
+
+// --- What the double computes with: GPU operators made of the CPU's ------------------------------
+
+using Nine =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+Nine Forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, double scale) {
+  const auto [out, logsumexp] =
+      at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, is_causal, std::nullopt, scale);
+  return {out,       logsumexp,      Tensor(),      Tensor(), q.size(2),
+          k.size(2), at::zeros({2}), at::zeros({}), Tensor()};
+}
+
+Nine Flash(const Tensor& q, const Tensor& k, const Tensor& v, double /*dropout*/, bool is_causal,
+           bool /*debug*/, std::optional<double> scale) {
+  return Forward(q, k, v, is_causal, *scale);
+}
+
+Three FlashBackward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
+                    const Tensor& out, const Tensor& logsumexp, const Tensor&, const Tensor&,
+                    c10::SymInt max_q, c10::SymInt max_k, double, bool is_causal, const Tensor&,
+                    const Tensor&, std::optional<double> scale) {
+  REQUIRE_EQ(max_q.expect_int(), q.size(2));
+  REQUIRE_EQ(max_k.expect_int(), k.size(2));
+  return at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      grad, q, k, v, out, logsumexp, 0.0, is_causal, std::nullopt, scale);
+}
+
+Nine Cudnn(const Tensor& q, const Tensor& k, const Tensor& v, const OptionalTensor& bias, bool,
+           double, bool is_causal, bool, std::optional<double> scale) {
+  REQUIRE(!bias);
+  REQUIRE_EQ(q.size(1), k.size(1));
+  return Forward(q, k, v, is_causal, *scale);
+}
+
+Three CudnnBackward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
+                    const Tensor& out, const Tensor& logsumexp, const Tensor&, const Tensor&,
+                    const Tensor&, const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double,
+                    bool is_causal, std::optional<double> scale) {
+  return at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      grad, q, k, v, out, logsumexp, 0.0, is_causal, std::nullopt, scale);
+}
+
+/// The mask as the kernel reads it: for every head, rows at multiples of 16 elements.
+OptionalTensor CheckedMask(const OptionalTensor& mask, const Tensor& q) {
+  if (!mask || !mask->defined()) return std::nullopt;
+  REQUIRE_EQ(mask->sizes(), at::IntArrayRef({q.size(0), q.size(1), q.size(2), q.size(2)}));
+  REQUIRE_EQ(mask->stride(2) % 16, 0);
+  const bool is_typed = mask->scalar_type() == q.scalar_type();
+  REQUIRE(is_typed);
+  return mask->contiguous();
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> Efficient(const Tensor& q, const Tensor& k,
+                                                     const Tensor& v, const OptionalTensor& mask,
+                                                     bool, double, bool is_causal,
+                                                     std::optional<double> scale) {
+  REQUIRE_EQ(q.size(1), k.size(1));
+  REQUIRE_EQ(q.size(3) % 8, 0);
+  const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+      q, k, v, 0.0, is_causal, CheckedMask(mask, q), scale);
+  return {out, logsumexp, at::zeros({}, at::kLong), at::zeros({}, at::kLong)};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> EfficientBackward(
+    const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+    const Tensor& out, const Tensor& logsumexp, const Tensor&, const Tensor&, double,
+    std::array<bool, 4> wanted, bool is_causal, std::optional<double> scale) {
+  REQUIRE(!wanted[3]);
+  const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      grad, q, k, v, out, logsumexp, 0.0, is_causal,
+      CheckedMask(mask.defined() ? OptionalTensor(mask) : std::nullopt, q), scale);
+  return {dq, dk, dv, Tensor()};
+}
+
+std::tuple<Tensor, Tensor> Norm(const Tensor& x, at::IntArrayRef, const OptionalTensor& weight,
+                                std::optional<double> eps) {
+  const Tensor wide = x.to(at::kFloat);
+  const Tensor rstd = (wide.square().mean(-1, /*keepdim=*/true) + *eps).rsqrt();
+  return {(wide * rstd * weight->to(at::kFloat)).to(x.scalar_type()), rstd};
+}
+
+std::tuple<Tensor, Tensor> NormBackward(const Tensor& grad, const Tensor& x, at::IntArrayRef,
+                                        const Tensor& rstd, const OptionalTensor& weight,
+                                        std::array<bool, 2>) {
+  const Tensor g = grad.to(at::kFloat), wide = x.to(at::kFloat), normal = wide * rstd;
+  const Tensor scaled = g * weight->to(at::kFloat);
+  const Tensor dx = rstd * (scaled - normal * (scaled * normal).mean(-1, /*keepdim=*/true));
+  const Tensor dw = (g * normal).flatten(0, -2).sum(0);
+  return {dx.to(x.scalar_type()), dw.to(weight->scalar_type())};
+}
+
+void RegisterDouble() {
+  static const torch::Library library = [] {
+    torch::Library aten(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+    aten.impl("_scaled_dot_product_flash_attention", Flash);
+    aten.impl("_scaled_dot_product_flash_attention_backward", FlashBackward);
+    aten.impl("_scaled_dot_product_cudnn_attention", Cudnn);
+    aten.impl("_scaled_dot_product_cudnn_attention_backward", CudnnBackward);
+    aten.impl("_scaled_dot_product_efficient_attention", Efficient);
+    aten.impl("_scaled_dot_product_efficient_attention_backward", EfficientBackward);
+    aten.impl("_fused_rms_norm", Norm);
+    aten.impl("_fused_rms_norm_backward", NormBackward);
+    return aten;
+  }();
+}
+
+// --- Configurations
+// --------------------------------------------------------------------------------
+
+struct Case {
+  std::string_view name, text;
+  Overrides overrides;
+  std::string_view attention;
+};
+
+constexpr std::string_view kLlama3 = R"(
+model = "llama3"
+init = "torchtitan_sharpened"
+dim = 32
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 40
+multiple_of = 8
+seq_len = 10
+batch_size = 3
+steps = 4
+seed = 5
+)";
+constexpr std::string_view kQwen3 = R"(
+model = "qwen3"
+init = "torchtitan_sharpened"
+dim = 24
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+head_dim = 8
+hidden_dim = 20
+vocab_size = 40
+enable_weight_tying = true
+seq_len = 10
+batch_size = 3
+steps = 4
+seed = 6
+)";
+constexpr std::string_view kDeepSeekV3 = R"(
+model = "deepseek_v3"
+init = "torchtitan_sharpened"
+dim = 24
+n_layers = 3
+n_heads = 3
+hidden_dim = 20
+vocab_size = 40
+seq_len = 10
+batch_size = 3
+steps = 4
+seed = 7
+[mla]
+kv_lora_rank = 12
+qk_nope_head_dim = 6
+qk_rope_head_dim = 4
+v_head_dim = 8
+[moe]
+num_experts = 8
+top_k = 3
+moe_hidden_dim = 12
+num_shared_experts = 2
+)";
+constexpr std::string_view kHalf = "training.mixed_precision_param=bfloat16";
+
+const std::vector<Case> kCases = {
+    {"Llama3, fp32", kLlama3, {}, "efficient"},
+    {"Llama3, bf16, grouped heads", kLlama3, {std::string(kHalf)}, "flash"},
+    {"Llama3, bf16", kLlama3, {std::string(kHalf), "n_kv_heads=4"}, "cudnn"},
+    {"Llama3, accumulated, not clipped",
+     kLlama3,
+     {"training.num_tokens_per_train_step=60", "optimizer.max_grad_norm=null"},
+     "efficient"},
+    {"Qwen3, fp32", kQwen3, {}, "efficient"},
+    {"DeepSeek-V3, fp32", kDeepSeekV3, {}, "efficient"},
+};
+
+TrainConfig Config(const Case& c) {
+  return OrDie(ParseTrainConfig(c.text, ConfigFormat::kToml, "small.toml", c.overrides));
+}
+
+DeviceTraits Gpu(std::string name) {
+  return {.name = std::move(name), .is_gpu = true, .capability = 9.0, .cudnn = 91900};
+}
+
+/// The graphs of a training on a GPU, after passes.
+std::unique_ptr<Module> TraceForGpu(const TrainConfig& config, std::string_view passes) {
+  auto module = std::make_unique<Module>();
+  Constants constants;
+  const TargetScope target(Gpu("cuda:0"));
+  OrDie(TraceTraining(config, *module, constants));
+  PassManager manager;
+  for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))
+    manager.Add(std::move(pass));
+  OrDie(manager.Run(*module));
+  return module;
+}
+
+std::multiset<std::string> OpsOf(const Graph& graph) {
+  std::multiset<std::string> ops;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kCall) ops.emplace(graph.op(node));
+  }
+  return ops;
+}
+
+// --- Tests
+// -----------------------------------------------------------------------------------------
+
+TEST_CASE("attention, norms and the optimizer's update are a GPU's operators, all of it there") {
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const TrainConfig config = Config(c);
+    const auto module = TraceForGpu(config, kDefaultPasses);
+    const Graph& step = *module->FindGraph(kStepGraph);
+    const std::multiset<std::string> ops = OpsOf(step);
+    const std::string attention = fmt::format("aten._scaled_dot_product_{}_attention", c.attention);
+    const auto layers = static_cast<size_t>(config.n_layers);
+    CHECK_EQ(ops.count(attention + ".default"), layers);
+    CHECK_EQ(ops.count(attention + "_backward.default"), layers);
+    CHECK_EQ(ops.count("aten._fused_rms_norm.default"),
+             ops.count("aten._fused_rms_norm_backward.default"));
+    CHECK(ops.count("aten._fused_rms_norm.default") >= 2 * layers + 1);
+    CHECK_EQ(ops.count("aten.rsqrt.default"), 0);
+    const Graph& optimizer = *module->FindGraph(kOptimizerGraph);
+    CHECK_EQ(OpsOf(optimizer).count("aten._fused_adamw_.tensor_lr"), 1);
+
+    for (const GraphId id : module->programs()) {
+      for (const PlanSlot& slot : OrDie(Lower(module->graph(id))).slots) {
+        INFO(slot.name, ": ", slot.type);
+        CHECK((slot.type.empty() || slot.type.ends_with("cuda:0")));
+      }
+    }
+  }
+}
+
+TEST_CASE("dense models can be captured whole; grouped products say why not") {
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const auto module = TraceForGpu(Config(c), "dce,canonicalize,fuse,cuda-graph");
+    const Graph& step = *module->FindGraph(kStepGraph);
+    const std::string_view obstacle = step.attribute(step.output(), "no_cuda_graph");
+    if (c.text == kDeepSeekV3) {
+      CHECK(obstacle.ends_with("a grouped product may read its offsets on the host"));
+    } else {
+      CHECK_EQ(obstacle, "");
+      CHECK(OrDie(Lower(step)).captures);
+    }
+    CHECK(OrDie(Lower(*module->FindGraph(kOptimizerGraph))).captures);
+  }
+}
+
+/// Losses and gradient norms.
+std::vector<double> Train(const TrainConfig& config, std::string_view passes,
+                          std::unique_ptr<Device> device) {
+  auto trainer =
+      OrDie(Trainer::Create({.config = config,
+                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
+                             .passes = std::string(passes),
+                             .device = std::move(device)}));
+  OrDie(trainer->Compile());
+  CHECK(trainer->warnings().empty());
+  std::vector<double> numbers;
+  while (OrDie(trainer->HasNext())) {
+    const StepReport report = OrDie(trainer->Step());
+    numbers.push_back(report.metrics.loss);
+    numbers.push_back(report.metrics.grad_norm);
+  }
+  return numbers;
+}
+
+TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and without") {
+  RegisterDouble();
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const TrainConfig config = Config(c);
+    const bool is_half = config.mixed_precision_param == Precision::kBFloat16;
+    const std::vector<double> expected = Train(config, kDefaultPasses, nullptr);
+    for (const char* passes : {"dce,canonicalize", "dce,canonicalize,fuse"}) {
+      INFO(passes);
+      const std::vector<double> actual =
+          Train(config, passes, std::make_unique<CpuDouble>(/*is_gpu=*/true));
+      REQUIRE_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < actual.size(); ++i) {
+        INFO("number ", i);
+        CHECK(std::isfinite(actual[i]));
+        CHECK(std::abs(actual[i] - expected[i]) <= (is_half ? 3e-2 : 3e-5) * std::abs(expected[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("fused kernels of all families: the CUDA computes what the C++ does, NVRTC compiles it") {
+  size_t num_kernels = 0, num_bitwise = 0;
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const auto module = TraceForGpu(Config(c), "dce,canonicalize,fuse{numerics=fast}");
+    std::vector<Kernel> kernels;
+    for (const GraphId id : module->programs()) {
+      const Plan plan = OrDie(Lower(module->graph(id)));
+      kernels.insert(kernels.end(), plan.kernels.begin(), plan.kernels.end());
+    }
+    num_kernels += kernels.size();
+    CHECK_EQ(testing::CompareWithCpp(kernels, num_bitwise), "");
+    for (const int32_t arch : {80, 90, 100}) {
+      const auto image = CompileCuda(kernels, arch);
+      if (!image && image.error().code() == ErrorCode::kNotFound) {
+        MESSAGE("not compiled: ", image.error().message());
+        break;
+      }
+      CHECK_OK(image);
+    }
+  }
+  CHECK(num_kernels >= 20);
+  CHECK(num_bitwise >= 5);
+}
+
+/// LibTorch's operators for CUDA, where its libraries are: they need no GPU to be registered.
+bool LoadCudaOperators() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&at::_ops::mm::call), &info) == 0) return false;
+  const auto folder = std::filesystem::path(info.dli_fname).parent_path();
+  if (::dlopen((folder / "libtorch_cuda.so").c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr)
+    return true;
+  MESSAGE("skipped: ", std::string(::dlerror()));
+  return false;
+}
+
+TEST_CASE("every operator of a graph that is made for a GPU has a kernel for CUDA") {
+  if (!LoadCudaOperators()) return;
+  std::set<std::string> ops;
+  for (const Case& c : kCases) {
+    const auto module = TraceForGpu(Config(c), kDefaultPasses);
+    for (const GraphId id : module->programs()) {
+      for (const PlanStep& step : OrDie(Lower(module->graph(id))).steps)
+        ops.insert(step.op);
+    }
+  }
+  CHECK(ops.size() > 40);
+  for (const std::string& op : ops) {
+    INFO(op);
+    const auto handle = c10::Dispatcher::singleton().findSchema(SchemaName(op));
+    REQUIRE(handle.has_value());
+    CHECK(handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA));
+  }
+  const auto of_cpu = c10::Dispatcher::singleton().findSchema(
+      SchemaName("aten._scaled_dot_product_flash_attention_for_cpu.default"));
+  CHECK_FALSE(of_cpu->hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA));
+}
+
+}  // namespace
+}  // namespace strata
