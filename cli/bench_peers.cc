@@ -35,6 +35,8 @@ ordered_json Describe(const TrainConfig& c) {
           {"head_dim", c.head_dim},
           {"hidden_dim", c.hidden_dim},
           {"vocab_size", c.vocab_size},
+          {"device", c.device == DeviceKind::kCuda ? "cuda" : "cpu"},
+          {"precision", Name(c.mixed_precision_param)},
           {"norm_eps", c.norm_eps},
           {"seq_len", c.seq_len},
           {"rope",

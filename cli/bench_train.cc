@@ -24,9 +24,11 @@ struct Shape {
   std::string_view name;
   int64_t layers, dim, heads, kv_heads, hidden, vocab, batch, seq;
   bool is_tiny;  ///< most of a step is what calling operators costs
+  bool needs_gpu = false;
 };
 
-// debugmodel is torchtitan's flavour with shorter sequences, 36m a Llama3 of 36 million parameters.
+// debugmodel is torchtitan's flavour with shorter sequences, 36m a Llama3 of 36 million parameters,
+// 1b one of 1.1 billion.
 constexpr Shape kShapes[] = {
     {"12x16", 12, 16, 4, 2, 32, 96, 2, 8, true},
     {"32x16", 32, 16, 4, 2, 32, 96, 2, 8, true},
@@ -34,10 +36,14 @@ constexpr Shape kShapes[] = {
     {"32x64", 32, 64, 4, 2, 128, 96, 2, 16, true},
     {"debugmodel", 6, 256, 16, 16, 768, 2048, 4, 256, false},
     {"36m", 8, 512, 8, 8, 1536, 8192, 2, 256, false},
+    {"1b", 16, 2048, 32, 8, 8192, 32000, 1, 2048, false, true},
 };
 
-TrainConfig Config(const Shape& shape) {
+/// On a GPU models compute in bf16.
+TrainConfig Config(const Shape& shape, DeviceKind device) {
   TrainConfig config;
+  config.device = device;
+  if (device == DeviceKind::kCuda) config.mixed_precision_param = Precision::kBFloat16;
   config.dim = shape.dim;
   config.n_layers = shape.layers;
   config.n_heads = shape.heads;
@@ -89,6 +95,9 @@ class Strata final : public Contender {
 
   Result<FirstSteps> Begin() override {
     FirstSteps first;
+    Device* const device = trainer_->device();
+    const int64_t before = device != nullptr ? device->memory().allocated : 0;
+    if (device != nullptr) device->ResetPeakMemory();
     const MemoryMeter meter;
     const double wall = Now(CLOCK_MONOTONIC), cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
     if (!is_eager_) STRATA_RETURN_IF_ERROR(trainer_->Compile());
@@ -100,7 +109,8 @@ class Strata final : public Contender {
       }
       first.losses.push_back(report.metrics.loss);
     }
-    first.peak_bytes = meter.peak_bytes();
+    first.peak_bytes =
+        device != nullptr ? device->memory().peak_allocated - before : meter.peak_bytes();
     if (!is_eager_) planned_bytes = trainer_->planned_bytes();
     return first;
   }
@@ -143,8 +153,9 @@ using Contenders = std::vector<std::unique_ptr<Contender>>;
 constexpr const char* kBitwise = "fused, bitwise";
 constexpr const char* kFast = "fused, fast";
 constexpr const char* kPlan = "plan, static";
+constexpr const char* kGraph = "fused, graph";
 
-std::vector<std::unique_ptr<Strata>> OurWays() {
+std::vector<std::unique_ptr<Strata>> OurWays(DeviceKind device) {
   const std::string base(kDefaultPasses);
   const PlanOptions fastest = PlanOptions::Fastest();
   std::vector<std::unique_ptr<Strata>> ways;
@@ -153,6 +164,11 @@ std::vector<std::unique_ptr<Strata>> OurWays() {
     ways.push_back(std::make_unique<Strata>(name, passes, plan, is_eager));
   };
   add("C++ eager", base, {}, true);
+  if (device == DeviceKind::kCuda) {
+    add("fused, streams", base + ",fuse{numerics=fast}", {}, false);
+    add(kGraph, base + ",fuse{numerics=fast},cuda-graph", {}, false);
+    return ways;
+  }
   add("plan, boxed calls", base, {}, false);
   add(kPlan, base, fastest, false);
   add(kBitwise, base + ",fuse", fastest, false);
@@ -268,18 +284,33 @@ void PrintGates(const Shape& shape, const Contenders& contenders, double StepTim
   }
 }
 
+/// Against the fastest of PyTorch's ways.
+void PrintGpuGate(const Contenders& contenders, double StepTime::* of) {
+  const Contender* best = nullptr;
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    if (!contender->name.starts_with("PyTorch")) continue;
+    if (best == nullptr || Median(contender->slices, of) < Median(best->slices, of))
+      best = contender.get();
+  }
+  if (best == nullptr) return;
+  PrintGate(fmt::format("{} / {}, PyTorch's best", kGraph, best->name),
+            RatioOf(*Find(contenders, kGraph), *best, of), 1);
+}
+
 struct BenchFlags {
   std::vector<std::string> shapes, peers;
+  std::string device = "cpu";
   std::string python;
   int64_t threads = 1, rounds = 15;
 };
 
 Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
-  const TrainConfig config = Config(shape);
+  const DeviceKind device = flags.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  const TrainConfig config = Config(shape, device);
   const int threads = static_cast<int>(flags.threads);
   const TemporaryFolder folder;
   Contenders contenders;
-  std::vector<std::unique_ptr<Strata>> ours = OurWays();
+  std::vector<std::unique_ptr<Strata>> ours = OurWays(device);
   for (std::unique_ptr<Strata>& way : ours)
     STRATA_RETURN_IF_ERROR(way->Create(config, threads));
   int64_t parameters = 0;
@@ -300,17 +331,23 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   }
   STRATA_RETURN_IF_ERROR(TakeTurns(contenders, flags.rounds, shape.is_tiny ? 60 : 300));
 
-  // With several threads, those that wait for others burn processor time.
-  double StepTime::* const of = threads == 1 ? &StepTime::cpu : &StepTime::wall;
+  // With several threads, those that wait for others burn processor time; so does who waits for a
+  // GPU.
+  const bool is_cpu_time = threads == 1 && device == DeviceKind::kCpu;
+  double StepTime::* const of = is_cpu_time ? &StepTime::cpu : &StepTime::wall;
   fmt::print(
       "Llama3 {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
       "{} "
       "rounds, ratios of {} time\n",
       shape.name, shape.layers, shape.dim, shape.batch, shape.seq,
       static_cast<double>(parameters) / 1e6, flags.threads, flags.rounds,
-      threads == 1 ? "processor" : "wall");
+      is_cpu_time ? "processor" : "wall");
   PrintCosts(contenders, of);
-  PrintGates(shape, contenders, of);
+  if (device == DeviceKind::kCpu) {
+    PrintGates(shape, contenders, of);
+  } else {
+    PrintGpuGate(contenders, of);
+  }
   std::fflush(stdout);  // the next shape takes minutes
   return Ok();
 }
@@ -323,8 +360,13 @@ Result<Exit> BenchTrain(Args args) {
               "measures a training step: as plans, eagerly, and by PyTorch with the same model, "
               "initial values and tokens. All take turns; ratios are medians over rounds, with "
               "quartiles: of processor time with one thread, of wall time with more");
-  flags.Repeated("--shape", "NAME", &options.shapes,
-                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m (default: all)");
+  flags.Repeated(
+      "--shape", "NAME", &options.shapes,
+      "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m (default: all these); 1b, "
+      "with a GPU (its default)");
+  flags.Choice("--device", &options.device, {"cpu", "cuda"},
+               "where all of them train; on a GPU in bf16, peers eager, inductor and "
+               "inductor-graphs");
   flags.Option("--python", "FILE", &options.python,
                "interpreter with PyTorch (default: .venv-bench/bin/python where it is)");
   flags.Repeated("--peer", "NAME", &options.peers,
@@ -340,10 +382,14 @@ Result<Exit> BenchTrain(Args args) {
   if (options.python.empty()) {
     Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
   }
-  if (options.peers.empty()) options.peers = {"eager", "aot_eager", "inductor"};
+  const bool on_gpu = options.device == "cuda";
+  if (options.peers.empty()) {
+    options.peers = {"eager", on_gpu ? "inductor-graphs" : "aot_eager", "inductor"};
+  }
   if (options.shapes.empty()) {
-    for (const Shape& shape : kShapes)
-      options.shapes.emplace_back(shape.name);
+    for (const Shape& shape : kShapes) {
+      if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
+    }
   }
   for (const std::string& name : options.shapes) {
     const Shape* shape = std::ranges::find(kShapes, name, &Shape::name);

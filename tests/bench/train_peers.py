@@ -118,21 +118,41 @@ def rope_table(c):
     return torch.polar(torch.ones_like(angle), angle)
 
 
+class InHalf(nn.Module):
+    """Computes with copies of the fp32 parameters in bf16."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens, labels):
+        half = {name: p.bfloat16() for name, p in self.model.named_parameters()}
+        return torch.func.functional_call(self.model, half, (tokens, labels))
+
+
 class Peer:
 
     def __init__(self, name, c, tensors):
-        self.tokens = tensors["tokens"]
+        self.device = c["device"]
+        self.tokens = tensors["tokens"].to(self.device)
         model = Llama3(c)
         model.load_state_dict({k: v.clone() for k, v in tensors.items() if k != "tokens"})
+        model = model.to(self.device)
         self.parameters = list(model.parameters())
+        if c["precision"] == "bfloat16":
+            model = InHalf(model)
         o = c["optimizer"]
         self.optimizer = torch.optim.AdamW(self.parameters, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"],
                                            weight_decay=o["weight_decay"], fused=name != "eager-loop")
         self.max_norm = o["max_grad_norm"]
-        backend = {"aot_eager": "aot_eager", "inductor": "inductor"}.get(name)
-        self.model = torch.compile(model, backend=backend, dynamic=False) if backend else model
+        backend = {"aot_eager": "aot_eager", "inductor": "inductor", "inductor-graphs": "inductor"}.get(name)
+        self.has_graphs = name == "inductor-graphs"
+        mode = "reduce-overhead" if self.has_graphs else None
+        self.model = torch.compile(model, backend=backend, mode=mode, dynamic=False) if backend else model
 
     def step(self, index):
+        if self.has_graphs:
+            torch.compiler.cudagraph_mark_step_begin()
         batch = self.tokens[index % len(self.tokens)]
         loss = self.model(batch[:, :-1].contiguous(), batch[:, 1:].contiguous())
         loss.backward()
@@ -142,8 +162,13 @@ class Peer:
         return loss.item()
 
 
-def peak_bytes(work):
+def peak_bytes(work, device):
     """Most bytes that live at once of what `work` allocates."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        return torch.cuda.max_memory_allocated() - before
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         work()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
@@ -167,7 +192,7 @@ def begin(request):
     losses = [peer.step(0)]
     first = {"first_wall_s": time.perf_counter() - wall, "first_cpu_s": processor_seconds() - cpu}
     losses += [peer.step(i) for i in range(1, 3)]
-    return peer, {**first, "losses": losses, "peak_bytes": peak_bytes(lambda: peer.step(0))}
+    return peer, {**first, "losses": losses, "peak_bytes": peak_bytes(lambda: peer.step(0), peer.device)}
 
 
 def run(peer, steps):
