@@ -63,7 +63,7 @@ async function draw() {
   if ($(".passes")) { $(".passes").scrollTop = railScroll; const current = $(".passes [aria-current=true]"); if (current) current.scrollIntoView({block: "nearest"}); }
   const again = active && document.getElementById(active);
   if (again) again.focus();
-  const words = subject && detail ? `${plain(subject.name)} · ${plural(detail.count, "node")}${subject.pass ? ` in both graphs · ${plural(detail.changes.length, "difference")}` : ""}` : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
+  const words = subject && detail ? `${plain(subject.name)} · ${plural(detail.count, "node")}${detail.changes.length ? ` in both graphs · ${plural(detail.changes.length, "difference")}` : ""}` : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
   document.title = `${subject ? `${plain(subject.name)} – ` : ""}${plain(report.title)} – Strata`;
   footer.replaceChildren(h("span.cut", words), live, h("span.spacer"), h("span.keys", "j k passes   n change   1 2 3 mode   4 text   / search   ? keys"));
   redrawAll();

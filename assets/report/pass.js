@@ -8,13 +8,13 @@ function rail(subject) {
   const list = h("div.passes"), several = new Set(subject.run.passes.map((pass) => pass.graph)).size > 1;
   let heading = null;
   for (const other of subjects.filter((s) => s.run === subject.run)) {
-    const words = other.pass ? (several ? `graph ${plain(other.graph)}` : "") : "other graphs";
+    const words = other.pass ? (several ? `graph ${plain(other.graph)}` : "") : other.stage ? "stages of compilation" : "other graphs";
     if (words && words !== heading) list.append(h("div.group", words));
     heading = words || heading;
     const failed = other.pass && other.pass.status === "failed", quiet = other.detail < 0 && !failed;
     list.append(h("a", {class: quiet ? "entry unchanged" : "entry", "aria-current": other === subject ? "true" : null, title: plain(other.name), href: linkTo(other, {tab: state.tab, mode: state.mode, spelling: state.spelling, hops: state.hops, overlay: state.overlay})},
       h("span.number.quiet", other.pass ? String(other.pass.index) : ""), h("span.cut", plain(other.name)),
-      quiet ? null : h("span.more", failed ? h("b.removed", "failed") : other.pass ? badges(other.counts) : h("span.quiet", plural(other.last.nodes, "node")), h("span.quiet", other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
+      quiet ? null : h("span.more", failed ? h("b.removed", "failed") : other.pass || other.stage ? badges(other.counts) : h("span.quiet", plural(other.last.nodes, "node")), h("span.quiet", other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
   }
   const filter = h("input.search", {type: "search", placeholder: "Filter passes", label: "Filter passes", input: () => {
     const fits = matcher(filter.value);
@@ -30,7 +30,7 @@ function passView(subject) {
   const page = h("div", {class: `pass${wide ? " wide" : ""}`}, wide ? null : rail(subject), work);
   const words = subject.pass && subject.pass.causes.length ? past(subject.pass.causes[0].title) : "";
   work.append(h("div.pass-head", subject.pass ? h("span.quiet", `#${subject.pass.index}`) : null, h("h1.cut", {title: plain(subject.name)}, plain(subject.name)),
-    subject.pass ? badges(detail ? detail.counts : subject.counts) : h("span.quiet", plural(subject.last.nodes, "node")), h("span.quiet.small.cut.optional", {title: words}, words), h("span.spacer"), rankWords(subject), detail ? copyMenu(subject, detail) : null));
+    subject.pass || subject.stage ? badges(detail ? detail.counts : subject.counts) : h("span.quiet", plural(subject.last.nodes, "node")), h("span.quiet.small.cut.optional", {title: words}, words), h("span.spacer"), rankWords(subject), detail ? copyMenu(subject, detail) : null));
   if (!detail) {
     work.append(h("div.empty", subject.pass && subject.pass.status === "failed" ? failure(subject.pass) : subject.detail >= 0
       ? h("div", h("h2", "Left out"), h("p", "The graphs of this pass did not fit into the report; the trace has them."))
@@ -48,7 +48,7 @@ function passView(subject) {
 }
 /** Which other ranks have this very graph. */
 function rankWords(subject) {
-  const others = subjects.filter((s) => s.run !== subject.run && s.graph === subject.graph && (s.pass ? s.pass.index : -1) === (subject.pass ? subject.pass.index : -1)), differ = others.filter((s) => s.last.fingerprint !== subject.last.fingerprint);
+  const others = subjects.filter((s) => s.run !== subject.run && s.graph === subject.graph && !s.stage === !subject.stage && (s.pass ? s.pass.index : -1) === (subject.pass ? subject.pass.index : -1)), differ = others.filter((s) => s.last.fingerprint !== subject.last.fingerprint);
   if (!others.length) return null;
   const ranks = differ.slice(0, 4).map((s) => s.run.rank).join(", ") + (differ.length > 4 ? ", …" : "");
   return h("a.small.optional", {href: "#ranks"}, differ.length ? `other on ${differ.length === 1 ? "rank" : "ranks"} ${ranks}` : "equal on all ranks");

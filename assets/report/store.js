@@ -177,6 +177,7 @@ function collectSubjects() {
     for (const graph of run.graphs) {
       if (graph.detail >= 0) subjects.push({run, pass: null, name: graph.name, graph: graph.name, ref: graph.ref, detail: graph.detail, counts: [0, 0, 0, 0, 0], last: graph.last});
     }
+    for (const stage of run.stages) if (stage.detail >= 0) subjects.push({run, pass: null, stage, name: `${stage.from} → ${stage.graph}`, graph: stage.graph, ref: stage.ref, detail: stage.detail, counts: stage.counts, last: stage.after});
   }
 }
 const isQuiet = (pass) => pass.detail < 0 && pass.status !== "failed";

@@ -3,9 +3,10 @@
 usage: report_test.py STRATA SCREENSHOTS
 """
 
+import os
 import urllib.parse
 
-from browser import PHONE, WIDE, Keys, run
+from browser import PHONE, ROOT, WIDE, Keys, run
 
 CANONICALIZE = "#run=1,graph=step,pass=1"
 COND = """class cond(torch.nn.Module):
@@ -347,6 +348,25 @@ def two_runs(site):
     site.quiet()
 
 
+def stages(site):
+    """Graphs of one compilation, each beside the one that it was made from."""
+    page = site.report(os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log"))
+    site.open(page)
+    rows = site.js("return [...[...document.querySelectorAll('section')].find((e) => e.innerText.startsWith('Stages')).querySelectorAll('tbody tr')].map((e) => [...e.cells].slice(0, 2).map((c) => c.innerText))")
+    for pair in (["aot_joint_graph", "dynamo_output_graph"], ["aot_forward_graph", "aot_joint_graph"], ["aot_backward_graph", "aot_joint_graph"]):
+        assert pair in rows, rows
+    site.js("[...document.querySelectorAll('a')].find((e) => e.getAttribute('href').endsWith('graph=aot_backward_graph,from=aot_joint_graph')).click()")
+    site.shows(".pass-head", "aot_joint_graph → aot_backward_graph")
+    site.drawn()
+    assert site.view("v.detail.counts[1]") > 0, "forward nodes are not in the backward graph"
+    site.press("n")
+    site.wait(site.node, "a difference")
+    # The plain graph has a link of its own.
+    site.open(page, "#run=1,graph=aot_joint_graph")
+    assert site.text(".pass-head h1") == "aot_joint_graph"
+    site.quiet()
+
+
 def bodies(site):
     """A branch of a conditional has lines in the text, in both spellings."""
     source = site.path("cond.txt")
@@ -608,5 +628,5 @@ def hash_is_selector(site):
     assert fragment.split("&")[0] == "run=1,graph=step,pass=1", fragment
 
 
-run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, sorted_columns, text, bodies, patterns, search,
+run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, sorted_columns, text, stages, bodies, patterns, search,
      palette, links, copies, memory_and_operators, overlays, profile, not_finite, two_runs, ranks, dark, phone, nothing_to_show, without_script, hash_is_selector))

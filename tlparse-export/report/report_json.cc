@@ -68,6 +68,17 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
   json.EndArray().Key("passes").BeginArray();
   for (const ReportPass& pass : run.passes)
     AppendPass(pass, json);
+  json.EndArray().Key("stages").BeginArray();
+  for (const ReportStage& stage : run.stages) {
+    json.BeginObject();
+    AppendText("from", stage.from, json);
+    AppendText("graph", stage.graph, json);
+    AppendMoment("before", stage.before, json);
+    AppendMoment("after", stage.after, json);
+    AppendCounts(stage.counts, stage.derived, json);
+    AppendText("ref", stage.selector, json);
+    json.Field("detail", stage.detail).EndObject();
+  }
   json.EndArray().Key("executed").BeginArray();
   for (size_t i = 0; i < run.executed.size(); ++i) {
     const ExecutedRange& range = run.executed[i];

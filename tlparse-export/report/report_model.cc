@@ -19,6 +19,7 @@
 #include "tlparse-export/report/measures.h"
 #include "tlparse-export/report/rank_sets.h"
 #include "tlparse-export/report/report_parts.h"
+#include "tlparse-export/report/stages.h"
 
 namespace strata {
 namespace {
@@ -96,6 +97,8 @@ class Maker {
     for (const StoredGraph& graph : stored.graphs) {
       STRATA_RETURN_IF_ERROR(AddGraph(stored, graph, !seen.contains(graph.name), measures, run));
     }
+    for (const Stage& stage : StagesOf(trace_, stored))
+      STRATA_RETURN_IF_ERROR(AddStage(stored, stage, run));
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
       const StoredPass* pass = FindExecutedPass(trace_, stored, range);
@@ -200,6 +203,39 @@ class Maker {
     }
     Show(known, shown);
     known_.insert_or_assign(chain.past, std::move(known));
+    return Ok();
+  }
+
+  /// Ranks that compiled alike show the same.
+  Status AddStage(const StoredRun& stored, const Stage& stage, ReportRun& run) {
+    const SnapshotId from = stage.from->snapshots.back(), to = stage.to->snapshots.front();
+    ReportStage shown;
+    shown.from = stage.from->name;
+    shown.graph = stage.to->name;
+    STRATA_TRY(shown.before, Moment(from));
+    STRATA_TRY(shown.after, Moment(to));
+    shown.selector = fmt::format("run={},graph={},from={}", static_cast<int64_t>(stored.id),
+                                 SelectorValue(stage.to->name), SelectorValue(stage.from->name));
+    const auto [known, is_new] = known_.try_emplace(fmt::format("{} to {}", Name(from), Name(to)));
+    if (is_new) {
+      STRATA_TRY(const std::shared_ptr<const Module> before, Load(from));
+      STRATA_TRY(const std::shared_ptr<const Module> after, Load(to));
+      STRATA_TRY(const GraphDiff diff, Diff(before->graph({0}), after->graph({0})));
+      const DiffSummary& summary = diff.summary;
+      known->second.counts = {.inserted = summary.inserted,
+                              .deleted = summary.deleted,
+                              .changed = summary.changed,
+                              .moved = summary.moved};
+      known->second.derived = summary.derived;
+      if (!diff.Equal()) {
+        STRATA_TRY(known->second.detail,
+                   parts_.AddScene(fmt::format("{} from {}", shown.graph, shown.from), diff, {}));
+      }
+    }
+    shown.counts = known->second.counts;
+    shown.derived = known->second.derived;
+    shown.detail = known->second.detail;
+    run.stages.push_back(std::move(shown));
     return Ok();
   }
 

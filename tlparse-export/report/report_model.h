@@ -54,12 +54,23 @@ struct ReportGraph {
   int32_t detail = -1;  ///< -1: seen in a pass
 };
 
+/// How one graph of a compilation became another one.
+struct ReportStage {
+  std::string from, graph;  ///< names
+  ReportMoment before, after;
+  ChangeCounts counts;
+  int64_t derived = 0;
+  std::string selector;  ///< of `graph`, with `from=` behind it
+  int32_t detail = -1;   ///< -1: equal
+};
+
 struct ReportRun {
   int64_t id = 0;
   std::string kind, status, source, command, pipeline;
   int32_t rank = 0, world = 1;
   std::vector<ReportGraph> graphs;
   std::vector<ReportPass> passes;
+  std::vector<ReportStage> stages;
   std::vector<ExecutedRange> executed;
   std::vector<std::string> executed_selectors;  ///< of the snapshot that each range ran
   std::vector<StepRecord> steps;
