@@ -234,7 +234,7 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
     const SynonymScope synonyms(labels_before, labels_after);
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
   }
-  diff.relations = FindRelations(matching);
+  diff.relations = FindRelations(diff.before, diff.after, matching);
   if (options.stable_ids && !options.births.empty()) TakeBirths(matching, options.births, diff);
   FillPairs(matching, symbols, options, diff);
   MoveFinder(diff, matching).Run();

@@ -9,6 +9,7 @@
 #include "diff/arguments.h"
 #include "diff/type_text.h"
 #include "ir/module.h"
+#include "ir/ops.h"
 
 namespace strata {
 namespace {
@@ -55,6 +56,24 @@ struct Place {
 Place PlaceOf(const Listing& listing, EntityId id) {
   const Graph& graph = listing.graph(id);
   return {graph, graph.node(listing[id].node), graph.module()};
+}
+
+/// The value that an operator writes, by ATen's rules: `out`, or its first operand. None: it writes
+/// nothing.
+EntityId WrittenBy(const Listing& listing, EntityId id) {
+  const Place place = PlaceOf(listing, id);
+  const NodeId node = listing[id].node;
+  if (listing[id].element.valid() || place.node.kind != NodeKind::kCall) return {};
+  if (!TraitsOf(place.graph.op(node)).mutates) return {};
+  for (size_t i = 0; i < place.node.num_kwargs; ++i) {
+    const NamedArg kwarg = place.graph.kwarg(node, i);
+    if (place.module.str(kwarg.name) == "out" && kwarg.value.is_value()) {
+      return listing.FindValue(listing[id].graph, kwarg.value.value());
+    }
+  }
+  const std::span<const Arg> args = place.graph.args(node);
+  if (args.empty() || !args[0].is_value()) return {};
+  return listing.FindValue(listing[id].graph, args[0].value());
 }
 
 bool IsBodyAttribute(const Place& place, NodeId id) {
@@ -144,6 +163,18 @@ FieldComparer::FieldComparer(const Listing& before, const Listing& after, const 
       module_is_meta_(before.root().is_foreign() || after.root().is_foreign()),
       relation_of_before_(static_cast<size_t>(before.size()), -1),
       relation_of_after_(static_cast<size_t>(after.size()), -1) {
+  // A body is that to which its return went.
+  const auto partners_of_bodies = [&](Side side, const Listing& listing, const Listing& other) {
+    std::vector<int32_t> partners;
+    for (const Listing::Scope& scope : listing.scopes()) {
+      const int32_t last = scope.end - 1;
+      const int32_t partner = last < scope.begin ? -1 : matching_.partner(side, last);
+      partners.push_back(partner < 0 ? -1 : other.scope_of(EntityId{partner}));
+    }
+    return partners;
+  };
+  body_of_before_ = partners_of_bodies(kBefore, before, after);
+  body_of_after_ = partners_of_bodies(kAfter, after, before);
   for (size_t i = 0; i < relations.size(); ++i) {
     if (relations[i].kind == RelationKind::kClone) continue;
     for (EntityId id : relations[i].before)
@@ -151,6 +182,17 @@ FieldComparer::FieldComparer(const Listing& before, const Listing& after, const 
     for (EntityId id : relations[i].after)
       relation_of_after_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
   }
+}
+
+bool FieldComparer::BodiesDiffer(EntityId before, EntityId after) const {
+  const auto body_of = [](const Listing& listing, EntityId id) {
+    return static_cast<size_t>(
+        listing.scope_of(listing.graph(id).args(listing[id].node)[0].graph()));
+  };
+  const size_t a = body_of(before_, before), b = body_of(after_, after);
+  const int32_t image = body_of_before_[a], origin = body_of_after_[b];
+  return (image >= 0 && static_cast<size_t>(image) != b) ||
+         (origin >= 0 && static_cast<size_t>(origin) != a);
 }
 
 bool FieldComparer::SameText(std::string_view before, std::string_view after) const {
@@ -178,9 +220,11 @@ std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) c
     CompareTarget(before, after, fields);
     CompareLiterals(before, after, fields);
   }
-  if (OperandsDiffer(before, after)) CompareOperands(before, after, fields);
+  const bool same_operands = !OperandsDiffer(before, after);
+  if (!same_operands) CompareOperands(before, after, fields);
   if (!same_label) CompareTypes(before, after, fields);
   CompareAlias(before, after, fields);
+  if (!module_is_meta_ && !(same_label && same_operands)) CompareMutation(before, after, fields);
   CompareMetadata(before, after, fields);
   return fields;
 }
@@ -188,11 +232,13 @@ std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) c
 void FieldComparer::CompareTarget(EntityId before, EntityId after,
                                   std::vector<FieldDiff>& fields) const {
   const Place a = PlaceOf(before_, before), b = PlaceOf(after_, after);
-  if (IsBodyAttribute(a, before_[before].node) && IsBodyAttribute(b, after_[after].node)) return;
+  const bool bodies =
+      IsBodyAttribute(a, before_[before].node) && IsBodyAttribute(b, after_[after].node);
+  if (bodies && !BodiesDiffer(before, after)) return;
   const std::string_view target_a = before_.target(before), target_b = after_.target(after);
   if (target_a == target_b && a.node.kind == b.node.kind) return;
   const bool attributes = a.node.kind == NodeKind::kGetAttr && b.node.kind == NodeKind::kGetAttr;
-  if (attributes && AttributeStem(target_a) == AttributeStem(target_b)) return;
+  if (attributes && !bodies && AttributeStem(target_a) == AttributeStem(target_b)) return;
   fields.push_back({"target", std::string(target_a), std::string(target_b)});
 }
 
@@ -302,6 +348,20 @@ void FieldComparer::CompareAlias(EntityId before, EntityId after,
   const EntityId of_b = after_.FindValue(after_[after].graph, alias_b);
   if (ImageOf(of_a) == of_b) return;
   fields.push_back({"alias", before_.name(of_a), after_.name(of_b), Joined(of_a, of_b)});
+}
+
+void FieldComparer::CompareMutation(EntityId before, EntityId after,
+                                    std::vector<FieldDiff>& fields) const {
+  const EntityId written_before = WrittenBy(before_, before);
+  const EntityId written_after = WrittenBy(after_, after);
+  const EntityId image = written_before.valid() ? ImageOf(written_before) : EntityId{};
+  if (written_before.valid() == written_after.valid() && image == written_after) return;
+  const auto name = [](const Listing& listing, EntityId id) {
+    return id.valid() ? std::optional(listing.name(id)) : std::nullopt;
+  };
+  fields.push_back(
+      {"mutates", name(before_, written_before), name(after_, written_after),
+       written_before.valid() && written_after.valid() && Joined(written_before, written_after)});
 }
 
 void FieldComparer::CompareMetadata(EntityId before, EntityId after,

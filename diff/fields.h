@@ -25,6 +25,8 @@ class FieldComparer {
     bool dtype = false, shape = false, strides = false;  ///< an operand's type differs in it
   };
 
+  /// The attributes hold bodies, and not those that are the same.
+  bool BodiesDiffer(EntityId before, EntityId after) const;
   EntityId ImageOf(EntityId before) const { return {matching_.partner(kBefore, before.index)}; }
   /// The same literal but for names of symbols.
   bool SameText(std::string_view before, std::string_view after) const;
@@ -36,6 +38,7 @@ class FieldComparer {
   void CompareLiterals(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
   void CompareOperands(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
   void CompareTypes(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareMutation(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
   void CompareAlias(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
   void CompareMetadata(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
 
@@ -44,6 +47,8 @@ class FieldComparer {
   const Matching& matching_;
   const SymbolNames& symbols_;
   const bool meta_, module_is_meta_;
+  // Per body its main partner on the other side, by scope; -1: none.
+  std::vector<int32_t> body_of_before_, body_of_after_;
   // Per entity the relation that joins it with nodes of the other side; -1: none.
   std::vector<int32_t> relation_of_before_, relation_of_after_;
 };

@@ -40,7 +40,8 @@ Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs
 void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred_by) {
   const auto index = static_cast<int32_t>(scopes_.size());
   scope_of_graph_[static_cast<size_t>(graph.id().index)] = index;
-  scopes_.push_back({&graph, prefix, size(), size(), referred_by});
+  scopes_.push_back({&graph, prefix, size(), size(), referred_by, {}});
+  if (referred_by.valid()) scopes_.back().referrers.push_back(referred_by);
   std::vector<int32_t>& of_node =
       entity_of_node_.emplace_back(static_cast<size_t>(graph.node_bound()), -1);
   std::vector<int32_t>& of_value =
@@ -69,7 +70,10 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
     const auto [unused, id, element, kind] = entities_[static_cast<size_t>(entity.index)];
     if (element.valid()) continue;
     const auto add = [&, node_id = id](GraphId body) {
-      if (scope_of_graph_[static_cast<size_t>(body.index)] >= 0) return;
+      if (const int32_t known = scope_of_graph_[static_cast<size_t>(body.index)]; known >= 0) {
+        scopes_[static_cast<size_t>(known)].referrers.push_back(entity);
+        return;
+      }
       const Graph& inner = graph.module().graph(body);
       const NodeKind kind_of_node = graph.node(node_id).kind;
       const bool by_path =

@@ -56,13 +56,18 @@ class Listing {
   /// A graph of the listing. The first one is the program, the others are bodies.
   struct Scope {
     const Graph* graph;
-    std::string prefix;    ///< "" or "true_graph_0/"
-    int32_t begin, end;    ///< its entities
-    EntityId referred_by;  ///< the entity (of an outer scope) that refers to it first
+    std::string prefix;               ///< "" or "true_graph_0/"
+    int32_t begin, end;               ///< its entities
+    EntityId referred_by;             ///< the entity (of an outer scope) that refers to it first
+    std::vector<EntityId> referrers;  ///< all that do, each as often as it does
   };
   const std::vector<Scope>& scopes() const { return scopes_; }
   /// Index into `scopes`.
   int32_t scope_of(EntityId id) const;
+  /// The same of a graph; -1: not listed.
+  int32_t scope_of(GraphId graph) const {
+    return scope_of_graph_[static_cast<size_t>(graph.index)];
+  }
 
  private:
   void AddScope(const Graph& graph, std::string prefix, EntityId referred_by);

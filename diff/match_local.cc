@@ -312,9 +312,11 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   const PositionMap& positions = Positions();
   struct Merit {
     int32_t edges;
+    int32_t lopsided;  // where a new node is read, an old one should be gone
     int64_t distance;  // in 1/1024 places, so that rounding does not decide
     bool Better(const Merit& other) const {
-      return edges != other.edges ? edges > other.edges : distance < other.distance;
+      if (edges != other.edges) return edges > other.edges;
+      return std::pair(lopsided, distance) < std::pair(other.lopsided, other.distance);
     }
     bool operator==(const Merit&) const = default;
   };
@@ -322,14 +324,14 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   for (bool progress = true; progress && !before.empty() && !after.empty();) {
     const size_t n = before.size(), m = after.size();
     constexpr size_t kTie = ~size_t{0};
-    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0};
+    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0, 0};
     std::vector<Merit> best_of_row(n, worst), best_of_column(m, worst);
     std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < m; ++j) {
         if (matching_.vetoed(before[i], after[j])) continue;
         const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
-        const Merit merit{score.agree - score.contradict,
+        const Merit merit{score.agree - score.contradict, score.lopsided,
                           std::llround(positions.Distance(before[i], after[j]) * 1024)};
         const auto offer = [&](Merit& best, size_t& choice, size_t index) {
           if (merit.Better(best)) {

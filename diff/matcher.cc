@@ -88,18 +88,13 @@ class Matcher {
       partner_of_scope_[side].assign(listings_[side]->scopes().size(), -1);
     partner_of_scope_[kBefore][0] = partner_of_scope_[kAfter][0] = 0;
     MatchScope(0, 0);
-    // A body belongs to the node that refers to it. Outer scopes come first.
-    const BodiesOf before = BodiesByReferrer(kBefore), after = BodiesByReferrer(kAfter);
-    for (const auto& [referrer, bodies_before] : before) {
-      if (!matching_.matched(kBefore, referrer)) continue;
-      const auto found = after.find(matching_.partner(kBefore, referrer));
-      if (found == after.end()) continue;
-      const std::vector<size_t>& bodies_after = found->second;
-      for (size_t i = 0; i < std::min(bodies_before.size(), bodies_after.size()); ++i) {
-        partner_of_scope_[kBefore][bodies_before[i]] = static_cast<int32_t>(bodies_after[i]);
-        partner_of_scope_[kAfter][bodies_after[i]] = static_cast<int32_t>(bodies_before[i]);
-        MatchScope(bodies_before[i], bodies_after[i]);
-      }
+    for (Side side : {kBefore, kAfter})
+      bodies_of_[side] = BodiesByReferrer(side);
+    for (std::vector<size_t> queue{0}; !queue.empty();) {
+      std::vector<size_t> next;
+      for (size_t scope : queue)
+        MatchBodies(scope, next);
+      queue = std::move(next);
     }
     for (Side side : {kBefore, kAfter}) {
       for (size_t i = 1; i < listings_[side]->scopes().size(); ++i)
@@ -110,13 +105,43 @@ class Matcher {
  private:
   using BodiesOf = std::map<int32_t, std::vector<size_t>>;
 
-  /// Indices of scopes by the entity that refers to them first.
+  /// Indices of scopes by the entities that refer to them.
   BodiesOf BodiesByReferrer(Side side) const {
     BodiesOf bodies;
     const std::vector<Listing::Scope>& scopes = listings_[side]->scopes();
-    for (size_t i = 1; i < scopes.size(); ++i)
-      bodies[scopes[i].referred_by.index].push_back(i);
+    for (size_t i = 1; i < scopes.size(); ++i) {
+      for (EntityId referrer : scopes[i].referrers)
+        bodies[referrer.index].push_back(i);
+    }
     return bodies;
+  }
+
+  /// Bodies that nodes of a scope of the before side refer to: a body is that to which the node's
+  /// partner refers. Several may refer to one: equal bodies first. Adds those that were matched.
+  void MatchBodies(size_t outer, std::vector<size_t>& matched) {
+    const Listing::Scope& scope = listings_[kBefore]->scopes()[outer];
+    const BodiesOf& before = bodies_of_[kBefore];
+    for (const bool equal : {true, false}) {
+      for (auto it = before.lower_bound(scope.begin); it != before.end() && it->first < scope.end;
+           ++it) {
+        if (!matching_.matched(kBefore, it->first)) continue;
+        const int32_t image = matching_.partner(kBefore, it->first);
+        const auto found = bodies_of_[kAfter].find(image);
+        const bool is_equal = matching_.labels(kBefore).literals[static_cast<size_t>(it->first)] ==
+                              matching_.labels(kAfter).literals[static_cast<size_t>(image)];
+        if (found == bodies_of_[kAfter].end() || (equal && !is_equal)) continue;
+        for (size_t k = 0; k < std::min(it->second.size(), found->second.size()); ++k)
+          MatchBody(it->second[k], found->second[k], matched);
+      }
+    }
+  }
+
+  void MatchBody(size_t before, size_t after, std::vector<size_t>& matched) {
+    if (partner_of_scope_[kBefore][before] >= 0 || partner_of_scope_[kAfter][after] >= 0) return;
+    partner_of_scope_[kBefore][before] = static_cast<int32_t>(after);
+    partner_of_scope_[kAfter][after] = static_cast<int32_t>(before);
+    MatchScope(before, after);
+    matched.push_back(before);
   }
 
   std::unordered_map<std::string, int32_t> NamesOf(Side side) const {
@@ -256,6 +281,7 @@ class Matcher {
   std::array<const Listing*, 2> listings_;
   Matching& matching_;
   LocalMatcher local_;
+  std::array<BodiesOf, 2> bodies_of_;
   std::array<std::vector<int32_t>, 2> partner_of_scope_;  // by scope; -1: none
 };
 

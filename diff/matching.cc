@@ -100,6 +100,8 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
           std::ranges::any_of(operands_after.first(std::min(operands_after.size(), kMaxEdges)),
                               [&](const Labels::Edge& operand) { return operand.entity == image; });
       score.contradict += elsewhere ? 0 : 1;
+    } else if (image >= 0 || matched(kAfter, operands_after[slot].entity)) {
+      ++score.lopsided;
     }
   }
   if (labels_[kBefore]->users(before).size() > kMaxEdges ||

@@ -94,6 +94,7 @@ class Matching {
   /// kind.
   struct EdgeScore {
     int32_t agree = 0, contradict = 0;
+    int32_t lopsided = 0;  ///< operands of which one side's is matched and the other's is not
   };
   EdgeScore Score(int32_t before, int32_t after) const;
   static constexpr size_t kMaxEdges = 24;

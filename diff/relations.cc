@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "diff/replacement_parts.h"
 #include "diff/union_find.h"
 
 namespace strata {
@@ -11,7 +12,8 @@ namespace {
 
 class RelationFinder {
  public:
-  explicit RelationFinder(const Matching& matching) : matching_(matching) {
+  RelationFinder(const Listing& before, const Listing& after, const Matching& matching)
+      : before_(before), after_(after), matching_(matching) {
     for (Side side : {kBefore, kAfter})
       related_[side].assign(static_cast<size_t>(matching.labels(side).size()), false);
   }
@@ -260,9 +262,11 @@ class RelationFinder {
     for (auto& [root, relation] : found) {
       if (relation.before.empty() || relation.after.empty() || !ShareInputs(relation)) continue;
       if (sum_of_votes[root] < 0) continue;
-      relation.kind = RelationKind::kReplace;
-      relation.confidence = 0.9;
-      relations_.push_back(std::move(relation));
+      for (Relation& part : SplitReplacement(before_, after_, matching_, relation)) {
+        part.kind = RelationKind::kReplace;
+        part.confidence = 0.9;
+        relations_.push_back(std::move(part));
+      }
     }
   }
 
@@ -287,6 +291,8 @@ class RelationFinder {
         operands, [&](int32_t operand) { return std::ranges::binary_search(images, operand); });
   }
 
+  const Listing& before_;
+  const Listing& after_;
   const Matching& matching_;
   std::array<std::vector<bool>, 2> related_;
   std::vector<Relation> relations_;
@@ -294,8 +300,9 @@ class RelationFinder {
 
 }  // namespace
 
-std::vector<Relation> FindRelations(const Matching& matching) {
-  return RelationFinder(matching).Run();
+std::vector<Relation> FindRelations(const Listing& before, const Listing& after,
+                                    const Matching& matching) {
+  return RelationFinder(before, after, matching).Run();
 }
 
 }  // namespace strata

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/unit/diff/support.h"
 
@@ -201,6 +202,58 @@ TEST_CASE("fields: the output is a node with operands") {
 output -> output: changed
   operands[0]: a -> b
   operands[1]: b -> null
+)");
+}
+
+TEST_CASE("fields: what an operator writes, in own graphs") {
+  constexpr std::string_view kBefore = "  v = aten.add.Tensor(x, 1)\n  output(v)\n";
+  constexpr std::string_view kAfter = "  v = aten.add_.Tensor(x, 1)\n  output(v)\n";
+  CHECK_EQ(DescribeBodies(kBefore, kAfter), R"(
+v -> v: changed
+  target: aten.add.Tensor -> aten.add_.Tensor
+  mutates: null -> x
+)");
+  CHECK_EQ(DescribeBodies("  v = aten.add_.Tensor(x, 1)\n  output(v)\n",
+                          "  v = aten.add_.Tensor(y, 1)\n  output(v)\n"),
+           R"(
+v -> v: changed
+  operands[0]: x -> y
+  mutates: x -> y
+)");
+  DiffCase foreign(std::string(kHead) + std::string(kBefore),
+                   std::string(kHead) + std::string(kAfter));
+  foreign.after->MarkForeign({0});
+  CHECK_EQ(Describe(testing::OrDie(Diff(foreign.before->graph({0}), foreign.after->graph({0})))),
+           "\nv -> v: changed\n  target: aten.add.Tensor -> aten.add_.Tensor\n");
+}
+
+TEST_CASE("fields: an attribute that holds another one of the bodies") {
+  const auto module = [](std::string_view first, std::string_view second) {
+    return testing::ParseOrDie(fmt::format(R"(graph g
+  x = placeholder
+  a = attr {}
+  b = attr {}
+  cond = higher_order.cond(x, a, b, [x])
+  output(cond)
+graph one body
+  y = placeholder
+  f = aten.sin.default(y)
+  output(f)
+graph two body
+  y = placeholder
+  f = aten.cos.default(y)
+  output(f)
+)",
+                                           first, second));
+  };
+  const auto before = module("one(graph(1))", "two(graph(2))");
+  const auto both_two = module("two(graph(2))", "two(graph(2))");
+  CHECK_EQ(Describe(testing::OrDie(Diff(before->graph({0}), both_two->graph({0})))), R"(
+a -> a: changed
+  target: one -> two
+- one/y
+- one/f
+- one/output
 )");
 }
 

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/unit/diff/support.h"
 
@@ -136,6 +137,64 @@ u -> u: changed
 + b_1
 clone b -> b, b_1
 )");
+}
+
+TEST_CASE("replace: regions that touch are told apart by what they read") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  w = placeholder
+  y = placeholder
+  a = aten.sin.default(x)
+  b = aten.mm.default(a, w)
+  c = aten.add.Tensor(b, y)
+  d = aten.relu.default(c)
+  e = aten.neg.default(d)
+  output(e)
+)",
+                         R"(
+  x = placeholder
+  w = placeholder
+  y = placeholder
+  f = fused.one.default(x, w)
+  g = fused.two.default(f, y)
+  e = aten.neg.default(g)
+  output(e)
+)"),
+           R"(
+e -> e: derived
+  operands[0]: d -> g (derived)
+- a
+- b
+- c
+- d
++ f
++ g
+replace a, b -> f
+replace c, d -> g
+)");
+}
+
+TEST_CASE("replace: where several cuts are possible, the names of new operators may tell") {
+  constexpr std::string_view kBefore = R"(
+  x = placeholder
+  a = aten.add.Tensor(x, 1)
+  b = aten.mul.Tensor(a, 2)
+  c = aten.sub.Tensor(b, 3)
+  d = aten.div.Tensor(c, 4)
+  e = aten.neg.default(d)
+  output(e)
+)";
+  const auto relations = [&](std::string_view first, std::string_view second) {
+    const DiffCase both(kBefore, fmt::format("  x = placeholder\n  f = fused.{}.default(x)\n"
+                                             "  g = fused.{}.default(f)\n"
+                                             "  e = aten.neg.default(g)\n  output(e)\n",
+                                             first, second));
+    const std::string text = Describe(both.diff);
+    return text.substr(text.find("replace"));
+  };
+  CHECK_EQ(relations("add_mul", "sub_div"), "replace a, b -> f\nreplace c, d -> g\n");
+  CHECK_EQ(relations("add_mul_sub", "div_4"), "replace a, b, c -> f\nreplace d -> g\n");
+  CHECK_EQ(relations("one", "two"), "replace a, b, c, d -> f, g\n");
 }
 
 TEST_CASE("replace: a region stays one where a consumer of many was rewired to something else") {
