@@ -182,16 +182,14 @@ class Printer {
     Line("def forward(self, args_list");
     PrintEndOfSignature();
     indent_ += 4;
-    bool any = false;
+    Line("args_iter = iter(args_list)\n");
     for (NodeId id : graph_.nodes()) {
       if (graph_.node(id).kind != NodeKind::kPlaceholder) continue;
-      if (!any) Line("args_iter = iter(args_list)\n");
-      any = true;
       const std::string_view argument = graph_.attribute(id, kArgumentKey);
       Line(argument.empty() ? values_.NameOf(id) : argument);
       out_ += " = next(args_iter)\n";
     }
-    if (any) Line("args_list.clear()\n");
+    Line("args_list.clear()\n");
   }
 
   void PrintDescriptor(NodeId id) {
@@ -388,7 +386,10 @@ class Printer {
   }
 
   void PrintReturn(NodeId id, bool is_program) {
-    if (graph_.node(id).num_args == 0) return;
+    if (graph_.node(id).num_args == 0) {  // A trace that failed has no return.
+      Line("pass\n");
+      return;
+    }
     const Arg& value = graph_.args(id)[0];
     const bool is_pytree = graph_.attribute(id, kReturnKey) == "pytree";
     Line("return ");

@@ -387,6 +387,9 @@ TEST_CASE("fx: a trace that failed has no return; a text that was cut is told") 
   CHECK_EQ(failed->num_diagnostics, 0);
   CHECK_EQ(failed->num_findings, 0);
   CHECK_EQ(failed->graph().num_nodes(), 3);  // an output of nothing
+  const Result<FxDocument> again = ParseFx(PrintFx(failed->graph()), {.strict = true});
+  REQUIRE(again.has_value());
+  CHECK(FingerprintOf(again->graph()) == FingerprintOf(failed->graph()));
   const Result<FxDocument> rest = ParseFx(cut);
   REQUIRE(rest.has_value());
   REQUIRE(rest->diagnostics.size() == 1);
