@@ -114,14 +114,14 @@ class Names:
     def of(self, name):
         return self.short.get(name, name)
 
-    def count(self, all_tokens):
-        for i, role in roles(all_tokens):
+    def count(self, all_tokens, is_value=False):
+        for i, role in roles(all_tokens, is_value):
             if role != "property":
                 self.uses[all_tokens[i].text] += 1
         for token in all_tokens:
             if token.kind == "template":
                 for part in token.text[1::2]:
-                    self.count(part)
+                    self.count(part, True)
 
 
 def texts(all_tokens):
@@ -140,8 +140,8 @@ def is_key(all_tokens, i):
     return after == ":" and bool(solid) and solid[-1].text in ("{", ",")
 
 
-def roles(all_tokens):
-    """(index, role) of each word: "variable", "property", or "both" in a shorthand."""
+def roles(all_tokens, is_value=False):
+    """(index, role) of each word: "variable", "property", or "both" in a shorthand. `is_value`: inside a template."""
     solid = [i for i, token in enumerate(all_tokens) if token.kind not in ("blank", "newline")]
     brackets = []
     for at, i in enumerate(solid):
@@ -150,7 +150,7 @@ def roles(all_tokens):
         after = all_tokens[solid[at + 1]] if at + 1 < len(solid) else Token("", "")
         if token.kind == "mark" and token.text in "([{":
             # Braces of an object or a pattern stand where a value may stand; the others hold statements or methods.
-            is_block = token.text == "{" and (before.text in (")", "=>", ";", "{", "}", "") or
+            is_block = token.text == "{" and (before.text in (")", "=>", ";", "{", "}") or not before.text and not is_value or
                                               (before.kind == "word" and before.text not in BEFORE_OBJECT))
             brackets.append("block" if is_block else token.text)
         elif token.kind == "mark" and token.text in ")]}" and brackets:
@@ -182,9 +182,9 @@ def is_method(all_tokens, solid, at):
     return False
 
 
-def written(all_tokens, names):
+def written(all_tokens, names, is_value=False):
     """The tokens as text, with a blank or a line break only where two would become one."""
-    role_of = dict(roles(all_tokens))
+    role_of = dict(roles(all_tokens, is_value))
     out, last, gap = [], "", ""
     for i, token in enumerate(all_tokens):
         if token.kind in ("blank", "newline"):
@@ -192,7 +192,7 @@ def written(all_tokens, names):
             continue
         text = token.text
         if token.kind == "template":
-            text = "`" + "".join(part if k % 2 == 0 else written(part, names) for k, part in enumerate(text)) + "`"
+            text = "`" + "".join(part if k % 2 == 0 else written(part, names, True) for k, part in enumerate(text)) + "`"
         elif token.kind == "word" and role_of.get(i) == "variable":
             text = names.of(text)
         elif token.kind == "string" and text in names.texts and not is_key(all_tokens, i):

@@ -93,6 +93,14 @@ function stepChange(direction) {
   selectNode(list[next], true);
   say(`change ${next + 1} of ${list.length}`);
 }
+/** The next connected change: what was rewritten together. */
+function stepHunk(direction) {
+  const d = currentDetail, list = d ? [...d.hunks].sort((a, b) => a.nodes[0] - b.nodes[0]) : [];
+  if (!list.length) { say("Nothing changed here"); return; }
+  const here = d.find(state.node), at = list.findIndex((hunk) => hunk.nodes.includes(here)), next = at < 0 ? (direction > 0 ? 0 : list.length - 1) : (at + direction + list.length) % list.length;
+  selectNode(list[next].nodes[0], true);
+  say(`${past(list[next].title)}, place ${next + 1} of ${list.length}`);
+}
 function stepRun(direction) {
   const runs = report.runs, next = runs[(runs.indexOf(currentRun()) + direction + runs.length) % runs.length];
   if (runs.length < 2) { say("One run in this file"); return; }
@@ -114,7 +122,7 @@ const onGraph = (action) => () => { if (!graphView) { say("Open the graph first"
 /** [keys, what they do, action]; without action: described here, handled elsewhere. */
 const KEY_MAP = [
   ["j", "Next pass", () => stepPass(1)], ["k", "Pass before", () => stepPass(-1)], ["J", "Next pass with changes", () => stepPass(1, true)], ["K", "Pass with changes before", () => stepPass(-1, true)],
-  ["n", "Next change in this pass", () => stepChange(1)], ["N", "Change before", () => stepChange(-1)], ["1", "Unified graph", mode("unified")], ["2", "Graphs side by side", mode("side")], ["3", "Blink between both graphs", mode("blink")], ["b", "Hold: the graph before (in blink)", null],
+  ["n", "Next change in this pass", () => stepChange(1)], ["N", "Change before", () => stepChange(-1)], ["]", "Next place that changed", () => stepHunk(1)], ["[", "Place that changed before", () => stepHunk(-1)], ["1", "Unified graph", mode("unified")], ["2", "Graphs side by side", mode("side")], ["3", "Blink between both graphs", mode("blink")], ["b", "Hold: the graph before (in blink)", null],
   ["4", "Text", () => go({tab: "text"})], ["5", "Table", () => go({tab: "table"})], ["6", "Patterns", () => go({tab: "patterns"})],
   ["/", "Search everything", () => { searchBox.focus(); searchBox.select(); }], ["F3", "Next hit (Shift: before)", null], ["c", "Changed nodes only, or everything", () => setHops(state.hops === "all" ? "1" : "all")],
   ["h", "Close the slab", () => stepSlab(false)], ["l", "Open a slab", () => stepSlab(true)], ["u", "Light what flows in, a step further each time", onGraph((v) => v.light(["inputs"]))], ["d", "Light what flows out", onGraph((v) => v.light(["outputs"]))], ["i", "Light the neighbourhood", onGraph((v) => v.light(["inputs", "outputs"]))], ["p", "Light a way between the last two nodes", onGraph((v) => v.path())],

@@ -27,7 +27,6 @@ const $ = (selector) => document.querySelector(selector);
 
 const MINUS = "\u2212";
 const number = (value) => value.toLocaleString("en-US").replace("-", MINUS);
-const signed = (value) => (value > 0 ? "+" : "") + number(value);
 const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many || one + "s"}`;
 function time(ms) {
   if (!(ms > 0)) return "–";

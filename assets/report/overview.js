@@ -149,7 +149,7 @@ function lineChart(points, {label, unit, left, right, before, fill, at, marks = 
     hear(chart, "click", follow);
     hear(chart, "keydown", (event) => {
       const step = {ArrowRight: 1, ArrowLeft: -1, PageUp: 20, PageDown: -20}[event.key];
-      if (step) { event.preventDefault(); show(now + step); }
+      if (step) { event.preventDefault(); show(now + step); say(at(now)[0]); }
       if (event.key === "Enter") follow();
     });
   }

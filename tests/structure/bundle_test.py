@@ -32,6 +32,9 @@ class Bundle(unittest.TestCase):
         source = "f(\"// 'no' \", '/* */', /[/\"]\\/ x/g, `a  ${ b } // c`);"
         self.assertEqual(body(source), "a(\"// 'no' \",'/* */',/[/\"]\\/ x/g,`a  ${b} // c`);")
 
+    def test_an_object_inside_a_template_keeps_its_keys(self):
+        self.assertEqual(body("`${{good: 1}[status]} ${status}`;"), "`${{good:1}[a]} ${a}`;")
+
     def test_texts_that_are_said_often_have_a_name(self):
         source = 'f("often", "often", "once");\nf(x ? "often" : "often", {"often": `${f("often")}`});\nreturn "often";'
         self.assertEqual(body(source), 'let c="often";\na(c,c,"once");a(b?c:c,{"often":`${a(c)}`});return c;')
@@ -77,6 +80,12 @@ class Sources(unittest.TestCase):
         unsafe = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|createContextualFragment|\bfetch\(|XMLHttpRequest|WebSocket|sendBeacon|import\(|\.srcdoc")
         for path in self.files(".js"):
             self.assertIsNone(unsafe.search(self.read(path)), path)
+
+    def test_nothing_is_defined_in_vain(self):
+        all_tokens, _ = bundle.tokens("\n".join(map(self.read, self.files(".js"))))
+        used = bundle.Names(all_tokens).uses
+        once = [name for name, count in used.items() if count == 1 and name not in bundle.GLOBALS | bundle.KEYWORDS]
+        self.assertEqual(once, [])
 
     def test_every_file_is_in_the_page(self):
         listed = self.read(os.path.join(ROOT, "tlparse-export", "report", "CMakeLists.txt"))

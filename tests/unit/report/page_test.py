@@ -32,6 +32,14 @@ def main():
         subprocess.run([strata, "report", trace, "-o", page], check=True)
         with open(page, "rb") as file:
             html = file.read()
+        # `--open` hands the file to the user's browser.
+        browser, opened = os.path.join(folder, "browser"), os.path.join(folder, "opened")
+        with open(browser, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "$1" >{opened}\n')
+        os.chmod(browser, 0o755)
+        subprocess.run([strata, "report", trace, "-o", page, "--open"], check=True, env={**os.environ, "BROWSER": browser})
+        with open(opened, encoding="utf-8") as file:
+            assert file.read().strip() == page
 
     policies = re.findall(rb'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
     assert len(policies) == 1, policies
