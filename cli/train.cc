@@ -285,6 +285,9 @@ Result<Exit> RunTrain(Args args) {
     return Error("nothing to record into: strata train: give --trace with --profile and --values");
   }
   STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  if (flags.prove && config.device == DeviceKind::kCuda) {
+    return Error("graphs of a GPU cannot be proven: --prove: take device = 'cpu'");
+  }
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
   STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));
   if (checkpoint) STRATA_RETURN_IF_ERROR(trainer->Restore(*checkpoint));

@@ -67,13 +67,18 @@ constexpr int64_t kMaxBlocks = 65536;
 class Emitter {
  public:
   Emitter(const Kernel& kernel, std::string_view name)
-      : kernel_(kernel), schedule_(MakeSchedule(kernel)), name_(name) {}
+      : kernel_(kernel),
+        schedule_(MakeSchedule(kernel)),
+        name_(name),
+        int_(FitsInt(kernel) ? "int" : "int64_t") {}
 
   std::string Run() {
     std::string parameters;
     for (size_t i = 0; i < kernel_.accesses.size(); ++i) {
-      parameters +=
-          fmt::format("{}{}* a{}", i > 0 ? ", " : "", MemoryType(kernel_.accesses[i].dtype), i);
+      const std::string_view type = MemoryType(kernel_.accesses[i].dtype);
+      if (i > 0) parameters += ", ";
+      parameters += IsOnlyRead(i) ? fmt::format("const {}* __restrict__ a{}", type, i)
+                                  : fmt::format("{}* a{}", type, i);
     }
     Line("extern \"C\" __global__ void {}({}) {{", name_, parameters);
     ++depth_;
@@ -95,15 +100,35 @@ class Emitter {
     text_ += '\n';
   }
 
+  /// Whether places, and counters beyond the last element, are numbers of 32 bits: half the work of
+  /// 64, where most of an index is divisions.
+  static bool FitsInt(const Kernel& kernel) {
+    int64_t most = 1;
+    for (const int64_t size : kernel.sizes)
+      most *= size;
+    for (const Kernel::Access& access : kernel.accesses) {
+      int64_t last = 0;
+      for (size_t dim = 0; dim < kernel.sizes.size(); ++dim)
+        last += (kernel.sizes[dim] - 1) * access.strides[dim];
+      most = std::max(most, last);
+    }
+    return most <= INT32_MAX - kMaxBlocks * 1024;
+  }
+
+  /// Nothing writes to its memory while the kernel runs: loads may be reordered and cached.
+  bool IsOnlyRead(size_t access) const {
+    return kernel_.written_inputs.empty() && kernel_.accesses[access].argument < kernel_.num_inputs;
+  }
+
   /// Declares i<dim> of dimensions [from, to), counted by `counter`.
   void EmitIndices(std::string_view counter, size_t from, size_t to) {
     if (from == to) return;
     std::string rest(counter);
     for (size_t dim = to; dim-- > from + 1;) {
-      Line("const int64_t i{} = {} % {};", dim, rest, kernel_.sizes[dim]);
+      Line("const {} i{} = {} % {};", int_, dim, rest, kernel_.sizes[dim]);
       rest = fmt::format("({} / {})", rest, kernel_.sizes[dim]);
     }
-    Line("const int64_t i{} = {};", from, rest);
+    Line("const {} i{} = {};", int_, from, rest);
   }
 
   void EmitElements() {
@@ -111,9 +136,9 @@ class Emitter {
     for (const int64_t size : kernel_.sizes)
       elements *= size;
     Line(
-        "for (int64_t e = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; e < {}; "
-        "e += (int64_t)gridDim.x * blockDim.x) {{",
-        elements);
+        "for ({0} e = blockIdx.x * ({0})blockDim.x + threadIdx.x; e < {1}; "
+        "e += ({0})(gridDim.x * blockDim.x)) {{",
+        int_, elements);
     ++depth_;
     EmitIndices("e", 0, kernel_.sizes.size());
     for (const int32_t op : schedule_.stages[0].column_ops)
@@ -125,7 +150,7 @@ class Emitter {
   }
 
   void EmitRows() {
-    Line("for (int64_t row = blockIdx.x; row < {}; row += gridDim.x) {{", kernel_.rows());
+    Line("for ({} row = blockIdx.x; row < {}; row += gridDim.x) {{", int_, kernel_.rows());
     ++depth_;
     EmitIndices("row", 0, kernel_.num_row_dims);
     for (const Schedule::Stage& stage : schedule_.stages)
@@ -150,7 +175,7 @@ class Emitter {
       const Kernel::Op& o = Op(op);
       Line("{} part{} = {};", ComputeType(o.dtype), op, o.code == "sum" ? "0" : "-1.0 / 0.0");
     }
-    Line("for (int64_t column = threadIdx.x; column < {}; column += blockDim.x) {{",
+    Line("for ({} column = threadIdx.x; column < {}; column += blockDim.x) {{", int_,
          kernel_.columns());
     ++depth_;
     EmitIndices("column", kernel_.num_row_dims, kernel_.sizes.size());
@@ -210,6 +235,7 @@ class Emitter {
   const Kernel& kernel_;
   Schedule schedule_;
   std::string_view name_;
+  std::string_view int_;  // of indices
   std::string text_;
   size_t depth_ = 0;
 };

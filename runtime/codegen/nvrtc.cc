@@ -128,7 +128,7 @@ Result<std::vector<std::byte>> Compile(const Nvrtc& nvrtc, const std::string& so
     why = nvrtc.ErrorText(failed);
     if (nvrtc.LogSize(program, &size) == 0 && size > 1) {
       std::string log(size, '\0');
-      if (nvrtc.Log(program, log.data()) == 0) why = FirstError(log.c_str());
+      if (nvrtc.Log(program, log.data()) == 0) why = FirstError(log.data());
     }
   } else if (failed = nvrtc.CubinSize(program, &size); failed == 0) {
     cubin.resize(size);

@@ -23,6 +23,10 @@ class Reporter final : public c10::MemoryReportingInfoBase {
     const std::scoped_lock lock(mutex_);
     return peak_;
   }
+  int64_t live() const {
+    const std::scoped_lock lock(mutex_);
+    return live_;
+  }
 
  private:
   mutable std::mutex mutex_;
@@ -41,6 +45,10 @@ MemoryMeter::~MemoryMeter() = default;
 
 int64_t MemoryMeter::peak_bytes() const {
   return state_->reporter->peak();
+}
+
+int64_t MemoryMeter::live_bytes() const {
+  return state_->reporter->live();
 }
 
 }  // namespace strata

@@ -14,6 +14,8 @@ class MemoryMeter {
   ~MemoryMeter();
 
   int64_t peak_bytes() const;
+  /// Handed out less taken back: negative when what was there before went.
+  int64_t live_bytes() const;
 
  private:
   struct State;

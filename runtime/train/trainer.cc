@@ -271,7 +271,8 @@ struct Trainer::State {
     kept_gradients.clear();
     if (std::exchange(keep_gradients, false) && device) {
       for (const Tensor& gradient : gradients)
-        kept_gradients.push_back(gradient.cpu());
+        kept_gradients.push_back(gradient.to(at::kCPU, gradient.scalar_type(),
+                                             /*non_blocking=*/false, /*copy=*/true));
     }
     return loss;
   }

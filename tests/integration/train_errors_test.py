@@ -91,6 +91,9 @@ class TrainErrorsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertFalse(os.path.exists(self.path("p")))
 
+    def test_graphs_of_a_gpu_are_not_proven(self):
+        self.fails("graphs of a GPU cannot be proven: --prove: take device = 'cpu'", "--prove", "--set=device=cuda")
+
     def test_configuration_file(self):
         self.fails("no such file: {dir}/none: check the path", config=self.path("none"))
         self.fails("is a directory: {dir}: give a file", config=self.folder.name)

@@ -29,11 +29,12 @@ TEST_CASE("a chain of elements: a thread for each, in steps of the grid") {
   b = aten.add.Scalar(a, 0.5) : f32[4, 600][600, 1]cpu
   output([b])
 )");
-  CHECK_EQ(CudaFunction(kernel, "k"),
-           R"(extern "C" __global__ void k(float* a0, float* a1, float* a2) {
-  for (int64_t e = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; e < 2400; e += (int64_t)gridDim.x * blockDim.x) {
-    const int64_t i1 = e % 600;
-    const int64_t i0 = (e / 600);
+  CHECK_EQ(
+      CudaFunction(kernel, "k"),
+      R"(extern "C" __global__ void k(const float* __restrict__ a0, const float* __restrict__ a1, float* a2) {
+  for (int e = blockIdx.x * (int)blockDim.x + threadIdx.x; e < 2400; e += (int)(gridDim.x * blockDim.x)) {
+    const int i1 = e % 600;
+    const int i0 = (e / 600);
     const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
     const float v1 = strata_load(a1[0 + i1 * 1]);
     const float v2 = v0 * v1;
@@ -55,12 +56,12 @@ TEST_CASE("rows: a block for each, sums joined in one order, what follows reads 
   output([s, y])
 )");
   CHECK_EQ(CudaFunction(kernel, "k"),
-           R"(extern "C" __global__ void k(float* a0, float* a1, float* a2) {
-  for (int64_t row = blockIdx.x; row < 4; row += gridDim.x) {
-    const int64_t i0 = row;
+           R"(extern "C" __global__ void k(const float* __restrict__ a0, float* a1, float* a2) {
+  for (int row = blockIdx.x; row < 4; row += gridDim.x) {
+    const int i0 = row;
     float part1 = 0;
-    for (int64_t column = threadIdx.x; column < 600; column += blockDim.x) {
-      const int64_t i1 = column;
+    for (int column = threadIdx.x; column < 600; column += blockDim.x) {
+      const int i1 = column;
       const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
       part1 = strata_sum()(part1, v0);
     }
@@ -68,8 +69,8 @@ TEST_CASE("rows: a block for each, sums joined in one order, what follows reads 
     if (threadIdx.x == 0) {
       strata_store(a1 + (0 + i0 * 1), v1);
     }
-    for (int64_t column = threadIdx.x; column < 600; column += blockDim.x) {
-      const int64_t i1 = column;
+    for (int column = threadIdx.x; column < 600; column += blockDim.x) {
+      const int i1 = column;
       const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
       const float v2 = v0 - v1;
       strata_store(a2 + (0 + i0 * 600 + i1 * 1), v2);
@@ -111,6 +112,18 @@ const std::vector<Kernel>& SomeKernels() {
   output([b])
 )")};
   return kernels;
+}
+
+TEST_CASE("more than 2^31 elements are counted in 64 bits; what is written in place is not const") {
+  const Kernel large = KernelOf(R"(
+  x = placeholder : f32[65536, 65536][65536, 1]cpu
+  a = aten.neg.default(x) : f32[65536, 65536][65536, 1]cpu
+  b = aten.exp.default(a) : f32[65536, 65536][65536, 1]cpu
+  output([b])
+)");
+  CHECK(CudaFunction(large, "k").find("for (int64_t e = ") != std::string::npos);
+  const std::string in_place = CudaFunction(SomeKernels()[3], "k");
+  CHECK(in_place.find("__restrict__") == std::string::npos);
 }
 
 TEST_CASE("what it computes, run on the CPU thread by thread, is what the C++ computes") {

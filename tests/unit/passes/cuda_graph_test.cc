@@ -71,6 +71,24 @@ TEST_CASE("CG-2: copies to the device unless pinned, grouped products, symbols, 
            "runs on the host");
 }
 
+TEST_CASE("CG-5: operators of ours are fine when their tensors are the GPU's") {
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[4][1]cuda:0
+  a = strata_moe.dispatch.default(x) : f32[4][1]cuda:0
+  output([a])
+)"),
+           "");
+}
+
+TEST_CASE("CG-2: results of one operator share its verdict") {
+  CHECK_EQ(Obstacle(R"(
+  x = placeholder : f32[4][1]cpu
+  (v, i) = aten.topk.default(x, 2) as a : (f32[2][1]cpu, i64[2][1]cpu)
+  output([v, i])
+)"),
+           "runs on the host");
+}
+
 TEST_CASE("CG-6: the pass marks what can be captured, and says what cannot") {
   const auto module = ParseBody(R"(
   x = placeholder : f32[4][1]cuda:0

@@ -24,6 +24,7 @@
 #include "runtime/models/scope.h"
 #include "runtime/plan/plan.h"
 #include "runtime/torch/literals.h"
+#include "runtime/torch/memory_meter.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/cpu_double.h"
@@ -336,6 +337,55 @@ TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and withou
       }
     }
   }
+}
+
+/// The gradients of the first step.
+std::vector<float> Gradients(const TrainConfig& config, std::unique_ptr<Device> device) {
+  auto trainer =
+      OrDie(Trainer::Create({.config = config,
+                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
+                             .device = std::move(device)}));
+  OrDie(trainer->Compile());
+  trainer->KeepGradients();
+  OrDie(trainer->Step());
+  std::vector<float> numbers;
+  for (const TensorView& view : trainer->Gradients()) {
+    const auto* first = reinterpret_cast<const float*>(view.bytes.data());
+    numbers.insert(numbers.end(), first, first + view.bytes.size() / sizeof(float));
+  }
+  return numbers;
+}
+
+TEST_CASE("gradients are told as they were before the optimizer clipped them in place") {
+  RegisterDouble();
+  const TrainConfig config = Config({"", kLlama3, {"optimizer.max_grad_norm=0.001"}, ""});
+  const std::vector<float> expected = Gradients(config, nullptr);
+  const std::vector<float> actual = Gradients(config, std::make_unique<CpuDouble>(true));
+  REQUIRE_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::abs(actual[i] - expected[i]) > 1e-4F * (0.01F + std::abs(expected[i]))) {
+      FAIL_CHECK(i, ": ", actual[i], " ", expected[i]);
+    }
+  }
+}
+
+TEST_CASE("steps on a device leave no memory behind") {
+  RegisterDouble();
+  const TrainConfig config = Config({"", kLlama3, {"steps=60"}, ""});
+  auto trainer =
+      OrDie(Trainer::Create({.config = config,
+                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
+                             .passes = "dce,canonicalize,fuse",
+                             .device = std::make_unique<CpuDouble>(true)}));
+  OrDie(trainer->Compile());
+  const auto live = [&](int steps) {
+    const MemoryMeter meter;
+    for (int i = 0; i < steps; ++i)
+      OrDie(trainer->Step());
+    return meter.live_bytes();
+  };
+  live(5);
+  CHECK_EQ(live(50), 0);  // what a step leaves takes the place of what the one before left
 }
 
 TEST_CASE("fused kernels of all families: the CUDA computes what the C++ does, NVRTC compiles it") {
