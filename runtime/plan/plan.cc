@@ -393,8 +393,9 @@ Result<Plan> Lower(const Graph& graph, const PlanOptions& options) {
 
 Fingerprint Plan::fingerprint() const {
   uint64_t flags = 0;
-  for (const bool flag : {options.keep_values, options.fold_views, options.static_memory,
-                          options.in_place, options.hoist_constants, options.unfuse}) {
+  for (const bool flag :
+       {options.keep_values, options.fold_views, options.static_memory, options.in_place,
+        options.hoist_constants, options.own_matmuls, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }
   const uint64_t content[] = {graph_fingerprint.hi, graph_fingerprint.lo, flags};

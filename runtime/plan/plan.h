@@ -27,12 +27,18 @@ struct PlanOptions {
   bool in_place = false;
   /// Run work that depends on no input once, when the plan is bound.
   bool hoist_constants = false;
+  /// With static_memory: compute matrix products with runtime/matmul where that gives ATen's bits.
+  bool own_matmuls = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
   /// The fastest plan: all of the above but keep_values and unfuse.
   static PlanOptions Fastest() {
-    return {.fold_views = true, .static_memory = true, .in_place = true, .hoist_constants = true};
+    return {.fold_views = true,
+            .static_memory = true,
+            .in_place = true,
+            .hoist_constants = true,
+            .own_matmuls = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }

@@ -17,6 +17,7 @@
 #include "runtime/codegen/schedule.h"
 #include "runtime/plan/memory.h"
 #include "runtime/torch/literals.h"
+#include "runtime/torch/own_matmul.h"
 #include "runtime/torch/static_state.h"
 
 namespace strata {
@@ -110,10 +111,12 @@ Result<c10::OperatorHandle> FindOp(std::string_view op) {
 
 /// No conjugate or negative views, no subclass: the CPU's kernels may be called directly.
 bool IsPlain(const Tensor& tensor) {
-  constexpr c10::DispatchKeySet kAllowed = c10::DispatchKeySet(c10::DispatchKey::CPU) |
-                                           c10::autograd_dispatch_keyset |
-                                           c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
-  return tensor.defined() && (tensor.key_set() - kAllowed).empty();
+  constexpr c10::DispatchKeySet kAllowed =
+      c10::DispatchKeySet(c10::DispatchKey::CPU) | c10::autograd_dispatch_keyset |
+      c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
+  if (!tensor.defined()) return false;
+  // A difference keeps the backends.
+  return (tensor.key_set() - kAllowed).remove_backend(c10::BackendComponent::CPUBit).empty();
 }
 
 }  // namespace
@@ -399,6 +402,7 @@ class StaticBinder {
       if (is_simple) return true;
       STRATA_TRY(const bool is_embedding, BindEmbeddingBackward(step, bound));
       if (is_embedding) return true;
+      if (BindMatmul(step, bound)) return true;
     }
     const PlanStep called = WithTensorOverload(step);
     STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
@@ -453,6 +457,24 @@ class StaticBinder {
     bound.zero_first = state_->TensorAt(slot);
     bound.stack = {state_->TensorAt(slot), int64_t{0}, index, rows, int64_t{1}};
     bound.is_plain = IsPlain(gradient) && IsPlain(tokens);
+    return true;
+  }
+
+  bool BindMatmul(const PlanStep& step, StaticStep& bound) {
+    if (!plan_.options.own_matmuls || step.op != "aten.mm.default") return false;
+    const int32_t slot = step.results[0];
+    const Tensor& a = state_->TensorAt(step.args[0].slot);
+    const Tensor& b = state_->TensorAt(step.args[1].slot);
+    if (!IsPlain(a) || !IsPlain(b)) return false;
+    const PlanLayout& layout = *Slot(slot).layout;
+    const auto matmul =
+        MatmulWithAtensBits(a, b, TensorOver(EmptyStorage(layout.storage_bytes()), layout));
+    if (!matmul) return false;
+    Place(slot, bound.index);
+    bound.kind = StepKind::kMatmul;
+    bound.matmul = *matmul;
+    for (const Tensor& tensor : {a, b, state_->TensorAt(slot)})
+      bound.arguments.push_back(tensor.unsafeGetTensorImpl());
     return true;
   }
 

@@ -13,6 +13,7 @@
 
 #include "runtime/torch/executor.h"
 #include "runtime/torch/literals.h"
+#include "runtime/torch/own_matmul.h"
 #include "runtime/torch/static_state.h"
 
 namespace strata {
@@ -173,6 +174,14 @@ void StaticProgram::State::RunKernel(const StaticStep& step) {
   }
 }
 
+void StaticProgram::State::RunMatmul(const StaticStep& step) {
+  Matmul matmul = step.matmul;
+  matmul.a = static_cast<const float*>(step.arguments[0]->data());
+  matmul.b = static_cast<const float*>(step.arguments[1]->data());
+  matmul.c = static_cast<float*>(step.arguments[2]->mutable_data());
+  RunMatmulInParallel(matmul, BestMatmulIsa());
+}
+
 void StaticProgram::State::RunStep(const StaticStep& step, ExecutionObserver* observer) {
   const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
   switch (step.kind) {
@@ -187,6 +196,9 @@ void StaticProgram::State::RunStep(const StaticStep& step, ExecutionObserver* ob
       break;
     case StaticStep::Kind::kKernel:
       RunKernel(step);
+      break;
+    case StaticStep::Kind::kMatmul:
+      RunMatmul(step);
       break;
   }
   if (observer != nullptr) Show(planned, *observer);

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 
+#include "runtime/matmul/matmul.h"
 #include "runtime/torch/static_program.h"
 
 namespace strata {
@@ -19,6 +20,7 @@ struct StaticStep {
     kCall,     ///< writes to tensors that are there: out-variants and in-place operators
     kAdopt,    ///< results' storages are taken over, or results themselves where they are dynamic
     kKernel,
+    kMatmul,
   };
 
   Kind kind = Kind::kNothing;
@@ -29,10 +31,11 @@ struct StaticStep {
   torch::jit::Stack stack;  ///< all arguments
   std::vector<TensorSlot> dynamic_tensors;  ///< to fill in at run time
   std::vector<ListSlots> dynamic_lists;
-  // kKernel
+  // kKernel, kMatmul
   KernelLibrary::Function function = nullptr;
   int32_t kernel = -1;
-  std::vector<c10::TensorImpl*> arguments;
+  std::vector<c10::TensorImpl*> arguments;  ///< kMatmul: a, b, c
+  Matmul matmul;
   int64_t units = 0, grain = 0;  ///< grain: units that are worth a thread
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
@@ -95,6 +98,7 @@ struct StaticProgram::State {
   void RunStep(const StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
+  void RunMatmul(const StaticStep& step);
   void Adopt(const PlanStep& step);
   void Show(const PlanStep& step, ExecutionObserver& observer);
   std::vector<at::Tensor> TakeOutputs();

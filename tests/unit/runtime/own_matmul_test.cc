@@ -1,0 +1,53 @@
+#include "runtime/torch/own_matmul.h"
+
+#include <random>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <doctest/doctest.h>
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+Tensor Operand(int64_t rows, int64_t columns, bool is_transposed) {
+  return is_transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
+}
+
+TEST_CASE("where products are said to have ATen's bits, other operands have them, too") {
+  at::manual_seed(3);
+  std::mt19937 random(3);
+  for (const int threads : {1, 2}) {
+    at::set_num_threads(threads);
+    for (int run = 0; run < 40; ++run) {
+      const auto draw = [&](int64_t most) { return static_cast<int64_t>(random() % most) + 1; };
+      const int64_t rows = draw(130), columns = draw(130), inner = draw(run % 2 == 0 ? 130 : 700);
+      const Tensor a = Operand(rows, inner, run % 3 == 0);
+      const Tensor b = Operand(inner, columns, run % 4 < 2);
+      Tensor result = at::empty({rows, columns});
+      std::optional<Matmul> matmul = MatmulWithAtensBits(a, b, result);
+      if (!matmul) continue;
+      matmul->a = a.const_data_ptr<float>();
+      matmul->b = b.const_data_ptr<float>();
+      matmul->c = result.mutable_data_ptr<float>();
+      RunMatmulInParallel(*matmul, BestMatmulIsa());
+      CHECK(at::equal(result, at::mm(a, b)));
+    }
+  }
+  at::set_num_threads(1);
+}
+
+TEST_CASE("what is no plain matrix of floats is left to ATen") {
+  const Tensor a = at::randn({4, 6}), b = at::randn({6, 5}), c = at::empty({4, 5});
+  CHECK_FALSE(MatmulWithAtensBits(a.to(at::kDouble), b.to(at::kDouble), c.to(at::kDouble)));
+  CHECK_FALSE(MatmulWithAtensBits(a.to(at::kBFloat16), b.to(at::kBFloat16), c));
+  CHECK_FALSE(MatmulWithAtensBits(a, b, at::empty({5, 4}).t()));
+  CHECK_FALSE(MatmulWithAtensBits(at::randn({4, 12}).as_strided({4, 6}, {12, 2}), b, c));
+  CHECK_FALSE(MatmulWithAtensBits(at::empty({0, 6}), b, at::empty({0, 5})));
+}
+
+}  // namespace
+}  // namespace strata
