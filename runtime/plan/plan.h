@@ -27,6 +27,8 @@ struct PlanOptions {
   bool in_place = false;
   /// Run work that depends on no input once, when the plan is bound.
   bool hoist_constants = false;
+  /// With static_memory: operators without an out-variant allocate their results in the block, too.
+  bool place_results = false;
   /// With static_memory: compute matrix products with runtime/matmul where that gives ATen's bits.
   bool own_matmuls = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
@@ -38,6 +40,7 @@ struct PlanOptions {
             .static_memory = true,
             .in_place = true,
             .hoist_constants = true,
+            .place_results = true,
             .own_matmuls = true};
   }
   /// Whether steps are bound to tensors once, for all runs.

@@ -63,6 +63,11 @@ constexpr std::pair<std::string_view, int> kFills[] = {
 constexpr std::string_view kCopies[] = {"aten.clone.default", "aten._to_copy.default",
                                         "aten.reshape.default", "aten.contiguous.default"};
 
+// Operators that have read a row of their first operand when they write that row of the result.
+constexpr std::string_view kRowwise[] = {
+    "aten._log_softmax.default", "aten._log_softmax_backward_data.default", "aten._softmax.default",
+    "aten._softmax_backward_data.default"};
+
 using OutVariants = std::multimap<std::string, c10::OperatorHandle, std::less<>>;
 
 /// By name, the overloads that write their results to arguments. With a kernel of their own: the
@@ -411,10 +416,14 @@ class StaticBinder {
     STRATA_TRY(const BoundStep filled, BindStep(called, op));
     FillStack(filled, bound);
     const FusibleOp* fusible = FindFusible(step.op);
+    const bool is_rowwise = std::ranges::find(kRowwise, step.op) != std::end(kRowwise);
     for (const int32_t slot : step.results) {
       Place(slot, bound.index);
       if (fusible != nullptr && fusible->kind == FusionKind::kPointwise) {
         PlaceOver(step, bound.index, slot, [](int32_t) { return true; });
+      } else if (is_rowwise) {
+        PlaceOver(step, bound.index, slot,
+                  [&](int32_t operand) { return operand == step.args[0].slot; });
       }
       bound.stack.emplace_back(state_->TensorAt(slot));
     }
@@ -563,6 +572,11 @@ class StaticBinder {
       const bool is_fresh = OwnerOf(slot) == slot && Slot(slot).layout && is_fixed && !step.mutates;
       if (!is_fresh) {
         MakeDynamic(slot);
+        continue;
+      }
+      if (plan_.options.static_memory && plan_.options.place_results) {
+        Place(slot, bound.index);
+        bound.placed.push_back(slot);
         continue;
       }
       StorageOf(slot) = {StorageKind::kAdopted, Slot(slot).layout->storage_bytes(), slot};

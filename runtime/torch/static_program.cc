@@ -132,32 +132,50 @@ void StaticProgram::State::Call(const StaticStep& step) {
   }
 }
 
-void StaticProgram::State::Adopt(const PlanStep& step) {
+template <class Fn>
+void StaticProgram::State::ForEachResult(const PlanStep& step, Fn&& fn) const {
   size_t index = 0;
-  const auto take = [&](const at::Tensor& result) {
+  const auto next = [&](const Tensor& result) {
     const int32_t slot = index < step.results.size() ? step.results[index] : -1;
     ++index;
-    if (slot < 0 || !result.defined()) return;
+    if (slot >= 0 && result.defined()) fn(slot, result);
+  };
+  for (const c10::IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const Tensor& element : value.toTensorVector())
+        next(element);
+    } else {
+      next(value.isTensor() ? value.toTensor() : Tensor());
+    }
+  }
+}
+
+void StaticProgram::State::Adopt(const PlanStep& step) {
+  std::vector<std::pair<Tensor, Tensor>> copies;  // home, what belongs there
+  ForEachResult(step, [&](int32_t slot, const Tensor& result) {
+    Tensor& home = TensorAt(slot);
     if (is_dynamic[static_cast<size_t>(slot)]) {
-      TensorAt(slot) = result;
+      home = result;
       return;
     }
-    at::Tensor& home = TensorAt(slot);
     if (result.sizes() != home.sizes() || result.strides() != home.strides() ||
         result.storage_offset() != home.storage_offset()) {
       throw std::runtime_error(fmt::format("returned {}{}, not what was traced",
                                            c10::str(result.sizes()), c10::str(result.strides())));
     }
-    SetStorage(plan.slots[static_cast<size_t>(slot)].storage, result.storage());
-  };
-  for (const c10::IValue& value : stack) {
-    if (value.isTensorList()) {
-      for (const at::Tensor& element : value.toTensorVector())
-        take(element);
-    } else {
-      take(value.isTensor() ? value.toTensor() : at::Tensor());
+    if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted) {
+      SetStorage(plan.slots[static_cast<size_t>(slot)].storage, result.storage());
+    } else if (result.storage().data() != home.storage().data()) {
+      copies.emplace_back(home, result);
     }
+  });
+  // One may lie where another belongs.
+  if (copies.size() > 1) {
+    for (auto& [home, result] : copies)
+      result = result.clone();
   }
+  for (const auto& [home, result] : copies)
+    home.copy_(result);
   stack.clear();
 }
 
@@ -182,7 +200,24 @@ void StaticProgram::State::RunMatmul(const StaticStep& step) {
   RunMatmulInParallel(matmul, BestMatmulIsa());
 }
 
-void StaticProgram::State::RunStep(const StaticStep& step, ExecutionObserver* observer) {
+void StaticProgram::State::CallPlaced(StaticStep& step) {
+  std::vector<ResultPlace> places;
+  for (const int32_t slot : step.placed)
+    places.push_back({TensorAt(slot).storage().mutable_data(), TensorAt(slot).storage().nbytes()});
+  const PlacedAllocations placing(places, step.allocations);
+  Call(step);
+  if (step.allocations.is_known()) return;
+  std::vector<const void*> results(places.size(), nullptr);
+  ForEachResult(
+      plan.steps[static_cast<size_t>(step.index)], [&](int32_t slot, const Tensor& result) {
+        const auto placed = std::ranges::find(step.placed, slot);
+        if (placed == step.placed.end()) return;
+        results[static_cast<size_t>(placed - step.placed.begin())] = result.storage().data();
+      });
+  placing.Teach(step.allocations, results);
+}
+
+void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer) {
   const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
   switch (step.kind) {
     case StaticStep::Kind::kNothing:
@@ -191,7 +226,7 @@ void StaticProgram::State::RunStep(const StaticStep& step, ExecutionObserver* ob
       Call(step);
       break;
     case StaticStep::Kind::kAdopt:
-      Call(step);
+      step.placed.empty() ? Call(step) : CallPlaced(step);
       Adopt(planned);
       break;
     case StaticStep::Kind::kKernel:

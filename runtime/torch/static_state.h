@@ -9,6 +9,7 @@
 #include <c10/core/Storage.h>
 
 #include "runtime/matmul/matmul.h"
+#include "runtime/torch/placed_allocations.h"
 #include "runtime/torch/static_program.h"
 
 namespace strata {
@@ -31,6 +32,9 @@ struct StaticStep {
   torch::jit::Stack stack;  ///< all arguments
   std::vector<TensorSlot> dynamic_tensors;  ///< to fill in at run time
   std::vector<ListSlots> dynamic_lists;
+  // kAdopt
+  std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
+  AllocationOrder allocations;
   // kKernel, kMatmul
   KernelLibrary::Function function = nullptr;
   int32_t kernel = -1;
@@ -95,12 +99,17 @@ struct StaticProgram::State {
   void KeepHeldOutputs();
   /// Puts block and outputs where they belong.
   void PlaceStorages();
-  void RunStep(const StaticStep& step, ExecutionObserver* observer);
+  void RunStep(StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
   void RunMatmul(const StaticStep& step);
   void Adopt(const PlanStep& step);
+  /// Calls an operator that allocates its results where they shall lie.
+  void CallPlaced(StaticStep& step);
   void Show(const PlanStep& step, ExecutionObserver& observer);
+  /// Calls fn(slot, result) for what the last call left on the stack.
+  template <class Fn>
+  void ForEachResult(const PlanStep& step, Fn&& fn) const;
   std::vector<at::Tensor> TakeOutputs();
   void Release(int32_t owner);
 };

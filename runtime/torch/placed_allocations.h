@@ -1,0 +1,59 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace strata {
+
+/// Memory for one result of an operator.
+struct ResultPlace {
+  void* address = nullptr;
+  size_t bytes = 0;
+};
+
+/// Which of the allocations of an operator become which results: learnt from its first call, and
+/// true of further ones as long as operands have the same layouts.
+class AllocationOrder {
+ public:
+  bool is_known() const { return is_known_; }
+  /// Place for the allocation of that number; -1: none.
+  int32_t PlaceOf(size_t allocation) const {
+    return allocation < places_.size() ? places_[allocation] : -1;
+  }
+  void Learn(std::vector<int32_t> places) {
+    places_ = std::move(places);
+    is_known_ = true;
+  }
+
+ private:
+  bool is_known_ = false;
+  std::vector<int32_t> places_;
+};
+
+/// While it lives, ATen's CPU allocator gives the calling thread these places: operators without an
+/// out-variant allocate their results where they shall lie. Until the order is known, a place goes
+/// to the first allocation of its size. Others get memory as always. One at a time per thread.
+///
+/// Whether results came to lie in their places, the caller must look at.
+class PlacedAllocations {
+ public:
+  PlacedAllocations(std::span<const ResultPlace> places, const AllocationOrder& order);
+  PlacedAllocations(const PlacedAllocations&) = delete;
+  PlacedAllocations& operator=(const PlacedAllocations&) = delete;
+  ~PlacedAllocations();
+
+  /// The order, from where each result lies: `results[i]` belongs to place i.
+  void Teach(AllocationOrder& order, std::span<const void* const> results) const;
+
+ private:
+  class Hook;
+  void* Take(size_t bytes);
+
+  std::span<const ResultPlace> places_;
+  const AllocationOrder& order_;
+  std::vector<bool> is_taken_;
+  std::vector<const void*> given_;  // by allocation
+};
+
+}  // namespace strata
