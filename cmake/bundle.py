@@ -38,6 +38,10 @@ GLOBALS = set("Array BigInt Blob Boolean CSS Date Error DecompressionStream Even
               "innerHeight innerWidth isNaN localStorage location matchMedia navigator parseFloat parseInt performance print "
               "removeEventListener requestAnimationFrame screen setTimeout structuredClone Symbol WeakMap window".split())
 
+# Of these, what is used often has a short name of the script's own: none of them ever changes, and none of their functions
+# asks what it was called on.
+STEADY = set("Array JSON Map Math Number Object Set String document".split())
+
 Token = collections.namedtuple("Token", "kind text")
 
 
@@ -186,6 +190,7 @@ def written(all_tokens, names, is_value=False):
     """The tokens as text, with a blank or a line break only where two would become one."""
     role_of = dict(roles(all_tokens, is_value))
     out, last, gap = [], "", ""
+    declares = [False]  # for each open bracket: the statement there is a declaration
     for i, token in enumerate(all_tokens):
         if token.kind in ("blank", "newline"):
             gap = "\n" if token.kind == "newline" else gap or " "
@@ -197,10 +202,20 @@ def written(all_tokens, names, is_value=False):
             text = names.of(text)
         elif token.kind == "string" and text in names.texts and not is_key(all_tokens, i):
             text = names.texts[text]
-        elif text == "const":
+        elif text in ("const", "let"):
             text = "let"  # what must not be assigned was checked where it was written
+            if last == ";" and declares[-1]:
+                out[-1], last, gap = ",", ",", ""  # one declaration goes on
+                continue
+            declares[-1] = True
         elif token.kind == "word" and role_of.get(i) == "both" and names.of(text) != text:
             text = f"{text}:{names.of(text)}"
+        if last == ";" and text not in ("let", ";"):
+            declares[-1] = False
+        if token.kind == "mark" and text in "([{":
+            declares.append(False)
+        elif token.kind == "mark" and text in ")]}":
+            declares.pop()
         word = last[-1:].isalnum() or last[-1:] in ("_", "$")
         if text == "}" and last == ";":
             out.pop()  # sources have no empty statements
@@ -220,8 +235,39 @@ def written(all_tokens, names, is_value=False):
     return "".join(out)
 
 
+def steady(all_tokens):
+    """(begin, end, text) of what browsers provide: `Math.max`, or `Map` alone."""
+    for i, role in roles(all_tokens):
+        if role != "variable" or all_tokens[i].text not in STEADY:
+            continue
+        member = [token.text for token in all_tokens[i:i + 3]]
+        is_member = member[0] in ("Array", "JSON", "Math", "Object") and member[1:2] == ["."]
+        yield i, i + 3 if is_member else i + 1, "".join(member) if is_member else member[0]
+
+
+def parts_of(all_tokens):
+    """Lists of tokens: this one, and those inside of its templates."""
+    yield all_tokens
+    for token in all_tokens:
+        if token.kind == "template":
+            for part in token.text[1::2]:
+                yield from parts_of(part)
+
+
+def with_own_names(all_tokens):
+    """What browsers provide, and the script says often, as variables; their declaration is in front."""
+    said = collections.Counter(text for part in parts_of(all_tokens) for _, _, text in steady(part))
+    often = {text: "own_" + text.replace(".", "_") for text, count in said.items() if (count - 1) * (len(text) - 2) > 6}
+    for part in parts_of(all_tokens):
+        for begin, end, text in reversed(list(steady(part))):
+            if text in often:
+                part[begin:end] = [Token("word", often[text])]
+    declared, _ = tokens("".join(f"{',' if i else 'const '}{name}={text}" for i, (text, name) in enumerate(often.items())))
+    return [*declared, *tokens(";\n")[0], *all_tokens] if often else all_tokens
+
+
 def script(text):
-    all_tokens, _ = tokens(text)
+    all_tokens = with_own_names(tokens(text)[0])
     names = Names(all_tokens)
     said = ",".join(f"{name}={text}" for text, name in names.texts.items())
     return '"use strict";\n(() => {\n' + (f"let {said};\n" if said else "") + written(all_tokens, names) + "\n})();\n"

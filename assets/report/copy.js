@@ -10,23 +10,33 @@ function markdown(subject, detail) {
   for (const cause of subject.pass ? subject.pass.causes : []) lines.push(`- **${cell(past(cause.title))}**: ${cell(whereWords(cause))} (${badgeText(cause.counts)})`);
   return [...lines, "", markdownTable(detail, detail.changes.filter((i) => detail.status[i] !== DERIVED)), "", location.href].join("\n");
 }
-/** The graph after the pass, in the spelling of the text tab. */
-async function copyGraph(detail, spelling = state.spelling) {
+/** A graph as text, null when its lines were left out: after the pass, or before it. */
+async function graphText(detail, spelling, old) {
   const lines = await loadLines(detail);
-  if (!lines) { say("The lines were left out of this report"); return; }
+  if (!lines) return null;
   const fx = spelling === "fx", out = [], scopes = new Map(), split = (i) => { const name = detail.nodeName(i), at = name.lastIndexOf("/") + 1; return [name.slice(0, at), name.slice(at)]; };
   for (let i = 0; i < detail.count; i++) {
     const [scope] = split(i);
-    if (detail.status[i] !== REMOVED) { if (!scopes.has(scope)) scopes.set(scope, []); scopes.get(scope).push(i); }
+    if (detail.status[i] !== (old ? ADDED : REMOVED)) { if (!scopes.has(scope)) scopes.set(scope, []); scopes.get(scope).push(i); }
   }
   // A body is a class inside the class that refers to it; in native text it is a graph of its own.
   for (const [scope, nodes] of fx ? [...scopes].sort(([a], [b]) => a < b ? -1 : 1) : scopes) {
     const path = scope.split("/"), name = path[path.length - 2], pad = "    ".repeat(path.length - 1), isInput = (i) => str(detail.op[i]) === "input";
     if (fx) out.push(...out.length ? [""] : [], `${pad}class ${name || "GraphModule"}(torch.nn.Module):`, `${pad}    def forward(self, ${nodes.filter(isInput).map((i) => `${split(i)[1]}${detail.typeOf(i) ? `: "${detail.typeOf(i)}"` : ""}`).join(", ")}):`);
     else out.push(`graph ${name ? `${name} body` : currentSubject ? plain(currentSubject.graph) : "step"}`);
-    for (const i of nodes) { const line = fx && isInput(i) ? "" : lines[spelling](i, false); if (line) out.push(fx ? `${pad}        ${line}` : `  ${line}`); }
+    for (const i of nodes) { const line = fx && isInput(i) ? "" : lines[spelling](i, old); if (line) out.push(fx ? `${pad}        ${line}` : `  ${line}`); }
   }
-  await copyText(out.join("\n") + "\n", spelling === "fx" ? "FX text" : "Native text");
+  return out.join("\n") + "\n";
+}
+async function copyGraph(detail, spelling = state.spelling) {
+  const text = await graphText(detail, spelling);
+  if (text === null) say("The lines were left out of this report");
+  else await copyText(text, spelling === "fx" ? "FX text" : "Native text");
+}
+/** FX text of the graph that a REF names; a pass that changed nothing has none of its own. */
+async function fxText(ref) {
+  const subject = findSubject(ref), own = subjects.filter((s) => s.run === subject.run && s.graph === subject.graph && s.detail >= 0), next = subject.detail < 0 && own.find((s) => s.pass && s.pass.index > subject.pass.index), shown = subject.detail < 0 ? next || own[own.length - 1] : subject;
+  return shown ? graphText(await loadDetail(shown.detail), "fx", next ? true : subject === shown && /:before$/.test(ref)) : null;
 }
 
 /** Takes the calls of a canvas and makes an SVG file of them. */

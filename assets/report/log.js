@@ -11,6 +11,7 @@ function readJson(text) {
   const parse = (t) => { try { return JSON.parse(t); } catch { return null; } };
   return !text || most > 200 ? null : parse(text) ?? parse(text.replace(/"(?:\\.|[^"\\])*"|-?\b(?:NaN|Infinity)\b/g, (t) => t[0] === '"' ? t : `"${t}"`));
 }
+const listOf = (value) => Array.isArray(value) ? value : [];
 const logs = new Map();
 /** What is known of a run's log; null when it has none. */
 function loadLog(run) {
@@ -18,16 +19,20 @@ function loadLog(run) {
   return logs.get(run.id);
 }
 
+class LogRecord {
+  constructor(row, place) { row.forEach((value, i) => { this[RECORD[i]] = value; }); this.place = place; }
+  /** What the record says beside its payload; of ten thousands few are looked at. */
+  get data() { return this.read ||= readJson(this.meta) || {}; }
+}
 class Log {
   constructor(run, data) {
     this.run = run;
     this.events = data.events;
     this.strings = new Map(Object.entries(readJson(data.strings) || {}));
-    this.records = data.records.map((row, place) => ({...Object.fromEntries(row.map((value, i) => [RECORD[i], value])), place}));
+    this.records = data.records.map((row, place) => new LogRecord(row, place));
     this.sources = new Map(this.records.filter((record) => record.kind === "dump_file").map((record) => [record.name, record]));
     this.compiles = new Map();
     for (const record of this.records) {
-      record.data = readJson(record.meta) || {};
       const id = record.compile || "-";
       if (!this.compiles.has(id)) this.compiles.set(id, {id, base: id.replace(/_\d+$/, ""), records: []});
       this.compiles.get(id).records.push(record);
@@ -46,7 +51,7 @@ class Log {
     const metrics = this.of(compile, "compilation_metrics").map((record) => record.data), start = this.of(compile, "dynamo_start")[0];
     compile.metrics = metrics[metrics.length - 1];
     compile.stack = start && Array.isArray(start.data.stack) ? start.data.stack.filter((f) => f && typeof f === "object").slice(-200) : null;
-    compile.restarts = metrics.flatMap((m) => Array.isArray(m.restart_reasons) ? m.restart_reasons : []);
+    compile.restarts = metrics.flatMap((m) => listOf(m.restart_reasons));
     const m = compile.metrics;
     compile.status = compile.id === "-" ? "" : !m ? "no metrics" : m.fail_type ? "failed" : m.graph_op_count === 0 ? "empty graph" : "compiled";
     compile.name = m && m.co_name || compile.stack && compile.stack.length && compile.stack[compile.stack.length - 1].name || "";
@@ -56,6 +61,7 @@ class Log {
     const frame = told || {}, file = frame.uninterned_filename || this.strings.get(String(frame.filename)) || "(unknown)";
     return {file: String(file).replace(/^.*#link-tree\//, ""), line: frame.line, name: frame.name, code: frame.loc || ""};
   }
+  async json(record) { return record && readJson(await this.payload(record)) || {}; }
   async payload(record) {
     if (record.part < 0) return null;
     const id = `log-${this.run.id}-${record.part}`;
@@ -78,6 +84,7 @@ const logLink = (run, compile, record) => hashOf({view: "log", run: String(run.i
 /** A text of a log as it may stand in a page: nothing that hides or turns what is beside it. */
 const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
 const boxed = (title, words, ...content) => section(title, words, h("div.box.pad", ...content));
+const recordLink = (log, record, words) => h("a", {href: logLink(log.run, record.compile || "-", record)}, words);
 const compileLink = (log, compile) => h("a.mono", {href: logLink(log.run, compile.id)}, brackets(compile.id));
 const brackets = (id) => id === "-" ? "Outside" : `[${plain(id)}]`;
 const statusChip = (status) => status ? h("span", {class: `chip ${{failed: "removed", restarted: "changed", compiled: "same"}[status] || "same"}`}, status) : null;
@@ -143,8 +150,12 @@ function frameLine(log, frame) {
   const where = visible(`${frame.file}:${frame.line}`), dump = log.sources.get(frame.file);
   return h("span.frame", dump ? h("a.mono", {href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span.mono", where), " in ", h("b", visible(frame.name)), frame.code ? h("code", visible(frame.code)) : null);
 }
-const stackList = (log, stack) => h("div.trie", Array.isArray(stack) ? stack.map((f) => h("div", frameLine(log, log.frame(f)))) : null);
-const foldedStack = (log, words, stack) => Array.isArray(stack) && stack.length ? h("details", h("summary", `${words}, ${plural(stack.length, "frame")}`), stackList(log, stack)) : null;
+const stackList = (log, stack) => h("div.trie", listOf(stack).map((f) => h("div", frameLine(log, log.frame(f)))));
+function foldedStack(log, words, stack) {
+  if (!listOf(stack).length) return null;
+  const box = h("details", {toggle: () => { if (!box.children[1]) box.append(stackList(log, stack)); }}, h("summary", `${words}, ${plural(stack.length, "frame")}`));
+  return box;
+}
 
 /** Where ranks part: their compilations and caches, payloads of one name, and what Inductor expects graphs to take. */
 async function rankPart() {
@@ -161,11 +172,17 @@ async function rankPart() {
     seen.set(own, nth);
     places.set(key, [...places.get(key) || [], [log, record]]);
     if (!/^inductor_runtime/.test(record.name)) continue;
-    const ops = (readJson(await log.payload(record)) || {}).ops;
+    const {ops} = await log.json(record);
     if (Array.isArray(ops)) times.set(record.compile, {...times.get(record.compile), [log.run.rank]: ops.reduce((sum, op) => sum + (op && Number(op.estimated_runtime_ns) || 0), 0) / 1e6});
   }
   const groups = [...places.values()].map((list) => [...new Map(list.map(([log, record]) => [record.sum, list.filter(([, other]) => other.sum === record.sum)])).values()]).filter((group) => group.length > 1);
-  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["compilation", "record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [td(brackets(group[0][0][1].compile || "-"), "mono"), td(plain(group[0][0][1].name), "wrap"), h("td", group.map((list) => h("span", h("a", {href: logLink(list[0][0].run, list[0][1].compile || "-", list[0][1])}, list.map(([log]) => log.run.rank).join(", ")), " | ")))]))));
+  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["compilation", "record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [td(brackets(group[0][0][1].compile || "-"), "mono"), td(plain(group[0][0][1].name), "wrap"), h("td", group.map((list) => h("span", recordLink(...list[0], list.map(([log]) => log.run.rank).join(", ")), " | ")))]))));
+  const orders = await Promise.all(ranked.map(async (log) => listOf((await log.json(log.records.find((r) => r.name === "graph_execution"))).graph_execution_order).map((entry) => String(entry && entry.compile_id)))), most = Math.max(...orders.map((order) => order.length));
+  const steps = Array.from({length: most}, (_, i) => {
+    const ids = orders.map((order) => order[i] || "–"), differ = (tell) => new Set(ids.map((id, k) => log(k, id).map(tell).join(""))).size > 1, log = (k, id) => ranked[k].compiles.has(id) ? ranked[k].compiles.get(id).records : [];
+    return [i, ids, [new Set(ids).size > 1 && "graph", differ((r) => r.name === SCHEDULE ? r.sum : "") && "collectives", differ(cacheWord) && "cache"].filter(Boolean).join(", ")];
+  }), odd = steps.filter((step) => step[2]);
+  if (most) out.push(boxed("Order of execution", odd.length ? `ranks differ at ${number(odd.length)} of ${plural(most, "place")}` : `all ranks ran the same ${plural(most, "graph")}`, table(["#place", ...heads, "what differs"], (odd.length ? odd : steps).slice(0, 200).map(([i, ids, words]) => [td(number(i), "number"), ...ids.map((id) => td(brackets(id), "mono")), td(words || "–")]))));
   if (times.size) out.push(boxed("Expected run time", "estimates of Inductor, added up", table(["compilation", ...heads.map((head) => `#${head}`), "#slowest / fastest"], [...times].map(([id, sums]) => [td(brackets(id || "-"), "mono"), ...ranked.map((log) => td(time(sums[log.run.rank]), "number")), td((Math.max(...Object.values(sums)) / Math.min(...Object.values(sums))).toFixed(2), "number")]))));
   return out;
 }
@@ -183,15 +200,21 @@ async function compilePage(log, compile) {
   if (facts.length) out.push(cards(facts.map(([title, [value], more]) => card(title, value, more.join(", ")))));
   out.push(section("Records", "in the order of the log", recordTable(log, compile.records)));
   if (compile.stack) out.push(boxed("Stack", "where compilation began", stackList(log, compile.stack)));
-  const symbols = [["create_symbol", (d) => [d.symbol, d.val, d.vr, d.source]], ["create_unbacked_symbol", (d) => [d.symbol, d.vr]], ["symbolic_shape_specialization", (d) => [d.symbol, d.value, d.sources, d.reason]], ["guard_added", (d) => [d.expr, d.result, d.prefix]], ["guard_added_fast", (d) => [d.expr]]]
-    .flatMap(([kind, tell]) => log.of(compile, kind).map((record) => [record, tell(record.data).flat()]));
-  if (symbols.length) out.push(boxed("Symbolic sizes", "symbols, specializations and guards", table(["what", "expression", "value, range, from"], symbols.map(([record, [what, ...more]]) => [h("td", h("a", {href: logLink(log.run, compile.id, record)}, record.kind.replaceAll("_", " "))), td(visible(what ?? ""), "mono wrap"), h("td.wrap", visible(more.filter((part) => part !== undefined && part !== null).join(", ")), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack))]))));
+  const tells = {create_symbol: "symbol val vr source", create_unbacked_symbol: "symbol vr", symbolic_shape_specialization: "symbol value sources reason", guard_added: "expr result prefix", guard_added_fast: "expr"}, symbols = compile.records.filter((record) => Object.hasOwn(tells, record.kind));
+  if (symbols.length) {
+    const sheet = table(["what", "expression", "value, range, from"], []), box = h("div.box.pad", sheet);
+    out.push(section("Symbolic sizes", "symbols, specializations and guards", box));
+    inPortions(symbols, box, (list) => sheet.tBodies[0].append(...list.map((record) => {
+      const [what, ...more] = tells[record.kind].split(" ").flatMap((key) => record.data[key] ?? []);
+      return h("tr", h("td", recordLink(log, record, record.kind.replaceAll("_", " "))), td(visible(what), "mono wrap"), h("td.wrap", visible(more.join(", ")), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack)));
+    })), "symbols and guards");
+  }
   for (const record of compile.records) if (/compilation_metrics/.test(record.kind)) out.push(boxed(record.kind.replaceAll("_", " "), "fields that have a value", valueTable(record.data)));
   if (log.events) {
     const id = compile.id, mine = (event) => event.args && (event.args.compile_id === id || event.args.compile_id === compile.base && !/_/.test(id));
     if ((await log.loadEvents()).some(mine)) out.push(section("Chromium events", "", await eventPart(log, mine)));
   }
-  out.push(...await provenancePart(log, compile));
+  out.push(...await collectivePart(log, compile));
   return out;
 }
 
@@ -203,9 +226,9 @@ function recordTable(log, records) {
   const timed = list.some((record) => clock(record.prefix));
   return h("div.box.pad", table([...(timed ? ["?time", "?#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
     ...(timed ? [td(clock(record.prefix), "mono quiet"), td(record.line ? number(record.line) : "–", "number quiet")] : []),
-    h("td.wrap", h("a", {href: logLink(log.run, record.compile || "-", record)}, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet wrap"),
+    h("td.wrap", recordLink(log, record, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet wrap"),
     td(record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–", "number"),
-    h("td", record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span.quiet", "left out") : "")])),
+    h("td", PROVENANCE.test(record.name) ? recordLink(log, record, "side by side") : record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span.quiet", "left out") : "")])),
   list.length > 2000 ? h("p.quiet", `${number(list.length - 2000)} more; search to find them`) : null);
 }
 
@@ -216,7 +239,8 @@ async function recordPage(log, record) {
   const out = [h("div.hero", h("h1", plain(record.name)), compileLink(log, compile), h("span.quiet.small.mono.wrap", plain(record.prefix)), h("span.spacer"), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
   const {stack, user_stack: user, ...rest} = record.data;
   if (Object.keys(rest).length) out.push(h("div.box.pad", valueTable(rest)));
-  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (Array.isArray(frames) && frames.length) out.push(section(words, "", h("div.box.pad", stackList(log, frames))));
+  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (listOf(frames).length) out.push(section(words, "", h("div.box.pad", stackList(log, frames))));
+  out.push(...expressionPart(log, record));
   if (record.ref) out.push(h("p", h("a", {href: linkTo(record)}, `The graph, ${plural(record.nodes, "node")}`), " · ", h("a", {href: linkTo(record, {tab: "text", spelling: "fx"})}, "as text")));
   const text = await log.payload(record);
   if (text === null) {
@@ -225,6 +249,7 @@ async function recordPage(log, record) {
   }
   const file = `${record.name.replace(/[^\w.-]+/g, "_").slice(0, 80) || "record"}.txt`;
   out.push(h("div.section", h("h2", "Payload"), h("span.quiet.small", bytes(record.bytes)), h("span.spacer"), h("button", {click: () => copyText(text, "Payload")}, "Copy"), h("button", {click: () => save(new Blob([text], {type: "text/plain"}), file)}, "Save")));
+  if (PROVENANCE.test(record.name)) out.push(...await provenancePart(log, compile, record, readJson(text)));
   const guards = record.kind === "dynamo_guards" ? readJson(text) : null;
   if (Array.isArray(guards)) out.push(h("div.box.pad", table(["guard", "from"], guards.map((guard) => [td(visible(guard && guard.code), "mono wrap"), h("td", foldedStack(log, "user stack", guard && guard.user_stack), foldedStack(log, "framework stack", guard && guard.stack))]))));
   else out.push(codeView(...shapeOf(record, text)));
@@ -245,7 +270,7 @@ const tokens = (comment) => new RegExp(String.raw`(${comment})|("""[^]*?"""|"(?:
 const TOKENS = {python: tokens("#[^\\n]*"), cpp: tokens("//[^\\n]*|/\\*[^]*?\\*/"), json: tokens("$^")};
 const SHOWN_LINES = 4000, COLOURED = 400_000;
 /** Text with numbered lines; long ones are shown in two steps. */
-function codeView(text, language) {
+function codeView(text, language, all) {
   const lines = visible(text).split("\n"), box = h("div.code.box", {tabindex: "0", role: "region", label: "Text"});
   const draw = (count) => {
     const part = lines.slice(0, count).join("\n"), code = h("pre.text");
@@ -254,14 +279,14 @@ function codeView(text, language) {
     if (count < lines.length) box.append(h("button", {click: () => draw(lines.length)}, `Show all ${plural(lines.length, "line")}`));
   };
   const wanted = Number(state.open);
-  draw(wanted > SHOWN_LINES ? lines.length : SHOWN_LINES);
-  if (wanted >= 1 && wanted <= lines.length) requestAnimationFrame(() => {
-    const height = parseFloat(getComputedStyle(box).lineHeight) || 18, mark = h("div.mark");
-    box.append(mark);
-    mark.style.top = `${8 + (wanted - 1) * height}px`;
-    mark.scrollIntoView({block: "center"});
-  });
+  draw(all || wanted > SHOWN_LINES ? lines.length : SHOWN_LINES);
+  if (wanted >= 1 && wanted <= lines.length) requestAnimationFrame(() => { markLines(box, [wanted]); box.querySelector(".mark").scrollIntoView({block: "center"}); });
   return box;
+}
+const lineHeight = (box) => parseFloat(getComputedStyle(box).lineHeight) || 18;
+function markLines(box, lines) {
+  for (const old of box.querySelectorAll(".mark")) old.remove();
+  box.append(...lines.map((line) => { const mark = h("div.mark"); mark.style.top = `${8 + (line - 1) * lineHeight(box)}px`; return mark; }));
 }
 function colour(text, tokens) {
   const out = [];
@@ -323,13 +348,65 @@ async function eventPart(log, wanted) {
 
 // --- Provenance ---
 
-/** Nodes before Inductor's passes, after them, and the kernels made of them. */
-async function provenancePart(log, compile) {
-  const record = compile.records.find((r) => /inductor_provenance_tracking_node_mappings/.test(r.name)), map = record ? readJson(await log.payload(record)) : null;
+const PROVENANCE = /^inductor_provenance_tracking_node_mappings/;
+/** The graph before Inductor's passes, the one after them, and the code made of it: a line of one marks its lines in the others. */
+async function provenancePart(log, {records}, record, map) {
   if (!map) return [];
-  const graph = (name) => compile.records.find((r) => r.ref && name.test(r.name)), before = graph(/before_pre_grad|pre_grad_graph/), after = graph(/inductor_post_grad_graph|after_post_grad/), code = compile.records.find((r) => r.kind === "inductor_output_code"), text = code ? (await log.payload(code) || "").split("\n") : [];
-  const node = (holder, name) => h("span", holder ? h("a.mono", {href: linkTo(holder, {node: name})}, plain(name)) : plain(name), " ");
-  const kernel = (name) => { const line = text.findIndex((t) => t.includes(name.split(":")[0])) + 1; return h("span", line ? h("a.mono", {href: hashOf({view: "log", run: String(log.run.id), graph: compile.id, node: String(code.place), open: String(line)})}, plain(name)) : h("span.mono", plain(name)), " "); };
-  const names = (list) => Array.isArray(list) ? list.map(String) : [], rows = Object.entries(map.preToPost || {});
-  return [boxed("Provenance", "which nodes became which, and in which kernel", table(["before", "after", "kernels"], rows.slice(0, 2000).map(([pre, posts]) => [h("td", node(before, pre)), h("td", names(posts).map((post) => node(after, post))), h("td", [...new Set(names(posts).flatMap((post) => names((map.postToCppCode || {})[post])))].map(kernel))])))];
+  const at = records.indexOf(record), near = (fits) => records.slice(0, at).findLast(fits) || records.find(fits), named = (name) => (r) => r.ref && name.test(r.name);
+  const sources = [near(named(/(before|inductor)_pre_grad_graph/)), near(named(/(after|inductor)_post_grad_graph/)), near((r) => r.kind === "inductor_output_code" || /aot_wrapper_code/.test(r.name))];
+  const texts = await Promise.all(sources.map(async (source) => source && (await log.payload(source) || source.ref && await fxText(source.ref)) || ""));
+  const [pre, post] = texts.map((text) => new Map(visible(text).split("\n").map((line, i) => [line.split(/[:=]/)[0].trim(), i + 1]).reverse()));
+  const code = visible(texts[2]).split("\n"), start = code.findIndex((line) => /def call\(|::run_impl\(/.test(line)), has = (line, name) => line.includes(name) && !/\d/.test(line.charAt(line.indexOf(name) + name.length));
+  // A kernel is called below the line that tells its name and number; without such a line wherever its name stands.
+  const linesOf = (name) => {
+    const bare = name.replace(/:\d+$/, ""), told = bare === name ? -1 : code.findIndex((line, i) => i > start && has(line, name)), call = told < 0 ? -1 : code.findIndex((line, i) => i > told && has(line, bare));
+    return call < 0 ? code.flatMap((line, i) => i > start && has(line, bare) ? [i + 1] : []) : [call + 1];
+  };
+  const pairs = (told, from, to) => Object.entries(told || {}).flatMap(([name, list]) => Array.isArray(list) ? from(name).flatMap((a) => list.flatMap((other) => to.has(other) ? [[a, to.get(other)]] : [])) : []);
+  const became = pairs(map.postToPre, (name) => post.has(name) ? [post.get(name)] : [], pre).map(([a, b]) => [b, a]), made = pairs(map.cppCodeToPost, linesOf, post).map(([a, b]) => [b, a]);
+  const boxes = texts.map((text) => codeView(text || "Not in this report.", /::run_impl/.test(text) ? "cpp" : "python", true)), places = [0, 0, 0];
+  const pick = (pane, line) => {
+    if (line < 1 || line === places[pane]) return;
+    places[pane] = line;
+    const middle = pane === 1 ? [line] : (pane ? made : became).filter((pair) => pair[pane >> 1] === line).map((pair) => pair[1 - (pane >> 1)]);
+    [became.filter((pair) => middle.includes(pair[1])).map(([a]) => a), middle, made.filter((pair) => middle.includes(pair[0])).map(([, b]) => b)].forEach((list, i) => {
+      const box = boxes[i], lines = i === pane ? [line] : [...new Set(list)].sort((a, b) => a - b), top = lineHeight(box) * lines[lines.length >> 1];
+      markLines(box, lines);
+      if (top && (i !== pane || top < box.scrollTop || top > box.scrollTop + box.clientHeight - 36)) box.scrollTop = top - box.clientHeight / 2;
+    });
+  };
+  boxes.forEach((box, i) => {
+    for (const kind of ["mousemove", "click"]) hear(box, kind, (event) => pick(i, Math.floor((event.clientY - rectOf(box).top + box.scrollTop - 8) / lineHeight(box)) + 1));
+    hear(box, "keydown", (event) => { const step = {ArrowDown: 1, ArrowUp: -1}[event.key]; if (step) { event.preventDefault(); pick(i, places[i] + step); } });
+  });
+  const [first] = [...made.map(([line]) => line), ...became.map(([, line]) => line)];
+  if (first) requestAnimationFrame(() => pick(1, first));
+  return [section("Provenance", "a line marks what it came from and what became of it", h("div.panes", boxes.map((box, i) => h("div", h("h3", sources[i] ? recordLink(log, sources[i], plain(sources[i].name)) : "–"), box))))];
+}
+
+const SCHEDULE = "inductor_collective_schedule";
+/** Collectives that Inductor planned, beside those that the code calls. */
+async function collectivePart(log, compile) {
+  const counts = new Map(), add = (op, side) => { const [name] = /all_reduce|reduce_scatter|all_gather|broadcast|all_to_all|wait_tensor|$/.exec(op); if (!counts.has(name)) counts.set(name, [0, 0]); counts.get(name)[side]++; };
+  const planned = compile.records.filter((record) => record.name === SCHEDULE);
+  for (const record of planned) for (const op of listOf(await log.json(record))) add(String(op), 0);
+  for (const record of compile.records) if (planned.length && record.kind === "inductor_output_code") for (const [, op] of (await log.payload(record) || "").replace(/#.*/g, "").matchAll(/c10d_functional\.(\w+)\.default\(/g)) add(op, 1);
+  const list = [...counts], waits = list.reduce((sum, [name, sides]) => sum + (name === "wait_tensor" ? -sides[1] : sides[1]), 0);
+  return list.length ? [boxed("Collectives", `${list.some(([, [a, b]]) => a !== b) ? "schedule and code differ" : "the code calls what is scheduled"}${waits > 0 ? `, ${plural(waits, "wait")} missing` : ""}`, table(["collective", "#scheduled", "#in the code"], list.map(([name, sides]) => [td(name || "other", "mono"), ...sides.map((n) => td(number(n), "number"))])))] : [];
+}
+
+/** How an expression of sizes came about, down to its symbols. */
+function expressionPart(log, {data}) {
+  const made = new Map(), expr = String(data.expr ?? "");
+  if (!expr && !data.result_id) return [];
+  for (const record of log.records) if (/^expression_created|^create_unbacked/.test(record.kind)) for (const key of [record.data.result_id ?? record.data.node_id, record.data.result]) if (key) made.set(key, record);
+  let left = 500;
+  const tree = (record, depth) => {
+    const d = record.data, [frame] = listOf(d.user_stack).slice(-1);
+    return h("li", recordLink(log, record, visible(d.result ?? d.symbol)), d.method ? ` by ${visible(d.method)} ` : " ", frame ? frameLine(log, log.frame(frame)) : null,
+      h("ul", listOf(d.arguments).map((words, i) => { const from = made.get(listOf(d.argument_ids)[i]); return from && depth < 50 && left-- > 0 ? tree(from, depth + 1) : h("li.mono", visible(words)); })));
+  };
+  // A guard without the number of its expression tells it, or what it compares.
+  const root = made.get(data.expr_node_id ?? data.result_id) || made.get(expr) || made.get(expr.replace(/^\w\w\((.*), .*\)$|^(.*) [<>]=? .*$/, "$1$2"));
+  return root ? [boxed("Expression", "how it came about", h("div.trie", h("ul", tree(root, 0))))] : [];
 }

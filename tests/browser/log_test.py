@@ -153,13 +153,97 @@ def links_between_records(site):
     site.shows(".log-body h1", "<eval_with_key>.3")
     site.wait(lambda: site.count(".code .mark") == 1, "the line of the frame")
     site.open(log(site), "#log&graph=0/0")
-    site.shows(".log-body", "Provenance")
-    site.js("[...document.querySelectorAll('.log-body a')].find((a) => a.textContent === 'kernel_150:1').click()")
-    site.shows(".log-body h1", "inductor_output_code")
-    assert "open=154" in site.driver.current_url, site.driver.current_url
-    site.open(log(site), "#log&graph=0/0")
     hrefs = site.js("return [...document.querySelectorAll('.log-body a')].map((a) => a.getAttribute('href'))")
     assert "https://example.org/p" in hrefs and not any(href.startswith("javascript") for href in hrefs)
+
+
+def marks(site):
+    """Lines that are marked in each pane, from where the marks are drawn."""
+    return site.js("""return [...document.querySelectorAll('.panes .code')].map((box) => [...box.querySelectorAll('.mark')].map((mark) =>
+        box.querySelector('.text').textContent.split('\\n')[Math.round((mark.offsetTop - 8) / parseFloat(getComputedStyle(box).lineHeight))].trim()))""")
+
+
+def point(site, pane, words):
+    """Moves the mouse onto the line that begins with `words`."""
+    site.js("""const box = document.querySelectorAll('.panes .code')[arguments[0]], line = box.querySelector('.text').textContent.split('\\n').findIndex((l) => l.trim().startsWith(arguments[1]));
+        box.scrollTop = Math.max(0, 18 * line - 60);
+        box.dispatchEvent(new MouseEvent('mousemove', {clientY: box.getBoundingClientRect().top - box.scrollTop + 8 + 18 * line + 9}))""", pane, words)  # fmt: skip
+
+
+def body(*lines):
+    text = "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[2][1]cpu\"):\n"
+    return text + "".join(f"        {name}: \"f32[2][1]cpu\" = torch.ops.aten.{op}\n" for name, op in lines) + "        return (y,)\n"
+
+
+def provenance(site):
+    """A line of a graph marks its lines in the other graph and in the code; two graphs of one compilation each have their own."""
+    def part(number, mapping, code, before, after):
+        return "".join([artifact("before_pre_grad_graph", before), artifact("after_pre_grad_graph", before), artifact("before_post_grad_graph", after), artifact("inductor_post_grad_graph", after),
+                        record({"inductor_output_code": {"filename": f"/c/{number}.py"}}, code), artifact("inductor_provenance_tracking_node_mappings", json.dumps(mapping), "json")])  # fmt: skip
+    code = "kernel_1 = compile()\n" + "# filler\n" * 300 + "def call(args):\n    # Source node to ATen node: kernel_1:2\n    kernel_1(a)\n    # kernel_1:21\n    extern.mm(b)\n    # extern.mm:3\n    extern.mm(c)\n"
+    mapping = {"postToPre": {"a": ["u"], "b": ["u"], "y": ["y"]}, "cppCodeToPost": {"kernel_1:2": ["a", "b"], "extern.mm:3": ["y"]}}
+    text = part(0, mapping, code, body(("u", "sin.default(x)"), ("y", "neg.default(u)")), body(("a", "cos.default(x)"), ("b", "sin.default(a)"), ("y", "neg.default(b)")))
+    text += part(1, {"postToPre": {"v": ["w"]}, "cppCodeToPost": {"other": ["v"]}}, "def call(args):\n    other(1)\n    other(2)\n", body(("w", "abs.default(x)"), ("y", "neg.default(w)")), body(("v", "abs.default(x)"), ("y", "neg.default(v)")))
+    page = log(site, "provenance.log", text)
+    site.open(page, "#log&graph=0/0")
+    site.js("[...document.querySelectorAll('.log-body td a')].find((a) => a.textContent === 'side by side').click()")
+    site.wait(lambda: site.count(".panes .code") == 3, "three panes")
+    assert [words.split("\n")[0] for words in site.js("return [...document.querySelectorAll('.panes h3')].map((x) => x.textContent)")] == ["before_pre_grad_graph", "inductor_post_grad_graph", "inductor_output_code"]
+    site.wait(lambda: all(marks(site)), "the first pair is marked")
+    starts = lambda lines: [line.split(":")[0] for line in lines]
+    point(site, 0, "u:")
+    pre, post, called = marks(site)
+    assert starts(pre) == ["u"] and starts(post) == ["a", "b"] and called == ["kernel_1(a)"], (pre, post, called)
+    shown = site.js("const box = document.querySelectorAll('.panes .code')[2], mark = box.querySelector('.mark'); return mark.offsetTop >= box.scrollTop && mark.offsetTop < box.scrollTop + box.clientHeight")
+    assert shown, "the marked code is in view"
+    point(site, 2, "extern.mm(c)")
+    pre, post, called = marks(site)
+    assert starts(pre) == ["y"] and starts(post) == ["y"] and called == ["extern.mm(c)"], (pre, post, called)
+    point(site, 2, "extern.mm(b)")
+    assert marks(site)[:2] == [[], []], marks(site)
+    point(site, 1, "b:")
+    site.js("document.querySelectorAll('.panes .code')[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'}))")
+    assert starts(marks(site)[1]) == ["y"] and starts(marks(site)[0]) == ["y"], marks(site)
+    site.shot("log_provenance_light")
+    site.open(page, "#log&graph=0/0")
+    site.js("[...document.querySelectorAll('.log-body td a')].filter((a) => a.textContent === 'side by side')[1].click()")
+    site.wait(lambda: site.count(".panes .code") == 3 and all(marks(site)), "three panes")
+    pre, post, called = marks(site)
+    assert starts(pre) == ["w"] and starts(post) == ["v"] and called == ["other(1)", "other(2)"], (pre, post, called)
+    for size in (PHONE, WIDE):
+        site.resize(size)
+        problems = [*site.js(CONTRAST), *site.js(RULES)]
+        assert not problems and site.js("return document.documentElement.scrollWidth <= innerWidth"), (size, problems)
+    site.quiet()
+
+
+def expressions(site):
+    created = lambda method, result, number, *arguments: record({"expression_created": {"method": method, "result": result, "result_id": number, "arguments": [words for words, _ in arguments], "argument_ids": [i for _, i in arguments], "user_stack": stack(number)}}, frame=None)
+    text = record({"str": ["model.py", 0]}, frame=None) + record({"create_unbacked_symbol": {"symbol": "u0", "node_id": 1, "vr": "[0, 9]", "user_stack": stack(1)}}, frame=None)
+    text += created("neg", "-u0", 2, ("u0", 1)) + created("add", "5 - u0", 3, ("-u0", 2), ("5", None)) + created("self", "loop", 4, ("loop", 4))
+    text += record({"guard_added": {"expr": "5 - u0 >= 0"}}, frame=None) + record({"propagate_real_tensors_provenance": {"expr": "Eq(5 - u0, 0)", "expr_node_id": 3}}, frame=None) + record({"guard_added": {"expr": "s0 > 1"}}, frame=None) + record({"guard_added": {"expr": "loop"}}, frame=None)
+    page = log(site, "expressions.log", text)
+    for node, is_known in ((4, True), (5, True), (6, False)):
+        site.open(page, f"#log&graph=-&node={node}")
+        site.shows(".log-body h1", "guard_added" if node != 5 else "propagate")
+        tree = site.text(".trie") if site.count(".trie") else ""
+        assert all(words in tree for words in ("5 - u0 by add", "-u0 by neg", "u0", "model.py:3 in f3")) == is_known, (node, tree)
+    assert site.js("return document.querySelectorAll('.trie li li li').length") == 0
+    site.open(page, "#log&graph=-&node=4")
+    assert site.js("return document.querySelectorAll('.trie li li li').length") == 1
+    site.open(page, "#log&graph=-&node=7")
+    site.shows(".trie", "loop by self")
+    site.quiet()
+
+
+def collectives(site):
+    code = "def call(args):\n    a = torch.ops._c10d_functional.all_reduce_.default(x, 'sum', '0')\n    b = torch.ops._c10d_functional.all_gather_into_tensor_out.default(a, 2, '0')  # torch.ops._c10d_functional.all_reduce.default(\n    torch.ops._c10d_functional.wait_tensor.default(a)\n"
+    names = ["all_reduce_", "wait_tensor", "reduce_scatter_tensor", "all_gather_into_tensor"]
+    text = artifact("inductor_collective_schedule", json.dumps([f"torch.ops._c10d_functional.{name}.default" for name in names]), "json") + record({"inductor_output_code": {}}, code)
+    site.open(log(site, "collectives.log", text), "#log&graph=0/0")
+    site.shows(".log-body", "schedule and code differ, 1 wait missing")
+    rows = site.js("return [...document.querySelectorAll('.log-body section:last-of-type tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent).join(' '))")
+    assert rows == ["all_reduce 1 1", "wait_tensor 1 1", "reduce_scatter 1 0", "all_gather 1 1"], rows
 
 
 def search(site):
@@ -178,6 +262,8 @@ def ranks(site):
             text = artifact("fx_graph_cache_miss_1" if rank else "fx_graph_cache_hit_1", "{}", "json", rank=rank) + record({"dynamo_output_graph": {}}, GRAPH, rank=rank)
             text += artifact("inductor_collective_schedule", json.dumps(["all_gather" if rank else "all_reduce"]), "json", rank=rank) + artifact("same", "on both", rank=rank)
             text += artifact("inductor_runtime_and_tensor_meta", json.dumps({"ops": [{"name": "mm", "estimated_runtime_ns": 1e6 * (1 + rank)}]}), "json", rank=rank)
+            order = ["0/0", "0/1", "0/0"] if rank else ["0/0", "0/0", "0/0"]
+            text += artifact("graph_execution", json.dumps({"graph_execution_order": [{"compile_id": i} for i in order]}, indent=0), "json", frame=None, rank=rank)
             if rank:
                 text += record({"dynamo_start": {"stack": stack(4)}}, frame=3, rank=rank)
             with open(os.path.join(folder, f"dedicated_log_torch_trace_rank_{rank}_x.log"), "w", encoding="utf-8") as file:
@@ -189,6 +275,9 @@ def ranks(site):
     site.shows(".log-body", "inductor_collective_schedule")
     body = site.text(".log-body")
     assert "2.00" in body and "2.0 ms" in body, body
+    places = site.js("return [...document.querySelectorAll('.log-body section')].find((s) => s.textContent.startsWith('Order of execution')).innerText").split("\n")
+    assert "ranks differ at 3 of 3 places" in places[1], places
+    assert places[-3:] == ["0\t[0/0]\t[0/0]\tcollectives, cache", "1\t[0/0]\t[0/1]\tgraph, collectives, cache", "2\t[0/0]\t[0/0]\tcollectives, cache"], places
     assert "same" not in body.split("Payloads that differ")[1].split("Expected run time")[0], body
 
 
@@ -259,4 +348,4 @@ def phone(site):
 
 
 if __name__ == "__main__":
-    run((summary, compilation, payloads, links_between_records, search, ranks, hostile, access, phone))
+    run((summary, compilation, payloads, links_between_records, provenance, expressions, collectives, search, ranks, hostile, access, phone))
