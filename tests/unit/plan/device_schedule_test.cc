@@ -1,5 +1,8 @@
 #include "runtime/plan/device_schedule.h"
 
+#include <algorithm>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,6 +100,94 @@ TEST_CASE("one stream: tensors go with their last readers, and no event is recor
   CHECK_EQ(schedule.streams.num_events, 0);
   CHECK_EQ(schedule.start_event, -1);
   CHECK_EQ(ReleasesOf(plan, schedule), Lines{"1: a"});
+}
+
+/// A program of elementwise operators, views and writes in place, on three streams.
+std::string RandomProgram(std::mt19937& random, int32_t num_steps) {
+  std::string text = "  v0 = placeholder : f32[4][1]cuda:0\n";
+  for (int32_t i = 1; i <= num_steps; ++i) {
+    const auto operand = [&] { return "v" + std::to_string(random() % static_cast<size_t>(i)); };
+    const std::string a = operand(), b = operand(), name = "  v" + std::to_string(i) + " = ";
+    const std::string stream = " {forward stream=" + std::to_string(random() % 3) + "}\n";
+    switch (random() % 4) {
+      case 0:
+        text += name + "aten.view.default(" + a + ", [4]) : f32[4][1]cuda:0 ~" + a + stream;
+        break;
+      case 1:
+        text += name + "aten.add_.Tensor(" + a + ", " + b + ") : f32[4][1]cuda:0 ~" + a + stream;
+        break;
+      default:
+        text += name + "aten.add.Tensor(" + a + ", " + b + ") : f32[4][1]cuda:0" + stream;
+    }
+  }
+  return text + "  output([v" + std::to_string(num_steps) + "])\n";
+}
+
+TEST_CASE(
+    "random programs: accesses to memory that conflict are ordered, and memory that goes back "
+    "is not in use") {
+  for (uint32_t seed = 1; seed <= 80; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const Plan plan = LowerBody(RandomProgram(random, 25));
+    const DeviceSchedule schedule = ScheduleOnDevice(plan);
+    const std::vector<StreamStep> steps = StreamStepsOf(plan);
+    // What is done before each step, by the order in its stream and its waits.
+    std::vector<std::set<size_t>> done(steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const auto learn = [&](size_t other) {
+        done[i].insert(other);
+        done[i].insert(done[other].begin(), done[other].end());
+      };
+      for (size_t j = 0; j < i; ++j) {
+        if (steps[j].stream == steps[i].stream) learn(j);
+      }
+      for (const int32_t wait : schedule.streams.waits[i])
+        learn(static_cast<size_t>(wait));
+    }
+    const auto storage_of = [&](int32_t slot) {
+      return plan.slots[static_cast<size_t>(slot)].storage;
+    };
+    const auto touched = [&](const PlanStep& step, bool writes) {
+      std::set<int32_t> storages;
+      if (step.is_view) return storages;
+      for (const int32_t slot : step.results)
+        if (slot >= 0) storages.insert(storage_of(slot));
+      if (!writes) step.ForEachOperand([&](int32_t slot) { storages.insert(storage_of(slot)); });
+      // A write whose result nobody reads is told by its first operand.
+      if (step.mutates) storages.insert(storage_of(step.args[0].slot));
+      return storages;
+    };
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const auto conflict = [&](bool first_writes) {
+          const auto a = touched(plan.steps[j], first_writes),
+                     b = touched(plan.steps[i], !first_writes);
+          return std::ranges::any_of(a, [&](int32_t storage) { return b.contains(storage); });
+        };
+        if (conflict(true) || conflict(false)) CHECK(done[i].contains(j));
+      }
+    }
+    // A step that its stream runs after memory went back may get that memory: all uses are done.
+    for (size_t at = 0; at < steps.size(); ++at) {
+      for (const int32_t slot : schedule.releases[at]) {
+        const int32_t storage = storage_of(slot);
+        size_t maker = steps.size();
+        for (size_t use = steps.size(); use-- > 0;) {
+          if (touched(plan.steps[use], false).contains(storage)) maker = use;
+        }
+        if (maker == steps.size() || storage == 0) continue;  // the input's is the caller's
+        const bool lives_on = std::ranges::any_of(
+            plan.outputs, [&](int32_t output) { return storage_of(output) == storage; });
+        for (size_t next = at + 1; next < steps.size() && !lives_on; ++next) {
+          if (plan.steps[next].is_view || steps[next].stream != steps[maker].stream) continue;
+          for (size_t use = 0; use <= at; ++use) {
+            if (touched(plan.steps[use], false).contains(storage)) CHECK(done[next].contains(use));
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <dlfcn.h>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
 #include <doctest/doctest.h>
@@ -21,6 +23,7 @@
 #include "passes/core/registry.h"
 #include "passes/passes.h"
 #include "runtime/codegen/nvrtc.h"
+#include "runtime/models/layers.h"
 #include "runtime/models/scope.h"
 #include "runtime/plan/plan.h"
 #include "runtime/torch/literals.h"
@@ -296,6 +299,52 @@ TEST_CASE("dense models can be captured whole; grouped products say why not") {
       CHECK(OrDie(Lower(step)).captures);
     }
     CHECK(OrDie(Lower(*module->FindGraph(kOptimizerGraph))).captures);
+  }
+}
+
+/// Output and gradients of attention, made for a target.
+std::vector<Tensor> AttendFor(const DeviceTraits& traits, at::ScalarType type, int64_t kv_heads,
+                              int64_t value_width, const Tensor& mask) {
+  const TargetScope target(traits);
+  at::manual_seed(3);
+  const auto random = [&](int64_t heads, int64_t width) {
+    return at::randn({2, 10, heads, width}).to(type).requires_grad_(true);
+  };
+  const Tensor q = random(4, 12), k = random(kv_heads, 12), v = random(kv_heads, value_width);
+  const Tensor out = Attention("attention", q, k, v, 0.3, mask.defined() ? mask.to(type) : mask);
+  std::vector<Tensor> results = {out.detach()};
+  const Tensor weights = at::randn(out.sizes()).to(type);
+  for (const Tensor& gradient : torch::autograd::grad({(out * weights).sum()}, {q, k, v}))
+    results.push_back(gradient);
+  return results;
+}
+
+TEST_CASE("attention of a GPU, padded, with groups and masks, is the CPU's") {
+  RegisterDouble();
+  // Two documents: rows of one see nothing of the other.
+  const Tensor document = at::arange(10).ge(4);
+  const Tensor sees = document.unsqueeze(1).eq(document) & at::ones({10, 10}, at::kBool).tril();
+  const Tensor mask =
+      at::zeros({2, 1, 10, 10})
+          .masked_fill(sees.logical_not(), -std::numeric_limits<double>::infinity());
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t kv_heads : {4, 2, 1}) {
+      for (const int64_t value_width : {12, 8}) {
+        for (const Tensor& each : {Tensor(), mask}) {
+          INFO(kv_heads, " heads of keys, values of width ", value_width, ", mask ", each.defined(),
+               ", bf16 ", type == at::kBFloat16);
+          const auto expected = AttendFor(DeviceTraits(), type, kv_heads, value_width, each);
+          const auto actual =
+              AttendFor(CpuDouble(true).traits(), type, kv_heads, value_width, each);
+          for (size_t i = 0; i < expected.size(); ++i) {
+            INFO("result ", i);
+            const double tolerance = type == at::kFloat ? 1e-5 : 5e-2;
+            CHECK(at::allclose(actual[i].to(at::kFloat), expected[i].to(at::kFloat), tolerance,
+                               tolerance));
+          }
+        }
+      }
+    }
   }
 }
 
