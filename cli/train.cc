@@ -169,7 +169,8 @@ class Rate {
  public:
   explicit Rate(int64_t first_step) : first_step_(first_step) {}
 
-  std::string Describe(const StepReport& report, int64_t steps) const {
+  std::string Describe(const StepReport& report, const Trainer& trainer) const {
+    const int64_t steps = trainer.config().steps;
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     const auto done = static_cast<double>(report.metrics.step - first_step_);
@@ -178,8 +179,8 @@ class Rate {
         static_cast<int64_t>(seconds / done * static_cast<double>(steps - report.metrics.step));
     return fmt::format(
         "loss {:.4f}  {} tokens/s  {:.2f} GiB  {}:{:02}:{:02} left", report.metrics.loss,
-        rate < 1e4 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}k", rate / 1e3), MemoryGiB(),
-        left / 3600, left / 60 % 60, left % 60);
+        rate < 1e4 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}k", rate / 1e3),
+        MemoryGiB(trainer), left / 3600, left / 60 % 60, left % 60);
   }
 
  private:
@@ -248,7 +249,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     STRATA_TRY(const StepReport report, trainer.Step());
     STRATA_RETURN_IF_ERROR(Record(recording, report));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
-    detail = rate.Describe(report, config.steps);
+    detail = rate.Describe(report, trainer);
     const int64_t step = report.metrics.step;
     if (step != 1 && step % config.metrics.log_freq != 0) continue;
     progress.Clear();

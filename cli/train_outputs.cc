@@ -87,7 +87,10 @@ std::string CheckpointFolder(const TrainConfig& config) {
   return fmt::format("{}/{}", config.dump_folder, config.checkpoint.folder);
 }
 
-double MemoryGiB() {
+double MemoryGiB(const Trainer& trainer) {
+  if (const Device* device = trainer.device(); device != nullptr) {
+    return static_cast<double>(device->memory().peak_allocated) / 0x1p30;
+  }
   std::FILE* file = std::fopen("/proc/self/statm", "r");
   long size = 0, resident = 0;
   if (file == nullptr) return 0.0;
@@ -156,14 +159,16 @@ Status TrainOutputs::AddEvents(const StepReport& report, const Trainer& trainer)
   const auto steps = static_cast<double>(report.metrics.step - last_events_step_);
   last_events_ = now;
   last_events_step_ = report.metrics.step;
-  return events_->Add(report.metrics.step, SecondsSince1970(),
-                      {{"loss_metrics/global_avg_loss", report.metrics.loss},
-                       {"grad_norm", report.metrics.grad_norm},
-                       {"lr/AdamW", report.metrics.lr},
-                       {"throughput(tps)", steps * static_cast<double>(report.tokens) / seconds},
-                       {"time_metrics/end_to_end(s)", seconds / steps},
-                       {"memory/resident(GiB)", MemoryGiB()},
-                       {"n_tokens_seen", static_cast<double>(trainer.Position().tokens_seen)}});
+  return events_->Add(
+      report.metrics.step, SecondsSince1970(),
+      {{"loss_metrics/global_avg_loss", report.metrics.loss},
+       {"grad_norm", report.metrics.grad_norm},
+       {"lr/AdamW", report.metrics.lr},
+       {"throughput(tps)", steps * static_cast<double>(report.tokens) / seconds},
+       {"time_metrics/end_to_end(s)", seconds / steps},
+       {trainer.device() != nullptr ? "memory/max_active(GiB)" : "memory/resident(GiB)",
+        MemoryGiB(trainer)},
+       {"n_tokens_seen", static_cast<double>(trainer.Position().tokens_seen)}});
 }
 
 Status TrainOutputs::Finish(const Trainer& trainer) {

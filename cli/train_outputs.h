@@ -46,7 +46,7 @@ class TrainOutputs {
 /// `<dump_folder>/<checkpoint.folder>`.
 std::string CheckpointFolder(const TrainConfig& config);
 
-/// What this process has in memory, in GiB.
-double MemoryGiB();
+/// What this process has in memory, or on a GPU the most that lived there at once, in GiB.
+double MemoryGiB(const Trainer& trainer);
 
 }  // namespace strata::cli
