@@ -41,6 +41,7 @@ GLOBALS = set("Array BigInt Blob Boolean CSS Date Error DecompressionStream Even
 # Of these, what is used often has a short name of the script's own: none of them ever changes, and none of their functions
 # asks what it was called on.
 STEADY = set("Array JSON Map Math Number Object Set String document".split())
+LITERALS = set("null true false undefined".split())
 
 Token = collections.namedtuple("Token", "kind text")
 
@@ -219,7 +220,7 @@ def written(all_tokens, names, is_value=False):
         word = last[-1:].isalnum() or last[-1:] in ("_", "$")
         if text == "}" and last == ";":
             out.pop()  # sources have no empty statements
-        if gap == "\n" and last and last not in tuple("{;,([") and text not in tuple(")]}"):
+        if gap == "\n" and last and last not in tuple("{;,([}") and text not in tuple(")]}"):
             out.append("\n")
         elif gap and word and (text[0].isalnum() or text[0] in "_$"):
             out.append(" ")
@@ -236,7 +237,10 @@ def written(all_tokens, names, is_value=False):
 
 
 def steady(all_tokens):
-    """(begin, end, text) of what browsers provide: `Math.max`, or `Map` alone."""
+    """(begin, end, text) of what the language and browsers provide: `null`, `Math.max`, or `Map` alone."""
+    for i, token in enumerate(all_tokens):
+        if token.kind == "word" and token.text in LITERALS and not is_key(all_tokens, i) and all_tokens[i - 1].text != ".":
+            yield i, i + 1, token.text
     for i, role in roles(all_tokens):
         if role != "variable" or all_tokens[i].text not in STEADY:
             continue
@@ -259,7 +263,7 @@ def with_own_names(all_tokens):
     said = collections.Counter(text for part in parts_of(all_tokens) for _, _, text in steady(part))
     often = {text: "own_" + text.replace(".", "_") for text, count in said.items() if (count - 1) * (len(text) - 2) > 6}
     for part in parts_of(all_tokens):
-        for begin, end, text in reversed(list(steady(part))):
+        for begin, end, text in sorted(steady(part), reverse=True):
             if text in often:
                 part[begin:end] = [Token("word", often[text])]
     declared, _ = tokens("".join(f"{',' if i else 'const '}{name}={text}" for i, (text, name) in enumerate(often.items())))
@@ -276,7 +280,7 @@ def script(text):
 def style(text):
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"\s+", " ", text)
-    return re.sub(r" ?([{};,]) ?", r"\1", re.sub(r": ", ":", text)).replace(";}", "}").replace("}", "}\n").strip() + "\n"
+    return re.sub(r" ?([{};,]) ?", r"\1", re.sub(r": ", ":", text)).replace(";}", "}").strip() + "\n"
 
 
 def main():

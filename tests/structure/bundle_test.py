@@ -64,9 +64,12 @@ class Bundle(unittest.TestCase):
         self.assertEqual(body("f(Math.max(x, 1), `${Math.max(y, 2)}`, Math.max(z, 3), a.Math.max);"),
                          "let a=Math.max;b(a(c,1),`${a(f,2)}`,a(d,3),e.Math.max);")
 
+    def test_literals_have_a_short_name_when_said_often(self):
+        self.assertEqual(body("f(null, null, {null: 1}, x.null); g(null, null, null, true);"), "let a=null;b(a,a,{null:1},c.null);d(a,a,a,true);")
+
     def test_declarations_that_follow_each_other_are_one(self):
         self.assertEqual(body("const f = () => { let i = 1; const j = 2; g(i); const k = j; return k; };\nlet m = 3;\nif (m) { f(); }\nconst n = 4;"),
-                         "let a=()=>{let b=1,c=2;f(b);let d=c;return d},e=3;if(e){a()}\nlet g=4;")
+                         "let a=()=>{let b=1,c=2;f(b);let d=c;return d},e=3;if(e){a()}let g=4;")
 
     def test_templates_nest(self):
         self.assertEqual(body("f(`${g(`${deep}`)}}`);"), "a(`${b(`${c}`)}}`);")
