@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "diff/arguments.h"
 #include "diff/hash.h"
@@ -303,15 +304,33 @@ class HunkFinder {
   void ComputeKeys() {
     hashes_.resize(items_.size());
     std::vector<uint64_t> next(items_.size());
+    // Of a consumer whose cause lies in another layer nothing else is left.
+    const auto counts_all = [](const HunkFacts& facts) {
+      return std::ranges::all_of(facts.items, [](const HunkItem& item) { return item.consumer; });
+    };
+    const auto counts = [](const HunkItem& item, bool all) { return all || !item.consumer; };
+    std::unordered_map<std::ptrdiff_t, int> hunks_of_size;
+    const auto size_of = [&](const HunkFacts& facts, bool all) {
+      return std::ranges::count_if(facts.items,
+                                   [&](const HunkItem& item) { return counts(item, all); });
+    };
+    for (const HunkFacts& facts : facts_)
+      ++hunks_of_size[size_of(facts, counts_all(facts))];
     for (HunkFacts& facts : facts_) {
-      // Of a consumer whose cause lies in another layer nothing else is left.
-      const bool all =
-          std::ranges::all_of(facts.items, [](const HunkItem& item) { return item.consumer; });
+      const bool all = counts_all(facts);
+      const auto first = std::ranges::find_if(
+          facts.items, [&](const HunkItem& item) { return counts(item, all); });
+      for (size_t way : {size_t{0}, size_t{1}})
+        facts.places[way] = CommonPlace(facts, *first, way);
+      // What is like no other in size needs no closer look: that would be long for the largest.
+      const std::ptrdiff_t size = size_of(facts, all);
+      if (hunks_of_size[size] == 1) {
+        facts.key = Spread(static_cast<uint64_t>(size));
+        continue;
+      }
       std::vector<size_t> members;
-      std::optional<HunkItem> first;
       for (const HunkItem& item : facts.items) {
-        if (item.consumer && !all) continue;
-        if (!first) first = item;
+        if (!counts(item, all)) continue;
         members.push_back(Index(ItemOf(item)));
         hashes_[members.back()] = Signature(item);
       }
@@ -324,8 +343,6 @@ class HunkFinder {
       }
       for (size_t member : members)
         facts.key += Spread(hashes_[member]);
-      for (size_t way : {size_t{0}, size_t{1}})
-        facts.places[way] = CommonPlace(facts, *first, way);
     }
   }
 

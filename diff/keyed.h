@@ -19,8 +19,9 @@ struct Keyed {
 /// keys. Entities of one key keep their order.
 template <class Fn>
 void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&& fn) {
-  std::ranges::sort(before);
-  std::ranges::sort(after);
+  for (std::vector<Keyed>* side : {&before, &after}) {
+    if (!std::ranges::is_sorted(*side)) std::ranges::sort(*side);
+  }
   std::vector<int32_t> befores, afters;
   for (size_t i = 0, j = 0; i < before.size() && j < after.size();) {
     if (before[i].key != after[j].key) {

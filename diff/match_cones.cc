@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <unordered_set>
+
 #include "diff/neighbourhood.h"
 #include "diff/stages.h"
 
@@ -76,6 +79,16 @@ double ConfidenceOf(LabelLevel level) {
   return 0.93;
 }
 
+/// Whether unmatched nodes of both sides have a label in common.
+bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector labels_of) {
+  std::unordered_set<uint64_t> labels;
+  for (int32_t i : matching.Unmatched(kBefore, scope))
+    labels.insert((matching.labels(kBefore).*labels_of)[static_cast<size_t>(i)]);
+  return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](int32_t i) {
+    return labels.contains((matching.labels(kAfter).*labels_of)[static_cast<size_t>(i)]);
+  });
+}
+
 }  // namespace
 
 void MatchCones(Matching& matching, const ScopePair& scope) {
@@ -110,6 +123,7 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
 
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
                  int max_radius) {
+  if (!ShareLabels(matching, scope, VectorOf(level))) return;
   std::array<std::vector<std::vector<uint64_t>>, 2> hashes;
   for (Side side : {kBefore, kAfter})
     hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);

@@ -126,6 +126,22 @@ void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
     Collect(tier, side, center);
     if (candidates_[side].empty()) return;
   }
+  // Nodes between thousands of the same neighbours are the candidates of each of these.
+  constexpr size_t kMany = 64;
+  Fruitless& fruitless = fruitless_[static_cast<size_t>(&tier - kTiers)];
+  const bool many = candidates_[kBefore].size() > kMany;
+  if (many && fruitless.made == matching_.made().size() && fruitless.candidates == candidates_) {
+    return;
+  }
+  if (many) {
+    fruitless.made = matching_.made().size();
+    fruitless.candidates = candidates_;
+  }
+  for (std::vector<Keyed>& found : candidates_) {
+    // A node that is reached twice is one candidate.
+    std::ranges::sort(found);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+  }
   ForEachCommonKey(candidates_[kBefore], candidates_[kAfter], [&](auto befores, auto afters) {
     if (befores.size() == 1 && afters.size() == 1) {
       Accept(tier, befores[0], afters[0]);
@@ -194,10 +210,6 @@ void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
       }
     }
   }
-  // A node that is reached twice is one candidate.
-  std::vector<Keyed>& found = candidates_[side];
-  std::ranges::sort(found);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
 void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int steps) {

@@ -92,6 +92,12 @@ class LocalMatcher {
   std::array<size_t, kNumTiers> next_visit_{};
   std::vector<int32_t> open_when_visited_;  // by before entity, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
+  /// The last long lists of candidates that a tier looked at, and how many pairs there were then.
+  struct Fruitless {
+    size_t made = 0;
+    std::array<std::vector<Keyed>, 2> candidates;
+  };
+  std::array<Fruitless, kNumTiers> fruitless_;
   PositionMap positions_{{}};
   size_t positions_made_ = 0;  // pairs that positions_ knows; 0: not made for this scope
 };
