@@ -2,8 +2,10 @@
 
 const real = (value) => String(+value.toPrecision(4)).replace("-", MINUS);
 /** A statistic of nodes whose values were looked at: elements, NaN, infinite, least, greatest, mean. */
-const statistic = (tell) => (d) => new Map([...d.values].map(([i, row]) => [i, tell(row)]).filter(([, value]) => value !== 0));
+const statistic = (tell, fits = () => true) => (d) => new Map([...d.values].map(([i, row]) => [i, tell(row)]).filter(([, value]) => fits(value)));
 const NONE = () => null;
+const tagsOf = (d, i) => d.tags.has(i) ? str(d.tags.get(i)).split("\n").map(plain) : [""];
+const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
 const OVERLAYS = {
   time: {label: "Time of a step", unit: (ns) => time(ns / 1e6), map: (d) => d.time},
   bytes: {label: "Memory of outputs", unit: bytes, map: (d) => d.bytes},
@@ -12,13 +14,14 @@ const OVERLAYS = {
   least: {label: "Least value", unit: real, map: statistic((row) => row[3]), join: Math.min},
   greatest: {label: "Greatest value", unit: real, map: statistic((row) => row[4]), join: Math.max},
   mean: {label: "Mean value", unit: real, map: statistic((row) => row[5]), join: NONE},
-  nan: {label: "NaN and infinite", unit: number, map: statistic((row) => row[1] + row[2])},
+  nan: {label: "NaN and infinite", unit: number, map: statistic((row) => row[1] + row[2], Boolean)},
   dtype: {label: "Data type", kind: (d, i) => dtypeOf(d.typeOf(i))},
   placement: {label: "Placement", kind: (d, i) => placementOf(d.typeOf(i))},
   phase: {label: "Phase", kind: (d, i) => PHASE[d.phase[i]]},
   stream: {label: "Stream", kind: (d, i) => d.stream.has(i) ? `stream ${d.stream.get(i)}` : ""},
   rank: {label: "Ranks that have it", kind: (d, i) => d.ranks.has(i) ? str(d.ranks.get(i)) : d.status[i] === REMOVED ? "" : "all ranks"},
-  tags: {label: "Tags", kind: (d, i) => d.tags.has(i) ? plain(str(d.tags.get(i)).split("\n")[0]).slice(0, 20) : ""},
+  recompute: {label: "Recompute, offload", kind: (d, i) => short(tagsOf(d, i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || "")},
+  tags: {label: "Tags", kind: (d, i) => short(tagsOf(d, i)[0])},
 };
 /** Overlays for which a scene has anything to show. */
 const overlaysOf = (d) => Object.entries(OVERLAYS).filter(([, o]) => o.map ? o.map(d).size > 0 : new Set(Array.from({length: d.count}, (_, i) => o.kind(d, i))).size > 1).map(([key]) => key);
@@ -52,6 +55,6 @@ function makeOverlay(d, key) {
     ofNode: (i) => values.has(i) ? {text: overlay.unit(values.get(i)), ...heat((bend(values.get(i)) - from) / span)} : null,
     ofCluster: (c) => join === NONE || of(c) === null ? "" : overlay.unit(of(c)),
     shareOf: (c) => !overlay.join && of(0) ? (of(c) || 0) / of(0) : null,
-    legend: [...[0, 0.5, 1].map((share) => [overlay.unit(back(share)), heat(share).fill]), ...values.size < d.count ? [["no value", colors.surface]] : []],
+    legend: [...[0, 0.5, 1].filter(() => values.size).map((share) => [back(share) ? overlay.unit(back(share)) : "0", heat(share).fill]), ...values.size < d.count ? [["no value", colors.surface]] : []],
   };
 }

@@ -311,7 +311,7 @@ def not_finite(site):
     site.drawn()
     told = site.js("""
         const v = document.querySelector('.panes').view, d = v.detail;
-        d.values = new Map([[3, [8, 0, 0, -4, 4, 0.5]], [4, [8, 2, 1, -0.25, 9, -0.125]]]);
+        d.values = new Map([[3, [8, 0, 0, -4, 4, 0.5]], [4, [8, 2, 1, 0, 9, -0.125]]]);
         return null;""")
     assert told is None
     site.js("document.querySelector('[aria-label=\"Colour by\"]').append(new Option('x', 'nan'), new Option('y', 'least'))")
@@ -320,6 +320,7 @@ def not_finite(site):
         site.wait(lambda: f"overlay={key}" in site.driver.current_url, key)
         texts = site.view("[3, 4].map((i) => v.overlay.ofNode(i)).filter(Boolean).map((o) => o.text)")
         assert words in texts, (key, texts)
+        assert len(texts) == (1 if key == "nan" else 2), "nothing is a value, too"
 
 
 def two_runs(site):
