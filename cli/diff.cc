@@ -122,11 +122,8 @@ Result<Exit> RunDiff(Args args) {
   STRATA_TRY(const std::optional<Policy> policy, ReadPolicy(flags.policy));
   STRATA_TRY(const Snapshot before, LoadRef(flags.before, {.lenient = flags.lenient}));
   STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient}));
-  DiffOptions options;
+  DiffOptions options = OptionsFor(before, after);
   options.meta = flags.meta;
-  options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
-                       before.graph_name == after.graph_name;
-  if (options.stable_ids) options.births = before.births;
   if (!flags.pins.empty()) {
     STRATA_RETURN_IF_ERROR(TakePins(flags.pins, before.graph(), after.graph(), options));
   }

@@ -112,6 +112,14 @@ Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors) {
   return Error("REF names several graphs: {}: say which one:{}", ref.text, list);
 }
 
+DiffOptions OptionsFor(const Snapshot& before, const Snapshot& after) {
+  DiffOptions options;
+  options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
+                       before.graph_name == after.graph_name;
+  if (options.stable_ids) options.births = before.births;
+  return options;
+}
+
 Result<Ref> ParseRef(std::string_view text) {
   Ref ref;
   ref.text = text;

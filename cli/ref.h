@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diff/diff.h"
 #include "ir/module.h"
 #include "ir/result.h"
 
@@ -41,6 +42,10 @@ struct Snapshot {
 
   const Graph& graph() const { return module->graph(graph_id); }
 };
+
+/// How two snapshots are compared: by identity and birth certificates where both are of one graph
+/// of one run.
+DiffOptions OptionsFor(const Snapshot& before, const Snapshot& after);
 
 struct LoadOptions {
   /// Go on with what could be read of a text that cannot be read to its end, and warn.

@@ -30,18 +30,18 @@ Result<ReportModel> ReportOfFile(const std::string& input, ReportOptions options
 
 /// What one pass did, or one graph as it stands.
 Result<ReportModel> ReportOfRef(const std::string& text, const Ref& ref) {
-  std::string before_ref = text, after_ref = text;
-  if (ref.pass && ref.moment == Ref::Moment::kUnsaid) {
-    const size_t end = std::min(text.find(',', text.rfind("pass=")), text.size());
-    before_ref.insert(end, ":before");
-    after_ref.insert(end, ":after");
+  if (!ref.pass || ref.moment != Ref::Moment::kUnsaid) {
+    STRATA_TRY(const Snapshot snapshot, LoadRef(text));
+    return GraphReport(snapshot.graph(), text);
   }
+  const size_t end = std::min(text.find(',', text.rfind("pass=")), text.size());
+  std::string before_ref = text, after_ref = text;
+  before_ref.insert(end, ":before");
+  after_ref.insert(end, ":after");
   STRATA_TRY(const Snapshot before, LoadRef(before_ref));
   STRATA_TRY(const Snapshot after, LoadRef(after_ref));
-  DiffOptions options;
-  options.stable_ids = !before.origin.empty();
-  STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
-  return DiffReport(diff, before_ref, after_ref);
+  STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), OptionsFor(before, after)));
+  return DiffReport(diff, before_ref, after_ref, *ref.pass);
 }
 
 Result<ReportModel> ReportOfRuns(const std::string& before, const std::string& after) {
@@ -58,7 +58,7 @@ Result<ReportModel> ReportOfTwo(const std::string& before_text, const std::strin
   if (!are_graphs) return ReportOfRuns(before_text, after_text);
   STRATA_TRY(const Snapshot a, LoadRef(before_text));
   STRATA_TRY(const Snapshot b, LoadRef(after_text));
-  STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph()));
+  STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph(), OptionsFor(a, b)));
   return DiffReport(diff, before_text, after_text);
 }
 

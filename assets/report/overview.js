@@ -37,7 +37,7 @@ async function overview() {
   page.append(section("Words", "", glossary()));
   return page;
 }
-const runWords = (run) => [run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`, `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`, run.status, plain(run.source || run.command)].join(" · ");
+const runWords = (run) => ["diff", "graph"].includes(run.kind) ? plain(run.source) : [run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`, `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`, run.status, plain(run.source || run.command)].join(" · ");
 
 function failure(pass) {
   return h("div.failure", {role: "alert"}, h("b", `Pass ${pass.index} ${plain(pass.name)} failed. `), "The trace keeps the graph from before it.",

@@ -488,6 +488,61 @@ def links(site):
     site.quiet()
 
 
+STATE = """
+const chosen = (selector) => [...document.querySelectorAll(selector)].map((e) => e.innerText).join();
+return [document.querySelector('h1').innerText, chosen('[role=tab][aria-selected=true]'), chosen('.segments [aria-pressed=true]'), [...document.querySelectorAll('.toolbar select')].map((e) => e.value).join(),
+  [...document.querySelectorAll('th[aria-sort]')].map((e) => e.innerText + e.getAttribute('aria-sort')).join(), chosen('.inspector .node-head h2'), document.querySelector('.finder .search').value, document.querySelectorAll('canvas.graph').length];"""
+
+
+def back_through_everything(site):
+    """Whatever is chosen is a step of the history and a link: back and forth show the same, and so does a fresh page."""
+    fragments = ["#overview", "#run=1,graph=step,pass=0", CANONICALIZE, CANONICALIZE + "&mode=side", CANONICALIZE + "&mode=blink&hops=2", CANONICALIZE + "&overlay=flops", CANONICALIZE + "&node=view_2",
+                 CANONICALIZE + "&tab=table&sort=-operator", CANONICALIZE + "&tab=text&spelling=fx", CANONICALIZE + "&tab=patterns", CANONICALIZE + "&tab=table&filter=silu", "#memory", "#operators", "#ranks"]
+    # A tab of its own: a history ends at fifty steps.
+    first = site.driver.current_window_handle
+    site.driver.switch_to.new_window("tab")
+    site.open(site.training(), fragments[0])
+    seen = [site.js(STATE)]
+    for fragment in fragments[1:]:
+        rendered = site.js("return document.documentElement.dataset.ready")
+        site.js("location.hash = arguments[0]", fragment)
+        site.wait(lambda: site.js("return document.documentElement.dataset.ready") != rendered, fragment)
+        seen.append(site.js(STATE))
+    assert len({str(state) for state in seen}) == len(seen), "all of these differ"
+    for state, fragment in list(zip(seen, fragments))[-2::-1]:
+        # The browser's own button skips what no hand has done.
+        site.js("history.back()")
+        site.wait(lambda: site.js(STATE) == state, f"{state}, back at {fragment}")
+    for state, fragment in list(zip(seen, fragments))[1:]:
+        site.js("history.forward()")
+        site.wait(lambda: site.js(STATE) == state, f"{state}, forth at {fragment}")
+    for state, fragment in zip(seen, fragments):
+        site.open(site.training(), fragment)
+        site.wait(lambda: site.js(STATE) == state, f"{state}, on a fresh page at {fragment}")
+    site.driver.close()
+    site.driver.switch_to.window(first)
+
+
+def report_of_a_pass(site):
+    """A selector names one pass, or one graph as it stands."""
+    site.training()
+    page = site.report(site.path("training.strata") + "#pass=canonicalize")
+    site.open(page)
+    assert site.count(".timeline a.row") == 1
+    site.shows("main", "view became reshape")
+    site.click(".timeline a.row")
+    site.shows(".pass-head", "canonicalize")
+    site.drawn()
+    page = site.report(site.path("training.strata") + "#graph=step,pass=dce:after")
+    site.open(page)
+    assert site.text("h1") == "training.strata", site.text("h1")
+    assert not site.count(".timeline")
+    site.js("document.querySelector('td a').click()")
+    site.shows(".pass-head", "step")
+    site.drawn()
+    assert site.view("v.detail.changes.length") == 0
+
+
 def copies(site):
     site.open(site.training(), CANONICALIZE)
     site.drawn()
@@ -638,4 +693,4 @@ def hash_is_selector(site):
 
 
 run((overview, unchanged_passes_are_folded, one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, inspector_and_blame, relations, hover, table, sorted_columns, text, stages, bodies, patterns, search,
-     palette, links, copies, memory_and_operators, overlays, profile, not_finite, two_runs, ranks, dark, phone, nothing_to_show, without_script, hash_is_selector))
+     palette, links, back_through_everything, report_of_a_pass, copies, memory_and_operators, overlays, profile, not_finite, two_runs, ranks, dark, phone, nothing_to_show, without_script, hash_is_selector))

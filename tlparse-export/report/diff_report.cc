@@ -30,6 +30,13 @@ std::pair<std::string, std::string> ShortNames(std::string_view before, std::str
   return {std::string(before), std::string(after)};
 }
 
+ReportMoment MomentOf(const Graph& graph, ReportParts& parts) {
+  ReportMoment moment = {.nodes = Listing(graph).size(),
+                         .fingerprint = ToString(FingerprintOf(graph))};
+  parts.Fill(parts.AddFacts(graph), moment);
+  return moment;
+}
+
 /// Puts differences of two sides together as the passes of one run.
 class PairReport {
  public:
@@ -44,12 +51,7 @@ class PairReport {
         fmt::format("strata {} {} {}", command, ShellWord(before_ref), ShellWord(after_ref));
   }
 
-  ReportMoment MomentOf(const Graph& graph) {
-    ReportMoment moment = {.nodes = Listing(graph).size(),
-                           .fingerprint = ToString(FingerprintOf(graph))};
-    parts_.Fill(parts_.AddFacts(graph), moment);
-    return moment;
-  }
+  ReportMoment Moment(const Graph& graph) { return MomentOf(graph, parts_); }
 
   /// A row that shows no difference. Returns its pass, to be filled in.
   ReportPass& AddRow(std::string_view name, std::string_view options, std::string_view graph) {
@@ -67,8 +69,8 @@ class PairReport {
   Status AddDiff(const GraphDiff& diff, ReportPass& pass) {
     const DiffSummary& summary = diff.summary;
     if (!diff.Equal()) pass.status = "ok";
-    pass.before = MomentOf(diff.before.root());
-    pass.after = MomentOf(diff.after.root());
+    pass.before = Moment(diff.before.root());
+    pass.after = Moment(diff.after.root());
     pass.counts = {.inserted = summary.inserted,
                    .deleted = summary.deleted,
                    .changed = summary.changed,
@@ -131,7 +133,7 @@ class RunPair {
     const std::string& content = history.moment(index).content;
     if (const auto known = moments_.find(content); known != moments_.end()) return known->second;
     STRATA_TRY(const LoadedGraph graph, history.load(index));
-    return moments_[content] = report_.MomentOf(graph.graph());
+    return moments_[content] = report_.Moment(graph.graph());
   }
 
   Status AddPair(const HistoryStep& a, const HistoryStep& b) {
@@ -164,12 +166,36 @@ class RunPair {
 }  // namespace
 
 Result<ReportModel> DiffReport(const GraphDiff& diff, std::string_view before_ref,
-                               std::string_view after_ref) {
+                               std::string_view after_ref, std::string_view name) {
   PairReport report(before_ref, after_ref, "diff");
   const std::string options = fmt::format("{} {}", before_ref, after_ref);
   STRATA_RETURN_IF_ERROR(
-      report.AddDiff(diff, report.AddRow("diff", options, diff.after.root().name_text())));
+      report.AddDiff(diff, report.AddRow(name, options, diff.after.root().name_text())));
   return report.Finish();
+}
+
+Result<ReportModel> GraphReport(const Graph& graph, std::string_view ref) {
+  ReportModel model;
+  ReportParts parts;
+  model.title = ShortNames(ref, "").first;
+  ReportRun run;
+  run.id = 1;
+  run.kind = "graph";
+  run.status = "finished";
+  run.source = ref;
+  run.command = fmt::format("strata report {}", ShellWord(ref));
+  ReportGraph shown;
+  shown.name = graph.name_text();
+  shown.last = MomentOf(graph, parts);
+  shown.selector = fmt::format("run=1,graph={}", SelectorValue(shown.name));
+  DiffOptions options;
+  options.stable_ids = true;
+  STRATA_TRY(const GraphDiff diff, Diff(graph, graph, options));
+  STRATA_TRY(shown.detail, parts.AddScene(fmt::format("graph {}", shown.name), diff, {}));
+  run.graphs.push_back(std::move(shown));
+  model.runs.push_back(std::move(run));
+  STRATA_RETURN_IF_ERROR(parts.Finish(ReportOptions().max_bytes, model));
+  return model;
 }
 
 Result<ReportModel> RunsReport(const History& before, const History& after) {

@@ -8,9 +8,12 @@
 namespace strata {
 
 /// The report of two graphs from anywhere: one run, with one pass that turns the one into the
-/// other. `ReportHtml` writes it.
+/// other, called `name`. `ReportHtml` writes it.
 Result<ReportModel> DiffReport(const GraphDiff& diff, std::string_view before_ref,
-                               std::string_view after_ref);
+                               std::string_view after_ref, std::string_view name = "diff");
+
+/// The report of one graph as it stands.
+Result<ReportModel> GraphReport(const Graph& graph, std::string_view ref);
 
 /// The report of two runs: one run, whose passes are the corresponding steps of both (AlignSteps)
 /// and show what the first run's graph became in the second. Steps that only one run has are
