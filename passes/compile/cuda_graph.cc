@@ -90,6 +90,7 @@ Result<Changed> CudaGraph::Run(Module& module) {
         break;
       }
     }
+    if (options_.force) obstacle.clear();
     const std::string_view full = obstacle.empty() ? "full" : "";
     if (graph.attribute(graph.output(), "cuda_graph") == full &&
         graph.attribute(graph.output(), "no_cuda_graph") == obstacle) {

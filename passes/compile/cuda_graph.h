@@ -22,12 +22,15 @@ std::optional<std::string> CudaGraphObstacle(const Graph& graph, NodeId node, do
 ///   after   …  output([loss]) {cuda_graph=full}
 ///
 /// What keeps a graph from it is the attribute `no_cuda_graph` of its output: the first obstacle.
+/// Some obstacles are guesses: on an H100 grouped products were captured and gave the same bits.
 class CudaGraph final : public Pass {
  public:
   struct Options {
     double capability = 9.0;
+    bool force = false;
     void Bind(OptionList& list) {
       list.Add("capability", capability, "compute capability of the GPU");
+      list.Add("force", force, "mark all graphs, whatever seems to be in the way");
     }
   };
   static constexpr std::string_view kSummary = "mark graphs that can be captured and replayed";

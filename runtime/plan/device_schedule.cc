@@ -114,4 +114,17 @@ DeviceSchedule ScheduleOnDevice(const Plan& plan) {
   return schedule;
 }
 
+std::vector<bool> WrittenInputs(const Plan& plan) {
+  std::vector<bool> is_written(plan.slots.size(), false);
+  for (const PlanStep& step : plan.steps) {
+    if (!IssuesWork(step)) continue;
+    for (const size_t storage : AccessOf(plan, step).writes)
+      is_written[storage] = true;
+  }
+  std::vector<bool> inputs;
+  for (const Plan::Input& input : plan.inputs)
+    inputs.push_back(is_written[StorageOf(plan, input.slot)]);
+  return inputs;
+}
+
 }  // namespace strata

@@ -25,4 +25,7 @@ DeviceSchedule ScheduleOnDevice(const Plan& plan);
 /// What `ScheduleOnDevice` orders.
 std::vector<StreamStep> StreamStepsOf(const Plan& plan);
 
+/// By input: whether a run writes to its memory.
+std::vector<bool> WrittenInputs(const Plan& plan);
+
 }  // namespace strata

@@ -79,6 +79,7 @@ struct BoxedProgram::State {
   std::span<const Tensor> run_inputs;
   std::vector<Tensor> run_outputs;
   std::vector<Tensor> graph_inputs, graph_outputs;  // the graph's memory
+  std::vector<bool> writes_input;
   bool is_capturing = false;
   std::exception_ptr thrown;  // by an operator, until the capture has ended
   std::vector<KernelAnnotation> annotations;
@@ -114,6 +115,7 @@ struct BoxedProgram::State {
       Value(constant.slot) = device == nullptr ? known->second : OnDevice(known->second);
     }
     if (device != nullptr && plan.captures) {
+      writes_input = WrittenInputs(plan);
       std::vector<size_t> fixed;
       for (size_t i = 0; i < plan.inputs.size(); ++i) {
         if (plan.inputs[i].is_static) fixed.push_back(i);
@@ -380,8 +382,20 @@ struct BoxedProgram::State {
     if (captures) {
       graph_inputs.assign(inputs.begin(), inputs.end());
       graph_outputs = std::exchange(run_outputs, {});
+    } else {
+      STRATA_RETURN_IF_ERROR(CopyBack(inputs));
     }
     return graph_outputs;
+  }
+
+  /// What the graph wrote to its copies of inputs belongs to the caller's.
+  Status CopyBack(std::span<const Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const DeviceBuffer from = BufferOf(graph_inputs[i]), to = BufferOf(inputs[i]);
+      if (!writes_input[i] || from.address == to.address) continue;
+      STRATA_RETURN_IF_ERROR(device->Copy(to, from));
+    }
+    return Ok();
   }
 
   void Annotate(const PlanStep& step) {

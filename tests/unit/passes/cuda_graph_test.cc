@@ -108,6 +108,9 @@ TEST_CASE("CG-6: the pass marks what can be captured, and says what cannot") {
   CHECK(OrDie(CudaGraph().Run(*host)) == Changed::kYes);
   const Graph& refused = *host->FindGraph("g");
   CHECK_EQ(refused.attribute(refused.output(), "no_cuda_graph"), "a: runs on the host");
+  CHECK(OrDie(CudaGraph({.force = true}).Run(*host)) == Changed::kYes);
+  CHECK_EQ(refused.attribute(refused.output(), "no_cuda_graph"), "");
+  CHECK_EQ(refused.attribute(refused.output(), "cuda_graph"), "full");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "tests/support/cpu_double.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/unit/runtime/replaying_double.h"
 
 namespace strata {
 namespace {
@@ -150,6 +151,35 @@ TEST_CASE("a plan that can be captured warms up, captures, and is replayed with 
   CHECK(replayed[0].is_same(captured[0]));
   CHECK_EQ(MessageOf(executor.Run(Tensors{w.clone(), third})),
            "input 0 of a captured run is static and has moved");
+}
+
+TEST_CASE("replays compute the bits of the streams, whatever the inputs") {
+  testing::ReplayingDouble device;
+  Executor streams = Bind(kCaptured, nullptr), graph = Bind(kCaptured, &device);
+  const Tensor w = at::rand({4});
+  for (int run = 0; run < 6; ++run) {
+    INFO("run ", run);
+    const Tensors inputs = {w, at::rand({4})};
+    const Tensor expected = OrDie(streams.Run(inputs))[0];
+    CHECK(at::equal(OrDie(graph.Run(inputs))[0], expected));
+  }
+}
+
+TEST_CASE("what a replayed graph writes to an input reaches the caller's tensor") {
+  testing::ReplayingDouble device;
+  const std::string_view body = R"(
+  x = placeholder : f32[4][1]cpu {+input='gradient'}
+  y = placeholder : f32[4][1]cpu {+input='gradient'}
+  a = aten.add_.Tensor(x, y) : f32[4][1]cpu ~x
+  output([]) {+cuda_graph='full'}
+)";
+  Executor graph = Bind(body, &device);
+  for (int run = 0; run < 4; ++run) {
+    INFO("run ", run);
+    const Tensor x = at::rand({4}), y = at::rand({4}), expected = x.add(y);
+    CHECK_OK(graph.Run(Tensors{x, y}));
+    CHECK(at::equal(x, expected));
+  }
 }
 
 /// Counts each operator as one node of the graph that is captured.

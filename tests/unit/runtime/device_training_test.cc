@@ -34,6 +34,7 @@
 #include "tests/support/cuda_emulator.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/unit/runtime/replaying_double.h"
 
 namespace strata {
 namespace {
@@ -41,6 +42,7 @@ namespace {
 using at::Tensor;
 using testing::CpuDouble;
 using testing::OrDie;
+using testing::ReplayingDouble;
 using Overrides = std::vector<std::string>;
 using OptionalTensor = std::optional<Tensor>;
 
@@ -385,6 +387,38 @@ TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and withou
         CHECK(std::abs(actual[i] - expected[i]) <= (is_half ? 3e-2 : 3e-5) * std::abs(expected[i]));
       }
     }
+  }
+}
+
+TEST_CASE("replayed graphs train with the bits of the streams") {
+  RegisterDouble();
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const TrainConfig config = Config(c);
+    const std::vector<double> expected =
+        Train(config, "dce,canonicalize,fuse", std::make_unique<CpuDouble>(true));
+    auto device = std::make_unique<ReplayingDouble>(true);
+    const std::string& log = device->log;
+    auto trainer =
+        OrDie(Trainer::Create({.config = config,
+                               .data = MakeTokenSource(TokenData::Synthetic(config), config),
+                               .passes = "dce,canonicalize,fuse,cuda-graph{force=true}",
+                               .device = std::move(device)}));
+    OrDie(trainer->Compile());
+    std::vector<double> actual;
+    while (OrDie(trainer->HasNext())) {
+      const StepReport report = OrDie(trainer->Step());
+      actual.push_back(report.metrics.loss);
+      actual.push_back(report.metrics.grad_norm);
+    }
+    CHECK_EQ(actual, expected);
+    // step, optimizer and, with several batches, accumulate: each is captured once.
+    const bool accumulates = config.accumulation_steps > 1;
+    size_t captures = 0;
+    for (size_t at = log.find("begin "); at != std::string::npos; at = log.find("begin ", at + 1))
+      ++captures;
+    CHECK_EQ(captures, accumulates ? 3 : 2);
+    CHECK_EQ(trainer->Kernels().size(), captures);
   }
 }
 
