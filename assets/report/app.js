@@ -6,7 +6,7 @@ const say = (text) => { live.textContent = text; };
 function frame() {
   const logo = svg("svg", {width: 20, height: 18, viewBox: "0 0 20 18", "aria-hidden": "true"});
   for (const [x, y, color] of [[0, 1, "ink"], [6, 7.5, "accent"], [0, 14, "ink"]]) logo.append(svg("rect", {x, y, width: 14, height: 3, fill: `var(--${color})`}));
-  searchBox = h("input.search", {type: "search", placeholder: innerWidth < 900 ? "Search" : "Search nodes, ops, modules", label: "Search nodes, operators, modules (regular expression)", "aria-controls": "results",
+  searchBox = h("input.search", {type: "search", placeholder: innerWidth < 1100 ? "Search" : "Search nodes, ops, modules", label: "Search nodes, operators, modules (regular expression)", "aria-controls": "results",
     input: () => doSearch(searchBox.value), focus: () => { if (searchBox.value) doSearch(searchBox.value); }, keydown: (event) => { if (event.key === "Enter") searchNext(event.shiftKey ? -1 : 1); }});
   const finder = h("div.finder", {focusout: (event) => { if (!finder.contains(event.relatedTarget)) $("#results").hidden = true; }}, searchBox, h("div", {id: "results", class: "results", hidden: true}));
   const theme = (name, label) => h("button", {"data-theme-button": name, "aria-pressed": "false", click: () => { setTheme(name, true); redrawAll(); }}, label);

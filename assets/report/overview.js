@@ -28,8 +28,8 @@ async function overview() {
   const others = run.graphs.filter((graph) => graph.detail >= 0);
   if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div.box.pad", table(["graph", "#nodes", "#peak memory", "?#arithmetic", "?fingerprint"], others.map((graph) =>
     [h("td", h("a", {href: linkTo(graph)}, plain(graph.name))), td(number(graph.last.nodes), "number"), td(graph.last.peak ? bytes(graph.last.peak) : "–", "number"), td(graph.last.flops ? flops(graph.last.flops) : "–", "number"), td(graph.last.fingerprint, "mono")])))));
-  if (run.stages.length) page.append(section("Stages of compilation", "what became of a graph on its way through the compiler", h("div.box.pad", table(["graph", "from", "#nodes", "difference"], run.stages.map((stage) =>
-    [h("td", stage.detail < 0 ? plain(stage.graph) : h("a", {href: linkTo(stage)}, plain(stage.graph))), td(plain(stage.from)), td(`${number(stage.before.nodes)} → ${number(stage.after.nodes)}`, "number"), h("td", stage.detail < 0 ? "equal" : badges(stage.counts))])))));
+  if (run.stages.length) page.append(section("Stages of compilation", "what became of a graph on its way through the compiler", h("div.box.pad", table(["graph", "from", "?#nodes", "difference"], run.stages.map((stage) =>
+    [h("td", stage.detail < 0 ? dotted(plain(stage.graph)) : h("a", {href: linkTo(stage)}, dotted(plain(stage.graph)))), td(dotted(plain(stage.from))), td(`${number(stage.before.nodes)} → ${number(stage.after.nodes)}`, "number"), h("td", stage.detail < 0 ? "equal" : badges(stage.counts))])))));
   for (const part of overviewParts) page.append(...[await part(run)].flat().filter(Boolean));
   if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div.box.pad", table(["run", "#rank", "?kind", "source", "?#passes", "status"], report.runs.map((other) =>
     [h("td", h("a", {href: hashOf({view: "overview", run: String(other.id)}), "aria-current": other === run ? "true" : null}, `run ${other.id}`)), td(String(other.rank), "number"), td(other.kind), td(plain(other.source), "wrap"), td(number(other.passes.length), "number"), td(other.status)])))));

@@ -4,7 +4,9 @@ pictures for the eye lie in SCREENSHOTS as golden_PAGE_THEME_WIDTH.png.
 usage: layout_test.py STRATA SCREENSHOTS
 """
 
-from browser import PHONE, WIDE, run
+import os
+
+from browser import PHONE, ROOT, WIDE, run
 from checks import CUT, FITS
 from log_test import log
 
@@ -32,6 +34,7 @@ def others(site):
         "operators": (site.training(), "#operators"),
         "compilation": (log(site), "#log&graph=0/0"),
         "record": (log(site), "#log&graph=0/0&node=5"),
+        "stages": (site.report(os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log")), ""),
         "two_runs": (site.two_runs(), ""),
         "profile": (site.profiled() or site.training(), PASS + "&overlay=mean&hops=all"),
         "profile_memory": (site.profiled() or site.training(), "#memory"),
@@ -41,7 +44,7 @@ def others(site):
 
 def look(site, pages, prefix):
     wrong = []
-    for size in (WIDE, PHONE):
+    for size in (WIDE, (1000, 800), PHONE):
         site.resize(size)
         for name, (url, fragment) in pages.items():
             site.open(url, fragment)
