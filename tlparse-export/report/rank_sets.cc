@@ -12,10 +12,6 @@
 namespace strata {
 namespace {
 
-/// Comparing node by node takes as long as a pass does to show; more kinds of ranks than these are
-/// told by the matrix alone.
-constexpr size_t kMostKinds = 8;
-
 SnapshotId SnapshotAt(const StoredRun& run, const std::string& graph, const StoredPass* pass) {
   if (pass == nullptr) {
     const StoredGraph* found = run.FindGraph(graph);
@@ -47,7 +43,7 @@ std::string Words(const std::set<int32_t>& ranks) {
 
 Result<std::vector<std::string>> RankSetsOf(TraceReader& trace, const StoredRun& run,
                                             const std::string& graph, const StoredPass* pass,
-                                            const Listing& listing) {
+                                            const Listing& listing, int64_t& budget) {
   std::map<Fingerprint, std::set<int32_t>> kinds;
   std::map<Fingerprint, SnapshotId> example;
   std::set<int32_t> all;
@@ -62,7 +58,13 @@ Result<std::vector<std::string>> RankSetsOf(TraceReader& trace, const StoredRun&
     kinds[info->fingerprint].insert(other.info.rank);
     example.try_emplace(info->fingerprint, id);
   }
-  if (kinds.size() < 2 || kinds.size() > kMostKinds) return std::vector<std::string>();
+  if (kinds.size() < 2) return std::vector<std::string>();
+  int64_t nodes = 0;
+  for (const auto& [fingerprint, id] : example) {
+    if (fingerprint != own) nodes += listing.size() + trace.FindSnapshot(id)->nodes;
+  }
+  if (nodes > budget) return std::vector<std::string>();
+  budget -= nodes;
   std::vector<std::set<int32_t>> sets(static_cast<size_t>(listing.size()), kinds[own]);
   for (const auto& [fingerprint, ranks] : kinds) {
     if (fingerprint == own) continue;

@@ -77,7 +77,7 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
     AppendMoment("after", stage.after, json);
     AppendCounts(stage.counts, stage.derived, json);
     AppendText("ref", stage.selector, json);
-    json.Field("detail", stage.detail).EndObject();
+    json.Field("compared", stage.compared).Field("detail", stage.detail).EndObject();
   }
   json.EndArray().Key("executed").BeginArray();
   for (size_t i = 0; i < run.executed.size(); ++i) {

@@ -97,6 +97,7 @@ class Maker {
     for (const StoredGraph& graph : stored.graphs) {
       STRATA_RETURN_IF_ERROR(AddGraph(stored, graph, !seen.contains(graph.name), measures, run));
     }
+    stage_nodes_ = kNodesOfStages;
     for (const Stage& stage : StagesOf(trace_, stored))
       STRATA_RETURN_IF_ERROR(AddStage(stored, stage, run));
     for (const ExecutedRange& range : stored.executed) {
@@ -195,7 +196,7 @@ class Maker {
                    .causes = CausesOf(compared.diff)};
     if (!compared.diff.Equal()) {
       STRATA_TRY(const std::vector<std::string> ranks,
-                 RankSetsOf(trace_, stored, record.graph, &pass, compared.diff.after));
+                 RankSetsOf(trace_, stored, record.graph, &pass, compared.diff.after, rank_nodes_));
       STRATA_TRY(known.detail,
                  parts_.AddScene(
                      fmt::format("pass {}", record.name), compared.diff,
@@ -216,8 +217,16 @@ class Maker {
     STRATA_TRY(shown.after, Moment(to));
     shown.selector = fmt::format("run={},graph={},from={}", static_cast<int64_t>(stored.id),
                                  SelectorValue(stage.to->name), SelectorValue(stage.from->name));
-    const auto [known, is_new] = known_.try_emplace(fmt::format("{} to {}", Name(from), Name(to)));
+    const int64_t nodes = shown.before.nodes + shown.after.nodes;
+    const std::string key = fmt::format("{} to {}", Name(from), Name(to));
+    shown.compared = known_.contains(key) || nodes <= stage_nodes_;
+    if (!shown.compared) {
+      run.stages.push_back(std::move(shown));
+      return Ok();
+    }
+    const auto [known, is_new] = known_.try_emplace(key);
     if (is_new) {
+      stage_nodes_ -= nodes;
       STRATA_TRY(const std::shared_ptr<const Module> before, Load(from));
       STRATA_TRY(const std::shared_ptr<const Module> after, Load(to));
       STRATA_TRY(const GraphDiff diff, Diff(before->graph({0}), after->graph({0})));
@@ -280,7 +289,7 @@ class Maker {
         options.stable_ids = true;
         STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
         STRATA_TRY(const std::vector<std::string> ranks,
-                   RankSetsOf(trace_, stored, graph.name, nullptr, diff.after));
+                   RankSetsOf(trace_, stored, graph.name, nullptr, diff.after, rank_nodes_));
         STRATA_TRY(known->second.detail, parts_.AddScene(fmt::format("graph {}", graph.name), diff,
                                                          {.measures = &measures, .ranks = &ranks}));
       }
@@ -297,6 +306,7 @@ class Maker {
   std::unordered_map<std::string, Known> known_;  // by the fingerprints of all graphs up to it
   std::map<std::string, Chain> chains_;           // of the run, by graph
   std::map<Fingerprint, int32_t> facts_of_;       // by everything
+  int64_t stage_nodes_ = 0, rank_nodes_ = kNodesOfRanks;  // that may still be compared
   std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 2> loaded_;
   size_t next_loaded_ = 0;
 };

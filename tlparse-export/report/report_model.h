@@ -61,7 +61,8 @@ struct ReportStage {
   ChangeCounts counts;
   int64_t derived = 0;
   std::string selector;  ///< of `graph`, with `from=` behind it
-  int32_t detail = -1;   ///< -1: equal
+  bool compared = true;  ///< false: the graphs are too large, see kNodesOfStages
+  int32_t detail = -1;   ///< -1: equal, or not compared
 };
 
 struct ReportRun {
@@ -84,6 +85,12 @@ struct ReportModel {
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
 };
+
+/// Comparing graphs of a log that no pass joins takes half a second for about as many nodes, of
+/// both sides: beyond this sum, stages of a run are listed only.
+inline constexpr int64_t kNodesOfStages = 20'000;
+/// So do ranks that differ: beyond this sum they are told by the matrix alone.
+inline constexpr int64_t kNodesOfRanks = 20'000;
 
 struct ReportOptions {
   std::string title;                    ///< "": the trace's file name
