@@ -69,7 +69,8 @@ struct FxDocument {
 Result<FxDocument> ParseFx(std::string_view text, const FxOptions& options = {});
 
 /// True for text that holds an FX graph rather than a program that contains one: a class of
-/// `torch.nn.Module` with a `forward`, or a bare `def forward`, and no import at top level.
+/// `torch.nn.Module` with a `forward`, or a bare `def forward`. Before it may stand imports, if
+/// nothing else does and nothing follows; other texts with an import at top level are programs.
 bool LooksLikeFxGraph(std::string_view text);
 
 struct FxPrintOptions {

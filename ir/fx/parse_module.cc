@@ -129,7 +129,8 @@ bool Parser::FindGraph() {
       if (unread < text_.size()) Diagnose(unread, "text before the graph");
       return true;
     }
-    const bool is_known = line.empty() || line.starts_with('#') || line == "ExportedProgram:";
+    const bool is_known = line.empty() || line.starts_with('#') || line == "ExportedProgram:" ||
+                          line.starts_with("import ") || line.starts_with("from ");
     if (!is_known) unread = std::min(unread, line_begin_);
   }
   return false;
@@ -440,29 +441,58 @@ Result<FxDocument> ParseFx(std::string_view text, const FxOptions& options) {
   return fx::Parser(text, options).Run();
 }
 
+namespace {
+
+bool IsImport(std::string_view line) {
+  return line.starts_with("import ") || line.starts_with("from ");
+}
+
+/// `text` without the lines before its class or function that import, comment or are empty; dumps
+/// of graphs as Python files begin with some.
+std::string_view WithoutImports(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (!fx::Trim(line).empty() && !line.starts_with('#') && !IsImport(line)) break;
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  }
+  return rest;
+}
+
+/// Nothing but the first line begins at the left.
+bool IsOneBlock(std::string_view text) {
+  for (size_t end = text.find('\n'); end + 1 < text.size(); end = text.find('\n', end + 1)) {
+    const char first = text[end + 1];
+    if (first != ' ' && first != '\n' && first != '\r' && first != '#') return false;
+    if (text.find('\n', end + 1) == std::string_view::npos) break;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool LooksLikeFxGraph(std::string_view text) {
-  // Dumps of AOT graphs begin with this line, which imports nothing.
-  constexpr std::string_view kFuture = "from __future__ import annotations\n";
-  if (text.starts_with(kFuture)) text.remove_prefix(kFuture.size());
+  const std::string_view rest = WithoutImports(text);
   const auto starts_line = [&](std::string_view word) {
-    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-      if (at == 0 || text[at - 1] == '\n') return true;
+    for (size_t at = rest.find(word); at != std::string_view::npos; at = rest.find(word, at + 1)) {
+      if (at == 0 || rest[at - 1] == '\n') return true;
     }
     return false;
   };
-  size_t class_end = text.find(fx::kBase);
+  size_t class_end = rest.find(fx::kBase);
   while (class_end != std::string_view::npos) {
-    const size_t line = text.rfind('\n', class_end) + 1;  // npos + 1 is 0
-    if (fx::Trim(text.substr(line, class_end - line)).starts_with(fx::kClass)) break;
-    class_end = text.find(fx::kBase, class_end + 1);
+    const size_t line = rest.rfind('\n', class_end) + 1;  // npos + 1 is 0
+    if (fx::Trim(rest.substr(line, class_end - line)).starts_with(fx::kClass)) break;
+    class_end = rest.find(fx::kBase, class_end + 1);
   }
-  const size_t first = text.find_first_not_of(" \r\n");
-  const bool is_bare =
-      first != std::string_view::npos && text.substr(first).starts_with("def forward(");
+  const bool is_bare = fx::Trim(rest.substr(0, rest.find('\n'))).starts_with("def forward(");
   if (class_end == std::string_view::npos && !is_bare) return false;
-  if (text.find("def forward(", is_bare ? first : class_end) == std::string_view::npos)
-    return false;
-  return !starts_line("import ") && !starts_line("from ");
+  if (rest.find("def forward(", is_bare ? 0 : class_end) == std::string_view::npos) return false;
+  if (starts_line("import ") || starts_line("from ")) return false;
+  // A program that contains a graph does something with it.
+  const std::string_view before = text.substr(0, text.size() - rest.size());
+  const bool imports = before.find("import ") != std::string_view::npos;
+  return !imports || IsOneBlock(rest);
 }
 
 }  // namespace strata

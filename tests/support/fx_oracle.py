@@ -10,6 +10,7 @@ those of malformed logs are passed over.
 """
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -56,7 +57,14 @@ def payloads(text):
     return list(seen)
 
 
+def without_imports(text):
+    """The class or function of a Python file that holds nothing else; any other text as it is."""
+    rest = re.sub(r"\A(?:(?:import|from) .*\n|[ \r]*\n|#.*\n)+", "", text)
+    return text if re.search(r"\n[^\s#]", rest) else rest
+
+
 def is_graph(text):
+    text = without_imports(text)
     has_class = re.search(r"^ *class .*\(torch\.nn\.Module\):$", text, re.M)
     has_graph = has_class and "def forward(" in text or text.lstrip().startswith("def forward(")
     return has_graph and not re.search(r"^(import|from) ", text, re.M)
@@ -64,6 +72,7 @@ def is_graph(text):
 
 def classes(text):
     """The text as Python: the class with its bodies, names kept aside."""
+    text = without_imports(text)
     if text.lstrip().startswith("def forward("):
         text = "class GraphModule(torch.nn.Module):\n" + re.sub("^(?=.)", "    ", text, flags=re.M)
     lines = text.split("\n")
@@ -291,8 +300,9 @@ def main():
     compared = differing = 0
     for file in files_below(words):
         with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            text = re.sub("\x1b\\[[0-9;]*m", "", stream.read())
-        texts = [t for t in ([text] if is_graph(text) else payloads(text)) if is_graph(t)]
+            text = stream.read()
+        plain = functools.partial(re.sub, "\x1b\\[[0-9;]*m", "")  # without colours
+        texts = [t for t in map(plain, [text] if is_graph(plain(text)) else payloads(text)) if is_graph(t)]
         if not texts:
             continue
         run = subprocess.run([tool, "nodes", file], capture_output=True, text=True, check=False)

@@ -412,7 +412,17 @@ TEST_CASE("fx: recognised by content") {
   CHECK(LooksLikeFxGraph("\n\ndef forward(self, x):\n    return x\n"));
   CHECK(LooksLikeFxGraph(
       "from __future__ import annotations\n\n\n\ndef forward(self, x):\n    return x\n"));
-  CHECK_FALSE(LooksLikeFxGraph("import torch\n" + kTrainer));
+  // A graph that was saved as a Python file, and a program that holds one.
+  const std::string imports =
+      "from __future__ import annotations\nimport torch\n\n# Graph\nfrom torch import device\n";
+  CHECK(LooksLikeFxGraph(imports + kTrainer));
+  CHECK(LooksLikeFxGraph(imports + kTrainer + " # graph id: 7"));
+  const Result<FxDocument> saved = ParseFx(imports + kTrainer, {.strict = true});
+  REQUIRE(saved.has_value());
+  CHECK_EQ(PrintFx(saved->graph()), kTrainer);
+  CHECK_FALSE(LooksLikeFxGraph(imports + kTrainer + "mod = Repro()\n"));
+  CHECK_FALSE(LooksLikeFxGraph("import torch\ntorch.manual_seed(0)\n" + kTrainer));
+  CHECK_FALSE(LooksLikeFxGraph(kTrainer + "import torch\n"));
   CHECK_FALSE(LooksLikeFxGraph("{\"code\": \"class A(torch.nn.Module):\\n def forward(\"}"));
   CHECK_FALSE(LooksLikeFxGraph("class A(torch.nn.Module):\n"));
   CHECK_FALSE(LooksLikeFxGraph(""));
