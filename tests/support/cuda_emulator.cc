@@ -53,7 +53,7 @@ static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long b
   gridDim = {(unsigned)blocks, 1, 1};
   blockDim = {(unsigned)count, 1, 1};
   for (int i = 0; i < count; ++i)
-    if (!threads[i].stack) threads[i].stack = (char*)std::malloc(kStack);
+    threads[i].stack = (char*)std::malloc(kStack);
   for (long block = 0; block < blocks; ++block) {
     blockIdx = {(unsigned)block, 0, 0};
     for (int i = 0; i < count; ++i) {
@@ -74,6 +74,8 @@ static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long b
       }
     }
   }
+  for (int i = 0; i < count; ++i)
+    std::free(threads[i].stack);
 }
 )";
 
