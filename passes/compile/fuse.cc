@@ -153,7 +153,11 @@ class GraphFuser {
  public:
   GraphFuser(Module& module, GraphId id, const FusionOptions& options,
              std::map<std::string, std::optional<GraphId>>& bodies)
-      : module_(module), graph_(module.graph(id)), regions_(graph_, options), bodies_(bodies) {}
+      : module_(module),
+        graph_(module.graph(id)),
+        is_exact_(options.exact),
+        regions_(graph_, options),
+        bodies_(bodies) {}
 
   bool Run() {
     for (size_t i = 0; i < regions_.regions().size(); ++i)
@@ -288,7 +292,7 @@ class GraphFuser {
     BodyWriter(graph_, regions_, plan).Write(draft);
     const std::string text = PrintText(scratch);
     const auto [known, is_new] = bodies_.try_emplace(text, std::nullopt);
-    if (is_new && MakeKernel(draft)) {
+    if (is_new && MakeKernel(draft, is_exact_)) {
       Graph& body = module_.AddGraph(fmt::format("kernel_{}", num_bodies()), /*is_body=*/true);
       BodyWriter(graph_, regions_, plan).Write(body);
       known->second = body.id();
@@ -349,9 +353,11 @@ class GraphFuser {
     std::vector<TypeId> types;
     for (const NodeId output : plan.outputs)
       types.push_back(graph_.value(graph_.result(output)).type);
-    const NodeId fused =
-        rewriter.Create({.op = kFusedOp, .args = args, .results = types, .returns_tuple = true},
-                        From(plan.members, Origin::kReplaced));
+    std::vector<NamedArg> kwargs;
+    if (!is_exact_) kwargs.push_back({module_.Intern(kFastArg), Arg::Bool(true)});
+    const NodeId fused = rewriter.Create(
+        {.op = kFusedOp, .args = args, .kwargs = kwargs, .results = types, .returns_tuple = true},
+        From(plan.members, Origin::kReplaced));
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
       const ValueId old_value = graph_.result(plan.outputs[i]), result = graph_.result(fused, i);
       names_.emplace_back(result, graph_.value_name(old_value));
@@ -424,6 +430,7 @@ class GraphFuser {
 
   Module& module_;
   Graph& graph_;
+  bool is_exact_;
   FusionRegions regions_;
   std::map<std::string, std::optional<GraphId>>& bodies_;
   std::vector<Plan> plans_;

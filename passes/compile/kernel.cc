@@ -20,6 +20,12 @@ int64_t Product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
+constexpr std::string_view kAtenSum = "aten sum";
+
+bool IsReductionCode(std::string_view code) {
+  return code == "sum" || code == "max" || code == kAtenSum;
+}
+
 Error Unsupported(std::string_view why) {
   return Error(ErrorCode::kUnsupported, "no kernel: {}", why);
 }
@@ -66,8 +72,11 @@ struct Known {
 
 class KernelMaker {
  public:
-  explicit KernelMaker(const Graph& body)
-      : body_(body), module_(body.module()), known_(static_cast<size_t>(body.value_bound())) {}
+  KernelMaker(const Graph& body, bool exact)
+      : body_(body),
+        exact_(exact),
+        module_(body.module()),
+        known_(static_cast<size_t>(body.value_bound())) {}
 
   Result<Kernel> Run() {
     STRATA_RETURN_IF_ERROR(ReadInputs());
@@ -255,7 +264,7 @@ class KernelMaker {
 
   int32_t Compute(std::string_view code, DType dtype, std::vector<int32_t> operands,
                   std::vector<double> numbers = {}) {
-    const bool is_reduction = code == "sum" || code == "max";
+    const bool is_reduction = IsReductionCode(code);
     const bool has_columns = std::ranges::any_of(operands, [&](int32_t op) {
       return kernel_.ops[static_cast<size_t>(op)].level == Kernel::Level::kColumn;
     });
@@ -333,6 +342,7 @@ class KernelMaker {
                                   : "rsqrt";
       numbers.clear();
     }
+    if (code == "sqrt" && exact_) code = "library sqrt";
     return Compute(code, dtype, std::move(operands), std::move(numbers));
   }
 
@@ -345,10 +355,11 @@ class KernelMaker {
     };
     const DType dtype = layout.dtype;
     STRATA_TRY(const int32_t x, operand(0));
-    if (code == "sum" || code == "max") return Compute(code, dtype, {x});
-    if (code == "mean") {
-      const int32_t count = Constant(static_cast<double>(columns_), dtype);
-      return Compute("div", dtype, {Compute("sum", dtype, {x}), count});
+    if (code == "max") return Compute(code, dtype, {x});
+    if (code == "sum" || code == "mean") {
+      const int32_t sum = Compute(exact_ ? kAtenSum : "sum", dtype, {x});
+      if (code == "sum") return sum;
+      return Compute("div", dtype, {sum, Constant(static_cast<double>(columns_), dtype)});
     }
     if (code == "softmax_backward" || code == "log_softmax_backward") {
       STRATA_TRY(const int32_t y, operand(1));
@@ -439,6 +450,7 @@ class KernelMaker {
   }
 
   const Graph& body_;
+  bool exact_;
   const Module& module_;
   std::vector<Known> known_;          // by value
   std::map<int32_t, int32_t> loads_;  // by access
@@ -483,8 +495,12 @@ bool Kernel::IsElementwise(int32_t input, int32_t result) const {
   });
 }
 
-Result<Kernel> MakeKernel(const Graph& body) {
-  return KernelMaker(body).Run();
+bool IsReduction(const Kernel::Op& op) {
+  return IsReductionCode(op.code);
+}
+
+Result<Kernel> MakeKernel(const Graph& body, bool exact) {
+  return KernelMaker(body, exact).Run();
 }
 
 }  // namespace strata

@@ -41,8 +41,7 @@ struct Kernel {
 
   /// One value, computed from earlier ones.
   struct Op {
-    std::string
-        code;  ///< "load", "constant", "cast", or a name of `PointwiseFormula`, "sum", "max"
+    std::string code;  ///< "load", "constant", "cast", a formula of runtime/codegen, or a reduction
     DType dtype = DType::kUnknown;
     Level level = Level::kColumn;
     std::vector<int32_t> operands;  ///< ops
@@ -74,8 +73,11 @@ struct Kernel {
   bool IsElementwise(int32_t input, int32_t result) const;
 };
 
-/// Describes the body of a fused node. Errors (kUnsupported): a body that is no such computation;
-/// passes/compile/fuse.h makes none.
-Result<Kernel> MakeKernel(const Graph& body);
+/// "sum", "max", and "aten sum": in the order in which ATen's kernels for CPUs add.
+bool IsReduction(const Kernel::Op& op);
+
+/// Describes the body of a fused node; `exact`: with ATen's bits. Errors (kUnsupported): a body
+/// that is no such computation; passes/compile/fuse.h makes none.
+Result<Kernel> MakeKernel(const Graph& body, bool exact = false);
 
 }  // namespace strata

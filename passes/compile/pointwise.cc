@@ -15,8 +15,8 @@ using enum FusionKind;
 
 // Sorted by operator. Formulas stand in runtime/codegen/formulas.cc.
 // Exactness: each formula was compared with ATen's kernels bit by bit
-// (tests/unit/runtime/fused_test.cc). `sqrt` is not IEEE's on CPUs, where ATen calls MKL; `rsqrt`
-// is.
+// (tests/unit/runtime/training_test.cc). On CPUs sums are added in ATen's order, and `sqrt` is the
+// library's that ATen calls; `rsqrt` is IEEE's.
 constexpr std::array kFusible = {
     FusibleOp{"aten._log_softmax.default", "log_softmax", kReduction, false},
     FusibleOp{"aten._log_softmax_backward_data.default", "log_softmax_backward", kReduction, false},
@@ -43,7 +43,7 @@ constexpr std::array kFusible = {
     FusibleOp{"aten.expand.default", "", kReshape, true},
     FusibleOp{"aten.lerp.Scalar", "lerp", kPointwise, true},
     FusibleOp{"aten.lerp_.Scalar", "lerp", kPointwise, true},
-    FusibleOp{"aten.mean.dim", "mean", kReduction, false},
+    FusibleOp{"aten.mean.dim", "mean", kReduction, true},
     FusibleOp{"aten.mul.Scalar", "mul", kPointwise, true},
     FusibleOp{"aten.mul.Tensor", "mul", kPointwise, true},
     FusibleOp{"aten.mul_.Scalar", "mul", kPointwise, true},
@@ -58,12 +58,12 @@ constexpr std::array kFusible = {
     FusibleOp{"aten.sigmoid_backward.default", "sigmoid_backward", kPointwise, false},
     FusibleOp{"aten.silu.default", "silu", kPointwise, false},
     FusibleOp{"aten.silu_backward.default", "silu_backward", kPointwise, false},
-    FusibleOp{"aten.sqrt.default", "sqrt", kPointwise, false},
+    FusibleOp{"aten.sqrt.default", "sqrt", kPointwise, true},
     FusibleOp{"aten.sub.Scalar", "sub", kPointwise, true},
     FusibleOp{"aten.sub.Tensor", "sub", kPointwise, true},
     FusibleOp{"aten.sub_.Scalar", "sub", kPointwise, true},
     FusibleOp{"aten.sub_.Tensor", "sub", kPointwise, true},
-    FusibleOp{"aten.sum.dim_IntList", "sum", kReduction, false},
+    FusibleOp{"aten.sum.dim_IntList", "sum", kReduction, true},
     FusibleOp{"aten.tanh.default", "tanh", kPointwise, false},
     FusibleOp{"aten.unsqueeze.default", "", kReshape, true},
     FusibleOp{"aten.view.default", "", kReshape, true},
@@ -149,6 +149,28 @@ bool IsReduction(const Graph& graph, NodeId node, std::string_view code) {
   return args.size() >= 2 && AreTrailing(graph, args[1], type.sizes.size());
 }
 
+/// What kernels compute with ATen's bits only on CPUs, from floats; sums of rows that lie one after
+/// the other, more than one of them.
+bool IsExactOnCpu(const Graph& graph, NodeId node, const FusibleOp& entry) {
+  constexpr int64_t kMostColumns = 8192;  // a kernel keeps a row
+  const Module& module = graph.module();
+  const Type& from = *TypeOf(graph, graph.args(node)[0].value());
+  const Type& to = *TypeOf(graph, graph.result(node));
+  if (module.str(from.device) != "cpu" || from.dtype != DType::kF32 || to.dtype != DType::kF32) {
+    return false;
+  }
+  if (entry.kind != kReduction) return true;
+  int64_t stride = 1, rows = 1;
+  for (size_t dim = from.sizes.size(); dim-- > 0;) {
+    const int64_t size = module.dims().AsConst(from.sizes[dim]).value_or(0);
+    if (size != 1 && module.dims().AsConst(from.strides[dim]) != stride) return false;
+    stride *= size;
+  }
+  for (const DimId dim : to.sizes)
+    rows *= module.dims().AsConst(dim).value_or(0);
+  return rows > 1 && stride / rows > 1 && stride / rows <= kMostColumns;
+}
+
 }  // namespace
 
 const FusibleOp* FindFusible(std::string_view op) {
@@ -175,6 +197,8 @@ FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact) {
   if (TypeOf(graph, args[0].value())->dtype != dtype && entry->code != "cast") return kNone;
   if (entry->code == "pow" && !IsSimplePower(graph, node, exact)) return kNone;
   if (entry->kind == kReduction && !IsReduction(graph, node, entry->code)) return kNone;
+  const bool is_cpus = entry->kind == kReduction || entry->code == "sqrt";
+  if (exact && is_cpus && !IsExactOnCpu(graph, node, *entry)) return kNone;
   return entry->kind;
 }
 

@@ -9,6 +9,8 @@ namespace strata {
 /// `body` does with its inputs; a list of results, in the order of the body's outputs. Results may
 /// be inputs that the body writes in place.
 inline constexpr std::string_view kFusedOp = "strata.fused.default";
+/// Keyword of a fused node whose kernel may differ from its body by rounding.
+inline constexpr std::string_view kFastArg = "fast";
 
 /// How an operator can be part of a fused kernel.
 enum class FusionKind : uint8_t {

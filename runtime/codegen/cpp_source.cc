@@ -16,7 +16,61 @@ namespace strata {
 const std::string_view kCppPreamble = R"(#include <cmath>
 #include <cstdint>
 #include <cstring>
+// The square root of the library that ATen calls; null: the processor's.
+extern "C" {
+void (*strata_library_sqrt)(int64_t, const float*, float*) = nullptr;
+}
 namespace {
+inline void strata_sqrt_tile(int64_t n, float* x) {
+  if (strata_library_sqrt != nullptr) return strata_library_sqrt(n, x, x);
+  for (int64_t i = 0; i < n; ++i) x[i] = __builtin_sqrtf(x[i]);
+}
+inline float strata_sqrt_one(float x) {
+  strata_sqrt_tile(1, &x);
+  return x;
+}
+// ATen's sum of a row (SumKernel.cpp): vectors of 32 bytes, four sums of them side by side, each in
+// four levels that are added up every 2^k vectors; then the four, the rest, the lanes.
+#if defined(__x86_64__) || defined(_M_X64)
+typedef float strata_vec __attribute__((vector_size(32), aligned(4)));
+#else
+typedef float strata_vec __attribute__((vector_size(16), aligned(4)));
+#endif
+template <class V> inline V strata_sum_vectors(const V* x, int64_t size) {
+  const int64_t quarter = size / 4;
+  int64_t log2 = 0;
+  while (((int64_t)1 << log2) < quarter) ++log2;
+  const int64_t power = log2 / 4 > 4 ? log2 / 4 : 4, step = (int64_t)1 << power;
+  V sums[4][4] = {};
+  int64_t i = 0;
+  while (i + step <= quarter) {
+    for (int64_t j = 0; j < step; ++j, ++i)
+      for (int k = 0; k < 4; ++k) sums[0][k] += x[4 * i + k];
+    for (int level = 1; level < 4; ++level) {
+      for (int k = 0; k < 4; ++k) {
+        sums[level][k] += sums[level - 1][k];
+        sums[level - 1][k] = V{};
+      }
+      if ((i & ((step - 1) << (level * power))) != 0) break;
+    }
+  }
+  for (; i < quarter; ++i)
+    for (int k = 0; k < 4; ++k) sums[0][k] += x[4 * i + k];
+  for (int level = 1; level < 4; ++level)
+    for (int k = 0; k < 4; ++k) sums[0][k] += sums[level][k];
+  for (i = 4 * quarter; i < size; ++i) sums[0][0] += x[i];
+  for (int k = 1; k < 4; ++k) sums[0][0] += sums[0][k];
+  return sums[0][0];
+}
+template <int64_t n> inline float strata_aten_sum(const float* x) {
+  constexpr int64_t lanes = sizeof(strata_vec) / sizeof(float);
+  if (n < lanes) return 0.0f + strata_sum_vectors<float>(x, n);
+  const strata_vec sums = strata_sum_vectors((const strata_vec*)x, n / lanes);
+  float sum = 0;
+  for (int64_t i = n / lanes * lanes; i < n; ++i) sum += x[i];
+  for (int64_t i = 0; i < lanes; ++i) sum += sums[i];
+  return sum;
+}
 struct strata_bf16 { uint16_t bits; };
 inline float strata_load(float x) { return x; }
 inline double strata_load(double x) { return x; }
@@ -111,13 +165,70 @@ class Emitter {
     const int64_t last = static_cast<int64_t>(kernel_.sizes.size()) - 1;
     for (size_t i = 0; i < kernel_.accesses.size(); ++i)
       Line("auto* const q{0} = a{0};", i);
-    EmitUniformLoads(schedule_.stages[0]);
+    const Schedule::Stage& stage = schedule_.stages[0];
+    EmitUniformLoads(stage);
+    std::vector<int32_t> roots;
+    for (const int32_t op : stage.column_ops) {
+      if (IsLibrarySqrt(Op(op))) roots.push_back(op);
+    }
+    if (!roots.empty()) return EmitTiles(stage, roots);
     Line("#pragma omp simd");
     Line("for (int64_t i{0} = begin; i{0} < end; ++i{0}) {{", last);
     ++depth_;
-    EmitColumn(schedule_.stages[0]);
+    EmitColumn(stage);
     --depth_;
     Line("}}");
+  }
+
+  static bool IsLibrarySqrt(const Kernel::Op& op) { return op.code == "library sqrt"; }
+
+  /// A library computes the roots of a tile of elements at once; what they are roots of is computed
+  /// again for the rest. Nothing is stored before.
+  void EmitTiles(const Schedule::Stage& stage, const std::vector<int32_t>& roots) {
+    const int64_t last = static_cast<int64_t>(kernel_.sizes.size()) - 1;
+    for (const int32_t root : roots)
+      Line("float root{}[{}];", root, kTile);
+    Line("for (int64_t tile = begin; tile < end; tile += {}) {{", kTile);
+    ++depth_;
+    Line("const int64_t stop = tile + {0} < end ? tile + {0} : end;", kTile);
+    is_tiled_ = true;
+    const auto loop = [&](const auto& body) {
+      Line("#pragma omp simd");
+      Line("for (int64_t i{0} = tile; i{0} < stop; ++i{0}) {{", last);
+      ++depth_;
+      body();
+      --depth_;
+      Line("}}");
+    };
+    for (const int32_t root : roots) {
+      loop([&] {
+        for (const int32_t op : NeededFor(root)) {
+          if (!IsUniform(Op(op))) EmitOp(op);
+        }
+        Line("root{}[i{} - tile] = v{};", root, last, Op(root).operands[0]);
+      });
+      Line("strata_sqrt_tile(stop - tile, root{});", root);
+    }
+    loop([&] { EmitColumn(stage); });
+    is_tiled_ = false;
+    --depth_;
+    Line("}}");
+  }
+
+  /// What is computed before an operator, ascending; other roots are there already.
+  std::vector<int32_t> NeededFor(int32_t root) const {
+    std::vector<bool> is_needed(static_cast<size_t>(root), false);
+    for (int32_t op = root; op >= 0; --op) {
+      const bool is_known = op != root && IsLibrarySqrt(Op(op));
+      if ((op != root && !is_needed[static_cast<size_t>(op)]) || is_known) continue;
+      for (const int32_t operand : Op(op).operands)
+        is_needed[static_cast<size_t>(operand)] = true;
+    }
+    std::vector<int32_t> ops;
+    for (int32_t op = 0; op < root; ++op) {
+      if (is_needed[static_cast<size_t>(op)]) ops.push_back(op);
+    }
+    return ops;
   }
 
   void EmitUnits() {
@@ -160,6 +271,10 @@ class Emitter {
     std::string reductions;
     for (const int32_t op : stage.reductions) {
       const Kernel::Op& o = Op(op);
+      if (IsAtenSum(o)) {
+        Line("float row{}[{}];", op, kernel_.columns());
+        continue;
+      }
       const bool is_sum = o.code == "sum";
       Line("{} v{} = {};", ComputeType(o.dtype), op, is_sum ? "0" : "-__builtin_inf()");
       reductions += fmt::format(" reduction({}:v{})", is_sum ? "+" : "max", op);
@@ -176,6 +291,22 @@ class Emitter {
       --depth_;
       Line("}}");
     }
+    for (const int32_t op : stage.reductions) {
+      if (IsAtenSum(Op(op))) {
+        Line("const float v{0} = strata_aten_sum<{1}>(row{0});", op, kernel_.columns());
+      }
+    }
+  }
+
+  static bool IsAtenSum(const Kernel::Op& op) { return op.code == "aten sum"; }
+
+  /// Which column of the row the loops have reached: `(i1) * 16 + i2`.
+  std::string ColumnIndex() const {
+    std::string text;
+    for (size_t dim = schedule_.num_outer_dims; dim < kernel_.sizes.size(); ++dim)
+      text = text.empty() ? fmt::format("i{}", dim)
+                          : fmt::format("({}) * {} + i{}", text, kernel_.sizes[dim], dim);
+    return text.empty() ? "0" : text;
   }
 
   bool IsUniform(const Kernel::Op& op) const {
@@ -201,7 +332,9 @@ class Emitter {
     }
     for (const int32_t op : stage.reductions) {
       const int32_t operand = Op(op).operands[0];
-      if (Op(op).code == "sum") {
+      if (IsAtenSum(Op(op))) {
+        Line("row{}[{}] = v{};", op, ColumnIndex(), operand);
+      } else if (Op(op).code == "sum") {
         Line("v{0} += v{1};", op, operand);
       } else {
         Line("v{0} = v{1} > v{0} ? v{1} : v{0};", op, operand);
@@ -217,6 +350,13 @@ class Emitter {
       const auto access = static_cast<size_t>(op.access);
       Line("const {} v{} = strata_load(q{}[0{}]);", ComputeType(op.dtype), index, access,
            InnerIndex(access, op.level == Kernel::Level::kColumn));
+      return;
+    }
+    if (IsLibrarySqrt(op)) {
+      const size_t last = kernel_.sizes.size() - 1;
+      const std::string root = is_tiled_ ? fmt::format("root{}[i{} - tile]", index, last)
+                                         : fmt::format("strata_sqrt_one(v{})", op.operands[0]);
+      Line("const float v{} = {};", index, root);
       return;
     }
     std::vector<std::string> operands;
@@ -243,8 +383,10 @@ class Emitter {
   const Kernel& kernel_;
   Schedule schedule_;
   std::string_view name_;
+  static constexpr int kTile = 512;
   std::string text_;
   size_t depth_ = 0;
+  bool is_tiled_ = false;
 };
 
 }  // namespace

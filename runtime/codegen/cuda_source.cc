@@ -173,7 +173,7 @@ class Emitter {
     if (!stage.has_loop()) return;
     for (const int32_t op : stage.reductions) {
       const Kernel::Op& o = Op(op);
-      Line("{} part{} = {};", ComputeType(o.dtype), op, o.code == "sum" ? "0" : "-1.0 / 0.0");
+      Line("{} part{} = {};", ComputeType(o.dtype), op, o.code != "max" ? "0" : "-1.0 / 0.0");
     }
     Line("for ({} column = threadIdx.x; column < {}; column += blockDim.x) {{", int_,
          kernel_.columns());

@@ -27,6 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kFormulas[] = {
     {"cube", "({0} * {0}) * {0}"},
     {"div", "{0} / {1}"},
     {"exp", "strata_exp({0})"},
+    {"library sqrt", "strata_sqrt({0})"},
     {"log", "strata_log({0})"},
     {"mul", "{0} * {1}"},
     {"neg", "-{0}"},

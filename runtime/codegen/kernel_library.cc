@@ -148,6 +148,9 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
   if (library->handle_ == nullptr) {
     return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: delete the file", object.string());
   }
+  if (void* root = ::dlsym(library->handle_, "strata_library_sqrt")) {
+    *static_cast<decltype(options.library_sqrt)*>(root) = options.library_sqrt;
+  }
   for (size_t i = 0; i < kernels.size(); ++i) {
     void* symbol = ::dlsym(library->handle_, fmt::format("strata_kernel_{}", i).c_str());
     if (symbol == nullptr) {

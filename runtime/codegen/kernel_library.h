@@ -22,6 +22,8 @@ class KernelLibrary {
     std::string cache_dir = {};
     /// "": $CXX, or the first of c++, g++, clang++ on the path.
     std::string compiler = {};
+    /// "library sqrt": roots of `count` numbers; null: the processor's.
+    void (*library_sqrt)(int64_t count, const float* from, float* to) = nullptr;
   };
 
   /// Errors: no compiler (kNotFound), one that fails, a folder that cannot be written. What another

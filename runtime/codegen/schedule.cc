@@ -6,10 +6,6 @@
 namespace strata {
 namespace {
 
-bool IsReduction(const Kernel::Op& op) {
-  return op.code == "sum" || op.code == "max";
-}
-
 /// The stage in which each op is known: what reads a reduction is one later than what is reduced.
 std::vector<size_t> StagesOf(const Kernel& kernel) {
   std::vector<size_t> stages;

@@ -1,10 +1,11 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <xxhash.h>
 
 #include <fmt/format.h>
@@ -139,7 +140,7 @@ class Lowering {
     if (step.op == kFusedOp) {
       STRATA_TRY(const GraphId body, BodyOf(args));
       if (plan_.options.unfuse) return InlineBody(node, module_.graph(body));
-      STRATA_TRY(step.kernel, KernelOf(body));
+      STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
       step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
       args = args.subspan(1);
     }
@@ -147,7 +148,7 @@ class Lowering {
       STRATA_TRY(PlanArg lowered, LowerArg(arg));
       step.args.push_back(std::move(lowered));
     }
-    for (size_t i = 0; i < n.num_kwargs; ++i) {
+    for (size_t i = 0; i < n.num_kwargs && step.kernel < 0; ++i) {
       const NamedArg kwarg = graph().kwarg(node, i);
       STRATA_TRY(PlanArg lowered, LowerArg(kwarg.value));
       step.kwargs.emplace_back(module_.str(kwarg.name), std::move(lowered));
@@ -180,11 +181,11 @@ class Lowering {
     return Unsupported("a fused node must name its body");
   }
 
-  Result<int32_t> KernelOf(GraphId body) {
-    const auto [known, is_new] =
-        kernel_of_.try_emplace(body.index, static_cast<int32_t>(plan_.kernels.size()));
+  Result<int32_t> KernelOf(GraphId body, bool exact) {
+    const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact),
+                                                        static_cast<int32_t>(plan_.kernels.size()));
     if (is_new) {
-      STRATA_TRY(Kernel kernel, MakeKernel(module_.graph(body)));
+      STRATA_TRY(Kernel kernel, MakeKernel(module_.graph(body), exact));
       plan_.kernels.push_back(std::move(kernel));
     }
     return known->second;
@@ -339,7 +340,7 @@ class Lowering {
 
   const Module& module_;
   Scope scope_;
-  std::unordered_map<int32_t, int32_t> kernel_of_;  // by body
+  std::map<std::pair<int32_t, bool>, int32_t> kernel_of_;  // by body and exactness
   Plan plan_;
 };
 

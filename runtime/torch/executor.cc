@@ -1,9 +1,12 @@
 #include "runtime/torch/executor.h"
 
 #include <algorithm>
+#include <dlfcn.h>
 #include <exception>
 #include <string>
 #include <utility>
+
+#include <ATen/Context.h>
 
 #include <fmt/format.h>
 
@@ -18,6 +21,18 @@ bool Fits(const at::Tensor& tensor, const Plan::Input& wanted) {
   return tensor.defined() && ToDType(tensor.scalar_type()) == wanted.dtype &&
          tensor.sizes() == at::IntArrayRef(wanted.sizes) &&
          (!wanted.strides || tensor.strides() == at::IntArrayRef(*wanted.strides));
+}
+
+/// What at::sqrt computes floats with: where LibTorch is built with MKL, its vector library, whose
+/// roots are not always the nearest numbers.
+decltype(KernelLibrary::Options::library_sqrt) AtensSqrt() {
+  using VmsSqrt = void (*)(int count, const float* from, float* to, long long mode);
+  static const auto vms_sqrt = reinterpret_cast<VmsSqrt>(::dlsym(RTLD_DEFAULT, "vmsSqrt"));
+  if (!at::hasMKL() || vms_sqrt == nullptr) return nullptr;
+  return [](int64_t count, const float* from, float* to) {
+    // As ATen/cpu/vml.h: VML_HA | VML_FTZDAZ_OFF | VML_ERRMODE_IGNORE.
+    vms_sqrt(static_cast<int>(count), from, to, 0x2 | 0x140000 | 0x100);
+  };
 }
 
 /// As types are printed: `f32[4, 32][32, 1]cpu`.
@@ -96,7 +111,9 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty()) {
-      STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels));
+      STRATA_TRY(state->kernels,
+                 KernelLibrary::Load(
+                     plan.kernels, {.cache_dir = {}, .compiler = {}, .library_sqrt = AtensSqrt()}));
     }
     state->plan = std::move(plan);
     STRATA_TRY(state->program,

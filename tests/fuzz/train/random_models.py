@@ -153,6 +153,8 @@ def compare(strata, config, folder):
     ours = (compare_numerics.read_steps(paths["m"]), compare_numerics.read_safetensors(paths["g"]),
             compare_numerics.read_safetensors(paths["p"]))
     times = {what: difference / rounding[what] for what, difference in differences(ours, (steps, grads, final)).items()}
+    if c["seq_len"] == 1:
+        del times["final"]  # AdamW makes whole steps of gradients that are zero but for rounding
     bad = {what: f"{value:.1f} times what rounding does" for what, value in times.items() if not value <= SLACK}
     return str(bad) if bad else "", times
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
@@ -105,7 +106,7 @@ TEST_CASE("what leaves and comes back is not inside") {
 )");
 }
 
-TEST_CASE("bitwise takes no sums and no functions; fast makes one kernel of a norm") {
+TEST_CASE("a norm is one kernel; fast says that it adds in an order of its own") {
   constexpr std::string_view kNorm = R"(
   x = placeholder : f32[4, 8][8, 1]cpu
   w = placeholder : f32[8][1]cpu
@@ -120,10 +121,8 @@ TEST_CASE("bitwise takes no sums and no functions; fast makes one kernel of a no
   CHECK_EQ(BodyOf(*Fused(kNorm)), R"(
   x = placeholder
   w = placeholder
-  p = aten.pow.Tensor_Scalar(x, 2)
-  m = aten.mean.dim(p, [1], True)
   kernel_0 = attr kernel_0(graph(1))
-  (r, z) = strata.fused.default(kernel_0, m, x, w) as fused
+  (r, z) = strata.fused.default(kernel_0, x, w) as fused
   output([z, r])
 )");
   const auto fast = Fused(kNorm, kFast);
@@ -131,7 +130,7 @@ TEST_CASE("bitwise takes no sums and no functions; fast makes one kernel of a no
   x = placeholder
   w = placeholder
   kernel_0 = attr kernel_0(graph(1))
-  (r, z) = strata.fused.default(kernel_0, x, w) as fused
+  (r, z) = strata.fused.default(kernel_0, x, w, fast=True) as fused
   output([z, r])
 )");
   // The sum is known to nobody else: adding to it in place is adding.
@@ -201,6 +200,39 @@ TEST_CASE("members look through views; other readers keep them") {
   CHECK_EQ(OpsOf(*module), "aten.neg.default aten.view.default aten.add.Tensor ");
 }
 
+TEST_CASE(
+    "bitwise takes no functions, and sums and roots only as ATen's CPU kernels compute them") {
+  const auto fuses = [](std::string_view op, std::string_view from, std::string_view to,
+                        const Fuse::Options& options = {}) {
+    const auto module = ParseBody(fmt::format(R"(
+  x = placeholder : {1}
+  a = aten.neg.default(x) : {1}
+  b = {0} : {2}
+  c = aten.neg.default(b) : {2}
+  output([c])
+)",
+                                              op, from, to));
+    OrDie(Fuse(options).Run(*module));
+    return module->num_graphs() == 2 &&
+           OpsOf(*module).find(op.substr(0, op.find('('))) != std::string::npos;
+  };
+  constexpr const char* kSum = "aten.sum.dim_IntList(a, [1], True)";
+  constexpr const char* kRoot = "aten.sqrt.default(a)";
+  CHECK(fuses(kSum, "f32[4, 8][8, 1]cpu", "f32[4, 1][1, 1]cpu"));
+  CHECK(fuses(kRoot, "f32[4, 8][8, 1]cpu", "f32[4, 8][8, 1]cpu"));
+  const auto only_fast = [&](std::string_view op, std::string_view from, std::string_view to) {
+    return !fuses(op, from, to) && fuses(op, from, to, kFast);
+  };
+  // Another device, another dtype, another layout, one row, a function.
+  CHECK(only_fast(kSum, "f32[4, 8][8, 1]cuda:0", "f32[4, 1][1, 1]cuda:0"));
+  CHECK(only_fast(kSum, "f64[4, 8][8, 1]cpu", "f64[4, 1][1, 1]cpu"));
+  CHECK(only_fast(kSum, "f32[4, 8][1, 4]cpu", "f32[4, 1][1, 1]cpu"));
+  CHECK(only_fast(kSum, "f32[1, 8][8, 1]cpu", "f32[1, 1][1, 1]cpu"));
+  CHECK(only_fast(kRoot, "f64[8][1]cpu", "f64[8][1]cpu"));
+  CHECK(only_fast(kRoot, "f32[8][1]cuda:0", "f32[8][1]cuda:0"));
+  CHECK(only_fast("aten.exp.default(a)", "f32[8][1]cpu", "f32[8][1]cpu"));
+}
+
 TEST_CASE("a value that goes to one other kernel alone is computed there") {
   // As in AdamW: without moving, `u` would be written by the first kernel and read by the second.
   const auto module = Fused(R"(
@@ -210,7 +242,7 @@ TEST_CASE("a value that goes to one other kernel alone is computed there") {
   a = aten.lerp_.Scalar(m, g, 0.1) : f32[8][1]cpu ~m
   b = aten.addcmul_.default(v, g, g, value=0.1) : f32[8][1]cpu ~v
   u = aten.mul.Tensor(a, 0.5) : f32[8][1]cpu
-  s = aten.sqrt.default(b) : f32[8][1]cpu
+  s = aten.exp.default(b) : f32[8][1]cpu
   d = aten.add.Scalar(s, 1e-8) : f32[8][1]cpu
   q = aten.div.Tensor(u, d) : f32[8][1]cpu
   output([q])

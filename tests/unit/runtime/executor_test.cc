@@ -7,7 +7,9 @@
 #include <ATen/ATen.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "passes/compile/fuse.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -220,6 +222,47 @@ TEST_CASE("plans that do not fit this LibTorch are refused when they are bound")
   output([t])
 )")),
            "graph g cannot be executed: no constant table");
+}
+
+TEST_CASE("kernels add and take roots as ATen does, whatever the length of a row") {
+  at::manual_seed(11);
+  const int64_t lengths[] = {2,  3,  5,   7,   8,   9,   15,  16,   31,   32,   37,  64,
+                             65, 96, 100, 128, 255, 511, 512, 1000, 2048, 5000, 8192};
+  std::string body, outputs;
+  Tensors inputs, expected;
+  for (const int64_t n : lengths) {
+    body += fmt::format(R"(
+  x{0} = placeholder : f32[6, {0}][{0}, 1]cpu
+  p{0} = aten.mul.Tensor(x{0}, x{0}) : f32[6, {0}][{0}, 1]cpu
+  m{0} = aten.mean.dim(p{0}, [-1], True) : f32[6, 1][1, 1]cpu
+  s{0} = aten.sum.dim_IntList(x{0}, [1], True) : f32[6, 1][1, 1]cpu
+  a{0} = aten.add.Tensor(m{0}, s{0}) : f32[6, 1][1, 1]cpu
+  y{0} = aten.mul.Tensor(x{0}, a{0}) : f32[6, {0}][{0}, 1]cpu
+  r{0} = aten.sqrt.default(p{0}) : f32[6, {0}][{0}, 1]cpu
+  q{0} = aten.sqrt.default(r{0}) : f32[6, {0}][{0}, 1]cpu
+  z{0} = aten.add.Tensor(q{0}, r{0}) : f32[6, {0}][{0}, 1]cpu
+)",
+                        n);
+    outputs += fmt::format("{}y{}, z{}, m{}", outputs.empty() ? "" : ", ", n, n, n);
+    const Tensor x = at::randn({6, n}), p = x * x, m = p.mean(at::IntArrayRef{-1}, true);
+    inputs.push_back(x);
+    expected.push_back(x * (m + x.sum(at::IntArrayRef{1}, true)));
+    expected.push_back(p.sqrt().sqrt() + p.sqrt());
+    expected.push_back(m);
+  }
+  const auto module = ParseBody(body + fmt::format("  output([{}])\n", outputs));
+  OrDie(Fuse(Fuse::Options{}).Run(*module));
+  const Plan plan = OrDie(Lower(*module->FindGraph("g"), PlanOptions::Fastest()));
+  int64_t not_fused = 0;
+  for (const PlanStep& step : plan.steps)
+    not_fused += step.kernel < 0 ? 1 : 0;
+  CHECK_EQ(not_fused, 0);
+  const Tensors actual = OrDie(OrDie(Executor::Bind(plan, {})).Run(inputs));
+  REQUIRE_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    INFO("length ", lengths[i / 3], ", output ", i % 3);
+    CHECK(at::equal(actual[i], expected[i]));
+  }
 }
 
 }  // namespace
