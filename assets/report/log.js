@@ -228,7 +228,7 @@ function recordTable(log, records) {
     ...(timed ? [td(clock(record.prefix), "mono quiet"), td(record.line ? number(record.line) : "–", "number quiet")] : []),
     h("td.wrap", recordLink(log, record, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet wrap"),
     td(record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–", "number"),
-    h("td", PROVENANCE.test(record.name) ? recordLink(log, record, "side by side") : record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span.quiet", "left out") : "")])),
+    h("td", record.bytes > 0 && PROVENANCE.test(record.name) ? recordLink(log, record, "side by side") : record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span.quiet", "left out") : "")])),
   list.length > 2000 ? h("p.quiet", `${number(list.length - 2000)} more; search to find them`) : null);
 }
 
