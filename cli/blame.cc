@@ -150,6 +150,11 @@ std::string Text(const Blame& blame) {
   for (const BlameEvent& event : blame.events) {
     out += fmt::format("  {:<{}}  {:<{}}  {}\n", When(event), when, event.pass, pass, event.what);
   }
+  for (const Blame::Doubt& doubt : blame.contradictions) {
+    out += fmt::format("  ! {}{}\n",
+                       doubt.pass_index < 0 ? "" : fmt::format("pass {}: ", doubt.pass_index),
+                       doubt.what);
+  }
   return out;
 }
 
@@ -187,6 +192,13 @@ void WriteBlame(JsonWriter& json, const Blame& blame, int indent) {
       json.Field("derived", field.derived).EndObject();
     }
     json.EndArray().EndObject();
+  }
+  json.EndArray();
+  json.Break(indent).Key("contradictions").BeginArray();
+  for (const Blame::Doubt& doubt : blame.contradictions) {
+    json.BeginObject().Key("pass");
+    doubt.pass_index < 0 ? json.Null() : json.Int(doubt.pass_index);
+    json.Field("what", doubt.what).EndObject();
   }
   json.EndArray();
 }

@@ -4,15 +4,49 @@
 
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/histories.h"
+#include "diff/contradictions.h"
 #include "ir/file.h"
 #include "store/trace.h"
 
 namespace strata::cli {
 
+namespace {
+
+/// What ids and births of each pass say that the structure of its graphs does not.
+Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
+  std::vector<std::string> found;
+  STRATA_TRY(const std::vector<History> histories, LoadHistories(path));
+  for (const History& history : histories) {
+    if (!history.stable_ids) continue;
+    for (const HistoryStep& step : history.steps) {
+      if (step.pass_index < 0 || step.before < 0) continue;
+      if (history.moment(step.before).content == history.moment(step.after).content) continue;
+      STRATA_TRY(const LoadedGraph before, history.load(step.before));
+      STRATA_TRY(const LoadedGraph after, history.load(step.after));
+      STRATA_TRY(const std::vector<Provenance> births, history.births(step));
+      STRATA_TRY(const GraphDiff diff,
+                 Diff(before.graph(), after.graph(),
+                      {.stable_ids = true, .births = births, .contradictions = true}));
+      for (const Contradiction& contradiction : diff.contradictions) {
+        found.push_back(fmt::format("{}: pass '{}': {}: {}", step.ref, step.pass,
+                                    diff.before.name(contradiction.before),
+                                    ToString(diff, contradiction)));
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 Result<Exit> RunCheck(Args args) {
   std::string path;
+  bool provenance = false;
   Flags flags("check", "reads everything in a trace and compares it with its checksums");
   flags.Positional("T", &path, "a trace");
+  flags.Switch("--provenance", &provenance,
+               "also whether what passes say of nodes agrees with the structure of their graphs");
   flags.Example("strata check out/demo.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
@@ -25,11 +59,17 @@ Result<Exit> RunCheck(Args args) {
     if (finding.row != 0) out += fmt::format(", row {}", finding.row);
     out += fmt::format(": {}\n", finding.what);
   }
-  out += findings.empty() ? fmt::format("{}: sound\n", path)
-                          : fmt::format("{}: {} finding{}\n", path, findings.size(),
-                                        findings.size() == 1 ? "" : "s");
+  size_t count = findings.size();
+  if (provenance && findings.empty()) {
+    STRATA_TRY(const std::vector<std::string> found, CheckProvenance(path));
+    for (const std::string& line : found)
+      out += line + "\n";
+    count = found.size();
+  }
+  out += count == 0 ? fmt::format("{}: sound\n", path)
+                    : fmt::format("{}: {} finding{}\n", path, count, count == 1 ? "" : "s");
   STRATA_RETURN_IF_ERROR(WriteFile("-", out));
-  return findings.empty() ? Exit::kOk : Exit::kDifferences;
+  return count == 0 ? Exit::kOk : Exit::kDifferences;
 }
 
 }  // namespace strata::cli

@@ -124,6 +124,7 @@ Result<Exit> RunDiff(Args args) {
   STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient}));
   DiffOptions options = OptionsFor(before, after);
   options.meta = flags.meta;
+  options.contradictions = options.stable_ids;
   if (!flags.pins.empty()) {
     STRATA_RETURN_IF_ERROR(TakePins(flags.pins, before.graph(), after.graph(), options));
   }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/tint.h"
+#include "diff/contradictions.h"
 #include "diff/statement.h"
 #include "ir/unicode.h"
 
@@ -24,6 +25,7 @@ class TextWriter {
     out_ += fmt::format("after   {:<{}}  {} nodes\n\n", after_ref, width, diff_.after.size());
     Verdict();
     Summary();
+    Contradictions();
     Patterns();
     if (options_.only_summary) return std::move(out_);
     Hunks();
@@ -84,6 +86,20 @@ class TextWriter {
     if (!relations.empty()) {
       out_ += fmt::format("of the inserted and deleted: {}\n", fmt::join(relations, ", "));
     }
+  }
+
+  /// Where the ids of a trace and the structure of its graphs disagree.
+  void Contradictions() {
+    if (diff_.contradictions.empty()) return;
+    out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "contradictions"));
+    constexpr size_t kShown = 20;
+    const size_t count = diff_.contradictions.size();
+    const size_t shown = options_.all ? count : std::min(count, kShown);
+    for (const Contradiction& contradiction : std::span(diff_.contradictions).first(shown)) {
+      out_ += fmt::format("  ! {}: {}\n", Visible(diff_.before.name(contradiction.before)),
+                          Visible(ToString(diff_, contradiction)));
+    }
+    if (shown < count) out_ += fmt::format("  and {} more (--all)\n", count - shown);
   }
 
   void Patterns() {

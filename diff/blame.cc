@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "diff/contradictions.h"
 #include "diff/titles.h"
 #include "ir/text.h"
 
@@ -55,7 +56,8 @@ std::string Sentence(std::string_view what, std::string_view how,
 Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
   std::vector<int32_t> steps;
   std::optional<Lineage> lineage;
-  LoadedGraph last;
+  LoadedGraph first, last;
+  std::vector<Doubt> doubts;
   for (size_t i = 0; i < history.steps.size(); ++i) {
     const HistoryStep& step = history.steps[i];
     if (step.graph != graph) continue;
@@ -69,17 +71,38 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
     STRATA_TRY(const LoadedGraph now, history.load(step.after));
     if (!lineage) {
       lineage.emplace(Listing(now.graph()).size());
+      first = now;
     } else {
       STRATA_TRY(const std::vector<Provenance> births, history.births(step));
       STRATA_TRY(const GraphDiff diff, Diff(last.graph(), now.graph(),
-                                            {.stable_ids = history.stable_ids, .births = births}));
+                                            {.stable_ids = history.stable_ids,
+                                             .births = births,
+                                             .contradictions = history.stable_ids}));
       lineage->Add(diff, births);
+      const int32_t time = lineage->num_moments() - 1;
+      for (const Contradiction& contradiction : diff.contradictions) {
+        doubts.push_back(
+            {lineage->LifeAt(time - 1, contradiction.before), time, ToString(diff, contradiction)});
+      }
     }
     last = now;
   }
   STRATA_CHECK(lineage, "a graph without moments");
+  const int32_t end = lineage->num_moments() - 1;
+  if (!history.stable_ids && end > 1) {
+    STRATA_TRY(const GraphDiff direct, Diff(first.graph(), last.graph()));
+    const auto name = [&](EntityId id) {
+      return id.valid() ? direct.after.name(id) : std::string("gone");
+    };
+    for (const Lineage::Contradiction& contradiction : lineage->Contradictions(direct, 0, end)) {
+      doubts.push_back({lineage->LifeAt(0, contradiction.before), end,
+                        fmt::format("step by step it is {} in the end, compared directly {}",
+                                    name(contradiction.composed), name(contradiction.direct))});
+    }
+  }
   Blamer blamer(history, graph, *std::move(lineage));
   blamer.steps_ = std::move(steps);
+  blamer.doubts_ = std::move(doubts);
   return blamer;
 }
 
@@ -162,6 +185,11 @@ Result<Blame> Blamer::Tell(LifeId life, int32_t time) const {
       }
     }
     blame.events.push_back(std::move(told));
+  }
+  for (const Doubt& doubt : doubts_) {
+    if (doubt.life != life) continue;
+    blame.contradictions.push_back(
+        {history_->stable_ids ? step(doubt.time).pass_index : -1, doubt.what});
   }
   return blame;
 }

@@ -30,6 +30,13 @@ struct Blame {
   /// That the first and the last node of the story are one; 1 inside our own traces.
   double confidence = 1;
   std::vector<BlameEvent> events;  ///< in order of time
+  /// Where structure speaks against the ids of a trace, or a direct comparison of the first and the
+  /// last graph against the way from one to the next.
+  struct Doubt {
+    int32_t pass_index = -1;  ///< -1: no pass
+    std::string what;
+  };
+  std::vector<Doubt> contradictions = {};
 };
 
 /// Follows a node through all moments of a graph: backward and forward. Inside our own traces by
@@ -64,6 +71,13 @@ class Blamer {
   int32_t graph_;
   Lineage lineage_;
   std::vector<int32_t> steps_;  // by time: index into the history's steps
+  /// What speaks against a life, at a moment of the lineage.
+  struct Doubt {
+    LifeId life;
+    int32_t time;
+    std::string what;
+  };
+  std::vector<Doubt> doubts_;
 };
 
 }  // namespace strata

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "diff/contradictions.h"
 #include "diff/fields.h"
 #include "diff/labels.h"
 #include "diff/matcher.h"
@@ -224,7 +225,7 @@ bool GraphDiff::Equal() const {
 }
 
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
-  GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
   const Labels labels_before(diff.before, fields);
   const SymbolNames symbols(diff.before, diff.after);
@@ -240,6 +241,9 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
   MoveFinder(diff, matching).Run();
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
+  if (options.stable_ids && options.contradictions) {
+    STRATA_TRY(diff.contradictions, FindContradictions(diff, options.births));
+  }
   return diff;
 }
 

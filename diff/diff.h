@@ -72,6 +72,16 @@ struct Relation {
   double confidence = 1;
 };
 
+/// A node of which the ids of a trace say one thing, and structure another; see
+/// diff/contradictions.h.
+struct Contradiction {
+  EntityId before;
+  EntityId by_id;         ///< its partner by id; none: deleted
+  EntityId by_structure;  ///< its partner by structure
+  EntityId origin;        ///< what that one was by id; none: it was inserted
+  double confidence = 1;  ///< of the claim by structure
+};
+
 /// A connected set of changes: pairs that differ, inserted and deleted nodes.
 struct Hunk {
   std::vector<int32_t> pairs;  ///< indices into GraphDiff::pairs
@@ -114,6 +124,9 @@ struct DiffOptions {
   /// With `stable_ids`: birth certificates of the trace's nodes. They tell what was replaced and
   /// copied, exactly.
   std::vector<Provenance> births = {};
+  /// With `stable_ids`: also match by structure, and tell where that speaks against the ids. Costs
+  /// another diff.
+  bool contradictions = false;
   /// Also compare names, places in source, sequence numbers and other `meta.*` fields.
   bool meta = false;
 };
@@ -130,6 +143,8 @@ struct GraphDiff {
   /// Of two hunks and more. Those with deviations first, then by nodes.
   std::vector<Pattern> patterns;
   DiffSummary summary;
+  /// With DiffOptions::contradictions, in before order.
+  std::vector<Contradiction> contradictions = {};
   std::vector<int32_t> pair_of_before, pair_of_after;  ///< by entity; -1: deleted, inserted
 
   /// Nothing but names differs.

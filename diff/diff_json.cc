@@ -90,6 +90,19 @@ void WritePattern(JsonWriter& json, const Pattern& pattern) {
   json.EndArray().EndObject();
 }
 
+void WriteContradiction(JsonWriter& json, const GraphDiff& diff,
+                        const Contradiction& contradiction) {
+  const auto name = [](const Listing& listing, EntityId id) {
+    return id.valid() ? std::optional(listing.name(id)) : std::nullopt;
+  };
+  json.Break(4).BeginObject();
+  WriteText(json, "before", name(diff.before, contradiction.before));
+  WriteText(json, "by_id", name(diff.after, contradiction.by_id));
+  WriteText(json, "by_structure", name(diff.after, contradiction.by_structure));
+  WriteText(json, "origin", name(diff.before, contradiction.origin));
+  json.Field("confidence", Rounded(contradiction.confidence)).EndObject();
+}
+
 void WriteVerdict(JsonWriter& json, const GraphDiff& diff, const PolicyVerdict& verdict) {
   json.Break(2).Key("policy").BeginObject().Field("file", verdict.file);
   json.Field("allowed", verdict.allowed()).Key("violations").BeginArray();
@@ -132,6 +145,12 @@ std::string DiffJson(const GraphDiff& diff, std::string_view before_ref, std::st
   for (const Pattern& pattern : diff.patterns)
     WritePattern(json, pattern);
   json.EndArray();
+  if (!diff.contradictions.empty()) {
+    json.Break(2).Key("contradictions").BeginArray();
+    for (const Contradiction& contradiction : diff.contradictions)
+      WriteContradiction(json, diff, contradiction);
+    json.EndArray();
+  }
   json.Break(0).EndObject();
   out += '\n';
   return out;

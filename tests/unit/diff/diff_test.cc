@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "diff/contradictions.h"
+#include "diff/diff_json.h"
 #include "tests/support/results.h"
 #include "tests/unit/diff/support.h"
 
@@ -237,6 +239,89 @@ a -> b: renamed+changed
   operands[0]: x -> a
 + a
 )");
+}
+
+/// `a: by id it is b, by structure a`, one line each.
+std::string ContradictionsOf(std::string_view before, std::string_view after,
+                             std::vector<Provenance> births = {}) {
+  const DiffCase both(before, after,
+                      {.stable_ids = true, .births = std::move(births), .contradictions = true});
+  std::string text;
+  for (const Contradiction& contradiction : both.diff.contradictions) {
+    text += both.diff.before.name(contradiction.before) + ": " +
+            ToString(both.diff, contradiction) + "\n";
+  }
+  return text;
+}
+
+TEST_CASE("contradictions: an id that went to another node") {
+  constexpr std::string_view kBefore = R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #2
+  b = aten.cos.default(a) #3
+  output(b) #4
+)";
+  CHECK_EQ(ContradictionsOf(kBefore, kBefore), "");
+  CHECK_EQ(ContradictionsOf(kBefore, R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #3
+  b = aten.cos.default(a) #2
+  output(b) #4
+)"),
+           "a: by id it is b, by structure a, which by id was b\n"
+           "b: by id it is a, by structure b, which by id was a\n");
+  const DiffCase both(kBefore,
+                      "  x = placeholder #1\n  a = aten.sin.default(x) #8\n"
+                      "  b = aten.cos.default(a) #2\n  output(b) #4\n",
+                      {.stable_ids = true, .contradictions = true});
+  const std::string json = DiffJson(both.diff, "a", "b");
+  CHECK_NE(json.find("{\"before\": \"a\", \"by_id\": \"b\", \"by_structure\": \"a\", "
+                     "\"origin\": null, \"confidence\": 0.999}"),
+           std::string::npos);
+  // Nodes that are exchangeable contradict nothing.
+  constexpr std::string_view kTwins = R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #2
+  b = aten.sin.default(x) #3
+  c = aten.add.Tensor(a, b) #4
+  output(c) #5
+)";
+  CHECK_EQ(ContradictionsOf(kTwins, R"(
+  x = placeholder #1
+  b = aten.sin.default(x) #3
+  a = aten.sin.default(x) #2
+  c = aten.add.Tensor(a, b) #4
+  output(c) #5
+)"),
+           "");
+}
+
+TEST_CASE("contradictions: a node that was made anew, from another one") {
+  constexpr std::string_view kBefore = R"(
+  x = placeholder #1
+  y = placeholder #2
+  a = aten.sin.default(x) #3
+  b = aten.cos.default(y) #4
+  c = aten.tan.default(b) #5
+  d = aten.exp.default(c) #6
+  output([a, d]) #7
+)";
+  constexpr std::string_view kAfter = R"(
+  x = placeholder #1
+  y = placeholder #2
+  a = aten.sin.default(x) #9
+  b = aten.cos.default(y) #4
+  c = aten.tan.default(b) #5
+  d = aten.exp.default(c) #6
+  output([a, d]) #7
+)";
+  const auto birth = [](uint64_t from) {
+    return std::vector<Provenance>{{StableId{9}, Origin::kReplaced, {StableId{from}}}};
+  };
+  CHECK_EQ(ContradictionsOf(kBefore, kAfter, birth(3)), "");
+  CHECK_EQ(ContradictionsOf(kBefore, kAfter, birth(5)),
+           "a: by id it is gone, by structure it is a, which says that it was made from others\n");
+  CHECK_EQ(ContradictionsOf(kBefore, kAfter), "");
 }
 
 TEST_CASE("pins override everything") {

@@ -1,0 +1,21 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "diff/diff.h"
+
+namespace strata {
+
+/// Where the identities that a trace tells (StableIds, birth certificates) and the structure of its
+/// graphs speak against each other: a pass that moved an id to another node, or named the wrong
+/// ancestor. Symmetric nodes are no contradiction: structure must have more edges for its claim
+/// than there are for what was told.
+///
+/// REQUIRES: `told` was made with `stable_ids`.
+Result<std::vector<Contradiction>> FindContradictions(const GraphDiff& told,
+                                                      std::span<const Provenance> births);
+
+/// "by id it is mm_5, by structure mm_7".
+std::string ToString(const GraphDiff& told, const Contradiction& contradiction);
+
+}  // namespace strata
