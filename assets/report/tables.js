@@ -152,8 +152,8 @@ function patternsTab(panel, detail) {
   if (!sheet.children.length) sheet.append(nothing("No change repeats, and no node was replaced, copied or merged."));
 }
 const countsOf = (detail, nodes) => [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => nodes.reduce((sum, i) => sum + (detail.status[i] === status), 0));
-/** A text that may break behind the dots and lines of its names. */
-const dotted = (path) => path.split(/(?<=[._/])/).flatMap((part) => [part, h("wbr")]);
+/** A text that may break behind the dots of its names, and in long names behind a line, but not before a number. */
+const dotted = (text) => text.split(/(\w{11,})/).flatMap((part, i) => part.split(i % 2 ? /(?<=_)(?!\d+\b)/ : /(?<=[./])/)).flatMap((part) => [part, h("wbr")]);
 /** Small pictures of equal changes, one per place; a click goes there. */
 function multiples(detail, places) {
   const box = h("div.multiples");

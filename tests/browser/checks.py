@@ -94,7 +94,7 @@ for (const e of document.querySelectorAll('.choices')) if (e.nextElementSibling.
 for (const e of document.querySelectorAll('.tools')) { const tops = [...e.children].filter(visible).map((c) => { const r = c.getBoundingClientRect(); return r.top + r.height / 2; }); if (Math.max(...tops) - Math.min(...tops) > 4) problems.push('count and zoom apart'); }
 for (const td of document.querySelectorAll('.nodes td')) {
   const words = document.createTreeWalker(td, NodeFilter.SHOW_TEXT);
-  while (words.nextNode()) for (const match of words.currentNode.data.matchAll(/[A-Za-z0-9]+/g)) {
+  while (words.nextNode()) for (const match of words.currentNode.data.matchAll(/\b\w{1,8}_\d+\b|[A-Za-z0-9]+/g)) {
     const range = document.createRange();
     range.setStart(words.currentNode, match.index);
     range.setEnd(words.currentNode, match.index + match[0].length);
