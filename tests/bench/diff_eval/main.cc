@@ -76,8 +76,8 @@ int main(int argc, char** argv) {
     return Report(strata::bench::EvaluateSynthetic(options));
   }
   if (words.size() == 1 && words[0] == "grouping") {
-    return Report(strata::bench::EvaluateGrouping(options.first_seed, options.num_seeds,
-                                                  options.verbose));
+    return Report(
+        strata::bench::EvaluateGrouping(options.first_seed, options.num_seeds, options.verbose));
   }
   std::fwrite(kUsage.data(), 1, kUsage.size(), stderr);
   return 2;

@@ -1,5 +1,9 @@
 #include "tests/bench/diff_eval/methods.h"
 
+#include "diff/patch.h"
+#include "ir/fingerprint.h"
+#include "ir/fx/fx.h"
+
 namespace strata::bench {
 namespace {
 
@@ -20,6 +24,15 @@ const std::vector<Method>& Methods(bool baselines) {
       Method{"hlo_diff", MatchLikeHloDiff},
   };
   return baselines ? all : ours;
+}
+
+Result<bool> PatchMakesAfter(const GraphDiff& diff) {
+  STRATA_TRY(const Patch patch, ParsePatch(MakePatch(diff)));
+  STRATA_TRY(const std::unique_ptr<Module> made, ApplyPatch(diff.before.root(), patch));
+  const Graph& graph = made->graph({0});
+  const FxPrintOptions style{.comments = false};
+  return FingerprintOf(graph) == FingerprintOf(diff.after.root()) &&
+         PrintFx(graph, style) == PrintFx(diff.after.root(), style);
 }
 
 }  // namespace strata::bench

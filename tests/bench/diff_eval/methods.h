@@ -29,4 +29,9 @@ Result<Partners> MatchByStrippedLines(const Graph& before, const Graph& after);
 /// B5: the matchers of XLA's hlo_diff, on one flat graph.
 Result<Partners> MatchLikeHloDiff(const Graph& before, const Graph& after);
 
+/// Whether the edit script of a diff, written and read again, makes the after graph: by its
+/// fingerprint, and letter by letter as FX text without comments.
+/// Errors: the script cannot be read or applied.
+Result<bool> PatchMakesAfter(const GraphDiff& diff);
+
 }  // namespace strata::bench

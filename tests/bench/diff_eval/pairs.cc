@@ -86,11 +86,11 @@ Status EvaluatePairs(const std::string& dir, bool baselines, bool verbose) {
   if (!fs::is_directory(dir)) {
     return Error("no such folder: {}: see tests/bench/diff_eval/README.md for pairs", dir);
   }
-  fmt::print("{:<22} {:>6} {:>9}  {:<12} {:>9} {:>9} {:>7} {:>7}\n", "kind", "pairs", "nodes",
-             "method", "precision", "recall", "wrong", "missed");
+  fmt::print("{:<22} {:>6} {:>9}  {:<12} {:>9} {:>9} {:>7} {:>7} {:>8}\n", "kind", "pairs", "nodes",
+             "method", "precision", "recall", "wrong", "missed", "patches");
   for (const fs::path& kind : FoldersIn(dir)) {
     std::map<std::string, Score> totals;
-    size_t cases = 0, nodes = 0;
+    size_t cases = 0, nodes = 0, patched = 0;
     for (const fs::path& folder : FoldersIn(kind)) {
       STRATA_TRY(const std::string before_text, ReadFile((folder / "before.txt").string()));
       STRATA_TRY(const std::string after_text, ReadFile((folder / "after.txt").string()));
@@ -101,6 +101,9 @@ Status EvaluatePairs(const std::string& dir, bool baselines, bool verbose) {
       RenameAll(*after.module);
       ++cases;
       nodes += truth.names_before.size();
+      STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph()));
+      STRATA_TRY(const bool makes_after, PatchMakesAfter(diff));
+      patched += makes_after;
       for (const Method& method : Methods(baselines)) {
         STRATA_TRY(const Partners partners, method.match(before.graph(), after.graph()));
         const bool ours = method.name == kOurMethod;
@@ -114,9 +117,10 @@ Status EvaluatePairs(const std::string& dir, bool baselines, bool verbose) {
     }
     for (const Method& method : Methods(baselines)) {
       const Score& score = totals[method.name];
-      fmt::print("{:<22} {:>6} {:>9}  {:<12} {:>9.4f} {:>9.4f} {:>7} {:>7}\n",
+      fmt::print("{:<22} {:>6} {:>9}  {:<12} {:>9.4f} {:>9.4f} {:>7} {:>7} {:>8}\n",
                  kind.filename().string(), cases, nodes, method.name, score.precision(),
-                 score.recall(), score.wrong, score.missed);
+                 score.recall(), score.wrong, score.missed,
+                 method.name == kOurMethod ? fmt::format("{}/{}", patched, cases) : "");
     }
   }
   return Ok();

@@ -28,7 +28,7 @@ struct Tally {
   int64_t touched_statuses = 0, right_touched_statuses = 0;
   double rand_sum = 0;
   int64_t rand_cases = 0;
-  int64_t pairs = 0, mirrored = 0, cases = 0, broken = 0;
+  int64_t pairs = 0, mirrored = 0, cases = 0, broken = 0, patched = 0;
   /// Claims and right ones by confidence in hundredths.
   std::array<std::pair<int64_t, int64_t>, 101> by_confidence{};
   std::map<std::pair<std::string, int>, std::pair<int64_t, int64_t>> by_tier;
@@ -48,6 +48,7 @@ struct Tally {
     mirrored += other.mirrored;
     cases += other.cases;
     broken += other.broken;
+    patched += other.patched;
     for (size_t i = 0; i < by_confidence.size(); ++i) {
       by_confidence[i].first += other.by_confidence[i].first;
       by_confidence[i].second += other.by_confidence[i].second;
@@ -353,6 +354,8 @@ class Evaluation {
     STRATA_TRY(const GraphDiff again, Diff(a, b));
     const bool same_bytes = DiffJson(diff, "a", "b") == DiffJson(again, "a", "b");
     tally.broken += !(itself.Equal() && same_bytes);
+    STRATA_TRY(const bool patched, PatchMakesAfter(diff));
+    tally.patched += patched;
     STRATA_TRY(const GraphDiff back, Diff(b, a));
     for (const Pair& pair : diff.pairs) {
       ++tally.pairs;
@@ -424,9 +427,9 @@ class Evaluation {
   static void PrintHead() {
     fmt::print(
         "{:<14} {:<9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {:>7} "
-        "{:>6}\n",
+        "{:>7} {:>6}\n",
         "mutation", "method", "cases", "P", "R", "F1", "touch R", "touch P", "status", "st.touch",
-        "fields", "relat.", "hunks", "mirror", "broken");
+        "fields", "relat.", "hunks", "mirror", "patch", "broken");
   }
 
   static void Print(std::string_view kind, const std::string& method, const Tally& tally) {
@@ -435,12 +438,12 @@ class Evaluation {
                tally.identity.f1(), tally.touched.recall(), tally.touched.precision());
     if (method == kOurMethod) {
       fmt::print(
-          " {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>7.3f} {:>7.4f} {:>6}",
+          " {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>7.3f} {:>7.4f} {:>7.4f} {:>6}",
           Share(tally.right_statuses, tally.statuses),
           Share(tally.right_touched_statuses, tally.touched_statuses), tally.fields.f1(),
           tally.relations.f1(),
           tally.rand_cases == 0 ? 1.0 : tally.rand_sum / static_cast<double>(tally.rand_cases),
-          Share(tally.mirrored, tally.pairs), tally.broken);
+          Share(tally.mirrored, tally.pairs), Share(tally.patched, tally.cases), tally.broken);
     }
     fmt::print("\n");
   }
