@@ -21,6 +21,8 @@ class ExecutionObserver {
   /// `results` as the operator returned them, a returned list as its elements; undefined for what
   /// is no tensor. Before anything is killed.
   virtual void OnStep(const PlanStep& step, std::span<const at::Tensor> results) = 0;
+  /// Whether it is told of steps that a run does not do, too: folded views, hoisted constants.
+  virtual bool WantsAllSteps() const { return true; }
 };
 
 /// A plan bound to ATen's operators: each step has its argument stack ready but for the tensors

@@ -28,7 +28,10 @@ void NodeProfiler::BeginRun(bool with_values) {
 
 void NodeProfiler::OnStep(const PlanStep& step, std::span<const at::Tensor> results) {
   const auto now = std::chrono::steady_clock::now();
-  NodeProfile& profile = nodes_[step.node];
+  const auto index = static_cast<size_t>(step.node.index);
+  if (index >= by_index_.size()) by_index_.resize(index + 1, nullptr);
+  if (by_index_[index] == nullptr) by_index_[index] = &nodes_[step.node];
+  NodeProfile& profile = *by_index_[index];
   ++profile.calls;
   profile.time += now - last_;
   profile.bytes = 0;
@@ -37,8 +40,10 @@ void NodeProfiler::OnStep(const PlanStep& step, std::span<const at::Tensor> resu
   }
   if (with_values_ && !results.empty() && results[0].defined()) {
     profile.values = Measure(results[0]);
+    last_ = std::chrono::steady_clock::now();
+    return;
   }
-  last_ = std::chrono::steady_clock::now();
+  last_ = now;
 }
 
 }  // namespace strata

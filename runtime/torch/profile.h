@@ -2,6 +2,8 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <span>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -34,11 +36,13 @@ class NodeProfiler final : public ExecutionObserver {
   /// Call just before each run of the executor.
   void BeginRun(bool with_values);
   void OnStep(const PlanStep& step, std::span<const at::Tensor> results) override;
+  bool WantsAllSteps() const override { return with_values_; }
 
   const std::map<NodeId, NodeProfile>& nodes() const { return nodes_; }
 
  private:
   std::map<NodeId, NodeProfile> nodes_;
+  std::vector<NodeProfile*> by_index_;  // of the node, into nodes_: looking there is not for free
   bool with_values_ = false;
   std::chrono::steady_clock::time_point last_;
 };

@@ -244,10 +244,10 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
 }
 
 void StaticProgram::State::Show(const PlanStep& step, ExecutionObserver& observer) {
-  std::vector<at::Tensor> results;
   for (const int32_t slot : step.results)
-    results.push_back(slot < 0 ? at::Tensor() : TensorAt(slot));
-  observer.OnStep(step, results);
+    shown.push_back(slot < 0 ? at::Tensor() : TensorAt(slot));
+  observer.OnStep(step, shown);
+  shown.clear();
 }
 
 std::vector<Tensor> StaticProgram::State::TakeOutputs() {
@@ -285,7 +285,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   const c10::InferenceMode no_autograd;
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
-  if (observer != nullptr) {
+  if (observer != nullptr && observer->WantsAllSteps()) {
     for (state_->current_step = 0; state_->current_step < state_->steps.size();
          ++state_->current_step) {
       state_->RunStep(state_->steps[state_->current_step], observer);
@@ -293,7 +293,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   } else {
     for (const size_t index : state_->live_steps) {
       state_->current_step = index;
-      state_->RunStep(state_->steps[index], nullptr);
+      state_->RunStep(state_->steps[index], observer);
     }
   }
   std::vector<Tensor> outputs = state_->TakeOutputs();

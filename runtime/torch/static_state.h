@@ -85,6 +85,7 @@ struct StaticProgram::State {
   c10::Storage no_storage = EmptyStorage(0);
   PlannedMemory planned;
   torch::jit::Stack stack;
+  std::vector<at::Tensor> shown;  ///< to the observer
   size_t current_step = 0;
 
   at::Tensor& TensorAt(int32_t slot) { return tensors[static_cast<size_t>(slot)]; }
