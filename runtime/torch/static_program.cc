@@ -317,6 +317,7 @@ size_t StaticProgram::failed_step() const {
 
 void StaticProgram::Reset() {
   state_->stack.clear();
+  state_->shown.clear();
   for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
     if (state_->storages[owner].kind == StaticStorage::Kind::kAdopted) {
       state_->Release(static_cast<int32_t>(owner));
