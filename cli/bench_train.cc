@@ -84,12 +84,11 @@ class Strata final : public Contender {
       : Contender(std::move(name)), passes_(std::move(passes)), plan_(plan), is_eager_(is_eager) {}
 
   Status Create(const TrainConfig& config, int threads) {
-    STRATA_TRY(trainer_,
-               Trainer::Create({.config = config,
-                                .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                                .passes = passes_,
-                                .plan = plan_,
-                                .threads = threads}));
+    STRATA_TRY(trainer_, Trainer::Create({.config = config,
+                                          .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                          .passes = passes_,
+                                          .plan = plan_,
+                                          .threads = threads}));
     return Ok();
   }
 

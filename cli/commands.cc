@@ -24,6 +24,7 @@ Result<Exit> RunReport(Args args);
 Result<Exit> RunShow(Args args);
 Result<Exit> ExecCompareValues(Args args);
 Result<Exit> ExecRun(Args args);
+Result<Exit> ExecTrace(Args args);
 Result<Exit> ExecTrain(Args args);
 
 std::span<const Command> Commands() {
@@ -39,6 +40,7 @@ std::span<const Command> Commands() {
       {"blame", "a node's life across the passes", RunBlame},
       {"report", "one HTML file that shows what each pass did", RunReport},
       {"opt", "run passes on a graph", RunOpt},
+      {"trace", "trace a training, without weights", ExecTrace},
       {"train", "train a model, with its graphs recorded", ExecTrain},
       {"merge", "join traces of several ranks", RunMerge},
       {"run", "execute a graph as it was recorded", ExecRun},

@@ -49,6 +49,10 @@ Result<Exit> ExecTrain(Args args) {
   return ExecRuntime("train", args);
 }
 
+Result<Exit> ExecTrace(Args args) {
+  return ExecRuntime("trace", args);
+}
+
 Result<Exit> ExecRun(Args args) {
   return ExecRuntime("run", args);
 }

@@ -13,6 +13,7 @@ namespace strata::cli {
 Result<Exit> BenchTrain(Args args);        // cli/bench_train.cc
 Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
 Result<Exit> RunRun(Args args);            // cli/run.cc
+Result<Exit> RunTrace(Args args);          // cli/trace.cc
 Result<Exit> RunTrain(Args args);          // cli/train.cc
 
 namespace {
@@ -30,8 +31,9 @@ Result<Exit> RunProvedOpt(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 5> kCommands = {{
+  static constexpr std::array<Command, 6> kCommands = {{
       {"train", "train a model, with its graphs recorded", strata::cli::RunTrain},
+      {"trace", "trace a training, without weights", strata::cli::RunTrace},
       {"run", "execute a graph as it was recorded", strata::cli::RunRun},
       {"compare-values", "run two graphs on the same inputs, node by node",
        strata::cli::RunCompareValues},

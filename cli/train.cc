@@ -109,7 +109,7 @@ Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
 Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const TrainConfig& config) {
   if (!flags.tokens) return OpenDataSource(config);
   STRATA_TRY(TokenData tokens, TokenData::Load(*flags.tokens, config));
-  return MakeTokenSource(std::move(tokens), config);
+  return MakeTokenSource(std::move(tokens));
 }
 
 Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const TrainConfig& config) {
@@ -119,6 +119,9 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
                    .passes = flags.passes,
                    .threads = static_cast<int>(flags.threads)};
   STRATA_TRY(setup.data, OpenData(flags, config));
+  if (config.validator.enable) {
+    STRATA_TRY(setup.validation, OpenValidationData(config));
+  }
   const std::string& from_config = config.checkpoint.initial_load_path;
   if (flags.init || !from_config.empty()) {
     STRATA_TRY(setup.init, TensorFiles::Open(flags.init.value_or(from_config)));
@@ -246,7 +249,10 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     const int64_t steps_left = config.steps - trainer.steps_done();
     const bool look_at_values = flags.values == "last" && steps_left == 1;
     if (steps_left <= flags.profile || look_at_values) trainer.ProfileNext(look_at_values);
-    STRATA_TRY(const StepReport report, trainer.Step());
+    STRATA_TRY(StepReport report, trainer.Step());
+    if (trainer.IsValidationStep()) {
+      STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
+    }
     STRATA_RETURN_IF_ERROR(Record(recording, report));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
     detail = rate.Describe(report, trainer);
@@ -255,6 +261,10 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     progress.Clear();
     STRATA_RETURN_IF_ERROR(table.Append(fmt::format(
         "{:>4} {:>10.6f} {:>10.6f}\n", step, report.metrics.loss, report.metrics.grad_norm)));
+    if (report.metrics.validation_loss) {
+      STRATA_RETURN_IF_ERROR(table.Append(
+          fmt::format("     {:>10.6f}  validation\n", *report.metrics.validation_loss)));
+    }
   }
   progress.Clear();
   if (trainer.steps_done() < config.steps) {

@@ -159,16 +159,19 @@ Status TrainOutputs::AddEvents(const StepReport& report, const Trainer& trainer)
   const auto steps = static_cast<double>(report.metrics.step - last_events_step_);
   last_events_ = now;
   last_events_step_ = report.metrics.step;
-  return events_->Add(
-      report.metrics.step, SecondsSince1970(),
-      {{"loss_metrics/global_avg_loss", report.metrics.loss},
-       {"grad_norm", report.metrics.grad_norm},
-       {"lr/AdamW", report.metrics.lr},
-       {"throughput(tps)", steps * static_cast<double>(report.tokens) / seconds},
-       {"time_metrics/end_to_end(s)", seconds / steps},
-       {trainer.device() != nullptr ? "memory/max_active(GiB)" : "memory/resident(GiB)",
-        MemoryGiB(trainer)},
-       {"n_tokens_seen", static_cast<double>(trainer.Position().tokens_seen)}});
+  std::vector<std::pair<std::string_view, double>> scalars = {
+      {"loss_metrics/global_avg_loss", report.metrics.loss},
+      {"grad_norm", report.metrics.grad_norm},
+      {"lr/AdamW", report.metrics.lr},
+      {"throughput(tps)", steps * static_cast<double>(report.tokens) / seconds},
+      {"time_metrics/end_to_end(s)", seconds / steps},
+      {trainer.device() != nullptr ? "memory/max_active(GiB)" : "memory/resident(GiB)",
+       MemoryGiB(trainer)},
+      {"n_tokens_seen", static_cast<double>(trainer.Position().tokens_seen)}};
+  if (report.metrics.validation_loss) {
+    scalars.emplace_back("validation_metrics/loss", *report.metrics.validation_loss);
+  }
+  return events_->Add(report.metrics.step, SecondsSince1970(), scalars);
 }
 
 Status TrainOutputs::Finish(const Trainer& trainer) {

@@ -252,8 +252,8 @@ class Parser : NativeCursor {
     Type type = module_->types()[id];
     if (Peek() == '@' && Peek(1) == '(') {
       ++at_;
-      const size_t close = TypeTextEnd(text_, at_ + 1);
-      if (close >= text_.size() || text_[close] != ')') return Fail("expected '@(offset)'");
+      const size_t close = ClosingParenthesis(at_);
+      if (close == std::string_view::npos) return Fail("expected '@(offset)'");
       STRATA_TRY(type.dim, ParseDim(at_ + 1, close));
       at_ = close + 1;
     }
@@ -262,6 +262,16 @@ class Parser : NativeCursor {
       type.requires_grad = true;
     }
     return module_->types().Intern(type);
+  }
+
+  /// Of the one at `open`, on the same line.
+  size_t ClosingParenthesis(size_t open) const {
+    int depth = 0;
+    for (size_t i = open; i < text_.size() && text_[i] != '\n'; ++i) {
+      if (text_[i] == '(') ++depth;
+      if (text_[i] == ')' && --depth == 0) return i;
+    }
+    return std::string_view::npos;
   }
 
   Result<DimId> ParseDim(size_t begin, size_t end) {

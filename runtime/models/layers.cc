@@ -187,13 +187,18 @@ Tensor CountLabels(const Tensor& labels, std::source_location location) {
   return labels.ne(kIgnoredLabel).sum().to(at::kFloat);
 }
 
+Tensor CrossEntropySum(const Tensor& logits, const Tensor& labels, std::source_location location) {
+  PhaseScope phase(Phase::kLoss);
+  ModuleScope scope("loss", location);
+  return at::cross_entropy_loss(logits.flatten(0, 1).to(at::kFloat), labels.flatten(0, 1),
+                                /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel);
+}
+
 Tensor CrossEntropyLoss(const Tensor& logits, const Tensor& labels, const Tensor& valid_labels,
                         std::source_location location) {
   PhaseScope phase(Phase::kLoss);
+  const Tensor sum = CrossEntropySum(logits, labels, location);
   ModuleScope scope("loss", location);
-  const Tensor sum =
-      at::cross_entropy_loss(logits.flatten(0, 1).to(at::kFloat), labels.flatten(0, 1),
-                             /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel);
   return sum /
          (valid_labels.defined() ? valid_labels : labels.ne(kIgnoredLabel).sum().to(at::kFloat));
 }

@@ -102,6 +102,11 @@ at::Tensor CountLabels(const at::Tensor& labels,
                        std::source_location location = std::source_location::current());
 
 /// Sum of the cross-entropies of `logits` `[batch, seq, vocab]`, in fp32, against `labels`
+/// `[batch, seq]`. A scalar; phase kLoss.
+at::Tensor CrossEntropySum(const at::Tensor& logits, const at::Tensor& labels,
+                           std::source_location location = std::source_location::current());
+
+/// Sum of the cross-entropies of `logits` `[batch, seq, vocab]`, in fp32, against `labels`
 /// `[batch, seq]`, divided by `valid_labels`, or by the number of labels that count if it is
 /// undefined. A scalar; phase kLoss.
 at::Tensor CrossEntropyLoss(const at::Tensor& logits, const at::Tensor& labels,

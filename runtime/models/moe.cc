@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_grouped_mm.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sign.h>
@@ -50,6 +51,11 @@ Tensor GroupedLinear(const Tensor& x, const Tensor& weight, const Tensor& ends) 
   const Tensor y =
       at::_grouped_mm(in == 0 ? x : at::constant_pad_nd(x, {0, in}), padded.transpose(1, 2), ends);
   return out == 0 ? y : y.slice(1, 0, weight.size(1));
+}
+
+/// In fp32.
+Tensor Score(const Tensor& rows, const Tensor& weight) {
+  return (rows * weight).to(rows.scalar_type());
 }
 
 }  // namespace
@@ -100,6 +106,19 @@ Tensor Experts::operator()(const Tensor& x, const Tensor& ends,
   return GroupedLinear(gate * GroupedLinear(x, w3_, ends), w2_, ends);
 }
 
+std::vector<Experts::Expert> Experts::Each() const {
+  const std::vector<Tensor> w1 = w1_.unbind(), w2 = w2_.unbind(), w3 = w3_.unbind();
+  std::vector<Expert> experts;
+  for (size_t e = 0; e < w1.size(); ++e)
+    experts.push_back({.w1 = w1[e], .w2 = w2[e], .w3 = w3[e]});
+  return experts;
+}
+
+Tensor Experts::Expert::operator()(const Tensor& x) const {
+  const Tensor gate = at::silu(at::mm(x, w1.t()));
+  return at::mm(gate * at::mm(x, w3.t()), w2.t());
+}
+
 MixtureOfExperts::MixtureOfExperts(const Slot& slot, const TrainConfig& config, int64_t layer)
     : config_(*config.moe),
       experts_(slot.In("experts"), config, layer),
@@ -124,17 +143,36 @@ Tensor MixtureOfExperts::operator()(const Tensor& x, std::vector<Tensor>& tokens
   const Tensor order = std::get<1>(
       at::sort(experts.flatten(), /*stable=*/std::optional(true), /*dim=*/0, /*descending=*/false));
   const Tensor source = order.floor_divide(config_.top_k);
-  const Tensor ends = tokens_per_expert.back().cumsum(0).to(at::kInt);
   const Tensor weight = scores.flatten().index_select(0, order).unsqueeze(1);
-  Tensor rows = tokens.index_select(0, source);
-  const auto score = [&] { rows = (rows * weight).to(x.scalar_type()); };  // in fp32
-  if (config_.score_before_experts) score();
-  rows = experts_(rows, ends);
-  if (!config_.score_before_experts) score();
-
+  const Tensor rows = tokens.index_select(0, source);
+  const auto shared = [&] {
+    return shared_experts_ ? (*shared_experts_)(tokens) : at::zeros_like(tokens);
+  };
   // Combine: per token ((shared + e_a) + e_b) + …, experts ascending.
-  const Tensor shared = shared_experts_ ? (*shared_experts_)(tokens) : at::zeros_like(tokens);
-  return shared.index_add(0, source, rows).view_as(x);
+  if (!config_.use_grouped_mm) {
+    const std::vector<int64_t> sizes = ReadSizes(tokens_per_expert.back(), rows.size(0));
+    return AddEach(shared(), source.split_with_sizes(sizes, 0), rows.split_with_sizes(sizes, 0),
+                   weight.split_with_sizes(sizes, 0))
+        .view_as(x);
+  }
+  const Tensor ends = tokens_per_expert.back().cumsum(0).to(at::kInt);
+  const Tensor read = config_.score_before_experts ? Score(rows, weight) : rows;
+  Tensor given = experts_(read, ends);
+  if (!config_.score_before_experts) given = Score(given, weight);
+  return shared().index_add(0, source, given).view_as(x);
+}
+
+Tensor MixtureOfExperts::AddEach(Tensor sum, const std::vector<Tensor>& source,
+                                 const std::vector<Tensor>& rows,
+                                 const std::vector<Tensor>& weight) const {
+  ModuleScope scope("experts");
+  const std::vector<Experts::Expert> experts = experts_.Each();
+  for (size_t e = 0; e < experts.size(); ++e) {
+    Tensor given = experts[e](config_.score_before_experts ? Score(rows[e], weight[e]) : rows[e]);
+    if (!config_.score_before_experts) given = Score(given, weight[e]);
+    sum = sum.index_add(0, source[e], given);
+  }
+  return sum;
 }
 
 DenseOrExperts::DenseOrExperts(const Slot& slot, const TrainConfig& config, int64_t layer) {

@@ -48,14 +48,22 @@ class Experts {
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& ends,
                         std::source_location location = std::source_location::current()) const;
 
+  /// One of them, for rows of its own.
+  struct Expert {
+    at::Tensor w1, w2, w3;
+    at::Tensor operator()(const at::Tensor& x) const;
+  };
+  std::vector<Expert> Each() const;
+
  private:
   at::Tensor w1_, w3_;  ///< [experts, hidden, dim]
   at::Tensor w2_;       ///< [experts, dim, hidden]
 };
 
 /// A feed-forward layer of which each token uses a few parts: shared(x) + Σ score · expert(x) over
-/// the experts chosen for it. Which rows an expert reads depends on data, but every size is fixed:
-/// rows are sorted by expert, and one grouped product runs over all of them.
+/// the experts chosen for it. Rows are sorted by expert. With `use_grouped_mm` one grouped product
+/// runs over all of them, and every size is fixed although which rows an expert reads depends on
+/// data; without it each expert has an input of its own, whose size is read from data.
 class MixtureOfExperts {
  public:
   MixtureOfExperts(const Slot& slot, const TrainConfig& config, int64_t layer);
@@ -65,6 +73,11 @@ class MixtureOfExperts {
                         std::source_location location = std::source_location::current()) const;
 
  private:
+  /// sum + Σ weight · expert(rows), each expert on its part of the lists.
+  at::Tensor AddEach(at::Tensor sum, const std::vector<at::Tensor>& source,
+                     const std::vector<at::Tensor>& rows,
+                     const std::vector<at::Tensor>& weight) const;
+
   MoeConfig config_;
   Experts experts_;
   Router router_;

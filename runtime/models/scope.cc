@@ -36,6 +36,18 @@ ModuleScope::~ModuleScope() {
   Current().location = outer_location_;
 }
 
+std::vector<int64_t> ReadSizes(const at::Tensor& counts, int64_t total) {
+  std::vector<int64_t> sizes;
+  SizeRequest request{.index = 0, .count = counts.size(0), .total = total};
+  for (; request.index < request.count; ++request.index) {
+    const at::Tensor count = counts.select(0, request.index);
+    Current().size_request = request;
+    sizes.push_back(count.item<int64_t>());
+    Current().size_request.reset();
+  }
+  return sizes;
+}
+
 PhaseScope::PhaseScope(Phase phase) : outer_(Current().phase) {
   Current().phase = phase;
 }

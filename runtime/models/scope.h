@@ -1,12 +1,23 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "ir/graph.h"
 #include "runtime/plan/device.h"
 
 namespace strata {
+
+/// A size that a program is about to read from data: number `index` of `count`, which add up to
+/// `total`.
+struct SizeRequest {
+  int64_t index = 0, count = 0, total = 0;
+};
 
 /// Where the program that runs on this thread is: read by the tracer, which writes it on every node
 /// that it records. Costs next to nothing when nobody traces.
@@ -14,6 +25,7 @@ struct Scope {
   std::string module;  ///< path of the innermost module, "layers.3.attention.wq"
   Phase phase = Phase::kForward;
   std::source_location location;
+  std::optional<SizeRequest> size_request;  ///< while `ReadSizes` reads
 };
 
 /// The current thread's scope.
@@ -36,6 +48,11 @@ class [[nodiscard]] ModuleScope {
   size_t outer_length_;
   std::source_location outer_location_;
 };
+
+/// The numbers in `counts` (int64 `[n]`), which add up to `total`: sizes that depend on data, like
+/// the rows of each expert. The only values that a traced program may read: in its graph they are
+/// symbols u0, u1, ….
+std::vector<int64_t> ReadSizes(const at::Tensor& counts, int64_t total);
 
 /// Enters a phase for the life of this object.
 class [[nodiscard]] PhaseScope {

@@ -20,10 +20,11 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const PlanOptions& options)
+  Lowering(const Graph& graph, const PlanOptions& options, const SymbolSizes& sizes)
       : module_(graph.module()), scope_(graph) {
     plan_.graph = graph.name_text();
-    plan_.options = options;
+    plan_.options = ReadsSizes(graph) ? PlainOptions(options) : options;
+    plan_.sizes = sizes;
     plan_.graph_fingerprint = FingerprintOf(graph);
     plan_.captures =
         graph.output().valid() && graph.attribute(graph.output(), "cuda_graph") == "full";
@@ -53,6 +54,19 @@ class Lowering {
   };
 
   const Graph& graph() const { return *scope_.graph; }
+
+  /// A node gives a size that its operands' values tell.
+  static bool ReadsSizes(const Graph& graph) {
+    return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
+      const Node& n = graph.node(node);
+      if (n.kind != NodeKind::kCall || n.num_results != 1) return false;
+      const TypeId type = graph.value(graph.result(node)).type;
+      return type.valid() && graph.module().types()[type].kind == TypeKind::kSymInt;
+    });
+  }
+  static PlanOptions PlainOptions(const PlanOptions& options) {
+    return {.keep_values = options.keep_values, .unfuse = true};
+  }
 
   Status LowerNode(NodeId node) {
     switch (graph().node(node).kind) {
@@ -98,7 +112,7 @@ class Lowering {
     layout.sizes = std::move(sizes).value();
     layout.strides = std::move(strides).value();
     if (type.dim.valid()) {
-      const std::optional<int64_t> offset = module_.dims().AsConst(type.dim);
+      const auto offset = NumberOf(module_, type.dim, plan_.sizes);
       if (!offset) return std::nullopt;
       layout.offset = *offset;
     }
@@ -106,13 +120,7 @@ class Lowering {
   }
 
   Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
-    std::vector<int64_t> numbers;
-    for (const DimId dim : dims) {
-      const std::optional<int64_t> number = module_.dims().AsConst(dim);
-      if (!number) return Unsupported("sizes must be numbers");
-      numbers.push_back(*number);
-    }
-    return numbers;
+    return NumbersOf(module_, dims, plan_.sizes);
   }
 
   Status AddConstant(NodeId node) {
@@ -264,10 +272,9 @@ class Lowering {
         lowered.text = module_.str(arg.str());
         return lowered;
       case ArgKind::kDim: {
-        const std::optional<int64_t> number = module_.dims().AsConst(arg.dim());
-        if (!number) return Unsupported("sizes must be numbers");
+        STRATA_TRY(const int64_t number, NumberOf(module_, arg.dim(), plan_.sizes));
         lowered.kind = ArgKind::kInt;
-        lowered.integer = *number;
+        lowered.integer = number;
         return lowered;
       }
       case ArgKind::kList:
@@ -388,8 +395,8 @@ void AppendArg(const Plan& plan, const PlanArg& arg, std::string& out) {
 
 }  // namespace
 
-Result<Plan> Lower(const Graph& graph, const PlanOptions& options) {
-  return Lowering(graph, options).Run();
+Result<Plan> Lower(const Graph& graph, const PlanOptions& options, const SymbolSizes& sizes) {
+  return Lowering(graph, options, sizes).Run();
 }
 
 Fingerprint Plan::fingerprint() const {
@@ -399,8 +406,12 @@ Fingerprint Plan::fingerprint() const {
         options.hoist_constants, options.place_results, options.own_matmuls, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }
-  const uint64_t content[] = {graph_fingerprint.hi, graph_fingerprint.lo, flags};
-  const XXH128_hash_t hash = XXH3_128bits(content, sizeof(content));
+  std::vector<uint64_t> content = {graph_fingerprint.hi, graph_fingerprint.lo, flags};
+  for (const auto& [symbol, size] : sizes) {
+    content.push_back(XXH3_64bits(symbol.data(), symbol.size()));
+    content.push_back(static_cast<uint64_t>(size));
+  }
+  const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size() * sizeof(uint64_t));
   return {.hi = hash.high64, .lo = hash.low64};
 }
 

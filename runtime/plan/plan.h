@@ -10,6 +10,7 @@
 #include "ir/graph.h"
 #include "ir/result.h"
 #include "passes/compile/kernel.h"
+#include "runtime/plan/sizes.h"
 
 namespace strata {
 
@@ -111,6 +112,7 @@ struct Plan {
   std::string graph;  ///< name
   PlanOptions options;
   bool captures = false;  ///< a device graph can hold the whole of it (passes/compile/cuda_graph.h)
+  SymbolSizes sizes;      ///< what the graph's symbols are in this plan
   Fingerprint graph_fingerprint;  ///< FingerprintScope::kComputation of what was lowered
   std::vector<PlanSlot> slots;
   std::vector<Kernel> kernels;
@@ -119,17 +121,21 @@ struct Plan {
   std::vector<PlanStep> steps;   ///< in the order of the nodes
   std::vector<int32_t> outputs;  ///< slots; -1 for an output that is none
 
-  /// Of graph and options: equal plans do the same.
+  /// Of graph, options and sizes: equal plans do the same.
   Fingerprint fingerprint() const;
 };
 
-/// Lowers a graph as it stands; nothing is reordered, merged or left out.
+/// Lowers a graph as it stands; nothing is reordered, merged or left out. Its symbols are what
+/// `sizes` says: one graph makes a plan per combination of sizes.
 ///
 /// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body.
+/// A graph that reads sizes from data (`u0 = _local_scalar_dense(…)`) makes a plain plan whatever
+/// the options: its steps take these numbers at run time, and no memory is planned.
 ///
-/// Errors (kUnsupported): symbolic sizes, other higher-order nodes, calls of methods or modules,
-/// inputs that are no tensors.
-Result<Plan> Lower(const Graph& graph, const PlanOptions& options = {});
+/// Errors (kUnsupported): symbols that `sizes` does not tell, other higher-order nodes, calls of
+/// methods or modules, inputs that are no tensors.
+Result<Plan> Lower(const Graph& graph, const PlanOptions& options = {},
+                   const SymbolSizes& sizes = {});
 
 template <class Fn>
 void ForEachSlot(const PlanArg& arg, Fn&& fn) {

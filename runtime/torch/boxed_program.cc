@@ -246,6 +246,12 @@ struct BoxedProgram::State {
     }
     for (const ListSlots& list : step.lists)
       stack[list.arg] = list.Collect([&](int32_t slot) { return Value(slot).toTensor(); });
+    for (const NumberSlots& numbers : step.numbers) {
+      c10::List<int64_t> list;
+      for (const NumberSlots::Element& element : numbers.elements)
+        list.push_back(element.slot < 0 ? element.number : Value(element.slot).toInt());
+      stack[numbers.arg] = std::move(list);
+    }
   }
 
   void LayOutResults(const PlanStep& step) {

@@ -153,6 +153,19 @@ void Recorder::End(NodeId node, std::span<const c10::IValue> results) {
   operands_.clear();
 }
 
+void Recorder::EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t made_up) {
+  Type type;
+  type.kind = TypeKind::kSymInt;
+  type.dim = module_.dims().Sym(symbol);
+  module_.dims().SetSymbol(
+      {.name = module_.Intern(symbol), .hint = std::nullopt, .min = 0, .backed = false});
+  const TypeId id = module_.types().Intern(type);
+  rewriter_.SetResults(node, std::span(&id, 1), /*returns_tuple=*/false);
+  rewriter_.SetAttribute(node, kMadeUpSize, std::to_string(made_up));
+  rewriter_.SetAttribute(node, kSizeIndex, std::to_string(index));
+  operands_.clear();
+}
+
 void Recorder::ReadByBackward(const at::Tensor& gradient, int32_t seq_nr) {
   if (!gradient.defined()) return;
   const auto known = by_tensor_.find(gradient.unsafeGetTensorImpl());

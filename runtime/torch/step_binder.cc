@@ -99,9 +99,7 @@ class Binder {
       bound_.stack.emplace_back();
       return Ok();
     }
-    if (std::ranges::any_of(elements, HoldsSlot)) {
-      return Error(ErrorCode::kUnsupported, "has sizes that are values");
-    }
+    if (std::ranges::any_of(elements, HoldsSlot)) return FillSizes(index, elements, type);
     switch (type.kind()) {
       case c10::TypeKind::IntType:
       case c10::TypeKind::SymIntType:
@@ -113,6 +111,22 @@ class Binder {
       default:
         return Error(ErrorCode::kUnsupported, "is a list of type {}", type.str());
     }
+  }
+
+  Status FillSizes(uint32_t index, std::span<const PlanArg> elements, const c10::Type& type) {
+    NumberSlots numbers{.arg = index, .elements = {}};
+    for (const PlanArg& element : elements) {
+      const bool is_number = element.kind == ArgKind::kValue || element.kind == ArgKind::kInt;
+      const bool fits =
+          type.kind() == c10::TypeKind::IntType || type.kind() == c10::TypeKind::SymIntType;
+      if (!is_number || !fits) {
+        return Error(ErrorCode::kUnsupported, "is a list of something else than whole numbers");
+      }
+      numbers.elements.push_back({.slot = element.slot, .number = element.integer});
+    }
+    bound_.numbers.push_back(std::move(numbers));
+    bound_.stack.emplace_back();
+    return Ok();
   }
 
   template <class T>
@@ -199,7 +213,7 @@ class Binder {
 }  // namespace
 
 Result<BoundStep> BindStep(const PlanStep& step, const c10::OperatorHandle& op) {
-  BoundStep bound{.op = op, .stack = {}, .tensors = {}, .lists = {}, .kills = {}};
+  BoundStep bound{.op = op, .stack = {}, .tensors = {}, .lists = {}, .numbers = {}, .kills = {}};
   STRATA_RETURN_IF_ERROR(Binder(step, bound).Run());
   return bound;
 }

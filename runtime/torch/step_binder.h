@@ -30,11 +30,22 @@ struct ListSlots {
   c10::IValue Collect(Fn&& tensor_of) const;
 };
 
+/// A list of whole numbers of which some are known at run time only.
+struct NumberSlots {
+  struct Element {
+    int32_t slot = -1;  ///< -1: `number`
+    int64_t number = 0;
+  };
+  uint32_t arg = 0;
+  std::vector<Element> elements;
+};
+
 struct BoundStep {
   c10::OperatorHandle op;
   torch::jit::Stack stack;  ///< all arguments, empty where a slot is filled in
   std::vector<TensorSlot> tensors;
   std::vector<ListSlots> lists;
+  std::vector<NumberSlots> numbers;
   std::vector<int32_t> kills;  ///< what is left to kill after the moves
 };
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/module.h"
+#include "runtime/plan/sizes.h"
 #include "runtime/torch/literals.h"
 #include "runtime/train/random.h"
 #include "runtime/train/safetensors.h"
@@ -65,17 +66,7 @@ struct InputType {
   }
 };
 
-Result<std::vector<int64_t>> Numbers(const Module& module, std::span<const DimId> dims) {
-  std::vector<int64_t> numbers;
-  for (const DimId dim : dims) {
-    const std::optional<int64_t> number = module.dims().AsConst(dim);
-    if (!number) return Error(ErrorCode::kUnsupported, "sizes must be numbers");
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-Result<InputType> TypeOfInput(const Graph& graph, NodeId node) {
+Result<InputType> TypeOfInput(const Graph& graph, NodeId node, const SymbolSizes& sizes) {
   const Module& module = graph.module();
   const TypeId id = graph.value(graph.result(node)).type;
   if (!id.valid() || module.types()[id].kind != TypeKind::kTensor ||
@@ -84,9 +75,9 @@ Result<InputType> TypeOfInput(const Graph& graph, NodeId node) {
   }
   const Type& type = module.types()[id];
   InputType input{.dtype = ToScalarType(type.dtype), .sizes = {}, .strides = {}};
-  STRATA_TRY(input.sizes, Numbers(module, type.sizes));
+  STRATA_TRY(input.sizes, NumbersOf(module, type.sizes, sizes));
   if (type.has_strides) {
-    STRATA_TRY(input.strides, Numbers(module, type.strides));
+    STRATA_TRY(input.strides, NumbersOf(module, type.strides, sizes));
   }
   return input;
 }
@@ -167,15 +158,24 @@ std::string InputName(const Graph& graph, NodeId placeholder) {
 }
 
 Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& given) {
-  std::vector<Tensor> inputs;
-  for (const NodeId node : Placeholders(graph)) {
+  const std::vector<NodeId> placeholders = Placeholders(graph);
+  std::vector<NamedTensors::const_iterator> tensors;
+  std::vector<std::vector<int64_t>> shapes;
+  for (const NodeId node : placeholders) {
     auto found = given.find(InputName(graph, node));
     if (found == given.end()) found = given.find(std::string(graph.name(node)));
     if (found == given.end()) {
       return Error(ErrorCode::kNotFound, "no input {}: graph {}: give it under this name",
                    InputName(graph, node), graph.name_text());
     }
-    STRATA_TRY(const InputType type, TypeOfInput(graph, node));
+    tensors.push_back(found);
+    shapes.push_back(found->second.sizes().vec());
+  }
+  STRATA_TRY(const SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < placeholders.size(); ++i) {
+    const auto found = tensors[i];
+    STRATA_TRY(const InputType type, TypeOfInput(graph, placeholders[i], sizes));
     const Tensor& tensor = found->second;
     if (tensor.scalar_type() != type.dtype || tensor.sizes() != at::IntArrayRef(type.sizes)) {
       return Error("input {} does not fit: graph {}: it is {} [{}], the graph takes {} [{}]",
@@ -191,9 +191,10 @@ Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& g
 }
 
 Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed) {
+  const SymbolSizes sizes = HintsOf(graph);
   NamedTensors inputs;
   for (const NodeId node : Placeholders(graph)) {
-    STRATA_TRY(const InputType type, TypeOfInput(graph, node));
+    STRATA_TRY(const InputType type, TypeOfInput(graph, node, sizes));
     const std::string name = InputName(graph, node);
     inputs.insert_or_assign(name, Draw(type, Mix(seed) ^ HashText(name)));
   }

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "runtime/torch/literals.h"
 #include "runtime/torch/meta_kernels.h"
 #include "runtime/torch/recorder.h"
+#include "runtime/train/random.h"
 
 namespace strata {
 namespace {
@@ -33,7 +35,8 @@ class Session {
   Session(Graph& graph, const TraceRequest& request, Constants& constants)
       : recorder_(graph, request.device, constants),
         module_(graph.module()),
-        first_seq_nr_(at::sequence_number::peek()) {
+        first_seq_nr_(at::sequence_number::peek()),
+        size_seed_(request.made_up_sizes) {
     outer_ = std::exchange(Active(), this);
     autograd_hook_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(&Session::EnterBackward, &Session::LeaveBackward)
@@ -59,8 +62,11 @@ class Session {
     op_ = OpName(op.schema());
     where_ = Where();
     if (op_ == "aten._local_scalar_dense.default") {
+      const std::optional<SizeRequest>& request = CurrentScope().size_request;
+      if (size_seed_ && request) return MakeUpSize(op, stack, *request);
       throw TraceError(Error(ErrorCode::kUnsupported,
-                             "reads a tensor's value, which does not exist while tracing"));
+                             "reads a tensor's value, which does not exist while tracing: compute "
+                             "with operators, at::where instead of a branch"));
     }
     const size_t num_args = op.schema().arguments().size();
     const NodeId node = recorder_.Begin(op, torch::jit::last(*stack, num_args), Site());
@@ -96,6 +102,36 @@ class Session {
     Session& session = *Active();
     session.last_backward_ = session.backward_.back();
     session.backward_.pop_back();
+  }
+
+  /// The size that is read is a symbol of the graph, and a made-up number while tracing.
+  void MakeUpSize(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                  const SizeRequest& request) {
+    if (request.index == 0) {
+      made_up_ = MakeUpSizes(Mix(*size_seed_) ^ static_cast<uint64_t>(num_sizes_), request);
+    }
+    const NodeId node = recorder_.Begin(op, torch::jit::last(*stack, 1), Site());
+    const int64_t size = made_up_[static_cast<size_t>(request.index)];
+    recorder_.EndSize(node, fmt::format("u{}", num_sizes_++), request.index, size);
+    torch::jit::drop(*stack, 1);
+    stack->emplace_back(at::Scalar(size));
+  }
+
+  /// Parts of the total, none of which is 0 or 1: sizes that operators treat specially.
+  static std::vector<int64_t> MakeUpSizes(uint64_t key, const SizeRequest& request) {
+    std::vector<int64_t> weights;
+    for (int64_t i = 0; i < request.count; ++i) {
+      weights.push_back(64 + static_cast<int64_t>(RandomBits(key, static_cast<uint64_t>(i)) % 64));
+    }
+    const int64_t sum = std::accumulate(weights.begin(), weights.end(), int64_t{0});
+    std::vector<int64_t> sizes;
+    int64_t rest = request.total;
+    for (const int64_t weight : weights) {
+      sizes.push_back(request.total * weight / sum);
+      rest -= sizes.back();
+    }
+    if (!sizes.empty()) sizes.back() += rest;
+    return sizes;
   }
 
   CallSite Site() {
@@ -159,6 +195,9 @@ class Session {
   Session* outer_ = nullptr;
   at::CallbackHandle autograd_hook_ = 0;
   uint64_t first_seq_nr_;
+  std::optional<uint64_t> size_seed_;
+  int64_t num_sizes_ = 0;          // read so far
+  std::vector<int64_t> made_up_;   // those that are being read
   std::vector<int32_t> backward_;  // numbers of the backward functions that run
   int32_t last_backward_ = -1;     // of the one that ran last
   std::string op_, where_;         // of the last call, for errors

@@ -98,10 +98,15 @@ class ResultObserver final : public ExecutionObserver {
 
 Result<std::vector<Tensor>> Run(const Graph& graph, const NamedTensors& given,
                                 ExecutionObserver* observer) {
-  STRATA_TRY(Plan plan, Lower(graph));
+  STRATA_TRY(const std::vector<Tensor> inputs, TakeInputs(graph, given));
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Tensor& input : inputs)
+    shapes.push_back(input.sizes().vec());
+  STRATA_TRY(const SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  STRATA_TRY(Plan plan, Lower(graph, {}, sizes));
   // Kernels are bound to places in memory.
   if (!plan.kernels.empty()) {
-    STRATA_TRY(plan, Lower(graph, {.fold_views = true}));
+    STRATA_TRY(plan, Lower(graph, {.fold_views = true}, sizes));
   }
   Constants constants;
   for (const Plan::Constant& constant : plan.constants) {
@@ -109,7 +114,6 @@ Result<std::vector<Tensor>> Run(const Graph& graph, const NamedTensors& given,
     if (found != given.end()) constants.emplace_back(constant.path, found->second);
   }
   STRATA_TRY(Executor executor, Executor::Bind(std::move(plan), constants));
-  STRATA_TRY(const std::vector<Tensor> inputs, TakeInputs(graph, given));
   return executor.Run(inputs, observer);
 }
 
@@ -173,7 +177,7 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
 
 Result<std::vector<std::pair<std::string, Tensor>>> RunGraph(const Graph& graph,
                                                              const NamedTensors& inputs) {
-  STRATA_TRY(const Plan plan, Lower(graph));
+  STRATA_TRY(const Plan plan, Lower(graph, {}, HintsOf(graph)));
   STRATA_TRY(const std::vector<Tensor> outputs, Run(graph, inputs, nullptr));
   std::vector<std::pair<std::string, Tensor>> named;
   std::set<int32_t> seen;

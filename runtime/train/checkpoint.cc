@@ -129,6 +129,9 @@ class FolderWriter {
     json.BeginObject().Field("schema", kSchema).Field("step", info.step);
     json.Field("tokens_seen", info.tokens_seen).Field("data_position", info.data_position);
     json.Field("has_optimizer", info.has_optimizer).Field("hugging_face", info.is_hugging_face);
+    if (info.first_scheduled_step > 0) {
+      json.Field("first_scheduled_step", info.first_scheduled_step);
+    }
     json.Key("files").BeginArray();
     for (const File& file : files_) {
       json.Break(2).BeginObject().Field("file", file.name).Field("bytes", file.bytes);
@@ -241,6 +244,10 @@ class ManifestReader {
                           root["has_optimizer"].get(info.has_optimizer) == simdjson::SUCCESS &&
                           root["hugging_face"].get(info.is_hugging_face) == simdjson::SUCCESS;
     if (!complete || info.step < 0) return Bad("a field is missing");
+    // Only runs that began their schedule anew have it.
+    if (root["first_scheduled_step"].get(info.first_scheduled_step) != simdjson::SUCCESS) {
+      info.first_scheduled_step = 0;
+    }
     info.data_position = position;
     return ReadFiles(root);
   }

@@ -26,9 +26,10 @@ namespace strata {
 struct CheckpointInfo {
   int64_t step = 0;  ///< steps done
   int64_t tokens_seen = 0;
-  std::string data_position;     ///< DataSource::Position
-  bool has_optimizer = true;     ///< false: the model alone, nothing to go on from
-  bool is_hugging_face = false;  ///< names and layouts of the tensors
+  int64_t first_scheduled_step = 0;  ///< steps done when the learning rate's schedule began
+  std::string data_position;         ///< DataSource::Position
+  bool has_optimizer = true;         ///< false: the model alone, nothing to go on from
+  bool is_hugging_face = false;      ///< names and layouts of the tensors
 };
 
 /// Tensors to be written. The bytes are copied or written before `Save` returns.

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/result.h"
 
@@ -66,16 +67,32 @@ struct MoeConfig {
   int64_t num_expert_groups = 0;  ///< 0: a token may choose among all experts
   int64_t num_limited_groups = 0;
   bool score_before_experts = false;  ///< scores multiply what experts read, not what they give
+  /// All experts in one product of sizes that do not depend on data; or one after the other, each
+  /// on as many rows as it got.
+  bool use_grouped_mm = true;
   std::optional<double> load_balance_coeff = 1e-3;  ///< null: no expert biases
 };
 
-/// Key `optimizer`: AdamW with decoupled weight decay on every parameter.
-struct OptimizerConfig {
+/// What AdamW does with a parameter.
+struct AdamWConfig {
   double lr = 8e-4;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  friend bool operator==(const AdamWConfig&, const AdamWConfig&) = default;
+};
+
+/// Parameters whose name `pattern` matches anywhere (RE2), and what AdamW does with them.
+struct ParamGroup {
+  std::string name, pattern;
+  AdamWConfig adamw;
+};
+
+/// Key `optimizer`: AdamW with decoupled weight decay.
+struct OptimizerConfig : AdamWConfig {
+  /// A parameter is of the first group that matches it, or of none: then it has the values above.
+  std::vector<ParamGroup> param_groups = {};
   std::optional<double> max_grad_norm = 1.0;  ///< null: gradients are not clipped
 };
 
@@ -122,6 +139,11 @@ struct CheckpointConfig {
   bool last_save_in_hf = false;                  ///< and has Hugging Face's names
   Precision export_dtype = Precision::kFloat32;  ///< of a last checkpoint of the model alone
   std::string initial_load_path;                 ///< as `--init`; "": drawn from the seed
+  /// What a resumed run does not take from its checkpoint.
+  struct Exclude {
+    bool optimizer = false, lr_scheduler = false, dataloader = false, train_state = false;
+  };
+  Exclude exclude_from_loading;
 };
 
 enum class DatasetKind : uint8_t { kSynthetic, kTokens, kText };
@@ -150,6 +172,20 @@ struct MetricsConfig {
   int64_t log_freq = 1;  ///< steps between two lines of the table and two points of TensorBoard
   bool enable_tensorboard = false;
   std::string save_tb_folder = "tb";  ///< below `dump_folder`
+};
+
+/// Key `validator`: the loss of other data, every few steps.
+struct ValidatorConfig {
+  bool enable = false;
+  int64_t freq = 10;         ///< training steps between two validations; and after the first
+  int64_t steps = -1;        ///< batches of a validation; -1: until the data end
+  std::string dataset_path;  ///< of the kind of `dataloader.dataset`
+};
+
+/// Key `compile`: sizes that the graph of a step leaves open.
+struct CompileConfig {
+  bool symbolic_batch = false;
+  bool symbolic_seq = false;
 };
 
 /// Key `device`.
@@ -204,6 +240,8 @@ struct TrainConfig {
   CheckpointConfig checkpoint;
   DataloaderConfig dataloader;
   MetricsConfig metrics;
+  ValidatorConfig validator;
+  CompileConfig compile;
 
   bool HasExperts(int64_t layer) const { return moe && layer >= n_dense_layers; }
   /// Width of the part of a head that is turned by position.

@@ -1,8 +1,13 @@
 #include "runtime/train/config_loop.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "runtime/train/config_checks.h"
+#include "runtime/train/config_ranks.h"
 
 namespace strata {
 namespace {
@@ -27,6 +32,11 @@ void ReadTraining(ConfigReader& reader, TrainConfig& config) {
   // The quotient is checked when the sizes are.
   if (config.seq_len > 0 && reader.Has("training.num_tokens_per_microbatch_per_dp_rank")) {
     config.batch_size = tokens / config.seq_len;
+    if (config.batch_size > 0 && tokens % config.seq_len != 0) {
+      reader.Refuse(
+          "training.num_tokens_per_microbatch_per_dp_rank",
+          fmt::format("{} tokens are no multiple of the {} of a sequence", tokens, config.seq_len));
+    }
   }
   reader.Read("training.num_tokens_per_train_step", config.accumulation_steps);
   Precision only = Precision::kFloat32;
@@ -60,6 +70,19 @@ void ReadOptimizer(ConfigReader& reader, OptimizerConfig& optimizer) {
   reader.Read("optimizer.eps", optimizer.eps);
   reader.Read("optimizer.weight_decay", optimizer.weight_decay);
   reader.ReadEither("optimizer.max_grad_norm", "training.max_norm", optimizer.max_grad_norm);
+  reader.Table("optimizer.param_groups");
+  for (const std::string& group_name : reader.Tables("optimizer.param_groups")) {
+    const std::string table = fmt::format("optimizer.param_groups.{}", group_name);
+    ParamGroup group{.name = group_name, .pattern = {}, .adamw = optimizer};
+    reader.Table(table);
+    reader.Require(table + ".pattern", group.pattern);
+    reader.Read(table + ".lr", group.adamw.lr);
+    reader.Read(table + ".beta1", group.adamw.beta1);
+    reader.Read(table + ".beta2", group.adamw.beta2);
+    reader.Read(table + ".eps", group.adamw.eps);
+    reader.Read(table + ".weight_decay", group.adamw.weight_decay);
+    optimizer.param_groups.push_back(std::move(group));
+  }
 }
 
 void ReadScheduler(ConfigReader& reader, std::optional<LrSchedulerConfig>& target) {
@@ -85,6 +108,36 @@ void ReadLoss(ConfigReader& reader, LossConfig& loss) {
   reader.Read("loss.num_chunks", loss.num_chunks);
 }
 
+/// `optimizer,lr_scheduler`.
+void ReadExclude(ConfigReader& reader, CheckpointConfig::Exclude& exclude) {
+  constexpr std::string_view kKey = "checkpoint.exclude_from_loading";
+  const std::pair<std::string_view, bool*> parts[] = {{"optimizer", &exclude.optimizer},
+                                                      {"lr_scheduler", &exclude.lr_scheduler},
+                                                      {"dataloader", &exclude.dataloader}};
+  std::string words;
+  reader.Read(kKey, words);
+  for (size_t begin = 0; begin < words.size();) {
+    const size_t end = std::min(words.find(',', begin), words.size());
+    const std::string_view word = std::string_view(words).substr(begin, end - begin);
+    begin = end + 1;
+    const auto part = std::ranges::find(parts, word, &std::pair<std::string_view, bool*>::first);
+    if (part != std::end(parts)) {
+      *part->second = true;
+    } else if (word == "model" || word == "train_state") {
+      reader.Refuse(kKey, fmt::format("a run that goes on needs the {}, begin another with --init",
+                                      word == "model" ? "model" : "number of its step"));
+    } else {
+      reader.Refuse(kKey,
+                    fmt::format("found '{}', name some of optimizer, lr_scheduler, dataloader, "
+                                "with commas between them",
+                                word));
+    }
+  }
+  if (exclude.optimizer && !exclude.lr_scheduler) {
+    reader.Refuse(kKey, "a new optimizer begins with the warm-up, name lr_scheduler, too");
+  }
+}
+
 void ReadCheckpoint(ConfigReader& reader, CheckpointConfig& checkpoint) {
   reader.Table("checkpoint");
   reader.Read("checkpoint.enable", checkpoint.enable);
@@ -101,6 +154,15 @@ void ReadCheckpoint(ConfigReader& reader, CheckpointConfig& checkpoint) {
   reader.Read("checkpoint.last_save_in_hf", checkpoint.last_save_in_hf);
   ReadPrecision(reader, "checkpoint.export_dtype", checkpoint.export_dtype);
   reader.Read("checkpoint.initial_load_path", checkpoint.initial_load_path);
+  ReadExclude(reader, checkpoint.exclude_from_loading);
+}
+
+void ReadValidator(ConfigReader& reader, ValidatorConfig& validator) {
+  reader.Table("validator");
+  reader.Read("validator.enable", validator.enable);
+  reader.Read("validator.freq", validator.freq);
+  reader.Read("validator.steps", validator.steps);
+  reader.Read("validator.dataset_path", validator.dataset_path);
 }
 
 void ReadDataloader(ConfigReader& reader, DataloaderConfig& data) {
@@ -133,6 +195,20 @@ void ReadMetrics(ConfigReader& reader, MetricsConfig& metrics) {
   reader.Read("metrics.save_tb_folder", metrics.save_tb_folder);
 }
 
+void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
+  enum class Symbolic : uint8_t { kNone, kBatch, kSeq, kBatchAndSeq };
+  Symbolic dims = Symbolic::kNone;
+  reader.Table("compile");
+  reader.Read<Symbolic>("compile.symbolic_dims",
+                        {{"none", Symbolic::kNone},
+                         {"batch", Symbolic::kBatch},
+                         {"seq", Symbolic::kSeq},
+                         {"batch_and_seq", Symbolic::kBatchAndSeq}},
+                        dims);
+  compile.symbolic_batch = dims == Symbolic::kBatch || dims == Symbolic::kBatchAndSeq;
+  compile.symbolic_seq = dims == Symbolic::kSeq || dims == Symbolic::kBatchAndSeq;
+}
+
 Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
   constexpr std::string_view kBatchTokens = "training.num_tokens_per_microbatch_per_dp_rank";
   constexpr std::string_view kStepTokens = "training.num_tokens_per_train_step";
@@ -160,17 +236,26 @@ Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
   return Ok();
 }
 
-Status CheckOptimizer(const ConfigReader& reader, const OptimizerConfig& optimizer) {
-  for (const auto& [key, beta] :
-       {NamedValue{"optimizer.beta1", optimizer.beta1}, {"optimizer.beta2", optimizer.beta2}}) {
+Status CheckAdamW(const ConfigReader& reader, const std::string& table, const AdamWConfig& adamw) {
+  for (const auto& [key, beta] : {NamedValue{"beta1", adamw.beta1}, {"beta2", adamw.beta2}}) {
     if (beta >= 0.0 && beta < 1.0) continue;
-    return Impossible(reader, key, "{} must be at least 0 and less than 1", beta);
+    return Impossible(reader, fmt::format("{}.{}", table, key),
+                      "{} must be at least 0 and less than 1", beta);
   }
-  for (const auto& [key, value] : {NamedValue{"optimizer.lr", optimizer.lr},
-                                   {"optimizer.weight_decay", optimizer.weight_decay}}) {
-    if (value < 0.0) return Impossible(reader, key, "{} must be at least 0", value);
+  for (const auto& [key, value] :
+       {NamedValue{"lr", adamw.lr}, {"weight_decay", adamw.weight_decay}}) {
+    if (value >= 0.0) continue;
+    return Impossible(reader, fmt::format("{}.{}", table, key), "{} must be at least 0", value);
   }
-  STRATA_RETURN_IF_ERROR(CheckPositive(reader, "optimizer.eps", optimizer.eps));
+  return CheckPositive(reader, table + ".eps", adamw.eps);
+}
+
+Status CheckOptimizer(const ConfigReader& reader, const OptimizerConfig& optimizer) {
+  STRATA_RETURN_IF_ERROR(CheckAdamW(reader, "optimizer", optimizer));
+  for (const ParamGroup& group : optimizer.param_groups) {
+    STRATA_RETURN_IF_ERROR(
+        CheckAdamW(reader, fmt::format("optimizer.param_groups.{}", group.name), group.adamw));
+  }
   if (!optimizer.max_grad_norm) return Ok();
   const bool by_other_name = reader.Has("training.max_norm");
   return CheckPositive(reader, by_other_name ? "training.max_norm" : "optimizer.max_grad_norm",
@@ -260,6 +345,23 @@ Status CheckDataloader(const ConfigReader& reader, const TrainConfig& config) {
   return Ok();
 }
 
+Status CheckValidator(const ConfigReader& reader, const TrainConfig& config) {
+  const ValidatorConfig& validator = config.validator;
+  if (!validator.enable) return Ok();
+  STRATA_RETURN_IF_ERROR(CheckSize(reader, "validator.freq", validator.freq));
+  if (validator.steps != -1 && validator.steps < 1) {
+    return Impossible(reader, "validator.steps", "{} must be at least 1, or -1 for all the data",
+                      validator.steps);
+  }
+  if (config.dataloader.dataset == DatasetKind::kSynthetic) {
+    if (validator.steps != -1) return Ok();
+    return Impossible(reader, "validator.steps", "synthetic data have no end, give a number");
+  }
+  if (!validator.dataset_path.empty()) return Ok();
+  return Error("missing key 'validator.dataset_path': {}: name the file to validate on",
+               reader.Where("validator.enable"));
+}
+
 }  // namespace
 
 void ReadLoop(ConfigReader& reader, TrainConfig& config) {
@@ -270,6 +372,9 @@ void ReadLoop(ConfigReader& reader, TrainConfig& config) {
   ReadCheckpoint(reader, config.checkpoint);
   ReadDataloader(reader, config.dataloader);
   ReadMetrics(reader, config.metrics);
+  ReadValidator(reader, config.validator);
+  ReadCompile(reader, config.compile);
+  ReadRanks(reader);
 }
 
 Status CompleteLoop(const ConfigReader& reader, TrainConfig& config) {
@@ -281,6 +386,7 @@ Status CompleteLoop(const ConfigReader& reader, TrainConfig& config) {
   STRATA_RETURN_IF_ERROR(CheckLoss(reader, config));
   STRATA_RETURN_IF_ERROR(CheckCheckpoint(reader, config.checkpoint));
   STRATA_RETURN_IF_ERROR(CheckDataloader(reader, config));
+  STRATA_RETURN_IF_ERROR(CheckValidator(reader, config));
   return CheckSize(reader, "metrics.log_freq", config.metrics.log_freq);
 }
 

@@ -56,6 +56,7 @@ void ReadMoe(ConfigReader& reader, std::optional<MoeConfig>& target) {
   reader.Read("moe.num_expert_groups", moe.num_expert_groups);
   reader.Read("moe.num_limited_groups", moe.num_limited_groups);
   reader.Read("moe.score_before_experts", moe.score_before_experts);
+  reader.Read("moe.use_grouped_mm", moe.use_grouped_mm);
   reader.Read("moe.load_balance_coeff", moe.load_balance_coeff);
   if (!reader.HasTable("moe")) return;
   for (const std::string_view key : {"moe.num_experts", "moe.top_k", "moe.moe_hidden_dim"})

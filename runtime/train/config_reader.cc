@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -148,6 +149,33 @@ void ConfigReader::ForbidTable(std::string_view key, std::string_view model) {
   for (const ConfigEntry& entry : entries_) {
     if (IsOfTable(entry, key)) Forbid(entry.key, model);
   }
+}
+
+void ConfigReader::Refuse(std::string_view key, std::string_view advice) {
+  Note(Error("impossible value for '{}': {}: {}", key, Where(key), advice));
+}
+
+void ConfigReader::RefuseTable(std::string_view key, std::string_view advice) {
+  bool is_first = true;
+  for (const ConfigEntry& entry : entries_) {
+    if (!IsOfTable(entry, key)) continue;
+    Take(entry.key);
+    if (std::exchange(is_first, false)) {
+      Note(Error("table '{}' is for other builds: {}: {}", key, entry.where, advice));
+    }
+  }
+}
+
+std::vector<std::string> ConfigReader::Tables(std::string_view key) const {
+  const std::string prefix = fmt::format("{}.", key);
+  std::vector<std::string> names;
+  for (const ConfigEntry& entry : entries_) {
+    if (!entry.key.starts_with(prefix)) continue;
+    std::string name = entry.key.substr(prefix.size());
+    name.resize(std::min(name.size(), name.find('.')));
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 bool ConfigReader::Has(std::string_view key) const {

@@ -62,6 +62,12 @@ class ConfigReader {
   void Forbid(std::string_view key, std::string_view model);
   /// The same for a table with all its members.
   void ForbidTable(std::string_view key, std::string_view model);
+  /// An error, `impossible value for '<key>': <where>: <advice>`.
+  void Refuse(std::string_view key, std::string_view advice);
+  /// The same for a table, when it is there.
+  void RefuseTable(std::string_view key, std::string_view advice);
+  /// Names of the tables inside a table, in order: of groups that the user names.
+  std::vector<std::string> Tables(std::string_view key) const;
   /// An error when the key is absent or null.
   void RequireKey(std::string_view key);
 

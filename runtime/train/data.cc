@@ -10,18 +10,19 @@ namespace {
 
 class TokenSource final : public DataSource {
  public:
-  TokenSource(TokenData tokens, const TrainConfig& config)
-      : tokens_(std::move(tokens)), rows_(config.batch_size), seq_len_(config.seq_len) {}
+  explicit TokenSource(TokenData tokens) : tokens_(std::move(tokens)) {}
 
   Result<std::optional<Batch>> Next() override {
     if (next_ == tokens_.steps()) return std::optional<Batch>();
+    const auto [rows, columns] = tokens_.shape(next_);
     const std::vector<int64_t> ids = tokens_.Step(next_++);
-    Batch batch;
-    for (int64_t row = 0; row < rows_; ++row) {
-      const auto first = ids.begin() + row * (seq_len_ + 1);
-      batch.tokens.insert(batch.tokens.end(), first, first + seq_len_);
-      batch.labels.insert(batch.labels.end(), first + 1, first + seq_len_ + 1);
-      for (int64_t position = 0; position < seq_len_; ++position)
+    const int64_t seq_len = columns - 1;
+    Batch batch{.rows = rows, .tokens = {}, .labels = {}, .positions = {}};
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto first = ids.begin() + row * columns;
+      batch.tokens.insert(batch.tokens.end(), first, first + seq_len);
+      batch.labels.insert(batch.labels.end(), first + 1, first + columns);
+      for (int64_t position = 0; position < seq_len; ++position)
         batch.positions.push_back(position);
     }
     return std::optional(std::move(batch));
@@ -43,14 +44,13 @@ class TokenSource final : public DataSource {
 
  private:
   TokenData tokens_;
-  int64_t rows_, seq_len_;
   int64_t next_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<DataSource> MakeTokenSource(TokenData tokens, const TrainConfig& config) {
-  return std::make_unique<TokenSource>(std::move(tokens), config);
+std::unique_ptr<DataSource> MakeTokenSource(TokenData tokens) {
+  return std::make_unique<TokenSource>(std::move(tokens));
 }
 
 }  // namespace strata

@@ -25,13 +25,16 @@ std::string LinesUpTo(int64_t step, const std::string& path) {
 
 std::string FormatMetrics(const StepMetrics& metrics) {
   std::string line;
-  JsonWriter(line)
-      .BeginObject()
+  JsonWriter json(line);
+  json.BeginObject()
       .Field("step", metrics.step)
       .Field("loss", static_cast<double>(metrics.loss))
       .Field("grad_norm", static_cast<double>(metrics.grad_norm))
-      .Field("lr", metrics.lr)
-      .EndObject();
+      .Field("lr", metrics.lr);
+  if (metrics.validation_loss) {
+    json.Field("validation_loss", static_cast<double>(*metrics.validation_loss));
+  }
+  json.EndObject();
   return line;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,12 +15,14 @@ struct StepMetrics {
   float loss = 0.0F;       ///< mean cross-entropy per label
   float grad_norm = 0.0F;  ///< global L2 norm before clipping
   double lr = 0.0;         ///< learning rate
+  /// Of the parameters after the step, where it was measured.
+  std::optional<float> validation_loss = std::nullopt;
 };
 
 /// One line of JSON without line end: `{"step": 1, "loss": 6.25009822845459, "grad_norm":
-/// 0.9477152824401855, "lr": 0.001}`. An fp32 value is printed as the shortest text of the equal
-/// double, so reading it back gives the very same number. NaN and infinities, which JSON lacks, are
-/// null.
+/// 0.9477152824401855, "lr": 0.001}`, and `validation_loss` where there is one. An fp32 value is
+/// printed as the shortest text of the equal double, so reading it back gives the very same number.
+/// NaN and infinities, which JSON lacks, are null.
 std::string FormatMetrics(const StepMetrics& metrics);
 
 /// A file of such lines. Each line is in `<path>.partial` when `Write` returns, so a live run can

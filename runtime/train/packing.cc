@@ -126,6 +126,7 @@ void AppendRow(const Batch& row, Batch& batch) {
   batch.tokens.insert(batch.tokens.end(), row.tokens.begin(), row.tokens.end());
   batch.labels.insert(batch.labels.end(), row.labels.begin(), row.labels.end());
   batch.positions.insert(batch.positions.end(), row.positions.begin(), row.positions.end());
+  ++batch.rows;
 }
 
 /// Makes batches of rows.
@@ -134,13 +135,17 @@ class RowSource : public DataSource {
   RowSource(std::unique_ptr<Documents> documents, const TrainConfig& config)
       : reader_(std::move(documents), config),
         rows_(config.batch_size),
+        takes_fewer_(config.compile.symbolic_batch),
         seq_len_(static_cast<size_t>(config.seq_len)) {}
 
   Result<std::optional<Batch>> Next() final {
     Batch batch;
     for (int64_t row = 0; row < rows_; ++row) {
       STRATA_TRY(const std::optional<Batch> next, NextRow());
-      if (!next) return std::optional<Batch>();
+      if (!next) {
+        if (!takes_fewer_ || batch.rows == 0) return std::optional<Batch>();
+        break;
+      }
       AppendRow(*next, batch);
     }
     return std::optional(std::move(batch));
@@ -151,6 +156,7 @@ class RowSource : public DataSource {
 
   Reader reader_;
   int64_t rows_;
+  bool takes_fewer_;
   size_t seq_len_;
 };
 
@@ -303,10 +309,21 @@ std::unique_ptr<DataSource> MakePackedSource(std::unique_ptr<Documents> document
 
 Result<std::unique_ptr<DataSource>> OpenDataSource(const TrainConfig& config) {
   if (config.dataloader.dataset == DatasetKind::kSynthetic) {
-    return MakeTokenSource(TokenData::Synthetic(config), config);
+    return MakeTokenSource(TokenData::Synthetic(config));
   }
   STRATA_TRY(std::unique_ptr<Documents> documents, OpenDocuments(config));
   return MakePackedSource(std::move(documents), config);
+}
+
+Result<std::unique_ptr<DataSource>> OpenValidationData(const TrainConfig& config) {
+  TrainConfig other = config;
+  other.dataloader.dataset_path = config.validator.dataset_path;
+  other.dataloader.repeat = false;
+  other.dataloader.shuffle = false;
+  other.seed = Mix(config.seed);
+  other.steps = config.validator.steps;
+  other.accumulation_steps = 1;
+  return OpenDataSource(other);
 }
 
 }  // namespace strata

@@ -17,12 +17,17 @@ namespace strata {
 ///                      Documents longer than a row are left out
 ///
 /// A document of n tokens gives n - 1 inputs with their labels; shorter than 2 it gives none. Rows
-/// that the data do not fill are dropped, as are batches. The place is what has been read, not how:
-/// documents that stand in open rows are read again.
+/// that the data do not fill are dropped, as are batches, unless their size is open
+/// (`compile.symbolic_batch`): the last one then has the rows that are left. The place is what has
+/// been read, not how: documents that stand in open rows are read again.
 std::unique_ptr<DataSource> MakePackedSource(std::unique_ptr<Documents> documents,
                                              const TrainConfig& config);
 
 /// The data that `config.dataloader` names.
 Result<std::unique_ptr<DataSource>> OpenDataSource(const TrainConfig& config);
+
+/// The data that `config.validator` names, read as those that are trained on, but once and in
+/// their own order. Synthetic data are other ones.
+Result<std::unique_ptr<DataSource>> OpenValidationData(const TrainConfig& config);
 
 }  // namespace strata

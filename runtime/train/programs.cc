@@ -18,7 +18,9 @@
 #include "runtime/models/moe.h"
 #include "runtime/models/rope.h"
 #include "runtime/models/scope.h"
+#include "runtime/torch/sampled_trace.h"
 #include "runtime/train/adamw.h"
+#include "runtime/train/param_groups.h"
 #include "runtime/train/parameters.h"
 #include "runtime/train/schedule.h"
 
@@ -87,15 +89,19 @@ class InputReader {
   std::span<const Tensor> rest_;
 };
 
-Status TraceStep(const TrainConfig& config, Module& module, Constants& constants) {
-  const ModelSpecs specs = SpecsOf(config);
-  TraceRequest request{.graph = std::string(kStepGraph),
-                       .inputs = {},
-                       .program = {},
-                       .device = CurrentTarget().name};
+/// A program over the model and a batch.
+using BatchProgram = std::vector<Tensor> (*)(const TrainConfig&, const ModelTensors&,
+                                             const BatchTensors&);
+
+/// What to trace for a batch of `config`.
+TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const TrainConfig& config,
+                          const ModelSpecs& specs) {
+  const bool is_step = graph == kStepGraph;
+  TraceRequest request{
+      .graph = std::string(graph), .inputs = {}, .program = {}, .device = CurrentTarget().name};
   AddInputs(request, specs.parameters, InputKind::kParameter);
   for (TraceInput& parameter : request.inputs)
-    parameter.example.requires_grad_(true);
+    parameter.example.requires_grad_(is_step);
   AddInputs(request, specs.buffers, InputKind::kBuffer);
   const Tensor rope_table = RopeTable(config);
   AddInput(request, "rope.cache", InputKind::kBuffer, "rope",
@@ -106,10 +112,11 @@ Status TraceStep(const TrainConfig& config, Module& module, Constants& constants
     AddInput(request, name, InputKind::kBatch, {},
              MetaTensor({config.batch_size, config.seq_len}, at::kLong));
   }
-  if (HasLabelCount(config)) {
+  const bool has_count = is_step && HasLabelCount(config);
+  if (has_count) {
     AddInput(request, "valid_labels", InputKind::kBatch, {}, MetaTensor({}, at::kFloat));
   }
-  request.program = [&](std::span<const Tensor> inputs) {
+  request.program = [config, program, has_count, &specs](std::span<const Tensor> inputs) {
     InputReader reader(inputs);
     const ModelTensors model{.parameters = reader.Next(specs.parameters.size()),
                              .buffers = reader.Next(specs.buffers.size()),
@@ -118,10 +125,65 @@ Status TraceStep(const TrainConfig& config, Module& module, Constants& constants
     batch.tokens = reader.Next();
     batch.labels = reader.Next();
     if (HasPositions(config)) batch.positions = reader.Next();
-    if (HasLabelCount(config)) batch.valid_labels = reader.Next();
-    return LossAndGradients(config, model, batch);
+    if (has_count) batch.valid_labels = reader.Next();
+    return program(config, model, batch);
   };
-  return Trace(module, request, constants);
+  return request;
+}
+
+/// The first numbers from `least` on that are prime.
+std::vector<int64_t> Primes(int64_t least, size_t count) {
+  std::vector<int64_t> primes;
+  for (int64_t number = std::max<int64_t>(least, 3); primes.size() < count; ++number) {
+    bool is_prime = number % 2 == 1;
+    for (int64_t divisor = 3; is_prime && divisor * divisor <= number; divisor += 2)
+      is_prime = number % divisor != 0;
+    if (is_prime) primes.push_back(number);
+  }
+  return primes;
+}
+
+/// Four traces fix an expression and check it; the fifth checks it once more.
+constexpr size_t kSamples = 5;
+
+/// Batch, sequence, and rows of the rope table, which must hold the sequence of each sample. The
+/// sequence counts in units that it must be a multiple of.
+std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t unit) {
+  // Experts one by one: so many tokens that each gets a share of its own size.
+  const int64_t tokens = ReadsSizes(config) ? 64 * config.moe->num_experts / config.moe->top_k : 0;
+  const std::vector<int64_t> batch = Primes(3, kSamples);
+  const std::vector<int64_t> seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);
+  const std::vector<int64_t> rows = Primes(unit * seq.back() + 1, kSamples);
+  const CompileConfig& open = config.compile;
+  return {{.name = "batch",
+           .symbol = open.symbolic_batch ? "s0" : "",
+           .value = config.batch_size,
+           .samples = batch},
+          {.name = unit == 1 ? "seq" : fmt::format("1/{} of seq", unit),
+           .symbol = open.symbolic_seq ? "s1" : "",
+           .value = config.seq_len / unit,
+           .max = config.rope.max_seq_len / unit,
+           .samples = seq},
+          {.name = "rope rows", .symbol = "", .value = config.rope.max_seq_len, .samples = rows}};
+}
+
+Status TraceBatch(std::string_view graph, BatchProgram program, const TrainConfig& config,
+                  Module& module, Constants& constants) {
+  const ModelSpecs specs = SpecsOf(config);
+  const CompileConfig& open = config.compile;
+  if (!open.symbolic_batch && !open.symbolic_seq && !ReadsSizes(config)) {
+    return Trace(module, BatchRequest(graph, program, config, specs), constants);
+  }
+  const int64_t unit =
+      config.loss.name == LossFunction::kChunkedCrossEntropy ? config.loss.num_chunks : 1;
+  const auto request = [&](std::span<const int64_t> sizes) {
+    TrainConfig sample = config;
+    sample.batch_size = sizes[0];
+    sample.seq_len = unit * sizes[1];
+    sample.rope.max_seq_len = sizes[2];
+    return BatchRequest(graph, program, sample, specs);
+  };
+  return TraceSampled(module, StepSizes(config, unit), request, constants);
 }
 
 Status TraceAccumulate(const TrainConfig& config, Module& module, Constants& constants) {
@@ -155,6 +217,11 @@ Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& cons
   AddCounts(request, specs.buffers);
   AddInput(request, "step", InputKind::kState, "adamw", MetaTensor({}, at::kFloat));
   AddInput(request, "lr", InputKind::kState, "adamw", MetaTensor({}, at::kDouble));
+  const size_t num_group_lr = GroupLearningRates(config.optimizer).size();
+  for (size_t i = 0; i < num_group_lr; ++i) {
+    AddInput(request, fmt::format("lr.{}", i), InputKind::kState, "adamw",
+             MetaTensor({}, at::kDouble));
+  }
   request.program = [&](std::span<const Tensor> inputs) {
     InputReader reader(inputs);
     const auto next = [&] { return reader.Next(specs.parameters.size()); };
@@ -168,6 +235,8 @@ Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& cons
                          .exp_avg_sq = {exp_avg_sq.begin(), exp_avg_sq.end()},
                          .step = reader.Next(),
                          .lr = reader.Next()};
+    const std::span<const Tensor> group_lr = reader.Next(num_group_lr);
+    state.group_lr.assign(group_lr.begin(), group_lr.end());
     return OptimizerStep(config, model, gradients, tokens_per_expert, state);
   };
   return Trace(module, request, constants);
@@ -205,7 +274,8 @@ std::vector<Tensor> WholeLossAndGradients(const Model& model, const Tensor& hidd
 std::vector<Tensor> ChunkedLossAndGradients(const TrainConfig& config, const Model& model,
                                             const Tensor& hidden, const BatchTensors& batch,
                                             const std::vector<Tensor>& parameters) {
-  const int64_t chunk = config.seq_len / config.loss.num_chunks;
+  const int64_t seq_len = hidden.size(1);
+  const int64_t chunk = seq_len / config.loss.num_chunks;
   const Tensor& head = parameters[HeadIndex(config)];
   const Tensor valid =
       batch.valid_labels.defined() ? batch.valid_labels : CountLabels(batch.labels);
@@ -216,7 +286,7 @@ std::vector<Tensor> ChunkedLossAndGradients(const TrainConfig& config, const Mod
     loss = at::zeros({}, hidden.options().dtype(at::kFloat).requires_grad(false));
     hidden_gradient = at::zeros(hidden.sizes(), loss.options());
   }
-  for (int64_t first = 0; first < config.seq_len; first += chunk) {
+  for (int64_t first = 0; first < seq_len; first += chunk) {
     const auto part = [&](const Tensor& x) {
       return x.slice(1, first, first + chunk).contiguous();
     };
@@ -268,6 +338,10 @@ bool HasPositions(const TrainConfig& config) {
   return config.attn_mask_type == AttentionMask::kBlockCausal;
 }
 
+bool ReadsSizes(const TrainConfig& config) {
+  return config.moe && !config.moe->use_grouped_mm;
+}
+
 bool HasLabelCount(const TrainConfig& config) {
   return config.accumulation_steps > 1;
 }
@@ -298,6 +372,31 @@ std::vector<Tensor> LossAndGradients(const TrainConfig& config, const ModelTenso
   return outputs;
 }
 
+std::vector<Tensor> ValidationLoss(const TrainConfig& config, const ModelTensors& tensors,
+                                   const BatchTensors& batch) {
+  const at::NoGradGuard no_grad;
+  const std::vector<Tensor> compute = ToComputeType(config, tensors.parameters);
+  GivenWeights weights(compute, tensors.buffers);
+  const std::unique_ptr<Model> model = MakeModel(config, weights, tensors.rope_table);
+  const Tensor hidden =
+      model->Forward({.tokens = batch.tokens, .positions = batch.positions}).hidden;
+  // In parts as the loss that is trained: the logits of all tokens need not be in memory.
+  const int64_t parts =
+      config.loss.name == LossFunction::kChunkedCrossEntropy ? config.loss.num_chunks : 1;
+  const int64_t chunk = hidden.size(1) / parts;
+  Tensor sum;
+  for (int64_t first = 0; first < hidden.size(1); first += chunk) {
+    const auto part = [&](const Tensor& x) {
+      return parts == 1 ? x : x.slice(1, first, first + chunk).contiguous();
+    };
+    const Tensor loss = CrossEntropySum(model->Logits(part(hidden)), part(batch.labels));
+    const PhaseScope phase(Phase::kLoss);
+    const ModuleScope scope("loss");
+    sum = sum.defined() ? sum + loss : loss;
+  }
+  return {sum, CountLabels(batch.labels)};
+}
+
 std::vector<Tensor> Accumulate(const TrainConfig& config, std::span<const Tensor> sums,
                                std::span<const Tensor> more) {
   const at::NoGradGuard no_grad;
@@ -320,6 +419,8 @@ OptimizerState InitialState(const TrainConfig& config, std::span<const Tensor> p
   }
   state.step = at::zeros({}, at::kFloat);
   state.lr = at::scalar_tensor(LearningRate(config, 0), at::kDouble);
+  for (const double lr : GroupLearningRates(config.optimizer))
+    state.group_lr.push_back(at::scalar_tensor(LearningRate(config, 0, lr), at::kDouble));
   return state;
 }
 
@@ -328,13 +429,23 @@ std::vector<Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors&
                                   std::span<const Tensor> tokens_per_expert,
                                   OptimizerState& state) {
   const ModelSpecs specs = SpecsOf(config);
+  const auto settings = AdamWOfParameters(config.optimizer, specs.parameters);
+  STRATA_CHECK(settings, "{}", settings.error().message());
+  const std::vector<double> rates = GroupLearningRates(config.optimizer);
+  const auto rate_of = [&](const AdamWConfig& adamw) {
+    const auto group = std::ranges::find(rates, adamw.lr);
+    if (group == rates.end()) return state.lr;
+    return state.group_lr[static_cast<size_t>(group - rates.begin())];
+  };
   std::vector<TrainedTensor> tensors;
   for (size_t i = 0; i < specs.parameters.size(); ++i) {
     tensors.push_back({.module = ModuleOf(specs.parameters[i].name),
                        .parameter = model.parameters[i],
                        .gradient = gradients[i],
                        .exp_avg = state.exp_avg[i],
-                       .exp_avg_sq = state.exp_avg_sq[i]});
+                       .exp_avg_sq = state.exp_avg_sq[i],
+                       .adamw = (*settings)[i],
+                       .lr = rate_of((*settings)[i])});
   }
   const Tensor norm = GradientNorm(tensors);
   for (size_t i = 0; i < specs.buffers.size(); ++i) {
@@ -342,16 +453,21 @@ std::vector<Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors&
     const ModuleScope scope(ModuleOf(specs.buffers[i].name));
     UpdateExpertBias(model.buffers[i], tokens_per_expert[i], *config.moe->load_balance_coeff);
   }
-  ClipAndUpdate(config.optimizer, tensors, norm, state.step, state.lr);
+  ClipAndUpdate(config.optimizer.max_grad_norm, tensors, norm, state.step);
   return {norm};
 }
 
 Status TraceTraining(const TrainConfig& config, Module& module, Constants& constants) {
-  STRATA_RETURN_IF_ERROR(TraceStep(config, module, constants));
+  if (auto groups = AdamWOfParameters(config.optimizer, SpecsOf(config).parameters); !groups) {
+    return std::move(groups).error();
+  }
+  STRATA_RETURN_IF_ERROR(TraceBatch(kStepGraph, LossAndGradients, config, module, constants));
   if (config.accumulation_steps > 1) {
     STRATA_RETURN_IF_ERROR(TraceAccumulate(config, module, constants));
   }
-  return TraceOptimizer(config, module, constants);
+  STRATA_RETURN_IF_ERROR(TraceOptimizer(config, module, constants));
+  if (!config.validator.enable) return Ok();
+  return TraceBatch(kValidateGraph, ValidationLoss, config, module, constants);
 }
 
 }  // namespace strata

@@ -18,6 +18,7 @@ namespace strata {
 inline constexpr std::string_view kStepGraph = "step";
 inline constexpr std::string_view kAccumulateGraph = "accumulate";
 inline constexpr std::string_view kOptimizerGraph = "optimizer";
+inline constexpr std::string_view kValidateGraph = "validate";
 
 /// The tensors that a model reads. Parameters and buffers in the order of `SpecsOf(config)`.
 struct ModelTensors {
@@ -41,6 +42,8 @@ struct BatchTensors {
 
 /// Documents of a row are kept apart.
 bool HasPositions(const TrainConfig& config);
+/// Sizes of a step depend on data: its graph has symbols u0, u1, …, the rows of each expert.
+bool ReadsSizes(const TrainConfig& config);
 /// The loss is divided by the labels that count in all batches of the step, which the graph of one
 /// batch is told.
 bool HasLabelCount(const TrainConfig& config);
@@ -60,6 +63,8 @@ struct OptimizerState {
   std::vector<at::Tensor> exp_avg, exp_avg_sq;
   at::Tensor step;  ///< updates done: fp32, `[]`
   at::Tensor lr;    ///< of the next update: fp64, `[]`, on the CPU
+  /// The same of parameter groups that have another: GroupLearningRates(config.optimizer).
+  std::vector<at::Tensor> group_lr = {};
 };
 
 /// The state before the first step: zeros, and the learning rate of that step.
@@ -73,8 +78,14 @@ std::vector<at::Tensor> OptimizerStep(const TrainConfig& config, const ModelTens
                                       std::span<const at::Tensor> tokens_per_expert,
                                       OptimizerState& state);
 
-/// Adds the graphs `step` and `optimizer` to `module`, and between them `accumulate` when a step
-/// has several batches. They are made for the current target (models/scope.h).
+/// `[sum of the cross-entropies of all labels that count, their number]`: for validation.
+std::vector<at::Tensor> ValidationLoss(const TrainConfig& config, const ModelTensors& model,
+                                       const BatchTensors& batch);
+
+/// Adds the graphs `step` and `optimizer` to `module`, between them `accumulate` when a step has
+/// several batches, and last `validate` with `config.validator`. Sizes of the batch that
+/// `config.compile` leaves open are symbols of the step: s0 rows, s1 tokens of a row (with a
+/// chunked loss, of a chunk). They are made for the current target (models/scope.h).
 ///
 ///   step        inputs: parameters, buffers, rope table, tokens, labels, positions and label count
 ///               if there are such
@@ -82,8 +93,12 @@ std::vector<at::Tensor> OptimizerStep(const TrainConfig& config, const ModelTens
 ///   accumulate  inputs: gradients, tokens per expert, and the same of one more batch
 ///               outputs: gradients, tokens per expert
 ///   optimizer   inputs: parameters, gradients, exp_avg, exp_avg_sq, buffers, tokens per expert,
-///               step, learning rate
+///               step, learning rate, those of parameter groups
 ///               output: gradient norm
+///   validate    inputs: as step, without label count
+///               outputs: sum of the losses, number of labels
+///
+/// Errors: what cannot be traced, parameter groups that do not fit the model.
 Status TraceTraining(const TrainConfig& config, Module& module, Constants& constants);
 
 }  // namespace strata

@@ -37,9 +37,9 @@ double LearningRateFactor(const LrSchedulerConfig& config, int64_t step) {
   return config.min_lr_factor + (1.0 - config.min_lr_factor) * factor;
 }
 
-double LearningRate(const TrainConfig& config, int64_t step) {
-  if (!config.lr_scheduler) return config.optimizer.lr;
-  return config.optimizer.lr * LearningRateFactor(*config.lr_scheduler, step);
+double LearningRate(const TrainConfig& config, int64_t step, double lr) {
+  if (!config.lr_scheduler) return lr;
+  return lr * LearningRateFactor(*config.lr_scheduler, step);
 }
 
 }  // namespace strata

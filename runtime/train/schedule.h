@@ -16,7 +16,11 @@ namespace strata {
 /// lr_scheduler.py.
 double LearningRateFactor(const LrSchedulerConfig& config, int64_t step);
 
-/// Of step `step` (from 0) of a run: `optimizer.lr`, scheduled.
-double LearningRate(const TrainConfig& config, int64_t step);
+/// Of step `step` (from 0) of a run: `lr`, scheduled.
+double LearningRate(const TrainConfig& config, int64_t step, double lr);
+/// Of `optimizer.lr`.
+inline double LearningRate(const TrainConfig& config, int64_t step) {
+  return LearningRate(config, step, config.optimizer.lr);
+}
 
 }  // namespace strata

@@ -22,8 +22,10 @@
 #include "runtime/models/scope.h"
 #include "runtime/plan/cuda_loader.h"
 #include "runtime/torch/executor.h"
+#include "runtime/torch/sized_executor.h"
 #include "runtime/torch/tensor_io.h"
 #include "runtime/train/initial_weights.h"
+#include "runtime/train/param_groups.h"
 #include "runtime/train/parameters.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/schedule.h"
@@ -47,20 +49,20 @@ Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
 }
 
 /// Without a compiler, fused nodes run as the operators that they were.
-Result<Executor> MakeExecutor(const Module& module, std::string_view graph,
+Result<Executor> MakeExecutor(const Graph& graph, const SymbolSizes& sizes,
                               const Constants& constants, PlanOptions options,
                               std::vector<std::string>& warnings, Device* device,
-                              const ScratchMemory& scratch = {}) {
+                              const ScratchMemory& scratch) {
   // Other options lay out the memory of the CPU.
   if (device != nullptr) options = {.unfuse = options.unfuse};
-  STRATA_TRY(Plan plan, Lower(*module.FindGraph(graph), options));
+  STRATA_TRY(Plan plan, Lower(graph, options, sizes));
   const bool has_kernels = !plan.kernels.empty();
   auto executor = Executor::Bind(std::move(plan), constants, scratch, device);
   if (executor || !has_kernels) return executor;
-  warnings.push_back(
-      fmt::format("graph {} runs without fused kernels: {}", graph, executor.error().message()));
+  warnings.push_back(fmt::format("graph {} runs without fused kernels: {}", graph.name_text(),
+                                 executor.error().message()));
   options.unfuse = true;
-  STRATA_TRY(plan, Lower(*module.FindGraph(graph), options));
+  STRATA_TRY(plan, Lower(graph, options, sizes));
   return Executor::Bind(std::move(plan), constants, scratch, device);
 }
 
@@ -113,7 +115,8 @@ struct Trainer::State {
   PlanOptions plan;
   std::vector<std::string> warnings;
   Module module;
-  std::optional<Executor> step, accumulate, optimizer;
+  Constants constants;
+  std::optional<SizedExecutor> step, accumulate, optimizer, validate;
 
   std::vector<Tensor> parameters, buffers;
   std::vector<Tensor> gradients, tokens_per_expert;  // of the last step
@@ -121,6 +124,9 @@ struct Trainer::State {
   Tensor rope_table;
   int64_t steps_done = 0;
   int64_t tokens_seen = 0;
+  int64_t step_tokens = 0;  // of the last step
+  int64_t first_scheduled_step = 0;
+  std::unique_ptr<DataSource> validation;
   std::vector<BatchTensors> next;  // of the next step, once asked for
   std::string next_position;       // in the data, of `next`
   bool keep_inputs = false, profile = false, profile_values = false;
@@ -153,6 +159,16 @@ struct Trainer::State {
     return ViewOf(std::move(name), host_copies.back());
   }
 
+  /// REQUIRES: the state stays where it is.
+  Result<SizedExecutor> MakeSizedExecutor(std::string_view graph,
+                                          const ScratchMemory& scratch = {}) {
+    return SizedExecutor::Create(*module.FindGraph(graph),
+                                 [this, graph, scratch](const SymbolSizes& sizes) {
+                                   return MakeExecutor(*module.FindGraph(graph), sizes, constants,
+                                                       plan, warnings, device.get(), scratch);
+                                 });
+  }
+
   /// Reads the batches of the next step. False: the data end before.
   Result<bool> Fetch() {
     if (!next.empty()) return true;
@@ -172,7 +188,7 @@ struct Trainer::State {
 
   BatchTensors ToTensors(const Batch& batch, int64_t valid_labels) const {
     const auto ids = [&](const std::vector<int64_t>& values) {
-      Tensor tensor = at::empty({config.batch_size, config.seq_len}, at::kLong);
+      Tensor tensor = at::empty({batch.rows, batch.seq_len()}, at::kLong);
       std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
       return OnDevice(tensor);
     };
@@ -211,7 +227,7 @@ struct Trainer::State {
   }
 
   /// Runs a graph of the step.
-  Result<std::vector<Tensor>> Run(Executor& executor, const std::vector<Tensor>& arguments) {
+  Result<std::vector<Tensor>> Run(SizedExecutor& executor, const std::vector<Tensor>& arguments) {
     if (keep_inputs) KeepInputs(executor.plan().graph, arguments);
     if (!profile) return executor.Run(arguments);
     NodeProfiler& profiler = profilers[executor.plan().graph];
@@ -246,8 +262,10 @@ struct Trainer::State {
     host_copies.clear();
     if (optimizer) optimizer->ReleaseInputs();
     float loss = 0.0F;
+    step_tokens = 0;
     for (size_t i = 0; i < batches.size(); ++i) {
       STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
+      step_tokens += batches[i].tokens.numel();
       loss += outputs[0].item<float>();
       // What the next batch overwrites cannot hold sums.
       const bool is_lent = i == 0 && batches.size() > 1 && step && step->reuses_outputs();
@@ -267,7 +285,10 @@ struct Trainer::State {
       batch_gradients.insert(batch_gradients.end(), batch_counts.begin(), batch_counts.end());
       STRATA_RETURN_IF_ERROR(add(Sums(), batch_gradients));
     }
-    optimizer_state.lr.fill_(LearningRate(config, steps_done));
+    optimizer_state.lr.fill_(Rate(config.optimizer.lr));
+    const std::vector<double> rates = GroupLearningRates(config.optimizer);
+    for (size_t i = 0; i < rates.size(); ++i)
+      optimizer_state.group_lr[i].fill_(Rate(rates[i]));
     kept_gradients.clear();
     if (std::exchange(keep_gradients, false) && device) {
       for (const Tensor& gradient : gradients)
@@ -275,6 +296,11 @@ struct Trainer::State {
                                              /*non_blocking=*/false, /*copy=*/true));
     }
     return loss;
+  }
+
+  /// Of the next update, for parameters whose rate is `lr`.
+  double Rate(double lr) const {
+    return LearningRate(config, steps_done - first_scheduled_step, lr);
   }
 
   Result<float> RunGraphs() {
@@ -295,6 +321,8 @@ struct Trainer::State {
       arguments.insert(arguments.end(), group->begin(), group->end());
     }
     arguments.insert(arguments.end(), {optimizer_state.step, optimizer_state.lr});
+    arguments.insert(arguments.end(), optimizer_state.group_lr.begin(),
+                     optimizer_state.group_lr.end());
     STRATA_TRY(const std::vector<Tensor> outputs, Run(*optimizer, arguments));
     return outputs[0].item<float>();
   }
@@ -328,14 +356,14 @@ struct Trainer::State {
     const auto start = std::chrono::steady_clock::now();
     StepReport report;
     report.metrics.step = steps_done + 1;
-    report.metrics.lr = LearningRate(config, steps_done);
+    report.metrics.lr = Rate(config.optimizer.lr);
     STRATA_TRY(report.metrics.loss, loss());
     STRATA_RETURN_IF_ERROR(CheckFinite("loss", report.metrics.loss));
     STRATA_TRY(report.metrics.grad_norm, update());
     STRATA_RETURN_IF_ERROR(CheckFinite("gradient norm", report.metrics.grad_norm));
     report.wall = std::chrono::steady_clock::now() - start;
     ++steps_done;
-    report.tokens = config.accumulation_steps * config.batch_size * config.seq_len;
+    report.tokens = step_tokens;
     tokens_seen += report.tokens;
     return report;
   }
@@ -363,6 +391,11 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
     stored.insert(stored.end(), state->specs.buffers.begin(), state->specs.buffers.end());
     STRATA_TRY(given, InitialWeights::Match(*std::move(setup.init), state->config, stored));
   }
+  // Errors are told before anything is drawn.
+  if (auto groups = AdamWOfParameters(state->config.optimizer, state->specs.parameters); !groups) {
+    return std::move(groups).error();
+  }
+  state->validation = std::move(setup.validation);
   STRATA_TRY(state->passes, ParsePipeline(setup.passes, AllPasses()));
   state->plan = setup.plan;
   at::set_num_threads(setup.threads);
@@ -374,6 +407,8 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   state->optimizer_state = InitialState(state->config, state->parameters);
   for (Tensor* scalar : {&state->optimizer_state.step, &state->optimizer_state.lr})
     *scalar = state->OnDevice(*scalar);
+  for (Tensor& lr : state->optimizer_state.group_lr)
+    lr = state->OnDevice(lr);
   state->rope_table = state->OnDevice(RopeTable(state->config));
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
@@ -381,8 +416,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
 Status Trainer::Compile(const CompileWatch& watch) {
   const TargetScope target(state_->Target());
   state_->module.ReserveStableIds(watch.first_stable_id);
-  Constants constants;
-  STRATA_RETURN_IF_ERROR(TraceTraining(state_->config, state_->module, constants));
+  STRATA_RETURN_IF_ERROR(TraceTraining(state_->config, state_->module, state_->constants));
 
   PassManager manager({.run_ref = watch.run_ref});
   for (std::unique_ptr<Pass>& pass : std::exchange(state_->passes, {}))
@@ -391,16 +425,15 @@ Status Trainer::Compile(const CompileWatch& watch) {
     manager.Watch(*watcher);
   if (auto passed = manager.Run(state_->module); !passed) return std::move(passed).error();
 
-  STRATA_TRY(state_->step, MakeExecutor(state_->module, kStepGraph, constants, state_->plan,
-                                        state_->warnings, state_->device.get()));
+  STRATA_TRY(state_->step, state_->MakeSizedExecutor(kStepGraph));
   if (state_->config.accumulation_steps > 1) {
-    STRATA_TRY(state_->accumulate,
-               MakeExecutor(state_->module, kAccumulateGraph, constants, state_->plan,
-                            state_->warnings, state_->device.get()));
+    STRATA_TRY(state_->accumulate, state_->MakeSizedExecutor(kAccumulateGraph));
   }
   STRATA_TRY(state_->optimizer,
-             MakeExecutor(state_->module, kOptimizerGraph, constants, state_->plan,
-                          state_->warnings, state_->device.get(), state_->step->scratch()));
+             state_->MakeSizedExecutor(kOptimizerGraph, state_->step->scratch()));
+  if (state_->config.validator.enable) {
+    STRATA_TRY(state_->validate, state_->MakeSizedExecutor(kValidateGraph));
+  }
   return Ok();
 }
 
@@ -415,13 +448,35 @@ Result<StepReport> Trainer::Step() {
                                                      [&] { return state_->RunOptimizer(); }));
   state_->keep_inputs = false;
   state_->profile = false;
-  for (const std::optional<Executor>* executor :
+  for (const std::optional<SizedExecutor>* executor :
        {&state_->step, &state_->accumulate, &state_->optimizer}) {
     if (!*executor) continue;
     const Plan& plan = (*executor)->plan();
     report.executed.push_back({.graph = plan.graph, .fingerprint = plan.graph_fingerprint});
   }
   return report;
+}
+
+Result<float> Trainer::Validate() {
+  STRATA_CHECK(state_->validate && state_->validation);
+  const ValidatorConfig& validator = state_->config.validator;
+  STRATA_RETURN_IF_ERROR(state_->validation->Rewind());
+  double sum = 0.0, labels = 0.0;
+  for (int64_t step = 0; validator.steps < 0 || step < validator.steps; ++step) {
+    STRATA_TRY(const std::optional<Batch> batch, state_->validation->Next());
+    if (!batch) break;
+    BatchTensors tensors = state_->ToTensors(*batch, 0);
+    tensors.valid_labels = Tensor();
+    STRATA_TRY(const std::vector<Tensor> outputs,
+               state_->validate->Run(state_->StepArguments(tensors)));
+    sum += outputs[0].item<float>();
+    labels += outputs[1].item<float>();
+  }
+  if (labels == 0.0) {
+    return Error("no labels to validate on: {}: give a file that fills a batch",
+                 validator.dataset_path);
+  }
+  return static_cast<float>(sum / labels);
 }
 
 Result<StepReport> Trainer::StepEagerly() {
@@ -452,7 +507,7 @@ std::vector<Trainer::GraphProfile> Trainer::Profiles() const {
 
 std::vector<Trainer::GraphKernels> Trainer::Kernels() const {
   std::vector<GraphKernels> all;
-  for (const std::optional<Executor>* executor :
+  for (const std::optional<SizedExecutor>* executor :
        {&state_->step, &state_->accumulate, &state_->optimizer}) {
     if (!*executor) continue;
     std::vector<KernelAnnotation> kernels = (*executor)->annotations();
@@ -479,6 +534,7 @@ Status Trainer::SaveInputs(const std::string& path) const {
 CheckpointInfo Trainer::Position() const {
   return {.step = state_->steps_done,
           .tokens_seen = state_->tokens_seen,
+          .first_scheduled_step = state_->first_scheduled_step,
           .data_position = state_->next.empty() ? state_->data->Position() : state_->next_position};
 }
 
@@ -505,17 +561,30 @@ Status Trainer::Restore(const Checkpoint& checkpoint) {
       ReadAll(checkpoint.model, state_->Named(specs, state_->parameters), state_->parameters));
   STRATA_RETURN_IF_ERROR(ReadAll(
       checkpoint.model, state_->Named(state_->specs.buffers, state_->buffers), state_->buffers));
-  STRATA_RETURN_IF_ERROR(
-      ReadAll(stored, state_->Named(specs, optimizer.exp_avg, kExpAvg), optimizer.exp_avg));
-  STRATA_RETURN_IF_ERROR(
-      ReadAll(stored, state_->Named(specs, optimizer.exp_avg_sq, kExpAvgSq), optimizer.exp_avg_sq));
-  STRATA_RETURN_IF_ERROR(
-      ReadInto(stored, state_->ViewOnHost(kStepName, optimizer.step), optimizer.step));
-  STRATA_RETURN_IF_ERROR(state_->data->Seek(checkpoint.info.data_position));
+  const CheckpointConfig::Exclude& exclude = state_->config.checkpoint.exclude_from_loading;
+  if (!exclude.optimizer) {
+    STRATA_RETURN_IF_ERROR(
+        ReadAll(stored, state_->Named(specs, optimizer.exp_avg, kExpAvg), optimizer.exp_avg));
+    STRATA_RETURN_IF_ERROR(ReadAll(stored, state_->Named(specs, optimizer.exp_avg_sq, kExpAvgSq),
+                                   optimizer.exp_avg_sq));
+    STRATA_RETURN_IF_ERROR(
+        ReadInto(stored, state_->ViewOnHost(kStepName, optimizer.step), optimizer.step));
+  }
+  if (!exclude.dataloader) {
+    STRATA_RETURN_IF_ERROR(state_->data->Seek(checkpoint.info.data_position));
+  }
   state_->next.clear();
   state_->steps_done = checkpoint.info.step;
+  state_->first_scheduled_step =
+      exclude.lr_scheduler ? checkpoint.info.step : checkpoint.info.first_scheduled_step;
   state_->tokens_seen = checkpoint.info.tokens_seen;
   return Ok();
+}
+
+bool Trainer::IsValidationStep() const {
+  const ValidatorConfig& validator = state_->config.validator;
+  const int64_t step = state_->steps_done;
+  return validator.enable && step > 0 && (step == 1 || step % validator.freq == 0);
 }
 
 int64_t Trainer::steps_done() const {
@@ -545,8 +614,8 @@ Device* Trainer::device() const {
 
 int64_t Trainer::planned_bytes() const {
   int64_t held = 0, passing = 0;
-  for (const std::optional<Executor>* executor :
-       {&state_->step, &state_->accumulate, &state_->optimizer}) {
+  for (const std::optional<SizedExecutor>* executor :
+       {&state_->step, &state_->accumulate, &state_->optimizer, &state_->validate}) {
     if (!*executor) continue;
     const PlannedMemory memory = (*executor)->planned_memory();
     held += memory.held;

@@ -31,6 +31,7 @@ inline constexpr std::string_view kDefaultPasses = "dce,canonicalize";
 struct TrainSetup {
   TrainConfig config;
   std::unique_ptr<DataSource> data;
+  std::unique_ptr<DataSource> validation = nullptr;  ///< with config.validator
   /// Values of the parameters before step 1; none: drawn as `config.init` says.
   std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
@@ -87,6 +88,11 @@ class Trainer {
   /// config().steps.
   Result<StepReport> StepEagerly();
   int64_t steps_done() const;
+  /// Whether the step that was done last is one to validate after.
+  bool IsValidationStep() const;
+  /// Mean loss of the validation data, from their beginning, with the parameters as they are.
+  /// REQUIRES: compiled, config().validator.enable.
+  Result<float> Validate();
 
   /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
   /// REQUIRES: compiled.

@@ -110,6 +110,51 @@ class TrainResumeTest(unittest.TestCase):
         self.assertNotEqual(whole[3], part[2])  # the schedule of four steps is another
         self.assertEqual([json.loads(line)["step"] for line in part], [1, 2, 3, 4, 5, 6])
 
+    def metrics(self, out):
+        return [json.loads(line) for line in self.read(f"{out}.jsonl").splitlines()]
+
+    def test_what_is_excluded_begins_anew(self):
+        schedule = ["--set", "lr_scheduler.total_steps=6"]
+        self.run_strata(self.command(6, "whole", *schedule))
+        whole = self.metrics("whole")
+        for excluded in ("lr_scheduler", "dataloader", "optimizer,lr_scheduler"):
+            out = excluded.replace(",", "_")
+            self.run_strata(self.command(3, out, *schedule))
+            self.run_strata(self.command(5, out, *schedule, "--resume", "--set",
+                                         f"checkpoint.exclude_from_loading={excluded}"))
+            part = self.metrics(out)
+            rates = [line["lr"] for line in (part[:3] + whole[:2] if "lr_scheduler" in excluded else whole[:5])]
+            self.assertEqual([line["lr"] for line in part], rates, excluded)
+            # The same parameters and, unless they began anew, the same data.
+            self.assertEqual(part[3]["loss"] == whole[3]["loss"], excluded != "dataloader", excluded)
+            # A schedule that began anew goes on where it was.
+            self.run_strata(self.command(6, out, *schedule, "--resume"))
+            self.assertEqual(self.metrics(out)[5]["lr"], whole[2 if "lr_scheduler" in excluded else 5]["lr"])
+
+    def test_a_validation_measures_and_changes_nothing(self):
+        def text(name, words):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                for i in range(40):
+                    file.write(json.dumps({"text": words * (1 + i % 5)}) + "\n")
+
+        text("train.jsonl", "abcd ")
+        text("same.jsonl", "abcd ")
+        text("other.jsonl", "zyxw")
+        options = ["--set", "dataloader.dataset=text", "--set", "dataloader.dataset_path=train.jsonl", "--set",
+                   "vocab_size=258", "--set", "optimizer.lr=0.01"]
+        validator = ["--set", "validator.enable=true", "--set", "validator.freq=4", "--set",
+                     "validator.dataset_path=same.jsonl"]
+        self.run_strata(self.command(12, "plain", *options))
+        self.run_strata(self.command(12, "same", *options, *validator))
+        self.run_strata(self.command(12, "other", *options, *validator, "--set", "validator.dataset_path=other.jsonl"))
+        plain, same, other = self.metrics("plain"), self.metrics("same"), self.metrics("other")
+        self.assertEqual([line["step"] for line in same if "validation_loss" in line], [1, 4, 8, 12])
+        self.assertEqual([line["loss"] for line in plain], [line["loss"] for line in same])
+        self.assertEqual(self.read("plain.safetensors"), self.read("same.safetensors"))
+        losses = [line["validation_loss"] for line in same if "validation_loss" in line]
+        self.assertLess(losses[-1], losses[0] - 0.5)  # the same text is learnt, another is not
+        self.assertGreater(other[-1]["validation_loss"], losses[-1] + 0.5)
+
     def test_text_goes_on_where_it_was(self):
         with open(self.path("d.jsonl"), "w", encoding="utf-8") as file:
             for i in range(40):

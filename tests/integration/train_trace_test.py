@@ -5,6 +5,8 @@
 
 import json
 import os
+import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -87,6 +89,65 @@ class TrainTraceTest(unittest.TestCase):
         text = self.run_strata("show", "t.strata#graph=step")
         for part in ("aten._scaled_dot_product_flash_attention_for_cpu.default", "layers.1.feed_forward.w2", "backward"):
             self.assertIn(part, text)
+
+    def test_a_model_is_traced_without_training_it(self):
+        self.run_strata("trace", "config.toml", "-o", "traced.strata")
+        run = self.ls("traced.strata")
+        self.assertEqual((run["kind"], run["status"], run["executed"]), ("opt", "finished", []))
+        self.train("trained.strata")
+        fingerprints = [{g["name"]: g["fingerprint"] for g in self.ls(t)["graphs"]} for t in
+                        ("traced.strata", "trained.strata")]
+        self.assertEqual(*fingerprints)
+        text = self.run_strata("trace", "config.toml")
+        self.assertIn("graph step\n", text)
+        self.assertIn("graph optimizer\n", text)
+
+    def write_batches(self, name, sizes):
+        """tokens.0, tokens.1, … of [batch, seq + 1]."""
+        chance, header, data = random.Random(3), {}, b""
+        for i, (rows, seq) in enumerate(sizes):
+            ids = [chance.randrange(24) for _ in range(rows * (seq + 1))]
+            blob = struct.pack(f"<{len(ids)}q", *ids)
+            header[f"tokens.{i}"] = {"dtype": "I64", "shape": [rows, seq + 1],
+                                     "data_offsets": [len(data), len(data) + len(blob)]}
+            data += blob
+        text = json.dumps(header).encode()
+        with open(self.path(name), "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + data)
+
+    def losses(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return [json.loads(line)["loss"] for line in file]
+
+    def test_one_graph_trains_batches_of_many_sizes(self):
+        sizes = [(2, 6), (1, 6), (5, 3)]
+        self.write_batches("tokens", sizes)
+        options = ["--set", "compile.symbolic_dims=batch_and_seq", "--set", "rope.max_seq_len=6", "--passes", ""]
+        self.train("t.strata", "--tokens", "tokens", "--metrics", "m", *options)
+        executed = {entry["graph"]: entry for entry in self.ls("t.strata")["executed"]}
+        self.assertEqual((executed["step"]["first_step"], executed["step"]["last_step"]), (1, 3))
+        text = self.run_strata("show", "t.strata#graph=step")
+        self.assertIn("symbol s0 hint=2 min=1\n", text)
+        self.assertIn("i64[s0, s1][s1, 1]cpu", text)
+        # The first step is that of a graph for its size alone.
+        self.write_batches("first", sizes[:1])
+        self.train("first.strata", "--tokens", "first", "--metrics", "f", "--set", "steps=1", "--set",
+                   "rope.max_seq_len=6", "--passes", "")
+        self.assertEqual(self.losses("m")[:1], self.losses("f"))
+        # What was recorded runs at any of the sizes.
+        self.train("t2.strata", "--tokens", "tokens", "--dump-inputs", "in", *options)
+        output = self.run_strata("run", "t2.strata#graph=step", "--inputs", "in")
+        self.assertIn("embedding", output)
+        self.assertIn("0 differ", self.run_strata("compare-values", "t2.strata#graph=step", "first.strata#graph=step",
+                                                  "--inputs", "in"))
+
+    def test_batches_of_other_sizes_are_refused_when_sizes_are_not_open(self):
+        self.write_batches("tokens", [(2, 6), (1, 6), (2, 6)])
+        result = subprocess.run([self.strata, "train", "config.toml", "--tokens", "tokens"], cwd=self.folder.name,
+                                capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(result.stderr, "strata: error: batch_size of a batch is 1, not 2: tokens: tokens.1: give batches "
+                                        "of one size, or leave it open with compile.symbolic_dims=batch\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@
                                            made) and prints the differences beside its tolerances
 
 Needs `pip install torch==2.11.0 numpy`. The model is written from torchtitan's formulas with plain PyTorch and
-autograd, apart from Strata's code; fp32, CPU, one thread. A fixture holds
+autograd, apart from Strata's code; fp32, CPU, one thread. Fixtures with training.mixed_precision_param = bfloat16 are
+trained by FSDP2 on one rank, fully_shard with MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), which
+is how torchtitan trains. A fixture holds
 
     config.json          what `strata train` is given
     init.safetensors     parameters before step 1; tied models have one tensor, lm_head.weight. Expert biases too
@@ -15,7 +17,8 @@ autograd, apart from Strata's code; fp32, CPU, one thread. A fixture holds
     reference.json       loss and grad_norm (before clipping) per step, the noise floor and the tolerances
 
 Noise floor: the largest change that two threads, another attention kernel, another AdamW kernel, or weights moved by
-half an ulp made. Tolerance: four times that, at least FLOORS. Where that noise sends a token to another expert, losses
+half an ulp (of fp32, also in mixed precision, where it turns some roundings to bf16 around) made. Tolerance: four
+times that, at least FLOORS. Where that noise sends a token to another expert, losses
 part by orders of magnitude, and the seed is of no use: `make` refuses it.
 """
 
@@ -34,6 +37,8 @@ STEPS = 20
 
 ADAMW = {"name": "AdamW", "lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1,
          "max_grad_norm": 1.0}
+
+BF16 = {"mixed_precision_param": "bfloat16", "mixed_precision_reduce": "float32"}
 
 VARIANTS = {
     # Four query heads on one key/value head, unscaled RoPE, a derived feed-forward width, clipping in every step.
@@ -114,6 +119,36 @@ VARIANTS = {
                 "score_before_experts": True, "load_balance_coeff": None},
         "rope": {"theta": 10000.0, "backend": "complex", "scaling": "none", "max_seq_len": 9},
         "seq_len": 9, "batch_size": 1, "seed": 707, "optimizer": {**ADAMW, "max_grad_norm": 0.1},
+    },
+    # Mixed precision, one of each family.
+    "llama3_bf16": {
+        "model": "llama3", "steps": STEPS, "init": "torchtitan_sharpened", "norm_eps": 1e-5, "qk_norm": False,
+        "head_dim": 8, "moe": None, "mla": None, "dim": 32, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2,
+        "vocab_size": 40, "multiple_of": 8, "ffn_dim_multiplier": None, "enable_weight_tying": False,
+        "rope": {"theta": 500000.0, "backend": "complex", "scaling": "llama", "max_seq_len": 16,
+                 "scaling_factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                 "original_max_position_embeddings": 64},
+        "seq_len": 16, "batch_size": 3, "seed": 808, "optimizer": ADAMW, "training": BF16,
+    },
+    "qwen3_bf16": {
+        "model": "qwen3", "steps": STEPS, "init": "torchtitan_sharpened", "norm_eps": 1e-6, "qk_norm": True,
+        "dim": 32, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "head_dim": 8, "hidden_dim": 40, "vocab_size": 40,
+        "enable_weight_tying": True, "moe": None, "mla": None,
+        "rope": {"theta": 1000000.0, "backend": "cos_sin", "scaling": "none", "max_seq_len": 16},
+        "seq_len": 16, "batch_size": 2, "seed": 909, "optimizer": ADAMW, "training": BF16,
+    },
+    "deepseek_v3_bf16": {
+        "model": "deepseek_v3", "steps": STEPS, "init": "torchtitan_sharpened", "norm_eps": 1e-5, "dim": 32,
+        "n_layers": 2, "n_dense_layers": 1, "n_heads": 2, "hidden_dim": 40, "vocab_size": 40,
+        "enable_weight_tying": False,
+        "mla": {"q_lora_rank": 0, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 16,
+                "mscale": 0.7},
+        "moe": {"num_experts": 4, "top_k": 2, "moe_hidden_dim": 16, "num_shared_experts": 1, "score_func": "sigmoid",
+                "route_norm": True, "route_scale": 1.0, "num_expert_groups": None, "num_limited_groups": None,
+                "score_before_experts": False, "load_balance_coeff": 1e-3},
+        "rope": {"theta": 10000.0, "backend": "complex", "scaling": "yarn", "max_seq_len": 8, "rope_factor": 4.0,
+                 "beta_fast": 32.0, "beta_slow": 1.0, "original_seq_len": 4},
+        "seq_len": 8, "batch_size": 1, "seed": 1010, "optimizer": {**ADAMW, "lr": 1e-4}, "training": BF16,
     },
 }
 
@@ -267,9 +302,9 @@ def rotate(c, table, x):
     """x [batch, seq, heads, head_dim]"""
     table = table[: x.shape[1]].unsqueeze(1)
     if c["rope"]["backend"] == "complex":
-        pairs = torch.view_as_complex(x.contiguous().reshape(*x.shape[:-1], -1, 2))
-        return torch.view_as_real(pairs * table).flatten(-2)
-    cos, sin = table.chunk(2, dim=-1)
+        pairs = torch.view_as_complex(x.float().contiguous().reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * table).flatten(-2).type_as(x)
+    cos, sin = table.type_as(x).chunk(2, dim=-1)
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
@@ -324,7 +359,7 @@ class Model:
 
     def route(self, at, x):
         m = self.c["moe"]
-        logit = self.linear(f"{at}.router.gate", x)
+        logit = F.linear(x.float(), self.p[f"{at}.router.gate.weight"].float())
         scores = logit.softmax(dim=-1) if m["score_func"] == "softmax" else logit.sigmoid()
         choice = scores.detach() + self.p.get(f"{at}.expert_bias", 0.0)
         if m["num_expert_groups"]:
@@ -359,10 +394,10 @@ class Model:
             w1, w2, w3 = (self.p[f"{at}.experts.{w}"][e] for w in ("w1", "w2", "w3"))
             weight, rows = weights[token, slot].unsqueeze(1), x[token]
             if m["score_before_experts"]:
-                rows = rows * weight
+                rows = (rows * weight).type_as(x)
             rows = F.linear(F.silu(F.linear(rows, w1)) * F.linear(rows, w3), w2)
             if not m["score_before_experts"]:
-                rows = rows * weight
+                rows = (rows * weight).type_as(x)
             out = out.index_add(0, token, rows)
         self.counts[at] = torch.tensor(counts, dtype=torch.float32)
         return out.view(shape)
@@ -386,7 +421,80 @@ class Model:
             self.p[name] += delta - delta.mean()
 
 
+class Sharded(torch.nn.Module):
+    """A model whose parameters FSDP2 keeps: in fp32, and while the model computes in bf16."""
+
+    def __init__(self, c, everything, trained):
+        super().__init__()
+        self.c, self.names, self.buffers_by_name = c, list(trained), everything
+        for i, tensor in enumerate(trained.values()):
+            self.register_parameter(f"p{i}", torch.nn.Parameter(tensor.detach()))
+        self.model = None
+
+    def forward(self, tokens):
+        current = {name: getattr(self, f"p{i}") for i, name in enumerate(self.names)}
+        buffers = {name: tensor for name, tensor in self.buffers_by_name.items() if name not in current}
+        self.model = Model(self.c, {**buffers, **current})
+        return self.model.logits(tokens)
+
+
+def shard(c, everything, trained):
+    """The model, and its fp32 parameters by name."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    mesh = torch.distributed.init_device_mesh("cpu", (1,))
+    module = Sharded(c, everything, trained)
+    fully_shard(module, mesh=mesh, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16,
+                                                                  reduce_dtype=torch.float32))
+    return module, {name: getattr(module, f"p{i}") for i, name in enumerate(trained)}
+
+
 def train(config, init, tokens, attention=None, adamw="for-loop"):
+    if config.get("training", {}).get("mixed_precision_param") == "bfloat16":
+        return train_sharded(config, init, tokens, attention, adamw)
+    return train_plainly(config, init, tokens, attention, adamw)
+
+
+def train_sharded(config, init, tokens, attention, adamw):
+    """As train_plainly. Tensors that the optimizer reads are local: there is one rank."""
+    c = derived(config)
+    everything = {name: tensor.clone() for name, tensor in init.items()}
+    trained = {name: tensor for name, tensor in everything.items() if name not in bias_names(c)}
+    module, p = shard(c, everything, trained)
+    o = c["optimizer"]
+    optimizer = torch.optim.AdamW(p.values(), lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"],
+                                  weight_decay=o["weight_decay"], foreach=False, fused=adamw == "fused")
+    steps, grads, margin = [], None, math.inf
+    with sdpa_kernel(attention) if attention else contextlib.nullcontext():
+        for batch in tokens:
+            optimizer.zero_grad(set_to_none=True)
+            labels = batch[:, 1:]
+            scores = module(batch[:, :-1])
+            assert scores.dtype == torch.bfloat16
+            total = F.cross_entropy(scores.float().flatten(0, 1), labels.flatten(), reduction="sum", ignore_index=-100)
+            loss = total / torch.tensor(float((labels != -100).sum()))
+            loss.backward()
+            local = {name: tensor.grad.to_local() for name, tensor in p.items()}
+            assert all(tensor.dtype == torch.float32 for tensor in local.values())
+            grads = grads or {name: tensor.clone() for name, tensor in local.items()}
+            norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(t) for t in local.values()]))
+            coefficient = 1.0
+            if o["max_grad_norm"] is not None:
+                coefficient = torch.clamp(o["max_grad_norm"] / (norm + 1e-6), max=1.0)
+                for tensor in local.values():
+                    tensor *= coefficient
+            module.model.balance()
+            margin = min(margin, module.model.margin)
+            optimizer.step()
+            steps.append({"step": len(steps) + 1, "loss": loss.item(), "grad_norm": norm.item(),
+                          "clip_coef": float(coefficient)})
+    final = {name: p[name].detach().to_local() if name in p else tensor for name, tensor in everything.items()}
+    return steps, grads, final, margin
+
+
+def train_plainly(config, init, tokens, attention, adamw):
     """Returns steps (loss, grad_norm), the gradients of step 1, the final tensors and the routing margin."""
     c = derived(config)
     everything = {name: tensor.clone() for name, tensor in init.items()}
@@ -502,7 +610,7 @@ def make(folder, config):
     steps, grads, final, margin = reference
     floors = noise(config, init, tokens, reference)
     worst = {metric: max(floor[metric] for floor in floors.values()) for metric in FLOORS}
-    if worst["loss_max_abs"] > 1e-5:
+    if worst["loss_max_abs"] > (1e-2 if "training" in config else 1e-5):
         sys.exit(f"{folder}: noise moves the loss by {worst['loss_max_abs']:.1e}, the smallest margin of a choice is "
                  f"{margin:.1e}: take another seed")
     write_json(os.path.join(folder, "config.json"), config)
@@ -511,7 +619,8 @@ def make(folder, config):
     write_safetensors(os.path.join(folder, "grads_step1.safetensors"), grads)
     write_safetensors(os.path.join(folder, "final.safetensors"), final)
     write_json(os.path.join(folder, "reference.json"), {
-        "torch": torch.__version__.split("+")[0], "device": "cpu", "dtype": "float32", "threads": 1, "steps": steps,
+        "torch": torch.__version__.split("+")[0], "device": "cpu", "threads": 1, "steps": steps,
+        "dtype": "bfloat16 (FSDP2's mixed precision)" if "training" in config else "float32",
         **({"routing_margin_min": margin} if c["moe"] else {}),
         "noise_floor": floors, "noise_floor_worst": worst,
         "tolerance": {metric: max(4 * worst[metric], floor) for metric, floor in FLOORS.items()}})

@@ -45,6 +45,15 @@ graph body_0 body
   CHECK(Verify(*ParseOrDie(text)).has_value());
 }
 
+TEST_CASE("an offset is any expression") {
+  const std::string text =
+      "graph g\n  x = placeholder : f32[u1, 4][4, 1]cpu@(4*u0 + 4*(u1//2)) #1\n"
+      "  output(x) #2\n";
+  CHECK(RoundTrip(text).ends_with(text));
+  CHECK(Problem("graph g\n  x = placeholder : f32[2][1]cpu@(4\n  output(x)\n")
+            .find("expected '@(offset)'") != std::string::npos);
+}
+
 TEST_CASE("types and metadata may be missing, comments and blank lines are skipped") {
   const std::string text = R"(
 // a comment

@@ -170,7 +170,7 @@ TEST_CASE("what cannot be executed is refused with the node's name") {
   x = placeholder : f32[s0]
   output([x])
 )"),
-           "graph g cannot be executed: x: sizes must be numbers");
+           "graph g cannot be executed: x: sizes must be numbers, and nothing tells what s0 is");
   CHECK_EQ(LowerError(R"(
   x = placeholder : f32[4]
   output([1])

@@ -104,7 +104,7 @@ TrainConfig Config(const Overrides& overrides, std::string_view text = kLlama3) 
 }
 
 std::unique_ptr<DataSource> Synthetic(const TrainConfig& config) {
-  return MakeTokenSource(TokenData::Synthetic(config), config);
+  return MakeTokenSource(TokenData::Synthetic(config));
 }
 
 /// What every property is checked on.
@@ -321,7 +321,8 @@ TEST_CASE("fused kernels have the bits of the operators that they replace, compi
   const std::string fused = std::string(kDefaultPasses) + ",fuse";
   for (const Case& c : kCases) {
     // Each compiles kernels for its sizes.
-    const bool is_compiled = (&c - kCases.data()) % 5 == 0 || std::getenv("STRATA_TEST_ALL_KERNELS");
+    const bool is_compiled =
+        (&c - kCases.data()) % 5 == 0 || std::getenv("STRATA_TEST_ALL_KERNELS");
     INFO(Title(c));
     const TrainConfig config = Config(c.overrides, c.text);
     const auto expected = RunTwoSteps(config, kDefaultPasses, {});
@@ -564,7 +565,7 @@ class Documents final : public DataSource {
   Documents(const TrainConfig& config, std::vector<int64_t> lengths)
       : config_(config), lengths_(std::move(lengths)) {}
   Result<std::optional<Batch>> Next() override {
-    Batch batch;
+    Batch batch{.rows = config_.batch_size, .tokens = {}, .labels = {}, .positions = {}};
     for (int64_t row = 0; row < config_.batch_size; ++row) {
       for (const int64_t length : lengths_) {
         for (int64_t i = 0; i < length; ++i) {

@@ -473,5 +473,92 @@ TEST_CASE("devices and what they may do") {
   CHECK_EQ(ErrorWithSet("debug.deterministic=true"), "");
 }
 
+TEST_CASE("what several ranks would do is accepted where one rank does it, else refused") {
+  for (const char* fits :
+       {"parallelism.data_parallel_shard_degree=-1", "parallelism.data_parallel_replicate_degree=1",
+        "parallelism.tensor_parallel_degree=1", "parallelism.fsdp_reshard_after_forward=never",
+        "parallelism.enable_sequence_parallel=true", "activation_checkpoint.mode=none",
+        "training.enable_cpu_offload=false", "compile.memory_policy=default"}) {
+    CHECK_EQ(ErrorWithSet(fits), "");
+  }
+  const auto refusal = [](const std::string& key, const std::string& value) {
+    const std::string message = ErrorWithSet(key + "=" + value);
+    const std::string where =
+        "impossible value for '" + key + "': --set " + key + "=" + value + ": ";
+    REQUIRE(message.starts_with(where));
+    return message.substr(where.size());
+  };
+  for (const char* axis : {"tensor", "pipeline", "context", "expert", "data_parallel_shard"}) {
+    const std::string word(axis);
+    const std::string key =
+        "parallelism." + word + (word == "data_parallel_shard" ? "" : "_parallel") + "_degree";
+    CHECK_EQ(refusal(key, "8"), "training runs on one rank, take 1 instead of 8");
+    CHECK_EQ(refusal(key, "0"), "0 must be at least 1");
+  }
+  CHECK_EQ(refusal("parallelism.num_pp_microbatches", "2"),
+           "training runs on one rank, take 1 instead of 2");
+  CHECK_EQ(refusal("training.enable_cpu_offload", "true"),
+           "parameters stay where the run is, take false");
+  CHECK_EQ(refusal("compile.enable_autoparallel", "true"),
+           "there is nothing to place on one rank, take false");
+  CHECK_EQ(ErrorWithSet("activation_checkpoint.mode=selective"),
+           "unknown activation_checkpoint.mode: --set activation_checkpoint.mode=selective: found "
+           "the string 'selective', choose one of none");
+  CHECK_EQ(
+      ErrorWithSet("float8.recipe_name=rowwise"),
+      "table 'float8' is for other builds: --set float8.recipe_name=rowwise: models compute in "
+      "float32 or bfloat16: remove it, training.mixed_precision_param chooses");
+}
+
+TEST_CASE("the tokens of a batch are whole sequences") {
+  CHECK_EQ(ErrorWith("\"batch_size\": 4",
+                     "\"training\": {\"num_tokens_per_microbatch_per_dp_rank\": 100}"),
+           "impossible value for 'training.num_tokens_per_microbatch_per_dp_rank': c.json:15: 100 "
+           "tokens are no multiple of the 32 of a sequence");
+}
+
+TEST_CASE("what a resumed run leaves out must leave it something to go on from") {
+  const std::string key = "checkpoint.exclude_from_loading";
+  const auto refusal = [&](const std::string& words) {
+    const std::string message = ErrorWithSet(key + "=" + words);
+    return message.substr(message.rfind(": ") + 2);
+  };
+  CHECK_EQ(ErrorWithSet(key + "=optimizer,lr_scheduler,dataloader"), "");
+  CHECK_EQ(ErrorWithSet(key + "=lr_scheduler"), "");
+  CHECK_EQ(refusal("model"), "a run that goes on needs the model, begin another with --init");
+  CHECK_EQ(refusal("dataloader,train_state"),
+           "a run that goes on needs the number of its step, begin another with --init");
+  CHECK_EQ(refusal("optimizer"), "a new optimizer begins with the warm-up, name lr_scheduler, too");
+  CHECK_EQ(refusal("weights"),
+           "found 'weights', name some of optimizer, lr_scheduler, dataloader, with commas between "
+           "them");
+}
+
+TEST_CASE("a validator needs data, steps and a frequency") {
+  const std::string on = "validator.enable=true";
+  CHECK_EQ(ErrorWithSets({on, "validator.steps=3"}), "");
+  CHECK_EQ(ErrorWithSets({on}),
+           "impossible value for 'validator.steps': c.json: synthetic data have no end, give a "
+           "number");
+  CHECK_EQ(ErrorWithSets({on, "validator.steps=0"}),
+           "impossible value for 'validator.steps': --set validator.steps=0: 0 must be at least 1, "
+           "or -1 for all the data");
+  CHECK_EQ(ErrorWithSets({on, "validator.freq=0"}),
+           "impossible value for 'validator.freq': --set validator.freq=0: 0 must be from 1 to "
+           "2147483647");
+  CHECK_EQ(ErrorWithSets({on, "dataloader.dataset=text", "dataloader.dataset_path=x"}),
+           "missing key 'validator.dataset_path': --set validator.enable=true: name the file to "
+           "validate on");
+}
+
+TEST_CASE("settings of parameter groups are checked as those of the optimizer") {
+  CHECK_EQ(ErrorWithSets({"optimizer.param_groups.a.lr=1"}),
+           "missing key 'optimizer.param_groups.a.pattern': c.json: give it a value");
+  CHECK_EQ(
+      ErrorWithSets({"optimizer.param_groups.a.pattern=norm", "optimizer.param_groups.a.beta1=1"}),
+      "impossible value for 'optimizer.param_groups.a.beta1': --set "
+      "optimizer.param_groups.a.beta1=1: 1 must be at least 0 and less than 1");
+}
+
 }  // namespace
 }  // namespace strata

@@ -1,0 +1,113 @@
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/recording.h"
+#include "ir/file.h"
+#include "ir/native_text.h"
+#include "passes/core/pass_manager.h"
+#include "passes/passes.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
+
+namespace strata::cli {
+namespace {
+
+struct TraceFlags {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::optional<std::string> trace;
+  std::string passes{kDefaultPasses};
+  bool time = false;
+};
+
+Result<bool> ParseFlags(Args args, TraceFlags& out) {
+  Flags flags("trace", "traces the training of a model, from shapes alone: no weights, any size");
+  flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
+  flags.Repeated("--set", "KEY=VALUE", &out.overrides,
+                 "override a field of the configuration: compile.symbolic_dims=batch_and_seq");
+  flags.Option("--passes", "PIPELINE", &out.passes, "passes after the trace; \"\": none");
+  flags.Option("-o,--output", "T", &out.trace,
+               "record the graphs and passes as a trace (default: print the graphs as text)");
+  flags.Switch("--time", &out.time, "print what tracing and the passes took, on stderr");
+  flags.Example("strata trace configs/llama3/405b.toml -o out/405b.strata --time");
+  flags.Example("strata trace config.toml --set compile.symbolic_dims=batch --passes dce");
+  return flags.Parse(args);
+}
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::string Sizes(const Module& module) {
+  std::string text;
+  for (const GraphId id : module.programs()) {
+    const Graph& graph = module.graph(id);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", graph.name_text(),
+                        graph.num_printed_nodes());
+  }
+  return text;
+}
+
+Result<Changed> TraceAndRun(const TraceFlags& flags, const TrainConfig& config,
+                            PassManager& manager, Recording& recording, Module& module) {
+  if (recording.trace() != nullptr) {
+    manager.Watch(recording.watcher());
+    manager.set_run_ref(recording.RunRef());
+    module.ReserveStableIds(recording.trace()->next_stable_id());
+  }
+  Constants constants;
+  const Stopwatch tracing;
+  STRATA_RETURN_IF_ERROR(TraceTraining(config, module, constants));
+  const double traced = tracing.seconds();
+  const std::string nodes = Sizes(module);
+  const Stopwatch passing;
+  auto passed = manager.Run(module);
+  if (flags.time) {
+    fmt::print(stderr, "traced in {:.2f} s: nodes: {}; passes in {:.2f} s\n", traced, nodes,
+               passing.seconds());
+  }
+  return passed;
+}
+
+}  // namespace
+
+Result<Exit> RunTrace(Args args) {
+  TraceFlags flags;
+  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
+  if (!go_on) return Exit::kOk;
+  STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  PassManager manager;
+  STRATA_TRY(auto passes, ParsePipeline(flags.passes, AllPasses()));
+  for (auto& pass : passes)
+    manager.Add(std::move(pass));
+  STRATA_TRY(std::string text, ReadFile(flags.config));
+  STRATA_TRY(Recording recording,
+             Recording::Begin(flags.trace, {.kind = RunKind::kOpt,
+                                            .source = flags.config,
+                                            .command = CommandLine("trace", args),
+                                            .pipeline = manager.Text(),
+                                            .config = std::move(text)}));
+  Module module;
+  const Result<Changed> passed = TraceAndRun(flags, config, manager, recording, module);
+  const Status recorded = recording.End(passed.has_value());
+  if (!passed) return passed.error();
+  STRATA_RETURN_IF_ERROR(recorded);
+  if (!flags.trace) STRATA_RETURN_IF_ERROR(WriteFile("-", PrintText(module)));
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "ir/graph.h"
+#include "ir/result.h"
+#include "runtime/plan/sizes.h"
+#include "runtime/torch/executor.h"
+
+namespace strata {
+
+/// Executes a graph whose sizes are open: makes a plan for each combination of sizes that its
+/// inputs have, and keeps those that were used last. A graph without open sizes has one plan.
+class SizedExecutor {
+ public:
+  /// Plans that are kept; each static one has a block of memory.
+  static constexpr size_t kKeptPlans = 8;
+  /// An executor of the graph whose symbols are `sizes`.
+  using Make = std::function<Result<Executor>(const SymbolSizes& sizes)>;
+
+  /// Makes the plan for the sizes that the graph was traced for (`HintsOf`).
+  /// REQUIRES: graph outlives the executor. Errors: those of `make`.
+  static Result<SizedExecutor> Create(const Graph& graph, Make make);
+
+  /// As Executor::Run. Errors too: inputs whose sizes do not fit the graph's.
+  Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
+                                      ExecutionObserver* observer = nullptr);
+
+  /// Of the plan that ran last, or will first.
+  const Plan& plan() const { return current().plan(); }
+  ScratchMemory scratch() const { return current().scratch(); }
+  bool reuses_outputs() const { return current().reuses_outputs(); }
+  std::vector<KernelAnnotation> annotations() const { return current().annotations(); }
+  /// Of all plans together.
+  PlannedMemory planned_memory() const;
+  void ReleaseInputs();
+  size_t num_plans() const { return plans_.size(); }
+
+ private:
+  SizedExecutor(const Graph& graph, Make make) : graph_(&graph), make_(std::move(make)) {}
+  const Executor& current() const { return plans_.front().second; }
+  /// Brings the plan for these sizes to the front.
+  Status Choose(const SymbolSizes& sizes);
+
+  const Graph* graph_;
+  Make make_;
+  std::vector<std::pair<SymbolSizes, Executor>> plans_;  // last used first
+};
+
+}  // namespace strata

@@ -1,0 +1,415 @@
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <doctest/doctest.h>
+
+#include "ir/native_text.h"
+#include "ir/verify.h"
+#include "passes/core/pass_manager.h"
+#include "passes/core/registry.h"
+#include "passes/passes.h"
+#include "runtime/models/model.h"
+#include "runtime/models/scope.h"
+#include "runtime/torch/sampled_trace.h"
+#include "runtime/torch/sized_executor.h"
+#include "runtime/train/parameters.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using Inputs = std::span<const Tensor>;
+using Tensors = std::vector<Tensor>;
+using Overrides = std::vector<std::string>;
+using testing::MessageOf;
+using testing::NodeNamed;
+using testing::OrDie;
+
+constexpr std::string_view kLlama3 = R"(
+model = "llama3"
+init = "torchtitan_sharpened"
+dim = 32
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 40
+multiple_of = 8
+seq_len = 12
+batch_size = 4
+steps = 6
+seed = 5
+[rope]
+max_seq_len = 24
+original_max_position_embeddings = 64
+)";
+
+constexpr std::string_view kQwen3 = R"(
+model = "qwen3"
+init = "torchtitan_sharpened"
+dim = 24
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+head_dim = 8
+vocab_size = 40
+enable_weight_tying = true
+seq_len = 12
+batch_size = 4
+steps = 6
+seed = 6
+rope.max_seq_len = 24
+[moe]
+num_experts = 6
+top_k = 2
+moe_hidden_dim = 8
+score_func = "softmax"
+)";
+
+constexpr std::string_view kDeepSeekV3 = R"(
+model = "deepseek_v3"
+init = "torchtitan_sharpened"
+dim = 24
+n_layers = 3
+n_heads = 3
+hidden_dim = 20
+vocab_size = 40
+seq_len = 12
+batch_size = 4
+steps = 6
+seed = 7
+[mla]
+q_lora_rank = 10
+kv_lora_rank = 12
+qk_nope_head_dim = 8
+qk_rope_head_dim = 4
+v_head_dim = 8
+[moe]
+num_experts = 8
+top_k = 3
+moe_hidden_dim = 12
+num_shared_experts = 1
+num_expert_groups = 4
+num_limited_groups = 2
+[rope]
+max_seq_len = 24
+rope_factor = 4.0
+original_seq_len = 6
+)";
+
+const std::string kOpen = "compile.symbolic_dims=batch_and_seq";
+const std::string kChunked = "loss.name=chunked_cross_entropy";
+const std::string kOneByOne = "moe.use_grouped_mm=false";
+
+TrainConfig Config(std::string_view text, const Overrides& overrides) {
+  return OrDie(ParseTrainConfig(text, ConfigFormat::kToml, "small.toml", overrides));
+}
+
+struct Traced {
+  Module module;
+  Constants constants;
+
+  explicit Traced(const TrainConfig& config, std::string_view passes = kDefaultPasses) {
+    REQUIRE_OK(TraceTraining(config, module, constants));
+    REQUIRE_OK(Verify(module));
+    PassManager manager;
+    for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))
+      manager.Add(std::move(pass));
+    OrDie(manager.Run(module));
+  }
+  const Graph& step() const { return *module.FindGraph(kStepGraph); }
+  SizedExecutor Bind(const PlanOptions& options) const {
+    return OrDie(SizedExecutor::Create(step(), [&, options](const SymbolSizes& sizes) {
+      return Executor::Bind(OrDie(Lower(step(), options, sizes)), constants);
+    }));
+  }
+};
+
+/// What the graph `step` takes, of these sizes.
+Tensors StepInputs(const TrainConfig& config, int64_t batch, int64_t seq) {
+  const ModelSpecs specs = SpecsOf(config);
+  Tensors inputs;
+  for (const auto* group : {&specs.parameters, &specs.buffers}) {
+    for (const ParameterSpec& spec : *group) {
+      Tensor value = at::empty(spec.shape);
+      InitializeParameter(spec, config.seed,
+                          {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
+      inputs.push_back(std::move(value));
+    }
+  }
+  inputs.push_back(RopeTable(config));
+  at::manual_seed(batch * 100 + seq);
+  inputs.push_back(at::randint(config.vocab_size, {batch, seq}, at::kLong));
+  inputs.push_back(at::randint(config.vocab_size, {batch, seq}, at::kLong));
+  return inputs;
+}
+
+void CheckSameBits(const Tensors& actual, const Tensors& expected) {
+  REQUIRE_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("output ", i);
+    REQUIRE(actual[i].sizes() == expected[i].sizes());
+    CHECK_EQ(std::memcmp(actual[i].contiguous().const_data_ptr(),
+                         expected[i].contiguous().const_data_ptr(), expected[i].nbytes()),
+             0);
+  }
+}
+
+TEST_CASE("one graph for all batches and sequences gives what a graph traced for each gives") {
+  at::set_num_threads(1);
+  struct Way {
+    std::string_view text;
+    Overrides overrides;
+    int64_t unit;
+  };
+  for (const Way& way : std::vector<Way>{{kLlama3, {}, 1},
+                                         {kLlama3, {kChunked, "loss.num_chunks=4"}, 4},
+                                         {kLlama3, {"training.mixed_precision_param=bfloat16"}, 1},
+                                         {kQwen3, {}, 1},
+                                         {kDeepSeekV3, {}, 1},
+                                         {kDeepSeekV3, {kOneByOne}, 1}}) {
+    Overrides overrides = way.overrides;
+    INFO(way.text.substr(0, 20), " ", overrides.empty() ? "" : overrides[0]);
+    overrides.push_back(kOpen);
+    const Traced open(Config(way.text, overrides));
+    CHECK(HasOpenSizes(open.step()));
+    CHECK_EQ(HintsOf(open.step()), SymbolSizes{{"s0", 4}, {"s1", 12 / way.unit}});
+    SizedExecutor executor = open.Bind(PlanOptions::Fastest());
+    overrides.pop_back();
+    size_t plans = 1;
+    for (const auto& [batch, seq] :
+         {std::pair<int64_t, int64_t>{4, 12}, {1, 12}, {2, 12}, {3, 8}, {8, 24}, {1, 4}, {3, 8}}) {
+      INFO("batch ", batch, " seq ", seq);
+      overrides.push_back(fmt::format("batch_size={}", batch));
+      overrides.push_back(fmt::format("seq_len={}", seq));
+      const TrainConfig config = Config(way.text, overrides);
+      overrides.resize(overrides.size() - 2);
+      const Traced closed(config);
+      const Tensors inputs = StepInputs(config, batch, seq);
+      const Tensors expected = OrDie(closed.Bind({}).Run(inputs));
+      CheckSameBits(OrDie(executor.Run(inputs)), expected);
+      CheckSameBits(OrDie(open.Bind({}).Run(inputs)), expected);
+      plans = std::max(plans, executor.num_plans());
+    }
+    CHECK_EQ(plans, 6);
+  }
+}
+
+TEST_CASE("sizes and arguments of an open graph are expressions of s0 and s1") {
+  const Traced open(Config(kLlama3, {kOpen}), "");
+  const Graph& graph = open.step();
+  const auto type = [&](std::string_view name) {
+    return open.module.types().ToString(graph.value(graph.result(NodeNamed(graph, name))).type);
+  };
+  CHECK_EQ(type("tokens"), "i64[s0, s1][s1, 1]cpu");
+  CHECK_EQ(type("embedding"), "f32[s0, s1, 32][32*s1, 32, 1]cpu");
+  const std::string text = PrintText(open.module);
+  CHECK(text.find("symbol s0 hint=4 min=1\nsymbol s1 hint=12 min=1 max=24\n") == 0);
+  CHECK(text.find("aten.view.default(embedding, ") == std::string::npos);
+  CHECK(text.find("[sym(s0), sym(s1), -1, 8]") != std::string::npos);
+  CHECK_EQ(PrintText(*OrDie(ParseText(text, "open.txt"))), text);
+  // The optimizer has no open sizes.
+  CHECK_FALSE(HasOpenSizes(*open.module.FindGraph(kOptimizerGraph)));
+}
+
+TEST_CASE("sizes that are not open are numbers, whatever they were while sampling") {
+  for (const std::string_view dims : {"batch", "seq"}) {
+    const Traced open(Config(kQwen3, {fmt::format("compile.symbolic_dims={}", dims)}), "");
+    const Graph& graph = open.step();
+    const TypeId tokens = graph.value(graph.result(NodeNamed(graph, "tokens"))).type;
+    CHECK_EQ(open.module.types().ToString(tokens),
+             dims == "batch" ? "i64[s0, 12][12, 1]cpu" : "i64[4, s1][s1, 1]cpu");
+    const TypeId table = graph.value(graph.result(NodeNamed(graph, "rope_cache"))).type;
+    CHECK_EQ(open.module.types().ToString(table), "f32[24, 16][16, 1]cpu");
+  }
+}
+
+/// Batches whose sizes change.
+class Varying final : public DataSource {
+ public:
+  explicit Varying(const TrainConfig& config) : config_(config) {}
+  Result<std::optional<Batch>> Next() override {
+    constexpr std::pair<int64_t, int64_t> kSizes[] = {{4, 12}, {2, 12}, {1, 8}, {3, 24}};
+    const auto [rows, seq] = kSizes[seen_ % 4];
+    Batch batch{.rows = rows, .tokens = {}, .labels = {}, .positions = {}};
+    for (int64_t i = 0; i < rows * seq; ++i) {
+      batch.tokens.push_back((7 * i + seen_) % config_.vocab_size);
+      batch.labels.push_back((5 * i + 3) % config_.vocab_size);
+      batch.positions.push_back(i % seq);
+    }
+    ++seen_;
+    return std::optional(std::move(batch));
+  }
+  std::string Position() const override { return std::to_string(seen_); }
+  Status Seek(std::string_view /*position*/) override { return Ok(); }
+
+ private:
+  TrainConfig config_;
+  int64_t seen_ = 0;
+};
+
+TEST_CASE("a training whose batches change their size is eager training, bit for bit") {
+  at::set_num_threads(1);
+  for (const auto& [text, more] : {std::pair<std::string_view, std::string>{kLlama3, "seed=5"},
+                                   {kLlama3, "training.num_tokens_per_train_step=96"},
+                                   {kDeepSeekV3, "seed=7"},
+                                   {kDeepSeekV3, kOneByOne}}) {
+    INFO(text.substr(0, 20), " ", more);
+    const TrainConfig config = Config(text, {kOpen, more});
+    const auto make = [&] {
+      return OrDie(Trainer::Create({.config = config, .data = std::make_unique<Varying>(config)}));
+    };
+    const auto graphs = make(), eager = make();
+    OrDie(graphs->Compile());
+    for (int64_t step = 0; step < config.steps; ++step) {
+      INFO("step ", step);
+      const StepReport actual = OrDie(graphs->Step()), expected = OrDie(eager->StepEagerly());
+      CHECK_EQ(actual.metrics.loss, expected.metrics.loss);
+      CHECK_EQ(actual.metrics.grad_norm, expected.metrics.grad_norm);
+      CHECK_EQ(actual.tokens, expected.tokens);
+    }
+    const std::vector<TensorView> a = graphs->Parameters(), b = eager->Parameters();
+    for (size_t i = 0; i < a.size(); ++i) {
+      INFO(a[i].name);
+      CHECK_EQ(std::memcmp(a[i].bytes.data(), b[i].bytes.data(), b[i].bytes.size()), 0);
+    }
+  }
+}
+
+TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
+  at::set_num_threads(1);
+  const TrainConfig config = Config(kDeepSeekV3, {kOneByOne});
+  const Traced traced(config);
+  const std::string text = PrintText(traced.step(), {.types = true, .metadata = false});
+  CHECK(text.find("_local_scalar_dense = aten._local_scalar_dense.default(select") !=
+        std::string::npos);
+  CHECK(text.find(" : Sym(u0)\n") != std::string::npos);
+  CHECK(text.find(" : Sym(u15)\n") != std::string::npos);  // 8 experts in each of 2 layers
+  CHECK(text.find("u16") == std::string::npos);
+  CHECK(text.find(", [_local_scalar_dense, _local_scalar_dense_1,") != std::string::npos);
+  CHECK(text.find("f32[u0, 24][24, 1]cpu") != std::string::npos);
+  CHECK(text.find("f32[144, 24][24, 1]cpu") != std::string::npos);  // 4 · 12 tokens, 3 experts each
+  const std::string whole = PrintText(traced.module);
+  CHECK(whole.find("symbol u0 unbacked\n") != std::string::npos);
+  CHECK_EQ(PrintText(*OrDie(ParseText(whole, "unbacked.txt"))), whole);
+
+  // Rounding apart, they are what the grouped product gives.
+  const Tensors inputs = StepInputs(config, 4, 12);
+  const Tensors actual = OrDie(traced.Bind(PlanOptions::Fastest()).Run(inputs));
+  const Tensors expected = OrDie(Traced(Config(kDeepSeekV3, {})).Bind({}).Run(inputs));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("output ", i);
+    CHECK(at::allclose(actual[i], expected[i], 1e-4, 1e-6));
+  }
+}
+
+// Programs that cannot be traced with open sizes.
+
+/// The refusal of a program over x `[batch, seq]`, f32.
+std::string Refusal(const std::function<Tensors(const Tensor& x)>& program) {
+  const std::vector<TracedSize> sizes = {
+      {.name = "batch", .symbol = "s0", .value = 4, .samples = {3, 5, 7, 11}},
+      {.name = "seq", .symbol = "s1", .value = 9, .samples = {17, 19, 23, 29}}};
+  Module module;
+  Constants constants;
+  return MessageOf(TraceSampled(
+      module, sizes,
+      [&](std::span<const int64_t> at) {
+        return TraceRequest{
+            .graph = "g",
+            .inputs = {{.name = "x",
+                        .module = {},
+                        .example = at::empty({at[0], at[1]}, at::TensorOptions(at::kMeta))}},
+            .program = [&](Inputs in) { return program(in[0]); }};
+      },
+      constants));
+}
+
+/// `message` says this of an operator in module layers.0, at a line of this file.
+void CheckSays(const std::string& message, std::string_view op, std::string_view why) {
+  INFO(message);
+  CHECK(message.starts_with(
+      fmt::format("cannot trace {}: layers.0 (tests/unit/runtime/symbolic_test.cc:", op)));
+  CHECK(message.ends_with(why));
+}
+
+TEST_CASE("a branch on a size is refused with module and line") {
+  CheckSays(Refusal([](const Tensor& x) -> Tensors {
+              const ModuleScope scope("layers.0");
+              return {x.size(1) > 20 ? x.sin() : x.cos()};
+            }),
+            "aten.cos.default",
+            "is computed at batch 3, seq 17, and aten.sin.default at batch 7, seq 23: a program "
+            "with open sizes must do the same at all of them");
+  CheckSays(Refusal([](const Tensor& x) -> Tensors {
+              const ModuleScope scope("layers.0");
+              Tensor y = x;
+              for (int64_t i = 0; i < x.size(0); ++i)
+                y = y.neg();
+              return {y};
+            }),
+            "aten.neg.default",
+            "is computed at batch 5, seq 19, and nothing more at batch 3, seq 17: a program "
+            "with open sizes must do the same at all of them");
+}
+
+TEST_CASE("a number that is no expression of the sizes is refused with module and line") {
+  CheckSays(Refusal([](const Tensor& x) -> Tensors {
+              const ModuleScope scope("layers.0");
+              return {x.slice(1, 0, x.size(1) / 2)};
+            }),
+            "aten.slice.Tensor",
+            "has a number that is 8 at batch 3, seq 17 and 9 at batch 5, seq 19: no sum or product "
+            "of open sizes");
+  CheckSays(Refusal([](const Tensor& x) -> Tensors {
+              const ModuleScope scope("layers.0");
+              return {x * (1.0 / static_cast<double>(x.size(0)))};
+            }),
+            "aten.mul.Scalar",
+            "takes 0.3333333333333333 at batch 3, seq 17 and 0.2 at batch 5, seq 19: only whole "
+            "numbers can depend on open sizes, divide by the size instead");
+}
+
+TEST_CASE("reading a value and branching on it are refused with module and line") {
+  constexpr std::string_view kWhy =
+      "reads a tensor's value, which does not exist while tracing: compute with operators, "
+      "at::where instead of a branch";
+  CheckSays(Refusal([](const Tensor& x) -> Tensors {
+              const ModuleScope scope("layers.0");
+              return {x * x.sum().item<double>()};
+            }),
+            "aten._local_scalar_dense.default", kWhy);
+  CheckSays(Refusal([](const Tensor& x) -> Tensors {
+              const ModuleScope scope("layers.0");
+              if (x.sum().is_nonzero()) return {x.sin()};
+              return {x.cos()};
+            }),
+            "aten._local_scalar_dense.default", kWhy);
+}
+
+TEST_CASE("a size that is read from data is an argument as it is, and nothing else") {
+  const auto program = [](bool slices) {
+    return [slices](const Tensor& x) -> Tensors {
+      const ModuleScope scope("layers.0");
+      const Tensor counts = at::ones({3}, x.options().dtype(at::kLong));
+      const std::vector<int64_t> sizes = ReadSizes(counts, x.size(0) * 100);
+      const Tensor rows = x.flatten().repeat({100}).view({x.size(0) * 100, x.size(1)});
+      if (slices) return {rows.slice(0, 0, sizes[0] + sizes[1])};
+      return rows.split_with_sizes(sizes, 0);
+    };
+  };
+  CHECK_EQ(Refusal(program(false)), "");
+  CheckSays(Refusal(program(true)), "aten.slice.Tensor",
+            "takes u0 + u1: sizes that are read from data can be arguments only as they are, "
+            "split instead of slicing");
+}
+
+}  // namespace
+}  // namespace strata
