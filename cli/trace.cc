@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,12 +45,17 @@ Result<bool> ParseFlags(Args args, TraceFlags& out) {
 
 class Stopwatch {
  public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  /// `1.20 s (1.15 s of processor time)`.
+  std::string Text() const {
+    return fmt::format(
+        "{:.2f} s ({:.2f} s of processor time)",
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(),
+        static_cast<double>(std::clock() - clock_) / CLOCKS_PER_SEC);
   }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::clock_t clock_ = std::clock();
 };
 
 std::string Sizes(const Module& module) {
@@ -72,13 +78,12 @@ Result<Changed> TraceAndRun(const TraceFlags& flags, const TrainConfig& config,
   Constants constants;
   const Stopwatch tracing;
   STRATA_RETURN_IF_ERROR(TraceTraining(config, module, constants));
-  const double traced = tracing.seconds();
+  const std::string traced = tracing.Text();
   const std::string nodes = Sizes(module);
   const Stopwatch passing;
   auto passed = manager.Run(module);
   if (flags.time) {
-    fmt::print(stderr, "traced in {:.2f} s: nodes: {}; passes in {:.2f} s\n", traced, nodes,
-               passing.seconds());
+    fmt::print(stderr, "traced in {}: nodes: {}; passes in {}\n", traced, nodes, passing.Text());
   }
   return passed;
 }
@@ -90,6 +95,9 @@ Result<Exit> RunTrace(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
   STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  if (config.device != DeviceKind::kCpu) {
+    Warn("the graphs are those of the CPU: device: training on a GPU takes operators of its own");
+  }
   PassManager manager;
   STRATA_TRY(auto passes, ParsePipeline(flags.passes, AllPasses()));
   for (auto& pass : passes)

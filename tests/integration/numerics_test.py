@@ -48,6 +48,27 @@ class NumericsTest(unittest.TestCase):
             with self.subTest(os.path.relpath(fixture, ROOT)), tempfile.TemporaryDirectory() as out:
                 self.assertTrue(compare_numerics.compare(fixture, *self.train(fixture, out)))
 
+    def test_mixed_precision_is_that_of_the_reference_and_not_fp32(self):
+        # Tolerances of bf16 are as wide as bf16 itself; but roundings at other places would be as far off as none.
+        for family in ("llama3", "qwen3", "deepseek_v3"):
+            fixture = os.path.join(ROOT, "tests/data/numerics", f"{family}_bf16")
+            with self.subTest(family), tempfile.TemporaryDirectory() as out:
+                as_reference = compare_numerics.measure(fixture, *self.train(fixture, out))[0]
+                fp32 = compare_numerics.measure(fixture, *self.train(
+                    fixture, out, "--set", "training.mixed_precision_param=float32"))[0]
+                for metric in ("grad1_max_tensor_rel", "loss_step1_abs"):
+                    self.assertLess(2 * as_reference[metric], fp32[metric], metric)
+
+    def test_other_ways_to_make_the_graph_train_the_same(self):
+        ways = {"llama3_tiny": ["compile.symbolic_dims=batch_and_seq"],
+                "qwen3_moe": ["moe.use_grouped_mm=false", "compile.symbolic_dims=batch"],
+                "deepseek_v3_groups": ["moe.use_grouped_mm=false"]}
+        for name, way in ways.items():
+            fixture = os.path.join(ROOT, "tests/data/numerics", name)
+            options = [word for setting in way for word in ("--set", setting)]
+            with self.subTest(name), tempfile.TemporaryDirectory() as out:
+                self.assertTrue(compare_numerics.compare(fixture, *self.train(fixture, out, *options)))
+
     def test_the_comparison_notices_a_small_mistake(self):
         # A wrong norm eps is the smallest mistake that the fixtures are made to find.
         fixture = os.path.join(ROOT, "tests/data/numerics/llama3_tiny")

@@ -84,10 +84,9 @@ num_shared_experts = 1
 std::unique_ptr<Trainer> Make(std::string_view text, Overrides overrides, std::string_view passes) {
   const TrainConfig config =
       OrDie(ParseTrainConfig(text, ConfigFormat::kToml, "small.toml", overrides));
-  auto trainer =
-      OrDie(Trainer::Create({.config = config,
-                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                             .passes = std::string(passes)}));
+  auto trainer = OrDie(Trainer::Create({.config = config,
+                                        .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                        .passes = std::string(passes)}));
   OrDie(trainer->Compile());
   CHECK(trainer->warnings().empty());
   return trainer;

@@ -353,11 +353,10 @@ TEST_CASE("attention of a GPU, padded, with groups and masks, is the CPU's") {
 /// Losses and gradient norms.
 std::vector<double> Train(const TrainConfig& config, std::string_view passes,
                           std::unique_ptr<Device> device) {
-  auto trainer =
-      OrDie(Trainer::Create({.config = config,
-                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                             .passes = std::string(passes),
-                             .device = std::move(device)}));
+  auto trainer = OrDie(Trainer::Create({.config = config,
+                                        .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                        .passes = std::string(passes),
+                                        .device = std::move(device)}));
   OrDie(trainer->Compile());
   CHECK(trainer->warnings().empty());
   std::vector<double> numbers;
@@ -424,10 +423,9 @@ TEST_CASE("replayed graphs train with the bits of the streams") {
 
 /// The gradients of the first step.
 std::vector<float> Gradients(const TrainConfig& config, std::unique_ptr<Device> device) {
-  auto trainer =
-      OrDie(Trainer::Create({.config = config,
-                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                             .device = std::move(device)}));
+  auto trainer = OrDie(Trainer::Create({.config = config,
+                                        .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                        .device = std::move(device)}));
   OrDie(trainer->Compile());
   trainer->KeepGradients();
   OrDie(trainer->Step());
@@ -455,11 +453,10 @@ TEST_CASE("gradients are told as they were before the optimizer clipped them in 
 TEST_CASE("steps on a device leave no memory behind") {
   RegisterDouble();
   const TrainConfig config = Config({"", kLlama3, {"steps=60"}, ""});
-  auto trainer =
-      OrDie(Trainer::Create({.config = config,
-                             .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                             .passes = "dce,canonicalize,fuse",
-                             .device = std::make_unique<CpuDouble>(true)}));
+  auto trainer = OrDie(Trainer::Create({.config = config,
+                                        .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                        .passes = "dce,canonicalize,fuse",
+                                        .device = std::make_unique<CpuDouble>(true)}));
   OrDie(trainer->Compile());
   const auto live = [&](int steps) {
     const MemoryMeter meter;
