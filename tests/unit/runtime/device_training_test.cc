@@ -398,11 +398,10 @@ TEST_CASE("replayed graphs train with the bits of the streams") {
         Train(config, "dce,canonicalize,fuse", std::make_unique<CpuDouble>(true));
     auto device = std::make_unique<ReplayingDouble>(true);
     const std::string& log = device->log;
-    auto trainer =
-        OrDie(Trainer::Create({.config = config,
-                               .data = MakeTokenSource(TokenData::Synthetic(config), config),
-                               .passes = "dce,canonicalize,fuse,cuda-graph{force=true}",
-                               .device = std::move(device)}));
+    auto trainer = OrDie(Trainer::Create({.config = config,
+                                          .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                          .passes = "dce,canonicalize,fuse,cuda-graph{force=true}",
+                                          .device = std::move(device)}));
     OrDie(trainer->Compile());
     std::vector<double> actual;
     while (OrDie(trainer->HasNext())) {
