@@ -381,7 +381,7 @@ async function provenancePart(log, {records}, record, map) {
   });
   const [first] = [...made.map(([line]) => line), ...became.map(([, line]) => line)];
   if (first) requestAnimationFrame(() => pick(1, first));
-  return [section("Provenance", "a line marks what it came from and what became of it", h("div.panes", boxes.map((box, i) => h("div", h("h3", sources[i] ? recordLink(log, sources[i], plain(sources[i].name)) : "–"), box))))];
+  return [section("Provenance", "a line marks what it came from and what became of it", h("div.texts", boxes.map((box, i) => h("div", h("h3", sources[i] ? recordLink(log, sources[i], plain(sources[i].name)) : "–"), box))))];
 }
 
 const SCHEDULE = "inductor_collective_schedule";

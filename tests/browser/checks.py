@@ -101,6 +101,12 @@ for (const td of document.querySelectorAll('.nodes td')) {
     if (range.getClientRects().length > 1) problems.push(`broken inside a word: ${match[0]}`);
   }
 }
+const panes = document.querySelector('.panes');
+if (panes) {
+  const stages = panes.view.panes.map((pane) => pane.stage.getBoundingClientRect()), room = panes.parentElement.clientWidth;
+  const filled = stages[1] && stages[1].x > stages[0].x ? stages[0].width + stages[1].width : stages[0].width;
+  if (filled < room - 4) problems.push(`the graph fills ${Math.round(filled)} of ${room} px`);
+}
 const view = document.querySelector('.panes.side') && document.querySelector('.panes').view;
 if (view && innerWidth < 900 && (view.x < -1 || view.x + view.scene.width * view.scale > view.panes[0].stage.clientWidth + 1)) problems.push(`a side is cut: ${Math.round(view.x)} … ${Math.round(view.x + view.scene.width * view.scale)} of ${view.panes[0].stage.clientWidth}`);
 for (const e of document.querySelectorAll('td, th')) { const word = e.clientWidth, text = e.innerText.trim(); if (visible(e) && text.length > 7 && word < 60 && e.clientHeight > 60) problems.push(`squeezed: ${text.slice(0, 40)}`); }

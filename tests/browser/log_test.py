@@ -159,13 +159,13 @@ def links_between_records(site):
 
 def marks(site):
     """Lines that are marked in each pane, from where the marks are drawn."""
-    return site.js("""return [...document.querySelectorAll('.panes .code')].map((box) => [...box.querySelectorAll('.mark')].map((mark) =>
+    return site.js("""return [...document.querySelectorAll('.texts .code')].map((box) => [...box.querySelectorAll('.mark')].map((mark) =>
         box.querySelector('.text').textContent.split('\\n')[Math.round((mark.offsetTop - 8) / parseFloat(getComputedStyle(box).lineHeight))].trim()))""")
 
 
 def point(site, pane, words):
     """Moves the mouse onto the line that begins with `words`."""
-    site.js("""const box = document.querySelectorAll('.panes .code')[arguments[0]], line = box.querySelector('.text').textContent.split('\\n').findIndex((l) => l.trim().startsWith(arguments[1]));
+    site.js("""const box = document.querySelectorAll('.texts .code')[arguments[0]], line = box.querySelector('.text').textContent.split('\\n').findIndex((l) => l.trim().startsWith(arguments[1]));
         box.scrollTop = Math.max(0, 18 * line - 60);
         box.dispatchEvent(new MouseEvent('mousemove', {clientY: box.getBoundingClientRect().top - box.scrollTop + 8 + 18 * line + 9}))""", pane, words)  # fmt: skip
 
@@ -187,14 +187,14 @@ def provenance(site):
     page = log(site, "provenance.log", text)
     site.open(page, "#log&graph=0/0")
     site.js("[...document.querySelectorAll('.log-body td a')].find((a) => a.textContent === 'side by side').click()")
-    site.wait(lambda: site.count(".panes .code") == 3, "three panes")
+    site.wait(lambda: site.count(".texts .code") == 3, "three panes")
     assert [words.split("\n")[0] for words in site.js("return [...document.querySelectorAll('.panes h3')].map((x) => x.textContent)")] == ["before_pre_grad_graph", "inductor_post_grad_graph", "inductor_output_code"]
     site.wait(lambda: all(marks(site)), "the first pair is marked")
     starts = lambda lines: [line.split(":")[0] for line in lines]
     point(site, 0, "u:")
     pre, post, called = marks(site)
     assert starts(pre) == ["u"] and starts(post) == ["a", "b"] and called == ["kernel_1(a)"], (pre, post, called)
-    shown = site.js("const box = document.querySelectorAll('.panes .code')[2], mark = box.querySelector('.mark'); return mark.offsetTop >= box.scrollTop && mark.offsetTop < box.scrollTop + box.clientHeight")
+    shown = site.js("const box = document.querySelectorAll('.texts .code')[2], mark = box.querySelector('.mark'); return mark.offsetTop >= box.scrollTop && mark.offsetTop < box.scrollTop + box.clientHeight")
     assert shown, "the marked code is in view"
     point(site, 2, "extern.mm(c)")
     pre, post, called = marks(site)
@@ -202,12 +202,12 @@ def provenance(site):
     point(site, 2, "extern.mm(b)")
     assert marks(site)[:2] == [[], []], marks(site)
     point(site, 1, "b:")
-    site.js("document.querySelectorAll('.panes .code')[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'}))")
+    site.js("document.querySelectorAll('.texts .code')[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'}))")
     assert starts(marks(site)[1]) == ["y"] and starts(marks(site)[0]) == ["y"], marks(site)
     site.shot("log_provenance_light")
     site.open(page, "#log&graph=0/0")
     site.js("[...document.querySelectorAll('.log-body td a')].filter((a) => a.textContent === 'side by side')[1].click()")
-    site.wait(lambda: site.count(".panes .code") == 3 and all(marks(site)), "three panes")
+    site.wait(lambda: site.count(".texts .code") == 3 and all(marks(site)), "three panes")
     pre, post, called = marks(site)
     assert starts(pre) == ["w"] and starts(post) == ["v"] and called == ["other(1)", "other(2)"], (pre, post, called)
     for size in (PHONE, WIDE):
