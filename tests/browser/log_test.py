@@ -188,7 +188,7 @@ def provenance(site):
     site.open(page, "#log&graph=0/0")
     site.js("[...document.querySelectorAll('.log-body td a')].find((a) => a.textContent === 'side by side').click()")
     site.wait(lambda: site.count(".texts .code") == 3, "three panes")
-    assert [words.split("\n")[0] for words in site.js("return [...document.querySelectorAll('.panes h3')].map((x) => x.textContent)")] == ["before_pre_grad_graph", "inductor_post_grad_graph", "inductor_output_code"]
+    assert [words.split("\n")[0] for words in site.js("return [...document.querySelectorAll('.texts h3')].map((x) => x.textContent)")] == ["before_pre_grad_graph", "inductor_post_grad_graph", "inductor_output_code"]
     site.wait(lambda: all(marks(site)), "the first pair is marked")
     starts = lambda lines: [line.split(":")[0] for line in lines]
     point(site, 0, "u:")
