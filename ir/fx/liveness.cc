@@ -32,7 +32,8 @@ std::vector<int32_t> LastUses(const Scope& scope) {
 
 }  // namespace
 
-/// What a text frees follows from its uses: a name after its last use, if that is no return. A difference means that text or reader are wrong.
+/// What a text frees follows from its uses: a name after its last use, if that is no return. A
+/// difference means that text or reader are wrong.
 void Parser::CheckFrees(const Scope& scope) {
   if (scope.frees.empty() || document_.num_diagnostics > 0) return;
   const auto add = [&](size_t offset, std::string_view what, StrId name) {
