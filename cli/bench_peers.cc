@@ -17,8 +17,8 @@
 
 #include "embedded/bench_peers_assets.h"
 #include "ir/file.h"
-#include "runtime/train/safetensors.h"
-#include "runtime/train/tokens.h"
+#include "runtime/train/data/tokens.h"
+#include "runtime/train/files/safetensors.h"
 
 extern char** environ;
 

@@ -1,4 +1,4 @@
-#include "diff/bisect.h"
+#include "diff/history/bisect.h"
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-#include "diff/blame.h"
+#include "diff/history/blame.h"
 
 #include <algorithm>
 #include <charconv>

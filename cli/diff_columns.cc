@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "cli/tint.h"
-#include "diff/arguments.h"
-#include "diff/statement.h"
+#include "diff/graph/arguments.h"
+#include "diff/graph/statement.h"
 #include "ir/text.h"
 #include "ir/unicode.h"
 

@@ -8,7 +8,7 @@
 
 #include "cli/tint.h"
 #include "diff/contradictions.h"
-#include "diff/statement.h"
+#include "diff/graph/statement.h"
 #include "ir/unicode.h"
 
 namespace strata::cli {

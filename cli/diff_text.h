@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "diff/diff.h"
-#include "diff/policy.h"
+#include "diff/policy/policy.h"
 
 namespace strata::cli {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "diff/arguments.h"
-#include "diff/listing.h"
-#include "diff/type_text.h"
+#include "diff/graph/arguments.h"
+#include "diff/graph/listing.h"
+#include "diff/graph/type_text.h"
 #include "ir/fingerprint.h"
 #include "ir/json.h"
 #include "ir/module.h"

@@ -10,7 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/import_files.h"
-#include "diff/hash.h"
+#include "diff/graph/hash.h"
 #include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "ir/text.h"

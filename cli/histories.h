@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/ref.h"
-#include "diff/history.h"
+#include "diff/history/history.h"
 #include "ir/result.h"
 
 namespace strata::cli {

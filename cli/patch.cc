@@ -1,4 +1,4 @@
-#include "diff/patch.h"
+#include "diff/patch/patch.h"
 
 #include "cli/command.h"
 #include "cli/flags.h"

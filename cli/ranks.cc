@@ -1,4 +1,4 @@
-#include "diff/ranks.h"
+#include "diff/ranks/ranks.h"
 
 #include <algorithm>
 #include <set>

@@ -15,7 +15,7 @@
 #include "cli/recording.h"
 #include "cli/train_outputs.h"
 #include "ir/file.h"
-#include "runtime/train/packing.h"
+#include "runtime/train/data/packing.h"
 #include "runtime/train/trainer.h"
 #include "store/node_statistics.h"
 

@@ -7,8 +7,8 @@
 
 #include "ir/file.h"
 #include "ir/result.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/event_file.h"
+#include "runtime/train/files/checkpoint.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/trainer.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "diff/labels.h"
-#include "diff/matching.h"
+#include "diff/match/labels.h"
+#include "diff/match/matching.h"
 
 namespace strata {
 namespace {

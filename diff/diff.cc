@@ -8,12 +8,12 @@
 
 #include "diff/contradictions.h"
 #include "diff/fields.h"
-#include "diff/labels.h"
-#include "diff/matcher.h"
-#include "diff/patterns.h"
-#include "diff/provenance.h"
+#include "diff/match/labels.h"
+#include "diff/match/matcher.h"
+#include "diff/match/provenance.h"
+#include "diff/match/synonyms.h"
+#include "diff/pattern/patterns.h"
 #include "diff/relations.h"
-#include "diff/synonyms.h"
 
 namespace strata {
 namespace {

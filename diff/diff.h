@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "diff/listing.h"
+#include "diff/graph/listing.h"
 #include "ir/graph.h"
 #include "ir/module.h"
 #include "ir/result.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "diff/arguments.h"
-#include "diff/type_text.h"
+#include "diff/graph/arguments.h"
+#include "diff/graph/type_text.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 

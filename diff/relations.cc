@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "diff/graph/union_find.h"
 #include "diff/replacement_parts.h"
-#include "diff/union_find.h"
 
 namespace strata {
 namespace {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "diff/diff.h"
-#include "diff/matching.h"
+#include "diff/match/matching.h"
 
 namespace strata {
 

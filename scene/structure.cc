@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "diff/labels.h"
-#include "diff/layers.h"
+#include "diff/match/labels.h"
+#include "diff/pattern/layers.h"
 #include "scene/parts.h"
 
 namespace strata::internal {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints runtime/train/nfc_tables.inc: Unicode's canonical decompositions and combining classes.
+"""Prints runtime/train/data/nfc_tables.inc: Unicode's canonical decompositions and combining classes.
 
-    tools/make_nfc_tables.py > runtime/train/nfc_tables.inc
+    tools/make_nfc_tables.py > runtime/train/data/nfc_tables.inc
 """
 
 import sys

@@ -9,7 +9,7 @@
 
 #include "runtime/models/sequence.h"
 #include "runtime/models/weights.h"
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 #include "runtime/train/parameters.h"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "runtime/models/weights.h"
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 
 namespace strata {
 

@@ -9,7 +9,7 @@
 
 #include "runtime/models/layers.h"
 #include "runtime/models/weights.h"
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 
 namespace strata {
 

@@ -13,8 +13,8 @@
 #include "ir/module.h"
 #include "runtime/plan/sizes.h"
 #include "runtime/torch/literals.h"
+#include "runtime/train/files/safetensors.h"
 #include "runtime/train/random.h"
-#include "runtime/train/safetensors.h"
 
 namespace strata {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/text.h"
-#include "runtime/train/hugging_face.h"
+#include "runtime/train/files/hugging_face.h"
 
 namespace strata {
 namespace {

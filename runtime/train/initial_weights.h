@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
+#include "runtime/train/files/tensor_files.h"
 #include "runtime/train/parameters.h"
-#include "runtime/train/tensor_files.h"
 
 namespace strata {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 #include "runtime/train/parameters.h"
 
 namespace strata {

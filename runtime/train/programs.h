@@ -8,7 +8,7 @@
 #include "ir/module.h"
 #include "ir/result.h"
 #include "runtime/torch/tracer.h"
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 
 namespace strata {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 
 namespace strata {
 

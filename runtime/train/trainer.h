@@ -16,12 +16,12 @@
 #include "runtime/plan/plan.h"
 #include "runtime/torch/boxed_program.h"
 #include "runtime/torch/profile.h"
-#include "runtime/train/checkpoint.h"
-#include "runtime/train/config.h"
-#include "runtime/train/data.h"
+#include "runtime/train/config/config.h"
+#include "runtime/train/data/data.h"
+#include "runtime/train/files/checkpoint.h"
+#include "runtime/train/files/safetensors.h"
+#include "runtime/train/files/tensor_files.h"
 #include "runtime/train/metrics.h"
-#include "runtime/train/safetensors.h"
-#include "runtime/train/tensor_files.h"
 
 namespace strata {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
-#include "diff/place.h"
-#include "diff/titles.h"
+#include "diff/graph/place.h"
+#include "diff/pattern/titles.h"
 #include "ir/module.h"
 
 namespace strata {

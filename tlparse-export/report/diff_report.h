@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "diff/diff.h"
-#include "diff/history.h"
+#include "diff/history/history.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {

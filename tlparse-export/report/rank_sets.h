@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "diff/listing.h"
+#include "diff/graph/listing.h"
 #include "ir/result.h"
 #include "store/trace.h"
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "diff/diff.h"
-#include "diff/lineage.h"
+#include "diff/history/lineage.h"
 #include "ir/text.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/log_view.h"

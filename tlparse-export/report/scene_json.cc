@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "diff/titles.h"
+#include "diff/pattern/titles.h"
 #include "ir/json.h"
 #include "scene/cost.h"
 #include "scene/memory.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "diff/diff.h"
-#include "diff/lineage.h"
+#include "diff/history/lineage.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/measures.h"
 #include "tlparse-export/report/texts.h"

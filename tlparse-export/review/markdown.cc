@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "diff/statement.h"
+#include "diff/graph/statement.h"
 #include "ir/fingerprint.h"
 #include "ir/text.h"
 #include "ir/unicode.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "diff/statement.h"
+#include "diff/graph/statement.h"
 #include "ir/unicode.h"
 #include "scene/scene.h"
 

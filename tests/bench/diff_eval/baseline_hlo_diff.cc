@@ -3,8 +3,8 @@
 #include <queue>
 #include <set>
 
-#include "diff/hash.h"
-#include "diff/labels.h"
+#include "diff/graph/hash.h"
+#include "diff/match/labels.h"
 #include "tests/bench/diff_eval/methods.h"
 
 namespace strata::bench {

@@ -1,6 +1,6 @@
 #include "tests/bench/diff_eval/methods.h"
 
-#include "diff/patch.h"
+#include "diff/patch/patch.h"
 #include "ir/fingerprint.h"
 #include "ir/fx/fx.h"
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "diff/fields.h"
-#include "diff/hash.h"
-#include "diff/labels.h"
-#include "diff/matching.h"
+#include "diff/graph/hash.h"
+#include "diff/match/labels.h"
+#include "diff/match/matching.h"
 
 namespace strata::bench {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "diff/patch.h"
+#include "diff/patch/patch.h"
 #include "ir/fx/fx.h"
 #include "ir/native_text.h"
 #include "ir/verify.h"

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "diff/diff.h"
-#include "diff/pins.h"
-#include "diff/policy.h"
+#include "diff/match/pins.h"
+#include "diff/policy/policy.h"
 #include "ir/native_text.h"
 
 // Any text is a policy, or an error; what was read judges a diff. The same for pins.

@@ -1,9 +1,9 @@
-#include "diff/layers.h"
+#include "diff/pattern/layers.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "diff/repetitions.h"
+#include "diff/pattern/repetitions.h"
 #include "tests/unit/diff/support.h"
 
 namespace strata {

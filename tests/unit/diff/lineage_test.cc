@@ -1,4 +1,4 @@
-#include "diff/lineage.h"
+#include "diff/history/lineage.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

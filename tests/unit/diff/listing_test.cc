@@ -1,4 +1,4 @@
-#include "diff/listing.h"
+#include "diff/graph/listing.h"
 
 #include <doctest/doctest.h>
 

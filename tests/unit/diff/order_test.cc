@@ -1,4 +1,4 @@
-#include "diff/order.h"
+#include "diff/graph/order.h"
 
 #include <algorithm>
 #include <numeric>

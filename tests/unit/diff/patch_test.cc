@@ -1,4 +1,4 @@
-#include "diff/patch.h"
+#include "diff/patch/patch.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "diff/patterns.h"
+#include "diff/pattern/patterns.h"
 
 #include <functional>
 

@@ -1,4 +1,4 @@
-#include "diff/place.h"
+#include "diff/graph/place.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "diff/policy.h"
+#include "diff/policy/policy.h"
 
 #include <doctest/doctest.h>
 

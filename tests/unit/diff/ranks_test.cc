@@ -1,10 +1,10 @@
-#include "diff/ranks.h"
+#include "diff/ranks/ranks.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "diff/rank_form.h"
+#include "diff/ranks/rank_form.h"
 #include "tests/unit/diff/support.h"
 
 namespace strata {

@@ -1,4 +1,4 @@
-#include "diff/sequence.h"
+#include "diff/graph/sequence.h"
 
 #include <string>
 

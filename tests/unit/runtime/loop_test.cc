@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/models/model.h"
-#include "runtime/train/packing.h"
+#include "runtime/train/data/packing.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"

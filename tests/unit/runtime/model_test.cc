@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/train/safetensors.h"
+#include "runtime/train/files/safetensors.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

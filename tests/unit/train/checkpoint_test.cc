@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint.h"
+#include "runtime/train/files/checkpoint.h"
 
 #include <cstdlib>
 #include <filesystem>

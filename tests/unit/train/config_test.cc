@@ -1,4 +1,4 @@
-#include "runtime/train/config.h"
+#include "runtime/train/config/config.h"
 
 #include <filesystem>
 #include <string>

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "ir/file.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/files/safetensors.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/packing.h"
+#include "runtime/train/data/packing.h"
 
 #include <algorithm>
 #include <string>

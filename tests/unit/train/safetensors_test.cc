@@ -1,4 +1,4 @@
-#include "runtime/train/safetensors.h"
+#include "runtime/train/files/safetensors.h"
 
 #include <cstring>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "runtime/train/tokenizer.h"
+#include "runtime/train/data/tokenizer.h"
 
 #include <simdjson.h>
 #include <string>
@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 
 #include "ir/file.h"
-#include "runtime/train/normalize.h"
-#include "runtime/train/pretokenizer.h"
+#include "runtime/train/data/normalize.h"
+#include "runtime/train/data/pretokenizer.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/tokens.h"
+#include "runtime/train/data/tokens.h"
 
 #include <algorithm>
 #include <map>

@@ -1,0 +1,136 @@
+#include "diff/graph/listing.h"
+
+#include <utility>
+
+#include "ir/module.h"
+
+namespace strata {
+namespace {
+
+EntityKind KindOf(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kPlaceholder:
+      return EntityKind::kInput;
+    case NodeKind::kGetAttr:
+      return EntityKind::kConstant;
+    case NodeKind::kOutput:
+      return EntityKind::kOutput;
+    default:
+      return EntityKind::kCompute;
+  }
+}
+
+/// Calls `fn(GraphId)` for each graph that `arg` holds.
+template <class Fn>
+void ForEachGraph(const Graph& graph, const Arg& arg, Fn&& fn) {
+  if (arg.kind() == ArgKind::kGraph) {
+    fn(arg.graph());
+  } else if (arg.is_span()) {
+    for (const Arg& element : graph.elements(arg))
+      ForEachGraph(graph, element, fn);
+  }
+}
+
+}  // namespace
+
+Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs(), -1) {
+  AddScope(graph, "", {});
+}
+
+void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred_by) {
+  const auto index = static_cast<int32_t>(scopes_.size());
+  scope_of_graph_[static_cast<size_t>(graph.id().index)] = index;
+  scopes_.push_back({&graph, prefix, size(), size(), referred_by, {}});
+  if (referred_by.valid()) scopes_.back().referrers.push_back(referred_by);
+  std::vector<int32_t>& of_node =
+      entity_of_node_.emplace_back(static_cast<size_t>(graph.node_bound()), -1);
+  std::vector<int32_t>& of_value =
+      entity_of_value_.emplace_back(static_cast<size_t>(graph.value_bound()), -1);
+
+  for (NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    const EntityKind kind = KindOf(node.kind);
+    of_node[static_cast<size_t>(id.index)] = size();
+    for (size_t i = 0; i < node.num_results; ++i)
+      of_value[static_cast<size_t>(graph.result(id, i).index)] = size();
+    entities_.push_back({graph.id(), id, {}, kind});
+    if (!node.returns_tuple) continue;
+    for (size_t i = 0; i < node.num_results; ++i) {
+      const ValueId element = graph.result(id, i);
+      if (!graph.value(element).name.valid()) continue;
+      of_value[static_cast<size_t>(element.index)] = size();
+      entities_.push_back({graph.id(), id, element, EntityKind::kCompute});
+    }
+  }
+  scopes_.back().end = size();
+
+  // The vectors of this scope may move from here on.
+  const auto [begin, end] = std::pair(scopes_.back().begin, scopes_.back().end);
+  for (EntityId entity{begin}; entity.index < end; ++entity.index) {
+    const auto [unused, id, element, kind] = entities_[static_cast<size_t>(entity.index)];
+    if (element.valid()) continue;
+    const auto add = [&, node_id = id](GraphId body) {
+      if (const int32_t known = scope_of_graph_[static_cast<size_t>(body.index)]; known >= 0) {
+        scopes_[static_cast<size_t>(known)].referrers.push_back(entity);
+        return;
+      }
+      const Graph& inner = graph.module().graph(body);
+      const NodeKind kind_of_node = graph.node(node_id).kind;
+      const bool by_path =
+          kind_of_node == NodeKind::kGetAttr || kind_of_node == NodeKind::kCallModule;
+      const std::string_view name = by_path ? graph.op(node_id) : inner.name_text();
+      AddScope(inner, prefix + std::string(name) + "/", entity);
+    };
+    for (const Arg& arg : graph.args(id))
+      ForEachGraph(graph, arg, add);
+    for (size_t i = 0; i < graph.node(id).num_kwargs; ++i)
+      ForEachGraph(graph, graph.kwarg(id, i).value, add);
+  }
+}
+
+std::string Listing::name(EntityId id) const {
+  const Entity& entity = (*this)[id];
+  const Scope& scope = scopes_[static_cast<size_t>(scope_of(id))];
+  std::string name = scope.prefix;
+  if (entity.kind == EntityKind::kOutput) return name += "output";
+  return name += entity.element.valid() ? scope.graph->value_name(entity.element)
+                                        : scope.graph->name(entity.node);
+}
+
+std::string_view Listing::target(EntityId id) const {
+  const Entity& entity = (*this)[id];
+  if (entity.element.valid()) return "_operator.getitem";
+  return graph(id).op(entity.node);
+}
+
+ValueId Listing::value(EntityId id) const {
+  const Entity& entity = (*this)[id];
+  if (entity.element.valid()) return entity.element;
+  const Node& node = graph(id).node(entity.node);
+  return node.num_results == 1 && !node.returns_tuple ? node.first_result : ValueId{};
+}
+
+EntityId Listing::Find(GraphId graph, NodeId node) const {
+  const int32_t scope = scope_of_graph_[static_cast<size_t>(graph.index)];
+  if (scope < 0 || !node.valid()) return {};
+  return {entity_of_node_[static_cast<size_t>(scope)][static_cast<size_t>(node.index)]};
+}
+
+EntityId Listing::FindValue(GraphId graph, ValueId value) const {
+  const int32_t scope = scope_of_graph_[static_cast<size_t>(graph.index)];
+  if (scope < 0 || !value.valid()) return {};
+  return {entity_of_value_[static_cast<size_t>(scope)][static_cast<size_t>(value.index)]};
+}
+
+EntityId Listing::FindName(std::string_view name) const {
+  for (EntityId id{0}; id.index < size(); ++id.index) {
+    if (this->name(id) == name) return id;
+  }
+  return {};
+}
+
+int32_t Listing::scope_of(EntityId id) const {
+  return scope_of_graph_[static_cast<size_t>((*this)[id].graph.index)];
+}
+
+}  // namespace strata

@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "diff/match/matching.h"
+
+// Hashes of what is around a node. Matched nodes count as the pair that they are in, all others by
+// their label, so that equal hashes on both sides mean equal surroundings. Vectors are indexed from
+// the scope's first entity.
+namespace strata {
+
+/// What an unmatched node counts as at the end of a cone or of a radius.
+using LabelVector = std::vector<uint64_t> Labels::*;
+
+/// Of everything a node is computed from. Unmatched inputs and constants are unlike all nodes of
+/// the other side if `strict`, else they count by their label.
+std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePair& scope,
+                              bool strict);
+
+/// Of everything that is computed from a node.
+std::vector<uint64_t> DownCones(const Matching& matching, Side side, const ScopePair& scope);
+
+/// Of everything at most `radius` edges away: element r of the result is that of radius r.
+/// Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands (users):
+/// one change among them would make them unlike.
+std::vector<std::vector<uint64_t>> RadiusHashes(const Matching& matching, Side side,
+                                                const ScopePair& scope, LabelVector labels,
+                                                int max_radius);
+
+}  // namespace strata

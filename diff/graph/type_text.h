@@ -1,0 +1,32 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "diff/graph/listing.h"
+#include "diff/graph/symbols.h"
+
+namespace strata {
+
+/// A property of a type as it is printed. Equal when the canonical spellings are: sizes may be
+/// written in several ways.
+struct TypeProperty {
+  std::string text, canonical;
+  friend bool operator==(const TypeProperty& a, const TypeProperty& b) {
+    return a.canonical == b.canonical;
+  }
+};
+
+/// The properties of an entity's value as FX annotations spell them; none: not told. A symbolic
+/// integer has dtype "Sym" and its expression as shape; an opaque type is its dtype. `symbols`:
+/// what the other side calls the symbols of this one.
+struct TypeText {
+  std::optional<TypeProperty> dtype, shape, strides, device, placement;
+};
+TypeText TypeTextOf(const Listing& listing, EntityId id, const SymbolNames& symbols = {});
+
+/// True when both sides tell the property and tell it differently.
+inline bool Differ(const std::optional<TypeProperty>& a, const std::optional<TypeProperty>& b) {
+  return a && b && !(*a == *b);
+}
+
+}  // namespace strata

@@ -1,0 +1,200 @@
+#include "diff/history/bisect.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "diff/pattern/titles.h"
+#include "ir/fingerprint.h"
+
+namespace strata {
+namespace {
+
+/// Identities of moments, each found once.
+class Identities {
+ public:
+  Identities(const History& history, const BisectOptions& options)
+      : history_(history), options_(options) {}
+
+  Result<std::string> Of(int32_t moment) {
+    const std::string& content = history_.moment(moment).content;
+    if (const auto known = known_.find(content); known != known_.end()) return known->second;
+    std::string identity;
+    if (options_.identity) {
+      STRATA_TRY(identity, options_.identity(history_, moment));
+    } else {
+      STRATA_TRY(const LoadedGraph graph, history_.load(moment));
+      identity = ToString(FingerprintOf(graph.graph()));
+    }
+    return known_[content] = std::move(identity);
+  }
+
+ private:
+  const History& history_;
+  const BisectOptions& options_;
+  std::map<std::string, std::string> known_;  // by content
+};
+
+class Bisector {
+ public:
+  Bisector(const History& a, const History& b, const BisectOptions& options)
+      : a_(a), b_(b), options_(options), identities_a_(a, options), identities_b_(b, options) {}
+
+  Result<std::optional<Parting>> Run() {
+    const std::vector<StepPair> pairs = AlignSteps(a_, b_);
+    for (size_t i = 0; i < pairs.size(); ++i)
+      STRATA_RETURN_IF_ERROR(Visit(static_cast<int32_t>(i), pairs[i]));
+    for (auto& [name, graph] : graphs_)
+      STRATA_RETURN_IF_ERROR(Close(name, graph));
+    const GraphState* first = nullptr;
+    for (const auto& [name, graph] : graphs_) {
+      const bool earlier =
+          graph.parting && (first == nullptr || graph.parting->position < first->parting->position);
+      if (earlier) first = &graph;
+    }
+    if (first == nullptr) return std::optional<Parting>();
+    Parting parting = *first->parting;
+    STRATA_RETURN_IF_ERROR(Describe(parting));
+    return std::optional<Parting>(std::move(parting));
+  }
+
+ private:
+  /// What is known of a graph, as steps are visited.
+  struct GraphState {
+    int32_t a = -1, b = -1;          // its last moments
+    std::optional<Parting> suspect;  // the first change in one run alone since both agreed
+    std::optional<Parting> parting;
+  };
+
+  std::string NameOf(const StepPair& pair) const {
+    if (a_.graphs.size() == 1 && b_.graphs.size() == 1) return a_.graphs[0];
+    return pair.a >= 0 ? a_.GraphOf(StepA(pair)) : b_.GraphOf(StepB(pair));
+  }
+  const HistoryStep& StepA(const StepPair& pair) const {
+    return a_.steps[static_cast<size_t>(pair.a)];
+  }
+  const HistoryStep& StepB(const StepPair& pair) const {
+    return b_.steps[static_cast<size_t>(pair.b)];
+  }
+
+  Result<bool> Agree(const GraphState& graph) {
+    if (graph.a < 0 || graph.b < 0) return graph.a == graph.b;
+    if (a_.moment(graph.a).content == b_.moment(graph.b).content) return true;
+    STRATA_TRY(const std::string a, identities_a_.Of(graph.a));
+    STRATA_TRY(const std::string b, identities_b_.Of(graph.b));
+    return a == b;
+  }
+
+  Status Visit(int32_t position, const StepPair& pair) {
+    const std::string name = NameOf(pair);
+    GraphState& graph = graphs_[name];
+    if (graph.parting) return Ok();
+    const GraphState before = graph;
+    if (pair.a >= 0) graph.a = StepA(pair).after;
+    if (pair.b >= 0) graph.b = StepB(pair).after;
+    Parting here;
+    here.position = position;
+    here.steps = pair;
+    here.graph = name;
+    here.moment_a = graph.a;
+    here.moment_b = graph.b;
+    if (pair.a >= 0 && pair.b >= 0) {
+      STRATA_TRY(const bool agree, Agree(graph));
+      if (!agree) graph.parting = graph.suspect.value_or(here);
+      graph.suspect.reset();
+    } else if (!graph.suspect && (graph.a != before.a || graph.b != before.b)) {
+      graph.suspect = here;
+    }
+    return Ok();
+  }
+
+  /// A change in one run alone, after all that both did.
+  Status Close(const std::string&, GraphState& graph) {
+    if (graph.parting || !graph.suspect) return Ok();
+    STRATA_TRY(const bool agree, Agree(graph));
+    if (!agree) graph.parting = graph.suspect;
+    return Ok();
+  }
+
+  Status Describe(Parting& parting) const {
+    const bool only_a = parting.steps.b < 0, only_b = parting.steps.a < 0;
+    const HistoryStep& step = only_b ? StepB(parting.steps) : StepA(parting.steps);
+    if (parting.moment_a < 0 || parting.moment_b < 0) {
+      parting.what = fmt::format("only {} has graph '{}'", parting.moment_b < 0 ? a_.ref : b_.ref,
+                                 parting.graph);
+      return Ok();
+    }
+    STRATA_TRY(const LoadedGraph a, a_.load(parting.moment_a));
+    STRATA_TRY(const LoadedGraph b, b_.load(parting.moment_b));
+    STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph()));
+    std::string prefix;
+    if (only_a || only_b) {
+      prefix = fmt::format("{} runs only in {}: ", DescribeStep(only_a ? a_ : b_, step),
+                           only_a ? a_.ref : b_.ref);
+    } else if (StepA(parting.steps).options != StepB(parting.steps).options) {
+      prefix = fmt::format("options '{}' → '{}': ", StepA(parting.steps).options,
+                           StepB(parting.steps).options);
+    }
+    parting.what = prefix + FirstChange(diff, parting);
+    return Ok();
+  }
+
+  bool Counts(const GraphDiff& diff, const Hunk& hunk) const {
+    if (!options_.ignore || !hunk.inserted.empty() || !hunk.deleted.empty()) return true;
+    return std::ranges::any_of(hunk.pairs, [&](int32_t index) {
+      const Pair& pair = diff.pairs[static_cast<size_t>(index)];
+      return pair.status.moved || std::ranges::any_of(pair.fields, [&](const FieldDiff& field) {
+               return !field.derived && !options_.ignore(diff, pair, field);
+             });
+    });
+  }
+
+  /// The title of the first hunk that counts; its node goes to `parting`.
+  std::string FirstChange(const GraphDiff& diff, Parting& parting) const {
+    const Hunk* first = nullptr;
+    for (const Hunk& hunk : diff.hunks) {
+      if (!Counts(diff, hunk)) continue;
+      if (first == nullptr) first = &hunk;
+      ++parting.changes;
+    }
+    if (first == nullptr) return FirstDerived(diff, parting);
+    if (!first->deleted.empty()) parting.node_a = diff.before.name(first->deleted[0]);
+    if (!first->inserted.empty()) parting.node_b = diff.after.name(first->inserted[0]);
+    if (first->deleted.empty() && first->inserted.empty()) {
+      const Pair& pair = diff.pairs[static_cast<size_t>(first->pairs[0])];
+      parting.node_a = diff.before.name(pair.before);
+      parting.node_b = diff.after.name(pair.after);
+    }
+    std::string what = Titles(diff).OfHunk(*first);
+    if (parting.changes > 1)
+      what += fmt::format(" (and {} more {})", parting.changes - 1,
+                          parting.changes == 2 ? "change" : "changes");
+    return what;
+  }
+
+  static std::string FirstDerived(const GraphDiff& diff, Parting& parting) {
+    for (const Pair& pair : diff.pairs) {
+      if (!pair.status.differs()) continue;
+      parting.node_a = diff.before.name(pair.before);
+      parting.node_b = diff.after.name(pair.after);
+      return fmt::format("{}: {}", OperatorOf(diff.before, pair.before),
+                         Titles::OfPair(pair.status, pair.fields));
+    }
+    return "the fingerprints differ, no node does";
+  }
+
+  const History &a_, &b_;
+  const BisectOptions& options_;
+  Identities identities_a_, identities_b_;
+  std::map<std::string, GraphState> graphs_;
+};
+
+}  // namespace
+
+Result<std::optional<Parting>> FindParting(const History& a, const History& b,
+                                           const BisectOptions& options) {
+  return Bisector(a, b, options).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,328 @@
+#include "diff/match/labels.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <unordered_map>
+
+#include "diff/graph/arguments.h"
+#include "diff/graph/hash.h"
+#include "ir/module.h"
+#include "ir/ops.h"
+
+namespace strata {
+namespace {
+
+/// Hashes of what a module interns, each computed once.
+class ModuleHashes {
+ public:
+  ModuleHashes(const Module& module, const TypeFields& fields, const SymbolNames& symbols)
+      : module_(module),
+        fields_(fields),
+        symbols_(symbols),
+        strings_(module.strings().size(), 0),
+        types_(module.types().size(), 0),
+        dims_(module.dims().size(), 0) {}
+
+  uint64_t OfString(StrId id) {
+    if (!id.valid()) return 0;
+    uint64_t& hash = strings_[static_cast<size_t>(id.index)];
+    if (hash == 0) hash = HashText(module_.str(id)) | 1;
+    return hash;
+  }
+
+  uint64_t OfDim(DimId id) {
+    if (!id.valid()) return 0;
+    uint64_t& hash = dims_[static_cast<size_t>(id.index)];
+    if (hash == 0) hash = symbols_.Hash(module_.dims(), id) | 1;
+    return hash;
+  }
+
+  uint64_t OfType(TypeId id) {
+    if (!id.valid()) return 0;
+    uint64_t& hash = types_[static_cast<size_t>(id.index)];
+    if (hash == 0) hash = HashType(module_.types()[id]) | 1;
+    return hash;
+  }
+
+ private:
+  uint64_t HashType(const Type& type) {
+    uint64_t hash = Mix(static_cast<uint64_t>(type.kind) + 1, OfString(type.text));
+    if (type.kind != TypeKind::kTensor) return Mix(hash, OfDim(type.dim));
+    if (fields_.dtype) hash = Mix(hash, static_cast<uint64_t>(type.dtype));
+    if (fields_.shape) {
+      for (DimId size : type.sizes)
+        hash = Mix(hash, OfDim(size));
+      hash = Mix(hash, type.sizes.size());
+    }
+    if (fields_.strides) {
+      for (DimId stride : type.strides)
+        hash = Mix(hash, OfDim(stride));
+    }
+    if (fields_.device) hash = Mix(hash, OfString(type.device));
+    if (fields_.placement) {
+      for (const Placement& placement : type.placements) {
+        hash = Mix(hash, static_cast<uint64_t>(placement.kind));
+        hash = Mix(hash, static_cast<uint64_t>(placement.dim) ^ OfString(placement.reduce));
+      }
+    }
+    return hash;
+  }
+
+  const Module& module_;
+  const TypeFields fields_;
+  const SymbolNames& symbols_;
+  std::vector<uint64_t> strings_, types_, dims_;
+};
+
+/// Fills the label vectors of `labels`.
+class Labeller {
+ public:
+  Labeller(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols,
+           Labels& labels)
+      : listing_(listing),
+        module_(listing.root().module()),
+        labels_(labels),
+        hashes_(module_, fields, symbols),
+        bodies_(module_.num_graphs(), 0) {}
+
+  void Run() {
+    for (EntityId id{0}; id.index < listing_.size(); ++id.index)
+      Label(id);
+  }
+
+ private:
+  void Label(EntityId id) {
+    const Entity& entity = listing_[id];
+    const Graph& graph = listing_.graph(id);
+    const Node& node = graph.node(entity.node);
+    const bool is_element = entity.element.valid();
+    const uint64_t kind = Spread(static_cast<uint64_t>(entity.kind) + 1);
+    const uint64_t op = OpOf(graph, node, entity.node, is_element, kind);
+    const ValueId value = listing_.value(id);
+    const uint64_t type = value.valid() ? hashes_.OfType(graph.value(value).type) : 0;
+    has_literals_ = false;
+    const auto i = static_cast<size_t>(id.index);
+    labels_.kind.push_back(entity.kind);
+    labels_.arguments[i] = LiteralsOf(graph, entity);
+    labels_.value[i] = Mix(kind, type);
+    if (entity.kind == EntityKind::kConstant) {
+      labels_.attribute[i] = HashText(module_.str(node.op));
+    }
+    labels_.form[i] = Mix(labels_.arguments[i], labels_.value[i]);
+    labels_.piece.push_back(is_element || IsPiece(graph, node));
+    labels_.pure.push_back(is_element || IsPure(graph, node));
+    labels_.telling.push_back(has_literals_ && !is_element);
+    labels_.SetOp(id.index, op);
+  }
+
+  uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
+    if (is_element) return Mix(kind, HashText("_operator.getitem") | 1);
+    if (node.kind == NodeKind::kGetAttr) {
+      // The attribute that holds a body is named by a counter; the body itself tells more.
+      const std::span<const Arg> args = graph.args(id);
+      const bool is_body = !args.empty() && args[0].kind() == ArgKind::kGraph;
+      return is_body ? Mix(kind, 1) : kind;
+    }
+    const uint64_t how = node.kind == NodeKind::kCallMethod   ? 1
+                         : node.kind == NodeKind::kCallModule ? 2
+                                                              : 0;
+    return Mix(kind + how, hashes_.OfString(node.op));
+  }
+
+  /// What an operator's name tells.
+  struct OpTraits {
+    bool piece = false, pure = true;
+  };
+
+  const OpTraits& TraitsOf(const Graph& graph, StrId op) {
+    const auto [known, is_new] = op_traits_.emplace(op, OpTraits{});
+    if (is_new) {
+      static constexpr std::string_view kPieces[] = {"getitem", "slice", "select", "narrow"};
+      static constexpr std::string_view kImpure[] = {"rand",    "bernoulli",   "dropout", "normal",
+                                                     "uniform", "multinomial", "empty",   "seed"};
+      const std::string_view base = BaseName(graph.module().str(op));
+      known->second.piece = std::ranges::find(kPieces, base) != std::end(kPieces);
+      known->second.pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
+        return base.find(word) != std::string_view::npos;
+      });
+    }
+    return known->second;
+  }
+
+  bool IsPiece(const Graph& graph, const Node& node) {
+    return node.kind == NodeKind::kCall && TraitsOf(graph, node.op).piece;
+  }
+
+  bool IsPure(const Graph& graph, const Node& node) {
+    return node.kind == NodeKind::kCall && TraitsOf(graph, node.op).pure;
+  }
+
+  uint64_t LiteralsOf(const Graph& graph, const Entity& entity) {
+    uint64_t hash = 0;
+    if (entity.element.valid()) {
+      // As a call `_operator.getitem(node, index)`, which other texts may have instead.
+      hash = Mix(hash, OfArg(graph, Arg(entity.element)));
+      hash = Mix(hash, OfArg(graph, Arg::Int(graph.value(entity.element).index)));
+      return Mix(hash, 0);
+    }
+    const Node& node = graph.node(entity.node);
+    if (node.kind == NodeKind::kGetAttr && node.num_args == 0) {
+      hash = HashText(AttributeStem(module_.str(node.op)));
+    }
+    for (const Arg& arg : graph.args(entity.node))
+      hash = Mix(hash, OfArg(graph, arg));
+    // Keyword arguments have no order.
+    uint64_t keywords = 0;
+    for (size_t i = 0; i < node.num_kwargs; ++i) {
+      const NamedArg kwarg = graph.kwarg(entity.node, i);
+      keywords += Mix(hashes_.OfString(kwarg.name), OfArg(graph, kwarg.value));
+    }
+    return Mix(hash, keywords);
+  }
+
+  uint64_t OfArg(const Graph& graph, const Arg& arg) {
+    has_literals_ |= arg.kind() != ArgKind::kValue;
+    const uint64_t kind = Spread(static_cast<uint64_t>(arg.kind()) + 0x100);
+    switch (arg.kind()) {
+      case ArgKind::kNone:
+      case ArgKind::kValue:
+        return kind;
+      case ArgKind::kInt:
+        return Mix(kind, static_cast<uint64_t>(arg.as_int()));
+      case ArgKind::kFloat:
+        return Mix(kind, std::bit_cast<uint64_t>(arg.as_float()));
+      case ArgKind::kBool:
+        return Mix(kind, arg.as_bool() ? 1 : 0);
+      case ArgKind::kDim:
+        return Mix(kind, hashes_.OfDim(arg.dim()));
+      case ArgKind::kString:
+      case ArgKind::kDevice:
+      case ArgKind::kRaw:
+        return Mix(kind, hashes_.OfString(arg.str()));
+      case ArgKind::kDType:
+        return Mix(kind, static_cast<uint64_t>(arg.dtype()));
+      case ArgKind::kGraph:
+        return Mix(kind, OfBody(arg.graph()));
+      case ArgKind::kList:
+      case ArgKind::kTuple:
+      case ArgKind::kDict:
+      case ArgKind::kCall: {
+        uint64_t hash = kind;
+        for (const Arg& element : graph.elements(arg))
+          hash = Mix(hash, OfArg(graph, element));
+        return Mix(hash, arg.span_size());
+      }
+    }
+    return kind;
+  }
+
+  /// A body by what it computes: its nodes in order with their edges.
+  uint64_t OfBody(GraphId id) {
+    uint64_t& known = bodies_[static_cast<size_t>(id.index)];
+    if (known != 0) return known;
+    const Graph& body = module_.graph(id);
+    std::vector<uint64_t> of_value(static_cast<size_t>(body.value_bound()), 0);
+    uint64_t hash = 1;
+    for (NodeId node_id : body.nodes()) {
+      const Node& node = body.node(node_id);
+      uint64_t of_node = OpOf(body, node, node_id, false, static_cast<uint64_t>(node.kind) + 1);
+      of_node = Mix(of_node, LiteralsOf(body, {id, node_id, {}, EntityKind::kCompute}));
+      body.ForEachOperand(node_id, [&](ValueId operand) {
+        of_node = Mix(of_node, of_value[static_cast<size_t>(operand.index)]);
+      });
+      for (size_t i = 0; i < node.num_results; ++i) {
+        const ValueId value = body.result(node_id, i);
+        of_value[static_cast<size_t>(value.index)] =
+            Mix(of_node + i, hashes_.OfType(body.value(value).type));
+      }
+      hash = Mix(hash, of_node);
+    }
+    // The recursion above may not move `bodies_`, but it may have written to it.
+    return bodies_[static_cast<size_t>(id.index)] = hash | 1;
+  }
+
+  const Listing& listing_;
+  const Module& module_;
+  Labels& labels_;
+  ModuleHashes hashes_;
+  std::vector<uint64_t> bodies_;
+  std::unordered_map<StrId, OpTraits> op_traits_;
+  bool has_literals_ = false;  // of the entity at hand
+};
+
+}  // namespace
+
+std::string_view AttributeStem(std::string_view target) {
+  if (target.find('.') != std::string_view::npos) return target;
+  const size_t last = target.find_last_not_of("0123456789");
+  return last == std::string_view::npos ? target : target.substr(0, last + 1);
+}
+
+TypeFields KnownTypeFields(const Listing& listing) {
+  const Module& module = listing.root().module();
+  std::vector<bool> seen(module.types().size(), false);
+  TypeFields fields;
+  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    const ValueId value = listing.value(id);
+    if (!value.valid()) continue;
+    const TypeId type_id = listing.graph(id).value(value).type;
+    if (!type_id.valid() || seen[static_cast<size_t>(type_id.index)]) continue;
+    seen[static_cast<size_t>(type_id.index)] = true;
+    const Type& type = module.types()[type_id];
+    if (type.kind != TypeKind::kTensor) continue;
+    fields.shape = true;
+    fields.dtype |= type.dtype != DType::kUnknown;
+    fields.strides |= type.has_strides;
+    fields.device |= type.device.valid();
+    fields.placement |= !type.placements.empty();
+  }
+  return fields;
+}
+
+Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
+  const auto n = static_cast<size_t>(listing.size());
+  for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form})
+    column->resize(n);
+  kind.reserve(n);
+  Labeller(listing, fields, symbols, *this).Run();
+  AddEdges(listing);
+}
+
+void Labels::SetOp(int32_t i, uint64_t new_op) {
+  const auto index = static_cast<size_t>(i);
+  op[index] = new_op;
+  literals[index] = Mix(new_op, arguments[index]);
+  type[index] = Mix(literals[index], value[index]);
+}
+
+void Labels::AddEdges(const Listing& listing) {
+  const auto n = static_cast<size_t>(listing.size());
+  operand_begin_.assign(n + 1, 0);
+  user_begin_.assign(n + 1, 0);
+  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    const Entity& entity = listing[id];
+    int32_t slot = 0;
+    const auto add = [&](EntityId operand) {
+      operands_.push_back({operand.index, slot++});
+      ++user_begin_[static_cast<size_t>(operand.index) + 1];
+    };
+    if (entity.element.valid()) {
+      add(listing.Find(entity.graph, entity.node));
+    } else {
+      listing.graph(id).ForEachOperand(
+          entity.node, [&](ValueId value) { add(listing.FindValue(entity.graph, value)); });
+    }
+    operand_begin_[static_cast<size_t>(id.index) + 1] = static_cast<int32_t>(operands_.size());
+  }
+  for (size_t i = 0; i < n; ++i)
+    user_begin_[i + 1] += user_begin_[i];
+  users_.resize(operands_.size());
+  std::vector<int32_t> next(user_begin_.begin(), user_begin_.end() - 1);
+  for (int32_t i = 0; i < size(); ++i) {
+    for (const Edge& edge : operands(i))
+      users_[static_cast<size_t>(next[static_cast<size_t>(edge.entity)]++)] = {i, edge.slot};
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "diff/graph/neighbourhood.h"
+#include "diff/match/stages.h"
+
+namespace strata {
+namespace {
+
+constexpr double kConeConfidence = 0.999;
+/// A graph was rearranged, and its order tells nothing, where one pair in this many is against it.
+constexpr size_t kDisorder = 10;
+
+/// Unmatched entities of a side with their hashes.
+std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& scope,
+                        const std::vector<uint64_t>& hashes) {
+  std::vector<Keyed> keys;
+  for (int32_t i : matching.Unmatched(side, scope))
+    keys.push_back({hashes[static_cast<size_t>(i - scope.begin[side])], i});
+  return keys;
+}
+
+/// Pairs that were found in the order of their hashes, to be matched in the order of the graph.
+class FoundPairs {
+ public:
+  void Add(int32_t before, int32_t after) { pairs_.emplace_back(before, after); }
+  /// Leaves out what is against the order that nearly all others have, these and earlier ones.
+  void DropDisordered(const Matching& matching, const ScopePair& scope) {
+    std::ranges::sort(pairs_);
+    std::vector<OrderPoint> points;
+    for (const auto& [before, after] : pairs_)
+      points.push_back({before, after});
+    const std::vector<bool> in_order = LargestOrderedSet(points);
+    const auto kept = static_cast<size_t>(std::ranges::count(in_order, true));
+    if (kept == pairs_.size() || kDisorder * (pairs_.size() - kept) > pairs_.size()) return;
+    size_t matched = 0;
+    for (int32_t i = scope.begin[kBefore]; i < scope.end[kBefore]; ++i)
+      matched += matching.matched(kBefore, i) ? 1 : 0;
+    if (kDisorder * (matched - matching.Anchors(scope).size()) > matched) return;
+    size_t next = 0;
+    std::erase_if(pairs_, [&](const auto&) { return !in_order[next++]; });
+  }
+  void MatchAll(Matching& matching, Via via, double confidence) {
+    std::ranges::sort(pairs_);
+    for (const auto& [before, after] : pairs_) {
+      if (matching.SameKind(before, after)) matching.Match(before, after, via, confidence);
+    }
+  }
+
+ private:
+  std::vector<std::pair<int32_t, int32_t>> pairs_;
+};
+
+LabelVector VectorOf(LabelLevel level) {
+  switch (level) {
+    case LabelLevel::kType:
+      return &Labels::type;
+    case LabelLevel::kLiterals:
+      return &Labels::literals;
+    case LabelLevel::kOp:
+      return &Labels::op;
+    case LabelLevel::kValue:
+      break;
+  }
+  return &Labels::value;
+}
+
+double ConfidenceOf(LabelLevel level) {
+  switch (level) {
+    case LabelLevel::kType:
+      return 0.9995;
+    case LabelLevel::kLiterals:
+      return 0.99;
+    case LabelLevel::kOp:
+      return 0.98;
+    case LabelLevel::kValue:
+      break;
+  }
+  return 0.93;
+}
+
+/// Whether unmatched nodes of both sides have a label in common.
+bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector labels_of) {
+  std::unordered_set<uint64_t> labels;
+  for (int32_t i : matching.Unmatched(kBefore, scope))
+    labels.insert((matching.labels(kBefore).*labels_of)[static_cast<size_t>(i)]);
+  return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](int32_t i) {
+    return labels.contains((matching.labels(kAfter).*labels_of)[static_cast<size_t>(i)]);
+  });
+}
+
+}  // namespace
+
+void MatchCones(Matching& matching, const ScopePair& scope) {
+  std::array<std::vector<uint64_t>, 2> down;
+  std::array<std::vector<Keyed>, 2> keys;
+  for (Side side : {kBefore, kAfter}) {
+    down[side] = DownCones(matching, side, scope);
+    keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
+  }
+  FoundPairs found;
+  std::vector<Keyed> by_use_before, by_use_after;
+  ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() == 1 && afters.size() == 1) return found.Add(befores[0], afters[0]);
+    const auto by_use = [&](Side side, std::span<const int32_t> entities) {
+      std::vector<Keyed> result;
+      for (int32_t i : entities)
+        result.push_back({down[side][static_cast<size_t>(i - scope.begin[side])], i});
+      return result;
+    };
+    by_use_before = by_use(kBefore, befores);
+    by_use_after = by_use(kAfter, afters);
+    ForEachCommonKey(by_use_before, by_use_after, [&](auto same_before, auto same_after) {
+      // Of a few, the place in the order may tell later which ones are new.
+      const bool equally_many = same_before.size() == same_after.size();
+      if (!equally_many && same_before.size() * same_after.size() <= kMaxChoices) return;
+      for (size_t i = 0; i < std::min(same_before.size(), same_after.size()); ++i)
+        found.Add(same_before[i], same_after[i]);
+    });
+  });
+  found.MatchAll(matching, Via::kCone, kConeConfidence);
+}
+
+void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
+                 int max_radius) {
+  if (!ShareLabels(matching, scope, VectorOf(level))) return;
+  std::array<std::vector<std::vector<uint64_t>>, 2> hashes;
+  for (Side side : {kBefore, kAfter})
+    hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);
+  for (int radius = max_radius; radius >= min_radius; --radius) {
+    const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
+    auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
+    auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
+    if (before.empty() || after.empty()) return;
+    FoundPairs found;
+    ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+      if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
+    });
+    found.DropDisordered(matching, scope);
+    found.MatchAll(matching, Via::kRadius, confidence);
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "diff/match/stages.h"
+
+namespace strata {
+namespace {
+
+constexpr int kSweeps = 3;
+constexpr double kConfidence = 0.9;
+/// Nodes that one exchange may reach.
+constexpr size_t kMaxReach = 64;
+
+/// Lets nodes of one label exchange their partners where more edges agree then.
+///
+///   before  p = mean(x)   q = mean(x)   a = mul(v, p)   b = mul(w, q)      p -> q', q -> p'
+///   after   p'= mean(x)   q'= mean(x)   a'= mul(v, p')  b'= mul(w, q')     becomes  p -> p', q ->
+///   q'
+///
+/// One edge of a chain shows it, at its end: the exchange goes up from there, to where the chains
+/// read the same.
+class Exchanger {
+ public:
+  Exchanger(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
+
+  bool Run() {
+    bool any = false;
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      bool progress = false;
+      open_.clear();
+      for (int32_t i : matching_.Unmatched(kBefore, scope_))
+        open_[matching_.labels(kBefore).type[Index(i)]].push_back(i);
+      for (int32_t i = scope_.begin[kBefore]; i < scope_.end[kBefore]; ++i) {
+        for (int32_t candidate : Candidates(i))
+          progress |= matching_.partner(kBefore, i) != candidate && Try(i, candidate);
+      }
+      if (!progress) break;
+      any = true;
+    }
+    return any;
+  }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+  bool IsFree(Side side, int32_t i) const {
+    return matching_.labels(side).kind[Index(i)] == EntityKind::kCompute &&
+           !matching_.forbidden(side, i) &&
+           (!matching_.matched(side, i) || matching_.via(side, i) > Via::kId) &&
+           i >= scope_.begin[side] && i < scope_.end[side];
+  }
+
+  bool MayMatch(int32_t before, int32_t after) const {
+    return matching_.labels(kBefore).type[Index(before)] ==
+               matching_.labels(kAfter).type[Index(after)] &&
+           IsFree(kBefore, before) && IsFree(kAfter, after) && !matching_.vetoed(before, after);
+  }
+
+  /// What the images of a node's users read in its place, other than its own partner.
+  std::vector<int32_t> Candidates(int32_t i) const {
+    std::vector<int32_t> candidates;
+    const Labels& labels = matching_.labels(kBefore);
+    const int32_t partner = matching_.partner(kBefore, i);
+    const auto users = labels.users(i);
+    if (partner < 0 || users.size() > Matching::kMaxEdges) return candidates;
+    for (const Labels::Edge& user : users) {
+      const int32_t image = matching_.partner(kBefore, user.entity);
+      if (image < 0 || matching_.slotless(kBefore, user.entity)) continue;
+      const auto operands = matching_.labels(kAfter).operands(image);
+      if (Index(user.slot) >= operands.size()) continue;
+      const int32_t read = operands[Index(user.slot)].entity;
+      if (read != partner && MayMatch(i, read)) candidates.push_back(read);
+    }
+    std::ranges::sort(candidates);
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    return candidates;
+  }
+
+  /// Partners as they would be: of before nodes that change theirs, -1 for none.
+  using Plan = std::map<int32_t, int32_t>;
+
+  int32_t PartnerIn(const Plan& plan, int32_t before) const {
+    const auto found = plan.find(before);
+    return found != plan.end() ? found->second : matching_.partner(kBefore, before);
+  }
+
+  /// Adds the exchange of `before`'s partner for `after` to a plan. False: one of the nodes has its
+  /// place in it already.
+  bool Give(int32_t before, int32_t after, Plan& plan) const {
+    const int32_t rival = matching_.partner(kAfter, after);
+    if (plan.contains(before) || (rival >= 0 && plan.contains(rival))) return false;
+    for (const auto& [unused, given] : plan) {
+      if (given == after) return false;
+    }
+    const int32_t left = matching_.partner(kBefore, before);
+    plan[before] = after;
+    if (rival >= 0) {
+      plan[rival] = left >= 0 && MayMatch(rival, left) ? left : -1;
+    } else if (left >= 0) {
+      const int32_t heir = Heir(before, left, after, plan);
+      if (heir >= 0) plan[heir] = left;
+    }
+    return true;
+  }
+
+  /// An unmatched node for what `before` gives up: the next one of its label, on the side that
+  /// keeps the order.
+  int32_t Heir(int32_t before, int32_t left, int32_t after, const Plan& plan) const {
+    const auto found = open_.find(matching_.labels(kAfter).type[Index(left)]);
+    if (found == open_.end()) return -1;
+    const std::vector<int32_t>& open = found->second;
+    const auto fits = [&](int32_t i) {
+      return !matching_.matched(kBefore, i) && !plan.contains(i) && MayMatch(i, left);
+    };
+    const auto at = std::ranges::lower_bound(open, before);
+    constexpr std::ptrdiff_t kMost = 8;
+    if (left > after) {
+      const auto end = at + std::min(kMost, open.end() - at);
+      const auto heir = std::find_if(at, end, fits);
+      return heir == end ? -1 : *heir;
+    }
+    for (auto it = at; it != open.begin() && at - it < kMost;) {
+      if (fits(*--it)) return *it;
+    }
+    return -1;
+  }
+
+  /// Edges of the plan's nodes that agree, before it and with it; to lose a partner counts as two.
+  int Gain(const Plan& plan) const {
+    const Labels& labels = matching_.labels(kBefore);
+    const Plan none;
+    int gain = 0;
+    for (const auto& [node, partner] : plan) {
+      if (partner < 0) gain -= 2;
+      for (const Labels::Edge& operand : labels.operands(node))
+        gain += Agrees(plan, node, operand) - Agrees(none, node, operand);
+      for (const Labels::Edge& user : labels.users(node)) {
+        if (plan.contains(user.entity)) continue;
+        const Labels::Edge edge{node, user.slot};
+        gain += Agrees(plan, user.entity, edge) - Agrees(none, user.entity, edge);
+      }
+    }
+    return gain;
+  }
+
+  int NumAgreeing(const Plan& plan, int32_t node) const {
+    const Labels& labels = matching_.labels(kBefore);
+    int count = 0;
+    for (const Labels::Edge& operand : labels.operands(node))
+      count += Agrees(plan, node, operand);
+    for (const Labels::Edge& user : labels.users(node))
+      count += Agrees(plan, user.entity, {node, user.slot});
+    return count;
+  }
+
+  int Agrees(const Plan& plan, int32_t user, const Labels::Edge& operand) const {
+    const int32_t image = PartnerIn(plan, user), read = PartnerIn(plan, operand.entity);
+    if (image < 0 || read < 0) return 0;
+    const auto operands = matching_.labels(kAfter).operands(image);
+    if (matching_.slotless(kBefore, user)) {
+      return std::ranges::any_of(operands,
+                                 [&](const Labels::Edge& edge) { return edge.entity == read; })
+                 ? 1
+                 : 0;
+    }
+    return Index(operand.slot) < operands.size() && operands[Index(operand.slot)].entity == read
+               ? 1
+               : 0;
+  }
+
+  bool Try(int32_t before, int32_t after) {
+    Plan plan;
+    if (!Give(before, after, plan)) return false;
+    std::vector<int32_t> reached{before};
+    for (size_t next = 0; next < reached.size() && plan.size() < kMaxReach; ++next) {
+      const auto mine = matching_.labels(kBefore).operands(reached[next]);
+      const auto theirs = matching_.labels(kAfter).operands(plan.at(reached[next]));
+      for (size_t slot = 0; slot < std::min(mine.size(), theirs.size()); ++slot) {
+        const int32_t x = mine[slot].entity, y = theirs[slot].entity;
+        if (PartnerIn(plan, x) == y || !MayMatch(x, y) || !Give(x, y, plan)) continue;
+        if (HasHub(x)) return false;
+        reached.push_back(x);
+      }
+    }
+    // An heir needs a reason, too.
+    std::erase_if(plan, [&](const auto& entry) {
+      return !matching_.matched(kBefore, entry.first) && entry.first != before &&
+             NumAgreeing(plan, entry.first) == 0;
+    });
+    if (Gain(plan) <= 0) return false;
+    Apply(plan);
+    return true;
+  }
+
+  bool HasHub(int32_t before) const {
+    return matching_.labels(kBefore).users(before).size() > Matching::kMaxEdges;
+  }
+
+  void Apply(const Plan& plan) {
+    for (const auto& [before, unused] : plan) {
+      if (matching_.matched(kBefore, before)) matching_.Unmatch(before);
+    }
+    for (const auto& [before, after] : plan) {
+      if (after >= 0) matching_.Match(before, after, Via::kLocal, kConfidence);
+    }
+  }
+
+  Matching& matching_;
+  const ScopePair& scope_;
+  std::unordered_map<uint64_t, std::vector<int32_t>> open_;  // unmatched before nodes by label
+};
+
+}  // namespace
+
+bool Exchange(Matching& matching, const ScopePair& scope) {
+  return Exchanger(matching, scope).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "diff/match/stages.h"
+
+namespace strata {
+namespace {
+
+/// Larger gaps are aligned by label only, without looking at edges.
+constexpr size_t kMaxCells = 64 * 64;
+
+/// One stretch between matched nodes: what is unmatched in it.
+struct Gap {
+  std::vector<int32_t> before, after;
+};
+
+std::vector<Gap> FindGaps(const Matching& matching, const ScopePair& scope) {
+  std::vector<std::pair<int32_t, int32_t>> anchors = matching.Anchors(scope);
+  anchors.emplace_back(scope.end[kBefore], scope.end[kAfter]);
+  const std::vector<int32_t> before = matching.Unmatched(kBefore, scope);
+  const std::vector<int32_t> after = matching.Unmatched(kAfter, scope);
+  std::vector<Gap> gaps;
+  size_t i = 0, j = 0;
+  for (const auto& [next_before, next_after] : anchors) {
+    Gap gap;
+    while (i < before.size() && before[i] < next_before)
+      gap.before.push_back(before[i++]);
+    while (j < after.size() && after[j] < next_after)
+      gap.after.push_back(after[j++]);
+    if (!gap.before.empty() && !gap.after.empty()) gaps.push_back(std::move(gap));
+  }
+  return gaps;
+}
+
+/// What the place in the order is worth, in edges that agree, for nodes with the same label.
+enum class Place : uint8_t {
+  kVague,   ///< in a large gap: nothing where an edge contradicts
+  kShared,  ///< others of the same label are in the gap
+  kAlone,   ///< the only ones of their label in the gap
+};
+
+/// How good it is to call two nodes the same; 0: they are not.
+int32_t Merit(const Matching& matching, int32_t before, int32_t after, Place where) {
+  const Labels& a = matching.labels(kBefore);
+  const Labels& b = matching.labels(kAfter);
+  const auto i = static_cast<size_t>(before), j = static_cast<size_t>(after);
+  if (a.op[i] != b.op[j] || matching.vetoed(before, after)) return 0;
+  const Matching::EdgeScore score = matching.Score(before, after);
+  const bool same_type = a.type[i] == b.type[j], same_literals = a.literals[i] == b.literals[j];
+  // The place of inputs has been looked at already.
+  const bool is_placed = same_type && a.kind[i] != EntityKind::kInput &&
+                         (where != Place::kVague || score.contradict == 0);
+  const int32_t place = !is_placed ? 0 : where == Place::kAlone ? 3 : 1;
+  if (score.agree + place == 0 || score.agree + place < score.contradict) return 0;
+  const int32_t label = same_type ? 6 : same_literals ? 4 : 2;
+  return std::max(1, label + 4 * score.agree - 2 * score.contradict);
+}
+
+/// The alignment in order with the largest sum of merits.
+void Align(Matching& matching, const Gap& gap) {
+  const size_t n = gap.before.size(), m = gap.after.size();
+  std::vector<int32_t> merit(n * m), best((n + 1) * (m + 1), 0);
+  const auto at = [&](size_t i, size_t j) -> int32_t& { return best[i * (m + 1) + j]; };
+  std::unordered_map<uint64_t, int32_t> count;
+  for (int32_t i : gap.before)
+    ++count[matching.labels(kBefore).type[static_cast<size_t>(i)]];
+  for (int32_t j : gap.after)
+    ++count[matching.labels(kAfter).type[static_cast<size_t>(j)]];
+  for (size_t i = n; i-- > 0;) {
+    const int32_t alike = count[matching.labels(kBefore).type[static_cast<size_t>(gap.before[i])]];
+    const Place place = alike == 2 ? Place::kAlone : Place::kShared;
+    for (size_t j = m; j-- > 0;) {
+      const int32_t here = merit[i * m + j] = Merit(matching, gap.before[i], gap.after[j], place);
+      at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
+      if (here > 0) at(i, j) = std::max(at(i, j), here + at(i + 1, j + 1));
+    }
+  }
+  for (size_t i = 0, j = 0; i < n && j < m;) {
+    const int32_t here = merit[i * m + j];
+    if (here > 0 && at(i, j) == here + at(i + 1, j + 1)) {
+      const double confidence = here >= 10 ? 0.98 : 0.965;
+      matching.Match(gap.before[i++], gap.after[j++], Via::kOrder, confidence);
+    } else {
+      (at(i + 1, j) >= at(i, j + 1) ? i : j) += 1;
+    }
+  }
+}
+
+/// Nodes with the same label, first with first.
+void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::* label) {
+  const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
+    std::vector<Keyed> result;
+    for (int32_t i : entities) {
+      if (matching.matched(side, i)) continue;
+      result.push_back({(matching.labels(side).*label)[static_cast<size_t>(i)], i});
+    }
+    return result;
+  };
+  std::vector<Keyed> before = keys(kBefore, gap.before), after = keys(kAfter, gap.after);
+  ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+    for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
+      if (Merit(matching, befores[i], afters[i], Place::kVague) == 0) continue;
+      matching.Match(befores[i], afters[i], Via::kOrder, 0.9);
+    }
+  });
+}
+
+}  // namespace
+
+void MatchGaps(Matching& matching, const ScopePair& scope) {
+  for (const Gap& gap : FindGaps(matching, scope)) {
+    if (gap.before.size() * gap.after.size() <= kMaxCells) {
+      Align(matching, gap);
+    } else {
+      AlignByLabel(matching, gap, &Labels::type);
+      AlignByLabel(matching, gap, &Labels::op);
+    }
+  }
+}
+
+}  // namespace strata

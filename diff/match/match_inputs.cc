@@ -1,0 +1,411 @@
+#include <unordered_set>
+
+#include "diff/graph/neighbourhood.h"
+#include "diff/match/stages.h"
+
+namespace strata {
+namespace {
+
+/// The confidence of pairs that place and type alone tell.
+constexpr double kByPlace = 0.94;
+
+/// Aligns the unmatched entities of one kind, inputs or constants.
+class InputMatcher {
+ public:
+  InputMatcher(Matching& matching, const ScopePair& scope, EntityKind kind)
+      : matching_(matching), scope_(scope), kind_(kind) {}
+
+  void Run() {
+    if (kind_ == EntityKind::kConstant) MatchByAttribute();
+    if (MatchEqualLists() || MatchAroundBlock()) return;
+    if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.995);
+    ProposeBy(&InputMatcher::DownKeys, true, 0.999);
+    ProposeBy(&InputMatcher::ContextKeys, false, 0.998);
+    for (radius_ = 4; radius_ >= 1; radius_ /= 2)
+      ProposeBy(&InputMatcher::RadiusKeys, false, 0.995);
+    MatchProposed();
+    RunByPlace();
+  }
+
+  void RunByPlace() {
+    MatchBetween(/*same_type=*/true, kByPlace);
+    MatchBetween(/*same_type=*/false, 0.9);
+  }
+
+ private:
+  /// A pair that is made unless it contradicts the order of the others.
+  struct Proposal {
+    int32_t before, after;
+    bool in_any_order;
+    double confidence;
+  };
+
+  /// Neither matched nor proposed.
+  std::vector<int32_t> Open(Side side) const {
+    std::vector<int32_t> open;
+    for (int32_t i = scope_.begin[side]; i < scope_.end[side]; ++i) {
+      if (matching_.labels(side).kind[static_cast<size_t>(i)] == kind_ &&
+          !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
+          !proposed_[side].contains(i)) {
+        open.push_back(i);
+      }
+    }
+    return open;
+  }
+
+  uint64_t TypeOf(Side side, int32_t i) const {
+    return matching_.labels(side).type[static_cast<size_t>(i)];
+  }
+
+  /// Attributes of the same names in another order: constants were moved, not traced anew, which
+  /// would have numbered them in order.
+  void MatchByAttribute() {
+    const auto keys_of = [&](Side side) {
+      std::vector<Keyed> keys;
+      for (int32_t i : Open(side))
+        keys.push_back({matching_.labels(side).attribute[static_cast<size_t>(i)], i});
+      return keys;
+    };
+    std::vector<Keyed> before = keys_of(kBefore), after = keys_of(kAfter);
+    if (before.size() != after.size() ||
+        std::ranges::equal(before, after, {}, &Keyed::key, &Keyed::key))
+      return;
+    std::ranges::sort(before);
+    std::ranges::sort(after);
+    if (!std::ranges::equal(before, after, {}, &Keyed::key, &Keyed::key)) return;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (TypeOf(kBefore, before[i].entity) != TypeOf(kAfter, after[i].entity)) return;
+    }
+    for (size_t i = 0; i < before.size(); ++i)
+      matching_.Match(before[i].entity, after[i].entity, Via::kInput, 0.999);
+  }
+
+  /// Two lists with the same types are the same list.
+  bool MatchEqualLists() {
+    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    if (before.empty() || after.empty()) return true;
+    if (before.size() != after.size()) return false;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (TypeOf(kBefore, before[i]) != TypeOf(kAfter, after[i])) return false;
+      if (matching_.vetoed(before[i], after[i])) return false;
+    }
+    for (size_t i = 0; i < before.size(); ++i)
+      matching_.Match(before[i], after[i], Via::kInput, 0.999);
+    return true;
+  }
+
+  /// One list is the other with some more in one place: what stands before it, and after it.
+  bool MatchAroundBlock() {
+    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    const size_t n = before.size(), m = after.size(), fewer = std::min(n, m);
+    constexpr size_t kFew = 3;
+    if (fewer < kFew || n == m) return false;
+    const auto same = [&](size_t i, size_t j) {
+      return TypeOf(kBefore, before[i]) == TypeOf(kAfter, after[j]) &&
+             !matching_.vetoed(before[i], after[j]);
+    };
+    size_t head = 0, tail = 0;
+    while (head < fewer && same(head, head))
+      ++head;
+    while (head + tail < fewer && same(n - 1 - tail, m - 1 - tail))
+      ++tail;
+    if (head + tail < fewer) return false;
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    for (size_t i = 0; i < head; ++i)
+      pairs.emplace_back(before[i], after[i]);
+    for (size_t i = 0; i < tail; ++i)
+      pairs.emplace_back(before[n - 1 - i], after[m - 1 - i]);
+    // Inputs of a part of a graph are used otherwise, and their types agree by chance.
+    const auto alike = static_cast<size_t>(std::ranges::count_if(
+        pairs, [&](const auto& pair) { return ShareUse(pair.first, pair.second); }));
+    if (10 * alike < 9 * fewer) return false;
+    for (const auto& [i, j] : pairs)
+      matching_.Match(i, j, Via::kInput, 0.998);
+    return true;
+  }
+
+  // Features that may tell inputs apart, strongest first. An input has no computation of its own:
+  // its users with their computations stand for it.
+
+  std::vector<Keyed> TypeKeys(Side side) const {
+    std::vector<Keyed> keys;
+    for (int32_t i : Open(side))
+      keys.push_back({TypeOf(side, i), i});
+    return keys;
+  }
+
+  std::vector<Keyed> ContextKeys(Side side) const {
+    const std::vector<uint64_t> cones = UpCones(matching_, side, scope_, false);
+    std::vector<Keyed> keys;
+    for (int32_t i : Open(side)) {
+      uint64_t users = 0;
+      for (const Labels::Edge& user : matching_.labels(side).users(i)) {
+        const auto slot = static_cast<uint64_t>(matching_.SlotOfUser(side, user));
+        users += Mix(cones[static_cast<size_t>(user.entity - scope_.begin[side])], slot);
+      }
+      keys.push_back({Mix(TypeOf(side, i), users), i});
+    }
+    return keys;
+  }
+
+  std::vector<Keyed> DownKeys(Side side) const {
+    return KeysOf(side, DownCones(matching_, side, scope_));
+  }
+
+  std::vector<Keyed> RadiusKeys(Side side) const {
+    return KeysOf(side, RadiusHashes(matching_, side, scope_, &Labels::type, radius_).back());
+  }
+
+  std::vector<Keyed> KeysOf(Side side, const std::vector<uint64_t>& hashes) const {
+    std::vector<Keyed> keys;
+    for (int32_t i : Open(side))
+      keys.push_back({hashes[static_cast<size_t>(i - scope_.begin[side])], i});
+    return keys;
+  }
+
+  /// Proposes what has a key in common; several of one key in order, if they are equally many.
+  void ProposeBy(std::vector<Keyed> (InputMatcher::*keys_of)(Side) const, bool in_any_order,
+                 double confidence) {
+    std::vector<Keyed> before = (this->*keys_of)(kBefore), after = (this->*keys_of)(kAfter);
+    if (before.empty() || after.empty()) return;
+    ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+      if (befores.size() != afters.size()) return;
+      for (size_t i = 0; i < befores.size(); ++i) {
+        proposals_.push_back({befores[i], afters[i], in_any_order, confidence});
+        proposed_[kBefore].insert(befores[i]);
+        proposed_[kAfter].insert(afters[i]);
+      }
+    });
+  }
+
+  /// Layers are alike, above all where a graph begins in the middle of another. So a neighbourhood
+  /// proves nothing against the order of most inputs.
+  void MatchProposed() {
+    std::ranges::sort(proposals_, {}, &Proposal::before);
+    std::vector<OrderPoint> points;
+    for (const Proposal& proposal : proposals_)
+      points.push_back({proposal.before, proposal.after, proposal.in_any_order ? 1u : 0u});
+    const std::vector<bool> in_order = LargestOrderedSet(points);
+    for (size_t i = 0; i < proposals_.size(); ++i) {
+      const Proposal& proposal = proposals_[i];
+      if (!in_order[i] && !proposal.in_any_order) continue;
+      matching_.Match(proposal.before, proposal.after, Via::kInput, proposal.confidence);
+    }
+    proposals_.clear();
+    for (Side side : {kBefore, kAfter})
+      proposed_[side].clear();
+  }
+
+  /// Matched entities of this kind that ascend on both sides.
+  std::vector<std::pair<int32_t, int32_t>> Anchors() const {
+    std::vector<std::pair<int32_t, int32_t>> anchors = matching_.Anchors(scope_);
+    std::erase_if(anchors, [&](const auto& anchor) {
+      return matching_.labels(kBefore).kind[static_cast<size_t>(anchor.first)] != kind_;
+    });
+    return anchors;
+  }
+
+  /// Matches what stands between the same matched inputs: the longest common sequence of types, or
+  /// whole stretches of equal length whatever their types.
+  void MatchBetween(bool same_type, double confidence) {
+    std::vector<std::pair<int32_t, int32_t>> anchors = Anchors();
+    anchors.emplace_back(scope_.end[kBefore], scope_.end[kAfter]);
+    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    size_t i = 0, j = 0;
+    for (const auto& [next_before, next_after] : anchors) {
+      std::vector<int32_t> befores, afters;
+      while (i < before.size() && before[i] < next_before)
+        befores.push_back(before[i++]);
+      while (j < after.size() && after[j] < next_after)
+        afters.push_back(after[j++]);
+      if (same_type) {
+        MatchCommonTypes(befores, afters, confidence);
+      } else if (befores.size() == afters.size()) {
+        for (size_t k = 0; k < befores.size(); ++k) {
+          const bool equal = TypeOf(kBefore, befores[k]) == TypeOf(kAfter, afters[k]);
+          if (equal || ShareUse(befores[k], afters[k])) {
+            matching_.Match(befores[k], afters[k], Via::kInput, confidence);
+          }
+        }
+      }
+    }
+  }
+
+  using Entities = std::span<const int32_t>;
+
+  /// All types together, or, of long lists, each type for itself.
+  void MatchCommonTypes(Entities before, Entities after, double confidence) {
+    if (AlignAlike(before, after, confidence)) return;
+    std::vector<Keyed> keys_before, keys_after;
+    for (int32_t i : before)
+      keys_before.push_back({TypeOf(kBefore, i), i});
+    for (int32_t i : after)
+      keys_after.push_back({TypeOf(kAfter, i), i});
+    ForEachCommonKey(keys_before, keys_after, [&](auto befores, auto afters) {
+      if (AlignAlike(befores, afters, confidence)) return;
+      for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
+        if (!ShareUse(befores[i], afters[i])) continue;
+        matching_.Match(befores[i], afters[i], Via::kInput, confidence);
+      }
+    });
+  }
+
+  /// The alignment in order of inputs of one type that are used alike. False: it would cost too
+  /// much, and nothing was done.
+  bool AlignAlike(Entities before, Entities after, double confidence) {
+    constexpr size_t kMaxCells = 1 << 20;
+    const size_t n = before.size(), m = after.size();
+    if (n == 0 || m == 0) return true;
+    if (n * m > kMaxCells) return false;
+    // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. One pair that is
+    // used alike counts more than several that are not.
+    const std::vector<Sketch> sketches_before = SketchesOf(kBefore, before);
+    const std::vector<Sketch> sketches_after = SketchesOf(kAfter, after);
+    constexpr int32_t kPair = 64;
+    std::vector<int32_t> own(n * m, 0), merit((n + 1) * (m + 1), 0);
+    const auto at = [&](size_t i, size_t j) -> int32_t& { return merit[i * (m + 1) + j]; };
+    for (size_t i = n; i-- > 0;) {
+      for (size_t j = m; j-- > 0;) {
+        at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
+        if (TypeOf(kBefore, before[i]) != TypeOf(kAfter, after[j]) ||
+            matching_.vetoed(before[i], after[j]) || !ShareUse(before[i], after[j])) {
+          continue;
+        }
+        own[i * m + j] = kPair + Likeness(sketches_before[i], sketches_after[j]);
+        at(i, j) = std::max(at(i, j), own[i * m + j] + at(i + 1, j + 1));
+      }
+    }
+    for (size_t i = 0, j = 0; i < n && j < m;) {
+      if (own[i * m + j] > 0 && at(i, j) == own[i * m + j] + at(i + 1, j + 1)) {
+        matching_.Match(before[i++], after[j++], Via::kInput, confidence);
+      } else {
+        (at(i + 1, j) >= at(i, j + 1) ? i : j) += 1;
+      }
+    }
+    return true;
+  }
+
+  /// What is done with an input: its users, their users and so on, as paths from it. Sorted.
+  using Sketch = std::vector<uint64_t>;
+
+  std::vector<Sketch> SketchesOf(Side side, Entities inputs) const {
+    std::vector<Sketch> sketches;
+    for (int32_t i : inputs) {
+      Sketch sketch;
+      AddPaths(side, i, 1, 4, sketch);
+      std::ranges::sort(sketch);
+      sketch.erase(std::unique(sketch.begin(), sketch.end()), sketch.end());
+      sketches.push_back(std::move(sketch));
+    }
+    return sketches;
+  }
+
+  void AddPaths(Side side, int32_t i, uint64_t path, int depth, Sketch& sketch) const {
+    constexpr size_t kMaxPaths = 64;
+    const Labels& labels = matching_.labels(side);
+    for (const Labels::Edge& user : labels.users(i)) {
+      if (sketch.size() >= kMaxPaths) return;
+      const uint64_t op = labels.op[static_cast<size_t>(user.entity)];
+      const uint64_t next =
+          Mix(Mix(path, op), static_cast<uint64_t>(matching_.SlotOfUser(side, user)));
+      sketch.push_back(next);
+      if (depth > 1) AddPaths(side, user.entity, next, depth - 1, sketch);
+    }
+  }
+
+  /// Which part of the smaller sketch is in the other, in 256ths: where users were cut off, the
+  /// rest is still there.
+  static int32_t Likeness(const Sketch& a, const Sketch& b) {
+    const size_t fewer = std::min(a.size(), b.size());
+    if (fewer == 0) return 0;
+    size_t common = 0;
+    for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+      common += a[i] == b[j];
+      const bool step_a = a[i] <= b[j], step_b = b[j] <= a[i];
+      i += step_a;
+      j += step_b;
+    }
+    return static_cast<int32_t>(256 * common / fewer);
+  }
+
+  /// Whether some operator is among the first users of both, at the same slot, or nothing uses one
+  /// of them.
+  bool ShareUse(int32_t before, int32_t after) const {
+    const auto users_before = matching_.labels(kBefore).users(before);
+    const auto users_after = matching_.labels(kAfter).users(after);
+    if (users_before.empty() || users_after.empty()) return true;
+    const auto first = [](std::span<const Labels::Edge> users) {
+      constexpr size_t kEnough = 6;
+      return users.first(std::min(users.size(), kEnough));
+    };
+    for (const Labels::Edge& a : first(users_before)) {
+      for (const Labels::Edge& b : first(users_after)) {
+        if (matching_.labels(kBefore).op[static_cast<size_t>(a.entity)] ==
+                matching_.labels(kAfter).op[static_cast<size_t>(b.entity)] &&
+            matching_.SlotOfUser(kBefore, a) == matching_.SlotOfUser(kAfter, b)) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  Matching& matching_;
+  const ScopePair& scope_;
+  const EntityKind kind_;
+  int radius_ = 4;
+  std::vector<Proposal> proposals_;
+  std::array<std::unordered_set<int32_t>, 2> proposed_;
+};
+
+/// The node of the other side that all matched users of `i` read where they read `i`; -1: they
+/// disagree, or there are none.
+int32_t StandIn(const Matching& matching, Side side, int32_t i) {
+  int32_t stand_in = -1;
+  const auto users = matching.labels(side).users(i);
+  for (const Labels::Edge& user : users.first(std::min(users.size(), Matching::kMaxEdges))) {
+    const int32_t image = matching.partner(side, user.entity);
+    if (image < 0 || matching.slotless(side, user.entity)) continue;
+    const auto operands = matching.labels(1 - side).operands(image);
+    if (static_cast<size_t>(user.slot) >= operands.size()) return -1;
+    const int32_t here = operands[static_cast<size_t>(user.slot)].entity;
+    if (stand_in >= 0 && here != stand_in) return -1;
+    stand_in = here;
+  }
+  return stand_in;
+}
+
+}  // namespace
+
+bool ReviseInputs(Matching& matching, const ScopePair& scope) {
+  bool revised = false;
+  for (int32_t before = scope.begin[kBefore]; before < scope.end[kBefore]; ++before) {
+    const int32_t after = matching.partner(kBefore, before);
+    if (after < 0 ||
+        matching.labels(kBefore).kind[static_cast<size_t>(before)] != EntityKind::kInput)
+      continue;
+    const Matching::Made& made = matching.made(kBefore, before);
+    if (made.via != Via::kInput || made.confidence > kByPlace) continue;
+    const Matching::EdgeScore score = matching.Score(before, after);
+    if (score.agree > 0) continue;
+    // It may also stand where a computation stood, or one stands where it stood.
+    const int32_t was = StandIn(matching, kAfter, after), is = StandIn(matching, kBefore, before);
+    if (score.contradict == 0 && was < 0 && is < 0) continue;
+    matching.Unmatch(before);
+    matching.Veto(before, after);
+    revised = true;
+  }
+  return revised;
+}
+
+void MatchInputsLeft(Matching& matching, const ScopePair& scope) {
+  for (EntityKind kind : {EntityKind::kInput, EntityKind::kConstant})
+    InputMatcher(matching, scope, kind).RunByPlace();
+}
+
+void MatchInputs(Matching& matching, const ScopePair& scope) {
+  for (EntityKind kind : {EntityKind::kInput, EntityKind::kConstant})
+    InputMatcher(matching, scope, kind).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,475 @@
+#include <cmath>
+#include <limits>
+
+#include "diff/match/stages.h"
+
+namespace strata {
+namespace {
+
+/// Steps that are taken through unmatched nodes with one operand: inserted casts, copies, waits.
+constexpr int kMaxSteps = 3;
+/// How far stacked nodes of one label are counted.
+constexpr int kMaxStack = 8;
+
+}  // namespace
+
+/// One kind of evidence. Candidates are unmatched neighbours of a matched pair; those with equal
+/// keys on both sides are the same node if there is one on each side.
+struct LocalMatcher::Tier {
+  enum class Where : uint8_t { kUsers, kOperands, kBoth };
+  enum class Key : uint8_t {
+    kAllEdges,  ///< all operands and all users are matched, and the same
+    kAllOperands,
+    kOperandSet,  ///< all operands, in any order
+    kAllUsers,
+    kThroughOperands,  ///< all operands, seen through unary nodes
+    kThroughUsers,     ///< all users, seen through unary nodes
+    kEdge,             ///< the edge to the matched pair alone
+  };
+  Where where;
+  Key key;
+  const std::vector<uint64_t> Labels::* label;  ///< null: any operator of the same kind
+  bool choose;  ///< several candidates: by agreeing edges, then by place in the order
+  double confidence;
+};
+
+// Weaker tiers get a turn only when stronger ones have nothing to do: see Run. Confidences, here
+// and in the other stages: the share of right claims over the mutations of tests/bench/diff_eval
+// with seeds 1 to 3, rounded down; docs/diff.md tells how sure they are.
+const LocalMatcher::Tier LocalMatcher::kTiers[] = {
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, false, 0.999},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, false, 0.998},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, false, 0.999},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, false, 0.996},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::op, false, 0.99},
+    {Tier::Where::kUsers, Tier::Key::kOperandSet, &Labels::type, false, 0.995},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, nullptr, false, 0.995},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::form, false, 0.98},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, true, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, true, 0.988},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, true, 0.96},
+    {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, false, 0.993},
+    {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, false, 0.975},
+    {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, true, 0.92},
+    {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, true, 0.95},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, true, 0.995},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::form, false, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::form, true, 0.98},
+    {Tier::Where::kBoth, Tier::Key::kEdge, &Labels::op, true, 0.93},
+    {Tier::Where::kOperands, Tier::Key::kThroughUsers, &Labels::op, true, 0.93},
+};
+
+LocalMatcher::LocalMatcher(Matching& matching)
+    : matching_(matching),
+      open_when_visited_(static_cast<size_t>(matching.labels(kBefore).size()), 0) {
+  static_assert(std::size(kTiers) == kNumTiers);
+}
+
+void LocalMatcher::Run(const ScopePair& scope) {
+  if (!(scope_ == scope)) {
+    equals_.clear();
+    for (Side side : {kBefore, kAfter})
+      equals_.emplace_back(matching_.labels(side), scope, side);
+  }
+  scope_ = scope;
+  for (Side side : {kBefore, kAfter}) {
+    by_type_[side].clear();
+    for (int32_t i : matching_.Unmatched(side, scope))
+      by_type_[side][matching_.labels(side).type[static_cast<size_t>(i)]].push_back(i);
+  }
+  positions_made_ = 0;
+  TakeInNewPairs();
+  for (size_t tier = 0; tier < kNumTiers;) {
+    if (next_visit_[tier] == visits_.size()) {
+      ++tier;
+      continue;
+    }
+    const int32_t before = visits_[next_visit_[tier]++];
+    if (!matching_.matched(kBefore, before)) continue;
+    const size_t made = matching_.made().size();
+    Visit(kTiers[tier], before, matching_.partner(kBefore, before));
+    if (matching_.made().size() == made) continue;
+    TakeInNewPairs();
+    tier = 0;
+  }
+}
+
+void LocalMatcher::TakeInNewPairs() {
+  // A new pair is a reason to look around it, and again around its neighbours that are nearly done:
+  // what was ambiguous there may not be so any more.
+  constexpr int32_t kNearlyDone = 8;
+  const auto look_again = [&](std::span<const Labels::Edge> edges) {
+    for (const Labels::Edge& edge : edges.first(std::min(edges.size(), Matching::kMaxEdges))) {
+      if (!matching_.matched(kBefore, edge.entity)) continue;
+      const int32_t open = matching_.open_operands(kBefore, edge.entity) +
+                           matching_.open_users(kBefore, edge.entity);
+      int32_t& last_open = open_when_visited_[static_cast<size_t>(edge.entity)];
+      if (open == 0 || open > kNearlyDone || open == last_open) continue;
+      last_open = open;
+      visits_.push_back(edge.entity);
+    }
+  };
+  for (; taken_in_ < matching_.made().size(); ++taken_in_) {
+    const int32_t before = matching_.made()[taken_in_].before;
+    if (before < 0) continue;
+    visits_.push_back(before);
+    look_again(matching_.labels(kBefore).operands(before));
+    look_again(matching_.labels(kBefore).users(before));
+  }
+}
+
+void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
+  for (Side side : {kBefore, kAfter}) {
+    const int32_t center = side == kBefore ? before : after;
+    candidates_[side].clear();
+    if (matching_.open_operands(side, center) + matching_.open_users(side, center) == 0) return;
+    Collect(tier, side, center);
+    if (candidates_[side].empty()) return;
+  }
+  // Nodes between thousands of the same neighbours are the candidates of each of these.
+  constexpr size_t kMany = 64;
+  Fruitless& fruitless = fruitless_[static_cast<size_t>(&tier - kTiers)];
+  const bool many = candidates_[kBefore].size() > kMany;
+  if (many && fruitless.made == matching_.made().size() && fruitless.candidates == candidates_) {
+    return;
+  }
+  if (many) {
+    fruitless.made = matching_.made().size();
+    fruitless.candidates = candidates_;
+  }
+  for (std::vector<Keyed>& found : candidates_) {
+    // A node that is reached twice is one candidate.
+    std::ranges::sort(found);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+  }
+  ForEachCommonKey(candidates_[kBefore], candidates_[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() == 1 && afters.size() == 1) {
+      Accept(tier, befores[0], afters[0]);
+    } else if (tier.key == Tier::Key::kThroughOperands && !tier.choose) {
+      const std::vector<int32_t> lowest_before = Lowest(kBefore, befores);
+      const std::vector<int32_t> lowest_after = Lowest(kAfter, afters);
+      const uint64_t label =
+          (matching_.labels(kBefore).*tier.label)[static_cast<size_t>(befores[0])];
+      if (lowest_before.size() == 1 && lowest_after.size() == 1 &&
+          CountBelow(tier, kBefore, before, label, kMaxStack) ==
+              CountBelow(tier, kAfter, after, label, kMaxStack)) {
+        Accept(tier, lowest_before[0], lowest_after[0]);
+      }
+    } else if (tier.choose && befores.size() * afters.size() <= kMaxChoices) {
+      Choose(tier, {befores.begin(), befores.end()}, {afters.begin(), afters.end()});
+    }
+  });
+}
+
+std::vector<int32_t> LocalMatcher::Lowest(Side side, std::span<const int32_t> candidates) const {
+  std::vector<int32_t> lowest;
+  if (candidates.size() > Matching::kMaxEdges) return lowest;
+  const Labels& labels = matching_.labels(side);
+  for (int32_t i : candidates) {
+    bool sees_another = false;
+    for (int32_t at = i, step = 0; step < kMaxSteps && labels.operands(at).size() == 1; ++step) {
+      at = labels.operands(at)[0].entity;
+      sees_another |= std::ranges::find(candidates, at) != candidates.end();
+    }
+    if (!sees_another) lowest.push_back(i);
+  }
+  return lowest;
+}
+
+int LocalMatcher::CountBelow(const Tier& tier, Side side, int32_t i, uint64_t label,
+                             int steps) const {
+  const Labels& labels = matching_.labels(side);
+  if (steps == 0 || labels.users(i).size() > Matching::kMaxEdges) return 0;
+  int count = 0;
+  for (const Labels::Edge& user : labels.users(i)) {
+    if (matching_.matched(side, user.entity) || labels.operands(user.entity).size() != 1) continue;
+    count += (labels.*tier.label)[static_cast<size_t>(user.entity)] == label ? 1 : 0;
+    count += CountBelow(tier, side, user.entity, label, steps - 1);
+  }
+  return count;
+}
+
+void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
+  const Labels& labels = matching_.labels(side);
+  if (tier.where != Tier::Where::kOperands && matching_.open_users(side, center) > 0) {
+    const int steps = tier.key == Tier::Key::kThroughOperands ? kMaxSteps : 0;
+    CollectUsers(tier, side, center, steps);
+  }
+  // To be one of many results proves nothing.
+  const bool look_up = tier.where != Tier::Where::kUsers && !matching_.slotless(side, center);
+  if (look_up && matching_.open_operands(side, center) > 0) {
+    const bool through = tier.key == Tier::Key::kThroughUsers;
+    for (const Labels::Edge& operand : labels.operands(center)) {
+      const int32_t slot = matching_.SlotOfUser(side, {center, operand.slot});
+      int32_t candidate = operand.entity;
+      for (int step = 0;
+           !matching_.matched(side, candidate) && !matching_.forbidden(side, candidate); ++step) {
+        AddCandidate(tier, side, candidate, ~slot);
+        if (!through || step == kMaxSteps || labels.operands(candidate).size() != 1) break;
+        candidate = labels.operands(candidate)[0].entity;
+      }
+    }
+  }
+}
+
+void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int steps) {
+  const Labels& labels = matching_.labels(side);
+  for (const Labels::Edge& user : labels.users(center)) {
+    if (matching_.matched(side, user.entity) || matching_.forbidden(side, user.entity)) continue;
+    AddCandidate(tier, side, user.entity, matching_.SlotOfUser(side, user));
+    if (steps > 0 && labels.operands(user.entity).size() == 1 &&
+        labels.users(user.entity).size() <= Matching::kMaxEdges) {
+      CollectUsers(tier, side, user.entity, steps - 1);
+    }
+  }
+}
+
+void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot) {
+  const Labels& labels = matching_.labels(side);
+  const auto index = static_cast<size_t>(candidate);
+  if (tier.label == &Labels::form && !labels.telling[index]) return;
+  const int32_t open_operands = matching_.open_operands(side, candidate);
+  const int32_t open_users = matching_.open_users(side, candidate);
+  uint64_t key = 0;
+  switch (tier.key) {
+    case Tier::Key::kAllEdges:
+      if (open_operands > 0 || open_users > 0) return;
+      // Without its operator, only a node between others is known by its edges.
+      if (tier.label == nullptr &&
+          (labels.operands(candidate).empty() || labels.users(candidate).empty())) {
+        return;
+      }
+      key = Mix(matching_.operand_sum(side, candidate), matching_.user_sum(side, candidate));
+      break;
+    case Tier::Key::kAllOperands:
+      if (open_operands > 0) return;
+      key = matching_.operand_sum(side, candidate);
+      break;
+    case Tier::Key::kOperandSet:
+      if (open_operands > 0) return;
+      key = matching_.operand_set(side, candidate);
+      break;
+    case Tier::Key::kAllUsers:
+      if (open_users > 0) return;
+      key = matching_.user_sum(side, candidate);
+      break;
+    case Tier::Key::kThroughOperands:
+      key = OperandsThroughUnary(side, candidate);
+      if (key == 0) return;
+      break;
+    case Tier::Key::kThroughUsers:
+      // All inputs have one label: what was computed from one may be another input now.
+      if (labels.kind[index] == EntityKind::kInput) return;
+      key = UsersThroughUnary(side, candidate, kMaxSteps);
+      if (key == 0) return;
+      break;
+    case Tier::Key::kEdge:
+      key = Spread(static_cast<uint64_t>(static_cast<uint32_t>(slot)));
+      break;
+  }
+  const uint64_t label = tier.label != nullptr ? (labels.*tier.label)[index]
+                                               : static_cast<uint64_t>(labels.kind[index]);
+  candidates_[side].push_back({Mix(label, key), candidate});
+}
+
+uint64_t LocalMatcher::OperandsThroughUnary(Side side, int32_t i) const {
+  const Labels& labels = matching_.labels(side);
+  const auto operands = labels.operands(i);
+  if (operands.size() > Matching::kMaxEdges) return 0;
+  uint64_t sum = 1;
+  for (const Labels::Edge& operand : operands) {
+    int32_t source = operand.entity;
+    for (int step = 0; !matching_.matched(side, source); ++step) {
+      if (const int32_t equal = MatchedEqual(side, source); equal >= 0) {
+        source = equal;
+        break;
+      }
+      if (step == kMaxSteps || labels.operands(source).size() != 1) return 0;
+      source = labels.operands(source)[0].entity;
+    }
+    sum += Mix(matching_.token(side, source), static_cast<uint64_t>(operand.slot));
+  }
+  return sum;
+}
+
+int32_t LocalMatcher::MatchedEqual(Side side, int32_t i) const {
+  const EqualNodes::Group* group = equals_[side].GroupOf(i);
+  if (group == nullptr) return -1;
+  const auto found =
+      std::ranges::find_if(*group, [&](int32_t j) { return matching_.matched(side, j); });
+  return found == group->end() ? -1 : *found;
+}
+
+uint64_t LocalMatcher::UsersThroughUnary(Side side, int32_t i, int steps) const {
+  const Labels& labels = matching_.labels(side);
+  const auto users = labels.users(i);
+  if (users.empty() || users.size() > Matching::kMaxEdges) return 0;
+  uint64_t sum = 0;
+  for (const Labels::Edge& user : users) {
+    if (matching_.matched(side, user.entity)) {
+      const auto slot = static_cast<uint64_t>(matching_.SlotOfUser(side, user));
+      sum += Mix(matching_.token(side, user.entity), slot);
+      continue;
+    }
+    if (steps == 0 || labels.operands(user.entity).size() != 1) return 0;
+    const uint64_t beyond = UsersThroughUnary(side, user.entity, steps - 1);
+    if (beyond == 0) return 0;
+    sum += beyond;
+  }
+  return sum;
+}
+
+void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
+                          std::vector<int32_t> after) {
+  const PositionMap& positions = Positions();
+  struct Merit {
+    int32_t edges;
+    int32_t lopsided;  // where a new node is read, an old one should be gone
+    int64_t distance;  // in 1/1024 places, so that rounding does not decide
+    bool Better(const Merit& other) const {
+      if (edges != other.edges) return edges > other.edges;
+      return std::pair(lopsided, distance) < std::pair(other.lopsided, other.distance);
+    }
+    bool operator==(const Merit&) const = default;
+  };
+  // Best partner of each row and column; none if two are equally good.
+  for (bool progress = true; progress && !before.empty() && !after.empty();) {
+    const size_t n = before.size(), m = after.size();
+    constexpr size_t kTie = ~size_t{0};
+    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0, 0};
+    std::vector<Merit> best_of_row(n, worst), best_of_column(m, worst);
+    std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < m; ++j) {
+        if (matching_.vetoed(before[i], after[j])) continue;
+        const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
+        const Merit merit{score.agree - score.contradict, score.lopsided,
+                          std::llround(positions.Distance(before[i], after[j]) * 1024)};
+        const auto offer = [&](Merit& best, size_t& choice, size_t index) {
+          if (merit.Better(best)) {
+            best = merit;
+            choice = index;
+          } else if (merit == best) {
+            choice = kTie;
+          }
+        };
+        offer(best_of_row[i], row_choice[i], j);
+        offer(best_of_column[j], column_choice[j], i);
+      }
+    }
+    const size_t made = matching_.made().size();
+    for (size_t i = 0; i < n; ++i) {
+      if (row_choice[i] != kTie && column_choice[row_choice[i]] == i) {
+        Accept(tier, before[i], after[row_choice[i]]);
+      }
+    }
+    progress = matching_.made().size() > made;
+    std::erase_if(before, [&](int32_t i) { return matching_.matched(kBefore, i); });
+    std::erase_if(after, [&](int32_t i) { return matching_.matched(kAfter, i); });
+  }
+}
+
+void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
+  // Another key of the same visit may have been first.
+  if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
+  if (!matching_.SameKind(before, after)) return;
+  // Where one more node of the same label was put on top of another, users cannot tell which of
+  // them was there before; operands can, and count more.
+  const bool by_users = tier.where != Tier::Where::kUsers && tier.key != Tier::Key::kAllEdges;
+  if (by_users && StackHeight(kBefore, before) != StackHeight(kAfter, after)) return;
+  if (tier.key == Tier::Key::kEdge) {
+    const Matching::EdgeScore score = matching_.Score(before, after);
+    if (score.agree <= score.contradict) return;
+    const bool is_last_resort = tier.label == &Labels::op;
+    if (!is_last_resort && HasRival(before, after, score.agree - score.contradict)) return;
+  }
+  const bool same_type = matching_.labels(kBefore).type[static_cast<size_t>(before)] ==
+                         matching_.labels(kAfter).type[static_cast<size_t>(after)];
+  if (tier.key == Tier::Key::kThroughOperands && !tier.choose && !same_type &&
+      (HasRival(before, after, 1) || HasDouble(before, after))) {
+    return;
+  }
+  matching_.Match(before, after, Via::kLocal, tier.confidence);
+}
+
+bool LocalMatcher::HasDouble(int32_t before, int32_t after) const {
+  const auto direct = [&](Side side, int32_t i) { return matching_.open_operands(side, i) == 0; };
+  if (direct(kBefore, before) && direct(kAfter, after)) return false;
+  const auto has_double = [&](Side side, int32_t image) {
+    const uint64_t type = matching_.labels(1 - side).type[static_cast<size_t>(image)];
+    const auto found = by_type_[side].find(type);
+    return found != by_type_[side].end() && std::ranges::any_of(found->second, [&](int32_t i) {
+             return !matching_.matched(side, i);
+           });
+  };
+  return has_double(kBefore, after) || has_double(kAfter, before);
+}
+
+bool LocalMatcher::HasRival(int32_t before, int32_t after, int merit) const {
+  return HasRival(kBefore, before, after, merit) || HasRival(kAfter, after, before, merit);
+}
+
+bool LocalMatcher::HasRival(Side side, int32_t i, int32_t image, int merit) const {
+  const Labels& mine = matching_.labels(side);
+  const Labels& others = matching_.labels(1 - side);
+  const auto is_rival = [&](int32_t rival) {
+    if (rival == i || matching_.matched(side, rival) || matching_.forbidden(side, rival) ||
+        mine.type[static_cast<size_t>(rival)] != others.type[static_cast<size_t>(image)]) {
+      return false;
+    }
+    const Matching::EdgeScore score =
+        side == kBefore ? matching_.Score(rival, image) : matching_.Score(image, rival);
+    return score.agree - score.contradict >= merit;
+  };
+  const auto operands = others.operands(image);
+  for (const Labels::Edge& edge : operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
+    const int32_t source = matching_.partner(1 - side, edge.entity);
+    if (source < 0 || mine.users(source).size() > Matching::kMaxEdges) continue;
+    for (const Labels::Edge& user : mine.users(source)) {
+      if (user.slot == edge.slot && is_rival(user.entity)) return true;
+    }
+  }
+  const auto users = others.users(image);
+  for (const Labels::Edge& edge : users.first(std::min(users.size(), Matching::kMaxEdges))) {
+    const int32_t user = matching_.partner(1 - side, edge.entity);
+    if (user < 0 || matching_.slotless(side, user)) continue;
+    const auto read = mine.operands(user);
+    const auto slot = static_cast<size_t>(edge.slot);
+    if (slot < read.size() && is_rival(read[slot].entity)) return true;
+  }
+  return false;
+}
+
+int LocalMatcher::StackHeight(Side side, int32_t i) const {
+  const Labels& labels = matching_.labels(side);
+  const uint64_t type = labels.type[static_cast<size_t>(i)];
+  int height = 0;
+  for (int step = 0; step < kMaxStack; ++step) {
+    const auto operands = labels.operands(i);
+    if (operands.size() > Matching::kMaxEdges) return height;
+    const auto below = std::ranges::find_if(operands, [&](const Labels::Edge& operand) {
+      return !matching_.matched(side, operand.entity) &&
+             labels.type[static_cast<size_t>(operand.entity)] == type;
+    });
+    if (below != operands.end()) {
+      i = below->entity;
+      ++height;
+      continue;
+    }
+    // Others may stand between the two.
+    if (operands.size() != 1 || matching_.matched(side, operands[0].entity)) return height;
+    i = operands[0].entity;
+  }
+  return height;
+}
+
+const PositionMap& LocalMatcher::Positions() {
+  const size_t made = matching_.made().size();
+  if (positions_made_ == 0 || made > positions_made_ + positions_made_ / 20 + 16) {
+    positions_ = PositionMap(matching_.Anchors(scope_));
+    positions_made_ = made;
+  }
+  return positions_;
+}
+
+}  // namespace strata

@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "diff/match/stages.h"
+
+namespace strata {
+namespace {
+
+constexpr int kSweeps = 2;
+constexpr double kConfidence = 0.9;
+
+/// Gives unmatched nodes the partner of another node where more edges agree with it.
+class Repairer {
+ public:
+  Repairer(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
+
+  bool Run() {
+    bool any = false;
+    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      bool progress = false;
+      for (Side side : {kBefore, kAfter}) {
+        for (int32_t i : matching_.Unmatched(side, scope_))
+          progress |= !matching_.matched(side, i) && FindPartner(side, i);
+      }
+      if (!progress) break;
+      any = true;
+    }
+    return any;
+  }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+  bool SameType(Side side, int32_t i, int32_t candidate) const {
+    return matching_.labels(side).type[Index(i)] ==
+           matching_.labels(1 - side).type[Index(candidate)];
+  }
+
+  /// Edges that agree, less those that contradict; a node's own label counts less than an edge.
+  int Merit(Side side, int32_t i, int32_t candidate) const {
+    const int32_t before = side == kBefore ? i : candidate;
+    const int32_t after = side == kBefore ? candidate : i;
+    const Matching::EdgeScore score = matching_.Score(before, after);
+    return 2 * (score.agree - score.contradict) + (SameType(side, i, candidate) ? 1 : 0);
+  }
+
+  bool MayMatch(Side side, int32_t i, int32_t candidate) const {
+    const int32_t before = side == kBefore ? i : candidate;
+    const int32_t after = side == kBefore ? candidate : i;
+    return matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute &&
+           matching_.labels(kBefore).op[Index(before)] ==
+               matching_.labels(kAfter).op[Index(after)] &&
+           !matching_.forbidden(1 - side, candidate) && !matching_.vetoed(before, after);
+  }
+
+  /// Nodes of the other side that stand where `i` would, by a matched operand or user.
+  std::vector<int32_t> Candidates(Side side, int32_t i) const {
+    const Labels& mine = matching_.labels(side);
+    const Labels& others = matching_.labels(1 - side);
+    std::vector<int32_t> candidates;
+    const auto operands = mine.operands(i);
+    for (const Labels::Edge& edge :
+         operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
+      const int32_t image = matching_.partner(side, edge.entity);
+      if (image < 0 || others.users(image).size() > Matching::kMaxEdges) continue;
+      for (const Labels::Edge& user : others.users(image)) {
+        if (user.slot == edge.slot) candidates.push_back(user.entity);
+      }
+    }
+    const auto users = mine.users(i);
+    for (const Labels::Edge& edge : users.first(std::min(users.size(), Matching::kMaxEdges))) {
+      const int32_t image = matching_.partner(side, edge.entity);
+      if (image < 0 || matching_.slotless(side, edge.entity)) continue;
+      const auto theirs = others.operands(image);
+      if (Index(edge.slot) < theirs.size()) {
+        candidates.push_back(theirs[Index(edge.slot)].entity);
+      }
+    }
+    std::ranges::sort(candidates);
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    std::erase_if(candidates, [&](int32_t candidate) { return !MayMatch(side, i, candidate); });
+    return candidates;
+  }
+
+  /// Whether `i` is more like `candidate` than `rival` is, which has it.
+  bool IsBetter(Side side, int32_t i, int32_t rival, int32_t candidate, int merit) const {
+    if (matching_.via(side, rival) <= Via::kId) return false;  // told, not found
+    if (SameType(side, rival, candidate) && !SameType(side, i, candidate)) return false;
+    return merit > Merit(side, rival, candidate);
+  }
+
+  bool FindPartner(Side side, int32_t i) {
+    int32_t best = -1;
+    int most = 0;
+    for (int32_t candidate : Candidates(side, i)) {
+      const int merit = Merit(side, i, candidate);
+      const int32_t rival = matching_.partner(1 - side, candidate);
+      if (merit <= most || (rival >= 0 && !IsBetter(side, i, rival, candidate, merit))) continue;
+      best = candidate;
+      most = merit;
+    }
+    if (best < 0) return false;
+    if (const int32_t rival = matching_.partner(1 - side, best); rival >= 0) {
+      matching_.Unmatch(side == kBefore ? rival : best);
+    }
+    matching_.Match(side == kBefore ? i : best, side == kBefore ? best : i, Via::kLocal,
+                    kConfidence);
+    return true;
+  }
+
+  Matching& matching_;
+  const ScopePair& scope_;
+};
+
+}  // namespace
+
+bool Repair(Matching& matching, const ScopePair& scope) {
+  return Repairer(matching, scope).Run();
+}
+
+}  // namespace strata

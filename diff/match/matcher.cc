@@ -1,0 +1,302 @@
+#include "diff/match/matcher.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "diff/match/stages.h"
+#include "ir/text.h"
+
+namespace strata {
+namespace {
+
+class Matcher {
+ public:
+  Matcher(const Listing& before, const Listing& after, Matching& matching)
+      : listings_{&before, &after}, matching_(matching), local_(matching) {}
+
+  /// What the caller knows: pairs that must not be, then pairs that are.
+  Status TakeAdvice(const DiffOptions& options) {
+    if (options.pins.empty() && options.vetoes.empty()) return Ok();
+    const std::unordered_map<std::string, int32_t> before = NamesOf(kBefore);
+    const std::unordered_map<std::string, int32_t> after = NamesOf(kAfter);
+    for (const auto& [name_before, name_after] : options.vetoes) {
+      const auto a = before.find(name_before), b = after.find(name_after);
+      if (a == before.end() && !name_before.empty()) return Unknown("veto", name_before, "before");
+      if (b == after.end() && !name_after.empty()) return Unknown("veto", name_after, "after");
+      if (name_before.empty() && name_after.empty()) {
+        return Error("veto without a node: name one node, or two that are not the same");
+      }
+      if (name_after.empty()) {
+        matching_.Forbid(kBefore, a->second);
+      } else if (name_before.empty()) {
+        matching_.Forbid(kAfter, b->second);
+      } else {
+        matching_.Veto(a->second, b->second);
+      }
+    }
+    for (const auto& [name_before, name_after] : options.pins) {
+      const auto a = before.find(name_before), b = after.find(name_after);
+      if (a == before.end()) return Unknown("pin", name_before, "before");
+      if (b == after.end()) return Unknown("pin", name_after, "after");
+      if (matching_.vetoed(a->second, b->second) || matching_.forbidden(kBefore, a->second) ||
+          matching_.forbidden(kAfter, b->second)) {
+        return Error("pin of a vetoed pair: '{}' = '{}': drop one of the two", name_before,
+                     name_after);
+      }
+      if (matching_.matched(kBefore, a->second) || matching_.matched(kAfter, b->second)) {
+        return Error("pin of a node that is pinned already: '{}' = '{}': name each node once",
+                     name_before, name_after);
+      }
+      if (!matching_.SameKind(a->second, b->second)) {
+        return Error(
+            "pin of nodes of different kinds: '{}' = '{}': pin inputs with inputs, "
+            "computations with computations",
+            name_before, name_after);
+      }
+      matching_.Match(a->second, b->second, Via::kPin, 1);
+    }
+    return Ok();
+  }
+
+  /// Inside one trace identity is known: what has no partner by id has none.
+  void MatchStableIds() {
+    // An element goes by its node's id and its index.
+    const auto key_of = [](const Listing& listing, EntityId id) {
+      const Entity& entity = listing[id];
+      const Graph& graph = listing.graph(id);
+      const auto stable_id = static_cast<uint64_t>(graph.node(entity.node).stable_id);
+      const uint64_t element = entity.element.valid() ? graph.value(entity.element).index + 1 : 0;
+      return stable_id == 0 ? 0 : Mix(stable_id, element);
+    };
+    std::unordered_map<uint64_t, int32_t> after;
+    after.reserve(static_cast<size_t>(listings_[kAfter]->size()));
+    for (EntityId id{0}; id.index < listings_[kAfter]->size(); ++id.index)
+      after.emplace(key_of(*listings_[kAfter], id), id.index);
+    for (EntityId id{0}; id.index < listings_[kBefore]->size(); ++id.index) {
+      const uint64_t key = key_of(*listings_[kBefore], id);
+      const auto found = after.find(key);
+      if (key == 0 || found == after.end()) continue;
+      if (matching_.matched(kBefore, id.index) || matching_.matched(kAfter, found->second))
+        continue;
+      if (!matching_.SameKind(id.index, found->second)) continue;
+      matching_.Match(id.index, found->second, Via::kId, 1);
+    }
+  }
+
+  void MatchByStructure() {
+    for (Side side : {kBefore, kAfter})
+      partner_of_scope_[side].assign(listings_[side]->scopes().size(), -1);
+    partner_of_scope_[kBefore][0] = partner_of_scope_[kAfter][0] = 0;
+    MatchScope(0, 0);
+    for (Side side : {kBefore, kAfter})
+      bodies_of_[side] = BodiesByReferrer(side);
+    for (std::vector<size_t> queue{0}; !queue.empty();) {
+      std::vector<size_t> next;
+      for (size_t scope : queue)
+        MatchBodies(scope, next);
+      queue = std::move(next);
+    }
+    for (Side side : {kBefore, kAfter}) {
+      for (size_t i = 1; i < listings_[side]->scopes().size(); ++i)
+        MatchInlined(side, i);
+    }
+  }
+
+ private:
+  using BodiesOf = std::map<int32_t, std::vector<size_t>>;
+
+  /// Indices of scopes by the entities that refer to them.
+  BodiesOf BodiesByReferrer(Side side) const {
+    BodiesOf bodies;
+    const std::vector<Listing::Scope>& scopes = listings_[side]->scopes();
+    for (size_t i = 1; i < scopes.size(); ++i) {
+      for (EntityId referrer : scopes[i].referrers)
+        bodies[referrer.index].push_back(i);
+    }
+    return bodies;
+  }
+
+  /// Bodies that nodes of a scope of the before side refer to: a body is that to which the node's
+  /// partner refers. Several may refer to one: equal bodies first. Adds those that were matched.
+  void MatchBodies(size_t outer, std::vector<size_t>& matched) {
+    const Listing::Scope& scope = listings_[kBefore]->scopes()[outer];
+    const BodiesOf& before = bodies_of_[kBefore];
+    for (const bool equal : {true, false}) {
+      for (auto it = before.lower_bound(scope.begin); it != before.end() && it->first < scope.end;
+           ++it) {
+        if (!matching_.matched(kBefore, it->first)) continue;
+        const int32_t image = matching_.partner(kBefore, it->first);
+        const auto found = bodies_of_[kAfter].find(image);
+        const bool is_equal = matching_.labels(kBefore).literals[static_cast<size_t>(it->first)] ==
+                              matching_.labels(kAfter).literals[static_cast<size_t>(image)];
+        if (found == bodies_of_[kAfter].end() || (equal && !is_equal)) continue;
+        for (size_t k = 0; k < std::min(it->second.size(), found->second.size()); ++k)
+          MatchBody(it->second[k], found->second[k], matched);
+      }
+    }
+  }
+
+  void MatchBody(size_t before, size_t after, std::vector<size_t>& matched) {
+    if (partner_of_scope_[kBefore][before] >= 0 || partner_of_scope_[kAfter][after] >= 0) return;
+    partner_of_scope_[kBefore][before] = static_cast<int32_t>(after);
+    partner_of_scope_[kAfter][after] = static_cast<int32_t>(before);
+    MatchScope(before, after);
+    matched.push_back(before);
+  }
+
+  std::unordered_map<std::string, int32_t> NamesOf(Side side) const {
+    std::unordered_map<std::string, int32_t> names;
+    for (EntityId id{0}; id.index < listings_[side]->size(); ++id.index)
+      names.emplace(listings_[side]->name(id), id.index);
+    return names;
+  }
+
+  static Error Unknown(std::string_view what, const std::string& name, std::string_view side) {
+    return Error(ErrorCode::kNotFound,
+                 "{} of an unknown node: '{}': the {} graph has no node of that name", what, name,
+                 side);
+  }
+
+  void MatchScope(size_t before, size_t after) {
+    ScopePair scope;
+    const std::array<size_t, 2> index{before, after};
+    for (Side side : {kBefore, kAfter}) {
+      const Listing::Scope& side_scope = listings_[side]->scopes()[index[side]];
+      scope.begin[side] = side_scope.begin;
+      scope.end[side] = side_scope.end;
+    }
+    MatchNodes(scope);
+    if (!Done(scope)) {
+      if (ReviseInputs(matching_, scope)) local_.Run(scope);
+      MatchInputsLeft(matching_, scope);
+    }
+    // What is repaired at one place may tell what stands at the next one.
+    if (Repair(matching_, scope)) local_.Run(scope);
+    if (Exchange(matching_, scope)) {
+      local_.Run(scope);
+      if (Repair(matching_, scope)) local_.Run(scope);
+    }
+    SettleEquals(matching_, scope);
+  }
+
+  void MatchNodes(const ScopePair& scope) {
+    MatchOutputs(scope);
+    MatchInputs(matching_, scope);
+    MatchCones(matching_, scope);
+    if (Done(scope)) return;
+    MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    ForbidParts(matching_, scope);
+    local_.Run(scope);
+    if (ReviseInputs(matching_, scope)) local_.Run(scope);
+    if (Done(scope)) return;
+    MatchRadius(matching_, scope, LabelLevel::kLiterals, 2, 4);
+    local_.Run(scope);
+    if (Done(scope)) return;
+    MatchRadius(matching_, scope, LabelLevel::kOp, 3, 4);
+    local_.Run(scope);
+    if (Done(scope)) return;
+    // Operators that were replaced in place, several in a row.
+    MatchRadius(matching_, scope, LabelLevel::kValue, 2, 6);
+    local_.Run(scope);
+    // What one round of gaps finds may tell where the next ones are.
+    for (size_t made = 0; made != matching_.made().size() && !Done(scope);) {
+      made = matching_.made().size();
+      MatchGaps(matching_, scope);
+      local_.Run(scope);
+    }
+  }
+
+  /// A body without a counterpart may have been inlined, or outlined: its nodes are those of the
+  /// graph where it was called.
+  void MatchInlined(Side side, size_t body) {
+    const Listing& listing = *listings_[side];
+    const Listing::Scope& inner = listing.scopes()[body];
+    const auto outer = static_cast<size_t>(listing.scope_of(inner.referred_by));
+    const int32_t host = partner_of_scope_[side][outer];
+    if (partner_of_scope_[side][body] >= 0 || host < 0) return;
+    LendInputs(side, inner);
+    const Listing::Scope& other = listings_[1 - side]->scopes()[static_cast<size_t>(host)];
+    ScopePair scope;
+    scope.begin[side] = inner.begin;
+    scope.end[side] = inner.end;
+    scope.begin[1 - side] = other.begin;
+    scope.end[1 - side] = other.end;
+    const size_t made = matching_.made().size();
+    MatchCones(matching_, scope);
+    MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    local_.Run(scope);
+    // Bodies inside are called from where this one was inlined.
+    if (matching_.made().size() > made) partner_of_scope_[side][body] = host;
+  }
+
+  /// Inputs of a body count as what the call of the body reads: its last operands.
+  void LendInputs(Side side, const Listing::Scope& body) {
+    const Labels& labels = matching_.labels(side);
+    int32_t call = body.referred_by.index;
+    // The attribute that holds the body, and its only user.
+    if (labels.kind[static_cast<size_t>(call)] == EntityKind::kConstant) {
+      if (labels.users(call).size() != 1) return;
+      call = labels.users(call)[0].entity;
+    }
+    std::vector<int32_t> inputs;
+    for (int32_t i = body.begin; i < body.end; ++i) {
+      if (labels.kind[static_cast<size_t>(i)] == EntityKind::kInput) inputs.push_back(i);
+    }
+    const auto operands = labels.operands(call);
+    if (operands.size() < inputs.size()) return;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const int32_t value = operands[operands.size() - inputs.size() + k].entity;
+      const bool is_new =
+          !matching_.matched(side, inputs[k]) && matching_.token(side, inputs[k]) == 0;
+      if (matching_.matched(side, value) && is_new) matching_.LendToken(side, inputs[k], value);
+    }
+  }
+
+  void MatchOutputs(const ScopePair& scope) {
+    const int32_t before = OutputOf(kBefore, scope), after = OutputOf(kAfter, scope);
+    if (before < 0 || after < 0) return;
+    if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
+    const bool same_arity = matching_.labels(kBefore).operands(before).size() ==
+                            matching_.labels(kAfter).operands(after).size();
+    if (!same_arity) {
+      matching_.ForgetSlotsOf(kBefore, before);
+      matching_.ForgetSlotsOf(kAfter, after);
+    }
+    matching_.Match(before, after, Via::kInput, 1);
+  }
+
+  int32_t OutputOf(Side side, const ScopePair& scope) const {
+    const int32_t last = scope.end[side] - 1;
+    const bool is_output =
+        last >= scope.begin[side] &&
+        matching_.labels(side).kind[static_cast<size_t>(last)] == EntityKind::kOutput;
+    return is_output ? last : -1;
+  }
+
+  bool Done(const ScopePair& scope) const {
+    return matching_.Unmatched(kBefore, scope).empty() ||
+           matching_.Unmatched(kAfter, scope).empty();
+  }
+
+  std::array<const Listing*, 2> listings_;
+  Matching& matching_;
+  LocalMatcher local_;
+  std::array<BodiesOf, 2> bodies_of_;
+  std::array<std::vector<int32_t>, 2> partner_of_scope_;  // by scope; -1: none
+};
+
+}  // namespace
+
+Status MatchListings(const Listing& before, const Listing& after, const DiffOptions& options,
+                     Matching& matching) {
+  Matcher matcher(before, after, matching);
+  STRATA_RETURN_IF_ERROR(matcher.TakeAdvice(options));
+  if (options.stable_ids) {
+    matcher.MatchStableIds();
+  } else {
+    matcher.MatchByStructure();
+  }
+  return Ok();
+}
+
+}  // namespace strata

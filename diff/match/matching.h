@@ -1,0 +1,128 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "diff/diff.h"
+#include "diff/graph/hash.h"
+#include "diff/graph/order.h"
+#include "diff/match/labels.h"
+
+namespace strata {
+
+/// 0: before, 1: after.
+using Side = size_t;
+inline constexpr Side kBefore = 0, kAfter = 1;
+
+/// Ranges of entities that are matched with each other: a program with a program, a body with a
+/// body.
+struct ScopePair {
+  std::array<int32_t, 2> begin, end;
+  friend bool operator==(const ScopePair&, const ScopePair&) = default;
+};
+
+/// A partial matching of two labelled listings, and the evidence that it gives about nodes that are
+/// not matched yet. All updates cost the degree of the pair.
+class Matching {
+ public:
+  struct Made {
+    int32_t before, after;  ///< -1: taken back
+    Via via;
+    double confidence;
+  };
+
+  Matching(const Labels& before, const Labels& after);
+
+  const Labels& labels(Side side) const { return *labels_[side]; }
+  int32_t partner(Side side, int32_t i) const { return nodes_[side][Index(i)].partner; }
+  bool matched(Side side, int32_t i) const { return partner(side, i) >= 0; }
+  bool SameKind(int32_t before, int32_t after) const {
+    return labels_[kBefore]->kind[Index(before)] == labels_[kAfter]->kind[Index(after)];
+  }
+
+  /// The pair will not be made. A node that is matched with nothing is forbidden instead.
+  void Veto(int32_t before, int32_t after) { vetoes_.insert(KeyOf(before, after)); }
+  bool vetoed(int32_t before, int32_t after) const {
+    return !vetoes_.empty() && vetoes_.contains(KeyOf(before, after));
+  }
+
+  /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
+  /// REQUIRES: both are unmatched and of one kind.
+  void Match(int32_t before, int32_t after, Via via, double confidence);
+  /// Lets an unmatched node count as the value of `other`, which is matched: an input of a body as
+  /// what the body is called with.
+  void LendToken(Side side, int32_t i, int32_t other);
+  /// Takes back a pair. REQUIRES: `before` is matched.
+  void Unmatch(int32_t before);
+  /// Gives the partner of `from` to `to`, both of `side`, with a new confidence.
+  /// REQUIRES: `from` is matched and `to` is not, and they are of one kind.
+  void PassOn(Side side, int32_t from, int32_t to, double confidence);
+  /// How a matched node was matched.
+  const Made& made(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)]; }
+  Via via(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)].via; }
+  /// The node stays unmatched. REQUIRES: it is.
+  void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }
+  bool forbidden(Side side, int32_t i) const { return nodes_[side][Index(i)].forbidden; }
+
+  /// In order of making.
+  const std::vector<Made>& made() const { return made_; }
+
+  /// The same number on both sides of a pair, different for different pairs. 0: unmatched.
+  uint64_t token(Side side, int32_t i) const { return nodes_[side][Index(i)].token; }
+  /// Edges whose other end is not matched.
+  int32_t open_operands(Side side, int32_t i) const { return nodes_[side][Index(i)].open_operands; }
+  int32_t open_users(Side side, int32_t i) const { return nodes_[side][Index(i)].open_users; }
+  /// A hash of the matched operands with their slots; of the matched users with theirs.
+  uint64_t operand_sum(Side side, int32_t i) const { return nodes_[side][Index(i)].operand_sum; }
+  uint64_t user_sum(Side side, int32_t i) const { return nodes_[side][Index(i)].user_sum; }
+  /// The same of the matched operands in any order.
+  uint64_t operand_set(Side side, int32_t i) const { return nodes_[side][Index(i)].operand_set; }
+
+  /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
+  /// REQUIRES: `output` is not matched yet.
+  void ForgetSlotsOf(Side side, int32_t output) { nodes_[side][Index(output)].slotless = true; }
+  bool slotless(Side side, int32_t i) const { return nodes_[side][Index(i)].slotless; }
+  /// The slot as evidence: edge.entity uses something at edge.slot.
+  int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
+    return nodes_[side][Index(user.entity)].slotless ? 0 : user.slot;
+  }
+
+  /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
+  /// them. An operand at another slot does neither. Looks at no more than kMaxEdges edges of each
+  /// kind.
+  struct EdgeScore {
+    int32_t agree = 0, contradict = 0;
+    int32_t lopsided = 0;  ///< operands of which one side's is matched and the other's is not
+  };
+  EdgeScore Score(int32_t before, int32_t after) const;
+  static constexpr size_t kMaxEdges = 24;
+
+  /// Entities of a scope pair that may be matched yet, ascending.
+  std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;
+  /// Matched pairs of a scope pair that ascend in both orders: (before, after).
+  std::vector<std::pair<int32_t, int32_t>> Anchors(const ScopePair& scope) const;
+
+ private:
+  // One cache line per node: a new pair writes to all its neighbours.
+  struct NodeState {
+    int32_t partner = -1, made = -1, open_operands = 0, open_users = 0;
+    bool slotless = false, forbidden = false;
+    uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
+  };
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  static uint64_t KeyOf(int32_t before, int32_t after) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(before)) << 32 |
+           static_cast<uint32_t>(after);
+  }
+  /// Tells the neighbours of a new pair about it, or of one that is no more.
+  void Announce(Side side, int32_t i, bool is_new);
+
+  std::array<const Labels*, 2> labels_;
+  std::array<std::vector<NodeState>, 2> nodes_;
+  std::vector<Made> made_;
+  std::unordered_set<uint64_t> vetoes_;
+};
+
+}  // namespace strata

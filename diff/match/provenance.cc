@@ -1,0 +1,137 @@
+#include "diff/match/provenance.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "diff/graph/union_find.h"
+
+namespace strata {
+namespace {
+
+class BirthReader {
+ public:
+  BirthReader(const Listing& before, const Listing& after, const Matching& matching,
+              std::span<const Provenance> births)
+      : before_(before),
+        after_(after),
+        matching_(matching),
+        groups_(Index(before.size()) + Index(after.size())) {
+    for (const Provenance& birth : births)
+      births_.emplace(birth.node, &birth);
+    for (EntityId id{0}; id.index < before.size(); ++id.index) {
+      if (!before[id].element.valid()) entity_of_.emplace(StableIdOf(before, id), id.index);
+    }
+  }
+
+  std::vector<Relation> Run() {
+    for (EntityId id{0}; id.index < after_.size(); ++id.index) {
+      if (!matching_.matched(kAfter, id.index)) Read(id);
+    }
+    JoinElements(kBefore, before_);
+    JoinElements(kAfter, after_);
+    AddReplacements();
+    std::ranges::stable_sort(relations_, {},
+                             [](const Relation& relation) { return relation.before[0].index; });
+    return std::move(relations_);
+  }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  size_t Place(Side side, int32_t i) const {
+    return Index(i) + (side == kBefore ? 0 : Index(before_.size()));
+  }
+  static StableId StableIdOf(const Listing& listing, EntityId id) {
+    return listing.graph(id).node(listing[id].node).stable_id;
+  }
+
+  void Read(EntityId id) {
+    if (after_[id].element.valid()) return;
+    const auto birth = births_.find(StableIdOf(after_, id));
+    if (birth == births_.end()) return;
+    std::vector<int32_t> ancestors;
+    Collect(*birth->second, 0, ancestors);
+    if (birth->second->origin == Origin::kCloned && ancestors.size() == 1 &&
+        matching_.matched(kBefore, ancestors[0])) {
+      copies_[ancestors[0]].push_back(id);
+      return;
+    }
+    for (int32_t ancestor : ancestors) {
+      if (matching_.matched(kBefore, ancestor)) continue;
+      groups_.Join(Place(kBefore, ancestor), Place(kAfter, id.index));
+    }
+  }
+
+  void Collect(const Provenance& birth, int depth, std::vector<int32_t>& ancestors) const {
+    constexpr int kMaxDepth = 16;
+    for (StableId id : birth.from) {
+      if (const auto entity = entity_of_.find(id); entity != entity_of_.end()) {
+        ancestors.push_back(entity->second);
+      } else if (const auto older = births_.find(id); older != births_.end() && depth < kMaxDepth) {
+        Collect(*older->second, depth + 1, ancestors);
+      }
+    }
+  }
+
+  /// The elements of a tuple are where their node is.
+  void JoinElements(Side side, const Listing& listing) {
+    for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+      if (!listing[id].element.valid() || matching_.matched(side, id.index)) continue;
+      const EntityId node = listing.Find(listing[id].graph, listing[id].node);
+      if (!matching_.matched(side, node.index))
+        groups_.Join(Place(side, node.index), Place(side, id.index));
+    }
+  }
+
+  void AddReplacements() {
+    std::map<size_t, Relation> groups;  // by root
+    for (Side side : {kBefore, kAfter}) {
+      const int32_t size = side == kBefore ? before_.size() : after_.size();
+      for (int32_t i = 0; i < size; ++i) {
+        if (matching_.matched(side, i)) continue;
+        Relation& relation = groups[groups_.Find(Place(side, i))];
+        (side == kBefore ? relation.before : relation.after).push_back({i});
+      }
+    }
+    for (auto& [root, relation] : groups) {
+      if (relation.before.empty() || relation.after.empty()) continue;
+      relation.kind = KindOf(relation);
+      relations_.push_back(std::move(relation));
+    }
+    for (auto& [original, copies] : copies_) {
+      Relation relation{
+          RelationKind::kClone, {{original}}, {{matching_.partner(kBefore, original)}}, 1};
+      relation.after.insert(relation.after.end(), copies.begin(), copies.end());
+      relations_.push_back(std::move(relation));
+    }
+  }
+
+  RelationKind KindOf(const Relation& relation) const {
+    if (relation.before.size() != 1 || relation.after.size() != 1) return RelationKind::kReplace;
+    const EntityKind before = before_[relation.before[0]].kind;
+    const EntityKind after = after_[relation.after[0]].kind;
+    if (before == EntityKind::kCompute && after == EntityKind::kInput)
+      return RelationKind::kBecameInput;
+    if (before == EntityKind::kInput && after == EntityKind::kCompute)
+      return RelationKind::kBecameCompute;
+    return RelationKind::kReplace;
+  }
+
+  const Listing &before_, &after_;
+  const Matching& matching_;
+  std::unordered_map<StableId, const Provenance*> births_;
+  std::unordered_map<StableId, int32_t> entity_of_;  // of the before graph
+  UnionFind groups_;                                 // entities of both sides
+  std::map<int32_t, std::vector<EntityId>> copies_;  // by original
+  std::vector<Relation> relations_;
+};
+
+}  // namespace
+
+std::vector<Relation> RelationsOfBirths(const Listing& before, const Listing& after,
+                                        const Matching& matching,
+                                        std::span<const Provenance> births) {
+  return BirthReader(before, after, matching, births).Run();
+}
+
+}  // namespace strata

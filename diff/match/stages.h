@@ -1,0 +1,120 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "diff/graph/keyed.h"
+#include "diff/match/equals.h"
+#include "diff/match/matching.h"
+
+// The stages of the matcher, from strong evidence to weak. Each matches what it is sure of and
+// leaves the rest.
+namespace strata {
+
+/// Pairs of candidates that are compared one by one; larger sets wait for better evidence.
+inline constexpr size_t kMaxChoices = 1024;
+
+/// Inputs and constants by place and type; where the lists differ, by what uses them.
+void MatchInputs(Matching& matching, const ScopePair& scope);
+
+/// Takes back pairs of inputs that were made for their place and type alone, where the nodes around
+/// them tell that they are not the same. Returns true if there were any.
+bool ReviseInputs(Matching& matching, const ScopePair& scope);
+
+/// Inputs that are left, by place and type.
+void MatchInputsLeft(Matching& matching, const ScopePair& scope);
+
+/// Nodes whose whole computation (everything above them) is the same; where that leaves a choice,
+/// those with the same use of the result (everything below them) too.
+void MatchCones(Matching& matching, const ScopePair& scope);
+
+/// How much of a node itself a hash of its neighbourhood takes in; see Labels.
+enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
+
+/// Nodes whose neighbourhood is the same, and unique, up to a distance: the largest one first.
+void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
+                 int max_radius);
+
+/// Forbids nodes that are copies of a few nodes, one per part of a value that only one side cuts
+/// into parts: `f(x)` has become `cat(f(x0), f(x1))`, and is neither of the two.
+void ForbidParts(Matching& matching, const ScopePair& scope);
+
+/// Neighbours of matched nodes, by what they have in common, until nothing more follows. Looks
+/// around each pair of `matching` once per kind of evidence, also over several runs.
+class LocalMatcher {
+ public:
+  explicit LocalMatcher(Matching& matching);
+  /// REQUIRES: pairs made since the last run are of `scope`.
+  void Run(const ScopePair& scope);
+
+ private:
+  struct Tier;
+  static const Tier kTiers[];
+  static constexpr size_t kNumTiers = 20;
+
+  void TakeInNewPairs();
+  void Visit(const Tier& tier, int32_t before, int32_t after);
+  void Collect(const Tier& tier, Side side, int32_t center);
+  /// Those that see none of the others on the way to their operand: of stacked nodes the first.
+  std::vector<int32_t> Lowest(Side side, std::span<const int32_t> candidates) const;
+  /// Unmatched nodes of a label below `i`, through unmatched unary nodes.
+  int CountBelow(const Tier& tier, Side side, int32_t i, uint64_t label, int steps) const;
+  void CollectUsers(const Tier& tier, Side side, int32_t center, int steps);
+  void AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot);
+  /// Hashes of all operands (users), unmatched unary nodes taken as their operand (users). 0: some
+  /// are not known.
+  uint64_t OperandsThroughUnary(Side side, int32_t i) const;
+  /// The first matched node that computes the same value; -1: there is none.
+  int32_t MatchedEqual(Side side, int32_t i) const;
+  uint64_t UsersThroughUnary(Side side, int32_t i, int steps) const;
+  /// Matches pairs that prefer each other to all others.
+  void Choose(const Tier& tier, std::vector<int32_t> before, std::vector<int32_t> after);
+  void Accept(const Tier& tier, int32_t before, int32_t after);
+  /// Whether another unmatched node has the label of one of the two, and stands where that one
+  /// does: by as many edges as `merit`, or more.
+  bool HasRival(int32_t before, int32_t after, int merit) const;
+  /// Whether an unmatched node looks exactly like one of the two, which see each other's operands
+  /// only through others.
+  bool HasDouble(int32_t before, int32_t after) const;
+  bool HasRival(Side side, int32_t i, int32_t image, int merit) const;
+  /// How many unmatched nodes of the same label stand above `i`, each an operand of the next.
+  int StackHeight(Side side, int32_t i) const;
+  const PositionMap& Positions();
+
+  Matching& matching_;
+  ScopePair scope_{{-1, -1}, {-1, -1}};
+  std::vector<EqualNodes> equals_;  // by side
+  // Nodes by label that were unmatched when the run began.
+  std::array<std::unordered_map<uint64_t, std::vector<int32_t>>, 2> by_type_;
+  size_t taken_in_ = 0;          // of matching_.made()
+  std::vector<int32_t> visits_;  // before entities of pairs, some several times
+  std::array<size_t, kNumTiers> next_visit_{};
+  std::vector<int32_t> open_when_visited_;  // by before entity, of repeated visits
+  std::array<std::vector<Keyed>, 2> candidates_;
+  /// The last long lists of candidates that a tier looked at, and how many pairs there were then.
+  struct Fruitless {
+    size_t made = 0;
+    std::array<std::vector<Keyed>, 2> candidates;
+  };
+  std::array<Fruitless, kNumTiers> fruitless_;
+  PositionMap positions_{{}};
+  size_t positions_made_ = 0;  // pairs that positions_ knows; 0: not made for this scope
+};
+
+/// What is left between matched nodes, in order.
+void MatchGaps(Matching& matching, const ScopePair& scope);
+
+/// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
+/// where more edges agree with the new one. Returns true if any pair is new.
+bool Repair(Matching& matching, const ScopePair& scope);
+
+/// Lets matched nodes exchange their partners, chains of them too, where more edges agree then.
+/// Returns true if any did.
+bool Exchange(Matching& matching, const ScopePair& scope);
+
+/// Of several equal nodes of which the other side has one, the one that stands where it stands is
+/// its partner, unless users tell.
+void SettleEquals(Matching& matching, const ScopePair& scope);
+
+}  // namespace strata

@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "diff/match/labels.h"
+
+namespace strata {
+
+/// Operators that one side alone has, and that stand where another operator stood: a pass replaced
+/// one by the other everywhere (`aten.view` by `aten.reshape`). While a scope lives, such operators
+/// have one label, so that the replaced nodes look like any other to the matcher. Fields are
+/// compared after it, with labels as they are.
+class SynonymScope {
+ public:
+  /// REQUIRES: `after` outlives the scope.
+  SynonymScope(const Labels& before, Labels& after);
+  ~SynonymScope();
+  SynonymScope(const SynonymScope&) = delete;
+  SynonymScope& operator=(const SynonymScope&) = delete;
+
+ private:
+  Labels& after_;
+  std::vector<std::pair<int32_t, uint64_t>> renamed_;  // entities with their own operators
+};
+
+}  // namespace strata

@@ -1,0 +1,456 @@
+#include "diff/pattern/hunks.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "diff/graph/arguments.h"
+#include "diff/graph/hash.h"
+#include "diff/graph/place.h"
+#include "diff/graph/union_find.h"
+#include "ir/module.h"
+#include "ir/text.h"
+
+namespace strata {
+namespace {
+
+/// The text with numbers inside of quotes hidden: 'layers.3.attn' names a place.
+std::string WithoutPlaces(std::string_view text) {
+  std::string result;
+  bool quoted = false;
+  for (char c : text) {
+    if (c == '\'' || c == '"') quoted = !quoted;
+    if (!quoted || !IsDigit(c)) {
+      result += c;
+    } else if (result.back() != '*') {
+      result += '*';
+    }
+  }
+  return result;
+}
+
+std::vector<std::string_view> SizesOf(std::string_view text) {
+  std::vector<std::string_view> sizes;
+  for (size_t i = 1; i < text.size();) {
+    const size_t end = std::min(text.find_first_of(",]", i), text.size());
+    sizes.push_back(TrimBlanks(text.substr(i, end - i)));
+    i = end + 1;
+  }
+  return sizes;
+}
+
+/// What changed of a list of sizes: of `[4, 128, 64]` and `[4, 256, 64]` only 128 and 256.
+uint64_t HashOfSizes(std::string_view before, std::string_view after) {
+  const std::vector<std::string_view> a = SizesOf(before), b = SizesOf(after);
+  if (a.size() != b.size()) return Mix(HashText(before), HashText(after));
+  std::set<std::pair<std::string_view, std::string_view>> changes;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) changes.emplace(a[i], b[i]);
+  }
+  uint64_t hash = 1;
+  for (const auto& [x, y] : changes)
+    hash = Mix(hash, Mix(HashText(x), HashText(y)));
+  return hash;
+}
+
+class HunkFinder {
+ public:
+  HunkFinder(const Matching& matching, const Layers& layers, GraphDiff& diff)
+      : matching_(matching),
+        layers_(layers),
+        diff_(diff),
+        item_of_{std::vector<int32_t>(static_cast<size_t>(diff.before.size()), -1),
+                 std::vector<int32_t>(static_cast<size_t>(diff.after.size()), -1)} {}
+
+  std::vector<HunkFacts> Run() {
+    AddItems();
+    if (items_.empty()) return {};
+    FindAnchors();
+    UnionFind sets(items_.size());
+    JoinEdges(sets);
+    JoinConsumers(sets);
+    JoinReplacements(sets);
+    JoinMoves(sets);
+    Collect(sets);
+    ComputeKeys();
+    return std::move(facts_);
+  }
+
+ private:
+  static size_t Index(EntityId id) { return static_cast<size_t>(id.index); }
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+  void AddItems() {
+    for (size_t i = 0; i < diff_.pairs.size(); ++i) {
+      const Pair& pair = diff_.pairs[i];
+      if (!pair.status.changed && !pair.status.moved) continue;
+      Add({static_cast<int32_t>(i), pair.before, pair.after, IsConsumer(pair)});
+    }
+    for (EntityId id : diff_.deleted)
+      Add({-1, id, {}, false});
+    for (EntityId id : diff_.inserted)
+      Add({-1, {}, id, false});
+  }
+
+  void Add(HunkItem item) {
+    const auto index = static_cast<int32_t>(items_.size());
+    if (item.before.valid()) item_of_[kBefore][Index(item.before)] = index;
+    if (item.after.valid()) item_of_[kAfter][Index(item.after)] = index;
+    items_.push_back(item);
+  }
+
+  /// Its own fields are operands that were or are unmatched nodes. The output reads from anywhere.
+  bool IsConsumer(const Pair& pair) const {
+    if (!pair.status.changed) return false;
+    const bool is_output =
+        matching_.labels(kBefore).kind[Index(pair.before)] == EntityKind::kOutput;
+    for (const FieldDiff& field : pair.fields) {
+      if (field.derived || field.path.starts_with("meta.")) continue;
+      if (!field.path.starts_with("operands")) return false;
+    }
+    return is_output || ReadsUnmatched(kBefore, pair.before) || ReadsUnmatched(kAfter, pair.after);
+  }
+
+  bool ReadsUnmatched(Side side, EntityId id) const {
+    return std::ranges::any_of(
+        matching_.labels(side).operands(id.index),
+        [&](const Labels::Edge& operand) { return !matching_.matched(side, operand.entity); });
+  }
+
+  /// For each inserted node a node of the before graph near it: up the edges, and down.
+  void FindAnchors() {
+    const Labels& labels = matching_.labels(kAfter);
+    for (std::vector<int32_t>& anchors : anchors_)
+      anchors.assign(Index(labels.size()), -1);
+    for (EntityId id : diff_.inserted) {
+      int32_t& anchor = anchors_[0][Index(id)];
+      for (const Labels::Edge& operand : labels.operands(id.index))
+        if (anchor < 0) anchor = AnchorAt(0, operand.entity);
+    }
+    for (EntityId id : diff_.inserted | std::views::reverse) {
+      int32_t& anchor = anchors_[1][Index(id)];
+      for (const Labels::Edge& user : labels.users(id.index))
+        if (anchor < 0) anchor = AnchorAt(1, user.entity);
+    }
+  }
+  int32_t AnchorAt(size_t way, int32_t after) const {
+    if (!matching_.matched(kAfter, after)) return anchors_[way][Index(after)];
+    const int32_t before = matching_.partner(kAfter, after);
+    return matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute ? before : -1;
+  }
+
+  HunkPlace PlaceOf(const HunkItem& item, size_t way) const {
+    int32_t anchor = item.before.index;
+    if (!item.before.valid()) {
+      const std::string_view path = PathOfInserted(item.after);
+      // By its shape alone: no node of the before graph has its role.
+      if (!path.empty()) return {path, LayerOf(path), HashText(PlaceShape(path))};
+      const size_t i = Index(item.after);
+      anchor = anchors_[way][i];
+      if (anchor < 0 || layers_.layer(anchor).empty()) {
+        const int32_t other = anchors_[1 - way][i];
+        if (other >= 0 && !layers_.layer(other).empty()) anchor = other;
+      }
+      if (anchor < 0) return {};
+    }
+    return {layers_.path(anchor), layers_.layer(anchor), layers_.role(anchor)};
+  }
+
+  std::string_view PathOfInserted(EntityId id) const {
+    if (layers_.by_structure()) return {};
+    const Graph& graph = diff_.after.graph(id);
+    return graph.module().str(graph.node(diff_.after[id].node).module);
+  }
+
+  std::string_view LayerOfItem(size_t item) const { return PlaceOf(items_[item], 0).layer; }
+  bool InOneLayer(size_t a, size_t b) const {
+    const std::string_view x = LayerOfItem(a), y = LayerOfItem(b);
+    return x.empty() || y.empty() || x == y;
+  }
+
+  /// Inserted nodes that touch, deleted nodes that touch.
+  void JoinEdges(UnionFind& sets) {
+    for (Side side : {kBefore, kAfter}) {
+      for (size_t item = 0; item < items_.size(); ++item) {
+        const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
+        if (!id.valid() || items_[item].pair >= 0) continue;
+        for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
+          if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
+          const size_t other = Index(item_of_[side][Index(operand.entity)]);
+          if (InOneLayer(item, other)) sets.Join(item, other);
+        }
+      }
+    }
+  }
+
+  /// A constant of several nodes: what it is used for has nothing to do with each other.
+  bool IsShared(Side side, int32_t i) const {
+    const Labels& labels = matching_.labels(side);
+    const bool is_input = labels.kind[Index(i)] == EntityKind::kInput ||
+                          labels.kind[Index(i)] == EntityKind::kConstant;
+    return is_input && labels.users(i).size() > 1;
+  }
+
+  /// A consumer joins what it reads and what it read of one layer; the output would join
+  /// everything.
+  void JoinConsumers(UnionFind& sets) {
+    for (size_t item = 0; item < items_.size(); ++item) {
+      const HunkItem& consumer = items_[item];
+      if (consumer.pair < 0) continue;
+      if (matching_.labels(kBefore).kind[Index(consumer.before)] == EntityKind::kOutput) continue;
+      std::optional<size_t> first;
+      for (Side side : {kBefore, kAfter}) {
+        const EntityId id = side == kBefore ? consumer.before : consumer.after;
+        for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
+          if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
+          const size_t other = Index(item_of_[side][Index(operand.entity)]);
+          if (!first) first = other;
+          if (InOneLayer(*first, other)) sets.Join(item, other);
+        }
+      }
+    }
+  }
+
+  /// All of a replaced region; one that spans layers falls apart into the layers in which both
+  /// sides are, and what is elsewhere goes with the first of them.
+  void JoinReplacements(UnionFind& sets) {
+    for (const Relation& relation : diff_.relations) {
+      if (relation.kind == RelationKind::kClone || relation.kind == RelationKind::kMerge) continue;
+      std::map<std::string_view, std::array<int32_t, 2>> first_in_layer;
+      const auto for_each = [&](auto&& fn) {
+        for (EntityId id : relation.before)
+          fn(kBefore, item_of_[kBefore][Index(id)]);
+        for (EntityId id : relation.after)
+          fn(kAfter, item_of_[kAfter][Index(id)]);
+      };
+      for_each([&](Side side, int32_t item) {
+        auto [place, is_new] =
+            first_in_layer.try_emplace(LayerOfItem(Index(item)), std::array<int32_t, 2>{-1, -1});
+        if (place->second[side] < 0) place->second[side] = item;
+      });
+      int32_t first = item_of_[kBefore][Index(relation.before[0])];
+      for (const auto& [layer, items] : first_in_layer) {
+        if (layer.empty() || std::ranges::min(items) < 0) continue;
+        first = items[kBefore];
+        break;
+      }
+      for_each([&](Side, int32_t item) {
+        const std::array<int32_t, 2>& own = first_in_layer.at(LayerOfItem(Index(item)));
+        sets.Join(Index(std::ranges::min(own) >= 0 ? own[kBefore] : first), Index(item));
+      });
+    }
+  }
+
+  /// Nodes that only moved, and are neighbours in both orders.
+  void JoinMoves(UnionFind& sets) {
+    for (size_t item = 0; item < items_.size(); ++item) {
+      const HunkItem& moved = items_[item];
+      if (!OnlyMoved(moved) || moved.before.index == 0 || moved.after.index == 0) continue;
+      const int32_t other = item_of_[kBefore][Index(moved.before.index - 1)];
+      if (other < 0 || other != item_of_[kAfter][Index(moved.after.index - 1)]) continue;
+      if (OnlyMoved(items_[Index(other)]) && InOneLayer(item, Index(other)))
+        sets.Join(item, Index(other));
+    }
+  }
+  bool OnlyMoved(const HunkItem& item) const {
+    return item.pair >= 0 && !diff_.pairs[Index(item.pair)].status.changed;
+  }
+
+  void Collect(UnionFind& sets) {
+    std::map<size_t, std::vector<HunkItem>> by_root;
+    for (size_t item = 0; item < items_.size(); ++item)
+      by_root[sets.Find(item)].push_back(items_[item]);
+    for (auto& [root, items] : by_root)
+      facts_.emplace_back().items = std::move(items);
+    SortByPlace();
+    for (HunkFacts& facts : facts_) {
+      Hunk& hunk = diff_.hunks.emplace_back();
+      for (const HunkItem& item : facts.items) {
+        if (item.pair >= 0) {
+          hunk.pairs.push_back(item.pair);
+        } else if (item.before.valid()) {
+          hunk.deleted.push_back(item.before);
+        } else {
+          hunk.inserted.push_back(item.after);
+        }
+      }
+    }
+  }
+
+  /// By the first node in before order; an inserted node stands behind the last pair before it.
+  void SortByPlace() {
+    std::vector<int32_t> before_of_after(Index(diff_.after.size()));
+    int32_t last = -1;
+    for (size_t i = 0; i < before_of_after.size(); ++i) {
+      const int32_t pair = diff_.pair_of_after[i];
+      if (pair >= 0) last = diff_.pairs[Index(pair)].before.index;
+      before_of_after[i] = last;
+    }
+    const auto place_of = [&](const HunkItem& item) {
+      return item.before.valid() ? std::pair(item.before.index, -1)
+                                 : std::pair(before_of_after[Index(item.after)], item.after.index);
+    };
+    for (HunkFacts& facts : facts_)
+      std::ranges::sort(facts.items, {}, place_of);
+    std::ranges::stable_sort(facts_, {},
+                             [&](const HunkFacts& facts) { return place_of(facts.items.front()); });
+  }
+
+  void ComputeKeys() {
+    hashes_.resize(items_.size());
+    std::vector<uint64_t> next(items_.size());
+    // Of a consumer whose cause lies in another layer nothing else is left.
+    const auto counts_all = [](const HunkFacts& facts) {
+      return std::ranges::all_of(facts.items, [](const HunkItem& item) { return item.consumer; });
+    };
+    const auto counts = [](const HunkItem& item, bool all) { return all || !item.consumer; };
+    std::unordered_map<std::ptrdiff_t, int> hunks_of_size;
+    const auto size_of = [&](const HunkFacts& facts, bool all) {
+      return std::ranges::count_if(facts.items,
+                                   [&](const HunkItem& item) { return counts(item, all); });
+    };
+    for (const HunkFacts& facts : facts_)
+      ++hunks_of_size[size_of(facts, counts_all(facts))];
+    for (HunkFacts& facts : facts_) {
+      const bool all = counts_all(facts);
+      const auto first = std::ranges::find_if(
+          facts.items, [&](const HunkItem& item) { return counts(item, all); });
+      for (size_t way : {size_t{0}, size_t{1}})
+        facts.places[way] = CommonPlace(facts, *first, way);
+      // What is like no other in size needs no closer look: that would be long for the largest.
+      const std::ptrdiff_t size = size_of(facts, all);
+      if (hunks_of_size[size] == 1) {
+        facts.key = Spread(static_cast<uint64_t>(size));
+        continue;
+      }
+      std::vector<size_t> members;
+      for (const HunkItem& item : facts.items) {
+        if (!counts(item, all)) continue;
+        members.push_back(Index(ItemOf(item)));
+        hashes_[members.back()] = Signature(item);
+      }
+      constexpr int kRounds = 3;
+      for (int round = 0; round < kRounds && members.size() > 1; ++round) {
+        for (size_t member : members)
+          next[member] = Widened(member, all);
+        for (size_t member : members)
+          hashes_[member] = next[member];
+      }
+      for (size_t member : members)
+        facts.key += Spread(hashes_[member]);
+    }
+  }
+
+  int32_t ItemOf(const HunkItem& item) const {
+    return item.before.valid() ? item_of_[kBefore][Index(item.before)]
+                               : item_of_[kAfter][Index(item.after)];
+  }
+
+  /// What an item is, without where it is.
+  uint64_t Signature(const HunkItem& item) const {
+    if (item.pair < 0) {
+      const Side side = item.before.valid() ? kBefore : kAfter;
+      const EntityId id = side == kBefore ? item.before : item.after;
+      return Mix(SignatureOfNode(side, id), side + 1);
+    }
+    const Pair& pair = diff_.pairs[Index(item.pair)];
+    uint64_t hash = matching_.labels(kBefore).op[Index(pair.before)];
+    if (!pair.status.changed) return Mix(hash, 3);
+    for (const FieldDiff& field : pair.fields) {
+      if (field.derived || field.path.starts_with("meta.")) continue;
+      hash = Mix(hash, HashText(field.path));
+      // Names of operands differ from place to place.
+      if (field.path.starts_with("operands") || field.path == "alias") continue;
+      const std::string_view before = field.before ? std::string_view(*field.before) : "";
+      const std::string_view after = field.after ? std::string_view(*field.after) : "";
+      if (field.path == "shape" || field.path == "strides") {
+        hash = Mix(hash, HashOfSizes(before, after));
+      } else if (field.path == "module") {
+        hash = Mix(hash, Mix(HashText(PlaceShape(before)), HashText(PlaceShape(after))));
+      } else {
+        hash = Mix(hash, HashText(WithoutPlaces(before)));
+        hash = Mix(hash, HashText(WithoutPlaces(after)));
+      }
+    }
+    return hash;
+  }
+
+  /// The operator, its literals, and which operands are the same value.
+  uint64_t SignatureOfNode(Side side, EntityId id) const {
+    const Listing& listing = side == kBefore ? diff_.before : diff_.after;
+    uint64_t hash = matching_.labels(side).op[Index(id)];
+    std::vector<EntityId> operands;
+    for (const Leaf& leaf : LeavesOf(listing, id)) {
+      hash = Mix(hash, HashText(leaf.path));
+      if (!leaf.operand.valid()) {
+        hash = Mix(hash, HashText(WithoutPlaces(leaf.skeleton)));
+        continue;
+      }
+      const auto known = std::ranges::find(operands, leaf.operand);
+      hash = Mix(hash, static_cast<uint64_t>(known - operands.begin()));
+      if (known == operands.end()) operands.push_back(leaf.operand);
+    }
+    return hash;
+  }
+
+  /// The hash with those of the inserted or deleted nodes next to it.
+  uint64_t Widened(size_t member, bool consumers) const {
+    const HunkItem& item = items_[member];
+    uint64_t hash = hashes_[member];
+    for (Side side : {kBefore, kAfter}) {
+      const EntityId id = side == kBefore ? item.before : item.after;
+      if (!id.valid()) continue;
+      const auto neighbour = [&](const Labels::Edge& edge) -> uint64_t {
+        if (matching_.matched(side, edge.entity) || IsShared(side, edge.entity)) return 0;
+        const auto other = static_cast<size_t>(item_of_[side][Index(edge.entity)]);
+        if (items_[other].consumer && !consumers) return 0;
+        return InOneLayer(member, other) ? Mix(hashes_[other], Index(edge.slot)) : 0;
+      };
+      for (const Labels::Edge& operand : matching_.labels(side).operands(id.index))
+        hash = Mix(hash, neighbour(operand) + side);
+      uint64_t users = 0;
+      if (matching_.labels(side).users(id.index).size() <= Matching::kMaxEdges) {
+        for (const Labels::Edge& user : matching_.labels(side).users(id.index))
+          users += neighbour(user);
+      }
+      hash = Mix(hash, users);
+    }
+    return hash;
+  }
+
+  /// The innermost module that holds all that was done; layer and role are those of its beginning.
+  HunkPlace CommonPlace(const HunkFacts& facts, const HunkItem& first, size_t way) const {
+    HunkPlace place = PlaceOf(first, way);
+    bool known = !place.path.empty();
+    for (const HunkItem& item : facts.items) {
+      if (item.consumer && !first.consumer) continue;
+      const std::string_view path = PlaceOf(item, way).path;
+      if (path.empty()) continue;
+      place.path = known ? CommonModule(place.path, path) : path;
+      known = true;
+    }
+    return place;
+  }
+
+  const Matching& matching_;
+  const Layers& layers_;
+  GraphDiff& diff_;
+  std::array<std::vector<int32_t>, 2> item_of_;
+  std::array<std::vector<int32_t>, 2> anchors_;  // by after entity: a before entity; -1: none
+  std::vector<HunkItem> items_;
+  std::vector<uint64_t> hashes_;  // by item
+  std::vector<HunkFacts> facts_;
+};
+
+}  // namespace
+
+std::vector<HunkFacts> FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff) {
+  return HunkFinder(matching, layers, diff).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,48 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "diff/diff.h"
+#include "diff/match/matching.h"
+#include "diff/pattern/layers.h"
+
+namespace strata {
+
+/// A node of a hunk: a pair that differs by itself, a deleted node, or an inserted one.
+struct HunkItem {
+  int32_t pair = -1;  ///< index into GraphDiff::pairs
+  EntityId before, after;
+  /// It only reads other nodes of its hunk, or reads them no more: it says where a change was made,
+  /// not what was done.
+  bool consumer = false;
+};
+
+/// Where a change was made. Of inserted nodes without a module path there are two answers, by what
+/// they read and by what reads them.
+struct HunkPlace {
+  std::string_view path;   ///< of the innermost module around it; "" when there is none
+  std::string_view layer;  ///< `layers.7`
+  uint64_t role = 0;       ///< equal for the same place in different layers
+};
+
+/// A hunk with what is needed to compare it with others.
+struct HunkFacts {
+  std::vector<HunkItem> items;      ///< in order of both graphs
+  uint64_t key = 0;                 ///< equal for hunks that do the same, wherever they are
+  std::array<HunkPlace, 2> places;  ///< by producers, by consumers
+};
+
+/// Fills `diff.hunks`, and returns the facts of each.
+///
+/// A hunk joins inserted and deleted nodes that touch, members of a replace relation, nodes that
+/// moved side by side, and the consumers that were rewired to or from them, inside one layer where
+/// layers are known. Derived changes are in no hunk.
+///
+/// The key takes in operators, literals, fields with their values, and edges between the items
+/// (Weisfeiler-Lehman, 3 rounds). It takes in no names, no places, no surroundings, not the
+/// consumers, and of sizes only what changed about them.
+std::vector<HunkFacts> FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff);
+
+}  // namespace strata

@@ -1,0 +1,170 @@
+#include "diff/pattern/layers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "diff/graph/hash.h"
+#include "diff/graph/place.h"
+#include "diff/pattern/repetitions.h"
+#include "ir/module.h"
+
+namespace strata {
+
+Layers::Layers(const Listing& listing, const Labels& labels)
+    : paths_{""}, layers_{""}, place_of_(Index(listing.size()), 0), roles_(Index(listing.size())) {
+  TakePaths(listing, labels);
+  by_structure_ =
+      std::ranges::all_of(layers_, [](std::string_view layer) { return layer.empty(); });
+  if (by_structure_) {
+    paths_.resize(1);
+    layers_.resize(1);
+    std::ranges::fill(place_of_, 0);
+  }
+  std::vector<int32_t> sequence;
+  for (int32_t i = 0; i < listing.scopes()[0].end; ++i) {
+    if (place_of_[Index(i)] == 0 && labels.kind[Index(i)] == EntityKind::kCompute)
+      sequence.push_back(i);
+  }
+  FindByStructure(labels, sequence);
+  PlaceInputs(listing, labels);
+}
+
+void Layers::TakePaths(const Listing& listing, const Labels& labels) {
+  const Module& module = listing.root().module();
+  std::unordered_map<StrId, size_t> places;
+  std::vector<uint64_t> shapes{0};
+  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    const StrId path = listing.graph(id).node(listing[id].node).module;
+    size_t place = 0;
+    if (path.valid() && !module.str(path).empty()) {
+      const auto [found, is_new] = places.try_emplace(path, paths_.size());
+      if (is_new) {
+        paths_.push_back(module.str(path));
+        layers_.push_back(LayerOf(paths_.back()));
+        shapes.push_back(HashText(PlaceShape(paths_.back())));
+      }
+      place = found->second;
+    }
+    place_of_[Index(id.index)] = place;
+    roles_[Index(id.index)] = Mix(shapes[place], labels.op[Index(id.index)]);
+  }
+}
+
+void Layers::NameNewLayers(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    paths_.emplace_back(found_.emplace_back(fmt::format("layers.{}", i)));
+    layers_.push_back(paths_.back());
+  }
+}
+
+std::vector<size_t> Layers::LayersReadBy(const Labels& labels,
+                                         const std::vector<std::vector<int32_t>>& parts) const {
+  constexpr size_t kNowhere = 0;
+  std::vector<size_t> chosen;
+  std::set<std::string_view> taken;
+  for (const std::vector<int32_t>& part : parts) {
+    std::map<std::string_view, std::pair<int32_t, size_t>> votes;  // count, a place in the layer
+    for (int32_t i : part) {
+      for (const Labels::Edge& operand : labels.operands(i)) {
+        const size_t place = place_of_[Index(operand.entity)];
+        if (layers_[place].empty()) continue;
+        auto& [count, where] = votes[layers_[place]];
+        ++count;
+        where = place;
+      }
+    }
+    chosen.push_back(kNowhere);
+    if (votes.empty()) continue;
+    const auto most =
+        std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second.first; });
+    if (!taken.insert(most->first).second) return {};
+    chosen.back() = most->second.second;
+  }
+  if (taken.size() < parts.size()) FillInOrder(chosen);
+  return std::ranges::find(chosen, kNowhere) == chosen.end() ? chosen : std::vector<size_t>();
+}
+
+void Layers::FillInOrder(std::vector<size_t>& chosen) const {
+  std::vector<size_t> order;  // a place of each layer
+  std::map<std::string_view, int64_t> index_of;
+  for (size_t place = 1; place < layers_.size(); ++place) {
+    if (layers_[place].empty()) continue;
+    if (index_of.try_emplace(layers_[place], order.size()).second) order.push_back(place);
+  }
+  const auto count = static_cast<int64_t>(chosen.size());
+  std::vector<int64_t> starts, steps;
+  for (const int64_t step : {1, -1}) {
+    std::set<int64_t> fits;  // layers of the first part, as the parts that are placed have it
+    for (int64_t k = 0; k < count; ++k) {
+      const size_t place = chosen[static_cast<size_t>(k)];
+      if (place != 0) fits.insert(index_of.at(layers_[place]) - step * k);
+    }
+    if (fits.size() != 1) continue;
+    const int64_t last = *fits.begin() + step * (count - 1);
+    if (std::min(*fits.begin(), last) < 0 ||
+        std::max(*fits.begin(), last) >= static_cast<int64_t>(order.size()))
+      continue;
+    starts.push_back(*fits.begin());
+    steps.push_back(step);
+  }
+  if (starts.size() != 1) return;
+  for (int64_t k = 0; k < count; ++k) {
+    size_t& place = chosen[static_cast<size_t>(k)];
+    if (place == 0) place = order[static_cast<size_t>(starts[0] + steps[0] * k)];
+  }
+}
+
+void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence) {
+  std::map<std::string_view, size_t> place_of_layer;
+  for (const Repetition& stretch : FindStretches(labels, sequence)) {
+    std::vector<std::vector<int32_t>> parts;
+    for (size_t k = 0; k < stretch.begins.size(); ++k) {
+      const bool last = k + 1 == stretch.begins.size();
+      const auto begin = sequence.begin() + stretch.begins[k];
+      parts.emplace_back(begin, sequence.begin() + (last ? stretch.end : stretch.begins[k + 1]));
+    }
+    const std::vector<size_t> layers = LayersReadBy(labels, parts);
+    // Other layers of a program whose modules are known have no names of ours.
+    if (layers.empty() && (!by_structure_ || paths_.size() > 1)) continue;
+    if (layers.empty()) NameNewLayers(parts.size());
+    for (size_t k = 0; k < parts.size(); ++k) {
+      size_t place = k + 1;
+      if (!layers.empty()) {
+        const auto [known, is_new] = place_of_layer.try_emplace(layers_[layers[k]], paths_.size());
+        if (is_new) {
+          paths_.push_back(layers_[layers[k]]);
+          layers_.push_back(layers_[layers[k]]);
+        }
+        place = known->second;
+      }
+      for (int32_t i : parts[k])
+        place_of_[Index(i)] = place;
+    }
+  }
+  // The how many-th of its kind in its layer.
+  std::unordered_map<uint64_t, uint64_t> seen;
+  for (int32_t i : sequence) {
+    const uint64_t label = labels.type[Index(i)];
+    const uint64_t layer = HashText(layers_[place_of_[Index(i)]]);
+    roles_[Index(i)] = Mix(label, seen[Mix(layer, label)]++);
+  }
+}
+
+void Layers::PlaceInputs(const Listing& listing, const Labels& labels) {
+  for (int32_t i = 0; i < listing.size(); ++i) {
+    const auto users = labels.users(i);
+    const bool is_input = labels.kind[Index(i)] == EntityKind::kInput ||
+                          labels.kind[Index(i)] == EntityKind::kConstant;
+    if (!is_input || place_of_[Index(i)] != 0 || users.empty()) continue;
+    const int32_t user = users[0].entity;
+    if (labels.kind[Index(user)] != EntityKind::kCompute) continue;
+    place_of_[Index(i)] = place_of_[Index(user)];
+    roles_[Index(i)] = Mix(roles_[Index(user)], Index(users[0].slot));
+  }
+}
+
+}  // namespace strata

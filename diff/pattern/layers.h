@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diff/graph/listing.h"
+#include "diff/match/labels.h"
+
+namespace strata {
+
+/// Where in a program of repeated layers each node is. Module paths tell; where nodes have none,
+/// structure does: stretches of the node list that repeat are layers. They get the layers whose
+/// values they read (backward after forward), or else the paths `layers.0`, `layers.1`, ….
+/// Inputs are where they are used.
+class Layers {
+ public:
+  Layers(const Listing& listing, const Labels& labels);
+
+  /// The module path, or `layers.<i>` found by structure; "" outside of all. Valid while the
+  /// listing lives.
+  std::string_view path(int32_t entity) const { return paths_[place_of_[Index(entity)]]; }
+  /// The path up to its first number: `layers.7`; "" when the path has none.
+  std::string_view layer(int32_t entity) const { return layers_[place_of_[Index(entity)]]; }
+  /// What the node is in its layer: equal for corresponding nodes of different layers.
+  uint64_t role(int32_t entity) const { return roles_[Index(entity)]; }
+  /// The paths were found by structure.
+  bool by_structure() const { return by_structure_; }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  void TakePaths(const Listing& listing, const Labels& labels);
+  /// Places the nodes of `sequence` by where they repeat.
+  void FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence);
+  void NameNewLayers(size_t count);
+  /// For each part of nodes the layer whose values it reads, or else the one that the order of the
+  /// other parts gives it; empty when that is not one each.
+  std::vector<size_t> LayersReadBy(const Labels& labels,
+                                   const std::vector<std::vector<int32_t>>& parts) const;
+  /// Gives parts without a layer (0) theirs where the others count up or down through the layers,
+  /// and only one of both is possible: a backward layer may read nothing but the one behind it.
+  void FillInOrder(std::vector<size_t>& chosen) const;
+  void PlaceInputs(const Listing& listing, const Labels& labels);
+
+  bool by_structure_ = false;
+  std::vector<std::string_view> paths_, layers_;  // by place; 0 is nowhere
+  std::deque<std::string> found_;                 // what paths_ views, if by structure
+  std::vector<size_t> place_of_;                  // by entity
+  std::vector<uint64_t> roles_;                   // by entity
+};
+
+}  // namespace strata

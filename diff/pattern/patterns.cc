@@ -1,0 +1,326 @@
+#include "diff/pattern/patterns.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "diff/graph/hash.h"
+#include "diff/graph/place.h"
+#include "diff/pattern/hunks.h"
+#include "diff/pattern/layers.h"
+#include "diff/pattern/titles.h"
+#include "ir/module.h"
+
+namespace strata {
+namespace {
+
+using LayerSet = std::set<std::string_view>;
+
+/// Hunks at one role, or at roles that go together.
+struct Cluster {
+  std::vector<int32_t> hunks;
+  LayerSet layers;
+  std::map<uint64_t, LayerSet> by_role;
+};
+
+/// Makes patterns of hunks.
+class PatternFinder {
+ public:
+  PatternFinder(const Layers& layers, const std::vector<HunkFacts>& facts, GraphDiff& diff)
+      : layers_(layers), facts_(facts), diff_(diff), titles_(diff), way_(facts.size(), 0) {}
+
+  void Run() {
+    std::map<uint64_t, std::vector<int32_t>> by_key;
+    for (size_t i = 0; i < facts_.size(); ++i)
+      by_key[facts_[i].key].push_back(static_cast<int32_t>(i));
+    std::vector<Cluster> clusters;
+    for (const auto& [key, hunks] : by_key) {
+      for (Cluster& cluster : ClustersOf(hunks)) {
+        if (cluster.hunks.size() > 1) clusters.push_back(std::move(cluster));
+      }
+    }
+    if (clusters.empty()) return;
+    FindRoles(clusters);
+    NoteHunksOfLayers(clusters);
+    for (const Cluster& cluster : clusters)
+      diff_.patterns.push_back(PatternOf(cluster));
+    std::ranges::sort(diff_.patterns, [](const Pattern& a, const Pattern& b) {
+      if (a.deviations.empty() != b.deviations.empty()) return b.deviations.empty();
+      return a.nodes != b.nodes ? a.nodes > b.nodes : a.hunks[0] < b.hunks[0];
+    });
+    for (size_t i = 0; i < diff_.patterns.size(); ++i) {
+      for (int32_t hunk : diff_.patterns[i].hunks)
+        diff_.hunks[static_cast<size_t>(hunk)].pattern = static_cast<int32_t>(i);
+    }
+  }
+
+ private:
+  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  const HunkPlace& PlaceOf(int32_t hunk) const {
+    return facts_[Index(hunk)].places[way_[Index(hunk)]];
+  }
+
+  /// Hunks of one key, apart by where in a layer they are. Of the two ways to say where, that which
+  /// makes fewer clusters of them, in more layers.
+  std::vector<Cluster> ClustersOf(const std::vector<int32_t>& hunks) {
+    const auto set_way = [&](uint8_t way) {
+      for (int32_t hunk : hunks)
+        way_[Index(hunk)] = way;
+    };
+    std::vector<Cluster> up = ClustersByRole(hunks);
+    const bool one_way = std::ranges::all_of(hunks, [&](int32_t hunk) {
+      const auto& places = facts_[Index(hunk)].places;
+      return places[0].layer == places[1].layer && places[0].role == places[1].role;
+    });
+    if (one_way) return up;
+    set_way(1);
+    std::vector<Cluster> down = ClustersByRole(hunks);
+    const auto layers = [](const std::vector<Cluster>& clusters) {
+      size_t count = 0;
+      for (const Cluster& cluster : clusters)
+        count += cluster.layers.size();
+      return count;
+    };
+    const bool better =
+        down.size() != up.size() ? down.size() < up.size() : layers(down) > layers(up);
+    if (better) return down;
+    set_way(0);
+    return up;
+  }
+
+  /// Roles that change in the same layers belong together: a pass that does one thing everywhere.
+  std::vector<Cluster> ClustersByRole(const std::vector<int32_t>& hunks) const {
+    struct Role {
+      uint64_t role = 0;
+      LayerSet layers;
+      std::vector<int32_t> hunks;
+    };
+    std::vector<Role> roles;
+    std::unordered_map<uint64_t, size_t> index;
+    std::vector<int32_t> nowhere;
+    for (int32_t hunk : hunks) {
+      const HunkPlace& place = PlaceOf(hunk);
+      if (place.layer.empty()) {
+        nowhere.push_back(hunk);
+        continue;
+      }
+      const auto [found, is_new] = index.try_emplace(place.role, roles.size());
+      if (is_new) roles.push_back({place.role, {}, {}});
+      roles[found->second].layers.insert(place.layer);
+      roles[found->second].hunks.push_back(hunk);
+    }
+    std::ranges::stable_sort(roles, std::greater<>(),
+                             [](const Role& role) { return role.layers.size(); });
+    std::vector<Cluster> clusters;
+    for (Role& role : roles) {
+      Cluster* home = nullptr;
+      // More than a few ways to spread over layers are no ways at all.
+      constexpr size_t kMaxClusters = 16;
+      for (Cluster& cluster : clusters) {
+        const auto common = std::ranges::count_if(
+            role.layers, [&](std::string_view layer) { return cluster.layers.contains(layer); });
+        if (2 * static_cast<size_t>(common) >= role.layers.size() ||
+            clusters.size() >= kMaxClusters) {
+          home = &cluster;
+          break;
+        }
+      }
+      if (home == nullptr) home = &clusters.emplace_back();
+      home->layers.insert(role.layers.begin(), role.layers.end());
+      home->by_role.emplace(role.role, std::move(role.layers));
+      home->hunks.insert(home->hunks.end(), role.hunks.begin(), role.hunks.end());
+    }
+    if (clusters.empty()) clusters.emplace_back();
+    clusters[0].hunks.insert(clusters[0].hunks.end(), nowhere.begin(), nowhere.end());
+    for (Cluster& cluster : clusters)
+      std::ranges::sort(cluster.hunks);
+    return clusters;
+  }
+
+  /// Which layers of the before graph have the roles of the clusters.
+  void FindRoles(const std::vector<Cluster>& clusters) {
+    std::unordered_set<uint64_t> wanted;
+    for (const Cluster& cluster : clusters) {
+      for (const auto& [role, layers] : cluster.by_role)
+        wanted.insert(role);
+    }
+    // An inserted node with a module path has the path's shape as its role.
+    std::unordered_map<std::string_view, uint64_t> shapes;
+    for (int32_t i = 0; i < diff_.before.size(); ++i) {
+      const std::string_view layer = layers_.layer(i);
+      if (layer.empty()) continue;
+      if (wanted.contains(layers_.role(i))) layers_with_role_[layers_.role(i)].insert(layer);
+      const auto [shape, is_new] = shapes.try_emplace(layers_.path(i), 0);
+      if (!is_new) continue;
+      // A path stands for the modules around it too.
+      for (std::string_view path = layers_.path(i); path.size() >= layer.size();
+           path = path.substr(0, path.rfind('.'))) {
+        const uint64_t role = HashText(PlaceShape(path));
+        if (wanted.contains(role)) layers_with_role_[role].insert(layer);
+        if (path.size() == layer.size()) break;
+      }
+    }
+  }
+
+  void NoteHunksOfLayers(const std::vector<Cluster>& clusters) {
+    cluster_size_.assign(facts_.size(), 1);
+    for (const Cluster& cluster : clusters) {
+      for (int32_t hunk : cluster.hunks)
+        cluster_size_[Index(hunk)] = cluster.hunks.size();
+    }
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      const HunkPlace& place = PlaceOf(static_cast<int32_t>(i));
+      if (!place.layer.empty()) hunks_of_layer_[place.layer].push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  Pattern PatternOf(const Cluster& cluster) {
+    Pattern pattern;
+    pattern.hunks = cluster.hunks;
+    pattern.title = TitleOf(cluster);
+    std::vector<std::string> paths;
+    std::set<std::string> shapes;
+    for (int32_t hunk : cluster.hunks) {
+      pattern.nodes += static_cast<int32_t>(facts_[Index(hunk)].items.size());
+      const std::string_view path = PlaceOf(hunk).path;
+      if (path.empty()) continue;
+      paths.emplace_back(path);
+      shapes.insert(PlaceShape(path));
+    }
+    // Many places in each layer: the layers say enough.
+    constexpr size_t kManyShapes = 3;
+    const bool whole_layers = shapes.size() > kManyShapes;
+    if (whole_layers) {
+      paths.assign(cluster.layers.begin(), cluster.layers.end());
+      for (int32_t hunk : cluster.hunks) {
+        if (PlaceOf(hunk).layer.empty() && !PlaceOf(hunk).path.empty())
+          paths.emplace_back(PlaceOf(hunk).path);
+      }
+    }
+    AddDeviations(cluster, whole_layers, pattern);
+    for (const Deviation& deviation : pattern.deviations) {
+      pattern.except.push_back(deviation.where);
+      paths.push_back(deviation.where);
+    }
+    PlaceRange range = GeneralizePlaces(paths);
+    pattern.where = std::move(range.where);
+    return pattern;
+  }
+
+  /// With values if all hunks agree on them.
+  std::string TitleOf(const Cluster& cluster) const {
+    const auto title = [&](int32_t hunk, bool values) {
+      return titles_.OfHunk(diff_.hunks[Index(hunk)], values);
+    };
+    // Consumers may differ from place to place: the most frequent title is the pattern's.
+    std::map<std::string, int32_t> titles;
+    for (int32_t hunk : cluster.hunks)
+      ++titles[title(hunk, true)];
+    const auto frequent = [&] {
+      return std::ranges::max_element(titles, {}, [](const auto& entry) { return entry.second; })
+          ->first;
+    };
+    std::string with_values = frequent();
+    if (titles.size() == 1) return with_values;
+    const auto most = static_cast<size_t>(titles.at(with_values));
+    if (2 * most > cluster.hunks.size()) return with_values;
+    titles.clear();
+    for (int32_t hunk : cluster.hunks)
+      ++titles[title(hunk, false)];
+    return frequent();
+  }
+
+  /// Layers that have the place of the pattern and lack the change: if few, it is meant for all.
+  void AddDeviations(const Cluster& cluster, bool whole_layers, Pattern& pattern) const {
+    std::map<std::string_view, std::set<std::string>> missing;  // by layer: the rest of the path
+    LayerSet all;
+    std::map<uint64_t, std::vector<std::string_view>> lacks;
+    for (const auto& [role, layers] : cluster.by_role) {
+      const auto found = layers_with_role_.find(role);
+      if (found == layers_with_role_.end()) continue;
+      all.insert(found->second.begin(), found->second.end());
+      std::vector<std::string_view>& without = lacks[role];
+      std::ranges::set_difference(found->second, layers, std::back_inserter(without));
+      if (3 * without.size() > found->second.size()) without.clear();
+    }
+    const size_t uncovered = static_cast<size_t>(std::ranges::count_if(
+        all, [&](std::string_view layer) { return !cluster.layers.contains(layer); }));
+    if (3 * uncovered > all.size()) return;
+    std::unordered_map<uint64_t, std::string> suffixes;
+    for (int32_t hunk : cluster.hunks) {
+      const HunkPlace& place = PlaceOf(hunk);
+      if (!place.layer.empty())
+        suffixes.try_emplace(place.role,
+                             place.path.substr(std::min(place.path.size(), place.layer.size())));
+    }
+    for (const auto& [role, layers] : lacks) {
+      for (std::string_view layer : layers) {
+        // A layer that lacks everything is named as a whole when the pattern is.
+        const bool whole = whole_layers && !cluster.layers.contains(layer);
+        missing[layer].insert(whole ? "" : suffixes[role]);
+      }
+    }
+    for (const auto& [layer, rests] : missing) {
+      for (const std::string& rest : rests)
+        pattern.deviations.push_back(DeviationAt(cluster, layer, std::string(layer) + rest));
+    }
+    SortByNumber(pattern.deviations);
+  }
+
+  static void SortByNumber(std::vector<Deviation>& deviations) {
+    std::ranges::stable_sort(deviations, [](const Deviation& a, const Deviation& b) {
+      return ComparePlaces(a.where, b.where) < 0;
+    });
+  }
+
+  /// What happened at a place instead: what is there at the same role, else what is peculiar to
+  /// the layer.
+  Deviation DeviationAt(const Cluster& cluster, std::string_view layer, std::string where) const {
+    Deviation deviation{std::move(where), "", {}};
+    const auto found = hunks_of_layer_.find(layer);
+    if (found == hunks_of_layer_.end()) return deviation;
+    std::vector<int32_t> peculiar;
+    for (int32_t hunk : found->second) {
+      if (std::ranges::binary_search(cluster.hunks, hunk)) continue;
+      if (cluster.by_role.contains(PlaceOf(hunk).role)) deviation.hunks.push_back(hunk);
+      if (2 * cluster_size_[Index(hunk)] < cluster.hunks.size()) peculiar.push_back(hunk);
+    }
+    if (deviation.hunks.empty()) deviation.hunks = std::move(peculiar);
+    constexpr size_t kShown = 2;
+    for (size_t i = 0; i < std::min(deviation.hunks.size(), kShown); ++i) {
+      if (i > 0) deviation.what += "; ";
+      deviation.what += titles_.OfHunk(diff_.hunks[Index(deviation.hunks[i])]);
+    }
+    if (deviation.hunks.size() > kShown)
+      deviation.what += fmt::format("; and {} more", deviation.hunks.size() - kShown);
+    return deviation;
+  }
+
+  const Layers& layers_;
+  const std::vector<HunkFacts>& facts_;
+  GraphDiff& diff_;
+  const Titles titles_;
+  std::vector<uint8_t> way_;          // by hunk: which of its places counts
+  std::vector<size_t> cluster_size_;  // by hunk
+  std::unordered_map<uint64_t, LayerSet> layers_with_role_;
+  std::map<std::string_view, std::vector<int32_t>> hunks_of_layer_;
+};
+
+}  // namespace
+
+void FindPatterns(const Matching& matching, GraphDiff& diff) {
+  const bool any = !diff.inserted.empty() || !diff.deleted.empty() ||
+                   std::ranges::any_of(diff.pairs, [](const Pair& pair) {
+                     return pair.status.changed || pair.status.moved;
+                   });
+  if (!any) return;
+  const Layers layers(diff.before, matching.labels(kBefore));
+  const std::vector<HunkFacts> facts = FindHunks(matching, layers, diff);
+  PatternFinder(layers, facts, diff).Run();
+}
+
+}  // namespace strata

@@ -1,0 +1,14 @@
+#pragma once
+#include "diff/diff.h"
+#include "diff/match/matching.h"
+
+namespace strata {
+
+/// Fills `hunks` and `patterns` of a diff that has everything else.
+///
+/// Hunks of one key (diff/pattern/hunks.h) are a pattern; what is done at one place of some layers
+/// and at another place of other layers is two. A pattern covers all layers that have its place;
+/// the few that lack it are its deviations. Near linear in changes, linear in nodes.
+void FindPatterns(const Matching& matching, GraphDiff& diff);
+
+}  // namespace strata

@@ -1,0 +1,198 @@
+#include "diff/pattern/repetitions.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "diff/graph/hash.h"
+
+namespace strata {
+namespace {
+
+/// How many labels every part of a stretch has, over all parts: those that occur twice in each
+/// count twice.
+int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stretch) {
+  struct Count {
+    int32_t part = -1, here = 0;    // in the part that is being read
+    int32_t parts = 0, fewest = 0;  // over the parts read before
+  };
+  std::unordered_map<int32_t, Count> counts;
+  const auto finish = [](Count& count) {
+    if (count.part < 0) return;
+    count.fewest = count.parts == 0 ? count.here : std::min(count.fewest, count.here);
+    ++count.parts;
+  };
+  const auto num_parts = static_cast<int32_t>(stretch.begins.size());
+  for (int32_t part = 0; part < num_parts; ++part) {
+    const auto at = static_cast<size_t>(part);
+    const int32_t end = part + 1 < num_parts ? stretch.begins[at + 1] : stretch.end;
+    for (int32_t i = stretch.begins[at]; i < end; ++i) {
+      Count& count = counts[classes[static_cast<size_t>(i)]];
+      if (count.part != part) {
+        finish(count);
+        count.part = part;
+        count.here = 0;
+      }
+      ++count.here;
+    }
+  }
+  int32_t common = 0;
+  for (auto& [unused, count] : counts) {
+    finish(count);
+    if (count.parts == num_parts) common += count.fewest * num_parts;
+  }
+  return common;
+}
+
+/// Moves the beginnings of all parts up as long as the same stands before each of them: an operator
+/// that tells the parts apart may be in their middle. `floor`: the end of the stretch before.
+void MoveBegins(const std::vector<uint64_t>& labels, int32_t floor, Repetition& stretch) {
+  const auto at = [&](int32_t i) { return labels[static_cast<size_t>(i)]; };
+  std::vector<int32_t>& begins = stretch.begins;
+  int32_t shortest = stretch.end - begins.back();
+  for (size_t i = 1; i < begins.size(); ++i)
+    shortest = std::min(shortest, begins[i] - begins[i - 1]);
+  for (int32_t moved = 0; moved + 1 < shortest && begins[0] > floor; ++moved) {
+    const uint64_t label = at(begins[0] - 1);
+    const auto agree = std::ranges::count_if(begins, [&](int32_t i) { return at(i - 1) == label; });
+    if (static_cast<size_t>(2 * agree) <= begins.size() || agree < 2) break;
+    for (int32_t& begin : begins) {
+      // A part with something more in it catches up.
+      constexpr int32_t kCatchUp = 4;
+      int32_t place = begin - 1;
+      while (place > begin - kCatchUp && place > floor && at(place) != label)
+        --place;
+      if (at(place) == label) begin = place;
+    }
+  }
+  const auto size = static_cast<int32_t>(labels.size());
+  const size_t last = begins.size() - 1;
+  stretch.end = std::min(2 * begins[last] - begins[last - 1], size);
+}
+
+/// Stretches of as many parts as `anchors` have places, which are in order of the first one. A part
+/// begins at the place of an anchor. A wrong anchor costs a look at its whole stretch: `budget`
+/// labels may be looked at.
+Repetitions StretchesOf(const std::vector<uint64_t>& labels, const std::vector<int32_t>& classes,
+                        const std::vector<const std::vector<int32_t>*>& anchors, size_t& budget) {
+  Repetitions found;
+  int32_t end = 0;
+  for (const std::vector<int32_t>* anchor : anchors) {
+    if (anchor->front() < end) continue;
+    // The last part is as long as the one before it.
+    const size_t last = anchor->size() - 1;
+    const int32_t length = (*anchor)[last] - (*anchor)[last - 1];
+    const auto size = static_cast<int32_t>(classes.size());
+    Repetition stretch{*anchor, std::min((*anchor)[last] + length, size)};
+    MoveBegins(labels, end, stretch);
+    const int32_t covered = stretch.end - stretch.begins[0];
+    if (budget < static_cast<size_t>(covered)) break;
+    budget -= static_cast<size_t>(covered);
+    const int32_t common = CommonLabels(classes, stretch);
+    constexpr int32_t kFewestLabels = 3;
+    if (common < kFewestLabels * static_cast<int32_t>(anchor->size()) || 2 * common < covered)
+      continue;
+    found.stretches.push_back(stretch);
+    found.explained += common;
+    end = stretch.end;
+  }
+  return found;
+}
+
+/// One step further around: hashes with those of the operands, and what the users are.
+std::vector<uint64_t> Widened(const Labels& labels, const std::vector<int32_t>& sequence,
+                              const std::vector<int32_t>& place_of,
+                              const std::vector<uint64_t>& hashes) {
+  constexpr size_t kManyEdges = 24;
+  std::vector<uint64_t> wider;
+  wider.reserve(hashes.size());
+  for (size_t k = 0; k < sequence.size(); ++k) {
+    uint64_t hash = hashes[k];
+    for (const Labels::Edge& operand : labels.operands(sequence[k])) {
+      const int32_t place = place_of[static_cast<size_t>(operand.entity)];
+      hash = Mix(hash, place >= 0 ? hashes[static_cast<size_t>(place)] : 0);
+    }
+    uint64_t users = 0;
+    if (labels.users(sequence[k]).size() <= kManyEdges) {
+      for (const Labels::Edge& user : labels.users(sequence[k]))
+        users += Mix(labels.op[static_cast<size_t>(user.entity)], static_cast<uint64_t>(user.slot));
+    }
+    wider.push_back(Mix(hash, users));
+  }
+  return wider;
+}
+
+/// Numbers for labels, in order of the first place.
+std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
+  std::unordered_map<uint64_t, int32_t> index;
+  std::vector<int32_t> classes;
+  classes.reserve(labels.size());
+  for (uint64_t label : labels)
+    classes.push_back(index.try_emplace(label, static_cast<int32_t>(index.size())).first->second);
+  return classes;
+}
+
+}  // namespace
+
+Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
+  const std::vector<int32_t> classes = ClassesOf(labels);
+  std::vector<std::vector<int32_t>> places;  // by class
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const auto index = static_cast<size_t>(classes[i]);
+    if (index == places.size()) places.emplace_back();
+    places[index].push_back(static_cast<int32_t>(i));
+  }
+  std::map<size_t, std::vector<const std::vector<int32_t>*>> by_count;
+  for (const std::vector<int32_t>& c : places) {
+    if (c.size() > 1) by_count[c.size()].push_back(&c);
+  }
+  // What explains most labels, first.
+  std::vector<std::vector<const std::vector<int32_t>*>> anchors;
+  for (auto& [count, classes_of_count] : by_count) {
+    // One operator that occurs often makes no layers.
+    if (classes_of_count.size() > 1) anchors.push_back(std::move(classes_of_count));
+  }
+  std::ranges::stable_sort(anchors, std::greater<>(), [](const auto& of_count) {
+    return of_count.size() * of_count[0]->size();
+  });
+  Repetitions best;
+  size_t budget = 16 * labels.size();
+  for (const auto& of_count : anchors) {
+    Repetitions found = StretchesOf(labels, classes, of_count, budget);
+    if (found.explained > best.explained) best = std::move(found);
+  }
+  if (static_cast<size_t>(best.explained) * 4 < labels.size()) return {};
+  return best;
+}
+
+std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<int32_t>& sequence) {
+  std::vector<int32_t> place_of(static_cast<size_t>(labels.size()), -1);
+  std::vector<uint64_t> types;
+  for (size_t k = 0; k < sequence.size(); ++k) {
+    place_of[static_cast<size_t>(sequence[k])] = static_cast<int32_t>(k);
+    types.push_back(labels.type[static_cast<size_t>(sequence[k])]);
+  }
+  const std::vector<int32_t> classes = ClassesOf(types);
+  std::vector<uint64_t> hashes = types;
+  std::vector<Repetition> best;
+  int32_t most = 0;
+  // Surroundings tell nodes of one operator apart, but those at the borders of layers differ in the
+  // first and the last layer: what explains most by the nodes alone is right.
+  for (int radius = 0; radius <= 2; ++radius) {
+    if (radius > 0) hashes = Widened(labels, sequence, place_of, hashes);
+    std::vector<Repetition> stretches = FindRepetitions(hashes).stretches;
+    int32_t floor = 0, explained = 0;
+    for (Repetition& stretch : stretches) {
+      MoveBegins(types, floor, stretch);
+      floor = stretch.end;
+      explained += CommonLabels(classes, stretch);
+    }
+    if (explained > most) {
+      most = explained;
+      best = std::move(stretches);
+    }
+  }
+  return best;
+}
+
+}  // namespace strata

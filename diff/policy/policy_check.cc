@@ -1,0 +1,415 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "diff/graph/arguments.h"
+#include "diff/graph/statement.h"
+#include "diff/graph/type_text.h"
+#include "diff/policy/policy.h"
+#include "ir/module.h"
+#include "ir/ops.h"
+
+namespace strata {
+namespace {
+
+std::string_view ToWord(EntityKind kind) {
+  switch (kind) {
+    case EntityKind::kInput:
+      return "input";
+    case EntityKind::kConstant:
+      return "constant";
+    case EntityKind::kCompute:
+      return "compute";
+    case EntityKind::kOutput:
+      return "output";
+  }
+  return "";
+}
+
+/// A pair, an inserted or a deleted node, as rules see it.
+struct Change {
+  EntityId before, after;  // none: inserted, deleted
+  const Pair* pair = nullptr;
+  std::vector<std::string_view> atoms;      // what must be allowed
+  std::vector<std::string_view> relations;  // what allows an insertion or deletion too
+  std::string_view pattern;                 // title
+  // Of the one or two nodes.
+  std::vector<std::string_view> targets;
+  std::vector<std::string> modules, names;
+  std::string_view kind;
+};
+
+class Checker {
+ public:
+  Checker(const Policy& policy, const GraphDiff& diff) : policy_(policy), diff_(diff) {}
+
+  std::vector<Violation> Run() {
+    FindRelations();
+    FindPatterns();
+    for (const Pair& pair : diff_.pairs) {
+      if (!pair.status.same() || !pair.fields.empty()) Judge(ChangeOf(pair));
+    }
+    for (EntityId id : diff_.deleted)
+      Judge(ChangeOf(id, {}));
+    for (EntityId id : diff_.inserted)
+      Judge(ChangeOf({}, id));
+    for (const Policy::Limit& limit : policy_.limits)
+      CheckLimit(limit);
+    for (const Policy::Invariant& invariant : policy_.invariants)
+      CheckInvariant(invariant);
+    return std::move(violations_);
+  }
+
+ private:
+  void FindRelations() {
+    for (const Relation& relation : diff_.relations) {
+      std::string_view word;
+      switch (relation.kind) {
+        case RelationKind::kReplace:
+          word = "replaced";
+          break;
+        case RelationKind::kClone:
+          word = "cloned";
+          break;
+        case RelationKind::kMerge:
+          word = "merged";
+          break;
+        case RelationKind::kBecameInput:
+          word = "became_input";
+          break;
+        case RelationKind::kBecameCompute:
+          word = "became_compute";
+          break;
+      }
+      for (EntityId id : relation.before)
+        before_relations_[id].push_back(word);
+      for (EntityId id : relation.after)
+        after_relations_[id].push_back(word);
+    }
+  }
+
+  void FindPatterns() {
+    for (const Hunk& hunk : diff_.hunks) {
+      if (hunk.pattern < 0) continue;
+      const std::string_view title = diff_.patterns[static_cast<size_t>(hunk.pattern)].title;
+      for (EntityId id : hunk.deleted)
+        before_pattern_[id] = title;
+      for (EntityId id : hunk.inserted)
+        after_pattern_[id] = title;
+      for (int32_t pair : hunk.pairs)
+        after_pattern_[diff_.pairs[static_cast<size_t>(pair)].after] = title;
+    }
+  }
+
+  Change ChangeOf(const Pair& pair) const {
+    Change change = Described(pair.before, pair.after);
+    change.pair = &pair;
+    if (pair.status.renamed) change.atoms.emplace_back("renamed");
+    if (pair.status.moved) change.atoms.emplace_back("moved");
+    if (pair.status.changed) change.atoms.emplace_back("changed");
+    if (pair.status.derived) change.atoms.emplace_back("derived");
+    return change;
+  }
+
+  Change ChangeOf(EntityId before, EntityId after) const {
+    Change change = Described(before, after);
+    const auto& relations = before.valid() ? before_relations_ : after_relations_;
+    const auto found = relations.find(before.valid() ? before : after);
+    if (found != relations.end()) change.relations = found->second;
+    change.atoms.emplace_back(before.valid() ? "deleted" : "inserted");
+    return change;
+  }
+
+  Change Described(EntityId before, EntityId after) const {
+    Change change;
+    change.before = before;
+    change.after = after;
+    const auto add = [&](const Listing& listing, EntityId id,
+                         const std::map<EntityId, std::string_view>& patterns) {
+      if (!id.valid()) return;
+      change.targets.push_back(listing.target(id));
+      change.modules.push_back(ModuleText(listing, id));
+      change.names.push_back(listing.name(id));
+      change.kind = ToWord(listing[id].kind);
+      if (const auto found = patterns.find(id); found != patterns.end()) {
+        change.pattern = found->second;
+      }
+    };
+    add(diff_.before, before, before_pattern_);
+    add(diff_.after, after, after_pattern_);
+    return change;
+  }
+
+  void Judge(const Change& change) {
+    for (const Policy::Rule& rule : policy_.forbid) {
+      if (Speaks(rule, change)) return Add(change, "forbidden by", rule);
+    }
+    if (policy_.allow.empty() || !NeedsAllowance(change)) return;
+    const bool is_covered = std::ranges::any_of(
+        policy_.allow, [&](const Policy::Rule& rule) { return Covers(rule, change); });
+    if (!is_covered) {
+      violations_.push_back({WhatOf(change), fmt::format("no rule of {} allows it", policy_.file),
+                             Side(change.before), Side(change.after)});
+    }
+  }
+
+  static bool Has(const std::vector<std::string>& words, std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  }
+
+  /// Names are no change, and consequences are judged with their causes.
+  static bool NeedsAllowance(const Change& change) {
+    return std::ranges::any_of(
+        change.atoms, [](std::string_view atom) { return atom != "renamed" && atom != "derived"; });
+  }
+
+  /// True when a forbidding rule means this change: one side, one atom, one field are enough.
+  static bool Speaks(const Policy::Rule& rule, const Change& change) {
+    const auto any = [](const std::vector<NamePattern>& patterns, const auto& texts) {
+      return patterns.empty() || std::ranges::any_of(texts, [&](const auto& text) {
+               return MatchesAny(patterns, text);
+             });
+    };
+    if (rule.statuses.empty()) {
+      if (rule.fields.empty() && !NeedsAllowance(change)) return false;
+    } else {
+      const auto listed = [&](std::string_view atom) { return Has(rule.statuses, atom); };
+      if (std::ranges::none_of(change.atoms, listed) &&
+          std::ranges::none_of(change.relations, listed)) {
+        return false;
+      }
+    }
+    if (!rule.kinds.empty() && !Has(rule.kinds, change.kind)) return false;
+    if (!any(rule.targets, change.targets) || !any(rule.modules, change.modules)) return false;
+    if (!any(rule.nodes, change.names)) return false;
+    if (!rule.patterns.empty() && !MatchesAny(rule.patterns, change.pattern)) return false;
+    if (rule.fields.empty()) return true;
+    return change.pair != nullptr &&
+           std::ranges::any_of(change.pair->fields, [&](const FieldDiff& field) {
+             return MatchesAny(rule.fields, field.path);
+           });
+  }
+
+  /// True when an allowing rule covers all of this change: both sides, all atoms, all own fields.
+  static bool Covers(const Policy::Rule& rule, const Change& change) {
+    const auto all = [](const std::vector<NamePattern>& patterns, const auto& texts) {
+      return patterns.empty() || std::ranges::all_of(texts, [&](const auto& text) {
+               return MatchesAny(patterns, text);
+             });
+    };
+    if (!rule.statuses.empty()) {
+      const bool by_relation = std::ranges::any_of(
+          change.relations, [&](std::string_view word) { return Has(rule.statuses, word); });
+      for (std::string_view atom : change.atoms) {
+        if (atom == "renamed" || atom == "derived" || by_relation) continue;
+        if (!Has(rule.statuses, atom)) return false;
+      }
+    }
+    if (!rule.kinds.empty() && !Has(rule.kinds, change.kind)) return false;
+    if (!all(rule.targets, change.targets) || !all(rule.modules, change.modules)) return false;
+    if (!all(rule.nodes, change.names)) return false;
+    if (!rule.patterns.empty() && !MatchesAny(rule.patterns, change.pattern)) return false;
+    if (rule.fields.empty()) return true;
+    return change.pair != nullptr &&
+           std::ranges::all_of(change.pair->fields, [&](const FieldDiff& field) {
+             return field.derived || field.path.starts_with("meta.") ||
+                    MatchesAny(rule.fields, field.path);
+           });
+  }
+
+  static std::optional<EntityId> Side(EntityId id) {
+    return id.valid() ? std::optional(id) : std::nullopt;
+  }
+
+  /// "inserted mm_3 (aten.mm.default) in layers.0", "changed view -> reshape (…): target".
+  static std::string WhatOf(const Change& change) {
+    std::string text = fmt::format("{}", change.atoms.empty() ? "changed" : "");
+    for (std::string_view atom : change.atoms) {
+      if (atom == "renamed" && change.atoms.size() > 1) continue;
+      text += text.empty() ? "" : "+";
+      text += atom;
+    }
+    const bool is_renamed = change.names.size() == 2 && change.names[0] != change.names[1];
+    text += ' ' + change.names[0];
+    if (is_renamed) text += " -> " + change.names[1];
+    const std::string_view target = change.targets.back();
+    if (!target.empty()) text += fmt::format(" ({})", target);
+    if (target.empty()) text += fmt::format(" ({})", change.kind);
+    if (!change.modules.back().empty()) text += fmt::format(" in {}", change.modules.back());
+    if (change.pair == nullptr) return text;
+    std::string fields;
+    for (const FieldDiff& field : change.pair->fields)
+      fields += (fields.empty() ? ": " : ", ") + field.path;
+    return text + fields;
+  }
+
+  void Add(const Change& change, std::string_view how, const Policy::Rule& rule) {
+    violations_.push_back({WhatOf(change), Because(how, rule.where, rule.why), Side(change.before),
+                           Side(change.after)});
+  }
+
+  static std::string Because(std::string_view how, std::string_view where, std::string_view why) {
+    std::string text = fmt::format("{} {}", how, where);
+    if (!why.empty()) text += fmt::format(": {}", why);
+    return text;
+  }
+
+  int64_t CountOf(std::string_view word) const {
+    const DiffSummary& s = diff_.summary;
+    const std::map<std::string_view, int64_t> counts = {
+        {"renamed", s.renamed},
+        {"moved", s.moved},
+        {"changed", s.changed},
+        {"derived", s.derived},
+        {"inserted", s.inserted},
+        {"deleted", s.deleted},
+        {"replaced", s.replaced},
+        {"cloned", s.cloned},
+        {"merged", s.merged},
+        {"became_input", s.became_input},
+        {"became_compute", s.became_compute},
+        {"hunks", static_cast<int64_t>(diff_.hunks.size())},
+        {"touched",
+         s.inserted + s.deleted + std::ranges::count_if(diff_.pairs, [](const Pair& pair) {
+           return pair.status.moved || pair.status.changed;
+         })}};
+    return counts.at(word);
+  }
+
+  void CheckLimit(const Policy::Limit& limit) {
+    const int64_t count = CountOf(limit.of);
+    if (count <= limit.most) return;
+    violations_.push_back({fmt::format("{} {}", count, limit.of),
+                           fmt::format("at most {} by {}", limit.most, limit.where),
+                           {},
+                           {}});
+  }
+
+  void CheckInvariant(const Policy::Invariant& invariant) {
+    std::string what;
+    if (invariant.name == "same_inputs") what = InputsDiffer();
+    if (invariant.name == "same_outputs") what = OutputsDiffer();
+    if (invariant.name == "same_collectives") {
+      what =
+          SequencesDiffer("collectives", [](const OpTraits& traits) { return traits.collective; });
+    }
+    if (invariant.name == "same_mutations") {
+      what = SequencesDiffer("mutations", [](const OpTraits& traits) { return traits.mutates; });
+    }
+    if (invariant.name == "no_new_targets") what = NewTargets();
+    if (what.empty()) return;
+    violations_.push_back({what, fmt::format("{} by {}", invariant.name, invariant.where), {}, {}});
+  }
+
+  /// Inputs of the program and their types, in order.
+  std::string InputsDiffer() const {
+    std::vector<EntityId> sides[2];
+    const Listing* const listings[2] = {&diff_.before, &diff_.after};
+    for (size_t side = 0; side < 2; ++side) {
+      for (EntityId id{0}; id.index < listings[side]->scopes()[0].end; ++id.index)
+        if ((*listings[side])[id].kind == EntityKind::kInput) sides[side].push_back(id);
+    }
+    if (sides[0].size() != sides[1].size()) {
+      return fmt::format("{} inputs, not {}", sides[1].size(), sides[0].size());
+    }
+    for (size_t i = 0; i < sides[0].size(); ++i) {
+      const int32_t pair = diff_.pair_of_before[static_cast<size_t>(sides[0][i].index)];
+      if (pair < 0 || diff_.pairs[static_cast<size_t>(pair)].after != sides[1][i] ||
+          TypesDiffer(TypeTextOf(diff_.before, sides[0][i]),
+                      TypeTextOf(diff_.after, sides[1][i]))) {
+        return fmt::format("input {} is another: {}, not {}", i, diff_.after.name(sides[1][i]),
+                           diff_.before.name(sides[0][i]));
+      }
+    }
+    return "";
+  }
+
+  static bool TypesDiffer(const TypeText& a, const TypeText& b) {
+    return Differ(a.dtype, b.dtype) || Differ(a.shape, b.shape) || Differ(a.device, b.device) ||
+           Differ(a.placement, b.placement);
+  }
+
+  /// How many values the program returns, and of which types.
+  std::string OutputsDiffer() const {
+    const std::vector<TypeText> before = OutputTypes(diff_.before);
+    const std::vector<TypeText> after = OutputTypes(diff_.after);
+    if (before.size() != after.size()) {
+      return fmt::format("{} outputs, not {}", after.size(), before.size());
+    }
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (TypesDiffer(before[i], after[i])) return fmt::format("output {} has another type", i);
+    }
+    return "";
+  }
+
+  static std::vector<TypeText> OutputTypes(const Listing& listing) {
+    std::vector<TypeText> types;
+    const Graph& graph = listing.root();
+    if (!graph.output().valid()) return types;
+    graph.ForEachOperand(graph.output(), [&](ValueId value) {
+      types.push_back(TypeTextOf(listing, listing.FindValue(graph.id(), value)));
+    });
+    return types;
+  }
+
+  /// Operators of one kind with their literals, in order, of the program and its bodies.
+  template <class Test>
+  std::string SequencesDiffer(std::string_view what, Test&& test) const {
+    const auto sequence = [&](const Listing& listing) {
+      std::vector<EntityId> ids;
+      for (EntityId id{0}; id.index < listing.size(); ++id.index)
+        if (!listing.target(id).empty() && test(TraitsOf(listing.target(id)))) ids.push_back(id);
+      return ids;
+    };
+    const std::vector<EntityId> before = sequence(diff_.before), after = sequence(diff_.after);
+    for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      const std::string a = CallText(diff_.before, before[i]), b = CallText(diff_.after, after[i]);
+      if (a == b) continue;
+      return fmt::format("{} differ at {}: {} is {}, not {} as {}", what, i,
+                         diff_.after.name(after[i]), b, a, diff_.before.name(before[i]));
+    }
+    if (before.size() == after.size()) return "";
+    return fmt::format("{} {}, not {}", after.size(), what, before.size());
+  }
+
+  /// `_c10d_functional.all_reduce.default(_, 'sum', 'tp')`: groups and reductions count, names do
+  /// not.
+  static std::string CallText(const Listing& listing, EntityId id) {
+    std::string text(listing.target(id));
+    char separator = '(';
+    for (const Leaf& leaf : LeavesOf(listing, id)) {
+      text += fmt::format("{}{}{}", separator, separator == ',' ? " " : "", leaf.skeleton);
+      separator = ',';
+    }
+    return text + (separator == '(' ? "()" : ")");
+  }
+
+  std::string NewTargets() const {
+    std::set<std::string_view> known, added;
+    for (EntityId id{0}; id.index < diff_.before.size(); ++id.index)
+      known.insert(diff_.before.target(id));
+    for (EntityId id{0}; id.index < diff_.after.size(); ++id.index)
+      if (!known.contains(diff_.after.target(id))) added.insert(diff_.after.target(id));
+    if (added.empty()) return "";
+    std::string text = "new operators:";
+    for (std::string_view target : added)
+      text += fmt::format(" {}", target);
+    return text;
+  }
+
+  const Policy& policy_;
+  const GraphDiff& diff_;
+  std::map<EntityId, std::vector<std::string_view>> before_relations_, after_relations_;
+  std::map<EntityId, std::string_view> before_pattern_, after_pattern_;
+  std::vector<Violation> violations_;
+};
+
+}  // namespace
+
+PolicyVerdict CheckPolicy(const Policy& policy, const GraphDiff& diff) {
+  return {policy.file, Checker(policy, diff).Run()};
+}
+
+}  // namespace strata

@@ -1,0 +1,355 @@
+#include "diff/ranks/rank_form.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "diff/graph/hash.h"
+#include "ir/module.h"
+#include "ir/ops.h"
+
+namespace strata {
+namespace {
+
+/// Positions of arguments that tell shards apart, by operator without overload.
+struct RankArguments {
+  std::string_view op;
+  uint32_t positions;  // a bit each
+};
+constexpr RankArguments kRankArguments[] = {
+    {"add", 0b11},
+    {"arange", 0b11},
+    {"as_strided", 0b1000},
+    {"constant_pad_nd", 0b10},
+    {"eq", 0b11},
+    {"fill", 0b10},
+    {"fill_", 0b10},
+    {"full", 0b10},
+    {"full_like", 0b10},
+    {"ge", 0b11},
+    {"gt", 0b11},
+    {"iadd", 0b11},
+    {"le", 0b11},
+    {"lt", 0b11},
+    {"masked_fill", 0b100},
+    {"masked_fill_", 0b100},
+    {"narrow", 0b100},
+    {"ne", 0b11},
+    {"new_full", 0b100},
+    {"pad", 0b10},
+    {"rsub", 0b11},
+    {"scalar_tensor", 0b1},
+    {"select", 0b100},
+    {"select_backward", 0b1000},
+    {"select_scatter", 0b1000},
+    {"slice", 0b1100},
+    {"slice_backward", 0b11000},
+    {"slice_scatter", 0b11000},
+    {"sub", 0b11},
+};
+
+/// All integers of operators whose peers are ranks, and what is split unevenly among ranks.
+bool NamesRanks(std::string_view base) {
+  static constexpr std::string_view kWords[] = {"send", "recv", "all_to_all", "permute"};
+  return std::ranges::any_of(
+      kWords, [&](std::string_view word) { return base.find(word) != std::string_view::npos; });
+}
+
+uint32_t PositionsOf(std::string_view op) {
+  const std::string_view base = BaseName(op);
+  if (NamesRanks(base)) return ~uint32_t{0};
+  const auto found = std::ranges::find(kRankArguments, base, &RankArguments::op);
+  return found == std::end(kRankArguments) ? 0 : found->positions;
+}
+
+bool TakesGroups(std::string_view op) {
+  return op.find("c10d") != std::string_view::npos || TraitsOf(op).collective;
+}
+
+std::string_view WithoutIndex(std::string_view device) {
+  return device.substr(0, device.find(':'));
+}
+
+class FormMaker {
+ public:
+  /// Called for each site, if there is somebody to call.
+  using Watch = std::function<void(EntityId id, const std::string& path)>;
+
+  explicit FormMaker(const Graph& graph, Watch watch = {})
+      : listing_(graph), module_(graph.module()), watch_(std::move(watch)) {}
+
+  RankForm Run() {
+    uint64_t hi = 1, lo = 2;
+    for (EntityId id{0}; id.index < listing_.size(); ++id.index) {
+      const uint64_t hash = HashOf(id);
+      hi = Mix(hi, hash);
+      lo = Mix(Spread(lo), hash);
+    }
+    form_.hash = {hi, lo};
+    return std::move(form_);
+  }
+
+ private:
+  struct Op {
+    uint64_t hash = 0;
+    uint32_t positions = 0;
+    bool takes_groups = false;
+  };
+
+  const Op& OpOf(StrId id) {
+    const auto [found, is_new] = ops_.try_emplace(id);
+    if (is_new && id.valid()) {
+      const std::string_view name = module_.str(id);
+      found->second = {HashText(name), PositionsOf(name), TakesGroups(name)};
+    }
+    return found->second;
+  }
+
+  uint64_t HashOf(EntityId id) {
+    const Entity& entity = listing_[id];
+    const Graph& graph = listing_.graph(id);
+    const Node& node = graph.node(entity.node);
+    uint64_t hash = static_cast<uint64_t>(entity.kind) + 1;
+    const ValueId value = listing_.value(id);
+    if (value.valid()) hash = Mix(hash, HashOfType(graph.value(value).type));
+    if (entity.element.valid()) {
+      hash = Mix(hash, static_cast<uint64_t>(listing_.Find(entity.graph, entity.node).index));
+      return Mix(hash, graph.value(entity.element).index);
+    }
+    const Op& op = OpOf(node.op);
+    id_ = id;
+    graph_ = &graph;
+    op_ = &op;
+    hash = Mix(hash, op.hash);
+    const std::span<const Arg> args = graph.args(entity.node);
+    for (size_t i = 0; i < args.size(); ++i)
+      hash = Mix(hash, HashOfArg(args[i], i, [&] { return fmt::format("args[{}]", i); }));
+    uint64_t keywords = 0;
+    for (size_t i = 0; i < node.num_kwargs; ++i) {
+      const NamedArg kwarg = graph.kwarg(entity.node, i);
+      const auto path = [&] { return fmt::format("kwargs.{}", module_.str(kwarg.name)); };
+      keywords += Mix(HashText(module_.str(kwarg.name)), HashOfArg(kwarg.value, kNoPosition, path));
+    }
+    return Mix(hash, keywords);
+  }
+
+  static constexpr size_t kNoPosition = 31;
+
+  template <class Path>
+  uint64_t HashOfArg(const Arg& arg, size_t position, const Path& path) {
+    const uint64_t kind = static_cast<uint64_t>(arg.kind()) + 0x100;
+    const bool is_site = position < 32 && (op_->positions >> position & 1) != 0;
+    switch (arg.kind()) {
+      case ArgKind::kNone:
+        return kind;
+      case ArgKind::kValue:
+        return Mix(kind,
+                   static_cast<uint64_t>(listing_.FindValue(graph_->id(), arg.value()).index));
+      case ArgKind::kInt:
+        if (!is_site) return Mix(kind, static_cast<uint64_t>(arg.as_int()));
+        form_.values.push_back(arg.as_int());
+        if (watch_) watch_(id_, path());
+        return kind;
+      case ArgKind::kFloat:
+        return Mix(kind, std::bit_cast<uint64_t>(arg.as_float()));
+      case ArgKind::kBool:
+        return Mix(kind, arg.as_bool() ? 1 : 0);
+      case ArgKind::kDim: {
+        std::string text;
+        module_.dims().PrintCanonical(arg.dim(), text);
+        return Mix(kind, HashText(text));
+      }
+      case ArgKind::kString:
+        // Reduce operations are words; groups are names of any kind.
+        if (op_->takes_groups && !IsReduceOp(module_.str(arg.str())))
+          return Mix(kind, GroupIndex(module_.str(arg.str())));
+        return Mix(kind, HashText(module_.str(arg.str())));
+      case ArgKind::kDevice:
+        return Mix(kind, HashText(Device(module_.str(arg.str()))));
+      case ArgKind::kRaw:
+        return Mix(kind, HashText(module_.str(arg.str())));
+      case ArgKind::kDType:
+        return Mix(kind, static_cast<uint64_t>(arg.dtype()));
+      case ArgKind::kGraph:
+        return kind;  // its nodes follow in the listing
+      case ArgKind::kList:
+      case ArgKind::kTuple:
+      case ArgKind::kDict:
+      case ArgKind::kCall: {
+        const std::span<const Arg> parts = graph_->elements(arg);
+        // x[2:4] of dynamo's graphs; its bounds are sites wherever they stand.
+        const bool is_slice = arg.kind() == ArgKind::kCall && !parts.empty() &&
+                              module_.str(parts[0].str()) == "slice";
+        const bool is_call = arg.kind() == ArgKind::kCall;
+        Op inside = *op_;
+        if (is_slice) inside.positions |= uint32_t{1} << kSlicePosition;
+        const Op* outside = std::exchange(op_, &inside);
+        uint64_t hash = Mix(kind, parts.size());
+        for (size_t i = 0; i < parts.size(); ++i) {
+          // The leaf of a call is the whole call.
+          const auto inner = [&] { return is_call ? path() : fmt::format("{}[{}]", path(), i); };
+          hash = Mix(hash, HashOfPart(parts[i], is_slice ? kSlicePosition : position, inner));
+        }
+        op_ = outside;
+        return hash;
+      }
+    }
+    return kind;
+  }
+  /// Paths of nested arguments have a type of their own, without end; here it ends.
+  uint64_t HashOfPart(const Arg& arg, size_t position, const std::function<std::string()>& path) {
+    return HashOfArg(arg, position, path);
+  }
+
+  static constexpr size_t kSlicePosition = 30;
+
+  static bool IsReduceOp(std::string_view text) {
+    static constexpr std::string_view kOps[] = {"sum",     "avg",  "max", "min",
+                                                "product", "band", "bor", "bxor"};
+    return std::ranges::find(kOps, text) != std::end(kOps);
+  }
+
+  uint64_t GroupIndex(std::string_view name) {
+    const auto known = std::ranges::find(form_.groups, name);
+    const auto index = static_cast<uint64_t>(known - form_.groups.begin());
+    if (known == form_.groups.end()) form_.groups.emplace_back(name);
+    return index;
+  }
+
+  std::string_view Device(std::string_view device) {
+    const std::string_view kind = WithoutIndex(device);
+    if (kind.size() < device.size() && !form_.device) {
+      int64_t index = 0;
+      for (char c : device.substr(kind.size() + 1))
+        index = index * 10 + (c - '0');
+      form_.device = index;
+    }
+    return kind;
+  }
+
+  uint64_t HashOfType(TypeId id) {
+    if (!id.valid()) return 0;
+    const auto [found, is_new] = types_.try_emplace(id, 0);
+    if (!is_new) return found->second;
+    const Type& type = module_.types()[id];
+    uint64_t hash = Mix(static_cast<uint64_t>(type.kind) + 1, static_cast<uint64_t>(type.dtype));
+    if (type.text.valid()) hash = Mix(hash, HashText(module_.str(type.text)));
+    const auto add = [&](DimId dim) {
+      std::string text;
+      if (dim.valid()) module_.dims().PrintCanonical(dim, text);
+      hash = Mix(hash, HashText(text));
+    };
+    add(type.dim);
+    for (DimId size : type.sizes)
+      add(size);
+    for (DimId stride : type.strides)
+      add(stride);
+    if (type.device.valid()) hash = Mix(hash, HashText(Device(module_.str(type.device))));
+    for (const Placement& placement : type.placements) {
+      hash = Mix(hash, static_cast<uint64_t>(placement.kind));
+      hash = Mix(hash, static_cast<uint64_t>(placement.dim));
+    }
+    return types_[id] = hash;
+  }
+
+  const Listing listing_;
+  const Module& module_;
+  const Watch watch_;
+  RankForm form_;
+  std::unordered_map<StrId, Op> ops_;
+  std::unordered_map<TypeId, uint64_t> types_;
+  // Of the node that is being hashed.
+  EntityId id_;
+  const Graph* graph_ = nullptr;
+  const Op* op_ = nullptr;
+};
+
+/// Coordinates of ranks along an axis of a mesh, in words.
+std::string AxisText(int32_t world, int32_t stride, int32_t size) {
+  if (stride == 1 && size == world) return "rank";
+  if (stride == 1) return fmt::format("(rank % {})", size);
+  if (stride * size == world) return fmt::format("(rank / {})", stride);
+  return fmt::format("(rank / {} % {})", stride, size);
+}
+
+/// The line over the coordinates of an axis on which most values are.
+std::optional<RankRule> FitAxis(std::span<const int32_t> ranks, std::span<const int64_t> values,
+                                int32_t world, int32_t stride, int32_t size) {
+  const auto at = [&](size_t i) { return int64_t{ranks[i] / stride % size}; };
+  // Lines through neighbours that differ in their coordinate.
+  std::map<std::pair<int64_t, int64_t>, size_t> lines;
+  for (size_t i = 0; i + 1 < ranks.size(); ++i) {
+    const int64_t run = at(i + 1) - at(i), rise = values[i + 1] - values[i];
+    if (run == 0 || rise == 0 || rise % run != 0) continue;
+    ++lines[{rise / run, values[i] - rise / run * at(i)}];
+  }
+  if (lines.empty()) return std::nullopt;
+  const auto [factor, offset] =
+      std::ranges::max_element(lines, {}, [](const auto& line) { return line.second; })->first;
+  RankRule rule;
+  std::set<int64_t> coordinates;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const bool follows = values[i] == offset + factor * at(i);
+    rule.follows.push_back(follows);
+    rule.exceptions += follows ? 0 : 1;
+    if (follows) coordinates.insert(at(i));
+  }
+  if (rule.exceptions * 3 > static_cast<int32_t>(ranks.size())) return std::nullopt;
+  // Any two values are a straight line; what begins at 0, or ends where the next one begins, is
+  // hardly there by chance. A rule with exceptions needs more than two.
+  const bool bounds = offset == 0 || (offset == factor && factor > 1);
+  if (coordinates.size() < 3 && (!bounds || rule.exceptions > 0)) return std::nullopt;
+  rule.text = AxisText(world, stride, size);
+  if (factor != 1) rule.text = fmt::format("{}·{}", factor, rule.text);
+  if (offset != 0) rule.text += fmt::format(" {} {}", offset > 0 ? '+' : '-', std::abs(offset));
+  return rule;
+}
+
+}  // namespace
+
+RankForm RankFormOf(const Graph& graph) {
+  return FormMaker(graph).Run();
+}
+
+std::vector<RankSite> RankSitesOf(const Graph& graph) {
+  std::vector<RankSite> sites;
+  const Listing listing(graph);
+  FormMaker(graph, [&](EntityId id, const std::string& path) {
+    sites.push_back({listing.name(id), path, NamesRanks(BaseName(listing.target(id)))});
+  }).Run();
+  return sites;
+}
+
+bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path) {
+  if (path == "device") return true;
+  const std::string_view op = listing.target(id);
+  if (!path.starts_with("args[")) return path.starts_with("kwargs.group") && TakesGroups(op);
+  if (TakesGroups(op)) return true;  // a group; what else differs has another RankForm
+  const size_t position = static_cast<size_t>(path[5] - '0');
+  if (BaseName(op) == "getitem") return position == 1;
+  return position < 10 && (PositionsOf(op) >> position & 1) != 0;
+}
+
+std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,
+                                     std::span<const int64_t> values) {
+  if (ranks.size() < 2) return std::nullopt;
+  const int32_t world = ranks.back() + 1;
+  std::optional<RankRule> best;
+  for (int32_t stride = 1; stride < world; ++stride) {
+    if (world % stride != 0) continue;
+    for (int32_t size = world / stride; size > 1; --size) {
+      if (world / stride % size != 0) continue;
+      std::optional<RankRule> rule = FitAxis(ranks, values, world, stride, size);
+      if (rule && (!best || rule->exceptions < best->exceptions)) best = std::move(rule);
+      if (best && best->exceptions == 0) return best;
+    }
+  }
+  return best;
+}
+
+}  // namespace strata

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diff/graph/listing.h"
+#include "ir/fingerprint.h"
+#include "ir/graph.h"
+
+namespace strata {
+
+/// A graph without what may rightly differ from rank to rank of one program: integers at places
+/// where shards are told apart (bounds of slices, offsets that are added or compared, fill values,
+/// peers of sends and receives), the number of the device, names of process groups. Names of nodes
+/// and metadata are not in it either.
+struct RankForm {
+  Fingerprint hash;             ///< of the rest, which must be equal
+  std::vector<int64_t> values;  ///< the integers, in order
+  std::optional<int64_t> device;
+  std::vector<std::string> groups;  ///< process groups, in order of first use
+};
+RankForm RankFormOf(const Graph& graph);
+
+/// Where one of RankForm::values stands.
+struct RankSite {
+  std::string node;
+  std::string path;           ///< "args[2]"
+  bool names_a_rank = false;  ///< the peer of a send, a share of an all-to-all: any value will do
+};
+/// Of all values, in their order.
+std::vector<RankSite> RankSitesOf(const Graph& graph);
+
+/// True when a difference at this path of a node is left out of its RankForm.
+bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path);
+
+/// How values depend on the rank.
+struct RankRule {
+  std::string text;           ///< `32·rank`, `rank + 1`, `8·(rank / 4)`
+  std::vector<bool> follows;  ///< by rank
+  int32_t exceptions = 0;     ///< ranks that do not follow it: a third at most
+};
+/// The rule with fewest exceptions that a program of ranks in a mesh would compute; none when there
+/// is none. `ranks` ascend; `values` are theirs.
+std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,
+                                     std::span<const int64_t> values);
+
+}  // namespace strata

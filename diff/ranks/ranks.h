@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diff/history/bisect.h"
+#include "diff/history/history.h"
+#include "diff/ranks/collectives.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// Ranks that run the same program, apart from what is theirs by right (see RankForm).
+struct RankClass {
+  std::vector<int32_t> ranks;
+  std::string ref;        ///< the run of its first rank
+  bool identical = true;  ///< not even constants differ
+};
+
+/// Where a class leaves the largest class.
+struct RankDifference {
+  int32_t class_index = 0;  ///< index into RanksReport::classes
+  int32_t position = 0;     ///< the how many-th step of the largest class
+  int32_t pass_index = -1;  ///< -1: a graph that came different
+  std::string pass, graph, node, what;
+  std::string ref_most, ref_other;  ///< the graphs that differ first
+};
+
+/// A value that differs from rank to rank, as it may.
+struct RankConstant {
+  std::string graph, node, path;
+  std::string formula;  ///< `32·rank`
+};
+
+/// A mismatch, and in which graph.
+struct GraphMismatch {
+  std::string graph;
+  CollectiveMismatch mismatch;
+};
+
+struct RanksReport {
+  std::vector<RankClass> classes;           ///< in order of their first ranks
+  int32_t largest = 0;                      ///< index into `classes`
+  std::vector<RankDifference> differences;  ///< of each class but the largest; the earliest first
+  std::vector<GraphMismatch> collectives;   ///< of the graphs as passes left them
+  std::vector<RankConstant> constants;      ///< of these graphs; each once
+
+  bool Equal() const { return classes.size() == 1 && collectives.empty(); }
+  /// Ranks of all classes that part at the earliest place. REQUIRES: there are differences.
+  std::vector<int32_t> FirstRanks() const;
+};
+
+/// Compares what ranks did, one history per rank. Every distinct graph is loaded and hashed once;
+/// node by node are compared one rank per class. REQUIRES: ranks differ.
+/// Errors: a graph that cannot be loaded.
+Result<RanksReport> CompareRanks(const std::vector<History>& histories);
+
+}  // namespace strata

@@ -1,0 +1,359 @@
+#include "runtime/train/data/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <simdjson.h>
+#include <utility>
+
+#include "ir/file.h"
+#include "ir/text.h"
+#include "runtime/train/data/bpe.h"
+#include "runtime/train/data/normalize.h"
+#include "runtime/train/data/pretokenizer.h"
+
+namespace strata {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr int64_t kByteBos = 256;
+constexpr int64_t kByteEos = 257;
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  Status Encode(std::string_view text, std::vector<int64_t>& ids) const override {
+    for (const char c : text)
+      ids.push_back(static_cast<unsigned char>(c));
+    return Ok();
+  }
+  int64_t vocab_size() const override { return kByteEos + 1; }
+  std::optional<int64_t> bos_id() const override { return kByteBos; }
+  std::optional<int64_t> eos_id() const override { return kByteEos; }
+};
+
+/// A token that is cut out of the text before anything else is done to it.
+struct AddedToken {
+  std::string content;
+  int64_t id = 0;
+};
+
+class BpeTokenizer final : public Tokenizer {
+ public:
+  Status Encode(std::string_view text, std::vector<int64_t>& ids) const override {
+    return EncodeAround(raw_tokens, text, ids, [&](std::string_view part) {
+      const std::string normal = is_nfc ? NormalizeNfc(part) : std::string(part);
+      return EncodeAround(normal_tokens, normal, ids,
+                          [&](std::string_view plain) { return EncodePlain(plain, ids); });
+    });
+  }
+  int64_t vocab_size() const override { return size; }
+  std::optional<int64_t> bos_id() const override { return bos; }
+  std::optional<int64_t> eos_id() const override { return eos; }
+
+  std::optional<BytePairEncoder> encoder;
+  std::vector<RegexSplitter> splitters;  // each cuts the pieces of the one before
+  bool is_nfc = false;
+  bool add_prefix_space = false;
+  // Of the text as it is, and as it is normalized; longest first.
+  std::vector<AddedToken> raw_tokens, normal_tokens;
+  int64_t size = 0;
+  std::optional<int64_t> bos, eos;
+
+ private:
+  /// Calls `encode` for what lies between added tokens, the leftmost and of those the longest.
+  template <class EncodePart>
+  static Status EncodeAround(const std::vector<AddedToken>& tokens, std::string_view text,
+                             std::vector<int64_t>& ids, EncodePart encode) {
+    size_t begin = 0;
+    for (size_t at = 0; at < text.size() && !tokens.empty();) {
+      const auto token = std::ranges::find_if(tokens, [&](const AddedToken& candidate) {
+        return text.substr(at).starts_with(candidate.content);
+      });
+      if (token == tokens.end()) {
+        ++at;
+        continue;
+      }
+      if (at > begin) STRATA_RETURN_IF_ERROR(encode(text.substr(begin, at - begin)));
+      ids.push_back(token->id);
+      begin = at += token->content.size();
+    }
+    return begin < text.size() ? encode(text.substr(begin)) : Ok();
+  }
+
+  Status EncodePlain(std::string_view text, std::vector<int64_t>& ids) const {
+    const std::string spaced =
+        add_prefix_space && !text.starts_with(' ') ? fmt::format(" {}", text) : "";
+    std::vector<std::string_view> pieces = {spaced.empty() ? text : spaced};
+    for (const RegexSplitter& splitter : splitters) {
+      std::vector<std::string_view> finer;
+      for (const std::string_view piece : pieces)
+        splitter.Split(piece, finer);
+      pieces = std::move(finer);
+    }
+    for (const std::string_view piece : pieces)
+      STRATA_RETURN_IF_ERROR(encoder->Encode(piece, ids));
+    return Ok();
+  }
+};
+
+std::string Utf8(uint32_t code) {
+  if (code < 0x80) return std::string(1, static_cast<char>(code));
+  return {static_cast<char>(0xc0U | code >> 6U), static_cast<char>(0x80U | (code & 0x3fU))};
+}
+
+/// Byte-level vocabularies write each byte as a visible character: GPT-2's table.
+std::unordered_map<std::string, char> BytesByCharacter() {
+  std::unordered_map<std::string, char> bytes;
+  uint32_t next = 256;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const bool is_visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+    bytes.emplace(Utf8(is_visible ? byte : next++), static_cast<char>(byte));
+  }
+  return bytes;
+}
+
+/// Builds a tokenizer from `tokenizer.json`. Errors hold only what is wrong.
+class Loader {
+ public:
+  Result<std::unique_ptr<BpeTokenizer>> Load(dom::element root) {
+    STRATA_RETURN_IF_ERROR(ReadModel(root));
+    STRATA_RETURN_IF_ERROR(ReadNormalizer(root["normalizer"]));
+    STRATA_RETURN_IF_ERROR(ReadPreTokenizer(root["pre_tokenizer"]));
+    STRATA_RETURN_IF_ERROR(ReadAddedTokens(root["added_tokens"]));
+    return std::move(result_);
+  }
+
+  const std::unordered_map<std::string, int64_t>& names() const { return names_; }
+
+ private:
+  using Maybe = simdjson::simdjson_result<dom::element>;
+
+  static std::string_view Text(const Maybe& value) {
+    std::string_view text;
+    return value.get(text) == simdjson::SUCCESS ? text : std::string_view();
+  }
+  static bool Flag(const Maybe& value, bool fallback = false) {
+    bool flag = fallback;
+    return value.get(flag) == simdjson::SUCCESS ? flag : fallback;
+  }
+  static bool IsNone(const Maybe& value) {
+    return value.error() != simdjson::SUCCESS || value.is_null();
+  }
+  static Error Unsupported(std::string_view what) {
+    return Error(ErrorCode::kUnsupported, "{}", what);
+  }
+  static Error Bad(std::string_view what) { return Error(ErrorCode::kCorrupt, "{}", what); }
+
+  /// The bytes that a token of a byte-level vocabulary stands for; none when it is not written so.
+  std::optional<std::string> ToBytes(std::string_view token) const {
+    std::string bytes;
+    while (!token.empty()) {
+      const size_t length = (static_cast<unsigned char>(token[0]) & 0x80U) == 0 ? 1 : 2;
+      const auto found = bytes_.find(std::string(token.substr(0, length)));
+      if (found == bytes_.end()) return std::nullopt;
+      bytes += found->second;
+      token.remove_prefix(std::min(length, token.size()));
+    }
+    return bytes;
+  }
+
+  Status ReadModel(dom::element root) {
+    dom::element model;
+    if (root["model"].get(model) != simdjson::SUCCESS) return Bad("it has no 'model'");
+    const std::string_view type = Text(model["type"]);
+    if (type != "BPE" && !type.empty()) {
+      return Unsupported(fmt::format("its model is {}, not BPE", OneLine(type)));
+    }
+    if (Flag(model["byte_fallback"])) return Unsupported("its model has byte_fallback");
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!Text(model[key]).empty()) return Unsupported(fmt::format("its model has {}", key));
+    }
+    dom::object vocab;
+    if (model["vocab"].get(vocab) != simdjson::SUCCESS) return Bad("its model has no 'vocab'");
+    std::unordered_map<std::string, int64_t> ids;
+    for (const auto& [token, value] : vocab) {
+      int64_t id = -1;
+      if (value.get(id) != simdjson::SUCCESS || id < 0) {
+        return Bad(fmt::format("token '{}' has no id", OneLine(token)));
+      }
+      Note(token, id);
+      if (const auto bytes = ToBytes(token)) ids.emplace(*bytes, id);
+    }
+    STRATA_TRY(const auto merges, ReadMerges(model["merges"]));
+    STRATA_TRY(result_->encoder,
+               BytePairEncoder::Create(std::move(ids), merges, Flag(model["ignore_merges"])));
+    return Ok();
+  }
+
+  Result<std::vector<std::pair<std::string, std::string>>> ReadMerges(const Maybe& value) const {
+    dom::array array;
+    if (value.get(array) != simdjson::SUCCESS) return Bad("its model has no 'merges'");
+    std::vector<std::pair<std::string, std::string>> merges;
+    for (const dom::element item : array) {
+      std::string_view left, right;
+      dom::array pair;
+      if (item.get(left) == simdjson::SUCCESS) {  // "a b"
+        const size_t blank = left.find(' ');
+        if (blank == std::string_view::npos) return Bad("a merge is not two tokens");
+        right = left.substr(blank + 1);
+        left = left.substr(0, blank);
+      } else if (item.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
+                 pair.at(0).get(left) != simdjson::SUCCESS ||
+                 pair.at(1).get(right) != simdjson::SUCCESS) {
+        return Bad("a merge is not two tokens");
+      }
+      const auto left_bytes = ToBytes(left), right_bytes = ToBytes(right);
+      if (!left_bytes || !right_bytes) {
+        return Unsupported(fmt::format("its tokens are not byte-level: '{}'", OneLine(left)));
+      }
+      merges.emplace_back(*left_bytes, *right_bytes);
+    }
+    return merges;
+  }
+
+  Status ReadNormalizer(const Maybe& value) {
+    if (IsNone(value)) return Ok();
+    const std::string_view type = Text(value["type"]);
+    if (type == "NFC") {
+      result_->is_nfc = true;
+      return Ok();
+    }
+    if (type == "Sequence") {
+      dom::array parts;
+      if (value["normalizers"].get(parts) != simdjson::SUCCESS) return Bad("a Sequence is empty");
+      for (dom::element part : parts)
+        STRATA_RETURN_IF_ERROR(ReadNormalizer(Maybe(std::move(part))));
+      return Ok();
+    }
+    return Unsupported(fmt::format("its normalizer is {}", OneLine(type)));
+  }
+
+  Status ReadPreTokenizer(const Maybe& value) {
+    if (IsNone(value)) return Unsupported("it has no pre_tokenizer");
+    const std::string_view type = Text(value["type"]);
+    if (type == "Sequence") {
+      dom::array parts;
+      if (value["pretokenizers"].get(parts) != simdjson::SUCCESS) return Bad("a Sequence is empty");
+      for (dom::element part : parts)
+        STRATA_RETURN_IF_ERROR(ReadPreTokenizer(Maybe(std::move(part))));
+      return Ok();
+    }
+    if (type == "Split") return ReadSplit(value);
+    if (type == "ByteLevel") {
+      result_->add_prefix_space = Flag(value["add_prefix_space"], true);
+      if (!Flag(value["use_regex"], true)) return Ok();
+      return AddSplitter(kGpt2Pattern);
+    }
+    return Unsupported(fmt::format("its pre_tokenizer is {}", OneLine(type)));
+  }
+
+  Status ReadSplit(const Maybe& value) {
+    const std::string_view pattern = Text(value["pattern"]["Regex"]);
+    if (pattern.empty()) return Unsupported("a Split is not by a Regex");
+    if (Text(value["behavior"]) != "Isolated" || Flag(value["invert"])) {
+      return Unsupported("a Split is not Isolated");
+    }
+    return AddSplitter(pattern);
+  }
+
+  Status AddSplitter(std::string_view pattern) {
+    STRATA_TRY(RegexSplitter splitter, RegexSplitter::Compile(pattern));
+    result_->splitters.push_back(std::move(splitter));
+    return Ok();
+  }
+
+  Status ReadAddedTokens(const Maybe& value) {
+    dom::array tokens;
+    if (value.get(tokens) != simdjson::SUCCESS) return Ok();
+    for (const dom::element token : tokens) {
+      int64_t id = -1;
+      const std::string_view content = Text(token["content"]);
+      if (token["id"].get(id) != simdjson::SUCCESS || id < 0 || content.empty()) {
+        return Bad("an added token has no id or content");
+      }
+      for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
+        if (Flag(token[flag])) {
+          return Unsupported(fmt::format("added token '{}' has {}", OneLine(content), flag));
+        }
+      }
+      Note(content, id);
+      auto& group = Flag(token["normalized"]) ? result_->normal_tokens : result_->raw_tokens;
+      group.push_back({.content = std::string(content), .id = id});
+    }
+    for (auto* group : {&result_->raw_tokens, &result_->normal_tokens}) {
+      std::ranges::stable_sort(*group, std::greater<>(),
+                               [](const AddedToken& t) { return t.content.size(); });
+    }
+    return Ok();
+  }
+
+  void Note(std::string_view token, int64_t id) {
+    names_.insert_or_assign(std::string(token), id);
+    result_->size = std::max(result_->size, id + 1);
+  }
+
+  std::unordered_map<std::string, char> bytes_ = BytesByCharacter();
+  std::unordered_map<std::string, int64_t> names_;
+  std::unique_ptr<BpeTokenizer> result_ = std::make_unique<BpeTokenizer>();
+};
+
+/// `bos_token` and `eos_token` of `tokenizer_config.json`, where it is.
+Status ReadEnds(const std::string& path, const std::unordered_map<std::string, int64_t>& names,
+                BpeTokenizer& tokenizer) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return Ok();
+  STRATA_TRY(const std::string text, ReadFile(path));
+  dom::parser parser;
+  const simdjson::padded_string padded(text);
+  dom::element root;
+  if (parser.parse(padded).get(root) != simdjson::SUCCESS) {
+    return Error(ErrorCode::kCorrupt, "not valid JSON: {}: make it anew", path);
+  }
+  for (const auto& [key, target] :
+       {std::pair{"bos_token", &tokenizer.bos}, {"eos_token", &tokenizer.eos}}) {
+    std::string_view name;
+    if (root[key].get(name) != simdjson::SUCCESS &&
+        root[key]["content"].get(name) != simdjson::SUCCESS) {
+      continue;
+    }
+    const auto found = names.find(std::string(name));
+    if (found == names.end()) {
+      return Error(ErrorCode::kCorrupt, "no token '{}': {}: its {} is not in tokenizer.json",
+                   OneLine(name), path, key);
+    }
+    *target = found->second;
+  }
+  return Ok();
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> MakeByteTokenizer() {
+  return std::make_unique<ByteTokenizer>();
+}
+
+Result<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& name) {
+  if (name == "bytes") return MakeByteTokenizer();
+  std::error_code error;
+  std::filesystem::path path = name;
+  if (std::filesystem::is_directory(path, error)) path /= "tokenizer.json";
+  STRATA_TRY(const std::string text, ReadFile(path.string()));
+  dom::parser parser;
+  const simdjson::padded_string padded(text);
+  dom::element root;
+  if (parser.parse(padded).get(root) != simdjson::SUCCESS) {
+    return Error(ErrorCode::kCorrupt, "not valid JSON: {}: make it anew", path.string());
+  }
+  Loader loader;
+  Result<std::unique_ptr<BpeTokenizer>> tokenizer = loader.Load(root);
+  if (!tokenizer) {
+    return Error(tokenizer.error().code(), "cannot use the tokenizer: {}: {}; take another",
+                 path.string(), tokenizer.error().message());
+  }
+  STRATA_RETURN_IF_ERROR(ReadEnds(path.replace_filename("tokenizer_config.json").string(),
+                                  loader.names(), **tokenizer));
+  return std::unique_ptr<Tokenizer>(std::move(*tokenizer));
+}
+
+}  // namespace strata

@@ -1,0 +1,143 @@
+#include "runtime/train/data/tokens.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/train/random.h"
+
+namespace strata {
+namespace {
+
+constexpr std::string_view kTensorName = "tokens";
+constexpr uint64_t kAlphabet = 32;
+// Keeps synthetic tokens apart from the initial parameters, which have the same seed.
+constexpr uint64_t kTokenStream = 0x746f6b656e73;
+
+/// The first id that is no token of the vocabulary, with its place.
+Status CheckVocabulary(const TensorView& tokens, int64_t vocab_size, const std::string& path) {
+  for (size_t i = 0; i < tokens.bytes.size() / sizeof(int64_t); ++i) {
+    int64_t id = 0;
+    std::memcpy(&id, tokens.bytes.data() + i * sizeof(id), sizeof(id));
+    if (id >= 0 && id < vocab_size) continue;
+    std::vector<int64_t> place;
+    auto rest = static_cast<int64_t>(i);
+    for (auto size = tokens.shape.rbegin(); size != tokens.shape.rend(); ++size) {
+      place.insert(place.begin(), rest % *size);
+      rest /= *size;
+    }
+    return Error(
+        "token {} is not in the vocabulary: {}: {}[{}] must be in [0, {}); "
+        "use tokens of this vocabulary or another vocab_size",
+        id, path, tokens.name, fmt::join(place, ", "), vocab_size);
+  }
+  return Ok();
+}
+
+std::string BatchName(int64_t step) {
+  return fmt::format("{}.{}", kTensorName, step);
+}
+
+}  // namespace
+
+Result<TokenData> TokenData::Load(const std::string& path, const TrainConfig& config) {
+  STRATA_TRY(SafetensorsFile file, SafetensorsFile::Open(path));
+  if (file.Find(BatchName(0)) != nullptr) return LoadBatches(std::move(file), config);
+  const TensorView* tokens = file.Find(kTensorName);
+  if (tokens == nullptr) {
+    return Error("no tensor 'tokens': {}: store I64 [steps, batch, seq + 1] under this name", path);
+  }
+  const int64_t batches = config.steps * config.accumulation_steps;
+  const bool fits = tokens->dtype == TensorDtype::kI64 && tokens->shape.size() == 3 &&
+                    tokens->shape[0] >= batches && tokens->shape[1] == config.batch_size &&
+                    tokens->shape[2] == config.seq_len + 1;
+  if (!fits) {
+    return Error("tensor 'tokens' does not fit the configuration: {}: it is {}, {} steps need {}",
+                 path, DescribeType(tokens->dtype, tokens->shape), config.steps,
+                 DescribeType(TensorDtype::kI64,
+                              std::vector{batches, config.batch_size, config.seq_len + 1}));
+  }
+  STRATA_RETURN_IF_ERROR(CheckVocabulary(*tokens, config.vocab_size, path));
+
+  TokenData data(config);
+  data.steps_ = tokens->shape[0];
+  data.file_ = std::move(file);
+  return data;
+}
+
+Result<TokenData> TokenData::LoadBatches(SafetensorsFile file, const TrainConfig& config) {
+  TokenData data(config);
+  std::vector<Shape> shapes;
+  while (const TensorView* tokens = file.Find(BatchName(std::ssize(shapes)))) {
+    const std::vector<int64_t>& shape = tokens->shape;
+    if (tokens->dtype != TensorDtype::kI64 || shape.size() != 2 || shape[0] < 1 || shape[1] < 2) {
+      return Error("tensor '{}' is no batch: {}: it is {}, store I64 [batch, seq + 1]",
+                   tokens->name, file.path(), DescribeType(tokens->dtype, shape));
+    }
+    const auto check = [&](std::string_view what, std::string_view word, bool is_open, int64_t size,
+                           int64_t expected) -> Status {
+      if (is_open || size == expected) return Ok();
+      return Error(
+          "{} of a batch is {}, not {}: {}: {}: give batches of one size, or leave it open with "
+          "compile.symbolic_dims={}",
+          what, size, expected, file.path(), tokens->name, word);
+    };
+    STRATA_RETURN_IF_ERROR(
+        check("batch_size", "batch", config.compile.symbolic_batch, shape[0], config.batch_size));
+    STRATA_RETURN_IF_ERROR(
+        check("seq_len", "seq", config.compile.symbolic_seq, shape[1] - 1, config.seq_len));
+    STRATA_RETURN_IF_ERROR(CheckVocabulary(*tokens, config.vocab_size, file.path()));
+    shapes.push_back({.rows = shape[0], .columns = shape[1]});
+  }
+  if (std::ssize(shapes) < data.steps_) {
+    return Error("too few batches: {}: {} of tokens.0, tokens.1, …, and {} steps need {}",
+                 file.path(), shapes.size(), config.steps, data.steps_);
+  }
+  data.steps_ = std::ssize(shapes);
+  data.shapes_ = std::move(shapes);
+  data.file_ = std::move(file);
+  return data;
+}
+
+TokenData::TokenData(const TrainConfig& config)
+    : steps_(config.steps * config.accumulation_steps),
+      shape_{.rows = config.batch_size, .columns = config.seq_len + 1},
+      alphabet_(std::min(kAlphabet, static_cast<uint64_t>(config.vocab_size))),
+      key_(Mix(config.seed ^ kTokenStream)) {}
+
+TokenData::Shape TokenData::shape(int64_t step) const {
+  STRATA_CHECK(step >= 0 && step < steps_, "step {} of {}", step, steps_);
+  return shapes_.empty() ? shape_ : shapes_[static_cast<size_t>(step)];
+}
+
+std::span<const std::byte> TokenData::Bytes(int64_t step) const {
+  if (!shapes_.empty()) return file_->Find(BatchName(step))->bytes;
+  const auto bytes = static_cast<size_t>(shape_.rows * shape_.columns) * sizeof(int64_t);
+  return file_->Find(kTensorName)->bytes.subspan(static_cast<size_t>(step) * bytes, bytes);
+}
+
+std::vector<int64_t> TokenData::Step(int64_t step) const {
+  const auto [rows, columns] = shape(step);
+  const auto count = static_cast<size_t>(rows * columns);
+  const size_t first = static_cast<size_t>(step) * count;
+  std::vector<int64_t> ids(count);
+  if (file_) {
+    const std::span<const std::byte> bytes = Bytes(step);
+    std::memcpy(ids.data(), bytes.data(), bytes.size());
+    return ids;
+  }
+  uint64_t id = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = RandomBits(key_, first + i);
+    const bool starts_anew = i % static_cast<size_t>(columns) == 0 || bits % 8 == 0;
+    id = starts_anew ? bits / 8 % alphabet_ : (5 * id + 1) % alphabet_;
+    ids[i] = static_cast<int64_t>(id);
+  }
+  return ids;
+}
+
+}  // namespace strata

@@ -1,0 +1,383 @@
+#include "runtime/train/files/checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <simdjson.h>
+#include <unistd.h>
+#include <utility>
+#include <xxhash.h>
+
+#include <fmt/format.h>
+
+#include "ir/file.h"
+#include "ir/json.h"
+#include "ir/text.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+// Of folders that are being written, or removed.
+constexpr std::string_view kUnfinished = ".partial";
+constexpr std::string_view kRemoved = ".removed";
+constexpr std::string_view kManifest = "checkpoint.json";
+constexpr std::string_view kSchema = "strata.checkpoint/1";
+
+std::string HashOf(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::optional<int64_t> StepOf(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  int64_t step = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (read.ec != std::errc() || read.ptr != name.data() + name.size() || step < 0)
+    return std::nullopt;
+  return step;
+}
+
+/// A folder's new or removed names survive a loss of power.
+Status SyncFolder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (synced) return Ok();
+  return Error(ErrorCode::kIo, "cannot make durable: {}: {}", folder, std::strerror(error));
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (!error) return Ok();
+  return Error(ErrorCode::kIo, "cannot rename: {} to {}: {}", from, to, error.message());
+}
+
+/// Removes a checkpoint: first its name, so that no half of it is ever found.
+Status Remove(const std::string& path) {
+  const std::string aside = path + std::string(kRemoved);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  STRATA_RETURN_IF_ERROR(Rename(path, aside));
+  fs::remove_all(aside, error);
+  if (!error) return Ok();
+  return Error(ErrorCode::kIo, "cannot remove: {}: {}", aside, error.message());
+}
+
+/// One checkpoint's files, as they are written.
+class FolderWriter {
+ public:
+  FolderWriter(std::string folder, int64_t shard_bytes)
+      : folder_(std::move(folder)), shard_bytes_(shard_bytes) {}
+
+  /// `<kind>-00001-of-00002.safetensors` …; returns the file of each tensor.
+  Result<std::vector<std::pair<std::string, std::string>>> WriteShards(
+      std::string_view kind, std::vector<TensorView> tensors) {
+    std::ranges::sort(tensors, {}, &TensorView::name);
+    std::vector<std::vector<TensorView>> shards(1);
+    int64_t bytes = 0;
+    for (TensorView& tensor : tensors) {
+      const int64_t size = std::ssize(tensor.bytes);
+      if (bytes > 0 && bytes + size > shard_bytes_) {
+        shards.emplace_back();
+        bytes = 0;
+      }
+      bytes += size;
+      shards.back().push_back(std::move(tensor));
+    }
+    std::vector<std::pair<std::string, std::string>> places;
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const std::string name =
+          fmt::format("{}-{:05}-of-{:05}.safetensors", kind, i + 1, shards.size());
+      for (const TensorView& tensor : shards[i])
+        places.emplace_back(tensor.name, name);
+      STRATA_RETURN_IF_ERROR(
+          WriteSafetensors(Path(name), std::move(shards[i]), {{"format", "pt"}}));
+      STRATA_RETURN_IF_ERROR(Note(name));
+    }
+    std::ranges::sort(places);
+    return places;
+  }
+
+  Status WriteIndex(const std::vector<std::pair<std::string, std::string>>& places,
+                    int64_t total_bytes) {
+    std::string text;
+    JsonWriter json(text);
+    json.BeginObject().Key("metadata").BeginObject().Field("total_size", total_bytes).EndObject();
+    json.Key("weight_map").BeginObject();
+    for (const auto& [tensor, file] : places)
+      json.Break(2).Field(tensor, file);
+    json.EndObject().EndObject();
+    text += '\n';
+    STRATA_RETURN_IF_ERROR(WriteFile(Path("model.safetensors.index.json"), text));
+    return Note("model.safetensors.index.json");
+  }
+
+  Status WriteManifest(const CheckpointInfo& info) {
+    std::string text;
+    JsonWriter json(text);
+    json.BeginObject().Field("schema", kSchema).Field("step", info.step);
+    json.Field("tokens_seen", info.tokens_seen).Field("data_position", info.data_position);
+    json.Field("has_optimizer", info.has_optimizer).Field("hugging_face", info.is_hugging_face);
+    if (info.first_scheduled_step > 0) {
+      json.Field("first_scheduled_step", info.first_scheduled_step);
+    }
+    json.Key("files").BeginArray();
+    for (const File& file : files_) {
+      json.Break(2).BeginObject().Field("file", file.name).Field("bytes", file.bytes);
+      json.Field("xxh3_128", file.hash).EndObject();
+    }
+    json.EndArray().EndObject();
+    text += '\n';
+    return WriteFile(Path(kManifest), text);
+  }
+
+ private:
+  struct File {
+    std::string name, hash;
+    int64_t bytes = 0;
+  };
+
+  std::string Path(std::string_view name) const { return fmt::format("{}/{}", folder_, name); }
+
+  Status Note(const std::string& name) {
+    STRATA_TRY(const MappedFile file, MappedFile::Open(Path(name)));
+    files_.push_back(
+        {.name = name, .hash = HashOf(file.bytes()), .bytes = std::ssize(file.bytes())});
+    return Ok();
+  }
+
+  std::string folder_;
+  int64_t shard_bytes_;
+  std::vector<File> files_;
+};
+
+/// Tensors with bytes of their own.
+struct Staged {
+  explicit Staged(const CheckpointTensors& from) : tensors(from) {
+    for (std::vector<TensorView>* group : {&tensors.model, &tensors.optimizer}) {
+      for (TensorView& tensor : *group) {
+        bytes.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
+        tensor.bytes = bytes.back();
+      }
+    }
+  }
+  CheckpointTensors tensors;
+  std::vector<std::vector<std::byte>> bytes;
+};
+
+int64_t TotalBytes(const std::vector<TensorView>& tensors) {
+  int64_t total = 0;
+  for (const TensorView& tensor : tensors)
+    total += std::ssize(tensor.bytes);
+  return total;
+}
+
+Status WriteCheckpoint(const std::string& folder, const CheckpointWriter::Options& options,
+                       const CheckpointInfo& info, CheckpointTensors tensors) {
+  const std::string path = CheckpointPath(folder, info.step);
+  const std::string aside = path + std::string(kUnfinished);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  if (!fs::create_directory(aside, error)) {
+    return Error(ErrorCode::kIo, "cannot make a folder: {}: {}", aside, error.message());
+  }
+  FolderWriter writer(aside, options.shard_bytes);
+  const int64_t model_bytes = TotalBytes(tensors.model);
+  STRATA_TRY(const auto places, writer.WriteShards("model", std::move(tensors.model)));
+  STRATA_RETURN_IF_ERROR(writer.WriteIndex(places, model_bytes));
+  if (info.has_optimizer) {
+    STRATA_TRY(const auto ignored, writer.WriteShards("optimizer", std::move(tensors.optimizer)));
+  }
+  STRATA_RETURN_IF_ERROR(writer.WriteManifest(info));
+  STRATA_RETURN_IF_ERROR(SyncFolder(aside));
+  if (fs::exists(path, error)) STRATA_RETURN_IF_ERROR(Remove(path));
+  STRATA_RETURN_IF_ERROR(Rename(aside, path));
+  STRATA_RETURN_IF_ERROR(SyncFolder(folder));
+
+  if (options.keep_latest_k == 0) return Ok();
+  std::vector<int64_t> steps = ListCheckpoints(folder);
+  const int64_t surplus = std::ssize(steps) - options.keep_latest_k;
+  for (int64_t i = 0; i < surplus; ++i)
+    STRATA_RETURN_IF_ERROR(Remove(CheckpointPath(folder, steps[static_cast<size_t>(i)])));
+  return Ok();
+}
+
+/// What a folder has instead.
+std::string DescribeThose(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const int64_t step : ListCheckpoints(folder))
+    names.push_back(std::to_string(step));
+  return names.empty() ? "there are none" : fmt::format("there are those of {}", Enumerate(names));
+}
+
+/// Reads `checkpoint.json`. Errors hold only what is wrong.
+class ManifestReader {
+ public:
+  struct File {
+    std::string name, hash;
+    int64_t bytes = 0;
+  };
+
+  Status Read(const std::string& text) {
+    simdjson::dom::parser parser;
+    const simdjson::padded_string padded(text);
+    simdjson::dom::element root;
+    if (parser.parse(padded).get(root) != simdjson::SUCCESS) return Bad("it is not valid JSON");
+    std::string_view schema, position;
+    if (root["schema"].get(schema) != simdjson::SUCCESS || schema != kSchema) {
+      return Bad("its schema is not strata.checkpoint/1");
+    }
+    const bool complete = root["step"].get(info.step) == simdjson::SUCCESS &&
+                          root["tokens_seen"].get(info.tokens_seen) == simdjson::SUCCESS &&
+                          root["data_position"].get(position) == simdjson::SUCCESS &&
+                          root["has_optimizer"].get(info.has_optimizer) == simdjson::SUCCESS &&
+                          root["hugging_face"].get(info.is_hugging_face) == simdjson::SUCCESS;
+    if (!complete || info.step < 0) return Bad("a field is missing");
+    // Only runs that began their schedule anew have it.
+    if (root["first_scheduled_step"].get(info.first_scheduled_step) != simdjson::SUCCESS) {
+      info.first_scheduled_step = 0;
+    }
+    info.data_position = position;
+    return ReadFiles(root);
+  }
+
+  CheckpointInfo info;
+  std::vector<File> files;
+
+ private:
+  Status ReadFiles(simdjson::dom::element root) {
+    simdjson::dom::array array;
+    if (root["files"].get(array) != simdjson::SUCCESS) return Bad("it has no list of files");
+    for (const simdjson::dom::element item : array) {
+      File file;
+      std::string_view name, hash;
+      const bool complete = item["file"].get(name) == simdjson::SUCCESS &&
+                            item["bytes"].get(file.bytes) == simdjson::SUCCESS &&
+                            item["xxh3_128"].get(hash) == simdjson::SUCCESS;
+      if (!complete || name.find('/') != std::string_view::npos) return Bad("a file has no name");
+      file.name = name;
+      file.hash = hash;
+      files.push_back(std::move(file));
+    }
+    return Ok();
+  }
+  static Error Bad(std::string_view why) { return Error(ErrorCode::kCorrupt, "{}", why); }
+};
+
+}  // namespace
+
+std::string CheckpointPath(const std::string& folder, int64_t step) {
+  return fmt::format("{}/{}{}", folder, kPrefix, step);
+}
+
+std::vector<int64_t> ListCheckpoints(const std::string& folder) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::optional<int64_t> step = StepOf(entry.path().filename().string());
+    if (step && fs::exists(entry.path() / kManifest, error)) steps.push_back(*step);
+  }
+  std::ranges::sort(steps);
+  return steps;
+}
+
+Result<Checkpoint> LoadCheckpoint(const std::string& folder, int64_t step) {
+  const std::string path = CheckpointPath(folder, step);
+  const auto damaged = [&path](std::string_view why) {
+    return Error(ErrorCode::kCorrupt,
+                 "damaged checkpoint: {}: {}; remove the folder and resume from the one before",
+                 path, why);
+  };
+  auto text = ReadFile(fmt::format("{}/{}", path, kManifest));
+  if (!text) {
+    return Error(ErrorCode::kNotFound, "no checkpoint of step {}: {}: {}", step, folder,
+                 DescribeThose(folder));
+  }
+  ManifestReader manifest;
+  if (const Status read = manifest.Read(*text); !read) {
+    return damaged(fmt::format("{}: {}", kManifest, read.error().message()));
+  }
+  std::vector<std::string> model, optimizer;
+  for (const ManifestReader::File& file : manifest.files) {
+    const std::string file_path = fmt::format("{}/{}", path, file.name);
+    const auto mapped = MappedFile::Open(file_path);
+    if (!mapped) return damaged(fmt::format("{} is missing", OneLine(file.name)));
+    if (std::ssize(mapped->bytes()) != file.bytes || HashOf(mapped->bytes()) != file.hash) {
+      return damaged(fmt::format("{} is not what was written", OneLine(file.name)));
+    }
+    if (file.name.starts_with("model-")) model.push_back(file_path);
+    if (file.name.starts_with("optimizer-")) optimizer.push_back(file_path);
+  }
+  STRATA_TRY(TensorFiles model_files, TensorFiles::OpenAll(path, model));
+  Checkpoint checkpoint{.info = manifest.info, .model = std::move(model_files), .optimizer = {}};
+  if (manifest.info.has_optimizer) {
+    STRATA_TRY(checkpoint.optimizer, TensorFiles::OpenAll(path, optimizer));
+  }
+  return checkpoint;
+}
+
+struct CheckpointWriter::State {
+  std::string folder;
+  Options options;
+  std::future<Status> writing;
+
+  Status Wait() { return writing.valid() ? writing.get() : Ok(); }
+};
+
+CheckpointWriter::CheckpointWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CheckpointWriter::CheckpointWriter(CheckpointWriter&&) noexcept = default;
+CheckpointWriter& CheckpointWriter::operator=(CheckpointWriter&&) noexcept = default;
+CheckpointWriter::~CheckpointWriter() = default;
+
+Result<CheckpointWriter> CheckpointWriter::Open(const std::string& folder, const Options& options) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder)) {
+    return Error(ErrorCode::kIo, "cannot make a folder: {}: {}; choose another dump_folder", folder,
+                 error ? error.message() : "a file has this name");
+  }
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const fs::path name = entry.path().filename();
+    const std::string suffix = name.extension().string();
+    const bool is_ours = StepOf(name.stem().string()).has_value();
+    if (is_ours && (suffix == kUnfinished || suffix == kRemoved)) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers)
+    fs::remove_all(leftover, error);
+  auto state = std::make_unique<State>();
+  state->folder = folder;
+  state->options = options;
+  return CheckpointWriter(std::move(state));
+}
+
+Status CheckpointWriter::Save(const CheckpointInfo& info, const CheckpointTensors& tensors) {
+  STRATA_RETURN_IF_ERROR(state_->Wait());
+  if (state_->options.mode == AsyncMode::kDisabled) {
+    return WriteCheckpoint(state_->folder, state_->options, info, tensors);
+  }
+  state_->writing =
+      std::async(std::launch::async,
+                 [folder = state_->folder, options = state_->options, info,
+                  staged = std::make_unique<Staged>(tensors)]() -> Status {
+                   return WriteCheckpoint(folder, options, info, std::move(staged->tensors));
+                 });
+  return Ok();
+}
+
+Status CheckpointWriter::Wait() {
+  return state_->Wait();
+}
+
+}  // namespace strata

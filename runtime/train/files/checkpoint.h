@@ -1,0 +1,87 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+#include "runtime/train/config/config.h"
+#include "runtime/train/files/safetensors.h"
+#include "runtime/train/files/tensor_files.h"
+
+/// Checkpoints: folders `step-N` with everything that a run needs to go on as if it had never
+/// stopped.
+///
+///   model-00001-of-00002.safetensors …     parameters and persistent buffers, torchtitan's names
+///   model.safetensors.index.json           which shard holds what; `--init` reads the folder
+///   optimizer-00001-of-00002.safetensors … `state.<parameter>.exp_avg`, `.exp_avg_sq`,
+///   `state.step` checkpoint.json                        step, place in the data, and size and hash
+///   of each file
+///
+/// A folder is written under another name, made durable, and renamed: under its name it is
+/// complete, whenever the program or the machine stops.
+namespace strata {
+
+/// What a checkpoint says beside its tensors.
+struct CheckpointInfo {
+  int64_t step = 0;  ///< steps done
+  int64_t tokens_seen = 0;
+  int64_t first_scheduled_step = 0;  ///< steps done when the learning rate's schedule began
+  std::string data_position;         ///< DataSource::Position
+  bool has_optimizer = true;         ///< false: the model alone, nothing to go on from
+  bool is_hugging_face = false;      ///< names and layouts of the tensors
+};
+
+/// Tensors to be written. The bytes are copied or written before `Save` returns.
+struct CheckpointTensors {
+  std::vector<TensorView> model, optimizer;
+};
+
+/// Writes the checkpoints of one run.
+class CheckpointWriter {
+ public:
+  struct Options {
+    AsyncMode mode = AsyncMode::kDisabled;
+    int64_t keep_latest_k = 0;                ///< 0: all
+    int64_t shard_bytes = int64_t{4} << 30U;  ///< a file is closed when it holds as many
+  };
+
+  /// Makes the folder and removes what a killed run left unfinished in it. Errors: not a folder, or
+  /// not writable.
+  static Result<CheckpointWriter> Open(const std::string& folder, const Options& options);
+  CheckpointWriter(CheckpointWriter&&) noexcept;
+  CheckpointWriter& operator=(CheckpointWriter&&) noexcept;
+  /// Waits for what is being written.
+  ~CheckpointWriter();
+
+  /// Writes `step-<info.step>`, replacing one of that name, then removes the oldest beyond those to
+  /// keep. kAsync: copies the tensors, waits for the save before, and returns while a thread
+  /// writes. Errors are those of this save, or with kAsync of the one before.
+  Status Save(const CheckpointInfo& info, const CheckpointTensors& tensors);
+  /// Returns when everything is on disk.
+  Status Wait();
+
+ private:
+  struct State;
+  explicit CheckpointWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Steps of the complete checkpoints in a folder, ascending; none when there is no folder.
+std::vector<int64_t> ListCheckpoints(const std::string& folder);
+
+/// `<folder>/step-<step>`.
+std::string CheckpointPath(const std::string& folder, int64_t step);
+
+/// A checkpoint's content, mapped.
+struct Checkpoint {
+  CheckpointInfo info;
+  TensorFiles model;
+  std::optional<TensorFiles> optimizer;
+};
+
+/// Reads a checkpoint and compares every file with its size and hash. Errors: there is none of this
+/// step, or its files are not those that were written.
+Result<Checkpoint> LoadCheckpoint(const std::string& folder, int64_t step);
+
+}  // namespace strata
