@@ -1,42 +1,97 @@
-#include "diff/match/equals.h"
-
 #include <algorithm>
+#include <limits>
 
-#include "diff/graph/hash.h"
-#include "diff/graph/keyed.h"
+#include "diff/match/equal_nodes.h"
+#include "diff/match/stages.h"
 
 namespace strata {
+namespace {
 
-EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
-    : begin_(scope.begin[side]) {
-  const int32_t end = scope.end[side];
-  const auto at = [&](int32_t i) { return static_cast<size_t>(i - begin_); };
-  std::vector<uint64_t> numbers(at(end));
-  std::vector<Keyed> keyed;
-  keyed.reserve(at(end));
-  for (int32_t i = begin_; i < end; ++i) {
-    const auto index = static_cast<size_t>(i);
-    uint64_t number = labels.type[index];
-    if (!labels.pure[index]) number = Mix(number, index);
-    for (const Labels::Edge& operand : labels.operands(i)) {
-      const bool inside = operand.entity >= begin_ && operand.entity < end;
-      number = Mix(number, inside ? numbers[at(operand.entity)] : 0);
+/// How many more groups of equal nodes were merged than left where all were to be merged.
+constexpr size_t kKeptApart = 4;
+
+constexpr double kConfidence = 0.9;
+
+/// Whether users of the group's unmatched nodes read the partner of the matched one now.
+struct Evidence {
+  bool confirmed = false, contradicted = false;
+};
+
+Evidence LookAtUsers(const Matching& matching, Side side, const EqualNodes::Group& group) {
+  Evidence evidence;
+  const int32_t partner = matching.partner(
+      side, *std::ranges::find_if(group, [&](int32_t i) { return matching.matched(side, i); }));
+  const Labels& others = matching.labels(1 - side);
+  for (int32_t member : group) {
+    if (matching.matched(side, member)) continue;
+    for (const Labels::Edge& user : matching.labels(side).users(member)) {
+      const int32_t image = matching.partner(side, user.entity);
+      if (image < 0 || others.kind[static_cast<size_t>(image)] == EntityKind::kOutput) continue;
+      const auto operands = others.operands(image);
+      const auto slot = static_cast<size_t>(user.slot);
+      const bool reads = slot < operands.size() && operands[slot].entity == partner;
+      (reads ? evidence.confirmed : evidence.contradicted) = true;
     }
-    numbers[at(i)] = number;
-    if (labels.pure[index]) keyed.push_back({number, i});
   }
-  std::ranges::sort(keyed);
-  for (size_t i = 0, j = 0; i < keyed.size(); i = j) {
-    for (j = i + 1; j < keyed.size() && keyed[j].key == keyed[i].key;)
-      ++j;
-    if (j - i < 2) continue;
-    if (groups_.empty()) group_of_.assign(numbers.size(), -1);
-    Group group;
-    for (size_t k = i; k < j; ++k) {
-      group.push_back(keyed[k].entity);
-      group_of_[at(keyed[k].entity)] = static_cast<int32_t>(groups_.size());
+  return evidence;
+}
+
+/// The pairs of nodes without equals that ascend in both orders, as sorted places of each side.
+std::array<std::vector<int32_t>, 2> FixedPlaces(const Matching& matching, const ScopePair& scope,
+                                                const EqualNodes (&equals)[2]) {
+  std::array<std::vector<int32_t>, 2> places;
+  for (const auto& [before, after] : matching.Anchors(scope)) {
+    if (equals[kBefore].GroupOf(before) != nullptr) continue;
+    if (equals[kAfter].GroupOf(after) != nullptr) continue;
+    places[kBefore].push_back(before);
+    places[kAfter].push_back(after);
+  }
+  return places;
+}
+
+}  // namespace
+
+void SettleEquals(Matching& matching, const ScopePair& scope) {
+  const EqualNodes equals[] = {EqualNodes(matching.labels(kBefore), scope, kBefore),
+                               EqualNodes(matching.labels(kAfter), scope, kAfter)};
+  const std::array<std::vector<int32_t>, 2> places = FixedPlaces(matching, scope, equals);
+  const auto gap_of = [&](Side side, int32_t i) {
+    return std::ranges::lower_bound(places[side], i) - places[side].begin();
+  };
+  for (Side side : {kBefore, kAfter}) {
+    std::vector<EqualNodes::Group> open;  // one of them has a partner
+    size_t merged = 0, kept_apart = 0;
+    for (const EqualNodes::Group& group : equals[side].groups()) {
+      const auto count =
+          std::ranges::count_if(group, [&](int32_t i) { return matching.matched(side, i); });
+      kept_apart += count > 1 ? 1 : 0;
+      if (count != 1) continue;
+      const Evidence evidence = LookAtUsers(matching, side, group);
+      if (evidence.contradicted) continue;
+      merged += evidence.confirmed ? 1 : 0;
+      open.push_back(group);
     }
-    groups_.push_back(std::move(group));
+    // Where a common subexpression elimination has been, the first of several is left. Otherwise
+    // the others have gone for another reason, and the place in the order tells which.
+    const bool first_is_kept = merged > kKeptApart * kept_apart;
+    for (const EqualNodes::Group& group : open) {
+      const int32_t kept =
+          *std::ranges::find_if(group, [&](int32_t i) { return matching.matched(side, i); });
+      const int32_t partner = matching.partner(side, kept);
+      int32_t best = kept;
+      std::ptrdiff_t least = std::numeric_limits<std::ptrdiff_t>::max();
+      for (int32_t member : group) {
+        const int32_t before = side == kBefore ? member : partner;
+        const int32_t after = side == kBefore ? partner : member;
+        if (matching.forbidden(side, member) || matching.vetoed(before, after)) continue;
+        const std::ptrdiff_t distance =
+            first_is_kept ? 0 : std::abs(gap_of(kBefore, before) - gap_of(kAfter, after));
+        if (distance >= least) continue;
+        least = distance;
+        best = member;
+      }
+      if (best != kept) matching.PassOn(side, kept, best, kConfidence);
+    }
   }
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "diff/graph/keyed.h"
-#include "diff/match/equals.h"
+#include "diff/match/equal_nodes.h"
 #include "diff/match/matching.h"
 
 // The stages of the matcher, from strong evidence to weak. Each matches what it is sure of and

@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "ir/file.h"
-#include "runtime/train/config/config_checks.h"
-#include "runtime/train/config/config_loop.h"
-#include "runtime/train/config/config_model.h"
-#include "runtime/train/config/config_reader.h"
-#include "runtime/train/config/config_tree.h"
+#include "runtime/train/config/checks.h"
+#include "runtime/train/config/loop.h"
+#include "runtime/train/config/model.h"
+#include "runtime/train/config/reader.h"
+#include "runtime/train/config/tree.h"
 
 namespace strata {
 namespace {

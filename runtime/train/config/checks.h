@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "ir/result.h"
-#include "runtime/train/config/config_reader.h"
+#include "runtime/train/config/reader.h"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "runtime/train/config/config_loop.h"
+#include "runtime/train/config/loop.h"
 
 #include <algorithm>
 #include <string>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/train/config/config_checks.h"
-#include "runtime/train/config/config_ranks.h"
+#include "runtime/train/config/checks.h"
+#include "runtime/train/config/ranks.h"
 
 namespace strata {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/train/config/config_tree.h"
+#include "runtime/train/config/tree.h"
 
 #include <algorithm>
 #include <charconv>

@@ -8,7 +8,7 @@
 
 #include "diff/graph/order.h"
 #include "diff/patch/patch.h"
-#include "diff/patch/patch_lines.h"
+#include "diff/patch/lines.h"
 #include "ir/native_words.h"
 
 namespace strata {

@@ -1,4 +1,4 @@
-#include "diff/patch/patch_lines.h"
+#include "diff/patch/lines.h"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "runtime/train/config/config_ranks.h"
+#include "runtime/train/config/ranks.h"
 
 #include <array>
 #include <cstdint>

@@ -1,9 +1,9 @@
-#include "runtime/train/config/config_model.h"
+#include "runtime/train/config/model.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/train/config/config_checks.h"
+#include "runtime/train/config/checks.h"
 
 namespace strata {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "diff/graph/listing.h"
 #include "diff/patch/patch.h"
-#include "diff/patch/patch_lines.h"
+#include "diff/patch/lines.h"
 #include "ir/native_text.h"
 #include "ir/native_words.h"
 #include "ir/rewriter.h"

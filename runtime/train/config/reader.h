@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "runtime/train/config/config_tree.h"
+#include "runtime/train/config/tree.h"
 
 namespace strata {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "ir/result.h"
-#include "runtime/train/config/config_reader.h"
+#include "runtime/train/config/reader.h"
 
 namespace strata {
 

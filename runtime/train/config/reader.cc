@@ -1,4 +1,4 @@
-#include "runtime/train/config/config_reader.h"
+#include "runtime/train/config/reader.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include "ir/result.h"
 #include "runtime/train/config/config.h"
-#include "runtime/train/config/config_reader.h"
+#include "runtime/train/config/reader.h"
 
 namespace strata {
 

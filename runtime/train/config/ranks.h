@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/train/config/config_reader.h"
+#include "runtime/train/config/reader.h"
 
 namespace strata {
 
