@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,9 +15,12 @@
 #include "passes/compile/pointwise.h"
 #include "runtime/codegen/schedule.h"
 #include "runtime/plan/memory.h"
+#include "runtime/plan/places.h"
 #include "runtime/torch/literals.h"
+#include "runtime/torch/out_variants.h"
 #include "runtime/torch/own_matmul.h"
 #include "runtime/torch/static_state.h"
+#include "runtime/torch/substitutes.h"
 
 namespace strata {
 namespace {
@@ -32,98 +34,6 @@ constexpr int64_t kGrainElements = 32768;
 /// An output of this size may lie in memory that is only lent.
 constexpr int64_t kNumberBytes = 64;
 
-// Scalar overloads wrap their number into a tensor in every call; bound to the overload that takes
-// one, it is wrapped once. Same kernel, same promotion.
-constexpr std::pair<std::string_view, std::string_view> kTensorOverloads[] = {
-    {"aten.add.Scalar", "aten.add.Tensor"},   {"aten.sub.Scalar", "aten.sub.Tensor"},
-    {"aten.mul.Scalar", "aten.mul.Tensor"},   {"aten.div.Scalar", "aten.div.Tensor"},
-    {"aten.add_.Scalar", "aten.add_.Tensor"}, {"aten.sub_.Scalar", "aten.sub_.Tensor"},
-    {"aten.mul_.Scalar", "aten.mul_.Tensor"}, {"aten.div_.Scalar", "aten.div_.Tensor"},
-};
-
-// Operators whose result is memory of one number, and which argument that is.
-constexpr int kZero = -1, kAnything = -2, kOne = -3;
-constexpr std::pair<std::string_view, int> kFills[] = {
-    {"aten.ones.default", kOne},
-    {"aten.ones_like.default", kOne},
-    {"aten.new_ones.default", kOne},
-    {"aten.empty.memory_format", kAnything},
-    {"aten.empty_like.default", kAnything},
-    {"aten.new_empty.default", kAnything},
-    {"aten.zeros.default", kZero},
-    {"aten.zeros_like.default", kZero},
-    {"aten.new_zeros.default", kZero},
-    {"aten.scalar_tensor.default", 0},
-    {"aten.full.default", 1},
-    {"aten.full_like.default", 1},
-    {"aten.new_full.default", 2},
-};
-
-// Operators that copy their first operand, perhaps to another dtype or shape.
-constexpr std::string_view kCopies[] = {"aten.clone.default", "aten._to_copy.default",
-                                        "aten.reshape.default", "aten.contiguous.default"};
-
-// Operators that have read a row of their first operand when they write that row of the result.
-constexpr std::string_view kRowwise[] = {
-    "aten._log_softmax.default", "aten._log_softmax_backward_data.default", "aten._softmax.default",
-    "aten._softmax_backward_data.default"};
-
-using OutVariants = std::multimap<std::string, c10::OperatorHandle, std::less<>>;
-
-/// By name, the overloads that write their results to arguments. With a kernel of their own: the
-/// generated ones call the functional operator and copy.
-const OutVariants& AllOutVariants() {
-  static const OutVariants variants = [] {
-    OutVariants found;
-    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-      const auto op = dispatcher.findSchema(name);
-      if (!op || op->schema().arguments().empty() || !op->schema().arguments().back().is_out()) {
-        continue;
-      }
-      if (op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) found.emplace(name.name, *op);
-    }
-    return found;
-  }();
-  return variants;
-}
-
-/// The overload that takes the same arguments and, after them, a tensor for each result.
-std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
-  const c10::FunctionSchema& schema = op.schema();
-  const auto [begin, end] = AllOutVariants().equal_range(schema.name());
-  for (auto it = begin; it != end; ++it) {
-    const c10::FunctionSchema& out = it->second.schema();
-    const size_t count = schema.arguments().size();
-    if (out.arguments().size() != count + schema.returns().size()) continue;
-    bool fits = true;
-    for (size_t i = 0; fits && i < out.arguments().size(); ++i) {
-      const c10::Argument& argument = out.arguments()[i];
-      fits = i < count ? argument.name() == schema.arguments()[i].name() &&
-                             *argument.type() == *schema.arguments()[i].type()
-                       : argument.is_out();
-    }
-    if (fits) return it->second;
-  }
-  return std::nullopt;
-}
-
-Result<c10::OperatorHandle> FindOp(std::string_view op) {
-  const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
-  if (!found) return Error(ErrorCode::kUnsupported, "no operator {}", op);
-  return *found;
-}
-
-/// No conjugate or negative views, no subclass: the CPU's kernels may be called directly.
-bool IsPlain(const Tensor& tensor) {
-  constexpr c10::DispatchKeySet kAllowed =
-      c10::DispatchKeySet(c10::DispatchKey::CPU) | c10::autograd_dispatch_keyset |
-      c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
-  if (!tensor.defined()) return false;
-  // A difference keeps the backends.
-  return (tensor.key_set() - kAllowed).remove_backend(c10::BackendComponent::CPUBit).empty();
-}
-
 }  // namespace
 
 class StaticBinder {
@@ -135,13 +45,10 @@ class StaticBinder {
         kernels_(kernels),
         scratch_(scratch),
         state_(std::make_unique<StaticProgram::State>(plan)),
-        last_use_(plan.slots.size(), -1),
-        is_written_(plan.slots.size(), false),
-        buffer_of_(plan.slots.size(), -1) {}
+        places_(plan) {}
 
   Result<std::unique_ptr<StaticProgram>> Run() {
     const c10::InferenceMode no_autograd;
-    FindUses();
     BindInputs();
     STRATA_RETURN_IF_ERROR(BindConstants());
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -171,31 +78,6 @@ class StaticBinder {
     return Slot(slot).layout && state_->TensorAt(slot).defined() &&
            !state_->is_dynamic[static_cast<size_t>(slot)];
   }
-  bool IsOutput(int32_t owner) const {
-    return std::ranges::any_of(plan_.outputs,
-                               [&](int32_t slot) { return slot >= 0 && OwnerOf(slot) == owner; });
-  }
-
-  /// Last step that reads a storage, and which storages are written after they were made.
-  void FindUses() {
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      const PlanStep& step = plan_.steps[i];
-      step.ForEachOperand([&](int32_t slot) {
-        last_use_[static_cast<size_t>(OwnerOf(slot))] = static_cast<int32_t>(i);
-      });
-      for (const int32_t slot : step.results) {
-        if (slot < 0) continue;
-        int32_t& last = last_use_[static_cast<size_t>(OwnerOf(slot))];
-        last = std::max(last, static_cast<int32_t>(i));
-        if (step.mutates) is_written_[static_cast<size_t>(OwnerOf(slot))] = true;
-      }
-    }
-    for (const int32_t slot : plan_.outputs) {
-      if (slot >= 0) last_use_[static_cast<size_t>(OwnerOf(slot))] = kForever;
-    }
-    if (plan_.options.keep_values) std::ranges::fill(last_use_, kForever);
-  }
-
   void BindInputs() {
     for (const Plan::Input& input : plan_.inputs) {
       const std::optional<PlanLayout>& layout = Slot(input.slot).layout;
@@ -246,15 +128,6 @@ class StaticBinder {
     return std::ranges::all_of(step.results, [&](int32_t slot) {
       return slot >= 0 && Slot(slot).layout && OwnerOf(slot) == slot;
     });
-  }
-
-  /// The step as it is called: a number in place of a tensor where the operator has two overloads.
-  static PlanStep WithTensorOverload(const PlanStep& step) {
-    PlanStep changed = step;
-    for (const auto& [from, to] : kTensorOverloads) {
-      if (step.op == from) changed.op = to;
-    }
-    return changed;
   }
 
   /// Fills arguments that are there for all runs; the others stay in `bound.dynamic_*`.
@@ -333,12 +206,12 @@ class StaticBinder {
     if (!plan_.options.hoist_constants || !step.is_pure || step.is_view) return false;
     bool is_constant = true;
     step.ForEachOperand([&](int32_t slot) {
-      is_constant = is_constant && is_constant_.contains(OwnerOf(slot)) &&
-                    !is_written_[static_cast<size_t>(OwnerOf(slot))];
+      is_constant =
+          is_constant && is_constant_.contains(OwnerOf(slot)) && !places_.is_written(OwnerOf(slot));
     });
     return is_constant && std::ranges::all_of(step.results, [&](int32_t slot) {
-             return slot < 0 || (OwnerOf(slot) == slot && Slot(slot).layout && !IsOutput(slot) &&
-                                 !is_written_[static_cast<size_t>(slot)]);
+             return slot < 0 || (OwnerOf(slot) == slot && Slot(slot).layout &&
+                                 !places_.is_output(slot) && !places_.is_written(slot));
            });
   }
 
@@ -355,49 +228,15 @@ class StaticBinder {
   /// Gives a result a tensor over memory that is placed later.
   void Place(int32_t slot, int32_t step) {
     StaticStorage& storage = StorageOf(slot);
-    storage = {IsOutput(slot) ? StorageKind::kOutput : StorageKind::kBlock,
+    storage = {places_.is_output(slot) ? StorageKind::kOutput : StorageKind::kBlock,
                Slot(slot).layout->storage_bytes(), slot};
     state_->TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
-    buffer_of_[static_cast<size_t>(slot)] = static_cast<int32_t>(buffers_.size());
-    const int32_t last = std::max(last_use_[static_cast<size_t>(slot)], step);
-    buffers_.push_back({.bytes = storage.bytes,
-                        .first = step,
-                        .last = std::min(last, static_cast<int32_t>(plan_.steps.size()))});
+    places_.Add(slot, step);
   }
 
   /// Lets the result live where an operand lies that dies with this step.
-  void PlaceOver(const PlanStep& step, int32_t index, int32_t slot,
-                 const std::function<bool(int32_t slot)>& may_share) {
-    if (!plan_.options.in_place) return;
-    const auto result = static_cast<size_t>(slot);
-    int32_t chosen = -1;
-    step.ForEachOperand([&](int32_t operand) {
-      const int32_t owner = OwnerOf(operand);
-      const int32_t buffer = buffer_of_[static_cast<size_t>(owner)];
-      if (chosen >= 0 || buffer < 0 || last_use_[static_cast<size_t>(owner)] != index ||
-          Slot(operand).layout != Slot(slot).layout ||
-          buffers_[static_cast<size_t>(buffer)].last != index ||
-          StorageOf(operand).bytes != StorageOf(slot).bytes) {
-        return;
-      }
-      bool is_same_everywhere = may_share(operand);
-      step.ForEachOperand([&](int32_t other) {
-        if (OwnerOf(other) == owner) {
-          is_same_everywhere = is_same_everywhere && Slot(other).layout == Slot(slot).layout;
-        }
-      });
-      for (const int32_t sibling : step.results) {
-        is_same_everywhere =
-            is_same_everywhere && (sibling < 0 || sibling == slot ||
-                                   buffer_of_[static_cast<size_t>(OwnerOf(sibling))] != buffer);
-      }
-      if (is_same_everywhere) chosen = buffer;
-    });
-    if (chosen < 0) return;
-    MemoryRequest& own = buffers_[static_cast<size_t>(buffer_of_[result])];
-    buffers_[static_cast<size_t>(chosen)].last = own.last;
-    own.bytes = 0;  // stays in the list, so that numbers keep their meaning
-    buffer_of_[result] = chosen;
+  void Share(int32_t slot, int32_t step, const std::function<bool(int32_t operand)>& may_share) {
+    if (plan_.options.in_place) places_.Share(slot, step, may_share);
   }
 
   /// A call that writes to memory of ours. False when the operator has none.
@@ -416,14 +255,12 @@ class StaticBinder {
     STRATA_TRY(const BoundStep filled, BindStep(called, op));
     FillStack(filled, bound);
     const FusibleOp* fusible = FindFusible(step.op);
-    const bool is_rowwise = std::ranges::find(kRowwise, step.op) != std::end(kRowwise);
     for (const int32_t slot : step.results) {
       Place(slot, bound.index);
       if (fusible != nullptr && fusible->kind == FusionKind::kPointwise) {
-        PlaceOver(step, bound.index, slot, [](int32_t) { return true; });
-      } else if (is_rowwise) {
-        PlaceOver(step, bound.index, slot,
-                  [&](int32_t operand) { return operand == step.args[0].slot; });
+        Share(slot, bound.index, [](int32_t) { return true; });
+      } else if (ReadsRowsFirst(step)) {
+        Share(slot, bound.index, [&](int32_t operand) { return operand == step.args[0].slot; });
       }
       bound.stack.emplace_back(state_->TensorAt(slot));
     }
@@ -489,38 +326,16 @@ class StaticBinder {
 
   Result<bool> BindFillOrCopy(const PlanStep& step, StaticStep& bound) {
     const int32_t slot = step.results[0];
-    for (const auto& [op, argument] : kFills) {
-      if (step.op != op) continue;
-      const PlanArg* number = argument >= 0 && static_cast<size_t>(argument) < step.args.size()
-                                  ? &step.args[static_cast<size_t>(argument)]
-                                  : nullptr;
-      if (argument >= 0 && number == nullptr) return false;
-      c10::IValue value(int64_t{argument == kOne ? 1 : 0});
-      if (number != nullptr) {
-        switch (number->kind) {
-          case ArgKind::kInt:
-            value = number->integer;
-            break;
-          case ArgKind::kBool:
-            value = number->integer != 0;
-            break;
-          case ArgKind::kFloat:
-            value = number->real;
-            break;
-          default:
-            return false;
-        }
-      }
+    if (const std::optional<Fill> fill = FillOf(step)) {
       Place(slot, bound.index);
-      if (argument == kAnything) return true;
+      if (!fill->number) return true;
       STRATA_TRY(bound.op, FindOp("aten.fill_.Scalar"));
       bound.kind = StepKind::kCall;
-      bound.stack = {state_->TensorAt(slot), std::move(value)};
+      bound.stack = {state_->TensorAt(slot), *fill->number};
       bound.is_plain = true;
       return true;
     }
-    if (std::ranges::find(kCopies, step.op) == std::end(kCopies)) return false;
-    if (step.args.empty() || step.args[0].kind != ArgKind::kValue) return false;
+    if (!IsCopy(step)) return false;
     const Tensor& source = state_->TensorAt(step.args[0].slot);
     const PlanLayout& layout = *Slot(slot).layout;
     Place(slot, bound.index);
@@ -634,7 +449,7 @@ class StaticBinder {
         return Error(ErrorCode::kUnsupported, "has a result of unknown layout");
       }
       Place(slot, bound.index);
-      PlaceOver(step, bound.index, slot, [&](int32_t operand) {
+      Share(slot, bound.index, [&](int32_t operand) {
         for (size_t input = 0; input < step.args.size(); ++input) {
           if (step.args[input].slot == operand &&
               !kernel.IsElementwise(static_cast<int32_t>(input), static_cast<int32_t>(i))) {
@@ -649,25 +464,25 @@ class StaticBinder {
   }
 
   void PlaceMemory() {
-    const MemoryPlan memory = PlanMemory(buffers_);
+    const Places::Block block = places_.Assign();
     bool has_outputs = false;
     for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
       StaticStorage& storage = state_->storages[owner];
       if (storage.kind != StorageKind::kBlock && storage.kind != StorageKind::kOutput) continue;
-      storage.offset = memory.offsets[static_cast<size_t>(buffer_of_[owner])];
+      storage.offset = block.offsets[owner];
       // A number is copied when it is handed out.
       has_outputs =
           has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
     }
-    state_->block_bytes = memory.bytes;
-    if (!has_outputs && scratch_.owner != nullptr && memory.bytes <= scratch_.bytes) {
+    state_->block_bytes = block.bytes;
+    if (!has_outputs && scratch_.owner != nullptr && block.bytes <= scratch_.bytes) {
       state_->scratch = scratch_.address;
       // Keeps the other program's block.
       state_->block = std::static_pointer_cast<c10::DataPtr>(scratch_.owner);
     } else {
       state_->block = std::make_shared<c10::DataPtr>(
-          c10::GetCPUAllocator()->allocate(static_cast<size_t>(memory.bytes)));
-      state_->planned.held = memory.bytes;
+          c10::GetCPUAllocator()->allocate(static_cast<size_t>(block.bytes)));
+      state_->planned.held = block.bytes;
     }
     state_->PlaceStorages();
   }
@@ -683,7 +498,7 @@ class StaticBinder {
           continue;
         requests.push_back({.bytes = StorageOf(slot).bytes,
                             .first = step.index,
-                            .last = std::min(last_use_[static_cast<size_t>(slot)], end)});
+                            .last = std::min(places_.last_use(slot), end)});
       }
     }
     state_->planned.passing = PlanMemory(requests).live_bytes;
@@ -696,24 +511,20 @@ class StaticBinder {
       }
     }
     for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
-      const int32_t last = last_use_[owner];
-      if (state_->storages[owner].kind == StorageKind::kAdopted && last >= 0 && last != kForever) {
+      const int32_t last = places_.last_use(static_cast<int32_t>(owner));
+      if (state_->storages[owner].kind == StorageKind::kAdopted && last >= 0 &&
+          last != Places::kForever) {
         state_->steps[static_cast<size_t>(last)].releases.push_back(static_cast<int32_t>(owner));
       }
     }
   }
-
-  static constexpr int32_t kForever = INT32_MAX;
 
   const Plan& plan_;
   const Constants& constants_;
   const KernelLibrary* kernels_;
   const ScratchMemory& scratch_;
   std::unique_ptr<StaticProgram::State> state_;
-  std::vector<int32_t> last_use_;   // by owner
-  std::vector<bool> is_written_;    // by owner
-  std::vector<int32_t> buffer_of_;  // by owner: index in buffers_
-  std::vector<MemoryRequest> buffers_;
+  Places places_;
   std::set<int32_t> is_constant_;  // owners
 };
 
