@@ -123,38 +123,14 @@ bool Mutator::Fuse(NodeId id) {
     chain.push_back(next);
   }
   if (chain.size() < 2 || !graph_.HasUses(chain.back())) return false;
-  std::vector<Arg> operands;
-  std::string op = "fused";
-  for (NodeId node : chain) {
-    op += "_" + std::string(BaseName(graph_.op(node)));
-    for (ValueId value : graph_.operands(node)) {
-      const bool inside =
-          std::ranges::any_of(chain, [&](NodeId other) { return graph_.result(other) == value; });
-      const bool known =
-          std::ranges::any_of(operands, [&](const Arg& arg) { return arg.value() == value; });
-      if (!inside && !known) operands.emplace_back(value);
-    }
-  }
-  Begin();
-  rewriter_.SetCursorBefore(chain.back());
-  const NodeId fused =
-      Make("fused." + op + ".default", operands, TypeIdOf(chain.back()), chain.back());
-  Lineage::Relation relation{RelationKind::kReplace, {}, {IdOf(fused)}};
-  for (NodeId node : chain) {
-    Mark(node);
-    relation.before.push_back(IdOf(node));
-  }
-  Mark(fused);
-  lineage_.relations.push_back(std::move(relation));
-  rewriter_.ReplaceUses(graph_.result(chain.back()), graph_.result(fused));
-  for (size_t i = chain.size(); i-- > 0;)
-    rewriter_.Erase(chain[i]);
+  ReplaceByFused(chain);
   return true;
 }
 
 bool Mutator::Decompose(NodeId id) {
   const std::vector<ValueId> operands = graph_.operands(id);
   if (operands.empty() || !graph_.HasUses(id)) return false;
+  if (Random(3) == 0) return DecomposeLong(id);
   Begin();
   rewriter_.SetCursorBefore(id);
   // Other operators on the way: `addmm` as `mm` and `add`, `silu` as `sigmoid` and `mul`.

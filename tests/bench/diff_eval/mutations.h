@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "diff/diff.h"
 #include "ir/module.h"
+#include "ir/result.h"
 
 namespace strata::bench {
 
@@ -31,9 +34,22 @@ enum class Mutation : uint8_t {
   kOutputs,      ///< results added, dropped, exchanged
   kOffload,      ///< a computation becomes an input
   kReplaceAll,   ///< one operator becomes another everywhere
+  kOptional,     ///< an operand at the end comes or goes
+  kSwapEquals,   ///< two nodes of one label exchange their users
+  kFuseRegion,   ///< a tree of nodes becomes one node
+  kParts,        ///< a short body is computed in parts that are joined or added
+  kBucket,       ///< collectives are joined to one on concatenated buffers, and split again
+  kDropLayer,    ///< a whole layer goes, with its inputs and results
+  kAddLayer,     ///< a copy of a layer behind it: own inputs, the same, or wider ones
+  kMoveLayer,    ///< a layer changes its place with the next ones
+  kCrossRank,    ///< the same program as another rank has it
 };
-inline constexpr int kNumGateMutations = 13, kNumMutations = 21;
+inline constexpr int kNumGateMutations = 13, kNumMutations = 30;
 std::string_view ToString(Mutation mutation);
+/// Whether the mutation is one of the graph, whatever the rate.
+bool IsOfGraph(Mutation mutation);
+/// Whether the graph must repeat layers, told by the module paths of its nodes.
+bool NeedsLayers(Mutation mutation);
 
 /// Truth beyond identity, which StableIds tell: relations and rewrites between nodes by StableId.
 struct Lineage {
@@ -44,11 +60,25 @@ struct Lineage {
   std::vector<Relation> relations;
   /// Per rewrite the nodes that it made, edited or removed.
   std::vector<std::vector<StableId>> rewrites;
+  /// Per layer, where one was added or removed, its nodes in the order of their roles. Which of
+  /// several equal layers it was, nothing tells.
+  std::vector<std::vector<StableId>> layers_before, layers_after;
 };
 
 /// Applies `mutation` to about `rate` of the nodes of graph 0. Deterministic in `seed`. Nodes that
 /// live on keep their StableId.
 Lineage Mutate(Module& module, Mutation mutation, double rate, uint32_t seed);
+
+struct MutatedPair {
+  std::unique_ptr<Module> before, after;
+  Lineage lineage;
+};
+
+/// A program made of `base`, and what a mutation makes of it; both with the names of a new trace.
+/// Mutations of collectives first make the program that of one of several ranks. None: there is
+/// nothing in `base` to apply it to. Errors: the mutation broke the graph.
+Result<std::optional<MutatedPair>> MakePair(const Module& base, Mutation mutation, double rate,
+                                            uint32_t seed);
 
 /// Applies `mutation` to one node of graph 0, with the choices that `seed` makes. False: it cannot
 /// be.

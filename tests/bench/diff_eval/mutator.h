@@ -1,10 +1,12 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <vector>
 
 #include "ir/rewriter.h"
+#include "tests/bench/diff_eval/layers.h"
 #include "tests/bench/diff_eval/mutations.h"
 
 namespace strata::bench {
@@ -24,10 +26,15 @@ class Mutator {
   /// On one node.
   bool RunOn(Mutation mutation, NodeId node);
 
- private:
-  bool Apply(Mutation mutation, NodeId id);
+  struct Operator {
+    std::string_view name;
+    bool (Mutator::*on_node)(NodeId) = nullptr;  ///< false: it cannot be
+    void (Mutator::*on_graph)() = nullptr;
+  };
+  static const Operator kOperators[kNumMutations];
 
-  // Single nodes (mutations.cc).
+ private:
+  // Single nodes (mutate_nodes.cc).
   bool Delete(NodeId id);
   bool Insert(NodeId id);
   bool Attribute(NodeId id);
@@ -41,6 +48,9 @@ class Mutator {
   bool Inputs(NodeId id);
   bool Outputs(NodeId id);
   bool Offload(NodeId id);
+  // Operands (mutate_operands.cc).
+  bool Optional(NodeId id);
+  bool SwapEquals(NodeId id);
   // Regions and whole graphs (mutate_regions.cc).
   bool Recompute(NodeId id);
   bool Chunk(NodeId id);
@@ -49,6 +59,33 @@ class Mutator {
   void CastAll();
   void ReplaceAll();
   void Relinearize();
+  // Nodes by others (mutate_replacements.cc).
+  bool FuseRegion(NodeId id);
+  void ReplaceByFused(const std::vector<NodeId>& nodes);
+  bool ReplaceByParts(NodeId id);
+  bool DecomposeLong(NodeId id);
+  // Collectives (mutate_buckets.cc).
+  void BucketAll();
+  bool CanStartTogether(const std::vector<NodeId>& members) const;
+  void Bucket(const std::vector<NodeId>& members);
+  // Whole layers (mutate_layers.cc).
+  void DropLayer();
+  void AddLayer();
+  void AddResultsOfCopy(const std::set<NodeId>& nodes, const std::map<ValueId, ValueId>& copies,
+                        bool sums);
+  void MoveLayer();
+  std::vector<size_t> InnerLayers(const std::vector<Layer>& layers) const;
+  std::vector<StableId> RolesOf(const Layer& layer) const;
+  void RedirectOutside(ValueId from, ValueId to, const std::set<NodeId>& inside);
+  void RedirectInside(ValueId from, ValueId to, const std::vector<NodeId>& inside);
+  int64_t InnerWidth(const Layer& layer) const;
+  TypeId Wider(TypeId id, int64_t width);
+  void WidenLiterals(NodeId id, int64_t width);
+  // Programs of other ranks (mutate_ranks.cc).
+  void CrossRank();
+  void OneMoreOperator();
+  void SwapCollectives();
+  void OtherStage();
 
   bool IsPlain(NodeId id) const;
   bool IsPlainCall(NodeId id) const;
@@ -62,6 +99,10 @@ class Mutator {
   /// A call at the cursor. `type`: of the result.
   NodeId Make(std::string_view op, std::span<const Arg> args, TypeId type, NodeId like);
   void RedirectUses(ValueId from, ValueId to, NodeId except);
+  /// What the graph returns. REQUIRES: it returns a list.
+  std::vector<Arg> Results() const;
+  void SetResults(const std::vector<Arg>& results);
+  bool ReturnsList() const;
   size_t Random(size_t bound) { return random_() % bound; }
 
   StableId IdOf(NodeId id) const { return graph_.node(id).stable_id; }

@@ -2,26 +2,16 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "diff/fields.h"
 #include "diff/graph/hash.h"
 #include "diff/match/labels.h"
 #include "diff/match/matching.h"
+#include "tests/bench/diff_eval/identity.h"
+#include "tests/bench/diff_eval/truth_layers.h"
 
 namespace strata::bench {
 namespace {
-
-/// Entities of a listing by the StableId of their nodes; elements of tuples are left out.
-std::unordered_map<uint64_t, EntityId> ByStableId(const Listing& listing) {
-  std::unordered_map<uint64_t, EntityId> ids;
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
-    const Entity& entity = listing[id];
-    if (entity.element.valid()) continue;
-    ids.emplace(static_cast<uint64_t>(listing.graph(id).node(entity.node).stable_id), id);
-  }
-  return ids;
-}
 
 /// Pairs that are known, each node in one of them at most.
 struct PinList {
@@ -45,8 +35,8 @@ class TruthMaker {
         after_(after.graph({0})),
         lineage_(lineage),
         claim_(claim),
-        ids_before_(ByStableId(claim.before)),
-        ids_after_(ByStableId(claim.after)) {}
+        ids_before_(claim.before),
+        ids_after_(claim.after) {}
 
   Result<Truth> Run() {
     DiffOptions options;
@@ -61,25 +51,21 @@ class TruthMaker {
   }
 
  private:
-  using Ids = std::unordered_map<uint64_t, EntityId>;
-  static EntityId Find(const Ids& ids, StableId id) {
-    const auto found = ids.find(static_cast<uint64_t>(id));
-    return found == ids.end() ? EntityId{} : found->second;
-  }
-
   /// Pairs of the claim that choose among the copies of a node, or among merged equals.
   std::vector<std::pair<std::string, std::string>> Choices() const {
     PinList pins;
+    for (const auto& [before, after] : ChosenLayers(lineage_, claim_, ids_before_, ids_after_))
+      pins.Add(claim_.before.name(before), claim_.after.name(after));
     for (const Lineage::Relation& relation : lineage_.relations) {
       if (relation.kind != RelationKind::kClone && relation.kind != RelationKind::kMerge) continue;
       for (StableId before_id : relation.before) {
-        const EntityId before = Find(ids_before_, before_id);
+        const EntityId before = ids_before_.Find(before_id);
         if (!before.valid()) continue;
         const int32_t pair = claim_.pair_of_before[static_cast<size_t>(before.index)];
         if (pair < 0) continue;
         const EntityId image = claim_.pairs[static_cast<size_t>(pair)].after;
         const bool is_choice = std::ranges::any_of(
-            relation.after, [&](StableId id) { return Find(ids_after_, id) == image; });
+            relation.after, [&](StableId id) { return ids_after_.Find(id) == image; });
         if (!is_choice) continue;
         if (pins.Add(claim_.before.name(before), claim_.after.name(image))) break;
       }
@@ -103,10 +89,10 @@ class TruthMaker {
     }
     for (const Lineage::Relation& relation : lineage_.relations) {
       if (relation.kind != RelationKind::kClone) continue;
-      const EntityId original = Find(ids_before_, relation.before[0]);
+      const EntityId original = ids_before_.Find(relation.before[0]);
       if (!original.valid()) continue;
       for (StableId id : relation.after) {
-        const EntityId after = Find(ids_after_, id);
+        const EntityId after = ids_after_.Find(id);
         if (!after.valid()) continue;
         const int32_t pair = claim_.pair_of_after[static_cast<size_t>(after.index)];
         if (pair < 0) continue;
@@ -139,13 +125,13 @@ class TruthMaker {
       const Entity& after = claim_.after[pair.after];
       if (after.element.valid() || a.operands(i).empty()) continue;
       const EntityId origin =
-          Find(ids_before_, claim_.after.graph(pair.after).node(after.node).stable_id);
+          ids_before_.Find(claim_.after.graph(pair.after).node(after.node).stable_id);
       if (origin.valid() && origin.index == i) continue;
       if (a.type[static_cast<size_t>(i)] != b.type[static_cast<size_t>(j)]) continue;
       // It was removed, or what it was is another node's image by now.
       const Entity& before = claim_.before[pair.before];
       const EntityId image_by_id =
-          Find(ids_after_, claim_.before.graph(pair.before).node(before.node).stable_id);
+          ids_after_.Find(claim_.before.graph(pair.before).node(before.node).stable_id);
       const bool is_free = !image_by_id.valid() || given.contains(image_by_id.index);
       if (origin.valid() ? !is_free : !image_by_id.valid() || agrees(i, image_by_id.index))
         continue;
@@ -156,17 +142,25 @@ class TruthMaker {
     }
   }
 
+  /// The elements of a node that replaces others, or is replaced, are part of it.
+  static void AddMembers(const Identities& known, const std::vector<StableId>& ids,
+                         bool with_elements, std::vector<EntityId>& members) {
+    for (StableId id : ids) {
+      const EntityId node = known.Find(id);
+      if (!node.valid()) continue;
+      members.push_back(node);
+      if (!with_elements) continue;
+      for (const auto& [index, element] : known.ElementsOf(id))
+        members.push_back(element);
+    }
+  }
+
   void AddRelations(Truth& truth) const {
     for (const Lineage::Relation& lineage : lineage_.relations) {
       Relation relation{lineage.kind, {}, {}};
-      for (StableId id : lineage.before) {
-        if (const EntityId entity = Find(ids_before_, id); entity.valid())
-          relation.before.push_back(entity);
-      }
-      for (StableId id : lineage.after) {
-        if (const EntityId entity = Find(ids_after_, id); entity.valid())
-          relation.after.push_back(entity);
-      }
+      const bool with_elements = relation.kind == RelationKind::kReplace;
+      AddMembers(ids_before_, lineage.before, with_elements, relation.before);
+      AddMembers(ids_after_, lineage.after, with_elements, relation.after);
       // A later mutation may have undone an earlier one.
       if (relation.before.empty() || relation.after.empty()) continue;
       if (relation.kind == RelationKind::kClone && relation.after.size() < 2) continue;
@@ -223,7 +217,7 @@ class TruthMaker {
   const Graph& after_;
   const Lineage& lineage_;
   const GraphDiff& claim_;
-  const Ids ids_before_, ids_after_;
+  const Identities ids_before_, ids_after_;
 };
 
 }  // namespace
