@@ -170,7 +170,7 @@ def roles(all_tokens, is_value=False):
             role = "property"
         elif inside == "{" and before.text in ("{", ",") and after.text in (",", "}", "="):
             role = "both"
-        elif inside in ("{", "block") and after.text == "(" and before.text in ("{", "}", ";", ",", "async", "get", "static"):
+        elif inside in ("{", "block") and after.text == "(" and before.text in ("{", "}", ";", ",", "async", "get", "set", "static"):
             if is_method(all_tokens, solid, at + 1):
                 role = "property"
         yield i, role

@@ -1,27 +1,40 @@
 // Small tools: elements, numbers, names, statuses. No text of a log ever becomes markup: it goes through textContent
 // or onto a canvas. All files of this folder are one script, in the order of tlparse-export/report/CMakeLists.txt.
 
-/** Makes an element: h("td.number", "12"), h("a.cut", {href, title}, words). Functions become listeners; `label` is for those who listen. */
-function h(tag, props, ...children) {
-  const [name, ...classes] = tag.split("."), element = document.createElement(name), none = !props || Object.getPrototypeOf(props) !== Object.prototype;
+/** A text of a log as it may stand in a page: nothing that hides or turns what is beside it. */
+const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
+/** The same in one line, for canvases, copies and names. */
+const plain = (text) => visible(text).replace(/[\t\n]/g, "\ufffd");
+
+/**
+ * Makes an element: h("td.number", 12), h("a.cut", {href, title}, words). Functions become listeners; `label` is for those
+ * who listen. All texts are made visible here, so nothing else of the page has to.
+ */
+const h = (tag, ...content) => make(document.createElement(tag.split(".")[0]), tag.split(".").slice(1), content);
+const svg = (tag, ...content) => make(document.createElementNS("http://www.w3.org/2000/svg", tag), [], content);
+function make(element, classes, [first, ...children]) {
+  const hasProps = first && Object.getPrototypeOf(first) === Object.prototype, isThere = (value) => value !== undefined && value !== null && value !== false, clean = (value) => typeof value === "string" ? visible(value) : value;
   if (classes.length) element.className = classes.join(" ");
-  for (const [key, value] of none ? [] : Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
+  for (const [key, value] of hasProps ? Object.entries(first) : []) {
     if (typeof value === "function") hear(element, key, value);
-    else element.setAttribute(key === "label" ? "aria-label" : key, value === true ? "" : value);
+    else if (isThere(value)) element.setAttribute(key === "label" ? "aria-label" : key, value === true ? "" : key === "value" ? value : clean(value));
   }
-  element.append(...[none ? props : null, ...children].flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...[hasProps ? null : first, ...children].flat(Infinity).filter(isThere).map(clean));
   return element;
 }
-function svg(tag, props, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(props || {})) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
+const link = (href, ...words) => h("a", {href}, ...words);
+const button = (click, ...words) => h("button", {click}, ...words);
 const hear = (target, type, act, options) => target.addEventListener(type, act, options);
 const rectOf = (element) => element.getBoundingClientRect();
-const $ = (selector) => document.querySelector(selector);
+const $ = (selector, of = document) => of.querySelector(selector), $$ = (selector, of = document) => [...of.querySelectorAll(selector)];
+/** 1 or -1 where the key steps forth or back, which is then done with the event; else 0. */
+function stepOf(event, back, forth) {
+  const step = {[back]: -1, [forth]: 1}[event.key] || 0;
+  if (step) event.preventDefault();
+  return step;
+}
+/** The words that there are. */
+const joined = (list, between = ", ") => list.filter(Boolean).join(between);
 
 // --- Numbers and words ---
 
@@ -44,9 +57,6 @@ const bytes = (value) => scaled(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
 const flops = (value) => scaled(value, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"], 1000);
 /** A difference with its sign; nothing changed is "·". */
 const delta = (value, unit) => value === 0 ? "·" : (value > 0 ? "+" : "") + unit(value);
-
-/** Names of a log may hold control and direction characters, which must not disturb the line they stand in. */
-const plain = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
 
 const OVERLOADS = /^(default|Tensor|Scalar|int|dim|self|Tensor_Scalar|dim_IntList)$/;
 const NAMESPACES = /^(aten|prims|prim|_c10d_functional|torch|_operator|higher_order|ops|runtime)$/;
@@ -99,6 +109,18 @@ function matcher(text) {
   }
 }
 
+/** Of each of x the place in y that it has in a longest common subsequence, or -1. */
+function matching(x, y, isEqual = (a, b) => a === b) {
+  const best = Array.from({length: x.length + 1}, () => new Uint16Array(y.length + 1)), out = x.map(() => -1);
+  for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) best[i][j] = isEqual(x[i], y[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+  for (let i = 0, j = 0; i < x.length && j < y.length;) {
+    if (isEqual(x[i], y[j])) out[i++] = j++;
+    else if (best[i + 1][j] >= best[i][j + 1]) i++;
+    else j++;
+  }
+  return out;
+}
+
 // --- Statuses ---
 
 const STATUS = ["same", "added", "removed", "changed", "derived", "moved"];
@@ -107,13 +129,14 @@ const SIGN = {added: "+", removed: MINUS, changed: "~", moved: "\u21b7", derived
 const PHASE = ["", "forward", "loss", "backward", "optimizer"];
 /** The order in which badges and counts stand. */
 const BADGES = ["added", "removed", "changed", "moved", "derived"];
+const countsOf = (detail, nodes) => [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => nodes.reduce((sum, i) => sum + (detail.status[i] === status), 0));
 
 /** Counts are [added, removed, changed, moved, derived]; zeros are left out. */
 const badges = (counts) => h("span.badges", BADGES.map((status, i) => counts[i]
   ? h("span", {class: status, title: `${counts[i]} ${status}`}, SIGN[status] + number(counts[i])) : null));
-const badgeText = (counts) => BADGES.map((status, i) => counts[i] ? `${SIGN[status]}${number(counts[i])}${status === "derived" ? " derived" : ""}` : "").filter(Boolean).join(" ");
+const badgeText = (counts) => joined(BADGES.map((status, i) => counts[i] && `${SIGN[status]}${number(counts[i])}${status === "derived" ? " derived" : ""}`), " ");
 const statusWord = (status) => status === "same" ? "unchanged" : status;
-const chip = (status) => h(`span.chip.${status}`, status === "same" ? "unchanged" : `${SIGN[status]} ${status}`);
+const chip = (status) => h(`span.chip.${status}`, SIGN[status] ? `${SIGN[status]} ${status}` : statusWord(status));
 
 // --- Copying and saving ---
 

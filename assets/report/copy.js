@@ -6,7 +6,7 @@ function markdownTable(detail, nodes) {
   return ["| status | node | operator | what changed | module |", "|---|---|---|---|---|", ...rows, nodes.length > 500 ? `\n${nodes.length - 500} more.` : ""].join("\n");
 }
 function markdown(subject, detail) {
-  const lines = [`### ${subject.pass ? `#${subject.pass.index} ` : ""}${cell(subject.name)}  ${badgeText(detail.counts)}`, ""];
+  const lines = [`### ${subject.pass ? `#${subject.index} ` : ""}${cell(subject.name)}  ${badgeText(detail.counts)}`, ""];
   for (const cause of subject.pass ? subject.pass.causes : []) lines.push(`- **${cell(past(cause.title))}**: ${cell(whereWords(cause))} (${badgeText(cause.counts)})`);
   return [...lines, "", markdownTable(detail, detail.changes.filter((i) => detail.status[i] !== DERIVED)), "", location.href].join("\n");
 }
@@ -90,20 +90,32 @@ function savePng(view, name) {
 }
 const copyLink = () => copyText(location.href.split("#")[0] + hashOf(graphView ? {...state, cam: graphView.camera(), open: graphView.openPaths().join(";")} : state), "Link");
 
+/** What tells the same on the command line. */
+function commandOf({base, pass, ref}) {
+  const word = (selector) => `'${report.title}#${selector}'`.replace(/(?<=.)'(?=.)/g, "'\\''");
+  return base ? `strata diff ${word(base)} ${word(ref)}` : pass ? `strata diff ${word(`${ref}:before`)} ${word(`${ref}:after`)}` : `strata show ${word(ref)}`;
+}
+
 /** [words, action] */
 function copies(subject, detail) {
-  const file = plain(subject.name).replace(/[^\w.-]+/g, "_").slice(0, 80), list = [["Copy link", copyLink], ["Copy as Markdown", () => copyText(markdown(subject, detail), "Markdown")], ["Copy graph as FX", () => copyGraph(detail, "fx")], ["Copy graph as native text", () => copyGraph(detail, "native")]];
+  const file = plain(subject.name).replace(/[^\w.-]+/g, "_").slice(0, 80), list = [["Copy link", copyLink], ["Copy command", () => copyText(commandOf(subject), "Command")], ["Copy as Markdown", () => copyText(markdown(subject, detail), "Markdown")], ["Copy graph as FX", () => copyGraph(detail, "fx")], ["Copy graph as native text", () => copyGraph(detail, "native")]];
   if (graphView) list.push(["Copy picture as SVG", () => copyText(sceneSvg(graphView), "SVG")], ["Save picture as SVG", () => save(new Blob([sceneSvg(graphView)], {type: "image/svg+xml"}), `${file}.svg`)], ["Save picture as PNG", () => savePng(graphView, `${file}.png`)]);
   return list;
 }
 function copyMenu(subject, detail) {
-  const menu = h("div.menu", {role: "menu", hidden: true}), button = h("button", {"aria-haspopup": "menu", "aria-expanded": "false", click: () => { if (menu.hidden) fill(); toggle(menu.hidden); }}, "Copy");
-  const toggle = (open) => { menu.hidden = !open; button.setAttribute("aria-expanded", String(open)); if (open) menu.firstChild.focus(); };
+  const menu = h("div.menu", {role: "menu", hidden: true}), opener = h("button", {"aria-haspopup": "menu", "aria-expanded": "false", click: () => { if (menu.hidden) fill(); toggle(menu.hidden); }}, "Copy");
+  const toggle = (open) => { menu.hidden = !open; opener.setAttribute("aria-expanded", String(open)); if (open) menu.firstChild.focus(); };
   const fill = () => menu.replaceChildren(...copies(subject, detail).map(([words, action]) => h("button", {role: "menuitem", click: () => { toggle(false); action(); }}, words)));
   const box = h("span.menu-box", {keydown: (event) => {
-    const step = {ArrowDown: 1, ArrowUp: -1}[event.key], items = [...menu.children], at = items.indexOf(document.activeElement);
-    if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); toggle(false); button.focus(); }
-    if (step && at >= 0) { event.preventDefault(); items[(at + step + items.length) % items.length].focus(); }
-  }, focusout: (event) => { if (!box.contains(event.relatedTarget)) toggle(false); }}, button, menu);
+    const items = [...menu.children], at = items.indexOf(document.activeElement);
+    if (event.key === "Escape" && !menu.hidden) { event.stopPropagation(); toggle(false); opener.focus(); }
+    const step = at < 0 ? 0 : stepOf(event, "ArrowUp", "ArrowDown");
+    if (step) items[around(items, at, step)].focus();
+  }, focusout: (event) => { if (!box.contains(event.relatedTarget)) toggle(false); }}, opener, menu);
   return box;
+}
+function openCopies() {
+  const opener = $(".menu-box > button");
+  if (opener) opener.click();
+  else say("Open a pass or a graph first");
 }

@@ -1,63 +1,85 @@
 // A scene to look at and to walk through: one canvas, or two with the same camera; pointer, keys, minimap.
 
 const MIN_SCALE = 0.02, MAX_SCALE = 3;
+/** What lines tell of the values that flow along them. */
+const EDGE_LABELS = ["", "shape", "dtype", "bytes"];
 
 class GraphView {
   /** `on`: {select(node), changed()}: a node was chosen; open slabs or folds changed. */
   constructor(detail, mode, on) {
-    Object.assign(this, {detail, mode, on, open: new Set([0]), unfolded: new Set(), hops: 1, selected: -1, last: -1, hover: null, hits: null, lit: null, overlay: null, scale: 1, x: 0, y: 0, fitted: false, before: false});
+    Object.assign(this, {detail, mode, on, open: new Set([0]), unfolded: new Set(), hidden: new Set(), only: null, hops: 1, selected: -1, last: -1, cursor: -1, hover: null, hits: null, lit: null, overlay: null, cam: {x: 0, y: 0, scale: 1}, sync: true, done: [], undone: [], fitted: false, before: false});
     this.panes = (mode === "side" ? ["before", "after"] : [mode === "blink" ? "blink" : "union"]).map((side) => this.pane(side));
     this.mini = h("canvas.mini", {"aria-hidden": "true"});
     this.element = h(`div.panes.${mode}`, this.panes.map((pane) => pane.element), mode === "side" ? null : this.mini);
     this.zoomLabel = h("button", {title: "To 100 %", click: () => this.zoom(1 / this.scale)}, "100%");
     this.countLabel = h("span.quiet.small.optional");
-    this.panes.forEach((pane) => this.listen(pane.canvas));
+    this.panes.forEach((pane) => this.listen(pane));
     this.listenMini();
     new ResizeObserver(() => { if (this.fitted) this.draw(); else this.home(); }).observe(this.panes[0].stage);
     // Tests ask the scene where things stand; a picture cannot be asked.
     this.element.view = this;
+  }
+  /** The camera in hand. Two sides have one, or each its own. */
+  get x() { return this.cam.x; }
+  set x(x) { this.cam.x = x; }
+  get y() { return this.cam.y; }
+  set y(y) { this.cam.y = y; }
+  get scale() { return this.cam.scale; }
+  set scale(scale) { this.cam.scale = scale; }
+  toggleSync() {
+    if (this.panes.length < 2) return "Side by side only";
+    this.sync = !this.sync;
+    for (const pane of this.panes) pane.cam = this.sync ? this.cam : {...this.cam};
+    this.cam = this.panes[0].cam;
+    this.draw();
+    return this.sync ? "Both sides move together" : "Each side moves alone";
   }
   pane(side) {
     const canvas = h("canvas.graph", {tabindex: "0", role: "application", label: `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
     const stage = h("div.stage", canvas);
     const removed = this.detail.counts[1], added = this.detail.counts[0], total = this.detail.count;
     const words = {before: ["Before", plural(total - added, "node")], after: ["After", plural(total - removed, "node")], blink: ["After", "hold b for before"]}[side];
-    const caption = words ? h("div.caption", h("b", words[0]), h("span.quiet", words[1])) : null;
-    return {side, canvas, stage, caption, element: h("div.pane", caption, stage)};
+    const caption = words && h("div.caption", h("b", words[0]), h("span.quiet", words[1]));
+    return {side, canvas, stage, caption, cam: this.cam, element: h("div.pane", caption, stage)};
   }
 
   // --- What is open ---
 
   /** Opens the way to the first change, and more while all of it fits on a few screens. */
   openFirst() {
-    const d = this.detail, openPath = (c) => { for (; c >= 0; c = d.clusters[c].parent) this.open.add(c); };
+    const d = this.detail;
     if (d.changes.length) {
       const first = d.changes.find((i) => d.status[i] !== DERIVED) ?? d.changes[0];
-      openPath(d.cluster[first]);
-      if (d.count <= 60) for (const node of d.changes) openPath(d.cluster[node]);
+      this.openTo(d.cluster[first]);
+      if (d.count <= 60) for (const node of d.changes) this.openTo(d.cluster[node]);
     } else if (d.count <= 60) {
       d.clusters.forEach((c, i) => this.open.add(i));
     }
-    // A slab with nothing but one slab inside says nothing while that is closed.
-    for (let c = 0; d.clusters[c].children.length === 1 && d.clusters[c].blocks.length === 1; c = d.clusters[c].children[0]) this.open.add(d.clusters[c].children[0]);
+    this.openOnly(0);
+  }
+  /** What lies in a closed slab stays unseen, so the way to it opens too. */
+  openTo(cluster) { for (let c = cluster; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c); }
+  /** A slab with nothing but one slab inside says nothing while that is closed. */
+  openOnly(cluster) {
+    const {clusters} = this.detail;
+    for (let c = cluster; clusters[c].children.length === 1 && clusters[c].blocks.length === 1;) this.open.add(c = clusters[c].children[0]);
   }
   openPaths() { return [...this.open].filter((c) => c !== 0).map((c) => this.detail.clusters[c].path); }
   setOpen(paths) {
     this.open = new Set([0]);
-    for (const path of paths) {
-      const c = this.detail.clusterOfPath.get(path);
-      // What lies in a closed slab stays unseen, so the way to it opens too.
-      for (let p = c ?? 0; p > 0; p = this.detail.clusters[p].parent) this.open.add(p);
-    }
+    for (const path of paths) this.openTo(this.detail.clusterOfPath.get(path) ?? 0);
   }
   layout() {
-    this.scene = new SceneLayout(this.detail, this.open, this.hops, this.unfolded);
+    this.scene = new SceneLayout(this.detail, this);
+    this.shape = {open: new Set(this.open), unfolded: new Set(this.unfolded), hidden: new Set(this.hidden), only: this.only};
     const shown = this.scene.boxes.reduce((sum, box) => sum + (box.node >= 0), 0);
     this.countLabel.textContent = `${number(shown)} of ${number(this.detail.count)} drawn`;
   }
-  /** Lays out again; what `box` finds in the old scene keeps its place on the screen. */
+  /** Lays out again, which can be undone; what `find` finds in the old scene keeps its place on the screen. */
   relayout(find) {
     const before = find && this.scene && find(this.scene);
+    this.done.push(this.shape);
+    this.undone = [];
     this.layout();
     const after = before && find(this.scene);
     if (before && after) { this.x += (before.x - after.x) * this.scale; this.y += (before.y - after.y) * this.scale; }
@@ -73,13 +95,86 @@ class GraphView {
       this.open.add(cluster);
       // Of equal slabs the first one speaks for all.
       if (d.clusters[cluster].repeats) this.open.add(d.clusters[cluster].children[0]);
-      for (let c = cluster; d.clusters[c].children.length === 1 && d.clusters[c].blocks.length === 1; c = d.clusters[c].children[0]) this.open.add(d.clusters[c].children[0]);
+      this.openOnly(cluster);
     }
+    this.cursor = cluster;
     this.relayout((scene) => scene.slabOf.get(cluster));
+  }
+  /** The slab that keys speak of: the one last touched, or the one around the selection. */
+  get here() { return this.cursor >= 0 ? this.cursor : this.selected >= 0 ? this.detail.cluster[this.selected] : -1; }
+  toggleHere(below) { if (this.here > 0) this.toggle(this.here, below); }
+  /** Opens the slab in hand, or goes to the first thing inside; closes it, or the one around it. Returns what it came to. */
+  step(inward) {
+    const {clusters} = this.detail, {slabs, boxes} = this.scene;
+    let c = this.here;
+    if (inward && c < 0) {
+      const closed = slabs.find((slab) => !slab.open && slab.differs) || slabs.find((slab) => !slab.open);
+      if (!closed) return "Every slab is open";
+      c = closed.cluster;
+    } else if (inward && this.open.has(c)) {
+      const [child] = clusters[c].children, box = boxes.find((b) => b.cluster === c && b.node >= 0);
+      if (child === undefined && box) { this.select(box.node); this.center(box.node); return this.detail.nodeName(box.node); }
+      c = child ?? c;
+    } else if (!inward) {
+      if (c < 0) c = [...slabs].reverse().find((slab) => slab.open).cluster;
+      while (c > 0 && !this.open.has(c)) c = clusters[c].parent;
+      if (c <= 0) return "Every slab around is closed";
+    }
+    if (this.open.has(c) !== inward) this.toggle(c);
+    this.cursor = c;
+    this.draw();
+    return plain(clusters[c].path);
   }
   unfold(box) {
     this.unfolded.add(box.block);
     this.relayout((scene) => scene.slabOf.get(box.cluster));
+  }
+  undo(again) {
+    const [from, to] = again ? [this.undone, this.done] : [this.done, this.undone], shape = from.pop();
+    if (!shape) return again ? "Nothing to redo" : "Nothing to undo";
+    to.push(this.shape);
+    Object.assign(this, shape);
+    this.layout();
+    this.on.changed();
+    this.draw();
+    return again ? "Done again" : "Undone";
+  }
+
+  // --- What is hidden ---
+
+  hide() {
+    if (this.selected < 0) return "Select a node first";
+    this.hidden.add(this.selected);
+    this.relayout((scene) => scene.boxOf.get(this.selected));
+    return `${plural(this.hidden.size, "node")} hidden, X shows all`;
+  }
+  showAll() {
+    this.hidden.clear();
+    this.only = null;
+    this.relayout((scene) => scene.boxOf.get(this.selected));
+    return "All is shown";
+  }
+  /** Shows nothing but the selection and what is next to it; called again, a step more. */
+  isolate() {
+    if (this.selected < 0) return "Select a node first";
+    if (!this.only || this.isolated !== this.selected) Object.assign(this, {only: new Set([this.selected]), isolated: this.selected, reach: 0});
+    this.only = this.grow(this.only, this.only, ["inputs", "outputs"]);
+    this.open = new Set([0]);
+    for (const node of this.only) this.openTo(this.detail.cluster[node]);
+    this.relayout((scene) => scene.boxOf.get(this.selected));
+    return `${plural(this.only.size, "node")} within ${plural(++this.reach, "step")}, Esc shows all`;
+  }
+  /** A set of nodes with those next to its edge. */
+  grow(set, edge, directions) {
+    const next = new Set(set);
+    for (const node of edge) for (const direction of directions) for (const [other] of this.detail[direction](node)) next.add(other);
+    return next;
+  }
+  /** Takes back what dims or isolates; false when nothing does. */
+  clear() {
+    if (this.lit) { this.lit = null; this.draw(); return true; }
+    if (this.only) { this.showAll(); return true; }
+    return false;
   }
 
   // --- Camera ---
@@ -103,12 +198,19 @@ class GraphView {
     if (first !== undefined && this.scene.boxOf.has(first)) this.center(first);
     else this.draw();
   }
-  fitAll() {
+  fit(left, top, right, bottom) {
     const {room, height} = this.size();
-    this.scale = Math.max(MIN_SCALE, Math.min(1, (room - 32) / this.scene.width, (height - 32) / this.scene.height));
-    this.x = (room - this.scene.width * this.scale) / 2;
-    this.y = 16;
+    this.scale = Math.max(MIN_SCALE, Math.min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)));
+    this.x = room / 2 - (left + right) / 2 * this.scale;
+    this.y = Math.min(16, height / 2 - (top + bottom) / 2 * this.scale);
     this.draw();
+  }
+  fitAll() { this.fit(0, 0, this.scene.width, this.scene.height); }
+  /** The selection, or all that is lit; without both everything. */
+  fitSelection() {
+    const boxes = [...this.lit || [this.selected]].map((node) => this.scene.boxOf.get(node)).filter(Boolean), ends = (key, size) => [Math.min(...boxes.map((b) => b[key])), Math.max(...boxes.map((b) => b[key] + b[size]))], [[left, right], [top, bottom]] = [ends("x", "width"), ends("y", "height")];
+    if (boxes.length) this.fit(left, top, right, bottom);
+    else this.fitAll();
   }
   center(node) {
     const box = this.scene.boxOf.get(node), {room, height} = this.size();
@@ -136,8 +238,10 @@ class GraphView {
 
   /** Shows a node: opens its slabs, unfolds if it is folded, and brings it to the middle. */
   reveal(node) {
-    let moved = false;
-    for (let c = this.detail.cluster[node]; c >= 0; c = this.detail.clusters[c].parent) { moved ||= !this.open.has(c); this.open.add(c); }
+    const count = this.open.size, wasHidden = this.hidden.delete(node) | (this.only && !this.only.has(node));
+    if (wasHidden) this.only = null;
+    this.openTo(this.detail.cluster[node]);
+    let moved = this.open.size > count || wasHidden;
     if (moved) this.layout();
     const box = this.scene.boxOf.get(node);
     if (box && box.node < 0) { this.unfolded.add(box.block); this.layout(); moved = true; }
@@ -149,6 +253,7 @@ class GraphView {
   setSelected(node) {
     if (node !== this.selected && this.selected >= 0) this.last = this.selected;
     this.selected = node;
+    this.cursor = -1;
     this.lit = null;
   }
   select(node) {
@@ -159,10 +264,8 @@ class GraphView {
   /** Lights what flows into or out of the selection, a step further with each call; dims the rest. */
   light(directions) {
     if (this.selected < 0) return "Select a node first";
-    if (!this.lit || this.litBy !== directions) { this.lit = new Set([this.selected]); this.edgeOfLight = [this.selected]; this.litBy = directions; }
-    const next = [];
-    for (const node of this.edgeOfLight) for (const direction of directions) for (const [other] of this.detail[direction](node)) if (!this.lit.has(other)) { this.lit.add(other); next.push(other); }
-    this.edgeOfLight = next;
+    if (!this.lit || this.litBy !== directions[0]) Object.assign(this, {lit: new Set([this.selected]), litBy: directions[0]});
+    this.lit = this.grow(this.lit, this.lit, directions);
     this.draw();
     return `${plural(this.lit.size, "node")} lit`;
   }
@@ -179,23 +282,25 @@ class GraphView {
     };
     const way = search(from, to).length ? search(from, to) : search(to, from);
     if (!way.length) return "No value flows between the two nodes";
-    for (const node of way) for (let c = this.detail.cluster[node]; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
+    for (const node of way) this.openTo(this.detail.cluster[node]);
     this.lit = new Set(way);
     this.relayout((scene) => scene.boxOf.get(to));
     return `A way over ${plural(way.length, "node")}`;
   }
-  /** The nearest node in a direction of the screen. */
-  walk(dx, dy) {
-    const from = this.scene.boxOf.get(this.selected);
-    if (!from) { const first = this.scene.boxes.find((box) => box.node >= 0); if (first) { this.select(first.node); this.center(first.node); } return; }
-    let best = null, least = Infinity;
-    for (const box of this.scene.boxes) {
+  /** To the nearest node in a direction of the screen; false for keys that are no arrows. */
+  walkKey(key) {
+    const way = {ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0]}[key];
+    if (!way) return false;
+    const [dx, dy] = way, from = this.scene.boxOf.get(this.selected);
+    let best = from ? null : this.scene.boxes.find((box) => box.node >= 0), least = Infinity;
+    for (const box of from ? this.scene.boxes : []) {
       const ox = box.x - from.x, oy = box.y - from.y, along = ox * dx + oy * dy, across = Math.abs(ox * dy) + Math.abs(oy * dx);
       if (box.node < 0 || along <= 1 || along + 2 * across >= least) continue;
       least = along + 2 * across;
       best = box;
     }
     if (best) { this.select(best.node); this.center(best.node); }
+    return true;
   }
 
   hit(event, canvas) {
@@ -223,16 +328,18 @@ class GraphView {
     else this.unfold(target);
   }
 
-  listen(canvas) {
-    const pointers = new Map();
+  listen(pane) {
+    const pointers = new Map(), {canvas} = pane, hold = () => { this.cam = pane.cam; };
     let moved = 0, pinch = 0;
     hear(canvas, "pointerdown", (event) => {
+      hold();
       pointers.set(event.pointerId, event);
       canvas.setPointerCapture(event.pointerId);
       moved = pinch = 0;
     });
     hear(canvas, "pointermove", (event) => {
       const last = pointers.get(event.pointerId);
+      hold();
       if (!last) {
         const target = this.hit(event, canvas);
         canvas.style.cursor = target ? "pointer" : "default";
@@ -258,15 +365,11 @@ class GraphView {
     hear(canvas, "pointercancel", up);
     hear(canvas, "wheel", (event) => {
       event.preventDefault();
+      hold();
       const box = rectOf(canvas);
       if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(-event.deltaY * 0.004), event.clientX - box.left, event.clientY - box.top);
       else this.pan(-(event.shiftKey ? event.deltaY : event.deltaX), event.shiftKey ? 0 : -event.deltaY);
     }, {passive: false});
-    hear(canvas, "keydown", (event) => {
-      const walk = {ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0]}[event.key];
-      if (walk && !event.altKey) { event.preventDefault(); this.walk(...walk); }
-      if (event.key === "Enter" && this.selected >= 0) { event.preventDefault(); this.toggle(this.detail.cluster[this.selected], event.shiftKey); }
-    });
   }
   listenMini() {
     const jump = (event) => {
@@ -284,17 +387,25 @@ class GraphView {
   draw() {
     this.pending ||= requestAnimationFrame(() => { this.pending = 0; this.paint(); });
   }
-  sideOf(pane) { return pane.side === "blink" ? (this.before ? "before" : "after") : pane.side; }
-  look(pane) { return {scale: this.scale, side: this.sideOf(pane), selected: this.selected, hover: this.hover, hits: this.hits, lit: this.lit, overlay: this.overlay}; }
+  /** While b is held: the graph before, instead of both or of the one after. */
+  showBefore(before) { this.before = before && this.mode !== "side"; this.draw(); }
+  nextLabels() {
+    const labels = EDGE_LABELS[(EDGE_LABELS.indexOf(state.labels) + 1) % EDGE_LABELS.length];
+    note({labels});
+    this.draw();
+    return labels ? `On the lines: ${labels}` : "Nothing on the lines";
+  }
+  sideOf({side}) { return this.before ? "before" : side === "blink" ? "after" : side; }
+  look(pane) { return {scale: pane.cam.scale, side: this.sideOf(pane), selected: this.sync || pane.cam === this.cam ? this.selected : -1, cursor: this.cursor, hover: this.hover, hits: this.hits, lit: this.lit, overlay: this.overlay, valueLabels: state.labels}; }
   paint() {
     if (!this.scene) return;
     for (const pane of this.panes) {
       const box = prepare(pane.canvas);
       if (!box) continue;
-      const c = box.context, left = -this.x / this.scale, top = -this.y / this.scale, right = left + box.width / this.scale, bottom = top + box.height / this.scale;
+      const c = box.context, {x, y, scale} = pane.cam, left = -x / scale, top = -y / scale, right = left + box.width / scale, bottom = top + box.height / scale;
       c.save();
-      c.translate(this.x, this.y);
-      c.scale(this.scale, this.scale);
+      c.translate(x, y);
+      c.scale(scale, scale);
       new ScenePainter(c, this.scene, this.look(pane)).paint((b) => b.x < right && b.x + b.width > left && b.y - 16 < bottom && b.y + b.height + 16 > top);
       c.restore();
       if (pane.side === "blink") pane.caption.firstChild.textContent = this.before ? "Before" : "After";

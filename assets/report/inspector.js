@@ -8,7 +8,7 @@ function inspector(detail) {
   }
   const name = detail.nodeName(node);
   box.append(h("div.node-head", h("h2", {title: detail.opOf(node)}, detail.opLabel(node)), chip(detail.statusOf(node)), h("span.spacer"), h("button.close", {label: "Close", click: () => selectNode(-1)}, "×"),
-    h("div.mono.mid.wrap", detail.was.has(node) ? `${plain(str(detail.was.get(node)))} → ${name}` : name)));
+    h("div.mono.mid.wrap", detail.was.has(node) ? `${str(detail.was.get(node))} → ${name}` : name)));
   box.append(h("h3", "Fields"), fieldTable(detail, node), ...whyDerived(detail, node), ...relationsOf(detail, node));
   box.append(...flowList(detail, "Inputs", detail.inputs(node)), ...flowList(detail, "Outputs", detail.outputs(node)));
   const lines = h("div");
@@ -19,7 +19,7 @@ function inspector(detail) {
     if (before && before !== after) lines.append(h("h3", after ? "Line before" : "Line"), h("pre", after ? marked(before, after) : before));
     if (after) lines.append(h("h3", before && before !== after ? "Line after" : "Line"), h("pre", before && before !== after ? marked(after, before) : after));
   });
-  if (detail.place[node] >= 0) box.append(h("h3", "Source"), h("div.small.mono.mid.wrap", plain(str(detail.place[node]))), detail.code[node] >= 0 ? h("pre", plain(str(detail.code[node]))) : "");
+  if (detail.place[node] >= 0) box.append(h("h3", "Source"), h("div.small.mono.mid.wrap", str(detail.place[node])), detail.code[node] >= 0 && h("pre", str(detail.code[node])));
   const history = h("div");
   box.append(history);
   blame(detail, node).then((list) => { if (list) history.append(h("h3", "Provenance"), list); });
@@ -34,7 +34,7 @@ function inspector(detail) {
 /** Root causes, then what follows from them, then fields that are as they were. */
 function fieldTable(detail, node) {
   const rows = [], fields = (detail.fields.get(node) || []).slice().sort((a, b) => a[3] - b[3]), told = new Set(fields.map(([path]) => str(path)));
-  for (const [path, before, after, derived] of fields) rows.push(h("tr", {class: derived ? "derived" : "cause"}, h("th", {scope: "row"}, plain(str(path))), td(before < 0 ? "–" : plain(str(before)), "mono old"), td(after < 0 ? "–" : plain(str(after)), "mono new")));
+  for (const [path, before, after, derived] of fields) rows.push(h("tr", {class: derived ? "derived" : "cause"}, h("th", {scope: "row"}, str(path)), td(str(before) || "–", "mono old"), td(str(after) || "–", "mono new")));
   const one = (field, value) => { if (value && !told.has(field)) rows.push(h("tr", h("th", {scope: "row"}, field), h("td.mono", {colspan: "2"}, value))); };
   if (!told.has("target")) one("operator", detail.opOf(node));
   one("type", detail.typeOf(node));
@@ -42,13 +42,14 @@ function fieldTable(detail, node) {
   one("phase", PHASE[detail.phase[node]]);
   if (detail.seq[node] >= 0) one("sequence", String(detail.seq[node]));
   for (const key of ["bytes", "measured", "flops", "time"]) if (detail[key].has(node)) one(OVERLAYS[key].label.toLowerCase(), OVERLAYS[key].unit(detail[key].get(node)));
+  if (detail.across.has(node)) one("time across ranks", OVERLAYS.across.words(detail, node));
   if (detail.values.has(node)) {
     const [elements, nan, infinite, least, greatest, mean] = detail.values.get(node);
     one("values", `${real(least)} … ${real(greatest)}, mean ${real(mean)}, ${plural(elements, "element")}, ${nan + infinite ? `${number(nan)} NaN, ${number(infinite)} infinite` : "all finite"}`);
   }
   if (detail.ranks.has(node)) one("the same on", str(detail.ranks.get(node)));
   if (detail.stream.has(node)) one("stream", String(detail.stream.get(node)));
-  if (detail.tags.has(node)) for (const tag of str(detail.tags.get(node)).split("\n")) one(plain(tag.slice(0, tag.indexOf("="))), plain(tag.slice(tag.indexOf("=") + 1)));
+  if (detail.tags.has(node)) for (const tag of str(detail.tags.get(node)).split("\n")) one(tag.slice(0, tag.indexOf("=")), tag.slice(tag.indexOf("=") + 1));
   return h("table.fields", h("thead", h("tr", ["field", "before", "after"].map((word) => h("th", {scope: "col"}, word)))), h("tbody", rows));
 }
 function whyDerived(detail, node) {
@@ -80,7 +81,7 @@ async function blame(detail, node) {
   let quiet = [];
   const row = (status, words, pass, more) => h(`div.step.${status}`, h("i"), h("span.cut", pass && pass !== subject.pass && status !== "same" ? h("a", {href: linkTo(pass, {node: more}), title: words}, words) : words), h("span", {class: status === "same" ? "quiet" : status}, statusWord(status)));
   const flush = () => {
-    if (quiet.length) rows.push(row("same", quiet.length === 1 ? `#${quiet[0].index} ${plain(quiet[0].name)}` : `#${quiet[0].index}–${quiet[quiet.length - 1].index}, ${plural(quiet.length, "pass", "passes")}`));
+    if (quiet.length) rows.push(row("same", quiet.length === 1 ? titleOf(quiet[0]) : `#${quiet[0].index}–${quiet[quiet.length - 1].index}, ${plural(quiet.length, "pass", "passes")}`));
     quiet = [];
   };
   let born = false, dead = false;
@@ -92,7 +93,7 @@ async function blame(detail, node) {
     born = true;
     if (status === "same") { quiet.push(pass); continue; }
     flush();
-    rows.push(row(status, `#${pass.index} ${plain(pass.name)}`, pass, str(other.name[at])));
+    rows.push(row(status, titleOf(pass), pass, str(other.name[at])));
     dead = status === "removed";
   }
   flush();
@@ -106,7 +107,7 @@ function refreshInspector(sheet = false) {
     $(".inspector").classList.toggle("sheet-open", sheet && Boolean(state.node));
   }
   const node = currentDetail ? currentDetail.find(state.node) : undefined;
-  for (const row of document.querySelectorAll("[data-node]")) row.setAttribute("aria-selected", String(Number(row.dataset.node) === node));
+  for (const row of $$("[data-node]")) row.setAttribute("aria-selected", String(Number(row.dataset.node) === node));
 }
 /** Selects in whatever tab is shown; `reveal` brings it to the middle of the graph. */
 function selectNode(node, reveal = false) {

@@ -7,16 +7,17 @@ const MIN_WIDTH = 480, MIN_RUN = 3, MAX_SPAN = 7, SIDE_TRACKS = 4;
 const GUTTER_TRACKS = [0, -7, 7, -14, 14];
 const PITCH = NODE_H + GAP_Y, HALF = (NODE_W + GAP_X) / 2;
 
-/** Rows of a block from the top, without those of hidden nodes; a run of two and more hidden nodes is one fold. */
-function foldRows(block, hidden) {
+/** Rows of a block from the top, without those of hidden nodes; a run of them is one fold, but for one that nobody wanted hidden. */
+function foldRows(block, hidden, wanted) {
   const lanes = [[], []];
   for (const place of block.places) (lanes[place.backward][place.row] ||= []).push(place);
   const shown = lanes.map((rows) => {
     const out = [];
     let pending = [];
     const flush = () => {
-      if (pending.length === 1) out.push([{node: pending[0].node, members: [pending[0].node], x: pending[0].x}]);
-      else if (pending.length) out.push([{node: -1, members: pending.map((place) => place.node), x: 0}]);
+      const members = pending.map((place) => place.node);
+      if (members.length === 1 && !wanted(members[0])) out.push([{node: members[0], members, x: pending[0].x}]);
+      else if (members.length) out.push([{node: -1, members, x: 0, wanted: members.some(wanted)}]);
       pending = [];
     };
     for (const row of rows.filter(Boolean)) {
@@ -34,9 +35,12 @@ function foldRows(block, hidden) {
 }
 
 class SceneLayout {
-  /** `open`: clusters; `hops`: how far from a difference nodes are shown; `unfolded`: blocks that show all. */
-  constructor(detail, open, hops, unfolded) {
-    Object.assign(this, {detail, open, hops, unfolded, slabs: [], boxes: [], groups: [], flows: [], skips: [], edges: [], boxOf: new Map(), slabOf: new Map(), folded: new Map()});
+  /**
+   * `open`: clusters; `hops`: how far from a difference nodes are shown; `unfolded`: blocks that show all; `hidden`: nodes
+   * that are not; `only`: if not null, nodes beside which none is.
+   */
+  constructor(detail, {open, hops, unfolded, hidden, only}) {
+    Object.assign(this, {detail, open, hops, unfolded, hidden, only, slabs: [], boxes: [], groups: [], flows: [], skips: [], edges: [], boxOf: new Map(), slabOf: new Map(), folded: new Map()});
     let pads = 0, reach = 0;
     for (const c of open) {
       let sum = 0;
@@ -44,7 +48,7 @@ class SceneLayout {
       pads = Math.max(pads, sum);
       for (const block of detail.clusters[c].blocks) {
         if (!block.places) continue;
-        this.folded.set(block, foldRows(block, this.isHidden(block)));
+        this.folded.set(block, foldRows(block, ...this.isHidden(block)));
         for (const box of this.folded.get(block).boxes) reach = Math.max(reach, Math.abs(box.x));
       }
     }
@@ -55,10 +59,11 @@ class SceneLayout {
     this.route();
   }
   padOf(cluster) { return cluster === 0 ? 0 : PAD + (this.detail.clusters[cluster].skips ? RAIL : 0); }
+  /** Tests of a node: whether it is hidden, and whether by hand. */
   isHidden(block) {
-    const {status, distance} = this.detail;
-    if (this.hops === "all" || this.detail.changes.length === 0 || this.unfolded.has(block)) return () => false;
-    return (node) => status[node] === SAME && distance[node] > this.hops;
+    const {status, distance, changes} = this.detail, all = this.hops === "all" || changes.length === 0, wanted = (node) => this.hidden.has(node) || Boolean(this.only && !this.only.has(node));
+    if (this.unfolded.has(block)) return [() => false, wanted];
+    return [(node) => wanted(node) || !all && !this.only && status[node] === SAME && distance[node] > this.hops, wanted];
   }
 
   place(cluster, x, y, width, depth) {
@@ -186,7 +191,7 @@ class SceneLayout {
       edges.forEach((edge, k) => {
         edge.port = box.x + box.width / 2 + (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
         edge.points = this.points(edge, group.boxes, tracks);
-        if (edge.points) { this.edges.push(edge); group.edges.push(edge); box.firstPort = Math.min(box.firstPort ?? Infinity, edge.port); }
+        if (edge.points) { this.edges.push(edge); edge.a.feeds = true; group.edges.push(edge); box.firstPort = Math.min(box.firstPort ?? Infinity, edge.port); }
         else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
       });
       if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));

@@ -81,13 +81,10 @@ function searchRecords(text) {
 }
 
 const logLink = (run, compile, record) => hashOf({view: "log", run: String(run.id), graph: compile || "", node: record ? String(record.place) : ""});
-/** A text of a log as it may stand in a page: nothing that hides or turns what is beside it. */
-const visible = (text) => String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
-const boxed = (title, words, ...content) => section(title, words, h("div.box.pad", ...content));
-const recordLink = (log, record, words) => h("a", {href: logLink(log.run, record.compile || "-", record)}, words);
-const compileLink = (log, compile) => h("a.mono", {href: logLink(log.run, compile.id)}, brackets(compile.id));
-const brackets = (id) => id === "-" ? "Outside" : `[${plain(id)}]`;
-const statusChip = (status) => status ? h("span", {class: `chip ${{failed: "removed", restarted: "changed", compiled: "same"}[status] || "same"}`}, status) : null;
+const recordLink = (log, record, words = record.name) => link(logLink(log.run, record.compile || "-", record), words);
+const compileLink = (log, {id}) => h("a.mono", {href: logLink(log.run, id)}, brackets(id));
+const brackets = (id) => id === "-" ? "Outside" : `[${id}]`;
+const statusChip = (status) => status && h("span", {class: `chip ${{failed: "removed", restarted: "changed"}[status] || "same"}`}, status);
 /** Caches tell how they did by the names of their records. */
 const cacheWord = (record) => { const match = /cache_(hit|miss|bypass)/.exec(record.name); return match ? match[1] : ""; };
 const clock = (prefix) => { const match = /^.(\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(prefix); return match ? match[3] : ""; };
@@ -107,22 +104,22 @@ views.set("log", {label: "Log", shows: () => report.runs.some((run) => document.
 
 /** The compilations, attempts under the first of them. */
 function compileList(log, current) {
-  const entry = (compile) => h("a.entry", {href: logLink(log.run, compile.id), "aria-current": compile === current ? "true" : null}, h("b.mono", brackets(compile.id)), h("span.cut", visible(compile.name)), compile.status ? h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status) : null);
-  return h("nav.log-list.box", {label: "Compilations"}, h("a.entry", {href: logLink(log.run), "aria-current": current || state.node !== "" ? null : "true"}, h("b", "Whole log")), [...log.compiles.values()].map(entry));
+  const entry = (compile) => h("a.entry", {href: logLink(log.run, compile.id), "aria-current": compile === current && "true"}, h("b.mono", brackets(compile.id)), h("span.cut", visible(compile.name)), compile.status && h("span", {class: `quiet small ${compile.status === "failed" ? "removed" : ""}`}, compile.status));
+  return h("nav.log-list.box", {label: "Compilations"}, h("a.entry", {href: logLink(log.run), "aria-current": !current && state.node === "" && "true"}, h("b", "Whole log")), [...log.compiles.values()].map(entry));
 }
 
 async function logPage(log) {
   const run = log.run, all = [...log.compiles.values()].filter((compile) => compile.id !== "-"), bases = new Set(all.map((compile) => compile.base)), failed = all.filter((compile) => compile.status === "failed"), restarts = all.reduce((sum, compile) => sum + compile.restarts.length, 0);
   const seconds = all.reduce((sum, compile) => sum + (compile.metrics && compile.metrics.entire_frame_compile_time_s || 0), 0), out = [];
-  out.push(h("div.hero", h("h1", all.length ? "Log" : "Artifacts"), h("span.quiet.small", `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${plain(run.source)}, rank ${run.rank}`)));
-  if (all.length) out.push(cards([card("Compilations", number(bases.size), `${plural(all.length, "attempt")}`), card("Failures", number(failed.length), failed.length ? plain(failed.map((compile) => brackets(compile.id)).join(" ")) : "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")]));
+  out.push(h("div.hero", h("h1", all.length ? "Log" : "Artifacts"), h("span.quiet.small", `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${run.source}, rank ${run.rank}`)));
+  if (all.length) out.push(cards([card("Compilations", number(bases.size), plural(all.length, "attempt")), card("Failures", number(failed.length), failed.map((compile) => brackets(compile.id)).join(" ") || "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")]));
   const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : ""]] : []]);
   // What an export of a program asks to be looked at.
   for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
-  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason, user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [h("td", compileLink(log, compile)), td(visible(what), "wrap"), h("td", h("pre", visible(reason)), h("div.small", visible(where)))]))));
+  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "~what", "reason, user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [compileLink(log, compile), visible(what), [h("pre", visible(reason)), h("div.small", visible(where))]]))));
   const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
   if (known.length) out.push(boxed("Where compilation began", "stacks of all compilations, common frames once", stackTrie(log, known)));
-  if (unknown.length) out.push(section("Compilations without a stack", "", h("p.mono", unknown.flatMap((compile) => [compileLink(log, compile), " "]))));
+  if (unknown.length) out.push(section("Compilations without a stack", "", h("p.mono", unknown.map((compile) => [compileLink(log, compile), " "]))));
   if (report.runs.length > 1) out.push(...await rankPart());
   if (log.events) out.push(section("Chromium events", `${plural(log.events, "event")}, times of the compiler`, await eventPart(log, () => true)));
   const outside = log.compiles.get("-");
@@ -142,14 +139,15 @@ function stackTrie(log, compiles) {
     }
     at.ends.push(compile);
   }
-  const list = (at) => h("ul", [...at.children.values()].map((child) => h("li", frameLine(log, child.frame), ...child.ends.map((compile) => h("span.end", compileLink(log, compile), " ", statusChip(compile.status))), child.children.size ? list(child) : null)));
+  const list = (at) => h("ul", [...at.children.values()].map((child) => h("li", frameLine(log, child.frame), child.ends.map((compile) => h("span.end", compileLink(log, compile), " ", statusChip(compile.status))), child.children.size > 0 && list(child))));
   return h("div.trie", list(root));
 }
 /** A frame; source that the log itself holds is linked. */
 function frameLine(log, frame) {
   const where = visible(`${frame.file}:${frame.line}`), dump = log.sources.get(frame.file);
-  return h("span.frame", dump ? h("a.mono", {href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span.mono", where), " in ", h("b", visible(frame.name)), frame.code ? h("code", visible(frame.code)) : null);
+  return h("span.frame", dump ? h("a.mono", {href: hashOf({view: "log", run: String(log.run.id), graph: dump.compile || "-", node: String(dump.place), open: String(frame.line)})}, where) : h("span.mono", where), " in ", h("b", visible(frame.name)), frame.code && h("code", visible(frame.code)));
 }
+const stacksOf = (log, {user_stack: user, stack}) => [foldedStack(log, "user stack", user), foldedStack(log, "framework stack", stack)];
 const stackList = (log, stack) => h("div.trie", listOf(stack).map((f) => h("div", frameLine(log, log.frame(f)))));
 function foldedStack(log, words, stack) {
   if (!listOf(stack).length) return null;
@@ -163,7 +161,7 @@ async function rankPart() {
   if (ranked.length < 2 || !ids.length) return [];
   const tell = (log, id) => { const compile = log.compiles.get(id); return compile ? [plural(compile.records.length, "record"), compile.status, compile.records.map(cacheWord).filter(Boolean).join(" ")].filter(Boolean).join(", ") : "none"; };
   const rows = ids.map((id) => ({id, cells: ranked.map((log) => tell(log, id))})), apart = rows.filter((row) => new Set(row.cells).size > 1);
-  const out = [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["compilation", ...heads], rows.map((row) => [h("td.mono", brackets(row.id)), ...row.cells.map((words, i) => h("td", words === "none" ? words : h("a", {href: logLink(ranked[i].run, row.id)}, words)))])))];
+  const out = [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["=compilation", ...heads], rows.map((row) => [brackets(row.id), ...row.cells.map((words, i) => words === "none" ? words : link(logLink(ranked[i].run, row.id), words))])))];
   const places = new Map(), times = new Map();
   const seen = new Map();
   for (const log of ranked) for (const record of log.records) {
@@ -175,23 +173,23 @@ async function rankPart() {
     const {ops} = await log.json(record);
     if (Array.isArray(ops)) times.set(record.compile, {...times.get(record.compile), [log.run.rank]: ops.reduce((sum, op) => sum + (op && Number(op.estimated_runtime_ns) || 0), 0) / 1e6});
   }
-  const groups = [...places.values()].map((list) => [...new Map(list.map(([log, record]) => [record.sum, list.filter(([, other]) => other.sum === record.sum)])).values()]).filter((group) => group.length > 1);
-  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["compilation", "record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [td(brackets(group[0][0][1].compile || "-"), "mono"), td(plain(group[0][0][1].name), "wrap"), h("td", group.map((list) => h("span", recordLink(...list[0], list.map(([log]) => log.run.rank).join(", ")), " | ")))]))));
+  const groups = [...places.values()].map((list) => [...new Map(list.map(([, record]) => [record.sum, list.filter(([, other]) => other.sum === record.sum)])).values()]).filter((group) => group.length > 1);
+  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["=compilation", "~record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [brackets(group[0][0][1].compile || "-"), group[0][0][1].name, group.map((list) => [recordLink(...list[0], list.map(([log]) => log.run.rank).join(", ")), " | "])]))));
   const orders = await Promise.all(ranked.map(async (log) => listOf((await log.json(log.records.find((r) => r.name === "graph_execution"))).graph_execution_order).map((entry) => String(entry && entry.compile_id)))), most = Math.max(...orders.map((order) => order.length));
   const steps = Array.from({length: most}, (_, i) => {
     const ids = orders.map((order) => order[i] || "–"), differ = (tell) => new Set(ids.map((id, k) => log(k, id).map(tell).join(""))).size > 1, log = (k, id) => ranked[k].compiles.has(id) ? ranked[k].compiles.get(id).records : [];
     return [i, ids, [new Set(ids).size > 1 && "graph", differ((r) => r.name === SCHEDULE ? r.sum : "") && "collectives", differ(cacheWord) && "cache"].filter(Boolean).join(", ")];
   }), odd = steps.filter((step) => step[2]);
-  if (most) out.push(boxed("Order of execution", odd.length ? `ranks differ at ${number(odd.length)} of ${plural(most, "place")}` : `all ranks ran the same ${plural(most, "graph")}`, table(["#place", ...heads, "what differs"], (odd.length ? odd : steps).slice(0, 200).map(([i, ids, words]) => [td(number(i), "number"), ...ids.map((id) => td(brackets(id), "mono")), td(words || "–")]))));
-  if (times.size) out.push(boxed("Expected run time", "estimates of Inductor, added up", table(["compilation", ...heads.map((head) => `#${head}`), "#slowest / fastest"], [...times].map(([id, sums]) => [td(brackets(id || "-"), "mono"), ...ranked.map((log) => td(time(sums[log.run.rank]), "number")), td((Math.max(...Object.values(sums)) / Math.min(...Object.values(sums))).toFixed(2), "number")]))));
+  if (most) out.push(boxed("Order of execution", odd.length ? `ranks differ at ${number(odd.length)} of ${plural(most, "place")}` : `all ranks ran the same ${plural(most, "graph")}`, table(["#place", ...heads.map((head) => `=${head}`), "what differs"], (odd.length ? odd : steps).slice(0, 200).map(([i, ids, words]) => [number(i), ...ids.map(brackets), words || "–"]))));
+  if (times.size) out.push(boxed("Expected run time", "estimates of Inductor, added up", table(["=compilation", ...heads.map((head) => `#${head}`), "#slowest / fastest"], [...times].map(([id, sums]) => [brackets(id || "-"), ...ranked.map((log) => time(sums[log.run.rank])), (Math.max(...Object.values(sums)) / Math.min(...Object.values(sums))).toFixed(2)]))));
   return out;
 }
 
 async function compilePage(log, compile) {
   const m = compile.metrics, out = [], attempts = log.attemptsOf(compile);
-  out.push(h("div.hero", h("h1", `${brackets(compile.id)} ${visible(compile.name)}`), statusChip(compile.status), h("span.quiet.small", m && m.co_filename ? visible(`${m.co_filename}:${m.co_firstlineno}`) : plural(compile.records.length, "record")),
-    attempts.length > 1 ? h("span.small", "Attempts ", attempts.flatMap((other) => [compileLink(log, other), " "])) : null));
-  if (m && m.fail_type) out.push(h("div.failure", {role: "alert"}, h("b", `${visible(m.fail_type)}`), h("pre", visible(m.fail_reason || "")), m.fail_user_frame_filename ? visible(`${m.fail_user_frame_filename}:${m.fail_user_frame_lineno}`) : null));
+  out.push(h("div.hero", h("h1", `${brackets(compile.id)} ${visible(compile.name)}`), statusChip(compile.status), h("span.quiet.small", m && m.co_filename ? `${m.co_filename}:${m.co_firstlineno}` : plural(compile.records.length, "record")),
+    attempts.length > 1 && h("span.small", "Attempts ", attempts.map((other) => [compileLink(log, other), " "]))));
+  if (m && m.fail_type) out.push(h("div.failure", {role: "alert"}, h("b", visible(m.fail_type)), h("pre", visible(m.fail_reason || "")), m.fail_user_frame_filename && `${m.fail_user_frame_filename}:${m.fail_user_frame_lineno}`));
   for (const reason of compile.restarts) out.push(h("div.failure", h("b", "Analysis restarted"), h("pre", visible(reason))));
   // What the metrics do not tell is left out.
   const tell = (value, words) => typeof value === "number" ? [words(value)] : [], facts = m ? [["Compile time", tell(m.entire_frame_compile_time_s, (s) => time(s * 1000)), [...tell(m.backend_compile_time_s, (s) => `backend ${time(s * 1000)}`), ...tell(m.inductor_compile_time_s, (s) => `Inductor ${time(s * 1000)}`)]],
@@ -202,12 +200,12 @@ async function compilePage(log, compile) {
   if (compile.stack) out.push(boxed("Stack", "where compilation began", stackList(log, compile.stack)));
   const tells = {create_symbol: "symbol val vr source", create_unbacked_symbol: "symbol vr", symbolic_shape_specialization: "symbol value sources reason", guard_added: "expr result prefix", guard_added_fast: "expr"}, symbols = compile.records.filter((record) => Object.hasOwn(tells, record.kind));
   if (symbols.length) {
-    const sheet = table(["what", "expression", "value, range, from"], []), box = h("div.box.pad", sheet);
+    const box = h("div.box.pad");
     out.push(section("Symbolic sizes", "symbols, specializations and guards", box));
-    inPortions(symbols, box, (list) => sheet.tBodies[0].append(...list.map((record) => {
+    inPortions(symbols, box, (list) => $(".more-rows", box).before(table(["what", "=~expression", "~value, range, from"], list.map((record) => {
       const [what, ...more] = tells[record.kind].split(" ").flatMap((key) => record.data[key] ?? []);
-      return h("tr", h("td", recordLink(log, record, record.kind.replaceAll("_", " "))), td(visible(what), "mono wrap"), h("td.wrap", visible(more.join(", ")), foldedStack(log, "user stack", record.data.user_stack), foldedStack(log, "framework stack", record.data.stack)));
-    })), "symbols and guards");
+      return [recordLink(log, record, record.kind.replaceAll("_", " ")), visible(what), [more.join(", "), ...stacksOf(log, record.data)]];
+    }))), "symbols and guards");
   }
   for (const record of compile.records) if (/compilation_metrics/.test(record.kind)) out.push(boxed(record.kind.replaceAll("_", " "), "fields that have a value", valueTable(record.data)));
   if (log.events) {
@@ -218,40 +216,40 @@ async function compilePage(log, compile) {
   return out;
 }
 
-const valueTable = (data) => table(["field", "value"], Object.entries(data).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([key, value]) => [td(visible(key), "mono wrap"), td(visible(typeof value === "object" ? JSON.stringify(value) : value), "mono wrap")]));
+const valueTable = (data) => table(["=~field", "=~value"], Object.entries(data).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([key, value]) => [key, typeof value === "object" ? JSON.stringify(value) : String(value)]));
 
 function recordTable(log, records) {
   const fits = matcher(state.filter), list = records.filter((record) => fits(`${record.name} ${record.kind}`));
-  if (!list.length) return nothing(state.filter ? `Nothing matches “${plain(state.filter)}”.` : "No records.");
+  if (!list.length) return nothing(state.filter ? `Nothing matches “${state.filter}”.` : "No records.");
   const timed = list.some((record) => clock(record.prefix));
-  return h("div.box.pad", table([...(timed ? ["?time", "?#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
-    ...(timed ? [td(clock(record.prefix), "mono quiet"), td(record.line ? number(record.line) : "–", "number quiet")] : []),
-    h("td.wrap", recordLink(log, record, plain(record.name)), record.count > 1 ? ` ×${number(record.count)}` : ""), td(plain(record.kind), "quiet wrap"),
-    td(record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–", "number"),
-    h("td", record.bytes > 0 && PROVENANCE.test(record.name) ? recordLink(log, record, "side by side") : record.ref ? h("a", {href: linkTo(record)}, "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 ? h("span.quiet", "left out") : "")])),
-  list.length > 2000 ? h("p.quiet", `${number(list.length - 2000)} more; search to find them`) : null);
+  return h("div.box.pad", table([...(timed ? ["?=time", "?#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
+    ...(timed ? [td(clock(record.prefix), "quiet"), td(record.line ? number(record.line) : "–", "quiet")] : []),
+    [recordLink(log, record, dotted(record.name)), record.count > 1 && ` ×${number(record.count)}`], td(dotted(record.kind), "quiet"),
+    record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–",
+    record.bytes > 0 && PROVENANCE.test(record.name) ? recordLink(log, record, "side by side") : record.ref ? link(linkTo(record), "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 && h("span.quiet", "left out")])),
+  list.length > 2000 && h("p.quiet", `${number(list.length - 2000)} more; search to find them`));
 }
 
 // --- One record ---
 
 async function recordPage(log, record) {
-  const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other ? h("a.button", {href: logLink(log.run, record.compile || "-", other)}, words) : null;
-  const out = [h("div.hero", h("h1", plain(record.name)), compileLink(log, compile), h("span.quiet.small.mono.wrap", plain(record.prefix)), h("span.spacer"), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
+  const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other && h("a.button", {href: logLink(log.run, record.compile || "-", other)}, words);
+  const out = [h("div.hero", h("h1", record.name), compileLink(log, compile), h("span.quiet.small.mono.wrap", record.prefix), h("span.spacer"), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
   const {stack, user_stack: user, ...rest} = record.data;
   if (Object.keys(rest).length) out.push(h("div.box.pad", valueTable(rest)));
-  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (listOf(frames).length) out.push(section(words, "", h("div.box.pad", stackList(log, frames))));
+  for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (listOf(frames).length) out.push(boxed(words, "", stackList(log, frames)));
   out.push(...expressionPart(log, record));
-  if (record.ref) out.push(h("p", h("a", {href: linkTo(record)}, `The graph, ${plural(record.nodes, "node")}`), " · ", h("a", {href: linkTo(record, {tab: "text", spelling: "fx"})}, "as text")));
+  if (record.ref) out.push(h("p", link(linkTo(record), `The graph, ${plural(record.nodes, "node")}`), " · ", link(linkTo(record, {tab: "text", spelling: "fx"}), "as text")));
   const text = await log.payload(record);
   if (text === null) {
     if (record.bytes >= 0 && !record.ref) out.push(nothing(`${bytes(record.bytes)} were left out of this report. The trace has them: strata export T --torch-trace DIR`));
     return out;
   }
   const file = `${record.name.replace(/[^\w.-]+/g, "_").slice(0, 80) || "record"}.txt`;
-  out.push(h("div.section", h("h2", "Payload"), h("span.quiet.small", bytes(record.bytes)), h("span.spacer"), h("button", {click: () => copyText(text, "Payload")}, "Copy"), h("button", {click: () => save(new Blob([text], {type: "text/plain"}), file)}, "Save")));
+  out.push(h("div.section", h("h2", "Payload"), h("span.quiet.small", bytes(record.bytes)), h("span.spacer"), button(() => copyText(text, "Payload"), "Copy"), button(() => save(new Blob([text], {type: "text/plain"}), file), "Save")));
   if (PROVENANCE.test(record.name)) out.push(...await provenancePart(log, compile, record, readJson(text)));
   const guards = record.kind === "dynamo_guards" ? readJson(text) : null;
-  if (Array.isArray(guards)) out.push(h("div.box.pad", table(["guard", "from"], guards.map((guard) => [td(visible(guard && guard.code), "mono wrap"), h("td", foldedStack(log, "user stack", guard && guard.user_stack), foldedStack(log, "framework stack", guard && guard.stack))]))));
+  if (Array.isArray(guards)) out.push(h("div.box.pad", table(["=~guard", "from"], guards.map((guard) => [visible(guard && guard.code), stacksOf(log, guard || {})]))));
   else out.push(codeView(...shapeOf(record, text)));
   return out;
 }
@@ -280,12 +278,12 @@ function codeView(text, language, all) {
   };
   const wanted = Number(state.open);
   draw(all || wanted > SHOWN_LINES ? lines.length : SHOWN_LINES);
-  if (wanted >= 1 && wanted <= lines.length) requestAnimationFrame(() => { markLines(box, [wanted]); box.querySelector(".mark").scrollIntoView({block: "center"}); });
+  if (wanted >= 1 && wanted <= lines.length) requestAnimationFrame(() => { markLines(box, [wanted]); $(".mark", box).scrollIntoView({block: "center"}); });
   return box;
 }
 const lineHeight = (box) => parseFloat(getComputedStyle(box).lineHeight) || 18;
 function markLines(box, lines) {
-  for (const old of box.querySelectorAll(".mark")) old.remove();
+  for (const old of $$(".mark", box)) old.remove();
   box.append(...lines.map((line) => { const mark = h("div.mark"); mark.style.top = `${8 + (line - 1) * lineHeight(box)}px`; return mark; }));
 }
 function colour(text, tokens) {
@@ -327,23 +325,23 @@ function spansOf(events) {
 }
 async function eventPart(log, wanted) {
   const events = (await log.loadEvents()).filter(wanted), spans = spansOf(events).filter((span) => Number.isFinite(span.start) && Number.isFinite(span.length));
-  const all = h("button", {click: () => save(new Blob([JSON.stringify(events)], {type: "application/json"}), "chromium_events.json")}, "Save for Perfetto");
+  const all = button(() => save(new Blob([JSON.stringify(events)], {type: "application/json"}), "chromium_events.json"), "Save for Perfetto");
   if (!spans.length) return h("div.box.pad", `${plural(events.length, "event")} without a duration. `, all);
   const begin = Math.min(...spans.map((s) => s.start)), end = Math.max(...spans.map((s) => s.start + s.length)), width = 1000, row = 18, threads = [...new Set(spans.map((s) => s.thread))];
   let top = 0;
   const tops = new Map(threads.map((thread) => { const mine = top; top += (Math.max(...spans.filter((s) => s.thread === thread).map((s) => s.depth)) + 1) * row + 6; return [thread, mine]; }));
   const chart = svg("svg", {class: "flame", viewBox: `0 0 ${width} ${top + 16}`, role: "img", "aria-label": `${plural(spans.length, "span")} over ${time(end - begin)}`}), x = (t) => (t - begin) / (end - begin || 1) * width;
   for (const span of [...spans].sort((a, b) => b.length - a.length).slice(0, 3000)) {
-    const left = x(span.start), size = Math.max(0.5, x(span.start + span.length) - left), y = tops.get(span.thread) + span.depth * row, group = svg("g", {}, svg("title", {}, `${plain(span.name)}, ${time(span.length)}`), svg("rect", {x: left.toFixed(2), y, width: size.toFixed(2), height: row - 2}));
+    const left = x(span.start), size = Math.max(0.5, x(span.start + span.length) - left), y = tops.get(span.thread) + span.depth * row, group = svg("g", svg("title", `${span.name}, ${time(span.length)}`), svg("rect", {x: left.toFixed(2), y, width: size.toFixed(2), height: row - 2}));
     const letters = Math.floor(size / 6.2) - 1;
-    if (letters > 3) group.append(svg("text", {x: (left + 4).toFixed(2), y: y + 12}, plain(span.name).length > letters ? `${plain(span.name).slice(0, letters - 1)}…` : plain(span.name)));
+    if (letters > 3) group.append(svg("text", {x: (left + 4).toFixed(2), y: y + 12}, span.name.length > letters ? `${span.name.slice(0, letters - 1)}…` : span.name));
     chart.append(group);
   }
   chart.append(svg("text", {class: "axis", x: 0, y: top + 12}, "0"), svg("text", {class: "axis", x: width, y: top + 12, "text-anchor": "end"}, time(end - begin)));
   const names = new Map();
   for (const span of spans) { const sum = names.get(span.name) || [0, 0]; names.set(span.name, [sum[0] + 1, sum[1] + span.length]); }
   const rows = [...names].sort((a, b) => b[1][1] - a[1][1]);
-  return h("div.box.pad", chart, h("details", h("summary", `Time by name, ${plural(rows.length, "name")}`), table(["event", "#times", "#together"], rows.slice(0, 200).map(([name, [count, sum]]) => [td(plain(name), "mono wrap"), td(number(count), "number"), td(time(sum), "number")]))), h("p", all));
+  return h("div.box.pad", chart, h("details", h("summary", `Time by name, ${plural(rows.length, "name")}`), table(["=~event", "#times", "#together"], rows.slice(0, 200).map(([name, [count, sum]]) => [name, number(count), time(sum)]))), h("p", all));
 }
 
 // --- Provenance ---
@@ -377,11 +375,11 @@ async function provenancePart(log, {records}, record, map) {
   };
   boxes.forEach((box, i) => {
     for (const kind of ["mousemove", "click"]) hear(box, kind, (event) => pick(i, Math.floor((event.clientY - rectOf(box).top + box.scrollTop - 8) / lineHeight(box)) + 1));
-    hear(box, "keydown", (event) => { const step = {ArrowDown: 1, ArrowUp: -1}[event.key]; if (step) { event.preventDefault(); pick(i, places[i] + step); } });
+    hear(box, "keydown", (event) => { const step = stepOf(event, "ArrowUp", "ArrowDown"); if (step) pick(i, places[i] + step); });
   });
   const [first] = [...made.map(([line]) => line), ...became.map(([, line]) => line)];
   if (first) requestAnimationFrame(() => pick(1, first));
-  return [section("Provenance", "a line marks what it came from and what became of it", h("div.texts", boxes.map((box, i) => h("div", h("h3", sources[i] ? recordLink(log, sources[i], plain(sources[i].name)) : "–"), box))))];
+  return [section("Provenance", "a line marks what it came from and what became of it", h("div.texts", boxes.map((box, i) => h("div", h("h3", sources[i] ? recordLink(log, sources[i]) : "–"), box))))];
 }
 
 const SCHEDULE = "inductor_collective_schedule";
@@ -392,7 +390,7 @@ async function collectivePart(log, compile) {
   for (const record of planned) for (const op of listOf(await log.json(record))) add(String(op), 0);
   for (const record of compile.records) if (planned.length && record.kind === "inductor_output_code") for (const [, op] of (await log.payload(record) || "").replace(/#.*/g, "").matchAll(/c10d_functional\.(\w+)\.default\(/g)) add(op, 1);
   const list = [...counts], waits = list.reduce((sum, [name, sides]) => sum + (name === "wait_tensor" ? -sides[1] : sides[1]), 0);
-  return list.length ? [boxed("Collectives", `${list.some(([, [a, b]]) => a !== b) ? "schedule and code differ" : "the code calls what is scheduled"}${waits > 0 ? `, ${plural(waits, "wait")} missing` : ""}`, table(["collective", "#scheduled", "#in the code"], list.map(([name, sides]) => [td(name || "other", "mono"), ...sides.map((n) => td(number(n), "number"))])))] : [];
+  return list.length ? [boxed("Collectives", `${list.some(([, [a, b]]) => a !== b) ? "schedule and code differ" : "the code calls what is scheduled"}${waits > 0 ? `, ${plural(waits, "wait")} missing` : ""}`, table(["=collective", "#scheduled", "#in the code"], list.map(([name, sides]) => [name || "other", ...sides.map(number)])))] : [];
 }
 
 /** How an expression of sizes came about, down to its symbols. */
@@ -403,7 +401,7 @@ function expressionPart(log, {data}) {
   let left = 500;
   const tree = (record, depth) => {
     const d = record.data, [frame] = listOf(d.user_stack).slice(-1);
-    return h("li", recordLink(log, record, visible(d.result ?? d.symbol)), d.method ? ` by ${visible(d.method)} ` : " ", frame ? frameLine(log, log.frame(frame)) : null,
+    return h("li", recordLink(log, record, visible(d.result ?? d.symbol)), d.method ? ` by ${d.method} ` : " ", frame && frameLine(log, log.frame(frame)),
       h("ul", listOf(d.arguments).map((words, i) => { const from = made.get(listOf(d.argument_ids)[i]); return from && depth < 50 && left-- > 0 ? tree(from, depth + 1) : h("li.mono", visible(words)); })));
   };
   // A guard without the number of its expression tells it, or what it compares.

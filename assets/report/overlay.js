@@ -8,6 +8,7 @@ const tagsOf = (d, i) => d.tags.has(i) ? str(d.tags.get(i)).split("\n").map(plai
 const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
 const OVERLAYS = {
   time: {label: "Time of a step", unit: (ns) => time(ns / 1e6), map: (d) => d.time},
+  across: {label: "Time across ranks", unit: (ns) => time(ns / 1e6), map: (d) => new Map([...d.across].map(([i, [least, , most]]) => [i, most - least])), words: (d, i) => { const row = d.across.get(i); return `${row.slice(0, 3).map((ns) => time(ns / 1e6)).join(" · ")}, slowest rank ${row[3]}`; }},
   bytes: {label: "Memory of outputs", unit: bytes, map: (d) => d.bytes},
   measured: {label: "Memory measured", unit: bytes, map: (d) => d.measured},
   flops: {label: "FLOPs", unit: flops, map: (d) => d.flops},
@@ -23,6 +24,17 @@ const OVERLAYS = {
   recompute: {label: "Recompute, offload", kind: (d, i) => short(tagsOf(d, i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || "")},
   tags: {label: "Tags", kind: (d, i) => short(tagsOf(d, i)[0])},
 };
+/** The value of a node that has one; of times of ranks least, median and most. */
+const wordsOf = (overlay, d, i) => overlay.words ? overlay.words(d, i) : overlay.unit(overlay.map(d).get(i));
+const UNITS = {us: 1e3, ms: 1e6, s: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30};
+/** The test of "bytes>1e6", "time >= 2ms", "dtype=bf16": nodes by what they may be coloured by; null for other words. */
+function rangeTest(d, text) {
+  const [, key, sign, wanted] = /^(\w+)\s*([<>]=?|=)\s*(\S+)$/.exec(text) || [], overlay = Object.hasOwn(OVERLAYS, key) && OVERLAYS[key];
+  if (!overlay) return null;
+  if (overlay.kind) return (i) => sign === "=" && overlay.kind(d, i) === wanted;
+  const [, digits, unit] = /^(.*?\d)([a-zA-Z]*)$/.exec(wanted) || [], limit = Number(digits) * (unit ? UNITS[unit] : 1), values = overlay.map(d);
+  return (i) => { const v = values.get(i); return v !== undefined && (sign[0] === "<" ? v < limit : sign[0] === ">" && v > limit) || sign.endsWith("=") && v === limit; };
+}
 /** Overlays for which a scene has anything to show. */
 const overlaysOf = (d) => Object.entries(OVERLAYS).filter(([, o]) => o.map ? o.map(d).size > 0 : new Set(Array.from({length: d.count}, (_, i) => o.kind(d, i))).size > 1).map(([key]) => key);
 

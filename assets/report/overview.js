@@ -7,41 +7,42 @@ function cards(list) {
   box.style.setProperty("--columns", Math.ceil(list.length / Math.ceil(list.length / fit)));
   return box;
 }
-const section = (title, words, ...content) => h("section", h("div.section", h("h2", title), words ? h("span.quiet.small", words) : null), ...content);
-/** Heads begin with "#" over numbers, and with "?" where a phone has no room. */
-const table = (heads, rows, caption) => {
-  const kind = (head) => `${head.includes("#") ? "number" : ""}${head.startsWith("?") ? " optional" : ""}`;
-  return h("table", caption ? h("caption", caption) : null, h("thead", h("tr", heads.map((head) => h("th", {scope: "col", class: kind(head)}, head.replace(/^\??#?/, ""))))),
-    h("tbody", rows.map((cells) => h("tr", cells.map((cell, i) => { if (heads[i].startsWith("?")) cell.classList.add("optional"); return cell; })))));
-};
-const td = (text, kind) => h("td", {class: kind}, text);
+const section = (title, words, ...content) => h("section", h("div.section", h("h2", title), words && h("span.quiet.small", words)), ...content);
+const boxed = (title, words, ...content) => section(title, words, h("div.box.pad", ...content));
+const KINDS = {"?": "optional", "#": "number", "=": "mono", "~": "wrap"};
+/** Heads begin with marks of their columns: no room on a phone, numbers, code, breaks anywhere. Cells are whatever stands in them, or made by `td`. */
+function table(heads, rows, caption) {
+  const kinds = heads.map((head) => /^[?#=~]*/.exec(head)[0].split("").map((mark) => KINDS[mark]));
+  const cells = (row) => row.map((cell, i) => { const box = cell && cell.tagName === "TD" ? cell : td(cell); box.classList.add(...kinds[i]); return box; });
+  return h("table", caption && h("caption", caption), h("thead", h("tr", heads.map((head, i) => h("th", {scope: "col", class: kinds[i].join(" ")}, head.replace(/^[?#=~]*/, ""))))), h("tbody", rows.map((row) => h("tr", cells(row)))));
+}
+const td = (content, kind) => h("td", {class: kind}, content);
 
 async function overview() {
   const run = currentRun(), page = h("div.page");
-  page.append(h("div.hero", h("h1", plain(report.title)), h("span.quiet.small", runWords(run))));
+  page.append(h("div.hero", h("h1", report.title), h("span.quiet.small", runWords(run))));
   for (const pass of run.passes) if (pass.status === "failed") page.append(failure(pass));
   page.append(cards(cardsOf(run)));
   if (run.passes.length) page.append(section("Pass timeline", "one mark per node, left to right in program order", timeline(run)));
   const causes = causesOf(run);
   if (causes.length) page.append(section("Root causes", "patterns first, consequences left out", h("div.box", causes)));
-  if (run.steps.length) page.append(section("What ran", "", h("div.box.pad", lossChart(run), executed(run))));
+  if (run.steps.length) page.append(boxed("What ran", "", lossChart(run), executed(run)));
   const others = run.graphs.filter((graph) => graph.detail >= 0);
-  if (others.length) page.append(section(run.passes.length ? "Other graphs" : "Graphs", "", h("div.box.pad", table(["graph", "#nodes", "#peak memory", "?#arithmetic", "?fingerprint"], others.map((graph) =>
-    [h("td", h("a", {href: linkTo(graph)}, plain(graph.name))), td(number(graph.last.nodes), "number"), td(graph.last.peak ? bytes(graph.last.peak) : "–", "number"), td(graph.last.flops ? flops(graph.last.flops) : "–", "number"), td(graph.last.fingerprint, "mono")])))));
-  if (run.stages.length) page.append(section("Stages of compilation", "what became of a graph on its way through the compiler", h("div.box.pad", table(["graph", "from", "?#nodes", "difference"], run.stages.map((stage) =>
-    [h("td", stage.detail < 0 ? dotted(plain(stage.graph)) : h("a", {href: linkTo(stage)}, dotted(plain(stage.graph)))), td(dotted(plain(stage.from))), td(`${number(stage.before.nodes)} → ${number(stage.after.nodes)}`, "number"), h("td", stage.detail >= 0 ? badges(stage.counts) : stage.compared ? "equal" : "not compared, too large")])))));
-  for (const part of overviewParts) page.append(...[await part(run)].flat().filter(Boolean));
-  if (report.runs.length > 1) page.append(section("Runs of this file", "", h("div.box.pad", table(["run", "#rank", "?kind", "source", "?#passes", "status"], report.runs.map((other) =>
-    [h("td", h("a", {href: hashOf({view: "overview", run: String(other.id)}), "aria-current": other === run ? "true" : null}, `run ${other.id}`)), td(String(other.rank), "number"), td(other.kind), td(plain(other.source), "wrap"), td(number(other.passes.length), "number"), td(other.status)])))));
-  if (report.left_out.length) page.append(section("Left out", "this report reached its size limit; the trace has them", h("div.box.pad", h("ul", report.left_out.map((title) => h("li", plain(title)))))));
-  page.append(section("Words", "", glossary()));
+  if (others.length) page.append(boxed(run.passes.length ? "Other graphs" : "Graphs", "", table(["graph", "#nodes", "#peak memory", "?#arithmetic", "?=fingerprint"], others.map((graph) =>
+    [link(linkTo(graph), graph.name), number(graph.last.nodes), graph.last.peak ? bytes(graph.last.peak) : "–", graph.last.flops ? flops(graph.last.flops) : "–", graph.last.fingerprint]))));
+  if (run.stages.length) page.append(boxed("Stages of compilation", "what became of a graph on its way through the compiler", table(["graph", "from", "?#nodes", "difference"], run.stages.map((stage) =>
+    [stage.detail < 0 ? dotted(stage.graph) : link(linkTo(stage), dotted(stage.graph)), dotted(stage.from), `${number(stage.before.nodes)} → ${number(stage.after.nodes)}`, stage.detail >= 0 ? badges(stage.counts) : stage.compared ? "equal" : "not compared, too large"]))));
+  if (report.runs.length > 1) page.append(boxed("Runs of this file", "", table(["run", "#rank", "?kind", "~source", "?#passes", "status"], report.runs.map((other) =>
+    [h("a", {href: hashOf({view: "overview", run: other.id}), "aria-current": other === run && "true"}, `run ${other.id}`), other.rank, other.kind, other.source, number(other.passes.length), other.status]))));
+  if (report.left_out.length) page.append(boxed("Left out", "this report reached its size limit; the trace has them", h("ul", report.left_out.map((title) => h("li", title)))));
+  page.append(boxed("Words", "", $("#glossary").content.cloneNode(true)));
   return page;
 }
-const runWords = (run) => ["diff", "graph"].includes(run.kind) ? plain(run.source) : [run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`, `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`, run.status, plain(run.source || run.command)].join(" · ");
+const runWords = (run) => ["diff", "graph"].includes(run.kind) ? run.source : [run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`, `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`, run.status, run.source || run.command].join(" · ");
 
 function failure(pass) {
-  return h("div.failure", {role: "alert"}, h("b", `Pass ${pass.index} ${plain(pass.name)} failed. `), "The trace keeps the graph from before it.",
-    h("pre", `strata: error: ${plain(pass.error)}`), pass.reproduce ? h("pre.command", plain(pass.reproduce)) : null);
+  return h("div.failure", {role: "alert"}, h("b", `Pass ${pass.index} ${pass.name} failed. `), "The trace keeps the graph from before it.",
+    h("pre", `strata: error: ${pass.error}`), pass.reproduce && h("pre", pass.reproduce));
 }
 
 function cardsOf(run) {
@@ -53,7 +54,7 @@ function cardsOf(run) {
     if (after) list.push(card(title, before === after ? unit(after) : `${unit(before)} → ${unit(after)}`, before === after ? words : `${delta(after - before, unit)}, ${words}`));
   };
   if (first) {
-    ways("Nodes", (m) => m.nodes, number, `of ${plain(graphsOf(run)[0])}`);
+    ways("Nodes", (m) => m.nodes, number, `of ${graphsOf(run)[0]}`);
     // Two runs differ at the end by what the last row says; passes of one run add up.
     const sum = run.passes.reduce((all, pass) => all.map((count, i) => (run.kind === "diff" ? 0 : count) + pass.counts[i]), [0, 0, 0, 0, 0]);
     if (run.passes.length) list.push(card("Changes", sum.some(Boolean) ? badges([...sum.slice(0, 4), 0]) : "none", sum[4] ? `${number(sum[4])} more nodes are derived` : run.kind === "diff" ? "at the end" : "over all passes"));
@@ -61,7 +62,7 @@ function cardsOf(run) {
     ways("Arithmetic", (m) => m.flops, flops, "of matrix products and attention");
   }
   const deviating = run.passes.flatMap((pass) => pass.causes).filter((cause) => cause.except.length).length;
-  if (run.passes.length) list.push(card("Needs a look", failed || deviating ? [failed ? plural(failed, "failed pass", "failed passes") : "", deviating ? plural(deviating, "pattern") : ""].filter(Boolean).join(", ") : "nothing", deviating ? "with places that deviate" : failed ? "" : "no pass failed, no pattern deviates"));
+  if (run.passes.length) list.push(card("Needs a look", joined([failed && plural(failed, "failed pass", "failed passes"), deviating && plural(deviating, "pattern")]) || "nothing", deviating ? "with places that deviate" : failed ? "" : "no pass failed, no pattern deviates"));
   if (run.steps.length) {
     const end = run.steps[run.steps.length - 1];
     list.push(card("Loss", `${run.steps[0][1].toFixed(4)} → ${end[1].toFixed(4)}`, `${plural(run.steps.length, "step")}, ${time(run.steps.reduce((sum, s) => sum + s[3], 0) / run.steps.length)} each`));
@@ -76,29 +77,30 @@ function timeline(run) {
     h("span.number.one", "Δ peak"), h("span.number.one", "Δ FLOP"), timed ? h("span.number.one", "time") : null));
   let quiet = [];
   const flush = () => {
-    if (quiet.length) box.append(h("div.row.fold", h("span.cut", {title: quiet.map((pass) => plain(pass.name)).join(", ")}, `${plural(quiet.length, "pass", "passes")} without change  `, h("span.mono", quiet.map((pass) => plain(pass.name)).join(", ")))));
+    const words = quiet.map((pass) => pass.name).join(", ");
+    if (words) box.append(h("div.row.fold", h("span.cut", {title: words}, `${plural(quiet.length, "pass", "passes")} without change  `, h("span.mono", words))));
     quiet = [];
   };
   for (const pass of run.passes) {
     if (isQuiet(pass)) { quiet.push(pass); continue; }
     flush();
-    const words = [pass.status === "failed" ? "failed, graph kept as it was" : "", several ? plain(pass.graph) : "", plain(pass.options) || (pass.causes[0] ? past(pass.causes[0].title) : "")].filter(Boolean).join(" · ");
+    const words = joined([pass.status === "failed" && "failed, graph kept as it was", several && pass.graph, pass.options || pass.causes[0] && past(pass.causes[0].title)], " · ");
     box.append(h(`a.row.${pass.status}`, {id: `p${pass.index}`, href: linkTo(pass)},
-      h("span.number.quiet", String(pass.index)), h("span", h("span.name.cut", {title: plain(pass.name)}, plain(pass.name)), words ? h("span.small.quiet.cut", {title: words}, words) : null, h("span.together", badges(pass.counts))),
-      barcodeOf(pass.detail, `where ${plain(pass.name)} changed the graph`),
+      h("span.number.quiet", pass.index), h("span", h("span.name.cut", {title: pass.name}, pass.name), words && h("span.small.quiet.cut", {title: words}, words), h("span.together", badges(pass.counts))),
+      barcodeOf(pass.detail, `where ${pass.name} changed the graph`),
       BADGES.map((status, i) => h("span", {class: `number one ${pass.counts[i] ? status : "quiet"}`}, pass.counts[i] ? SIGN[status] + number(pass.counts[i]) : "·")),
       h("span.number.one", delta(pass.after.peak - pass.before.peak, bytes)), h("span.number.one", delta(pass.after.flops - pass.before.flops, (v) => flops(v).replace("FLOP", ""))),
       timed ? h("span.number.one.duration", time(pass.ms), h("i", {"data-share": (pass.ms / longest).toFixed(3)})) : null));
   }
   flush();
   // A policy without inline styles leaves setting them from the script.
-  for (const bar of box.querySelectorAll("[data-share]")) bar.style.width = `${Math.max(2, bar.dataset.share * 48)}px`;
+  for (const bar of $$("[data-share]", box)) bar.style.width = `${Math.max(2, bar.dataset.share * 48)}px`;
   return box;
 }
 
 /** "layers.{0..31} equal except layers.7". */
 const whereWords = (cause) => {
-  const where = cause.where ? plain(cause.where) : "without module";
+  const where = plain(cause.where) || "without module";
   if (cause.places === 1) return where;
   return `${plural(cause.places, "equal place")}: ${where}${cause.except && cause.except.length ? ` except ${cause.except.map(([place, what]) => plain(place) + (what ? ` (${past(what)})` : "")).join(", ")}` : ""}`;
 };
@@ -111,7 +113,7 @@ function causesOf(run) {
     else same.set(key, {pass, cause, last: pass});
   }
   const list = [...same.values()].sort((a, b) => b.cause.nodes - a.cause.nodes).slice(0, 8);
-  return list.map(({pass, cause, last}) => h("a.cause", {href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", h("b", past(cause.title)), h("br"), h("span.mid", whereWords(cause))), h("span.quiet.mono.cut", last === pass ? `#${pass.index} ${plain(pass.name)}` : `#${pass.index} … #${last.index}`)));
+  return list.map(({pass, cause, last}) => h("a.cause", {href: linkTo(pass, {tab: "patterns"})}, badges(cause.counts), h("span", h("b", past(cause.title)), h("br"), h("span.mid", whereWords(cause))), h("span.quiet.mono.cut", last === pass ? titleOf(pass) : `#${pass.index} … #${last.index}`)));
 }
 
 /**
@@ -129,11 +131,11 @@ function lineChart(points, {label, unit, left, right, before, fill, at, marks = 
   chart.append(svg("polyline", {class: "line", points: path(points)}));
   for (const [px, py, words, kind] of marks) {
     const end = px > far * 0.75;
-    chart.append(svg("circle", {cx: x(px), cy: y(py), r: 3, class: kind || ""}), svg("text", {x: +x(px) + (end ? -8 : 8), y: Math.max(11, +y(py) - 7), "text-anchor": end ? "end" : "start", class: `mark ${kind || ""}`}, words));
+    chart.append(svg("circle", {cx: x(px), cy: y(py), r: 3, class: kind}), svg("text", {x: +x(px) + (end ? -8 : 8), y: Math.max(11, +y(py) - 7), "text-anchor": end ? "end" : "start", class: `mark ${kind || ""}`}, words));
   }
   for (const [words, place, anchor] of [[left, l, "start"], [right, width - r, "end"]]) chart.append(svg("text", {x: place, y: height - 6, "text-anchor": anchor}, words));
   if (at) {
-    const dot = svg("circle", {r: 4}), words = svg("text", {class: "mark", x: (l + width - r) / 2, y: height - 6, "text-anchor": "middle"}), here = svg("g", {}, dot, words);
+    const dot = svg("circle", {r: 4}), words = svg("text", {class: "mark", x: (l + width - r) / 2, y: height - 6, "text-anchor": "middle"}), here = svg("g", dot, words);
     let now = -1;
     const show = (i) => {
       now = Math.max(0, Math.min(points.length - 1, i));
@@ -148,8 +150,8 @@ function lineChart(points, {label, unit, left, right, before, fill, at, marks = 
     hear(chart, "pointermove", (event) => { const box = rectOf(chart), k = Math.min(box.width / width, box.height / height); show(Math.round(((event.clientX - box.left - (box.width - width * k) / 2) / k - l) / (width - l - r) * (points.length - 1))); });
     hear(chart, "click", follow);
     hear(chart, "keydown", (event) => {
-      const step = {ArrowRight: 1, ArrowLeft: -1, PageUp: 20, PageDown: -20}[event.key];
-      if (step) { event.preventDefault(); show(now + step); say(at(now)[0]); }
+      const step = stepOf(event, "ArrowLeft", "ArrowRight") || 20 * stepOf(event, "PageDown", "PageUp");
+      if (step) { show(now + step); say(at(now)[0]); }
       if (event.key === "Enter") follow();
     });
   }
@@ -161,18 +163,8 @@ function lossChart(run) {
   return lineChart(steps.map(([, loss], i) => [i, loss]), {label: `Loss per step, from ${first[1]} to ${last[1]}`, unit: (v) => v.toFixed(3), left: `step ${first[0]}`, right: `step ${last[0]}`, marks: [[steps.length - 1, last[1], `loss ${last[1].toFixed(4)}`]]});
 }
 function executed(run) {
-  return table(["graph", "steps", "?fingerprint", "last changed by"], run.executed.map((range) => {
+  return table(["graph", "steps", "?=fingerprint", "last changed by"], run.executed.map((range) => {
     const pass = run.passes.find((p) => p.ref === range.ref);
-    return [td(plain(range.graph)), td(`${range.first}–${range.last}`), td(range.fingerprint, "mono"), h("td", pass ? h("a", {href: linkTo(pass)}, `#${pass.index} ${plain(pass.name)}`) : "as traced")];
+    return [range.graph, `${range.first}–${range.last}`, range.fingerprint, pass ? link(linkTo(pass), titleOf(pass)) : "as traced"];
   }), "Each step executed a plan of this graph; the fingerprints are equal.");
-}
-function glossary() {
-  const words = {
-    "+ added": "Only the graph after the pass has the node. Rises above the line of a barcode.", [`${MINUS} removed`]: "Only the graph before the pass has it. Hangs below the line.",
-    "~ changed": "The same node with a difference of its own: operator, argument, operand, type, module or phase. Crosses the line.", "↷ moved": "The same node at a place in the order that added and removed nodes do not explain. Two caps.",
-    "~ derived": "The same node whose only differences follow from other changes. Grey, and counted apart.", "pattern": "Equal changes at several places, and the places inside that range that differ.",
-    "peak memory": "The most bytes alive at once in program order, estimated from shapes. Views own nothing; no workspaces, no fragmentation.", "fingerprint": "128 bits over what a graph computes: order, operators, arguments and types, not names.",
-    "confidence": "How sure it is that two nodes are one. Below 0.90 the report says “likely”.",
-  };
-  return h("div.box.pad", h("dl.glossary", Object.entries(words).flatMap(([word, meaning]) => [h("dt", word), h("dd", meaning)])));
 }

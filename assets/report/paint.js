@@ -27,8 +27,8 @@ function cutText(c, text, width) {
 
 class ScenePainter {
   /**
-   * look: {scale, side, selected, hover, hits, lit, overlay}. `side` is "union", "before" or "after"; `lit` is a set of
-   * nodes beside which all others are dimmed.
+   * look: {scale, side, selected, cursor, hover, hits, lit, overlay, valueLabels}. `side` is "union", "before" or "after";
+   * `cursor` the slab that keys speak of; `lit` a set of nodes beside which all others are dimmed.
    */
   constructor(c, layout, look) {
     Object.assign(this, {c, layout, d: layout.detail}, look);
@@ -46,7 +46,10 @@ class ScenePainter {
     }
     for (const slab of slabs) if (!slab.open) this.slab(slab);
     for (const box of boxes) if (this.lines) this.box(box); else this.mark(box);
-    if (this.two) for (const box of boxes) if (box.stubs) this.stub(box);
+    if (this.two) for (const box of boxes) {
+      if (box.stubs) this.stub(box);
+      if (this.valueLabels && box.feeds && box.node >= 0) this.valueLabel(box);
+    }
     if (this.lines && this.selected >= 0) this.relations();
   }
   /** From the selected node to those that are not the same, but belong together. */
@@ -58,21 +61,29 @@ class ScenePainter {
         const there = this.layout.boxOf.get(other) || this.layout.slabOf.get(this.closedSlab(other));
         if (!there || there === here) continue;
         const middle = (b) => [b.x + b.width / 2, b.y + b.height / 2], [[x0, y0], [x1, y1]] = [middle(here), middle(there)], bend = Math.abs(x1 - x0) < 20 ? here.width * 0.8 : 0;
-        c.strokeStyle = colors["ink-2"];
-        c.lineWidth = 1.5;
-        c.setLineDash([2, 3]);
+        this.pen(colors["ink-2"], 1.5, [2, 3]);
         c.beginPath();
         c.moveTo(x0 + here.width / 2 * Math.sign(x1 - x0 || 1), y0);
         c.bezierCurveTo(x0 + bend + (x1 - x0) / 3, y0, x1 + bend - (x1 - x0) / 3, y1, x1 - there.width / 2 * Math.sign(x1 - x0 || -1), y1);
         c.stroke();
-        c.setLineDash([]);
         this.font(400, 11);
-        const words = RELATIONS[r.kind] || r.kind, width = c.measureText(words).width, x = (x0 + x1) / 2 + bend * 0.75 - width / 2, y = (y0 + y1) / 2;
-        c.fillStyle = colors.surface;
-        c.fillRect(x - 4, y - 9, width + 8, 18);
-        this.text(words, x, y, colors["ink-2"]);
+        this.sticker(RELATIONS[r.kind] || r.kind, (x0 + x1) / 2 + bend * 0.75, (y0 + y1) / 2, 9);
       }
     }
+  }
+  /** Words on a line, on a ground of their own. */
+  sticker(words, x, y, half, room) {
+    const {c} = this, shown = room === undefined ? words : cutText(c, words, room), width = c.measureText(shown).width;
+    c.fillStyle = colors.surface;
+    c.fillRect(x - width / 2 - 4, y - half, width + 8, 2 * half);
+    this.text(shown, x - width / 2, y, colors["ink-2"]);
+  }
+  /** What flows out of a node, where its lines begin. */
+  valueLabel({node, x, y, width, height, backward}) {
+    const {d} = this, type = d.typeOf(node), words = {dtype: dtypeOf(type), shape: (/\[[^\]]*\]/.exec(type) || [""])[0], bytes: d.bytes.has(node) ? bytes(d.bytes.get(node)) : ""}[this.valueLabels];
+    if (!words || this.isGhost(node)) return;
+    this.font(400, 10, "mono");
+    this.sticker(words, x + width / 2, backward ? y - 11 : y + height + 11, 6, width - 16);
   }
   /** The outermost closed slab that holds a node. */
   closedSlab(node) {
@@ -86,7 +97,7 @@ class ScenePainter {
     c.fillStyle = node < 0 ? colors.fold : node === this.selected || (this.hits && this.hits.has(node)) ? colors.accent : status === "same" ? colors.tick : status === "derived" ? colors.edge : colors[status];
     c.fillRect(x, y, width, height);
   }
-  isGhost(node) { return this.d.status[node] === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1); }
+  isGhost(node) { return this.isGone(this.d.status[node]); }
   isGone(status) { return status === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1); }
   edgeShows({a, b}, shows) {
     return shows({x: Math.min(a.x, b.x) - 40, y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x) + NODE_W + 80, height: Math.abs(a.y - b.y) + NODE_H});
@@ -110,8 +121,7 @@ class ScenePainter {
     const {c, d} = this, cluster = d.clusters[slab.cluster];
     if (slab.cluster === 0) return;
     const several = slab.run ? slab.run.length : cluster.repeats, one = slab.run || !cluster.repeats ? slab.cluster : cluster.children[0];
-    c.lineWidth = 1;
-    c.strokeStyle = colors.rule;
+    this.pen(this.hover === slab || this.cursor === slab.cluster ? colors["ink-2"] : colors.rule);
     if (slab.open) {
       c.fillStyle = slab.depth % 2 ? colors.well : colors["well-2"];
       this.rounded(slab.x, slab.y, slab.width, slab.height, 6);
@@ -127,7 +137,6 @@ class ScenePainter {
       c.fillStyle = slab.differs || d.changes.length === 0 ? colors.surface : colors.fold;
       this.rounded(slab.x, slab.y, slab.width, slab.height, 6);
       c.fill();
-      if (this.hover === slab) c.strokeStyle = colors["ink-2"];
       c.stroke();
     }
     if (!this.lines) return;
@@ -175,8 +184,7 @@ class ScenePainter {
   }
   flow({x, y, width, height, forward, backward}) {
     const {c} = this;
-    c.strokeStyle = c.fillStyle = colors.edge;
-    c.lineWidth = 1.5;
+    this.pen(c.fillStyle = colors.edge, 1.5);
     const arrow = (at, up) => {
       const [from, to] = up ? [y + height - 3, y + 3] : [y + 3, y + height - 3];
       this.line([[at, from], [at, to + (up ? 6 : -6)]]);
@@ -188,14 +196,9 @@ class ScenePainter {
   skip({x, rail, from, to, status}) {
     if (this.isGone(status)) return;
     const {c} = this, inward = rail < x ? 1 : -1;
-    c.lineWidth = status === ADDED ? 2 : 1;
-    c.strokeStyle = c.fillStyle = this.lineColor(status, false);
+    this.pen(c.fillStyle = this.lineColor(status), status === ADDED ? 2 : 1);
     this.line([[x, from], [rail, from], [rail, to], [x - inward * 3, to]], 4);
-    c.beginPath();
-    c.moveTo(x, to);
-    c.lineTo(x - inward * 5, to - 3);
-    c.lineTo(x - inward * 5, to + 3);
-    c.fill();
+    this.area([x, to], [x - inward * 5, to - 3], [x - inward * 5, to + 3]);
   }
 
   // --- Edges ---
@@ -205,11 +208,8 @@ class ScenePainter {
     if (this.isGone(status)) return;
     const {c} = this, near = [a.node, b.node].some((node) => node >= 0 && node === this.selected);
     c.globalAlpha = this.lit && !(this.isLit(a) && this.isLit(b)) ? 0.2 : 1;
-    c.strokeStyle = c.fillStyle = this.lineColor(status, near);
-    c.lineWidth = status === ADDED ? 2 : status === REMOVED || near ? 1.5 : 1;
-    c.setLineDash(status === REMOVED && this.labels ? [4, 3] : []);
+    this.pen(c.fillStyle = this.lineColor(status, near), status === ADDED ? 2 : status === REMOVED || near ? 1.5 : 1, status === REMOVED && this.labels ? [4, 3] : []);
     this.line(points, 5);
-    c.setLineDash([]);
     const [x, y] = points[points.length - 1];
     this.head(x, y + (b.backward ? -5 : 5), b.backward);
     c.globalAlpha = 1;
@@ -220,11 +220,8 @@ class ScenePainter {
     const stubs = box.stubs.filter(([, status]) => !this.isGone(status));
     if (!stubs.length || this.isGhost(box.node) || !this.isLit(box)) return;
     const {c} = this, [from, status] = stubs[0], up = box.backward, x = box.x + 10, edge = up ? box.y + box.height : box.y, out = up ? 1 : -1;
-    c.strokeStyle = c.fillStyle = this.lineColor(status, false);
-    c.lineWidth = status === ADDED ? 2 : 1;
-    c.setLineDash(status === REMOVED ? [3, 2] : []);
+    this.pen(c.fillStyle = this.lineColor(status), status === ADDED ? 2 : 1, status === REMOVED ? [3, 2] : []);
     this.line([[x, edge + out * 13], [x, edge + out * 6]]);
-    c.setLineDash([]);
     this.head(x, edge, up);
     this.font(400, 10, "mono");
     const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "", room = Math.min(box.firstPort ?? Infinity, box.x + box.width) - 8 - x - 6 - c.measureText(more).width;
@@ -244,7 +241,7 @@ class ScenePainter {
       c.fill();
       if (this.labels) {
         this.font(400, 11);
-        const count = number(box.members.length), words = [`… ${count} unchanged nodes`, `… ${count} unchanged`, `… ${count}`].find((t) => c.measureText(t).width <= width - 8) || "…";
+        const count = number(box.members.length), kind = box.wanted ? "hidden" : "unchanged", words = [`… ${count} ${kind} nodes`, `… ${count} ${kind}`, `… ${count}`].find((t) => c.measureText(t).width <= width - 8) || "…";
         this.text(words, x + (width - c.measureText(words).width) / 2, y + height / 2 + 0.5, colors["ink-3"]);
       }
     } else {
@@ -255,19 +252,16 @@ class ScenePainter {
     c.globalAlpha = 1;
   }
   halo({x, y, width, height, node}) {
-    const {c} = this, ring = (offset, line, color) => { c.strokeStyle = color; c.lineWidth = line; this.rounded(x - offset, y - offset, width + 2 * offset, height + 2 * offset, 4 + offset); c.stroke(); };
+    const {c} = this, ring = (offset, line, color) => { this.pen(color, line); this.rounded(x - offset, y - offset, width + 2 * offset, height + 2 * offset, 4 + offset); c.stroke(); };
     if (node === this.selected) { ring(4, 6, colors.halo); ring(1, 2, colors.ink); }
     else if (this.hover && this.hover.node === node) ring(2, 1, colors["ink-2"]);
     else if (this.hits && this.hits.has(node)) ring(2, 2, colors.accent);
   }
   ghost({x, y, width, height, node}) {
     const {c} = this;
-    c.strokeStyle = colors["ink-4"];
-    c.lineWidth = 1;
-    c.setLineDash([1.5, 3]);
+    this.pen(colors["ink-4"], 1, [1.5, 3]);
     this.rounded(x + 0.5, y + 0.5, width - 1, height - 1, 4);
     c.stroke();
-    c.setLineDash([]);
     if (!this.labels) return;
     this.font(400, 11);
     this.text(this.d.status[node] === REMOVED ? "removed here" : "not here yet", x + 10, y + height / 2 + 0.5, colors["ink-3"], width - 16);
@@ -278,14 +272,12 @@ class ScenePainter {
     c.fillStyle = over && over.fill || !this.overlay && colors[`${status}-fill`] || colors.surface;
     c.fill();
     if (status === "removed" && this.lines) this.hatch(x, y, width, height);
-    c.strokeStyle = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"];
-    c.lineWidth = status === "added" ? 2 : marked ? 1.5 : 1;
-    c.setLineDash(!this.labels ? [] : status === "removed" ? [5, 3] : status === "moved" ? [1.5, 2.5] : []);
+    const color = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"];
+    this.pen(color, status === "added" ? 2 : marked ? 1.5 : 1, this.labels && {removed: [5, 3], moved: [1.5, 2.5]}[status] || []);
     this.rounded(x, y, width, height, 4);
     c.stroke();
-    c.setLineDash([]);
     if ((status === "changed" || status === "derived") && this.lines) {
-      c.lineWidth = 1;
+      this.pen(color);
       this.rounded(x + 3, y + 3, width - 6, height - 6, 3);
       c.stroke();
     }
@@ -312,10 +304,10 @@ class ScenePainter {
   sign(x, y, status) {
     const {c} = this, derived = status === "derived", mx = x + 6.5, my = y + 6.5;
     this.rounded(x, y, 13, 13, 2);
-    if (derived) { c.strokeStyle = colors["ink-3"]; c.lineWidth = 1; c.stroke(); }
+    this.pen(colors["ink-3"]);
+    if (derived) c.stroke();
     else { c.fillStyle = colors[`${status}-text`]; c.fill(); }
-    c.strokeStyle = derived ? colors["ink-3"] : colors["badge-ink"];
-    c.lineWidth = 1.6;
+    this.pen(derived ? colors["ink-3"] : colors["badge-ink"], 1.6);
     c.beginPath();
     if (status === "added" || status === "removed") { c.moveTo(mx - 3.5, my); c.lineTo(mx + 3.5, my); }
     if (status === "added") { c.moveTo(mx, my - 3.5); c.lineTo(mx, my + 3.5); }
@@ -326,6 +318,11 @@ class ScenePainter {
 
   // --- Strokes ---
 
+  pen(color, width = 1, dash = []) {
+    this.c.strokeStyle = color;
+    this.c.lineWidth = width;
+    this.c.setLineDash(dash);
+  }
   rounded(x, y, width, height, radius) {
     this.c.beginPath();
     this.c.roundRect(x, y, Math.max(0, width), Math.max(0, height), Math.min(radius, width / 2, height / 2));
@@ -339,25 +336,22 @@ class ScenePainter {
     c.stroke();
   }
   head(x, y, up) {
-    const {c} = this, back = up ? 7 : -7;
-    c.beginPath();
-    c.moveTo(x, y);
-    c.lineTo(x - 3, y + back);
-    c.lineTo(x + 3, y + back);
-    c.fill();
+    const back = up ? 7 : -7;
+    this.area([x, y], [x - 3, y + back], [x + 3, y + back]);
   }
   triangle(x, y, down) {
-    const {c} = this;
-    c.fillStyle = colors["ink-2"];
-    c.beginPath();
-    if (down) { c.moveTo(x - 4, y - 2.5); c.lineTo(x + 4, y - 2.5); c.lineTo(x, y + 3.5); }
-    else { c.moveTo(x - 2.5, y - 4); c.lineTo(x - 2.5, y + 4); c.lineTo(x + 3.5, y); }
-    c.fill();
+    this.c.fillStyle = colors["ink-2"];
+    this.area(...down ? [[x - 4, y - 2.5], [x + 4, y - 2.5], [x, y + 3.5]] : [[x - 2.5, y - 4], [x - 2.5, y + 4], [x + 3.5, y]]);
+  }
+  area(first, ...others) {
+    this.c.beginPath();
+    this.c.moveTo(...first);
+    for (const point of others) this.c.lineTo(...point);
+    this.c.fill();
   }
   hatch(x, y, width, height) {
     const {c} = this;
-    c.strokeStyle = colors.hatch;
-    c.lineWidth = 1;
+    this.pen(colors.hatch);
     c.beginPath();
     // Strokes at 45 degrees, ended at the box: clipping would cost a layer each.
     for (let at = 6; at < width + height; at += 6) {

@@ -8,29 +8,31 @@ function rail(subject) {
   const list = h("div.passes"), several = new Set(subject.run.passes.map((pass) => pass.graph)).size > 1;
   let heading = null;
   for (const other of subjects.filter((s) => s.run === subject.run)) {
-    const words = other.pass ? (several ? `graph ${plain(other.graph)}` : "") : other.stage ? "stages of compilation" : "other graphs";
+    const words = other.group || (several ? `graph ${other.graph}` : "");
     if (words && words !== heading) list.append(h("div.group", words));
     heading = words || heading;
     const failed = other.pass && other.pass.status === "failed", quiet = other.detail < 0 && !failed;
-    list.append(h("a", {class: quiet ? "entry unchanged" : "entry", "aria-current": other === subject ? "true" : null, title: plain(other.name), href: linkTo(other, {tab: state.tab, mode: state.mode, spelling: state.spelling, hops: state.hops, overlay: state.overlay})},
-      h("span.number.quiet", other.pass ? String(other.pass.index) : ""), h("span.cut", plain(other.name)),
-      quiet ? null : h("span.more", failed ? h("b.removed", "failed") : other.pass || other.stage ? badges(other.counts) : h("span.quiet", plural(other.last.nodes, "node")), h("span.quiet", other.pass && other.pass.ms > 0 ? time(other.pass.ms) : ""))));
+    list.append(h("a", {class: quiet ? "entry unchanged" : "entry", "aria-current": other === subject && "true", title: other.name, href: linkTo(other, {tab: state.tab, mode: state.mode, spelling: state.spelling, hops: state.hops, overlay: state.overlay})},
+      h("span.number.quiet", other.pass && other.index), h("span.cut", other.name),
+      !quiet && h("span.more", failed ? h("b.removed", "failed") : whatOf(other), h("span.quiet", other.ms > 0 && time(other.ms)))));
   }
   const filter = h("input.search", {type: "search", placeholder: "Filter passes", label: "Filter passes", input: () => {
     const fits = matcher(filter.value);
-    for (const entry of list.querySelectorAll(".entry")) entry.hidden = !fits(entry.title);
+    for (const entry of $$(".entry", list)) entry.hidden = !fits(entry.title);
   }});
   const passes = subject.run.passes, total = passes.reduce((sum, pass) => sum + pass.ms, 0);
-  return h("nav.rail", {label: "Passes"}, h("div.top", filter), list, h("div.foot.quiet.small", h("span", `${passes.filter(isQuiet).length} without change`), h("span", total > 0 ? `${time(total)} in all` : "")));
+  return h("nav.rail", {label: "Passes"}, h("div.top", filter), list, h("div.foot.quiet.small", h("span", `${passes.filter(isQuiet).length} without change`), h("span", total > 0 && `${time(total)} in all`)));
 }
+/** Counts of a difference; of a graph alone its size. */
+const whatOf = (subject, detail) => subject.group === "other graphs" ? h("span.quiet", plural(subject.last.nodes, "node")) : badges((detail || subject).counts);
 
 function passView(subject) {
   const detail = currentDetail, work = h("div.work"), graph = state.tab === "graph";
   const wide = graph && detail && modeOf(detail) === "side";
   const page = h("div", {class: `pass${wide ? " wide" : ""}`}, wide ? null : rail(subject), work);
   const words = subject.pass && subject.pass.causes.length ? past(subject.pass.causes[0].title) : "";
-  work.append(h("div.pass-head", subject.pass ? h("span.quiet", `#${subject.pass.index}`) : null, h("h1.cut", {title: plain(subject.name)}, plain(subject.name)),
-    subject.pass || subject.stage ? badges(detail ? detail.counts : subject.counts) : h("span.quiet", plural(subject.last.nodes, "node")), h("span.quiet.small.cut.optional", {title: words}, words), h("span.spacer"), rankWords(subject), detail ? copyMenu(subject, detail) : null));
+  work.append(h("div.pass-head", subject.pass && h("span.quiet", `#${subject.index}`), h("h1.cut", {title: subject.name}, subject.name),
+    whatOf(subject, detail), h("span.quiet.small.cut.optional", {title: words}, words), h("span.spacer"), rankWords(subject), detail && copyMenu(subject, detail)));
   if (!detail) {
     work.append(h("div.empty", subject.pass && subject.pass.status === "failed" ? failure(subject.pass) : subject.detail >= 0
       ? h("div", h("h2", "Left out"), h("p", "The graphs of this pass did not fit into the report; the trace has them."))
@@ -48,22 +50,21 @@ function passView(subject) {
 }
 /** Which other ranks have this very graph. */
 function rankWords(subject) {
-  const others = subjects.filter((s) => s.run !== subject.run && s.graph === subject.graph && !s.stage === !subject.stage && (s.pass ? s.pass.index : -1) === (subject.pass ? subject.pass.index : -1)), differ = others.filter((s) => s.last.fingerprint !== subject.last.fingerprint);
+  const others = subjects.filter((s) => s.run !== subject.run && isTwin(s, subject)), differ = others.filter((s) => s.last.fingerprint !== subject.last.fingerprint);
   if (!others.length) return null;
   const ranks = differ.slice(0, 4).map((s) => s.run.rank).join(", ") + (differ.length > 4 ? ", …" : "");
   return h("a.small.optional", {href: "#ranks"}, differ.length ? `other on ${differ.length === 1 ? "rank" : "ranks"} ${ranks}` : "equal on all ranks");
 }
 function stepTab(event) {
-  const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+  const step = stepOf(event, "ArrowLeft", "ArrowRight");
   if (!step) return;
-  event.stopPropagation();
   const tab = TABS[(TABS.indexOf(state.tab) + step + TABS.length) % TABS.length];
   go({tab}).then(() => $(`#tab-${tab}`).focus());
 }
 
 function graphTab(panel, detail) {
   const view = graphView = new GraphView(detail, modeOf(detail), {select: (node) => { note({node: node >= 0 ? str(detail.name[node]) : ""}); refreshInspector(true); }, changed: () => { keepView(); note({open: view.openPaths().join(";")}); }});
-  view.hops = state.hops === "all" ? "all" : Number(state.hops);
+  view.hops = state.hops;
   if (state.open) view.setOpen(state.open.split(";"));
   else if (kept.graph === graphKey() && kept.open) view.setOpen(kept.open);
   else view.openFirst();
@@ -74,14 +75,14 @@ function graphTab(panel, detail) {
 
   const check = h("input", {type: "checkbox", id: "changed-only", change: (event) => setHops(event.target.checked ? "1" : "all")});
   check.checked = state.hops !== "all";
-  const hops = h("select", {label: "Unchanged nodes shown around a change", change: (event) => setHops(event.target.value)}, [0, 1, 2, 3].map((k) => h("option", {value: k, selected: String(k) === state.hops}, plural(k, "hop"))));
-  const overlays = overlaysOf(detail);
-  const colour = h("select", {label: "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, OVERLAYS[key].label)));
+  const hops = h("select", {label: "Unchanged nodes shown around a change", change: (event) => setHops(event.target.value)}, [0, 1, 2, 3].map((k) => h("option", {value: k, selected: state.hops === `${k}`}, plural(k, "hop"))));
+  const overlays = overlaysOf(detail), differs = detail.changes.length > 0;
+  const colour = h("select", {label: "Colour by", change: (event) => setOverlay(event.target.value)}, h("option", {value: ""}, "Colour: status"), overlays.map((key) => h("option", {value: key, selected: key === state.overlay}, OVERLAYS[key].label)), detail.ranksLeftOut && h("option", {disabled: true}, "Ranks: not compared, too many nodes"));
   const modes = [["unified", "Unified"], ["side", "Side by side"], ["blink", "Blink"]];
   panel.append(h("div.toolbar",
-    detail.changes.length ? h("div.segments", {role: "group", label: "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))) : null,
-    detail.changes.length ? h("label.optional", check, "Changed only +") : null, detail.changes.length ? h("span.optional", hops) : null, overlays.length ? h("span.optional", colour) : null, 
-    h("span.tools", view.countLabel, h("div.segments", h("button", {label: "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {label: "Zoom in", click: () => view.zoom(1.25)}, "+"), h("button", {click: () => view.fitAll()}, "Fit")))));
+    differs && h("div.segments", {role: "group", label: "How both graphs are shown"}, modes.map(([mode, label]) => h("button", {"aria-pressed": String(state.mode === mode), click: () => go({mode, cam: ""})}, label))),
+    differs && [h("label.optional", check, "Changed only +"), h("span.optional", hops)], (overlays.length > 0 || detail.ranksLeftOut) && h("span.optional", colour),
+    h("span.tools", view.countLabel, h("div.segments", h("button", {label: "Zoom out", click: () => view.zoom(0.8)}, MINUS), view.zoomLabel, h("button", {label: "Zoom in", click: () => view.zoom(1.25)}, "+"), button(() => view.fitAll(), "Fit")))));
   panel.append(view.element, legend(detail, view));
   const node = detail.find(state.node);
   requestAnimationFrame(() => {
@@ -120,7 +121,7 @@ GraphView.prototype.keepCamera = function ({scale, life, node, path, slab}) {
 function setHops(hops) {
   note({hops, cam: ""});
   if (!graphView) return;
-  graphView.hops = hops === "all" ? "all" : Number(hops);
+  graphView.hops = hops;
   graphView.unfolded.clear();
   const check = $("#changed-only");
   if (check) check.checked = hops !== "all";

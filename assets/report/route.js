@@ -6,14 +6,12 @@
  * gives its element or a promise of one. A file adds its page with `views.set`, at its top level.
  */
 const views = new Map();
-/** Elements below a page's own, by the run's: what other files add to the overview. */
-const overviewParts = [];
 
 const TABS = ["graph", "table", "text", "patterns"];
 const MODES = ["unified", "side", "blink"];
-/** Defaults are not in the fragment. */
-const DEFAULTS = {view: "overview", ref: "", run: "", graph: "", tab: "graph", mode: "unified", node: "", hops: "1", overlay: "", sort: "", spelling: "native", open: "", filter: "", cam: ""};
-const KEYS = ["run", "graph", "tab", "mode", "node", "hops", "overlay", "sort", "spelling", "open", "filter", "cam"];
+/** Defaults are not in the fragment; `from` is the REF of the graph that `ref` is compared with, where that is not the one before a pass. */
+const DEFAULTS = {view: "overview", ref: "", from: "", run: "", graph: "", tab: "graph", mode: "unified", node: "", hops: "1", overlay: "", labels: "", sort: "", spelling: "native", open: "", filter: "", cam: ""};
+const KEYS = Object.keys(DEFAULTS).slice(2);
 const state = {...DEFAULTS};
 /** What to draw again when the theme or the size changes; emptied by each render. */
 let redraws = [];
@@ -34,6 +32,7 @@ function readHash() {
   if (!MODES.includes(state.mode)) state.mode = DEFAULTS.mode;
   if (!/^[0-3]$|^all$/.test(state.hops)) state.hops = DEFAULTS.hops;
   if (!Object.hasOwn(OVERLAYS, state.overlay)) state.overlay = DEFAULTS.overlay;
+  if (!EDGE_LABELS.includes(state.labels)) state.labels = DEFAULTS.labels;
   if (state.spelling !== "fx") state.spelling = DEFAULTS.spelling;
 }
 /** The fragment of a state; keys that it leaves out have their defaults. */
@@ -44,7 +43,8 @@ function hashOf(wanted) {
   for (const key of KEYS) if (s[key] !== DEFAULTS[key] && !(s.view === "subject" && (key === "run" || key === "graph"))) words.push(`${key}=${encode(s[key])}`);
   return "#" + words.join("&");
 }
-const linkTo = (subject, more) => hashOf({view: "subject", ref: subject.ref, ...more});
+const refOf = (subject) => ({ref: subject.ref, from: subject.base || ""});
+const linkTo = (subject, more) => hashOf({view: "subject", ...refOf(subject), ...more});
 
 /** A new page of the history. */
 function go(change) {
@@ -59,13 +59,13 @@ function note(change) {
   history.replaceState(null, "", hashOf(state));
 }
 /** Another pass or graph: what was chosen of the last one stays, but for its node. */
-const goTo = (subject, more) => go({view: "subject", ref: subject.ref, node: "", cam: "", ...more});
+const goTo = (subject, more) => go({view: "subject", ...refOf(subject), node: "", cam: "", ...more});
 
 /** The subject a selector names; selectors may leave out parts, as REFs may. */
-function findSubject(ref) {
+function findSubject(ref, from = "") {
   const wanted = ref.split(",").map((part) => part.replace(/:(before|after)$/, "")).filter(Boolean);
   const fits = (subject) => wanted.every((part) => subject.ref.split(",").includes(part) || (subject.pass && part === `pass=${subject.pass.name}`) || part === `rank=${subject.run.rank}`);
-  return subjects.find((subject) => subject.ref === ref) || subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) || subjects[0];
+  return subjects.find((subject) => subject.ref === ref && (subject.base || "") === from) || subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) || subjects[0];
 }
 /** The run that overview, memory and the like speak of. */
 function currentRun() {

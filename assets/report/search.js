@@ -6,7 +6,7 @@ function doSearch(text) {
   const begin = performance.now();
   hits = currentDetail ? currentDetail.search(text) : [];
   if (graphView) { graphView.hits = text ? new Set(hits) : null; graphView.draw(); }
-  const fits = matcher(text), passes = text ? subjects.filter((s) => fits(`${s.name} ${s.graph} ${s.pass ? s.pass.options : ""}`)) : [];
+  const fits = matcher(text), passes = text ? subjects.filter((s) => fits(`${s.name} ${s.graph} ${s.options || ""}`)) : [];
   showResults(text, passes, searchRecords(text), performance.now() - begin);
   note({filter: text});
   if (state.view === "operators" || state.view === "log" || (state.view === "subject" && state.tab !== "graph")) renderSoon();
@@ -19,8 +19,8 @@ function showResults(text, passes, records, ms) {
   // Why it is a hit: the property that matched.
   const why = (i) => fits(str(d.name[i])) ? shortType(d.typeOf(i)) : [d.opOf(i), d.moduleOf(i), d.typeOf(i)].find(fits) || "";
   box.replaceChildren(h("div.group", `${d ? plural(hits.length, "node") : "no graph"}${passes.length ? `, ${plural(passes.length, "pass", "passes")}` : ""} · ${ms.toFixed(0)} ms`),
-    ...passes.slice(0, 6).map((s) => h("a.item", {href: linkTo(s)}, h("span", `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`), h("span.quiet", s.pass ? "pass" : "graph"))),
-    ...records.slice(0, 6).map(([record, href]) => h("a.item", {href}, h("span.cut", plain(record.name)), h("span.quiet", `record ${record.compile && brackets(record.compile)}`))),
+    ...passes.slice(0, 6).map((s) => h("a.item", {href: linkTo(s)}, h("span", nameOf(s)), h("span.quiet", s.pass ? "pass" : "graph"))),
+    ...records.slice(0, 6).map(([record, href]) => h("a.item", {href}, h("span.cut", record.name), h("span.quiet", `record ${record.compile && brackets(record.compile)}`))),
     ...hits.slice(0, 12).map((i) => h("button.item", {click: () => showNode(i)}, h("span.mono.cut", d.nodeName(i)), h("span.quiet.cut", `${shortOp(d.opOf(i))} · ${why(i)}`))),
     hits.length ? h("div.group", "Enter for the next, Shift Enter for the one before") : h("button.item", {click: () => searchElsewhere(text)}, h("span", passes.length ? "Look for nodes in all passes" : "Nothing here; look in all passes"), h("span")));
 }
@@ -39,7 +39,7 @@ async function searchElsewhere(text) {
 function searchNext(direction) {
   if (!state.filter) return;
   if (!hits.length) { searchElsewhere(state.filter); return; }
-  const at = hits.indexOf(currentDetail.find(state.node)), next = at < 0 ? (direction > 0 ? 0 : hits.length - 1) : (at + direction + hits.length) % hits.length;
+  const next = around(hits, hits.indexOf(currentDetail.find(state.node)), direction);
   selectNode(hits[next], true);
   say(`hit ${next + 1} of ${hits.length}: ${currentDetail.nodeName(hits[next])}`);
 }
@@ -48,11 +48,11 @@ function searchNext(direction) {
 
 /** [group, title, key, action] */
 function commands() {
-  const list = [["Commands", "Overview", "o", () => go({view: "overview"})], ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => ["Commands", view.label, "", () => go({view: key})])];
-  for (const [keys, words, action] of KEY_MAP) if (action) list.push(["Commands", words, keys.split(" ")[0], action]);
+  const list = [["Commands", "Overview", "", () => go({view: "overview"})], ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => ["Commands", view.label, "", () => go({view: key})])];
+  for (const [words, key, action] of keyCommands()) list.push(["Commands", words, key, () => action(1)]);
   list.push(["Commands", "Switch between light and dark", "", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark", true); redrawAll(); }]);
   if (currentDetail && state.view === "subject") for (const [words, action] of copies(currentSubject, currentDetail)) list.push(["Commands", words, "", action]);
-  for (const s of subjects) list.push(["Passes and graphs", `${s.pass ? `#${s.pass.index} ` : ""}${plain(s.name)}`, badgeText(s.counts) || (s.pass && s.pass.status === "failed" ? "failed" : "no change"), () => goTo(s)]);
+  for (const s of subjects) list.push(["Passes and graphs", nameOf(s), badgeText(s.counts) || (s.status === "failed" ? "failed" : "no change"), () => goTo(s)]);
   return list;
 }
 /** Letters in order, marked; null when they are not there. */
@@ -73,7 +73,7 @@ function palette() {
   const run = (item) => { dialog.close(); item[3](); };
   const mark = (next) => {
     at = Math.max(0, Math.min(items.length - 1, next));
-    [...list.querySelectorAll("[role=option]")].forEach((option, i) => { option.setAttribute("aria-selected", String(i === at)); if (i === at) { option.scrollIntoView({block: "nearest"}); input.setAttribute("aria-activedescendant", option.id); } });
+    $$("[role=option]", list).forEach((option, i) => { option.setAttribute("aria-selected", String(i === at)); if (i === at) { option.scrollIntoView({block: "nearest"}); input.setAttribute("aria-activedescendant", option.id); } });
   };
   const fill = () => {
     const letters = input.value.replace(/\s/g, ""), d = currentDetail, nodes = d && letters ? d.search(input.value.trim()).slice(0, 20).map((i) => ["Nodes", d.nodeName(i), d.moduleOf(i), () => showNode(i)]) : [];
@@ -88,8 +88,8 @@ function palette() {
   };
   hear(input, "input", fill);
   hear(input, "keydown", (event) => {
-    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
-    if (step) { event.preventDefault(); mark(at + step); }
+    const step = stepOf(event, "ArrowUp", "ArrowDown");
+    if (step) mark(at + step);
     if (event.key === "Enter" && items[at]) { event.preventDefault(); run(items[at]); }
   });
   document.body.append(dialog);

@@ -40,7 +40,8 @@ class Detail {
     for (const key of ["name", "seq", "cluster", "order"]) this[key] = undo(data[key]);
     this.life = data.life ? undo(data.life) : null;
     for (const key of ["was", "tags", "time", "bytes", "flops", "stream", "measured", "ranks"]) this[key] = sparse(data[key]);
-    for (const key of ["via", "made", "gone", "values"]) this[key] = keyed(data[key]);
+    for (const key of ["via", "made", "gone", "values", "across"]) this[key] = keyed(data[key]);
+    this.ranksLeftOut = data.ranks_left_out;
     this.fields = keyed(data.fields);
     this.twoLanes = data.two_lanes;
     this.patterns = data.patterns;
@@ -50,7 +51,7 @@ class Detail {
     this.readClusters(data.clusters);
     this.changes = [];
     for (let i = 0; i < this.count; i++) if (this.status[i] !== SAME) this.changes.push(i);
-    this.counts = [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => this.changes.reduce((sum, i) => sum + (this.status[i] === status), 0));
+    this.counts = countsOf(this, this.changes);
   }
 
   /** Edges stand by consumer: how many, then (distance to the producer, status) of each. */
@@ -123,7 +124,7 @@ class Detail {
   /** Nodes whose name, operator, module or type matches. Each text is looked at once. */
   search(text) {
     if (!text) return [];
-    const fits = matcher(text), known = new Map(), hits = [];
+    const fits = matcher(text), known = new Map(), hits = [], inRange = rangeTest(this, text);
     const test = (index) => {
       if (index < 0) return false;
       let hit = known.get(index);
@@ -131,7 +132,7 @@ class Detail {
       return hit;
     };
     const modules = this.clusters.map((c) => fits(c.path));
-    for (let i = 0; i < this.count; i++) if (fits(str(this.name[i])) || test(this.op[i]) || modules[this.cluster[i]] || test(this.type[i])) hits.push(i);
+    for (let i = 0; i < this.count; i++) if (inRange ? inRange(i) : fits(str(this.name[i])) || test(this.op[i]) || modules[this.cluster[i]] || test(this.type[i])) hits.push(i);
     return hits;
   }
 }
@@ -173,13 +174,17 @@ const subjects = [];
 
 function collectSubjects() {
   for (const run of report.runs) {
-    for (const pass of run.passes) subjects.push({run, pass, name: pass.name, graph: pass.graph, ref: pass.ref, detail: pass.detail, counts: pass.counts, last: pass.after});
-    for (const graph of run.graphs) {
-      if (graph.detail >= 0) subjects.push({run, pass: null, name: graph.name, graph: graph.name, ref: graph.ref, detail: graph.detail, counts: [0, 0, 0, 0, 0], last: graph.last});
-    }
-    for (const stage of run.stages) if (stage.detail >= 0) subjects.push({run, pass: null, stage, name: `${stage.from} → ${stage.graph}`, graph: stage.graph, ref: stage.ref, detail: stage.detail, counts: stage.counts, last: stage.after});
+    for (const pass of run.passes) subjects.push({...pass, run, pass, last: pass.after});
+    for (const graph of run.graphs) if (graph.detail >= 0) subjects.push({...graph, run, group: "other graphs", graph: graph.name, counts: [0, 0, 0, 0, 0]});
+    for (const stage of run.stages) if (stage.detail >= 0) subjects.push({...stage, run, group: "stages of compilation", name: `${stage.from} → ${stage.graph}`, last: stage.after});
+    for (const pair of report.rank_pairs) if (pair.run === run.id && pair.detail >= 0) subjects.push({...pair, run, group: "between ranks", last: pair.after});
   }
 }
+/** Whether two runs have these at the same place. */
+const isTwin = (a, b) => a.graph === b.graph && a.group === b.group && a.index === b.index;
+/** "#3 dce" */
+const titleOf = (pass) => `#${pass.index} ${plain(pass.name)}`;
+const nameOf = (subject) => subject.pass ? titleOf(subject) : plain(subject.name);
 const isQuiet = (pass) => pass.detail < 0 && pass.status !== "failed";
 /** Names of a run's graphs; the one that most passes work on first. */
 function graphsOf(run) {
@@ -189,7 +194,7 @@ function graphsOf(run) {
 /** The moments of a graph: before its first pass, then after each of its passes. */
 function momentsOf(run, graph) {
   const passes = run.passes.filter((pass) => pass.graph === graph && pass.after.facts >= 0);
-  if (passes.length) return [{...passes[0].before, name: "as it came"}, ...passes.map((pass) => ({...pass.after, name: `#${pass.index} ${plain(pass.name)}`, pass}))];
+  if (passes.length) return [{...passes[0].before, name: "as it came"}, ...passes.map((pass) => ({...pass.after, name: titleOf(pass), pass}))];
   const own = run.graphs.find((g) => g.name === graph);
   return own ? [{...own.last, name: "as it came"}] : [];
 }

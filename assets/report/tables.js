@@ -14,7 +14,7 @@ function whatChanged(detail, node) {
 function columnsOf(detail) {
   const overlay = OVERLAYS[state.overlay], values = overlay && overlay.map && overlay.map(detail);
   return new Map([["status", (i) => TABLE_ORDER[detail.status[i]]], ["node", (i) => detail.nodeName(i)], ["operator", (i) => detail.opLabel(i)], ["what changed", (i) => whatChanged(detail, i)],
-    ...overlay ? [[overlay.label.toLowerCase(), values ? (i) => values.get(i) ?? -Infinity : (i) => overlay.kind(detail, i), (i) => !values ? overlay.kind(detail, i) : values.has(i) ? overlay.unit(values.get(i)) : "–"]] : [],
+    ...overlay ? [[overlay.label.toLowerCase(), values ? (i) => values.get(i) ?? -Infinity : (i) => overlay.kind(detail, i), (i) => !values ? overlay.kind(detail, i) : values.has(i) ? wordsOf(overlay, detail, i) : "–"]] : [],
     ["type", (i) => shortType(detail.typeOf(i))], ["module", (i) => detail.moduleOf(i)], ["phase", (i) => detail.phase[i]]].map(([word, ...rest]) => [word, rest]));
 }
 function nodesFor(detail) {
@@ -35,7 +35,7 @@ function inPortions(list, box, add, words) {
   box.append(more);
   next();
 }
-const nothing = (what) => h("div.empty", what);
+const nothing = (...what) => h("div.empty", ...what);
 
 function tableTab(panel, detail) {
   const nodes = nodesFor(detail), sheet = h("div.sheet");
@@ -52,9 +52,9 @@ function tableTab(panel, detail) {
     return h("th", {scope: "col", "aria-sort": way}, h("button.sort", {id: `sort-${word}`, title: "Sort", click: () => go({sort: next})}, word, way ? way === "ascending" ? " ↑" : " ↓" : ""));
   }))), body));
   inPortions(nodes, sheet, (list) => body.append(...list.map((i) => {
-    const was = detail.was.has(i) ? `${plain(str(detail.was.get(i)))} → ` : "";
+    const was = detail.was.has(i) ? `${str(detail.was.get(i))} → ` : "";
     return h("tr", {"data-node": i, "aria-selected": String(selected === i), tabindex: "0", click: () => selectNode(i), keydown: (event) => { if (event.key === "Enter") selectNode(i); }},
-      h("td", chip(detail.statusOf(i))), td(dotted(was + detail.nodeName(i)), "mono"), td(dotted(detail.opLabel(i))), td(dotted(whatChanged(detail, i) || "–"), "mono"), extra ? td(extra[1](i) || "–") : null, td(shortType(detail.typeOf(i)) || "–", "mono"), td(dotted(detail.moduleOf(i) || "–")), td(PHASE[detail.phase[i]] || "–"));
+      h("td", chip(detail.statusOf(i))), td(dotted(was + detail.nodeName(i)), "mono"), td(dotted(detail.opLabel(i))), td(dotted(whatChanged(detail, i) || "–"), "mono"), extra && td(extra[1](i) || "–"), td(shortType(detail.typeOf(i)) || "–", "mono"), td(dotted(detail.moduleOf(i) || "–")), td(PHASE[detail.phase[i]] || "–"));
   })), "nodes");
 }
 
@@ -66,17 +66,11 @@ function marked(line, other) {
   let begin = 0, end = 0;
   while (begin < a.length && begin < b.length && a[begin] === b[begin]) begin++;
   while (end < a.length - begin && end < b.length - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-  const [x, y] = [a.slice(begin, a.length - end), b.slice(begin, b.length - end)], same = new Set();
-  if (x.length * y.length < 40000) {
-    // Longest common subsequence of what is left in the middle.
-    const best = Array.from({length: x.length + 1}, () => new Uint16Array(y.length + 1));
-    for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) best[i][j] = x[i] === y[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
-    for (let i = 0, j = 0; i < x.length && j < y.length;) { if (x[i] === y[j]) { same.add(i++); j++; } else if (best[i + 1][j] >= best[i][j + 1]) i++; else j++; }
-  }
+  const [x, y] = [a.slice(begin, a.length - end), b.slice(begin, b.length - end)], same = x.length * y.length < 40000 ? matching(x, y) : [];
   const parts = [a.slice(0, begin).join("")];
   for (let i = 0; i < x.length;) {
-    const plainWord = same.has(i), from = i;
-    while (i < x.length && same.has(i) === plainWord) i++;
+    const isSame = (k) => same[k] >= 0, plainWord = isSame(i), from = i;
+    while (i < x.length && isSame(i) === plainWord) i++;
     const text = x.slice(from, i).join("");
     parts.push(plainWord ? text : h("mark", text));
   }
@@ -130,8 +124,8 @@ async function textTab(panel, detail) {
     module = place;
     return [h("div.place", place || "without module"), line];
   };
-  inPortions(rows, sheet, (list) => { const last = sheet.querySelector(".more-rows"); last.before(...list.map(draw).flat()); }, "lines");
-  const first = sheet.querySelector("[aria-selected=true]");
+  inPortions(rows, sheet, (list) => { $(".more-rows", sheet).before(...list.flatMap(draw)); }, "lines");
+  const first = $("[aria-selected=true]", sheet);
   if (first) first.scrollIntoView({block: "center"});
 }
 
@@ -144,14 +138,13 @@ function patternsTab(panel, detail) {
     const places = detail.hunks.filter((hunk) => hunk.pattern === index), counts = countsOf(detail, places.flatMap((hunk) => hunk.nodes));
     places.forEach((hunk) => shown.add(hunk));
     sheet.append(h("section.pattern", h("h2", past(pattern.title), " ", badges(counts)), h("p.mid", whereWords({where: pattern.where, places: places.length, except: pattern.deviations})),
-      pattern.deviations.length ? h("div.multiples", pattern.deviations.map((deviation) => deviating(detail, deviation))) : null, multiples(detail, places)));
+      pattern.deviations.length > 0 && h("div.multiples", pattern.deviations.map((deviation) => deviating(detail, deviation))), multiples(detail, places)));
   });
   const single = detail.hunks.filter((hunk) => !shown.has(hunk)).sort((a, b) => b.nodes.length - a.nodes.length);
-  if (single.length) sheet.append(h("section.pattern", h("h2", `${plural(single.length, "change")} at one place`), h("div", single.slice(0, 100).map((hunk) => h("button.cause", {click: () => showNode(hunk.nodes[0])}, badges(countsOf(detail, hunk.nodes)), h("span", h("b", past(hunk.title)), h("br"), h("span.mid", plain(hunk.where) || "without module"))))), single.length > 100 ? h("p.quiet", `and ${number(single.length - 100)} more in the table`) : null));
-  if (detail.relations.length) sheet.append(h("section.pattern", h("h2", plural(detail.relations.length, "relation")), h("p.mid", "Nodes that are not the same, but belong together."), relations(detail, detail.relations.slice(0, 200)), detail.relations.length > 200 ? h("p.quiet", `and ${number(detail.relations.length - 200)} more`) : null));
+  if (single.length) sheet.append(h("section.pattern", h("h2", `${plural(single.length, "change")} at one place`), h("div", single.slice(0, 100).map((hunk) => h("button.cause", {click: () => showNode(hunk.nodes[0])}, badges(countsOf(detail, hunk.nodes)), h("span", h("b", past(hunk.title)), h("br"), h("span.mid", hunk.where || "without module"))))), single.length > 100 && h("p.quiet", `and ${number(single.length - 100)} more in the table`)));
+  if (detail.relations.length) sheet.append(h("section.pattern", h("h2", plural(detail.relations.length, "relation")), h("p.mid", "Nodes that are not the same, but belong together."), relations(detail, detail.relations.slice(0, 200)), detail.relations.length > 200 && h("p.quiet", `and ${number(detail.relations.length - 200)} more`)));
   if (!sheet.children.length) sheet.append(nothing("No change repeats, and no node was replaced, copied or merged."));
 }
-const countsOf = (detail, nodes) => [ADDED, REMOVED, CHANGED, MOVED, DERIVED].map((status) => nodes.reduce((sum, i) => sum + (detail.status[i] === status), 0));
 /** A text that may break behind the dots of its names, and in long names behind a line, but not before a number. */
 const dotted = (text) => text.split(/(\w{11,})/).flatMap((part, i) => part.split(i % 2 ? /(?<=_)(?!\d+\b)/ : /(?<=[./])/)).flatMap((part) => [part, h("wbr")]);
 /** Small pictures of equal changes, one per place; a click goes there. */
@@ -177,7 +170,7 @@ function multiples(detail, places) {
       });
     };
     redraws.push(draw);
-    box.append(h("button", {title: `Show ${plain(hunk.where)}`, click: () => showNode(hunk.nodes[0])}, canvas, h("span", h("span", dotted(plain(hunk.where) || "–")), h("span.quiet", "="))));
+    box.append(h("button", {title: `Show ${hunk.where}`, click: () => showNode(hunk.nodes[0])}, canvas, h("span", h("span", dotted(hunk.where || "–")), h("span.quiet", "="))));
   }
   if (places.length > 48) box.append(h("span.quiet.small", `and ${number(places.length - 48)} equal places more`));
   return box;
@@ -185,10 +178,10 @@ function multiples(detail, places) {
 /** A place inside the range of a pattern that lacks it: what happened there instead, or nothing. */
 function deviating(detail, [place, what, hunks]) {
   const nodes = hunks.flatMap((hunk) => detail.hunks[hunk].nodes), cluster = detail.clusterOfPath.get(place), target = nodes[0] ?? (cluster === undefined ? undefined : detail.nodesOf(cluster)[0]);
-  return h("button.deviates", {disabled: target === undefined, title: past(what), click: () => showNode(target)}, h("span.words", nodes.length ? badges(countsOf(detail, nodes)) : "no change"), h("span", h("span", dotted(plain(place))), h("b", "differs")));
+  return h("button.deviates", {disabled: target === undefined, title: past(what), click: () => showNode(target)}, h("span.words", nodes.length ? badges(countsOf(detail, nodes)) : "no change"), h("span", h("span", dotted(place)), h("b", "differs")));
 }
 const RELATIONS = {replace: "replaced", clone: "copied", merge: "merged", became_input: "became an input", became_compute: "became a computation"};
 function relations(detail, list) {
   const links = (nodes) => nodes.slice(0, 6).map((node) => h(`button.chip.${detail.statusOf(node)}`, {title: detail.opOf(node), click: () => showNode(node)}, detail.nodeName(node))).concat(nodes.length > 6 ? [h("span.quiet", ` and ${nodes.length - 6} more`)] : []);
-  return h("div.relations", list.map((r) => h("div.relation", h("span.mid", RELATIONS[r.kind] || r.kind), h("span", links(r.before)), h("span", {label: "to"}, "→"), h("span", links(r.after)), r.confidence < 0.9 ? h("span.quiet", `likely, ${r.confidence.toFixed(2)}`) : null)));
+  return h("div.relations", list.map((r) => h("div.relation", h("span.mid", RELATIONS[r.kind] || r.kind), h("span", links(r.before)), h("span", {label: "to"}, "→"), h("span", links(r.after)), r.confidence < 0.9 && h("span.quiet", `likely, ${r.confidence.toFixed(2)}`))));
 }

@@ -1,17 +1,15 @@
 // Light and dark, and the colours that canvases draw with.
 
 let colors = {};
-const COLOR_NAMES = ["bg", "surface", "well", "well-2", "fold", "rule", "rule-2", "ink", "ink-2", "ink-3", "ink-4", "edge", "tick", "tick-2", "accent", "accent-fill", "halo", "hatch", "badge-ink",
-  "added", "added-text", "added-fill", "removed", "removed-text", "removed-fill", "changed", "changed-text", "changed-fill", "moved", "moved-text", "moved-fill", "sans", "mono"];
-
+/** The custom properties of the style's first rule, without their dashes. */
 function readColors() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(COLOR_NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries([...document.styleSheets[0].cssRules[0].style].map((name) => [name.slice(2), style.getPropertyValue(name).trim()]));
 }
 function setTheme(theme, keep) {
   document.documentElement.dataset.theme = theme;
   if (keep) { try { localStorage.setItem("strata-theme", theme); } catch { /* private windows have no storage */ } }
-  for (const button of document.querySelectorAll("[data-theme-button]")) button.setAttribute("aria-pressed", String(button.dataset.themeButton === theme));
+  for (const choice of $$("[data-theme-button]")) choice.setAttribute("aria-pressed", String(choice.dataset.themeButton === theme));
   colors = readColors();
 }
 function initialTheme() {

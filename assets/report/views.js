@@ -5,7 +5,7 @@ const pageHead = (title, words) => h("div.hero", h("h1", title), h("span.quiet.s
 function graphChoice(run) {
   const graphs = graphsOf(run);
   if (!graphs.includes(state.graph)) state.graph = "";
-  const graph = state.graph || graphs[0], choice = graphs.length > 1 ? h("div.choices", h("select", {label: "Graph", change: (event) => go({graph: event.target.value})}, graphs.map((name) => h("option", {value: name, selected: name === graph}, plain(name))))) : "";
+  const graph = state.graph || graphs[0], choice = graphs.length > 1 ? h("div.choices", h("select", {label: "Graph", change: (event) => go({graph: event.target.value})}, graphs.map((name) => h("option", {value: name, selected: name === graph}, name)))) : "";
   return {graph, choice};
 }
 
@@ -14,18 +14,18 @@ function graphChoice(run) {
 views.set("memory", {label: "Memory", shows: () => report.runs.some((run) => run.graphs.some((graph) => graph.last.peak > 0)), async render() {
   const run = currentRun(), {graph, choice} = graphChoice(run), moments = momentsOf(run, graph), facts = await loadFacts();
   const [first, last] = [moments[0], moments[moments.length - 1]].map((moment) => moment && {moment, facts: facts[moment.facts]});
-  const page = h("div.page", pageHead("Memory", `bytes alive after each node of ${plain(graph || "")} in program order, estimated from shapes, rank ${run.rank}`), choice);
+  const page = h("div.page", pageHead("Memory", `bytes alive after each node of ${graph || ""} in program order, estimated from shapes, rank ${run.rank}`), choice);
   if (!last || !last.facts || !last.facts.live.length) { page.append(nothing("No sizes are known in this graph.")); return page; }
   const points = (f) => f.live.map((value, i) => [i / Math.max(1, f.live.length - 1), value]), differs = first.facts !== last.facts && first.facts.live.join() !== last.facts.live.join();
   const top = (f, kind) => { const at = f.live.indexOf(Math.max(...f.live)); return [at / Math.max(1, f.live.length - 1), f.live[at], kind ? "" : `peak ${bytes(f.peak)}`, kind]; };
   const phases = last.facts.phases.map(([phase, end]) => `${phase} to ${Math.round(end * 100)} %`).join(", ");
-  page.append(h("div.box.pad", lineChart(points(last.facts), {label: `Bytes alive over the program; peak ${bytes(last.facts.peak)}`, unit: bytes, left: "first node", right: "last node", fill: true, at: (i) => [`${plain((last.facts.live_at || [])[i] || "")}: ${bytes(last.facts.live[i])}`, nodeLink(run, graph, last.facts.live_at[i])], before: differs ? points(first.facts) : null,
+  page.append(h("div.box.pad", lineChart(points(last.facts), {label: `Bytes alive over the program; peak ${bytes(last.facts.peak)}`, unit: bytes, left: "first node", right: "last node", fill: true, at: (i) => [`${plain(last.facts.live_at[i] || "")}: ${bytes(last.facts.live[i])}`, nodeLink(run, graph, last.facts.live_at[i])], before: differs ? points(first.facts) : null,
     marks: [...(differs ? [top(first.facts, "before")] : []), top(last.facts)]}),
-  h("p.quiet.small", [phases, `inputs and constants ${bytes(last.facts.inputs)}`, last.facts.unknown ? `${plural(last.facts.unknown, "value")} of unknown size counted as nothing` : "", differs ? `dashed: as it came, peak ${bytes(first.facts.peak)}; line: after the last pass, peak ${bytes(last.facts.peak)}` : moments.length > 1 ? "the same before and after every pass" : ""].filter(Boolean).join(" · "))));
-  if (moments.length > 1) page.append(section("Peak by pass", "", h("div.box.pad", table(["pass", "#peak", "#Δ"], moments.map((moment, i) => ({moment, step: i ? moment.peak - moments[i - 1].peak : 0, i})).filter(({step, i}) => step || i === 0 || i === moments.length - 1).map(({moment, step}) =>
-    [h("td", moment.pass ? h("a", {href: linkTo(moment.pass)}, moment.name) : moment.name), td(bytes(moment.peak), "number"), td(delta(step, bytes), `number ${step < 0 ? "added" : step > 0 ? "removed" : ""}`)])))));
-  page.append(section("Largest at the peak", moments.length > 1 ? "after the last pass" : "", h("div.box.pad", table(["node", "?operator", "?type", "?module", "?phase", "#bytes"], last.facts.holders.map(([name, op, type, module, phase, size]) =>
-    [h("td.mono", h("a", {href: nodeLink(run, graph, name)}, plain(name))), td(shortOp(plain(op))), td(shortType(plain(type)), "mono"), td(plain(module) || "–"), td(phase || "–"), td(bytes(size), "number")])))));
+  h("p.quiet.small", joined([phases, `inputs and constants ${bytes(last.facts.inputs)}`, last.facts.unknown && `${plural(last.facts.unknown, "value")} of unknown size counted as nothing`, differs ? `dashed: as it came, peak ${bytes(first.facts.peak)}; line: after the last pass, peak ${bytes(last.facts.peak)}` : moments.length > 1 && "the same before and after every pass"], " · "))));
+  if (moments.length > 1) page.append(boxed("Peak by pass", "", table(["pass", "#peak", "#Δ"], moments.map((moment, i) => ({moment, step: i ? moment.peak - moments[i - 1].peak : 0, i})).filter(({step, i}) => step || i === 0 || i === moments.length - 1).map(({moment, step}) =>
+    [moment.pass ? link(linkTo(moment.pass), moment.name) : moment.name, bytes(moment.peak), td(delta(step, bytes), step < 0 ? "added" : step > 0 ? "removed" : "")]))));
+  page.append(boxed("Largest at the peak", moments.length > 1 && "after the last pass", table(["=node", "?operator", "?=type", "?module", "?phase", "#bytes"], last.facts.holders.map(([name, op, type, module, phase, size]) =>
+    [link(nodeLink(run, graph, name), name), shortOp(op), shortType(type), module || "–", phase || "–", bytes(size)]))));
   return page;
 }});
 /** A link to a node in the last scene of its graph. */
@@ -40,7 +40,7 @@ views.set("operators", {label: "Operators", shows: () => report.runs.some((run) 
   const run = currentRun(), {graph, choice} = graphChoice(run), moments = momentsOf(run, graph), facts = await loadFacts(), fits = matcher(state.filter);
   const page = h("div.page"), [first, last] = [moments[0], moments[moments.length - 1]].map((moment) => new Map(moment && facts[moment.facts] ? facts[moment.facts].ops : []));
   const list = [...new Set([...first.keys(), ...last.keys()])].filter(fits).map((op) => [op, first.get(op) || 0, last.get(op) || 0]).sort((a, b) => Math.max(b[1], b[2]) - Math.max(a[1], a[2]) || (a[0] < b[0] ? -1 : 1));
-  page.append(pageHead("Operators", `${plural(list.length, "operator")} of ${plain(graph || "")}${moments.length > 1 ? ", as it came and after the last pass" : ""}`), choice);
+  page.append(pageHead("Operators", `${plural(list.length, "operator")} of ${graph || ""}${moments.length > 1 ? ", as it came and after the last pass" : ""}`), choice);
   if (!list.length) { page.append(nothing(state.filter ? `Nothing matches “${state.filter}”.` : "This graph calls no operator.")); return page; }
   const most = Math.max(...list.map(([, before, after]) => Math.max(before, after)));
   const bar = (before, after) => {
@@ -48,8 +48,8 @@ views.set("operators", {label: "Operators", shows: () => report.runs.some((run) 
     if (step) box.append(svg("rect", {x: share(Math.min(before, after)), y: 2.5, width: share(Math.abs(step)), height: 7, class: step < 0 ? "less" : "more"}));
     return box;
   };
-  page.append(h("div.box.pad", table(["operator", "#before", "#after", "#Δ", "?calls"], list.slice(0, 400).map(([op, before, after]) =>
-    [td(plain(op), "mono wrap"), td(number(before), "number"), td(number(after), "number"), td(delta(after - before, number), `number ${after < before ? "removed" : after > before ? "added" : "quiet"}`), h("td.wide", bar(before, after))]))));
+  page.append(h("div.box.pad", table(["=~operator", "#before", "#after", "#Δ", "?calls"], list.slice(0, 400).map(([op, before, after]) =>
+    [op, number(before), number(after), td(delta(after - before, number), after < before ? "removed" : after > before ? "added" : "quiet"), td(bar(before, after), "wide")]))));
   return page;
 }});
 
@@ -61,11 +61,13 @@ const COLLECTIVE = [[/all_gather/, "AG"], [/reduce_scatter/, "RS"], [/all_reduce
 views.set("ranks", {label: "Ranks", shows: () => true, async render() {
   const runs = report.runs, page = h("div.page", pageHead("Ranks", `${plural(runs.length, "run")} of ${plural(new Set(runs.map((run) => run.rank)).size, "rank")}`));
   if (runs.length < 2) {
-    page.append(h("div.empty", h("h2", "One rank in this file"), h("p", "Join the traces of all ranks to compare them pass by pass."), h("pre.command", "strata merge rank0.strata rank1.strata -o all.strata")));
+    page.append(h("div.empty", h("h2", "One rank in this file"), h("p", "Join the traces of all ranks to compare them pass by pass."), h("pre", "strata merge rank0.strata rank1.strata -o all.strata")));
     return page;
   }
   const name = (run) => new Set(runs.map((r) => r.rank)).size === runs.length ? `rank ${run.rank}` : `run ${run.id}`;
   page.append(matrix(runs, name), ...await collectiveLanes(runs, name));
+  const untold = report.rank_pairs.filter((pair) => pair.detail < 0);
+  if (untold.length) page.append(h("p.quiet.small", `${plural(untold.length, "pair")} of graphs that differ ${untold.length === 1 ? "is" : "are"} not compared node by node, beyond 20,000 nodes: ${untold.slice(0, 4).map((pair) => pair.name).join("; ")}${untold.length > 4 ? "; …" : ""}`));
   return page;
 }});
 
@@ -79,29 +81,40 @@ function ranges(group, name) {
 function matrix(runs, name) {
   const columns = new Map();
   for (const run of runs) {
-    for (const pass of run.passes) columns.set(`${pass.graph}\n${pass.index}\n${pass.name}`, {title: plain(pass.name), head: `#${pass.index}`});
-    for (const graph of run.graphs) if (!run.passes.some((pass) => pass.graph === graph.name)) columns.set(`${graph.name}\n\n`, {title: plain(graph.name), head: plain(graph.name)});
+    for (const pass of run.passes) columns.set(`${pass.graph}\n${pass.index}\n${pass.name}`, {title: pass.name, head: `#${pass.index}`});
+    for (const graph of run.graphs) if (!run.passes.some((pass) => pass.graph === graph.name)) columns.set(`${graph.name}\n\n`, {title: graph.name, head: graph.name});
   }
   const entry = (run, key) => { const [graph, index, pass] = key.split("\n"); return index ? run.passes.find((p) => p.graph === graph && String(p.index) === index && p.name === pass) : run.graphs.find((g) => g.name === graph); };
-  const shaded = (letter) => ["a", "b", "c"][letter] || "d";
-  let split = null;
+  const shaded = (letter) => ["a", "b", "c"][letter] || "d", markOf = (e) => (e.after || e.last).fingerprint;
+  let split = null, first = null;
   const cells = [...columns].map(([key, column]) => {
     const classes = new Map(), entries = runs.map((run) => entry(run, key));
-    const letters = entries.map((e) => { const mark = e ? (e.after || e.last).fingerprint : ""; if (!classes.has(mark)) classes.set(mark, classes.size); return classes.get(mark); });
-    const first = split === null && classes.size > 1;
-    if (first) split = {column, groups: [...new Set(letters)].map((letter) => runs.filter((_, i) => letters[i] === letter))};
-    return {column, first, entries, letters};
+    const letters = entries.map((e) => { const mark = e ? markOf(e) : ""; if (!classes.has(mark)) classes.set(mark, classes.size); return classes.get(mark); });
+    const parts = split === null && classes.size > 1;
+    if (parts) split = {column, groups: [...new Set(letters)].map((letter) => runs.filter((_, i) => letters[i] === letter))};
+    return {column, parts, entries, letters};
   });
   const groups = (list) => list.map((group) => ranges(group, name)).join(" | ");
   const words = split ? `Ranks part at ${split.column.head} ${split.column.title}: ${groups(split.groups)}.` : "All ranks have the same graphs after every pass.";
+  const hint = h("p.mid", {role: "note"}, "Choose two cells to compare them."), subjectOf = (e) => subjects.find((s) => s.ref === e.ref && !s.base);
+  /** The first cell is kept, the second one opens what is different between them. */
+  const choose = (event, e, title) => {
+    const other = first, marks = other && [markOf(other), markOf(e)].sort().join(), pair = other && subjects.find((s) => s.group === "between ranks" && s.graph === (e.graph || e.name) && s.index === (e.index ?? -1) && [markOf({last: s.before}), markOf(s)].sort().join() === marks);
+    first = other ? null : e;
+    for (const cell of $$(".cell", grid)) cell.setAttribute("aria-pressed", String(Boolean(first) && cell === event.currentTarget));
+    if (first) hint.replaceChildren(title, ": ", subjectOf(e) ? link(linkTo(subjectOf(e)), "open it") : "no pass changed it", ", or choose a second cell to compare it with.");
+    else if (pair) goTo(pair);
+    else if (markOf(other) === markOf(e)) hint.replaceChildren(other === e ? "Choose two cells to compare them." : "Both are the same graph.");
+    else hint.replaceChildren("These two were not compared here. This does it:", h("pre", `strata diff '${report.title}#${other.ref}' '${report.title}#${e.ref}'`));
+  };
   const grid = h("table.matrix", {label: words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span.cut", column.head))))),
-    h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, first, entries, letters}) => {
-      const e = entries[i], subject = e && subjects.find((s) => s.ref === e.ref);
-      return h("td", e ? h("a", {class: `cell ${shaded(letters[i])}${first ? " split" : ""}`, title: `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`, href: subject ? linkTo(subject) : hashOf({view: "overview", run: String(run.id)})}, LETTER(letters[i])) : h("span.cell.none", "none"));
+    h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, parts, entries, letters}) => {
+      const e = entries[i], title = `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`;
+      return h("td", e ? h("button", {class: `cell ${shaded(letters[i])}${parts ? " split" : ""}`, title, "aria-pressed": "false", click: (event) => choose(event, e, title)}, LETTER(letters[i])) : h("span.cell.none", "none"));
     })))));
-  return section("Graphs after each pass", "equal letters: equal fingerprints", told(words, grid));
+  return boxed("Graphs after each pass", "equal letters: equal fingerprints", told(words, grid), hint);
 }
-const told = (words, grid) => h("div.box.pad", h("p.mid.told", words), h("div.scroll", grid));
+const told = (words, grid) => [h("p.mid.told", words), h("div.scroll", grid)];
 
 /** Collectives in order, a lane per rank, aligned with those of the first rank. */
 async function collectiveLanes(runs, name) {
@@ -112,25 +125,18 @@ async function collectiveLanes(runs, name) {
   // A lane against the first: equal operators in order belong together, whatever their types.
   const align = (lane) => {
     if (lane === reference || reference.length * lane.length > 1e6) return reference.map((_, i) => lane[i] || null);
-    const best = Array.from({length: reference.length + 1}, () => new Uint16Array(lane.length + 1));
-    for (let i = reference.length - 1; i >= 0; i--) for (let j = lane.length - 1; j >= 0; j--) best[i][j] = reference[i].op === lane[j].op ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
-    const out = [];
-    for (let i = 0, j = 0; i < reference.length; i++) {
-      while (j < lane.length && reference[i].op !== lane[j].op && best[i][j + 1] >= best[i + 1][j]) j++;
-      out.push(j < lane.length && reference[i].op === lane[j].op ? lane[j++] : null);
-    }
-    return out;
+    return matching(reference, lane, (a, b) => a.op === b.op).map((at) => lane[at] || null);
   };
   const aligned = lanes.map(align), differs = reference.map((c, i) => aligned.some((lane) => !lane[i] || !same(lane[i], c))), first = differs.indexOf(true);
   const from = Math.max(0, first - 6), to = Math.min(reference.length, from + 60);
   const rows = runs.map((run, r) => h("tr", h("th", {scope: "row"}, name(run)), aligned[r].slice(from, to).map((c, k) => {
     const wanted = reference[from + k], odd = c && !same(c, wanted), words = c ? `${c.op} ${c.type} ${c.group}` : "none";
-    return h("td", h("span", {class: `collective${!c ? " missing" : odd ? " odd" : ""}`, title: plain(words)}, c ? short(c) + (odd ? " ~" : "") : "none"));
+    return h("td", h("span", {class: `collective${!c ? " missing" : odd ? " odd" : ""}`, title: words}, c ? short(c) + (odd ? " ~" : "") : "none"));
   })));
   const extra = lanes.map((lane, r) => lane.length - aligned[r].filter(Boolean).length);
-  const words = first < 0 && !extra.some(Boolean) ? `All ${plural(reference.length, "collective")} agree in operator, type and group.` : first < 0 ? "The first rank's collectives agree." : `Collective ${first} is the first that differs: ${plain(reference[first].op)} ${plain(reference[first].type)}.`;
-  const sentence = `${words}${extra.some(Boolean) ? ` Without a partner on the first rank: ${runs.map((run, r) => extra[r] ? `${name(run)} ${extra[r]}` : "").filter(Boolean).join(", ")}.` : ""}`;
+  const words = first < 0 && !extra.some(Boolean) ? `All ${plural(reference.length, "collective")} agree in operator, type and group.` : first < 0 ? "The first rank's collectives agree." : `Collective ${first} is the first that differs: ${reference[first].op} ${reference[first].type}.`;
+  const sentence = `${words}${extra.some(Boolean) ? ` Without a partner on the first rank: ${joined(runs.map((run, r) => extra[r] && `${name(run)} ${extra[r]}`))}.` : ""}`;
   const grid = h("table.lanes", {label: sentence},
     h("thead", h("tr", h("th", {scope: "col"}, ""), reference.slice(from, to).map((_, k) => h("th", {scope: "col"}, String(from + k))))), h("tbody", rows));
-  return [section("Collectives in order", `of ${plain(graphsOf(runs[0])[0])} after the last pass${reference.length > to - from ? `; ${to - from} of ${number(reference.length)} around the first difference` : ""}`, told(sentence, grid))];
+  return [boxed("Collectives in order", `of ${graphsOf(runs[0])[0]} after the last pass${reference.length > to - from ? `; ${to - from} of ${number(reference.length)} around the first difference` : ""}`, told(sentence, grid))];
 }

@@ -3,10 +3,9 @@
 usage: access_test.py STRATA SCREENSHOTS
 """
 
-from browser import PHONE, WIDE, Keys, run
+from browser import PASS, PHONE, WIDE, Keys, run
 from checks import CONTRAST, CUT, RULES
 
-PASS = "#run=1,graph=step,pass=1"
 VIEWS = {"overview": "", "graph": PASS, "node": PASS + "&node=view_0", "side": PASS + "&mode=side", "table": PASS + "&tab=table", "text": PASS + "&tab=text", "patterns": PASS + "&tab=patterns", "memory": "#memory", "operators": "#operators", "ranks": "#ranks"}
 
 

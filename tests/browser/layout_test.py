@@ -6,11 +6,9 @@ usage: layout_test.py STRATA SCREENSHOTS
 
 import os
 
-from browser import PHONE, ROOT, WIDE, run
+from browser import PASS, PHONE, ROOT, WIDE, run
 from checks import CUT, FITS
 from log_test import log
-
-PASS = "#run=1,graph=step,pass=1"
 
 
 def golden(site):

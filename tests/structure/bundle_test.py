@@ -49,6 +49,10 @@ class Bundle(unittest.TestCase):
         self.assertEqual(body("long.name = {name: long, ...other}; class Thing { draw(long) { return this.name; } }"),
                          "a.name={name:a,...b};class c{draw(a){return this.name}}")
 
+    def test_getters_and_setters_keep_their_names(self):
+        self.assertEqual(body("class Thing { get size() { return long; } set size(size) { long = size; } }"),
+                         "class c{get size(){return a}set size(b){a=b}}")
+
     def test_shorthands_keep_the_name_of_the_property(self):
         self.assertEqual(body("const {width, height: tall, deep = 1} = box; use({width, tall}, deep);"),
                          "let{width:a,height:b,deep:c=1}=d;e({width:a,tall:b},c);")

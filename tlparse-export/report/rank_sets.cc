@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,47 +40,166 @@ std::string Words(const std::set<int32_t>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", words);
 }
 
+/// Entities of a graph as another rank has them: `at[i]` is the i-th one there, if it is there.
+struct RankView {
+  const Measures* measures;
+  int32_t rank;
+  const Listing* listing;
+  std::vector<EntityId> at;
+};
+
+/// Null for what was not measured; what belongs to a call is not said of its elements again.
+const NodeStatistics* Measured(const RankView& view, EntityId id) {
+  if (!id.valid()) return nullptr;
+  const Entity& entity = (*view.listing)[id];
+  if (entity.element.valid()) return nullptr;
+  const StableId stable = view.listing->graph(id).node(entity.node).stable_id;
+  const auto found = view.measures->find(static_cast<uint64_t>(stable));
+  return found == view.measures->end() || found->second.time_ns == 0 ? nullptr : &found->second;
+}
+
+std::vector<RankTimes> TimesOf(const std::vector<RankView>& views, int32_t num_entities) {
+  std::vector<RankTimes> times(static_cast<size_t>(num_entities));
+  bool is_known = false;
+  for (size_t i = 0; i < times.size(); ++i) {
+    std::vector<std::pair<int64_t, int32_t>> measured;  // time, rank
+    for (const RankView& view : views) {
+      if (const NodeStatistics* node = Measured(view, view.at[i]))
+        measured.emplace_back(node->time_ns, view.rank);
+    }
+    if (measured.size() < 2) continue;
+    is_known = true;
+    std::ranges::sort(measured);
+    times[i] = {.least_ns = measured.front().first,
+                .median_ns = measured[measured.size() / 2].first,
+                .most_ns = measured.back().first,
+                .slowest = measured.back().second};
+  }
+  if (!is_known) times.clear();
+  return times;
+}
+
+std::vector<EntityId> Identity(int32_t size) {
+  std::vector<EntityId> at;
+  for (int32_t i = 0; i < size; ++i)
+    at.emplace_back(i);
+  return at;
+}
+
+/// Every place at which a run has a graph: after each pass, and of graphs without passes.
+std::vector<std::pair<std::string, const StoredPass*>> PlacesOf(const StoredRun& run) {
+  std::vector<std::pair<std::string, const StoredPass*>> places;
+  std::set<std::string> with_passes;
+  for (const StoredPass& pass : run.passes) {
+    places.emplace_back(pass.record.graph, &pass);
+    with_passes.insert(pass.record.graph);
+  }
+  for (const StoredGraph& graph : run.graphs) {
+    if (!with_passes.contains(graph.name)) places.emplace_back(graph.name, nullptr);
+  }
+  return places;
+}
+
+bool HasOneRunPerRank(const TraceReader& trace) {
+  std::set<int32_t> ranks;
+  return std::ranges::all_of(
+      trace.runs(), [&](const StoredRun& run) { return ranks.insert(run.info.rank).second; });
+}
+
 }  // namespace
 
-Result<std::vector<std::string>> RankSetsOf(TraceReader& trace, const StoredRun& run,
-                                            const std::string& graph, const StoredPass* pass,
-                                            const Listing& listing, int64_t& budget) {
-  std::map<Fingerprint, std::set<int32_t>> kinds;
-  std::map<Fingerprint, SnapshotId> example;
+Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
+                              const StoredPass* pass, const Listing& listing,
+                              const std::map<RunId, Measures>& measures, int64_t& budget) {
+  RankFacts facts;
+  if (!HasOneRunPerRank(trace)) return facts;
+  struct Kind {
+    std::set<int32_t> ranks;
+    std::vector<std::pair<const StoredRun*, SnapshotId>> runs;
+  };
+  std::map<Fingerprint, Kind> kinds;
   std::set<int32_t> all;
   Fingerprint own;
+  int64_t nodes = 0;
+  bool is_measured = false;
   for (const StoredRun& other : trace.runs()) {
     const SnapshotId id = SnapshotAt(other, graph, pass);
     const SnapshotInfo* info = trace.FindSnapshot(id);
     if (info == nullptr) continue;
     if (other.id == run.id) own = info->fingerprint;
-    // Several runs of one rank are no ranks.
-    if (!all.insert(other.info.rank).second) return std::vector<std::string>();
-    kinds[info->fingerprint].insert(other.info.rank);
-    example.try_emplace(info->fingerprint, id);
+    all.insert(other.info.rank);
+    Kind& kind = kinds[info->fingerprint];
+    kind.ranks.insert(other.info.rank);
+    kind.runs.emplace_back(&other, id);
+    is_measured |= other.id != run.id && !measures.at(other.id).empty();
   }
-  if (kinds.size() < 2) return std::vector<std::string>();
-  int64_t nodes = 0;
-  for (const auto& [fingerprint, id] : example) {
-    if (fingerprint != own) nodes += listing.size() + trace.FindSnapshot(id)->nodes;
+  for (const auto& [fingerprint, kind] : kinds) {
+    if (fingerprint != own)
+      nodes += listing.size() + trace.FindSnapshot(kind.runs[0].second)->nodes;
   }
-  if (nodes > budget) return std::vector<std::string>();
+  facts.is_left_out = nodes > budget;
+  if (facts.is_left_out || (kinds.size() < 2 && !is_measured)) return facts;
   budget -= nodes;
-  std::vector<std::set<int32_t>> sets(static_cast<size_t>(listing.size()), kinds[own]);
-  for (const auto& [fingerprint, ranks] : kinds) {
-    if (fingerprint == own) continue;
-    STRATA_TRY(const std::unique_ptr<Module> other, trace.LoadSnapshot(example[fingerprint]));
-    STRATA_TRY(const GraphDiff diff, Diff(listing.root(), other->graph({0})));
-    for (const Pair& pair : diff.pairs) {
-      if (!pair.status.changed)
-        sets[static_cast<size_t>(pair.before.index)].insert(ranks.begin(), ranks.end());
+
+  const auto size = static_cast<size_t>(listing.size());
+  std::vector<std::set<int32_t>> sets(size, kinds[own].ranks);
+  std::vector<RankView> views = {
+      {&measures.at(run.id), run.info.rank, &listing, Identity(listing.size())}};
+  // Modules and listings of other ranks, as long as views refer to them.
+  std::vector<std::unique_ptr<Module>> modules;
+  std::vector<std::unique_ptr<Listing>> listings;
+  for (const auto& [fingerprint, kind] : kinds) {
+    std::vector<EntityId> at = Identity(listing.size());
+    for (size_t k = 0; k < kind.runs.size(); ++k) {
+      const auto& [other, id] = kind.runs[k];
+      const bool is_compared = fingerprint != own && k == 0;
+      if (other->id == run.id || (!is_compared && measures.at(other->id).empty())) continue;
+      STRATA_TRY(std::unique_ptr<Module> module, trace.LoadSnapshot(id));
+      modules.push_back(std::move(module));
+      listings.push_back(std::make_unique<Listing>(modules.back()->graph({0})));
+      if (is_compared) {
+        at.assign(size, EntityId());
+        STRATA_TRY(const GraphDiff diff, Diff(listing.root(), listings.back()->root()));
+        for (const Pair& pair : diff.pairs) {
+          const auto i = static_cast<size_t>(pair.before.index);
+          at[i] = pair.after;
+          if (!pair.status.changed) sets[i].insert(kind.ranks.begin(), kind.ranks.end());
+        }
+      }
+      views.push_back({&measures.at(other->id), other->info.rank, listings.back().get(), at});
     }
   }
-  std::vector<std::string> words;
-  words.reserve(sets.size());
+  facts.times = TimesOf(views, listing.size());
+  if (kinds.size() < 2) return facts;
   for (const std::set<int32_t>& set : sets)
-    words.push_back(set == all ? "" : Words(set));
-  return words;
+    facts.sets.push_back(set == all ? "" : Words(set));
+  return facts;
+}
+
+std::vector<RankPair> RankPairsOf(const TraceReader& trace) {
+  std::vector<RankPair> pairs;
+  if (trace.runs().size() < 2 || !HasOneRunPerRank(trace)) return pairs;
+  for (const auto& [graph, pass] : PlacesOf(trace.runs()[0])) {
+    std::set<Fingerprint> seen;
+    std::vector<std::pair<const StoredRun*, SnapshotId>> different;  // the first run of each graph
+    for (const StoredRun& run : trace.runs()) {
+      const SnapshotId id = SnapshotAt(run, graph, pass);
+      const SnapshotInfo* info = trace.FindSnapshot(id);
+      if (info != nullptr && seen.insert(info->fingerprint).second)
+        different.emplace_back(&run, id);
+    }
+    for (size_t i = 0; i < different.size(); ++i) {
+      for (size_t k = i + 1; k < different.size(); ++k) {
+        pairs.push_back({.graph = graph,
+                         .pass = pass,
+                         .before = different[i].first,
+                         .after = different[k].first,
+                         .before_snapshot = different[i].second,
+                         .after_snapshot = different[k].second});
+      }
+    }
+  }
+  return pairs;
 }
 
 }  // namespace strata

@@ -1,21 +1,49 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "diff/graph/listing.h"
 #include "ir/result.h"
 #include "store/trace.h"
+#include "tlparse-export/report/measures.h"
 
 namespace strata {
 
-/// Of each entity of a graph the ranks that have this node as it is here: "ranks 0–2, 5"; "" where
-/// all have it. Empty when no other rank of the trace has this graph at this place, or all have the
-/// same. `pass` is the pass that the graph comes out of; null: the graph as the run left it.
-/// Ranks of equal graphs are compared once. `budget`: nodes that may still be compared, of both
-/// sides; empty as well when it does not suffice.
-Result<std::vector<std::string>> RankSetsOf(TraceReader& trace, const StoredRun& run,
-                                            const std::string& graph, const StoredPass* pass,
-                                            const Listing& listing, int64_t& budget);
+/// How long the ranks took for one node.
+struct RankTimes {
+  int64_t least_ns = 0, median_ns = 0, most_ns = 0;
+  int32_t slowest = -1;  ///< a rank; -1: fewer than two ranks were measured
+};
+
+/// What ranks tell of the entities of a graph.
+struct RankFacts {
+  /// Which ranks have an entity with nothing of its own changed: "ranks 0–2, 5"; "" where all have
+  /// it. Empty when all ranks agree.
+  std::vector<std::string> sets;
+  std::vector<RankTimes> times;  ///< empty when nothing was measured on two ranks
+  bool is_left_out = false;      ///< ranks differ, but comparing them is beyond the budget
+};
+
+/// Compares the graph of a run after a pass (null: its last one) with what the other ranks have
+/// there, node by node where they differ. `budget`: nodes of both sides that may still be compared.
+/// REQUIRES: `listing` is of that graph.
+Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
+                              const StoredPass* pass, const Listing& listing,
+                              const std::map<RunId, Measures>& measures, int64_t& budget);
+
+/// A place at which ranks have different graphs, and two runs that do.
+struct RankPair {
+  std::string graph;
+  const StoredPass* pass = nullptr;  ///< of `after`; null: the graph as no pass left it
+  const StoredRun* before = nullptr;
+  const StoredRun* after = nullptr;
+  SnapshotId before_snapshot = SnapshotId::kNone, after_snapshot = SnapshotId::kNone;
+};
+
+/// Every two different graphs that ranks have at one place, each told by the first run that has it;
+/// places in the order of the first run. None when two runs are of one rank.
+std::vector<RankPair> RankPairsOf(const TraceReader& trace);
 
 }  // namespace strata

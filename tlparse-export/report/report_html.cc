@@ -164,7 +164,8 @@ Result<std::string> ReportHtml(const ReportModel& model) {
       "<title>{} – Strata</title>\n<style>",
       assets::kReportJsSha256, assets::kReportCssSha256, PlainText(model.title));
   html += assets::kReportCss;
-  html += "</style>\n</head>\n<body>\n<div id=\"app\"></div>\n";
+  html += "</style>\n</head>\n<body>\n";
+  html += assets::kFrameHtml;
   AppendSummary(model, html);
   STRATA_TRY(const std::string main, Pack(MainJson(model)));
   AppendData("data-main", main, html);

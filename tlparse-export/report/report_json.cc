@@ -77,6 +77,7 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
     AppendMoment("after", stage.after, json);
     AppendCounts(stage.counts, stage.derived, json);
     AppendText("ref", stage.selector, json);
+    AppendText("base", stage.base, json);
     json.Field("compared", stage.compared).Field("detail", stage.detail).EndObject();
   }
   json.EndArray().Key("executed").BeginArray();
@@ -94,12 +95,20 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
     json.BeginArray().Int(step.step).Double(step.loss).Double(step.grad_norm);
     json.Double(static_cast<double>(step.wall_ns) / 1e6).EndArray();
   }
-  json.EndArray().Key("artifacts").BeginArray();
-  for (const ArtifactInfo& artifact : run.artifacts) {
-    json.BeginArray().String(Texts::Cut(artifact.name)).String(Texts::Cut(artifact.kind));
-    json.Int(artifact.bytes).EndArray();
-  }
   json.EndArray().EndObject();
+}
+
+void AppendRankPair(const ReportRankPair& pair, JsonWriter& json) {
+  json.BeginObject();
+  AppendText("name", pair.name, json);
+  AppendText("graph", pair.graph, json);
+  json.Field("index", pair.index).Field("run", pair.run);
+  AppendMoment("before", pair.before, json);
+  AppendMoment("after", pair.after, json);
+  AppendCounts(pair.counts, pair.derived, json);
+  AppendText("ref", pair.selector, json);
+  AppendText("base", pair.base, json);
+  json.Field("detail", pair.detail).EndObject();
 }
 
 }  // namespace
@@ -112,6 +121,9 @@ std::string MainJson(const ReportModel& model) {
   json.Key("runs").BeginArray();
   for (const ReportRun& run : model.runs)
     AppendRun(run, json);
+  json.EndArray().Key("rank_pairs").BeginArray();
+  for (const ReportRankPair& pair : model.rank_pairs)
+    AppendRankPair(pair, json);
   json.EndArray().Key("barcodes").BeginArray();
   for (const std::string& barcode : model.barcodes)
     json.String(barcode);

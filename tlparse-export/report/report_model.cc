@@ -33,8 +33,13 @@ class Maker {
   }
 
   Result<ReportModel> Run() {
+    for (const StoredRun& run : trace_.runs()) {
+      STRATA_TRY(measures_[run.id], LoadMeasures(trace_, run));
+    }
     for (const StoredRun& run : trace_.runs())
       STRATA_RETURN_IF_ERROR(AddRun(run));
+    for (const RankPair& pair : RankPairsOf(trace_))
+      STRATA_RETURN_IF_ERROR(AddRankPair(pair));
     STRATA_RETURN_IF_ERROR(parts_.Finish(options_.max_bytes, model_));
     STRATA_RETURN_IF_ERROR(AddLogs());
     return std::move(model_);
@@ -86,9 +91,8 @@ class Maker {
     run.pipeline = stored.info.pipeline;
     run.rank = stored.info.rank;
     run.world = stored.info.world;
-    run.artifacts = stored.artifacts;
     chains_.clear();
-    STRATA_TRY(const Measures measures, LoadMeasures(trace_, stored));
+    const Measures& measures = measures_[stored.id];
     std::set<std::string> seen;  // graphs that a pass shows
     for (const StoredPass& pass : stored.passes) {
       STRATA_RETURN_IF_ERROR(AddPass(stored, pass, measures, run));
@@ -103,15 +107,17 @@ class Maker {
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
       const StoredPass* pass = FindExecutedPass(trace_, stored, range);
-      run.executed_selectors.push_back(
-          pass == nullptr ? fmt::format("run={},graph={}", run.id, SelectorValue(range.graph))
-                          : PassSelector(stored, *pass));
+      run.executed_selectors.push_back(pass == nullptr ? GraphSelector(stored, range.graph)
+                                                       : PassSelector(stored, *pass));
     }
     STRATA_TRY(run.steps, trace_.LoadSteps(stored.id));
     model_.runs.push_back(std::move(run));
     return Ok();
   }
 
+  static std::string GraphSelector(const StoredRun& run, const std::string& graph) {
+    return fmt::format("run={},graph={}", static_cast<int64_t>(run.id), SelectorValue(graph));
+  }
   static std::string PassSelector(const StoredRun& run, const StoredPass& pass) {
     return fmt::format("run={},graph={},pass={}", static_cast<int64_t>(run.id),
                        SelectorValue(pass.record.graph), pass.record.index);
@@ -187,16 +193,11 @@ class Maker {
     }
     STRATA_TRY(const Compared compared, Compare(stored, pass));
     Follow(compared, chain);
-    const DiffSummary& summary = compared.diff.summary;
-    Known known = {.counts = {.inserted = summary.inserted,
-                              .deleted = summary.deleted,
-                              .changed = summary.changed,
-                              .moved = summary.moved},
-                   .derived = summary.derived,
-                   .causes = CausesOf(compared.diff)};
+    Known known = CountsOf(compared.diff);
+    known.causes = CausesOf(compared.diff);
     if (!compared.diff.Equal()) {
-      STRATA_TRY(const std::vector<std::string> ranks,
-                 RankSetsOf(trace_, stored, record.graph, &pass, compared.diff.after, rank_nodes_));
+      STRATA_TRY(const RankFacts ranks, RankFactsOf(trace_, stored, record.graph, &pass,
+                                                    compared.diff.after, measures_, rank_nodes_));
       STRATA_TRY(known.detail,
                  parts_.AddScene(
                      fmt::format("pass {}", record.name), compared.diff,
@@ -215,44 +216,73 @@ class Maker {
     shown.graph = stage.to->name;
     STRATA_TRY(shown.before, Moment(from));
     STRATA_TRY(shown.after, Moment(to));
-    shown.selector = fmt::format("run={},graph={},from={}", static_cast<int64_t>(stored.id),
-                                 SelectorValue(stage.to->name), SelectorValue(stage.from->name));
-    const int64_t nodes = shown.before.nodes + shown.after.nodes;
-    const std::string key = fmt::format("{} to {}", Name(from), Name(to));
-    shown.compared = known_.contains(key) || nodes <= stage_nodes_;
-    if (!shown.compared) {
-      run.stages.push_back(std::move(shown));
-      return Ok();
-    }
-    const auto [known, is_new] = known_.try_emplace(key);
-    if (is_new) {
-      stage_nodes_ -= nodes;
-      STRATA_TRY(const std::shared_ptr<const Module> before, Load(from));
-      STRATA_TRY(const std::shared_ptr<const Module> after, Load(to));
-      STRATA_TRY(const GraphDiff diff, Diff(before->graph({0}), after->graph({0})));
-      const DiffSummary& summary = diff.summary;
-      known->second.counts = {.inserted = summary.inserted,
-                              .deleted = summary.deleted,
-                              .changed = summary.changed,
-                              .moved = summary.moved};
-      known->second.derived = summary.derived;
-      if (!diff.Equal()) {
-        STRATA_TRY(known->second.detail,
-                   parts_.AddScene(fmt::format("{} from {}", shown.graph, shown.from), diff, {}));
-      }
-    }
-    shown.counts = known->second.counts;
-    shown.derived = known->second.derived;
-    shown.detail = known->second.detail;
+    shown.selector = GraphSelector(stored, stage.to->name);
+    shown.base = GraphSelector(stored, stage.from->name);
+    STRATA_TRY(const Known* known, CompareApart(fmt::format("{} from {}", shown.graph, shown.from),
+                                                from, to, stage_nodes_));
+    shown.compared = known != nullptr;
+    if (known != nullptr) Show(*known, shown);
     run.stages.push_back(std::move(shown));
     return Ok();
   }
 
-  static void Show(const Known& known, ReportPass& shown) {
+  /// Every two ranks that differ at a place.
+  Status AddRankPair(const RankPair& pair) {
+    ReportRankPair shown;
+    const int32_t ranks[] = {pair.before->info.rank, pair.after->info.rank};
+    const std::string place = pair.pass == nullptr ? pair.graph : pair.pass->record.name;
+    shown.name = fmt::format("{}: rank {} → rank {}", place, ranks[0], ranks[1]);
+    shown.graph = pair.graph;
+    shown.index = pair.pass == nullptr ? -1 : pair.pass->record.index;
+    shown.run = static_cast<int64_t>(pair.after->id);
+    STRATA_TRY(shown.before, Moment(pair.before_snapshot));
+    STRATA_TRY(shown.after, Moment(pair.after_snapshot));
+    const auto selector = [&](const StoredRun& run) {
+      return pair.pass == nullptr ? GraphSelector(run, pair.graph) : PassSelector(run, *pair.pass);
+    };
+    shown.base = selector(*pair.before);
+    shown.selector = selector(*pair.after);
+    STRATA_TRY(const Known* known,
+               CompareApart(shown.name, pair.before_snapshot, pair.after_snapshot, pair_nodes_));
+    if (known != nullptr) Show(*known, shown);
+    model_.rank_pairs.push_back(std::move(shown));
+    return Ok();
+  }
+
+  /// Two graphs that no pass joins. Null when that is beyond the budget, of nodes of both sides.
+  Result<const Known*> CompareApart(std::string title, SnapshotId from, SnapshotId to,
+                                    int64_t& budget) {
+    const std::string key = fmt::format("{} to {}", Name(from), Name(to));
+    if (const auto known = known_.find(key); known != known_.end()) return &known->second;
+    const int64_t nodes = trace_.FindSnapshot(from)->nodes + trace_.FindSnapshot(to)->nodes;
+    if (nodes > budget) return nullptr;
+    budget -= nodes;
+    STRATA_TRY(const std::shared_ptr<const Module> before, Load(from));
+    STRATA_TRY(const std::shared_ptr<const Module> after, Load(to));
+    STRATA_TRY(const GraphDiff diff, Diff(before->graph({0}), after->graph({0})));
+    Known& known = known_[key] = CountsOf(diff);
+    if (!diff.Equal()) {
+      STRATA_TRY(known.detail, parts_.AddScene(std::move(title), diff, {}));
+    }
+    return &known;
+  }
+
+  static Known CountsOf(const GraphDiff& diff) {
+    const DiffSummary& summary = diff.summary;
+    return {.counts = {.inserted = summary.inserted,
+                       .deleted = summary.deleted,
+                       .changed = summary.changed,
+                       .moved = summary.moved},
+            .derived = summary.derived,
+            .causes = {}};
+  }
+
+  template <class Shown>
+  static void Show(const Known& known, Shown& shown) {
     shown.counts = known.counts;
     shown.derived = known.derived;
-    shown.causes = known.causes;
     shown.detail = known.detail;
+    if constexpr (requires { shown.causes; }) shown.causes = known.causes;
   }
 
   Result<Compared> Compare(const StoredRun& stored, const StoredPass& pass) {
@@ -279,8 +309,7 @@ class Maker {
     ReportGraph shown;
     shown.name = graph.name;
     STRATA_TRY(shown.last, Moment(graph.snapshots.back()));
-    shown.selector =
-        fmt::format("run={},graph={}", static_cast<int64_t>(stored.id), SelectorValue(graph.name));
+    shown.selector = GraphSelector(stored, graph.name);
     if (draw) {
       const auto [known, is_new] = known_.try_emplace(Name(graph.snapshots.back()));
       if (is_new || !measures.empty()) {
@@ -288,8 +317,8 @@ class Maker {
         DiffOptions options;
         options.stable_ids = true;
         STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
-        STRATA_TRY(const std::vector<std::string> ranks,
-                   RankSetsOf(trace_, stored, graph.name, nullptr, diff.after, rank_nodes_));
+        STRATA_TRY(const RankFacts ranks, RankFactsOf(trace_, stored, graph.name, nullptr,
+                                                      diff.after, measures_, rank_nodes_));
         STRATA_TRY(known->second.detail, parts_.AddScene(fmt::format("graph {}", graph.name), diff,
                                                          {.measures = &measures, .ranks = &ranks}));
       }
@@ -306,7 +335,9 @@ class Maker {
   std::unordered_map<std::string, Known> known_;  // by the fingerprints of all graphs up to it
   std::map<std::string, Chain> chains_;           // of the run, by graph
   std::map<Fingerprint, int32_t> facts_of_;       // by everything
-  int64_t stage_nodes_ = 0, rank_nodes_ = kNodesOfRanks;  // that may still be compared
+  std::map<RunId, Measures> measures_;
+  // Nodes that may still be compared.
+  int64_t stage_nodes_ = 0, rank_nodes_ = kNodesOfRanks, pair_nodes_ = kNodesOfRanks;
   std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 2> loaded_;
   size_t next_loaded_ = 0;
 };

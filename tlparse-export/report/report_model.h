@@ -60,9 +60,22 @@ struct ReportStage {
   ReportMoment before, after;
   ChangeCounts counts;
   int64_t derived = 0;
-  std::string selector;  ///< of `graph`, with `from=` behind it
+  std::string selector;  ///< of `graph`
+  std::string base;      ///< selector of `from`
   bool compared = true;  ///< false: the graphs are too large, see kNodesOfStages
   int32_t detail = -1;   ///< -1: equal, or not compared
+};
+
+/// How the graph of one rank differs from that of another one at the same place.
+struct ReportRankPair {
+  std::string name, graph;
+  int32_t index = -1;  ///< of the pass; -1: none
+  int64_t run = 0;     ///< of `after`
+  ReportMoment before, after;
+  ChangeCounts counts;
+  int64_t derived = 0;
+  std::string selector, base;  ///< of both sides
+  int32_t detail = -1;         ///< -1: not compared, see kNodesOfRanks
 };
 
 struct ReportRun {
@@ -75,12 +88,12 @@ struct ReportRun {
   std::vector<ExecutedRange> executed;
   std::vector<std::string> executed_selectors;  ///< of the snapshot that each range ran
   std::vector<StepRecord> steps;
-  std::vector<ArtifactInfo> artifacts;
 };
 
 struct ReportModel {
   std::string title;
   std::vector<ReportRun> runs;
+  std::vector<ReportRankPair> rank_pairs;  ///< every two different graphs of a place
   std::vector<ReportPart> parts;
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
@@ -89,7 +102,7 @@ struct ReportModel {
 /// Comparing graphs of a log that no pass joins takes half a second for about as many nodes, of
 /// both sides: beyond this sum, stages of a run are listed only.
 inline constexpr int64_t kNodesOfStages = 20'000;
-/// So do ranks that differ: beyond this sum they are told by the matrix alone.
+/// So do ranks that differ: beyond this sum the page says that nodes of them were not compared.
 inline constexpr int64_t kNodesOfRanks = 20'000;
 
 struct ReportOptions {

@@ -169,10 +169,19 @@ class Writer {
       json_.Double(Rounded(measured->max)).Double(Rounded(measured->mean)).EndArray();
     });
     Entries("ranks", [&](const SceneNode& n, int64_t i) {
-      if (context_.ranks == nullptr || context_.ranks->empty() || !n.after.valid()) return;
-      const std::string& ranks = (*context_.ranks)[At(n.after)];
+      if (context_.ranks == nullptr || context_.ranks->sets.empty() || !n.after.valid()) return;
+      const std::string& ranks = context_.ranks->sets[At(n.after)];
       if (!ranks.empty()) json_.BeginArray().Int(i).Int(Text(ranks)).EndArray();
     });
+    Entries("across", [&](const SceneNode& n, int64_t i) {
+      if (context_.ranks == nullptr || context_.ranks->times.empty() || !n.after.valid()) return;
+      const RankTimes& times = context_.ranks->times[At(n.after)];
+      if (times.slowest < 0) return;
+      json_.BeginArray().Int(i).Int(times.least_ns).Int(times.median_ns);
+      json_.Int(times.most_ns).Int(times.slowest).EndArray();
+    });
+    if (context_.ranks != nullptr && context_.ranks->is_left_out)
+      json_.Field("ranks_left_out", true);
     Entries("bytes", [&](const SceneNode& n, int64_t i) {
       const ValueId value = ListingOf(n).value(IdOf(n));
       const Graph& graph = GraphOf(n);

@@ -7,6 +7,7 @@
 #include "diff/history/lineage.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/measures.h"
+#include "tlparse-export/report/rank_sets.h"
 #include "tlparse-export/report/texts.h"
 
 namespace strata {
@@ -15,8 +16,7 @@ namespace strata {
 struct SceneContext {
   const Lineage* lineage = nullptr;  ///< its last moment is the after side
   const Measures* measures = nullptr;
-  /// Of each entity of the after side, which ranks have it as it is here; see RankSetsOf.
-  const std::vector<std::string>* ranks = nullptr;
+  const RankFacts* ranks = nullptr;  ///< of the after side
 };
 
 /// A scene with what the page tells of each node. Texts are numbers of `names` and `lines`; columns
@@ -29,6 +29,8 @@ struct SceneContext {
 ///     one;
 ///                                 time in ns a step, measured: bytes that the node made
 ///     values                      [node, elements, NaN, infinite, least, greatest, mean], …
+///     across                      [node, least, median, most, slowest rank], …: time of the ranks
+///     ranks_left_out              ranks differ, and are too large to be compared node by node
 ///     edges                       of each node, how many, then (to − from, status) of each
 ///     clusters, order Δ           see Scene
 ///     fields                      [node, [path, before, after, derived], …], …
