@@ -20,15 +20,20 @@ struct Case {
   std::unique_ptr<Module> before = std::make_unique<Module>(), after = std::make_unique<Module>();
 };
 
-/// Writes a graph node by node; every value has the same type.
+/// Writes a graph node by node; every value has the same type, but for inputs that ask for another.
 class Writer {
  public:
-  explicit Writer(Module& module)
-      : graph_(module.AddGraph("g")),
-        rewriter_(graph_),
-        type_(module.types().Tensor(DType::kF32, std::array<int64_t, 2>{4, 4}, "cpu")) {}
+  explicit Writer(Module& module, std::string_view name = "g", bool is_body = false)
+      : module_(module), graph_(module.AddGraph(name, is_body)), rewriter_(graph_) {}
 
-  ValueId Input() { return Add(NodeKind::kPlaceholder, "", {}); }
+  /// Of `rows` rows.
+  ValueId Input(int64_t rows = 4) { return Add(NodeKind::kPlaceholder, "", {}, rows); }
+  /// A graph of its own, for a node that refers to it.
+  Arg Body(std::string_view name, const std::function<void(Writer&)>& write) {
+    Writer body(module_, name, true);
+    write(body);
+    return Arg::Graph(body.graph_.id());
+  }
   ValueId Call(std::string_view op, std::vector<Arg> args) {
     return Add(NodeKind::kCall, op, args);
   }
@@ -42,18 +47,19 @@ class Writer {
   }
 
  private:
-  ValueId Add(NodeKind kind, std::string_view op, const std::vector<Arg>& args) {
+  ValueId Add(NodeKind kind, std::string_view op, const std::vector<Arg>& args, int64_t rows = 4) {
+    const TypeId type = module_.types().Tensor(DType::kF32, std::array<int64_t, 2>{rows, 4}, "cpu");
     NodeSpec spec;
     spec.kind = kind;
     spec.op = op;
     spec.args = args;
-    spec.results = {&type_, 1};
+    spec.results = {&type, 1};
     return graph_.result(rewriter_.Create(spec, From::Source()));
   }
 
+  Module& module_;
   Graph& graph_;
   Rewriter rewriter_;
-  TypeId type_;
 };
 
 using Write = std::function<void(Writer&, int nodes, bool is_after)>;
@@ -168,6 +174,72 @@ void Branches(Writer& writer, int nodes, bool is_after) {
   writer.Output(results);
 }
 
+/// The same operators between other nodes: neighbourhoods that look alike and are not.
+void OtherEdges(Writer& writer, int nodes, bool is_after) {
+  std::mt19937 operators(1), edges(is_after ? 2 : 1);
+  std::vector<ValueId> values{writer.Input()};
+  for (int i = 0; i < nodes; ++i) {
+    const ValueId a = values[edges() % values.size()];
+    const ValueId b = values[edges() % values.size()];
+    values.push_back(writer.Call(fmt::format("op{}", operators() % 50), {a, b}));
+  }
+  writer.Output({values.back()});
+}
+
+/// Every call has an operator of its own, as calls of modules have; after: all have another name.
+void OwnOperators(Writer& writer, int nodes, bool is_after) {
+  ValueId x = writer.Input();
+  for (int i = 0; i < nodes; ++i)
+    x = writer.Call(fmt::format("{}.{}", is_after ? "model.layers" : "layers", i), {x});
+  writer.Output({x});
+}
+
+/// A chain of which every link is a result; after: a result fewer, one link in a hundred is another
+/// operator.
+void Results(Writer& writer, int nodes, bool is_after) {
+  ValueId x = writer.Input();
+  std::vector<ValueId> results;
+  for (int i = 0; i < nodes / 2; ++i) {
+    x = writer.Call(is_after && i % 100 == 7 ? "aten.cos.default" : "aten.sin.default", {x});
+    const ValueId y = writer.Call("aten.relu.default", {x});
+    if (!is_after || i > 0) results.push_back(y);
+  }
+  writer.Output(results);
+}
+
+/// As many inputs as calls; after: one in ten is gone, with its call.
+void Inputs(Writer& writer, int nodes, bool is_after) {
+  std::mt19937 random(1);
+  std::vector<ValueId> inputs;
+  const auto is_gone = [&](int i) { return is_after && i % 10 == 3; };
+  for (int i = 0; i < nodes / 2; ++i) {
+    const auto rows = static_cast<int64_t>(random() % 8) + 1;
+    if (!is_gone(i)) inputs.push_back(writer.Input(rows));
+  }
+  ValueId x = inputs[0];
+  for (const ValueId input : inputs)
+    x = writer.Call("aten.add.Tensor", {x, input});
+  writer.Output({x});
+}
+
+/// Calls of small bodies; after: one body in ten has another operator.
+void Bodies(Writer& writer, int nodes, bool is_after) {
+  constexpr int kBodySize = 500;
+  ValueId x = writer.Input();
+  for (int i = 0; i < nodes / kBodySize; ++i) {
+    const Arg body = writer.Body(fmt::format("body_{}", i), [&](Writer& inner) {
+      ValueId y = inner.Input();
+      for (int k = 0; k < kBodySize; ++k) {
+        const bool edited = is_after && i % 10 == 7 && k == 3;
+        y = inner.Call(edited ? "aten.cos.default" : "aten.sin.default", {y});
+      }
+      inner.Output({y});
+    });
+    x = writer.Call("invoke_subgraph", {body, x});
+  }
+  writer.Output({x});
+}
+
 double ProcessorSeconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -190,7 +262,12 @@ void BenchDiffAdversarial(int64_t most_nodes) {
                                                       {"all different", AllDifferent},
                                                       {"32/31 layers", Layers},
                                                       {"swapped", Swapped},
-                                                      {"branches", Branches}};
+                                                      {"branches", Branches},
+                                                      {"other edges", OtherEdges},
+                                                      {"own operators", OwnOperators},
+                                                      {"results", Results},
+                                                      {"inputs", Inputs},
+                                                      {"bodies", Bodies}};
   fmt::print("{:<14} {:>9} {:>10} {:>8} {:>9} {:>14}\n", "graphs", "nodes", "processor", "growth",
              "matched", "peak so far");
   for (const auto& [name, write] : cases) {

@@ -1,8 +1,11 @@
 #pragma once
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace strata {
@@ -15,13 +18,74 @@ struct Keyed {
   friend auto operator<=>(const Keyed&, const Keyed&) = default;
 };
 
+/// A set of hashes that may say yes to one that it does not have, once in sixteen times: it is
+/// small enough to be asked before anything expensive is done.
+class HashFilter {
+ public:
+  explicit HashFilter(size_t size) : bits_(std::bit_ceil(size / 4 + 1)) {
+    for (size_t places = 64 * bits_.size(); places > 1; places /= 2)
+      --shift_;
+  }
+
+  void Add(uint64_t hash) { bits_[Word(hash)] |= Bit(hash); }
+  bool MayHave(uint64_t hash) const { return (bits_[Word(hash)] & Bit(hash)) != 0; }
+
+ private:
+  // Not all keys are hashes in all of their bits.
+  size_t Place(uint64_t hash) const { return (hash * 0x9E3779B97F4A7C15ull) >> shift_; }
+  size_t Word(uint64_t hash) const { return Place(hash) / 64; }
+  uint64_t Bit(uint64_t hash) const { return uint64_t{1} << (Place(hash) % 64); }
+
+  std::vector<uint64_t> bits_;
+  int shift_ = 64;
+};
+
+/// Sorts by key, then by entity.
+inline void SortKeys(std::vector<Keyed>& keys) {
+  constexpr size_t kBuckets = 4096;
+  if (std::ranges::is_sorted(keys)) return;
+  if (keys.size() < 4 * kBuckets) {
+    std::ranges::sort(keys);
+    return;
+  }
+  // Keys are hashes: their first bits cut a long list into many short ones that fit the cache.
+  const auto bucket_of = [](const Keyed& keyed) { return static_cast<size_t>(keyed.key >> 52); };
+  std::vector<size_t> end(kBuckets, 0);
+  for (const Keyed& keyed : keys)
+    ++end[bucket_of(keyed)];
+  size_t begin = 0;
+  for (size_t& bucket : end)
+    begin += std::exchange(bucket, begin);
+  std::vector<Keyed> sorted(keys.size());
+  for (const Keyed& keyed : keys)
+    sorted[end[bucket_of(keyed)]++] = keyed;
+  keys = std::move(sorted);
+  for (size_t bucket = 0, first = 0; bucket < kBuckets; first = end[bucket++])
+    std::sort(keys.begin() + static_cast<std::ptrdiff_t>(first),
+              keys.begin() + static_cast<std::ptrdiff_t>(end[bucket]));
+}
+
+/// Drops what has no equal on the other side, nearly all of it.
+inline void DropForeign(std::vector<Keyed>& before, std::vector<Keyed>& after) {
+  constexpr size_t kFew = 256;
+  if (before.size() < kFew || after.size() < kFew) return;
+  const auto drop = [](std::vector<Keyed>& keys, const std::vector<Keyed>& others) {
+    HashFilter known(others.size());
+    for (const Keyed& other : others)
+      known.Add(other.key);
+    std::erase_if(keys, [&](const Keyed& keyed) { return !known.MayHave(keyed.key); });
+  };
+  drop(after, before);
+  drop(before, after);
+}
+
 /// Calls `fn(befores, afters)` with the entities of each key that both sides have, in order of the
 /// keys. Entities of one key keep their order.
 template <class Fn>
 void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&& fn) {
-  for (std::vector<Keyed>* side : {&before, &after}) {
-    if (!std::ranges::is_sorted(*side)) std::ranges::sort(*side);
-  }
+  DropForeign(before, after);
+  SortKeys(before);
+  SortKeys(after);
   std::vector<int32_t> befores, afters;
   for (size_t i = 0, j = 0; i < before.size() && j < after.size();) {
     if (before[i].key != after[j].key) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace strata {
 namespace {
@@ -41,18 +42,22 @@ std::vector<bool> LargestOrderedSet(std::span<const OrderPoint> points) {
   const bool ascending = std::ranges::is_sorted(points, {}, &OrderPoint::after);
   if (ascending) return kept;
 
-  std::vector<int32_t> sorted(n);
-  for (size_t i = 0; i < n; ++i)
-    sorted[i] = points[i].after;
-  std::ranges::sort(sorted);
+  // How many points have a smaller place: places are dense.
+  const auto [first, last_place] = std::ranges::minmax(points, {}, &OrderPoint::after);
+  std::vector<int32_t> smaller(static_cast<size_t>(last_place.after - first.after) + 2, 0);
+  const auto place_of = [low = first.after](const OrderPoint& point) {
+    return static_cast<size_t>(point.after - low);
+  };
+  for (const OrderPoint& point : points)
+    ++smaller[place_of(point) + 1];
+  std::partial_sum(smaller.begin(), smaller.end(), smaller.begin());
   // One more point outweighs all preferences together.
   constexpr uint64_t kPoint = uint64_t{1} << 40;
   PrefixBest best(n);
   std::vector<int32_t> previous(n, -1);
   PrefixBest::Best last;
   for (size_t i = 0; i < n; ++i) {
-    const auto rank =
-        static_cast<size_t>(std::ranges::lower_bound(sorted, points[i].after) - sorted.begin());
+    const auto rank = static_cast<size_t>(smaller[place_of(points[i])]);
     const PrefixBest::Best below = best.Below(rank);
     previous[i] = below.point;
     const uint64_t weight = below.weight + kPoint + (points[i].preference & 0xFFFFF);

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <unordered_set>
 
+#include "diff/graph/flat_map.h"
 #include "diff/graph/neighbourhood.h"
 #include "diff/match/stages.h"
 
@@ -81,11 +81,11 @@ double ConfidenceOf(LabelLevel level) {
 
 /// Whether unmatched nodes of both sides have a label in common.
 bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector labels_of) {
-  std::unordered_set<uint64_t> labels;
+  FlatMap<bool> labels;
   for (int32_t i : matching.Unmatched(kBefore, scope))
-    labels.insert((matching.labels(kBefore).*labels_of)[static_cast<size_t>(i)]);
+    labels.Emplace((matching.labels(kBefore).*labels_of)[static_cast<size_t>(i)], true);
   return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](int32_t i) {
-    return labels.contains((matching.labels(kAfter).*labels_of)[static_cast<size_t>(i)]);
+    return labels.Contains((matching.labels(kAfter).*labels_of)[static_cast<size_t>(i)]);
   });
 }
 

@@ -12,8 +12,7 @@ EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
   const int32_t end = scope.end[side];
   const auto at = [&](int32_t i) { return static_cast<size_t>(i - begin_); };
   std::vector<uint64_t> numbers(at(end));
-  std::vector<Keyed> keyed;
-  keyed.reserve(at(end));
+  HashFilter once(at(end)), again(at(end));
   for (int32_t i = begin_; i < end; ++i) {
     const auto index = static_cast<size_t>(i);
     uint64_t number = labels.type[index];
@@ -23,9 +22,15 @@ EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
       number = Mix(number, inside ? numbers[at(operand.entity)] : 0);
     }
     numbers[at(i)] = number;
-    if (labels.pure[index]) keyed.push_back({number, i});
+    if (labels.pure[index]) (once.MayHave(number) ? again : once).Add(number);
   }
-  std::ranges::sort(keyed);
+  // Most nodes are like no other.
+  std::vector<Keyed> keyed;
+  for (int32_t i = begin_; i < end; ++i) {
+    const uint64_t number = numbers[at(i)];
+    if (labels.pure[static_cast<size_t>(i)] && again.MayHave(number)) keyed.push_back({number, i});
+  }
+  SortKeys(keyed);
   for (size_t i = 0, j = 0; i < keyed.size(); i = j) {
     for (j = i + 1; j < keyed.size() && keyed[j].key == keyed[i].key;)
       ++j;

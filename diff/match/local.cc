@@ -72,11 +72,7 @@ void LocalMatcher::Run(const ScopePair& scope) {
       equals_.emplace_back(matching_.labels(side), scope, side);
   }
   scope_ = scope;
-  for (Side side : {kBefore, kAfter}) {
-    by_type_[side].clear();
-    for (int32_t i : matching_.Unmatched(side, scope))
-      by_type_[side][matching_.labels(side).type[static_cast<size_t>(i)]].push_back(i);
-  }
+  by_type_ = {};
   positions_made_ = 0;
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
@@ -397,12 +393,22 @@ bool LocalMatcher::HasDouble(int32_t before, int32_t after) const {
   if (direct(kBefore, before) && direct(kAfter, after)) return false;
   const auto has_double = [&](Side side, int32_t image) {
     const uint64_t type = matching_.labels(1 - side).type[static_cast<size_t>(image)];
-    const auto found = by_type_[side].find(type);
-    return found != by_type_[side].end() && std::ranges::any_of(found->second, [&](int32_t i) {
-             return !matching_.matched(side, i);
-           });
+    return std::ranges::any_of(
+        std::ranges::equal_range(ByType(side), type, {}, &Keyed::key),
+        [&](const Keyed& keyed) { return !matching_.matched(side, keyed.entity); });
   };
   return has_double(kBefore, after) || has_double(kAfter, before);
+}
+
+const std::vector<Keyed>& LocalMatcher::ByType(Side side) const {
+  std::optional<std::vector<Keyed>>& by_type = by_type_[side];
+  if (!by_type) {
+    by_type.emplace();
+    for (int32_t i : matching_.Unmatched(side, scope_))
+      by_type->push_back({matching_.labels(side).type[static_cast<size_t>(i)], i});
+    SortKeys(*by_type);
+  }
+  return *by_type;
 }
 
 bool LocalMatcher::HasRival(int32_t before, int32_t after, int merit) const {

@@ -274,8 +274,7 @@ class Matcher {
   }
 
   bool Done(const ScopePair& scope) const {
-    return matching_.Unmatched(kBefore, scope).empty() ||
-           matching_.Unmatched(kAfter, scope).empty();
+    return !matching_.AnyUnmatched(kBefore, scope) || !matching_.AnyUnmatched(kAfter, scope);
   }
 
   std::array<const Listing*, 2> listings_;

@@ -140,6 +140,13 @@ std::vector<int32_t> Matching::Unmatched(Side side, const ScopePair& scope) cons
   return unmatched;
 }
 
+bool Matching::AnyUnmatched(Side side, const ScopePair& scope) const {
+  for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
+    if (!matched(side, i) && !forbidden(side, i)) return true;
+  }
+  return false;
+}
+
 std::vector<std::pair<int32_t, int32_t>> Matching::Anchors(const ScopePair& scope) const {
   std::vector<OrderPoint> points;
   for (int32_t i = scope.begin[kBefore]; i < scope.end[kBefore]; ++i) {

@@ -101,6 +101,7 @@ class Matching {
 
   /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;
+  bool AnyUnmatched(Side side, const ScopePair& scope) const;
   /// Matched pairs of a scope pair that ascend in both orders: (before, after).
   std::vector<std::pair<int32_t, int32_t>> Anchors(const ScopePair& scope) const;
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
 #include "diff/graph/keyed.h"
@@ -77,6 +77,7 @@ class LocalMatcher {
   /// Whether an unmatched node looks exactly like one of the two, which see each other's operands
   /// only through others.
   bool HasDouble(int32_t before, int32_t after) const;
+  const std::vector<Keyed>& ByType(Side side) const;
   bool HasRival(Side side, int32_t i, int32_t image, int merit) const;
   /// How many unmatched nodes of the same label stand above `i`, each an operand of the next.
   int StackHeight(Side side, int32_t i) const;
@@ -85,8 +86,8 @@ class LocalMatcher {
   Matching& matching_;
   ScopePair scope_{{-1, -1}, {-1, -1}};
   std::vector<EqualNodes> equals_;  // by side
-  // Nodes by label that were unmatched when the run began.
-  std::array<std::unordered_map<uint64_t, std::vector<int32_t>>, 2> by_type_;
+  // Unmatched nodes by label, sorted; made when a run asks for them first.
+  mutable std::array<std::optional<std::vector<Keyed>>, 2> by_type_;
   size_t taken_in_ = 0;          // of matching_.made()
   std::vector<int32_t> visits_;  // before entities of pairs, some several times
   std::array<size_t, kNumTiers> next_visit_{};

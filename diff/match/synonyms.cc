@@ -10,15 +10,49 @@
 namespace strata {
 namespace {
 
+/// A sorted set in which elements may be several times. Calls of one operator look alike: so each
+/// element with its count.
+class Multiset {
+ public:
+  void Add(uint64_t element) { counts_.emplace_back(element, 1); }
+  void Sort() {
+    std::ranges::sort(counts_);
+    size_t last = 0;
+    for (size_t i = 1; i < counts_.size(); ++i) {
+      if (counts_[i].first == counts_[last].first) {
+        ++counts_[last].second;
+      } else {
+        counts_[++last] = counts_[i];
+      }
+    }
+    if (!counts_.empty()) counts_.resize(last + 1);
+    counts_.shrink_to_fit();
+  }
+  const std::vector<std::pair<uint64_t, uint32_t>>& counts() const { return counts_; }
+
+ private:
+  std::vector<std::pair<uint64_t, uint32_t>> counts_;
+};
+
 /// An operator of one side alone: its calls by what they say and by what surrounds them.
 struct Lonely {
   std::vector<int32_t> calls;
-  std::vector<uint64_t> forms, above, below, around;  ///< sorted
-  size_t telling = 0;                                 ///< calls with literals
+  Multiset forms, above, below, around;
+  size_t telling = 0;  ///< calls with literals
 
   void Sort() {
-    for (std::vector<uint64_t>* hashes : {&forms, &above, &below, &around})
-      std::ranges::sort(*hashes);
+    for (Multiset* hashes : {&forms, &above, &below, &around})
+      hashes->Sort();
+  }
+  /// Equal for operators that Likeness cannot tell apart.
+  uint64_t Signature() const {
+    uint64_t hash = Mix(calls.size(), telling);
+    for (const Multiset* hashes : {&forms, &above, &below, &around}) {
+      for (const auto& [element, count] : hashes->counts())
+        hash = Mix(hash, element + count);
+      hash = Mix(hash, hashes->counts().size());
+    }
+    return hash;
   }
 };
 
@@ -74,12 +108,12 @@ std::map<uint64_t, Lonely> LonelyOperators(const Labels& labels, const Operators
     if (labels.kind[index] != EntityKind::kCompute || others.contains(labels.op[index])) continue;
     Lonely& op = lonely[labels.op[index]];
     op.calls.push_back(i);
-    op.forms.push_back(labels.form[index]);
+    op.forms.Add(labels.form[index]);
     const Context context = ContextOf(labels, others, i);
     if (context.telling) {
-      op.above.push_back(context.above);
-      op.below.push_back(context.below);
-      op.around.push_back(Mix(context.above, context.below));
+      op.above.Add(context.above);
+      op.below.Add(context.below);
+      op.around.Add(Mix(context.above, context.below));
     }
     op.telling += labels.telling[index] ? 1 : 0;
   }
@@ -88,11 +122,12 @@ std::map<uint64_t, Lonely> LonelyOperators(const Labels& labels, const Operators
   return lonely;
 }
 
-size_t Common(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+size_t Common(const Multiset& a, const Multiset& b) {
   size_t common = 0;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    common += a[i] == b[j];
-    const bool step_a = a[i] <= b[j], step_b = b[j] <= a[i];
+  for (auto i = a.counts().begin(), j = b.counts().begin();
+       i != a.counts().end() && j != b.counts().end();) {
+    if (i->first == j->first) common += std::min(i->second, j->second);
+    const bool step_a = i->first <= j->first, step_b = j->first <= i->first;
     i += step_a;
     j += step_b;
   }
@@ -112,6 +147,53 @@ size_t Likeness(const Lonely& a, const Lonely& b) {
   return telling && 10 * one_sided >= fewer ? forms + around : 0;
 }
 
+/// The operators of one side that may stand for one of the other: those of which a call has the
+/// same above it. A graph may have as many operators as calls, so not every one is compared with
+/// all.
+class Candidates {
+ public:
+  explicit Candidates(const std::map<uint64_t, Lonely>& ops) {
+    std::unordered_set<uint64_t> known;
+    for (const auto& entry : ops) {
+      // Of several that say the same the first is as good as the others.
+      if (!known.insert(entry.second.Signature()).second) continue;
+      for (const auto& [above, unused] : entry.second.above.counts())
+        by_above_[above].push_back(&entry);
+    }
+  }
+
+  /// The operator most like `op`; of equally good ones that with the smallest hash. 0: there is
+  /// none.
+  uint64_t BestFor(const Lonely& op) {
+    const auto [best, is_new] = best_.try_emplace(op.Signature(), 0);
+    if (is_new) best->second = FindBest(op);
+    return best->second;
+  }
+
+ private:
+  using Entry = std::pair<const uint64_t, Lonely>;
+
+  uint64_t FindBest(const Lonely& op) const {
+    uint64_t best = 0;
+    size_t most = 0;
+    for (const auto& [above, unused] : op.above.counts()) {
+      const auto found = by_above_.find(above);
+      if (found == by_above_.end()) continue;
+      for (const Entry* entry : found->second) {
+        const size_t likeness = Likeness(op, entry->second);
+        const bool better = likeness > most || (likeness == most && entry->first < best);
+        if (likeness == 0 || !better) continue;
+        most = likeness;
+        best = entry->first;
+      }
+    }
+    return best;
+  }
+
+  std::unordered_map<uint64_t, std::vector<const Entry*>> by_above_;
+  std::unordered_map<uint64_t, uint64_t> best_;  // by signature
+};
+
 }  // namespace
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
@@ -119,19 +201,13 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
   const std::map<uint64_t, Lonely> gone = LonelyOperators(before, ops_after);
   if (gone.empty()) return;
   const std::map<uint64_t, Lonely> come = LonelyOperators(after, ops_before);
+  Candidates candidates(gone);
   for (const auto& [new_op, news] : come) {
-    uint64_t best_op = 0;
-    size_t best = 0;
-    for (const auto& [old_op, olds] : gone) {
-      const size_t likeness = Likeness(news, olds);
-      if (likeness <= best) continue;
-      best = likeness;
-      best_op = old_op;
-    }
-    if (best == 0) continue;
+    const uint64_t old_op = candidates.BestFor(news);
+    if (old_op == 0) continue;
     for (int32_t i : news.calls) {
       renamed_.emplace_back(i, new_op);
-      after.SetOp(i, best_op);
+      after.SetOp(i, old_op);
     }
   }
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
+#include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
 
 namespace strata {
@@ -16,7 +16,8 @@ int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stre
     int32_t part = -1, here = 0;    // in the part that is being read
     int32_t parts = 0, fewest = 0;  // over the parts read before
   };
-  std::unordered_map<int32_t, Count> counts;
+  FlatMap<size_t> index;  // by class
+  std::vector<Count> counts;
   const auto finish = [](Count& count) {
     if (count.part < 0) return;
     count.fewest = count.parts == 0 ? count.here : std::min(count.fewest, count.here);
@@ -27,7 +28,10 @@ int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stre
     const auto at = static_cast<size_t>(part);
     const int32_t end = part + 1 < num_parts ? stretch.begins[at + 1] : stretch.end;
     for (int32_t i = stretch.begins[at]; i < end; ++i) {
-      Count& count = counts[classes[static_cast<size_t>(i)]];
+      const auto label = static_cast<uint64_t>(classes[static_cast<size_t>(i)]);
+      const auto [place, is_new] = index.Emplace(label, counts.size());
+      if (is_new) counts.emplace_back();
+      Count& count = counts[*place];
       if (count.part != part) {
         finish(count);
         count.part = part;
@@ -37,7 +41,7 @@ int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stre
     }
   }
   int32_t common = 0;
-  for (auto& [unused, count] : counts) {
+  for (Count& count : counts) {
     finish(count);
     if (count.parts == num_parts) common += count.fewest * num_parts;
   }
@@ -124,11 +128,11 @@ std::vector<uint64_t> Widened(const Labels& labels, const std::vector<int32_t>& 
 
 /// Numbers for labels, in order of the first place.
 std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
-  std::unordered_map<uint64_t, int32_t> index;
+  FlatMap<int32_t> index;
   std::vector<int32_t> classes;
   classes.reserve(labels.size());
   for (uint64_t label : labels)
-    classes.push_back(index.try_emplace(label, static_cast<int32_t>(index.size())).first->second);
+    classes.push_back(*index.Emplace(label, static_cast<int32_t>(index.size())).first);
   return classes;
 }
 
@@ -136,11 +140,15 @@ std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
 
 Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
   const std::vector<int32_t> classes = ClassesOf(labels);
-  std::vector<std::vector<int32_t>> places;  // by class
+  std::vector<int32_t> counts;  // by class
+  for (int32_t c : classes) {
+    if (static_cast<size_t>(c) == counts.size()) counts.push_back(0);
+    ++counts[static_cast<size_t>(c)];
+  }
+  std::vector<std::vector<int32_t>> places(counts.size());  // of classes that are there twice
   for (size_t i = 0; i < classes.size(); ++i) {
     const auto index = static_cast<size_t>(classes[i]);
-    if (index == places.size()) places.emplace_back();
-    places[index].push_back(static_cast<int32_t>(i));
+    if (counts[index] > 1) places[index].push_back(static_cast<int32_t>(i));
   }
   std::map<size_t, std::vector<const std::vector<int32_t>*>> by_count;
   for (const std::vector<int32_t>& c : places) {
