@@ -16,24 +16,27 @@ struct Avx2 {
   static V Fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
   static V Add(V a, V b) { return _mm256_add_ps(a, b); }
 
-  /// 8 rows of 8 numbers become columns: within groups of four rows first, then the two groups.
-  static void Transpose(const float* from, int64_t stride, float* to, int64_t to_stride) {
-    V rows[8];
-    for (int i = 0; i < 8; ++i)
-      rows[i] = Load(from + i * stride);
-    for (int i = 0; i < 8; i += 4) {
-      const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i], rows[i + 1]));
-      const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i], rows[i + 1]));
-      const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i + 2], rows[i + 3]));
-      const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i + 2], rows[i + 3]));
-      rows[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(low01, low23));
-      rows[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low01, low23));
-      rows[i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23));
-      rows[i + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
-    }
+  static V UnpackLow(V a, V b) { return _mm256_unpacklo_ps(a, b); }
+  static V UnpackHigh(V a, V b) { return _mm256_unpackhi_ps(a, b); }
+  static V UnpackLowPairs(V a, V b) {
+    return _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+  }
+  static V UnpackHighPairs(V a, V b) {
+    return _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+  }
+  /// `n` elements, zeros after them.
+  static V LoadFirst(const float* p, int64_t n) {
+    const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), index));
+  }
+
+  static void Transpose(V* rows) {
+    TransposeFours<Avx2>(rows);
+    TransposeFours<Avx2>(rows + 4);
     for (int j = 0; j < 4; ++j) {
-      Store(to + j * to_stride, _mm256_permute2f128_ps(rows[j], rows[4 + j], 0x20));
-      Store(to + (4 + j) * to_stride, _mm256_permute2f128_ps(rows[j], rows[4 + j], 0x31));
+      const V first = rows[j], second = rows[4 + j];
+      rows[j] = _mm256_permute2f128_ps(first, second, 0x20);
+      rows[4 + j] = _mm256_permute2f128_ps(first, second, 0x31);
     }
   }
 };

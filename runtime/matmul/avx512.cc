@@ -17,31 +17,32 @@ struct Avx512 {
   static V Fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
   static V Add(V a, V b) { return _mm512_add_ps(a, b); }
 
-  /// 16 rows of 16 numbers become columns: within groups of four rows first, then the groups.
-  static void Transpose(const float* from, int64_t stride, float* to, int64_t to_stride) {
-    V rows[16];
-    for (int i = 0; i < 16; ++i)
-      rows[i] = Load(from + i * stride);
-    for (int i = 0; i < 16; i += 4) {
-      const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i], rows[i + 1]));
-      const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i], rows[i + 1]));
-      const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i + 2], rows[i + 3]));
-      const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i + 2], rows[i + 3]));
-      rows[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23));
-      rows[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23));
-      rows[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23));
-      rows[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23));
-    }
+  static V UnpackLow(V a, V b) { return _mm512_unpacklo_ps(a, b); }
+  static V UnpackHigh(V a, V b) { return _mm512_unpackhi_ps(a, b); }
+  static V UnpackLowPairs(V a, V b) {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  }
+  static V UnpackHighPairs(V a, V b) {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  }
+  /// `n` elements, zeros after them.
+  static V LoadFirst(const float* p, int64_t n) {
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), p);
+  }
+
+  static void Transpose(V* rows) {
+    for (int i = 0; i < 16; i += 4)
+      TransposeFours<Avx512>(rows + i);
     // Lane l of rows[4 * g + j]: column 4 * l + j of rows 4 * g to 4 * g + 3.
     for (int j = 0; j < 4; ++j) {
       const V even01 = _mm512_shuffle_f32x4(rows[j], rows[4 + j], 0x88);
       const V odd01 = _mm512_shuffle_f32x4(rows[j], rows[4 + j], 0xdd);
       const V even23 = _mm512_shuffle_f32x4(rows[8 + j], rows[12 + j], 0x88);
       const V odd23 = _mm512_shuffle_f32x4(rows[8 + j], rows[12 + j], 0xdd);
-      Store(to + j * to_stride, _mm512_shuffle_f32x4(even01, even23, 0x88));
-      Store(to + (4 + j) * to_stride, _mm512_shuffle_f32x4(odd01, odd23, 0x88));
-      Store(to + (8 + j) * to_stride, _mm512_shuffle_f32x4(even01, even23, 0xdd));
-      Store(to + (12 + j) * to_stride, _mm512_shuffle_f32x4(odd01, odd23, 0xdd));
+      rows[j] = _mm512_shuffle_f32x4(even01, even23, 0x88);
+      rows[4 + j] = _mm512_shuffle_f32x4(odd01, odd23, 0x88);
+      rows[8 + j] = _mm512_shuffle_f32x4(even01, even23, 0xdd);
+      rows[12 + j] = _mm512_shuffle_f32x4(odd01, odd23, 0xdd);
     }
   }
 };

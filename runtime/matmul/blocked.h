@@ -10,12 +10,14 @@
 
 namespace strata {
 
-/// Memory for packed operands. The sizes are those of the largest tiling.
+/// How much of the operands is worked on at a time, and memory for that much of them, packed.
 struct MatmulScratch {
-  static constexpr int64_t kColumns = 1536;  ///< of b: a block of them stays in the L2 or L3 cache
-  static constexpr int64_t kRows = 192;      ///< of a: a block of them stays in the L2 cache
-  float* a = nullptr;
-  float* b = nullptr;
+  static constexpr int64_t kMostRows = 192;
+  int64_t depth = 0;    ///< of the inner dimension: whole chains
+  int64_t rows = 0;     ///< at most kMostRows: a block of a stays in the L2 cache
+  int64_t columns = 0;  ///< a block of b stays in the L2 or L3 cache; a multiple of all panels
+  float* a = nullptr;   ///< rows x depth, and a vector that may be overwritten
+  float* b = nullptr;   ///< depth x columns, likewise
 };
 
 void RunMatmulAvx2(const Matmul& matmul, const MatmulScratch& scratch);
@@ -27,19 +29,32 @@ constexpr int64_t Least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+/// Four by four elements change places, within each 128 bits of a vector.
+template <class Isa>
+void TransposeFours(typename Isa::V* rows) {
+  using V = typename Isa::V;
+  const V low01 = Isa::UnpackLow(rows[0], rows[1]), high01 = Isa::UnpackHigh(rows[0], rows[1]);
+  const V low23 = Isa::UnpackLow(rows[2], rows[3]), high23 = Isa::UnpackHigh(rows[2], rows[3]);
+  rows[0] = Isa::UnpackLowPairs(low01, low23);
+  rows[1] = Isa::UnpackHighPairs(low01, low23);
+  rows[2] = Isa::UnpackLowPairs(high01, high23);
+  rows[3] = Isa::UnpackHighPairs(high01, high23);
+}
+
 /// Goto's algorithm: panels of b that are as wide as a tile of c stay in the L1 cache while tiles
 /// of rows pass over them; a tile of c stays in registers. Operands are copied ("packed") where
 /// that pays: b where vectors cannot be loaded from it, both where they are large.
 ///
-/// Isa: kWidth floats in a vector V, tiles of kRows x kVectors vectors, and the operations on V.
+/// Isa: kWidth floats in a vector V, tiles of kRows x kVectors vectors, and the operations on V:
+/// LoadFirst of less than a vector, Transpose of kWidth vectors.
 template <class Isa>
 class BlockedMatmul {
   using V = typename Isa::V;
   static constexpr int64_t kWidth = Isa::kWidth, kRows = Isa::kRows;
   static constexpr int64_t kPanel = kWidth * Isa::kVectors;  // columns of a tile
-  static constexpr int64_t kTiles = MatmulScratch::kRows / kRows;
+  static constexpr int64_t kTiles = MatmulScratch::kMostRows / kRows;
   static constexpr int64_t kLarge = 16384;  // elements of a that do not stay in the L1 cache
-  static_assert(MatmulScratch::kRows % kRows == 0 && MatmulScratch::kColumns % kPanel == 0);
+  static_assert(MatmulScratch::kMostRows % kRows == 0);
 
  public:
   BlockedMatmul(const Matmul& matmul, const MatmulScratch& scratch)
@@ -49,10 +64,10 @@ class BlockedMatmul {
         packs_b_(m_.b_column != 1 || (is_large_ && m_.rows > 2 * kRows)) {}
 
   void Run() {
-    for (int64_t k = 0; k < m_.inner; k += m_.block) {
-      for (int64_t j = 0; j < m_.columns; j += MatmulScratch::kColumns)
-        RunBlock(k, Least(m_.block, m_.inner - k), j,
-                 Least(MatmulScratch::kColumns, m_.columns - j));
+    for (int64_t k = 0; k < m_.inner; k += scratch_.depth) {
+      for (int64_t j = 0; j < m_.columns; j += scratch_.columns)
+        RunBlock(k, Least(scratch_.depth, m_.inner - k), j,
+                 Least(scratch_.columns, m_.columns - j));
     }
   }
 
@@ -79,8 +94,8 @@ class BlockedMatmul {
         PackB(m_.b + k * m_.b_row + (j + p) * m_.b_column, depth, n, scratch_.b + p * depth);
       }
     }
-    for (int64_t i = 0; i < m_.rows; i += MatmulScratch::kRows) {
-      const Tiles tiles(Least(MatmulScratch::kRows, m_.rows - i));
+    for (int64_t i = 0; i < m_.rows; i += scratch_.rows) {
+      const Tiles tiles(Least(scratch_.rows, m_.rows - i));
       const float* a = m_.a + i * m_.a_row + k * m_.a_column;
       for (int64_t t = 0; is_large_ && t < tiles.count; ++t)
         PackA(a + tiles.first[t] * m_.a_row, depth, tiles.size[t],
@@ -93,6 +108,7 @@ class BlockedMatmul {
         for (int64_t t = 0; t < tiles.count; ++t) {
           const Tile tile{
               .depth = depth,
+              .block = m_.block,
               .a = is_large_ ? scratch_.a + tiles.first[t] * depth : a + tiles.first[t] * m_.a_row,
               .a_row = is_large_ ? 1 : m_.a_row,
               .a_column = is_large_ ? tiles.size[t] : m_.a_column,
@@ -103,9 +119,11 @@ class BlockedMatmul {
               .columns = n,
               .adds = k > 0};
           if (n <= kWidth) {
-            Dispatch<1>(tile, tiles.size[t]);
+            is_large_ ? Dispatch<1, true>(tile, tiles.size[t])
+                      : Dispatch<1, false>(tile, tiles.size[t]);
           } else {
-            Dispatch<Isa::kVectors>(tile, tiles.size[t]);
+            is_large_ ? Dispatch<Isa::kVectors, true>(tile, tiles.size[t])
+                      : Dispatch<Isa::kVectors, false>(tile, tiles.size[t]);
           }
         }
       }
@@ -117,20 +135,13 @@ class BlockedMatmul {
 
   /// Rows of kPanel columns, zeros after the last.
   void PackB(const float* b, int64_t depth, int64_t n, float* to) const {
-    if (m_.b_column == 1) {
-      for (int64_t k = 0; k < depth; ++k, to += kPanel) {
-        std::memcpy(to, b + k * m_.b_row, static_cast<size_t>(n) * sizeof(float));
-        std::memset(to + n, 0, static_cast<size_t>(kPanel - n) * sizeof(float));
-      }
-      return;
-    }
     for (int64_t j = 0; j < kPanel; j += kWidth) {
-      int64_t k = 0;
-      for (; m_.b_row == 1 && j + kWidth <= n && k + kWidth <= depth; k += kWidth)
-        Isa::Transpose(b + j * m_.b_column + k, m_.b_column, to + k * kPanel + j, kPanel);
-      for (; k < depth; ++k) {
-        for (int64_t x = j; x < j + kWidth; ++x)
-          to[k * kPanel + x] = x < n ? b[k * m_.b_row + x * m_.b_column] : 0.0F;
+      const int64_t columns = n - j < 0 ? 0 : Least(kWidth, n - j);
+      const float* from = b + j * m_.b_column;
+      if (m_.b_column == 1) {
+        CopyRows(from, m_.b_row, depth, columns, to + j, kPanel);
+      } else {
+        CopyColumns(from, m_.b_column, m_.b_row, columns, depth, to + j, kPanel);
       }
     }
   }
@@ -138,18 +149,58 @@ class BlockedMatmul {
   /// Columns of `rows` elements, one after the other.
   void PackA(const float* a, int64_t depth, int64_t rows, float* to) const {
     if (m_.a_row == 1) {
-      for (int64_t k = 0; k < depth; ++k)
-        std::memcpy(to + k * rows, a + k * m_.a_column, static_cast<size_t>(rows) * sizeof(float));
-      return;
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t k = 0; k < depth; ++k)
-        to[k * rows + i] = a[i * m_.a_row + k * m_.a_column];
+      CopyRows(a, m_.a_column, depth, rows, to, rows);
+    } else {
+      CopyColumns(a, m_.a_row, m_.a_column, rows, depth, to, rows);
     }
   }
 
+  /// `count` rows of `n` elements, at most a vector. As the next function: elements of `to` that
+  /// belong to no row before the next one, and behind the last, are overwritten.
+  static void CopyRows(const float* from, int64_t stride, int64_t count, int64_t n, float* to,
+                       int64_t to_stride) {
+    if (n == kWidth) {
+      for (int64_t k = 0; k < count; ++k)
+        Isa::Store(to + k * to_stride, Isa::Load(from + k * stride));
+    } else {
+      for (int64_t k = 0; k < count; ++k)
+        Isa::Store(to + k * to_stride, Isa::LoadFirst(from + k * stride, n));
+    }
+  }
+
+  /// `count` columns of `n` elements, at most a vector, become rows.
+  static void CopyColumns(const float* from, int64_t row, int64_t column, int64_t n, int64_t count,
+                          float* to, int64_t to_stride) {
+    int64_t k = 0;
+    if (column == 1 && n > 0) {
+      k = n == kWidth ? TransposeRows<true>(from, row, n, count, to, to_stride)
+                      : TransposeRows<false>(from, row, n, count, to, to_stride);
+    }
+    for (; k < count; ++k) {
+      for (int64_t i = 0; i < kWidth; ++i)
+        to[k * to_stride + i] = i < n ? from[i * row + k * column] : 0.0F;
+    }
+  }
+
+  /// As long as there are vectors of columns; how many these are. What is missing of a vector of
+  /// rows is the last of them again.
+  template <bool kIsWhole>
+  static int64_t TransposeRows(const float* from, int64_t row, int64_t n, int64_t count, float* to,
+                               int64_t to_stride) {
+    int64_t k = 0;
+    for (; k + kWidth <= count; k += kWidth) {
+      V rows[kWidth];
+      for (int64_t i = 0; i < kWidth; ++i)
+        rows[i] = Isa::Load(from + (kIsWhole ? i : Least(i, n - 1)) * row + k);
+      Isa::Transpose(rows);
+      for (int64_t i = 0; i < kWidth; ++i)
+        Isa::Store(to + (k + i) * to_stride, rows[i]);
+    }
+    return k;
+  }
+
   struct Tile {
-    int64_t depth;
+    int64_t depth, block;
     const float* a;
     int64_t a_row, a_column;
     const float* b;
@@ -159,31 +210,43 @@ class BlockedMatmul {
     bool adds;  // to what c holds
   };
 
-  template <int kCount, int kVectors>
-  static void RunTile(const Tile& t) {
-    V sums[kCount][kVectors];
-    for (int i = 0; i < kCount; ++i) {
-      for (int v = 0; v < kVectors; ++v)
-        sums[i][v] = Isa::Zero();
-    }
+  /// Chain after chain, while a tile of c is in the L1 cache.
+  template <int kCount, int kVectors, bool kIsPacked>
+  [[gnu::noinline]] static void RunTile(const Tile& t) {
+    const int64_t a_row = kIsPacked ? 1 : t.a_row, a_column = kIsPacked ? kCount : t.a_column;
     const float* a = t.a;
     const float* b = t.b;
-    for (int64_t k = 0; k < t.depth; ++k, a += t.a_column, b += t.b_row) {
-      V right[kVectors];
-      for (int v = 0; v < kVectors; ++v)
-        right[v] = Isa::Load(b + v * kWidth);
-#pragma GCC unroll 16
+    for (int64_t k = 0; k < t.depth;) {
+      const bool adds = t.adds || k > 0;
+      V sums[kCount][kVectors];
       for (int i = 0; i < kCount; ++i) {
-        const V left = Isa::Splat(a[i * t.a_row]);
         for (int v = 0; v < kVectors; ++v)
-          sums[i][v] = Isa::Fma(left, right[v], sums[i][v]);
+          sums[i][v] = Isa::Zero();
       }
+      for (const int64_t end = Least(k + t.block, t.depth); k < end;
+           ++k, a += a_column, b += t.b_row) {
+        V right[kVectors];
+        for (int v = 0; v < kVectors; ++v)
+          right[v] = Isa::Load(b + v * kWidth);
+#pragma GCC unroll 16
+        for (int i = 0; i < kCount; ++i) {
+          const V left = Isa::Splat(a[i * a_row]);
+          for (int v = 0; v < kVectors; ++v)
+            sums[i][v] = Isa::Fma(left, right[v], sums[i][v]);
+        }
+      }
+      StoreTile<kCount, kVectors>(t, sums, adds);
     }
+  }
+
+  template <int kCount, int kVectors>
+  [[gnu::always_inline]] static void StoreTile(const Tile& t, const V (&sums)[kCount][kVectors],
+                                               bool adds) {
     if (t.columns == kVectors * kWidth) {
       for (int i = 0; i < kCount; ++i) {
         for (int v = 0; v < kVectors; ++v) {
           float* const c = t.c + i * t.c_row + v * kWidth;
-          Isa::Store(c, t.adds ? Isa::Add(Isa::Load(c), sums[i][v]) : sums[i][v]);
+          Isa::Store(c, adds ? Isa::Add(Isa::Load(c), sums[i][v]) : sums[i][v]);
         }
       }
       return;
@@ -194,17 +257,17 @@ class BlockedMatmul {
         Isa::Store(row + v * kWidth, sums[i][v]);
       float* const c = t.c + i * t.c_row;
       for (int64_t j = 0; j < t.columns; ++j)
-        c[j] = t.adds ? c[j] + row[j] : row[j];
+        c[j] = adds ? c[j] + row[j] : row[j];
     }
   }
 
   /// A tile of `rows` rows, 1 to kRows.
-  template <int kVectors, int kCount = kRows>
+  template <int kVectors, bool kIsPacked, int kCount = kRows>
   static void Dispatch(const Tile& tile, int64_t rows) {
     if (rows == kCount) {
-      RunTile<kCount, kVectors>(tile);
+      RunTile<kCount, kVectors, kIsPacked>(tile);
     } else if constexpr (kCount > 1) {
-      Dispatch<kVectors, kCount - 1>(tile, rows);
+      Dispatch<kVectors, kIsPacked, kCount - 1>(tile, rows);
     }
   }
 

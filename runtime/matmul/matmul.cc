@@ -9,21 +9,42 @@
 namespace strata {
 namespace {
 
-/// A thread's scratch memory; it only grows.
+/// Floats that packed blocks may take: of a, half of an L2 cache; of b, a share of an L3 cache.
+constexpr int64_t kMostOfA = 64 * 1024, kMostOfB = 512 * 1024;
+/// Inner elements between two passes over c, which memory has to bring and take.
+constexpr int64_t kDepth = 768;
+
+/// The whole operands, where they are not larger than blocks may be.
+MatmulScratch BlocksOf(const Matmul& matmul) {
+  constexpr int64_t kTiles = 12, kPanels = 32;  // multiples of all instruction sets' tiles
+  const auto rounded = [](int64_t size, int64_t step) { return (size + step - 1) / step * step; };
+  MatmulScratch blocks{.depth = matmul.inner,
+                       .rows = std::min(rounded(matmul.rows, kTiles), MatmulScratch::kMostRows),
+                       .columns = rounded(matmul.columns, kPanels)};
+  if (blocks.depth > kDepth)
+    blocks.depth =
+        std::min(std::max<int64_t>(1, kDepth / matmul.block) * matmul.block, matmul.inner);
+  if (blocks.rows * blocks.depth > kMostOfA)
+    blocks.rows = std::max<int64_t>(1, kMostOfA / blocks.depth / kTiles) * kTiles;
+  if (blocks.columns * blocks.depth > kMostOfB)
+    blocks.columns = std::max<int64_t>(1, kMostOfB / blocks.depth / kPanels) * kPanels;
+  return blocks;
+}
+
+/// Blocks and a thread's memory for them, which only grows.
 MatmulScratch ScratchFor(const Matmul& matmul) {
-  constexpr size_t kAlignment = 64 / sizeof(float);
+  constexpr size_t kVector = 16, kAlignment = 64 / sizeof(float);
   thread_local std::vector<float> a, b;
-  const int64_t depth = std::min(matmul.block, matmul.inner);
-  // A tile may be higher than what is left of the rows, a panel wider than what is left of columns.
-  const int64_t rows = std::min(MatmulScratch::kRows, matmul.rows + 16);
-  const int64_t columns = std::min(MatmulScratch::kColumns, matmul.columns + 32);
-  const auto grow = [&](std::vector<float>& memory, int64_t count) {
-    const size_t size = static_cast<size_t>(count * depth) + kAlignment;
+  MatmulScratch scratch = BlocksOf(matmul);
+  const auto grow = [&](std::vector<float>& memory, int64_t width) {
+    const size_t size = static_cast<size_t>(width * scratch.depth) + kVector + kAlignment;
     if (memory.size() < size) memory.resize(size);
     const auto address = reinterpret_cast<uintptr_t>(memory.data());
     return memory.data() + (64 - address % 64) % 64 / sizeof(float);
   };
-  return {.a = grow(a, rows), .b = grow(b, columns)};
+  scratch.a = grow(a, scratch.rows);
+  scratch.b = grow(b, scratch.columns);
+  return scratch;
 }
 
 }  // namespace

@@ -99,12 +99,18 @@ TEST_CASE("random products have the bits of their chains, whatever the layout") 
 }
 
 TEST_CASE("products beyond every block of the tiling") {
+  struct Case {
+    int64_t rows, columns, inner, block;
+  };
   std::mt19937 random(6);
   for (const MatmulIsa isa : Isas()) {
-    for (const bool is_transposed : {false, true}) {
-      Product product(random, 211, 1601, 70, 33, !is_transposed, is_transposed, 0);
-      RunMatmul(product.matmul, isa);
-      CHECK(product.Result() == Expected(product.matmul));
+    for (const auto& [rows, columns, inner, block] :
+         {Case{211, 1601, 70, 33}, Case{150, 40, 1100, 500}, Case{13, 1100, 1010, 500}}) {
+      for (const bool is_transposed : {false, true}) {
+        Product product(random, rows, columns, inner, block, !is_transposed, is_transposed, 0);
+        RunMatmul(product.matmul, isa);
+        CHECK(product.Result() == Expected(product.matmul));
+      }
     }
   }
 }
