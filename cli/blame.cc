@@ -99,6 +99,30 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
   return Ok();
 }
 
+/// Of the places that are one node in several graphs, one from another, only the first.
+Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& targets) {
+  std::vector<Target> left = targets, founders;
+  while (!left.empty()) {
+    const Target first = left[0];
+    STRATA_TRY(const Blamer blamer, Blamer::Make(*first.history, first.graph));
+    const auto is_kin = [&](const Target& target) {
+      return target.history == first.history && blamer.Covers(target.graph);
+    };
+    std::vector<Blamer::Place> places;
+    for (const Target& target : left) {
+      if (is_kin(target)) places.emplace_back(target.moment, target.name);
+    }
+    STRATA_TRY(places, blamer.Founders(places));
+    for (const Target& target : left) {
+      if (is_kin(target) &&
+          std::ranges::find(places, Blamer::Place(target.moment, target.name)) != places.end())
+        founders.push_back(target);
+    }
+    std::erase_if(left, is_kin);
+  }
+  return founders;
+}
+
 Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
                           std::string_view wanted) {
   std::vector<Target> targets;
@@ -111,6 +135,10 @@ Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
       STRATA_RETURN_IF_ERROR(
           FindIn(history, static_cast<int32_t>(graph), ref, wanted, any_moment, targets));
     }
+  }
+  constexpr size_t kMostStories = 64;
+  if (targets.size() > 1 && targets.size() <= kMostStories) {
+    STRATA_TRY(targets, WithoutRepetitions(targets));
   }
   if (targets.size() == 1) return targets[0];
   if (targets.empty() && !any_moment) {
@@ -142,13 +170,19 @@ std::string Text(const Blame& blame) {
   std::string out = fmt::format("{}  in graph '{}'", blame.node, blame.graph);
   if (blame.confidence < 0.995) out += fmt::format("  confidence {:.2f}", blame.confidence);
   out += '\n';
-  size_t when = 0, pass = 0;
+  const bool one_graph = std::ranges::all_of(
+      blame.events, [&](const BlameEvent& event) { return event.graph == blame.graph; });
+  size_t graph = 0, when = 0, pass = 0;
   for (const BlameEvent& event : blame.events) {
+    graph = std::max(graph, event.graph.size());
     when = std::max(when, When(event).size());
     pass = std::max(pass, event.pass.size());
   }
   for (const BlameEvent& event : blame.events) {
-    out += fmt::format("  {:<{}}  {:<{}}  {}\n", When(event), when, event.pass, pass, event.what);
+    if (!one_graph) out += fmt::format("  {:<{}}", event.graph, graph);
+    out += fmt::format("  {:<{}}", When(event), when);
+    if (pass > 0) out += fmt::format("  {:<{}}", event.pass, pass);
+    out += fmt::format("  {}\n", event.what);
   }
   for (const Blame::Doubt& doubt : blame.contradictions) {
     out += fmt::format("  ! {}{}\n",
@@ -181,9 +215,11 @@ void WriteBlame(JsonWriter& json, const Blame& blame, int indent) {
     event.pass_index < 0 ? json.Null() : json.Int(event.pass_index);
     json.Key("pass_name");
     event.pass_index < 0 ? json.Null() : json.String(event.pass);
-    json.Field("what", event.what).Field("node", event.node);
+    json.Field("graph", event.graph).Field("what", event.what).Field("node", event.node);
     WriteNames(json, "from", event.from);
     WriteNames(json, "to", event.to);
+    json.Key("from_graph");
+    event.from_graph.empty() ? json.Null() : json.String(event.from_graph);
     json.Field("ref", event.ref).Key("fields").BeginArray();
     for (const FieldDiff& field : event.fields) {
       json.BeginObject().Field("path", field.path);
@@ -224,7 +260,7 @@ std::string Json(const Blame& blame, const std::vector<Blame>& relatives) {
 Result<Exit> RunBlame(Args args) {
   std::string where, node;
   bool as_json = false, follow = false;
-  Flags flags("blame", "tells the life of a node across the passes of its graph");
+  Flags flags("blame", "tells the life of a node across passes and graphs");
   flags.Positional("T", &where, "a trace or a log; a selector says which graph, at which pass");
   flags.Positional("NODE", &node, "a name, '#12' for a stable id, or a module path[:operator]");
   flags.Switch("--follow", &follow, "also of the nodes it came from and those that replaced it");

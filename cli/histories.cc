@@ -17,6 +17,7 @@
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/stored_records.h"
 
 namespace strata::cli {
 namespace {
@@ -24,15 +25,16 @@ namespace {
 /// Keeps the graphs that were loaded last; whoever compares moments in order loads each twice.
 class RecentGraphs {
  public:
+  /// `key`: equal for equal graphs.
   template <class Load>
-  Result<LoadedGraph> Get(const std::string& content, Load&& load) {
+  Result<LoadedGraph> Get(const std::string& key, Load&& load) {
     for (const auto& [known, graph] : graphs_) {
-      if (known == content) return graph;
+      if (known == key) return graph;
     }
     STRATA_TRY(LoadedGraph graph, load());
     constexpr size_t kKept = 4;
     if (graphs_.size() >= kKept) graphs_.erase(graphs_.begin());
-    graphs_.emplace_back(content, graph);
+    graphs_.emplace_back(key, graph);
     return graph;
   }
 
@@ -59,12 +61,30 @@ void SetRefs(History& history) {
   }
 }
 
-History OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
-              const std::string& file) {
+/// The records that the graphs of an imported run came with; none when it was not a log.
+Result<std::vector<GraphRecord>> RecordsOf(TraceReader& trace, const StoredRun& run) {
+  STRATA_TRY(const std::vector<StoredRecord> stored, ReadGraphRecords(trace, run));
+  if (stored.empty()) return std::vector<GraphRecord>();
+  std::map<SnapshotId, const StoredRecord*> first;
+  for (const StoredRecord& record : stored)
+    first.try_emplace(record.snapshot, &record);
+  std::vector<GraphRecord> records;
+  for (const StoredGraph& graph : run.graphs) {
+    const auto found = first.find(graph.snapshots[0]);
+    records.push_back(found == first.end()
+                          ? GraphRecord{}
+                          : GraphRecord{found->second->compile, found->second->name});
+  }
+  return records;
+}
+
+Result<History> OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
+                      const std::string& file) {
   History history;
   history.ref = fmt::format("{}#run={}", file, static_cast<int64_t>(run.id));
   history.rank = run.info.rank;
   history.stable_ids = run.info.kind != RunKind::kImport;
+  STRATA_TRY(history.records, RecordsOf(*trace, run));
   std::map<SnapshotId, int32_t> moments;
   std::vector<SnapshotId> snapshots;
   for (const StoredGraph& graph : run.graphs) {
@@ -89,9 +109,9 @@ History OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
     // A selector names the first graph of its name, the last one, or one that a pass left.
     std::string ref = fmt::format("{},graph={}", history.ref, SelectorValue(info.graph));
     for (const StoredPass& pass : run.passes) {
-      const bool is_after = pass.record.after == info.id;
-      if (!is_after && pass.record.before != info.id) continue;
-      ref += fmt::format(",pass={}:{}", pass.record.index, is_after ? "after" : "before");
+      const bool is_before = pass.record.before == info.id;
+      if (!is_before && pass.record.after != info.id) continue;
+      ref += fmt::format(",pass={}:{}", pass.record.index, is_before ? "before" : "after");
       break;
     }
     history.moments.push_back({graph_index(info.graph), std::move(ref), ToString(info.everything)});
@@ -135,10 +155,11 @@ History OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
   SetRefs(history);
 
   const auto recent = std::make_shared<RecentGraphs>();
-  history.load = [trace, snapshots, recent,
-                  moments = history.moments](int32_t moment) -> Result<LoadedGraph> {
+  history.load = [trace, snapshots, recent](int32_t moment) -> Result<LoadedGraph> {
     const auto i = static_cast<size_t>(moment);
-    return recent->Get(moments[i].content, [&]() -> Result<LoadedGraph> {
+    // Snapshots of equal content may have other stable ids.
+    const std::string key = fmt::format("{}", static_cast<int64_t>(snapshots[i]));
+    return recent->Get(key, [&]() -> Result<LoadedGraph> {
       STRATA_TRY(std::shared_ptr<const Module> module, trace->LoadSnapshot(snapshots[i]));
       return LoadedGraph{std::move(module), GraphId{0}};
     });
@@ -213,6 +234,8 @@ History OfLogRun(const LogContent& log, size_t index, const LastLog& kept) {
   std::vector<std::vector<int32_t>> moment_of(run.graphs.size());
   for (size_t g = 0; g < run.graphs.size(); ++g) {
     history.graphs.push_back(run.graphs[g].name);
+    const LogRecord& record = run.records[run.graphs[g].moments[0].record];
+    history.records.push_back({record.compile, record.name});
     for (size_t m = 0; m < run.graphs[g].moments.size(); ++m) {
       moment_of[g].push_back(static_cast<int32_t>(places.size()));
       places.push_back({g, m});
@@ -291,7 +314,9 @@ Status AddFile(const Ref& ref, const std::string& path, const LastLog& kept,
   if (LooksLikeTrace(path)) {
     STRATA_TRY(std::shared_ptr<TraceReader> trace, TraceReader::Open(path));
     for (const StoredRun& run : trace->runs()) {
-      if (!run.graphs.empty()) histories.push_back(OfRun(trace, run, path));
+      if (run.graphs.empty()) continue;
+      STRATA_TRY(History history, OfRun(trace, run, path));
+      histories.push_back(std::move(history));
     }
     return Ok();
   }

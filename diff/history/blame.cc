@@ -4,56 +4,45 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "diff/contradictions.h"
-#include "diff/pattern/titles.h"
-#include "ir/text.h"
+#include "diff/history/blame_story.h"
+#include "diff/history/descent.h"
 
 namespace strata {
-namespace {
-
-/// How a node that was born is related to those it is from.
-std::string_view BirthWord(const LifeEvent& event) {
-  if (event.origin) {
-    switch (*event.origin) {
-      case Origin::kCloned:
-        return "copy of";
-      case Origin::kReplaced:
-        return "stands for";
-      case Origin::kCreated:
-      case Origin::kTraced:
-        return "made from";
-    }
-  }
-  switch (event.relation.value_or(RelationKind::kReplace)) {
-    case RelationKind::kClone:
-      return "copy of";
-    case RelationKind::kMerge:
-      return "merged from";
-    case RelationKind::kReplace:
-    case RelationKind::kBecameInput:
-    case RelationKind::kBecameCompute:
-      return "stands for";
-  }
-  return "";
-}
-
-std::string_view DeathWord(const LifeEvent& event) {
-  if (!event.origin && event.relation == RelationKind::kMerge) return "merged into";
-  if (!event.origin && event.relation == RelationKind::kBecameInput) return "became the input";
-  return "replaced by";
-}
-
-std::string Sentence(std::string_view what, std::string_view how,
-                     const std::vector<std::string>& names) {
-  if (names.empty()) return std::string(what);
-  return fmt::format("{}: {} {}", what, how, Enumerate(names));
-}
-
-}  // namespace
 
 Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
+  STRATA_TRY(const std::vector<Descent> descents, FindDescents(history, graph));
+  const auto parent_of = [&](int32_t g) { return descents[static_cast<size_t>(g)].parent; };
+  const auto root_of = [&](int32_t g) {
+    while (parent_of(g) >= 0)
+      g = parent_of(g);
+    return g;
+  };
+  Blamer blamer(history);
+  const int32_t root = root_of(graph);
+  // Parents come before their children: in order of arrival.
+  for (const HistoryStep& arrival : history.steps) {
+    const int32_t g = arrival.graph;
+    if (blamer.StageOf(g) >= 0 || root_of(g) != root) continue;
+    STRATA_TRY(Stage stage, MakeStage(history, g));
+    const auto index = static_cast<int32_t>(blamer.stages_.size());
+    if (const Descent& descent = descents[static_cast<size_t>(g)]; descent.parent >= 0) {
+      stage.parent = blamer.StageOf(descent.parent);
+      Stage& parent = blamer.stages_[static_cast<size_t>(stage.parent)];
+      parent.children.push_back(index);
+      const auto at = std::ranges::find(parent.steps, descent.step);
+      stage.parent_time = static_cast<int32_t>(at - parent.steps.begin());
+      STRATA_RETURN_IF_ERROR(blamer.Cross(stage));
+    }
+    blamer.stages_.push_back(std::move(stage));
+  }
+  STRATA_CHECK(blamer.StageOf(graph) >= 0, "a graph without moments");
+  return blamer;
+}
+
+/// Composes the diffs of one graph.
+Result<Blamer::Stage> Blamer::MakeStage(const History& history, int32_t graph) {
   std::vector<int32_t> steps;
   std::optional<Lineage> lineage;
   LoadedGraph first, last;
@@ -64,7 +53,7 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
     const int32_t before =
         steps.empty() ? -1 : history.steps[static_cast<size_t>(steps.back())].after;
     steps.push_back(static_cast<int32_t>(i));
-    if (before >= 0 && history.moment(before).content == history.moment(step.after).content) {
+    if (before >= 0 && SameGraph(history, before, step.after)) {
       lineage->AddUnchanged();
       continue;
     }
@@ -87,7 +76,6 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
     }
     last = now;
   }
-  STRATA_CHECK(lineage, "a graph without moments");
   const int32_t end = lineage->num_moments() - 1;
   if (!history.stable_ids && end > 1) {
     STRATA_TRY(const GraphDiff direct, Diff(first.graph(), last.graph()));
@@ -100,124 +88,124 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
                                     name(contradiction.composed), name(contradiction.direct))});
     }
   }
-  Blamer blamer(history, graph, *std::move(lineage));
-  blamer.steps_ = std::move(steps);
-  blamer.doubts_ = std::move(doubts);
-  return blamer;
+  Stage stage(graph, *std::move(lineage));
+  stage.steps = std::move(steps);
+  stage.doubts = std::move(doubts);
+  return stage;
 }
 
-int32_t Blamer::LastTimeAt(int32_t moment) const {
+/// Compares the first moment of a graph with its parent.
+Status Blamer::Cross(Stage& stage) const {
+  const Stage& parent = stages_[static_cast<size_t>(stage.parent)];
+  STRATA_TRY(const LoadedGraph before, Load(parent, stage.parent_time));
+  STRATA_TRY(const LoadedGraph after, Load(stage, 0));
+  STRATA_TRY(const GraphDiff diff,
+             Diff(before.graph(), after.graph(), {.stable_ids = history_->stable_ids}));
+  stage.crossings.resize(static_cast<size_t>(diff.after.size()));
+  const auto life_of = [&](EntityId id) { return parent.lineage.LifeAt(stage.parent_time, id); };
+  for (const Pair& pair : diff.pairs) {
+    Crossing& crossing = stage.crossings[static_cast<size_t>(pair.after.index)];
+    crossing.before = life_of(pair.before);
+    crossing.status = pair.status;
+    crossing.fields = pair.fields;
+    crossing.confidence = pair.confidence;
+  }
+  for (const Relation& relation : diff.relations) {
+    for (EntityId id : relation.after) {
+      Crossing& crossing = stage.crossings[static_cast<size_t>(id.index)];
+      for (EntityId other : relation.before) {
+        if (life_of(other) == crossing.before) continue;  // the original of a copy is a pair
+        crossing.relatives.push_back(life_of(other));
+        crossing.relation = relation.kind;
+      }
+    }
+  }
+  return Ok();
+}
+
+int32_t Blamer::StageOf(int32_t graph) const {
+  const auto found = std::ranges::find(stages_, graph, &Stage::graph);
+  return found == stages_.end() ? -1 : static_cast<int32_t>(found - stages_.begin());
+}
+
+int32_t Blamer::LastTimeAt(const Stage& stage, int32_t moment) const {
   const std::string& content = history_->moment(moment).content;
   int32_t last = 0;
-  for (int32_t time = 0; time < lineage_.num_moments(); ++time) {
-    const int32_t after = step(time).after;
+  for (int32_t time = 0; time < stage.lineage.num_moments(); ++time) {
+    const int32_t after = step(stage, time).after;
     if (after == moment) return time;
     if (history_->moment(after).content == content) last = time;
   }
   return last;
 }
 
-Result<LifeId> Blamer::Find(int32_t time, std::string_view name) const {
-  STRATA_TRY(const LoadedGraph graph, history_->load(step(time).after));
-  const Listing listing(graph.graph());
-  const EntityId id = listing.FindName(name);
+Result<Blamer::Found> Blamer::Find(int32_t moment, std::string_view name) const {
+  const int32_t index = StageOf(history_->moment(moment).graph);
+  STRATA_CHECK(index >= 0, "a moment of another family");
+  const int32_t time = LastTimeAt(stage(index), moment);
+  STRATA_TRY(const LoadedGraph graph, Load(stage(index), time));
+  const EntityId id = Listing(graph.graph()).FindName(name);
   if (!id.valid()) {
     return Error(ErrorCode::kNotFound, "no node '{}': {}: 'strata show' lists its nodes", name,
-                 history_->moment(step(time).after).ref);
+                 history_->moment(step(stage(index), time).after).ref);
   }
-  return lineage_.LifeAt(time, id);
+  return Found{{index, stage(index).lineage.LifeAt(time, id)}, time};
 }
 
-Result<std::string> Blamer::NameAt(LifeId life, int32_t time) const {
-  STRATA_TRY(const LoadedGraph graph, history_->load(step(time).after));
-  return Listing(graph.graph()).name(lineage_.At(life, time));
-}
-
-Result<Blame> Blamer::Tell(LifeId life, int32_t time) const {
-  Blame blame;
-  blame.graph = history_->graphs[static_cast<size_t>(graph_)];
-  blame.ref = history_->moment(step(time).after).ref;
-  STRATA_TRY(blame.node, NameAt(life, time));
-  blame.confidence = lineage_.Confidence(life, lineage_.first(life), lineage_.last(life));
-  for (const LifeEvent& event : lineage_.events(life)) {
-    const HistoryStep& at = step(event.moment);
-    BlameEvent told;
-    told.pass_index = at.pass_index;
-    told.pass = at.pass;
-    told.ref = at.ref;
-    told.fields = event.fields;
-    const bool deleted = event.kind == LifeEvent::Kind::kDeleted;
-    STRATA_TRY(told.node, NameAt(life, deleted ? event.moment - 1 : event.moment));
-    std::vector<std::string> names;
-    for (LifeId relative : event.relatives) {
-      const int32_t when = deleted ? event.moment : event.moment - 1;
-      // A new node may be made from another new node.
-      const bool lives = lineage_.At(relative, when).valid();
-      STRATA_TRY(std::string name, NameAt(relative, lives ? when : event.moment));
-      names.push_back(std::move(name));
-    }
-    switch (event.kind) {
-      case LifeEvent::Kind::kGiven:
-        told.what = "given";
-        break;
-      case LifeEvent::Kind::kBorn:
-        told.what = Sentence("born", BirthWord(event), names);
-        told.from = std::move(names);
-        break;
-      case LifeEvent::Kind::kDeleted:
-        told.what = Sentence("deleted", DeathWord(event), names);
-        told.to = std::move(names);
-        break;
-      case LifeEvent::Kind::kKept: {
-        std::vector<std::string> parts;
-        if (event.status.renamed) {
-          STRATA_TRY(const std::string before, NameAt(life, event.moment - 1));
-          parts.push_back(fmt::format("renamed: {} → {}", before, told.node));
-        }
-        if (event.status.moved) parts.emplace_back("moved");
-        PairStatus rest = event.status;
-        rest.moved = false;
-        const std::string fields = Titles::OfPair(rest, event.fields);
-        if (event.status.changed) parts.push_back("changed " + fields);
-        if (event.status.derived) parts.push_back("follows a change: " + fields);
-        told.what = fmt::format("{}", fmt::join(parts, ", "));
-        break;
-      }
-    }
-    blame.events.push_back(std::move(told));
-  }
-  for (const Doubt& doubt : doubts_) {
-    if (doubt.life != life) continue;
-    blame.contradictions.push_back(
-        {history_->stable_ids ? step(doubt.time).pass_index : -1, doubt.what});
-  }
-  return blame;
+Result<std::string> Blamer::NameAt(Member member, int32_t time) const {
+  STRATA_TRY(const LoadedGraph graph, Load(stage(member.stage), time));
+  return Listing(graph.graph()).name(stage(member.stage).lineage.At(member.life, time));
 }
 
 Result<Blame> Blamer::Follow(int32_t moment, std::string_view name) const {
-  const int32_t time = LastTimeAt(moment);
-  STRATA_TRY(const LifeId life, Find(time, name));
-  return Tell(life, time);
+  STRATA_TRY(const Found found, Find(moment, name));
+  Story story(*this);
+  STRATA_RETURN_IF_ERROR(story.Tell(found.member, found.time));
+  return std::move(story.blame());
 }
 
 Result<std::vector<Blame>> Blamer::Relatives(int32_t moment, std::string_view name,
                                              size_t limit) const {
-  STRATA_TRY(const LifeId self, Find(LastTimeAt(moment), name));
-  std::vector<LifeId> queue = {self};
-  std::set<LifeId> known = {self};
+  STRATA_TRY(const Found self, Find(moment, name));
+  std::vector<Member> queue = {self.member};
+  std::set<Member> known = {self.member}, told;
   std::vector<Blame> relatives;
-  for (size_t i = 0; i < queue.size(); ++i) {
-    if (i > 0) {
-      STRATA_TRY(Blame blame, Tell(queue[i], lineage_.last(queue[i])));
-      relatives.push_back(std::move(blame));
+  for (size_t i = 0; i < queue.size() && relatives.size() < limit; ++i) {
+    if (told.contains(queue[i])) continue;  // in another graph, as part of a life told before
+    Story story(*this);
+    const int32_t last = stage(queue[i].stage).lineage.last(queue[i].life);
+    STRATA_RETURN_IF_ERROR(story.Tell(queue[i], i == 0 ? self.time : last));
+    told.insert(story.members().begin(), story.members().end());
+    for (const Member& relative : story.relatives()) {
+      if (known.insert(relative).second) queue.push_back(relative);
     }
-    for (const LifeEvent& event : lineage_.events(queue[i])) {
-      for (LifeId relative : event.relatives) {
-        if (queue.size() <= limit && known.insert(relative).second) queue.push_back(relative);
-      }
-    }
+    if (i > 0) relatives.push_back(std::move(story.blame()));
   }
   return relatives;
+}
+
+Result<std::vector<Blamer::Place>> Blamer::Founders(const std::vector<Place>& places) const {
+  std::vector<Member> members;
+  std::vector<std::set<Member>> told;
+  for (const auto& [moment, name] : places) {
+    STRATA_TRY(const Found found, Find(moment, name));
+    Story story(*this);
+    STRATA_RETURN_IF_ERROR(story.Tell(found.member, found.time));
+    members.push_back(found.member);
+    told.emplace_back(story.members().begin(), story.members().end());
+    told.back().insert(story.relatives().begin(), story.relatives().end());
+  }
+  std::vector<Place> founders;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const bool is_told = std::ranges::any_of(told, [&](const std::set<Member>& other) {
+      const auto j = static_cast<size_t>(&other - told.data());
+      // Of two that tell of each other the one in the earlier graph.
+      return j != i && other.contains(members[i]) &&
+             (!told[i].contains(members[j]) || members[j] < members[i]);
+    });
+    if (!is_told) founders.push_back(places[i]);
+  }
+  return founders;
 }
 
 }  // namespace strata

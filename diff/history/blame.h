@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diff/history/history.h"
@@ -13,21 +15,28 @@ namespace strata {
 struct BlameEvent {
   int32_t pass_index = -1;  ///< -1: no pass; the graph came, or changed between passes
   std::string pass;
-  /// `given`, `born: copy of mm`, `moved, args[1]: 2 → 3`, `deleted: replaced by addmm`, …
+  std::string graph;
+  /// `given`, `carried over`, `born: copy of mm`, `moved, changed args[1]: 2 → 3`,
+  /// `deleted: replaced by addmm`, …
   std::string what;
   std::string node;               ///< its name after the event; of a deletion before it
   std::vector<std::string> from;  ///< born: the nodes it was made from, before the pass
   std::vector<std::string> to;    ///< deleted: the nodes that stand for it, after the pass
+  /// The graph that `from` names nodes of, or that the node was carried over from, when it is
+  /// another one.
+  std::string from_graph;
   std::vector<FieldDiff> fields;  ///< what differs
   std::string ref;                ///< of the pass or of the graph
 };
 
-/// The life of a node over the passes of its graph.
+/// The life of a node over the passes of its graph, of the graphs that it came from, and of those
+/// that came from it.
 struct Blame {
   std::string node;  ///< as it was asked for
   std::string graph;
   std::string ref;  ///< the moment at which it was asked for
-  /// That the first and the last node of the story are one; 1 inside our own traces.
+  /// That the nodes of the story are one; 1 inside our own traces. With several ends (a node that
+  /// is in the forward and in the backward graph) that of the least certain one.
   double confidence = 1;
   std::vector<BlameEvent> events;  ///< in order of time
   /// Where structure speaks against the ids of a trace, or a direct comparison of the first and the
@@ -39,45 +48,93 @@ struct Blame {
   std::vector<Doubt> contradictions = {};
 };
 
-/// Follows a node through all moments of a graph: backward and forward. Inside our own traces by
+/// Follows a node through all moments of its graph, and through the graphs that this one came from
+/// or that came from it (see FindDescents): backward and forward. Inside our own traces by
 /// StableIds and birth certificates, exactly; in imported logs by composed diffs.
 class Blamer {
  public:
-  /// Compares all moments of `graph`. REQUIRES: `history` outlives this.
+  /// Compares all moments of `graph` and of its family. REQUIRES: `history` outlives this.
   /// Errors: a graph that cannot be loaded.
   static Result<Blamer> Make(const History& history, int32_t graph);
 
+  /// Whether a graph is one of the family.
+  bool Covers(int32_t graph) const { return StageOf(graph) >= 0; }
   /// The life of `name`, as it is called at `moment` of the history.
-  /// Errors: no such node there.
+  /// REQUIRES: the moment's graph is of the family. Errors: no such node there.
   Result<Blame> Follow(int32_t moment, std::string_view name) const;
   /// The lives of the nodes it was made from, and of those that stand for it, each with what they
   /// came from and became; nearest first, at most `limit`.
   Result<std::vector<Blame>> Relatives(int32_t moment, std::string_view name, size_t limit) const;
 
+  /// A node by name at a moment.
+  using Place = std::pair<int32_t, std::string>;
+  /// Those places of whose nodes no other place's story tells, in their order: of a node that was
+  /// carried from graph to graph only the first.
+  Result<std::vector<Place>> Founders(const std::vector<Place>& places) const;
+
  private:
-  Blamer(const History& history, int32_t graph, Lineage lineage)
-      : history_(&history), graph_(graph), lineage_(std::move(lineage)) {}
-
-  /// The last time that the graph is at a moment of the history; counts moments of the lineage.
-  int32_t LastTimeAt(int32_t moment) const;
-  Result<LifeId> Find(int32_t time, std::string_view name) const;
-  Result<std::string> NameAt(LifeId life, int32_t time) const;
-  Result<Blame> Tell(LifeId life, int32_t time) const;
-  const HistoryStep& step(int32_t time) const {
-    return history_->steps[static_cast<size_t>(steps_[static_cast<size_t>(time)])];
-  }
-
-  const History* history_;
-  int32_t graph_;
-  Lineage lineage_;
-  std::vector<int32_t> steps_;  // by time: index into the history's steps
+  /// How a node of a graph came over from the graph's parent.
+  struct Crossing {
+    LifeId before;  ///< the same node there; none: it is new
+    PairStatus status;
+    std::vector<FieldDiff> fields;
+    double confidence = 1;
+    std::vector<LifeId> relatives;  ///< of a new one: of the parent
+    std::optional<RelationKind> relation;
+  };
   /// What speaks against a life, at a moment of the lineage.
   struct Doubt {
     LifeId life;
     int32_t time;
     std::string what;
   };
-  std::vector<Doubt> doubts_;
+  /// The lives of one graph.
+  struct Stage {
+    Stage(int32_t its_graph, Lineage its_lineage)
+        : graph(its_graph), lineage(std::move(its_lineage)) {}
+
+    int32_t graph;
+    Lineage lineage;
+    std::vector<int32_t> steps;  // by moment of the lineage: index into the history's steps
+    std::vector<Doubt> doubts;
+    int32_t parent = -1;              // index into stages_
+    int32_t parent_time = -1;         // moment of its lineage
+    std::vector<Crossing> crossings;  // by entity of the first moment
+    std::vector<int32_t> children;    // indices into stages_, in order of time
+  };
+  struct Member {
+    int32_t stage = -1;
+    LifeId life;
+    friend auto operator<=>(const Member&, const Member&) = default;
+  };
+  struct Found {
+    Member member;
+    int32_t time = 0;  ///< moment of the lineage
+  };
+  class Story;
+
+  explicit Blamer(const History& history) : history_(&history) {}
+  static Result<Stage> MakeStage(const History& history, int32_t graph);
+  Status Cross(Stage& stage) const;
+
+  int32_t StageOf(int32_t graph) const;
+  const Stage& stage(int32_t index) const { return stages_[static_cast<size_t>(index)]; }
+  const HistoryStep& step(const Stage& stage, int32_t time) const {
+    return history_->steps[static_cast<size_t>(stage.steps[static_cast<size_t>(time)])];
+  }
+  Result<LoadedGraph> Load(const Stage& stage, int32_t time) const {
+    return history_->load(step(stage, time).after);
+  }
+  const std::string& GraphName(const Stage& stage) const {
+    return history_->graphs[static_cast<size_t>(stage.graph)];
+  }
+  /// The last time that the graph is at a moment of the history.
+  int32_t LastTimeAt(const Stage& stage, int32_t moment) const;
+  Result<Found> Find(int32_t moment, std::string_view name) const;
+  Result<std::string> NameAt(Member member, int32_t time) const;
+
+  const History* history_;
+  std::vector<Stage> stages_;
 };
 
 }  // namespace strata

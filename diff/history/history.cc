@@ -23,6 +23,11 @@ std::vector<uint64_t> KeysOf(const History& history, bool graph_names) {
 
 }  // namespace
 
+bool SameGraph(const History& history, int32_t a, int32_t b) {
+  return a == b ||
+         (!history.stable_ids && history.moment(a).content == history.moment(b).content);
+}
+
 std::string DescribeStep(const History& history, const HistoryStep& step) {
   if (step.pass_index >= 0) return fmt::format("pass {} '{}'", step.pass_index, step.pass);
   return fmt::format("graph '{}'", history.GraphOf(step));

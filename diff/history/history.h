@@ -24,7 +24,8 @@ struct LoadedGraph {
 struct HistoryMoment {
   int32_t graph = 0;    ///< index into History::graphs
   std::string ref;      ///< the REF that loads it
-  std::string content;  ///< equal for graphs that are equal, names included, in any history
+  /// Equal for graphs that are equal, names included and StableIds not, in any history.
+  std::string content;
 };
 
 /// What happened to one graph: it came, a pass ran on it, or it changed between passes.
@@ -40,6 +41,12 @@ struct HistoryStep {
   std::string ref;  ///< of the pass, or of the moment after
 };
 
+/// What a log tells of a graph. Graphs of one compilation may come from one another.
+struct GraphRecord {
+  std::string compilation;  ///< "0/0", "1/2_1"; "": outside of compilations
+  std::string name;         ///< of the record that the graph came with
+};
+
 /// What a run did to its graphs, in order of time: a run of a trace, a log of one rank, or a single
 /// graph. Names, and graphs on demand.
 struct History {
@@ -48,6 +55,7 @@ struct History {
   /// Nodes keep their StableIds from moment to moment of a graph.
   bool stable_ids = false;
   std::vector<std::string> graphs;
+  std::vector<GraphRecord> records;  ///< by graph, of logs; else empty
   std::vector<HistoryMoment> moments;
   std::vector<HistoryStep> steps;
 
@@ -61,6 +69,9 @@ struct History {
   }
   const HistoryMoment& moment(int32_t index) const { return moments[static_cast<size_t>(index)]; }
 };
+
+/// Whether two moments hold the same graph, where ids are known to the last StableId.
+bool SameGraph(const History& history, int32_t a, int32_t b);
 
 /// `pass 4 'dce'`, or `graph 'step'` for a step that is no pass: for messages.
 std::string DescribeStep(const History& history, const HistoryStep& step);

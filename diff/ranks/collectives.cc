@@ -14,6 +14,7 @@
 #include "diff/graph/listing.h"
 #include "diff/graph/sequence.h"
 #include "diff/graph/type_text.h"
+#include "diff/ranks/memberships.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 
@@ -42,6 +43,11 @@ bool IsLaunch(std::string_view op) {
   return (is_p2p || Contains(op.substr(0, op.size() - base.size()), "c10d")) && !IsWait(op);
 }
 
+bool IsNumber(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos &&
+         text.size() < 10;
+}
+
 /// Reads one launch.
 Collective ReadCollective(const Listing& listing, EntityId id) {
   const Graph& graph = listing.graph(id);
@@ -49,7 +55,7 @@ Collective ReadCollective(const Listing& listing, EntityId id) {
   collective.node = listing.name(id);
   collective.op = listing.target(id);
   std::vector<std::string> literals, dtypes, shapes;
-  std::string ranks;
+  std::vector<std::string> ranks;
   for (const Leaf& leaf : LeavesOf(listing, id)) {
     if (leaf.operand.valid()) {
       const TypeText type = TypeTextOf(listing, leaf.operand);
@@ -59,7 +65,7 @@ Collective ReadCollective(const Listing& listing, EntityId id) {
     }
     literals.push_back(leaf.text);
     // The older operators list the group's ranks.
-    if (leaf.path.find("][") != std::string::npos) ranks += (ranks.empty() ? "" : ", ") + leaf.text;
+    if (leaf.path.find("][") != std::string::npos) ranks.push_back(leaf.text);
   }
   // The group's name is the last word.
   const auto name = std::ranges::find_if(literals.rbegin(), literals.rend(), [](const auto& text) {
@@ -67,15 +73,15 @@ Collective ReadCollective(const Listing& listing, EntityId id) {
   });
   const bool listed = collective.op.starts_with("c10d_functional.");
   if (listed && !ranks.empty()) {
-    collective.group = fmt::format("[{}]", ranks);
+    collective.group = fmt::format("[{}]", fmt::join(ranks, ", "));
+    for (const std::string& rank : ranks) {
+      if (IsNumber(rank)) collective.members.push_back(std::stoi(rank));
+    }
   } else if (name != literals.rend() && name->size() >= 2) {
     collective.group = name->substr(1, name->size() - 2);
     literals.erase(std::next(name).base());
   }
-  const auto number = std::ranges::find_if(literals, [](const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos &&
-           text.size() < 10;
-  });
+  const auto number = std::ranges::find_if(literals, IsNumber);
   if (number != literals.end()) {
     const bool is_p2p = IsSend(collective.op) || IsReceive(collective.op);
     const bool sized = Contains(collective.op, "gather") || Contains(collective.op, "scatter");
@@ -286,6 +292,7 @@ class Comparer {
     for (const auto& [group, members] : users)
       CompareGroup(group, members);
     JoinGroupChanges();
+    AddMemberships();
     ComparePeers();
     std::ranges::stable_sort(mismatches_, [](const auto& a, const auto& b) {
       return std::tie(a.group, a.index, a.ranks) < std::tie(b.group, b.index, b.ranks);
@@ -378,6 +385,20 @@ class Comparer {
       missing->what = fmt::format("group: {} in '{}', on the other ranks in '{}'", text,
                                   mismatches_[i].group, missing->group);
       mismatches_.erase(mismatches_.begin() + static_cast<std::ptrdiff_t>(i--));
+    }
+  }
+  /// A wrong group is told once: who uses it is an extra member of that one.
+  void AddMemberships() {
+    using Kind = CollectiveMismatch::Kind;
+    for (CollectiveMismatch& found : CheckMemberships(ranks_)) {
+      std::erase_if(mismatches_, [&](const CollectiveMismatch& other) {
+        return found.kind == Kind::kGroup && other.kind == Kind::kExtra &&
+               other.group == found.group && other.ranks == found.ranks;
+      });
+      const bool is_told = std::ranges::any_of(mismatches_, [&](const CollectiveMismatch& other) {
+        return other.kind == found.kind && other.node == found.node && other.ranks == found.ranks;
+      });
+      if (!is_told) mismatches_.push_back(std::move(found));
     }
   }
   static std::string AfterColon(const std::string& what) {

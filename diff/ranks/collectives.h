@@ -16,8 +16,9 @@ struct Collective {
   std::string group;         ///< the group's name, or its list of ranks
   std::string dtype, shape;  ///< of what it is given; of several tensors all, joined by " "
   int64_t group_size = 0;    ///< where it says; 0: it does not
-  int64_t peer = -1;         ///< of a send or receive: the other rank
-  bool waited = false;       ///< something waits for its result
+  std::vector<int32_t> members = {};  ///< the group's ranks, where it lists them
+  int64_t peer = -1;                  ///< of a send or receive: the other rank
+  bool waited = false;                ///< something waits for its result
 
   /// `all_gather_into_tensor f32[4, 8]`.
   std::string Text() const;

@@ -300,10 +300,13 @@ std::optional<RankRule> FitAxis(std::span<const int32_t> ranks, std::span<const 
     if (follows) coordinates.insert(at(i));
   }
   if (rule.exceptions * 3 > static_cast<int32_t>(ranks.size())) return std::nullopt;
-  // Any two values are a straight line; what begins at 0, or ends where the next one begins, is
-  // hardly there by chance. A rule with exceptions needs more than two.
+  // Any two values are a straight line: one that does not begin at 0, or end where the next one
+  // begins, is there by chance. A rule with exceptions needs more than two.
   const bool bounds = offset == 0 || (offset == factor && factor > 1);
-  if (coordinates.size() < 3 && (!bounds || rule.exceptions > 0)) return std::nullopt;
+  if (coordinates.size() < 3) {
+    if (!bounds || rule.exceptions > 0) return std::nullopt;
+    rule.step = std::abs(factor);
+  }
   rule.text = AxisText(world, stride, size);
   if (factor != 1) rule.text = fmt::format("{}·{}", factor, rule.text);
   if (offset != 0) rule.text += fmt::format(" {} {}", offset > 0 ? '+' : '-', std::abs(offset));
@@ -323,6 +326,31 @@ std::vector<RankSite> RankSitesOf(const Graph& graph) {
     sites.push_back({listing.name(id), path, NamesRanks(BaseName(listing.target(id)))});
   }).Run();
   return sites;
+}
+
+std::set<int64_t> SizesOf(const Graph& graph) {
+  const Listing listing(graph);
+  const Module& module = graph.module();
+  std::set<int64_t> sizes;
+  const auto add = [&](DimId dim) -> int64_t {
+    const std::optional<int64_t> hint = dim.valid() ? module.dims().Hint(dim) : std::nullopt;
+    if (hint) sizes.insert(*hint);
+    return hint.value_or(0);
+  };
+  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    const ValueId value = listing.value(id);
+    const TypeId type_id = value.valid() ? listing.graph(id).value(value).type : TypeId{};
+    if (!type_id.valid()) continue;
+    const Type& type = module.types()[type_id];
+    int64_t elements = 1;
+    for (DimId size : type.sizes)
+      elements *= add(size);
+    if (!type.sizes.empty()) sizes.insert(elements);
+    for (DimId stride : type.strides)
+      add(stride);
+  }
+  if (!sizes.empty()) sizes.insert(1);
+  return sizes;
 }
 
 bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path) {

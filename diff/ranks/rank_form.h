@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,7 +42,15 @@ struct RankRule {
   std::string text;           ///< `32·rank`, `rank + 1`, `8·(rank / 4)`
   std::vector<bool> follows;  ///< by rank
   int32_t exceptions = 0;     ///< ranks that do not follow it: a third at most
+  /// Only two values are behind it, which are always a line: this is how far they are apart. A rule
+  /// to be believed when that is a size (see SizesOf); none: there are more values.
+  std::optional<int64_t> step = {};
 };
+
+/// What offsets of shards are made of: sizes, strides and numbers of elements of a graph's values,
+/// and 1. None when it tells no sizes.
+std::set<int64_t> SizesOf(const Graph& graph);
+
 /// The rule with fewest exceptions that a program of ranks in a mesh would compute; none when there
 /// is none. `ranks` ascend; `values` are theirs.
 std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,

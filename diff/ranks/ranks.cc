@@ -120,6 +120,7 @@ class RankComparer {
       ranks.push_back(histories_[i].rank);
     NoteDevicesAndGroups(ranks, forms, history.GraphOf(step));
     std::vector<RankSite> sites;
+    std::set<int64_t> sizes;
     std::vector<int64_t> values(group.size());
     for (size_t site = 0; site < forms[0]->values.size(); ++site) {
       for (size_t k = 0; k < group.size(); ++k)
@@ -128,9 +129,11 @@ class RankComparer {
       if (sites.empty()) {
         STRATA_TRY(const LoadedGraph graph, history.load(step.after));
         sites = RankSitesOf(graph.graph());
+        sizes = SizesOf(graph.graph());
       }
       const RankSite& where = sites[site];
-      const std::optional<RankRule> rule = FindRankRule(ranks, values);
+      std::optional<RankRule> rule = FindRankRule(ranks, values);
+      if (rule && rule->step && !sizes.empty() && !sizes.contains(*rule->step)) rule.reset();
       if (rule || where.names_a_rank) {
         NoteConstant({history.GraphOf(step), where.node, where.path,
                       rule ? rule->text : "another one on each rank"});

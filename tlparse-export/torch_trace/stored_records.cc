@@ -67,6 +67,13 @@ class Reader {
     return std::move(records_);
   }
 
+  Result<std::vector<StoredRecord>> ReadGraphs() {
+    for (const ArtifactInfo& artifact : run_.artifacts) {
+      if (artifact.kind == "moments") STRATA_RETURN_IF_ERROR(ReadMoments(artifact));
+    }
+    return std::move(records_);
+  }
+
  private:
   Status ReadMoments(const ArtifactInfo& artifact) {
     STRATA_TRY(const std::string bytes, trace_.LoadArtifact(artifact.id));
@@ -119,6 +126,10 @@ class Reader {
 
 Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run) {
   return Reader(trace, run).Read();
+}
+
+Result<std::vector<StoredRecord>> ReadGraphRecords(TraceReader& trace, const StoredRun& run) {
+  return Reader(trace, run).ReadGraphs();
 }
 
 Result<std::string> LoadFxText(TraceReader& trace, SnapshotId snapshot) {

@@ -26,6 +26,9 @@ struct StoredRecord {
 /// All records of a run in order of the log; none for runs that are no imports.
 Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run);
 
+/// Those of them that hold graphs, in the order in which these came.
+Result<std::vector<StoredRecord>> ReadGraphRecords(TraceReader& trace, const StoredRun& run);
+
 /// The bytes of a record's payload. A graph's text is the one that was read, or, which is the same,
 /// the one that its snapshot prints.
 Result<std::string> LoadPayload(TraceReader& trace, const StoredRecord& record);

@@ -17,11 +17,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
 GRAPH_TRAINER = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
 TWO_RANKS = os.path.join(FIXTURES, "torch_2_11", "llama3_fsdp2_2ranks")
+COMPILED = glob.glob(os.path.join(FIXTURES, "torch_2_11", "llama3_compile", "*.log"))[0]
 
 
-def record(name, text, rank):
+def record(name, text, rank, **keys):
     """A record of TORCH_TRACE with a graph as its payload."""
-    envelope = {"artifact": {"name": name, "encoding": "string"}, "rank": rank,
+    envelope = {"artifact": {"name": name, "encoding": "string"}, "rank": rank, **keys,
                 "has_payload": hashlib.md5(text.encode()).hexdigest()}
     lines = "".join(f"\t{line}\n" for line in text.split("\n"))
     return f"V1120 18:32:38.396000 14073 torch/x.py:10] {json.dumps(envelope)}\n{lines}"
@@ -305,6 +306,130 @@ class BisectTest(RunsCase):
     def test_several_runs_are_listed(self):
         self.assertIn("REF names several runs", self.fails("bisect", TWO_RANKS, GRAPH_TRAINER))
         self.assertTrue(self.json("bisect", f"{TWO_RANKS}#rank=0", f"{TWO_RANKS}#rank=1", code=0)["equal"])
+
+
+def compiled(name, inputs, lines, result, compilation=0):
+    """A graph of a compilation: `name = call` per line."""
+    arguments = "".join(f', {i}: "f32[8, 8]"' for i in inputs)
+    text = f"class GraphModule(torch.nn.Module):\n    def forward(self{arguments}):\n"
+    for line in lines:
+        text += '        {}: "f32[8, 8]" = torch.ops.aten.{}\n'.format(*line.split(" = ", 1))
+    return record(name, text + f"        return ({', '.join(result)},)", 0, frame_id=0, frame_compile_id=compilation,
+                  attempt=0)
+
+
+FORWARD = ["sin = sin.default(primals_1)", "exp = exp.default(sin)"]
+BACKWARD = ["neg = neg.default(tangents_1)", "mul = mul.Tensor(neg, exp)", "cos = cos.default(primals_1)",
+            "mul_1 = mul.Tensor(mul, cos)"]
+
+
+def partitioned(compilation=0):
+    """A joint graph, cut in two, and what post-grad passes make of the parts. Nothing needs `dead`."""
+    at = {"compilation": compilation}
+    fused = [BACKWARD[0], "fma = addcmul.default(neg, exp, neg)", BACKWARD[2], "mul_1 = mul.Tensor(fma, cos)"]
+    backward_inputs = ["primals_1", "exp", "tangents_1"]
+    return (compiled("aot_joint_graph", ["primals_1", "tangents_1"], FORWARD + ["dead = tan.default(sin)"] + BACKWARD,
+                     ["exp", "mul_1"], **at) +
+            compiled("aot_forward_graph", ["primals_1"], FORWARD, ["exp", "primals_1"], **at) +
+            compiled("aot_backward_graph", backward_inputs, BACKWARD, ["mul_1"], **at) +
+            compiled("before_post_grad_graph", ["primals_1"], FORWARD, ["exp", "primals_1"], **at) +
+            compiled("inductor_post_grad_graph", ["primals_1"], FORWARD, ["exp", "primals_1"], **at) +
+            compiled("before_post_grad_graph", backward_inputs, BACKWARD, ["mul_1"], **at) +
+            compiled("inductor_post_grad_graph", backward_inputs, fused, ["mul_1"], **at))
+
+
+class BlameAcrossGraphsTest(RunsCase):
+    def story(self, ref, node, *flags):
+        done = self.run_strata("blame", ref, node, *flags)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_stories_of_a_partition(self):
+        self.write("a.log", partitioned())
+        self.assertEqual(self.story("a.log", "cos"), """\
+cos  in graph 'aot_joint_graph'
+  aot_joint_graph     -  given
+  aot_backward_graph  -  carried over from 'aot_joint_graph'
+""")
+        self.assertEqual(self.story("a.log", "exp"), """\
+exp  in graph 'aot_joint_graph'
+  aot_joint_graph     -  given
+  aot_forward_graph   -  carried over from 'aot_joint_graph'
+  aot_backward_graph  -  became the input exp
+""")
+        self.assertEqual(self.story("a.log", "dead"), """\
+dead  in graph 'aot_joint_graph'
+  aot_joint_graph     -  given
+  aot_backward_graph  -  deleted: not in 'aot_forward_graph', 'aot_backward_graph'
+""")
+        self.assertEqual(self.story("a.log#graph=aot_backward_graph", "mul"), """\
+mul  in graph 'aot_backward_graph'  confidence 0.99
+  aot_joint_graph     -                        given
+  aot_backward_graph  -                        carried over from 'aot_joint_graph', follows a change: operands[1]: exp → exp
+  aot_backward_graph  pass 1  post_grad_graph  deleted: replaced by fma
+""")
+        self.assertEqual(self.story("a.log#graph=aot_backward_graph", "exp", "--follow"), """\
+exp  in graph 'aot_backward_graph'
+  -  born: stands for exp of 'aot_joint_graph'
+
+exp  in graph 'aot_joint_graph'
+  aot_joint_graph     -  given
+  aot_forward_graph   -  carried over from 'aot_joint_graph'
+  aot_backward_graph  -  became the input exp
+""")
+
+    def test_json(self):
+        self.write("a.log", partitioned())
+        report = self.json("blame", "a.log", "exp", code=0)
+        self.assertEqual([(e["graph"], e["pass"], e["node"], e["to"], e["from_graph"]) for e in report["events"]], [
+            ("aot_joint_graph", None, "exp", [], None),
+            ("aot_forward_graph", None, "exp", [], "aot_joint_graph"),
+            ("aot_backward_graph", None, "exp", ["exp"], "aot_joint_graph")])
+        report = self.json("blame", "a.log#graph=aot_backward_graph", "exp", code=0)
+        self.assertEqual([(e["graph"], e["from"], e["from_graph"]) for e in report["events"]],
+                         [("aot_backward_graph", ["exp"], "aot_joint_graph")])
+
+    def test_an_imported_log_tells_the_same(self):
+        self.write("a.log", partitioned() + partitioned(1))
+        self.assertEqual(self.run_strata("import", "a.log", "-o", "a.strata").returncode, 0)
+        for graph in ("aot_joint_graph", "aot_backward_graph@0/1", "aot_forward_graph"):
+            for node in self.nodes_of(f"a.log#graph={graph}"):
+                self.assertEqual(self.story(f"a.strata#graph={graph}", node), self.story(f"a.log#graph={graph}", node))
+
+    def test_graphs_of_other_compilations_are_not_related(self):
+        self.write("a.log", partitioned() + partitioned(1))
+        self.assertEqual(self.fails("blame", "a.log", "cos"), """\
+'cos' names several nodes: a.log: say which one:
+  "a.log#run=1,graph=aot_joint_graph" cos
+  "a.log#run=1,graph=aot_joint_graph@0/1" cos""")
+        # Parts of a model that are compiled one by one in one compilation (DDP's buckets).
+        self.write("b.log", partitioned() + partitioned())
+        self.assertEqual(self.fails("blame", "b.log", "cos"), """\
+'cos' names several nodes: b.log: say which one:
+  "b.log#run=1,graph=aot_joint_graph" cos
+  "b.log#run=1,graph=aot_joint_graph.2" cos""")
+
+    def test_surviving_names(self):
+        """PyTorch keeps names when it partitions and prints again; which node is which is found without them."""
+        def targets(graph):
+            done = self.run_strata("show", f"{COMPILED}#graph={graph}", "--format", "json")
+            return {node["name"]: node["target"] for node in json.loads(done.stdout)["nodes"]
+                    if node["kind"] == "compute"}
+
+        joint = targets("aot_joint_graph")
+        ways = {"post_grad_graph": "aot_forward_graph", "post_grad_graph.2": "aot_backward_graph"}
+        for last, middle in ways.items():
+            names = [name for name in targets(last) if name in joint]
+            self.assertGreater(len(names), 100)
+            for name in names[3::29]:
+                report = self.json("blame", f"{COMPILED}#graph={last}", name, code=0)
+                self.assertEqual([(e["graph"], e["node"]) for e in report["events"][:3]],
+                                 [("aot_joint_graph", name), (middle, name), (last, name)])
+
+    def test_saved_activations_stand_for_what_the_forward_graph_computes(self):
+        for name in ["embedding", "rsqrt", "view", "getitem_1", "mm_3", "permute_14"]:
+            event = self.json("blame", f"{COMPILED}#graph=aot_backward_graph", name, code=0)["events"][0]
+            self.assertEqual((event["graph"], event["from"]), ("aot_backward_graph", [name]))
 
 
 class BlameTest(RunsCase):

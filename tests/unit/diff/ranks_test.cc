@@ -136,6 +136,59 @@ extra g at 1, ranks 0: missing on the other ranks: all_reduce f32[8]
 )");
 }
 
+TEST_CASE("ranks: a group that not all of its ranks use") {
+  const std::string all = AllReduce("a", "dp");
+  // It has four ranks: whoever does not run it is missing.
+  CHECK_EQ(Mismatches({all + AllGather("g", 4, "tp"), all + AllGather("g", 4, "tp"),
+                       all + AllGather("g", 4, "tp"), all}),
+           R"(
+missing tp at 0, ranks 3: missing: all_gather_into_tensor f32[8] and whatever else its group runs
+)");
+  CHECK_EQ(Mismatches({all, all, all, all + AllGather("g", 4, "tp")}), R"(
+missing tp at 0, ranks 0 1 2: missing: all_gather_into_tensor f32[8] and whatever else its group runs
+)");
+  CHECK_EQ(Mismatches({all, all, all, all + AllGather("g", 2, "tp")}), R"(
+missing tp at 0, ranks 3: missing on other ranks: all_gather_into_tensor f32[8]: its group has 2 ranks, 1 runs it
+)");
+  // The name of an axis stands for several groups: 0,1 and 2,3.
+  CHECK_EQ(
+      Mismatches({AllGather("g", 2, "tp"), AllGather("g", 2, "tp"), AllGather("g", 2, "tp"), all}),
+      R"(
+missing tp at 0, ranks 3: missing: all_gather_into_tensor f32[8] and whatever else its group runs
+)");
+  // Two ranks of four were given, each of another group; and two of eight.
+  CHECK_EQ(Mismatches({AllGather("g", 2, "tp0"), AllGather("g", 2, "tp1")}), "\n");
+  CHECK_EQ(Mismatches({AllGather("g", 8, "g"), all}), "\n");
+  // It may be a group of one.
+  CHECK_EQ(Mismatches({all, all + AllReduce("b", "alone")}), "\n");
+}
+
+TEST_CASE("ranks: a group that lists a rank which does not use it") {
+  const auto reduce = [](std::string_view ranks) {
+    return fmt::format("  r = c10d_functional.all_reduce.default(x, \"sum\", \"\", [{}], 2)\n",
+                       ranks);
+  };
+  CHECK_EQ(Mismatches({reduce("0, 1"), reduce("0, 1")}), "\n");
+  CHECK_EQ(Mismatches({reduce("0, 1"), "", reduce("2, 3")}), R"(
+missing [0, 1] at 0, ranks 1: missing: all_reduce f32[8] and whatever else its group runs
+)");
+}
+
+TEST_CASE("ranks: a name of a group that one rank has for itself") {
+  const std::string all = AllReduce("a", "dp") + AllReduce("b", "tp");
+  const std::string odd = AllReduce("a", "dp") + AllReduce("b", "pt");
+  CHECK_EQ(Mismatches({all, all, odd, all}), R"(
+group pt at 0, ranks 2: group: all_reduce f32[8] in 'pt', on the other ranks in 'tp'
+)");
+  // A group that the others have, too.
+  const std::string dp = AllReduce("a", "dp") + AllReduce("b", "dp");
+  CHECK_EQ(Mismatches({all, all, dp, all}), R"(
+group dp at 0, ranks 2: group: all_reduce f32[8] in 'dp', on the other ranks in 'tp'
+)");
+  // Two groups of two.
+  CHECK_EQ(Mismatches({all, odd, all, odd}), "\n");
+}
+
 TEST_CASE("ranks: sends meet receives") {
   const auto send = [](int peer) { return fmt::format("  s{0} = runtime.send(x, {0})\n", peer); };
   const auto receive = [](std::string_view name, int peer) {
@@ -203,6 +256,33 @@ TEST_CASE("ranks: many equal ranks are loaded once, classes are told in order") 
   CHECK_EQ(report.differences[0].what, "change aten.cos.default to aten.tan.default");
   CHECK_EQ(report.FirstRanks(), std::vector<int32_t>{100, 300});
   CHECK_LT(loads, 16);
+}
+
+TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
+  const auto told = [](std::string_view first, std::string_view second) {
+    const auto body = [](std::string_view call) {
+      return fmt::format(
+          "  x = placeholder : f32[8, 6]\n  w = placeholder : f32[50, 6]\n"
+          "  a = {} : f32[4, 6]\n  output(a)\n",
+          call);
+    };
+    const RanksReport report =
+        OrDie(CompareRanks({HistoryOf(0, {body(first)}), HistoryOf(1, {body(second)})}));
+    return report.Equal() ? report.constants[0].path + " = " + report.constants[0].formula
+                          : report.differences[0].what;
+  };
+  CHECK_EQ(told("aten.slice.Tensor(x, 0, 0, 9)", "aten.slice.Tensor(x, 0, 4, 9)"),
+           "args[2] = 4·rank");
+  CHECK_EQ(told("aten.slice.Tensor(x, 0, 0, 9)", "aten.slice.Tensor(x, 0, 3, 9)"),
+           "args[2]: 0 on rank 0, 3 on rank 1");
+  // Of another node: rows of the table that this rank has; of all: where its part begins.
+  CHECK_EQ(told("aten.sub.Tensor(x, 0)", "aten.sub.Tensor(x, 50)"), "args[1] = 50·rank");
+  CHECK_EQ(told("aten.as_strided.default(x, [4, 6], [6, 1], 0)",
+                "aten.as_strided.default(x, [4, 6], [6, 1], 24)"),
+           "args[3] = 24·rank");
+  CHECK_EQ(told("aten.eq.Scalar(x, 0)", "aten.eq.Scalar(x, 1)"), "args[1] = rank");
+  CHECK_EQ(told("aten.full_like.default(x, 0)", "aten.full_like.default(x, 7)"),
+           "args[1]: 0 on rank 0, 7 on rank 1");
 }
 
 TEST_CASE("ranks: constants by rank keep ranks together, others part them") {
