@@ -86,6 +86,12 @@ Result<Exit> BenchDiff(Args args) {
     PrintTiming("same graph, " + size, Measure(5, [&] { (void)Diff(a, a); }));
     PrintTiming("1 % edited, " + size, Measure(5, [&] { (void)Diff(a, b); }), limit);
     STRATA_TRY(const GraphDiff diff, Diff(a, b));
+    // Two snapshots of one trace.
+    DiffOptions ids{.stable_ids = true,
+                    .births = {after->provenance().begin(), after->provenance().end()}};
+    PrintTiming("the same by ids", Measure(5, [&] { (void)Diff(a, b, ids); }));
+    ids.contradictions = true;
+    PrintTiming("and with contradictions", Measure(5, [&] { (void)Diff(a, b, ids); }));
     const std::unique_ptr<Module> layers = before->Clone();
     EditEveryLayer(*layers);
     const Graph& c = layers->graph(GraphId{0});

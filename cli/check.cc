@@ -21,7 +21,7 @@ Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
     if (!history.stable_ids) continue;
     for (const HistoryStep& step : history.steps) {
       if (step.pass_index < 0 || step.before < 0) continue;
-      if (history.moment(step.before).content == history.moment(step.after).content) continue;
+      if (SameGraph(history, step.before, step.after)) continue;
       STRATA_TRY(const LoadedGraph before, history.load(step.before));
       STRATA_TRY(const LoadedGraph after, history.load(step.after));
       STRATA_TRY(const std::vector<Provenance> births, history.births(step));

@@ -1,13 +1,14 @@
 #include "diff/contradictions.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "diff/match/labels.h"
-#include "diff/match/matching.h"
+#include "diff/match/matcher.h"
 
 namespace strata {
 namespace {
@@ -15,36 +16,86 @@ namespace {
 /// Claims of structure that are less sure speak against nothing.
 constexpr double kSure = 0.95;
 
+/// Nodes that structure may see otherwise than the ids do: those whose edges do not lead to where
+/// their partner's lead, or that have no partner, and what is near them. Whose edges all agree
+/// cannot do better with another partner, and ids that were exchanged all over some region show
+/// where the region ends.
+class Suspects {
+ public:
+  explicit Suspects(const Matching& by_id) : by_id_(by_id) {
+    for (Side side : {kBefore, kAfter})
+      is_suspect_[side].assign(static_cast<size_t>(by_id.labels(side).size()), false);
+    std::vector<std::pair<Side, int32_t>> edge;
+    for (Side side : {kBefore, kAfter}) {
+      for (int32_t i = 0; i < by_id.labels(side).size(); ++i) {
+        if (!EdgesAgree(side, i)) Add(side, i, edge);
+      }
+    }
+    for (int reach = 0; reach < kReach && !edge.empty(); ++reach) {
+      std::vector<std::pair<Side, int32_t>> next;
+      for (const auto& [side, i] : edge) {
+        for (const auto& edges : {by_id.labels(side).operands(i), by_id.labels(side).users(i)}) {
+          if (edges.size() > Matching::kMaxEdges) continue;
+          for (const Labels::Edge& neighbour : edges)
+            Add(side, neighbour.entity, next);
+        }
+      }
+      edge = std::move(next);
+    }
+  }
+
+  bool any() const { return any_; }
+  bool Has(Side side, int32_t i) const { return is_suspect_[side][static_cast<size_t>(i)]; }
+
+ private:
+  static constexpr int kReach = 3;
+
+  bool EdgesAgree(Side side, int32_t i) const {
+    const int32_t partner = by_id_.partner(side, i);
+    const Side other = 1 - side;
+    return partner >= 0 && by_id_.open_operands(side, i) == 0 && by_id_.open_users(side, i) == 0 &&
+           by_id_.operand_sum(side, i) == by_id_.operand_sum(other, partner) &&
+           by_id_.user_sum(side, i) == by_id_.user_sum(other, partner);
+  }
+
+  void Add(Side side, int32_t i, std::vector<std::pair<Side, int32_t>>& added) {
+    if (Has(side, i)) return;
+    any_ = true;
+    is_suspect_[side][static_cast<size_t>(i)] = true;
+    added.emplace_back(side, i);
+    if (by_id_.matched(side, i)) Add(1 - side, by_id_.partner(side, i), added);
+  }
+
+  const Matching& by_id_;
+  std::array<std::vector<bool>, 2> is_suspect_;
+  bool any_ = false;
+};
+
 class Finder {
  public:
-  Finder(const GraphDiff& told, const GraphDiff& found, std::span<const Provenance> births)
-      : told_(told),
-        found_(found),
-        symbols_(told.before, told.after),
-        fields_(KnownTypeFields(told.before).And(KnownTypeFields(told.after))),
-        before_(told.before, fields_),
-        after_(told.after, fields_, symbols_),
-        matching_(before_, after_) {
-    for (const Pair& pair : found.pairs)
-      matching_.Match(pair.before.index, pair.after.index, pair.via, pair.confidence);
+  Finder(const GraphDiff& told, const Matching& found, std::span<const Provenance> births)
+      : told_(told), before_(found.labels(kBefore)), after_(found.labels(kAfter)), found_(found) {
     for (const Provenance& birth : births)
       births_.emplace(birth.node, &birth);
   }
 
   std::vector<Contradiction> Run() const {
     std::vector<Contradiction> contradictions;
-    for (const Pair& pair : found_.pairs) {
-      const EntityId by_id = PartnerOf(told_.pair_of_before, pair.before, &Pair::after);
-      if (by_id == pair.after || !IsSure(pair)) continue;
-      const EntityId origin = PartnerOf(told_.pair_of_after, pair.after, &Pair::before);
-      const int merit = Merit(pair.before, pair.after);
-      const bool beats_partner = !by_id.valid() || merit > Merit(pair.before, by_id);
-      const bool beats_origin = !origin.valid() || merit > Merit(origin, pair.after);
+    for (const Matching::Made& pair : found_.made()) {
+      if (pair.before < 0 || pair.via == Via::kId || !IsSure(pair)) continue;
+      const EntityId before{pair.before}, after{pair.after};
+      const EntityId by_id = PartnerOf(told_.pair_of_before, before, &Pair::after);
+      if (by_id == after) continue;
+      const EntityId origin = PartnerOf(told_.pair_of_after, after, &Pair::before);
+      const int merit = Merit(before, after);
+      const bool beats_partner = !by_id.valid() || merit > Merit(before, by_id);
+      const bool beats_origin = !origin.valid() || merit > Merit(origin, after);
       if (!beats_partner || !beats_origin) continue;
       // Deleted and made anew: from that very node, or so they say.
       if (!by_id.valid() && !origin.valid() && !DeniesBirth(pair)) continue;
-      contradictions.push_back({pair.before, by_id, pair.after, origin, pair.confidence});
+      contradictions.push_back({before, by_id, after, origin, pair.confidence});
     }
+    std::ranges::sort(contradictions, {}, &Contradiction::before);
     return contradictions;
   }
 
@@ -55,16 +106,17 @@ class Finder {
     return pair < 0 ? EntityId{} : told_.pairs[static_cast<size_t>(pair)].*other;
   }
 
-  bool IsSure(const Pair& pair) const {
-    const EntityKind kind = told_.before[pair.before].kind;
-    return pair.confidence >= kSure && pair.via != Via::kOrder && kind == EntityKind::kCompute &&
-           !told_.before[pair.before].element.valid() &&
-           before_.type[static_cast<size_t>(pair.before.index)] ==
-               after_.type[static_cast<size_t>(pair.after.index)];
+  bool IsSure(const Matching::Made& pair) const {
+    const EntityId before{pair.before};
+    return pair.confidence >= kSure && pair.via != Via::kOrder &&
+           told_.before[before].kind == EntityKind::kCompute &&
+           !told_.before[before].element.valid() &&
+           before_.type[static_cast<size_t>(pair.before)] ==
+               after_.type[static_cast<size_t>(pair.after)];
   }
 
   int Merit(EntityId before, EntityId after) const {
-    const Matching::EdgeScore score = matching_.Score(before.index, after.index);
+    const Matching::EdgeScore score = found_.Score(before.index, after.index);
     const bool same_label = before_.type[static_cast<size_t>(before.index)] ==
                             after_.type[static_cast<size_t>(after.index)];
     return score.agree - score.contradict + (same_label ? 1 : 0);
@@ -72,9 +124,9 @@ class Finder {
 
   /// The after node has ancestors, of which the before node is none, nor are its neighbours: a
   /// rewrite of several nodes may name any of them.
-  bool DeniesBirth(const Pair& pair) const {
+  bool DeniesBirth(const Matching::Made& pair) const {
     std::set<uint64_t> ancestors;
-    std::vector<StableId> queue{IdOf(told_.after, pair.after)};
+    std::vector<StableId> queue{IdOf(told_.after, {pair.after})};
     constexpr size_t kMost = 256;
     for (size_t i = 0; i < queue.size() && i < kMost; ++i) {
       const auto birth = births_.find(queue[i]);
@@ -91,8 +143,8 @@ class Finder {
       return std::ranges::any_of(
           edges, [&](const Labels::Edge& edge) { return is_ancestor(edge.entity); });
     };
-    return !is_ancestor(pair.before.index) && !any(before_.operands(pair.before.index)) &&
-           !any(before_.users(pair.before.index));
+    return !is_ancestor(pair.before) && !any(before_.operands(pair.before)) &&
+           !any(before_.users(pair.before));
   }
 
   static StableId IdOf(const Listing& listing, EntityId id) {
@@ -100,19 +152,24 @@ class Finder {
   }
 
   const GraphDiff& told_;
-  const GraphDiff& found_;
-  const SymbolNames symbols_;
-  const TypeFields fields_;
-  const Labels before_, after_;
-  Matching matching_;
+  const Labels &before_, &after_;
+  const Matching& found_;
   std::unordered_map<StableId, const Provenance*> births_;
 };
 
 }  // namespace
 
-Result<std::vector<Contradiction>> FindContradictions(const GraphDiff& told,
-                                                      std::span<const Provenance> births) {
-  STRATA_TRY(const GraphDiff found, Diff(told.before.root(), told.after.root()));
+std::vector<Contradiction> FindContradictions(const GraphDiff& told, const Matching& by_id,
+                                              std::span<const Provenance> births) {
+  const Suspects suspects(by_id);
+  if (!suspects.any()) return {};
+  Matching found(by_id.labels(kBefore), by_id.labels(kAfter));
+  for (const Pair& pair : told.pairs) {
+    if (!suspects.Has(kBefore, pair.before.index))
+      found.Match(pair.before.index, pair.after.index, Via::kId, 1);
+  }
+  const Status matched = MatchListings(told.before, told.after, {}, found);
+  STRATA_CHECK(matched, "nothing was asked for that can fail");
   return Finder(told, found, births).Run();
 }
 

@@ -3,17 +3,19 @@
 #include <vector>
 
 #include "diff/diff.h"
+#include "diff/match/matching.h"
 
 namespace strata {
 
 /// Where the identities that a trace tells (StableIds, birth certificates) and the structure of its
 /// graphs speak against each other: a pass that moved an id to another node, or named the wrong
 /// ancestor. Symmetric nodes are no contradiction: structure must have more edges for its claim
-/// than there are for what was told.
+/// than there are for what was told. Only the surroundings of nodes whose edges and ids do not go
+/// together are matched by structure; elsewhere structure could not say anything else.
 ///
-/// REQUIRES: `told` was made with `stable_ids`.
-Result<std::vector<Contradiction>> FindContradictions(const GraphDiff& told,
-                                                      std::span<const Provenance> births);
+/// REQUIRES: `told` was made with `stable_ids`, from `by_id`; the labels know synonyms.
+std::vector<Contradiction> FindContradictions(const GraphDiff& told, const Matching& by_id,
+                                              std::span<const Provenance> births);
 
 /// "by id it is mm_5, by structure mm_7".
 std::string ToString(const GraphDiff& told, const Contradiction& contradiction);

@@ -242,7 +242,8 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
   if (options.stable_ids && options.contradictions) {
-    STRATA_TRY(diff.contradictions, FindContradictions(diff, options.births));
+    const SynonymScope synonyms(labels_before, labels_after);
+    diff.contradictions = FindContradictions(diff, matching, options.births);
   }
   return diff;
 }

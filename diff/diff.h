@@ -60,8 +60,8 @@ enum class RelationKind : uint8_t {
   kReplace,        ///< deleted nodes by inserted ones
   kClone,          ///< before: the original; after: its partner, then the inserted copies
   kMerge,          ///< before: the partner's original, then the deleted equals; after: one
-  kBecameInput,    ///< a deleted computation, an inserted input
-  kBecameCompute,  ///< a deleted input, an inserted computation
+  kBecameInput,    ///< a deleted computation or constant, an inserted input
+  kBecameCompute,  ///< a deleted input, an inserted computation or constant
 };
 std::string_view ToString(RelationKind kind);
 
@@ -124,8 +124,8 @@ struct DiffOptions {
   /// With `stable_ids`: birth certificates of the trace's nodes. They tell what was replaced and
   /// copied, exactly.
   std::vector<Provenance> births = {};
-  /// With `stable_ids`: also match by structure, and tell where that speaks against the ids. Costs
-  /// another diff.
+  /// With `stable_ids`: also match by structure where ids and edges do not go together, and tell
+  /// where that speaks against the ids.
   bool contradictions = false;
   /// Also compare names, places in source, sequence numbers and other `meta.*` fields.
   bool meta = false;
