@@ -41,8 +41,9 @@ std::string Text(const std::optional<Parting>& parting, const History& a, const 
   if (!parting->node().empty()) out += fmt::format("  node {}\n", parting->node());
   out += fmt::format("  {}\n", parting->what);
   if (parting->moment_a >= 0 && parting->moment_b >= 0) {
-    out += fmt::format("  strata diff {} {}\n", ShellWord(a.moment(parting->moment_a).ref),
-                       ShellWord(b.moment(parting->moment_b).ref));
+    std::string from = a.moment(parting->moment_a).ref, to = b.moment(parting->moment_b).ref;
+    if (parting->steps.b < 0) std::swap(from, to);  // as the change is told: what the pass did
+    out += fmt::format("  strata diff {} {}\n", ShellWord(from), ShellWord(to));
   }
   return out;
 }

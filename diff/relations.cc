@@ -1,11 +1,14 @@
 #include "diff/relations.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 
 #include "diff/graph/union_find.h"
 #include "diff/replacement_parts.h"
+#include "ir/ops.h"
 
 namespace strata {
 namespace {
@@ -178,8 +181,8 @@ class RelationFinder {
                matching_.labels(Other(side)).operands(matching_.partner(side, user)).size();
   }
 
-  /// What stands on the other side where matched users of `i` read it: the one unmatched node, or
-  /// -1 when users disagree or there are none.
+  /// What stands on the other side where matched users of `i` read it: one unmatched node, or
+  /// several of one value, of which the first; -1 when users disagree or there are none.
   int32_t StandIn(Side side, int32_t i) const {
     int32_t stand_in = -1;
     for (const Labels::Edge& user : matching_.labels(side).users(i)) {
@@ -188,16 +191,44 @@ class RelationFinder {
       const auto operands = matching_.labels(Other(side)).operands(image);
       if (Index(user.slot) >= operands.size()) return -1;
       const int32_t here = operands[Index(user.slot)].entity;
-      if (stand_in >= 0 && here != stand_in) return -1;
-      stand_in = here;
+      if (stand_in < 0 || here == stand_in) {
+        stand_in = here;
+        continue;
+      }
+      const int32_t one = SourceOf(Other(side), stand_in), other = SourceOf(Other(side), here);
+      if (!SameValue(Other(side), one, other)) return -1;
+      stand_in = std::min(one, other);
     }
     return stand_in >= 0 && IsOpen(Other(side), stand_in) ? stand_in : -1;
+  }
+
+  /// What an unmatched node that hands on its operand hands on.
+  int32_t SourceOf(Side side, int32_t i) const {
+    static constexpr std::array<std::string_view, 4> kHandOn = {"alias", "detach", "clone",
+                                                                "lift_fresh_copy"};
+    const Listing& listing = side == kBefore ? before_ : after_;
+    while (IsOpen(side, i) && matching_.labels(side).operands(i).size() == 1 &&
+           std::ranges::find(kHandOn, BaseName(listing.target({i}))) != kHandOn.end())
+      i = matching_.labels(side).operands(i)[0].entity;
+    return i;
+  }
+
+  /// Unmatched nodes that do the same with the same operands.
+  bool SameValue(Side side, int32_t a, int32_t b) const {
+    const Labels& labels = matching_.labels(side);
+    return a == b ||
+           (IsOpen(side, a) && IsOpen(side, b) && labels.type[Index(a)] == labels.type[Index(b)] &&
+            KindOf(side, a) == EntityKind::kCompute &&
+            std::ranges::equal(labels.operands(a), labels.operands(b), {}, &Labels::Edge::entity,
+                               &Labels::Edge::entity));
   }
 
   /// A computation of `side` for which an input stands in on the other side.
   void FindKindChanges(Side side, RelationKind kind) {
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-      if (!IsOpen(side, i) || KindOf(side, i) != EntityKind::kCompute) continue;
+      const bool has_kind =
+          KindOf(side, i) == EntityKind::kCompute || KindOf(side, i) == EntityKind::kConstant;
+      if (!IsOpen(side, i) || !has_kind) continue;
       const int32_t input = StandIn(side, i);
       if (input < 0 || KindOf(Other(side), input) != EntityKind::kInput) continue;
       if (StandIn(Other(side), input) != i) continue;

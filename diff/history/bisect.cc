@@ -127,7 +127,9 @@ class Bisector {
     }
     STRATA_TRY(const LoadedGraph a, a_.load(parting.moment_a));
     STRATA_TRY(const LoadedGraph b, b_.load(parting.moment_b));
-    STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph()));
+    // Of a pass that one run alone has, what it does, not what the other run lacks.
+    STRATA_TRY(const GraphDiff diff,
+               only_a ? Diff(b.graph(), a.graph()) : Diff(a.graph(), b.graph()));
     std::string prefix;
     if (only_a || only_b) {
       prefix = fmt::format("{} runs only in {}: ", DescribeStep(only_a ? a_ : b_, step),
@@ -137,6 +139,7 @@ class Bisector {
                            StepB(parting.steps).options);
     }
     parting.what = prefix + FirstChange(diff, parting);
+    if (only_a) std::swap(parting.node_a, parting.node_b);
     return Ok();
   }
 

@@ -20,7 +20,7 @@ struct Parting {
   int32_t moment_a = -1, moment_b = -1;
   /// The first node that differs, by its name on each side; "" where it is missing.
   std::string node_a, node_b;
-  std::string what;     ///< in words
+  std::string what;     ///< in words, from `a` to `b`; of a pass that only `a` has, what it did
   int32_t changes = 0;  ///< hunks between the two moments
 
   const std::string& node() const { return node_a.empty() ? node_b : node_a; }

@@ -375,6 +375,13 @@ int32_t StandIn(const Matching& matching, Side side, int32_t i) {
   return stand_in;
 }
 
+/// Whether an unmatched node takes a piece of `input` and does nothing else.
+bool IsPieceOf(const Matching& matching, Side side, int32_t i, int32_t input) {
+  return i >= 0 && !matching.matched(side, i) &&
+         matching.labels(side).piece[static_cast<size_t>(i)] &&
+         matching.labels(side).operands(i)[0].entity == input;
+}
+
 }  // namespace
 
 bool ReviseInputs(Matching& matching, const ScopePair& scope) {
@@ -391,6 +398,9 @@ bool ReviseInputs(Matching& matching, const ScopePair& scope) {
     // It may also stand where a computation stood, or one stands where it stood.
     const int32_t was = StandIn(matching, kAfter, after), is = StandIn(matching, kBefore, before);
     if (score.contradict == 0 && was < 0 && is < 0) continue;
+    // A slice of all of it, say, was removed: who read that reads the input now.
+    if (IsPieceOf(matching, kBefore, was, before) || IsPieceOf(matching, kAfter, is, after))
+      continue;
     matching.Unmatch(before);
     matching.Veto(before, after);
     revised = true;

@@ -110,10 +110,11 @@ class BirthReader {
     if (relation.before.size() != 1 || relation.after.size() != 1) return RelationKind::kReplace;
     const EntityKind before = before_[relation.before[0]].kind;
     const EntityKind after = after_[relation.after[0]].kind;
-    if (before == EntityKind::kCompute && after == EntityKind::kInput)
-      return RelationKind::kBecameInput;
-    if (before == EntityKind::kInput && after == EntityKind::kCompute)
-      return RelationKind::kBecameCompute;
+    const auto gives = [](EntityKind kind) {
+      return kind == EntityKind::kCompute || kind == EntityKind::kConstant;
+    };
+    if (gives(before) && after == EntityKind::kInput) return RelationKind::kBecameInput;
+    if (before == EntityKind::kInput && gives(after)) return RelationKind::kBecameCompute;
     return RelationKind::kReplace;
   }
 
