@@ -179,11 +179,10 @@ class GraphView {
 
   // --- Camera ---
 
-  size() { const box = rectOf(this.panes[0].stage); return {width: box.width, height: box.height, room: box.width - (this.hasMini() ? 108 : 0)}; }
-  hasMini() { return this.mode !== "side" && rectOf(this.panes[0].stage).width > 560; }
+  size() { return rectOf(this.panes[0].stage); }
   /** Fits the width, readable, with the selection or the first change in the middle. */
   home() {
-    const {width, room} = this.size();
+    const {width} = this.size();
     if (width < 10) return;
     this.fitted = true;
     if (state.cam) {
@@ -191,17 +190,17 @@ class GraphView {
       if (scale > 0) { Object.assign(this, {scale}); this.x = width / 2 - x * scale; this.y = this.size().height / 2 - y * scale; this.draw(); return; }
     }
     const narrow = width < 560;
-    this.scale = Math.min(1, Math.max(!narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45, (room - (narrow ? 16 : 32)) / this.scene.width));
-    this.x = Math.max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
+    this.scale = Math.min(1, Math.max(!narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45, (width - (narrow ? 16 : 32)) / this.scene.width));
+    this.x = Math.max(narrow ? 8 : 16, (width - this.scene.width * this.scale) / 2);
     this.y = 16;
     const first = this.selected >= 0 ? this.selected : this.detail.changes.find((i) => this.scene.boxOf.has(i));
     if (first !== undefined && this.scene.boxOf.has(first)) this.center(first);
     else this.draw();
   }
   fit(left, top, right, bottom) {
-    const {room, height} = this.size();
-    this.scale = Math.max(MIN_SCALE, Math.min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)));
-    this.x = room / 2 - (left + right) / 2 * this.scale;
+    const {width, height} = this.size();
+    this.scale = Math.max(MIN_SCALE, Math.min(1, (width - 32) / (right - left), (height - 32) / (bottom - top)));
+    this.x = width / 2 - (left + right) / 2 * this.scale;
     this.y = Math.min(16, height / 2 - (top + bottom) / 2 * this.scale);
     this.draw();
   }
@@ -213,17 +212,17 @@ class GraphView {
     else this.fitAll();
   }
   center(node) {
-    const box = this.scene.boxOf.get(node), {room, height} = this.size();
+    const box = this.scene.boxOf.get(node), {width, height} = this.size();
     if (!box) return;
-    const spare = room - this.scene.width * this.scale;
+    const spare = width - this.scene.width * this.scale;
     // Nothing is gained by showing what is beside the graph.
-    this.x = spare > 0 ? spare / 2 : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
+    this.x = spare > 0 ? spare / 2 : Math.min(16, Math.max(spare - 16, width / 2 - (box.x + box.width / 2) * this.scale));
     this.y = Math.min(16, height / 2 - (box.y + box.height / 2) * this.scale);
     this.draw();
   }
   zoom(factor, cx, cy) {
-    const {room, height} = this.size(), scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
-    cx ??= room / 2;
+    const {width, height} = this.size(), scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
+    cx ??= width / 2;
     cy ??= height / 2;
     this.x = cx - (cx - this.x) * scale / this.scale;
     this.y = cy - (cy - this.y) * scale / this.scale;
@@ -247,7 +246,7 @@ class GraphView {
     if (box && box.node < 0) { this.unfolded.add(box.block); this.layout(); moved = true; }
     if (moved) this.on.changed();
     this.setSelected(node);
-    if (this.scale < TWO_LINES) { this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().room - 32) / this.scene.width)); this.fitted = true; }
+    if (this.scale < TWO_LINES) { this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().width - 32) / this.scene.width)); this.fitted = true; }
     this.center(node);
   }
   setSelected(node) {
@@ -373,8 +372,8 @@ class GraphView {
   }
   listenMini() {
     const jump = (event) => {
-      const box = rectOf(this.mini), {k, left, top} = this.miniFrame, {room, height} = this.size();
-      this.x = room / 2 - (event.clientX - box.left - left) / k * this.scale;
+      const box = rectOf(this.mini), {k, left, top} = this.miniFrame, {width, height} = this.size();
+      this.x = width / 2 - (event.clientX - box.left - left) / k * this.scale;
       this.y = height / 2 - (event.clientY - box.top - top) / k * this.scale;
       this.draw();
     };
@@ -411,8 +410,8 @@ class GraphView {
       if (pane.side === "blink") pane.caption.firstChild.textContent = this.before ? "Before" : "After";
     }
     this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
-    this.mini.hidden = !this.hasMini();
-    if (!this.mini.hidden) this.paintMini();
+    this.mini.hidden = rectOf(this.element).width < 560;
+    if (!this.mini.hidden && this.mode !== "side") this.paintMini();
   }
   paintMini() {
     const box = prepare(this.mini), {scene} = this;

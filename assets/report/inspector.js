@@ -8,7 +8,7 @@ function inspector(detail) {
   }
   const name = detail.nodeName(node);
   box.append(h("div.node-head", h("h2", {title: detail.opOf(node)}, detail.opLabel(node)), chip(detail.statusOf(node)), h("span.spacer"), h("button.close", {label: "Close", click: () => selectNode(-1)}, "×"),
-    h("div.mono.mid.wrap", detail.was.has(node) ? `${str(detail.was.get(node))} → ${name}` : name)));
+    h("div.mono.mid.wrap", dotted(detail.was.has(node) ? `${str(detail.was.get(node))} → ${name}` : name))));
   box.append(h("h3", "Fields"), fieldTable(detail, node), ...whyDerived(detail, node), ...relationsOf(detail, node));
   box.append(...flowList(detail, "Inputs", detail.inputs(node)), ...flowList(detail, "Outputs", detail.outputs(node)));
   const lines = h("div");
@@ -16,10 +16,10 @@ function inspector(detail) {
   loadLines(detail).then((printed) => {
     if (!printed) return;
     const [before, after] = [true, false].map((old) => detail.status[node] === (old ? ADDED : REMOVED) ? "" : printed[state.spelling](node, old));
-    if (before && before !== after) lines.append(h("h3", after ? "Line before" : "Line"), h("pre", after ? marked(before, after) : before));
-    if (after) lines.append(h("h3", before && before !== after ? "Line after" : "Line"), h("pre", before && before !== after ? marked(after, before) : after));
+    if (before && before !== after) lines.append(h("h3", after ? "Line before" : "Line"), h("pre", after ? marked(before, after) : dotted(before)));
+    if (after) lines.append(h("h3", before && before !== after ? "Line after" : "Line"), h("pre", before && before !== after ? marked(after, before) : dotted(after)));
   });
-  if (detail.place[node] >= 0) box.append(h("h3", "Source"), h("div.small.mono.mid.wrap", str(detail.place[node])), detail.code[node] >= 0 && h("pre", str(detail.code[node])));
+  if (detail.place[node] >= 0) box.append(h("h3", "Source"), h("div.small.mono.mid.wrap", dotted(str(detail.place[node]))), detail.code[node] >= 0 && h("pre", str(detail.code[node])));
   const history = h("div");
   box.append(history);
   blame(detail, node).then((list) => { if (list) history.append(h("h3", "Provenance"), list); });
@@ -35,7 +35,7 @@ function inspector(detail) {
 function fieldTable(detail, node) {
   const rows = [], fields = (detail.fields.get(node) || []).slice().sort((a, b) => a[3] - b[3]), told = new Set(fields.map(([path]) => str(path)));
   for (const [path, before, after, derived] of fields) rows.push(h("tr", {class: derived ? "derived" : "cause"}, h("th", {scope: "row"}, str(path)), td(str(before) || "–", "mono old"), td(str(after) || "–", "mono new")));
-  const one = (field, value) => { if (value && !told.has(field)) rows.push(h("tr", h("th", {scope: "row"}, field), h("td.mono", {colspan: "2"}, value))); };
+  const one = (field, value) => { if (value && !told.has(field)) rows.push(h("tr", h("th", {scope: "row"}, field), h("td.mono", {colspan: "2"}, dotted(value)))); };
   if (!told.has("target")) one("operator", detail.opOf(node));
   one("type", detail.typeOf(node));
   one("module", detail.moduleOf(node));

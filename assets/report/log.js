@@ -3,7 +3,7 @@
 
 // --- Data ---
 
-const RECORD = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count", "sum"];
+const RECORD = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count"];
 /** JSON of Python, which knows numbers that JSON does not; null for what is none, and for what is nested to do harm. */
 function readJson(text) {
   let depth = 0, most = 0;
@@ -28,6 +28,7 @@ class Log {
   constructor(run, data) {
     this.run = run;
     this.events = data.events;
+    this.tables = data.tables;
     this.strings = new Map(Object.entries(readJson(data.strings) || {}));
     this.records = data.records.map((row, place) => new LogRecord(row, place));
     this.sources = new Map(this.records.filter((record) => record.kind === "dump_file").map((record) => [record.name, record]));
@@ -37,24 +38,17 @@ class Log {
       if (!this.compiles.has(id)) this.compiles.set(id, {id, base: id.replace(/_\d+$/, ""), records: []});
       this.compiles.get(id).records.push(record);
     }
-    for (const compile of this.compiles.values()) this.judge(compile);
-    // Metrics of the last attempt tell of restarts; it is the attempts before it that were.
-    for (const compile of this.compiles.values()) {
-      const others = this.attemptsOf(compile).filter((other) => other !== compile);
-      if (!compile.metrics && others.some((other) => other.metrics)) compile.status = "restarted";
-      else if (compile.restarts.length && !others.length && compile.status === "compiled") compile.status = "restarted";
-    }
+    for (const [id, status] of data.status) this.judge(this.compiles.get(id), status);
   }
   of(compile, kind) { return compile.records.filter((record) => record.kind === kind); }
   attemptsOf(compile) { return [...this.compiles.values()].filter((other) => other.base === compile.base); }
-  judge(compile) {
+  judge(compile, status) {
     const metrics = this.of(compile, "compilation_metrics").map((record) => record.data), start = this.of(compile, "dynamo_start")[0];
     compile.metrics = metrics[metrics.length - 1];
     compile.stack = start && Array.isArray(start.data.stack) ? start.data.stack.filter((f) => f && typeof f === "object").slice(-200) : null;
     compile.restarts = metrics.flatMap((m) => listOf(m.restart_reasons));
-    const m = compile.metrics;
-    compile.status = compile.id === "-" ? "" : !m ? "no metrics" : m.fail_type ? "failed" : m.graph_op_count === 0 ? "empty graph" : "compiled";
-    compile.name = m && m.co_name || compile.stack && compile.stack.length && compile.stack[compile.stack.length - 1].name || "";
+    compile.status = status;
+    compile.name = compile.metrics && compile.metrics.co_name || compile.stack && compile.stack.length && compile.stack[compile.stack.length - 1].name || "";
   }
   /** "model.py:7 in forward" with its line of code. */
   frame(told) {
@@ -111,8 +105,8 @@ function compileList(log, current) {
 async function logPage(log) {
   const run = log.run, all = [...log.compiles.values()].filter((compile) => compile.id !== "-"), bases = new Set(all.map((compile) => compile.base)), failed = all.filter((compile) => compile.status === "failed"), restarts = all.reduce((sum, compile) => sum + compile.restarts.length, 0);
   const seconds = all.reduce((sum, compile) => sum + (compile.metrics && compile.metrics.entire_frame_compile_time_s || 0), 0), out = [];
-  out.push(h("div.hero", h("h1", all.length ? "Log" : "Artifacts"), h("span.quiet.small", `${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${run.source}, rank ${run.rank}`)));
-  if (all.length) out.push(cards([card("Compilations", number(bases.size), plural(all.length, "attempt")), card("Failures", number(failed.length), failed.map((compile) => brackets(compile.id)).join(" ") || "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), card("Compile time", time(seconds * 1000), "of all frames")]));
+  out.push(h("div.hero", h("h1", all.length ? "Log" : "Artifacts"), h("span.quiet.small", dotted(`${plural(log.records.reduce((sum, record) => sum + record.count, 0) + log.events, "record")} of ${run.source}, rank ${run.rank}`)), h("span.spacer"), button(() => save(new Blob(log.records.map((record) => `${JSON.stringify({line: record.line, compile: record.compile, kind: record.kind, name: record.name, bytes: record.bytes, data: record.data})}\n`), {type: "application/json"}), "records.jsonl"), "Save as JSON lines")));
+  if (all.length) out.push(cards([card("Compilations", number(bases.size), plural(all.length, "attempt")), card("Failures", number(failed.length), failed.map((compile) => brackets(compile.id)).join(" ") || "none"), card("Restarts", number(restarts), restarts ? "analysis began anew" : "none"), seconds > 0 && card("Compile time", time(seconds * 1000), "of all frames")].filter(Boolean)));
   const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : ""]] : []]);
   // What an export of a program asks to be looked at.
   for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
@@ -120,7 +114,7 @@ async function logPage(log) {
   const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
   if (known.length) out.push(boxed("Where compilation began", "stacks of all compilations, common frames once", stackTrie(log, known)));
   if (unknown.length) out.push(section("Compilations without a stack", "", h("p.mono", unknown.map((compile) => [compileLink(log, compile), " "]))));
-  if (report.runs.length > 1) out.push(...await rankPart());
+  out.push(...report.log_tables.map(madeTable));
   if (log.events) out.push(section("Chromium events", `${plural(log.events, "event")}, times of the compiler`, await eventPart(log, () => true)));
   const outside = log.compiles.get("-");
   if (outside) out.push(section(all.length ? "Records outside of compilations" : "Records", "", recordTable(log, outside.records)));
@@ -155,36 +149,6 @@ function foldedStack(log, words, stack) {
   return box;
 }
 
-/** Where ranks part: their compilations and caches, payloads of one name, and what Inductor expects graphs to take. */
-async function rankPart() {
-  const ranked = (await Promise.all(report.runs.map(loadLog))).filter(Boolean), ids = [...new Set(ranked.flatMap((log) => [...log.compiles.keys()]))].filter((id) => id !== "-"), heads = ranked.map((log) => `rank ${log.run.rank}`);
-  if (ranked.length < 2 || !ids.length) return [];
-  const tell = (log, id) => { const compile = log.compiles.get(id); return compile ? [plural(compile.records.length, "record"), compile.status, compile.records.map(cacheWord).filter(Boolean).join(" ")].filter(Boolean).join(", ") : "none"; };
-  const rows = ids.map((id) => ({id, cells: ranked.map((log) => tell(log, id))})), apart = rows.filter((row) => new Set(row.cells).size > 1);
-  const out = [boxed("Ranks", apart.length ? `${plural(apart.length, "compilation")} differ between ranks` : "all ranks compiled the same, and their caches agree", table(["=compilation", ...heads], rows.map((row) => [brackets(row.id), ...row.cells.map((words, i) => words === "none" ? words : link(logLink(ranked[i].run, row.id), words))])))];
-  const places = new Map(), times = new Map();
-  const seen = new Map();
-  for (const log of ranked) for (const record of log.records) {
-    if (!record.sum) continue;
-    const name = JSON.stringify([record.compile, record.name]), own = `${log.run.id}${name}`, nth = (seen.get(own) || 0) + 1, key = `${nth}${name}`;
-    seen.set(own, nth);
-    places.set(key, [...places.get(key) || [], [log, record]]);
-    if (!/^inductor_runtime/.test(record.name)) continue;
-    const {ops} = await log.json(record);
-    if (Array.isArray(ops)) times.set(record.compile, {...times.get(record.compile), [log.run.rank]: ops.reduce((sum, op) => sum + (op && Number(op.estimated_runtime_ns) || 0), 0) / 1e6});
-  }
-  const groups = [...places.values()].map((list) => [...new Map(list.map(([, record]) => [record.sum, list.filter(([, other]) => other.sum === record.sum)])).values()]).filter((group) => group.length > 1);
-  if (groups.length) out.push(boxed("Payloads that differ between ranks", "records of one name in one compilation", table(["=compilation", "~record", "ranks with equal payloads"], groups.slice(0, 200).map((group) => [brackets(group[0][0][1].compile || "-"), group[0][0][1].name, group.map((list) => [recordLink(...list[0], list.map(([log]) => log.run.rank).join(", ")), " | "])]))));
-  const orders = await Promise.all(ranked.map(async (log) => listOf((await log.json(log.records.find((r) => r.name === "graph_execution"))).graph_execution_order).map((entry) => String(entry && entry.compile_id)))), most = Math.max(...orders.map((order) => order.length));
-  const steps = Array.from({length: most}, (_, i) => {
-    const ids = orders.map((order) => order[i] || "–"), differ = (tell) => new Set(ids.map((id, k) => log(k, id).map(tell).join(""))).size > 1, log = (k, id) => ranked[k].compiles.has(id) ? ranked[k].compiles.get(id).records : [];
-    return [i, ids, [new Set(ids).size > 1 && "graph", differ((r) => r.name === SCHEDULE ? r.sum : "") && "collectives", differ(cacheWord) && "cache"].filter(Boolean).join(", ")];
-  }), odd = steps.filter((step) => step[2]);
-  if (most) out.push(boxed("Order of execution", odd.length ? `ranks differ at ${number(odd.length)} of ${plural(most, "place")}` : `all ranks ran the same ${plural(most, "graph")}`, table(["#place", ...heads.map((head) => `=${head}`), "what differs"], (odd.length ? odd : steps).slice(0, 200).map(([i, ids, words]) => [number(i), ...ids.map(brackets), words || "–"]))));
-  if (times.size) out.push(boxed("Expected run time", "estimates of Inductor, added up", table(["=compilation", ...heads.map((head) => `#${head}`), "#slowest / fastest"], [...times].map(([id, sums]) => [brackets(id || "-"), ...ranked.map((log) => time(sums[log.run.rank])), (Math.max(...Object.values(sums)) / Math.min(...Object.values(sums))).toFixed(2)]))));
-  return out;
-}
-
 async function compilePage(log, compile) {
   const m = compile.metrics, out = [], attempts = log.attemptsOf(compile);
   out.push(h("div.hero", h("h1", `${brackets(compile.id)} ${visible(compile.name)}`), statusChip(compile.status), h("span.quiet.small", m && m.co_filename ? `${m.co_filename}:${m.co_firstlineno}` : plural(compile.records.length, "record")),
@@ -212,10 +176,12 @@ async function compilePage(log, compile) {
     const id = compile.id, mine = (event) => event.args && (event.args.compile_id === id || event.args.compile_id === compile.base && !/_/.test(id));
     if ((await log.loadEvents()).some(mine)) out.push(section("Chromium events", "", await eventPart(log, mine)));
   }
-  out.push(...await collectivePart(log, compile));
+  for (const [id, made] of log.tables) if (id === compile.id) out.push(madeTable(made));
   return out;
 }
 
+/** A table as it was made (log_tables.h): cells are texts, or lists of links into logs. */
+const madeTable = ([title, words, heads, rows]) => boxed(title, words, table(heads, rows.map((row) => row.map((cell) => Array.isArray(cell) ? cell.map(([text, run, graph, place], i) => [i ? " | " : "", link(hashOf({view: "log", run, graph, node: place < 0 ? "" : place}), text)]) : cell))));
 const valueTable = (data) => table(["=~field", "=~value"], Object.entries(data).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([key, value]) => [key, typeof value === "object" ? JSON.stringify(value) : String(value)]));
 
 function recordTable(log, records) {
@@ -224,7 +190,7 @@ function recordTable(log, records) {
   const timed = list.some((record) => clock(record.prefix));
   return h("div.box.pad", table([...(timed ? ["?=time", "?#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
     ...(timed ? [td(clock(record.prefix), "quiet"), td(record.line ? number(record.line) : "–", "quiet")] : []),
-    [recordLink(log, record, dotted(record.name)), record.count > 1 && ` ×${number(record.count)}`], td(dotted(record.kind), "quiet"),
+    [recordLink(log, record), record.count > 1 && ` ×${number(record.count)}`], td(record.kind, "quiet"),
     record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–",
     record.bytes > 0 && PROVENANCE.test(record.name) ? recordLink(log, record, "side by side") : record.ref ? link(linkTo(record), "graph") : record.kind === "link" && /^https?:\/\//.test(record.data.url) ? h("a", {href: record.data.url, rel: "noreferrer noopener", target: "_blank"}, "open") : cacheWord(record) ? h("span.chip.same", `cache ${cacheWord(record)}`) : record.bytes >= 0 && record.part < 0 && h("span.quiet", "left out")])),
   list.length > 2000 && h("p.quiet", `${number(list.length - 2000)} more; search to find them`));
@@ -234,7 +200,7 @@ function recordTable(log, records) {
 
 async function recordPage(log, record) {
   const compile = log.compiles.get(record.compile || "-"), at = compile.records.indexOf(record), step = (other, words) => other && h("a.button", {href: logLink(log.run, record.compile || "-", other)}, words);
-  const out = [h("div.hero", h("h1", record.name), compileLink(log, compile), h("span.quiet.small.mono.wrap", record.prefix), h("span.spacer"), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
+  const out = [h("div.hero", h("h1", record.name), compileLink(log, compile), h("span.quiet.small.mono.wrap", dotted(record.prefix)), h("span.spacer"), step(compile.records[at - 1], "Record before"), step(compile.records[at + 1], "Next record"))];
   const {stack, user_stack: user, ...rest} = record.data;
   if (Object.keys(rest).length) out.push(h("div.box.pad", valueTable(rest)));
   for (const [words, frames] of [["Stack", stack], ["User stack", user]]) if (listOf(frames).length) out.push(boxed(words, "", stackList(log, frames)));
@@ -380,17 +346,6 @@ async function provenancePart(log, {records}, record, map) {
   const [first] = [...made.map(([line]) => line), ...became.map(([, line]) => line)];
   if (first) requestAnimationFrame(() => pick(1, first));
   return [section("Provenance", "a line marks what it came from and what became of it", h("div.texts", boxes.map((box, i) => h("div", h("h3", sources[i] ? recordLink(log, sources[i]) : "–"), box))))];
-}
-
-const SCHEDULE = "inductor_collective_schedule";
-/** Collectives that Inductor planned, beside those that the code calls. */
-async function collectivePart(log, compile) {
-  const counts = new Map(), add = (op, side) => { const [name] = /all_reduce|reduce_scatter|all_gather|broadcast|all_to_all|wait_tensor|$/.exec(op); if (!counts.has(name)) counts.set(name, [0, 0]); counts.get(name)[side]++; };
-  const planned = compile.records.filter((record) => record.name === SCHEDULE);
-  for (const record of planned) for (const op of listOf(await log.json(record))) add(String(op), 0);
-  for (const record of compile.records) if (planned.length && record.kind === "inductor_output_code") for (const [, op] of (await log.payload(record) || "").replace(/#.*/g, "").matchAll(/c10d_functional\.(\w+)\.default\(/g)) add(op, 1);
-  const list = [...counts], waits = list.reduce((sum, [name, sides]) => sum + (name === "wait_tensor" ? -sides[1] : sides[1]), 0);
-  return list.length ? [boxed("Collectives", `${list.some(([, [a, b]]) => a !== b) ? "schedule and code differ" : "the code calls what is scheduled"}${waits > 0 ? `, ${plural(waits, "wait")} missing` : ""}`, table(["=collective", "#scheduled", "#in the code"], list.map(([name, sides]) => [name || "other", ...sides.map(number)])))] : [];
 }
 
 /** How an expression of sizes came about, down to its symbols. */

@@ -16,11 +16,11 @@ function table(heads, rows, caption) {
   const cells = (row) => row.map((cell, i) => { const box = cell && cell.tagName === "TD" ? cell : td(cell); box.classList.add(...kinds[i]); return box; });
   return h("table", caption && h("caption", caption), h("thead", h("tr", heads.map((head, i) => h("th", {scope: "col", class: kinds[i].join(" ")}, head.replace(/^[?#=~]*/, ""))))), h("tbody", rows.map((row) => h("tr", cells(row)))));
 }
-const td = (content, kind) => h("td", {class: kind}, content);
+const td = (content, kind) => h("td", {class: kind}, dotted(content));
 
 async function overview() {
   const run = currentRun(), page = h("div.page");
-  page.append(h("div.hero", h("h1", report.title), h("span.quiet.small", runWords(run))));
+  page.append(h("div.hero", h("h1", report.title), h("span.quiet.small", dotted(runWords(run)))));
   for (const pass of run.passes) if (pass.status === "failed") page.append(failure(pass));
   page.append(cards(cardsOf(run)));
   if (run.passes.length) page.append(section("Pass timeline", "one mark per node, left to right in program order", timeline(run)));
@@ -31,7 +31,7 @@ async function overview() {
   if (others.length) page.append(boxed(run.passes.length ? "Other graphs" : "Graphs", "", table(["graph", "#nodes", "#peak memory", "?#arithmetic", "?=fingerprint"], others.map((graph) =>
     [link(linkTo(graph), graph.name), number(graph.last.nodes), graph.last.peak ? bytes(graph.last.peak) : "–", graph.last.flops ? flops(graph.last.flops) : "–", graph.last.fingerprint]))));
   if (run.stages.length) page.append(boxed("Stages of compilation", "what became of a graph on its way through the compiler", table(["graph", "from", "?#nodes", "difference"], run.stages.map((stage) =>
-    [stage.detail < 0 ? dotted(stage.graph) : link(linkTo(stage), dotted(stage.graph)), dotted(stage.from), `${number(stage.before.nodes)} → ${number(stage.after.nodes)}`, stage.detail >= 0 ? badges(stage.counts) : stage.compared ? "equal" : "not compared, too large"]))));
+    [stage.detail < 0 ? stage.graph : link(linkTo(stage), stage.graph), stage.from, `${number(stage.before.nodes)} → ${number(stage.after.nodes)}`, stage.detail >= 0 ? badges(stage.counts) : stage.compared ? "equal" : "not compared, too large"]))));
   if (report.runs.length > 1) page.append(boxed("Runs of this file", "", table(["run", "#rank", "?kind", "~source", "?#passes", "status"], report.runs.map((other) =>
     [h("a", {href: hashOf({view: "overview", run: other.id}), "aria-current": other === run && "true"}, `run ${other.id}`), other.rank, other.kind, other.source, number(other.passes.length), other.status]))));
   if (report.left_out.length) page.append(boxed("Left out", "this report reached its size limit; the trace has them", h("ul", report.left_out.map((title) => h("li", title)))));

@@ -287,7 +287,7 @@ class ScenePainter {
     const label = d.opLabel(node), room0 = x + width - 8 - left;
     this.font(marked || !VIEWS.test(label) ? 600 : 400, 12);
     // What it became says more than half of what it was.
-    const op = c.measureText(label).width > room0 ? label.replace(/^.* (?=→)/, "") : label;
+    const op = c.measureText(label).width > room0 ? label.replace(/^.*→ /, "") : label;
     const wide = this.text(op, left, first, ink || (status === "removed" ? colors["ink-2"] : colors.ink), room0);
     if (!two) return;
     this.font(400, 10, "mono");

@@ -55,6 +55,11 @@ function commands() {
   for (const s of subjects) list.push(["Passes and graphs", nameOf(s), badgeText(s.counts) || (s.status === "failed" ? "failed" : "no change"), () => goTo(s)]);
   return list;
 }
+/** A number is a line, where lines are shown: of code, or of a pass after it. */
+function lineCommand(number) {
+  const line = $$(".text .nr + .nr").find((nr) => nr.textContent === number), jump = state.view === "log" ? () => go({open: number}) : () => { selectNode(Number(line.parentElement.dataset.node)); line.scrollIntoView({block: "center"}); };
+  return /^\d+$/.test(number) && (line || $(".code")) ? [["Lines", `Line ${number}`, "", jump]] : [];
+}
 /** Letters in order, marked; null when they are not there. */
 function fuzzy(text, letters) {
   const out = [];
@@ -77,7 +82,7 @@ function palette() {
   };
   const fill = () => {
     const letters = input.value.replace(/\s/g, ""), d = currentDetail, nodes = d && letters ? d.search(input.value.trim()).slice(0, 20).map((i) => ["Nodes", d.nodeName(i), d.moduleOf(i), () => showNode(i)]) : [];
-    items = [...commands().filter(([, title]) => fuzzy(title, letters)), ...nodes].slice(0, 60);
+    items = [...lineCommand(letters), ...commands().filter(([, title]) => fuzzy(title, letters)), ...nodes].slice(0, 60);
     let group = "";
     list.replaceChildren(...items.flatMap((item, i) => {
       const [of, title, key] = item, head = of === group ? [] : [h("div.group", {role: "presentation"}, of)];

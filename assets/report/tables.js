@@ -54,7 +54,7 @@ function tableTab(panel, detail) {
   inPortions(nodes, sheet, (list) => body.append(...list.map((i) => {
     const was = detail.was.has(i) ? `${str(detail.was.get(i))} → ` : "";
     return h("tr", {"data-node": i, "aria-selected": String(selected === i), tabindex: "0", click: () => selectNode(i), keydown: (event) => { if (event.key === "Enter") selectNode(i); }},
-      h("td", chip(detail.statusOf(i))), td(dotted(was + detail.nodeName(i)), "mono"), td(dotted(detail.opLabel(i))), td(dotted(whatChanged(detail, i) || "–"), "mono"), extra && td(extra[1](i) || "–"), td(shortType(detail.typeOf(i)) || "–", "mono"), td(dotted(detail.moduleOf(i) || "–")), td(PHASE[detail.phase[i]] || "–"));
+      h("td", chip(detail.statusOf(i))), td(was + detail.nodeName(i), "mono"), td(detail.opLabel(i)), td(whatChanged(detail, i) || "–", "mono"), extra && td(extra[1](i) || "–"), td(shortType(detail.typeOf(i)) || "–", "mono"), td(detail.moduleOf(i) || "–"), td(PHASE[detail.phase[i]] || "–"));
   })), "nodes");
 }
 
@@ -72,10 +72,10 @@ function marked(line, other) {
     const isSame = (k) => same[k] >= 0, plainWord = isSame(i), from = i;
     while (i < x.length && isSame(i) === plainWord) i++;
     const text = x.slice(from, i).join("");
-    parts.push(plainWord ? text : h("mark", text));
+    parts.push(plainWord ? text : h("mark", dotted(text)));
   }
   parts.push(a.slice(a.length - end).join(""));
-  return parts;
+  return parts.map(dotted);
 }
 /** Rows of the text difference: changes with the lines around them, and folds between. */
 function textRows(detail, lines, spelling, context) {
@@ -145,8 +145,6 @@ function patternsTab(panel, detail) {
   if (detail.relations.length) sheet.append(h("section.pattern", h("h2", plural(detail.relations.length, "relation")), h("p.mid", "Nodes that are not the same, but belong together."), relations(detail, detail.relations.slice(0, 200)), detail.relations.length > 200 && h("p.quiet", `and ${number(detail.relations.length - 200)} more`)));
   if (!sheet.children.length) sheet.append(nothing("No change repeats, and no node was replaced, copied or merged."));
 }
-/** A text that may break behind the dots of its names, and in long names behind a line, but not before a number. */
-const dotted = (text) => text.split(/(\w{11,})/).flatMap((part, i) => part.split(i % 2 ? /(?<=_)(?!\d+\b)/ : /(?<=[./])/)).flatMap((part) => [part, h("wbr")]);
 /** Small pictures of equal changes, one per place; a click goes there. */
 function multiples(detail, places) {
   const box = h("div.multiples");

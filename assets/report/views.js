@@ -1,6 +1,6 @@
 // Pages beside the overview and the passes: ranks, memory, operators.
 
-const pageHead = (title, words) => h("div.hero", h("h1", title), h("span.quiet.small", words));
+const pageHead = (title, words) => h("div.hero", h("h1", title), h("span.quiet.small", dotted(words)));
 /** Chooses the graph that a page speaks of. */
 function graphChoice(run) {
   const graphs = graphsOf(run);
@@ -107,12 +107,12 @@ function matrix(runs, name) {
     else if (markOf(other) === markOf(e)) hint.replaceChildren(other === e ? "Choose two cells to compare them." : "Both are the same graph.");
     else hint.replaceChildren("These two were not compared here. This does it:", h("pre", `strata diff '${report.title}#${other.ref}' '${report.title}#${e.ref}'`));
   };
-  const grid = h("table.matrix", {label: words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column}) => h("th", {scope: "col", title: column.title}, h("span.cut", column.head))))),
-    h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, parts, entries, letters}) => {
+  const grid = h("table.matrix", {label: words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column, parts}) => h("th", {scope: "col", title: column.title, class: parts && "parting"}, h("span.cut", column.head))))),
+    h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, entries, letters}) => {
       const e = entries[i], title = `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`;
-      return h("td", e ? h("button", {class: `cell ${shaded(letters[i])}${parts ? " split" : ""}`, title, "aria-pressed": "false", click: (event) => choose(event, e, title)}, LETTER(letters[i])) : h("span.cell.none", "none"));
+      return h("td", e ? h("button", {class: `cell ${shaded(letters[i])}`, title, "aria-pressed": "false", click: (event) => choose(event, e, title)}, LETTER(letters[i])) : h("span.cell.none", "none"));
     })))));
-  return boxed("Graphs after each pass", "equal letters: equal fingerprints", told(words, grid), hint);
+  return boxed("Graphs after each pass", `equal letters: equal fingerprints${split ? "; underlined: where ranks part first" : ""}`, told(words, grid), hint);
 }
 const told = (words, grid) => [h("p.mid.told", words), h("div.scroll", grid)];
 

@@ -92,19 +92,26 @@ for (const box of document.querySelectorAll('.cards')) {
 for (const e of document.querySelectorAll('select')) { pen.font = getComputedStyle(e).font; const text = e.options[e.selectedIndex] ? e.options[e.selectedIndex].text : ''; if (visible(e) && pen.measureText(text).width + 22 > e.offsetWidth) problems.push(`shortened: ${text}`); }
 for (const e of document.querySelectorAll('.choices')) if (e.nextElementSibling.getBoundingClientRect().top - e.getBoundingClientRect().bottom < 8) problems.push('a choice touches what is below');
 for (const e of document.querySelectorAll('.tools')) { const tops = [...e.children].filter(visible).map((c) => { const r = c.getBoundingClientRect(); return r.top + r.height / 2; }); if (Math.max(...tops) - Math.min(...tops) > 4) problems.push('count and zoom apart'); }
-for (const td of document.querySelectorAll('.nodes td')) {
-  const words = document.createTreeWalker(td, NodeFilter.SHOW_TEXT);
-  while (words.nextNode()) for (const match of words.currentNode.data.matchAll(/\b\w{1,8}_\d+\b|[A-Za-z0-9]+/g)) {
-    const range = document.createRange();
-    range.setStart(words.currentNode, match.index);
-    range.setEnd(words.currentNode, match.index + match[0].length);
-    if (range.getClientRects().length > 1) problems.push(`broken inside a word: ${match[0]}`);
+// A word that would fit into a line of its place is not broken: letters and digits, in short names with their number.
+const words = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+while (words.nextNode()) {
+  const text = words.currentNode, parent = text.parentElement, mine = document.createRange();
+  // Code stands as it is, and has no places to break but its blanks.
+  if (!/\w{2}/.test(text.data) || text.data.length > 20000 || parent.closest('svg, .code, .failure pre, td pre') || !visible(parent)) continue;
+  let place = parent;
+  while (getComputedStyle(place).display === 'inline') place = place.parentElement;
+  const style = getComputedStyle(place), room = place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  for (const match of text.data.matchAll(/\b\w{1,8}_\d+\b|[A-Za-z0-9]{2,}/g)) {
+    mine.setStart(text, match.index);
+    mine.setEnd(text, match.index + match[0].length);
+    const rects = [...mine.getClientRects()].filter((r) => r.width > 0), width = rects.reduce((sum, r) => sum + r.width, 0);
+    if (new Set(rects.map((r) => Math.round(r.top))).size > 1 && width < room) problems.push(`broken inside a word: ${match[0]} of ${text.data.slice(0, 40)}, ${Math.round(width)} of ${Math.round(room)} px`);
   }
 }
 const panes = document.querySelector('.panes');
 if (panes) {
   const stages = panes.view.panes.map((pane) => pane.stage.getBoundingClientRect()), room = panes.parentElement.clientWidth;
-  const filled = stages[1] && stages[1].x > stages[0].x ? stages[0].width + stages[1].width : stages[0].width;
+  const mini = document.querySelector('.mini'), filled = (stages[1] && stages[1].x > stages[0].x ? stages[0].width + stages[1].width : stages[0].width) + (mini && visible(mini) ? mini.offsetWidth + 24 : 0);
   if (filled < room - 4) problems.push(`the graph fills ${Math.round(filled)} of ${room} px`);
 }
 const view = document.querySelector('.panes.side') && document.querySelector('.panes').view;

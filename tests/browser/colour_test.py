@@ -80,4 +80,36 @@ def not_finite(site):
         assert len(texts) == (1 if key == "nan" else 2), "nothing is a value, too"
 
 
-run((overlays, ranges, profile, not_finite))
+def times_across_ranks(site):
+    """What several ranks took for a node: how far they are apart as a colour, least, median, most and the slowest rank in words."""
+    site.graph(site.training(), PASS + "&hops=all&node=q_0")
+    site.js("""
+        const v = document.querySelector('.panes').view, d = v.detail;
+        d.across = new Map([[d.find('q_0'), [1000000, 2000000, 9000000, 3]], [d.find('o_0'), [1000, 1000, 2000, 0]]]);
+        document.querySelector('[aria-label="Colour by"]').append(new Option('x', 'across'));""")
+    site.js("const s = document.querySelector('[aria-label=\"Colour by\"]'); s.value = 'across'; s.dispatchEvent(new Event('change'))")
+    site.shows(".legend", "Time across ranks")
+    assert site.view("v.overlay.ofNode(v.detail.find('q_0')).text") == "8.0 ms"
+    site.view("v.select(v.detail.find('q_0'))")
+    site.shows(".inspector", "1.0 ms · 2.0 ms · 9.0 ms, slowest rank 3")
+    site.press("4")
+    site.shows("[aria-selected=true]", "Text")
+    site.click("#tab-table")
+    site.shows(".nodes thead", "time across ranks")
+    site.shows(".nodes", "1.0 µs · 1.0 µs · 2.0 µs, slowest rank 0")
+    site.type(".finder .search", "across>1ms")
+    site.shows("#results", "1 node")
+
+
+def ranks_that_are_too_large(site):
+    """Ranks that were not compared are no silence: the choice of colours says so."""
+    site.graph(site.training(), PASS)
+    site.js("document.querySelector('.panes').view.detail.ranksLeftOut = true")
+    site.click("#tab-table")
+    site.wait(lambda: site.count(".nodes"), "the table")
+    site.click("#tab-graph")
+    site.drawn()
+    assert "Ranks: not compared, too many nodes" in site.texts("[aria-label='Colour by'] option:disabled")
+
+
+run((overlays, ranges, profile, not_finite, times_across_ranks, ranks_that_are_too_large))

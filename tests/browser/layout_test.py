@@ -8,7 +8,7 @@ import os
 
 from browser import PASS, PHONE, ROOT, WIDE, run
 from checks import CUT, FITS
-from log_test import log
+from log_test import log, rank_logs
 
 
 def golden(site):
@@ -32,6 +32,11 @@ def others(site):
         "operators": (site.training(), "#operators"),
         "compilation": (log(site), "#log&graph=0/0"),
         "record": (log(site), "#log&graph=0/0&node=5"),
+        "guards": (log(site), "#log&graph=0/0&node=7"),
+        "provenance": (log(site), "#log&graph=0/0&node=12"),
+        "failed": (log(site), "#log&graph=2/0"),
+        "log_ranks": (rank_logs(site), "#log"),
+        "ranks_pair": (site.ranks(), "#run=3,graph=before_fuse_pass,pass=0"),
         "stages": (site.report(os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log")), ""),
         "two_runs": (site.two_runs(), ""),
         "profile": (site.profiled() or site.training(), PASS + "&overlay=mean&hops=all"),

@@ -254,7 +254,8 @@ def search(site):
     site.shows("#results", "torch_version")
 
 
-def ranks(site):
+def rank_logs(site):
+    """Two ranks that compiled and cached differently."""
     folder = site.path("log_ranks")
     if not os.path.isdir(folder):
         os.makedirs(folder)
@@ -268,7 +269,11 @@ def ranks(site):
                 text += record({"dynamo_start": {"stack": stack(4)}}, frame=3, rank=rank)
             with open(os.path.join(folder, f"dedicated_log_torch_trace_rank_{rank}_x.log"), "w", encoding="utf-8") as file:
                 file.write(text)
-    site.open(site.report(folder), "#log")
+    return site.report(folder)
+
+
+def ranks(site):
+    site.open(rank_logs(site), "#log")
     site.shows(".log-body", "2 compilations differ between ranks")
     site.shows(".log-body", "miss")
     site.shows(".log-body", "none")

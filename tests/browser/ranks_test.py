@@ -40,7 +40,7 @@ def two_cells(site):
     site.shows(".pass-head", "fuse_pass: rank 0 → rank 2")
     site.drawn()
     site.press("n")
-    site.shows(".inspector .cause", "aten.silu.default")
+    site.shows(".inspector .cause", "args[2]")
     assert "#run=3,graph=" in site.driver.current_url and "&from=run=1,graph=" in site.driver.current_url
     site.shot("ranks_pair_light")
     site.driver.refresh()

@@ -79,6 +79,12 @@ def text(site):
     site.wait(lambda: site.count(".text .line") > fold, "the lines of a fold")
     site.open(site.training(), PASS + "&tab=text&spelling=fx")
     site.shows(".text", 'view_0: "f32[2, 4, 64][256, 64, 1]cpu" = torch.ops.aten.reshape.default(q_0, [2, 4, 64])')
+    line = site.texts(".text .line:last-of-type .nr")[1]
+    site.press("g")
+    site.wait(lambda: site.count("dialog.palette"), "the palette")
+    site.press(line, Keys.ENTER)
+    site.wait(lambda: site.count(".text .line[aria-selected=true]"), f"line {line}")
+    assert line in site.texts(".text .line[aria-selected=true] .nr")
     site.press("j")  # no further pass: said, not done
     site.says("last")
 

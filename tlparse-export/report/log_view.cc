@@ -1,6 +1,7 @@
 #include "tlparse-export/report/log_view.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t kPartBytes = size_t{256} << 10;
 constexpr size_t kMaxRows = 20'000, kMaxEvents = 100'000;
+constexpr std::string_view kSchedule = "inductor_collective_schedule";
 constexpr size_t kMaxMetadata = size_t{64} << 10, kMaxName = 2000;
 
 /// Where a payload stands.
@@ -75,6 +77,7 @@ class Maker {
   Result<LogView> Make() {
     STRATA_RETURN_IF_ERROR(CollectRows());
     if (rows_.empty() && events_.empty()) return std::move(view_);
+    STRATA_RETURN_IF_ERROR(CollectFacts());
     // The list of records is what makes the others readable: room for it comes first.
     STRATA_TRY(const std::string draft, Pack(Index()));
     if (static_cast<int64_t>(draft.size()) > left_bytes_) {
@@ -209,6 +212,64 @@ class Maker {
     return Ok();
   }
 
+  /// How compilations ended, and what of them is compared.
+  Status CollectFacts() {
+    LogFacts& facts = view_.facts;
+    facts.run = static_cast<int64_t>(run_.id);
+    facts.rank = run_.info.rank;
+    std::map<std::string, size_t> index;
+    struct Collectives {
+      std::vector<std::string> schedules, code;
+    };
+    std::map<std::string, Collectives> collectives;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const Row& row = rows_[i];
+      const StoredRecord& record = row.record;
+      const std::string id = record.compile.empty() ? "-" : record.compile;
+      const auto [at, is_new] = index.try_emplace(id, facts.compiles.size());
+      if (is_new) facts.compiles.push_back({.id = id, .status = {}, .caches = {}, .schedule = {}});
+      LogCompile& compile = facts.compiles[at->second];
+      ++compile.records;
+      if (record.kind == "compilation_metrics") JudgeByMetrics(row.metadata, compile);
+      if (const std::string word = CacheWord(record.name); !word.empty())
+        compile.caches.push_back(word);
+      if (record.name == kSchedule) {
+        compile.schedule += row.sum;
+        STRATA_TRY(collectives[id].schedules.emplace_back(), PayloadOf(record));
+      } else if (record.kind == "inductor_output_code") {
+        STRATA_TRY(collectives[id].code.emplace_back(), PayloadOf(record));
+      }
+      if (several_runs_) STRATA_RETURN_IF_ERROR(CollectRankFacts(row, static_cast<int64_t>(i)));
+    }
+    JudgeAttempts(facts.compiles);
+    for (const auto& [id, texts] : collectives) {
+      for (LogTable& table : CollectivesTable(texts.schedules, texts.code))
+        tables_.emplace_back(id, std::move(table));
+    }
+    return Ok();
+  }
+
+  Status CollectRankFacts(const Row& row, int64_t place) {
+    LogFacts& facts = view_.facts;
+    const StoredRecord& record = row.record;
+    if (!row.sum.empty()) facts.payloads.push_back({record.compile, record.name, row.sum, place});
+    const bool is_order = record.name == "graph_execution" && facts.order.empty();
+    if (!is_order && !record.name.starts_with("inductor_runtime")) return Ok();
+    STRATA_TRY(const std::string payload, PayloadOf(record));
+    const auto fields = ReadJsonObject(payload).value_or(std::vector<JsonField>{});
+    const std::string_view list = Find(fields, is_order ? "graph_execution_order" : "ops");
+    for (std::string_view entry : ReadJsonArray(list).value_or(std::vector<std::string_view>{})) {
+      const auto own = ReadJsonObject(entry).value_or(std::vector<JsonField>{});
+      if (is_order) {
+        facts.order.push_back(ReadJsonString(Find(own, "compile_id")).value_or("–"));
+      } else {
+        const std::string ns(Find(own, "estimated_runtime_ns"));
+        facts.expected_ms[record.compile] += std::strtod(ns.c_str(), nullptr) / 1e6;
+      }
+    }
+    return Ok();
+  }
+
   Status PackEvents() {
     if (events_.empty()) return Ok();
     std::string text;
@@ -299,8 +360,15 @@ class Maker {
       json.String(Cut(record.kind, kMaxName)).String(Cut(record.name, kMaxName));
       json.String(Cut(record.prefix, kMaxName)).String(row.metadata).Int(row.bytes);
       json.Int(row.place.part).Int(row.place.slot).String(Cut(row.ref, kMaxName));
-      json.Int(row.nodes).Int(row.count);
-      if (several_runs_) json.String(row.sum);
+      json.Int(row.nodes).Int(row.count).EndArray();
+    }
+    json.EndArray().Key("status").BeginArray();
+    for (const LogCompile& compile : view_.facts.compiles)
+      json.BeginArray().String(Cut(compile.id, kMaxName)).String(compile.status).EndArray();
+    json.EndArray().Key("tables").BeginArray();
+    for (const auto& [id, table] : tables_) {
+      json.BeginArray().String(Cut(id, kMaxName));
+      AppendJson(table, json);
       json.EndArray();
     }
     json.EndArray().EndObject();
@@ -314,6 +382,7 @@ class Maker {
   LogView view_;
   std::vector<Row> rows_;
   std::vector<StoredRecord> events_;
+  std::vector<std::pair<std::string, LogTable>> tables_;  // by compilation
   std::map<ArtifactId, int64_t> bytes_of_;
   std::map<std::tuple<SnapshotId, std::string, std::string>, std::string> refs_;
   std::string strings_;  // a JSON object, as text

@@ -3,13 +3,15 @@
 #include <vector>
 
 #include "store/trace.h"
+#include "tlparse-export/report/log_tables.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {
 
 /// What the page shows of the log that a run was imported from, and of the artifacts of every run:
 ///
-///  - `log-<run>`: the string table of stacks, and the records in order of the log, each a list of
+///  - `log-<run>`: the string table of stacks, how each compilation ended, tables of compilations,
+///  and the records in order of the log, each a list of
 ///    line, compilation, kind, name, header, metadata (JSON, as text), bytes of the payload (-1:
 ///    none), part and place of the payload in it (-1: not here), REF and nodes of a graph, number
 ///    of records (descriptions of tensors stand together, by compilation and kind);
@@ -20,6 +22,7 @@ namespace strata {
 struct LogView {
   std::vector<ReportPart> parts;
   std::vector<std::string> left_out;  ///< what `max_bytes` had no room for, largest last
+  LogFacts facts;                     ///< for CompareLogs
 };
 
 /// None of the parts for a run without records and artifacts. Small payloads come first; those that

@@ -124,6 +124,9 @@ std::string MainJson(const ReportModel& model) {
   json.EndArray().Key("rank_pairs").BeginArray();
   for (const ReportRankPair& pair : model.rank_pairs)
     AppendRankPair(pair, json);
+  json.EndArray().Key("log_tables").BeginArray();
+  for (const LogTable& table : model.log_tables)
+    AppendJson(table, json);
   json.EndArray().Key("barcodes").BeginArray();
   for (const std::string& barcode : model.barcodes)
     json.String(barcode);

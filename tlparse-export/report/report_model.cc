@@ -68,6 +68,7 @@ class Maker {
   /// Logs and artifacts take what room the graphs have left.
   Status AddLogs() {
     size_t bytes = PageBytes(model_);
+    std::vector<LogFacts> facts;
     for (const StoredRun& run : trace_.runs()) {
       STRATA_TRY(
           LogView log,
@@ -77,7 +78,9 @@ class Maker {
         model_.parts.push_back(std::move(part));
       }
       std::ranges::move(log.left_out, std::back_inserter(model_.left_out));
+      if (!log.facts.compiles.empty()) facts.push_back(std::move(log.facts));
     }
+    model_.log_tables = CompareLogs(facts);
     return Ok();
   }
 

@@ -6,6 +6,7 @@
 
 #include "ir/result.h"
 #include "store/trace.h"
+#include "tlparse-export/report/log_tables.h"
 
 /// What a report says, apart from how it looks.
 namespace strata {
@@ -95,6 +96,7 @@ struct ReportModel {
   std::vector<ReportRun> runs;
   std::vector<ReportRankPair> rank_pairs;  ///< every two different graphs of a place
   std::vector<ReportPart> parts;
+  std::vector<LogTable> log_tables;   ///< where the logs of ranks part
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
 };
