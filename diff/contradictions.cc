@@ -16,6 +16,14 @@ namespace {
 /// Claims of structure that are less sure speak against nothing.
 constexpr double kSure = 0.95;
 
+/// How much speaks for a pair: edges that agree, less those that do not, and equal labels.
+int Merit(const Matching& matching, int32_t before, int32_t after) {
+  const Matching::EdgeScore score = matching.Score(before, after);
+  const bool same_label = matching.labels(kBefore).type[static_cast<size_t>(before)] ==
+                          matching.labels(kAfter).type[static_cast<size_t>(after)];
+  return score.agree - score.contradict + (same_label ? 1 : 0);
+}
+
 /// Nodes that structure may see otherwise than the ids do: those whose edges do not lead to where
 /// their partner's lead, or that have no partner, and what is near them. Whose edges all agree
 /// cannot do better with another partner, and ids that were exchanged all over some region show
@@ -31,7 +39,9 @@ class Suspects {
         if (!EdgesAgree(side, i)) Add(side, i, edge);
       }
     }
-    for (int reach = 0; reach < kReach && !edge.empty(); ++reach) {
+    any_ = std::ranges::any_of(
+        edge, [&](const auto& node) { return node.first == kBefore && HasRival(node.second); });
+    for (int reach = 0; any_ && reach < kReach; ++reach) {
       std::vector<std::pair<Side, int32_t>> next;
       for (const auto& [side, i] : edge) {
         for (const auto& edges : {by_id.labels(side).operands(i), by_id.labels(side).users(i)}) {
@@ -44,6 +54,7 @@ class Suspects {
     }
   }
 
+  /// False: there is nothing to look for.
   bool any() const { return any_; }
   bool Has(Side side, int32_t i) const { return is_suspect_[side][static_cast<size_t>(i)]; }
 
@@ -58,9 +69,44 @@ class Suspects {
            by_id_.user_sum(side, i) == by_id_.user_sum(other, partner);
   }
 
+  /// Whether another node stands where its neighbours' partners are, for which as much speaks as
+  /// for its own partner. A region that structure would match otherwise has such a node where it
+  /// meets the rest.
+  bool HasRival(int32_t before) const {
+    const Labels& labels = by_id_.labels(kBefore);
+    const Labels& others = by_id_.labels(kAfter);
+    const auto first = [](std::span<const Labels::Edge> edges) {
+      return edges.first(std::min(edges.size(), Matching::kMaxEdges));
+    };
+    for (const Labels::Edge& operand : first(labels.operands(before))) {
+      const int32_t image = by_id_.partner(kBefore, operand.entity);
+      if (image < 0) continue;
+      for (const Labels::Edge& user : first(others.users(image))) {
+        if (user.slot == operand.slot && IsRival(before, user.entity)) return true;
+      }
+    }
+    for (const Labels::Edge& user : first(labels.users(before))) {
+      const int32_t image = by_id_.partner(kBefore, user.entity);
+      if (image < 0) continue;
+      const auto operands = others.operands(image);
+      const auto slot = static_cast<size_t>(user.slot);
+      if (slot < operands.size() && IsRival(before, operands[slot].entity)) return true;
+    }
+    return false;
+  }
+
+  bool IsRival(int32_t before, int32_t after) const {
+    const int32_t own = by_id_.partner(kBefore, before), origin = by_id_.partner(kAfter, after);
+    if (after == own || by_id_.labels(kBefore).type[static_cast<size_t>(before)] !=
+                            by_id_.labels(kAfter).type[static_cast<size_t>(after)])
+      return false;
+    const int merit = Merit(by_id_, before, after);
+    return (own < 0 || merit >= Merit(by_id_, before, own)) &&
+           (origin < 0 || merit >= Merit(by_id_, origin, after));
+  }
+
   void Add(Side side, int32_t i, std::vector<std::pair<Side, int32_t>>& added) {
     if (Has(side, i)) return;
-    any_ = true;
     is_suspect_[side][static_cast<size_t>(i)] = true;
     added.emplace_back(side, i);
     if (by_id_.matched(side, i)) Add(1 - side, by_id_.partner(side, i), added);
@@ -87,9 +133,9 @@ class Finder {
       const EntityId by_id = PartnerOf(told_.pair_of_before, before, &Pair::after);
       if (by_id == after) continue;
       const EntityId origin = PartnerOf(told_.pair_of_after, after, &Pair::before);
-      const int merit = Merit(before, after);
-      const bool beats_partner = !by_id.valid() || merit > Merit(before, by_id);
-      const bool beats_origin = !origin.valid() || merit > Merit(origin, after);
+      const int merit = Merit(found_, pair.before, pair.after);
+      const bool beats_partner = !by_id.valid() || merit > Merit(found_, pair.before, by_id.index);
+      const bool beats_origin = !origin.valid() || merit > Merit(found_, origin.index, pair.after);
       if (!beats_partner || !beats_origin) continue;
       // Deleted and made anew: from that very node, or so they say.
       if (!by_id.valid() && !origin.valid() && !DeniesBirth(pair)) continue;
@@ -113,13 +159,6 @@ class Finder {
            !told_.before[before].element.valid() &&
            before_.type[static_cast<size_t>(pair.before)] ==
                after_.type[static_cast<size_t>(pair.after)];
-  }
-
-  int Merit(EntityId before, EntityId after) const {
-    const Matching::EdgeScore score = found_.Score(before.index, after.index);
-    const bool same_label = before_.type[static_cast<size_t>(before.index)] ==
-                            after_.type[static_cast<size_t>(after.index)];
-    return score.agree - score.contradict + (same_label ? 1 : 0);
   }
 
   /// The after node has ancestors, of which the before node is none, nor are its neighbours: a

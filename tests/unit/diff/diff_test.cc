@@ -1,6 +1,9 @@
 #include "diff/diff.h"
 
+#include <tuple>
+
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "diff/contradictions.h"
 #include "diff/diff_json.h"
@@ -294,6 +297,27 @@ TEST_CASE("contradictions: an id that went to another node") {
   output(c) #5
 )"),
            "");
+}
+
+TEST_CASE("contradictions: ids that two regions exchanged show where the regions end") {
+  // Two chains of eight from an input each; `first` and `second` are the first ids of their nodes.
+  const auto chains = [](int first, int second) {
+    std::string text = "  x = placeholder #1\n  y = placeholder #2\n";
+    for (const auto& [name, input, id] : {std::tuple("a", "x", first), {"b", "y", second}}) {
+      for (int i = 0; i < 8; ++i) {
+        const std::string operand = i == 0 ? std::string(input) : fmt::format("{}{}", name, i - 1);
+        text += fmt::format("  {}{} = aten.{}.default({}) #{}\n", name, i, i % 2 ? "cos" : "sin",
+                            operand, id + i);
+      }
+    }
+    return text + "  output([a7, b7]) #30\n";
+  };
+  CHECK_EQ(ContradictionsOf(chains(10, 20), chains(10, 20)), "");
+  const std::string told = ContradictionsOf(chains(10, 20), chains(20, 10));
+  for (const char* end : {"a0: by id it is b0, by structure a0, which by id was b0\n",
+                          "b0: by id it is a0, by structure b0, which by id was a0\n",
+                          "a7: by id it is b7, by structure a7, which by id was b7\n"})
+    CHECK_NE(told.find(end), std::string::npos);
 }
 
 TEST_CASE("contradictions: a node that was made anew, from another one") {
