@@ -102,8 +102,18 @@ class RankComparer {
       parts[odd[k]].histories.push_back(group[k]);
     const auto largest = std::ranges::max_element(
         parts, {}, [](const auto& part) { return part.second.histories.size(); });
+    const auto ref = [&](const Members& members) {
+      const History& history = histories_[members.histories[0]];
+      const HistoryStep& step = history.steps[static_cast<size_t>(apart->position)];
+      return history.moment(step.after).ref;
+    };
+    const std::string ref_most = apart ? ref(largest->second) : std::string();
     for (auto it = parts.begin(); it != parts.end(); ++it) {
-      if (it != largest) it->second.apart = apart;
+      if (it != largest) {
+        it->second.apart = apart;
+        it->second.apart->ref_most = ref_most;
+        it->second.apart->ref_other = ref(it->second);
+      }
       classes_.push_back(std::move(it->second));
     }
     return Ok();
@@ -152,7 +162,6 @@ class RankComparer {
       apart->what = rule ? fmt::format("{}: {} on the others", where.path,
                                        ExceptionsText(ranks, values, *rule))
                          : fmt::format("{}: {}", where.path, ValuesText(ranks, values));
-      apart->ref_most = history.moment(step.after).ref;
     }
     return Ok();
   }

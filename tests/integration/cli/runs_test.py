@@ -162,6 +162,29 @@ class RanksTest(RunsCase):
         self.assertEqual(report["classes"], [[0, 1, 3], [2]])
         self.assertEqual(report["first_difference"]["node"], "sl")
         self.assertEqual(report["first_difference"]["what"], "args[3]: 7 on rank 2, 8 on ranks 0, 1, 3")
+        self.assertEqual([ref.split("#")[0][-12:] for ref in report["first_difference"]["refs"]],
+                         ["rank_0_x.log", "rank_2_x.log"])
+        for ref in report["first_difference"]["refs"]:
+            self.assertIn("sl", self.nodes_of(ref))
+
+    def test_an_offset_that_is_0_on_one_of_two_ranks(self):
+        def ranks(offset, code):
+            return self.ranks([[line.replace("wt, 0, 0, 8", f"wt, 0, {rank * offset}, 64") for line in LAYERS]
+                               for rank in range(2)], code)
+
+        # Tensors have 8 rows. 5 is no size of any.
+        self.assertEqual([(c["node"], c["path"], c["formula"]) for c in ranks(8, 0)["constants"]],
+                         [("sl", "args[2]", "8·rank")])
+        report = ranks(5, 1)
+        self.assertEqual((report["classes"], report["first_difference"]["what"]),
+                         ([[0], [1]], "args[2]: 0 on rank 0, 5 on rank 1"))
+
+    def test_a_group_of_another_name_on_one_rank(self):
+        odd = [line.replace("'tp'", "'pt'") for line in LAYERS]
+        report = self.ranks([LAYERS, LAYERS, odd, LAYERS], 1)
+        self.assertEqual(report["classes"], [[0, 1, 2, 3]])
+        self.assertEqual([(e["kind"], e["group"], e["ranks"], e["what"]) for e in report["collectives"]],
+                         [("group", "pt", [2], "group: all_reduce f32[8, 8] in 'pt', on the other ranks in 'tp'")])
 
     def test_two_collectives_in_another_order(self):
         swapped = [line.replace("(si, 'sum', 'tp')", "(wr, 'sum', 'tp')").replace("(wa, 'sum'", "(si, 'sum'")
@@ -286,6 +309,12 @@ class BisectTest(RunsCase):
     def test_a_missing_pass_at_the_end(self):
         report = self.bisect(pipeline(LAYERS), pipeline(LAYERS)[:3], 1)
         self.assertEqual((report["pass"], report["pass_name"], report["pass_after"]), (2, "fuse", None))
+        # What the pass does, not what the other run lacks.
+        self.assertEqual(report["what"],
+                         "pass 2 'fuse' runs only in a.log#run=1: change aten.silu.default to aten.relu.default")
+        self.assertEqual((report["node_before"], report["node_after"]), ("si", "si"))
+        self.assertEqual([ref.split("#")[0] for ref in report["refs"]], ["a.log", "b.log"])
+        self.assertIn("\n  strata diff \"b.log#", self.run_strata("bisect", "a.log", "b.log").stdout)
 
     def test_texts_are_runs_of_one_graph(self):
         self.write("a.txt", graph(LAYERS))
