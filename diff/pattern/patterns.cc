@@ -204,7 +204,10 @@ class PatternFinder {
     AddDeviations(cluster, whole_layers, pattern);
     for (const Deviation& deviation : pattern.deviations) {
       pattern.except.push_back(deviation.where);
-      paths.push_back(deviation.where);
+      const bool is_inside = std::ranges::any_of(cluster.layers, [&](std::string_view layer) {
+        return LayerOf(deviation.where) == layer && deviation.where.size() > layer.size();
+      });
+      if (!whole_layers || !is_inside) paths.push_back(deviation.where);
     }
     PlaceRange range = GeneralizePlaces(paths);
     pattern.where = std::move(range.where);

@@ -119,6 +119,31 @@ TEST_CASE("patterns: one thing done at several places of the same layers is one 
   CHECK_EQ(both.diff.patterns[0].except, std::vector<std::string>{"layers.4.k"});
 }
 
+TEST_CASE("patterns: a place left out of whole layers is not named among them") {
+  const auto text = [](bool after) {
+    std::string body = "  x = placeholder : f32[8]\n";
+    std::string last = "x";
+    for (int i = 0; i < 6; ++i) {
+      for (const char* place : {"q", "k", "v", "o", "g"}) {
+        const auto line = [&](std::string_view name, std::string_view call) {
+          const std::string node = fmt::format("{}_{}{}", name, place, i);
+          body += fmt::format("  {} = {} : f32[8] {{module=layers.{}.{}}}\n", node, call, i, place);
+          last = node;
+        };
+        line("a", fmt::format("aten.{}_like.default({})", place, last));
+        if (after && !(i == 4 && place[0] == 'k'))
+          line("c", fmt::format("aten.neg.default({})", last));
+        line("b", fmt::format("aten.sigmoid.default({})", last));
+      }
+    }
+    return body + fmt::format("  output({})\n", last);
+  };
+  const DiffCase both(text(false), text(true));
+  REQUIRE_EQ(both.diff.patterns.size(), 1);
+  CHECK_EQ(both.diff.patterns[0].where, "layers.{0..5}");
+  CHECK_EQ(both.diff.patterns[0].except, std::vector<std::string>{"layers.4.k"});
+}
+
 TEST_CASE("patterns: what changed about sizes counts, not the sizes") {
   const DiffCase both(R"(
   a = placeholder : f32[4, 128, 64] {module=layers.0.x}
