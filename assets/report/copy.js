@@ -90,10 +90,12 @@ function savePng(view, name) {
 }
 const copyLink = () => copyText(location.href.split("#")[0] + hashOf(graphView ? {...state, cam: graphView.camera(), open: graphView.openPaths().join(";")} : state), "Link");
 
+/** A REF of this file as a word of a shell. */
+const refWord = (selector) => `'${`${report.title}#${selector}`.replaceAll("'", "'\\''")}'`;
 /** What tells the same on the command line. */
-function commandOf({base, pass, ref}) {
-  const word = (selector) => `'${report.title}#${selector}'`.replace(/(?<=.)'(?=.)/g, "'\\''");
-  return base ? `strata diff ${word(base)} ${word(ref)}` : pass ? `strata diff ${word(`${ref}:before`)} ${word(`${ref}:after`)}` : `strata show ${word(ref)}`;
+function commandOf({run, base, pass, ref}) {
+  if (run.kind === "diff" || run.kind === "graph") return run.command;
+  return base ? `strata diff ${refWord(base)} ${refWord(ref)}` : pass ? `strata diff ${refWord(`${ref}:before`)} ${refWord(`${ref}:after`)}` : `strata show ${refWord(ref)}`;
 }
 
 /** [words, action] */

@@ -179,10 +179,12 @@ class GraphView {
 
   // --- Camera ---
 
-  size() { return rectOf(this.panes[0].stage); }
+  /** Of the stage; `room` is what the minimap leaves free: everything that is brought into view comes there. */
+  size() { const {width, height} = rectOf(this.panes[0].stage); return {width, height, room: width - (this.hasMini() ? 108 : 0)}; }
+  hasMini() { return this.mode !== "side" && rectOf(this.panes[0].stage).width > 560; }
   /** Fits the width, readable, with the selection or the first change in the middle. */
   home() {
-    const {width} = this.size();
+    const {width, room} = this.size();
     if (width < 10) return;
     this.fitted = true;
     if (state.cam) {
@@ -190,17 +192,17 @@ class GraphView {
       if (scale > 0) { Object.assign(this, {scale}); this.x = width / 2 - x * scale; this.y = this.size().height / 2 - y * scale; this.draw(); return; }
     }
     const narrow = width < 560;
-    this.scale = Math.min(1, Math.max(!narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45, (width - (narrow ? 16 : 32)) / this.scene.width));
-    this.x = Math.max(narrow ? 8 : 16, (width - this.scene.width * this.scale) / 2);
+    this.scale = Math.min(1, Math.max(!narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45, (room - (narrow ? 16 : 32)) / this.scene.width));
+    this.x = Math.max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
     this.y = 16;
     const first = this.selected >= 0 ? this.selected : this.detail.changes.find((i) => this.scene.boxOf.has(i));
     if (first !== undefined && this.scene.boxOf.has(first)) this.center(first);
     else this.draw();
   }
   fit(left, top, right, bottom) {
-    const {width, height} = this.size();
-    this.scale = Math.max(MIN_SCALE, Math.min(1, (width - 32) / (right - left), (height - 32) / (bottom - top)));
-    this.x = width / 2 - (left + right) / 2 * this.scale;
+    const {room, height} = this.size();
+    this.scale = Math.max(MIN_SCALE, Math.min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)));
+    this.x = room / 2 - (left + right) / 2 * this.scale;
     this.y = Math.min(16, height / 2 - (top + bottom) / 2 * this.scale);
     this.draw();
   }
@@ -212,17 +214,17 @@ class GraphView {
     else this.fitAll();
   }
   center(node) {
-    const box = this.scene.boxOf.get(node), {width, height} = this.size();
+    const box = this.scene.boxOf.get(node), {room, height} = this.size();
     if (!box) return;
-    const spare = width - this.scene.width * this.scale;
+    const spare = room - this.scene.width * this.scale;
     // Nothing is gained by showing what is beside the graph.
-    this.x = spare > 0 ? spare / 2 : Math.min(16, Math.max(spare - 16, width / 2 - (box.x + box.width / 2) * this.scale));
+    this.x = spare > 0 ? spare / 2 : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
     this.y = Math.min(16, height / 2 - (box.y + box.height / 2) * this.scale);
     this.draw();
   }
   zoom(factor, cx, cy) {
-    const {width, height} = this.size(), scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
-    cx ??= width / 2;
+    const {room, height} = this.size(), scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
+    cx ??= room / 2;
     cy ??= height / 2;
     this.x = cx - (cx - this.x) * scale / this.scale;
     this.y = cy - (cy - this.y) * scale / this.scale;
@@ -246,7 +248,7 @@ class GraphView {
     if (box && box.node < 0) { this.unfolded.add(box.block); this.layout(); moved = true; }
     if (moved) this.on.changed();
     this.setSelected(node);
-    if (this.scale < TWO_LINES) { this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().width - 32) / this.scene.width)); this.fitted = true; }
+    if (this.scale < TWO_LINES) { this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().room - 32) / this.scene.width)); this.fitted = true; }
     this.center(node);
   }
   setSelected(node) {
@@ -372,8 +374,8 @@ class GraphView {
   }
   listenMini() {
     const jump = (event) => {
-      const box = rectOf(this.mini), {k, left, top} = this.miniFrame, {width, height} = this.size();
-      this.x = width / 2 - (event.clientX - box.left - left) / k * this.scale;
+      const box = rectOf(this.mini), {k, left, top} = this.miniFrame, {room, height} = this.size();
+      this.x = room / 2 - (event.clientX - box.left - left) / k * this.scale;
       this.y = height / 2 - (event.clientY - box.top - top) / k * this.scale;
       this.draw();
     };
@@ -410,8 +412,15 @@ class GraphView {
       if (pane.side === "blink") pane.caption.firstChild.textContent = this.before ? "Before" : "After";
     }
     this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
-    this.mini.hidden = rectOf(this.element).width < 560;
-    if (!this.mini.hidden && this.mode !== "side") this.paintMini();
+    this.mini.hidden = !this.hasMini();
+    if (this.mini.hidden) return;
+    this.mini.classList.toggle("faded", this.headUnderMini());
+    this.paintMini();
+  }
+  /** Whether the counts at the end of a slab's head lie under the minimap. */
+  headUnderMini() {
+    const mini = rectOf(this.mini), stage = rectOf(this.panes[0].stage), left = (mini.left - stage.left - this.x) / this.scale, right = (mini.right - stage.left - this.x) / this.scale, top = (mini.top - stage.top - this.y) / this.scale, bottom = (mini.bottom - stage.top - this.y) / this.scale;
+    return this.scale >= BOXES && this.scene.slabs.some((slab) => slab.cluster > 0 && slab.x + slab.width > left && slab.x + slab.width - 150 < right && slab.y < bottom && slab.y + HEAD > top);
   }
   paintMini() {
     const box = prepare(this.mini), {scene} = this;

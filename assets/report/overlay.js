@@ -6,6 +6,7 @@ const statistic = (tell, fits = () => true) => (d) => new Map([...d.values].map(
 const NONE = () => null;
 const tagsOf = (d, i) => d.tags.has(i) ? str(d.tags.get(i)).split("\n").map(plain) : [""];
 const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
+/** label, then either `kind` of a node, or `map` of nodes to numbers with their `unit`, and `words` that say more. */
 const OVERLAYS = {
   time: {label: "Time of a step", unit: (ns) => time(ns / 1e6), map: (d) => d.time},
   across: {label: "Time across ranks", unit: (ns) => time(ns / 1e6), map: (d) => new Map([...d.across].map(([i, [least, , most]]) => [i, most - least])), words: (d, i) => { const row = d.across.get(i); return `${row.slice(0, 3).map((ns) => time(ns / 1e6)).join(" · ")}, slowest rank ${row[3]}`; }},
@@ -24,8 +25,6 @@ const OVERLAYS = {
   recompute: {label: "Recompute, offload", kind: (d, i) => short(tagsOf(d, i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || "")},
   tags: {label: "Tags", kind: (d, i) => short(tagsOf(d, i)[0])},
 };
-/** The value of a node that has one; of times of ranks least, median and most. */
-const wordsOf = (overlay, d, i) => overlay.words ? overlay.words(d, i) : overlay.unit(overlay.map(d).get(i));
 const UNITS = {us: 1e3, ms: 1e6, s: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30};
 /** The test of "bytes>1e6", "time >= 2ms", "dtype=bf16": nodes by what they may be coloured by; null for other words. */
 function rangeTest(d, text) {

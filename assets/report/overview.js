@@ -14,7 +14,7 @@ const KINDS = {"?": "optional", "#": "number", "=": "mono", "~": "wrap"};
 function table(heads, rows, caption) {
   const kinds = heads.map((head) => /^[?#=~]*/.exec(head)[0].split("").map((mark) => KINDS[mark]));
   const cells = (row) => row.map((cell, i) => { const box = cell && cell.tagName === "TD" ? cell : td(cell); box.classList.add(...kinds[i]); return box; });
-  return h("table", caption && h("caption", caption), h("thead", h("tr", heads.map((head, i) => h("th", {scope: "col", class: kinds[i].join(" ")}, head.replace(/^[?#=~]*/, ""))))), h("tbody", rows.map((row) => h("tr", cells(row)))));
+  return h("table", caption && h("caption", caption), h("thead", h("tr", heads.map((head, i) => h("th", {scope: "col", class: kinds[i].filter((kind) => kind !== "mono").join(" ")}, head.replace(/^[?#=~]*/, ""))))), h("tbody", rows.map((row) => h("tr", cells(row)))));
 }
 const td = (content, kind) => h("td", {class: kind}, dotted(content));
 

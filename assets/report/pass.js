@@ -105,7 +105,7 @@ function keepView() {
 }
 /** What is nearest to the middle of the screen, by name or path, and where on the screen it is. */
 GraphView.prototype.anchor = function () {
-  const {width, height} = this.size(), d = this.detail, distance = (b) => Math.abs(this.x + (b.x + b.width / 2) * this.scale - width / 2) + Math.abs(this.y + (b.y + Math.min(b.height, 40) / 2) * this.scale - height / 2);
+  const {room, height} = this.size(), d = this.detail, distance = (b) => Math.abs(this.x + (b.x + b.width / 2) * this.scale - room / 2) + Math.abs(this.y + (b.y + Math.min(b.height, 40) / 2) * this.scale - height / 2);
   const near = (list) => list.reduce((best, b) => !best || distance(b) < distance(best) ? b : best, null);
   const box = near(this.scene.boxes.filter((b) => b.node >= 0)), slab = near(this.scene.slabs.filter((s) => s.cluster > 0)), at = (b) => [this.x + b.x * this.scale, this.y + b.y * this.scale];
   return {scale: this.scale, life: box && d.life ? d.life[box.node] : -1, node: box ? at(box) : null, path: slab ? d.clusters[slab.cluster].path : "", slab: slab ? at(slab) : null};

@@ -56,7 +56,8 @@ function go(change) {
 /** Small moves (selection, folds) belong to the page they happen on. */
 function note(change) {
   Object.assign(state, change);
-  history.replaceState(null, "", hashOf(state));
+  const hash = hashOf(state);
+  if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 /** Another pass or graph: what was chosen of the last one stays, but for its node. */
 const goTo = (subject, more) => go({view: "subject", ...refOf(subject), node: "", cam: "", ...more});

@@ -14,7 +14,7 @@ function whatChanged(detail, node) {
 function columnsOf(detail) {
   const overlay = OVERLAYS[state.overlay], values = overlay && overlay.map && overlay.map(detail);
   return new Map([["status", (i) => TABLE_ORDER[detail.status[i]]], ["node", (i) => detail.nodeName(i)], ["operator", (i) => detail.opLabel(i)], ["what changed", (i) => whatChanged(detail, i)],
-    ...overlay ? [[overlay.label.toLowerCase(), values ? (i) => values.get(i) ?? -Infinity : (i) => overlay.kind(detail, i), (i) => !values ? overlay.kind(detail, i) : values.has(i) ? wordsOf(overlay, detail, i) : "–"]] : [],
+    ...overlay ? [[overlay.label.toLowerCase(), values ? (i) => values.get(i) ?? -Infinity : (i) => overlay.kind(detail, i), (i) => !values ? overlay.kind(detail, i) : values.has(i) ? (overlay.words ? overlay.words(detail, i) : overlay.unit(values.get(i))) : "–"]] : [],
     ["type", (i) => shortType(detail.typeOf(i))], ["module", (i) => detail.moduleOf(i)], ["phase", (i) => detail.phase[i]]].map(([word, ...rest]) => [word, rest]));
 }
 function nodesFor(detail) {

@@ -79,20 +79,14 @@ function ranges(group, name) {
 }
 /** What every rank had after each pass, as letters: equal letters are equal graphs. */
 function matrix(runs, name) {
-  const columns = new Map();
-  for (const run of runs) {
-    for (const pass of run.passes) columns.set(`${pass.graph}\n${pass.index}\n${pass.name}`, {title: pass.name, head: `#${pass.index}`});
-    for (const graph of run.graphs) if (!run.passes.some((pass) => pass.graph === graph.name)) columns.set(`${graph.name}\n\n`, {title: graph.name, head: graph.name});
-  }
-  const entry = (run, key) => { const [graph, index, pass] = key.split("\n"); return index ? run.passes.find((p) => p.graph === graph && String(p.index) === index && p.name === pass) : run.graphs.find((g) => g.name === graph); };
-  const shaded = (letter) => ["a", "b", "c"][letter] || "d", markOf = (e) => (e.after || e.last).fingerprint;
+  const markOf = (e) => e ? (e.after || e.last).fingerprint : "";
+  const places = runs.map((run) => new Map([...run.passes, ...run.graphs.filter((graph) => !run.passes.some((pass) => pass.graph === graph.name))].map((e) => [`${e.graph}\n${e.index}\n${e.name}`, e])));
   let split = null, first = null;
-  const cells = [...columns].map(([key, column]) => {
-    const classes = new Map(), entries = runs.map((run) => entry(run, key));
-    const letters = entries.map((e) => { const mark = e ? markOf(e) : ""; if (!classes.has(mark)) classes.set(mark, classes.size); return classes.get(mark); });
-    const parts = split === null && classes.size > 1;
-    if (parts) split = {column, groups: [...new Set(letters)].map((letter) => runs.filter((_, i) => letters[i] === letter))};
-    return {column, parts, entries, letters};
+  const cells = [...new Set(places.flatMap((of) => [...of.keys()]))].map((key) => {
+    const entries = places.map((of) => of.get(key)), {name: title, index} = entries.find(Boolean), marks = entries.map(markOf), kinds = [...new Set(marks)], column = {title, head: index === undefined ? title : `#${index}`};
+    const parts = split === null && kinds.length > 1;
+    if (parts) split = {column, groups: kinds.map((mark) => runs.filter((_, i) => marks[i] === mark))};
+    return {column, parts, entries, letters: marks.map((mark) => kinds.indexOf(mark))};
   });
   const groups = (list) => list.map((group) => ranges(group, name)).join(" | ");
   const words = split ? `Ranks part at ${split.column.head} ${split.column.title}: ${groups(split.groups)}.` : "All ranks have the same graphs after every pass.";
@@ -105,12 +99,12 @@ function matrix(runs, name) {
     if (first) hint.replaceChildren(title, ": ", subjectOf(e) ? link(linkTo(subjectOf(e)), "open it") : "no pass changed it", ", or choose a second cell to compare it with.");
     else if (pair) goTo(pair);
     else if (markOf(other) === markOf(e)) hint.replaceChildren(other === e ? "Choose two cells to compare them." : "Both are the same graph.");
-    else hint.replaceChildren("These two were not compared here. This does it:", h("pre", `strata diff '${report.title}#${other.ref}' '${report.title}#${e.ref}'`));
+    else hint.replaceChildren("These two were not compared here. This does it:", h("pre", `strata diff ${refWord(other.ref)} ${refWord(e.ref)}`));
   };
   const grid = h("table.matrix", {label: words}, h("thead", h("tr", h("th", {scope: "col"}, ""), cells.map(({column, parts}) => h("th", {scope: "col", title: column.title, class: parts && "parting"}, h("span.cut", column.head))))),
     h("tbody", runs.map((run, i) => h("tr", h("th", {scope: "row"}, name(run)), cells.map(({column, entries, letters}) => {
       const e = entries[i], title = `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`;
-      return h("td", e ? h("button", {class: `cell ${shaded(letters[i])}`, title, "aria-pressed": "false", click: (event) => choose(event, e, title)}, LETTER(letters[i])) : h("span.cell.none", "none"));
+      return h("td", e ? h("button", {class: `cell ${"abcd"[Math.min(3, letters[i])]}`, title, "aria-pressed": "false", click: (event) => choose(event, e, title)}, LETTER(letters[i])) : h("span.cell.none", "none"));
     })))));
   return boxed("Graphs after each pass", `equal letters: equal fingerprints${split ? "; underlined: where ranks part first" : ""}`, told(words, grid), hint);
 }

@@ -111,7 +111,7 @@ while (words.nextNode()) {
 const panes = document.querySelector('.panes');
 if (panes) {
   const stages = panes.view.panes.map((pane) => pane.stage.getBoundingClientRect()), room = panes.parentElement.clientWidth;
-  const mini = document.querySelector('.mini'), filled = (stages[1] && stages[1].x > stages[0].x ? stages[0].width + stages[1].width : stages[0].width) + (mini && visible(mini) ? mini.offsetWidth + 24 : 0);
+  const filled = stages[1] && stages[1].x > stages[0].x ? stages[0].width + stages[1].width : stages[0].width;
   if (filled < room - 4) problems.push(`the graph fills ${Math.round(filled)} of ${room} px`);
 }
 const view = document.querySelector('.panes.side') && document.querySelector('.panes').view;

@@ -154,6 +154,21 @@ def hover(site):
     assert "aten." in tip and "layers.0" in tip, tip
 
 
+def minimap(site):
+    """What is brought into view leaves the minimap's place free; counts of a slab that is moved under it stay readable."""
+    site.graph(site.training(), PASS + "&hops=all")
+    under = "(() => { const m = document.querySelector('.mini').getBoundingClientRect(), s = v.panes[0].stage.getBoundingClientRect(); return v.x + v.scene.width * v.scale > m.left - s.left; })()"
+    faded = "document.querySelector('.mini').classList.contains('faded')"
+    for move in ("v.fitAll()", "v.home()"):
+        site.view(move)
+        site.drawn()
+        assert not site.view(under) and not site.view(faded), move
+    site.view("v.zoom(2 / v.scale)")
+    site.view("(v.x = v.size().width - v.scene.width * v.scale, v.y = 20, v.draw())")
+    site.drawn()
+    assert site.view(under) and site.view(faded)
+
+
 def dark(site):
     site.graph(site.training(), PASS)
     site.theme("dark")
@@ -170,4 +185,4 @@ def dark(site):
     site.theme("light")
 
 
-run((one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, relations, hover, dark))
+run((one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, relations, hover, minimap, dark))

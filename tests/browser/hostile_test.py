@@ -138,7 +138,7 @@ def links(site):
     """Fragments are input too."""
     url = site.opt("hostile", hostile_step())
     for fragment in ("#<img src=x onerror=window.hacked=1>", "#__proto__", "#constructor&tab=__proto__&node=constructor", "#javascript:window.hacked=1", "#run=1&__proto__=1&mode=toString", "#%", "#memory&graph=<b>&run=__proto__",
-                     "#run=1,graph=step,pass=1&open=__proto__;constructor&overlay=toString&spelling=constructor&filter=((("):
+                     "#run=1,graph=step,pass=1&from=__proto__&labels=constructor&open=__proto__;constructor&overlay=toString&spelling=constructor&filter=((("):
         site.open(url, fragment)
         is_calm(site, fragment)
 

@@ -111,10 +111,10 @@ def zoom(site):
     assert abs(site.view("v.scale") - 1.25**-5) < 1e-9
     site.press("f")
     assert site.view("v.scale") == 1, "the selection at its own size"
-    middle = site.view("(() => { const b = v.scene.boxOf.get(v.selected); return [v.x + (b.x + b.width / 2) * v.scale - v.size().width / 2, v.size().height / 2 - v.y - (b.y + b.height / 2) * v.scale]; })()")
+    middle = site.view("(() => { const b = v.scene.boxOf.get(v.selected); return [v.x + (b.x + b.width / 2) * v.scale - v.size().room / 2, v.size().height / 2 - v.y - (b.y + b.height / 2) * v.scale]; })()")
     assert max(map(abs, middle)) < 1, middle
     site.press(" ")
-    assert site.view("v.scene.height * v.scale <= v.size().height && v.scene.width * v.scale <= v.size().width")
+    assert site.view("v.scene.height * v.scale <= v.size().height && v.scene.width * v.scale <= v.size().room")
 
 
 def light(site):

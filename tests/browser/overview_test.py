@@ -88,6 +88,11 @@ def two_runs(site):
     site.wait(lambda: site.count("canvas.graph") == 2, "side by side again")
     site.press("y")
     site.says("Link copied")
+    site.catch_copies()
+    site.click(".menu-box > button")
+    site.click_words(".menu button", "Copy command")
+    command = site.copied("the command")
+    assert command.startswith("strata report ") and site.path("training.strata") in command and site.path("other.strata") in command, command
     site.quiet()
 
 
