@@ -229,6 +229,14 @@ class RankComparer {
       report_.constants.push_back(std::move(constant));
   }
 
+  /// Of graphs of one class.
+  bool SameConstants(const std::string& content_a, const std::string& content_b) const {
+    if (content_a == content_b) return true;
+    const auto a = forms_.find(content_a), b = forms_.find(content_b);
+    return a != forms_.end() && b != forms_.end() && a->second.values == b->second.values &&
+           a->second.device == b->second.device && a->second.groups == b->second.groups;
+  }
+
   void MakeClasses() {
     std::ranges::sort(classes_, {}, [&](const Members& members) {
       return histories_[members.histories[0]].rank;
@@ -242,8 +250,8 @@ class RankComparer {
         rank_class.ranks.push_back(history.rank);
         rank_class.identical &= history.steps.size() == first.steps.size();
         for (size_t s = 0; rank_class.identical && s < history.steps.size(); ++s) {
-          rank_class.identical = history.moment(history.steps[s].after).content ==
-                                 first.moment(first.steps[s].after).content;
+          rank_class.identical = SameConstants(history.moment(history.steps[s].after).content,
+                                               first.moment(first.steps[s].after).content);
         }
       }
     }

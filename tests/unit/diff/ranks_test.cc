@@ -258,6 +258,17 @@ TEST_CASE("ranks: many equal ranks are loaded once, classes are told in order") 
   CHECK_LT(loads, 16);
 }
 
+TEST_CASE("ranks: equal but for names is equal") {
+  const std::string body = Body("sin");
+  std::string renamed = body;
+  for (size_t at = 0; (at = renamed.find("a = ", at)) != std::string::npos;)
+    renamed.replace(at, 1, "q");
+  renamed.replace(renamed.find("(a, "), 4, "(q, ");
+  const RanksReport report = OrDie(CompareRanks({HistoryOf(0, {body}), HistoryOf(1, {renamed})}));
+  CHECK(report.Equal());
+  CHECK(report.classes[0].identical);
+}
+
 TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
   const auto told = [](std::string_view first, std::string_view second) {
     const auto body = [](std::string_view call) {
