@@ -99,10 +99,12 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
   return Ok();
 }
 
-/// Of the places that are one node in several graphs, one from another, only the first.
+/// Of the places that are one node in several graphs, one from another, only the first; of very
+/// many families of graphs the last ones as they are, which nobody reads in an error.
 Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& targets) {
+  constexpr int kMostFamilies = 32;
   std::vector<Target> left = targets, founders;
-  while (!left.empty()) {
+  for (int family = 0; family < kMostFamilies && !left.empty(); ++family) {
     const Target first = left[0];
     STRATA_TRY(const Blamer blamer, Blamer::Make(*first.history, first.graph));
     const auto is_kin = [&](const Target& target) {
@@ -120,6 +122,7 @@ Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& target
     }
     std::erase_if(left, is_kin);
   }
+  founders.insert(founders.end(), left.begin(), left.end());
   return founders;
 }
 
@@ -136,8 +139,7 @@ Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
           FindIn(history, static_cast<int32_t>(graph), ref, wanted, any_moment, targets));
     }
   }
-  constexpr size_t kMostStories = 64;
-  if (targets.size() > 1 && targets.size() <= kMostStories) {
+  if (targets.size() > 1) {
     STRATA_TRY(targets, WithoutRepetitions(targets));
   }
   if (targets.size() == 1) return targets[0];

@@ -431,6 +431,8 @@ exp  in graph 'aot_joint_graph'
 'cos' names several nodes: a.log: say which one:
   "a.log#run=1,graph=aot_joint_graph" cos
   "a.log#run=1,graph=aot_joint_graph@0/1" cos""")
+        self.write("c.log", "".join(partitioned(i) for i in range(30)))
+        self.assertEqual(self.fails("blame", "c.log", "cos").count("\n"), 30)
         # Parts of a model that are compiled one by one in one compilation (DDP's buckets).
         self.write("b.log", partitioned() + partitioned())
         self.assertEqual(self.fails("blame", "b.log", "cos"), """\
