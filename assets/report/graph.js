@@ -100,6 +100,11 @@ class GraphView {
     this.cursor = cluster;
     this.relayout((scene) => scene.slabOf.get(cluster));
   }
+  /** Every slab, or none. */
+  openAll(open) {
+    this.open = new Set(open ? this.detail.clusters.keys() : [0]);
+    this.relayout((scene) => scene.boxOf.get(this.selected));
+  }
   /** The slab that keys speak of: the one last touched, or the one around the selection. */
   get here() { return this.cursor >= 0 ? this.cursor : this.selected >= 0 ? this.detail.cluster[this.selected] : -1; }
   toggleHere(below) { if (this.here > 0) this.toggle(this.here, below); }

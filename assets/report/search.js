@@ -50,6 +50,7 @@ function searchNext(direction) {
 function commands() {
   const list = [["Commands", "Overview", "", () => go({view: "overview"})], ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => ["Commands", view.label, "", () => go({view: key})])];
   for (const [words, key, action] of keyCommands()) list.push(["Commands", words, key, () => action(1)]);
+  if (graphView) for (const [words, open] of [["Open every slab", true], ["Close every slab", false]]) list.push(["Commands", words, "", () => graphView.openAll(open)]);
   list.push(["Commands", "Switch between light and dark", "", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark", true); redrawAll(); }]);
   if (currentDetail && state.view === "subject") for (const [words, action] of copies(currentSubject, currentDetail)) list.push(["Commands", words, "", action]);
   for (const s of subjects) list.push(["Passes and graphs", nameOf(s), badgeText(s.counts) || (s.status === "failed" ? "failed" : "no change"), () => goTo(s)]);

@@ -3,7 +3,7 @@
 usage: keys_test.py STRATA SCREENSHOTS
 """
 
-from browser import PASS, Keys, run
+from browser import PASS, PHONE, WIDE, Keys, run
 
 OPEN = "v.openPaths().sort().join()"
 NODES = "v.scene.boxes.filter((b) => b.node >= 0).map((b) => v.detail.nodeName(b.node))"
@@ -22,7 +22,12 @@ def help_tells_of_all(site):
     told = [key for keys in site.texts(".help kbd") for key in keys.split()]
     wanted = "j k J K n N ] [ h l ← ↑ ↓ → Enter / F3 g Ctrl P f Space + - 0 u d p i x X 1 2 3 4 b s c o O t m x ' x r R y Y Alt ← → Ctrl Z Ctrl E ? Tab Ctrl O F5 Esc".split()
     assert told == wanted, told
-    site.shot("help_light")
+    for size in (PHONE, WIDE):
+        site.resize(size)
+        beyond = site.js("return [...document.querySelectorAll('.help kbd')].filter((k) => k.getBoundingClientRect().right > k.nextSibling.getBoundingClientRect().left - 4).map((k) => k.innerText)")
+        assert not beyond, (size, beyond)
+        assert site.js("const d = document.querySelector('.help'); return d.scrollWidth <= d.clientWidth"), size
+        site.shot(f"help_light_{size[0]}")
     site.click_words(".help button", "Close")
     site.wait(lambda: not site.count("dialog[open]"), "closed")
 
