@@ -407,6 +407,31 @@ exp  in graph 'aot_joint_graph'
   aot_backward_graph  -  became the input exp
 """)
 
+    def test_born_in_a_pass_before_the_partition_and_changed_after_it(self):
+        def backward(name, lines):
+            return compiled(name, ["exp", "tangents_1"], lines, ["mul"])
+
+        def joint(name, lines):
+            return compiled(name, ["primals_1", "tangents_1"], lines, ["exp", "mul"])
+
+        plain = ["exp = exp.default(primals_1)", "mul = mul.Tensor(tangents_1, exp)"]
+        negated = [plain[0], "neg = neg.default(tangents_1)", "mul = mul.Tensor(neg, exp)"]
+        absolute = ["neg = abs.default(tangents_1)", "mul = mul.Tensor(neg, exp)"]
+        self.write("a.log", joint("aot_joint_graph", plain) + joint("before_negate", plain) +
+                   joint("after_negate", negated) +
+                   compiled("aot_forward_graph", ["primals_1"], negated[:1], ["exp"]) +
+                   backward("aot_backward_graph", negated[1:]) + backward("before_absolute", negated[1:]) +
+                   backward("after_absolute", absolute))
+        told = """\
+  aot_joint_graph     pass 0  negate    born
+  aot_backward_graph  -                 carried over from 'aot_joint_graph'
+  aot_backward_graph  pass 1  absolute  changed target: aten.neg.default → aten.abs.default
+"""
+        self.assertEqual(self.story("a.log", "neg"), "neg  in graph 'aot_joint_graph'\n" + told)
+        # Asked for at the other end, the story is the same.
+        self.assertEqual(self.story("a.log#graph=aot_backward_graph", "neg"),
+                         "neg  in graph 'aot_backward_graph'\n" + told)
+
     def test_json(self):
         self.write("a.log", partitioned())
         report = self.json("blame", "a.log", "exp", code=0)
