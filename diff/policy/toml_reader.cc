@@ -92,7 +92,9 @@ Result<TomlFile> ParseToml(std::string_view text, std::string_view file) {
   try {
     result.root = Convert(toml::parse(result.text), places);
   } catch (const toml::parse_error& error) {
-    return result.At(places.At(error.source()), OneLine(error.description(), kMaxParserMessage));
+    return result.At(
+        places.At(error.source()),
+        fmt::format("not valid TOML: {}", OneLine(error.description(), kMaxParserMessage)));
   }
   return result;
 }

@@ -130,6 +130,9 @@ TEST_CASE("renamed nodes are a change for rules that say so only") {
 
 TEST_CASE("errors of policies list what exists") {
   CHECK_EQ(ErrorOf("[allow\n").substr(0, 4), "p:1:");
+  CHECK_EQ(ErrorOf("mm = mm_1\n"),
+           "p:1:6: not valid TOML: Error while parsing value: could not determine value type\n"
+           "  mm = mm_1\n       ^");
   CHECK_EQ(ErrorOf("[limits]\ninserted = 1\n"),
            "p:1:2: unknown key 'limits' in a policy, did you mean 'limit'; it has allow, forbid, "
            "limit, require\n  [limits]\n   ^");
