@@ -219,7 +219,7 @@ class Maker {
     facts.rank = run_.info.rank;
     std::map<std::string, size_t> index;
     struct Collectives {
-      std::vector<std::string> schedules, code;
+      std::vector<const StoredRecord*> schedules, code;
     };
     std::map<std::string, Collectives> collectives;
     for (size_t i = 0; i < rows_.size(); ++i) {
@@ -235,18 +235,29 @@ class Maker {
         compile.caches.push_back(word);
       if (record.name == kSchedule) {
         compile.schedule += row.sum;
-        STRATA_TRY(collectives[id].schedules.emplace_back(), PayloadOf(record));
+        collectives[id].schedules.push_back(&record);
       } else if (record.kind == "inductor_output_code") {
-        STRATA_TRY(collectives[id].code.emplace_back(), PayloadOf(record));
+        collectives[id].code.push_back(&record);
       }
       if (several_runs_) STRATA_RETURN_IF_ERROR(CollectRankFacts(row, static_cast<int64_t>(i)));
     }
     JudgeAttempts(facts.compiles);
-    for (const auto& [id, texts] : collectives) {
-      for (LogTable& table : CollectivesTable(texts.schedules, texts.code))
+    for (const auto& [id, records] : collectives) {
+      if (records.schedules.empty()) continue;  // most compilations have none: nothing to read
+      STRATA_TRY(const std::vector<std::string> schedules, PayloadsOf(records.schedules));
+      STRATA_TRY(const std::vector<std::string> code, PayloadsOf(records.code));
+      for (LogTable& table : CollectivesTable(schedules, code))
         tables_.emplace_back(id, std::move(table));
     }
     return Ok();
+  }
+
+  Result<std::vector<std::string>> PayloadsOf(const std::vector<const StoredRecord*>& records) {
+    std::vector<std::string> payloads;
+    for (const StoredRecord* record : records) {
+      STRATA_TRY(payloads.emplace_back(), PayloadOf(*record));
+    }
+    return payloads;
   }
 
   Status CollectRankFacts(const Row& row, int64_t place) {
