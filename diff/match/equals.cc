@@ -51,7 +51,8 @@ std::array<std::vector<int32_t>, 2> FixedPlaces(const Matching& matching, const 
 
 }  // namespace
 
-void SettleEquals(Matching& matching, const ScopePair& scope) {
+bool SettleEquals(Matching& matching, const ScopePair& scope) {
+  bool any = false;
   const EqualNodes equals[] = {EqualNodes(matching.labels(kBefore), scope, kBefore),
                                EqualNodes(matching.labels(kAfter), scope, kAfter)};
   const std::array<std::vector<int32_t>, 2> places = FixedPlaces(matching, scope, equals);
@@ -90,9 +91,12 @@ void SettleEquals(Matching& matching, const ScopePair& scope) {
         least = distance;
         best = member;
       }
-      if (best != kept) matching.PassOn(side, kept, best, kConfidence);
+      if (best == kept) continue;
+      matching.PassOn(side, kept, best, kConfidence);
+      any = true;
     }
   }
+  return any;
 }
 
 }  // namespace strata

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <compare>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 
@@ -12,14 +14,15 @@ constexpr double kConfidence = 0.9;
 /// Nodes that one exchange may reach.
 constexpr size_t kMaxReach = 64;
 
-/// Lets nodes of one label exchange their partners where more edges agree then.
+/// Lets nodes of one label exchange their partners where more edges agree then, or as many and the
+/// order is kept.
 ///
 ///   before  p = mean(x)   q = mean(x)   a = mul(v, p)   b = mul(w, q)      p -> q', q -> p'
 ///   after   p'= mean(x)   q'= mean(x)   a'= mul(v, p')  b'= mul(w, q')     becomes  p -> p', q ->
 ///   q'
 ///
-/// One edge of a chain shows it, at its end: the exchange goes up from there, to where the chains
-/// read the same.
+/// One edge of a chain shows it: the exchange goes up and down from there, as far as it does not
+/// lose.
 class Exchanger {
  public:
   Exchanger(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
@@ -126,20 +129,25 @@ class Exchanger {
     return -1;
   }
 
-  /// Edges of the plan's nodes that agree, before it and with it; to lose a partner counts as two.
-  int Gain(const Plan& plan) const {
+  /// How many more edges agree when a plan becomes a longer one; to lose a partner counts as two.
+  int Gain(const Plan& plan, const Plan& longer) const {
     const Labels& labels = matching_.labels(kBefore);
-    const Plan none;
+    const auto is_new = [&](int32_t node) { return longer.contains(node) && !plan.contains(node); };
     int gain = 0;
-    for (const auto& [node, partner] : plan) {
+    for (const auto& [node, partner] : longer) {
+      if (plan.contains(node)) continue;
       if (partner < 0) gain -= 2;
       for (const Labels::Edge& operand : labels.operands(node))
-        gain += Agrees(plan, node, operand) - Agrees(none, node, operand);
+        gain += Agrees(longer, node, operand) - Agrees(plan, node, operand);
+      // Users that stay as they are count as one: one change redirects them all.
+      int users = 0;
       for (const Labels::Edge& user : labels.users(node)) {
-        if (plan.contains(user.entity)) continue;
+        if (is_new(user.entity)) continue;
         const Labels::Edge edge{node, user.slot};
-        gain += Agrees(plan, user.entity, edge) - Agrees(none, user.entity, edge);
+        const int change = Agrees(longer, user.entity, edge) - Agrees(plan, user.entity, edge);
+        (plan.contains(user.entity) ? gain : users) += change;
       }
+      gain += std::clamp(users, -1, 1);
     }
     return gain;
   }
@@ -169,35 +177,101 @@ class Exchanger {
                : 0;
   }
 
+  /// How good a plan is; to undo a crossing of the order decides between equals.
+  struct Worth {
+    int edges = 0, uncrossed = 0;
+    friend auto operator<=>(const Worth&, const Worth&) = default;
+  };
+
   bool Try(int32_t before, int32_t after) {
-    Plan plan;
-    if (!Give(before, after, plan)) return false;
+    // What loses by itself is not part of the exchange, unless all of it is a gain in the end.
+    return Try(before, after, 0) || Try(before, after, -2);
+  }
+
+  /// `least`: what a step may gain.
+  bool Try(int32_t before, int32_t after, int least) {
+    Plan plan, best;
+    int edges = 0;
+    Worth most;
+    const auto extend = [&](int32_t x, int32_t y) {
+      Plan longer = plan;
+      if (HasHub(x) || !Give(x, y, longer)) return false;
+      const int gain = Gain(plan, longer);
+      if (!plan.empty() && gain < least) return false;
+      plan = std::move(longer);
+      edges += gain;
+      if (edges < most.edges) return true;
+      const Worth worth{edges, NumUncrossed(plan)};
+      if (worth > most) {
+        most = worth;
+        best = plan;
+      }
+      return true;
+    };
+    if (!extend(before, after)) return false;
     std::vector<int32_t> reached{before};
     for (size_t next = 0; next < reached.size() && plan.size() < kMaxReach; ++next) {
-      const auto mine = matching_.labels(kBefore).operands(reached[next]);
-      const auto theirs = matching_.labels(kAfter).operands(plan.at(reached[next]));
-      for (size_t slot = 0; slot < std::min(mine.size(), theirs.size()); ++slot) {
-        const int32_t x = mine[slot].entity, y = theirs[slot].entity;
-        if (PartnerIn(plan, x) == y || !MayMatch(x, y) || !Give(x, y, plan)) continue;
-        if (HasHub(x)) return false;
-        reached.push_back(x);
+      for (const auto& [x, y] : Following(reached[next], plan)) {
+        if (PartnerIn(plan, x) != y && extend(x, y)) reached.push_back(x);
       }
     }
-    // An heir needs a reason, too.
-    std::erase_if(plan, [&](const auto& entry) {
-      return !matching_.matched(kBefore, entry.first) && entry.first != before &&
-             NumAgreeing(plan, entry.first) == 0;
-    });
-    if (Gain(plan) <= 0) return false;
-    Apply(plan);
+    if (best.empty()) return false;
+    Apply(before, best);
     return true;
+  }
+
+  /// What a node of a plan and its new partner read, and who reads them, where these may be the
+  /// same, too.
+  std::vector<std::pair<int32_t, int32_t>> Following(int32_t node, const Plan& plan) const {
+    std::vector<std::pair<int32_t, int32_t>> following;
+    const Labels& labels = matching_.labels(kBefore);
+    const Labels& others = matching_.labels(kAfter);
+    const int32_t partner = plan.at(node);
+    const auto mine = labels.operands(node), theirs = others.operands(partner);
+    for (size_t slot = 0; slot < std::min(mine.size(), theirs.size()); ++slot) {
+      const int32_t x = mine[slot].entity, y = theirs[slot].entity;
+      if (PartnerIn(plan, x) != y && MayMatch(x, y)) following.emplace_back(x, y);
+    }
+    if (others.users(partner).size() > Matching::kMaxEdges) return following;
+    for (const Labels::Edge& user : labels.users(node)) {
+      if (Agrees(plan, user.entity, {node, user.slot}) > 0) continue;
+      // The one that reads the partner as this one reads the node.
+      int32_t reader = -1;
+      bool is_one = true;
+      for (const Labels::Edge& other : others.users(partner)) {
+        if (other.slot != user.slot || !MayMatch(user.entity, other.entity)) continue;
+        is_one &= reader < 0;
+        reader = other.entity;
+      }
+      if (reader >= 0 && is_one) following.emplace_back(user.entity, reader);
+    }
+    return following;
+  }
+
+  /// Pairs of the plan's nodes whose partners stand in the other order than they do: how many less.
+  int NumUncrossed(const Plan& plan) const {
+    int uncrossed = 0;
+    for (auto a = plan.begin(); a != plan.end(); ++a) {
+      for (auto b = std::next(a); b != plan.end(); ++b) {
+        const int32_t old_a = matching_.partner(kBefore, a->first);
+        const int32_t old_b = matching_.partner(kBefore, b->first);
+        if (old_a < 0 || old_b < 0 || a->second < 0 || b->second < 0) continue;
+        uncrossed += (old_a > old_b ? 1 : 0) - (a->second > b->second ? 1 : 0);
+      }
+    }
+    return uncrossed;
   }
 
   bool HasHub(int32_t before) const {
     return matching_.labels(kBefore).users(before).size() > Matching::kMaxEdges;
   }
 
-  void Apply(const Plan& plan) {
+  void Apply(int32_t first, Plan plan) {
+    // An heir needs a reason, too.
+    std::erase_if(plan, [&](const auto& entry) {
+      return !matching_.matched(kBefore, entry.first) && entry.first != first &&
+             NumAgreeing(plan, entry.first) == 0;
+    });
     for (const auto& [before, unused] : plan) {
       if (matching_.matched(kBefore, before)) matching_.Unmatch(before);
     }

@@ -170,13 +170,24 @@ class Matcher {
       if (ReviseInputs(matching_, scope)) local_.Run(scope);
       MatchInputsLeft(matching_, scope);
     }
-    // What is repaired at one place may tell what stands at the next one.
-    if (Repair(matching_, scope)) local_.Run(scope);
-    if (Exchange(matching_, scope)) {
+    Improve(scope);
+    // One that is known now may tell the next one of a chain.
+    while (MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope))
       local_.Run(scope);
-      if (Repair(matching_, scope)) local_.Run(scope);
+    // Which leaves another one to be somebody's partner.
+    if (SettleEquals(matching_, scope)) Improve(scope);
+  }
+
+  /// What is repaired at one place may tell what stands at the next one.
+  void Improve(const ScopePair& scope) {
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds; ++round) {
+      const bool repaired = Repair(matching_, scope);
+      if (repaired) local_.Run(scope);
+      const bool exchanged = Exchange(matching_, scope);
+      if (exchanged) local_.Run(scope);
+      if (!repaired && !exchanged) return;
     }
-    SettleEquals(matching_, scope);
   }
 
   void MatchNodes(const ScopePair& scope) {

@@ -95,7 +95,8 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
     const int32_t image = partner(kBefore, operands_before[slot].entity);
     if (image == operands_after[slot].entity) {
       ++score.agree;
-    } else if (image >= 0 && matched(kAfter, operands_after[slot].entity)) {
+    } else if (image >= 0 && image != after && matched(kAfter, operands_after[slot].entity) &&
+               partner(kAfter, operands_after[slot].entity) != before) {
       const bool elsewhere =
           std::ranges::any_of(operands_after.first(std::min(operands_after.size(), kMaxEdges)),
                               [&](const Labels::Edge& operand) { return operand.entity == image; });
@@ -114,22 +115,33 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
     const int32_t mine = side == kBefore ? before : after, other = side == kBefore ? after : before;
     for (const Labels::Edge& user : labels_[side]->users(mine)) {
       const int32_t image = partner(side, user.entity);
-      if (image < 0) continue;
+      if (image < 0 || image == other) continue;
       const auto operands = labels_[1 - side]->operands(image);
       const auto slot = Index(user.slot);
       if (slotless(side, user.entity)) {
         const bool reads = std::ranges::any_of(
             operands, [&](const Labels::Edge& edge) { return edge.entity == other; });
-        score.agree += side == kBefore && reads ? 1 : 0;
+        score.agreeing_users += side == kBefore && reads ? 1 : 0;
       } else if (slot < operands.size() && operands[slot].entity == other) {
-        score.agree += side == kBefore ? 1 : 0;
-      } else if (slot < operands.size() && matched(1 - side, operands[slot].entity)) {
+        score.agreeing_users += side == kBefore ? 1 : 0;
+      } else if (slot < operands.size() && matched(1 - side, operands[slot].entity) &&
+                 partner(1 - side, operands[slot].entity) != mine) {
         ++contradict[side];
       }
     }
   }
-  score.contradict += std::max(contradict[kBefore], contradict[kAfter]);
+  score.contradicting_users = std::max(contradict[kBefore], contradict[kAfter]);
+  score.agree += score.agreeing_users;
+  score.contradict += score.contradicting_users;
   return score;
+}
+
+bool Matching::SameOperands(int32_t before, int32_t after) const {
+  const auto a = labels_[kBefore]->operands(before), b = labels_[kAfter]->operands(after);
+  return !a.empty() && a.size() == b.size() && !slotless(kBefore, before) &&
+         std::ranges::equal(a, b, [&](const Labels::Edge& x, const Labels::Edge& y) {
+           return partner(kBefore, x.entity) == y.entity;
+         });
 }
 
 std::vector<int32_t> Matching::Unmatched(Side side, const ScopePair& scope) const {

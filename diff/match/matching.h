@@ -90,14 +90,18 @@ class Matching {
   }
 
   /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
-  /// them. An operand at another slot does neither. Looks at no more than kMaxEdges edges of each
-  /// kind.
+  /// them. An operand at another slot does neither, and so does a neighbour that has one of the two
+  /// as its partner: it would lose it. Looks at no more than kMaxEdges edges of each kind.
   struct EdgeScore {
     int32_t agree = 0, contradict = 0;
     int32_t lopsided = 0;  ///< operands of which one side's is matched and the other's is not
+    int32_t agreeing_users = 0, contradicting_users = 0;  ///< those among them
   };
   EdgeScore Score(int32_t before, int32_t after) const;
   static constexpr size_t kMaxEdges = 24;
+
+  /// Whether the two read the same values, and some: what counts before all users.
+  bool SameOperands(int32_t before, int32_t after) const;
 
   /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;

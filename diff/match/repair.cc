@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "diff/match/stages.h"
 
@@ -35,12 +36,21 @@ class Repairer {
            matching_.labels(1 - side).type[Index(candidate)];
   }
 
-  /// Edges that agree, less those that contradict; a node's own label counts less than an edge.
+  bool SameOperands(Side side, int32_t i, int32_t candidate) const {
+    return side == kBefore ? matching_.SameOperands(i, candidate)
+                           : matching_.SameOperands(candidate, i);
+  }
+
+  /// Edges that agree, less those that contradict; a node's own label counts less than an edge. All
+  /// users together count as one edge: one change redirects them all.
   int Merit(Side side, int32_t i, int32_t candidate) const {
     const int32_t before = side == kBefore ? i : candidate;
     const int32_t after = side == kBefore ? candidate : i;
     const Matching::EdgeScore score = matching_.Score(before, after);
-    return 2 * (score.agree - score.contradict) + (SameType(side, i, candidate) ? 1 : 0);
+    const int operands =
+        score.agree - score.agreeing_users - (score.contradict - score.contradicting_users);
+    const int users = std::clamp(score.agreeing_users - score.contradicting_users, -1, 1);
+    return 2 * (operands + users) + (SameType(side, i, candidate) ? 1 : 0);
   }
 
   bool MayMatch(Side side, int32_t i, int32_t candidate) const {
@@ -75,16 +85,56 @@ class Repairer {
         candidates.push_back(theirs[Index(edge.slot)].entity);
       }
     }
+    AddCandidatesBeyond(side, i, candidates);
     std::ranges::sort(candidates);
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     std::erase_if(candidates, [&](int32_t candidate) { return !MayMatch(side, i, candidate); });
     return candidates;
   }
 
+  /// Where a neighbour was removed, what is beyond it may be the neighbour now: unmatched nodes of
+  /// the same label that are.
+  void AddCandidatesBeyond(Side side, int32_t i, std::vector<int32_t>& candidates) const {
+    const Labels& mine = matching_.labels(side);
+    const Labels& others = matching_.labels(1 - side);
+    const auto few = [](std::span<const Labels::Edge> edges) {
+      return edges.first(std::min(edges.size(), Matching::kMaxEdges));
+    };
+    const auto add = [&](int32_t candidate) {
+      if (!matching_.matched(1 - side, candidate) && SameType(side, i, candidate)) {
+        candidates.push_back(candidate);
+      }
+    };
+    for (const Labels::Edge& operand : few(mine.operands(i))) {
+      if (matching_.matched(side, operand.entity)) continue;
+      for (const Labels::Edge& beyond : few(mine.operands(operand.entity))) {
+        const int32_t image = matching_.partner(side, beyond.entity);
+        if (image < 0) continue;
+        for (const Labels::Edge& user : few(others.users(image))) {
+          if (user.slot == operand.slot) add(user.entity);
+        }
+      }
+    }
+    for (const Labels::Edge& user : few(mine.users(i))) {
+      if (matching_.matched(side, user.entity)) continue;
+      for (const Labels::Edge& beyond : few(mine.users(user.entity))) {
+        const int32_t image = matching_.partner(side, beyond.entity);
+        if (image < 0 || matching_.slotless(side, beyond.entity)) continue;
+        const auto theirs = others.operands(image);
+        if (Index(beyond.slot) < theirs.size()) add(theirs[Index(beyond.slot)].entity);
+      }
+    }
+  }
+
   /// Whether `i` is more like `candidate` than `rival` is, which has it.
   bool IsBetter(Side side, int32_t i, int32_t rival, int32_t candidate, int merit) const {
     if (matching_.via(side, rival) <= Via::kId) return false;  // told, not found
-    if (SameType(side, rival, candidate) && !SameType(side, i, candidate)) return false;
+    const bool same_type = SameType(side, i, candidate);
+    if (SameType(side, rival, candidate) && !same_type) return false;
+    // Operands count before users, however many these are.
+    const bool mine = same_type && SameOperands(side, i, candidate);
+    const bool theirs = SameType(side, rival, candidate) && SameOperands(side, rival, candidate);
+    if (mine != theirs) return mine;
     return merit > Merit(side, rival, candidate);
   }
 

@@ -114,8 +114,13 @@ bool Repair(Matching& matching, const ScopePair& scope);
 /// Returns true if any did.
 bool Exchange(Matching& matching, const ScopePair& scope);
 
+/// Nodes whose operator was replaced between what they read and who reads them, not all of which is
+/// known. Returns true if there were any.
+bool MatchInPlace(const Listing& before, const Listing& after, Matching& matching,
+                  const ScopePair& scope);
+
 /// Of several equal nodes of which the other side has one, the one that stands where it stands is
-/// its partner, unless users tell.
-void SettleEquals(Matching& matching, const ScopePair& scope);
+/// its partner, unless users tell. Returns true if another one is it now.
+bool SettleEquals(Matching& matching, const ScopePair& scope);
 
 }  // namespace strata

@@ -51,6 +51,44 @@ TEST_CASE("results that were dropped do not shift the others") {
     CHECK_EQ(PartnerOf(both.diff, fmt::format("s{}", i)), fmt::format("s{}", i));
 }
 
+TEST_CASE("a node that computes now what another one did is itself still") {
+  const std::string head =
+      "  x = placeholder\n  y = placeholder\n"
+      "  p = aten.sin.default(x)\n  q = aten.cos.default(y)\n  a = aten.neg.default(p)\n";
+  const std::string tail =
+      "  d = aten.relu.default(c)\n  e = aten.add.Tensor(b, x)\n  f = aten.add.Tensor(d, y)\n"
+      "  output([e, f])\n";
+  const DiffCase both(head + "  b = aten.relu.default(a)\n  c = aten.neg.default(q)\n" + tail,
+                      head + "  b = aten.relu.default(q)\n  c = aten.neg.default(p)\n" + tail);
+  for (const char* name : {"a", "b", "c", "d"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+  CHECK(both.diff.inserted.empty());
+}
+
+TEST_CASE("an operator is replaced in place though one of its users reads something else") {
+  const std::string head = "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n";
+  const DiffCase both(head +
+                          "  c = aten.add.Tensor(a, y)\n  d = aten.relu.default(c)\n"
+                          "  e = aten.tanh.default(c)\n  output([d, e])\n",
+                      head +
+                          "  c = other.add.default(a, y)\n  d = aten.relu.default(c)\n"
+                          "  e = aten.tanh.default(a)\n  output([d, e])\n");
+  CHECK_EQ(PartnerOf(both.diff, "c"), "c");
+  CHECK(both.diff.relations.empty());
+}
+
+TEST_CASE("a fused operator is not the last of those that it stands for") {
+  const std::string head = "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n";
+  const DiffCase both(head +
+                          "  b = aten.exp.default(a)\n  c = aten.cos.default(b)\n"
+                          "  d = aten.div.Tensor(c, y)\n  e = aten.mul.Tensor(d, y)\n"
+                          "  r = aten.relu.default(e)\n  output([r])\n",
+                      head +
+                          "  f = fused.exp_cos.default(a)\n  g = fused.div_mul.default(f, y)\n"
+                          "  r = aten.relu.default(g)\n  output([r])\n");
+  CHECK_EQ(PartnerOf(both.diff, "e"), "-");
+}
+
 TEST_CASE("an operator that another one replaced everywhere is matched like any other") {
   std::string before = "  x = placeholder\n", after = before;
   std::string last_before = "x", last_after = "x";
