@@ -1,12 +1,15 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "ir/result.h"
+#include "ir/text.h"
 #include "runtime/train/config/reader.h"
 
 namespace strata {
@@ -37,6 +40,18 @@ inline Status CheckSize(const ConfigReader& reader, std::string_view key, int64_
 inline Status CheckPositive(const ConfigReader& reader, std::string_view key, double value) {
   if (value > 0.0) return Ok();
   return Impossible(reader, key, "{} must be more than 0", value);
+}
+
+/// The words of a list, without blanks around them; none is empty.
+inline std::vector<std::string_view> WordsOf(std::string_view list, char separator = ',') {
+  std::vector<std::string_view> words;
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find(separator, begin), list.size());
+    const std::string_view word = TrimBlanks(list.substr(begin, end - begin));
+    if (!word.empty()) words.push_back(word);
+    begin = end + 1;
+  }
+  return words;
 }
 
 }  // namespace strata

@@ -18,6 +18,16 @@ ConfigFormat FormatOf(const std::string& path, std::string_view text) {
   return path.ends_with(".json") || is_object ? ConfigFormat::kJson : ConfigFormat::kToml;
 }
 
+Result<std::vector<ConfigEntry>> MergedEntries(std::string_view text, ConfigFormat format,
+                                               std::string_view file,
+                                               std::span<const std::string> overrides) {
+  STRATA_TRY(std::vector<ConfigEntry> entries, ParseConfigEntries(text, format, file));
+  for (const std::string& assignment : overrides) {
+    STRATA_RETURN_IF_ERROR(OverrideEntry(assignment, entries));
+  }
+  return entries;
+}
+
 void ReadRope(ConfigReader& reader, RopeConfig& rope) {
   reader.Table("rope");
   reader.Read("rope.theta", rope.theta);
@@ -101,14 +111,17 @@ Result<TrainConfig> LoadTrainConfig(const std::string& path,
   return ParseTrainConfig(text, FormatOf(path, text), path, overrides);
 }
 
+Result<std::string> MergedConfig(const std::string& path, std::span<const std::string> overrides) {
+  STRATA_TRY(const std::string text, ReadFile(path));
+  STRATA_TRY(const std::vector<ConfigEntry> entries,
+             MergedEntries(text, FormatOf(path, text), path, overrides));
+  return ToJson(entries);
+}
+
 Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
                                      std::string_view file,
                                      std::span<const std::string> overrides) {
-  STRATA_TRY(std::vector<ConfigEntry> entries, ParseConfigEntries(text, format, file));
-  for (const std::string& assignment : overrides) {
-    STRATA_RETURN_IF_ERROR(OverrideEntry(assignment, entries));
-  }
-
+  STRATA_TRY(std::vector<ConfigEntry> entries, MergedEntries(text, format, file, overrides));
   ConfigReader reader(std::move(entries), file);
   TrainConfig config;
   ReadModel(reader, config);

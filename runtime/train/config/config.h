@@ -71,6 +71,8 @@ struct MoeConfig {
   /// on as many rows as it got.
   bool use_grouped_mm = true;
   std::optional<double> load_balance_coeff = 1e-3;  ///< null: no expert biases
+  /// Key `debug.moe_force_load_balance`: experts are taken in turn, whatever the scores say.
+  bool force_load_balance = false;
 };
 
 /// What AdamW does with a parameter.
@@ -182,10 +184,26 @@ struct ValidatorConfig {
   std::string dataset_path;  ///< of the kind of `dataloader.dataset`
 };
 
-/// Key `compile`: sizes that the graph of a step leaves open.
+/// Key `compile`.
 struct CompileConfig {
+  // Sizes that the graph of a step leaves open.
   bool symbolic_batch = false;
   bool symbolic_seq = false;
+  bool enable_passes = true;                ///< false: the traced graphs run as they are
+  std::vector<std::string> disable_passes;  ///< left out of the pipeline, by name
+};
+
+/// Key `profiler`: of every `profile_freq` steps the last `profiler_active` are profiled.
+struct ProfilerConfig {
+  bool enable_profiling = false;
+  int64_t profile_freq = 10;
+  int64_t profiler_warmup = 3;  ///< steps before them; nothing here needs any
+  int64_t profiler_active = 1;
+
+  /// Whether step `step`, 1 for the first, is one of them.
+  bool IsProfiled(int64_t step) const {
+    return enable_profiling && (step - 1) % profile_freq >= profile_freq - profiler_active;
+  }
 };
 
 /// Key `device`.
@@ -232,6 +250,8 @@ struct TrainConfig {
   bool allow_tf32 = false;
   /// On a GPU: key `debug.deterministic`, only algorithms that give the same bits in every run.
   bool deterministic = false;
+  bool deterministic_warn_only = false;  ///< an operator that has none warns instead of failing
+  bool disable_cuda_graphs = false;      ///< a pipeline that captures one is refused
   /// What the model computes in. Parameters, gradients and moments are fp32 always.
   Precision mixed_precision_param = Precision::kFloat32;
   AttentionMask attn_mask_type = AttentionMask::kCausal;
@@ -242,6 +262,9 @@ struct TrainConfig {
   MetricsConfig metrics;
   ValidatorConfig validator;
   CompileConfig compile;
+  ProfilerConfig profiler;
+  bool print_config = false;     ///< key `debug.print_config`
+  std::string save_config_file;  ///< key `debug.save_config_file`: below `dump_folder`
 
   bool HasExperts(int64_t layer) const { return moe && layer >= n_dense_layers; }
   /// Width of the part of a head that is turned by position.
@@ -268,6 +291,9 @@ Result<TrainConfig> LoadTrainConfig(const std::string& path,
 Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
                                      std::string_view file,
                                      std::span<const std::string> overrides = {});
+
+/// The text that `LoadTrainConfig` reads with its overrides, as JSON.
+Result<std::string> MergedConfig(const std::string& path, std::span<const std::string> overrides);
 
 /// `llama3`, `qwen3`, `deepseek_v3`.
 std::string_view Name(ModelFamily model);

@@ -1,12 +1,14 @@
 #include "runtime/train/config/loop.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/train/config/checkpoint.h"
 #include "runtime/train/config/checks.h"
+#include "runtime/train/config/compile.h"
+#include "runtime/train/config/debug.h"
 #include "runtime/train/config/ranks.h"
 
 namespace strata {
@@ -53,10 +55,10 @@ void ReadTraining(ConfigReader& reader, TrainConfig& config) {
   reader.Read<bool>("training.float32_matmul_precision", {{"highest", false}, {"high", true}},
                     config.allow_tf32);
   reader.Read("dump_folder", config.dump_folder);
-  reader.Table("debug");
-  reader.ReadEither("seed", "debug.seed", config.seed);
-  reader.Read("debug.finite_check", config.finite_check);
-  reader.Read("debug.deterministic", config.deterministic);
+  reader.Read("training.disable_cuda_graphs", config.disable_cuda_graphs);
+  for (const auto& [key, accepted] :
+       {NamedValue<ConfigValue>{"training.gc_freq", int64_t{50}}, {"training.gc_debug", false}})
+    reader.Fix(key, accepted, "there is no garbage to collect, remove it");
 }
 
 void ReadOptimizer(ConfigReader& reader, OptimizerConfig& optimizer) {
@@ -64,6 +66,8 @@ void ReadOptimizer(ConfigReader& reader, OptimizerConfig& optimizer) {
   OptimizerName name = OptimizerName::kAdamW;
   reader.Table("optimizer");
   reader.Read<OptimizerName>("optimizer.name", {{"AdamW", OptimizerName::kAdamW}}, name);
+  reader.Fix("optimizer.implementation", "fused",
+             "the update is one operator of the graph, take 'fused'");
   reader.Read("optimizer.lr", optimizer.lr);
   reader.Read("optimizer.beta1", optimizer.beta1);
   reader.Read("optimizer.beta2", optimizer.beta2);
@@ -108,55 +112,6 @@ void ReadLoss(ConfigReader& reader, LossConfig& loss) {
   reader.Read("loss.num_chunks", loss.num_chunks);
 }
 
-/// `optimizer,lr_scheduler`.
-void ReadExclude(ConfigReader& reader, CheckpointConfig::Exclude& exclude) {
-  constexpr std::string_view kKey = "checkpoint.exclude_from_loading";
-  const std::pair<std::string_view, bool*> parts[] = {{"optimizer", &exclude.optimizer},
-                                                      {"lr_scheduler", &exclude.lr_scheduler},
-                                                      {"dataloader", &exclude.dataloader}};
-  std::string words;
-  reader.Read(kKey, words);
-  for (size_t begin = 0; begin < words.size();) {
-    const size_t end = std::min(words.find(',', begin), words.size());
-    const std::string_view word = std::string_view(words).substr(begin, end - begin);
-    begin = end + 1;
-    const auto part = std::ranges::find(parts, word, &std::pair<std::string_view, bool*>::first);
-    if (part != std::end(parts)) {
-      *part->second = true;
-    } else if (word == "model" || word == "train_state") {
-      reader.Refuse(kKey, fmt::format("a run that goes on needs the {}, begin another with --init",
-                                      word == "model" ? "model" : "number of its step"));
-    } else {
-      reader.Refuse(kKey,
-                    fmt::format("found '{}', name some of optimizer, lr_scheduler, dataloader, "
-                                "with commas between them",
-                                word));
-    }
-  }
-  if (exclude.optimizer && !exclude.lr_scheduler) {
-    reader.Refuse(kKey, "a new optimizer begins with the warm-up, name lr_scheduler, too");
-  }
-}
-
-void ReadCheckpoint(ConfigReader& reader, CheckpointConfig& checkpoint) {
-  reader.Table("checkpoint");
-  reader.Read("checkpoint.enable", checkpoint.enable);
-  reader.Read("checkpoint.folder", checkpoint.folder);
-  reader.Read("checkpoint.interval", checkpoint.interval);
-  reader.Read("checkpoint.keep_latest_k", checkpoint.keep_latest_k);
-  reader.Read("checkpoint.load_step", checkpoint.load_step);
-  reader.Read("checkpoint.enable_first_step_checkpoint", checkpoint.enable_first_step_checkpoint);
-  reader.Read("checkpoint.load_only", checkpoint.load_only);
-  reader.Read<AsyncMode>("checkpoint.async_mode",
-                         {{"disabled", AsyncMode::kDisabled}, {"async", AsyncMode::kAsync}},
-                         checkpoint.async_mode);
-  reader.Read("checkpoint.last_save_model_only", checkpoint.last_save_model_only);
-  reader.Read("checkpoint.last_save_in_hf", checkpoint.last_save_in_hf);
-  ReadPrecision(reader, "checkpoint.export_dtype", checkpoint.export_dtype);
-  reader.Read("checkpoint.initial_load_path", checkpoint.initial_load_path);
-  ReadExclude(reader, checkpoint.exclude_from_loading);
-}
-
 void ReadValidator(ConfigReader& reader, ValidatorConfig& validator) {
   reader.Table("validator");
   reader.Read("validator.enable", validator.enable);
@@ -173,7 +128,7 @@ void ReadDataloader(ConfigReader& reader, DataloaderConfig& data) {
                             {"text", DatasetKind::kText}},
                            data.dataset);
   reader.Read("dataloader.dataset_path", data.dataset_path);
-  reader.Read("dataloader.tokenizer", data.tokenizer);
+  reader.ReadEither("dataloader.tokenizer", "hf_assets_path", data.tokenizer);
   reader.Read("dataloader.text_key", data.text_key);
   reader.Read("dataloader.token_dtype", data.token_dtype);
   int64_t end = -1;
@@ -193,20 +148,13 @@ void ReadMetrics(ConfigReader& reader, MetricsConfig& metrics) {
   reader.Read("metrics.log_freq", metrics.log_freq);
   reader.Read("metrics.enable_tensorboard", metrics.enable_tensorboard);
   reader.Read("metrics.save_tb_folder", metrics.save_tb_folder);
-}
-
-void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
-  enum class Symbolic : uint8_t { kNone, kBatch, kSeq, kBatchAndSeq };
-  Symbolic dims = Symbolic::kNone;
-  reader.Table("compile");
-  reader.Read<Symbolic>("compile.symbolic_dims",
-                        {{"none", Symbolic::kNone},
-                         {"batch", Symbolic::kBatch},
-                         {"seq", Symbolic::kSeq},
-                         {"batch_and_seq", Symbolic::kBatchAndSeq}},
-                        dims);
-  compile.symbolic_batch = dims == Symbolic::kBatch || dims == Symbolic::kBatchAndSeq;
-  compile.symbolic_seq = dims == Symbolic::kSeq || dims == Symbolic::kBatchAndSeq;
+  reader.Fix("metrics.enable_wandb", false,
+             "nothing is sent, take false, and metrics.enable_tensorboard");
+  for (const std::string_view key :
+       {"metrics.save_for_all_ranks", "metrics.disable_color_printing"}) {
+    bool any = false;  // there is one rank, and no colour
+    reader.Read(key, any);
+  }
 }
 
 Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
@@ -291,33 +239,6 @@ Status CheckLoss(const ConfigReader& reader, const TrainConfig& config) {
   return Ok();
 }
 
-Status CheckCheckpoint(const ConfigReader& reader, const CheckpointConfig& checkpoint) {
-  if (checkpoint.folder.empty()) {
-    return Impossible(reader, "checkpoint.folder", "name a folder below dump_folder");
-  }
-  STRATA_RETURN_IF_ERROR(CheckSize(reader, "checkpoint.interval", checkpoint.interval));
-  STRATA_RETURN_IF_ERROR(
-      CheckRange(reader, "checkpoint.keep_latest_k", checkpoint.keep_latest_k, 0, kMaxSize));
-  if (checkpoint.keep_latest_k == 1) {
-    return Impossible(
-        reader, "checkpoint.keep_latest_k",
-        "1 would remove the only checkpoint while the next is written, take 0 for all "
-        "or at least 2");
-  }
-  STRATA_RETURN_IF_ERROR(
-      CheckRange(reader, "checkpoint.load_step", checkpoint.load_step, -1, kMaxSize));
-  if (checkpoint.last_save_in_hf && !checkpoint.last_save_model_only) {
-    return Impossible(reader, "checkpoint.last_save_in_hf",
-                      "Hugging Face's format has no optimizer state, take last_save_model_only "
-                      "= true");
-  }
-  if (checkpoint.export_dtype != Precision::kFloat32 && !checkpoint.last_save_model_only) {
-    return Impossible(reader, "checkpoint.export_dtype",
-                      "a checkpoint to resume from is float32, take last_save_model_only = true");
-  }
-  return Ok();
-}
-
 Status CheckDataloader(const ConfigReader& reader, const TrainConfig& config) {
   const DataloaderConfig& data = config.dataloader;
   const bool has_path = !data.dataset_path.empty();
@@ -374,6 +295,7 @@ void ReadLoop(ConfigReader& reader, TrainConfig& config) {
   ReadMetrics(reader, config.metrics);
   ReadValidator(reader, config.validator);
   ReadCompile(reader, config.compile);
+  ReadDebug(reader, config);
   ReadRanks(reader);
 }
 
@@ -387,6 +309,7 @@ Status CompleteLoop(const ConfigReader& reader, TrainConfig& config) {
   STRATA_RETURN_IF_ERROR(CheckCheckpoint(reader, config.checkpoint));
   STRATA_RETURN_IF_ERROR(CheckDataloader(reader, config));
   STRATA_RETURN_IF_ERROR(CheckValidator(reader, config));
+  STRATA_RETURN_IF_ERROR(CheckDebug(reader, config));
   return CheckSize(reader, "metrics.log_freq", config.metrics.log_freq);
 }
 

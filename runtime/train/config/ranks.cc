@@ -20,15 +20,7 @@ void ReadDegree(ConfigReader& reader, std::string_view key, bool may_be_automati
                          : fmt::format("training runs on one rank, take 1 instead of {}", degree));
 }
 
-void ReadOff(ConfigReader& reader, std::string_view key, std::string_view what) {
-  bool is_on = false;
-  reader.Read(key, is_on);
-  if (is_on) reader.Refuse(key, fmt::format("{}, take false", what));
-}
-
-}  // namespace
-
-void ReadRanks(ConfigReader& reader) {
+void ReadParallelism(ConfigReader& reader) {
   reader.Table("parallelism");
   ReadDegree(reader, "parallelism.data_parallel_replicate_degree");
   ReadDegree(reader, "parallelism.data_parallel_shard_degree", /*may_be_automatic=*/true);
@@ -42,22 +34,68 @@ void ReadRanks(ConfigReader& reader) {
       "parallelism.fsdp_reshard_after_forward",
       {{"default", Reshard::kDefault}, {"always", Reshard::kAlways}, {"never", Reshard::kNever}},
       reshard);
+  enum class Backend : uint8_t { kAny };
+  Backend backend = Backend::kAny;  // of placements that are all on one rank
+  reader.Read<Backend>("parallelism.spmd_backend",
+                       {{"spmd_types", Backend::kAny}, {"partial_dtensor", Backend::kAny}},
+                       backend);
   bool any = false;
   reader.Read("parallelism.enable_sequence_parallel", any);
-  ReadOff(reader, "parallelism.enable_async_tensor_parallel",
-          "there is no tensor parallelism on one rank");
-  ReadOff(reader, "training.enable_cpu_offload", "parameters stay where the run is");
-  ReadOff(reader, "compile.enable_autoparallel", "there is nothing to place on one rank");
-  ReadOff(reader, "compile.ep_overlap.enabled", "there is no expert parallelism on one rank");
-  reader.Table("compile.ep_overlap");
+  reader.Fix("parallelism.enable_async_tensor_parallel", false,
+             "there is no tensor parallelism on one rank, take false");
+  reader.Fix("parallelism.context_parallel_load_balancer", "headtail",
+             "there is no context parallelism on one rank, remove it");
+
+  constexpr std::string_view kOneStage = "one rank has one stage, remove it";
+  reader.Fix("parallelism.pipeline_parallel_schedule", "1F1B", kOneStage);
+  reader.Fix("parallelism.pipeline_parallel_schedule_csv", "", kOneStage);
+  for (const std::string_view end : {"first", "last"}) {
+    reader.Fix(fmt::format("parallelism.pipeline_parallel_{}_stage_less_layers", end), int64_t{1},
+               kOneStage);
+  }
+  reader.Fix("parallelism.pipeline_parallel_layers_per_stage", {}, kOneStage);
+  reader.Fix("parallelism.module_fqns_per_model_part", {}, kOneStage);
+}
+
+void ReadTimeout(ConfigReader& reader, std::string_view key) {
+  int64_t seconds = 1;  // nobody is waited for
+  reader.Read(key, seconds);
+  if (seconds < 1) reader.Refuse(key, fmt::format("{} seconds must be at least 1", seconds));
+}
+
+void ReadComm(ConfigReader& reader) {
+  reader.Table("comm");
+  ReadTimeout(reader, "comm.init_timeout_seconds");
+  ReadTimeout(reader, "comm.train_timeout_seconds");
+  enum class Mode : uint8_t { kDefault, kOther };
+  Mode mode = Mode::kDefault;
+  reader.Read<Mode>("comm.mode",
+                    {{"default", Mode::kDefault},
+                     {"fake_backend", Mode::kOther},
+                     {"local_tensor", Mode::kOther},
+                     {"torchcomms", Mode::kOther}},
+                    mode);
+  constexpr std::string_view kNothing = "one rank sends nothing to others";
+  if (mode == Mode::kOther) {
+    reader.Refuse("comm.mode", fmt::format("{}, take 'default'", kNothing));
+  }
+  const std::string advice = fmt::format("{}, remove it", kNothing);
+  reader.Fix("comm.trace_buf_size", int64_t{20'000}, advice);
+  reader.Fix("comm.save_traces_folder", "comm_traces", advice);
+  reader.Fix("comm.save_traces_file_prefix", "rank_", advice);
+}
+
+}  // namespace
+
+void ReadRanks(ConfigReader& reader) {
+  ReadParallelism(reader);
+  ReadComm(reader);
+  reader.Fix("training.enable_cpu_offload", false, "parameters stay where the run is, take false");
 
   enum class Recompute : uint8_t { kNone };
   Recompute recompute = Recompute::kNone;
   reader.Table("activation_checkpoint");
   reader.Read<Recompute>("activation_checkpoint.mode", {{"none", Recompute::kNone}}, recompute);
-  enum class Memory : uint8_t { kDefault };
-  Memory memory = Memory::kDefault;
-  reader.Read<Memory>("compile.memory_policy", {{"default", Memory::kDefault}}, memory);
 
   for (const std::string_view table : {"float8", "mx", "quantize"}) {
     reader.RefuseTable(table,

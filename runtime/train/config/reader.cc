@@ -166,6 +166,15 @@ void ConfigReader::RefuseTable(std::string_view key, std::string_view advice) {
   }
 }
 
+void ConfigReader::Fix(std::string_view key, const ConfigValue& accepted, std::string_view advice) {
+  const ConfigEntry* entry = Take(key);
+  if (entry == nullptr || entry->value == accepted) return;
+  const auto* number = std::get_if<double>(&accepted);
+  const auto* integer = std::get_if<int64_t>(&entry->value);
+  if (number != nullptr && integer != nullptr && static_cast<double>(*integer) == *number) return;
+  Refuse(key, advice);
+}
+
 std::vector<std::string> ConfigReader::Tables(std::string_view key) const {
   const std::string prefix = fmt::format("{}.", key);
   std::vector<std::string> names;

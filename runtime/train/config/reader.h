@@ -66,6 +66,8 @@ class ConfigReader {
   void Refuse(std::string_view key, std::string_view advice);
   /// The same for a table, when it is there.
   void RefuseTable(std::string_view key, std::string_view advice);
+  /// A key of torchtitan's that can have one value here; nothing: none. Another is refused.
+  void Fix(std::string_view key, const ConfigValue& accepted, std::string_view advice);
   /// Names of the tables inside a table, in order: of groups that the user names.
   std::vector<std::string> Tables(std::string_view key) const;
   /// An error when the key is absent or null.

@@ -263,6 +263,32 @@ Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, Confi
   return entries;
 }
 
+std::string ToJson(std::span<const ConfigEntry> entries) {
+  using Json = nlohmann::ordered_json;
+  Json root = Json::object();
+  for (const ConfigEntry& entry : entries) {
+    Json value;
+    const auto* other = std::get_if<OtherConfigValue>(&entry.value);
+    if (other != nullptr && other->kind != kTableKind) continue;
+    if (other != nullptr) value = Json::object();
+    if (const auto* flag = std::get_if<bool>(&entry.value)) value = *flag;
+    if (const auto* integer = std::get_if<int64_t>(&entry.value)) value = *integer;
+    if (const auto* integer = std::get_if<uint64_t>(&entry.value)) value = *integer;
+    if (const auto* number = std::get_if<double>(&entry.value)) value = *number;
+    if (const auto* text = std::get_if<std::string>(&entry.value)) value = *text;
+    Json* table = &root;
+    std::string_view key = entry.key;
+    for (size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
+      table = &(*table)[std::string(key.substr(0, dot))];
+      key.remove_prefix(dot + 1);
+    }
+    // A table that members came before, or stands twice by --set, keeps them.
+    Json& place = (*table)[std::string(key)];
+    if (!(value.is_object() && place.is_object())) place = std::move(value);
+  }
+  return root.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
 Status OverrideEntry(std::string_view assignment, std::vector<ConfigEntry>& entries) {
   const size_t equals = assignment.find('=');
   if (equals == 0 || equals == std::string_view::npos) {

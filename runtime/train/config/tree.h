@@ -14,6 +14,7 @@ namespace strata {
 /// Values that a configuration field never has, known only by their kind: `a table`, `an array`.
 struct OtherConfigValue {
   std::string_view kind;
+  friend bool operator==(const OtherConfigValue&, const OtherConfigValue&) = default;
 };
 inline constexpr std::string_view kTableKind = "a table";
 inline constexpr std::string_view kArrayKind = "an array";
@@ -37,6 +38,9 @@ struct ConfigEntry {
 /// Errors: the text breaks the format's grammar, a key occurs twice.
 Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, ConfigFormat format,
                                                     std::string_view file);
+
+/// The entries as JSON, two blanks a level; what is no table, scalar or null is left out.
+std::string ToJson(std::span<const ConfigEntry> entries);
 
 /// Applies one `key=value` to the entries, as if the text said so. The value is JSON's null, true,
 /// false, a number, or else a string, quoted or not. null for a table drops its members.

@@ -1,0 +1,13 @@
+#pragma once
+#include "ir/result.h"
+#include "runtime/train/config/config.h"
+#include "runtime/train/config/reader.h"
+
+namespace strata {
+
+/// Reads the table `checkpoint`.
+void ReadCheckpoint(ConfigReader& reader, CheckpointConfig& checkpoint);
+/// Errors: values that no checkpoint can have.
+Status CheckCheckpoint(const ConfigReader& reader, const CheckpointConfig& checkpoint);
+
+}  // namespace strata
