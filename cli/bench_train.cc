@@ -80,8 +80,9 @@ class Contender {
 
 class Strata final : public Contender {
  public:
-  Strata(std::string name, std::string passes, const PlanOptions& plan, bool is_eager)
-      : Contender(std::move(name)), passes_(std::move(passes)), plan_(plan), is_eager_(is_eager) {}
+  enum class Way : uint8_t { kEager, kGraphs, kProfiledGraphs };
+  Strata(std::string name, std::string passes, const PlanOptions& plan, Way way)
+      : Contender(std::move(name)), passes_(std::move(passes)), plan_(plan), way_(way) {}
 
   Status Create(const TrainConfig& config, int threads) {
     STRATA_TRY(trainer_, Trainer::Create({.config = config,
@@ -99,7 +100,7 @@ class Strata final : public Contender {
     if (device != nullptr) device->ResetPeakMemory();
     const MemoryMeter meter;
     const double wall = Now(CLOCK_MONOTONIC), cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
-    if (!is_eager_) STRATA_RETURN_IF_ERROR(trainer_->Compile());
+    if (way_ != Way::kEager) STRATA_RETURN_IF_ERROR(trainer_->Compile());
     for (int step = 0; step < 3; ++step) {
       STRATA_TRY(const StepReport report, Step());
       if (step == 0) {
@@ -110,7 +111,7 @@ class Strata final : public Contender {
     }
     first.peak_bytes =
         device != nullptr ? device->memory().peak_allocated - before : meter.peak_bytes();
-    if (!is_eager_) planned_bytes = trainer_->planned_bytes();
+    if (way_ != Way::kEager) planned_bytes = trainer_->planned_bytes();
     return first;
   }
 
@@ -128,11 +129,15 @@ class Strata final : public Contender {
   const Trainer& trainer() const { return *trainer_; }
 
  private:
-  Result<StepReport> Step() { return is_eager_ ? trainer_->StepEagerly() : trainer_->Step(); }
+  Result<StepReport> Step() {
+    if (way_ == Way::kEager) return trainer_->StepEagerly();
+    if (way_ == Way::kProfiledGraphs) trainer_->ProfileNext(/*values=*/false);
+    return trainer_->Step();
+  }
 
   std::string passes_;
   PlanOptions plan_;
-  bool is_eager_;
+  Way way_;
   std::unique_ptr<Trainer> trainer_;
 };
 
@@ -150,28 +155,31 @@ class PyTorch final : public Contender {
 using Contenders = std::vector<std::unique_ptr<Contender>>;
 
 constexpr const char* kBitwise = "fused, bitwise";
+constexpr const char* kProfiled = "bitwise, profiled";
 constexpr const char* kFast = "fused, fast";
 constexpr const char* kPlan = "plan, static";
 constexpr const char* kGraph = "fused, graph";
 
 std::vector<std::unique_ptr<Strata>> OurWays(DeviceKind device) {
+  using Way = Strata::Way;
   const std::string base(kDefaultPasses);
   const PlanOptions fastest = PlanOptions::Fastest();
   std::vector<std::unique_ptr<Strata>> ways;
   const auto add = [&](const char* name, const std::string& passes, const PlanOptions& plan,
-                       bool is_eager) {
-    ways.push_back(std::make_unique<Strata>(name, passes, plan, is_eager));
+                       Strata::Way way) {
+    ways.push_back(std::make_unique<Strata>(name, passes, plan, way));
   };
-  add("C++ eager", base, {}, true);
+  add("C++ eager", base, {}, Way::kEager);
   if (device == DeviceKind::kCuda) {
-    add("fused, streams", base + ",fuse{numerics=fast}", {}, false);
-    add(kGraph, base + ",fuse{numerics=fast},cuda-graph", {}, false);
+    add("fused, streams", base + ",fuse{numerics=fast}", {}, Way::kGraphs);
+    add(kGraph, base + ",fuse{numerics=fast},cuda-graph", {}, Way::kGraphs);
     return ways;
   }
-  add("plan, boxed calls", base, {}, false);
-  add(kPlan, base, fastest, false);
-  add(kBitwise, base + ",fuse", fastest, false);
-  add(kFast, base + ",fuse{numerics=fast}", fastest, false);
+  add("plan, boxed calls", base, {}, Way::kGraphs);
+  add(kPlan, base, fastest, Way::kGraphs);
+  add(kBitwise, base + ",fuse", fastest, Way::kGraphs);
+  add(kProfiled, base + ",fuse", fastest, Way::kProfiledGraphs);
+  add(kFast, base + ",fuse{numerics=fast}", fastest, Way::kGraphs);
   return ways;
 }
 
@@ -277,6 +285,8 @@ void PrintGates(const Shape& shape, const Contenders& contenders, double StepTim
   PrintGate("peak memory, bitwise / C++ eager", peak(bitwise) / peak(eager), 1);
   PrintGate("error of the planned peak, %",
             100 * std::abs(static_cast<double>(bitwise.planned_bytes) / peak(bitwise) - 1), 3);
+  PrintGate("cost of --profile, bitwise, %",
+            100 * (RatioOf(*Find(contenders, kProfiled), bitwise, of).median - 1), 3);
   if (shape.layers == 32) {
     PrintGate("processor seconds to the first step, not fused",
               Find(contenders, kPlan)->first.first_cpu, 1);

@@ -10,6 +10,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/torch/boxed_program.h"
 #include "runtime/torch/static_program.h"
+#include "runtime/torch/step_times.h"
 #include "runtime/torch/tracer.h"
 
 namespace strata {
@@ -23,6 +24,9 @@ class ExecutionObserver {
   virtual void OnStep(const PlanStep& step, std::span<const at::Tensor> results) = 0;
   /// Whether it is told of steps that a run does not do, too: folded views, hoisted constants.
   virtual bool WantsAllSteps() const { return true; }
+  /// Where to write when each step ended; null: nowhere. A static plan that has it calls `OnStep`
+  /// only for steps whose results have sizes that nobody knew before.
+  virtual StepTimes* times() { return nullptr; }
 };
 
 /// A plan bound to ATen's operators: each step has its argument stack ready but for the tensors

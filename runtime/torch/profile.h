@@ -7,8 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ir/fingerprint.h"
 #include "ir/graph.h"
 #include "runtime/torch/executor.h"
+#include "runtime/torch/step_times.h"
 
 namespace strata {
 
@@ -33,16 +35,27 @@ struct NodeProfile {
 /// it is bound, and views that it folds, take no time in a run and have no profile.
 class NodeProfiler final : public ExecutionObserver {
  public:
-  /// Call just before each run of the executor.
+  /// Call just before and after each run of the executor of `plan`.
   void BeginRun(bool with_values);
+  void EndRun(const Plan& plan);
   void OnStep(const PlanStep& step, std::span<const at::Tensor> results) override;
   bool WantsAllSteps() const override { return with_values_; }
+  StepTimes* times() override { return with_values_ ? nullptr : &times_; }
 
-  const std::map<NodeId, NodeProfile>& nodes() const { return nodes_; }
+  std::map<NodeId, NodeProfile> nodes() const;
 
  private:
-  std::map<NodeId, NodeProfile> nodes_;
-  std::vector<NodeProfile*> by_index_;  // of the node, into nodes_: looking there is not for free
+  /// Runs of one plan by StepTimes.
+  struct TimedRuns {
+    std::vector<NodeId> nodes;   // by timed step
+    std::vector<int64_t> bytes;  // of its results
+    std::vector<double> nanoseconds;
+    int64_t runs = 0;
+  };
+
+  std::map<NodeId, NodeProfile> nodes_;  // by OnStep
+  std::map<Fingerprint, TimedRuns> timed_;
+  StepTimes times_;
   bool with_values_ = false;
   std::chrono::steady_clock::time_point last_;
 };
