@@ -13,6 +13,7 @@
 #include "ir/native_text.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "ir/symbol_sizes.h"
 #include "passes/compile/fusion_regions.h"
 #include "passes/compile/kernel.h"
 #include "passes/compile/pointwise.h"
@@ -47,7 +48,8 @@ class ArgCopier {
       case ArgKind::kRaw:
         return Arg::Raw(module.Intern(source.str(arg.str())));
       case ArgKind::kDim:
-        return Arg::Int(source.dims().AsConst(arg.dim()).value_or(0));
+        if (const auto number = source.dims().AsConst(arg.dim())) return Arg::Int(*number);
+        return Arg::Dim(CopyDim(source, arg.dim(), module));
       case ArgKind::kList:
       case ArgKind::kTuple: {
         std::vector<Arg> elements;
@@ -100,9 +102,9 @@ class BodyWriter {
     copy.has_strides = type.has_strides;
     copy.device = module.Intern(graph_.module().str(type.device));
     for (const DimId dim : type.sizes)
-      copy.sizes.push_back(module.dims().Const(graph_.module().dims().AsConst(dim).value_or(0)));
+      copy.sizes.push_back(CopyDim(graph_.module(), dim, module));
     for (const DimId dim : type.strides)
-      copy.strides.push_back(module.dims().Const(graph_.module().dims().AsConst(dim).value_or(0)));
+      copy.strides.push_back(CopyDim(graph_.module(), dim, module));
     return module.types().Intern(copy);
   }
 
@@ -292,7 +294,11 @@ class GraphFuser {
     BodyWriter(graph_, regions_, plan).Write(draft);
     const std::string text = PrintText(scratch);
     const auto [known, is_new] = bodies_.try_emplace(text, std::nullopt);
-    if (is_new && MakeKernel(draft, is_exact_)) {
+    const std::vector<SymbolSizes> samples = SampleSizes(scratch);
+    const bool is_kernel = std::ranges::all_of(samples, [&](const SymbolSizes& sizes) {
+      return MakeKernel(draft, is_exact_, sizes).has_value();
+    });
+    if (is_new && is_kernel) {
       Graph& body = module_.AddGraph(fmt::format("kernel_{}", num_bodies()), /*is_body=*/true);
       BodyWriter(graph_, regions_, plan).Write(body);
       known->second = body.id();

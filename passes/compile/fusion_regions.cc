@@ -1,8 +1,11 @@
 #include "passes/compile/fusion_regions.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
+#include <span>
 
 #include "ir/module.h"
 #include "ir/ops.h"
@@ -19,6 +22,10 @@ ValueId OwnerOf(const Graph& graph, ValueId value) {
   return owner.valid() ? owner : value;
 }
 
+bool HasElements(std::span<const int64_t> counts) {
+  return !counts.empty() && std::ranges::find(counts, 0) == counts.end();
+}
+
 bool Mutates(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall && TraitsOf(graph.op(node)).mutates;
 }
@@ -28,6 +35,7 @@ bool Mutates(const Graph& graph, NodeId node) {
 FusionRegions::FusionRegions(const Graph& graph, const FusionOptions& options)
     : graph_(graph),
       options_(options),
+      samples_(SampleSizes(graph.module())),
       position_(OrderOf(graph)),
       before_(static_cast<size_t>(graph.node_bound())),
       after_(before_.size()),
@@ -36,10 +44,10 @@ FusionRegions::FusionRegions(const Graph& graph, const FusionOptions& options)
       region_of_(before_.size(), -1) {
   OrderMemory();
   for (const NodeId node : graph_.nodes()) {
-    const FusionKind kind = FusionKindOf(graph_, node, options_.exact);
+    const FusionKind kind = FusionKindOf(graph_, node, options_.exact, samples_);
     is_reshape_[Index(node)] = kind == FusionKind::kReshape;
     can_fuse_[Index(node)] = (kind == FusionKind::kPointwise || kind == FusionKind::kReduction) &&
-                             Elements(graph_.result(node)) > 0 &&
+                             HasElements(Elements(graph_.result(node))) &&
                              (!Mutates(graph_, node) || MayFuseInPlace(node));
   }
   Grow();
@@ -47,13 +55,26 @@ FusionRegions::FusionRegions(const Graph& graph, const FusionOptions& options)
   Keep();
 }
 
-int64_t FusionRegions::Elements(ValueId value) const {
+FusionRegions::Counts FusionRegions::Elements(ValueId value) const {
   const TypeId id = graph_.value(value).type;
-  if (!id.valid()) return 0;
-  int64_t count = 1;
-  for (const DimId dim : graph_.module().types()[id].sizes)
-    count *= graph_.module().dims().AsConst(dim).value_or(0);
-  return count;
+  if (!id.valid()) return {};
+  Counts counts;
+  for (const SymbolSizes& sample : samples_) {
+    const auto sizes = NumbersOf(graph_.module(), graph_.module().types()[id].sizes, sample);
+    if (!sizes) return {};
+    counts.push_back(
+        std::accumulate(sizes->begin(), sizes->end(), int64_t{1}, std::multiplies<>()));
+  }
+  return counts;
+}
+
+FusionRegions::Counts FusionRegions::Quotient(const Counts& a, const Counts& b) {
+  Counts quotient;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (b[i] == 0 || a[i] % b[i] != 0) return {};
+    quotient.push_back(a[i] / b[i]);
+  }
+  return quotient;
 }
 
 /// Writes come after what read the memory before, and before what reads it later.
@@ -132,20 +153,22 @@ FusionRegions::Group FusionRegions::Single(NodeId node) const {
   const ValueId result = graph_.result(node);
   Group group{.members = {node},
               .elements = Elements(result),
-              .columns = 0,
+              .columns = {},
               .phase = graph_.node(node).phase,
               .writes_input = WrittenInput(node).has_value(),
               .is_rowlike = false};
   const Type& type = graph_.module().types()[graph_.value(result).type];
-  group.is_rowlike = !type.sizes.empty() && group.elements > 1 &&
+  group.is_rowlike = !type.sizes.empty() && std::ranges::max(group.elements) > 1 &&
                      graph_.module().dims().AsConst(type.sizes.back()) == 1;
-  if (FusionKindOf(graph_, node, options_.exact) == FusionKind::kReduction) {
-    const int64_t reduced = Elements(graph_.args(node)[0].value());
+  if (FusionKindOf(graph_, node, options_.exact, samples_) == FusionKind::kReduction) {
+    const Counts reduced = Elements(graph_.args(node)[0].value());
     if (reduced == group.elements) {  // softmax: a row for a row
       const Type& input = graph_.module().types()[graph_.value(graph_.args(node)[0].value()).type];
-      group.columns = graph_.module().dims().AsConst(input.sizes.back()).value_or(1);
+      group.columns.clear();
+      for (const SymbolSizes& sample : samples_)
+        group.columns.push_back(*NumberOf(graph_.module(), input.sizes.back(), sample));
     } else {
-      group.columns = reduced / group.elements;
+      group.columns = Quotient(reduced, group.elements);
     }
     group.elements = reduced;
   }
@@ -160,20 +183,19 @@ std::optional<FusionRegions::Group> FusionRegions::Union(const Group& a, const G
   Group all = large;
   all.writes_input = a.writes_input || b.writes_input;
   if (large.elements != small.elements) {
-    if (small.columns != 0 || !small.is_rowlike || large.elements % small.elements != 0) {
-      return std::nullopt;
-    }
-    const int64_t columns = large.elements / small.elements;
-    if (large.columns != 0 && large.columns != columns) return std::nullopt;
+    const Counts columns = Quotient(large.elements, small.elements);
+    if (!small.columns.empty() || !small.is_rowlike || columns.empty()) return std::nullopt;
+    if (!large.columns.empty() && large.columns != columns) return std::nullopt;
     all.columns = columns;
   } else {
-    if (large.columns != 0 && small.columns != 0 && large.columns != small.columns) {
+    if (!large.columns.empty() && !small.columns.empty() && large.columns != small.columns) {
       return std::nullopt;
     }
     all.columns = std::max(large.columns, small.columns);
     all.is_rowlike = large.is_rowlike && small.is_rowlike;
   }
-  if (all.columns == 1 || (all.columns != 0 && all.writes_input)) return std::nullopt;
+  const bool has_columns = !all.columns.empty();
+  if (has_columns && (std::ranges::min(all.columns) == 1 || all.writes_input)) return std::nullopt;
   all.members.insert(all.members.end(), small.members.begin(), small.members.end());
   std::ranges::sort(all.members, {}, [&](NodeId node) { return position_[Index(node)]; });
   if (CountArguments(all) > static_cast<size_t>(options_.max_arguments) || HasCycle(all)) {

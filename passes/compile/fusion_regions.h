@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/symbol_sizes.h"
 
 namespace strata {
 
@@ -40,11 +41,14 @@ class FusionRegions {
   std::optional<ValueId> WrittenInput(NodeId node) const;
 
  private:
+  /// A number at each of the sizes that open ones are tried at (SampleSizes).
+  using Counts = std::vector<int64_t>;
+
   /// A set of nodes that may become a region.
   struct Group {
     std::vector<NodeId> members;  // in program order
-    int64_t elements = 0;         // of the largest value
-    int64_t columns = 0;          // 0: all values have as many elements
+    Counts elements;              // of the largest value
+    Counts columns;               // empty: all values have as many elements
     Phase phase = Phase::kUnknown;
     bool writes_input = false;
     bool is_rowlike = false;  // its values may be one per row: last dimension 1
@@ -61,10 +65,14 @@ class FusionRegions {
   void Sink();
   void Keep();
   std::vector<NodeId> ReadersOf(NodeId node) const;
-  int64_t Elements(ValueId value) const;
+  /// Empty when they are not known before a run.
+  Counts Elements(ValueId value) const;
+  /// a / b; empty where that is no whole number.
+  static Counts Quotient(const Counts& a, const Counts& b);
 
   const Graph& graph_;
   FusionOptions options_;
+  std::vector<SymbolSizes> samples_;
   std::vector<int32_t> position_;  // by node
   std::vector<std::vector<NodeId>> before_, after_;
   std::vector<bool> can_fuse_;    // by node: pointwise or reduction

@@ -72,9 +72,10 @@ struct Known {
 
 class KernelMaker {
  public:
-  KernelMaker(const Graph& body, bool exact)
+  KernelMaker(const Graph& body, bool exact, const SymbolSizes& sizes)
       : body_(body),
         exact_(exact),
+        symbols_(sizes),
         module_(body.module()),
         known_(static_cast<size_t>(body.value_bound())) {}
 
@@ -97,14 +98,8 @@ class KernelMaker {
     if (!id.valid() || !module_.types()[id].has_strides) return Unsupported("types must be known");
     const Type& type = module_.types()[id];
     PlanLayout layout{.dtype = type.dtype, .sizes = {}, .strides = {}, .offset = 0};
-    for (const auto& [dims, numbers] :
-         {std::pair{&type.sizes, &layout.sizes}, std::pair{&type.strides, &layout.strides}}) {
-      for (const DimId dim : *dims) {
-        const std::optional<int64_t> number = module_.dims().AsConst(dim);
-        if (!number) return Unsupported("sizes must be numbers");
-        numbers->push_back(*number);
-      }
-    }
+    STRATA_TRY(layout.sizes, NumbersOf(module_, type.sizes, symbols_));
+    STRATA_TRY(layout.strides, NumbersOf(module_, type.strides, symbols_));
     return layout;
   }
 
@@ -357,6 +352,10 @@ class KernelMaker {
     STRATA_TRY(const int32_t x, operand(0));
     if (code == "max") return Compute(code, dtype, {x});
     if (code == "sum" || code == "mean") {
+      const int64_t rows = elements_ / columns_;
+      if (exact_ && (rows == 1 || columns_ == 1 || columns_ > kMostExactColumns)) {
+        return Unsupported("ATen adds in another order");
+      }
       const int32_t sum = Compute(exact_ ? kAtenSum : "sum", dtype, {x});
       if (code == "sum") return sum;
       return Compute("div", dtype, {sum, Constant(static_cast<double>(columns_), dtype)});
@@ -451,12 +450,55 @@ class KernelMaker {
 
   const Graph& body_;
   bool exact_;
+  const SymbolSizes& symbols_;
   const Module& module_;
   std::vector<Known> known_;          // by value
   std::map<int32_t, int32_t> loads_;  // by access
   int64_t elements_ = 1, columns_ = 1;
   Kernel kernel_;
 };
+
+/// 0 and 1 are said in the code.
+bool AreAlike(const Sizes& a, const Sizes& b) {
+  const auto is_alike = [](int64_t x, int64_t y) { return x == y || (x > 1 && y > 1); };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), is_alike);
+}
+
+/// Two kernels of one body for different sizes differ in sizes and strides alone, and not in what
+/// loops must know beforehand: the columns of a row.
+bool HaveOneCode(const Kernel& a, const Kernel& b) {
+  const auto is_same_op = [](const Kernel::Op& x, const Kernel::Op& y) {
+    return x.code == y.code && x.dtype == y.dtype && x.level == y.level &&
+           x.operands == y.operands && x.numbers == y.numbers && x.access == y.access;
+  };
+  const auto is_same_access = [](const Kernel::Access& x, const Kernel::Access& y) {
+    return x.argument == y.argument && x.dtype == y.dtype && AreAlike(x.strides, y.strides);
+  };
+  const auto is_same_store = [](const Kernel::Store& x, const Kernel::Store& y) {
+    return x.op == y.op && x.access == y.access;
+  };
+  return AreAlike(a.sizes, b.sizes) && a.num_row_dims == b.num_row_dims &&
+         a.has_rows == b.has_rows && a.columns() == b.columns() &&
+         std::ranges::equal(a.ops, b.ops, is_same_op) &&
+         std::ranges::equal(a.accesses, b.accesses, is_same_access) &&
+         std::ranges::equal(a.stores, b.stores, is_same_store);
+}
+
+void MarkOpen(Kernel& kernel, const std::vector<Kernel>& others) {
+  const auto differs = [&](int64_t number, const auto& number_of) {
+    return std::ranges::any_of(others,
+                               [&](const Kernel& other) { return number_of(other) != number; });
+  };
+  for (size_t dim = 0; dim < kernel.sizes.size(); ++dim) {
+    kernel.open_sizes.push_back(
+        differs(kernel.sizes[dim], [&](const Kernel& other) { return other.sizes[dim]; }));
+    for (size_t i = 0; i < kernel.accesses.size(); ++i) {
+      kernel.accesses[i].open_strides.push_back(
+          differs(kernel.accesses[i].strides[dim],
+                  [&](const Kernel& other) { return other.accesses[i].strides[dim]; }));
+    }
+  }
+}
 
 }  // namespace
 
@@ -499,8 +541,29 @@ bool IsReduction(const Kernel::Op& op) {
   return IsReductionCode(op.code);
 }
 
-Result<Kernel> MakeKernel(const Graph& body, bool exact) {
-  return KernelMaker(body, exact).Run();
+std::vector<int64_t> Kernel::open_numbers() const {
+  std::vector<int64_t> numbers;
+  const auto add = [&](const std::vector<int64_t>& all, const std::vector<bool>& open) {
+    for (size_t i = 0; i < open.size(); ++i)
+      if (open[i]) numbers.push_back(all[i]);
+  };
+  add(sizes, open_sizes);
+  for (const Access& access : accesses)
+    add(access.strides, access.open_strides);
+  return numbers;
+}
+
+Result<Kernel> MakeKernel(const Graph& body, bool exact, const SymbolSizes& sizes) {
+  STRATA_TRY(Kernel kernel, KernelMaker(body, exact, sizes).Run());
+  if (sizes.empty()) return kernel;
+  std::vector<Kernel> others;
+  for (const SymbolSizes& sample : SampleSizes(body.module())) {
+    auto other = KernelMaker(body, exact, sample).Run();
+    if (!other || !HaveOneCode(kernel, *other)) return kernel;
+    others.push_back(std::move(other).value());
+  }
+  MarkOpen(kernel, others);
+  return kernel;
 }
 
 }  // namespace strata

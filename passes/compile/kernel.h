@@ -7,6 +7,7 @@
 
 #include "ir/graph.h"
 #include "ir/result.h"
+#include "ir/symbol_sizes.h"
 #include "ir/type.h"
 
 namespace strata {
@@ -34,6 +35,7 @@ struct Kernel {
     int32_t argument = -1;  ///< of the kernel: inputs first, then outputs with memory of their own
     DType dtype = DType::kUnknown;
     std::vector<int64_t> strides;
+    std::vector<bool> open_strides = {};  ///< see `open_sizes`
     friend bool operator==(const Access&, const Access&) = default;
   };
 
@@ -55,6 +57,9 @@ struct Kernel {
   };
 
   std::vector<int64_t> sizes;  ///< outermost first
+  /// Which sizes are others where the graph's open ones are: code for this kernel may take them,
+  /// and open strides, when it runs, and serve all sizes. Empty: none.
+  std::vector<bool> open_sizes = {};
   size_t num_row_dims = 0;  ///< leading dimensions that count rows; all, without rows and columns
   bool has_rows = false;
   std::vector<Access> accesses;
@@ -66,6 +71,8 @@ struct Kernel {
   std::vector<int32_t> result_arguments;
   std::vector<int32_t> written_inputs;  ///< ascending
 
+  /// What is open, in order: sizes, then strides, access by access.
+  std::vector<int64_t> open_numbers() const;
   int64_t rows() const;
   int64_t columns() const;
   /// Reads and writes each element of arguments that lie equally once, at the same place: a result
@@ -76,8 +83,9 @@ struct Kernel {
 /// "sum", "max", and "aten sum": in the order in which ATen's kernels for CPUs add.
 bool IsReduction(const Kernel::Op& op);
 
-/// Describes the body of a fused node; `exact`: with ATen's bits. Errors (kUnsupported): a body
-/// that is no such computation; passes/compile/fuse.h makes none.
-Result<Kernel> MakeKernel(const Graph& body, bool exact = false);
+/// Describes the body of a fused node; `exact`: with ATen's bits. Symbols are what `sizes` says.
+/// Errors (kUnsupported): a body that is no such computation; passes/compile/fuse.h makes none, but
+/// with open sizes there may be few for which it is none (sums of a single row).
+Result<Kernel> MakeKernel(const Graph& body, bool exact = false, const SymbolSizes& sizes = {});
 
 }  // namespace strata

@@ -81,12 +81,11 @@ bool IsReal(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kBF16;
 }
 
-/// Sizes are numbers, the dtype is one that kernels compute with.
-bool CanCompute(const Graph& graph, ValueId value) {
+/// Sizes are known before a run, the dtype is one that kernels compute with.
+bool CanCompute(const Graph& graph, ValueId value, std::span<const SymbolSizes> samples) {
   const Type* type = TypeOf(graph, value);
-  return type != nullptr && IsReal(type->dtype) && std::ranges::all_of(type->sizes, [&](DimId dim) {
-           return graph.module().dims().AsConst(dim).has_value();
-         });
+  return type != nullptr && IsReal(type->dtype) &&
+         NumbersOf(graph.module(), type->sizes, samples[0]);
 }
 
 std::optional<double> NumberOf(const Arg& arg) {
@@ -151,8 +150,8 @@ bool IsReduction(const Graph& graph, NodeId node, std::string_view code) {
 
 /// What kernels compute with ATen's bits only on CPUs, from floats; sums of rows that lie one after
 /// the other, more than one of them.
-bool IsExactOnCpu(const Graph& graph, NodeId node, const FusibleOp& entry) {
-  constexpr int64_t kMostColumns = 8192;  // a kernel keeps a row
+bool IsExactOnCpu(const Graph& graph, NodeId node, const FusibleOp& entry,
+                  std::span<const SymbolSizes> samples) {
   const Module& module = graph.module();
   const Type& from = *TypeOf(graph, graph.args(node)[0].value());
   const Type& to = *TypeOf(graph, graph.result(node));
@@ -160,15 +159,21 @@ bool IsExactOnCpu(const Graph& graph, NodeId node, const FusibleOp& entry) {
     return false;
   }
   if (entry.kind != kReduction) return true;
-  int64_t stride = 1, rows = 1;
-  for (size_t dim = from.sizes.size(); dim-- > 0;) {
-    const int64_t size = module.dims().AsConst(from.sizes[dim]).value_or(0);
-    if (size != 1 && module.dims().AsConst(from.strides[dim]) != stride) return false;
-    stride *= size;
-  }
-  for (const DimId dim : to.sizes)
-    rows *= module.dims().AsConst(dim).value_or(0);
-  return rows > 1 && stride / rows > 1 && stride / rows <= kMostColumns;
+  return std::ranges::all_of(samples, [&](const SymbolSizes& sizes) {
+    const auto from_sizes = NumbersOf(module, from.sizes, sizes);
+    const auto strides = NumbersOf(module, from.strides, sizes);
+    const auto to_sizes = NumbersOf(module, to.sizes, sizes);
+    if (!from_sizes || !strides || !to_sizes) return false;
+    int64_t stride = 1, rows = 1;
+    for (size_t dim = from_sizes->size(); dim-- > 0;) {
+      const int64_t size = (*from_sizes)[dim];
+      if (size != 1 && (*strides)[dim] != stride) return false;
+      stride *= size;
+    }
+    for (const int64_t size : *to_sizes)
+      rows *= size;
+    return rows > 1 && stride / rows > 1 && stride / rows <= kMostExactColumns;
+  });
 }
 
 }  // namespace
@@ -178,16 +183,18 @@ const FusibleOp* FindFusible(std::string_view op) {
   return entry != kFusible.end() && entry->op == op ? &*entry : nullptr;
 }
 
-FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact) {
+FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact,
+                        std::span<const SymbolSizes> samples) {
   const Node& n = graph.node(node);
   if (n.kind != NodeKind::kCall || n.num_results != 1) return kNone;
   const FusibleOp* entry = FindFusible(graph.op(node));
   if (entry == nullptr || (exact && !entry->is_exact)) return kNone;
   const std::span<const Arg> args = graph.args(node);
-  if (args.empty() || !args[0].is_value() || !CanCompute(graph, graph.result(node))) return kNone;
+  if (args.empty() || !args[0].is_value() || !CanCompute(graph, graph.result(node), samples))
+    return kNone;
   bool can_compute = true;
   graph.ForEachOperand(
-      node, [&](ValueId value) { can_compute = can_compute && CanCompute(graph, value); });
+      node, [&](ValueId value) { can_compute = can_compute && CanCompute(graph, value, samples); });
   if (!can_compute || !HasPlainKwargs(graph, node, entry->code)) return kNone;
   // A view that had to copy is no view; its copy is contiguous, which is what a kernel writes.
   if (entry->kind == kReshape) return kReshape;
@@ -198,7 +205,7 @@ FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact) {
   if (entry->code == "pow" && !IsSimplePower(graph, node, exact)) return kNone;
   if (entry->kind == kReduction && !IsReduction(graph, node, entry->code)) return kNone;
   const bool is_cpus = entry->kind == kReduction || entry->code == "sqrt";
-  if (exact && is_cpus && !IsExactOnCpu(graph, node, *entry)) return kNone;
+  if (exact && is_cpus && !IsExactOnCpu(graph, node, *entry, samples)) return kNone;
   return entry->kind;
 }
 

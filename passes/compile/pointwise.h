@@ -1,7 +1,9 @@
 #pragma once
+#include <span>
 #include <string_view>
 
 #include "ir/graph.h"
+#include "ir/symbol_sizes.h"
 
 namespace strata {
 
@@ -36,7 +38,12 @@ struct FusibleOp {
 const FusibleOp* FindFusible(std::string_view op);
 
 /// Whether `node` can be part of a kernel, its arguments considered: `pow` has few exponents,
-/// `add_` must not change its dtype. With `exact`, only where the bits are ATen's.
-FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact);
+/// `add_` must not change its dtype. With `exact`, only where the bits are ATen's. Open sizes are
+/// tried at `samples`, SampleSizes of the module.
+FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact,
+                        std::span<const SymbolSizes> samples);
+
+/// Most columns of a row whose sum has ATen's bits: a kernel keeps the row.
+inline constexpr int64_t kMostExactColumns = 8192;
 
 }  // namespace strata

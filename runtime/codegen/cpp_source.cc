@@ -136,7 +136,10 @@ class Emitter {
       : kernel_(kernel), schedule_(MakeSchedule(kernel)), name_(name) {}
 
   std::string Run() {
-    Line("extern \"C\" void {}(void* const* arguments, int64_t begin, int64_t end) {{", name_);
+    Line(
+        "extern \"C\" void {}(void* const* arguments, int64_t begin, int64_t end, "
+        "const int64_t* open) {{",
+        name_);
     ++depth_;
     for (size_t i = 0; i < kernel_.accesses.size(); ++i) {
       const std::string_view type = MemoryType(kernel_.accesses[i].dtype);
@@ -237,8 +240,8 @@ class Emitter {
     if (schedule_.num_outer_dims > 0) {
       if (schedule_.num_outer_dims > 1) Line("int64_t rest = unit;");
       for (size_t dim = schedule_.num_outer_dims; dim-- > 1;) {
-        Line("const int64_t i{} = rest % {};", dim, kernel_.sizes[dim]);
-        Line("rest /= {};", kernel_.sizes[dim]);
+        Line("const int64_t i{} = rest % {};", dim, SizeText(dim));
+        Line("rest /= {};", SizeText(dim));
       }
       Line("const int64_t i0 = {};", schedule_.num_outer_dims > 1 ? "rest" : "unit");
     }
@@ -250,13 +253,36 @@ class Emitter {
     Line("}}");
   }
 
+  static bool IsOpen(const std::vector<bool>& open, size_t dim) {
+    return dim < open.size() && open[dim];
+  }
+
+  std::string SizeText(size_t dim) const {
+    if (!IsOpen(kernel_.open_sizes, dim)) return std::to_string(kernel_.sizes[dim]);
+    return fmt::format(
+        "open[{}]",
+        std::count(kernel_.open_sizes.begin(),
+                   kernel_.open_sizes.begin() + static_cast<std::ptrdiff_t>(dim), true));
+  }
+
+  std::string StrideText(size_t access, size_t dim) const {
+    const std::vector<bool>& open = kernel_.accesses[access].open_strides;
+    if (!IsOpen(open, dim)) return std::to_string(kernel_.accesses[access].strides[dim]);
+    auto index = std::ranges::count(kernel_.open_sizes, true);
+    for (size_t i = 0; i < access; ++i)
+      index += std::ranges::count(kernel_.accesses[i].open_strides, true);
+    index += std::count(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(dim), true);
+    return fmt::format("open[{}]", index);
+  }
+
   /// ` + i0 * 16 + i1`.
   std::string Index(size_t access, size_t from, size_t to) const {
     std::string text;
     for (size_t dim = from; dim < to; ++dim) {
       const int64_t stride = kernel_.accesses[access].strides[dim];
       if (stride == 1) text += fmt::format(" + i{}", dim);
-      if (stride != 0 && stride != 1) text += fmt::format(" + i{} * {}", dim, stride);
+      if (stride != 0 && stride != 1)
+        text += fmt::format(" + i{} * {}", dim, StrideText(access, dim));
     }
     return text;
   }
@@ -283,7 +309,7 @@ class Emitter {
     const size_t first = schedule_.num_outer_dims, rank = kernel_.sizes.size();
     for (size_t dim = first; dim < rank; ++dim) {
       if (dim + 1 == rank) Line("#pragma omp simd{}", reductions);
-      Line("for (int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", dim, kernel_.sizes[dim]);
+      Line("for (int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", dim, SizeText(dim));
       ++depth_;
     }
     EmitColumn(stage);
@@ -305,7 +331,7 @@ class Emitter {
     std::string text;
     for (size_t dim = schedule_.num_outer_dims; dim < kernel_.sizes.size(); ++dim)
       text = text.empty() ? fmt::format("i{}", dim)
-                          : fmt::format("({}) * {} + i{}", text, kernel_.sizes[dim], dim);
+                          : fmt::format("({}) * {} + i{}", text, SizeText(dim), dim);
     return text.empty() ? "0" : text;
   }
 

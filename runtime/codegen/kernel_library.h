@@ -15,7 +15,8 @@ namespace strata {
 /// is kept on disk under the hash of all that it depends on.
 class KernelLibrary {
  public:
-  using Function = void (*)(void* const* arguments, int64_t begin, int64_t end);
+  using Function = void (*)(void* const* arguments, int64_t begin, int64_t end,
+                            const int64_t* open);
 
   struct Options {
     /// Where objects are kept; "": $XDG_CACHE_HOME/strata/kernels, or ~/.cache/strata/kernels.

@@ -23,7 +23,8 @@ class Lowering {
   Lowering(const Graph& graph, const PlanOptions& options, const SymbolSizes& sizes)
       : module_(graph.module()), scope_(graph) {
     plan_.graph = graph.name_text();
-    plan_.options = ReadsSizes(graph) ? PlainOptions(options) : options;
+    plan_.options = options;
+    if (ReadsSizes(graph)) plan_.options.unfuse = true;
     plan_.sizes = sizes;
     plan_.graph_fingerprint = FingerprintOf(graph);
     plan_.captures =
@@ -63,9 +64,6 @@ class Lowering {
       const TypeId type = graph.value(graph.result(node)).type;
       return type.valid() && graph.module().types()[type].kind == TypeKind::kSymInt;
     });
-  }
-  static PlanOptions PlainOptions(const PlanOptions& options) {
-    return {.keep_values = options.keep_values, .unfuse = true};
   }
 
   Status LowerNode(NodeId node) {
@@ -149,6 +147,7 @@ class Lowering {
       STRATA_TRY(const GraphId body, BodyOf(args));
       if (plan_.options.unfuse) return InlineBody(node, module_.graph(body));
       STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
+      if (step.kernel < 0) return InlineBody(node, module_.graph(body));
       step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
       args = args.subspan(1);
     }
@@ -189,14 +188,15 @@ class Lowering {
     return Unsupported("a fused node must name its body");
   }
 
+  /// -1: with the plan's sizes the body is no kernel, though it is with most.
   Result<int32_t> KernelOf(GraphId body, bool exact) {
-    const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact),
-                                                        static_cast<int32_t>(plan_.kernels.size()));
-    if (is_new) {
-      STRATA_TRY(Kernel kernel, MakeKernel(module_.graph(body), exact));
-      plan_.kernels.push_back(std::move(kernel));
-    }
-    return known->second;
+    const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact), -1);
+    if (!is_new) return known->second;
+    auto kernel = MakeKernel(module_.graph(body), exact, plan_.sizes);
+    if (!kernel && plan_.sizes.empty()) return std::move(kernel).error();
+    if (!kernel) return -1;
+    plan_.kernels.push_back(std::move(kernel).value());
+    return known->second = static_cast<int32_t>(plan_.kernels.size()) - 1;
   }
 
   Status InlineBody(NodeId node, const Graph& body) {

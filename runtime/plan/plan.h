@@ -129,8 +129,8 @@ struct Plan {
 /// `sizes` says: one graph makes a plan per combination of sizes.
 ///
 /// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body.
-/// A graph that reads sizes from data (`u0 = _local_scalar_dense(…)`) makes a plain plan whatever
-/// the options: its steps take these numbers at run time, and no memory is planned.
+/// A graph that reads sizes from data (`u0 = _local_scalar_dense(…)`) is not fused, and values of
+/// such sizes have no layout: steps take the numbers at run time, and operators allocate.
 ///
 /// Errors (kUnsupported): symbols that `sizes` does not tell, other higher-order nodes, calls of
 /// methods or modules, inputs that are no tensors.

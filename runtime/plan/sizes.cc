@@ -6,32 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "ir/checked_math.h"
 #include "ir/module.h"
 
 namespace strata {
 namespace {
-
-std::optional<int64_t> Combine(DimKind kind, int64_t a, int64_t b) {
-  switch (kind) {
-    case DimKind::kAdd:
-      return CheckedAdd(a, b);
-    case DimKind::kMul:
-      return CheckedMul(a, b);
-    case DimKind::kFloorDiv:
-      return CheckedFloorDiv(a, b);
-    case DimKind::kMod:
-      return CheckedMod(a, b);
-    case DimKind::kPow:
-      return CheckedPow(a, b);
-    case DimKind::kMin:
-      return std::min(a, b);
-    case DimKind::kMax:
-      return std::max(a, b);
-    default:
-      return std::nullopt;
-  }
-}
 
 /// `factor` times a symbol; none for anything else.
 struct Multiple {
@@ -68,38 +46,6 @@ void ForEachInput(const Graph& graph, Fn&& fn) {
 }
 
 }  // namespace
-
-Result<int64_t> NumberOf(const Module& module, DimId dim, const SymbolSizes& sizes) {
-  const DimTable& dims = module.dims();
-  if (const std::optional<int64_t> number = dims.AsConst(dim)) return *number;
-  if (dims.kind(dim) == DimKind::kSymbol) {
-    const auto known = sizes.find(dims.name(dim));
-    if (known != sizes.end()) return known->second;
-    return Error(ErrorCode::kUnsupported, "sizes must be numbers, and nothing tells what {} is",
-                 dims.name(dim));
-  }
-  std::optional<int64_t> total;
-  for (const DimId operand : dims.operands(dim)) {
-    STRATA_TRY(const int64_t number, NumberOf(module, operand, sizes));
-    total = total ? Combine(dims.kind(dim), *total, number) : number;
-    if (!total) break;
-  }
-  if (!total || dims.kind(dim) == DimKind::kCall) {
-    return Error(ErrorCode::kUnsupported, "sizes must be numbers, and {} is none",
-                 dims.ToString(dim));
-  }
-  return *total;
-}
-
-Result<std::vector<int64_t>> NumbersOf(const Module& module, std::span<const DimId> dims,
-                                       const SymbolSizes& sizes) {
-  std::vector<int64_t> numbers;
-  for (const DimId dim : dims) {
-    STRATA_TRY(const int64_t number, NumberOf(module, dim, sizes));
-    numbers.push_back(number);
-  }
-  return numbers;
-}
 
 bool HasOpenSizes(const Graph& graph) {
   bool has = false;

@@ -1,24 +1,13 @@
 #pragma once
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "ir/graph.h"
 #include "ir/result.h"
+#include "ir/symbol_sizes.h"
 
 namespace strata {
-
-/// What the symbols of a graph are, by name: `s0` is 4.
-using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
-
-/// The number that `dim` is. Errors (kUnsupported): a symbol that `sizes` does not tell, a function
-/// that is no arithmetic.
-Result<int64_t> NumberOf(const Module& module, DimId dim, const SymbolSizes& sizes);
-Result<std::vector<int64_t>> NumbersOf(const Module& module, std::span<const DimId> dims,
-                                       const SymbolSizes& sizes);
 
 /// True if the types of the inputs have symbols.
 bool HasOpenSizes(const Graph& graph);

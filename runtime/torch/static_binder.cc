@@ -156,6 +156,8 @@ class StaticBinder {
       for (const int32_t slot : list.slots)
         bound.is_plain = bound.is_plain && slot >= 0 && IsPlain(state_->TensorAt(slot));
     }
+    bound.dynamic_numbers = filled.numbers;
+    if (!filled.numbers.empty()) bound.is_plain = false;
     if (filled.tensors.empty() && filled.lists.empty()) bound.is_plain = false;
   }
 
@@ -384,12 +386,12 @@ class StaticBinder {
     }
     for (const int32_t slot : step.results) {
       if (slot < 0) continue;
-      const bool is_fresh = OwnerOf(slot) == slot && Slot(slot).layout && is_fixed && !step.mutates;
+      const bool is_fresh = OwnerOf(slot) == slot && Slot(slot).layout && !step.mutates;
       if (!is_fresh) {
         MakeDynamic(slot);
         continue;
       }
-      if (plan_.options.static_memory && plan_.options.place_results) {
+      if (is_fixed && plan_.options.static_memory && plan_.options.place_results) {
         Place(slot, bound.index);
         bound.placed.push_back(slot);
         continue;
@@ -425,6 +427,7 @@ class StaticBinder {
     bound.kind = StepKind::kKernel;
     bound.kernel = step.kernel;
     bound.function = kernels_->function(static_cast<size_t>(step.kernel));
+    bound.open_numbers = kernel.open_numbers();
     bound.units = schedule.units;
     bound.grain =
         std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, schedule.unit_elements));
@@ -506,6 +509,9 @@ class StaticBinder {
 
   void PlanReleases() {
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      state_->steps[i].has_dynamic_results = std::ranges::any_of(
+          plan_.steps[i].results,
+          [&](int32_t slot) { return slot >= 0 && state_->is_dynamic[static_cast<size_t>(slot)]; });
       for (const int32_t slot : plan_.steps[i].kills) {
         if (state_->is_dynamic[static_cast<size_t>(slot)]) state_->steps[i].drops.push_back(slot);
       }

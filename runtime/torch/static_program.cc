@@ -116,15 +116,26 @@ void StaticProgram::State::PlaceStorages() {
   }
 }
 
+c10::IValue StaticProgram::State::Dynamic(int32_t slot) {
+  const std::optional<int64_t>& number = numbers[static_cast<size_t>(slot)];
+  return number ? c10::IValue(*number) : c10::IValue(TensorAt(slot));
+}
+
 void StaticProgram::State::Call(const StaticStep& step) {
   if (step.zero_first.defined())
     std::memset(step.zero_first.mutable_data_ptr(), 0, step.zero_first.nbytes());
   stack.assign(step.stack.begin(), step.stack.end());
   for (const TensorSlot& tensor : step.dynamic_tensors)
-    stack[tensor.arg] = TensorAt(tensor.slot);
+    stack[tensor.arg] = Dynamic(tensor.slot);
   for (const ListSlots& list : step.dynamic_lists)
     stack[list.arg] =
         list.Collect([&](int32_t slot) -> const at::Tensor& { return TensorAt(slot); });
+  for (const NumberSlots& list : step.dynamic_numbers) {
+    c10::List<int64_t> numbers;
+    for (const NumberSlots::Element& element : list.elements)
+      numbers.push_back(element.slot < 0 ? element.number : Dynamic(element.slot).toInt());
+    stack[list.arg] = std::move(numbers);
+  }
   if (step.is_plain) {
     step.op->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } else {
@@ -151,6 +162,9 @@ void StaticProgram::State::ForEachResult(const PlanStep& step, Fn&& fn) const {
 }
 
 void StaticProgram::State::Adopt(const PlanStep& step) {
+  if (stack.size() == 1 && stack[0].isInt() && step.results.size() == 1 && step.results[0] >= 0) {
+    numbers[static_cast<size_t>(step.results[0])] = stack[0].toInt();
+  }
   std::vector<std::pair<Tensor, Tensor>> copies;  // home, what belongs there
   ForEachResult(step, [&](int32_t slot, const Tensor& result) {
     Tensor& home = TensorAt(slot);
@@ -185,10 +199,11 @@ void StaticProgram::State::RunKernel(const StaticStep& step) {
   for (size_t i = 0; i < step.arguments.size(); ++i)
     addresses[i] = step.arguments[i]->mutable_data();
   if (step.units >= 2 * step.grain && at::get_num_threads() > 1) {
-    at::parallel_for(0, step.units, step.grain,
-                     [&](int64_t begin, int64_t end) { step.function(addresses, begin, end); });
+    at::parallel_for(0, step.units, step.grain, [&](int64_t begin, int64_t end) {
+      step.function(addresses, begin, end, step.open_numbers.data());
+    });
   } else {
-    step.function(addresses, 0, step.units);
+    step.function(addresses, 0, step.units, step.open_numbers.data());
   }
 }
 
@@ -290,6 +305,15 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
          ++state_->current_step) {
       state_->RunStep(state_->steps[state_->current_step], observer);
     }
+  } else if (StepTimes* const times = observer != nullptr ? observer->times() : nullptr) {
+    times->Begin(state_->live_steps);
+    for (const size_t index : state_->live_steps) {
+      state_->current_step = index;
+      StaticStep& step = state_->steps[index];
+      state_->RunStep(step, step.has_dynamic_results ? observer : nullptr);
+      times->Mark();
+    }
+    times->End();
   } else {
     for (const size_t index : state_->live_steps) {
       state_->current_step = index;

@@ -32,18 +32,21 @@ struct StaticStep {
   torch::jit::Stack stack;  ///< all arguments
   std::vector<TensorSlot> dynamic_tensors;  ///< to fill in at run time
   std::vector<ListSlots> dynamic_lists;
+  std::vector<NumberSlots> dynamic_numbers;
   // kAdopt
   std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
   AllocationOrder allocations;
   // kKernel, kMatmul
   KernelLibrary::Function function = nullptr;
   int32_t kernel = -1;
+  std::vector<int64_t> open_numbers;        ///< kKernel: of Kernel
   std::vector<c10::TensorImpl*> arguments;  ///< kMatmul: a, b, c
   Matmul matmul;
   int64_t units = 0, grain = 0;  ///< grain: units that are worth a thread
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
-  std::vector<int32_t> drops;  ///< dynamic slots that die with this step
+  std::vector<int32_t> drops;        ///< dynamic slots that die with this step
+  bool has_dynamic_results = false;  ///< of sizes that only a run tells
 };
 
 /// What a storage of the program is.
@@ -71,16 +74,18 @@ struct StaticProgram::State {
       : plan(p),
         tensors(p.slots.size()),
         is_dynamic(p.slots.size(), false),
+        numbers(p.slots.size()),
         storages(p.slots.size()) {}
 
   const Plan& plan;
-  std::vector<StaticStep> steps;        ///< as the plan's
-  std::vector<size_t> live_steps;       ///< those that do something
-  std::vector<at::Tensor> tensors;      ///< by slot
-  std::vector<bool> is_dynamic;         ///< by slot: its tensor is another in each run
-  std::vector<StaticStorage> storages;  ///< by slot that owns one
-  std::shared_ptr<c10::DataPtr> block;  ///< outputs that somebody holds keep it
-  void* scratch = nullptr;              ///< instead of a block of its own
+  std::vector<StaticStep> steps;                ///< as the plan's
+  std::vector<size_t> live_steps;               ///< those that do something
+  std::vector<at::Tensor> tensors;              ///< by slot
+  std::vector<bool> is_dynamic;                 ///< by slot: its tensor is another in each run
+  std::vector<std::optional<int64_t>> numbers;  ///< by slot: sizes that the run read from data
+  std::vector<StaticStorage> storages;          ///< by slot that owns one
+  std::shared_ptr<c10::DataPtr> block;          ///< outputs that somebody holds keep it
+  void* scratch = nullptr;                      ///< instead of a block of its own
   int64_t block_bytes = 0;
   c10::Storage no_storage = EmptyStorage(0);
   PlannedMemory planned;
@@ -105,6 +110,8 @@ struct StaticProgram::State {
   void RunKernel(const StaticStep& step);
   void RunMatmul(const StaticStep& step);
   void Adopt(const PlanStep& step);
+  /// What stands in the place of a dynamic slot.
+  c10::IValue Dynamic(int32_t slot);
   /// Calls an operator that allocates its results where they shall lie.
   void CallPlaced(StaticStep& step);
   void Show(const PlanStep& step, ExecutionObserver& observer);

@@ -13,6 +13,7 @@ namespace strata {
 struct DeviceFunction {
   KernelLibrary::Function function = nullptr;
   int64_t units = 0;
+  std::vector<int64_t> open_numbers;
 };
 
 namespace testing {
@@ -30,13 +31,15 @@ class CpuDouble : public FakeDevice {
     std::vector<DeviceFunction*> loaded;
     for (size_t i = 0; i < kernels.size(); ++i) {
       functions_.push_back(std::make_unique<DeviceFunction>(DeviceFunction{
-          .function = libraries_.back()->function(i), .units = MakeSchedule(kernels[i]).units}));
+          .function = libraries_.back()->function(i),
+          .units = MakeSchedule(kernels[i]).units,
+          .open_numbers = kernels[i].open_numbers()}));
       loaded.push_back(functions_.back().get());
     }
     return loaded;
   }
   Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
-    function->function(arguments.data(), 0, function->units);
+    function->function(arguments.data(), 0, function->units, function->open_numbers.data());
     ++num_launched;
     if (is_capturing()) ++num_recorded;
     return Ok();

@@ -50,8 +50,8 @@ void Run(const Kernel& kernel, std::vector<void*> arguments) {
   const auto library =
       OrDie(KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path}));
   const int64_t units = MakeSchedule(kernel).units;
-  library->function(0)(arguments.data(), 0, units / 2);
-  library->function(0)(arguments.data(), units / 2, units);
+  library->function(0)(arguments.data(), 0, units / 2, kernel.open_numbers().data());
+  library->function(0)(arguments.data(), units / 2, units, kernel.open_numbers().data());
 }
 
 Floats Numbers(size_t count, float seed) {

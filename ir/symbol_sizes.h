@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/result.h"
+
+namespace strata {
+
+/// What symbols are, by name: `s0` is 4.
+using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
+
+/// The number that `dim` is. Errors (kUnsupported): a symbol that `sizes` does not tell, a function
+/// that is no arithmetic.
+Result<int64_t> NumberOf(const Module& module, DimId dim, const SymbolSizes& sizes);
+Result<std::vector<int64_t>> NumbersOf(const Module& module, std::span<const DimId> dims,
+                                       const SymbolSizes& sizes);
+
+/// Sizes that stand for all that the module's backed symbols can be: what holds for each of them,
+/// of expressions that are sums and products, holds for all but a few. Primes within the symbols'
+/// ranges, and no two alike where there is room. One, empty, for a module without symbols.
+std::vector<SymbolSizes> SampleSizes(const Module& module);
+
+/// An expression in the table of another module, with what is known of its symbols.
+DimId CopyDim(const Module& from, DimId dim, Module& to);
+
+}  // namespace strata
