@@ -33,8 +33,12 @@ Tensor Drawn(const Matmul& m, bool is_a) {
   Tensor memory = at::empty({count}, at::kFloat);
   auto* const numbers = memory.mutable_data_ptr<float>();
   std::minstd_rand random(is_a ? 1 : 2);
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < count; ++i) {
     numbers[i] = static_cast<float>(random()) / 1073741824.0F - 1.0F;
+    // Zeros have a sign, too: a product of one term may keep it, a sum that begins at zero does
+    // not.
+    if (i % 5 == 0) numbers[i] = 0.0F;
+  }
   return memory.as_strided(sizes, strides);
 }
 
