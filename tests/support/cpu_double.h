@@ -30,10 +30,10 @@ class CpuDouble : public FakeDevice {
     libraries_.push_back(OrDie(KernelLibrary::Load(kernels)));
     std::vector<DeviceFunction*> loaded;
     for (size_t i = 0; i < kernels.size(); ++i) {
-      functions_.push_back(std::make_unique<DeviceFunction>(DeviceFunction{
-          .function = libraries_.back()->function(i),
-          .units = MakeSchedule(kernels[i]).units,
-          .open_numbers = kernels[i].open_numbers()}));
+      functions_.push_back(std::make_unique<DeviceFunction>(
+          DeviceFunction{.function = libraries_.back()->function(i),
+                         .units = MakeSchedule(kernels[i]).units,
+                         .open_numbers = kernels[i].open_numbers()}));
       loaded.push_back(functions_.back().get());
     }
     return loaded;
