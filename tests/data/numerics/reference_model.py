@@ -201,9 +201,13 @@ class Model:
         scale = c["head_dim"] ** -0.5
         if yarn_applies(c):
             scale *= (0.1 * m["mscale"] * math.log(c["rope"]["rope_factor"]) + 1) ** 2
+        width = v.shape[-1]
+        if c.get("padded_attention"):  # kernels other than the plain one want heads of one width
+            widest = max(width, q.shape[-1])
+            q, k, v = (F.pad(t, (0, widest - t.shape[-1])) for t in (q, k, v))
         out = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True,
                                              scale=scale)
-        return self.linear(f"{at}.wo", out.transpose(1, 2).reshape(*x.shape[:2], -1))
+        return self.linear(f"{at}.wo", out[..., :width].transpose(1, 2).reshape(*x.shape[:2], -1))
 
     def feed_forward(self, at, x):
         return self.linear(f"{at}.w2", F.silu(self.linear(f"{at}.w1", x)) * self.linear(f"{at}.w3", x))

@@ -150,6 +150,9 @@ def noise(config, init, tokens, reference):
     floors["threads_2"] = differences(train(config, init, tokens), reference, init)
     torch.set_num_threads(1)
     floors["sdpa_math"] = differences(train(config, init, tokens, attention=SDPBackend.MATH), reference, init)
+    if config["mla"]:
+        padded = {**config, "padded_attention": True}
+        floors["sdpa_flash"] = differences(train(padded, init, tokens), reference, init)
     floors["fused_adamw"] = differences(train(config, init, tokens, adamw="fused"), reference, init)
     for seed in (1, 2, 3):
         generator = torch.Generator().manual_seed(seed)

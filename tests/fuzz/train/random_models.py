@@ -121,6 +121,9 @@ def compare(strata, config, ways, folder):
         measured, tolerance = compare_numerics.measure(folder, *paths)
     except compare_numerics.Mismatch as mismatch:
         return str(mismatch)
+    if config["seq_len"] == 1:
+        # Queries and keys have no gradient: a kernel that gets rounding instead of zeros makes AdamW take whole steps.
+        measured = {k: v for k, v in measured.items() if k.startswith(("loss", "gradnorm", "grad1_max_abs"))}
     return ", ".join(f"{k} {v:.1e} > {tolerance[k]:.1e}" for k, v in measured.items() if not v <= tolerance[k])
 
 
