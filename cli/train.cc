@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -130,12 +133,12 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
 }
 
 /// The configuration as it stands in its file; what flags change of it stands in the command.
-Result<RunInfo> DescribeRun(const TrainFlags& flags, Args args) {
+Result<RunInfo> DescribeRun(const TrainFlags& flags, Args args, const std::string& pipeline) {
   STRATA_TRY(std::string config, ReadFile(flags.config));
   return RunInfo{.kind = RunKind::kTrain,
                  .source = flags.config,
                  .command = CommandLine("train", args),
-                 .pipeline = flags.passes,
+                 .pipeline = pipeline,
                  .config = std::move(config)};
 }
 
@@ -191,15 +194,22 @@ class Rate {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Stores what the profiled steps took.
-Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainFlags& flags) {
+bool IsProfiled(const TrainFlags& flags, const TrainConfig& config, int64_t step) {
+  return step > config.steps - flags.profile || config.profiler.IsProfiled(step);
+}
+
+/// Stores what the profiled steps after `first_step` took.
+Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainFlags& flags,
+                      int64_t first_step) {
   if (recording.trace() == nullptr) return Ok();
-  for (const Trainer::GraphProfile& profile : trainer.Profiles()) {
-    const int64_t last = trainer.steps_done();
+  const int64_t last_step = trainer.steps_done();
+  while (first_step < last_step && !IsProfiled(flags, trainer.config(), first_step))
+    ++first_step;
+  for (const GraphProfile& profile : trainer.Profiles()) {
     StatisticsTable table{.graph = profile.graph,
                           .fingerprint = profile.fingerprint,
-                          .first_step = std::max<int64_t>(last - flags.profile + 1, 1),
-                          .last_step = last,
+                          .first_step = first_step,
+                          .last_step = last_step,
                           .nodes = {}};
     for (const auto& [id, node] : profile.nodes) {
       table.nodes.push_back({.node = id,
@@ -223,7 +233,7 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainF
 /// Stores which nodes of device graphs are of which module.
 Status RecordKernels(Recording& recording, const Trainer& trainer) {
   if (recording.trace() == nullptr) return Ok();
-  for (const Trainer::GraphKernels& graph : trainer.Kernels()) {
+  for (const GraphKernels& graph : trainer.Kernels()) {
     std::string text = "first\tlast\tmodule\n";
     for (const KernelAnnotation& kernels : graph.kernels)
       text += fmt::format("{}\t{}\t{}\n", kernels.first, kernels.last, kernels.module);
@@ -246,9 +256,9 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     progress.Update(trainer.steps_done(), config.steps, detail);
     STRATA_TRY(const bool has_next, trainer.HasNext());
     if (!has_next) break;
-    const int64_t steps_left = config.steps - trainer.steps_done();
-    const bool look_at_values = flags.values == "last" && steps_left == 1;
-    if (steps_left <= flags.profile || look_at_values) trainer.ProfileNext(look_at_values);
+    const bool look_at_values = flags.values == "last" && trainer.steps_done() + 1 == config.steps;
+    const bool is_profiled = IsProfiled(flags, config, trainer.steps_done() + 1);
+    if (is_profiled || look_at_values) trainer.ProfileNext(look_at_values);
     STRATA_TRY(StepReport report, trainer.Step());
     if (trainer.IsValidationStep()) {
       STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
@@ -279,10 +289,25 @@ Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& 
   STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording));
   if (flags.inputs) trainer.KeepInputs();
   if (flags.outputs.gradients) trainer.KeepGradients();
+  const int64_t first_step = trainer.steps_done() + 1;
   STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording));
-  STRATA_RETURN_IF_ERROR(RecordProfiles(recording, trainer, flags));
+  STRATA_RETURN_IF_ERROR(RecordProfiles(recording, trainer, flags, first_step));
   STRATA_RETURN_IF_ERROR(RecordKernels(recording, trainer));
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
+}
+
+/// What the run was told, where `debug` asks for it.
+Status TellConfig(const TrainFlags& flags, const TrainConfig& config) {
+  if (!config.print_config && config.save_config_file.empty()) return Ok();
+  STRATA_TRY(const std::string text, MergedConfig(flags.config, flags.overrides));
+  if (config.print_config) fmt::print(stderr, "{}", text);
+  if (config.save_config_file.empty()) return Ok();
+  std::error_code ignored;  // the file tells
+  std::filesystem::create_directories(config.dump_folder, ignored);
+  STRATA_TRY(AtomicFile file,
+             AtomicFile::Create(fmt::format("{}/{}", config.dump_folder, config.save_config_file)));
+  STRATA_RETURN_IF_ERROR(file.Append(text));
+  return file.Commit();
 }
 
 }  // namespace
@@ -296,13 +321,17 @@ Result<Exit> RunTrain(Args args) {
     return Error("nothing to record into: strata train: give --trace with --profile and --values");
   }
   STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  if (config.profiler.enable_profiling && !flags.trace) {
+    return Error("nothing to record into: profiler.enable_profiling: give --trace");
+  }
+  STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
   if (flags.prove && config.device == DeviceKind::kCuda) {
     return Error("graphs of a GPU cannot be proven: --prove: take device = 'cpu'");
   }
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
   STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));
   if (checkpoint) STRATA_RETURN_IF_ERROR(trainer->Restore(*checkpoint));
-  STRATA_TRY(const RunInfo run, DescribeRun(flags, args));
+  STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer->pipeline()));
   TrainOutputs outputs;
   STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, trainer->steps_done()));
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));

@@ -246,7 +246,7 @@ Result<std::unique_ptr<Device>> Open(const CudaOptions& options) {
     ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // read when cuBLAS starts
   }
   at::Context& context = at::globalContext();
-  context.setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
+  context.setDeterministicAlgorithms(options.deterministic, options.warn_only);
   context.setDeterministicFillUninitializedMemory(false);
   context.setDeterministicCuDNN(options.deterministic);
   context.setAllowTF32CuBLAS(options.allow_tf32);

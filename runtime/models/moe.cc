@@ -7,6 +7,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_grouped_mm.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones_like.h>
@@ -76,10 +77,15 @@ Router::Choice Router::operator()(const Tensor& x, const Tensor& bias,
     Tensor appeal = bias.defined() ? scores + bias : scores;
     if (config_.num_expert_groups > 0) appeal = ForbidWeakGroups(appeal);
     experts = TopIndices(appeal, config_.top_k);
+    if (config_.force_load_balance) experts = InTurn(experts);
   }
   Tensor chosen = scores.gather(1, experts);
   if (config_.route_norm) chosen = chosen / (chosen.sum(1, /*keepdim=*/true) + 1e-20);
   return {.scores = chosen * config_.route_scale, .experts = experts};
+}
+
+Tensor Router::InTurn(const Tensor& like) const {
+  return at::arange(like.numel(), like.options()).remainder(config_.num_experts).view_as(like);
 }
 
 Tensor Router::ForbidWeakGroups(const Tensor& scores) const {

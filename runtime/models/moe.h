@@ -18,7 +18,7 @@ namespace strata {
 ///   s = score(gate x), in fp32     chosen = the top k of s + bias     score = s of the chosen
 ///
 /// With groups, experts outside the best groups cannot be chosen; a group is as good as its two
-/// best experts together.
+/// best experts together. With `force_load_balance` experts are taken in turn instead.
 class Router {
  public:
   Router(const Slot& slot, const TrainConfig& config, int64_t layer);
@@ -32,6 +32,8 @@ class Router {
                     std::source_location location = std::source_location::current()) const;
 
  private:
+  /// 0, 1, …, experts - 1, 0, …: each expert gets as many rows, whatever the scores say.
+  at::Tensor InTurn(const at::Tensor& like) const;
   at::Tensor ForbidWeakGroups(const at::Tensor& scores) const;
 
   MoeConfig config_;

@@ -12,6 +12,7 @@ namespace strata {
 struct CudaOptions {
   int32_t index = 0;           ///< of the GPUs that CUDA_VISIBLE_DEVICES leaves
   bool deterministic = false;  ///< only algorithms that give the same bits in every run
+  bool warn_only = false;      ///< where there is none, warn instead of failing
   bool allow_tf32 = false;     ///< products of fp32 matrices with 10 bits of their mantissas
 };
 

@@ -5,23 +5,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "ir/result.h"
-#include "passes/core/pass.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"
-#include "runtime/torch/boxed_program.h"
-#include "runtime/torch/profile.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/files/safetensors.h"
 #include "runtime/train/files/tensor_files.h"
 #include "runtime/train/metrics.h"
+#include "runtime/train/training_graphs.h"
 
 namespace strata {
 
@@ -39,16 +36,6 @@ struct TrainSetup {
   int threads = 1;  ///< inside operators; sums over more threads may round differently
   /// Where to train; none: a GPU is opened if config.device asks for one, else the CPU.
   std::unique_ptr<Device> device = nullptr;
-};
-
-/// Who looks on while graphs are made.
-struct CompileWatch {
-  std::vector<PassInstrumentation*> watchers;  ///< told in this order
-  /// Stable ids below it are taken by the trace that the graphs go to.
-  uint64_t first_stable_id = 1;
-  /// The run that records the pipeline, "out/t.strata#run=1"; "": none. For the command that
-  /// reproduces a failing pass.
-  std::string run_ref = {};
 };
 
 /// What one step did.
@@ -97,12 +84,7 @@ class Trainer {
   /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
   /// REQUIRES: compiled.
   void ProfileNext(bool values);
-  /// What the profiled steps took, by graph.
-  struct GraphProfile {
-    std::string graph;
-    Fingerprint fingerprint;
-    std::vector<std::pair<StableId, NodeProfile>> nodes;  ///< in program order
-  };
+  /// By graph.
   std::vector<GraphProfile> Profiles() const;
 
   /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled.
@@ -116,11 +98,7 @@ class Trainer {
   /// Goes on from there. Errors: tensors that are not this configuration's, another place of data.
   Status Restore(const Checkpoint& checkpoint);
 
-  /// Which nodes of a graph's captured device graph came from which module; empty without one.
-  struct GraphKernels {
-    std::string graph;
-    std::vector<KernelAnnotation> kernels;
-  };
+  /// Of the graphs that a device graph was captured of.
   std::vector<GraphKernels> Kernels() const;
 
   /// On a GPU the optimizer clips gradients in place: copies of those of the next step are kept for
@@ -133,6 +111,8 @@ class Trainer {
   std::vector<TensorView> Gradients() const;
 
   const TrainConfig& config() const;
+  /// The passes between trace and execution, as text: what the configuration left of the setup's.
+  const std::string& pipeline() const;
   /// Null on the CPU.
   Device* device() const;
   /// Most memory that a step needs beside parameters, moments and data, as the plans tell; 0 for

@@ -34,6 +34,7 @@
 #include "tests/support/cuda_emulator.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/support/small_models.h"
 #include "tests/unit/runtime/replaying_double.h"
 
 namespace strata {
@@ -41,6 +42,9 @@ namespace {
 
 using at::Tensor;
 using testing::CpuDouble;
+using testing::kSmallDeepSeekV3;
+using testing::kSmallLlama3;
+using testing::kSmallQwen3;
 using testing::OrDie;
 using testing::ReplayingDouble;
 using Overrides = std::vector<std::string>;
@@ -162,75 +166,23 @@ struct Case {
   std::string_view attention;
 };
 
-constexpr std::string_view kLlama3 = R"(
-model = "llama3"
-init = "torchtitan_sharpened"
-dim = 32
-n_layers = 2
-n_heads = 4
-n_kv_heads = 2
-vocab_size = 40
-multiple_of = 8
-seq_len = 10
-batch_size = 3
-steps = 4
-seed = 5
-)";
-constexpr std::string_view kQwen3 = R"(
-model = "qwen3"
-init = "torchtitan_sharpened"
-dim = 24
-n_layers = 2
-n_heads = 4
-n_kv_heads = 2
-head_dim = 8
-hidden_dim = 20
-vocab_size = 40
-enable_weight_tying = true
-seq_len = 10
-batch_size = 3
-steps = 4
-seed = 6
-)";
-constexpr std::string_view kDeepSeekV3 = R"(
-model = "deepseek_v3"
-init = "torchtitan_sharpened"
-dim = 24
-n_layers = 3
-n_heads = 3
-hidden_dim = 20
-vocab_size = 40
-seq_len = 10
-batch_size = 3
-steps = 4
-seed = 7
-[mla]
-kv_lora_rank = 12
-qk_nope_head_dim = 6
-qk_rope_head_dim = 4
-v_head_dim = 8
-[moe]
-num_experts = 8
-top_k = 3
-moe_hidden_dim = 12
-num_shared_experts = 2
-)";
 constexpr std::string_view kHalf = "training.mixed_precision_param=bfloat16";
 
 const std::vector<Case> kCases = {
-    {"Llama3, fp32", kLlama3, {}, "efficient"},
-    {"Llama3, bf16, grouped heads", kLlama3, {std::string(kHalf)}, "flash"},
-    {"Llama3, bf16", kLlama3, {std::string(kHalf), "n_kv_heads=4"}, "cudnn"},
+    {"Llama3, fp32", kSmallLlama3, {}, "efficient"},
+    {"Llama3, bf16, grouped heads", kSmallLlama3, {std::string(kHalf)}, "flash"},
+    {"Llama3, bf16", kSmallLlama3, {std::string(kHalf), "n_kv_heads=4"}, "cudnn"},
     {"Llama3, accumulated, not clipped",
-     kLlama3,
+     kSmallLlama3,
      {"training.num_tokens_per_train_step=60", "optimizer.max_grad_norm=null"},
      "efficient"},
-    {"Qwen3, fp32", kQwen3, {}, "efficient"},
-    {"DeepSeek-V3, fp32", kDeepSeekV3, {}, "efficient"},
+    {"Qwen3, fp32", kSmallQwen3, {}, "efficient"},
+    // Heads of 10: kernels that want multiples of 8 get them padded.
+    {"DeepSeek-V3, fp32", kSmallDeepSeekV3, {"mla.qk_nope_head_dim=6"}, "efficient"},
 };
 
 TrainConfig Config(const Case& c) {
-  return OrDie(ParseTrainConfig(c.text, ConfigFormat::kToml, "small.toml", c.overrides));
+  return testing::SmallConfig(c.text, c.overrides);
 }
 
 DeviceTraits Gpu(std::string name) {
@@ -294,7 +246,7 @@ TEST_CASE("dense models can be captured whole; grouped products say why not") {
     const auto module = TraceForGpu(Config(c), "dce,canonicalize,fuse,cuda-graph");
     const Graph& step = *module->FindGraph(kStepGraph);
     const std::string_view obstacle = step.attribute(step.output(), "no_cuda_graph");
-    if (c.text == kDeepSeekV3) {
+    if (c.text == kSmallDeepSeekV3) {
       CHECK(obstacle.ends_with("a grouped product may read its offsets on the host"));
     } else {
       CHECK_EQ(obstacle, "");
@@ -438,7 +390,7 @@ std::vector<float> Gradients(const TrainConfig& config, std::unique_ptr<Device> 
 
 TEST_CASE("gradients are told as they were before the optimizer clipped them in place") {
   RegisterDouble();
-  const TrainConfig config = Config({"", kLlama3, {"optimizer.max_grad_norm=0.001"}, ""});
+  const TrainConfig config = Config({"", kSmallLlama3, {"optimizer.max_grad_norm=0.001"}, ""});
   const std::vector<float> expected = Gradients(config, nullptr);
   const std::vector<float> actual = Gradients(config, std::make_unique<CpuDouble>(true));
   REQUIRE_EQ(actual.size(), expected.size());
@@ -451,7 +403,7 @@ TEST_CASE("gradients are told as they were before the optimizer clipped them in 
 
 TEST_CASE("steps on a device leave no memory behind") {
   RegisterDouble();
-  const TrainConfig config = Config({"", kLlama3, {"steps=60"}, ""});
+  const TrainConfig config = Config({"", kSmallLlama3, {"steps=60"}, ""});
   auto trainer = OrDie(Trainer::Create({.config = config,
                                         .data = MakeTokenSource(TokenData::Synthetic(config)),
                                         .passes = "dce,canonicalize,fuse",

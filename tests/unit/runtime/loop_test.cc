@@ -94,6 +94,31 @@ TEST_CASE("a group that no parameter is of is an error before anything is traced
            "lm_head.weight and others, and the first group that matches takes a parameter");
 }
 
+TEST_CASE("a configuration switches passes off, one or all") {
+  const auto pipeline = [](const std::vector<std::string>& overrides) {
+    const TrainConfig config = Config(overrides);
+    return OrDie(Trainer::Create({.config = config,
+                                  .data = OrDie(OpenDataSource(config)),
+                                  .passes = "dce,canonicalize,fuse{numerics=fast}"}))
+        ->pipeline();
+  };
+  CHECK_EQ(pipeline({}), "dce,canonicalize,fuse{numerics=fast}");
+  CHECK_EQ(pipeline({"compile.disable_passes=fuse, dce"}), "canonicalize");
+  CHECK_EQ(pipeline({"compile.enable_passes=false"}), "");
+  const auto message = [](const std::vector<std::string>& overrides, std::string_view passes) {
+    const TrainConfig config = Config(overrides);
+    return testing::MessageOf(Trainer::Create(
+        {.config = config, .data = OrDie(OpenDataSource(config)), .passes = std::string(passes)}));
+  };
+  const std::string unknown = message({"compile.disable_passes=fuze"}, "dce");
+  CHECK_EQ(unknown.substr(0, unknown.find("name some")),
+           "no pass 'fuze': compile.disable_passes: ");
+  CHECK(unknown.ends_with(", did you mean 'fuse'"));
+  CHECK_EQ(message({"training.disable_cuda_graphs=true"}, "dce,cuda-graph"),
+           "pass and configuration contradict each other: cuda-graph: "
+           "training.disable_cuda_graphs is true, take one of them out");
+}
+
 TEST_CASE("the validation loss is the mean over all labels of all its batches") {
   at::set_num_threads(1);
   for (const std::vector<std::string>& more :

@@ -97,6 +97,22 @@ TEST_CASE("a router chooses by biased scores within groups and weighs by the sco
   }
 }
 
+TEST_CASE("a router that is told to gives experts in turn, weighed by their scores") {
+  at::manual_seed(4);
+  const MoeConfig moe = {
+      .num_experts = 5, .top_k = 3, .moe_hidden_dim = 4, .force_load_balance = true};
+  const std::vector<Tensor> parameters = {at::randn({5, kDim})};
+  const Tensor x = at::randn({kTokens, kDim});
+  GivenWeights weights(parameters, {});
+  const Router router(Slot(weights), Config(moe), 0);
+  const auto [scores, experts] = router(x, Tensor());
+  const Tensor all = x.matmul(parameters[0].t()).sigmoid();
+  for (int64_t i = 0; i < kTokens * 3; ++i) {
+    CHECK_EQ(experts[i / 3][i % 3].item<int64_t>(), i % 5);
+    CHECK_EQ(scores[i / 3][i % 3].item<float>(), all[i / 3][i % 5].item<float>());
+  }
+}
+
 TEST_CASE("grouped experts are each expert's feed-forward layer on its rows, of any width") {
   at::manual_seed(4);
   for (const auto& [dim, hidden] : {std::pair<int64_t, int64_t>{8, 4}, {6, 4}, {8, 5}, {3, 7}}) {

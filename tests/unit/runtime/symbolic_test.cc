@@ -9,9 +9,11 @@
 
 #include "ir/native_text.h"
 #include "ir/verify.h"
+#include "passes/compile/pointwise.h"
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
+#include "runtime/codegen/cpp_source.h"
 #include "runtime/models/model.h"
 #include "runtime/models/scope.h"
 #include "runtime/torch/sampled_trace.h"
@@ -21,6 +23,7 @@
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/support/small_models.h"
 
 namespace strata {
 namespace {
@@ -29,87 +32,33 @@ using at::Tensor;
 using Inputs = std::span<const Tensor>;
 using Tensors = std::vector<Tensor>;
 using Overrides = std::vector<std::string>;
+using testing::kSmallDeepSeekV3;
+using testing::kSmallLlama3;
+using testing::kSmallQwen3;
 using testing::MessageOf;
 using testing::NodeNamed;
 using testing::OrDie;
-
-constexpr std::string_view kLlama3 = R"(
-model = "llama3"
-init = "torchtitan_sharpened"
-dim = 32
-n_layers = 2
-n_heads = 4
-n_kv_heads = 2
-vocab_size = 40
-multiple_of = 8
-seq_len = 12
-batch_size = 4
-steps = 6
-seed = 5
-[rope]
-max_seq_len = 24
-original_max_position_embeddings = 64
-)";
-
-constexpr std::string_view kQwen3 = R"(
-model = "qwen3"
-init = "torchtitan_sharpened"
-dim = 24
-n_layers = 2
-n_heads = 4
-n_kv_heads = 2
-head_dim = 8
-vocab_size = 40
-enable_weight_tying = true
-seq_len = 12
-batch_size = 4
-steps = 6
-seed = 6
-rope.max_seq_len = 24
-[moe]
-num_experts = 6
-top_k = 2
-moe_hidden_dim = 8
-score_func = "softmax"
-)";
-
-constexpr std::string_view kDeepSeekV3 = R"(
-model = "deepseek_v3"
-init = "torchtitan_sharpened"
-dim = 24
-n_layers = 3
-n_heads = 3
-hidden_dim = 20
-vocab_size = 40
-seq_len = 12
-batch_size = 4
-steps = 6
-seed = 7
-[mla]
-q_lora_rank = 10
-kv_lora_rank = 12
-qk_nope_head_dim = 8
-qk_rope_head_dim = 4
-v_head_dim = 8
-[moe]
-num_experts = 8
-top_k = 3
-moe_hidden_dim = 12
-num_shared_experts = 1
-num_expert_groups = 4
-num_limited_groups = 2
-[rope]
-max_seq_len = 24
-rope_factor = 4.0
-original_seq_len = 6
-)";
+using testing::SmallConfig;
 
 const std::string kOpen = "compile.symbolic_dims=batch_and_seq";
 const std::string kChunked = "loss.name=chunked_cross_entropy";
 const std::string kOneByOne = "moe.use_grouped_mm=false";
 
+/// A small model with a table of positions that holds longer sequences; Qwen3 with experts,
+/// DeepSeek-V3 with compressed queries and groups.
 TrainConfig Config(std::string_view text, const Overrides& overrides) {
-  return OrDie(ParseTrainConfig(text, ConfigFormat::kToml, "small.toml", overrides));
+  Overrides all = {"seq_len=12", "batch_size=4", "steps=6", "rope.max_seq_len=24"};
+  const auto add = [&](const Overrides& more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (text == kSmallQwen3) {
+    add({"hidden_dim=null", "moe.num_experts=6", "moe.top_k=2", "moe.moe_hidden_dim=8",
+         "moe.score_func=softmax"});
+  }
+  if (text == kSmallDeepSeekV3) {
+    add({"mla.q_lora_rank=10", "mla.mscale=1", "moe.num_shared_experts=1",
+         "moe.num_expert_groups=4", "moe.num_limited_groups=2"});
+  }
+  add(overrides);
+  return SmallConfig(text, all);
 }
 
 struct Traced {
@@ -169,12 +118,13 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
     Overrides overrides;
     int64_t unit;
   };
-  for (const Way& way : std::vector<Way>{{kLlama3, {}, 1},
-                                         {kLlama3, {kChunked, "loss.num_chunks=4"}, 4},
-                                         {kLlama3, {"training.mixed_precision_param=bfloat16"}, 1},
-                                         {kQwen3, {}, 1},
-                                         {kDeepSeekV3, {}, 1},
-                                         {kDeepSeekV3, {kOneByOne}, 1}}) {
+  for (const Way& way :
+       std::vector<Way>{{kSmallLlama3, {}, 1},
+                        {kSmallLlama3, {kChunked, "loss.num_chunks=4"}, 4},
+                        {kSmallLlama3, {"training.mixed_precision_param=bfloat16"}, 1},
+                        {kSmallQwen3, {}, 1},
+                        {kSmallDeepSeekV3, {}, 1},
+                        {kSmallDeepSeekV3, {kOneByOne}, 1}}) {
     Overrides overrides = way.overrides;
     INFO(way.text.substr(0, 20), " ", overrides.empty() ? "" : overrides[0]);
     overrides.push_back(kOpen);
@@ -202,8 +152,39 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
   }
 }
 
+size_t CountFused(const Graph& graph) {
+  size_t count = 0;
+  for (const NodeId node : graph.nodes())
+    count += graph.op(node) == kFusedOp ? 1 : 0;
+  return count;
+}
+
+TEST_CASE("fused kernels take open sizes when they run: one source for all, the operators' bits") {
+  at::set_num_threads(1);
+  const std::string passes = std::string(kDefaultPasses) + ",fuse";
+  for (const std::string_view text : {kSmallLlama3, kSmallDeepSeekV3}) {
+    INFO(text.substr(0, 20));
+    const Traced open(Config(text, {kOpen}), passes);
+    CHECK_EQ(CountFused(open.step()), CountFused(Traced(Config(text, {}), passes).step()));
+    const auto source = [&](int64_t batch, int64_t seq) {
+      const SymbolSizes sizes = {{"s0", batch}, {"s1", seq}};
+      return CppSource(OrDie(Lower(open.step(), PlanOptions::Fastest(), sizes)).kernels);
+    };
+    CHECK_EQ(source(3, 8), source(4, 12));
+    CHECK_EQ(source(8, 24), source(4, 12));
+    const Traced unfused(Config(text, {kOpen}));
+    SizedExecutor executor = open.Bind(PlanOptions::Fastest());
+    SizedExecutor plain = unfused.Bind({});
+    for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12}, {3, 8}, {8, 24}, {1, 1}}) {
+      INFO("batch ", batch, " seq ", seq);
+      const Tensors inputs = StepInputs(Config(text, {}), batch, seq);
+      CheckSameBits(OrDie(executor.Run(inputs)), OrDie(plain.Run(inputs)));
+    }
+  }
+}
+
 TEST_CASE("sizes and arguments of an open graph are expressions of s0 and s1") {
-  const Traced open(Config(kLlama3, {kOpen}), "");
+  const Traced open(Config(kSmallLlama3, {kOpen}), "");
   const Graph& graph = open.step();
   const auto type = [&](std::string_view name) {
     return open.module.types().ToString(graph.value(graph.result(NodeNamed(graph, name))).type);
@@ -221,7 +202,7 @@ TEST_CASE("sizes and arguments of an open graph are expressions of s0 and s1") {
 
 TEST_CASE("sizes that are not open are numbers, whatever they were while sampling") {
   for (const std::string_view dims : {"batch", "seq"}) {
-    const Traced open(Config(kQwen3, {fmt::format("compile.symbolic_dims={}", dims)}), "");
+    const Traced open(Config(kSmallQwen3, {fmt::format("compile.symbolic_dims={}", dims)}), "");
     const Graph& graph = open.step();
     const TypeId tokens = graph.value(graph.result(NodeNamed(graph, "tokens"))).type;
     CHECK_EQ(open.module.types().ToString(tokens),
@@ -257,10 +238,10 @@ class Varying final : public DataSource {
 
 TEST_CASE("a training whose batches change their size is eager training, bit for bit") {
   at::set_num_threads(1);
-  for (const auto& [text, more] : {std::pair<std::string_view, std::string>{kLlama3, "seed=5"},
-                                   {kLlama3, "training.num_tokens_per_train_step=96"},
-                                   {kDeepSeekV3, "seed=7"},
-                                   {kDeepSeekV3, kOneByOne}}) {
+  for (const auto& [text, more] : {std::pair<std::string_view, std::string>{kSmallLlama3, "seed=5"},
+                                   {kSmallLlama3, "training.num_tokens_per_train_step=96"},
+                                   {kSmallDeepSeekV3, "seed=7"},
+                                   {kSmallDeepSeekV3, kOneByOne}}) {
     INFO(text.substr(0, 20), " ", more);
     const TrainConfig config = Config(text, {kOpen, more});
     const auto make = [&] {
@@ -285,7 +266,7 @@ TEST_CASE("a training whose batches change their size is eager training, bit for
 
 TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
   at::set_num_threads(1);
-  const TrainConfig config = Config(kDeepSeekV3, {kOneByOne});
+  const TrainConfig config = Config(kSmallDeepSeekV3, {kOneByOne});
   const Traced traced(config);
   const std::string text = PrintText(traced.step(), {.types = true, .metadata = false});
   CHECK(text.find("_local_scalar_dense = aten._local_scalar_dense.default(select") !=
@@ -302,8 +283,11 @@ TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
 
   // Rounding apart, they are what the grouped product gives.
   const Tensors inputs = StepInputs(config, 4, 12);
-  const Tensors actual = OrDie(traced.Bind(PlanOptions::Fastest()).Run(inputs));
-  const Tensors expected = OrDie(Traced(Config(kDeepSeekV3, {})).Bind({}).Run(inputs));
+  SizedExecutor planned = traced.Bind(PlanOptions::Fastest());
+  CHECK_GT(planned.planned_memory().held, 0);  // what has a known size has a place
+  const Tensors actual = OrDie(planned.Run(inputs));
+  CheckSameBits(actual, OrDie(traced.Bind({}).Run(inputs)));
+  const Tensors expected = OrDie(Traced(Config(kSmallDeepSeekV3, {})).Bind({}).Run(inputs));
   for (size_t i = 0; i < expected.size(); ++i) {
     INFO("output ", i);
     CHECK(at::allclose(actual[i], expected[i], 1e-4, 1e-6));

@@ -1,0 +1,166 @@
+#include "runtime/train/training_graphs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "passes/core/pass_manager.h"
+#include "runtime/models/scope.h"
+#include "runtime/torch/executor.h"
+#include "runtime/train/programs.h"
+
+namespace strata {
+namespace {
+
+/// Without a compiler, fused nodes run as the operators that they were.
+Result<Executor> MakeExecutor(const Graph& graph, const SymbolSizes& sizes,
+                              const Constants& constants, PlanOptions options,
+                              std::vector<std::string>& warnings, Device* device,
+                              const ScratchMemory& scratch) {
+  // Other options lay out the memory of the CPU.
+  if (device != nullptr) options = {.unfuse = options.unfuse};
+  STRATA_TRY(Plan plan, Lower(graph, options, sizes));
+  const bool has_kernels = !plan.kernels.empty();
+  auto executor = Executor::Bind(std::move(plan), constants, scratch, device);
+  if (executor || !has_kernels) return executor;
+  warnings.push_back(fmt::format("graph {} runs without fused kernels: {}", graph.name_text(),
+                                 executor.error().message()));
+  options.unfuse = true;
+  STRATA_TRY(plan, Lower(graph, options, sizes));
+  return Executor::Bind(std::move(plan), constants, scratch, device);
+}
+
+}  // namespace
+
+Status TrainingGraphs::Compile(const TrainConfig& config, std::vector<std::unique_ptr<Pass>> passes,
+                               const CompileWatch& watch) {
+  const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
+  module_.ReserveStableIds(watch.first_stable_id);
+  STRATA_RETURN_IF_ERROR(TraceTraining(config, module_, constants_));
+
+  PassManager manager({.run_ref = watch.run_ref});
+  for (std::unique_ptr<Pass>& pass : passes)
+    manager.Add(std::move(pass));
+  for (PassInstrumentation* watcher : watch.watchers)
+    manager.Watch(*watcher);
+  if (auto passed = manager.Run(module_); !passed) return std::move(passed).error();
+
+  STRATA_RETURN_IF_ERROR(Add(kStepGraph));
+  if (config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
+  STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph, At(kStepGraph).scratch()));
+  if (config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
+  return Ok();
+}
+
+Status TrainingGraphs::Add(std::string_view name, const ScratchMemory& scratch) {
+  const Graph& graph = *module_.FindGraph(name);
+  STRATA_TRY(SizedExecutor executor,
+             SizedExecutor::Create(graph, [this, &graph, scratch](const SymbolSizes& sizes) {
+               return MakeExecutor(graph, sizes, constants_, options_, warnings_, device_, scratch);
+             }));
+  executors_.emplace_back(name, std::move(executor));
+  return Ok();
+}
+
+const SizedExecutor* TrainingGraphs::Find(std::string_view graph) const {
+  const auto found =
+      std::ranges::find(executors_, graph, [](const auto& entry) { return entry.first; });
+  return found == executors_.end() ? nullptr : &found->second;
+}
+
+SizedExecutor& TrainingGraphs::At(std::string_view graph) {
+  const auto found =
+      std::ranges::find(executors_, graph, [](const auto& entry) { return entry.first; });
+  STRATA_CHECK(found != executors_.end(), "graph {} was not made", graph);
+  return found->second;
+}
+
+Result<std::vector<at::Tensor>> TrainingGraphs::Run(std::string_view graph,
+                                                    std::span<const at::Tensor> inputs) {
+  SizedExecutor& executor = At(graph);
+  const std::string& name = executor.plan().graph;
+  if (keep_inputs_) Keep(name, inputs);
+  if (!profile_) return executor.Run(inputs);
+  NodeProfiler& profiler = profilers_[name];
+  profiler.BeginRun(profile_values_);
+  auto outputs = executor.Run(inputs, &profiler);
+  profiler.EndRun(executor.plan());
+  return outputs;
+}
+
+void TrainingGraphs::Keep(const std::string& name, std::span<const at::Tensor> inputs) {
+  const Graph& graph = *module_.FindGraph(name);
+  size_t next_input = 0;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
+    // What several batches or graphs read is kept as the first of them read it.
+    const at::Tensor& input = inputs[next_input];
+    kept_inputs_.try_emplace(InputName(graph, node), input.is_cpu() ? input.clone() : input.cpu());
+    ++next_input;
+  }
+}
+
+bool TrainingGraphs::ReusesOutputs(std::string_view graph) const {
+  const SizedExecutor* executor = Find(graph);
+  return executor != nullptr && executor->reuses_outputs();
+}
+
+void TrainingGraphs::ReleaseInputs(std::string_view graph) {
+  At(graph).ReleaseInputs();
+}
+
+std::vector<const Plan*> TrainingGraphs::StepPlans() const {
+  std::vector<const Plan*> plans;
+  for (const auto& [name, executor] : executors_)
+    if (name != kValidateGraph) plans.push_back(&executor.plan());
+  return plans;
+}
+
+void TrainingGraphs::Profile(bool values) {
+  profile_ = true;
+  profile_values_ = values;
+}
+
+void TrainingGraphs::EndStep() {
+  keep_inputs_ = false;
+  profile_ = false;
+}
+
+std::vector<GraphProfile> TrainingGraphs::Profiles() const {
+  std::vector<GraphProfile> profiles;
+  for (const auto& [name, profiler] : profilers_) {
+    const Graph& graph = *module_.FindGraph(name);
+    GraphProfile profile{.graph = name, .fingerprint = FingerprintOf(graph), .nodes = {}};
+    const std::map<NodeId, NodeProfile> nodes = profiler.nodes();
+    for (const NodeId node : graph.nodes()) {
+      const auto found = nodes.find(node);
+      if (found == nodes.end()) continue;
+      profile.nodes.emplace_back(graph.node(node).stable_id, found->second);
+    }
+    profiles.push_back(std::move(profile));
+  }
+  return profiles;
+}
+
+std::vector<GraphKernels> TrainingGraphs::Kernels() const {
+  std::vector<GraphKernels> all;
+  for (const auto& [name, executor] : executors_) {
+    if (name == kValidateGraph) continue;
+    std::vector<KernelAnnotation> kernels = executor.annotations();
+    if (!kernels.empty())
+      all.push_back({.graph = std::string(name), .kernels = std::move(kernels)});
+  }
+  return all;
+}
+
+int64_t TrainingGraphs::planned_bytes() const {
+  int64_t held = 0, passing = 0;
+  for (const auto& [name, executor] : executors_) {
+    const PlannedMemory memory = executor.planned_memory();
+    held += memory.held;
+    passing = std::max(passing, memory.passing);
+  }
+  return held + passing;
+}
+
+}  // namespace strata

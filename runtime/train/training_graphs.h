@@ -1,0 +1,107 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "ir/fingerprint.h"
+#include "ir/module.h"
+#include "ir/result.h"
+#include "passes/core/pass.h"
+#include "runtime/plan/device.h"
+#include "runtime/plan/plan.h"
+#include "runtime/torch/boxed_program.h"
+#include "runtime/torch/profile.h"
+#include "runtime/torch/sized_executor.h"
+#include "runtime/torch/tensor_io.h"
+#include "runtime/torch/tracer.h"
+#include "runtime/train/config/config.h"
+
+namespace strata {
+
+/// Who looks on while graphs are made.
+struct CompileWatch {
+  std::vector<PassInstrumentation*> watchers;  ///< told in this order
+  /// Stable ids below it are taken by the trace that the graphs go to.
+  uint64_t first_stable_id = 1;
+  /// The run that records the pipeline, "out/t.strata#run=1"; "": none. For the command that
+  /// reproduces a failing pass.
+  std::string run_ref = {};
+};
+
+/// What the profiled steps took.
+struct GraphProfile {
+  std::string graph;
+  Fingerprint fingerprint;
+  std::vector<std::pair<StableId, NodeProfile>> nodes;  ///< in program order
+};
+
+/// Which nodes of a graph's captured device graph came from which module.
+struct GraphKernels {
+  std::string graph;
+  std::vector<KernelAnnotation> kernels;
+};
+
+/// The graphs of a training and the plans that run them (runtime/train/programs.h names them).
+/// Stays where it is: plans are made later, too, when sizes are open.
+class TrainingGraphs {
+ public:
+  /// Plans run on `device`; null: on the CPU. REQUIRES: the device outlives the graphs.
+  TrainingGraphs(PlanOptions options, Device* device) : options_(options), device_(device) {}
+  TrainingGraphs(const TrainingGraphs&) = delete;
+  TrainingGraphs& operator=(const TrainingGraphs&) = delete;
+
+  /// Traces, runs the passes, and lowers what they leave. Call once.
+  Status Compile(const TrainConfig& config, std::vector<std::unique_ptr<Pass>> passes,
+                 const CompileWatch& watch);
+
+  /// Runs a graph. REQUIRES: it was made.
+  Result<std::vector<at::Tensor>> Run(std::string_view graph, std::span<const at::Tensor> inputs);
+  bool Has(std::string_view graph) const { return Find(graph) != nullptr; }
+  bool ReusesOutputs(std::string_view graph) const;
+  /// Lets go of the inputs of its last run: others shall reuse their memory.
+  void ReleaseInputs(std::string_view graph);
+  /// The plan of each graph that a step runs, in that order.
+  std::vector<const Plan*> StepPlans() const;
+
+  /// Times the nodes of what runs until `EndStep`, and with `values` looks at what they give.
+  void Profile(bool values);
+  /// Keeps copies of what the graphs that run until `EndStep` read.
+  void KeepInputs() { keep_inputs_ = true; }
+  void EndStep();
+  std::vector<GraphProfile> Profiles() const;
+  /// By the names of the inputs.
+  const NamedTensors& kept_inputs() const { return kept_inputs_; }
+
+  std::vector<GraphKernels> Kernels() const;
+  /// Most memory that a step needs beside its inputs, as the plans tell; 0 for plain plans.
+  int64_t planned_bytes() const;
+  /// What was done otherwise than asked.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  const Module& module() const { return module_; }
+
+ private:
+  Status Add(std::string_view graph, const ScratchMemory& scratch = {});
+  const SizedExecutor* Find(std::string_view graph) const;
+  SizedExecutor& At(std::string_view graph);
+  void Keep(const std::string& graph, std::span<const at::Tensor> inputs);
+
+  PlanOptions options_;
+  Device* device_;
+  Module module_;
+  Constants constants_;
+  std::vector<std::pair<std::string_view, SizedExecutor>> executors_;  // in the order of a step
+  std::vector<std::string> warnings_;
+  bool keep_inputs_ = false, profile_ = false, profile_values_ = false;
+  std::map<std::string, NodeProfiler> profilers_;  // by graph
+  NamedTensors kept_inputs_;
+};
+
+}  // namespace strata

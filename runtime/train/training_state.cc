@@ -1,0 +1,135 @@
+#include "runtime/train/training_state.h"
+
+#include <cstring>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+
+#include <fmt/format.h>
+
+#include "runtime/train/parameters.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+constexpr std::string_view kExpAvg = "state.{}.exp_avg";
+constexpr std::string_view kExpAvgSq = "state.{}.exp_avg_sq";
+constexpr const char* kStepName = "state.step";
+
+Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
+                    const std::optional<InitialWeights>& given) {
+  Tensor tensor = at::empty(spec.shape, at::kFloat);
+  const std::span<float> values(tensor.mutable_data_ptr<float>(),
+                                static_cast<size_t>(tensor.numel()));
+  if (given) {
+    given->Read(spec, values);
+  } else {
+    InitializeParameter(spec, seed, values);
+  }
+  return tensor;
+}
+
+TensorView ViewOf(std::string name, const Tensor& tensor) {
+  return {.name = std::move(name),
+          .dtype = TensorDtype::kF32,
+          .shape = tensor.sizes().vec(),
+          .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+}
+
+/// Overwrites a tensor with the stored one of the same name.
+Status ReadInto(const TensorFiles& files, const TensorView& target, Tensor& tensor) {
+  const TensorView* stored = files.Find(target.name);
+  if (stored == nullptr || stored->shape != target.shape || stored->dtype != target.dtype) {
+    return Error("tensors do not fit the model: {}: {}; resume with the configuration of the run",
+                 files.path(),
+                 stored == nullptr ? fmt::format("{} is missing", target.name)
+                                   : fmt::format("{} is {}, not {}", target.name,
+                                                 DescribeType(stored->dtype, stored->shape),
+                                                 DescribeType(target.dtype, target.shape)));
+  }
+  const Tensor host = tensor.is_cpu() ? tensor : at::empty(tensor.sizes(), tensor.scalar_type());
+  std::memcpy(host.mutable_data_ptr(), stored->bytes.data(), stored->bytes.size());
+  if (!host.is_same(tensor)) tensor.copy_(host);
+  return Ok();
+}
+
+Status ReadAll(const TensorFiles& files, const std::vector<TensorView>& targets,
+               std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    STRATA_RETURN_IF_ERROR(ReadInto(files, targets[i], tensors[i]));
+  return Ok();
+}
+
+}  // namespace
+
+TrainingState::TrainingState(const TrainConfig& config, const std::optional<InitialWeights>& given,
+                             c10::Device device)
+    : specs_(SpecsOf(config)) {
+  for (const ParameterSpec& spec : specs_.parameters)
+    parameters.push_back(InitialValue(spec, config.seed, given).to(device));
+  for (const ParameterSpec& spec : specs_.buffers)
+    buffers.push_back(InitialValue(spec, config.seed, given).to(device));
+  optimizer = InitialState(config, parameters);
+  for (Tensor* scalar : {&optimizer.step, &optimizer.lr})
+    *scalar = scalar->to(device);
+  for (Tensor& lr : optimizer.group_lr)
+    lr = lr.to(device);
+  rope_table = RopeTable(config).to(device);
+}
+
+TensorView TrainingState::ViewOnHost(std::string name, const Tensor& tensor) const {
+  if (tensor.is_cpu()) return ViewOf(std::move(name), tensor);
+  host_copies_.push_back(tensor.cpu());
+  return ViewOf(std::move(name), host_copies_.back());
+}
+
+std::vector<TensorView> TrainingState::Views(std::span<const ParameterSpec> specs,
+                                             std::span<const Tensor> tensors,
+                                             std::string_view format) const {
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    views.push_back(ViewOnHost(fmt::format(fmt::runtime(format), specs[i].name), tensors[i]));
+  return views;
+}
+
+std::vector<TensorView> TrainingState::ModelViews() const {
+  std::vector<TensorView> views = Views(specs_.parameters, parameters, "{}");
+  for (TensorView& buffer : Views(specs_.buffers, buffers, "{}"))
+    views.push_back(std::move(buffer));
+  return views;
+}
+
+std::vector<TensorView> TrainingState::OptimizerViews() const {
+  std::vector<TensorView> views = Views(specs_.parameters, optimizer.exp_avg, kExpAvg);
+  for (TensorView& view : Views(specs_.parameters, optimizer.exp_avg_sq, kExpAvgSq))
+    views.push_back(std::move(view));
+  views.push_back(ViewOnHost(kStepName, optimizer.step));
+  return views;
+}
+
+std::vector<TensorView> TrainingState::ViewsByParameter(std::span<const Tensor> tensors) const {
+  return Views(specs_.parameters, tensors, "{}");
+}
+
+Status TrainingState::Restore(const Checkpoint& checkpoint,
+                              const CheckpointConfig::Exclude& exclude) {
+  if (!checkpoint.optimizer || checkpoint.info.is_hugging_face) {
+    return Error(
+        "checkpoint of the model alone: {}: it holds no optimizer state; start from it with --init",
+        checkpoint.model.path());
+  }
+  const std::vector<ParameterSpec>& specs = specs_.parameters;
+  STRATA_RETURN_IF_ERROR(ReadAll(checkpoint.model, Views(specs, parameters, "{}"), parameters));
+  STRATA_RETURN_IF_ERROR(ReadAll(checkpoint.model, Views(specs_.buffers, buffers, "{}"), buffers));
+  if (exclude.optimizer) return Ok();
+  const TensorFiles& stored = *checkpoint.optimizer;
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(stored, Views(specs, optimizer.exp_avg, kExpAvg), optimizer.exp_avg));
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(stored, Views(specs, optimizer.exp_avg_sq, kExpAvgSq), optimizer.exp_avg_sq));
+  return ReadInto(stored, ViewOnHost(kStepName, optimizer.step), optimizer.step);
+}
+
+}  // namespace strata

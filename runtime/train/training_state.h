@@ -1,0 +1,58 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include "ir/result.h"
+#include "runtime/models/model.h"
+#include "runtime/train/config/config.h"
+#include "runtime/train/files/checkpoint.h"
+#include "runtime/train/files/safetensors.h"
+#include "runtime/train/initial_weights.h"
+#include "runtime/train/programs.h"
+
+namespace strata {
+
+/// What a training carries from step to step, on the device where it trains, and how files hold it.
+class TrainingState {
+ public:
+  /// Before step 1; parameters and buffers as `given`, or drawn as `config.init` says.
+  TrainingState(const TrainConfig& config, const std::optional<InitialWeights>& given,
+                c10::Device device);
+
+  // In the order of SpecsOf(config); steps change them in place.
+  std::vector<at::Tensor> parameters, buffers;
+  OptimizerState optimizer;
+  at::Tensor rope_table;  ///< of the model; steps read it
+
+  ModelTensors model() const {
+    return {.parameters = parameters, .buffers = buffers, .rope_table = rope_table};
+  }
+
+  // Named views. Their bytes are valid until the next step: those of a GPU are copies that
+  // `ReleaseViews` frees.
+  std::vector<TensorView> ModelViews() const;  ///< parameters, then buffers
+  std::vector<TensorView> OptimizerViews() const;
+  /// Of one tensor for each parameter, by its name.
+  std::vector<TensorView> ViewsByParameter(std::span<const at::Tensor> tensors) const;
+  void ReleaseViews() { host_copies_.clear(); }
+
+  /// Overwrites everything with the checkpoint's, but what is excluded. Errors: a checkpoint of the
+  /// model alone; tensors that are not this configuration's.
+  Status Restore(const Checkpoint& checkpoint, const CheckpointConfig::Exclude& exclude);
+
+ private:
+  std::vector<TensorView> Views(std::span<const ParameterSpec> specs,
+                                std::span<const at::Tensor> tensors, std::string_view format) const;
+  TensorView ViewOnHost(std::string name, const at::Tensor& tensor) const;
+
+  ModelSpecs specs_;
+  mutable std::vector<at::Tensor> host_copies_;
+};
+
+}  // namespace strata
