@@ -207,20 +207,31 @@ void Flags::Option(std::string_view name, std::string_view value,
 }
 
 void Flags::Option(std::string_view name, std::string_view value, int64_t* target,
-                   std::string_view help) {
-  impl_->AddNamed(name, value, false, false, help,
-                  [this, name = std::string(LongName(name)), target](const auto& words) -> Status {
-                    if (ReadNumber(words[0], target)) return Ok();
-                    return impl_->Trouble("{} needs a whole number, not '{}'", name, words[0]);
-                  });
+                   std::string_view help, int64_t least, int64_t most) {
+  impl_->AddNamed(
+      name, value, false, false, help,
+      [this, name = std::string(LongName(name)), target, least, most](const auto& words) -> Status {
+        int64_t number = 0;
+        if (!ReadNumber(words[0], &number)) {
+          return impl_->Trouble("{} needs a whole number, not '{}'", name, words[0]);
+        }
+        if (number < least) return impl_->Trouble("{} must be at least {}", name, least);
+        if (number > most) return impl_->Trouble("{} must be at most {}", name, most);
+        *target = number;
+        return Ok();
+      });
 }
 
 void Flags::Option(std::string_view name, std::string_view value, double* target,
                    std::string_view help) {
   impl_->AddNamed(name, value, false, false, help,
                   [this, name = std::string(LongName(name)), target](const auto& words) -> Status {
-                    if (ReadNumber(words[0], target)) return Ok();
-                    return impl_->Trouble("{} needs a number, not '{}'", name, words[0]);
+                    double number = 0;
+                    if (!ReadNumber(words[0], &number) || !(number >= 0)) {
+                      return impl_->Trouble("{} needs a number from 0, not '{}'", name, words[0]);
+                    }
+                    *target = number;
+                    return Ok();
                   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,8 +44,10 @@ class Flags {
               std::string_view help);
   void Option(std::string_view name, std::string_view value, std::optional<std::string>* target,
               std::string_view help);
-  void Option(std::string_view name, std::string_view value, int64_t* target,
-              std::string_view help);
+  /// A whole number from `least` to `most`.
+  void Option(std::string_view name, std::string_view value, int64_t* target, std::string_view help,
+              int64_t least = 0, int64_t most = std::numeric_limits<int64_t>::max());
+  /// A number that is not negative.
   void Option(std::string_view name, std::string_view value, double* target, std::string_view help);
   /// May be given several times; one value each time.
   void Repeated(std::string_view name, std::string_view value, std::vector<std::string>* target,

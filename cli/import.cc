@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/import_files.h"
+#include "cli/ref.h"
 
 namespace strata::cli {
 
@@ -37,13 +38,12 @@ Result<Exit> RunImport(Args args) {
   flags.Example("strata import logs --follow --idle 600 -o run.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
-  if (idle < 0 || threads < 0) {
-    return Error("negative number: strata import: see 'strata import --help'");
-  }
   if (idle > 0 && !follow) return Error("--idle without --follow: strata import: add --follow");
   if (follow && std::ranges::find(words, "-") != words.end()) {
     return Error("cannot follow: standard input: give a file or a folder");
   }
+  for (const std::string& word : words)
+    STRATA_RETURN_IF_ERROR(CheckWholeFile(word));
   options.threads = static_cast<int>(threads);
   options.command = fmt::format("strata import {} -o {}{}{}", fmt::join(words, " "), output,
                                 options.strict ? " --strict" : "", follow ? " --follow" : "");

@@ -1,14 +1,11 @@
 #include "cli/import_files.h"
 
-#include <csignal>
 #include <filesystem>
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "ir/interrupt.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/follow.h"
 #include "tlparse-export/torch_trace/input_files.h"
@@ -34,36 +31,6 @@ class WarningPrinter {
  private:
   const ImportSummary& summary_;
   size_t printed_ = 0;
-};
-
-/// Takes SIGINT and SIGTERM, which then do not end the program.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    ::sigprocmask(SIG_BLOCK, &signals_, &before_);
-    descriptor_ = ::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  ~StopSignals() {
-    ::close(descriptor_);
-    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-  /// True: one came within the time.
-  bool Wait(int ms) const {
-    pollfd wanted{descriptor_, POLLIN, 0};
-    if (::poll(&wanted, 1, ms) <= 0) return false;
-    signalfd_siginfo taken{};
-    return ::read(descriptor_, &taken, sizeof(taken)) > 0;
-  }
-
- private:
-  sigset_t signals_{}, before_{};
-  int descriptor_ = -1;
 };
 
 }  // namespace
@@ -94,10 +61,10 @@ Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const s
   STRATA_TRY(const std::unique_ptr<TraceWriter> trace, TraceWriter::Create(output));
   ImportSummary summary;
   WarningPrinter warnings(summary);
-  const StopSignals signals;
+  const StopRequest stop;
   const auto wait = [&](int ms) {
     warnings.PrintNew();
-    return signals.Wait(ms);
+    return stop.Wait(ms);
   };
   const Status followed =
       FollowLogs(words, {.import = options, .idle_s = idle_s, .wait = wait}, *trace, summary);

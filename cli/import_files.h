@@ -18,7 +18,7 @@ Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const s
                                   const ImportOptions& options);
 
 /// Imports logs of a live run while they grow, into a trace that others can read meanwhile, until
-/// SIGINT, SIGTERM, or `idle_s` seconds without anything new. Warnings go to stderr as they come.
+/// an interrupt, or `idle_s` seconds without anything new. Warnings go to stderr as they come.
 Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const std::string& output,
                                   const ImportOptions& options, std::optional<double> idle_s);
 

@@ -12,6 +12,7 @@
 #include "cli/flags.h"
 #include "cli/recording.h"
 #include "cli/ref.h"
+#include "cli/stop_between_passes.h"
 #include "ir/file.h"
 #include "ir/native_text.h"
 #include "passes/core/instrumentations.h"
@@ -120,6 +121,8 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
 
   STRATA_TRY(const Snapshot input, LoadRef(flags.ref, {.whole_text = true}));
   STRATA_TRY(Recording recording, BeginRecording(flags, args, manager));
+  std::optional<StopBetweenPasses> stop;
+  if (flags.trace) manager.Watch(stop.emplace());
   std::unique_ptr<PassInstrumentation> prover;
   if (flags.prove) {
     prover = make_prover(flags.prove_ulps);

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <cstdio>
+#include <exception>
+#include <new>
 
 #include <fmt/format.h>
 
 #include "cli/command.h"
 #include "ir/file.h"
+#include "ir/interrupt.h"
 #include "ir/text.h"
 
 namespace strata::cli {
@@ -54,6 +57,19 @@ Result<Exit> Run(Args words, std::span<const Command> commands) {
   return UnknownCommand(words[0], commands);
 }
 
+/// No command throws; the machine and the libraries below may.
+Result<Exit> RunOrTell(Args words, std::span<const Command> commands) {
+  const std::string verb = words.empty() ? "strata" : "strata " + words[0];
+  try {
+    return Run(words, commands);
+  } catch (const std::bad_alloc&) {
+    return Error("out of memory: {}: give it less, or a machine with more", verb);
+  } catch (const std::exception& failure) {
+    return Error(ErrorCode::kInternal, "{}: {}: please report it with the command",
+                 OneLine(failure.what(), 400), verb);
+  }
+}
+
 }  // namespace
 
 void Warn(std::string_view text) {
@@ -62,10 +78,11 @@ void Warn(std::string_view text) {
 }
 
 Exit Main(Args words, std::span<const Command> commands) {
-  const Result<Exit> exit = Run(words, commands);
+  const Result<Exit> exit = RunOrTell(words, commands);
   if (exit) return *exit;
   const std::string line = fmt::format("strata: error: {}\n", exit.error().message());
   std::fwrite(line.data(), 1, line.size(), stderr);
+  EndAsInterrupted();
   return Exit::kTrouble;
 }
 

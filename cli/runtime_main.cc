@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/opt.h"
 #include "cli/prove.h"
+#include "ir/interrupt.h"
 
 namespace strata::cli {
 
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
   }};
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);
+  strata::CleanUpOnInterrupt();
   const std::vector<std::string> words(argv + 1, argv + argc);
   return static_cast<int>(strata::cli::Main(words, kCommands));
 }

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,21 +21,13 @@ Result<SourceTrace> SourceTrace::Open(const std::string& file, const std::string
     return Error(ErrorCode::kIo, "no folder for a moment: {}: set TMPDIR to one that is writable",
                  folder);
   }
-  source.folder_ = folder;
+  source.folder_ = TemporaryPath(folder);
   source.path_ = folder + "/log.strata";
   ImportOptions options;
   options.command = command;
   STRATA_TRY(const ImportSummary summary, ImportFiles({file}, source.path_, options));
   if (summary.graphs == 0) Warn(fmt::format("no graphs: {}: it has artifacts only", file));
   return source;
-}
-
-SourceTrace::SourceTrace(SourceTrace&& other) noexcept
-    : path_(std::move(other.path_)), folder_(std::exchange(other.folder_, std::string())) {}
-
-SourceTrace::~SourceTrace() {
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 }  // namespace strata::cli

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "ir/interrupt.h"
 #include "ir/result.h"
 
 namespace strata::cli {
@@ -11,9 +12,6 @@ class SourceTrace {
  public:
   /// `command` is what the import's runs keep; warnings of the import go to stderr.
   static Result<SourceTrace> Open(const std::string& file, const std::string& command);
-  SourceTrace(SourceTrace&& other) noexcept;
-  SourceTrace& operator=(SourceTrace&&) = delete;
-  ~SourceTrace();
 
   const std::string& path() const { return path_; }
   bool is_imported() const { return !folder_.empty(); }
@@ -22,7 +20,7 @@ class SourceTrace {
   SourceTrace() = default;
 
   std::string path_;
-  std::string folder_;  // of our own; empty: none
+  TemporaryPath folder_;  // of our own; empty: none
 };
 
 }  // namespace strata::cli

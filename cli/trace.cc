@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/recording.h"
+#include "cli/stop_between_passes.h"
 #include "ir/file.h"
 #include "ir/native_text.h"
 #include "passes/core/pass_manager.h"
@@ -109,6 +110,8 @@ Result<Exit> RunTrace(Args args) {
                                             .command = CommandLine("trace", args),
                                             .pipeline = manager.Text(),
                                             .config = std::move(text)}));
+  std::optional<StopBetweenPasses> stop;
+  if (flags.trace) manager.Watch(stop.emplace());
   Module module;
   const Result<Changed> passed = TraceAndRun(flags, config, manager, recording, module);
   const Status recorded = recording.End(passed.has_value());

@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/prove.h"
 #include "cli/recording.h"
+#include "cli/stop_between_passes.h"
 #include "cli/train_outputs.h"
 #include "ir/file.h"
 #include "runtime/train/data/packing.h"
@@ -71,7 +72,7 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
                "them node by node");
   flags.Option("--prove-ulps", "N", &out.prove_ulps,
                "differences of so many units in the last place are none");
-  flags.Option("--threads", "N", &out.threads, "threads inside operators");
+  flags.Option("--threads", "N", &out.threads, "threads inside operators", 1, 1024);
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
@@ -116,7 +117,6 @@ Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const Trai
 }
 
 Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const TrainConfig& config) {
-  if (flags.threads < 1) return Error("--threads must be at least 1: strata train: give a number");
   TrainSetup setup{.config = config,
                    .data = nullptr,
                    .passes = flags.passes,
@@ -155,8 +155,10 @@ Status Record(Recording& recording, const StepReport& report) {
                                        executed);
 }
 
-Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording) {
+Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
+               StopBetweenPasses& stop) {
   CompileWatch watch;
+  watch.watchers.push_back(&stop);
   ProvePasses prover(flags.prove_ulps);
   if (recording.trace() != nullptr) {
     watch.watchers.push_back(&recording.watcher());
@@ -245,7 +247,7 @@ Status RecordKernels(Recording& recording, const Trainer& trainer) {
 }
 
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
-                Recording& recording) {
+                Recording& recording, const StopRequest& stop) {
   const TrainConfig& config = trainer.config();
   STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
   STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
@@ -256,6 +258,12 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     progress.Update(trainer.steps_done(), config.steps, detail);
     STRATA_TRY(const bool has_next, trainer.HasNext());
     if (!has_next) break;
+    if (stop.came()) {
+      return Error(
+          "interrupted: after step {} of {}: trace and metrics hold the steps done, "
+          "checkpoints go on with --resume",
+          trainer.steps_done(), config.steps);
+    }
     const bool look_at_values = flags.values == "last" && trainer.steps_done() + 1 == config.steps;
     const bool is_profiled = IsProfiled(flags, config, trainer.steps_done() + 1);
     if (is_profiled || look_at_values) trainer.ProfileNext(look_at_values);
@@ -285,12 +293,12 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
 }
 
 Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
-                       Recording& recording) {
-  STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording));
+                       Recording& recording, StopBetweenPasses& stop) {
+  STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording, stop));
   if (flags.inputs) trainer.KeepInputs();
   if (flags.outputs.gradients) trainer.KeepGradients();
   const int64_t first_step = trainer.steps_done() + 1;
-  STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording));
+  STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording, stop.request()));
   STRATA_RETURN_IF_ERROR(RecordProfiles(recording, trainer, flags, first_step));
   STRATA_RETURN_IF_ERROR(RecordKernels(recording, trainer));
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
@@ -332,11 +340,19 @@ Result<Exit> RunTrain(Args args) {
   STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));
   if (checkpoint) STRATA_RETURN_IF_ERROR(trainer->Restore(*checkpoint));
   STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer->pipeline()));
+  // For a moment: no training is lost to a bad path.
+  if (flags.inputs) {
+    if (const auto file = AtomicFile::Create(*flags.inputs); !file) return file.error();
+  }
   TrainOutputs outputs;
   STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, trainer->steps_done()));
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
-  const Status trained = CompileAndTrain(*trainer, flags, outputs, recording);
+  StopBetweenPasses stop;
+  const Status trained = CompileAndTrain(*trainer, flags, outputs, recording, stop);
   const Status recorded = recording.End(trained.has_value());
+  if (!trained && stop.request().came()) {
+    STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(*trainer));
+  }
   STRATA_RETURN_IF_ERROR(trained);
   STRATA_RETURN_IF_ERROR(recorded);
   STRATA_RETURN_IF_ERROR(outputs.Finish(*trainer));

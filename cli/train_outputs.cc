@@ -174,6 +174,11 @@ Status TrainOutputs::AddEvents(const StepReport& report, const Trainer& trainer)
   return events_->Add(report.metrics.step, SecondsSince1970(), scalars);
 }
 
+Status TrainOutputs::FinishInterrupted(const Trainer& trainer) {
+  if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
+  return metrics_ && trainer.steps_done() > 0 ? metrics_->Commit() : Ok();
+}
+
 Status TrainOutputs::Finish(const Trainer& trainer) {
   if (gradients_file_) {
     STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, Views(gradients_)));

@@ -29,6 +29,9 @@ class TrainOutputs {
   Status Open(const TrainOutputPaths& paths, const TrainConfig& config, int64_t first_step);
   Status AfterStep(const StepReport& report, const Trainer& trainer);
   Status Finish(const Trainer& trainer);
+  /// Instead of Finish, of a run that was stopped: what it wrote step by step gets its name, the
+  /// rest is dropped.
+  Status FinishInterrupted(const Trainer& trainer);
 
  private:
   Status SaveCheckpoint(const Trainer& trainer, bool is_last);

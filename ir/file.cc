@@ -29,7 +29,16 @@ Error WriteError(const std::string& path, int error) {
   if (error == EFBIG) {
     return Error(ErrorCode::kIo, "file size limit reached: {}: raise the limit (ulimit -f)", path);
   }
-  return Error(ErrorCode::kIo, "cannot write: {}: {}", path, std::strerror(error));
+  if (error == ENAMETOOLONG) {
+    return Error(ErrorCode::kIo, "name is too long: {}: give a shorter one", path);
+  }
+  return Error(ErrorCode::kIo, "cannot write: {}: {}, choose another place", path,
+               std::strerror(error));
+}
+
+/// A variable of a script that is not set.
+Error NoNameError() {
+  return Error("empty file name: '': give a name");
 }
 
 Error CreateError(const std::string& path, int error) {
@@ -70,12 +79,7 @@ class Descriptor {
 
 Result<Descriptor> OpenForReading(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
-    }
-    return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
-  }
+  if (file.get() < 0) return ReadError(path, errno);
   struct stat info{};
   if (::fstat(file.get(), &info) == 0 && S_ISDIR(info.st_mode)) return IsDirectoryError(path);
   return file;
@@ -96,7 +100,7 @@ Result<std::string> ReadAll(int descriptor, const std::string& path, size_t size
     bytes.resize(used + kReadBytes);
     const ssize_t got = ::read(descriptor, bytes.data() + used, kReadBytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
+    if (got < 0) return ReadError(path, errno);
     used += static_cast<size_t>(got);
     if (got == 0) break;
   }
@@ -174,6 +178,18 @@ void SyncFolder(const std::string& folder) {
 
 }  // namespace
 
+Error ReadError(const std::string& path, int error) {
+  if (path.empty()) return NoNameError();
+  if (error == ENOENT || error == ENOTDIR) {
+    return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
+  }
+  if (error == ENAMETOOLONG) {
+    return Error(ErrorCode::kNotFound, "no such file: {}: the name is too long for one", path);
+  }
+  return Error(ErrorCode::kIo, "cannot read: {}: {}, give a file that you may read", path,
+               std::strerror(error));
+}
+
 Result<std::string> ReadFile(const std::string& path) {
   if (path == "-") return ReadAll(STDIN_FILENO, "standard input", 0);
   STRATA_TRY(const Descriptor file, OpenForReading(path));
@@ -220,6 +236,7 @@ FileLock::~FileLock() {
 }
 
 Result<AtomicFile> AtomicFile::Create(std::string path) {
+  if (path.empty()) return NoNameError();
   AtomicFile file;
   file.path_ = std::move(path);
   if (file.path_ == "-") {
@@ -246,7 +263,7 @@ Result<AtomicFile> AtomicFile::Create(std::string path) {
   STRATA_RETURN_IF_ERROR(CheckUnlocked(file.target_, file.path_));
   const std::string partial_path = file.target_ + ".partial";
   STRATA_TRY(file.descriptor_, OpenPartial(partial_path, file.path_));
-  file.partial_path_ = partial_path;
+  file.partial_ = TemporaryPath(partial_path);
   if (::ftruncate(file.descriptor_, 0) != 0) return WriteError(file.path_, errno);
   if (mode != 0) ::fchmod(file.descriptor_, mode);
   return file;
@@ -255,7 +272,7 @@ Result<AtomicFile> AtomicFile::Create(std::string path) {
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       target_(std::move(other.target_)),
-      partial_path_(std::exchange(other.partial_path_, {})),
+      partial_(std::move(other.partial_)),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
@@ -263,7 +280,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
     Discard();
     path_ = std::move(other.path_);
     target_ = std::move(other.target_);
-    partial_path_ = std::exchange(other.partial_path_, {});
+    partial_ = std::move(other.partial_);
     descriptor_ = std::exchange(other.descriptor_, -1);
   }
   return *this;
@@ -274,8 +291,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Discard() {
-  if (!partial_path_.empty()) ::unlink(partial_path_.c_str());
-  partial_path_.clear();
+  partial_.Remove();
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
 }
@@ -302,22 +318,22 @@ Result<FileLock> AtomicFile::CommitAndLock() {
 Status AtomicFile::GiveName() {
   STRATA_CHECK(descriptor_ >= 0, "{}: committed after its end", path_);
   // Only here do some file systems (NFS, quotas) tell that the bytes did not fit.
-  if (!partial_path_.empty() && ::fsync(descriptor_) != 0) {
+  if (!partial_.empty() && ::fsync(descriptor_) != 0) {
     const int error = errno;
     Discard();
     return WriteError(path_, error);
   }
-  if (!partial_path_.empty()) {
+  if (!partial_.empty()) {
     if (Status free = CheckUnlocked(target_, path_); !free) {
       Discard();
       return free;
     }
-    if (::rename(partial_path_.c_str(), target_.c_str()) != 0) {
+    if (::rename(partial_path().c_str(), target_.c_str()) != 0) {
       const int error = errno;
       Discard();
       return CreateError(path_, error);
     }
-    partial_path_.clear();
+    partial_.Keep();
     SyncFolder(Folder(target_));
   }
   return Ok();

@@ -5,9 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "ir/interrupt.h"
 #include "ir/result.h"
 
 namespace strata {
+
+/// The Error of a file that cannot be opened or read, for `errno`: kNotFound or kIo.
+Error ReadError(const std::string& path, int error);
 
 /// The bytes of a whole file; the path `-` is standard input.
 /// Errors: kNotFound for a missing file, kIo for a directory and for what the system refuses.
@@ -65,8 +69,6 @@ class AtomicFile {
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
   /// Hands the bytes to the system before it returns: who reads the partial file sees them.
@@ -85,7 +87,7 @@ class AtomicFile {
   const std::string& target_path() const { return target_; }
   /// Where the bytes are until `Commit`, for writers that need a name; empty when they are written
   /// straight through.
-  const std::string& partial_path() const { return partial_path_; }
+  const std::string& partial_path() const { return partial_.path(); }
 
  private:
   AtomicFile() = default;
@@ -93,9 +95,9 @@ class AtomicFile {
   void Discard();
   Status GiveName();
 
-  std::string path_;          // as the user wrote it
-  std::string target_;        // with symbolic links followed
-  std::string partial_path_;  // empty: written straight through
+  std::string path_;       // as the user wrote it
+  std::string target_;     // with symbolic links followed
+  TemporaryPath partial_;  // empty: written straight through
   int descriptor_ = -1;
 };
 

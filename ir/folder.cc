@@ -49,21 +49,11 @@ Result<AtomicFolder> AtomicFolder::Create(std::string path) {
   if (!fs::create_directory(aside, error) || error) {
     return IoError("cannot create folder", path, error, "is its parent there and writable?");
   }
-  return AtomicFolder(std::move(path), std::move(aside), exists);
-}
-
-AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
-    : path_(std::move(other.path_)),
-      aside_(std::exchange(other.aside_, std::string())),
-      exists_(other.exists_) {}
-
-AtomicFolder::~AtomicFolder() {
-  std::error_code ignored;
-  if (!aside_.empty()) fs::remove_all(aside_, ignored);
+  return AtomicFolder(std::move(path), TemporaryPath(std::move(aside)), exists);
 }
 
 Result<std::string> AtomicFolder::PathOf(std::string_view name) const {
-  const fs::path path = fs::path(aside_) / name;
+  const fs::path path = fs::path(aside_.path()) / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) return IoError("cannot create folder", path_, error, "is there space on the disk?");
@@ -78,20 +68,19 @@ Status AtomicFolder::Write(std::string_view name, std::string_view bytes) const 
 Status AtomicFolder::Commit() {
   std::error_code error;
   if (!exists_) {
-    fs::rename(aside_, path_, error);
+    fs::rename(aside_.path(), path_, error);
     if (error) return IoError("cannot name folder", path_, error, "did it appear meanwhile?");
-    aside_.clear();
+    aside_.Keep();
     return Ok();
   }
   std::vector<fs::path> entries;
-  for (const auto& entry : fs::directory_iterator(aside_, error))
+  for (const auto& entry : fs::directory_iterator(aside_.path(), error))
     entries.push_back(entry.path());
   for (const fs::path& entry : entries) {
     if (!error) fs::rename(entry, fs::path(path_) / entry.filename(), error);
   }
-  if (!error) fs::remove(aside_, error);
   if (error) return IoError("cannot fill folder", path_, error, "is it writable?");
-  aside_.clear();
+  aside_.Remove();
   return Ok();
 }
 

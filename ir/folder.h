@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 
+#include "ir/interrupt.h"
 #include "ir/result.h"
 
 namespace strata {
@@ -15,12 +16,6 @@ class AtomicFolder {
   /// not writable.
   static Result<AtomicFolder> Create(std::string path);
 
-  AtomicFolder(AtomicFolder&& other) noexcept;
-  AtomicFolder& operator=(AtomicFolder&&) = delete;
-  AtomicFolder(const AtomicFolder&) = delete;
-  AtomicFolder& operator=(const AtomicFolder&) = delete;
-  ~AtomicFolder();
-
   /// Where to write the file `name` ("1/003_joint.txt"); makes its folders.
   Result<std::string> PathOf(std::string_view name) const;
   Status Write(std::string_view name, std::string_view bytes) const;
@@ -32,10 +27,11 @@ class AtomicFolder {
   const std::string& path() const { return path_; }
 
  private:
-  AtomicFolder(std::string path, std::string aside, bool exists)
+  AtomicFolder(std::string path, TemporaryPath aside, bool exists)
       : path_(std::move(path)), aside_(std::move(aside)), exists_(exists) {}
 
-  std::string path_, aside_;  // `aside_` is empty after Commit
+  std::string path_;
+  TemporaryPath aside_;  // empty after Commit
   bool exists_ = false;
 };
 

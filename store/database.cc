@@ -3,13 +3,13 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 #include <sqlite3.h>
 
+#include "ir/file.h"
 #include "store/hash.h"
 
 namespace strata {
@@ -186,14 +186,10 @@ Result<std::unique_ptr<Database>> Database::OpenExisting(const std::string& path
   // Only looked at, not opened: closing a file drops the locks that SQLite holds on it, should this
   // process be writing it.
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) {
-    return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
-  }
+  if (::stat(path.c_str(), &info) != 0) return ReadError(path, errno);
   if (S_ISDIR(info.st_mode)) return Error(ErrorCode::kIo, "is a directory: {}: give a file", path);
   if (!S_ISREG(info.st_mode) || info.st_size == 0) return NotATrace(path);
-  if (::access(path.c_str(), R_OK) != 0) {
-    return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
-  }
+  if (::access(path.c_str(), R_OK) != 0) return ReadError(path, errno);
   return Open(path, path, Mode::kRead);
 }
 

@@ -73,7 +73,7 @@ Error Database::LastError() const {
         return Error(ErrorCode::kIo, "file size limit reached: {}: raise the limit (ulimit -f)",
                      path_);
       }
-      return Error(ErrorCode::kIo, "cannot read or write: {}: {}", path_,
+      return Error(ErrorCode::kIo, "cannot read or write: {}: {}, choose another place", path_,
                    system_error == 0 ? sqlite3_errmsg(handle_) : std::strerror(system_error));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -81,7 +81,8 @@ Error Database::LastError() const {
     case SQLITE_SCHEMA:
       return DamagedFile(sqlite3_errmsg(handle_));
     default:
-      return Error(ErrorCode::kIo, "cannot read or write: {}: {}", path_, sqlite3_errmsg(handle_));
+      return Error(ErrorCode::kIo, "cannot read or write: {}: {}, choose another place", path_,
+                   sqlite3_errmsg(handle_));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "tlparse-export/torch_trace/byte_source.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <zlib.h>
 
 #include <zstd.h>
+
+#include "ir/file.h"
 
 namespace strata {
 namespace {
@@ -42,9 +43,7 @@ class FileSource final : public ByteSource {
     while (used < kPiece) {
       const ssize_t got = ::read(descriptor_, buffer_.data() + used, kPiece - used);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) {
-        return Error(ErrorCode::kIo, "cannot read: {}: {}", path_, std::strerror(errno));
-      }
+      if (got < 0) return ReadError(path_, errno);
       if (got == 0) break;
       used += static_cast<size_t>(got);
     }
@@ -165,12 +164,7 @@ Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
                         "standard input");
   }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    return Error(ErrorCode::kNotFound, "no such file: {}: check the path", path);
-  }
-  if (descriptor < 0) {
-    return Error(ErrorCode::kIo, "cannot read: {}: {}", path, std::strerror(errno));
-  }
+  if (descriptor < 0) return ReadError(path, errno);
   auto source = std::make_unique<FileSource>(descriptor, path);
   struct stat info{};
   if (::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/file.h"
 #include "tlparse-export/torch_trace/input_files.h"
 
 namespace strata {
@@ -40,9 +40,7 @@ class Tail {
       return Event::kRestart;
     }
     const ssize_t got = ::pread(descriptor_, buffer_.data(), buffer_.size(), offset_);
-    if (got < 0 && errno != EINTR) {
-      return Error(ErrorCode::kIo, "cannot read: {}: {}", path_, std::strerror(errno));
-    }
+    if (got < 0 && errno != EINTR) return ReadError(path_, errno);
     if (got > 0) {
       const bool is_first = offset_ == 0;
       offset_ += got;

@@ -23,7 +23,7 @@ struct Sample {
     flags.Choice("--format", &format, {"text", "json"}, "how");
     flags.Option("-o,--output", "FILE", &output, "where");
     flags.Option("--patch", "FILE", &patch, "script");
-    flags.Option("--steps", "N", &steps, "how many");
+    flags.Option("--steps", "N", &steps, "how many", 1, 100);
     flags.Option("--rate", "X", &rate, "how fast");
     flags.Repeated("--set", "K=V", &set, "settings");
     flags.Switch("--meta", &meta, "more");
@@ -52,9 +52,9 @@ TEST_CASE("flags keep their defaults when only positionals are given") {
 
 TEST_CASE("flags of every kind are read in any order") {
   Sample sample;
-  const std::vector<std::string> words{"--meta", "a",         "--set",    "x=1",  "b",
-                                       "-o",     "-",         "--set",    "y=2",  "--steps",
-                                       "20",     "--rate=-1", "--format", "json", "--patch=p"};
+  const std::vector<std::string> words{"--meta", "a",          "--set",    "x=1",  "b",
+                                       "-o",     "-",          "--set",    "y=2",  "--steps",
+                                       "20",     "--rate=1.5", "--format", "json", "--patch=p"};
   const Result<bool> parsed = sample.flags.Parse(words);
   REQUIRE(parsed);
   CHECK_EQ(sample.before, "a");
@@ -62,7 +62,7 @@ TEST_CASE("flags of every kind are read in any order") {
   CHECK_EQ(sample.output, "-");
   CHECK_EQ(sample.set, std::vector<std::string>{"x=1", "y=2"});
   CHECK_EQ(sample.steps, 20);
-  CHECK_EQ(sample.rate, -1);
+  CHECK_EQ(sample.rate, 1.5);
   CHECK_EQ(sample.format, "json");
   CHECK_EQ(sample.patch.value(), "p");
   CHECK(sample.meta);
@@ -93,6 +93,15 @@ TEST_CASE("flag errors name the flag and where to read about it") {
            "'strata diff --help'");
   CHECK_EQ(Sample().ErrorOf({"a", "--steps", "many"}),
            "--steps needs a whole number, not 'many': strata diff: see 'strata diff --help'");
+  CHECK_EQ(Sample().ErrorOf({"a", "--steps", "0"}),
+           "--steps must be at least 1: strata diff: see 'strata diff --help'");
+  CHECK_EQ(Sample().ErrorOf({"a", "--steps", "101"}),
+           "--steps must be at most 100: strata diff: see 'strata diff --help'");
+  for (const std::string word : {"-1", "fast", "nan"}) {
+    CHECK_EQ(
+        Sample().ErrorOf({"a", "--rate", word}),
+        "--rate needs a number from 0, not '" + word + "': strata diff: see 'strata diff --help'");
+  }
   CHECK_EQ(Sample().ErrorOf({"a", "--format", "json", "--format", "text"}),
            "option --format is given 2 times: strata diff: see 'strata diff --help'");
 }

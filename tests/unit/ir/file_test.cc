@@ -77,7 +77,7 @@ TEST_CASE("what cannot be read is told with its name") {
   CHECK_EQ(MessageOf(ReadFile(dir.path())), "is a directory: " + dir.path() + ": give a file");
   CHECK_EQ(MessageOf(MappedFile::Open(dir.path())),
            "is a directory: " + dir.path() + ": give a file");
-  CHECK_EQ(MessageOf(MappedFile::Open("")), "no such file: : check the path");
+  CHECK_EQ(MessageOf(MappedFile::Open("")), "empty file name: '': give a name");
 }
 
 TEST_CASE("an output appears under its name at the commit") {

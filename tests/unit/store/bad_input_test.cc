@@ -164,7 +164,8 @@ TEST_CASE("a trace is read in a folder that may not be written") {
   SUBCASE("may not be read itself") {
     WriteSmall(path);
     ::chmod(path.c_str(), 0);
-    CHECK_EQ(as_stranger(), "cannot read: " + path + ": Permission denied");
+    CHECK_EQ(as_stranger(),
+             "cannot read: " + path + ": Permission denied, give a file that you may read");
   }
 }
 

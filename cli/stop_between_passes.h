@@ -1,0 +1,19 @@
+#pragma once
+#include "ir/interrupt.h"
+#include "passes/core/pass.h"
+
+namespace strata::cli {
+
+/// Takes the interrupt of who runs passes, and ends the pipeline before the next pass: a live trace
+/// is then ended as one that failed, and stands alone, without a log beside it.
+class StopBetweenPasses final : public PassInstrumentation {
+ public:
+  Status BeforePass(const PassRun& run, const Module& module) override;
+
+  const StopRequest& request() const { return request_; }
+
+ private:
+  StopRequest request_{"strata: stopping at the next step or pass; again to stop at once\n"};
+};
+
+}  // namespace strata::cli

@@ -1,0 +1,102 @@
+"""What Ctrl-C, SIGTERM and SIGHUP leave behind: nothing unfinished.
+
+    interrupt_test.py STRATA
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import ROOT, StrataCase, main  # noqa: E402
+LOG = os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log")
+CONFIG = os.path.join(ROOT, "configs", "demo_llama3.toml")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Case(StrataCase):
+    def setUp(self):
+        super().setUp()
+        self.tmp = self.path("tmp")
+        os.mkdir(self.tmp)
+
+    def start(self, *arguments, **options):
+        program = subprocess.Popen([self.strata, *arguments], cwd=self.folder, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "TMPDIR": self.tmp}, **options)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        return program
+
+    def wait_for(self, program, condition):
+        while not condition():
+            self.assertIsNone(program.poll(), "ended too early")
+            time.sleep(0.005)
+
+    def left(self):
+        return sorted(name for _, folders, files in os.walk(self.folder) for name in folders + files)
+
+
+class InterruptTest(Case):
+    def test_import_leaves_nothing(self):
+        for number in SIGNALS:
+            program = self.start("import", "-", "-o", "o.strata")
+            self.wait_for(program, lambda: "o.strata.partial" in self.left())
+            program.send_signal(number)
+            self.assertEqual((program.wait(), self.left()), (-number, ["tmp"]))
+
+    def test_report_and_export_of_a_log_leave_nothing(self):
+        os.mkdir(self.path("there"))
+        for arguments in (["report", "-", "-o", "o.html"], ["export", "-", "--fx", "o"],
+                          ["export", "-", "--torch-trace", "there"]):
+            program = self.start(*arguments)
+            self.wait_for(program, lambda: os.listdir(self.tmp))
+            program.send_signal(signal.SIGINT)
+            self.assertEqual((program.wait(), self.left()), (-signal.SIGINT, ["there", "tmp"]))
+
+    def test_what_was_ignored_at_the_start_stays_ignored(self):
+        program = self.start("import", "-", "-o", "o.strata",
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.wait_for(program, lambda: "o.strata.partial" in self.left())
+        program.send_signal(signal.SIGHUP)
+        with open(LOG, encoding="utf-8") as log:
+            _, errors = program.communicate(log.read())
+        self.assertEqual((program.returncode, self.left()), (0, ["o.strata", "tmp"]), errors)
+
+
+class TrainTest(Case):
+    def steps(self):
+        for name in ("m.jsonl", "m.jsonl.partial"):
+            if os.path.exists(self.path(name)):
+                with open(self.path(name), encoding="utf-8") as file:
+                    return [json.loads(line)["step"] for line in file.read().splitlines()]
+        return []
+
+    def test_a_training_stops_after_its_step(self):
+        program = self.start("train", CONFIG, "--set", "steps=1000000", "--trace", "t.strata",
+                             "--metrics", "m.jsonl", "--save", "p.safetensors")
+        self.wait_for(program, lambda: len(self.steps()) > 2)
+        program.send_signal(signal.SIGINT)
+        _, errors = program.communicate()
+        self.assertEqual(program.returncode, -signal.SIGINT, errors)
+        self.assertEqual(self.left(), ["m.jsonl", "t.strata", "tmp"])
+        done = len(self.steps())
+        self.assertEqual(self.steps(), list(range(1, done + 1)))
+        self.assertEqual(errors, "strata: stopping at the next step or pass; again to stop at once\n"
+                         f"strata: error: interrupted: after step {done} of 1000000: trace and metrics hold the "
+                         "steps done, checkpoints go on with --resume\n")
+        sound = subprocess.run([self.strata, "check", self.path("t.strata")], capture_output=True, check=False)
+        self.assertEqual(sound.returncode, 0, sound.stdout)
+        listed = subprocess.run([self.strata, "ls", self.path("t.strata"), "--json"], capture_output=True, check=True)
+        executed = json.loads(listed.stdout)["runs"][0]["executed"]
+        self.assertEqual({entry["last_step"] for entry in executed}, {done})
+
+
+if __name__ == "__main__":
+    if not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "strata-runtime")):
+        del TrainTest  # a build without LibTorch
+    main()

@@ -1,0 +1,64 @@
+"""What tests of the whole program share.
+
+    from strata_case import StrataCase, main
+
+    class LsTest(StrataCase):
+        def test_what_is_no_trace(self):
+            self.write("notes.txt", "…")
+            self.assertEqual(self.fails("ls", "notes.txt"), "not a trace: …")
+
+    if __name__ == "__main__":
+        main()
+
+The program is the first argument of the script.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class StrataCase(unittest.TestCase):
+    """A test with a folder of its own, in which the program runs."""
+
+    strata = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def write(self, name, content):
+        """A file of the folder, of text as it is or of bytes; returns its path."""
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def run_strata(self, *words, stdin=None, **environment):
+        return subprocess.run([self.strata, *words], input=stdin, text=True, capture_output=True, cwd=self.folder,
+                              env={**os.environ, **environment}, timeout=120, check=False)
+
+    def fails(self, *words):
+        """What the program says of a command that must fail as every command does."""
+        done = self.run_strata(*words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertTrue(done.stderr.startswith("strata: error: "), done.stderr)
+        return done.stderr[len("strata: error: "):].rstrip("\n")
+
+
+def main():
+    StrataCase.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
