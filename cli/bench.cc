@@ -66,9 +66,10 @@ void PrintTiming(std::string_view what, const Timing& timing, double limit_ms) {
 }
 
 Result<Exit> RunBench(Args args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
+  if (args.empty()) return Error("missing argument WHAT: strata bench: see 'strata bench --help'");
+  if (args[0] == "--help" || args[0] == "-h") {
     STRATA_RETURN_IF_ERROR(WriteFile("-", Listing()));
-    return args.empty() ? Exit::kTrouble : Exit::kOk;
+    return Exit::kOk;
   }
   std::vector<std::string> names;
   for (const Benchmark& benchmark : kBenchmarks) {

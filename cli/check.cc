@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/histories.h"
+#include "cli/ref.h"
 #include "diff/contradictions.h"
 #include "ir/file.h"
 #include "store/trace.h"
@@ -51,6 +52,7 @@ Result<Exit> RunCheck(Args args) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
+  STRATA_RETURN_IF_ERROR(CheckWholeFile(path));
   STRATA_TRY(const std::vector<Finding> findings, CheckTrace(path));
   std::string out;
   for (const Finding& finding : findings) {

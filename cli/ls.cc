@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/ref.h"
 #include "ir/file.h"
 #include "ir/json.h"
 #include "ir/text.h"
@@ -273,6 +274,7 @@ Result<Exit> RunLs(Args args) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
+  STRATA_RETURN_IF_ERROR(CheckWholeFile(path));
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
   STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? ListJson(*trace) : ListText(*trace)));
   return Exit::kOk;

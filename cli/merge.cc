@@ -10,22 +10,23 @@
 
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/ref.h"
 #include "store/trace.h"
 
 namespace strata::cli {
 namespace {
 
-/// Ranks that several runs tell, with the files that they are in.
+/// Errors: two traces have runs of one rank.
 Status CheckRanks(const std::vector<std::unique_ptr<TraceReader>>& traces) {
-  std::map<int32_t, std::string> owners;
+  std::map<int32_t, const TraceReader*> owners;
   for (const auto& trace : traces) {
     for (const StoredRun& run : trace->runs()) {
-      const auto [owner, is_new] = owners.try_emplace(run.info.rank, trace->path());
-      if (is_new || owner->second == trace->path()) continue;
+      const auto [owner, is_new] = owners.try_emplace(run.info.rank, trace.get());
+      if (is_new || owner->second == trace.get()) continue;
       return Error(
           "two traces of rank {}: {} and {}: give one trace per rank, or number them with "
           "--renumber",
-          run.info.rank, owner->second, trace->path());
+          run.info.rank, owner->second->path(), trace->path());
     }
   }
   return Ok();
@@ -47,6 +48,7 @@ Result<Exit> RunMerge(Args args) {
 
   std::vector<std::unique_ptr<TraceReader>> traces;
   for (const std::string& path : paths) {
+    STRATA_RETURN_IF_ERROR(CheckWholeFile(path));
     STRATA_TRY(std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
     traces.push_back(std::move(trace));
   }

@@ -79,6 +79,11 @@ bool LooksLikeNativeText(std::string_view text) {
 }
 
 Result<Snapshot> LoadNativeText(const Ref& ref, std::string_view text, const LoadOptions& options) {
+  if (ref.pass || ref.run || ref.rank) {
+    return Error(ErrorCode::kNotFound,
+                 "no runs and passes: {}: it is the text of graphs, leave out the selector",
+                 ref.text);
+  }
   Snapshot snapshot;
   snapshot.ref = ref.text;
   STRATA_TRY(snapshot.module, ParseText(text, ref.file));
@@ -135,6 +140,14 @@ Result<Ref> ParseRef(std::string_view text) {
     selector.remove_prefix(std::min(comma + 1, selector.size()));
   }
   return ref;
+}
+
+Status CheckWholeFile(const std::string& text) {
+  const size_t hash = text.rfind('#');
+  std::error_code ignored;
+  if (hash == std::string::npos || std::filesystem::exists(text, ignored)) return Ok();
+  if (!std::filesystem::exists(text.substr(0, hash), ignored)) return Ok();
+  return Error("takes whole files: {}: leave out '{}'", text, text.substr(hash));
 }
 
 Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {

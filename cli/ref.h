@@ -28,6 +28,9 @@ struct Ref {
 };
 Result<Ref> ParseRef(std::string_view text);
 
+/// For commands that take whole files. Errors: `text` is an existing file and a selector.
+Status CheckWholeFile(const std::string& text);
+
 /// A graph that a REF names, loaded.
 struct Snapshot {
   std::string ref;  ///< as the user wrote it

@@ -12,6 +12,7 @@ namespace strata {
 namespace fs = std::filesystem;
 
 Result<fs::path> KernelCacheFolder(const std::string& wanted) {
+  std::error_code failure;
   fs::path folder = wanted;
   if (folder.empty()) {
     const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -21,11 +22,10 @@ Result<fs::path> KernelCacheFolder(const std::string& wanted) {
     } else if (home != nullptr && *home == '/') {
       folder = fs::path(home) / ".cache/strata/kernels";
     } else {
-      folder = fs::temp_directory_path() / fmt::format("strata-{}/kernels", ::getuid());
+      folder = fs::temp_directory_path(failure) / fmt::format("strata-{}/kernels", ::getuid());
     }
   }
-  std::error_code failure;
-  fs::create_directories(folder, failure);
+  if (!failure) fs::create_directories(folder, failure);
   if (failure) {
     return Error(ErrorCode::kIo, "cannot make folder: {}: {}", folder.string(), failure.message());
   }

@@ -75,6 +75,7 @@ class TrainErrorsTest(unittest.TestCase):
             self.assertEqual(result.stderr, message + "\n")
         self.assertEqual(result.returncode, 2)
         self.assertEqual(os.listdir(self.out), [])
+        return result.stdout
 
     def test_good_input_is_fine(self):
         result = subprocess.run([self.strata, "train", self.config, "--init", self.init, "--tokens", self.tokens,
@@ -139,12 +140,22 @@ class TrainErrorsTest(unittest.TestCase):
         self.fails("not a safetensors file: {dir}/bad: its header has 8317697111234998126 bytes, the file 11; make the "
                    "file anew", "--init=" + bad)
 
-    def test_outputs(self):
-        for option in ("metrics", "dump-grads", "save"):
+    def test_outputs_are_looked_at_before_the_first_step(self):
+        for option in ("metrics", "dump-grads", "save", "dump-inputs"):
             with self.subTest(option):
-                self.fails("cannot write: {dir}/no/file: no folder '{dir}/no', create it first",
-                           f"--{option}={self.path('no/file')}")
-                self.fails("is a directory: {dir}: give a file", f"--{option}={self.folder.name}")
+                for table in (self.fails("cannot write: {dir}/no/file: no folder '{dir}/no', create it first",
+                                         f"--{option}={self.path('no/file')}"),
+                              self.fails("is a directory: {dir}: give a file", f"--{option}={self.folder.name}")):
+                    self.assertEqual(table, "")
+
+    def test_a_folder_of_checkpoints_that_cannot_be_made(self):
+        long = "x" * 300
+        self.fails("cannot make a folder: {dir}/" + long + "/checkpoint: File name too long; choose another dump_folder",
+                   "--set=checkpoint.enable=true", f"--set=dump_folder={self.path(long)}")
+
+    def test_threads(self):
+        self.fails("--threads must be at least 1: strata train: see 'strata train --help'", "--threads=0")
+        self.fails("--threads must be at most 1024: strata train: see 'strata train --help'", "--threads=1000000")
 
     def test_full_disk(self):
         for option in ("metrics", "dump-grads", "save"):

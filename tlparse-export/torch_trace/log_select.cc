@@ -48,7 +48,8 @@ Result<std::vector<Run>> ChooseRuns(const LogContent& log, const LogSelector& se
   }
   if (!runs.empty()) return runs;
   if (selector.rank) return NotThere(log, "rank", std::to_string(*selector.rank), ranks);
-  return NotThere(log, "run", selector.run ? std::to_string(*selector.run) : "", ids);
+  if (selector.run) return NotThere(log, "run", std::to_string(*selector.run), ids);
+  return Error(ErrorCode::kNotFound, "no graphs: {}: the log has none", log.path);
 }
 
 Result<std::vector<LogChoice>> ChoosePasses(const LogContent& log, const std::vector<Run>& runs,

@@ -343,7 +343,7 @@ CheckpointWriter::~CheckpointWriter() = default;
 Result<CheckpointWriter> CheckpointWriter::Open(const std::string& folder, const Options& options) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) {
+  if (std::error_code ignored; !fs::is_directory(folder, ignored)) {
     return Error(ErrorCode::kIo, "cannot make a folder: {}: {}; choose another dump_folder", folder,
                  error ? error.message() : "a file has this name");
   }

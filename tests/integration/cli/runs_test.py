@@ -7,13 +7,11 @@ import glob
 import hashlib
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
-import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import ROOT, StrataCase, main  # noqa: E402
 FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
 GRAPH_TRAINER = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
 TWO_RANKS = os.path.join(FIXTURES, "torch_2_11", "llama3_fsdp2_2ranks")
@@ -76,36 +74,11 @@ def pipeline(lines):
             ("fuse", with_relu(without_detach(lines)))]
 
 
-class RunsCase(unittest.TestCase):
-    strata = ""
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def write(self, name, text):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        return name
-
-    def run_strata(self, *arguments):
-        return subprocess.run([self.strata, *arguments], text=True, capture_output=True,
-                              cwd=self.folder.name, check=False)
-
+class RunsCase(StrataCase):
     def json(self, *arguments, code):
         done = self.run_strata(*arguments, "--json")
         self.assertEqual(done.returncode, code, done.stderr + done.stdout)
         return json.loads(done.stdout)
-
-    def fails(self, *arguments):
-        done = self.run_strata(*arguments)
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertTrue(done.stderr.startswith("strata: error: "), done.stderr)
-        return done.stderr[len("strata: error: "):].rstrip("\n")
 
     def nodes_of(self, ref):
         done = self.run_strata("show", ref, "--format", "json")
@@ -248,6 +221,8 @@ class RanksTest(RunsCase):
         self.assertEqual(self.fails("merge", "a.strata", "b.strata", "-o", "c.strata"),
                          "two traces of rank 0: a.strata and b.strata: give one trace per rank, or number "
                          "them with --renumber")
+        self.assertIn("two traces of rank 0: a.strata and a.strata: ",
+                      self.fails("merge", "a.strata", "a.strata", "-o", "c.strata"))
         self.assertFalse(os.path.exists(self.path("c.strata")))
         self.assertEqual(self.run_strata("merge", "a.strata", "b.strata", "-o", "c.strata", "--renumber").returncode, 0)
         self.assertEqual(self.json("ranks", "c.strata", code=0)["classes"], [[0, 1]])
@@ -544,5 +519,4 @@ class BlameTest(RunsCase):
 
 
 if __name__ == "__main__":
-    RunsCase.strata = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    main()

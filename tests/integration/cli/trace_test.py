@@ -5,10 +5,11 @@
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import StrataCase, main  # noqa: E402
 
 STEP = """\
 graph step
@@ -19,29 +20,14 @@ graph step
 """
 
 
-class TraceTest(unittest.TestCase):
-    strata = ""
-
+class TraceTest(StrataCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        super().setUp()
         self.write("step.txt", STEP.encode())
         self.check(["opt", "step.txt", "--passes", "dce,canonicalize", "-o", "t.strata"], 0)
 
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-
     def check(self, words, code, stderr=""):
-        result = subprocess.run([self.strata, *words], cwd=self.folder.name, capture_output=True, text=True,
-                                timeout=60, check=False)
+        result = self.run_strata(*words)
         self.assertEqual(result.stderr, stderr)
         self.assertEqual(result.returncode, code, result.stdout)
         return result.stdout
@@ -106,19 +92,43 @@ class TraceTest(unittest.TestCase):
                 with self.subTest(name=name, command=command):
                     self.assertEqual(self.check([command, name], 2, f"strata: error: {what}\n"), "")
 
+    def test_commands_of_whole_files_take_no_selector(self):
+        for words in (["ls", "t.strata#run=1"], ["check", "t.strata#run=1"], ["merge", "t.strata#run=1", "-o", "o"],
+                      ["import", "t.strata#run=1", "-o", "o"]):
+            self.check(words, 2, "strata: error: takes whole files: t.strata#run=1: leave out '#run=1'\n")
+        self.check(["ls", "no#run=1"], 2, "strata: error: no such file: no#run=1: check the path\n")
+
+    def test_a_text_has_no_passes(self):
+        self.check(["show", "step.txt#pass=1"], 2, "strata: error: no runs and passes: step.txt#pass=1: it is the "
+                   "text of graphs, leave out the selector\n")
+
+    def test_names_that_no_file_can_have(self):
+        long = "x" * 300
+        for words, what in [
+                (["show", ""], "empty file name: '': give a name"),
+                (["ls", ""], "empty file name: '': give a name"),
+                (["import", "", "-o", "o"], "empty file name: '': give a name"),
+                (["show", "step.txt", "-o", ""], "empty file name: '': give a name"),
+                (["show", long], f"no such file: {long}: the name is too long for one"),
+                (["show", "step.txt", "-o", long], f"name is too long: {long}: give a shorter one"),
+        ]:
+            self.check(words, 2, f"strata: error: {what}\n")
+
+    def test_bench_asks_what_to_measure(self):
+        self.check(["bench"], 2, "strata: error: missing argument WHAT: strata bench: see 'strata bench --help'\n")
+
     def test_a_failed_output_leaves_what_was_there(self):
         for target, what in [
                 ("step.txt", "cannot write: step.txt: it exists and is not a trace; remove it or give another name"),
                 ("no/t.strata", "cannot write: no/t.strata: no folder 'no', create it first"),
         ]:
             with self.subTest(target=target):
-                before = sorted(os.listdir(self.folder.name))
+                before = sorted(os.listdir(self.folder))
                 self.check(["opt", "t.strata#graph=step", "--passes", "dce", "-o", target], 2,
                            f"strata: error: {what}\n")
-                self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+                self.assertEqual(sorted(os.listdir(self.folder)), before)
         self.assertEqual(self.read("step.txt").decode(), STEP)
 
 
 if __name__ == "__main__":
-    TraceTest.strata = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    main()
