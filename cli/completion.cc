@@ -7,15 +7,25 @@
 namespace strata::cli {
 namespace {
 
-// Options come from the help of the command, so that there is one list of them.
+// Options and their choices come from the help of the command, so that there is one list of them.
 constexpr std::string_view kBash = R"(_strata() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}}
+  local word=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD-1]}} help words=
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{0} --help --version" -- "$word"))
-  elif [[ $word == -* ]]; then
-    local options
-    options=$("${{COMP_WORDS[0]}}" "${{COMP_WORDS[1]}}" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)
-    COMPREPLY=($(compgen -W "$options" -- "$word"))
+    return
+  fi
+  help=$("${{COMP_WORDS[0]}}" "${{COMP_WORDS[1]}}" --help 2>/dev/null)
+  if [[ $word == -* ]]; then
+    words=$(grep -oE -- '--[a-z-]+' <<<"$help" | sort -u)
+  elif [[ $option =~ ^--[a-z-]+$ ]]; then
+    words=$(sed -nE "s/^  $option ([a-z|]+\|[a-z]+).*/\1/p" <<<"$help" | tr '|' ' ')
+  elif [ "$COMP_CWORD" -eq 2 ] && [ "$option" = bench ]; then
+    words=$(sed -nE 's/^  ([a-z]+)  +[a-z].*/\1/p' <<<"$help")
+  elif [ "$COMP_CWORD" -eq 2 ] && [ "$option" = completion ]; then
+    words="bash zsh"
+  fi
+  if [ -n "$words" ]; then
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
   else
     COMPREPLY=($(compgen -f -- "$word"))
   fi

@@ -10,11 +10,12 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import ROOT, StrataCase, main  # noqa: E402
 FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
 LOG = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
 
@@ -83,34 +84,7 @@ NATIVE = '''graph step
 '''
 
 
-class CliCase(unittest.TestCase):
-    strata = ""
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def write(self, name, text):
-        path = os.path.join(self.folder.name, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
-    def run_strata(self, *arguments, stdin=None, **environment):
-        return subprocess.run([self.strata, *arguments], input=stdin, text=True, capture_output=True,
-                              cwd=self.folder.name, env={**os.environ, **environment}, check=False)
-
-    def fails(self, *arguments):
-        """The error of a command that must fail as every command does."""
-        done = self.run_strata(*arguments)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertEqual(done.stdout, "")
-        lines = done.stderr.splitlines()
-        self.assertTrue(lines and lines[0].startswith("strata: error: "), done.stderr)
-        return done.stderr[len("strata: error: "):].rstrip("\n")
-
-
-class DiffTest(CliCase):
+class DiffTest(StrataCase):
     def setUp(self):
         super().setUp()
         self.write("before.txt", BEFORE)
@@ -256,9 +230,9 @@ class DiffTest(CliCase):
         for policy, status in (("all.toml", 0), ("none.toml", 1), ("missing.toml", 2)):
             done = subprocess.run(
                 ["sh", script, "before.txt", "after.txt", policy, "out", "https://ci.example/1"],
-                cwd=self.folder.name, env={**os.environ, "PATH": path}, capture_output=True, check=False)
+                cwd=self.folder, env={**os.environ, "PATH": path}, capture_output=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
-            with open(os.path.join(self.folder.name, "out", "comment.md"), encoding="utf-8") as file:
+            with open(os.path.join(self.folder, "out", "comment.md"), encoding="utf-8") as file:
                 comment = file.read()
             self.assertEqual("could not be compared" in comment, status == 2)
         self.assertEqual(self.run_strata("patch", "before.txt", "out/change.patch").returncode, 0)
@@ -348,7 +322,7 @@ class DiffTest(CliCase):
             "the patch is for another graph: p: it expects fingerprint "
             f"{diff['before']['fingerprint']} (19 nodes), this graph has "
             f"{diff['after']['fingerprint']} (18 nodes): give the graph that it was made from")
-        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "out.txt")))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "out.txt")))
         self.write("q", "strata patch\n")
         self.assertEqual(self.fails("patch", "after.txt", "q"),
                          "q:1:13: expected a number\n  strata patch\n              ^")
@@ -389,7 +363,7 @@ class DiffTest(CliCase):
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([self.strata, "diff", "before.txt", "after.txt"], stdout=full,
-                                  stderr=subprocess.PIPE, text=True, cwd=self.folder.name,
+                                  stderr=subprocess.PIPE, text=True, cwd=self.folder,
                                   check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("strata: error: disk full", done.stderr)
@@ -398,13 +372,13 @@ class DiffTest(CliCase):
         read_end, write_end = os.pipe()
         os.close(read_end)
         done = subprocess.run([self.strata, "diff", "before.txt", "after.txt"], stdout=write_end,
-                              stderr=subprocess.PIPE, text=True, cwd=self.folder.name, check=False)
+                              stderr=subprocess.PIPE, text=True, cwd=self.folder, check=False)
         os.close(write_end)
         self.assertEqual(done.returncode, -signal.SIGPIPE)
         self.assertEqual(done.stderr, "")
 
 
-class ShowTest(CliCase):
+class ShowTest(StrataCase):
     def test_formats(self):
         self.write("native.txt", NATIVE)
         self.assertEqual(self.run_strata("show", "native.txt").stdout, NATIVE)
@@ -434,12 +408,12 @@ class ShowTest(CliCase):
     def test_output_file(self):
         self.write("native.txt", NATIVE)
         self.assertEqual(self.run_strata("show", "native.txt", "-o", "copy.txt").returncode, 0)
-        with open(os.path.join(self.folder.name, "copy.txt"), encoding="utf-8") as file:
+        with open(os.path.join(self.folder, "copy.txt"), encoding="utf-8") as file:
             self.assertEqual(file.read(), NATIVE)
         self.fails("show", "native.txt", "-o", "missing/copy.txt")
 
 
-class ProgramTest(CliCase):
+class ProgramTest(StrataCase):
     def test_overview(self):
         alone, asked = self.run_strata(), self.run_strata("--help")
         self.assertEqual((alone.returncode, asked.returncode), (0, 0))
@@ -451,10 +425,13 @@ class ProgramTest(CliCase):
 
     def test_completion(self):
         script = self.run_strata("completion", "bash").stdout
-        for words, expected in (("strata di", "diff"), ("strata diff --for", "--format")):
-            typed = words.split()
+        for words, expected in (("strata di", "diff"), ("strata diff --for", "--format"),
+                                ("strata diff --format ", "text json md html svg"), ("strata bench im", "import"),
+                                ("strata bench ", "ir import passes store report diff train"),
+                                ("strata completion ", "bash zsh")):
+            typed = words.split(" ")
             done = subprocess.run(
-                ["bash", "-c", f"{script}\nCOMP_WORDS=({self.strata} {' '.join(typed[1:])})\n"
+                ["bash", "-c", f"{script}\nCOMP_WORDS=({self.strata} {' '.join(typed[1:])} '')\n"
                  f"COMP_CWORD={len(typed) - 1}\n_strata\necho ${{COMPREPLY[@]}}"],
                 capture_output=True, text=True, check=True)
             self.assertEqual(done.stdout.strip(), expected)
@@ -467,7 +444,7 @@ class ProgramTest(CliCase):
 
 
 @unittest.skipUnless(os.path.exists(LOG), "../shared/fixtures is not there")
-class LogTest(CliCase):
+class LogTest(StrataCase):
     def test_passes_of_a_log(self):
         done = self.run_strata("diff", f"{LOG}#pass=remove_b2b_transpose_pass:before",
                                f"{LOG}#pass=remove_b2b_transpose_pass:after", "--format", "json")
@@ -514,7 +491,7 @@ class LogTest(CliCase):
                             ([LOG, "t.strata"], "t.strata#run=1")):
             done = self.run_strata("report", *refs, "-o", "r.html")
             self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-            with open(os.path.join(self.folder.name, "r.html"), encoding="utf-8") as file:
+            with open(os.path.join(self.folder, "r.html"), encoding="utf-8") as file:
                 self.assertIn(title, file.read())
         self.assertIn("missing.log", self.fails("report", LOG, "missing.log", "-o", "x.html"))
 
@@ -525,5 +502,4 @@ class LogTest(CliCase):
 
 
 if __name__ == "__main__":
-    CliCase.strata = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    main()
