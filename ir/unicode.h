@@ -10,6 +10,9 @@ namespace strata {
 /// characters, tags) written as `\x1b` and `\u{202e}`. Never cut.
 std::string Visible(std::string_view text);
 
+/// `<`, `>`, `&` and quotes as HTML and XML write them, in text and in attributes.
+std::string EscapeMarkup(std::string_view text);
+
 /// Columns that the text takes in a terminal: 2 for East Asian wide characters and emoji, 0 for
 /// combining marks. REQUIRES: valid UTF-8 without controls, such as `Visible` gives.
 size_t DisplayWidth(std::string_view text);

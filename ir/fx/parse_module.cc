@@ -18,6 +18,10 @@ constexpr std::string_view kUnflatten = "pytree.tree_unflatten(";
 constexpr std::string_view kOutSpec = ", self._out_spec)";
 constexpr std::string_view kOutShuffle = "self._out_shuffle_graph(";
 
+bool IsImport(std::string_view line) {
+  return line.starts_with("import ") || line.starts_with("from ");
+}
+
 constexpr size_t kMaxDiagnostics = 100;
 /// Lines of one statement: a repr with line ends in it.
 constexpr int kMaxStatementLines = 4096;
@@ -129,8 +133,8 @@ bool Parser::FindGraph() {
       if (unread < text_.size()) Diagnose(unread, "text before the graph");
       return true;
     }
-    const bool is_known = line.empty() || line.starts_with('#') || line == "ExportedProgram:" ||
-                          line.starts_with("import ") || line.starts_with("from ");
+    const bool is_known =
+        line.empty() || line.starts_with('#') || line == "ExportedProgram:" || IsImport(line);
     if (!is_known) unread = std::min(unread, line_begin_);
   }
   return false;
@@ -443,17 +447,13 @@ Result<FxDocument> ParseFx(std::string_view text, const FxOptions& options) {
 
 namespace {
 
-bool IsImport(std::string_view line) {
-  return line.starts_with("import ") || line.starts_with("from ");
-}
-
 /// `text` without the lines before its class or function that import, comment or are empty; dumps
 /// of graphs as Python files begin with some.
 std::string_view WithoutImports(std::string_view text) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
-    if (!fx::Trim(line).empty() && !line.starts_with('#') && !IsImport(line)) break;
+    if (!fx::Trim(line).empty() && !line.starts_with('#') && !fx::IsImport(line)) break;
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
   }
   return rest;

@@ -41,7 +41,6 @@ class CommentReader {
     std::vector<std::pair<StrId, StrId>> attributes;
   };
   void ReadMetadata(std::string_view text, Comment& comment);
-  void ReadPair(std::string_view key, std::string_view value, Comment& comment);
   const Annotation& ReadAnnotation(std::string_view dict);
   LocId ReadLocation(std::string_view text);
 

@@ -3,70 +3,18 @@
 #include <fmt/format.h>
 
 #include "embedded/strata_report_assets.h"
-#include "ir/json.h"
+#include "ir/unicode.h"
 #include "tlparse-export/report/pack.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {
 namespace {
 
-std::string EscapeHtml(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        // Control characters and broken bytes have no place in a page.
-        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-    }
-  }
-  return out;
-}
-
-/// Marks that turn the direction of text around, or hide: U+061C, U+200B … U+200F, U+2028 … U+202E,
-/// U+2060 … U+206F, U+FEFF.
-bool IsInvisible(std::string_view bytes) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  if (bytes.size() >= 2 && at(0) == 0xd8) return at(1) == 0x9c;
-  if (bytes.size() < 3) return false;
-  if (at(0) == 0xef) return at(1) == 0xbb && at(2) == 0xbf;
-  if (at(0) != 0xe2) return false;
-  if (at(1) == 0x80) return (at(2) >= 0x8b && at(2) <= 0x8f) || (at(2) >= 0xa8 && at(2) <= 0xae);
-  return at(1) == 0x81 && at(2) >= 0xa0 && at(2) <= 0xaf;
-}
-
-/// Text for the page, whatever bytes the names of a log hold: UTF-8, one line, no direction marks.
+/// Text for the page, whatever bytes the names of a log hold.
 std::string PlainText(std::string_view text) {
-  std::string json;
-  AppendJsonString(text.substr(0, 400), json);  // replaces what is not UTF-8
-  std::string out;
-  for (size_t i = 1; i + 1 < json.size(); ++i) {
-    if (json[i] == '\\' && i + 2 < json.size()) {
-      ++i;
-      if (json[i] == 'u') i += 4;  // a control character
-      if (json[i] == '"' || json[i] == '\\') out += json[i];
-    } else if (IsInvisible(std::string_view(json).substr(i, 3))) {
-      out += "\xef\xbf\xbd";
-      i += static_cast<unsigned char>(json[i]) == 0xd8 ? 1 : 2;
-    } else {
-      out += json[i];
-    }
-  }
-  return EscapeHtml(out);
+  constexpr size_t kMaxColumns = 400;
+  const std::string shown = Visible(text);
+  return EscapeMarkup(shown.substr(0, BytesThatFit(shown, kMaxColumns)));
 }
 
 std::string Bytes(int64_t bytes) {

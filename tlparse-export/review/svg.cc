@@ -44,26 +44,7 @@ bool IsCause(SceneStatus status) {
 }
 
 std::string Escaped(std::string_view text) {
-  std::string out;
-  for (char c : Visible(text)) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  return EscapeMarkup(Visible(text));
 }
 
 /// The beginning of a text that fits into a box.

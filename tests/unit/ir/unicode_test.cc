@@ -5,6 +5,10 @@
 namespace strata {
 namespace {
 
+TEST_CASE("markup in a text is text") {
+  CHECK_EQ(EscapeMarkup("<b a=\"1\" c='2'>&é"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;é");
+}
+
 TEST_CASE("what is not seen is written out") {
   CHECK_EQ(Visible("plain äöü 漢字 🎉"), "plain äöü 漢字 🎉");
   CHECK_EQ(Visible("a\nb\x1b[31m\x7f"), "a\\x0ab\\x1b[31m\\x7f");
