@@ -204,9 +204,15 @@ bool IsProfiled(const TrainFlags& flags, const TrainConfig& config, int64_t step
 Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainFlags& flags,
                       int64_t first_step) {
   if (recording.trace() == nullptr) return Ok();
-  const int64_t last_step = trainer.steps_done();
-  while (first_step < last_step && !IsProfiled(flags, trainer.config(), first_step))
+  int64_t last_step = trainer.steps_done();
+  const auto is_profiled = [&](int64_t step) {
+    const bool has_values = flags.values == "last" && step == trainer.config().steps;
+    return has_values || IsProfiled(flags, trainer.config(), step);
+  };
+  while (first_step < last_step && !is_profiled(first_step))
     ++first_step;
+  while (first_step < last_step && !is_profiled(last_step))
+    --last_step;
   for (const GraphProfile& profile : trainer.Profiles()) {
     StatisticsTable table{.graph = profile.graph,
                           .fingerprint = profile.fingerprint,

@@ -102,6 +102,25 @@ class TrainTraceTest(unittest.TestCase):
         self.assertIn("graph step\n", text)
         self.assertIn("graph optimizer\n", text)
 
+    def test_the_configuration_chooses_steps_to_profile(self):
+        self.train("t.strata", "--set", "steps=7", "--set", "profiler.enable_profiling=true", "--set",
+                   "profiler.profile_freq=3", "--set", "profiler.profiler_warmup=1", "--set", "profiler.profiler_active=2")
+        profile = json.loads(self.run_strata("profile", "t.strata#graph=step", "--json"))
+        self.assertEqual((profile["first_step"], profile["last_step"]), (2, 6))
+        self.assertGreater(min(row["time_ns"] for row in profile["rows"]), 0)
+        result = subprocess.run([self.strata, "train", "config.toml", "--set", "profiler.enable_profiling=true"],
+                                cwd=self.folder.name, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, "strata: error: nothing to record into: profiler.enable_profiling: give --trace\n"))
+
+    def test_what_the_run_was_told_is_told(self):
+        self.run_strata("train", "config.toml", "--set", "steps=1", "--set", "debug.save_config_file=told.json", "--set",
+                        "optimizer.lr=0.5", "--set", "dump_folder=out")
+        with open(self.path("out/told.json"), encoding="utf-8") as file:
+            told = json.load(file)
+        self.assertEqual((told["steps"], told["dim"], told["optimizer"]), (1, 16, {"lr": 0.5}))
+        self.run_strata("train", "out/told.json")  # and trains again
+
     def write_batches(self, name, sizes):
         """tokens.0, tokens.1, … of [batch, seq + 1]."""
         chance, header, data = random.Random(3), {}, b""
