@@ -110,7 +110,7 @@ async function logPage(log) {
   const troubles = all.flatMap((compile) => [...compile.restarts.map((reason) => [compile, "restart", reason, ""]), ...compile.metrics && compile.metrics.fail_type ? [[compile, compile.metrics.fail_type, compile.metrics.fail_reason || "–", compile.metrics.fail_user_frame_filename ? `${compile.metrics.fail_user_frame_filename}:${compile.metrics.fail_user_frame_lineno}` : ""]] : []]);
   // What an export of a program asks to be looked at.
   for (const compile of log.compiles.values()) for (const {kind, data} of compile.records) if (/_fake_kernel$|^propagate_real_tensors_prov/.test(kind)) troubles.push([compile, kind.replaceAll("_", " "), `${data.op || data.expr || ""} ${data.reason || ""}`, ""]);
-  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "~what", "reason, user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [compileLink(log, compile), visible(what), [h("pre", visible(reason)), h("div.small", visible(where))]]))));
+  if (troubles.length) out.push(boxed("Failures and restarts", "", table(["compilation", "what", "reason, user code"], troubles.slice(0, 1000).map(([compile, what, reason, where]) => [compileLink(log, compile), visible(what), [h("pre", visible(reason)), h("div.small", visible(where))]]))));
   const known = all.filter((compile) => compile.stack), unknown = all.filter((compile) => !compile.stack);
   if (known.length) out.push(boxed("Where compilation began", "stacks of all compilations, common frames once", stackTrie(log, known)));
   if (unknown.length) out.push(section("Compilations without a stack", "", h("p.mono", unknown.map((compile) => [compileLink(log, compile), " "]))));
@@ -188,7 +188,7 @@ function recordTable(log, records) {
   const fits = matcher(state.filter), list = records.filter((record) => fits(`${record.name} ${record.kind}`));
   if (!list.length) return nothing(state.filter ? `Nothing matches “${state.filter}”.` : "No records.");
   const timed = list.some((record) => clock(record.prefix));
-  return h("div.box.pad", table([...(timed ? ["?=time", "?#line"] : []), "record", "kind", "#size", ""], list.slice(0, 2000).map((record) => [
+  return h("div.box.pad", table([...(timed ? ["?=time", "?#line"] : []), "record", "?kind", "#size", ""], list.slice(0, 2000).map((record) => [
     ...(timed ? [td(clock(record.prefix), "quiet"), td(record.line ? number(record.line) : "–", "quiet")] : []),
     [recordLink(log, record), record.count > 1 && ` ×${number(record.count)}`], td(record.kind, "quiet"),
     record.nodes ? plural(record.nodes, "node") : record.bytes >= 0 ? bytes(record.bytes) : "–",

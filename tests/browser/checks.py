@@ -100,7 +100,9 @@ while (words.nextNode()) {
   if (!/\w{2}/.test(text.data) || text.data.length > 20000 || parent.closest('svg, .code, .failure pre, td pre') || !visible(parent)) continue;
   let place = parent;
   while (getComputedStyle(place).display === 'inline') place = place.parentElement;
-  const style = getComputedStyle(place), room = place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  // A column of a table can have more room than it took.
+  const style = getComputedStyle(place), table = place.closest('td, th') && place.closest('table');
+  const room = table ? table.clientWidth / 2 : place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   for (const match of text.data.matchAll(/\b\w{1,8}_\d+\b|[A-Za-z0-9]{2,}/g)) {
     mine.setStart(text, match.index);
     mine.setEnd(text, match.index + match[0].length);
