@@ -208,10 +208,15 @@ class LogLoader {
         STRATA_TRY(LogContent log, ReadLogFile(path_));
         *last_ = std::make_shared<const LogContent>(std::move(log));
       }
-      const LogRun& run = (*last_)->runs[run_];
-      const LogGraph& graph = run.graphs[places_[moment].graph];
-      STRATA_TRY(FxDocument document,
-                 (*last_)->Parse(run, graph, graph.moments[places_[moment].moment]));
+      const LogPlace place = places_[moment];
+      const std::vector<LogRun>& runs = (*last_)->runs;
+      if (run_ >= runs.size() || place.graph >= runs[run_].graphs.size() ||
+          place.moment >= runs[run_].graphs[place.graph].moments.size()) {
+        return Error("changed while it was read: {}: run the command again", path_);
+      }
+      const LogRun& run = runs[run_];
+      const LogGraph& graph = run.graphs[place.graph];
+      STRATA_TRY(FxDocument document, (*last_)->Parse(run, graph, graph.moments[place.moment]));
       const GraphId id = document.module->programs()[0];
       return LoadedGraph{std::move(document.module), id};
     });
@@ -323,13 +328,18 @@ Status AddFile(const Ref& ref, const std::string& path, const LastLog& kept,
   STRATA_TRY(std::string bytes, ReadFile(path));
   STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
   if (!LooksLikeLog(text)) {
+    if (path == "-") return Error("cannot be read twice: standard input: give a file or a log");
     STRATA_TRY(History history, OfText(ref));
     histories.push_back(std::move(history));
     return Ok();
   }
-  STRATA_TRY(const LogContent log, ReadLog(text, path));
-  for (size_t i = 0; i < log.runs.size(); ++i) {
-    if (!log.runs[i].graphs.empty()) histories.push_back(OfLogRun(log, i, kept));
+  STRATA_TRY(LogContent read, ReadLog(text, path));
+  const auto log = std::make_shared<const LogContent>(std::move(read));
+  // Standard input cannot be read again, so its log stays.
+  const LastLog last =
+      path == "-" ? std::make_shared<std::shared_ptr<const LogContent>>(log) : kept;
+  for (size_t i = 0; i < log->runs.size(); ++i) {
+    if (!log->runs[i].graphs.empty()) histories.push_back(OfLogRun(*log, i, last));
   }
   return Ok();
 }

@@ -99,6 +99,13 @@ class RanksTest(RunsCase):
         self.assertIsNone(report["first_difference"])
         self.assertEqual((report["collectives"], report["constants"]), ([], []))
 
+    def test_a_log_from_standard_input(self):
+        text = log(pipeline(LAYERS))
+        self.write("a.log", text)
+        for words in (["ranks", "-"], ["bisect", "-", "a.log"], ["blame", "-", "si"]):
+            done = self.run_strata(*words, stdin=text)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+
     def test_fixture_of_two_ranks(self):
         self.assertEqual(self.json("ranks", TWO_RANKS, code=0)["classes"], [[0, 1]])
 
