@@ -73,12 +73,12 @@ class MoveFinder {
 
 void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffOptions& options,
                GraphDiff& diff) {
-  std::vector<Matching::Made> made = matching.made();
-  std::erase_if(made, [](const Matching::Made& pair) { return pair.before < 0; });
-  std::ranges::sort(made, {}, &Matching::Made::before);
-  diff.pairs.reserve(made.size());
-  for (const Matching::Made& pair : made)
+  diff.pairs.reserve(matching.made().size());
+  for (EntityId id{0}; id.index < diff.before.size(); ++id.index) {
+    if (!matching.matched(kBefore, id.index)) continue;
+    const Matching::Made& pair = matching.made(kBefore, id.index);
     diff.pairs.push_back({{pair.before}, {pair.after}, {}, pair.via, pair.confidence, {}});
+  }
   diff.pair_of_before.assign(static_cast<size_t>(diff.before.size()), -1);
   diff.pair_of_after.assign(static_cast<size_t>(diff.after.size()), -1);
   for (size_t i = 0; i < diff.pairs.size(); ++i) {
@@ -94,7 +94,7 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
   const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, symbols, options);
   for (Pair& pair : diff.pairs) {
     pair.fields = comparer.Compare(pair.before, pair.after);
-    pair.status.renamed = diff.before.name(pair.before) != diff.after.name(pair.after);
+    pair.status.renamed = !SameName(diff.before, pair.before, diff.after, pair.after);
     bool own = false, derived = false;
     for (const FieldDiff& field : pair.fields) {
       if (field.path.starts_with("meta.")) continue;

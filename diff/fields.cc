@@ -371,9 +371,11 @@ void FieldComparer::CompareMetadata(EntityId before, EntityId after,
     return place.node.phase == Phase::kUnknown ? std::string_view() : ToString(place.node.phase);
   };
   if (!module_is_meta_) {
-    CompareKnown("module", Known(a.module.str(a.node.module)), Known(b.module.str(b.node.module)),
-                 fields);
-    CompareKnown("phase", Known(phase_of(a)), Known(phase_of(b)), fields);
+    const std::string_view module_a = a.module.str(a.node.module);
+    const std::string_view module_b = b.module.str(b.node.module);
+    if (module_a != module_b) CompareKnown("module", Known(module_a), Known(module_b), fields);
+    if (a.node.phase != b.node.phase)
+      CompareKnown("phase", Known(phase_of(a)), Known(phase_of(b)), fields);
   }
   if (!meta_) return;
   CompareKnown("meta.name", before_.name(before), after_.name(after), fields);

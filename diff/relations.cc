@@ -4,8 +4,9 @@
 #include <array>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 
+#include "diff/graph/flat_map.h"
+#include "diff/graph/keyed.h"
 #include "diff/graph/union_find.h"
 #include "diff/replacement_parts.h"
 #include "ir/ops.h"
@@ -17,8 +18,11 @@ class RelationFinder {
  public:
   RelationFinder(const Listing& before, const Listing& after, const Matching& matching)
       : before_(before), after_(after), matching_(matching) {
-    for (Side side : {kBefore, kAfter})
+    for (Side side : {kBefore, kAfter}) {
       related_[side].assign(static_cast<size_t>(matching.labels(side).size()), false);
+      for (int32_t i = 0; i < matching.labels(side).size(); ++i)
+        num_unmatched_[side] += matching.matched(side, i) ? 0 : 1;
+    }
   }
 
   std::vector<Relation> Run() {
@@ -58,38 +62,49 @@ class RelationFinder {
   }
 
   /// Per matched node the unmatched ones with its value number: of several matched ones the first.
-  std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(Side side, bool equal_pieces) const {
-    std::map<int32_t, std::vector<int32_t>> equals;
-    const std::vector<uint64_t> numbers = ValueNumbers(side, equal_pieces);
+  std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(
+      Side side, const std::vector<uint64_t>& numbers) const {
     // Only numbers of unmatched nodes are looked for: mostly few.
-    std::unordered_map<uint64_t, int32_t> matched;
+    HashFilter wanted(Index(num_unmatched_[side]));
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-      if (!matching_.matched(side, i)) matched.emplace(numbers[Index(i)], -1);
+      if (!matching_.matched(side, i)) wanted.Add(numbers[Index(i)]);
     }
-    if (matched.empty()) return equals;
+    FlatMap<int32_t> first;
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-      if (!matching_.matched(side, i)) continue;
-      const auto found = matched.find(numbers[Index(i)]);
-      if (found != matched.end() && found->second < 0) found->second = i;
+      const uint64_t number = numbers[Index(i)];
+      if (wanted.MayHave(number) && matching_.matched(side, i)) first.Emplace(number, i);
     }
+    std::map<int32_t, std::vector<int32_t>> equals;
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
       if (matching_.matched(side, i) || KindOf(side, i) == EntityKind::kInput) continue;
-      const int32_t equal = matched.at(numbers[Index(i)]);
-      if (equal >= 0) equals[equal].push_back(i);
+      const int32_t* equal = first.Find(numbers[Index(i)]);
+      if (equal != nullptr) equals[*equal].push_back(i);
     }
     return equals;
   }
 
+  /// Whether value numbers with equal pieces are other ones.
+  bool AnyNewPiece(Side side) const {
+    const Labels& labels = matching_.labels(side);
+    for (int32_t i = 0; i < labels.size(); ++i) {
+      if (labels.piece[Index(i)] && !matching_.matched(side, i)) return true;
+    }
+    return false;
+  }
+
   void FindClones() {
     std::map<int32_t, int32_t, std::greater<>> original_of;  // users before what they use
-    for (const bool equal_pieces : {false, true}) {
-      for (const auto& [original, copies] : EqualsOfMatched(kAfter, equal_pieces)) {
+    if (num_unmatched_[kAfter] == 0) return;
+    const std::vector<uint64_t> numbers = ValueNumbers(kAfter, false);
+    const auto add_equals = [&](const std::vector<uint64_t>& by) {
+      for (const auto& [original, copies] : EqualsOfMatched(kAfter, by)) {
         for (int32_t copy : copies)
           original_of.emplace(copy, original);
       }
-    }
+    };
+    add_equals(numbers);
+    if (AnyNewPiece(kAfter)) add_equals(ValueNumbers(kAfter, true));
     std::map<int32_t, std::vector<int32_t>> copies_of;
-    const std::vector<uint64_t> numbers = ValueNumbers(kAfter, false);
     for (auto& [copy, original] : original_of) {
       related_[kAfter][Index(copy)] = true;
       const int32_t read_before = ReadBefore(copy, original_of);
@@ -129,9 +144,9 @@ class RelationFinder {
 
   /// A deleted node is merged into its equal if what used it uses that one now.
   void FindMerges() {
-    const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore, false);
-    if (equals.empty()) return;
+    if (num_unmatched_[kBefore] == 0) return;
     const std::vector<uint64_t> numbers = ValueNumbers(kBefore, false);
+    const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore, numbers);
     std::vector<std::pair<int32_t, int32_t>> candidates;  // a deleted node, a kept one
     for (const auto& [kept, extras] : equals) {
       for (int32_t extra : extras)
@@ -279,20 +294,32 @@ class RelationFinder {
         }
       }
     }
+    // By root: whether the region has nodes of each side, and the sum of its votes.
+    struct Region {
+      std::array<bool, 2> has{};
+      int32_t votes = 0;
+    };
+    std::vector<Region> region_of(offset[kAfter] + Index(matching_.labels(kAfter).size()));
+    for (Side side : {kBefore, kAfter}) {
+      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+        if (CanBeReplaced(side, i))
+          region_of[regions.Find(offset[side] + Index(i))].has[side] = true;
+      }
+    }
+    for (const auto& [i, vote] : votes)
+      region_of[regions.Find(i)].votes += vote;
     std::map<size_t, Relation> found;  // by root
     for (Side side : {kBefore, kAfter}) {
       for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
         if (!CanBeReplaced(side, i)) continue;
-        Relation& relation = found[regions.Find(offset[side] + Index(i))];
-        (side == kBefore ? relation.before : relation.after).push_back({i});
+        const size_t root = regions.Find(offset[side] + Index(i));
+        const Region& region = region_of[root];
+        if (!region.has[kBefore] || !region.has[kAfter] || region.votes < 0) continue;
+        (side == kBefore ? found[root].before : found[root].after).push_back({i});
       }
     }
-    std::map<size_t, int> sum_of_votes;
-    for (const auto& [i, vote] : votes)
-      sum_of_votes[regions.Find(i)] += vote;
     for (auto& [root, relation] : found) {
-      if (relation.before.empty() || relation.after.empty() || !ShareInputs(relation)) continue;
-      if (sum_of_votes[root] < 0) continue;
+      if (!ShareInputs(relation)) continue;
       for (Relation& part : SplitReplacement(before_, after_, matching_, relation)) {
         part.kind = RelationKind::kReplace;
         part.confidence = 0.9;
@@ -326,6 +353,7 @@ class RelationFinder {
   const Listing& after_;
   const Matching& matching_;
   std::array<std::vector<bool>, 2> related_;
+  std::array<int32_t, 2> num_unmatched_{};
   std::vector<Relation> relations_;
 };
 

@@ -89,12 +89,24 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
 }
 
 std::string Listing::name(EntityId id) const {
+  std::string name = scopes_[static_cast<size_t>(scope_of(id))].prefix;
+  return name += local_name(id);
+}
+
+std::string_view Listing::local_name(EntityId id) const {
   const Entity& entity = (*this)[id];
-  const Scope& scope = scopes_[static_cast<size_t>(scope_of(id))];
-  std::string name = scope.prefix;
-  if (entity.kind == EntityKind::kOutput) return name += "output";
-  return name += entity.element.valid() ? scope.graph->value_name(entity.element)
-                                        : scope.graph->name(entity.node);
+  const Graph& graph = *scopes_[static_cast<size_t>(scope_of(id))].graph;
+  if (entity.kind == EntityKind::kOutput) return "output";
+  return entity.element.valid() ? graph.value_name(entity.element) : graph.name(entity.node);
+}
+
+bool SameName(const Listing& before, EntityId a, const Listing& after, EntityId b) {
+  const auto prefix = [](const Listing& listing, EntityId id) -> const std::string& {
+    return listing.scopes()[static_cast<size_t>(listing.scope_of(id))].prefix;
+  };
+  // Nearly always both are of the program itself, or of one body.
+  if (prefix(before, a) == prefix(after, b)) return before.local_name(a) == after.local_name(b);
+  return before.name(a) == after.name(b);
 }
 
 std::string_view Listing::target(EntityId id) const {

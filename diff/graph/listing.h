@@ -25,6 +25,11 @@ struct Entity {
   EntityKind kind = EntityKind::kCompute;
 };
 
+class Listing;
+
+/// Whether both have the same `Listing::name`.
+bool SameName(const Listing& before, EntityId a, const Listing& after, EntityId b);
+
 /// The printed nodes of a graph and of all bodies it refers to: each graph in its own order, a body
 /// after the graph that refers to it first.
 class Listing {
@@ -37,6 +42,8 @@ class Listing {
 
   /// The name as scripts see it: `add_3`, `output`; in a body `true_graph_0/add_3`.
   std::string name(EntityId id) const;
+  /// The same inside of its graph: `add_3`.
+  std::string_view local_name(EntityId id) const;
   /// "aten.mm.default"; of an element `_operator.getitem`; empty for inputs and outputs.
   std::string_view target(EntityId id) const;
   /// The value that this entity is: the element, or the node's only result. None for outputs, and

@@ -51,41 +51,117 @@ std::vector<uint64_t> DownCones(const Matching& matching, Side side, const Scope
   return cones;
 }
 
-std::vector<std::vector<uint64_t>> RadiusHashes(const Matching& matching, Side side,
-                                                const ScopePair& scope, LabelVector labels_of,
-                                                int max_radius) {
-  const Labels& labels = matching.labels(side);
-  std::vector<std::vector<uint64_t>> hashes(static_cast<size_t>(max_radius) + 1);
-  hashes[0].resize(SizeOf(scope, side));
+namespace {
+
+/// What each node of the scope counts as for its neighbours.
+std::vector<uint64_t> HashesOfRadiusZero(const Matching& matching, Side side,
+                                         const ScopePair& scope, LabelVector labels_of) {
+  std::vector<uint64_t> hashes(SizeOf(scope, side));
   for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
     const uint64_t token = matching.token(side, i);
-    hashes[0][At(scope, side, i)] =
-        token != 0 ? token : (labels.*labels_of)[static_cast<size_t>(i)];
-  }
-  for (size_t radius = 1; radius < hashes.size(); ++radius) {
-    const std::vector<uint64_t>& last = hashes[radius - 1];
-    std::vector<uint64_t>& hash_of = hashes[radius];
-    hash_of = hashes[0];
-    for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
-      if (matching.matched(side, i)) continue;
-      uint64_t hash = hashes[0][At(scope, side, i)];
-      const auto operands = labels.operands(i);
-      if (operands.size() <= Matching::kMaxEdges) {
-        for (const Labels::Edge& operand : operands)
-          hash = Mix(hash, last[At(scope, side, operand.entity)]);
-      }
-      const auto users = labels.users(i);
-      uint64_t sum = 0;
-      if (users.size() <= Matching::kMaxEdges) {
-        for (const Labels::Edge& user : users) {
-          const auto slot = static_cast<uint64_t>(matching.SlotOfUser(side, user));
-          sum += Mix(last[At(scope, side, user.entity)], slot);
-        }
-      }
-      hash_of[At(scope, side, i)] = Mix(hash, sum);
-    }
+    hashes[At(scope, side, i)] =
+        token != 0 ? token : (matching.labels(side).*labels_of)[static_cast<size_t>(i)];
   }
   return hashes;
+}
+
+/// The hash of `i`, `hash` at radius 0, with the hashes of its neighbours.
+uint64_t Widened(const Matching& matching, Side side, const ScopePair& scope,
+                 const std::vector<uint64_t>& last, int32_t i, uint64_t hash) {
+  const Labels& labels = matching.labels(side);
+  const auto operands = labels.operands(i);
+  if (operands.size() <= Matching::kMaxEdges) {
+    for (const Labels::Edge& operand : operands)
+      hash = Mix(hash, last[At(scope, side, operand.entity)]);
+  }
+  const auto users = labels.users(i);
+  uint64_t sum = 0;
+  if (users.size() <= Matching::kMaxEdges) {
+    for (const Labels::Edge& user : users) {
+      const auto slot = static_cast<uint64_t>(matching.SlotOfUser(side, user));
+      sum += Mix(last[At(scope, side, user.entity)], slot);
+    }
+  }
+  return Mix(hash, sum);
+}
+
+std::vector<int32_t> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
+  std::vector<int32_t> nodes;
+  for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
+    if (!matching.matched(side, i)) nodes.push_back(i);
+  }
+  return nodes;
+}
+
+/// Hashes of all nodes of a side, step by step to a larger radius.
+class GrowingRadius {
+ public:
+  GrowingRadius(const Matching& matching, Side side, const ScopePair& scope, LabelVector labels_of)
+      : matching_(matching),
+        side_(side),
+        scope_(scope),
+        labels_(matching.labels(side).*labels_of),
+        hashes_(HashesOfRadiusZero(matching, side, scope, labels_of)) {}
+
+  /// One step for `nodes`; all others stay as they are.
+  void Grow(std::span<const int32_t> nodes) {
+    wider_.clear();
+    for (int32_t i : nodes) {
+      const uint64_t token = matching_.token(side_, i);
+      const uint64_t own = token != 0 ? token : labels_[static_cast<size_t>(i)];
+      wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
+    }
+    for (size_t k = 0; k < nodes.size(); ++k)
+      hashes_[At(scope_, side_, nodes[k])] = wider_[k];
+  }
+  uint64_t hash(int32_t i) const { return hashes_[At(scope_, side_, i)]; }
+  std::vector<uint64_t> Take() { return std::move(hashes_); }
+
+ private:
+  const Matching& matching_;
+  const Side side_;
+  const ScopePair& scope_;
+  const std::vector<uint64_t>& labels_;
+  std::vector<uint64_t> hashes_, wider_;
+};
+
+}  // namespace
+
+std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
+                                   LabelVector labels_of, int radius) {
+  const std::vector<int32_t> nodes = NotMatched(matching, side, scope);
+  GrowingRadius growing(matching, side, scope, labels_of);
+  for (int step = 0; step < radius; ++step)
+    growing.Grow(nodes);
+  return growing.Take();
+}
+
+std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching& matching,
+                                                                  const ScopePair& scope,
+                                                                  LabelVector labels_of,
+                                                                  int max_radius) {
+  std::array<GrowingRadius, 2> growing{GrowingRadius(matching, kBefore, scope, labels_of),
+                                       GrowingRadius(matching, kAfter, scope, labels_of)};
+  std::array<std::vector<int32_t>, 2> nodes{NotMatched(matching, kBefore, scope),
+                                            NotMatched(matching, kAfter, scope)};
+  std::vector<std::array<std::vector<Keyed>, 2>> common(static_cast<size_t>(max_radius) + 1);
+  for (size_t radius = 1; radius < common.size(); ++radius) {
+    std::array<std::vector<Keyed>, 2>& keys = common[radius];
+    for (Side side : {kBefore, kAfter}) {
+      growing[side].Grow(nodes[side]);
+      keys[side].reserve(nodes[side].size());
+      for (int32_t i : nodes[side])
+        keys[side].push_back({growing[side].hash(i), i});
+    }
+    // What is nowhere on the other side is nowhere there with more around it, either.
+    DropForeign(keys[kBefore], keys[kAfter]);
+    for (Side side : {kBefore, kAfter}) {
+      nodes[side].clear();
+      for (const Keyed& keyed : keys[side])
+        nodes[side].push_back(keyed.entity);
+    }
+  }
+  return common;
 }
 
 }  // namespace strata

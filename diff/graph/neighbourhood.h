@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "diff/graph/keyed.h"
 #include "diff/match/matching.h"
 
 // Hashes of what is around a node. Matched nodes count as the pair that they are in, all others by
@@ -20,11 +22,18 @@ std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePa
 /// Of everything that is computed from a node.
 std::vector<uint64_t> DownCones(const Matching& matching, Side side, const ScopePair& scope);
 
-/// Of everything at most `radius` edges away: element r of the result is that of radius r.
+/// Of everything at most `radius` edges away.
 /// Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands (users):
 /// one change among them would make them unlike.
-std::vector<std::vector<uint64_t>> RadiusHashes(const Matching& matching, Side side,
-                                                const ScopePair& scope, LabelVector labels,
-                                                int max_radius);
+std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
+                                   LabelVector labels, int radius);
+
+/// The same for both sides and all radii up to `max_radius`, of nodes that are not matched and may
+/// have an equal on the other side: element r holds those of radius r, by side, in order. Costs
+/// little where the sides have little in common: a node without an equal is followed no further.
+std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching& matching,
+                                                                  const ScopePair& scope,
+                                                                  LabelVector labels,
+                                                                  int max_radius);
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace strata {
 class UnionFind {
  public:
   explicit UnionFind(size_t size) : parent_(size) {
-    std::iota(parent_.begin(), parent_.end(), size_t{0});
+    std::iota(parent_.begin(), parent_.end(), uint32_t{0});
   }
 
   /// The smallest member of the set of `i`.
@@ -23,11 +24,11 @@ class UnionFind {
   void Join(size_t a, size_t b) {
     a = Find(a);
     b = Find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
+    parent_[std::max(a, b)] = static_cast<uint32_t>(std::min(a, b));
   }
 
  private:
-  std::vector<size_t> parent_;
+  std::vector<uint32_t> parent_;  // nodes are counted in 32 bits
 };
 
 }  // namespace strata

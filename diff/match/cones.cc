@@ -24,6 +24,7 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
 class FoundPairs {
  public:
   void Add(int32_t before, int32_t after) { pairs_.emplace_back(before, after); }
+  bool empty() const { return pairs_.empty(); }
   /// Leaves out what is against the order that nearly all others have, these and earlier ones.
   void DropDisordered(const Matching& matching, const ScopePair& scope) {
     std::ranges::sort(pairs_);
@@ -135,18 +136,20 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
                  int max_radius) {
   if (!ShareLabels(matching, scope, VectorOf(level))) return;
-  std::array<std::vector<std::vector<uint64_t>>, 2> hashes;
-  for (Side side : {kBefore, kAfter})
-    hashes[side] = RadiusHashes(matching, side, scope, VectorOf(level), max_radius);
+  auto hashes = CommonRadiusHashes(matching, scope, VectorOf(level), max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
     const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
-    auto before = Keys(matching, kBefore, scope, hashes[kBefore][static_cast<size_t>(radius)]);
-    auto after = Keys(matching, kAfter, scope, hashes[kAfter][static_cast<size_t>(radius)]);
-    if (before.empty() || after.empty()) return;
+    std::array<std::vector<Keyed>, 2>& keys = hashes[static_cast<size_t>(radius)];
+    for (Side side : {kBefore, kAfter}) {
+      std::erase_if(keys[side], [&](const Keyed& keyed) {
+        return matching.matched(side, keyed.entity) || matching.forbidden(side, keyed.entity);
+      });
+    }
     FoundPairs found;
-    ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+    ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
       if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
+    if (found.empty()) continue;
     found.DropDisordered(matching, scope);
     found.MatchAll(matching, Via::kRadius, confidence);
   }

@@ -38,7 +38,7 @@ Evidence LookAtUsers(const Matching& matching, Side side, const EqualNodes::Grou
 
 /// The pairs of nodes without equals that ascend in both orders, as sorted places of each side.
 std::array<std::vector<int32_t>, 2> FixedPlaces(const Matching& matching, const ScopePair& scope,
-                                                const EqualNodes (&equals)[2]) {
+                                                const std::vector<EqualNodes>& equals) {
   std::array<std::vector<int32_t>, 2> places;
   for (const auto& [before, after] : matching.Anchors(scope)) {
     if (equals[kBefore].GroupOf(before) != nullptr) continue;
@@ -51,10 +51,9 @@ std::array<std::vector<int32_t>, 2> FixedPlaces(const Matching& matching, const 
 
 }  // namespace
 
-bool SettleEquals(Matching& matching, const ScopePair& scope) {
+bool SettleEquals(Matching& matching, const ScopePair& scope,
+                  const std::vector<EqualNodes>& equals) {
   bool any = false;
-  const EqualNodes equals[] = {EqualNodes(matching.labels(kBefore), scope, kBefore),
-                               EqualNodes(matching.labels(kAfter), scope, kAfter)};
   const std::array<std::vector<int32_t>, 2> places = FixedPlaces(matching, scope, equals);
   const auto gap_of = [&](Side side, int32_t i) {
     return std::ranges::lower_bound(places[side], i) - places[side].begin();

@@ -2,7 +2,6 @@
 #include <compare>
 #include <iterator>
 #include <map>
-#include <unordered_map>
 
 #include "diff/match/stages.h"
 
@@ -33,7 +32,8 @@ class Exchanger {
       bool progress = false;
       open_.clear();
       for (int32_t i : matching_.Unmatched(kBefore, scope_))
-        open_[matching_.labels(kBefore).type[Index(i)]].push_back(i);
+        open_.push_back({matching_.labels(kBefore).type[Index(i)], i});
+      open_is_sorted_ = false;
       for (int32_t i = scope_.begin[kBefore]; i < scope_.end[kBefore]; ++i) {
         for (int32_t candidate : Candidates(i))
           progress |= matching_.partner(kBefore, i) != candidate && Try(i, candidate);
@@ -90,7 +90,7 @@ class Exchanger {
 
   /// Adds the exchange of `before`'s partner for `after` to a plan. False: one of the nodes has its
   /// place in it already.
-  bool Give(int32_t before, int32_t after, Plan& plan) const {
+  bool Give(int32_t before, int32_t after, Plan& plan) {
     const int32_t rival = matching_.partner(kAfter, after);
     if (plan.contains(before) || (rival >= 0 && plan.contains(rival))) return false;
     for (const auto& [unused, given] : plan) {
@@ -109,22 +109,24 @@ class Exchanger {
 
   /// An unmatched node for what `before` gives up: the next one of its label, on the side that
   /// keeps the order.
-  int32_t Heir(int32_t before, int32_t left, int32_t after, const Plan& plan) const {
-    const auto found = open_.find(matching_.labels(kAfter).type[Index(left)]);
-    if (found == open_.end()) return -1;
-    const std::vector<int32_t>& open = found->second;
-    const auto fits = [&](int32_t i) {
+  int32_t Heir(int32_t before, int32_t left, int32_t after, const Plan& plan) {
+    if (!open_is_sorted_) SortKeys(open_);
+    open_is_sorted_ = true;
+    const uint64_t type = matching_.labels(kAfter).type[Index(left)];
+    const auto open = std::ranges::equal_range(open_, type, {}, &Keyed::key);
+    const auto fits = [&](const Keyed& candidate) {
+      const int32_t i = candidate.entity;
       return !matching_.matched(kBefore, i) && !plan.contains(i) && MayMatch(i, left);
     };
-    const auto at = std::ranges::lower_bound(open, before);
+    const auto at = std::ranges::lower_bound(open, before, {}, &Keyed::entity);
     constexpr std::ptrdiff_t kMost = 8;
     if (left > after) {
       const auto end = at + std::min(kMost, open.end() - at);
       const auto heir = std::find_if(at, end, fits);
-      return heir == end ? -1 : *heir;
+      return heir == end ? -1 : heir->entity;
     }
     for (auto it = at; it != open.begin() && at - it < kMost;) {
-      if (fits(*--it)) return *it;
+      if (fits(*--it)) return it->entity;
     }
     return -1;
   }
@@ -282,7 +284,10 @@ class Exchanger {
 
   Matching& matching_;
   const ScopePair& scope_;
-  std::unordered_map<uint64_t, std::vector<int32_t>> open_;  // unmatched before nodes by label
+  // Nodes of the before side that were unmatched when the sweep began, by label; sorted when it is
+  // asked for.
+  std::vector<Keyed> open_;
+  bool open_is_sorted_ = false;
 };
 
 }  // namespace

@@ -153,7 +153,7 @@ class InputMatcher {
   }
 
   std::vector<Keyed> RadiusKeys(Side side) const {
-    return KeysOf(side, RadiusHashes(matching_, side, scope_, &Labels::type, radius_).back());
+    return KeysOf(side, RadiusHashes(matching_, side, scope_, &Labels::type, radius_));
   }
 
   std::vector<Keyed> KeysOf(Side side, const std::vector<uint64_t>& hashes) const {

@@ -66,12 +66,7 @@ LocalMatcher::LocalMatcher(Matching& matching)
 }
 
 void LocalMatcher::Run(const ScopePair& scope) {
-  if (!(scope_ == scope)) {
-    equals_.clear();
-    for (Side side : {kBefore, kAfter})
-      equals_.emplace_back(matching_.labels(side), scope, side);
-  }
-  scope_ = scope;
+  EqualsOf(scope);
   by_type_ = {};
   positions_made_ = 0;
   TakeInNewPairs();
@@ -88,6 +83,16 @@ void LocalMatcher::Run(const ScopePair& scope) {
     TakeInNewPairs();
     tier = 0;
   }
+}
+
+const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
+  if (!(scope_ == scope)) {
+    equals_.clear();
+    for (Side side : {kBefore, kAfter})
+      equals_.emplace_back(matching_.labels(side), scope, side);
+  }
+  scope_ = scope;
+  return equals_;
 }
 
 void LocalMatcher::TakeInNewPairs() {

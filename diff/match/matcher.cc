@@ -175,7 +175,9 @@ class Matcher {
     while (MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope))
       local_.Run(scope);
     // Which leaves another one to be somebody's partner.
-    if (SettleEquals(matching_, scope)) Improve(scope);
+    const bool settled =
+        !matching_.AnyUnmatched(kBefore, scope) && !matching_.AnyUnmatched(kAfter, scope);
+    if (!settled && SettleEquals(matching_, scope, local_.EqualsOf(scope))) Improve(scope);
   }
 
   /// What is repaired at one place may tell what stands at the next one.

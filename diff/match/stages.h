@@ -48,6 +48,9 @@ class LocalMatcher {
   /// REQUIRES: pairs made since the last run are of `scope`.
   void Run(const ScopePair& scope);
 
+  /// By side; computed once per scope.
+  const std::vector<EqualNodes>& EqualsOf(const ScopePair& scope);
+
  private:
   struct Tier;
   static const Tier kTiers[];
@@ -85,7 +88,7 @@ class LocalMatcher {
 
   Matching& matching_;
   ScopePair scope_{{-1, -1}, {-1, -1}};
-  std::vector<EqualNodes> equals_;  // by side
+  std::vector<EqualNodes> equals_;  // by side, of scope_
   // Unmatched nodes by label, sorted; made when a run asks for them first.
   mutable std::array<std::optional<std::vector<Keyed>>, 2> by_type_;
   size_t taken_in_ = 0;          // of matching_.made()
@@ -120,7 +123,8 @@ bool MatchInPlace(const Listing& before, const Listing& after, Matching& matchin
                   const ScopePair& scope);
 
 /// Of several equal nodes of which the other side has one, the one that stands where it stands is
-/// its partner, unless users tell. Returns true if another one is it now.
-bool SettleEquals(Matching& matching, const ScopePair& scope);
+/// its partner, unless users tell. `equals`: by side. Returns true if another one is it now.
+bool SettleEquals(Matching& matching, const ScopePair& scope,
+                  const std::vector<EqualNodes>& equals);
 
 }  // namespace strata

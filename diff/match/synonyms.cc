@@ -1,11 +1,11 @@
 #include "diff/match/synonyms.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/keyed.h"
 
 namespace strata {
 namespace {
@@ -36,6 +36,7 @@ class Multiset {
 
 /// An operator of one side alone: its calls by what they say and by what surrounds them.
 struct Lonely {
+  uint64_t op = 0;
   std::vector<int32_t> calls;
   Multiset forms, above, below, around;
   size_t telling = 0;  ///< calls with literals
@@ -56,16 +57,17 @@ struct Lonely {
   }
 };
 
-using Operators = std::unordered_set<uint64_t>;
-
-Operators OperatorsOf(const Labels& labels) {
-  Operators ops;
-  for (int32_t i = 0; i < labels.size(); ++i) {
-    if (labels.kind[static_cast<size_t>(i)] == EntityKind::kCompute) {
-      ops.insert(labels.op[static_cast<size_t>(i)]);
-    }
+/// Which calls have an operator that `others` has nowhere, by entity.
+std::vector<bool> LonelyCalls(const Labels& labels, const Labels& others) {
+  FlatMap<bool> ops;
+  for (int32_t i = 0; i < others.size(); ++i) {
+    const auto index = static_cast<size_t>(i);
+    if (others.kind[index] == EntityKind::kCompute) ops.Emplace(others.op[index], true);
   }
-  return ops;
+  std::vector<bool> lonely(static_cast<size_t>(labels.size()));
+  for (size_t i = 0; i < lonely.size(); ++i)
+    lonely[i] = labels.kind[i] == EntityKind::kCompute && !ops.Contains(labels.op[i]);
+  return lonely;
 }
 
 /// What stands above and below a call. Operators of one side alone count as one: what was replaced
@@ -75,15 +77,15 @@ struct Context {
   bool telling = false;  ///< some neighbour is not of one side alone
 };
 
-Context ContextOf(const Labels& labels, const Operators& others, int32_t i) {
+Context ContextOf(const Labels& labels, const std::vector<bool>& lonely, int32_t i) {
   constexpr size_t kMaxEdges = 24;
   const uint64_t form = labels.form[static_cast<size_t>(i)];
   Context context{form, form};
   const auto op_of = [&](int32_t j) -> uint64_t {
     const auto index = static_cast<size_t>(j);
-    const bool is_call = labels.kind[index] == EntityKind::kCompute;
-    if (is_call && !others.contains(labels.op[index])) return 0;
+    if (lonely[index]) return 0;
     context.telling = true;
+    const bool is_call = labels.kind[index] == EntityKind::kCompute;
     return is_call ? labels.op[index] : labels.value[index];
   };
   // Operands with as many users as before: a node that was decomposed reads its operands twice.
@@ -100,24 +102,30 @@ Context ContextOf(const Labels& labels, const Operators& others, int32_t i) {
   return context;
 }
 
-/// By operator, in a stable order.
-std::map<uint64_t, Lonely> LonelyOperators(const Labels& labels, const Operators& others) {
-  std::map<uint64_t, Lonely> lonely;
+/// The operators of `labels` that `others` has nowhere, in a stable order.
+std::vector<Lonely> LonelyOperators(const Labels& labels, const Labels& others) {
+  const std::vector<bool> is_lonely = LonelyCalls(labels, others);
+  std::vector<Keyed> calls;
   for (int32_t i = 0; i < labels.size(); ++i) {
     const auto index = static_cast<size_t>(i);
-    if (labels.kind[index] != EntityKind::kCompute || others.contains(labels.op[index])) continue;
-    Lonely& op = lonely[labels.op[index]];
+    if (is_lonely[index]) calls.push_back({labels.op[index], i});
+  }
+  SortKeys(calls);
+  std::vector<Lonely> lonely;
+  for (const auto& [hash, i] : calls) {
+    if (lonely.empty() || lonely.back().op != hash) lonely.emplace_back().op = hash;
+    Lonely& op = lonely.back();
     op.calls.push_back(i);
-    op.forms.Add(labels.form[index]);
-    const Context context = ContextOf(labels, others, i);
+    op.forms.Add(labels.form[static_cast<size_t>(i)]);
+    const Context context = ContextOf(labels, is_lonely, i);
     if (context.telling) {
       op.above.Add(context.above);
       op.below.Add(context.below);
       op.around.Add(Mix(context.above, context.below));
     }
-    op.telling += labels.telling[index] ? 1 : 0;
+    op.telling += labels.telling[static_cast<size_t>(i)] ? 1 : 0;
   }
-  for (auto& [hash, op] : lonely)
+  for (Lonely& op : lonely)
     op.Sort();
   return lonely;
 }
@@ -152,61 +160,58 @@ size_t Likeness(const Lonely& a, const Lonely& b) {
 /// all.
 class Candidates {
  public:
-  explicit Candidates(const std::map<uint64_t, Lonely>& ops) {
-    std::unordered_set<uint64_t> known;
-    for (const auto& entry : ops) {
+  explicit Candidates(const std::vector<Lonely>& ops) {
+    FlatMap<bool> known;
+    for (const Lonely& op : ops) {
       // Of several that say the same the first is as good as the others.
-      if (!known.insert(entry.second.Signature()).second) continue;
-      for (const auto& [above, unused] : entry.second.above.counts())
-        by_above_[above].push_back(&entry);
+      if (!known.Emplace(op.Signature(), true).second) continue;
+      for (const auto& [above, unused] : op.above.counts())
+        by_above_[above].push_back(&op);
     }
   }
 
   /// The operator most like `op`; of equally good ones that with the smallest hash. 0: there is
   /// none.
   uint64_t BestFor(const Lonely& op) {
-    const auto [best, is_new] = best_.try_emplace(op.Signature(), 0);
-    if (is_new) best->second = FindBest(op);
-    return best->second;
+    const auto [best, is_new] = best_.Emplace(op.Signature(), 0);
+    if (is_new) *best = FindBest(op);
+    return *best;
   }
 
  private:
-  using Entry = std::pair<const uint64_t, Lonely>;
-
   uint64_t FindBest(const Lonely& op) const {
     uint64_t best = 0;
     size_t most = 0;
     for (const auto& [above, unused] : op.above.counts()) {
       const auto found = by_above_.find(above);
       if (found == by_above_.end()) continue;
-      for (const Entry* entry : found->second) {
-        const size_t likeness = Likeness(op, entry->second);
-        const bool better = likeness > most || (likeness == most && entry->first < best);
+      for (const Lonely* candidate : found->second) {
+        const size_t likeness = Likeness(op, *candidate);
+        const bool better = likeness > most || (likeness == most && candidate->op < best);
         if (likeness == 0 || !better) continue;
         most = likeness;
-        best = entry->first;
+        best = candidate->op;
       }
     }
     return best;
   }
 
-  std::unordered_map<uint64_t, std::vector<const Entry*>> by_above_;
-  std::unordered_map<uint64_t, uint64_t> best_;  // by signature
+  std::unordered_map<uint64_t, std::vector<const Lonely*>> by_above_;
+  FlatMap<uint64_t> best_;  // by signature
 };
 
 }  // namespace
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
-  const Operators ops_before = OperatorsOf(before), ops_after = OperatorsOf(after);
-  const std::map<uint64_t, Lonely> gone = LonelyOperators(before, ops_after);
+  const std::vector<Lonely> gone = LonelyOperators(before, after);
   if (gone.empty()) return;
-  const std::map<uint64_t, Lonely> come = LonelyOperators(after, ops_before);
+  const std::vector<Lonely> come = LonelyOperators(after, before);
   Candidates candidates(gone);
-  for (const auto& [new_op, news] : come) {
+  for (const Lonely& news : come) {
     const uint64_t old_op = candidates.BestFor(news);
     if (old_op == 0) continue;
     for (int32_t i : news.calls) {
-      renamed_.emplace_back(i, new_op);
+      renamed_.emplace_back(i, news.op);
       after.SetOp(i, old_op);
     }
   }

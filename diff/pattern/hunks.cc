@@ -11,6 +11,7 @@
 
 #include "diff/graph/arguments.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/keyed.h"
 #include "diff/graph/place.h"
 #include "diff/graph/union_find.h"
 #include "ir/module.h"
@@ -71,6 +72,7 @@ class HunkFinder {
     AddItems();
     if (items_.empty()) return {};
     FindAnchors();
+    FindLayers();
     UnionFind sets(items_.size());
     JoinEdges(sets);
     JoinConsumers(sets);
@@ -167,7 +169,16 @@ class HunkFinder {
     return graph.module().str(graph.node(diff_.after[id].node).module);
   }
 
-  std::string_view LayerOfItem(size_t item) const { return PlaceOf(items_[item], 0).layer; }
+  /// PlaceOf(item, 0).layer of each item, for the edges between them.
+  void FindLayers() {
+    layer_of_item_.reserve(items_.size());
+    for (const HunkItem& item : items_) {
+      const std::string_view path =
+          item.before.valid() ? std::string_view() : PathOfInserted(item.after);
+      layer_of_item_.push_back(path.empty() ? PlaceOf(item, 0).layer : LayerOf(path));
+    }
+  }
+  std::string_view LayerOfItem(size_t item) const { return layer_of_item_[item]; }
   bool InOneLayer(size_t a, size_t b) const {
     const std::string_view x = LayerOfItem(a), y = LayerOfItem(b);
     return x.empty() || y.empty() || x == y;
@@ -262,11 +273,16 @@ class HunkFinder {
   }
 
   void Collect(UnionFind& sets) {
-    std::map<size_t, std::vector<HunkItem>> by_root;
-    for (size_t item = 0; item < items_.size(); ++item)
-      by_root[sets.Find(item)].push_back(items_[item]);
-    for (auto& [root, items] : by_root)
-      facts_.emplace_back().items = std::move(items);
+    // The root of a set is its first item.
+    std::vector<size_t> hunk_of_root(items_.size());
+    for (size_t item = 0; item < items_.size(); ++item) {
+      const size_t root = sets.Find(item);
+      if (root == item) {
+        hunk_of_root[root] = facts_.size();
+        facts_.emplace_back();
+      }
+      facts_[hunk_of_root[root]].items.push_back(items_[item]);
+    }
     SortByPlace();
     for (HunkFacts& facts : facts_) {
       Hunk& hunk = diff_.hunks.emplace_back();
@@ -295,8 +311,24 @@ class HunkFinder {
       return item.before.valid() ? std::pair(item.before.index, -1)
                                  : std::pair(before_of_after[Index(item.after)], item.after.index);
     };
-    for (HunkFacts& facts : facts_)
-      std::ranges::sort(facts.items, {}, place_of);
+    // Places are looked up once: the largest hunk may be nearly everything.
+    std::vector<Keyed> places;
+    std::vector<HunkItem> sorted;
+    for (HunkFacts& facts : facts_) {
+      places.clear();
+      for (const HunkItem& item : facts.items) {
+        const auto [before, after] = place_of(item);
+        places.push_back(
+            {static_cast<uint64_t>(before + 1) << 32 | static_cast<uint32_t>(after + 1),
+             static_cast<int32_t>(places.size())});
+      }
+      if (std::ranges::is_sorted(places)) continue;
+      SortKeys(places);
+      sorted.clear();
+      for (const Keyed& place : places)
+        sorted.push_back(facts.items[Index(place.entity)]);
+      facts.items = sorted;
+    }
     std::ranges::stable_sort(facts_, {},
                              [&](const HunkFacts& facts) { return place_of(facts.items.front()); });
   }
@@ -443,6 +475,7 @@ class HunkFinder {
   std::array<std::vector<int32_t>, 2> item_of_;
   std::array<std::vector<int32_t>, 2> anchors_;  // by after entity: a before entity; -1: none
   std::vector<HunkItem> items_;
+  std::vector<std::string_view> layer_of_item_;
   std::vector<uint64_t> hashes_;  // by item
   std::vector<HunkFacts> facts_;
 };

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/place.h"
 #include "diff/pattern/repetitions.h"
@@ -146,11 +147,14 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& s
     }
   }
   // The how many-th of its kind in its layer.
-  std::unordered_map<uint64_t, uint64_t> seen;
+  FlatMap<uint64_t> seen;
+  std::vector<uint64_t> hash_of_layer;  // by place
+  for (std::string_view layer : layers_)
+    hash_of_layer.push_back(HashText(layer));
   for (int32_t i : sequence) {
     const uint64_t label = labels.type[Index(i)];
-    const uint64_t layer = HashText(layers_[place_of_[Index(i)]]);
-    roles_[Index(i)] = Mix(label, seen[Mix(layer, label)]++);
+    const uint64_t layer = hash_of_layer[place_of_[Index(i)]];
+    roles_[Index(i)] = Mix(label, (*seen.Emplace(Mix(layer, label), 0).first)++);
   }
 }
 

@@ -21,6 +21,9 @@ class Layers {
   /// The module path, or `layers.<i>` found by structure; "" outside of all. Valid while the
   /// listing lives.
   std::string_view path(int32_t entity) const { return paths_[place_of_[Index(entity)]]; }
+  /// The how many-th path it is: equal for equal paths.
+  size_t place(int32_t entity) const { return place_of_[Index(entity)]; }
+  size_t num_places() const { return paths_.size(); }
   /// The path up to its first number: `layers.7`; "" when the path has none.
   std::string_view layer(int32_t entity) const { return layers_[place_of_[Index(entity)]]; }
   /// What the node is in its layer: equal for corresponding nodes of different layers.

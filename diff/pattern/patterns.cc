@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/place.h"
 #include "diff/pattern/hunks.h"
@@ -143,24 +143,24 @@ class PatternFinder {
 
   /// Which layers of the before graph have the roles of the clusters.
   void FindRoles(const std::vector<Cluster>& clusters) {
-    std::unordered_set<uint64_t> wanted;
+    FlatMap<bool> wanted;
     for (const Cluster& cluster : clusters) {
       for (const auto& [role, layers] : cluster.by_role)
-        wanted.insert(role);
+        wanted.Emplace(role, true);
     }
     // An inserted node with a module path has the path's shape as its role.
-    std::unordered_map<std::string_view, uint64_t> shapes;
+    std::vector<bool> is_known(layers_.num_places(), false);
     for (int32_t i = 0; i < diff_.before.size(); ++i) {
       const std::string_view layer = layers_.layer(i);
       if (layer.empty()) continue;
-      if (wanted.contains(layers_.role(i))) layers_with_role_[layers_.role(i)].insert(layer);
-      const auto [shape, is_new] = shapes.try_emplace(layers_.path(i), 0);
-      if (!is_new) continue;
+      if (wanted.Contains(layers_.role(i))) layers_with_role_[layers_.role(i)].insert(layer);
+      if (is_known[layers_.place(i)]) continue;
+      is_known[layers_.place(i)] = true;
       // A path stands for the modules around it too.
       for (std::string_view path = layers_.path(i); path.size() >= layer.size();
            path = path.substr(0, path.rfind('.'))) {
         const uint64_t role = HashText(PlaceShape(path));
-        if (wanted.contains(role)) layers_with_role_[role].insert(layer);
+        if (wanted.Contains(role)) layers_with_role_[role].insert(layer);
         if (path.size() == layer.size()) break;
       }
     }

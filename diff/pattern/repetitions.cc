@@ -1,6 +1,7 @@
 #include "diff/pattern/repetitions.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "diff/graph/flat_map.h"
@@ -10,42 +11,37 @@ namespace strata {
 namespace {
 
 /// How many labels every part of a stretch has, over all parts: those that occur twice in each
-/// count twice.
-int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stretch) {
+/// count twice. May be any smaller number when it is below `wanted`: most stretches that are tried
+/// are none, and their first parts tell.
+int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stretch,
+                     int32_t wanted) {
   struct Count {
-    int32_t part = -1, here = 0;    // in the part that is being read
-    int32_t parts = 0, fewest = 0;  // over the parts read before
+    int32_t part = -1, here = 0;  // in the last part that has it
+    int32_t fewest = 0;           // over the parts before that one
   };
-  FlatMap<size_t> index;  // by class
-  std::vector<Count> counts;
-  const auto finish = [](Count& count) {
-    if (count.part < 0) return;
-    count.fewest = count.parts == 0 ? count.here : std::min(count.fewest, count.here);
-    ++count.parts;
-  };
+  FlatMap<Count> counts;  // by class
   const auto num_parts = static_cast<int32_t>(stretch.begins.size());
+  int32_t common = 0;  // that the parts so far have
   for (int32_t part = 0; part < num_parts; ++part) {
+    common = 0;
     const auto at = static_cast<size_t>(part);
     const int32_t end = part + 1 < num_parts ? stretch.begins[at + 1] : stretch.end;
     for (int32_t i = stretch.begins[at]; i < end; ++i) {
       const auto label = static_cast<uint64_t>(classes[static_cast<size_t>(i)]);
-      const auto [place, is_new] = index.Emplace(label, counts.size());
-      if (is_new) counts.emplace_back();
-      Count& count = counts[*place];
-      if (count.part != part) {
-        finish(count);
-        count.part = part;
-        count.here = 0;
+      if (part == 0) {
+        Count& count = *counts.Emplace(label, {0, 0, std::numeric_limits<int32_t>::max()}).first;
+        ++count.here;
+        ++common;
+        continue;
       }
-      ++count.here;
+      Count* count = counts.Find(label);
+      if (count == nullptr || count->part < part - 1) continue;  // some part has none
+      if (count->part != part) *count = {part, 0, std::min(count->fewest, count->here)};
+      common += ++count->here <= count->fewest ? 1 : 0;
     }
+    if (static_cast<int64_t>(common) * num_parts < wanted) return 0;
   }
-  int32_t common = 0;
-  for (Count& count : counts) {
-    finish(count);
-    if (count.parts == num_parts) common += count.fewest * num_parts;
-  }
-  return common;
+  return common * num_parts;
 }
 
 /// Moves the beginnings of all parts up as long as the same stands before each of them: an operator
@@ -92,10 +88,11 @@ Repetitions StretchesOf(const std::vector<uint64_t>& labels, const std::vector<i
     const int32_t covered = stretch.end - stretch.begins[0];
     if (budget < static_cast<size_t>(covered)) break;
     budget -= static_cast<size_t>(covered);
-    const int32_t common = CommonLabels(classes, stretch);
     constexpr int32_t kFewestLabels = 3;
-    if (common < kFewestLabels * static_cast<int32_t>(anchor->size()) || 2 * common < covered)
-      continue;
+    const int32_t wanted =
+        std::max(kFewestLabels * static_cast<int32_t>(anchor->size()), (covered + 1) / 2);
+    const int32_t common = CommonLabels(classes, stretch, wanted);
+    if (common < wanted) continue;
     found.stretches.push_back(stretch);
     found.explained += common;
     end = stretch.end;
@@ -193,7 +190,7 @@ std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<in
     for (Repetition& stretch : stretches) {
       MoveBegins(types, floor, stretch);
       floor = stretch.end;
-      explained += CommonLabels(classes, stretch);
+      explained += CommonLabels(classes, stretch, 0);
     }
     if (explained > most) {
       most = explained;
