@@ -23,12 +23,12 @@ function make(element, classes, [first, ...children]) {
   return element;
 }
 /**
- * A text that may break behind the dots of its names, in long names behind a line, but not before a number, and in what
+ * A text that may break behind the dots of its names and in long names behind a line, but not before a number, and in what
  * has no such place after 24 characters; other things as they are.
  */
 const dotted = (text) => {
   if (typeof text !== "string") return text;
-  const parts = text.split(/(\w{11,})/).flatMap((part, i) => part.split(i % 2 ? /(?<=_)(?!\d+\b)/ : /(?<=[./])/)).filter(Boolean);
+  const parts = text.split(/(\w{11,})/).flatMap((part, i) => part.split(i % 2 ? /(?<=_)(?!\d+\b)/ : /(?<=[./])(?!\d)/)).filter(Boolean);
   return parts.flatMap((part) => part.length > 24 ? part.match(/ *[^ ]{1,24} *| +/gu) : part).flatMap((part, i) => i ? [h("wbr"), part] : part);
 };
 const link = (href, ...words) => h("a", {href}, words.map(dotted));
