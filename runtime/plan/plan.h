@@ -32,6 +32,8 @@ struct PlanOptions {
   bool place_results = false;
   /// With static_memory: compute matrix products with runtime/matmul where that gives ATen's bits.
   bool own_matmuls = false;
+  /// With static_memory: compute norms of tensors with runtime/matmul where that gives ATen's bits.
+  bool own_norms = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
@@ -42,7 +44,8 @@ struct PlanOptions {
             .in_place = true,
             .hoist_constants = true,
             .place_results = true,
-            .own_matmuls = true};
+            .own_matmuls = true,
+            .own_norms = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }

@@ -19,6 +19,7 @@
 #include "runtime/torch/literals.h"
 #include "runtime/torch/out_variants.h"
 #include "runtime/torch/own_matmul.h"
+#include "runtime/torch/own_norm.h"
 #include "runtime/torch/static_state.h"
 #include "runtime/torch/substitutes.h"
 
@@ -60,6 +61,10 @@ class StaticBinder {
       }
     }
     PlaceMemory();
+    for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
+      if (state_->storages[owner].kind == StorageKind::kConstant)
+        state_->FindAddresses(static_cast<int32_t>(owner));
+    }
     CountPassing();
     PlanReleases();
     for (size_t i = 0; i < state_->steps.size(); ++i) {
@@ -248,7 +253,7 @@ class StaticBinder {
       if (is_simple) return true;
       STRATA_TRY(const bool is_embedding, BindEmbeddingBackward(step, bound));
       if (is_embedding) return true;
-      if (BindMatmul(step, bound)) return true;
+      if (BindMatmul(step, bound) || BindNorm(step, bound) || BindJoin(step, bound)) return true;
     }
     const PlanStep called = WithTensorOverload(step);
     STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
@@ -321,8 +326,65 @@ class StaticBinder {
     Place(slot, bound.index);
     bound.kind = StepKind::kMatmul;
     bound.matmul = *matmul;
-    for (const Tensor& tensor : {a, b, state_->TensorAt(slot)})
-      bound.arguments.push_back(tensor.unsafeGetTensorImpl());
+    AddArguments(bound, {step.args[0].slot, step.args[1].slot, slot});
+    return true;
+  }
+
+  void AddArguments(StaticStep& bound, const std::vector<int32_t>& slots) {
+    for (const int32_t slot : slots) {
+      StorageOf(slot).addresses.push_back(
+          {.step = static_cast<size_t>(bound.index), .argument = bound.arguments.size()});
+      bound.arguments.push_back(state_->TensorAt(slot).unsafeGetTensorImpl());
+      bound.addresses.push_back(nullptr);
+    }
+  }
+
+  bool BindNorm(const PlanStep& step, StaticStep& bound) {
+    if (!plan_.options.own_norms || step.op != "aten.linalg_vector_norm.default" ||
+        !step.kwargs.empty()) {
+      return false;
+    }
+    const auto is_two = [](const PlanArg& order) {
+      return (order.kind == ArgKind::kFloat && order.real == 2.0) ||
+             (order.kind == ArgKind::kInt && order.integer == 2);
+    };
+    if (step.args.size() > 1 && !is_two(step.args[1])) return false;
+    if (step.args.size() > 2 && step.args[2].kind != ArgKind::kNone) return false;
+    const Tensor& tensor = state_->TensorAt(step.args[0].slot);
+    if (tensor.scalar_type() != at::kFloat || !IsPlain(tensor) || !tensor.is_contiguous() ||
+        !NormHasAtensBits(tensor.numel())) {
+      return false;
+    }
+    const int32_t slot = step.results[0];
+    Place(slot, bound.index);
+    bound.kind = StepKind::kNorm;
+    bound.units = tensor.numel();
+    AddArguments(bound, {step.args[0].slot, slot});
+    return true;
+  }
+
+  /// A stack along the first dimension: one operand's memory after the other's.
+  bool BindJoin(const PlanStep& step, StaticStep& bound) {
+    if (step.op != "aten.stack.default" || !step.kwargs.empty()) return false;
+    if (step.args.size() > 1 && (step.args[1].kind != ArgKind::kInt || step.args[1].integer != 0))
+      return false;
+    const int32_t slot = step.results[0];
+    std::vector<int32_t> slots;
+    for (const PlanArg& element : step.args[0].elements) {
+      const Tensor& operand = state_->TensorAt(element.slot);
+      if (!IsPlain(operand) || !operand.is_contiguous() ||
+          ToDType(operand.scalar_type()) != Slot(slot).layout->dtype) {
+        return false;
+      }
+      bound.units = static_cast<int64_t>(operand.nbytes());
+      slots.push_back(element.slot);
+    }
+    if (slots.empty() || !TensorOver(EmptyStorage(0), *Slot(slot).layout).is_contiguous())
+      return false;
+    Place(slot, bound.index);
+    slots.push_back(slot);
+    bound.kind = StepKind::kJoin;
+    AddArguments(bound, slots);
     return true;
   }
 
@@ -422,7 +484,6 @@ class StaticBinder {
   Status BindKernel(const PlanStep& step, StaticStep& bound) {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
     if (kernels_ == nullptr) return Error(ErrorCode::kInternal, "its kernel was not built");
-    if (kernel.num_arguments > 64) return Error(ErrorCode::kUnsupported, "has too many arguments");
     const Schedule schedule = MakeSchedule(kernel);
     bound.kind = StepKind::kKernel;
     bound.kernel = step.kernel;
@@ -431,13 +492,13 @@ class StaticBinder {
     bound.units = schedule.units;
     bound.grain =
         std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, schedule.unit_elements));
-    bound.arguments.resize(static_cast<size_t>(kernel.num_arguments));
+    std::vector<int32_t> slots(static_cast<size_t>(kernel.num_arguments), -1);
     for (size_t i = 0; i < step.args.size(); ++i) {
       const int32_t slot = step.args[i].slot;
       if (!IsFixed(slot) || state_->TensorAt(slot).is_conj() || state_->TensorAt(slot).is_neg()) {
         return Error(ErrorCode::kUnsupported, "reads a value of unknown layout");
       }
-      bound.arguments[i] = state_->TensorAt(slot).unsafeGetTensorImpl();
+      slots[i] = slot;
     }
     for (size_t i = 0; i < step.results.size(); ++i) {
       const int32_t slot = step.results[i];
@@ -461,8 +522,9 @@ class StaticBinder {
         }
         return true;
       });
-      bound.arguments[static_cast<size_t>(argument)] = state_->TensorAt(slot).unsafeGetTensorImpl();
+      slots[static_cast<size_t>(argument)] = slot;
     }
+    AddArguments(bound, slots);
     return Ok();
   }
 

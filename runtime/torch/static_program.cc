@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/matmul/square_norm.h"
 #include "runtime/torch/executor.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/own_matmul.h"
@@ -48,6 +49,18 @@ void StaticProgram::State::SetStorage(int32_t owner, const c10::Storage& storage
     TensorAt(slot).unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
   for (const at::Tensor& other : storages[static_cast<size_t>(owner)].others)
     other.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  FindAddresses(owner);
+}
+
+void StaticProgram::State::FindAddresses(int32_t owner) {
+  StaticStorage& storage = storages[static_cast<size_t>(owner)];
+  for (const StaticStorage::Address& address : storage.addresses) {
+    StaticStep& step = steps[address.step];
+    c10::TensorImpl& tensor = *step.arguments[address.argument];
+    const bool is_there = tensor.unsafe_storage().data() != nullptr;
+    step.addresses[address.argument] = is_there ? tensor.mutable_data() : nullptr;
+  }
+  storage.data = TensorAt(owner).storage().data();
 }
 
 void StaticProgram::State::Release(int32_t owner) {
@@ -66,7 +79,11 @@ Status StaticProgram::State::BindInputs(std::span<const Tensor> inputs) {
       SetStorage(slot, storage);
     }
     const int64_t offset = inputs[i].storage_offset();
-    if (offset == TensorAt(slot).storage_offset()) continue;
+    if (offset == TensorAt(slot).storage_offset()) {
+      // A storage may have got other memory since the last run.
+      if (StorageOf(slot).data != storage.data()) FindAddresses(slot);
+      continue;
+    }
     // Views of an input know their offsets from its first element.
     const int64_t moved = offset - TensorAt(slot).storage_offset();
     const int64_t width = static_cast<int64_t>(inputs[i].element_size());
@@ -79,6 +96,7 @@ Status StaticProgram::State::BindInputs(std::span<const Tensor> inputs) {
       }
       impl->set_storage_offset(impl->storage_offset() + moved * width / view_width);
     }
+    FindAddresses(slot);
   }
   return Ok();
 }
@@ -194,10 +212,7 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
 }
 
 void StaticProgram::State::RunKernel(const StaticStep& step) {
-  constexpr size_t kMaxArguments = 64;  // the binder refuses more
-  void* addresses[kMaxArguments];
-  for (size_t i = 0; i < step.arguments.size(); ++i)
-    addresses[i] = step.arguments[i]->mutable_data();
+  void* const* const addresses = step.addresses.data();
   if (step.units >= 2 * step.grain && at::get_num_threads() > 1) {
     at::parallel_for(0, step.units, step.grain, [&](int64_t begin, int64_t end) {
       step.function(addresses, begin, end, step.open_numbers.data());
@@ -209,10 +224,22 @@ void StaticProgram::State::RunKernel(const StaticStep& step) {
 
 void StaticProgram::State::RunMatmul(const StaticStep& step) {
   Matmul matmul = step.matmul;
-  matmul.a = static_cast<const float*>(step.arguments[0]->data());
-  matmul.b = static_cast<const float*>(step.arguments[1]->data());
-  matmul.c = static_cast<float*>(step.arguments[2]->mutable_data());
+  matmul.a = static_cast<const float*>(step.addresses[0]);
+  matmul.b = static_cast<const float*>(step.addresses[1]);
+  matmul.c = static_cast<float*>(step.addresses[2]);
   RunMatmulInParallel(matmul, BestMatmulIsa());
+}
+
+void StaticProgram::State::RunNorm(const StaticStep& step) {
+  *static_cast<float*>(step.addresses[1]) =
+      SquareNorm(static_cast<const float*>(step.addresses[0]), step.units);
+}
+
+void StaticProgram::State::RunJoin(const StaticStep& step) {
+  const size_t count = step.addresses.size() - 1, bytes = static_cast<size_t>(step.units);
+  char* const joined = static_cast<char*>(step.addresses.back());
+  for (size_t i = 0; i < count; ++i)
+    std::memcpy(joined + i * bytes, step.addresses[i], bytes);
 }
 
 void StaticProgram::State::CallPlaced(StaticStep& step) {
@@ -249,6 +276,12 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
       break;
     case StaticStep::Kind::kMatmul:
       RunMatmul(step);
+      break;
+    case StaticStep::Kind::kNorm:
+      RunNorm(step);
+      break;
+    case StaticStep::Kind::kJoin:
+      RunJoin(step);
       break;
   }
   if (observer != nullptr) Show(planned, *observer);

@@ -22,6 +22,8 @@ struct StaticStep {
     kAdopt,    ///< results' storages are taken over, or results themselves where they are dynamic
     kKernel,
     kMatmul,
+    kNorm,  ///< of a whole tensor
+    kJoin,  ///< operands, one after the other
   };
 
   Kind kind = Kind::kNothing;
@@ -36,13 +38,16 @@ struct StaticStep {
   // kAdopt
   std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
   AllocationOrder allocations;
-  // kKernel, kMatmul
+  // kKernel, kMatmul, kNorm, kJoin
   KernelLibrary::Function function = nullptr;
   int32_t kernel = -1;
   std::vector<int64_t> open_numbers;        ///< kKernel: of Kernel
-  std::vector<c10::TensorImpl*> arguments;  ///< kMatmul: a, b, c
+  std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
+  std::vector<void*> addresses;             ///< of the arguments' elements, as long as they stay
   Matmul matmul;
-  int64_t units = 0, grain = 0;  ///< grain: units that are worth a thread
+  /// Of a kernel; elements of a norm's operand; bytes of each that is joined.
+  int64_t units = 0;
+  int64_t grain = 0;  ///< units that are worth a thread
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
   std::vector<int32_t> drops;        ///< dynamic slots that die with this step
@@ -57,6 +62,11 @@ struct StaticStorage {
   int64_t offset = 0;              ///< kBlock, kOutput: in the block
   std::vector<int32_t> slots;      ///< with tensors over it, views included
   std::vector<at::Tensor> others;  ///< over it, known to one step
+  struct Address {
+    size_t step = 0, argument = 0;
+  };
+  std::vector<Address> addresses;  ///< in steps, of tensors over it
+  const void* data = nullptr;      ///< where the storage was when they were found
   size_t references = 0;           ///< kOutput: ours, to its StorageImpl
 
   StaticStorage() = default;
@@ -97,9 +107,11 @@ struct StaticProgram::State {
   StaticStorage& StorageOf(int32_t slot) {
     return storages[static_cast<size_t>(plan.slots[static_cast<size_t>(slot)].storage)];
   }
-  /// Puts all tensors over the storage of `owner` on another one.
+  /// Puts all tensors over the storage of `owner` on another one, and steps' addresses with them.
   void SetStorage(int32_t owner, const c10::Storage& storage);
 
+  /// Where arguments of steps lie that are over that storage.
+  void FindAddresses(int32_t owner);
   Status BindInputs(std::span<const at::Tensor> inputs);
   /// Outputs of the last run that somebody still holds stay as they are: this run gets a new block.
   void KeepHeldOutputs();
@@ -109,6 +121,8 @@ struct StaticProgram::State {
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
   void RunMatmul(const StaticStep& step);
+  void RunNorm(const StaticStep& step);
+  void RunJoin(const StaticStep& step);
   void Adopt(const PlanStep& step);
   /// What stands in the place of a dynamic slot.
   c10::IValue Dynamic(int32_t slot);

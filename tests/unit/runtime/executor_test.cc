@@ -162,6 +162,42 @@ TEST_CASE("a value's memory goes at its last use, and the executor keeps nothing
   CHECK_EQ(x.use_count(), 1);
 }
 
+TEST_CASE("own products, norms and joins read inputs where they lie in this run") {
+  const Plan plan = OrDie(Lower(*ParseBody(R"(
+  x = placeholder : f32[4, 8][8, 1]cpu
+  y = placeholder : f32[8, 4][4, 1]cpu
+  k = attr k : f32[8, 4][4, 1]cpu
+  a = aten.mm.default(x, y) : f32[4, 4][4, 1]cpu
+  b = aten.mm.default(x, k) : f32[4, 4][4, 1]cpu
+  n = aten.linalg_vector_norm.default(x, 2.0) : f32[][]cpu
+  m = aten.linalg_vector_norm.default(y, 2.0) : f32[][]cpu
+  s = aten.stack.default([n, m]) : f32[2][1]cpu
+  output([a, b, s])
+)")
+                                     ->FindGraph("g"),
+                                PlanOptions::Fastest()));
+  const Tensor k = at::rand({8, 4});
+  Executor executor = OrDie(Executor::Bind(plan, {{"k", k}}));
+  const auto check = [&](const Tensor& x, const Tensor& y) {
+    const Tensors out = OrDie(executor.Run(std::vector<Tensor>{x, y}));
+    CHECK(at::equal(out[0], at::mm(x, y)));
+    CHECK(at::equal(out[1], at::mm(x, k)));
+    CHECK(at::equal(out[2],
+                    at::stack({at::linalg_vector_norm(x, 2.0), at::linalg_vector_norm(y, 2.0)})));
+  };
+  const Tensor x = at::rand({4, 8}), y = at::rand({8, 4}), many = at::rand({3, 4, 8});
+  check(x, y);
+  check(many[1], y);
+  check(many[2], at::rand({8, 4}));
+  executor.ReleaseInputs();
+  check(x, y);
+  // The same storage, other memory.
+  Tensor other = at::rand({4, 8});
+  std::swap(x.storage().unsafeGetStorageImpl()->mutable_data_ptr(),
+            other.storage().unsafeGetStorageImpl()->mutable_data_ptr());
+  check(x, y);
+}
+
 TEST_CASE("results need no gradient even if inputs do") {
   const Tensors out = RunBody(R"(
   x = placeholder : f32[2]

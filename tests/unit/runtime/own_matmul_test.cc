@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/matmul/square_norm.h"
+#include "runtime/torch/own_norm.h"
+
 namespace strata {
 namespace {
 
@@ -47,6 +50,20 @@ TEST_CASE("what is no plain matrix of floats is left to ATen") {
   CHECK_FALSE(MatmulWithAtensBits(a, b, at::empty({5, 4}).t()));
   CHECK_FALSE(MatmulWithAtensBits(at::randn({4, 12}).as_strided({4, 6}, {12, 2}), b, c));
   CHECK_FALSE(MatmulWithAtensBits(at::empty({0, 6}), b, at::empty({0, 5})));
+}
+
+TEST_CASE("norms are computed where they have ATen's bits") {
+  at::manual_seed(4);
+  for (const int64_t count : {8, 24, 4096, 98304}) {
+    if (!NormHasAtensBits(count)) continue;  // another processor's ATen adds in another order
+    for (int run = 0; run < 50; ++run) {
+      const Tensor x = at::randn({count / 8, 8});
+      CHECK_EQ(SquareNorm(x.const_data_ptr<float>(), count),
+               at::linalg_vector_norm(x, 2.0).item<float>());
+    }
+  }
+  CHECK_FALSE(NormHasAtensBits(0));
+  CHECK_FALSE(NormHasAtensBits(12));
 }
 
 }  // namespace
