@@ -131,17 +131,22 @@ class Exchanger {
     return -1;
   }
 
-  /// How many more edges agree when a plan becomes a longer one; to lose a partner counts as two.
-  int Gain(const Plan& plan, const Plan& longer) const {
+  /// How many more edges agree when a plan becomes a longer one.
+  struct Gained {
+    int merit = 0;  ///< users that stay as they are count as one: one change redirects them all
+    int edges = 0;  ///< all of them
+  };
+
+  /// To lose a partner counts as two edges.
+  Gained Gain(const Plan& plan, const Plan& longer) const {
     const Labels& labels = matching_.labels(kBefore);
     const auto is_new = [&](int32_t node) { return longer.contains(node) && !plan.contains(node); };
-    int gain = 0;
+    Gained gained;
     for (const auto& [node, partner] : longer) {
       if (plan.contains(node)) continue;
-      if (partner < 0) gain -= 2;
+      int gain = partner < 0 ? -2 : 0;
       for (const Labels::Edge& operand : labels.operands(node))
         gain += Agrees(longer, node, operand) - Agrees(plan, node, operand);
-      // Users that stay as they are count as one: one change redirects them all.
       int users = 0;
       for (const Labels::Edge& user : labels.users(node)) {
         if (is_new(user.entity)) continue;
@@ -149,9 +154,10 @@ class Exchanger {
         const int change = Agrees(longer, user.entity, edge) - Agrees(plan, user.entity, edge);
         (plan.contains(user.entity) ? gain : users) += change;
       }
-      gain += std::clamp(users, -1, 1);
+      gained.merit += gain + std::clamp(users, -1, 1);
+      gained.edges += gain + users;
     }
-    return gain;
+    return gained;
   }
 
   int NumAgreeing(const Plan& plan, int32_t node) const {
@@ -181,44 +187,46 @@ class Exchanger {
 
   /// How good a plan is; to undo a crossing of the order decides between equals.
   struct Worth {
-    int edges = 0, uncrossed = 0;
+    int merit = 0, uncrossed = 0;
     friend auto operator<=>(const Worth&, const Worth&) = default;
   };
 
   bool Try(int32_t before, int32_t after) {
-    // What loses by itself is not part of the exchange, unless all of it is a gain in the end.
-    return Try(before, after, 0) || Try(before, after, -2);
+    Plan start;
+    if (HasHub(before) || !Give(before, after, start)) return false;
+    return Grow(before, std::move(start));
   }
 
-  /// `least`: what a step may gain.
-  bool Try(int32_t before, int32_t after, int least) {
-    Plan plan, best;
-    int edges = 0;
+  /// Makes a plan longer for as long as no step loses, and applies the best that it ever was. All
+  /// in all no fewer edges agree then: the edit script grows no longer.
+  bool Grow(int32_t first, Plan plan) {
+    Gained gained = Gain({}, plan);
+    Plan best;
     Worth most;
-    const auto extend = [&](int32_t x, int32_t y) {
-      Plan longer = plan;
-      if (HasHub(x) || !Give(x, y, longer)) return false;
-      const int gain = Gain(plan, longer);
-      if (!plan.empty() && gain < least) return false;
-      plan = std::move(longer);
-      edges += gain;
-      if (edges < most.edges) return true;
-      const Worth worth{edges, NumUncrossed(plan)};
-      if (worth > most) {
-        most = worth;
-        best = plan;
-      }
-      return true;
+    const auto keep_best = [&] {
+      if (gained.merit < most.merit || gained.edges < 0) return;
+      const Worth worth{gained.merit, NumUncrossed(plan)};
+      if (worth <= most) return;
+      most = worth;
+      best = plan;
     };
-    if (!extend(before, after)) return false;
-    std::vector<int32_t> reached{before};
+    keep_best();
+    std::vector<int32_t> reached{first};
     for (size_t next = 0; next < reached.size() && plan.size() < kMaxReach; ++next) {
       for (const auto& [x, y] : Following(reached[next], plan)) {
-        if (PartnerIn(plan, x) != y && extend(x, y)) reached.push_back(x);
+        Plan longer = plan;
+        if (PartnerIn(plan, x) == y || HasHub(x) || !Give(x, y, longer)) continue;
+        const Gained step = Gain(plan, longer);
+        if (step.merit < 0) continue;
+        plan = std::move(longer);
+        gained.merit += step.merit;
+        gained.edges += step.edges;
+        keep_best();
+        reached.push_back(x);
       }
     }
     if (best.empty()) return false;
-    Apply(before, best);
+    Apply(first, best);
     return true;
   }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <span>
 
 #include "diff/match/stages.h"
 
@@ -85,45 +84,10 @@ class Repairer {
         candidates.push_back(theirs[Index(edge.slot)].entity);
       }
     }
-    AddCandidatesBeyond(side, i, candidates);
     std::ranges::sort(candidates);
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     std::erase_if(candidates, [&](int32_t candidate) { return !MayMatch(side, i, candidate); });
     return candidates;
-  }
-
-  /// Where a neighbour was removed, what is beyond it may be the neighbour now: unmatched nodes of
-  /// the same label that are.
-  void AddCandidatesBeyond(Side side, int32_t i, std::vector<int32_t>& candidates) const {
-    const Labels& mine = matching_.labels(side);
-    const Labels& others = matching_.labels(1 - side);
-    const auto few = [](std::span<const Labels::Edge> edges) {
-      return edges.first(std::min(edges.size(), Matching::kMaxEdges));
-    };
-    const auto add = [&](int32_t candidate) {
-      if (!matching_.matched(1 - side, candidate) && SameType(side, i, candidate)) {
-        candidates.push_back(candidate);
-      }
-    };
-    for (const Labels::Edge& operand : few(mine.operands(i))) {
-      if (matching_.matched(side, operand.entity)) continue;
-      for (const Labels::Edge& beyond : few(mine.operands(operand.entity))) {
-        const int32_t image = matching_.partner(side, beyond.entity);
-        if (image < 0) continue;
-        for (const Labels::Edge& user : few(others.users(image))) {
-          if (user.slot == operand.slot) add(user.entity);
-        }
-      }
-    }
-    for (const Labels::Edge& user : few(mine.users(i))) {
-      if (matching_.matched(side, user.entity)) continue;
-      for (const Labels::Edge& beyond : few(mine.users(user.entity))) {
-        const int32_t image = matching_.partner(side, beyond.entity);
-        if (image < 0 || matching_.slotless(side, beyond.entity)) continue;
-        const auto theirs = others.operands(image);
-        if (Index(beyond.slot) < theirs.size()) add(theirs[Index(beyond.slot)].entity);
-      }
-    }
   }
 
   /// Whether `i` is more like `candidate` than `rival` is, which has it.
