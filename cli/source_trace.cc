@@ -17,11 +17,14 @@ Result<SourceTrace> SourceTrace::Open(const std::string& file, const std::string
   if (LooksLikeTrace(file)) return source;
   std::error_code error;
   std::string folder = (std::filesystem::temp_directory_path(error) / "strata-XXXXXX").string();
-  if (error || ::mkdtemp(folder.data()) == nullptr) {
-    return Error(ErrorCode::kIo, "no folder for a moment: {}: set TMPDIR to one that is writable",
-                 folder);
+  {
+    const InterruptsHeld held;
+    if (error || ::mkdtemp(folder.data()) == nullptr) {
+      return Error(ErrorCode::kIo, "no folder for a moment: {}: set TMPDIR to one that is writable",
+                   folder);
+    }
+    source.folder_ = TemporaryPath(folder);
   }
-  source.folder_ = TemporaryPath(folder);
   source.path_ = folder + "/log.strata";
   ImportOptions options;
   options.command = command;

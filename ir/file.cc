@@ -262,6 +262,7 @@ Result<AtomicFile> AtomicFile::Create(std::string path) {
   file.target_ = FollowLinks(file.path_);
   STRATA_RETURN_IF_ERROR(CheckUnlocked(file.target_, file.path_));
   const std::string partial_path = file.target_ + ".partial";
+  const InterruptsHeld held;
   STRATA_TRY(file.descriptor_, OpenPartial(partial_path, file.path_));
   file.partial_ = TemporaryPath(partial_path);
   if (::ftruncate(file.descriptor_, 0) != 0) return WriteError(file.path_, errno);

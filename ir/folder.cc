@@ -46,6 +46,7 @@ Result<AtomicFolder> AtomicFolder::Create(std::string path) {
   if (error) return IoError("cannot read folder", path, error, "give another one");
   std::string aside = fmt::format("{}{}{}", path, exists ? "/" : "", kAside);
   fs::remove_all(aside, error);  // of one that was killed
+  const InterruptsHeld held;
   if (!fs::create_directory(aside, error) || error) {
     return IoError("cannot create folder", path, error, "is its parent there and writable?");
   }

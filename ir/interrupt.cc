@@ -17,8 +17,8 @@ namespace {
 
 /// A signal is of the whole process, and so is what has to be done about it.
 struct Interrupts {
-  std::mutex mutex;
-  std::condition_variable changed;
+  std::recursive_mutex mutex;  // an InterruptsHeld may have it already
+  std::condition_variable_any changed;
   std::multiset<std::string> temporary;
   bool is_asked = false;  // a StopRequest is alive
   std::string told;
@@ -50,11 +50,28 @@ void ToPipe(int signal) {
     ::pause();
 }
 
-/// Has the lock and keeps it, so that nothing temporary can be made any more.
-[[noreturn]] void RemoveAllAndEnd(const Interrupts& interrupts, int signal) {
+/// Removes what is temporary. False: something was left, or came while it was removed.
+bool RemoveAll(const std::multiset<std::string>& temporary) {
   std::error_code ignored;
-  for (const std::string& path : interrupts.temporary)
+  bool is_clean = true;
+  for (const std::string& path : temporary) {
     std::filesystem::remove_all(path, ignored);
+    is_clean &= !std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+  }
+  return is_clean;
+}
+
+/// Has the lock and keeps it, so that nothing temporary can be named any more. Other threads run
+/// until the end, though, and one may be about to make a file in a folder that is being removed:
+/// hence again, until nothing came for a while.
+[[noreturn]] void RemoveAllAndEnd(const Interrupts& interrupts, int signal) {
+  constexpr int kMaxRounds = 200, kQuietRounds = 4;
+  constexpr auto kRound = std::chrono::milliseconds(5);
+  for (int round = 0, quiet = 0; round < kMaxRounds; ++round) {
+    quiet = RemoveAll(interrupts.temporary) ? quiet + 1 : 0;
+    if (interrupts.temporary.empty() || quiet == kQuietRounds) break;
+    std::this_thread::sleep_for(kRound);
+  }
   EndBy(signal);
 }
 
@@ -87,6 +104,14 @@ void CleanUpOnInterrupt() {
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }
+}
+
+InterruptsHeld::InterruptsHeld() {
+  TheInterrupts().mutex.lock();
+}
+
+InterruptsHeld::~InterruptsHeld() {
+  TheInterrupts().mutex.unlock();
 }
 
 TemporaryPath::TemporaryPath(std::string path) : path_(std::move(path)) {

@@ -13,6 +13,16 @@ namespace strata {
 /// called once, at the start of main.
 void CleanUpOnInterrupt();
 
+/// While one lives, an interrupt waits: for a moment in which a thing is there and its
+/// TemporaryPath is not yet.
+class InterruptsHeld {
+ public:
+  InterruptsHeld();
+  InterruptsHeld(const InterruptsHeld&) = delete;
+  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+  ~InterruptsHeld();
+};
+
 /// A file or folder that lives as long as this object: removed, with all that is in it, by the
 /// destructor and by an interrupt.
 class TemporaryPath {
