@@ -22,8 +22,8 @@ struct LoadedGraph {
 
 /// A graph at one moment of a run.
 struct HistoryMoment {
-  int32_t graph = 0;    ///< index into History::graphs
-  std::string ref;      ///< the REF that loads it
+  int32_t graph = 0;  ///< index into History::graphs
+  std::string ref;    ///< the REF that loads it
   /// Equal for graphs that are equal, names included and StableIds not, in any history.
   std::string content;
 };

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "diff/graph/listing.h"
-#include "diff/patch/patch.h"
 #include "diff/patch/lines.h"
+#include "diff/patch/patch.h"
 #include "ir/native_text.h"
 #include "ir/native_words.h"
 #include "ir/rewriter.h"

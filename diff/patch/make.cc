@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "diff/graph/order.h"
-#include "diff/patch/patch.h"
 #include "diff/patch/lines.h"
+#include "diff/patch/patch.h"
 #include "ir/native_words.h"
 
 namespace strata {
