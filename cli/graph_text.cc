@@ -12,20 +12,6 @@
 namespace strata::cli {
 namespace {
 
-std::string_view KindName(EntityKind kind) {
-  switch (kind) {
-    case EntityKind::kInput:
-      return "input";
-    case EntityKind::kConstant:
-      return "constant";
-    case EntityKind::kCompute:
-      return "compute";
-    case EntityKind::kOutput:
-      return "output";
-  }
-  return "";
-}
-
 void WriteType(JsonWriter& json, const TypeText& type) {
   const auto write = [&](std::string_view key, const std::optional<TypeProperty>& property) {
     if (property) json.Field(key, property->text);
@@ -41,7 +27,7 @@ void WriteNode(JsonWriter& json, const Listing& listing, EntityId id) {
   const Graph& graph = listing.graph(id);
   const Node& node = graph.node(listing[id].node);
   json.Break(4).BeginObject().Field("name", listing.name(id));
-  json.Field("kind", KindName(listing[id].kind)).Field("target", listing.target(id));
+  json.Field("kind", ToString(listing[id].kind)).Field("target", listing.target(id));
   json.Key("operands").BeginArray();
   for (EntityId operand : OperandsOf(listing, id))
     json.String(listing.name(operand));

@@ -33,6 +33,20 @@ void ForEachGraph(const Graph& graph, const Arg& arg, Fn&& fn) {
 
 }  // namespace
 
+std::string_view ToString(EntityKind kind) {
+  switch (kind) {
+    case EntityKind::kInput:
+      return "input";
+    case EntityKind::kConstant:
+      return "constant";
+    case EntityKind::kCompute:
+      return "compute";
+    case EntityKind::kOutput:
+      return "output";
+  }
+  return "";
+}
+
 Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs(), -1) {
   AddScope(graph, "", {});
 }

@@ -15,6 +15,7 @@ using EntityId = Id<struct EntityTag>;
 
 /// What a printed node is; only nodes of one kind can be identical.
 enum class EntityKind : uint8_t { kInput, kConstant, kCompute, kOutput };
+std::string_view ToString(EntityKind kind);  ///< "input", "constant", "compute", "output"
 
 /// A line of the printed graph: a node, or a named element of a node that returns a tuple (a
 /// `getitem` line).

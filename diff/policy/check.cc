@@ -14,20 +14,6 @@
 namespace strata {
 namespace {
 
-std::string_view ToWord(EntityKind kind) {
-  switch (kind) {
-    case EntityKind::kInput:
-      return "input";
-    case EntityKind::kConstant:
-      return "constant";
-    case EntityKind::kCompute:
-      return "compute";
-    case EntityKind::kOutput:
-      return "output";
-  }
-  return "";
-}
-
 /// A pair, an inserted or a deleted node, as rules see it.
 struct Change {
   EntityId before, after;  // none: inserted, deleted
@@ -132,7 +118,7 @@ class Checker {
       change.targets.push_back(listing.target(id));
       change.modules.push_back(ModuleText(listing, id));
       change.names.push_back(listing.name(id));
-      change.kind = ToWord(listing[id].kind);
+      change.kind = ToString(listing[id].kind);
       if (const auto found = patterns.find(id); found != patterns.end()) {
         change.pattern = found->second;
       }
