@@ -80,20 +80,6 @@ std::string LastLineOf(const std::string& path) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "strata-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TemporaryFolder::File(std::string_view name) const {
-  return fmt::format("{}/{}", path_, name);
-}
-
 struct PeerProcess::State {
   std::string python, log;
   pid_t child = -1;
@@ -139,22 +125,21 @@ PeerProcess::~PeerProcess() = default;
 Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& python,
                                                         const std::string& peer,
                                                         const Trainer& trainer, int threads,
-                                                        const TemporaryFolder& folder) {
-  if (folder.path().empty()) return Error(ErrorCode::kIo, "cannot make a temporary folder");
-  const std::string init = folder.File("init.safetensors"), request = folder.File(peer + ".json"),
-                    script = folder.File("train_peers.py");
+                                                        const std::string& folder) {
+  const std::string init = folder + "/init.safetensors", request = folder + "/" + peer + ".json",
+                    script = folder + "/train_peers.py";
   if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
   STRATA_RETURN_IF_ERROR(WriteFile(script, assets::kTrainPeersPy));
   const ordered_json body = {{"config", Describe(trainer.config())},
                              {"init", init},
                              {"peer", peer},
                              {"threads", threads},
-                             {"cache", folder.File("inductor")}};
+                             {"cache", folder + "/inductor"}};
   STRATA_RETURN_IF_ERROR(WriteFile(request, body.dump()));
 
   auto state = std::make_unique<State>();
   state->python = python;
-  state->log = folder.File(peer + ".log");
+  state->log = folder + "/" + peer + ".log";
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return Error(ErrorCode::kIo, "cannot make a socket pair");

@@ -23,21 +23,6 @@ struct FirstSteps {
   std::vector<double> losses;
 };
 
-/// A folder that goes with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder();
-  /// "" when it could not be made.
-  const std::string& path() const { return path_; }
-  std::string File(std::string_view name) const;
-
- private:
-  std::string path_;
-};
-
 /// PyTorch with the same model, initial values and tokens, in a Python process that lives as long
 /// as this object and takes steps when it is told to: tests/bench/train_peers.py.
 class PeerProcess {
@@ -45,7 +30,7 @@ class PeerProcess {
   /// `trainer` has done no step; files go to `folder`, which outlives the peer.
   static Result<std::unique_ptr<PeerProcess>> Start(const std::string& python,
                                                     const std::string& peer, const Trainer& trainer,
-                                                    int threads, const TemporaryFolder& folder);
+                                                    int threads, const std::string& folder);
   ~PeerProcess();
 
   /// Once, before `Run`. Errors: a Python that cannot be run, or gives up.

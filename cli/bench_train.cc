@@ -14,6 +14,7 @@
 #include "cli/bench.h"
 #include "cli/bench_peers.h"
 #include "cli/flags.h"
+#include "ir/interrupt.h"
 #include "runtime/torch/memory_meter.h"
 #include "runtime/train/trainer.h"
 
@@ -317,7 +318,7 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   const DeviceKind device = flags.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
   const TrainConfig config = Config(shape, device);
   const int threads = static_cast<int>(flags.threads);
-  const TemporaryFolder folder;
+  STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
   Contenders contenders;
   std::vector<std::unique_ptr<Strata>> ours = OurWays(device);
   for (std::unique_ptr<Strata>& way : ours)
@@ -328,7 +329,7 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   std::vector<std::unique_ptr<PyTorch>> peers;
   for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
     STRATA_TRY(std::unique_ptr<PeerProcess> process,
-               PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder));
+               PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder.path()));
     peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
   }
   for (std::unique_ptr<Strata>& way : ours)

@@ -1,8 +1,5 @@
 #include "cli/source_trace.h"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -15,17 +12,8 @@ Result<SourceTrace> SourceTrace::Open(const std::string& file, const std::string
   SourceTrace source;
   source.path_ = file;
   if (LooksLikeTrace(file)) return source;
-  std::error_code error;
-  std::string folder = (std::filesystem::temp_directory_path(error) / "strata-XXXXXX").string();
-  {
-    const InterruptsHeld held;
-    if (error || ::mkdtemp(folder.data()) == nullptr) {
-      return Error(ErrorCode::kIo, "no folder for a moment: {}: set TMPDIR to one that is writable",
-                   folder);
-    }
-    source.folder_ = TemporaryPath(folder);
-  }
-  source.path_ = folder + "/log.strata";
+  STRATA_TRY(source.folder_, TemporaryPath::MakeFolder());
+  source.path_ = source.folder_.path() + "/log.strata";
   ImportOptions options;
   options.command = command;
   STRATA_TRY(const ImportSummary summary, ImportFiles({file}, source.path_, options));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <mutex>
@@ -118,6 +119,17 @@ TemporaryPath::TemporaryPath(std::string path) : path_(std::move(path)) {
   Interrupts& interrupts = TheInterrupts();
   const std::scoped_lock lock(interrupts.mutex);
   interrupts.temporary.insert(path_);
+}
+
+Result<TemporaryPath> TemporaryPath::MakeFolder() {
+  std::error_code error;
+  std::string folder = (std::filesystem::temp_directory_path(error) / "strata-XXXXXX").string();
+  const InterruptsHeld held;
+  if (error || ::mkdtemp(folder.data()) == nullptr) {
+    return Error(ErrorCode::kIo, "no folder for a moment: {}: set TMPDIR to one that is writable",
+                 folder);
+  }
+  return TemporaryPath(std::move(folder));
 }
 
 TemporaryPath::TemporaryPath(TemporaryPath&& other) noexcept

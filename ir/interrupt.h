@@ -30,6 +30,9 @@ class TemporaryPath {
   /// Names nothing.
   TemporaryPath() = default;
   explicit TemporaryPath(std::string path);
+  /// An empty folder of its own, where the system keeps what is temporary. Errors: there is no room
+  /// for it.
+  static Result<TemporaryPath> MakeFolder();
   TemporaryPath(TemporaryPath&& other) noexcept;
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
   ~TemporaryPath();
