@@ -15,6 +15,7 @@
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/support/small_models.h"
 
 namespace strata {
 namespace {
@@ -22,20 +23,8 @@ namespace {
 using testing::OrDie;
 
 TrainConfig Config(const std::vector<std::string>& overrides) {
-  return OrDie(ParseTrainConfig(R"(
-model = "llama3"
-dim = 32
-n_layers = 2
-n_heads = 4
-n_kv_heads = 2
-vocab_size = 40
-multiple_of = 8
-seq_len = 10
-batch_size = 3
-steps = 4
-seed = 5
-)",
-                                ConfigFormat::kToml, "small.toml", overrides));
+  return OrDie(
+      ParseTrainConfig(testing::kSmallLlama3, ConfigFormat::kToml, "small.toml", overrides));
 }
 
 std::unique_ptr<Trainer> MakeTrainer(const TrainConfig& config) {
