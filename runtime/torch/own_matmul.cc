@@ -12,6 +12,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
+#include "runtime/torch/parallel.h"
+
 namespace strata {
 namespace {
 
@@ -102,7 +104,7 @@ void RunMatmulInParallel(const Matmul& matmul, MatmulIsa isa) {
     RunMatmul(matmul, isa);
     return;
   }
-  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+  ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part)
       RunMatmul(PartOf(matmul, part, parts), isa);
   });

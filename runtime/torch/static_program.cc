@@ -4,7 +4,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/InferenceMode.h>
@@ -15,6 +14,7 @@
 #include "runtime/torch/executor.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/own_matmul.h"
+#include "runtime/torch/parallel.h"
 #include "runtime/torch/static_state.h"
 
 namespace strata {
@@ -213,13 +213,13 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
 
 void StaticProgram::State::RunKernel(const StaticStep& step) {
   void* const* const addresses = step.addresses.data();
-  if (step.units >= 2 * step.grain && at::get_num_threads() > 1) {
-    at::parallel_for(0, step.units, step.grain, [&](int64_t begin, int64_t end) {
-      step.function(addresses, begin, end, step.open_numbers.data());
-    });
-  } else {
+  if (step.units < 2 * step.grain) {
     step.function(addresses, 0, step.units, step.open_numbers.data());
+    return;
   }
+  ParallelFor(step.units, step.grain, [&](int64_t begin, int64_t end) {
+    step.function(addresses, begin, end, step.open_numbers.data());
+  });
 }
 
 void StaticProgram::State::RunMatmul(const StaticStep& step) {

@@ -1,4 +1,4 @@
-"""Every C++ source file is built: some CMakeLists.txt names it."""
+"""Every C++ source file is built: some CMakeLists.txt names it. What has no effect in ours is not called."""
 
 import os
 import re
@@ -28,6 +28,17 @@ class Sources(unittest.TestCase):
                     for word in re.findall(r"[^\s()]+\.cc\b", stream.read()):
                         named.add(os.path.relpath(os.path.join(directory, word), ROOT))
         self.assertEqual(sorted(existing - named), [])
+
+    def test_work_is_shared_by_parallel_for_of_ours(self):
+        """at::parallel_for takes one thread in files that are compiled without OpenMP: all of ours."""
+        users = []
+        for directory, file in walk():
+            if file.endswith((".cc", ".h")):
+                path = os.path.join(directory, file)
+                with open(path, encoding="utf-8") as stream:
+                    if "at::parallel_for(" in stream.read():
+                        users.append(os.path.relpath(path, ROOT))
+        self.assertEqual(users, [])
 
 
 if __name__ == "__main__":
