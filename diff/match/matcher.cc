@@ -177,19 +177,24 @@ class Matcher {
     // Which leaves another one to be somebody's partner.
     const bool settled =
         !matching_.AnyUnmatched(kBefore, scope) && !matching_.AnyUnmatched(kAfter, scope);
-    if (!settled && SettleEquals(matching_, scope, local_.EqualsOf(scope))) Improve(scope);
+    const auto settle = [&] { return SettleEquals(matching_, scope, local_.EqualsOf(scope)); };
+    // What follows may have been about the very same nodes: it has no say among equal ones.
+    if (!settled && settle() && Improve(scope)) settle();
   }
 
-  /// What is repaired at one place may tell what stands at the next one.
-  void Improve(const ScopePair& scope) {
+  /// What is repaired at one place may tell what stands at the next one. Returns true if any was.
+  bool Improve(const ScopePair& scope) {
     constexpr int kRounds = 3;
+    bool any = false;
     for (int round = 0; round < kRounds; ++round) {
       const bool repaired = Repair(matching_, scope);
       if (repaired) local_.Run(scope);
       const bool exchanged = Exchange(matching_, scope);
       if (exchanged) local_.Run(scope);
-      if (!repaired && !exchanged) return;
+      if (!repaired && !exchanged) return any;
+      any = true;
     }
+    return any;
   }
 
   void MatchNodes(const ScopePair& scope) {

@@ -142,6 +142,23 @@ TEST_CASE("of merged equals the first is the partner, and their consumers are de
   CHECK_EQ(both.diff.summary.changed, 0);
 }
 
+TEST_CASE("match: of merged equals the first is the partner though its own user was cut away") {
+  // A backward graph that computes again what it needs of the forward one: `d` for `n`.
+  const std::string head =
+      "  x = placeholder\n  y = placeholder\n"
+      "  m = aten.mul.Tensor(x, y)\n  s = aten.add.Tensor(x, y)\n"
+      "  d = aten.div.Tensor(m, s)\n";
+  const std::string rest =
+      "  f = aten.neg.default(e)\n  g = aten.mul.Tensor(f, s)\n  output([g])\n";
+  const DiffCase both(head +
+                          "  a = aten.add.Tensor(d, x)\n  b = aten.sin.default(a)\n"
+                          "  n = aten.div.Tensor(m, s)\n  e = aten.div.Tensor(n, s)\n" +
+                          rest,
+                      head + "  e = aten.div.Tensor(d, s)\n" + rest);
+  CHECK_EQ(PartnerOf(both.diff, "d"), "d");
+  CHECK_EQ(PartnerOf(both.diff, "n"), "-");
+}
+
 TEST_CASE("a consumer whose operand was merged into an equal node is found by that node") {
   std::string text = "  x = placeholder\n  y = placeholder\n";
   const DiffCase both(text +
