@@ -136,13 +136,19 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
                  int max_radius) {
   if (!ShareLabels(matching, scope, VectorOf(level))) return;
+  // Where the operator says nothing, the operands must: of a hub they are not looked at.
+  const auto says_something = [&](Side side, int32_t i) {
+    return level != LabelLevel::kValue ||
+           matching.labels(side).operands(i).size() <= Matching::kMaxEdges;
+  };
   auto hashes = CommonRadiusHashes(matching, scope, VectorOf(level), max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
     const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
     std::array<std::vector<Keyed>, 2>& keys = hashes[static_cast<size_t>(radius)];
     for (Side side : {kBefore, kAfter}) {
       std::erase_if(keys[side], [&](const Keyed& keyed) {
-        return matching.matched(side, keyed.entity) || matching.forbidden(side, keyed.entity);
+        return matching.matched(side, keyed.entity) || matching.forbidden(side, keyed.entity) ||
+               !says_something(side, keyed.entity);
       });
     }
     FoundPairs found;

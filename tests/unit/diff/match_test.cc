@@ -89,6 +89,23 @@ TEST_CASE("a fused operator is not the last of those that it stands for") {
   CHECK_EQ(PartnerOf(both.diff, "e"), "-");
 }
 
+TEST_CASE("match: a hub fused with one of its many operands is another node") {
+  std::string head, nodes, list, fused = "x0";
+  for (int i = 0; i < 30; ++i) {
+    head += fmt::format("  x{} = placeholder : f32[8]\n", i);
+    nodes += fmt::format("  n{0} = aten.norm.Scalar(x{0}, 2) : f32[]\n", i);
+    list += fmt::format("{}n{}", i == 0 ? "[" : ", ", i);
+    if (i > 0) fused += fmt::format(", n{}", i);
+  }
+  const std::string rest = "  t = aten.norm.Scalar(s, 3) : f32[]\n  output([t])\n";
+  std::string fewer = nodes.substr(nodes.find("  n1 ="));
+  const DiffCase both(
+      head + nodes + "  s = aten.stack.default(" + list + "]) : f32[30]\n" + rest,
+      head + fewer + "  s = fused.norm_stack.default(" + fused + ") : f32[30]\n" + rest);
+  CHECK_EQ(PartnerOf(both.diff, "s"), "-");
+  CHECK_EQ(PartnerOf(both.diff, "n7"), "n7");
+}
+
 TEST_CASE("an operator that another one replaced everywhere is matched like any other") {
   std::string before = "  x = placeholder\n", after = before;
   std::string last_before = "x", last_after = "x";
