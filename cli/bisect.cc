@@ -11,6 +11,7 @@
 #include "ir/file.h"
 #include "ir/json.h"
 #include "ir/text.h"
+#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {
@@ -26,20 +27,20 @@ const HistoryStep& PartingStep(const Parting& parting, const History& a, const H
 }
 
 std::string Text(const std::optional<Parting>& parting, const History& a, const History& b) {
-  if (!parting) return fmt::format("{} and {} agree to the end\n", a.ref, b.ref);
+  if (!parting) return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref));
   const HistoryStep& step = PartingStep(*parting, a, b);
   std::string out;
   if (step.pass_index >= 0) {
-    out = fmt::format("they part at pass {} '{}' of graph '{}'\n", step.pass_index, step.pass,
-                      parting->graph);
+    out = fmt::format("they part at pass {} '{}' of graph '{}'\n", step.pass_index,
+                      Visible(step.pass), Visible(parting->graph));
   } else if (step.before < 0) {
     out = fmt::format("they differed already when graph '{}' came, before any pass on it\n",
-                      parting->graph);
+                      Visible(parting->graph));
   } else {
-    out = fmt::format("they part between the passes on graph '{}'\n", parting->graph);
+    out = fmt::format("they part between the passes on graph '{}'\n", Visible(parting->graph));
   }
-  if (!parting->node().empty()) out += fmt::format("  node {}\n", parting->node());
-  out += fmt::format("  {}\n", parting->what);
+  if (!parting->node().empty()) out += fmt::format("  node {}\n", Visible(parting->node()));
+  out += fmt::format("  {}\n", Visible(parting->what));
   if (parting->moment_a >= 0 && parting->moment_b >= 0) {
     std::string from = a.moment(parting->moment_a).ref, to = b.moment(parting->moment_b).ref;
     if (parting->steps.b < 0) std::swap(from, to);  // as the change is told: what the pass did

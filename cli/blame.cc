@@ -17,6 +17,7 @@
 #include "ir/json.h"
 #include "ir/ops.h"
 #include "ir/text.h"
+#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {
@@ -169,27 +170,27 @@ std::string When(const BlameEvent& event) {
 }
 
 std::string Text(const Blame& blame) {
-  std::string out = fmt::format("{}  in graph '{}'", blame.node, blame.graph);
+  std::string out = fmt::format("{}  in graph '{}'", Visible(blame.node), Visible(blame.graph));
   if (blame.confidence < 0.995) out += fmt::format("  confidence {:.2f}", blame.confidence);
   out += '\n';
   const bool one_graph = std::ranges::all_of(
       blame.events, [&](const BlameEvent& event) { return event.graph == blame.graph; });
   size_t graph = 0, when = 0, pass = 0;
   for (const BlameEvent& event : blame.events) {
-    graph = std::max(graph, event.graph.size());
+    graph = std::max(graph, DisplayWidth(Visible(event.graph)));
     when = std::max(when, When(event).size());
-    pass = std::max(pass, event.pass.size());
+    pass = std::max(pass, DisplayWidth(Visible(event.pass)));
   }
   for (const BlameEvent& event : blame.events) {
-    if (!one_graph) out += fmt::format("  {:<{}}", event.graph, graph);
+    if (!one_graph) out += fmt::format("  {:<{}}", Visible(event.graph), graph);
     out += fmt::format("  {:<{}}", When(event), when);
-    if (pass > 0) out += fmt::format("  {:<{}}", event.pass, pass);
-    out += fmt::format("  {}\n", event.what);
+    if (pass > 0) out += fmt::format("  {:<{}}", Visible(event.pass), pass);
+    out += fmt::format("  {}\n", Visible(event.what));
   }
   for (const Blame::Doubt& doubt : blame.contradictions) {
     out += fmt::format("  ! {}{}\n",
                        doubt.pass_index < 0 ? "" : fmt::format("pass {}: ", doubt.pass_index),
-                       doubt.what);
+                       Visible(doubt.what));
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include "cli/ref.h"
 #include "diff/contradictions.h"
 #include "ir/file.h"
+#include "ir/unicode.h"
 #include "store/trace.h"
 
 namespace strata::cli {
@@ -59,13 +60,13 @@ Result<Exit> RunCheck(Args args) {
     out += path;
     if (!finding.table.empty()) out += fmt::format(": table {}", finding.table);
     if (finding.row != 0) out += fmt::format(", row {}", finding.row);
-    out += fmt::format(": {}\n", finding.what);
+    out += fmt::format(": {}\n", Visible(finding.what));
   }
   size_t count = findings.size();
   if (provenance && findings.empty()) {
     STRATA_TRY(const std::vector<std::string> found, CheckProvenance(path));
     for (const std::string& line : found)
-      out += line + "\n";
+      out += Visible(line) + "\n";
     count = found.size();
   }
   out += count == 0 ? fmt::format("{}: sound\n", path)

@@ -13,6 +13,7 @@
 #include "ir/file.h"
 #include "ir/json.h"
 #include "ir/text.h"
+#include "ir/unicode.h"
 #include "store/trace.h"
 
 namespace strata::cli {
@@ -122,25 +123,20 @@ class JsonListing {
 
 using Row = std::vector<std::string>;
 
-/// Columns on a terminal; none of our signs is wide.
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 /// Aligns columns: those of `right` to the right, the others to the left.
-void AppendTable(const std::vector<Row>& rows, std::initializer_list<size_t> right,
-                 std::string& out) {
+void AppendTable(std::vector<Row> rows, std::initializer_list<size_t> right, std::string& out) {
   std::vector<size_t> widths;
-  for (const Row& row : rows) {
+  for (Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], Width(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = Visible(row[i]);
+      widths[i] = std::max(widths[i], DisplayWidth(row[i]));
+    }
   }
   for (const Row& row : rows) {
     std::string line = "  ";
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - Width(row[i]), ' ');
+      const std::string padding(widths[i] - DisplayWidth(row[i]), ' ');
       const bool to_right = std::ranges::find(right, i) != right.end();
       line += "  " + (to_right ? padding + row[i] : row[i] + padding);
     }
@@ -175,8 +171,9 @@ class TextListing {
     out_ +=
         fmt::format("run {}: {}, rank {} of {}, {}\n", static_cast<int64_t>(run.id),
                     ToString(run.info.kind), run.info.rank, run.info.world, ToString(run.status));
-    if (!run.info.source.empty()) out_ += fmt::format("  source: {}\n", run.info.source);
-    if (!run.info.pipeline.empty()) out_ += fmt::format("  pipeline: {}\n", run.info.pipeline);
+    if (!run.info.source.empty()) out_ += fmt::format("  source: {}\n", Visible(run.info.source));
+    if (!run.info.pipeline.empty())
+      out_ += fmt::format("  pipeline: {}\n", Visible(run.info.pipeline));
     Graphs(run);
     Passes(run);
     ExecutedRanges(run);
@@ -215,9 +212,9 @@ class TextListing {
     for (const StoredPass& stored : run.passes) {
       const PassRecord& pass = stored.record;
       if (pass.outcome != PassOutcome::kFailed) continue;
-      out_ +=
-          fmt::format("\n  pass {} {} failed: {}\n", pass.index, pass.name, FirstLine(pass.error));
-      if (!pass.reproduce.empty()) out_ += fmt::format("    {}\n", pass.reproduce);
+      out_ += fmt::format("\n  pass {} {} failed: {}\n", pass.index, Visible(pass.name),
+                          Visible(FirstLine(pass.error)));
+      if (!pass.reproduce.empty()) out_ += fmt::format("    {}\n", Visible(pass.reproduce));
     }
   }
 

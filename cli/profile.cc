@@ -12,6 +12,7 @@
 #include "ir/file.h"
 #include "ir/fingerprint.h"
 #include "ir/json.h"
+#include "ir/unicode.h"
 #include "store/node_statistics.h"
 
 namespace strata::cli {
@@ -95,18 +96,20 @@ std::string ToText(const StatisticsTable& table, const std::vector<Row>& rows, b
   size_t width = 4;
   for (const Row& row : rows) {
     total += row.sum.time_ns;
-    width = std::max(width, row.name.size());
+    width = std::max(width, DisplayWidth(Visible(row.name)));
   }
-  std::string text = fmt::format("graph {}, steps {} to {}: {:.1f} us a step\n\n", table.graph,
-                                 table.first_step, table.last_step, Microseconds(table, total));
+  std::string text =
+      fmt::format("graph {}, steps {} to {}: {:.1f} us a step\n\n", Visible(table.graph),
+                  table.first_step, table.last_step, Microseconds(table, total));
   text += fmt::format("{:<{}}  {:>9}  {:>6}  {:>12}{}\n", "", width, "us a step", "share", "bytes",
                       by_node ? "  operator, module" : "  nodes");
   for (const Row& row : rows) {
-    text += fmt::format("{:<{}}  {:>9.1f}  {:>5.1f}%  {:>12}", row.name, width,
+    text += fmt::format("{:<{}}  {:>9.1f}  {:>5.1f}%  {:>12}", Visible(row.name), width,
                         Microseconds(table, row.sum.time_ns),
                         100.0 * static_cast<double>(row.sum.time_ns) / static_cast<double>(total),
                         row.sum.bytes);
-    text += by_node ? fmt::format("  {}  {}", row.op, row.module) : fmt::format("  {}", row.nodes);
+    text += by_node ? fmt::format("  {}  {}", Visible(row.op), Visible(row.module))
+                    : fmt::format("  {}", row.nodes);
     if (by_node && row.sum.has_values) {
       text += fmt::format("  min {:.4g}  max {:.4g}  mean {:.4g}", row.sum.min, row.sum.max,
                           row.sum.mean);

@@ -9,6 +9,7 @@
 #include "ir/file.h"
 #include "ir/interrupt.h"
 #include "ir/text.h"
+#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {
@@ -73,14 +74,14 @@ Result<Exit> RunOrTell(Args words, std::span<const Command> commands) {
 }  // namespace
 
 void Warn(std::string_view text) {
-  const std::string line = fmt::format("strata: warning: {}\n", text);
+  const std::string line = fmt::format("strata: warning: {}\n", VisibleLines(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 Exit Main(Args words, std::span<const Command> commands) {
   const Result<Exit> exit = RunOrTell(words, commands);
   if (exit) return *exit;
-  const std::string line = fmt::format("strata: error: {}\n", exit.error().message());
+  const std::string line = fmt::format("strata: error: {}\n", VisibleLines(exit.error().message()));
   std::fwrite(line.data(), 1, line.size(), stderr);
   EndAsInterrupted();
   return Exit::kTrouble;

@@ -14,6 +14,7 @@
 #include "ir/file.h"
 #include "ir/json.h"
 #include "ir/text.h"
+#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {
@@ -36,20 +37,21 @@ std::string RanksText(const std::vector<int32_t>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(parts, ", "));
 }
 
+/// On one line, whatever names it has.
 std::string PlaceText(const RankDifference& difference) {
   std::string text = difference.pass_index < 0
                          ? fmt::format("graph '{}'", difference.graph)
                          : fmt::format("pass {} '{}', graph '{}'", difference.pass_index,
                                        difference.pass, difference.graph);
   if (!difference.node.empty()) text += fmt::format(", node {}", difference.node);
-  return text;
+  return Visible(text);
 }
 
 std::string Text(const RanksReport& report, size_t num_ranks) {
   std::string out = fmt::format("{} rank{}, {} class{}\n", num_ranks, num_ranks == 1 ? "" : "s",
                                 report.classes.size(), report.classes.size() == 1 ? "" : "es");
   for (const RankClass& c : report.classes) {
-    out += fmt::format("  {}  {}{}\n", RanksText(c.ranks), c.ref,
+    out += fmt::format("  {}  {}{}\n", RanksText(c.ranks), Visible(c.ref),
                        c.identical ? "" : "  (equal but for constants of ranks)");
   }
   if (!report.differences.empty()) {
@@ -57,8 +59,8 @@ std::string Text(const RanksReport& report, size_t num_ranks) {
                        RanksText(report.FirstRanks()));
     for (const RankDifference& difference : report.differences) {
       const RankClass& c = report.classes[static_cast<size_t>(difference.class_index)];
-      out +=
-          fmt::format("  {}: {}: {}\n", RanksText(c.ranks), PlaceText(difference), difference.what);
+      out += fmt::format("  {}: {}: {}\n", RanksText(c.ranks), PlaceText(difference),
+                         Visible(difference.what));
       if (!difference.ref_most.empty() && !difference.ref_other.empty()) {
         out += fmt::format("    strata diff {} {}\n", ShellWord(difference.ref_most),
                            ShellWord(difference.ref_other));
@@ -67,14 +69,15 @@ std::string Text(const RanksReport& report, size_t num_ranks) {
   }
   if (!report.collectives.empty()) out += "\ncollectives\n";
   for (const auto& [graph, mismatch] : report.collectives) {
-    out += fmt::format("  graph '{}', group '{}', {} at {}, {}\n    {}\n", graph, mismatch.group,
-                       mismatch.node, mismatch.index, RanksText(mismatch.ranks), mismatch.what);
+    out += fmt::format("  graph '{}', group '{}', {} at {}, {}\n    {}\n", Visible(graph),
+                       Visible(mismatch.group), Visible(mismatch.node), mismatch.index,
+                       RanksText(mismatch.ranks), Visible(mismatch.what));
   }
   if (!report.constants.empty()) out += "\nconstants of ranks\n";
   for (const RankConstant& constant : report.constants) {
-    out += fmt::format("  {} {}{} = {}\n", constant.graph,
-                       constant.node.empty() ? "" : constant.node + " ", constant.path,
-                       constant.formula);
+    const std::string node = constant.node.empty() ? "" : constant.node + " ";
+    out += fmt::format("  {} {}{} = {}\n", Visible(constant.graph), Visible(node),
+                       Visible(constant.path), constant.formula);
   }
   return out;
 }

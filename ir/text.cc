@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/json.h"
+#include "ir/unicode.h"
 
 namespace strata {
 namespace {
@@ -67,6 +68,19 @@ std::string ShellWord(std::string_view word) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
     return std::string(word);
+  }
+  if (const std::string shown = Visible(word); shown != word) {
+    // What a terminal would not show as it is: as bash and zsh write it.
+    std::string quoted = "$'";
+    for (const char c : word) {
+      if (c < ' ' || c > '~') {
+        quoted += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+      } else {
+        if (c == '\'' || c == '\\') quoted += '\\';
+        quoted += c;
+      }
+    }
+    return quoted + "'";
   }
   if (word.find_first_of("\"$`\\!'") == std::string_view::npos) return fmt::format("\"{}\"", word);
   std::string quoted = "'";

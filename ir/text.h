@@ -19,7 +19,8 @@ std::string DidYouMean(std::string_view word, std::span<const std::string> candi
 /// always UTF-8) and cut after `max_bytes`, with an ellipsis.
 std::string OneLine(std::string_view text, size_t max_bytes = 60);
 
-/// A word as a POSIX shell reads it back, for commands in messages: `out/x.txt`, `"a b"`, `'$x'`.
+/// A word as a POSIX shell reads it back, for commands in messages: `out/x.txt`, `"a b"`, `'$x'`;
+/// with characters that are not seen as bash and zsh do: `$'a\x1b'`.
 std::string ShellWord(std::string_view word);
 
 /// A name as it stands in the selector of a REF, and back: `,`, `#` and `%` are written `%2C`,

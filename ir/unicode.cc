@@ -65,9 +65,7 @@ size_t ColumnsOf(uint32_t code) {
   return IsIn(kWide, code) ? 2 : 1;
 }
 
-}  // namespace
-
-std::string Visible(std::string_view text) {
+std::string Show(std::string_view text, bool keeps_lines) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
@@ -78,7 +76,7 @@ std::string Visible(std::string_view text) {
       continue;
     }
     const uint32_t code = Decode(text, i, length);
-    if (!IsIn(kInvisible, code)) {
+    if (!IsIn(kInvisible, code) || (keeps_lines && code == '\n')) {
       out += text.substr(i, length);
     } else if (code < 0x80) {
       fmt::format_to(std::back_inserter(out), "\\x{:02x}", code);
@@ -88,6 +86,16 @@ std::string Visible(std::string_view text) {
     i += length;
   }
   return out;
+}
+
+}  // namespace
+
+std::string Visible(std::string_view text) {
+  return Show(text, false);
+}
+
+std::string VisibleLines(std::string_view text) {
+  return Show(text, true);
 }
 
 std::string EscapeMarkup(std::string_view text) {

@@ -10,6 +10,9 @@ namespace strata {
 /// characters, tags) written as `\x1b` and `\u{202e}`. Never cut.
 std::string Visible(std::string_view text);
 
+/// The same with its line breaks kept: for a message of several lines.
+std::string VisibleLines(std::string_view text);
+
 /// `<`, `>`, `&` and quotes as HTML and XML write them, in text and in attributes.
 std::string EscapeMarkup(std::string_view text);
 

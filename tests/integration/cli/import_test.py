@@ -204,6 +204,21 @@ class ImportTest(unittest.TestCase):
         self.fails("missing option --output: strata import: see 'strata import --help'", "import", TRAINER)
         self.fails("missing argument LOG: strata import: see 'strata import --help'", "import", "-o", self.trace)
 
+    def test_names_cannot_command_a_terminal(self):
+        name = "red\x1b[31m\u202etxt\nline"
+        texts = record(f"before_{name}", GRAPH.format("x + 1")) + record(f"after_{name}", GRAPH.format("x + 2"))
+        log = self.write("evil.log", texts)
+        self.succeeds("import", log, "-o", self.trace)
+        self.assertEqual(self.listing()[0]["passes"][0]["name"], name)
+        ref = f"{self.trace}#graph={name}"
+        for words in (["ls", self.trace], ["check", self.trace], ["ranks", self.trace], ["bisect", self.trace, log], ["blame", ref, "y"],
+                      ["diff", f"{ref},pass=0:before", ref], ["blame", ref, "z\x1b"], ["show", f"{self.trace}#graph={name}s"],
+                      ["show", f"{self.trace}s{name}"], [name], ["ls", f"--{name}"]):  # fmt: skip
+            done = self.run_strata(*words)
+            for said in (done.stdout, done.stderr):
+                self.assertNotRegex(said, "[\x1b\u202e]", words)
+            self.assertNotIn("txt\nline", done.stdout, words)
+
     def test_refs_into_logs(self):
         self.fails(f"no pass 'cse': {TRAINER}: the log has eliminate_dead_code_pass, remove_detach_pass, fold_transposes_pass, "
                    "normalize_view_ops_as_reshape", "show", f"{TRAINER}#pass=cse")  # fmt: skip

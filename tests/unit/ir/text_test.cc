@@ -45,6 +45,8 @@ TEST_CASE("a word of a command line reads back as it was") {
   CHECK_EQ(ShellWord(""), "\"\"");
   CHECK_EQ(ShellWord("it's $HOME"), R"('it'\''s $HOME')");
   CHECK_EQ(ShellWord("plan=\"x\""), "'plan=\"x\"'");
+  CHECK_EQ(ShellWord("a\x1b[1m'\\\n"), R"($'a\x1b[1m\'\\\x0a')");
+  CHECK_EQ(ShellWord("\u202e"), R"($'\xe2\x80\xae')");
 }
 
 TEST_CASE("long lists end in a count") {
