@@ -117,6 +117,10 @@ bool Repair(Matching& matching, const ScopePair& scope);
 /// Returns true if any did.
 bool Exchange(Matching& matching, const ScopePair& scope);
 
+/// Operands count before users: two nodes of one label give each other their partners where both
+/// have more operands in common with the other one's. Returns true if any did.
+bool PreferOperands(Matching& matching, const ScopePair& scope);
+
 /// Nodes whose operator was replaced between what they read and who reads them, not all of which is
 /// known. Returns true if there were any.
 bool MatchInPlace(const Listing& before, const Listing& after, Matching& matching,

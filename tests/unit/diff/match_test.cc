@@ -273,7 +273,7 @@ TEST_CASE("one change at a hub spoils nothing around it") {
   CHECK_EQ(both.diff.summary.changed, 1);
 }
 
-TEST_CASE("operands that changed places with users that stayed are rewired, not exchanged") {
+TEST_CASE("match: nodes are what they read, however many read them") {
   const DiffCase both(
       "  x = placeholder\n  y = placeholder\n  a = f(x)\n  b = f(y)\n  c = g(a, 1)\n  d = g(a, "
       "2)\n  e = g(b, 3)\n  k = g(b, 4)\n"
@@ -281,9 +281,47 @@ TEST_CASE("operands that changed places with users that stayed are rewired, not 
       "  x = placeholder\n  y = placeholder\n  a = f(y)\n  b = f(x)\n  c = g(a, 1)\n  d = g(a, "
       "2)\n  e = g(b, 3)\n  k = g(b, 4)\n"
       "  output([c, d, e, k])\n");
-  // Operands count before users where there is a choice, but here two users speak for each.
-  const std::string a = PartnerOf(both.diff, "a");
-  CHECK_EQ(PartnerOf(both.diff, "b"), a == "a" ? "b" : "a");
+  // Operands count before users, however many these are.
+  CHECK_EQ(PartnerOf(both.diff, "a"), "b");
+  CHECK_EQ(PartnerOf(both.diff, "b"), "a");
+}
+
+TEST_CASE("match: of nodes that exchanged their users each keeps its operands") {
+  const std::string head =
+      "  x = placeholder\n  y = placeholder\n  u = placeholder\n  v = placeholder\n"
+      "  p = aten.sin.default(x)\n  q = aten.cos.default(y)\n"
+      "  a = aten.mm.default(p, u)\n  b = aten.mm.default(q, v)\n";
+  SUBCASE("all of them") {
+    CHECK_EQ(DescribeTexts(head + "  c = aten.sub.Tensor(a, b)\n  output([c])\n",
+                           head + "  c = aten.sub.Tensor(b, a)\n  output([c])\n"),
+             R"(
+c -> c: changed
+  operands[0]: a -> b
+  operands[1]: b -> a
+)");
+  }
+  SUBCASE("those that are left, too") {
+    std::string rewired = head;
+    rewired.replace(rewired.find("(p, u)"), 6, "(p, v)");
+    CHECK_EQ(DescribeTexts(head + "  c = aten.sub.Tensor(a, b)\n  output([c, u])\n",
+                           rewired + "  c = aten.sub.Tensor(b, a)\n  output([c, u])\n"),
+             R"(
+a -> a: changed
+  operands[1]: u -> v
+c -> c: changed
+  operands[0]: a -> b
+  operands[1]: b -> a
+)");
+  }
+  SUBCASE("unless as many speak for the exchange: then users decide") {
+    std::string crossed = head;
+    crossed.replace(crossed.find("(p, u)"), 6, "(p, v)");
+    crossed.replace(crossed.find("(q, v)"), 6, "(q, u)");
+    const DiffCase both(head + "  c = aten.sub.Tensor(a, b)\n  output([c])\n",
+                        crossed + "  c = aten.sub.Tensor(b, a)\n  output([c])\n");
+    CHECK_EQ(PartnerOf(both.diff, "a"), "b");
+    CHECK_EQ(PartnerOf(both.diff, "b"), "a");
+  }
 }
 
 TEST_CASE("names of symbols are names") {
