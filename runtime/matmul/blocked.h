@@ -219,7 +219,9 @@ class BlockedMatmul {
     for (int64_t k = 0; k < t.depth;) {
       const bool adds = t.adds || k > 0;
       V sums[kCount][kVectors];
+#pragma GCC unroll 16
       for (int i = 0; i < kCount; ++i) {
+        __builtin_prefetch(t.c + i * t.c_row, 1);
         for (int v = 0; v < kVectors; ++v)
           sums[i][v] = Isa::Zero();
       }
@@ -243,6 +245,7 @@ class BlockedMatmul {
   [[gnu::always_inline]] static void StoreTile(const Tile& t, const V (&sums)[kCount][kVectors],
                                                bool adds) {
     if (t.columns == kVectors * kWidth) {
+#pragma GCC unroll 16
       for (int i = 0; i < kCount; ++i) {
         for (int v = 0; v < kVectors; ++v) {
           float* const c = t.c + i * t.c_row + v * kWidth;
@@ -251,6 +254,7 @@ class BlockedMatmul {
       }
       return;
     }
+#pragma GCC unroll 16
     for (int i = 0; i < kCount; ++i) {
       float row[kVectors * kWidth];
       for (int v = 0; v < kVectors; ++v)
