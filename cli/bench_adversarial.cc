@@ -194,6 +194,16 @@ void OwnOperators(Writer& writer, int nodes, bool is_after) {
   writer.Output({x});
 }
 
+/// Calls of one value, each with an operator of its own and a result of its own; after: all have
+/// another name.
+void OwnResults(Writer& writer, int nodes, bool is_after) {
+  const ValueId x = writer.Input();
+  std::vector<ValueId> results;
+  for (int i = 0; i < nodes; ++i)
+    results.push_back(writer.Call(fmt::format("{}.{}", is_after ? "my.fresh" : "my.old", i), {x}));
+  writer.Output(results);
+}
+
 /// A chain of which every link is a result; after: a result fewer, one link in a hundred is another
 /// operator.
 void Results(Writer& writer, int nodes, bool is_after) {
@@ -265,6 +275,7 @@ void BenchDiffAdversarial(int64_t most_nodes) {
                                                       {"branches", Branches},
                                                       {"other edges", OtherEdges},
                                                       {"own operators", OwnOperators},
+                                                      {"own results", OwnResults},
                                                       {"results", Results},
                                                       {"inputs", Inputs},
                                                       {"bodies", Bodies}};

@@ -156,8 +156,8 @@ size_t Likeness(const Lonely& a, const Lonely& b) {
 }
 
 /// The operators of one side that may stand for one of the other: those of which a call has the
-/// same above it. A graph may have as many operators as calls, so not every one is compared with
-/// all.
+/// same around it, or above it. A graph may have as many operators as calls, so not every one is
+/// compared with all: of those with the same above it with the first kMost.
 class Candidates {
  public:
   explicit Candidates(const std::vector<Lonely>& ops) {
@@ -165,8 +165,8 @@ class Candidates {
     for (const Lonely& op : ops) {
       // Of several that say the same the first is as good as the others.
       if (!known.Emplace(op.Signature(), true).second) continue;
-      for (const auto& [above, unused] : op.above.counts())
-        by_above_[above].push_back(&op);
+      by_around_.Add(op, op.around);
+      by_above_.Add(op, op.above);
     }
   }
 
@@ -178,26 +178,51 @@ class Candidates {
     return *best;
   }
 
+  size_t comparisons() const { return comparisons_; }
+
  private:
-  uint64_t FindBest(const Lonely& op) const {
-    uint64_t best = 0;
-    size_t most = 0;
-    for (const auto& [above, unused] : op.above.counts()) {
-      const auto found = by_above_.find(above);
-      if (found == by_above_.end()) continue;
-      for (const Lonely* candidate : found->second) {
-        const size_t likeness = Likeness(op, *candidate);
-        const bool better = likeness > most || (likeness == most && candidate->op < best);
-        if (likeness == 0 || !better) continue;
-        most = likeness;
-        best = candidate->op;
+  static constexpr size_t kMost = 64;
+
+  /// Up to kMost operators by each element of one of their sets.
+  class Index {
+   public:
+    void Add(const Lonely& op, const Multiset& set) {
+      for (const auto& [element, unused] : set.counts()) {
+        std::vector<const Lonely*>& ops = ops_[element];
+        if (ops.size() < kMost) ops.push_back(&op);
       }
     }
+    template <class Fn>
+    void ForEach(const Multiset& set, Fn&& fn) const {
+      for (const auto& [element, unused] : set.counts()) {
+        const auto found = ops_.find(element);
+        if (found != ops_.end()) std::ranges::for_each(found->second, fn);
+      }
+    }
+
+   private:
+    std::unordered_map<uint64_t, std::vector<const Lonely*>> ops_;
+  };
+
+  uint64_t FindBest(const Lonely& op) {
+    uint64_t best = 0;
+    size_t most = 0;
+    const auto compare = [&](const Lonely* candidate) {
+      ++comparisons_;
+      const size_t likeness = Likeness(op, *candidate);
+      const bool better = likeness > most || (likeness == most && candidate->op < best);
+      if (likeness == 0 || !better) return;
+      most = likeness;
+      best = candidate->op;
+    };
+    by_around_.ForEach(op.around, compare);
+    by_above_.ForEach(op.above, compare);
     return best;
   }
 
-  std::unordered_map<uint64_t, std::vector<const Lonely*>> by_above_;
+  Index by_around_, by_above_;
   FlatMap<uint64_t> best_;  // by signature
+  size_t comparisons_ = 0;
 };
 
 }  // namespace
@@ -215,6 +240,7 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
       after.SetOp(i, old_op);
     }
   }
+  comparisons_ = candidates.comparisons();
 }
 
 SynonymScope::~SynonymScope() {

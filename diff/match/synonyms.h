@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -19,8 +20,12 @@ class SynonymScope {
   SynonymScope(const SynonymScope&) = delete;
   SynonymScope& operator=(const SynonymScope&) = delete;
 
+  /// How many pairs of operators were compared: what the search costs.
+  size_t comparisons() const { return comparisons_; }
+
  private:
   Labels& after_;
+  size_t comparisons_ = 0;
   std::vector<std::pair<int32_t, uint64_t>> renamed_;  // entities with their own operators
 };
 
