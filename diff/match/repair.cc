@@ -102,6 +102,29 @@ class Repairer {
     return merit > Merit(side, rival, candidate);
   }
 
+  /// The unmatched node that alone reads, at the same slot, what `i` alone reads: it is `i`,
+  /// however much is different around it, as in a layer that was moved. -1: there is none, or two.
+  int32_t OnlyReader(Side side, int32_t i) const {
+    const Labels& others = matching_.labels(1 - side);
+    const auto operands = matching_.labels(side).operands(i);
+    int32_t reader = -1;
+    for (const Labels::Edge& edge :
+         operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
+      const int32_t image = matching_.partner(side, edge.entity);
+      if (image < 0 || matching_.labels(side).users(edge.entity).size() != 1) continue;
+      const auto users = others.users(image);
+      if (users.size() != 1 || users[0].slot != edge.slot) continue;
+      const int32_t candidate = users[0].entity;
+      if (matching_.matched(1 - side, candidate) || !MayMatch(side, i, candidate) ||
+          !SameType(side, i, candidate)) {
+        continue;
+      }
+      if (reader >= 0 && candidate != reader) return -1;
+      reader = candidate;
+    }
+    return reader;
+  }
+
   bool FindPartner(Side side, int32_t i) {
     int32_t best = -1;
     int most = 0;
@@ -112,6 +135,7 @@ class Repairer {
       best = candidate;
       most = merit;
     }
+    if (best < 0) best = OnlyReader(side, i);
     if (best < 0) return false;
     if (const int32_t rival = matching_.partner(1 - side, best); rival >= 0) {
       matching_.Unmatch(side == kBefore ? rival : best);

@@ -324,6 +324,34 @@ c -> c: changed
   }
 }
 
+TEST_CASE("match: layers that changed places keep their nodes, told by their weights") {
+  std::string inputs;
+  for (int i = 0; i < 5; ++i)
+    inputs +=
+        fmt::format("  u{0} = placeholder : f32[8, 8]\n  w{0} = placeholder : f32[8, 8]\n", i);
+  const auto graph = [&](const std::vector<int>& order) {
+    std::string text = "  x = placeholder : f32[8, 8]\n" + inputs, value = "x";
+    for (const int i : order) {
+      text += fmt::format(
+          "  a{0} = aten.mm.default({1}, u{0}) : f32[8, 8]\n"
+          "  b{0} = aten.relu.default(a{0}) : f32[8, 8]\n"
+          "  c{0} = aten.mm.default(b{0}, w{0}) : f32[8, 8]\n"
+          "  d{0} = aten.add.Tensor({1}, c{0}) : f32[8, 8]\n",
+          i, value);
+      value = fmt::format("d{}", i);
+    }
+    return text + "  output([" + value + "])\n";
+  };
+  const DiffCase both(graph({0, 1, 2, 3, 4}), graph({0, 3, 1, 2, 4}));
+  for (const Pair& pair : both.diff.pairs)
+    CHECK_EQ(both.diff.before.name(pair.before), both.diff.after.name(pair.after));
+  CHECK_EQ(both.diff.summary.inserted, 0);
+  CHECK_EQ(both.diff.summary.deleted, 0);
+  // Layers 1, 3 and 4 read another layer each, twice.
+  CHECK_EQ(both.diff.summary.changed, 6);
+  CHECK_EQ(both.diff.summary.moved, 4);
+}
+
 TEST_CASE("names of symbols are names") {
   const auto text = [](std::string_view s, std::string_view t) {
     return fmt::format(R"fx(class G(torch.nn.Module):
