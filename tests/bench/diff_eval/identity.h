@@ -36,6 +36,16 @@ class Identities {
     const auto found = elements_.find(id);
     return found == elements_.end() ? none : found->second;
   }
+  /// What an entity of `other` is here: a node by its id, an element by its index too.
+  EntityId ImageOf(const Identities& other, EntityId id) const {
+    const Entity& entity = other.listing_[id];
+    const Graph& graph = other.listing_.graph(id);
+    const StableId node = graph.node(entity.node).stable_id;
+    if (!entity.element.valid()) return Find(node);
+    const auto& elements = ElementsOf(node);
+    const auto found = elements.find(graph.value(entity.element).index);
+    return found == elements.end() ? EntityId{} : found->second;
+  }
 
  private:
   const Listing& listing_;

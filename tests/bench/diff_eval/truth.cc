@@ -8,6 +8,7 @@
 #include "diff/match/labels.h"
 #include "diff/match/matching.h"
 #include "tests/bench/diff_eval/identity.h"
+#include "tests/bench/diff_eval/truth_choices.h"
 #include "tests/bench/diff_eval/truth_layers.h"
 
 namespace strata::bench {
@@ -105,41 +106,19 @@ class TruthMaker {
     }
   }
 
-  /// Operands count before users: of two stacked nodes of which one was removed, the one with the
-  /// operands of the one that is left is its partner, whichever was removed.
+  /// Of nodes of one label that changed places there may be several right answers.
   void AddPreferred(PinList& pins) const {
     const TypeFields fields = KnownTypeFields(claim_.before).And(KnownTypeFields(claim_.after));
-    const Labels a(claim_.before, fields), b(claim_.after, fields);
-    const auto image = [&](int32_t i) {
-      const int32_t pair = claim_.pair_of_before[static_cast<size_t>(i)];
-      return pair < 0 ? -1 : claim_.pairs[static_cast<size_t>(pair)].after.index;
-    };
-    const auto agrees = [&](int32_t i, int32_t j) {
-      return std::ranges::equal(a.operands(i), b.operands(j), [&](const auto& x, const auto& y) {
-        return image(x.entity) == y.entity;
-      });
-    };
-    std::set<int32_t> given;
-    for (const Pair& pair : claim_.pairs) {
-      const int32_t i = pair.before.index, j = pair.after.index;
-      const Entity& after = claim_.after[pair.after];
-      if (after.element.valid() || a.operands(i).empty()) continue;
-      const EntityId origin =
-          ids_before_.Find(claim_.after.graph(pair.after).node(after.node).stable_id);
-      if (origin.valid() && origin.index == i) continue;
-      if (a.type[static_cast<size_t>(i)] != b.type[static_cast<size_t>(j)]) continue;
-      // It was removed, or what it was is another node's image by now.
-      const Entity& before = claim_.before[pair.before];
-      const EntityId image_by_id =
-          ids_after_.Find(claim_.before.graph(pair.before).node(before.node).stable_id);
-      const bool is_free = !image_by_id.valid() || given.contains(image_by_id.index);
-      if (origin.valid() ? !is_free : !image_by_id.valid() || agrees(i, image_by_id.index))
-        continue;
-      if (agrees(i, j) && (!origin.valid() || !agrees(origin.index, j))) {
-        given.insert(j);
-        pins.Add(claim_.before.name(pair.before), claim_.after.name(pair.after));
-      }
+    const SymbolNames symbols(claim_.before, claim_.after);
+    const Labels a(claim_.before, fields), b(claim_.after, fields, symbols);
+    std::vector<int32_t> claim, lineage;
+    for (EntityId id{0}; id.index < claim_.before.size(); ++id.index) {
+      const int32_t pair = claim_.pair_of_before[static_cast<size_t>(id.index)];
+      claim.push_back(pair < 0 ? -1 : claim_.pairs[static_cast<size_t>(pair)].after.index);
+      lineage.push_back(ids_after_.ImageOf(ids_before_, id).index);
     }
+    for (const auto& [i, j] : ChoicesAsGood(a, b, claim, lineage))
+      pins.Add(claim_.before.name({i}), claim_.after.name({j}));
   }
 
   /// The elements of a node that replaces others, or is replaced, are part of it.

@@ -1,0 +1,87 @@
+// The measure of the differ itself: which answers are as good as the lineage of a mutation.
+#include "tests/bench/diff_eval/truth_choices.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "diff/graph/listing.h"
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using Names = std::vector<std::pair<std::string, std::string>>;
+
+/// The pairs of `claim` that are as good as the lineage, in which equal names are one node. All
+/// others are claimed as the lineage has them.
+Names ChoicesAsGood(std::string_view before_text, std::string_view after_text, const Names& claim) {
+  const auto before_module = testing::ParseBody(before_text);
+  const auto after_module = testing::ParseBody(after_text);
+  const Listing before(before_module->graph({0})), after(after_module->graph({0}));
+  std::vector<int32_t> lineage, claimed;
+  for (EntityId id{0}; id.index < before.size(); ++id.index)
+    lineage.push_back(after.FindName(before.name(id)).index);
+  claimed = lineage;
+  for (const auto& [a, b] : claim)
+    claimed[static_cast<size_t>(before.FindName(a).index)] = after.FindName(b).index;
+  const TypeFields fields = KnownTypeFields(before).And(KnownTypeFields(after));
+  Names names;
+  for (const auto& [i, j] :
+       bench::ChoicesAsGood(Labels(before, fields), Labels(after, fields), claimed, lineage)) {
+    names.emplace_back(before.name({i}), after.name({j}));
+  }
+  return names;
+}
+
+const std::string kHead =
+    "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n  b = aten.sin.default(y)\n";
+
+TEST_CASE("truth: two nodes that read each other's operands may have changed places") {
+  const std::string before =
+      kHead + "  c = aten.neg.default(a)\n  d = aten.neg.default(b)\n  output([c, d])\n";
+  const std::string after =
+      kHead + "  c = aten.neg.default(b)\n  d = aten.neg.default(a)\n  output([c, d])\n";
+  const Names places{{"c", "d"}, {"d", "c"}};
+  CHECK(ChoicesAsGood(before, after, places) == places);
+  // As many users speak for it, but no operands.
+  CHECK(ChoicesAsGood(before, after, {{"a", "b"}, {"b", "a"}}).empty());
+  CHECK(ChoicesAsGood(before, before, places).empty());
+}
+
+TEST_CASE("truth: what leans on a wrong pair is wrong") {
+  const std::string chains = kHead +
+                             "  c = aten.neg.default(a)\n  d = aten.neg.default(b)\n"
+                             "  e = aten.cos.default(c)\n  f = aten.cos.default(d)\n"
+                             "  output([e, f])\n";
+  CHECK(ChoicesAsGood(chains, chains,
+                      {{"a", "b"}, {"b", "a"}, {"c", "d"}, {"d", "c"}, {"e", "f"}, {"f", "e"}})
+            .empty());
+}
+
+TEST_CASE("truth: of stacked equals of which one was removed the last may be the one") {
+  const std::string head = "  x = placeholder\n  a = aten.neg.default(x)\n";
+  const std::string tail = "  output([c])\n";
+  // `a` was removed; or `b`, and `a` lives on under its name.
+  CHECK(ChoicesAsGood(
+            head + "  b = aten.neg.default(a)\n  c = aten.sin.default(b)\n" + tail,
+            "  x = placeholder\n  b = aten.neg.default(x)\n  c = aten.sin.default(b)\n" + tail,
+            {{"a", "b"}, {"b", ""}}) == Names{{"a", "b"}});
+}
+
+TEST_CASE("truth: inputs of one type go by their place") {
+  const std::string before =
+      "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n  b = aten.cos.default(y)\n"
+      "  output([a, b])\n";
+  const std::string after =
+      "  y = placeholder\n  x = placeholder\n  a = aten.sin.default(x)\n  b = aten.cos.default(y)\n"
+      "  output([a, b])\n";
+  const Names places{{"x", "y"}, {"y", "x"}};
+  CHECK(ChoicesAsGood(before, after, places) == places);
+  CHECK(ChoicesAsGood(before, before, places).empty());
+}
+
+}  // namespace
+}  // namespace strata
