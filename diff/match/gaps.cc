@@ -86,6 +86,36 @@ void Align(Matching& matching, const Gap& gap) {
   }
 }
 
+/// Whether the two sides of a gap are one region with other operators: as many nodes, which say and
+/// read the same one by one, and are read by the same nodes around them.
+bool IsSameRegion(const Matching& matching, const Gap& gap) {
+  const Labels& a = matching.labels(kBefore);
+  const Labels& b = matching.labels(kAfter);
+  if (gap.before.size() != gap.after.size() || gap.before.size() < 2) return false;
+  const auto image = [&](int32_t i) {
+    if (const int32_t partner = matching.partner(kBefore, i); partner >= 0) return partner;
+    const auto at = std::ranges::lower_bound(gap.before, i);
+    if (at == gap.before.end() || *at != i) return -1;
+    return gap.after[static_cast<size_t>(at - gap.before.begin())];
+  };
+  const auto same_edges = [&](auto mine, auto theirs) {
+    return std::ranges::equal(mine, theirs, [&](const auto& x, const auto& y) {
+      return image(x.entity) == y.entity && x.slot == y.slot;
+    });
+  };
+  for (size_t k = 0; k < gap.before.size(); ++k) {
+    const int32_t i = gap.before[k], j = gap.after[k];
+    const auto x = static_cast<size_t>(i), y = static_cast<size_t>(j);
+    const bool may_be = a.kind[x] == EntityKind::kCompute && a.form[x] == b.form[y] &&
+                        a.users(i).size() <= Matching::kMaxEdges && !matching.vetoed(i, j);
+    if (!may_be || a.operands(i).empty() || !same_edges(a.operands(i), b.operands(j)) ||
+        !same_edges(a.users(i), b.users(j))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Nodes with the same label, first with first.
 void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::* label) {
   const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
@@ -109,7 +139,10 @@ void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t
 
 void MatchGaps(Matching& matching, const ScopePair& scope) {
   for (const Gap& gap : FindGaps(matching, scope)) {
-    if (gap.before.size() * gap.after.size() <= kMaxCells) {
+    if (IsSameRegion(matching, gap)) {
+      for (size_t k = 0; k < gap.before.size(); ++k)
+        matching.Match(gap.before[k], gap.after[k], Via::kOrder, 0.93);
+    } else if (gap.before.size() * gap.after.size() <= kMaxCells) {
       Align(matching, gap);
     } else {
       AlignByLabel(matching, gap, &Labels::type);

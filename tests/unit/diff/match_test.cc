@@ -352,6 +352,20 @@ TEST_CASE("match: layers that changed places keep their nodes, told by their wei
   CHECK_EQ(both.diff.summary.moved, 4);
 }
 
+TEST_CASE("match: a long chain in which every operator has another name") {
+  const auto chain = [](std::string_view name, int length) {
+    std::string text = "  n = placeholder : f32[4]\n", value = "n";
+    for (int i = 0; i < length; ++i) {
+      text += fmt::format("  n{0} = {1}.{0}({2}) : f32[4]\n", i, name, value);
+      value = fmt::format("n{}", i);
+    }
+    return text + "  output([" + value + "])\n";
+  };
+  CHECK_EQ(DiffCase(chain("layers", 50), chain("model.layers", 50)).diff.summary.changed, 50);
+  // Which one is missing, nothing tells.
+  CHECK_EQ(PartnerOf(DiffCase(chain("layers", 50), chain("model.layers", 49)).diff, "n25"), "-");
+}
+
 TEST_CASE("names of symbols are names") {
   const auto text = [](std::string_view s, std::string_view t) {
     return fmt::format(R"fx(class G(torch.nn.Module):
