@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -44,14 +45,13 @@ struct CollectiveMismatch {
   int32_t index = 0;           ///< the how many-th collective of the group, from 0
   std::vector<int32_t> ranks;  ///< those that differ from most of the group
   std::string node;            ///< on the first of them; where it is missing, on the others
+  std::string collective;      ///< its `Text`, on the rank of `node`
   std::string what;
 };
 std::string_view ToString(CollectiveMismatch::Kind kind);
 
-/// Compares what the ranks of each group run, in order. Ranks that name a group equally are of one
-/// group; when more name it than it has members, of several, each with every n-th rank (the groups
-/// of a mesh axis), cut so that as much as possible agrees. Sends are compared with the receives of
-/// their peers. Ranks with equal lists are looked at once.
-std::vector<CollectiveMismatch> CompareCollectives(const std::vector<RankCollectives>& ranks);
+/// Of the text of an operator: a send or a receive between two ranks.
+bool IsSend(std::string_view op);
+bool IsReceive(std::string_view op);
 
 }  // namespace strata

@@ -82,7 +82,7 @@ class MembershipChecker {
                           group.users.size() != groups_[usual->first].users.size();
       if (!is_odd || !told.insert(name).second) continue;
       const Collective& collective = CollectiveOf(ranks[0], index);
-      Add(Kind::kGroup, name, ranks, collective.node,
+      Add(Kind::kGroup, name, ranks, collective,
           fmt::format("group: {} in '{}', on the other ranks in '{}'", collective.Text(), name,
                       usual->first));
     }
@@ -115,20 +115,20 @@ class MembershipChecker {
       return;
     }
     const std::vector<int32_t> users(group.users.begin(), group.users.end());
-    Add(Kind::kMissing, name, users, group.first->node,
+    Add(Kind::kMissing, name, users, *group.first,
         fmt::format("missing on other ranks: {}: its group has {} ranks, {} run{} it",
                     group.first->Text(), group.size, used, used == 1 ? "s" : ""));
   }
 
   void AddMissing(const std::string& name, const Group& group, std::vector<int32_t> absent) {
-    Add(Kind::kMissing, name, std::move(absent), group.first->node,
+    Add(Kind::kMissing, name, std::move(absent), *group.first,
         fmt::format("missing: {} and whatever else its group runs", group.first->Text()));
   }
 
-  void Add(Kind kind, std::string group, std::vector<int32_t> ranks, std::string node,
+  void Add(Kind kind, std::string group, std::vector<int32_t> ranks, const Collective& collective,
            std::string what) {
-    mismatches_.push_back(
-        {kind, std::move(group), 0, std::move(ranks), std::move(node), std::move(what)});
+    mismatches_.push_back({kind, std::move(group), 0, std::move(ranks), collective.node,
+                           collective.Text(), std::move(what)});
   }
 
   const std::vector<RankCollectives>& ranks_;

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "diff/graph/hash.h"
+#include "diff/ranks/compare_collectives.h"
 #include "diff/ranks/rank_form.h"
 
 namespace strata {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "diff/ranks/compare_collectives.h"
 #include "diff/ranks/rank_form.h"
 #include "tests/unit/diff/support.h"
 
