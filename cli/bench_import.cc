@@ -160,8 +160,7 @@ class ImportBench {
 
 Result<Exit> BenchImport(Args args) {
   Options options;
-  const fs::path shared = "../shared/fixtures/torch_trace";
-  options.logs = fs::exists(shared) ? shared.string() : "tests/data/logs";
+  options.logs = "tests/data/logs";
   options.folder = fs::temp_directory_path().string();
   Flags flags("bench import", "measures the import of logs, beside tlparse");
   flags.Option("--size", "MB", &options.megabytes, "of the largest log");

@@ -2,8 +2,7 @@
 
     numerics_test.py STRATA [--device cuda]
 
-Runs every fixture of tests/data/numerics, and those of ../shared/fixtures/numerics where that folder is. Exit 77, and
-the reason, where there is no GPU to run them on.
+Runs every fixture of tests/data/numerics. Exit 77, and the reason, where there is no GPU to run them on.
 """
 
 import glob
@@ -18,12 +17,11 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 import compare_numerics  # noqa: E402
 
-FOLDERS = ("tests/data/numerics", "../shared/fixtures/numerics")
+NUMERICS = os.path.join(ROOT, "tests", "data", "numerics")
 
 
 def fixtures():
-    found = [path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(ROOT, folder, "*", "config.json")))]
-    return [os.path.dirname(path) for path in found]
+    return [os.path.dirname(path) for path in sorted(glob.glob(os.path.join(NUMERICS, "*", "config.json")))]
 
 
 class NumericsTest(unittest.TestCase):

@@ -41,14 +41,13 @@ trap 'rm -rf "$work"' EXIT
 
 # Base graphs: those of the logs that are here, and what our own models trace to.
 number=0
-for log in tests/data/logs/*.log ../shared/fixtures/torch_trace/*.log; do
+for log in tests/data/logs/*.log; do
   [[ -f $log ]] || continue
   number=$((number + 1))
   "$bin/strata" export "$log" --fx "$work/log$number" 2>/dev/null || true
 done
 if [[ -x $bin/strata-runtime ]]; then
-  # Small ones: of the fixtures if they are here.
-  for config in configs/demo_llama3.toml ../shared/fixtures/numerics/*/config.json; do
+  for config in configs/demo_llama3.toml tests/data/numerics/*_tiny/config.json; do
     [[ -f $config ]] || continue
     number=$((number + 1))
     if timeout 60 "$bin/strata" train "$config" --set steps=1 --trace "$work/$number.strata" >/dev/null 2>&1; then

@@ -10,14 +10,13 @@ import re
 import signal
 import subprocess
 import sys
-import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 
 from strata_case import ROOT, StrataCase, main  # noqa: E402
-FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
-LOG = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
+LOGS = os.path.join(ROOT, "tests", "data", "logs")
+LOG = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log")
 
 BEFORE = '''class GraphModule(torch.nn.Module):
     def forward(self, L_x_: "f32[4, 8][8, 1]cpu", L_w_: "f32[8, 8][8, 1]cpu"):
@@ -443,7 +442,6 @@ class ProgramTest(StrataCase):
                          "unknown command 'dif', did you mean 'diff': strata: see 'strata --help'")
 
 
-@unittest.skipUnless(os.path.exists(LOG), "../shared/fixtures is not there")
 class LogTest(StrataCase):
     def test_passes_of_a_log(self):
         done = self.run_strata("diff", f"{LOG}#pass=remove_b2b_transpose_pass:before",
@@ -496,7 +494,7 @@ class LogTest(StrataCase):
         self.assertIn("missing.log", self.fails("report", LOG, "missing.log", "-o", "x.html"))
 
     def test_malformed_logs_do_not_crash(self):
-        for path in glob.glob(os.path.join(FIXTURES, "malformed", "*.log")):
+        for path in glob.glob(os.path.join(LOGS, "malformed", "*.log")):
             done = self.run_strata("diff", path, path)
             self.assertIn(done.returncode, (0, 2), path)
 

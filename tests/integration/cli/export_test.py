@@ -21,9 +21,9 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 DATA = os.path.join(ROOT, "tests", "data")
-FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
-COMPILE = os.path.join(DATA, "logs", "compile_torch2.11.log")
-TRAINER = os.path.join(DATA, "logs", "trainer_torch2.11.log")
+LOGS = os.path.join(DATA, "logs")
+COMPILE = os.path.join(LOGS, "compile_torch2.11.log")
+TRAINER = os.path.join(LOGS, "trainer_torch2.11.log")
 
 # What tlparse writes for the log as a whole, and pages with links to files whose names hold a counter.
 WHOLE_LOG = re.compile(r"^(index\.html|compile_directory\.json|raw\.jsonl|raw\.log|failures_and_restarts\.html)$"
@@ -38,9 +38,7 @@ STEP = '''class GraphModule(torch.nn.Module):
 
 
 def logs():
-    found = glob.glob(os.path.join(DATA, "logs", "*.log"))
-    found += glob.glob(os.path.join(FIXTURES, "*.log")) + glob.glob(os.path.join(FIXTURES, "torch_*", "*", "*.log"))
-    return sorted(found)
+    return sorted(glob.glob(os.path.join(LOGS, "*.log")) + glob.glob(os.path.join(LOGS, "llama3_*", "*.log")))
 
 
 def tlparse_program():
@@ -143,7 +141,7 @@ class ExportTest(unittest.TestCase):
 
     def test_tlparse_takes_the_export_of_every_log_that_import_takes(self):
         taken = 0
-        for log in sorted(glob.glob(os.path.join(FIXTURES, "malformed", "*.log"))):
+        for log in sorted(glob.glob(os.path.join(LOGS, "malformed", "*.log"))):
             with self.subTest(log=os.path.basename(log)):
                 trace = self.fresh() + ".strata"
                 if self.run_strata("import", log, "-o", trace).returncode != 0:
@@ -151,8 +149,7 @@ class ExportTest(unittest.TestCase):
                 taken += 1
                 for exported in self.logs_of(self.export(trace)):
                     self.tlparse(exported)
-        if os.path.isdir(FIXTURES):
-            self.assertGreaterEqual(taken, 69)
+        self.assertGreaterEqual(taken, 69)
 
     def test_damaged_logs_come_back_and_are_taken(self):
         odd = [b"../", b"\xff", b"\0", b"\r\n", b'"', b"{", b"}", b"NaN", b"-1", b"99999999999999999999", b"null", b"\\ud800", b"1.5", b"\t", b"\n", b"[]", b'"rank": 3, ']
@@ -250,9 +247,7 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(self.runs(self.imported(log))[0]["rank"], 1)
 
     def test_tlparse_compares_ranks_of_an_export_as_those_of_the_logs(self):
-        source = os.path.join(FIXTURES, "torch_2_11", "llama3_fsdp2_2ranks")
-        if not os.path.isdir(source):
-            self.skipTest("the logs of two ranks are not beside this checkout")
+        source = os.path.join(LOGS, "llama3_fsdp2_2ranks")
         trees = []
         for folder in (source, self.export(source)):
             out = self.tlparse(folder, strict=folder != source, options=["--all-ranks-html"])

@@ -18,13 +18,12 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
+LOGS = os.path.join(ROOT, "tests", "data", "logs")
 FIELDS = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count"]
 
 
 def logs():
-    found = glob.glob(os.path.join(ROOT, "tests", "data", "logs", "*.log")) + glob.glob(os.path.join(FIXTURES, "*.log"))
-    return sorted(found + glob.glob(os.path.join(FIXTURES, "torch_*", "*", "*.log")))
+    return sorted(glob.glob(os.path.join(LOGS, "*.log")) + glob.glob(os.path.join(LOGS, "llama3_*", "*.log")))
 
 
 def data(page):

@@ -3,7 +3,6 @@
     runs_test.py STRATA
 """
 
-import glob
 import hashlib
 import json
 import os
@@ -12,10 +11,10 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 
 from strata_case import ROOT, StrataCase, main  # noqa: E402
-FIXTURES = os.path.join(ROOT, "..", "shared", "fixtures", "torch_trace")
-GRAPH_TRAINER = os.path.join(FIXTURES, "graph_trainer_2layer_torch2.14.1.log")
-TWO_RANKS = os.path.join(FIXTURES, "torch_2_11", "llama3_fsdp2_2ranks")
-COMPILED = glob.glob(os.path.join(FIXTURES, "torch_2_11", "llama3_compile", "*.log"))[0]
+LOGS = os.path.join(ROOT, "tests", "data", "logs")
+GRAPH_TRAINER = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log")
+TWO_RANKS = os.path.join(LOGS, "llama3_fsdp2_2ranks")
+COMPILED = os.path.join(LOGS, "llama3_compile_torch2.11.log")
 
 
 def record(name, text, rank, **keys):

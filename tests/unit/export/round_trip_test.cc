@@ -26,8 +26,6 @@ namespace {
 using testing::ImportPath;
 using testing::TempDir;
 
-const std::string kShared = "../shared/fixtures/torch_trace";
-
 std::vector<std::string> FilesBelow(const std::string& folder, std::string_view extension) {
   std::vector<std::string> files;
   if (!std::filesystem::exists(folder)) return files;
@@ -39,10 +37,7 @@ std::vector<std::string> FilesBelow(const std::string& folder, std::string_view 
 }
 
 std::vector<std::string> AllLogs() {
-  std::vector<std::string> files = FilesBelow("tests/data/logs", ".log");
-  for (std::string& file : FilesBelow(kShared, ".log"))
-    files.push_back(std::move(file));
-  return files;
+  return FilesBelow("tests/data/logs", ".log");
 }
 
 /// An envelope without what an export may add or make anew.

@@ -21,7 +21,7 @@
 namespace strata {
 namespace {
 
-const std::string kShared = "../shared/fixtures/torch_trace";
+const std::string kLogs = "tests/data/logs";
 
 std::vector<std::string> FilesBelow(const std::string& folder, std::string_view extension) {
   std::vector<std::string> files;
@@ -54,9 +54,7 @@ void ForEachGraph(Fn&& fn) {
     fn(path, *text);
     ++graphs;
   }
-  std::vector<std::string> logs = FilesBelow("tests/data/logs", ".log");
-  for (std::string& path : FilesBelow(kShared, ".log"))
-    logs.push_back(std::move(path));
+  const std::vector<std::string> logs = FilesBelow(kLogs, ".log");
   for (const std::string& path : logs) {
     for (const LogPayload& payload : ReadHealthy(path).payloads) {
       if (!payload.is_graph) continue;
@@ -145,9 +143,7 @@ TEST_CASE("files: every annotation prints as it was read") {
 }
 
 TEST_CASE("files: graphs have as many nodes as PyTorch counted when it compiled them") {
-  std::vector<std::string> logs = FilesBelow("tests/data/logs", ".log");
-  for (std::string& path : FilesBelow(kShared, ".log"))
-    logs.push_back(std::move(path));
+  const std::vector<std::string> logs = FilesBelow(kLogs, ".log");
   size_t compared = 0;
   for (const std::string& path : logs) {
     const LogContent log = ReadHealthy(path);
@@ -197,8 +193,7 @@ TEST_CASE("files: the trainer's log is one graph with four passes") {
 }
 
 TEST_CASE("files: malformed logs are read without trouble") {
-  const std::string folder = kShared + "/malformed";
-  if (!std::filesystem::exists(folder)) return;
+  const std::string folder = kLogs + "/malformed";
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".log") continue;
