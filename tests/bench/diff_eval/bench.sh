@@ -12,6 +12,7 @@ Builds, then measures the differ: speed, then mutated graphs of known lineage ag
   --judge          seeds that nothing was tuned with (101 and 102; default: 1 and 2)
   --graphs DIR     also mutate the FX texts in DIR
   --pairs DIR      also real pairs, DIR/KIND/CASE/{before,after}.txt: see tests/bench/diff_eval/README.md
+  --rates LIST     shares of the nodes that are mutated (default: 0.005,0.05)
   --all-kinds      also mutations that no gate speaks of
   --no-baselines   our matcher only: a fifth of the time
   --adversarial    only graphs that are hard to match, up to a million nodes
@@ -24,6 +25,7 @@ while (($#)); do
     --judge) seeds=(101 2) ;;
     --graphs) graphs+=("$2") && shift ;;
     --pairs) pairs=$2 && shift ;;
+    --rates) options+=(--rates "$2") && shift ;;
     --all-kinds) options+=(--all-kinds) ;;
     --no-baselines) options=("${options[@]/--baselines/}") ;;
     --adversarial) exec build/release/bin/strata bench diff --adversarial ;;
@@ -67,3 +69,5 @@ if [[ -n $pairs ]]; then
   echo "real pairs"
   "$bin/diff_eval" pairs "$pairs" ${options[@]}
 fi
+echo
+"$bin/diff_eval" grouping --seeds "${seeds[0]}" 40

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,11 +16,11 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: diff_eval pairs DIR [--baselines] [--verbose]\n"
-    "       diff_eval synthetic GRAPH… [--seeds FIRST COUNT] [--all-kinds] [--only KIND] "
-    "[--baselines] [--verbose] [--dump DIR]\n"
+    "       diff_eval synthetic GRAPH… [--seeds FIRST COUNT] [--rates LIST] [--all-kinds] "
+    "[--only KIND] [--baselines] [--verbose] [--dump DIR]\n"
     "       diff_eval grouping [--seeds FIRST COUNT] [--verbose]\n"
     "\n"
-    "GRAPH is FX text, or a folder of it.\n";
+    "GRAPH is FX text, or a folder of it; LIST are shares of the nodes, as in 0.001,0.02,0.2.\n";
 
 using strata::Status;
 
@@ -26,6 +28,15 @@ int Number(const std::string& text) {
   int number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+/// Numbers with commas between them.
+std::vector<double> Numbers(const std::string& text) {
+  std::vector<double> numbers;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');)
+    numbers.push_back(std::strtod(word.c_str(), nullptr));
+  return numbers;
 }
 
 void AddGraphs(const std::string& path, std::vector<std::string>& graphs) {
@@ -58,6 +69,8 @@ int main(int argc, char** argv) {
       options.all_kinds = true;
     } else if (args[i] == "--only" && i + 1 < args.size()) {
       options.only = args[++i];
+    } else if (args[i] == "--rates" && i + 1 < args.size()) {
+      options.rates = Numbers(args[++i]);
     } else if (args[i] == "--dump" && i + 1 < args.size()) {
       options.dump = args[++i];
     } else if (args[i] == "--seeds" && i + 2 < args.size()) {
@@ -70,7 +83,7 @@ int main(int argc, char** argv) {
   if (words.size() == 2 && words[0] == "pairs") {
     return Report(strata::bench::EvaluatePairs(words[1], options.baselines, options.verbose));
   }
-  if (words.size() >= 2 && words[0] == "synthetic") {
+  if (words.size() >= 2 && words[0] == "synthetic" && !options.rates.empty()) {
     for (size_t i = 1; i < words.size(); ++i)
       AddGraphs(words[i], options.graphs);
     return Report(strata::bench::EvaluateSynthetic(options));

@@ -43,8 +43,8 @@ class Evaluation {
     std::map<std::string, Tally> tallies;
     STRATA_TRY(const std::vector<Base> bases, BasesFor(mutation));
     for (const Base& base : bases) {
-      for (const double rate : {0.005, 0.05}) {
-        if (IsOfGraph(mutation) && rate > 0.01) continue;
+      for (const double rate : options_.rates) {
+        if (IsOfGraph(mutation) && rate != options_.rates[0]) continue;
         for (uint32_t k = 0; k < options_.num_seeds; ++k)
           STRATA_RETURN_IF_ERROR(RunCase(base, mutation, rate, options_.first_seed + k, tallies));
       }

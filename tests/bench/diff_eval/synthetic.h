@@ -10,6 +10,7 @@ namespace strata::bench {
 struct SyntheticOptions {
   std::vector<std::string> graphs;  ///< files with FX text
   uint32_t first_seed = 1, num_seeds = 2;
+  std::vector<double> rates{0.005, 0.05};  ///< shares of the nodes that are mutated
   bool baselines = false;
   bool all_kinds = false;  ///< also those that no gate speaks of
   std::string only;        ///< a kind by name; "": all
