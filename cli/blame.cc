@@ -29,8 +29,8 @@ struct Target {
   std::string name;
 };
 
-/// Nodes of a graph that `wanted` means: a name, `#` and a stable id, a module path, or a module
-/// path, a colon and an operator.
+/// Nodes of a graph that `wanted` means: a name, also without the bodies that the node is in, `#`
+/// and a stable id, a module path, or a module path, a colon and an operator.
 std::vector<std::string> FindNodes(const Graph& graph, std::string_view wanted, bool stable_ids) {
   const Listing listing(graph);
   if (listing.FindName(wanted).valid()) return {std::string(wanted)};
@@ -49,6 +49,11 @@ std::vector<std::string> FindNodes(const Graph& graph, std::string_view wanted, 
     if (is_id) {
       if (node.stable_id == StableId{number} && !entity.element.valid())
         names.push_back(listing.name(id));
+      continue;
+    }
+    const bool is_in_body = listing.scope_of(id) != 0;
+    if (is_in_body && listing.name(id).ends_with(fmt::format("/{}", wanted))) {
+      names.push_back(listing.name(id));
       continue;
     }
     const std::string_view target = listing.target(id);

@@ -1,6 +1,7 @@
 #include "store/trace.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "store/schema.h"
@@ -65,6 +66,9 @@ bool LooksLikeTrace(const std::string& path) {
   // https://www.sqlite.org/fileformat.html, 1.3: the header string, and the application id at 68.
   constexpr std::string_view kHeader("SQLite format 3\0", 16);
   constexpr size_t kIdOffset = 68;
+  // What is read from a pipe to look at it is gone for its reader; and no trace comes through one.
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   char bytes[kIdOffset + 4];
   std::ifstream file(path, std::ios::binary);
   if (!file.read(bytes, sizeof(bytes)) || !std::string_view(bytes, 16).starts_with(kHeader)) {

@@ -246,6 +246,16 @@ class DiffTest(StrataCase):
         done = self.run_strata("diff", "-", "before.txt", stdin=BEFORE)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_pipes(self):
+        # As a shell's <(COMMAND) hands them over.
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w") as pipe:
+            pipe.write(BEFORE)
+        self.addCleanup(os.close, reading)
+        done = subprocess.run([self.strata, "diff", f"/dev/fd/{reading}", "before.txt"], cwd=self.folder, pass_fds=[reading],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_bare_forward(self):
         body = '''def forward(self, x):
     sin = torch.ops.aten.sin.default(x);  x = None

@@ -446,6 +446,15 @@ exp  in graph 'aot_joint_graph'
   "b.log#run=1,graph=aot_joint_graph" cos
   "b.log#run=1,graph=aot_joint_graph.2" cos""")
 
+    def test_nodes_of_bodies(self):
+        body = '\n    class {0}(torch.nn.Module):\n        def forward(self, y: "f32[8]"):\n            {1}: "f32[8]" = torch.ops.aten.{1}(y)\n            return ({1},)\n'
+        self.write("a.txt", 'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[8]", p: "b8[]"):\n        a = self.a\n        b = self.b\n'
+                   '        cond = torch.ops.higher_order.cond(p, a, b, (x,))\n        getitem: "f32[8]" = cond[0]\n        return (getitem,)\n'
+                   + body.format("a", "sin") + body.format("b", "cos"))  # fmt: skip
+        self.assertEqual(self.json("blame", "a.txt", "cos", code=0)["node"], "b/cos")
+        self.assertEqual(self.json("blame", "a.txt", "a/sin", code=0)["node"], "a/sin")
+        self.assertIn("'y' names several nodes", self.fails("blame", "a.txt", "y"))
+
     def test_surviving_names(self):
         """PyTorch keeps names when it partitions and prints again; which node is which is found without them."""
         def targets(graph):
