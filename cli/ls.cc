@@ -145,6 +145,12 @@ void AppendTable(std::vector<Row> rows, std::initializer_list<size_t> right, std
   }
 }
 
+/// What became of a pass, where its counts do not tell: nothing for one that changed something.
+std::string Remark(const PassRecord& pass) {
+  if (pass.outcome != PassOutcome::kOk) return std::string(ToString(pass.outcome));
+  return pass.counts == ChangeCounts() ? "names or metadata only" : "";
+}
+
 /// A count with its sign; nothing for zero, so that what happened stands out.
 std::string Signed(std::string_view sign, int64_t count) {
   return count == 0 ? "" : fmt::format("{}{}", sign, count);
@@ -205,7 +211,7 @@ class TextListing {
                       after == nullptr ? "" : fmt::format("{}", after->nodes),
                       Signed("+", pass.counts->inserted), Signed("−", pass.counts->deleted),
                       Signed("~", pass.counts->changed), Signed("↷", pass.counts->moved),
-                      pass.outcome == PassOutcome::kOk ? "" : std::string(ToString(pass.outcome))});
+                      Remark(pass)});
     }
     out_ += "\n";
     AppendTable(rows, {0, 3, 4, 5, 6, 7, 8}, out_);

@@ -101,6 +101,24 @@ TEST_CASE("ls shows graphs, passes with their counts, what ran, and artifacts") 
 )"));
 }
 
+TEST_CASE("ls says what a pass did that no count tells") {
+  TempDir dir;
+  const auto before = testing::ParseOrDie(kBefore);
+  std::string text(kBefore);
+  text.replace(text.find("dead ="), 4, "idle");
+  const auto after = testing::ParseOrDie(text);
+  const auto writer = OrDie(TraceWriter::Create(dir / "t.strata"));
+  const RunId run = OrDie(writer->BeginRun({}));
+  PassRecord pass;
+  pass.name = "rename";
+  pass.graph = "step";
+  pass.before = OrDie(writer->AddSnapshot(run, "step", before->graph(GraphId{0})));
+  OrDie(writer->RecordPass(run, pass, &after->graph(GraphId{0})));
+  REQUIRE(writer->Finish());
+  const auto trace = OrDie(TraceReader::Open(dir / "t.strata"));
+  CHECK_NE(ListText(*trace).find("names or metadata only\n"), std::string::npos);
+}
+
 TEST_CASE("ls --json is strata.ls/1") {
   const Listing listing;
   CHECK_EQ(ListJson(*listing.trace),
