@@ -29,7 +29,8 @@ std::unique_ptr<Module> TransformerLikeGraph(int nodes, uint32_t seed = 1);
 
 /// Compares graphs that are hard to match (equal chains, hubs, grids, …) of 10k nodes, ten times as
 /// many and so on up to `most_nodes`, and prints processor time, its growth and the peak memory.
-void BenchDiffAdversarial(int64_t most_nodes);
+/// `only`: one kind of graphs; empty: all.
+Status BenchDiffAdversarial(int64_t most_nodes, std::string_view only);
 
 /// One thing that `strata bench WHAT` measures.
 struct Benchmark {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/bench.h"
 #include "diff/diff.h"
@@ -264,7 +265,7 @@ int64_t PeakMegabytes() {
 
 }  // namespace
 
-void BenchDiffAdversarial(int64_t most_nodes) {
+Status BenchDiffAdversarial(int64_t most_nodes, std::string_view only) {
   const std::pair<std::string_view, Write> cases[] = {{"chain", Chain},
                                                       {"star", Star},
                                                       {"grid", Grid},
@@ -279,9 +280,17 @@ void BenchDiffAdversarial(int64_t most_nodes) {
                                                       {"results", Results},
                                                       {"inputs", Inputs},
                                                       {"bodies", Bodies}};
+  if (!only.empty() && std::ranges::find(cases, only, &std::pair<std::string_view, Write>::first) ==
+                           std::end(cases)) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, unused] : cases)
+      names.push_back(name);
+    return Error("bench diff: unknown case '{}': there are {}", only, fmt::join(names, ", "));
+  }
   fmt::print("{:<14} {:>9} {:>10} {:>8} {:>9} {:>14}\n", "graphs", "nodes", "processor", "growth",
              "matched", "peak so far");
   for (const auto& [name, write] : cases) {
+    if (!only.empty() && name != only) continue;
     double last = 0;
     for (int64_t nodes = 10'000; nodes <= most_nodes; nodes *= 10) {
       Case both;
@@ -301,6 +310,7 @@ void BenchDiffAdversarial(int64_t most_nodes) {
       last = seconds;
     }
   }
+  return Ok();
 }
 
 }  // namespace strata::cli

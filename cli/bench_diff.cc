@@ -65,14 +65,17 @@ Result<Exit> BenchDiff(Args args) {
   Flags flags("bench diff", "compares graphs of which one percent, or every layer, was edited");
   bool adversarial = false;
   int64_t most_nodes = 1'000'000;
+  std::string only;
   flags.Switch("--adversarial", &adversarial, "graphs that are hard to match, and how time grows");
   flags.Option("--nodes", "N", &most_nodes, "with --adversarial: the largest graphs");
+  flags.Option("--only", "GRAPHS", &only,
+               "with --adversarial: one kind of graphs, e.g. 'other edges'");
   flags.Example("strata bench diff");
   flags.Example("strata bench diff --adversarial --nodes 100000");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   if (adversarial) {
-    BenchDiffAdversarial(most_nodes);
+    STRATA_RETURN_IF_ERROR(BenchDiffAdversarial(most_nodes, only));
     return Exit::kOk;
   }
   for (int nodes : {10'000, 100'000}) {

@@ -173,13 +173,8 @@ class Exchanger {
   int Agrees(const Plan& plan, int32_t user, const Labels::Edge& operand) const {
     const int32_t image = PartnerIn(plan, user), read = PartnerIn(plan, operand.entity);
     if (image < 0 || read < 0) return 0;
+    if (matching_.slotless(kBefore, user)) return matching_.labels(kAfter).Reads(image, read);
     const auto operands = matching_.labels(kAfter).operands(image);
-    if (matching_.slotless(kBefore, user)) {
-      return std::ranges::any_of(operands,
-                                 [&](const Labels::Edge& edge) { return edge.entity == read; })
-                 ? 1
-                 : 0;
-    }
     return Index(operand.slot) < operands.size() && operands[Index(operand.slot)].entity == read
                ? 1
                : 0;

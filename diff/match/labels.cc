@@ -296,6 +296,13 @@ void Labels::SetOp(int32_t i, uint64_t new_op) {
   type[index] = Mix(literals[index], value[index]);
 }
 
+bool Labels::Reads(int32_t user, int32_t operand) const {
+  const auto read = operands(user), readers = users(operand);
+  const bool down = read.size() <= readers.size();
+  return std::ranges::find(down ? read : readers, down ? operand : user, &Edge::entity) !=
+         (down ? read : readers).end();
+}
+
 void Labels::AddEdges(const Listing& listing) {
   const auto n = static_cast<size_t>(listing.size());
   operand_begin_.assign(n + 1, 0);

@@ -57,6 +57,9 @@ struct Labels {
   };
   std::span<const Edge> operands(int32_t i) const { return Row(operand_begin_, operands_, i); }
   std::span<const Edge> users(int32_t i) const { return Row(user_begin_, users_, i); }
+  /// Whether `user` reads `operand` at any slot. An output may read, and an input may be read by,
+  /// half of a graph: looks at the shorter list.
+  bool Reads(int32_t user, int32_t operand) const;
 
  private:
   static std::span<const Edge> Row(const std::vector<int32_t>& begin,

@@ -75,10 +75,15 @@ void LocalMatcher::Run(const ScopePair& scope) {
       ++tier;
       continue;
     }
-    const int32_t before = visits_[next_visit_[tier]++];
-    if (!matching_.matched(kBefore, before)) continue;
+    Turn& turn = visits_[next_visit_[tier]++];
+    if ((turn.tiers >> tier & 1) == 0 || !matching_.matched(kBefore, turn.before)) continue;
+    const int32_t before = turn.before, after = matching_.partner(kBefore, before);
+    // The strongest kinds find most of what there is to find.
+    constexpr size_t kStrongest = 2;
+    if (tier == kStrongest) turn.tiers = TiersWorthwhile(before, after);
+    if ((turn.tiers >> tier & 1) == 0) continue;
     const size_t made = matching_.made().size();
-    Visit(kTiers[tier], before, matching_.partner(kBefore, before));
+    Visit(kTiers[tier], before, after);
     if (matching_.made().size() == made) continue;
     TakeInNewPairs();
     tier = 0;
@@ -107,13 +112,13 @@ void LocalMatcher::TakeInNewPairs() {
       int32_t& last_open = open_when_visited_[static_cast<size_t>(edge.entity)];
       if (open == 0 || open > kNearlyDone || open == last_open) continue;
       last_open = open;
-      visits_.push_back(edge.entity);
+      visits_.push_back({edge.entity});
     }
   };
   for (; taken_in_ < matching_.made().size(); ++taken_in_) {
     const int32_t before = matching_.made()[taken_in_].before;
     if (before < 0) continue;
-    visits_.push_back(before);
+    visits_.push_back({before});
     look_again(matching_.labels(kBefore).operands(before));
     look_again(matching_.labels(kBefore).users(before));
   }
@@ -190,39 +195,87 @@ int LocalMatcher::CountBelow(const Tier& tier, Side side, int32_t i, uint64_t la
   return count;
 }
 
-void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
+template <class Fn>
+void LocalMatcher::ForEachOpenUser(Side side, int32_t center, int steps, Fn&& fn) const {
+  if (matching_.open_users(side, center) == 0) return;
   const Labels& labels = matching_.labels(side);
-  if (tier.where != Tier::Where::kOperands && matching_.open_users(side, center) > 0) {
-    const int steps = tier.key == Tier::Key::kThroughOperands ? kMaxSteps : 0;
-    CollectUsers(tier, side, center, steps);
-  }
-  // To be one of many results proves nothing.
-  const bool look_up = tier.where != Tier::Where::kUsers && !matching_.slotless(side, center);
-  if (look_up && matching_.open_operands(side, center) > 0) {
-    const bool through = tier.key == Tier::Key::kThroughUsers;
-    for (const Labels::Edge& operand : labels.operands(center)) {
-      const int32_t slot = matching_.SlotOfUser(side, {center, operand.slot});
-      int32_t candidate = operand.entity;
-      for (int step = 0;
-           !matching_.matched(side, candidate) && !matching_.forbidden(side, candidate); ++step) {
-        AddCandidate(tier, side, candidate, ~slot);
-        if (!through || step == kMaxSteps || labels.operands(candidate).size() != 1) break;
-        candidate = labels.operands(candidate)[0].entity;
-      }
+  for (const Labels::Edge& user : labels.users(center)) {
+    if (matching_.matched(side, user.entity) || matching_.forbidden(side, user.entity)) continue;
+    fn(user.entity, matching_.SlotOfUser(side, user));
+    if (steps > 0 && labels.operands(user.entity).size() == 1 &&
+        labels.users(user.entity).size() <= Matching::kMaxEdges) {
+      ForEachOpenUser(side, user.entity, steps - 1, fn);
     }
   }
 }
 
-void LocalMatcher::CollectUsers(const Tier& tier, Side side, int32_t center, int steps) {
+template <class Fn>
+void LocalMatcher::ForEachOpenOperand(Side side, int32_t center, int steps, Fn&& fn) const {
+  // To be one of many results proves nothing.
+  if (matching_.open_operands(side, center) == 0 || matching_.slotless(side, center)) return;
   const Labels& labels = matching_.labels(side);
-  for (const Labels::Edge& user : labels.users(center)) {
-    if (matching_.matched(side, user.entity) || matching_.forbidden(side, user.entity)) continue;
-    AddCandidate(tier, side, user.entity, matching_.SlotOfUser(side, user));
-    if (steps > 0 && labels.operands(user.entity).size() == 1 &&
-        labels.users(user.entity).size() <= Matching::kMaxEdges) {
-      CollectUsers(tier, side, user.entity, steps - 1);
+  for (const Labels::Edge& operand : labels.operands(center)) {
+    int32_t candidate = operand.entity;
+    for (int step = 0; !matching_.matched(side, candidate) && !matching_.forbidden(side, candidate);
+         ++step) {
+      fn(candidate, ~operand.slot);
+      if (step == steps || labels.operands(candidate).size() != 1) break;
+      candidate = labels.operands(candidate)[0].entity;
     }
   }
+}
+
+void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
+  const auto add = [&](int32_t candidate, int32_t slot) {
+    AddCandidate(tier, side, candidate, slot);
+  };
+  if (tier.where != Tier::Where::kOperands) {
+    ForEachOpenUser(side, center, tier.key == Tier::Key::kThroughOperands ? kMaxSteps : 0, add);
+  }
+  if (tier.where != Tier::Where::kUsers) {
+    ForEachOpenOperand(side, center, tier.key == Tier::Key::kThroughUsers ? kMaxSteps : 0, add);
+  }
+}
+
+uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
+  uint32_t worthwhile = 0;
+  for (const Tier::Where where : {Tier::Where::kUsers, Tier::Where::kOperands}) {
+    for (Side side : {kBefore, kAfter}) {
+      const int32_t center = side == kBefore ? before : after;
+      around_[side].clear();
+      const auto add = [&](int32_t candidate, int32_t) { around_[side].push_back(candidate); };
+      if (where == Tier::Where::kUsers) {
+        ForEachOpenUser(side, center, kMaxSteps, add);
+      } else {
+        ForEachOpenOperand(side, center, kMaxSteps, add);
+      }
+      if (around_[side].empty()) break;
+    }
+    if (around_[kBefore].empty() || around_[kAfter].empty()) continue;
+    // One bit per label: two labels seldom share one, and then a visit is in vain.
+    const auto have_in_common = [&](const std::vector<uint64_t> Labels::* label) {
+      std::array<uint64_t, 2> bits{};
+      for (Side side : {kBefore, kAfter}) {
+        for (int32_t i : around_[side]) {
+          bits[side] |= uint64_t{1}
+                        << ((matching_.labels(side).*label)[static_cast<size_t>(i)] >> 58);
+        }
+      }
+      return (bits[kBefore] & bits[kAfter]) != 0;
+    };
+    const bool op = have_in_common(&Labels::op), form = have_in_common(&Labels::form);
+    const bool type = op && have_in_common(&Labels::type);
+    for (size_t k = 0; k < kNumTiers; ++k) {
+      const auto label = kTiers[k].label;
+      const bool common = label == nullptr         ? true
+                          : label == &Labels::type ? type
+                          : label == &Labels::form ? form
+                                                   : op;
+      const bool looks = kTiers[k].where == where || kTiers[k].where == Tier::Where::kBoth;
+      if (common && looks) worthwhile |= uint32_t{1} << k;
+    }
+  }
+  return worthwhile;
 }
 
 void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot) {

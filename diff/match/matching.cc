@@ -119,9 +119,7 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
       const auto operands = labels_[1 - side]->operands(image);
       const auto slot = Index(user.slot);
       if (slotless(side, user.entity)) {
-        const bool reads = std::ranges::any_of(
-            operands, [&](const Labels::Edge& edge) { return edge.entity == other; });
-        score.agreeing_users += side == kBefore && reads ? 1 : 0;
+        score.agreeing_users += side == kBefore && labels_[kAfter]->Reads(image, other) ? 1 : 0;
       } else if (slot < operands.size() && operands[slot].entity == other) {
         score.agreeing_users += side == kBefore ? 1 : 0;
       } else if (slot < operands.size() && matched(1 - side, operands[slot].entity) &&

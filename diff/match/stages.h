@@ -57,13 +57,21 @@ class LocalMatcher {
   static constexpr size_t kNumTiers = 20;
 
   void TakeInNewPairs();
+  /// The kinds of evidence, as bits, by which a visit may find anything now or later in this run:
+  /// unmatched neighbours of the two have a label in common. Most pairs have none left.
+  uint32_t TiersWorthwhile(int32_t before, int32_t after);
   void Visit(const Tier& tier, int32_t before, int32_t after);
   void Collect(const Tier& tier, Side side, int32_t center);
   /// Those that see none of the others on the way to their operand: of stacked nodes the first.
   std::vector<int32_t> Lowest(Side side, std::span<const int32_t> candidates) const;
   /// Unmatched nodes of a label below `i`, through unmatched unary nodes.
   int CountBelow(const Tier& tier, Side side, int32_t i, uint64_t label, int steps) const;
-  void CollectUsers(const Tier& tier, Side side, int32_t center, int steps);
+  /// Calls `fn(candidate, slot)` for unmatched users, `steps` unary nodes deep, and for unmatched
+  /// operands.
+  template <class Fn>
+  void ForEachOpenUser(Side side, int32_t center, int steps, Fn&& fn) const;
+  template <class Fn>
+  void ForEachOpenOperand(Side side, int32_t center, int steps, Fn&& fn) const;
   void AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot);
   /// Hashes of all operands (users), unmatched unary nodes taken as their operand (users). 0: some
   /// are not known.
@@ -91,11 +99,17 @@ class LocalMatcher {
   std::vector<EqualNodes> equals_;  // by side, of scope_
   // Unmatched nodes by label, sorted; made when a run asks for them first.
   mutable std::array<std::optional<std::vector<Keyed>>, 2> by_type_;
-  size_t taken_in_ = 0;          // of matching_.made()
-  std::vector<int32_t> visits_;  // before entities of pairs, some several times
+  size_t taken_in_ = 0;  // of matching_.made()
+  /// A pair, by its before entity, and the kinds of evidence to look for around it.
+  struct Turn {
+    int32_t before;
+    uint32_t tiers = ~uint32_t{0};
+  };
+  std::vector<Turn> visits_;  // some pairs several times
   std::array<size_t, kNumTiers> next_visit_{};
   std::vector<int32_t> open_when_visited_;  // by before entity, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
+  std::array<std::vector<int32_t>, 2> around_;  // of TiersWorthwhile
   /// The last long lists of candidates that a tier looked at, and how many pairs there were then.
   struct Fruitless {
     size_t made = 0;
