@@ -358,23 +358,6 @@ class InputMatcher {
   std::array<std::unordered_set<int32_t>, 2> proposed_;
 };
 
-/// The node of the other side that all matched users of `i` read where they read `i`; -1: they
-/// disagree, or there are none.
-int32_t StandIn(const Matching& matching, Side side, int32_t i) {
-  int32_t stand_in = -1;
-  const auto users = matching.labels(side).users(i);
-  for (const Labels::Edge& user : users.first(std::min(users.size(), Matching::kMaxEdges))) {
-    const int32_t image = matching.partner(side, user.entity);
-    if (image < 0 || matching.slotless(side, user.entity)) continue;
-    const auto operands = matching.labels(1 - side).operands(image);
-    if (static_cast<size_t>(user.slot) >= operands.size()) return -1;
-    const int32_t here = operands[static_cast<size_t>(user.slot)].entity;
-    if (stand_in >= 0 && here != stand_in) return -1;
-    stand_in = here;
-  }
-  return stand_in;
-}
-
 /// Whether an unmatched node takes a piece of `input` and does nothing else.
 bool IsPieceOf(const Matching& matching, Side side, int32_t i, int32_t input) {
   return i >= 0 && !matching.matched(side, i) &&
@@ -396,7 +379,7 @@ bool ReviseInputs(Matching& matching, const ScopePair& scope) {
     const Matching::EdgeScore score = matching.Score(before, after);
     if (score.agree > 0) continue;
     // It may also stand where a computation stood, or one stands where it stood.
-    const int32_t was = StandIn(matching, kAfter, after), is = StandIn(matching, kBefore, before);
+    const int32_t was = matching.StandIn(kAfter, after), is = matching.StandIn(kBefore, before);
     if (score.contradict == 0 && was < 0 && is < 0) continue;
     // A slice of all of it, say, was removed: who read that reads the input now.
     if (IsPieceOf(matching, kBefore, was, before) || IsPieceOf(matching, kAfter, is, after))

@@ -170,7 +170,8 @@ class Matcher {
       if (ReviseInputs(matching_, scope)) local_.Run(scope);
       MatchInputsLeft(matching_, scope);
     }
-    Improve(scope);
+    // A node that lost its partner may stand where another one did.
+    if (Improve(scope) && FillGaps(scope)) Improve(scope);
     // One that is known now may tell the next one of a chain.
     while (MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope))
       local_.Run(scope);
@@ -217,12 +218,19 @@ class Matcher {
     // Operators that were replaced in place, several in a row.
     MatchRadius(matching_, scope, LabelLevel::kValue, 2, 6);
     local_.Run(scope);
-    // What one round of gaps finds may tell where the next ones are.
+    FillGaps(scope);
+  }
+
+  /// What one round of gaps finds may tell where the next ones are. Returns true if any was filled.
+  bool FillGaps(const ScopePair& scope) {
+    bool any = false;
     for (size_t made = 0; made != matching_.made().size() && !Done(scope);) {
+      any |= made != 0;
       made = matching_.made().size();
       MatchGaps(matching_, scope);
       local_.Run(scope);
     }
+    return any;
   }
 
   /// A body without a counterpart may have been inlined, or outlined: its nodes are those of the

@@ -142,6 +142,21 @@ bool Matching::SameOperands(int32_t before, int32_t after) const {
          });
 }
 
+int32_t Matching::StandIn(Side side, int32_t i) const {
+  int32_t stand_in = -1;
+  const auto users = labels_[side]->users(i);
+  for (const Labels::Edge& user : users.first(std::min(users.size(), kMaxEdges))) {
+    const int32_t image = partner(side, user.entity);
+    if (image < 0 || slotless(side, user.entity)) continue;
+    const auto operands = labels_[1 - side]->operands(image);
+    if (Index(user.slot) >= operands.size()) return -1;
+    const int32_t here = operands[Index(user.slot)].entity;
+    if (stand_in >= 0 && here != stand_in) return -1;
+    stand_in = here;
+  }
+  return stand_in;
+}
+
 std::vector<int32_t> Matching::Unmatched(Side side, const ScopePair& scope) const {
   std::vector<int32_t> unmatched;
   for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {

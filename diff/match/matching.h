@@ -103,6 +103,10 @@ class Matching {
   /// Whether the two read the same values, and some: what counts before all users.
   bool SameOperands(int32_t before, int32_t after) const;
 
+  /// The node of the other side that the partners of all users of `i` read where these read `i`;
+  /// -1: they disagree, or there are none.
+  int32_t StandIn(Side side, int32_t i) const;
+
   /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;
   bool AnyUnmatched(Side side, const ScopePair& scope) const;

@@ -125,6 +125,20 @@ class Repairer {
     return reader;
   }
 
+  /// Where `i` stood stands another node now, where that one stood a third one, and so on: all of
+  /// one label, each for what it reads. The place that is free in the end; -1: there is none.
+  int32_t FreePlace(Side side, int32_t i) const {
+    constexpr int kMost = 32;
+    for (int32_t at = i, step = 0; step < kMost; ++step) {
+      const int32_t place = matching_.StandIn(side, at);
+      if (place < 0 || !MayMatch(side, i, place) || !SameType(side, i, place)) return -1;
+      at = matching_.partner(1 - side, place);
+      if (at < 0) return place;
+      if (at == i) return -1;
+    }
+    return -1;
+  }
+
   bool FindPartner(Side side, int32_t i) {
     int32_t best = -1;
     int most = 0;
@@ -136,6 +150,7 @@ class Repairer {
       most = merit;
     }
     if (best < 0) best = OnlyReader(side, i);
+    if (best < 0) best = FreePlace(side, i);
     if (best < 0) return false;
     if (const int32_t rival = matching_.partner(1 - side, best); rival >= 0) {
       matching_.Unmatch(side == kBefore ? rival : best);

@@ -366,6 +366,33 @@ TEST_CASE("match: a long chain in which every operator has another name") {
   CHECK_EQ(PartnerOf(DiffCase(chain("layers", 50), chain("model.layers", 49)).diff, "n25"), "-");
 }
 
+TEST_CASE("match: where each node took the place of the next, the last place is the first one's") {
+  const auto graph = [](std::string_view a, std::string_view b, std::string_view c) {
+    std::string text = "  x = placeholder\n";
+    for (int i = 1; i <= 4; ++i)
+      text += fmt::format("  w{} = placeholder\n", i);
+    for (const auto& [name, weight] : {std::pair("a", a), std::pair("b", b), std::pair("c", c)}) {
+      text += fmt::format("  {0} = aten.t.default({1})\n  {0}m = aten.mm.default(x, {0})\n", name,
+                          weight);
+    }
+    return testing::ParseBody(text + "  output([am, bm, cm])\n");
+  };
+  const auto before_module = graph("w1", "w2", "w3"), after_module = graph("w2", "w3", "w4");
+  const Listing before(before_module->graph({0})), after(after_module->graph({0}));
+  const Labels before_labels(before, KnownTypeFields(before));
+  const Labels after_labels(after, KnownTypeFields(after));
+  Matching matching(before_labels, after_labels);
+  const auto match = [&](std::string_view a, std::string_view b) {
+    matching.Match(before.FindName(a).index, after.FindName(b).index, Via::kLocal, 1);
+  };
+  for (std::string_view name : {"x", "w1", "w2", "w3", "w4", "am", "bm", "cm", "output"})
+    match(name, name);
+  match("b", "a");
+  match("c", "b");
+  CHECK(Repair(matching, {{0, 0}, {before.size(), after.size()}}));
+  CHECK_EQ(matching.partner(kBefore, before.FindName("a").index), after.FindName("c").index);
+}
+
 TEST_CASE("names of symbols are names") {
   const auto text = [](std::string_view s, std::string_view t) {
     return fmt::format(R"fx(class G(torch.nn.Module):
