@@ -28,8 +28,8 @@ void PrintTiming(std::string_view what, const Timing& timing, double limit_ms = 
 std::unique_ptr<Module> TransformerLikeGraph(int nodes, uint32_t seed = 1);
 
 /// Compares graphs that are hard to match (equal chains, hubs, grids, …) of 10k nodes, ten times as
-/// many and so on up to `most_nodes`, and prints processor time, its growth and the peak memory.
-/// `only`: one kind of graphs; empty: all.
+/// many and so on up to `most_nodes`, and prints processor time, its growth, elapsed time and the
+/// peak memory. `only`: one kind of graphs; empty: all.
 Status BenchDiffAdversarial(int64_t most_nodes, std::string_view only);
 
 /// One thing that `strata bench WHAT` measures.

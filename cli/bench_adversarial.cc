@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <functional>
 #include <numeric>
@@ -287,8 +288,8 @@ Status BenchDiffAdversarial(int64_t most_nodes, std::string_view only) {
       names.push_back(name);
     return Error("bench diff: unknown case '{}': there are {}", only, fmt::join(names, ", "));
   }
-  fmt::print("{:<14} {:>9} {:>10} {:>8} {:>9} {:>14}\n", "graphs", "nodes", "processor", "growth",
-             "matched", "peak so far");
+  fmt::print("{:<14} {:>9} {:>10} {:>8} {:>10} {:>9} {:>14}\n", "graphs", "nodes", "processor",
+             "growth", "elapsed", "matched", "peak so far");
   for (const auto& [name, write] : cases) {
     if (!only.empty() && name != only) continue;
     double last = 0;
@@ -298,14 +299,17 @@ Status BenchDiffAdversarial(int64_t most_nodes, std::string_view only) {
         Writer writer(is_after ? *both.after : *both.before);
         write(writer, static_cast<int>(nodes), is_after);
       }
+      using Clock = std::chrono::steady_clock;
+      const Clock::time_point start = Clock::now();
       const double begin = ProcessorSeconds();
       const Result<GraphDiff> diff = Diff(both.before->graph({0}), both.after->graph({0}));
       const double seconds = ProcessorSeconds() - begin;
+      const std::chrono::duration<double> elapsed = Clock::now() - start;
       const double share = diff ? static_cast<double>(diff->pairs.size()) / diff->before.size() : 0;
-      fmt::print("{:<14} {:>9} {:>8.3f} s {:>8} {:>8.1f} % {:>11} MB\n", name,
+      fmt::print("{:<14} {:>9} {:>8.3f} s {:>8} {:>8.3f} s {:>7.1f} % {:>11} MB\n", name,
                  both.before->graph({0}).num_nodes(), seconds,
-                 last > 0 ? fmt::format("x{:.1f}", seconds / last) : "", 100 * share,
-                 PeakMegabytes());
+                 last > 0 ? fmt::format("x{:.1f}", seconds / last) : "", elapsed.count(),
+                 100 * share, PeakMegabytes());
       std::fflush(stdout);
       last = seconds;
     }

@@ -6,6 +6,8 @@
 #include "cli/flags.h"
 #include "diff/diff.h"
 #include "diff/diff_json.h"
+#include "diff/match/matcher.h"
+#include "diff/match/synonyms.h"
 #include "ir/rewriter.h"
 
 namespace strata::cli {
@@ -51,6 +53,15 @@ void EditEveryLayer(Module& module) {
   }
 }
 
+/// Everything up to the pairs, without what changed in them.
+void MatchAlone(const Graph& a, const Graph& b) {
+  const Listing before(a), after(b);
+  LabelledSides labels = LabelSides(before, after);
+  Matching matching(labels.before, labels.after);
+  const SynonymScope synonyms(labels.before, labels.after);
+  (void)MatchListings(before, after, {}, matching);
+}
+
 /// Without module paths: layers must be found by structure.
 void ForgetModules(Module& module) {
   Graph& graph = module.graph(GraphId{0});
@@ -86,6 +97,8 @@ Result<Exit> BenchDiff(Args args) {
     const Graph& b = after->graph(GraphId{0});
     const std::string size = fmt::format("{}k nodes", nodes / 1000);
     const double limit = nodes == 100'000 ? 1000 : 0;
+    PrintTiming("match alone, " + size, Measure(5, [&] { MatchAlone(a, b); }),
+                nodes == 100'000 ? 250 : 0);
     PrintTiming("same graph, " + size, Measure(5, [&] { (void)Diff(a, a); }));
     PrintTiming("1 % edited, " + size, Measure(5, [&] { (void)Diff(a, b); }), limit);
     STRATA_TRY(const GraphDiff diff, Diff(a, b));

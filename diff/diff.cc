@@ -8,6 +8,7 @@
 
 #include "diff/contradictions.h"
 #include "diff/fields.h"
+#include "diff/graph/parallel.h"
 #include "diff/match/labels.h"
 #include "diff/match/matcher.h"
 #include "diff/match/provenance.h"
@@ -92,17 +93,22 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
     if (diff.pair_of_after[static_cast<size_t>(id.index)] < 0) diff.inserted.push_back(id);
   }
   const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, symbols, options);
-  for (Pair& pair : diff.pairs) {
-    pair.fields = comparer.Compare(pair.before, pair.after);
-    pair.status.renamed = !SameName(diff.before, pair.before, diff.after, pair.after);
-    bool own = false, derived = false;
-    for (const FieldDiff& field : pair.fields) {
-      if (field.path.starts_with("meta.")) continue;
-      (field.derived ? derived : own) = true;
+  const auto compare = [&](std::span<Pair> pairs) {
+    for (Pair& pair : pairs) {
+      pair.fields = comparer.Compare(pair.before, pair.after);
+      pair.status.renamed = !SameName(diff.before, pair.before, diff.after, pair.after);
+      bool own = false, derived = false;
+      for (const FieldDiff& field : pair.fields) {
+        if (field.path.starts_with("meta.")) continue;
+        (field.derived ? derived : own) = true;
+      }
+      pair.status.changed = own;
+      pair.status.derived = derived && !own;
     }
-    pair.status.changed = own;
-    pair.status.derived = derived && !own;
-  }
+  };
+  const std::span<Pair> pairs(diff.pairs);
+  const size_t half = pairs.size() / 2;
+  AtOnce(half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
 }
 
 /// Birth certificates win over what structure suggests.
@@ -226,23 +232,20 @@ bool GraphDiff::Equal() const {
 
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-  const TypeFields fields = KnownTypeFields(diff.before).And(KnownTypeFields(diff.after));
-  const Labels labels_before(diff.before, fields);
-  const SymbolNames symbols(diff.before, diff.after);
-  Labels labels_after(diff.after, fields, symbols);
-  Matching matching(labels_before, labels_after);
+  LabelledSides labels = LabelSides(diff.before, diff.after);
+  Matching matching(labels.before, labels.after);
   {
-    const SynonymScope synonyms(labels_before, labels_after);
+    const SynonymScope synonyms(labels.before, labels.after);
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
   }
   diff.relations = FindRelations(diff.before, diff.after, matching);
   if (options.stable_ids && !options.births.empty()) TakeBirths(matching, options.births, diff);
-  FillPairs(matching, symbols, options, diff);
+  FillPairs(matching, labels.symbols, options, diff);
   MoveFinder(diff, matching).Run();
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
   if (options.stable_ids && options.contradictions) {
-    const SynonymScope synonyms(labels_before, labels_after);
+    const SynonymScope synonyms(labels.before, labels.after);
     diff.contradictions = FindContradictions(diff, matching, options.births);
   }
   return diff;

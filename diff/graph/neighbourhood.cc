@@ -1,5 +1,7 @@
 #include "diff/graph/neighbourhood.h"
 
+#include "diff/graph/parallel.h"
+
 namespace strata {
 namespace {
 
@@ -147,12 +149,13 @@ std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching
   std::vector<std::array<std::vector<Keyed>, 2>> common(static_cast<size_t>(max_radius) + 1);
   for (size_t radius = 1; radius < common.size(); ++radius) {
     std::array<std::vector<Keyed>, 2>& keys = common[radius];
-    for (Side side : {kBefore, kAfter}) {
+    const auto grow = [&](Side side) {
       growing[side].Grow(nodes[side]);
       keys[side].reserve(nodes[side].size());
       for (int32_t i : nodes[side])
         keys[side].push_back({growing[side].hash(i), i});
-    }
+    };
+    AtOnce(nodes[kBefore].size(), [&] { grow(kBefore); }, [&] { grow(kAfter); });
     // What is nowhere on the other side is nowhere there with more around it, either.
     DropForeign(keys[kBefore], keys[kAfter]);
     for (Side side : {kBefore, kAfter}) {

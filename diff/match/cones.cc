@@ -2,6 +2,7 @@
 
 #include "diff/graph/flat_map.h"
 #include "diff/graph/neighbourhood.h"
+#include "diff/graph/parallel.h"
 #include "diff/match/stages.h"
 
 namespace strata {
@@ -106,10 +107,13 @@ bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector l
 void MatchCones(Matching& matching, const ScopePair& scope) {
   std::array<std::vector<uint64_t>, 2> down;
   std::array<std::vector<Keyed>, 2> keys;
-  for (Side side : {kBefore, kAfter}) {
+  const auto look = [&](Side side) {
     down[side] = DownCones(matching, side, scope);
     keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
-  }
+    SortKeys(keys[side]);
+  };
+  const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
+  AtOnce(size, [&] { look(kBefore); }, [&] { look(kAfter); });
   FoundPairs found;
   std::vector<Keyed> by_use_before, by_use_after;
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {

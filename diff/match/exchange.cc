@@ -26,18 +26,21 @@ class Exchanger {
  public:
   Exchanger(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
 
-  bool Run() {
+  bool Run(uint32_t since) {
     bool any = false;
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
+      const uint32_t begin = matching_.clock();
       open_.clear();
       for (int32_t i : matching_.Unmatched(kBefore, scope_))
         open_.push_back({matching_.labels(kBefore).type[Index(i)], i});
       open_is_sorted_ = false;
       for (int32_t i = scope_.begin[kBefore]; i < scope_.end[kBefore]; ++i) {
+        if (!MayHaveNewReason(i, since)) continue;
         for (int32_t candidate : Candidates(i))
           progress |= matching_.partner(kBefore, i) != candidate && Try(i, candidate);
       }
+      since = begin;
       if (!progress) break;
       any = true;
     }
@@ -58,6 +61,12 @@ class Exchanger {
     return matching_.labels(kBefore).type[Index(before)] ==
                matching_.labels(kAfter).type[Index(after)] &&
            IsFree(kBefore, before) && IsFree(kAfter, after) && !matching_.vetoed(before, after);
+  }
+
+  bool MayHaveNewReason(int32_t i, uint32_t since) const {
+    const int32_t partner = matching_.partner(kBefore, i);
+    return partner >= 0 && (matching_.ChangedSince(kBefore, i, since) ||
+                            matching_.ChangedSince(kAfter, partner, since));
   }
 
   /// What the images of a node's users read in its place, other than its own partner.
@@ -295,8 +304,8 @@ class Exchanger {
 
 }  // namespace
 
-bool Exchange(Matching& matching, const ScopePair& scope) {
-  return Exchanger(matching, scope).Run();
+bool Exchange(Matching& matching, const ScopePair& scope, uint32_t since) {
+  return Exchanger(matching, scope).Run(since);
 }
 
 }  // namespace strata

@@ -1,5 +1,3 @@
-#include <unordered_set>
-
 #include "diff/graph/neighbourhood.h"
 #include "diff/match/stages.h"
 
@@ -13,7 +11,10 @@ constexpr double kByPlace = 0.94;
 class InputMatcher {
  public:
   InputMatcher(Matching& matching, const ScopePair& scope, EntityKind kind)
-      : matching_(matching), scope_(scope), kind_(kind) {}
+      : matching_(matching), scope_(scope), kind_(kind) {
+    for (Side side : {kBefore, kAfter})
+      proposed_[side].assign(PlaceOf(side, scope.end[side]), false);
+  }
 
   void Run() {
     if (kind_ == EntityKind::kConstant) MatchByAttribute();
@@ -40,13 +41,15 @@ class InputMatcher {
     double confidence;
   };
 
+  size_t PlaceOf(Side side, int32_t i) const { return static_cast<size_t>(i - scope_.begin[side]); }
+
   /// Neither matched nor proposed.
   std::vector<int32_t> Open(Side side) const {
     std::vector<int32_t> open;
     for (int32_t i = scope_.begin[side]; i < scope_.end[side]; ++i) {
       if (matching_.labels(side).kind[static_cast<size_t>(i)] == kind_ &&
           !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
-          !proposed_[side].contains(i)) {
+          !proposed_[side][PlaceOf(side, i)]) {
         open.push_back(i);
       }
     }
@@ -172,8 +175,8 @@ class InputMatcher {
       if (befores.size() != afters.size()) return;
       for (size_t i = 0; i < befores.size(); ++i) {
         proposals_.push_back({befores[i], afters[i], in_any_order, confidence});
-        proposed_[kBefore].insert(befores[i]);
-        proposed_[kAfter].insert(afters[i]);
+        proposed_[kBefore][PlaceOf(kBefore, befores[i])] = true;
+        proposed_[kAfter][PlaceOf(kAfter, afters[i])] = true;
       }
     });
   }
@@ -193,7 +196,7 @@ class InputMatcher {
     }
     proposals_.clear();
     for (Side side : {kBefore, kAfter})
-      proposed_[side].clear();
+      proposed_[side].assign(proposed_[side].size(), false);
   }
 
   /// Matched entities of this kind that ascend on both sides.
@@ -355,7 +358,7 @@ class InputMatcher {
   const EntityKind kind_;
   int radius_ = 4;
   std::vector<Proposal> proposals_;
-  std::array<std::unordered_set<int32_t>, 2> proposed_;
+  std::array<std::vector<bool>, 2> proposed_;  // by place in the scope
 };
 
 /// Whether an unmatched node takes a piece of `input` and does nothing else.

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "diff/graph/arguments.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/parallel.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 
@@ -84,7 +85,8 @@ class Labeller {
         module_(listing.root().module()),
         labels_(labels),
         hashes_(module_, fields, symbols),
-        bodies_(module_.num_graphs(), 0) {}
+        bodies_(module_.num_graphs(), 0),
+        op_traits_(module_.strings().size()) {}
 
   void Run() {
     for (EntityId id{0}; id.index < listing_.size(); ++id.index)
@@ -136,18 +138,19 @@ class Labeller {
   };
 
   const OpTraits& TraitsOf(const Graph& graph, StrId op) {
-    const auto [known, is_new] = op_traits_.emplace(op, OpTraits{});
-    if (is_new) {
+    std::optional<OpTraits>& known = op_traits_[static_cast<size_t>(op.index)];
+    if (!known) {
+      known.emplace();
       static constexpr std::string_view kPieces[] = {"getitem", "slice", "select", "narrow"};
       static constexpr std::string_view kImpure[] = {"rand",    "bernoulli",   "dropout", "normal",
                                                      "uniform", "multinomial", "empty",   "seed"};
       const std::string_view base = BaseName(graph.module().str(op));
-      known->second.piece = std::ranges::find(kPieces, base) != std::end(kPieces);
-      known->second.pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
+      known->piece = std::ranges::find(kPieces, base) != std::end(kPieces);
+      known->pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
         return base.find(word) != std::string_view::npos;
       });
     }
-    return known->second;
+    return *known;
   }
 
   bool IsPiece(const Graph& graph, const Node& node) {
@@ -247,8 +250,8 @@ class Labeller {
   Labels& labels_;
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
-  std::unordered_map<StrId, OpTraits> op_traits_;
-  bool has_literals_ = false;  // of the entity at hand
+  std::vector<std::optional<OpTraits>> op_traits_;  // by string
+  bool has_literals_ = false;                       // of the entity at hand
 };
 
 }  // namespace
@@ -294,6 +297,16 @@ void Labels::SetOp(int32_t i, uint64_t new_op) {
   op[index] = new_op;
   literals[index] = Mix(new_op, arguments[index]);
   type[index] = Mix(literals[index], value[index]);
+}
+
+LabelledSides LabelSides(const Listing& before, const Listing& after) {
+  const TypeFields fields = KnownTypeFields(before).And(KnownTypeFields(after));
+  SymbolNames symbols(before, after);
+  std::optional<Labels> of_before, of_after;
+  AtOnce(
+      static_cast<size_t>(before.size()), [&] { of_before.emplace(before, fields); },
+      [&] { of_after.emplace(after, fields, symbols); });
+  return {std::move(symbols), std::move(*of_before), std::move(*of_after)};
 }
 
 bool Labels::Reads(int32_t user, int32_t operand) const {

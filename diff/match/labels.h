@@ -73,4 +73,12 @@ struct Labels {
   std::vector<Edge> operands_, users_;
 };
 
+/// Labels of both sides that can be compared: of types what both sides tell, and symbols by the
+/// names that they have before.
+struct LabelledSides {
+  SymbolNames symbols;
+  Labels before, after;
+};
+LabelledSides LabelSides(const Listing& before, const Listing& after);
+
 }  // namespace strata

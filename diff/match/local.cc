@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "diff/graph/parallel.h"
 #include "diff/match/stages.h"
 
 namespace strata {
@@ -66,9 +67,9 @@ LocalMatcher::LocalMatcher(Matching& matching)
 }
 
 void LocalMatcher::Run(const ScopePair& scope) {
+  if (!(scope_ == scope)) positions_made_ = 0;
   EqualsOf(scope);
   by_type_ = {};
-  positions_made_ = 0;
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
     if (next_visit_[tier] == visits_.size()) {
@@ -92,9 +93,11 @@ void LocalMatcher::Run(const ScopePair& scope) {
 
 const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
   if (!(scope_ == scope)) {
-    equals_.clear();
-    for (Side side : {kBefore, kAfter})
-      equals_.emplace_back(matching_.labels(side), scope, side);
+    std::array<std::optional<EqualNodes>, 2> equals;
+    const auto find = [&](Side side) { equals[side].emplace(matching_.labels(side), scope, side); };
+    const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
+    AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
+    equals_ = {std::move(*equals[kBefore]), std::move(*equals[kAfter])};
   }
   scope_ = scope;
   return equals_;

@@ -188,10 +188,15 @@ class Matcher {
   bool Improve(const ScopePair& scope) {
     constexpr int kRounds = 3;
     bool any = false;
+    uint32_t repaired_at = 0, exchanged_at = 0;
     for (int round = 0; round < kRounds; ++round) {
-      const bool repaired = Repair(matching_, scope);
+      const uint32_t begin = matching_.clock();
+      const bool repaired = Repair(matching_, scope, repaired_at);
+      repaired_at = begin;
       if (repaired) local_.Run(scope);
-      const bool exchanged = Exchange(matching_, scope);
+      const uint32_t middle = matching_.clock();
+      const bool exchanged = Exchange(matching_, scope, exchanged_at);
+      exchanged_at = middle;
       if (exchanged) local_.Run(scope);
       if (!repaired && !exchanged) return any;
       any = true;

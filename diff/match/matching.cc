@@ -69,11 +69,13 @@ void Matching::PassOn(Side side, int32_t from, int32_t to, double confidence) {
 
 void Matching::Announce(Side side, int32_t i, bool is_new) {
   const uint64_t token = nodes_[side][Index(i)].token;
+  nodes_[side][Index(i)].changed = ++clock_;
   // What has left is subtracted: sums wrap around.
   const int32_t one = is_new ? 1 : -1;
   const uint64_t sign = is_new ? 1 : ~uint64_t{0};
   for (const Labels::Edge& user : labels_[side]->users(i)) {
     NodeState& node = nodes_[side][Index(user.entity)];
+    node.changed = clock_;
     node.open_operands -= one;
     node.operand_sum += sign * Mix(token, node.slotless ? 0 : static_cast<uint64_t>(user.slot));
     node.operand_set += sign * token;
@@ -81,6 +83,7 @@ void Matching::Announce(Side side, int32_t i, bool is_new) {
   const bool slotless = nodes_[side][Index(i)].slotless;
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
     NodeState& node = nodes_[side][Index(operand.entity)];
+    node.changed = clock_;
     node.open_users -= one;
     node.user_sum += sign * Mix(token, slotless ? 0 : static_cast<uint64_t>(operand.slot));
   }

@@ -66,6 +66,14 @@ class Matching {
   void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }
   bool forbidden(Side side, int32_t i) const { return nodes_[side][Index(i)].forbidden; }
 
+  /// Counts changes: pairs that were made, and taken back.
+  uint32_t clock() const { return clock_; }
+  /// Whether the node, or one next to it, found or lost its partner after `since`, a time of
+  /// `clock`. What was looked at in vain need not be looked at again before.
+  bool ChangedSince(Side side, int32_t i, uint32_t since) const {
+    return nodes_[side][Index(i)].changed > since;
+  }
+
   /// In order of making.
   const std::vector<Made>& made() const { return made_; }
 
@@ -115,8 +123,9 @@ class Matching {
 
  private:
   // One cache line per node: a new pair writes to all its neighbours.
-  struct NodeState {
+  struct alignas(64) NodeState {
     int32_t partner = -1, made = -1, open_operands = 0, open_users = 0;
+    uint32_t changed = 0;  ///< when
     bool slotless = false, forbidden = false;
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
@@ -125,12 +134,13 @@ class Matching {
     return static_cast<uint64_t>(static_cast<uint32_t>(before)) << 32 |
            static_cast<uint32_t>(after);
   }
-  /// Tells the neighbours of a new pair about it, or of one that is no more.
+  /// Tells the neighbours of a node of a new pair about it, or of one that is no more.
   void Announce(Side side, int32_t i, bool is_new);
 
   std::array<const Labels*, 2> labels_;
   std::array<std::vector<NodeState>, 2> nodes_;
   std::vector<Made> made_;
+  uint32_t clock_ = 0;
   std::unordered_set<uint64_t> vetoes_;
 };
 

@@ -2,6 +2,7 @@
 #include <set>
 #include <tuple>
 
+#include "diff/graph/parallel.h"
 #include "diff/match/stages.h"
 
 namespace strata {
@@ -98,8 +99,10 @@ class PartFinder {
 }  // namespace
 
 void ForbidParts(Matching& matching, const ScopePair& scope) {
-  const std::array<std::vector<Parts>, 2> parts{PartFinder(matching, kBefore, scope).Find(),
-                                                PartFinder(matching, kAfter, scope).Find()};
+  std::array<std::vector<Parts>, 2> parts;
+  const auto find = [&](Side side) { parts[side] = PartFinder(matching, side, scope).Find(); };
+  const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
+  AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
   // What both sides cut into as many parts was not cut by this change.
   const auto shape_of = [&](Side side, const Parts& of) {
     return std::tuple(matching.labels(side).op[static_cast<size_t>(of.levels[0][0])],

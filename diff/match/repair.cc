@@ -13,14 +13,18 @@ class Repairer {
  public:
   Repairer(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
 
-  bool Run() {
+  bool Run(uint32_t since) {
     bool any = false;
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
+      const uint32_t begin = matching_.clock();
       for (Side side : {kBefore, kAfter}) {
-        for (int32_t i : matching_.Unmatched(side, scope_))
-          progress |= !matching_.matched(side, i) && FindPartner(side, i);
+        for (int32_t i : matching_.Unmatched(side, scope_)) {
+          const bool look = !matching_.matched(side, i) && matching_.ChangedSince(side, i, since);
+          progress |= look && FindPartner(side, i);
+        }
       }
+      since = begin;
       if (!progress) break;
       any = true;
     }
@@ -166,8 +170,8 @@ class Repairer {
 
 }  // namespace
 
-bool Repair(Matching& matching, const ScopePair& scope) {
-  return Repairer(matching, scope).Run();
+bool Repair(Matching& matching, const ScopePair& scope, uint32_t since) {
+  return Repairer(matching, scope).Run(since);
 }
 
 }  // namespace strata

@@ -124,12 +124,13 @@ class LocalMatcher {
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
 /// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
-/// where more edges agree with the new one. Returns true if any pair is new.
-bool Repair(Matching& matching, const ScopePair& scope);
+/// where more edges agree with the new one. Looks where something changed after `since`, a time of
+/// `matching.clock()`; 0: everywhere. Returns true if any pair is new.
+bool Repair(Matching& matching, const ScopePair& scope, uint32_t since = 0);
 
 /// Lets matched nodes exchange their partners, chains of them too, where more edges agree then.
-/// Returns true if any did.
-bool Exchange(Matching& matching, const ScopePair& scope);
+/// Looks where something changed after `since`, as above. Returns true if any did.
+bool Exchange(Matching& matching, const ScopePair& scope, uint32_t since = 0);
 
 /// Operands count before users: two nodes of one label give each other their partners where both
 /// have more operands in common with the other one's. Returns true if any did.
