@@ -190,8 +190,11 @@ class BlockedMatmul {
     int64_t k = 0;
     for (; k + kWidth <= count; k += kWidth) {
       V rows[kWidth];
-      for (int64_t i = 0; i < kWidth; ++i)
+      for (int64_t i = 0; i < kWidth; ++i) {
         rows[i] = Isa::Load(from + (kIsWhole ? i : Least(i, n - 1)) * row + k);
+        // Parameters come from far, and their rows are too short for the processor to look ahead.
+        if (kIsWhole) __builtin_prefetch(from + (kWidth + i) * row + k);
+      }
       Isa::Transpose(rows);
       for (int64_t i = 0; i < kWidth; ++i)
         Isa::Store(to + (k + i) * to_stride, rows[i]);
