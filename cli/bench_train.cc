@@ -262,7 +262,7 @@ void PrintCosts(const Contenders& contenders, double StepTime::* of) {
 }
 
 void PrintGate(std::string_view what, double value, double limit, std::string_view spread = "") {
-  fmt::print("  {:<52} {:>6.2f} {:<13} limit {:g}: {}\n", what, value, spread, limit,
+  fmt::print("  {:<52} {:>6.3f} {:<13} limit {:g}: {}\n", what, value, spread, limit,
              value <= limit ? "met" : "missed");
 }
 
