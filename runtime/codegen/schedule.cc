@@ -85,4 +85,28 @@ Schedule MakeSchedule(const Kernel& kernel) {
   return schedule;
 }
 
+bool MayOverwrite(const Kernel& kernel, const Schedule& schedule, int32_t input, int32_t result) {
+  if (!kernel.has_rows) return kernel.IsElementwise(input, result);
+  const Kernel::Store& store = kernel.stores[static_cast<size_t>(result)];
+  const Kernel::Access& written = kernel.accesses[static_cast<size_t>(store.access)];
+  for (const Kernel::Access& access : kernel.accesses) {
+    if (access.argument == input &&
+        (access.strides != written.strides || access.dtype != written.dtype)) {
+      return false;
+    }
+  }
+  const auto stage = std::ranges::find_if(schedule.stages, [&](const Schedule::Stage& s) {
+    return std::ranges::find(s.column_stores, result) != s.column_stores.end();
+  });
+  if (stage == schedule.stages.end()) return false;
+  // What has the strides of a store of columns is read by loops over columns.
+  const auto reads = [&](int32_t op) {
+    const Kernel::Op& o = kernel.ops[static_cast<size_t>(op)];
+    return o.access >= 0 && kernel.accesses[static_cast<size_t>(o.access)].argument == input;
+  };
+  return std::none_of(stage + 1, schedule.stages.end(), [&](const Schedule::Stage& later) {
+    return std::ranges::any_of(later.column_ops, reads);
+  });
+}
+
 }  // namespace strata

@@ -30,4 +30,8 @@ struct Schedule {
 
 Schedule MakeSchedule(const Kernel& kernel);
 
+/// Whether `result` may lie where `input` lies: each element is read for the last time before it is
+/// written, by the unit that writes it.
+bool MayOverwrite(const Kernel& kernel, const Schedule& schedule, int32_t input, int32_t result);
+
 }  // namespace strata

@@ -173,5 +173,42 @@ TEST_CASE("no compiler, and one that fails, are told") {
   CHECK(std::filesystem::is_empty(folder.path) == false);  // the source that was not built
 }
 
+TEST_CASE("a result lies where an operand lay that no later loop reads") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[6, 37][37, 1]cpu
+  h = placeholder : f32[6, 37][37, 1]cpu
+  w = placeholder : f32[37][1]cpu
+  g = placeholder : f32[6, 37][37, 1]cpu
+  a = aten.add.Tensor(x, h) : f32[6, 37][37, 1]cpu
+  p = aten.pow.Tensor_Scalar(a, 2) : f32[6, 37][37, 1]cpu
+  m = aten.mean.dim(p, [1], True) : f32[6, 1][1, 1]cpu
+  r = aten.rsqrt.default(m) : f32[6, 1][1, 1]cpu
+  y = aten.mul.Tensor(a, r) : f32[6, 37][37, 1]cpu
+  z = aten.mul.Tensor(y, w) : f32[6, 37][37, 1]cpu
+  v = aten.add.Tensor(z, g) : f32[6, 37][37, 1]cpu
+  output([a, r, z, v])
+)");
+  const Schedule schedule = MakeSchedule(kernel);
+  constexpr int kX = 0, kW = 2, kG = 3, kA = 0, kR = 1, kZ = 2, kV = 3;
+  // The sum is computed again after the mean is known.
+  CHECK_FALSE(MayOverwrite(kernel, schedule, kX, kA));
+  CHECK_FALSE(MayOverwrite(kernel, schedule, kG, kA));
+  CHECK(MayOverwrite(kernel, schedule, kX, kZ));
+  CHECK(MayOverwrite(kernel, schedule, kG, kV));
+  CHECK_FALSE(MayOverwrite(kernel, schedule, kW, kZ));
+  CHECK_FALSE(MayOverwrite(kernel, schedule, kX, kR));
+
+  const Floats h = Numbers(6 * 37, 2), w = Numbers(37, 3);
+  Floats x = Numbers(6 * 37, 1), g = Numbers(6 * 37, 4), a(6 * 37), r(6), z(6 * 37), v(6 * 37);
+  const auto run = [&](Floats& to_z, Floats& to_v) {
+    Run(kernel, {x.data(), const_cast<float*>(h.data()), const_cast<float*>(w.data()), g.data(),
+                 a.data(), r.data(), to_z.data(), to_v.data()});
+  };
+  run(z, v);
+  run(x, g);
+  CHECK_EQ(x, z);
+  CHECK_EQ(g, v);
+}
+
 }  // namespace
 }  // namespace strata
