@@ -34,6 +34,9 @@ struct PlanOptions {
   bool own_matmuls = false;
   /// With static_memory: compute norms of tensors with runtime/matmul where that gives ATen's bits.
   bool own_norms = false;
+  /// With static_memory: compute small elementwise operators, sums and attention with runtime/loops
+  /// where that gives ATen's bits.
+  bool own_loops = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
@@ -45,7 +48,8 @@ struct PlanOptions {
             .hoist_constants = true,
             .place_results = true,
             .own_matmuls = true,
-            .own_norms = true};
+            .own_norms = true,
+            .own_loops = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }

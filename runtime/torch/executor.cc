@@ -86,10 +86,6 @@ const Plan& Executor::plan() const {
   return state_->plan;
 }
 
-void Executor::ReleaseInputs() {
-  if (state_->program) state_->program->ReleaseInputs();
-}
-
 bool Executor::reuses_outputs() const {
   return state_->boxed && state_->boxed->reuses_outputs();
 }

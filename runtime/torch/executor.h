@@ -52,10 +52,6 @@ class Executor {
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer = nullptr);
 
-  /// Lets go of the inputs of the last run, which a static plan refers to until the next: who shall
-  /// reuse or free their memory before.
-  void ReleaseInputs();
-
   const Plan& plan() const;
   /// The next run writes its outputs over those of the last one: a replayed device graph.
   bool reuses_outputs() const;

@@ -28,6 +28,7 @@ constexpr int64_t kGrainElements = 32768;
 }  // namespace
 
 Result<bool> StaticBinder::BindInto(const PlanStep& step, StaticStep& bound) {
+  if (BindLoop(step, bound)) return true;
   if (step.results.size() == 1) {
     STRATA_TRY(const bool is_simple, BindFillOrCopy(step, bound));
     if (is_simple) return true;
@@ -124,6 +125,29 @@ Result<bool> StaticBinder::BindEmbeddingBackward(const PlanStep& step, StaticSte
   bound.zero_first = state_->TensorAt(slot);
   bound.stack = {state_->TensorAt(slot), int64_t{0}, index, rows, int64_t{1}};
   bound.is_plain = IsPlain(gradient) && IsPlain(tokens);
+  return true;
+}
+
+bool StaticBinder::BindLoop(const PlanStep& step, StaticStep& bound) {
+  if (!plan_.options.own_loops) return false;
+  std::vector<int32_t> slots;
+  std::vector<Tensor> operands;
+  std::vector<PlanLayout> results;
+  step.ForEachOperand([&](int32_t slot) {
+    slots.push_back(slot);
+    operands.push_back(state_->TensorAt(slot));
+  });
+  for (const int32_t slot : step.results)
+    results.push_back(*Slot(slot).layout);
+  bound.loop = OwnLoopFor(step, operands, results);
+  if (bound.loop == nullptr) return false;
+  bound.kind = StepKind::kLoop;
+  for (const int32_t slot : step.results) {
+    Place(slot, bound.index);
+    if (bound.loop->is_elementwise()) Share(slot, bound.index, [](int32_t) { return true; });
+    slots.push_back(slot);
+  }
+  AddArguments(bound, slots);
   return true;
 }
 
@@ -225,8 +249,8 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
     Place(slot, bound.index);
     Share(slot, bound.index, [&](int32_t operand) {
       for (size_t input = 0; input < step.args.size(); ++input) {
-        if (step.args[input].slot == operand &&
-            !kernel.IsElementwise(static_cast<int32_t>(input), static_cast<int32_t>(i))) {
+        if (OwnerOf(step.args[input].slot) == OwnerOf(operand) &&
+            !MayOverwrite(kernel, schedule, static_cast<int32_t>(input), static_cast<int32_t>(i))) {
           return false;
         }
       }

@@ -47,9 +47,4 @@ PlannedMemory SizedExecutor::planned_memory() const {
   return total;
 }
 
-void SizedExecutor::ReleaseInputs() {
-  for (auto& [sizes, executor] : plans_)
-    executor.ReleaseInputs();
-}
-
 }  // namespace strata

@@ -38,7 +38,6 @@ class SizedExecutor {
   std::vector<KernelAnnotation> annotations() const { return current().annotations(); }
   /// Of all plans together.
   PlannedMemory planned_memory() const;
-  void ReleaseInputs();
   size_t num_plans() const { return plans_.size(); }
 
  private:

@@ -273,6 +273,8 @@ void StaticBinder::PlaceMemory() {
     if (storage.kind != StorageKind::kBlock && storage.kind != StorageKind::kOutput) continue;
     storage.offset = block.offsets[owner];
     // A number is copied when it is handed out.
+    if (storage.kind == StorageKind::kOutput)
+      state_->outputs.push_back(static_cast<int32_t>(owner));
     has_outputs =
         has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
   }

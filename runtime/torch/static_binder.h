@@ -70,6 +70,7 @@ class StaticBinder {
   /// The gradient of an embedding has no out-variant. It is a sum over tokens in their order, as
   /// index_add_ makes it into rows of zeros.
   Result<bool> BindEmbeddingBackward(const PlanStep& step, StaticStep& bound);
+  bool BindLoop(const PlanStep& step, StaticStep& bound);
   bool BindMatmul(const PlanStep& step, StaticStep& bound);
   bool BindNorm(const PlanStep& step, StaticStep& bound);
   /// A stack along the first dimension: one operand's memory after the other's.

@@ -35,10 +35,10 @@ Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout) {
   return tensor;
 }
 
-/// Another tensor object over the same memory.
-static Tensor Another(const Tensor& tensor) {
+/// A tensor object of its own that lies in a storage as another one does.
+static Tensor OnAnotherStorage(const Tensor& tensor, const c10::Storage& storage) {
   Tensor other = at::detail::make_tensor<c10::TensorImpl>(
-      c10::TensorImpl::VIEW, c10::Storage(tensor.storage()), tensor.key_set(), tensor.dtype());
+      c10::TensorImpl::VIEW, c10::Storage(storage), tensor.key_set(), tensor.dtype());
   other.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
                                                      tensor.storage_offset());
   return other;
@@ -74,37 +74,51 @@ Status StaticProgram::State::BindInputs(std::span<const Tensor> inputs) {
       TensorAt(slot) = inputs[i];
       continue;
     }
-    const c10::Storage& storage = inputs[i].storage();
-    if (TensorAt(slot).storage().unsafeGetStorageImpl() != storage.unsafeGetStorageImpl()) {
-      SetStorage(slot, storage);
-    }
-    const int64_t offset = inputs[i].storage_offset();
-    if (offset == TensorAt(slot).storage_offset()) {
-      // A storage may have got other memory since the last run.
-      if (StorageOf(slot).data != storage.data()) FindAddresses(slot);
-      continue;
-    }
-    // Views of an input know their offsets from its first element.
-    const int64_t moved = offset - TensorAt(slot).storage_offset();
-    const int64_t width = static_cast<int64_t>(inputs[i].element_size());
-    for (const int32_t view : StorageOf(slot).slots) {
-      c10::TensorImpl* impl = TensorAt(view).unsafeGetTensorImpl();
-      const auto view_width = static_cast<int64_t>(impl->itemsize());
-      if (moved * width % view_width != 0) {
-        return Error(ErrorCode::kUnsupported, "input {} of graph {} lies at an odd offset",
-                     plan.slots[static_cast<size_t>(slot)].name, plan.graph);
-      }
-      impl->set_storage_offset(impl->storage_offset() + moved * width / view_width);
-    }
+    const c10::Storage& lent = inputs[i].storage();
+    c10::StorageImpl* const own = TensorAt(slot).storage().unsafeGetStorageImpl();
+    void* const data = lent.mutable_data();
+    const bool has_moved = inputs[i].storage_offset() != TensorAt(slot).storage_offset();
+    if (data == StorageOf(slot).data && lent.nbytes() == own->nbytes() && !has_moved) continue;
+    own->set_data_ptr_noswap({data, c10::Device(c10::kCPU)});
+    own->set_nbytes(lent.nbytes());
+    if (has_moved) STRATA_RETURN_IF_ERROR(MoveInput(slot, inputs[i].storage_offset()));
     FindAddresses(slot);
   }
   return Ok();
 }
 
+/// Views of an input know their offsets from its first element.
+Status StaticProgram::State::MoveInput(int32_t slot, int64_t offset) {
+  const Tensor& input = TensorAt(slot);
+  const int64_t moved =
+      (offset - input.storage_offset()) * static_cast<int64_t>(input.element_size());
+  for (const int32_t view : StorageOf(slot).slots) {
+    const auto width = static_cast<int64_t>(TensorAt(view).element_size());
+    if (moved % width != 0) {
+      return Error(ErrorCode::kUnsupported, "input {} of graph {} lies at an odd offset",
+                   plan.slots[static_cast<size_t>(slot)].name, plan.graph);
+    }
+  }
+  const auto move = [&](const Tensor& tensor) {
+    const auto width = static_cast<int64_t>(tensor.element_size());
+    tensor.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset() + moved / width);
+  };
+  for (const int32_t view : StorageOf(slot).slots)
+    move(TensorAt(view));
+  for (const Tensor& other : StorageOf(slot).others)
+    move(other);
+  return Ok();
+}
+
+void StaticProgram::State::ReleaseDynamicInputs() {
+  for (const Plan::Input& input : plan.inputs) {
+    if (is_dynamic[static_cast<size_t>(input.slot)]) TensorAt(input.slot).reset();
+  }
+}
+
 void StaticProgram::State::KeepHeldOutputs() {
-  const bool is_held = std::ranges::any_of(storages, [&](const StaticStorage& storage) {
-    return storage.kind == StaticStorage::Kind::kOutput &&
-           TensorAt(storage.slots[0]).storage().use_count() > storage.references;
+  const bool is_held = std::ranges::any_of(outputs, [&](int32_t owner) {
+    return TensorAt(owner).storage().use_count() > StorageOf(owner).references;
   });
   if (!is_held) return;
   block = std::make_shared<c10::DataPtr>(
@@ -283,6 +297,9 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
     case StaticStep::Kind::kJoin:
       RunJoin(step);
       break;
+    case StaticStep::Kind::kLoop:
+      step.loop->Run(step.addresses.data());
+      break;
   }
   if (observer != nullptr) Show(planned, *observer);
   for (const int32_t owner : step.releases)
@@ -298,22 +315,25 @@ void StaticProgram::State::Show(const PlanStep& step, ExecutionObserver& observe
   shown.clear();
 }
 
-std::vector<Tensor> StaticProgram::State::TakeOutputs() {
-  std::vector<at::Tensor> outputs;
-  for (const int32_t slot : plan.outputs) {
-    if (slot < 0) {
-      outputs.emplace_back();
-      continue;
-    }
-    const at::Tensor& home = TensorAt(slot);
-    if (is_dynamic[static_cast<size_t>(slot)]) {
-      outputs.push_back(home);
-    } else if (scratch != nullptr && StorageOf(slot).kind == StaticStorage::Kind::kOutput) {
-      outputs.push_back(home.clone());
-    } else {
-      outputs.push_back(Another(home));
-    }
+Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> inputs) {
+  const Tensor& home = TensorAt(slot);
+  const bool is_changing = is_dynamic[static_cast<size_t>(slot)];
+  if (is_changing && !home.defined()) return home;
+  if (!is_changing && StorageOf(slot).kind == StaticStorage::Kind::kOutput)
+    return scratch != nullptr ? home.clone() : OnAnotherStorage(home, home.storage());
+  // Memory of inputs belongs to storages of the caller.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (TensorAt(plan.inputs[i].slot).storage().is_alias_of(home.storage()))
+      return OnAnotherStorage(home, inputs[i].storage());
   }
+  return is_changing ? home : OnAnotherStorage(home, home.storage());
+}
+
+std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> inputs) {
+  std::vector<at::Tensor> taken;
+  taken.reserve(plan.outputs.size());
+  for (const int32_t slot : plan.outputs)
+    taken.push_back(slot < 0 ? Tensor() : OutputAt(slot, inputs));
   for (const int32_t slot : plan.outputs) {
     if (slot < 0) continue;
     if (is_dynamic[static_cast<size_t>(slot)]) {
@@ -322,7 +342,7 @@ std::vector<Tensor> StaticProgram::State::TakeOutputs() {
       Release(plan.slots[static_cast<size_t>(slot)].storage);
     }
   }
-  return outputs;
+  return taken;
 }
 
 StaticProgram::StaticProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -353,19 +373,10 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
       state_->RunStep(state_->steps[index], observer);
     }
   }
-  std::vector<Tensor> outputs = state_->TakeOutputs();
+  std::vector<Tensor> outputs = state_->TakeOutputs(inputs);
+  state_->ReleaseDynamicInputs();
   state_->stack.clear();
   return outputs;
-}
-
-void StaticProgram::ReleaseInputs() {
-  for (const Plan::Input& input : state_->plan.inputs) {
-    if (state_->is_dynamic[static_cast<size_t>(input.slot)]) {
-      state_->TensorAt(input.slot).reset();
-    } else {
-      state_->SetStorage(input.slot, state_->no_storage);
-    }
-  }
 }
 
 size_t StaticProgram::failed_step() const {
@@ -375,6 +386,7 @@ size_t StaticProgram::failed_step() const {
 void StaticProgram::Reset() {
   state_->stack.clear();
   state_->shown.clear();
+  state_->ReleaseDynamicInputs();
   for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
     if (state_->storages[owner].kind == StaticStorage::Kind::kAdopted) {
       state_->Release(static_cast<int32_t>(owner));

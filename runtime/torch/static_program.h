@@ -51,12 +51,10 @@ class StaticProgram {
                                                      const ScratchMemory& scratch);
   ~StaticProgram();
 
-  /// As Executor::Run. The storage of the inputs stays referred to until the next run.
+  /// As Executor::Run. Nothing of the inputs is referred to after it.
   /// What an operator throws passes through; `failed_step` tells which it was.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer);
-  /// Lets go of the storages of the last run's inputs.
-  void ReleaseInputs();
   size_t failed_step() const;
   void Reset();  ///< lets go of what a failed run left
 

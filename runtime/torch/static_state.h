@@ -9,6 +9,7 @@
 #include <c10/core/Storage.h>
 
 #include "runtime/matmul/matmul.h"
+#include "runtime/torch/own_loops.h"
 #include "runtime/torch/placed_allocations.h"
 #include "runtime/torch/static_program.h"
 
@@ -24,6 +25,7 @@ struct StaticStep {
     kMatmul,
     kNorm,  ///< of a whole tensor
     kJoin,  ///< operands, one after the other
+    kLoop,
   };
 
   Kind kind = Kind::kNothing;
@@ -38,13 +40,14 @@ struct StaticStep {
   // kAdopt
   std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
   AllocationOrder allocations;
-  // kKernel, kMatmul, kNorm, kJoin
+  // kKernel, kMatmul, kNorm, kJoin, kLoop
   KernelLibrary::Function function = nullptr;
   int32_t kernel = -1;
   std::vector<int64_t> open_numbers;        ///< kKernel: of Kernel
   std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
   std::vector<void*> addresses;             ///< of the arguments' elements, as long as they stay
   Matmul matmul;
+  std::unique_ptr<OwnLoop> loop;
   /// Of a kernel; elements of a norm's operand; bytes of each that is joined.
   int64_t units = 0;
   int64_t grain = 0;  ///< units that are worth a thread
@@ -97,7 +100,7 @@ struct StaticProgram::State {
   std::shared_ptr<c10::DataPtr> block;          ///< outputs that somebody holds keep it
   void* scratch = nullptr;                      ///< instead of a block of its own
   int64_t block_bytes = 0;
-  c10::Storage no_storage = EmptyStorage(0);
+  std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
   PlannedMemory planned;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
@@ -112,7 +115,10 @@ struct StaticProgram::State {
 
   /// Where arguments of steps lie that are over that storage.
   void FindAddresses(int32_t owner);
+  /// Points the storages of inputs to the memory of these, without owning it.
   Status BindInputs(std::span<const at::Tensor> inputs);
+  Status MoveInput(int32_t slot, int64_t offset);
+  void ReleaseDynamicInputs();
   /// Outputs of the last run that somebody still holds stay as they are: this run gets a new block.
   void KeepHeldOutputs();
   /// Puts block and outputs where they belong.
@@ -132,7 +138,10 @@ struct StaticProgram::State {
   /// Calls fn(slot, result) for what the last call left on the stack.
   template <class Fn>
   void ForEachResult(const PlanStep& step, Fn&& fn) const;
-  std::vector<at::Tensor> TakeOutputs();
+  /// What the caller gets: tensors of its own, over the memory of its inputs where an output is
+  /// one.
+  std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> inputs);
+  at::Tensor OutputAt(int32_t slot, std::span<const at::Tensor> inputs);
   void Release(int32_t owner);
 };
 

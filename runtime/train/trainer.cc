@@ -126,7 +126,6 @@ struct Trainer::State {
     gradients.clear();
     tokens_per_expert.clear();
     training.ReleaseViews();
-    if (graphs.Has(kOptimizerGraph)) graphs.ReleaseInputs(kOptimizerGraph);
     float loss = 0.0F;
     step_tokens = 0;
     for (size_t i = 0; i < batches.size(); ++i) {

@@ -105,10 +105,6 @@ bool TrainingGraphs::ReusesOutputs(std::string_view graph) const {
   return executor != nullptr && executor->reuses_outputs();
 }
 
-void TrainingGraphs::ReleaseInputs(std::string_view graph) {
-  At(graph).ReleaseInputs();
-}
-
 std::vector<const Plan*> TrainingGraphs::StepPlans() const {
   std::vector<const Plan*> plans;
   for (const auto& [name, executor] : executors_)

@@ -64,10 +64,7 @@ class TrainingGraphs {
 
   /// Runs a graph. REQUIRES: it was made.
   Result<std::vector<at::Tensor>> Run(std::string_view graph, std::span<const at::Tensor> inputs);
-  bool Has(std::string_view graph) const { return Find(graph) != nullptr; }
   bool ReusesOutputs(std::string_view graph) const;
-  /// Lets go of the inputs of its last run: others shall reuse their memory.
-  void ReleaseInputs(std::string_view graph);
   /// The plan of each graph that a step runs, in that order.
   std::vector<const Plan*> StepPlans() const;
 

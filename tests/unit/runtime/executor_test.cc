@@ -189,13 +189,46 @@ TEST_CASE("own products, norms and joins read inputs where they lie in this run"
   check(x, y);
   check(many[1], y);
   check(many[2], at::rand({8, 4}));
-  executor.ReleaseInputs();
-  check(x, y);
   // The same storage, other memory.
   Tensor other = at::rand({4, 8});
   std::swap(x.storage().unsafeGetStorageImpl()->mutable_data_ptr(),
             other.storage().unsafeGetStorageImpl()->mutable_data_ptr());
   check(x, y);
+}
+
+TEST_CASE(
+    "a static plan refers to inputs only while it runs; outputs that are views of them own them") {
+  for (const bool folds : {true, false}) {
+    CAPTURE(folds);
+    PlanOptions options = PlanOptions::Fastest();
+    options.fold_views = folds;
+    const Plan plan = OrDie(Lower(*ParseBody(R"(
+  x = placeholder : f32[4, 8][8, 1]cpu
+  y = placeholder : f32[8][1]cpu
+  t = aten.t.default(x) : f32[8, 4][1, 8]cpu ~x
+  n = aten.neg.default(y) : f32[8][1]cpu
+  output([t, n, y])
+)")
+                                       ->FindGraph("g"),
+                                  options));
+    Executor executor = OrDie(Executor::Bind(plan, {}));
+    Tensor x = at::rand({4, 8}), y = at::rand({8});
+    const Tensor expected_t = x.t().clone(), expected_y = y.clone();
+    const Tensors out = OrDie(executor.Run(std::vector<Tensor>{x, y}));
+    CHECK_EQ(x.storage().use_count(), 2);
+    CHECK_EQ(y.storage().use_count(), 2);
+    x.reset();
+    y.reset();
+    CHECK(at::equal(out[0], expected_t));
+    CHECK(at::equal(out[2], expected_y));
+    const Tensor x2 = at::rand({4, 8}), y2 = at::rand({8});
+    const Tensors out2 = OrDie(executor.Run(std::vector<Tensor>{x2, y2}));
+    CHECK(at::equal(out[0], expected_t));
+    CHECK(at::equal(out[1], -expected_y));
+    CHECK(at::equal(out2[0], x2.t()));
+    CHECK(at::equal(out2[1], -y2));
+    CHECK(out2[2].is_alias_of(y2));
+  }
 }
 
 TEST_CASE("results need no gradient even if inputs do") {
