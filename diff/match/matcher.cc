@@ -232,7 +232,8 @@ class Matcher {
     for (size_t made = 0; made != matching_.made().size() && !Done(scope);) {
       any |= made != 0;
       made = matching_.made().size();
-      MatchGaps(matching_, scope);
+      MatchRegions(matching_, scope);
+      if (matching_.made().size() == made) MatchGaps(matching_, scope);
       local_.Run(scope);
     }
     return any;

@@ -123,6 +123,9 @@ class LocalMatcher {
 /// What is left between matched nodes, in order.
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
+/// What is left in regions that have the same around them, wherever they stand: in order.
+void MatchRegions(Matching& matching, const ScopePair& scope);
+
 /// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
 /// where more edges agree with the new one. Looks where something changed after `since`, a time of
 /// `matching.clock()`; 0: everywhere. Returns true if any pair is new.

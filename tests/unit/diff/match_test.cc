@@ -393,6 +393,44 @@ TEST_CASE("match: where each node took the place of the next, the last place is 
   CHECK_EQ(matching.partner(kBefore, before.FindName("a").index), after.FindName("c").index);
 }
 
+TEST_CASE("match: a region between replaced nodes is found where it has been moved to") {
+  // Two branches; all that is around them is replaced, and the second one comes first.
+  const auto graph = [](bool is_after) {
+    const auto branch = [&](std::string_view n, std::string_view w, std::string_view c) {
+      const std::string in =
+          is_after ? fmt::format(
+                         "  m{0} = aten.mm.default(x, {1}) : f32[8, 8]\n"
+                         "  p{0} = aten.add.Tensor(m{0}, {2}) : f32[8, 8]\n",
+                         n, w, c)
+                   : fmt::format("  p{0} = aten.addmm.default({2}, x, {1}) : f32[8, 8]\n", n, w, c);
+      const std::string out =
+          is_after
+              ? fmt::format(
+                    "  q{0} = aten.mm.default(k{0}, {1}) : f32[8, 8]\n"
+                    "  r{0} = aten.add.Tensor(q{0}, {2}) : f32[8, 8]\n",
+                    n, w, c)
+              : fmt::format("  r{0} = aten.addmm.default({2}, k{0}, {1}) : f32[8, 8]\n", n, w, c);
+      return in +
+             fmt::format(
+                 "  h{0} = aten.mul.Tensor(p{0}, 0.5) : f32[8, 8]\n"
+                 "  i{0} = aten.mul.Tensor(p{0}, 0.7) : f32[8, 8]\n"
+                 "  e{0} = aten.erf.default(i{0}) : f32[8, 8]\n"
+                 "  j{0} = aten.add.Scalar(e{0}, 1) : f32[8, 8]\n"
+                 "  k{0} = aten.mul.Tensor(h{0}, j{0}) : f32[8, 8]\n",
+                 n) +
+             out + fmt::format("  s{0} = aten.relu.default(r{0}) : f32[8, 8]\n", n);
+    };
+    const std::string a = branch("a", "w1", "c1"), b = branch("b", "w2", "c2");
+    return "  x = placeholder : f32[8, 8]\n  w1 = placeholder : f32[8, 8]\n"
+           "  w2 = placeholder : f32[8, 8]\n  c1 = placeholder : f32[8]\n"
+           "  c2 = placeholder : f32[8]\n" +
+           (is_after ? b + a : a + b) + "  output([sa, sb])\n";
+  };
+  const DiffCase both(graph(false), graph(true));
+  for (const std::string name : {"ha", "ia", "ea", "ja", "ka", "hb", "ib", "eb", "jb", "kb"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+}
+
 TEST_CASE("names of symbols are names") {
   const auto text = [](std::string_view s, std::string_view t) {
     return fmt::format(R"fx(class G(torch.nn.Module):
