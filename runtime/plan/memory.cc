@@ -1,6 +1,7 @@
 #include "runtime/plan/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -27,12 +28,16 @@ int64_t MostLiveBytes(std::span<const MemoryRequest> requests) {
   return most;
 }
 
+/// The greatest is the most urgent.
+using Urgency = std::array<int64_t, 3>;
+
 /// The most urgent first, each at the lowest place that is free while it lives.
 MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
-                          const std::function<int64_t(size_t)>& urgency) {
+                          const std::function<Urgency(const MemoryRequest&)>& urgency) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(), urgency);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](size_t i) { return urgency(requests[i]); });
 
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
@@ -58,12 +63,16 @@ MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
 }  // namespace
 
 MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
-  const auto bytes = [&](size_t i) { return requests[i].bytes; };
-  const auto steps = [&](size_t i) { return int64_t{requests[i].last} - requests[i].first + 1; };
-  const std::function<int64_t(size_t)> urgencies[] = {
-      bytes,
-      [&](size_t i) { return bytes(i) * steps(i); },
-      [&](size_t i) { return int64_t{requests[i].last}; },
+  int32_t end = 0;
+  for (const MemoryRequest& request : requests)
+    end = std::max(end, request.last);
+  const std::function<Urgency(const MemoryRequest&)> urgencies[] = {
+      [&](const MemoryRequest& r) {
+        return r.last == end ? Urgency{1, -int64_t{r.first}, r.bytes} : Urgency{0, r.bytes, 0};
+      },
+      [](const MemoryRequest& r) { return Urgency{r.bytes}; },
+      [](const MemoryRequest& r) { return Urgency{r.bytes * (int64_t{r.last} - r.first + 1)}; },
+      [](const MemoryRequest& r) { return Urgency{r.last}; },
   };
   MemoryPlan best;
   for (const auto& urgency : urgencies) {

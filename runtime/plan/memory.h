@@ -21,9 +21,10 @@ struct MemoryPlan {
 };
 
 /// Requests that live at the same step do not overlap. Each gets the lowest place that is free
-/// while it lives, in three orders: largest first (as TFLite and Static Runtime do), largest times
-/// longest first, and last to die first; the smallest block wins. Cost is quadratic in requests
-/// that overlap in time.
+/// while it lives, in four orders: what lives to the end first, by birth, then the largest, so that
+/// the rest lies where outputs are not yet, or above all of them; largest first (as TFLite and
+/// Static Runtime do); largest times longest first; and last to die first. The smallest block wins,
+/// the first of equal ones. Cost is quadratic in requests that overlap in time.
 MemoryPlan PlanMemory(std::span<const MemoryRequest> requests);
 
 }  // namespace strata

@@ -30,6 +30,27 @@ TEST_CASE("places are aligned, nothing takes no place") {
   CHECK_EQ(PlanMemory({}).bytes, 0);
 }
 
+TEST_CASE("gradients take the places of what they are computed from, outputs lie side by side") {
+  // Values of layers, and as they die the larger gradients, which live to the end, between values
+  // of a moment.
+  constexpr int32_t kLayers = 20, kEnd = 2 * kLayers;
+  std::vector<MemoryRequest> requests;
+  for (int32_t layer = 0; layer < kLayers; ++layer)
+    requests.push_back({.bytes = 1024, .first = layer, .last = kEnd - 1 - layer});
+  int64_t output_bytes = 0;
+  for (int32_t step = kLayers; step < kEnd; ++step) {
+    const int64_t bytes = 1024 + 64 * (step % 3);
+    requests.push_back({.bytes = 192, .first = step - 1, .last = step});
+    requests.push_back({.bytes = bytes, .first = step, .last = kEnd});
+    output_bytes += bytes;
+  }
+  const MemoryPlan plan = PlanMemory(requests);
+  CHECK_EQ(plan.bytes, plan.live_bytes);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].last == kEnd) CHECK_LE(plan.offsets[i] + requests[i].bytes, output_bytes);
+  }
+}
+
 TEST_CASE("random requests that live at the same step never overlap; the block is near its bound") {
   for (uint32_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
