@@ -65,9 +65,9 @@ Result<std::unique_ptr<StaticProgram>> StaticBinder::Run() {
   CountPassing();
   PlanReleases();
   for (size_t i = 0; i < state_->steps.size(); ++i) {
-    const StaticStep& step = state_->steps[i];
-    if (step.kind != StepKind::kNothing || !step.releases.empty() || !step.drops.empty())
-      state_->live_steps.push_back(i);
+    StaticStep& step = state_->steps[i];
+    step.lets_go = !step.releases.empty() || !step.drops.empty();
+    if (step.kind != StepKind::kNothing || step.lets_go) state_->live_steps.push_back(i);
   }
   return std::unique_ptr<StaticProgram>(new StaticProgram(std::move(state_)));
 }
@@ -75,6 +75,8 @@ Result<std::unique_ptr<StaticProgram>> StaticBinder::Run() {
 void StaticBinder::BindInputs() {
   for (const Plan::Input& input : plan_.inputs) {
     const std::optional<PlanLayout>& layout = Slot(input.slot).layout;
+    StaticInput& bound = state_->inputs.emplace_back();
+    bound.slot = input.slot;
     if (!layout) {
       MakeDynamic(input.slot);
       continue;
@@ -82,6 +84,8 @@ void StaticBinder::BindInputs() {
     const int64_t bytes = layout->storage_bytes();
     StorageOf(input.slot) = {StorageKind::kInput, bytes, input.slot};
     state_->TensorAt(input.slot) = TensorOver(EmptyStorage(bytes), *layout);
+    bound.own = state_->TensorAt(input.slot).storage().unsafeGetStorageImpl();
+    bound.offset = layout->offset;
   }
 }
 

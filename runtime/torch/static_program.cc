@@ -60,29 +60,33 @@ void StaticProgram::State::FindAddresses(int32_t owner) {
     const bool is_there = tensor.unsafe_storage().data() != nullptr;
     step.addresses[address.argument] = is_there ? tensor.mutable_data() : nullptr;
   }
-  storage.data = TensorAt(owner).storage().data();
 }
 
 void StaticProgram::State::Release(int32_t owner) {
   SetStorage(owner, EmptyStorage(storages[static_cast<size_t>(owner)].bytes));
 }
 
-Status StaticProgram::State::BindInputs(std::span<const Tensor> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const int32_t slot = plan.inputs[i].slot;
-    if (is_dynamic[static_cast<size_t>(slot)]) {
-      TensorAt(slot) = inputs[i];
+Status StaticProgram::State::BindInputs(std::span<const Tensor> given) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    StaticInput& input = inputs[i];
+    if (input.own == nullptr) {
+      TensorAt(input.slot) = given[i];
       continue;
     }
-    const c10::Storage& lent = inputs[i].storage();
-    c10::StorageImpl* const own = TensorAt(slot).storage().unsafeGetStorageImpl();
+    const c10::Storage& lent = given[i].storage();
     void* const data = lent.mutable_data();
-    const bool has_moved = inputs[i].storage_offset() != TensorAt(slot).storage_offset();
-    if (data == StorageOf(slot).data && lent.nbytes() == own->nbytes() && !has_moved) continue;
-    own->set_data_ptr_noswap({data, c10::Device(c10::kCPU)});
-    own->set_nbytes(lent.nbytes());
-    if (has_moved) STRATA_RETURN_IF_ERROR(MoveInput(slot, inputs[i].storage_offset()));
-    FindAddresses(slot);
+    const int64_t offset = given[i].storage_offset();
+    if (data == input.data && lent.nbytes() == input.bytes && offset == input.offset) continue;
+    input.data = nullptr;  // until all is done
+    input.own->set_data_ptr_noswap({data, c10::Device(c10::kCPU)});
+    input.own->set_nbytes(lent.nbytes());
+    if (offset != input.offset) STRATA_RETURN_IF_ERROR(MoveInput(input.slot, offset));
+    FindAddresses(input.slot);
+    input = {.slot = input.slot,
+             .own = input.own,
+             .data = data,
+             .bytes = lent.nbytes(),
+             .offset = offset};
   }
   return Ok();
 }
@@ -111,8 +115,8 @@ Status StaticProgram::State::MoveInput(int32_t slot, int64_t offset) {
 }
 
 void StaticProgram::State::ReleaseDynamicInputs() {
-  for (const Plan::Input& input : plan.inputs) {
-    if (is_dynamic[static_cast<size_t>(input.slot)]) TensorAt(input.slot).reset();
+  for (const StaticInput& input : inputs) {
+    if (input.own == nullptr) TensorAt(input.slot).reset();
   }
 }
 
@@ -274,7 +278,6 @@ void StaticProgram::State::CallPlaced(StaticStep& step) {
 }
 
 void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer) {
-  const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
   switch (step.kind) {
     case StaticStep::Kind::kNothing:
       break;
@@ -283,7 +286,7 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
       break;
     case StaticStep::Kind::kAdopt:
       step.placed.empty() ? Call(step) : CallPlaced(step);
-      Adopt(planned);
+      Adopt(plan.steps[static_cast<size_t>(step.index)]);
       break;
     case StaticStep::Kind::kKernel:
       RunKernel(step);
@@ -301,7 +304,8 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
       step.loop->Run(step.addresses.data());
       break;
   }
-  if (observer != nullptr) Show(planned, *observer);
+  if (observer != nullptr) Show(plan.steps[static_cast<size_t>(step.index)], *observer);
+  if (!step.lets_go) return;
   for (const int32_t owner : step.releases)
     Release(owner);
   for (const int32_t slot : step.drops)
@@ -315,25 +319,25 @@ void StaticProgram::State::Show(const PlanStep& step, ExecutionObserver& observe
   shown.clear();
 }
 
-Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> inputs) {
+Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> given) {
   const Tensor& home = TensorAt(slot);
   const bool is_changing = is_dynamic[static_cast<size_t>(slot)];
   if (is_changing && !home.defined()) return home;
   if (!is_changing && StorageOf(slot).kind == StaticStorage::Kind::kOutput)
     return scratch != nullptr ? home.clone() : OnAnotherStorage(home, home.storage());
   // Memory of inputs belongs to storages of the caller.
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (TensorAt(plan.inputs[i].slot).storage().is_alias_of(home.storage()))
-      return OnAnotherStorage(home, inputs[i].storage());
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (home.storage().unsafeGetStorageImpl() == inputs[i].own)
+      return OnAnotherStorage(home, given[i].storage());
   }
   return is_changing ? home : OnAnotherStorage(home, home.storage());
 }
 
-std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> inputs) {
+std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> given) {
   std::vector<at::Tensor> taken;
   taken.reserve(plan.outputs.size());
   for (const int32_t slot : plan.outputs)
-    taken.push_back(slot < 0 ? Tensor() : OutputAt(slot, inputs));
+    taken.push_back(slot < 0 ? Tensor() : OutputAt(slot, given));
   for (const int32_t slot : plan.outputs) {
     if (slot < 0) continue;
     if (is_dynamic[static_cast<size_t>(slot)]) {

@@ -15,8 +15,9 @@
 
 namespace strata {
 
-/// One step, bound.
-struct StaticStep {
+/// One step, bound. What each run reads of a step that only computes comes first: a program has
+/// more steps than a cache has room for.
+struct alignas(64) StaticStep {
   enum class Kind : uint8_t {
     kNothing,  ///< done when the plan was bound: a view, a constant, memory without content
     kCall,     ///< writes to tensors that are there: out-variants and in-place operators
@@ -29,32 +30,34 @@ struct StaticStep {
   };
 
   Kind kind = Kind::kNothing;
-  int32_t index = -1;  ///< of the plan's step
+  bool is_plain = false;  ///< all tensors are plain CPU ones: dispatch needs no look at them
+  bool has_dynamic_results = false;  ///< of sizes that only a run tells
+  bool lets_go = false;              ///< `releases` or `drops` are not empty
+  int32_t index = -1;                ///< of the plan's step
+  // kKernel, kMatmul, kNorm, kJoin, kLoop
+  std::vector<void*> addresses;  ///< of the arguments' elements, as long as they stay
+  std::unique_ptr<OwnLoop> loop;
+  KernelLibrary::Function function = nullptr;
+  /// Of a kernel; elements of a norm's operand; bytes of each that is joined.
+  int64_t units = 0;
+  int64_t grain = 0;  ///< units that are worth a thread
+  Matmul matmul;
+  std::vector<int64_t> open_numbers;        ///< kKernel: of Kernel
+  std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
+  int32_t kernel = -1;
+  // kCall, kAdopt
   std::optional<c10::OperatorHandle> op;
-  bool is_plain = false;    ///< all tensors are plain CPU ones: dispatch needs no look at them
-  at::Tensor zero_first;    ///< what the call adds to
-  torch::jit::Stack stack;  ///< all arguments
+  at::Tensor zero_first;                    ///< what the call adds to
+  torch::jit::Stack stack;                  ///< all arguments
   std::vector<TensorSlot> dynamic_tensors;  ///< to fill in at run time
   std::vector<ListSlots> dynamic_lists;
   std::vector<NumberSlots> dynamic_numbers;
   // kAdopt
   std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
   AllocationOrder allocations;
-  // kKernel, kMatmul, kNorm, kJoin, kLoop
-  KernelLibrary::Function function = nullptr;
-  int32_t kernel = -1;
-  std::vector<int64_t> open_numbers;        ///< kKernel: of Kernel
-  std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
-  std::vector<void*> addresses;             ///< of the arguments' elements, as long as they stay
-  Matmul matmul;
-  std::unique_ptr<OwnLoop> loop;
-  /// Of a kernel; elements of a norm's operand; bytes of each that is joined.
-  int64_t units = 0;
-  int64_t grain = 0;  ///< units that are worth a thread
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
-  std::vector<int32_t> drops;        ///< dynamic slots that die with this step
-  bool has_dynamic_results = false;  ///< of sizes that only a run tells
+  std::vector<int32_t> drops;  ///< dynamic slots that die with this step
 };
 
 /// What a storage of the program is.
@@ -69,7 +72,6 @@ struct StaticStorage {
     size_t step = 0, argument = 0;
   };
   std::vector<Address> addresses;  ///< in steps, of tensors over it
-  const void* data = nullptr;      ///< where the storage was when they were found
   size_t references = 0;           ///< kOutput: ours, to its StorageImpl
 
   StaticStorage() = default;
@@ -81,6 +83,15 @@ c10::Storage EmptyStorage(int64_t bytes);
 
 /// A tensor of that layout over a storage.
 at::Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout);
+
+/// An input, and where it was when it was bound last.
+struct StaticInput {
+  int32_t slot = -1;
+  c10::StorageImpl* own = nullptr;  ///< ours, which is pointed to it; null: dynamic
+  const void* data = nullptr;
+  size_t bytes = 0;
+  int64_t offset = 0;
+};
 
 struct StaticProgram::State {
   explicit State(const Plan& p)
@@ -97,6 +108,7 @@ struct StaticProgram::State {
   std::vector<bool> is_dynamic;                 ///< by slot: its tensor is another in each run
   std::vector<std::optional<int64_t>> numbers;  ///< by slot: sizes that the run read from data
   std::vector<StaticStorage> storages;          ///< by slot that owns one
+  std::vector<StaticInput> inputs;              ///< as the plan's
   std::shared_ptr<c10::DataPtr> block;          ///< outputs that somebody holds keep it
   void* scratch = nullptr;                      ///< instead of a block of its own
   int64_t block_bytes = 0;
@@ -116,7 +128,7 @@ struct StaticProgram::State {
   /// Where arguments of steps lie that are over that storage.
   void FindAddresses(int32_t owner);
   /// Points the storages of inputs to the memory of these, without owning it.
-  Status BindInputs(std::span<const at::Tensor> inputs);
+  Status BindInputs(std::span<const at::Tensor> given);
   Status MoveInput(int32_t slot, int64_t offset);
   void ReleaseDynamicInputs();
   /// Outputs of the last run that somebody still holds stay as they are: this run gets a new block.
@@ -140,8 +152,8 @@ struct StaticProgram::State {
   void ForEachResult(const PlanStep& step, Fn&& fn) const;
   /// What the caller gets: tensors of its own, over the memory of its inputs where an output is
   /// one.
-  std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> inputs);
-  at::Tensor OutputAt(int32_t slot, std::span<const at::Tensor> inputs);
+  std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> given);
+  at::Tensor OutputAt(int32_t slot, std::span<const at::Tensor> given);
   void Release(int32_t owner);
 };
 
