@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "diff/match/stages.h"
@@ -18,46 +17,69 @@ class InPlaceFinder {
                 const ScopePair& scope)
       : before_(before), after_(after), matching_(matching), scope_(scope) {}
 
-  /// Pairs of nodes that have nobody else to be paired with.
-  std::vector<std::pair<int32_t, int32_t>> Find() const {
+  /// Pairs of nodes that have nobody else to be paired with, next to pairs from the `since`th on.
+  std::vector<std::pair<int32_t, int32_t>> Find(size_t since) const {
     std::vector<std::pair<int32_t, int32_t>> pairs;
-    std::map<int32_t, int> times;  // by after node
-    for (int32_t i : matching_.Unmatched(kBefore, scope_)) {
-      const std::vector<int32_t> candidates = Candidates(i);
-      for (int32_t j : candidates)
-        ++times[j];
-      if (candidates.size() == 1) pairs.emplace_back(i, candidates[0]);
+    for (int32_t i : UnmatchedNextTo(since)) {
+      const std::vector<int32_t> candidates = Candidates(kBefore, i);
+      if (candidates.size() != 1) continue;
+      if (Candidates(kAfter, candidates[0]).size() == 1) pairs.emplace_back(i, candidates[0]);
     }
-    std::erase_if(pairs, [&](const auto& pair) { return times[pair.second] != 1; });
     return pairs;
   }
 
  private:
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
-  /// What the images of a node's users read in its place.
-  std::vector<int32_t> Candidates(int32_t i) const {
-    std::vector<int32_t> candidates;
+  /// Of the before side. A chain may be found link by link: not all nodes can be asked each time.
+  std::vector<int32_t> UnmatchedNextTo(size_t since) const {
+    std::vector<int32_t> nodes;
     const Labels& labels = matching_.labels(kBefore);
+    const auto add = [&](std::span<const Labels::Edge> edges) {
+      for (const Labels::Edge& edge : edges.first(std::min(edges.size(), Matching::kMaxEdges))) {
+        const int32_t i = edge.entity;
+        const bool inside = i >= scope_.begin[kBefore] && i < scope_.end[kBefore];
+        if (inside && !matching_.matched(kBefore, i) && !matching_.forbidden(kBefore, i)) {
+          nodes.push_back(i);
+        }
+      }
+    };
+    for (const Matching::Made& made : std::span(matching_.made()).subspan(since)) {
+      if (made.before < 0) continue;
+      add(labels.operands(made.before));
+      add(labels.users(made.before));
+    }
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
+  }
+
+  /// What the images of a node's users read in its place.
+  std::vector<int32_t> Candidates(Side side, int32_t i) const {
+    std::vector<int32_t> candidates;
+    const Labels& labels = matching_.labels(side);
     const auto users = labels.users(i);
     for (const Labels::Edge& user : users.first(std::min(users.size(), Matching::kMaxEdges))) {
-      const int32_t image = matching_.partner(kBefore, user.entity);
-      if (image < 0 || matching_.slotless(kBefore, user.entity)) continue;
-      const auto operands = matching_.labels(kAfter).operands(image);
+      const int32_t image = matching_.partner(side, user.entity);
+      if (image < 0 || matching_.slotless(side, user.entity)) continue;
+      const auto operands = matching_.labels(1 - side).operands(image);
       if (Index(user.slot) < operands.size()) {
         candidates.push_back(operands[Index(user.slot)].entity);
       }
     }
     std::ranges::sort(candidates);
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
-    std::erase_if(candidates, [&](int32_t j) { return !StandsInPlace(i, j); });
+    std::erase_if(candidates, [&](int32_t j) {
+      return side == kBefore ? !StandsInPlace(i, j) : !StandsInPlace(j, i);
+    });
     return candidates;
   }
 
   bool StandsInPlace(int32_t i, int32_t j) const {
     const Labels& a = matching_.labels(kBefore);
     const Labels& b = matching_.labels(kAfter);
-    if (matching_.matched(kAfter, j) || matching_.forbidden(kAfter, j) || matching_.vetoed(i, j) ||
+    if (matching_.matched(kBefore, i) || matching_.forbidden(kBefore, i) ||
+        matching_.matched(kAfter, j) || matching_.forbidden(kAfter, j) || matching_.vetoed(i, j) ||
         a.kind[Index(i)] != EntityKind::kCompute || b.kind[Index(j)] != EntityKind::kCompute ||
         a.form[Index(i)] != b.form[Index(j)] || a.operands(i).size() != b.operands(j).size()) {
       return false;
@@ -98,8 +120,8 @@ class InPlaceFinder {
 }  // namespace
 
 bool MatchInPlace(const Listing& before, const Listing& after, Matching& matching,
-                  const ScopePair& scope) {
-  const auto pairs = InPlaceFinder(before, after, matching, scope).Find();
+                  const ScopePair& scope, size_t since) {
+  const auto pairs = InPlaceFinder(before, after, matching, scope).Find(since);
   for (const auto& [i, j] : pairs)
     matching.Match(i, j, Via::kLocal, kConfidence);
   return !pairs.empty();

@@ -68,8 +68,9 @@ LocalMatcher::LocalMatcher(Matching& matching)
 
 void LocalMatcher::Run(const ScopePair& scope) {
   if (!(scope_ == scope)) positions_made_ = 0;
+  if (!(scope_ == scope) || by_type_taken_back_ != matching_.taken_back()) by_type_ = {};
+  by_type_taken_back_ = matching_.taken_back();
   EqualsOf(scope);
-  by_type_ = {};
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
     if (next_visit_[tier] == visits_.size()) {

@@ -173,8 +173,11 @@ class Matcher {
     // A node that lost its partner may stand where another one did.
     if (Improve(scope) && FillGaps(scope)) Improve(scope);
     // One that is known now may tell the next one of a chain.
-    while (MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope))
+    for (size_t since = 0, made = 0;; since = made) {
+      made = matching_.made().size();
+      if (!MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope, since)) break;
       local_.Run(scope);
+    }
     // Which leaves another one to be somebody's partner.
     const bool settled =
         !matching_.AnyUnmatched(kBefore, scope) && !matching_.AnyUnmatched(kAfter, scope);
@@ -228,8 +231,11 @@ class Matcher {
 
   /// What one round of gaps finds may tell where the next ones are. Returns true if any was filled.
   bool FillGaps(const ScopePair& scope) {
+    constexpr int kRounds = 16;  // each looks at the whole graph
     bool any = false;
-    for (size_t made = 0; made != matching_.made().size() && !Done(scope);) {
+    size_t made = 0;
+    for (int round = 0; round < kRounds && made != matching_.made().size() && !Done(scope);
+         ++round) {
       any |= made != 0;
       made = matching_.made().size();
       MatchRegions(matching_, scope);

@@ -41,6 +41,7 @@ void Matching::LendToken(Side side, int32_t i, int32_t other) {
 
 void Matching::Unmatch(int32_t before) {
   STRATA_CHECK(matched(kBefore, before));
+  ++taken_back_;
   const std::array<int32_t, 2> pair{before, partner(kBefore, before)};
   Made& made = made_[Index(nodes_[kBefore][Index(before)].made)];
   made.before = made.after = -1;
@@ -56,6 +57,7 @@ void Matching::PassOn(Side side, int32_t from, int32_t to, double confidence) {
   NodeState& old_node = nodes_[side][Index(from)];
   NodeState& new_node = nodes_[side][Index(to)];
   STRATA_CHECK(matched(side, from) && !matched(side, to));
+  ++taken_back_;
   Announce(side, from, false);
   std::swap(old_node.partner, new_node.partner);
   std::swap(old_node.token, new_node.token);

@@ -68,6 +68,8 @@ class Matching {
 
   /// Counts changes: pairs that were made, and taken back.
   uint32_t clock() const { return clock_; }
+  /// How often a node lost its partner.
+  uint32_t taken_back() const { return taken_back_; }
   /// Whether the node, or one next to it, found or lost its partner after `since`, a time of
   /// `clock`. What was looked at in vain need not be looked at again before.
   bool ChangedSince(Side side, int32_t i, uint32_t since) const {
@@ -140,7 +142,7 @@ class Matching {
   std::array<const Labels*, 2> labels_;
   std::array<std::vector<NodeState>, 2> nodes_;
   std::vector<Made> made_;
-  uint32_t clock_ = 0;
+  uint32_t clock_ = 0, taken_back_ = 0;
   std::unordered_set<uint64_t> vetoes_;
 };
 

@@ -97,8 +97,10 @@ class LocalMatcher {
   Matching& matching_;
   ScopePair scope_{{-1, -1}, {-1, -1}};
   std::vector<EqualNodes> equals_;  // by side, of scope_
-  // Unmatched nodes by label, sorted; made when a run asks for them first.
+  // Unmatched nodes by label, sorted; made when they are asked for first, and again when pairs were
+  // taken back.
   mutable std::array<std::optional<std::vector<Keyed>>, 2> by_type_;
+  uint32_t by_type_taken_back_ = 0;
   size_t taken_in_ = 0;  // of matching_.made()
   /// A pair, by its before entity, and the kinds of evidence to look for around it.
   struct Turn {
@@ -140,9 +142,10 @@ bool Exchange(Matching& matching, const ScopePair& scope, uint32_t since = 0);
 bool PreferOperands(Matching& matching, const ScopePair& scope);
 
 /// Nodes whose operator was replaced between what they read and who reads them, not all of which is
-/// known. Returns true if there were any.
+/// known. Looks next to pairs from the `since`th of `matching.made()` on. Returns true if there
+/// were any.
 bool MatchInPlace(const Listing& before, const Listing& after, Matching& matching,
-                  const ScopePair& scope);
+                  const ScopePair& scope, size_t since);
 
 /// Of several equal nodes of which the other side has one, the one that stands where it stands is
 /// its partner, unless users tell. `equals`: by side. Returns true if another one is it now.

@@ -9,6 +9,7 @@
 
 #include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/keyed.h"
 #include "diff/graph/place.h"
 #include "diff/pattern/hunks.h"
 #include "diff/pattern/layers.h"
@@ -34,11 +35,22 @@ class PatternFinder {
       : layers_(layers), facts_(facts), diff_(diff), titles_(diff), way_(facts.size(), 0) {}
 
   void Run() {
-    std::map<uint64_t, std::vector<int32_t>> by_key;
+    std::vector<Keyed> by_key;
     for (size_t i = 0; i < facts_.size(); ++i)
-      by_key[facts_[i].key].push_back(static_cast<int32_t>(i));
+      by_key.push_back({facts_[i].key, static_cast<int32_t>(i)});
+    SortKeys(by_key);
     std::vector<Cluster> clusters;
-    for (const auto& [key, hunks] : by_key) {
+    std::vector<int32_t> hunks;
+    for (size_t begin = 0, end = 0; begin < by_key.size(); begin = end) {
+      hunks.clear();
+      for (; end < by_key.size() && by_key[end].key == by_key[begin].key; ++end)
+        hunks.push_back(by_key[end].entity);
+      if (hunks.size() == 1) {
+        // Like no other. Where it is, is said as for several.
+        const auto& places = facts_[Index(hunks[0])].places;
+        way_[Index(hunks[0])] = places[0].layer.empty() && !places[1].layer.empty() ? 1 : 0;
+        continue;
+      }
       for (Cluster& cluster : ClustersOf(hunks)) {
         if (cluster.hunks.size() > 1) clusters.push_back(std::move(cluster));
       }

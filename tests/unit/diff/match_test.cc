@@ -644,5 +644,32 @@ replace n -> n, n1
 )");
 }
 
+TEST_CASE("match: what a graph returns is found among its results without looking through them") {
+  // Looking through them would take minutes.
+  constexpr int kResults = 100'000;
+  const auto write = [](int first) {
+    std::string text = "  x = placeholder : f32[4]\n", results;
+    for (int i = 0; i < kResults; ++i) {
+      text += fmt::format("  n{} = aten.sin.default(x) : f32[4]\n", i);
+      if (i >= first) results += fmt::format("{}n{}", i == first ? "" : ", ", i);
+    }
+    return testing::ParseBody(text + "  output([" + results + "])\n");
+  };
+  const auto modules = std::pair(write(0), write(1));
+  const Listing before(modules.first->graph({0})), after(modules.second->graph({0}));
+  const LabelledSides labels = LabelSides(before, after);
+  Matching matching(labels.before, labels.after);
+  const int32_t output = before.size() - 1;
+  matching.ForgetSlotsOf(kBefore, output);
+  matching.ForgetSlotsOf(kAfter, output);
+  matching.Match(output, output, Via::kInput, 1);
+  int64_t agreeing = 0;
+  for (int round = 0; round < 10; ++round) {
+    for (int32_t i = 1; i < output; ++i)
+      agreeing += matching.Score(i, i).agreeing_users;
+  }
+  CHECK_EQ(agreeing, 10 * (kResults - 1));
+}
+
 }  // namespace
 }  // namespace strata
