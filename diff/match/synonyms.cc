@@ -6,6 +6,7 @@
 #include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
+#include "diff/graph/parallel.h"
 
 namespace strata {
 namespace {
@@ -228,9 +229,11 @@ class Candidates {
 }  // namespace
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
-  const std::vector<Lonely> gone = LonelyOperators(before, after);
-  if (gone.empty()) return;
-  const std::vector<Lonely> come = LonelyOperators(after, before);
+  std::vector<Lonely> gone, come;
+  AtOnce(
+      static_cast<size_t>(before.size()), [&] { gone = LonelyOperators(before, after); },
+      [&] { come = LonelyOperators(after, before); });
+  if (gone.empty() || come.empty()) return;
   Candidates candidates(gone);
   for (const Lonely& news : come) {
     const uint64_t old_op = candidates.BestFor(news);
