@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,10 +27,12 @@ struct Shape {
   int64_t layers, dim, heads, kv_heads, hidden, vocab, batch, seq;
   bool is_tiny;  ///< most of a step is what calling operators costs
   bool needs_gpu = false;
+  /// DeepSeek-V3: all experts in one product, or one by one, with sizes that are read from data.
+  enum class Experts : uint8_t { kNone, kGrouped, kOneByOne } experts = Experts::kNone;
 };
 
-// debugmodel is torchtitan's flavour with shorter sequences, 36m a Llama3 of 36 million parameters,
-// 1b one of 1.1 billion.
+// debugmodel is torchtitan's flavour with shorter sequences, as moe and moe-sizes are, with fewer
+// layers, 36m a Llama3 of 36 million parameters, 1b one of 1.1 billion.
 constexpr Shape kShapes[] = {
     {"12x16", 12, 16, 4, 2, 32, 96, 2, 8, true},
     {"32x16", 32, 16, 4, 2, 32, 96, 2, 8, true},
@@ -37,6 +40,8 @@ constexpr Shape kShapes[] = {
     {"32x64", 32, 64, 4, 2, 128, 96, 2, 16, true},
     {"debugmodel", 6, 256, 16, 16, 768, 2048, 4, 256, false},
     {"36m", 8, 512, 8, 8, 1536, 8192, 2, 256, false},
+    {"moe", 4, 256, 16, 16, 1024, 2048, 2, 128, false, false, Shape::Experts::kGrouped},
+    {"moe-sizes", 4, 256, 16, 16, 1024, 2048, 2, 128, false, false, Shape::Experts::kOneByOne},
     {"1b", 16, 2048, 32, 8, 8192, 32000, 1, 2048, false, true},
 };
 
@@ -56,6 +61,21 @@ TrainConfig Config(const Shape& shape, DeviceKind device) {
   config.batch_size = shape.batch;
   config.rope.max_seq_len = shape.seq;
   config.steps = INT32_MAX;
+  if (shape.experts == Shape::Experts::kNone) return config;
+  config.model = ModelFamily::kDeepSeekV3;
+  config.n_dense_layers = 1;
+  config.mla.mscale = 0.7;
+  config.head_dim = config.mla.qk_nope_head_dim + config.mla.qk_rope_head_dim;
+  config.moe = MoeConfig{.num_experts = 8,
+                         .top_k = 3,
+                         .moe_hidden_dim = 256,
+                         .num_shared_experts = 2,
+                         .score_func = ScoreFunction::kSoftmax,
+                         .use_grouped_mm = shape.experts == Shape::Experts::kGrouped};
+  config.rope = {.theta = 10000.0,
+                 .scaling = RopeScaling::kYarn,
+                 .max_seq_len = shape.seq,
+                 .rope_factor = 40.0};
   return config;
 }
 
@@ -75,8 +95,9 @@ class Contender {
 
   std::string name;
   FirstSteps first;
-  int64_t planned_bytes = 0;     ///< what the plan says of first.peak_bytes; 0: no plan
-  std::vector<StepTime> slices;  ///< medians of one turn each
+  int64_t planned_bytes = 0;  ///< what the plan says of first.peak_bytes; 0: no plan
+  std::optional<int64_t> most_planned_bytes;  ///< and whatever sizes are read from data
+  std::vector<StepTime> slices;               ///< medians of one turn each
 };
 
 class Strata final : public Contender {
@@ -109,10 +130,11 @@ class Strata final : public Contender {
         first.first_cpu = (Now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e3;
       }
       first.losses.push_back(report.metrics.loss);
+      if (way_ != Way::kEager) planned_bytes = std::max(planned_bytes, trainer_->planned_bytes());
     }
     first.peak_bytes =
         device != nullptr ? device->memory().peak_allocated - before : meter.peak_bytes();
-    if (way_ != Way::kEager) planned_bytes = trainer_->planned_bytes();
+    if (way_ != Way::kEager) most_planned_bytes = trainer_->planned_bytes_at_most();
     return first;
   }
 
@@ -286,6 +308,10 @@ void PrintGates(const Shape& shape, const Contenders& contenders, double StepTim
   PrintGate("peak memory, bitwise / C++ eager", peak(bitwise) / peak(eager), 1);
   PrintGate("error of the planned peak, %",
             100 * std::abs(static_cast<double>(bitwise.planned_bytes) / peak(bitwise) - 1), 3);
+  if (bitwise.most_planned_bytes && bitwise.most_planned_bytes != bitwise.planned_bytes) {
+    fmt::print("  {:<52} {:>6.2f} MB\n", "planned for the tokens' worst spread over experts",
+               static_cast<double>(*bitwise.most_planned_bytes) / 1e6);
+  }
   PrintGate("cost of --profile, bitwise, %",
             100 * (RatioOf(*Find(contenders, kProfiled), bitwise, of).median - 1), 3);
   if (shape.layers == 32) {
@@ -327,7 +353,9 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   for (const TensorView& tensor : ours[0]->trainer().Parameters())
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
   std::vector<std::unique_ptr<PyTorch>> peers;
-  for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
+  // The peers know Llama3.
+  const bool has_peers = !flags.python.empty() && shape.experts == Shape::Experts::kNone;
+  for (const std::string& peer : has_peers ? flags.peers : std::vector<std::string>()) {
     STRATA_TRY(std::unique_ptr<PeerProcess> process,
                PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder.path()));
     peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
@@ -346,12 +374,12 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   const bool is_cpu_time = threads == 1 && device == DeviceKind::kCpu;
   double StepTime::* const of = is_cpu_time ? &StepTime::cpu : &StepTime::wall;
   fmt::print(
-      "Llama3 {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
+      "{} {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
       "{} "
       "rounds, ratios of {} time\n",
-      shape.name, shape.layers, shape.dim, shape.batch, shape.seq,
-      static_cast<double>(parameters) / 1e6, flags.threads, flags.rounds,
-      is_cpu_time ? "processor" : "wall");
+      shape.experts == Shape::Experts::kNone ? "Llama3" : "DeepSeek-V3", shape.name, shape.layers,
+      shape.dim, shape.batch, shape.seq, static_cast<double>(parameters) / 1e6, flags.threads,
+      flags.rounds, is_cpu_time ? "processor" : "wall");
   PrintCosts(contenders, of);
   if (device == DeviceKind::kCpu) {
     PrintGates(shape, contenders, of);
@@ -370,10 +398,9 @@ Result<Exit> BenchTrain(Args args) {
               "measures a training step: as plans, eagerly, and by PyTorch with the same model, "
               "initial values and tokens. All take turns; ratios are medians over rounds, with "
               "quartiles: of processor time with one thread, of wall time with more");
-  flags.Repeated(
-      "--shape", "NAME", &options.shapes,
-      "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m (default: all these); 1b, "
-      "with a GPU (its default)");
+  flags.Repeated("--shape", "NAME", &options.shapes,
+                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, moe, moe-sizes "
+                 "(default: all these); 1b, with a GPU (its default)");
   flags.Choice("--device", &options.device, {"cpu", "cuda"},
                "where all of them train; on a GPU in bf16, peers eager, inductor and "
                "inductor-graphs");

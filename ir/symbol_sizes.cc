@@ -29,6 +29,20 @@ std::optional<int64_t> Combine(DimKind kind, int64_t a, int64_t b) {
   }
 }
 
+/// REQUIRES: `number` is odd.
+int64_t PrimeAfter(int64_t number) {
+  const auto is_prime = [](int64_t n) {
+    for (int64_t divisor = 3; divisor * divisor <= n; divisor += 2) {
+      if (n % divisor == 0) return false;
+    }
+    return true;
+  };
+  do {
+    number += 2;
+  } while (!is_prime(number));
+  return number;
+}
+
 }  // namespace
 
 Result<int64_t> NumberOf(const Module& module, DimId dim, const SymbolSizes& sizes) {
@@ -67,9 +81,14 @@ std::vector<SymbolSizes> SampleSizes(const Module& module) {
   constexpr int64_t kPrimes[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43};
   constexpr size_t kSamples = 3;
   std::vector<SymbolSizes> samples(1);
+  int64_t last_prime = kPrimes[std::size(kPrimes) - 1];
   for (const Symbol& symbol : module.dims().symbols()) {
-    if (!symbol.backed) continue;
     samples.resize(kSamples);
+    if (!symbol.backed) {
+      for (SymbolSizes& sample : samples)
+        sample.emplace(module.str(symbol.name), last_prime = PrimeAfter(last_prime));
+      continue;
+    }
     const size_t known = samples[0].size();
     for (size_t i = 0; i < kSamples; ++i) {
       int64_t size = kPrimes[(known * kSamples + i) % std::size(kPrimes)];

@@ -20,9 +20,10 @@ Result<int64_t> NumberOf(const Module& module, DimId dim, const SymbolSizes& siz
 Result<std::vector<int64_t>> NumbersOf(const Module& module, std::span<const DimId> dims,
                                        const SymbolSizes& sizes);
 
-/// Sizes that stand for all that the module's backed symbols can be: what holds for each of them,
-/// of expressions that are sums and products, holds for all but a few. Primes within the symbols'
-/// ranges, and no two alike where there is room. One, empty, for a module without symbols.
+/// Sizes that stand for all that the module's symbols can be: what holds for each of them, of
+/// expressions that are sums and products, holds for all but a few. Primes within the symbols'
+/// ranges, and no two alike where there is room; those of unbacked symbols are like no others. One,
+/// empty, for a module without symbols.
 std::vector<SymbolSizes> SampleSizes(const Module& module);
 
 /// An expression in the table of another module, with what is known of its symbols.

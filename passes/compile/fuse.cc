@@ -94,18 +94,41 @@ class BodyWriter {
   }
 
  private:
-  TypeId CopyType(Module& module, TypeId id) const {
-    const Type& type = graph_.module().types()[id];
+  TypeId CopyType(Module& module, TypeId id) {
+    const Type type = graph_.module().types()[id];
     Type copy;
     copy.kind = type.kind;
     copy.dtype = type.dtype;
     copy.has_strides = type.has_strides;
     copy.device = module.Intern(graph_.module().str(type.device));
     for (const DimId dim : type.sizes)
-      copy.sizes.push_back(CopyDim(graph_.module(), dim, module));
+      copy.sizes.push_back(LocalDim(dim, module));
     for (const DimId dim : type.strides)
-      copy.strides.push_back(CopyDim(graph_.module(), dim, module));
+      copy.strides.push_back(LocalDim(dim, module));
     return module.types().Intern(copy);
+  }
+
+  /// Sizes that are read from data have names of the body's own, u0, u1, … as they come: experts of
+  /// different sizes have one body.
+  DimId LocalDim(DimId dim, Module& module) {
+    const DimTable& dims = graph_.module().dims();
+    if (dims.AsConst(dim)) return CopyDim(graph_.module(), dim, module);
+    if (dims.kind(dim) == DimKind::kSymbol) {
+      const Symbol* symbol = dims.FindSymbol(graph_.module().strings().Find(dims.name(dim)));
+      if (symbol == nullptr || symbol->backed) return CopyDim(graph_.module(), dim, module);
+      const auto [name, is_new] =
+          data_sizes_.try_emplace(dim, fmt::format("u{}", data_sizes_.size()));
+      const DimId local = module.dims().Sym(name->second);
+      if (const StrId known = module.Intern(name->second); !module.dims().FindSymbol(known))
+        module.dims().SetSymbol({.name = known, .hint = std::nullopt, .backed = false});
+      return local;
+    }
+    std::vector<DimId> operands;
+    for (const DimId operand :
+         std::vector<DimId>(dims.operands(dim).begin(), dims.operands(dim).end()))
+      operands.push_back(LocalDim(operand, module));
+    const StrId head = dims.kind(dim) == DimKind::kCall ? module.Intern(dims.name(dim)) : StrId{};
+    return module.dims().Make(dims.kind(dim), operands, head);
   }
 
   /// `aten.add.Tensor` of `aten.add_.Tensor`.
@@ -149,6 +172,7 @@ class BodyWriter {
   const FusionRegions& regions_;
   const Plan& plan_;
   std::map<ValueId, ValueId> values_;
+  std::map<DimId, std::string> data_sizes_;  // names in the body
 };
 
 class GraphFuser {
@@ -294,7 +318,12 @@ class GraphFuser {
     BodyWriter(graph_, regions_, plan).Write(draft);
     const std::string text = PrintText(scratch);
     const auto [known, is_new] = bodies_.try_emplace(text, std::nullopt);
-    const std::vector<SymbolSizes> samples = SampleSizes(scratch);
+    std::vector<SymbolSizes> samples = SampleSizes(scratch);
+    for (SymbolSizes& sample : samples) {  // but for what a run tells
+      for (const Symbol& symbol : scratch.dims().symbols()) {
+        if (!symbol.backed) sample.erase(std::string(scratch.str(symbol.name)));
+      }
+    }
     const bool is_kernel = std::ranges::all_of(samples, [&](const SymbolSizes& sizes) {
       return MakeKernel(draft, is_exact_, sizes).has_value();
     });

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -500,6 +501,85 @@ void MarkOpen(Kernel& kernel, const std::vector<Kernel>& others) {
   }
 }
 
+/// Unbacked symbols in the types of the body that `sizes` does not tell, ascending.
+std::vector<std::string> DataSizesOf(const Graph& body, const SymbolSizes& sizes) {
+  const DimTable& dims = body.module().dims();
+  std::set<std::string> found;
+  const std::function<void(DimId)> look = [&](DimId dim) {
+    if (dims.kind(dim) == DimKind::kSymbol && !sizes.contains(dims.name(dim))) {
+      const Symbol* symbol = dims.FindSymbol(body.module().strings().Find(dims.name(dim)));
+      if (symbol != nullptr && !symbol->backed) found.emplace(dims.name(dim));
+    }
+    for (const DimId operand : dims.operands(dim))
+      look(operand);
+  };
+  for (const NodeId node : body.nodes()) {
+    for (size_t i = 0; i < body.node(node).num_results; ++i) {
+      const TypeId type = body.value(body.result(node, i)).type;
+      if (!type.valid()) continue;
+      for (const DimId dim : body.module().types()[type].sizes)
+        look(dim);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+/// A kernel of sizes that a run tells: its open numbers, solved from kernels of samples.
+Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& sizes,
+                              const std::vector<std::string>& data_sizes) {
+  constexpr int64_t kFirst = 47, kStep = 30;
+  SymbolSizes sample = sizes;
+  int64_t next = kFirst;
+  for (const std::string& symbol : data_sizes)
+    sample[symbol] = std::exchange(next, next + 12);
+  STRATA_TRY(Kernel kernel, KernelMaker(body, exact, sample).Run());
+  std::vector<Kernel> others;
+  const auto add = [&](const SymbolSizes& at) {
+    auto other = KernelMaker(body, exact, at).Run();
+    const bool is_alike = other && HaveOneCode(kernel, *other);
+    if (is_alike) others.push_back(std::move(other).value());
+    return is_alike;
+  };
+  SymbolSizes all = sample;
+  for (const std::string& symbol : data_sizes) {
+    SymbolSizes one = sample;
+    one[symbol] += kStep;
+    all[symbol] += kStep;
+    if (!add(one)) return Unsupported("other code at other sizes");
+  }
+  if (!add(all)) return Unsupported("other code at other sizes");
+  // What is open to other batches, too, is so in the code: one serves them all.
+  std::vector<Kernel> marking = others;
+  for (const SymbolSizes& at : SampleSizes(body.module())) {
+    auto other = KernelMaker(body, exact, at).Run();
+    if (other && HaveOneCode(kernel, *other)) marking.push_back(std::move(other).value());
+  }
+  MarkOpen(kernel, marking);
+  for (Kernel& other : others) {
+    other.open_sizes = kernel.open_sizes;
+    for (size_t i = 0; i < other.accesses.size(); ++i)
+      other.accesses[i].open_strides = kernel.accesses[i].open_strides;
+  }
+  const std::vector<int64_t> numbers = kernel.open_numbers();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    SizeForm form{.constant = numbers[i]};
+    for (size_t k = 0; k < data_sizes.size(); ++k) {
+      const int64_t change = others[k].open_numbers()[i] - numbers[i];
+      if (change % kStep != 0) return Unsupported("numbers that are no multiples of sizes");
+      if (change == 0) continue;
+      form.factors[static_cast<int32_t>(k)] = change / kStep;
+      form.constant -= change / kStep * sample[data_sizes[k]];
+    }
+    const int64_t check =
+        form.At([&](int32_t k) { return all[data_sizes[static_cast<size_t>(k)]]; });
+    if (check != others.back().open_numbers()[i])
+      return Unsupported("numbers that are products of sizes");
+    kernel.open_forms.push_back(std::move(form));
+  }
+  kernel.data_sizes = data_sizes;
+  return kernel;
+}
+
 }  // namespace
 
 int64_t PlanLayout::num_elements() const {
@@ -554,6 +634,8 @@ std::vector<int64_t> Kernel::open_numbers() const {
 }
 
 Result<Kernel> MakeKernel(const Graph& body, bool exact, const SymbolSizes& sizes) {
+  const std::vector<std::string> data_sizes = DataSizesOf(body, sizes);
+  if (!data_sizes.empty()) return MakeDataKernel(body, exact, sizes, data_sizes);
   STRATA_TRY(Kernel kernel, KernelMaker(body, exact, sizes).Run());
   if (sizes.empty()) return kernel;
   std::vector<Kernel> others;

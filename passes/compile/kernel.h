@@ -7,6 +7,7 @@
 
 #include "ir/graph.h"
 #include "ir/result.h"
+#include "ir/size_form.h"
 #include "ir/symbol_sizes.h"
 #include "ir/type.h"
 
@@ -67,6 +68,10 @@ struct Kernel {
   std::vector<Store> stores;
   int32_t num_inputs = 0;
   int32_t num_arguments = 0;
+  /// Symbols of the body that only a run tells, ascending, and what `open_numbers` are by their
+  /// places in it; `sizes` and strides are then those of a sample. Empty: none.
+  std::vector<std::string> data_sizes = {};
+  std::vector<SizeForm> open_forms = {};
   /// Argument of each result: an input that is written in place, or one beyond the inputs.
   std::vector<int32_t> result_arguments;
   std::vector<int32_t> written_inputs;  ///< ascending
@@ -83,9 +88,10 @@ struct Kernel {
 /// "sum", "max", and "aten sum": in the order in which ATen's kernels for CPUs add.
 bool IsReduction(const Kernel::Op& op);
 
-/// Describes the body of a fused node; `exact`: with ATen's bits. Symbols are what `sizes` says.
-/// Errors (kUnsupported): a body that is no such computation; passes/compile/fuse.h makes none, but
-/// with open sizes there may be few for which it is none (sums of a single row).
+/// Describes the body of a fused node; `exact`: with ATen's bits. Symbols are what `sizes` says;
+/// unbacked ones are told when the kernel runs (Kernel::data_sizes). Errors (kUnsupported): a body
+/// that is no such computation; passes/compile/fuse.h makes none, but with open sizes there may be
+/// few for which it is none (sums of a single row).
 Result<Kernel> MakeKernel(const Graph& body, bool exact = false, const SymbolSizes& sizes = {});
 
 }  // namespace strata

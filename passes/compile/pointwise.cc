@@ -81,7 +81,7 @@ bool IsReal(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kBF16;
 }
 
-/// Sizes are known before a run, the dtype is one that kernels compute with.
+/// Sizes are known, if only when it runs, the dtype is one that kernels compute with.
 bool CanCompute(const Graph& graph, ValueId value, std::span<const SymbolSizes> samples) {
   const Type* type = TypeOf(graph, value);
   return type != nullptr && IsReal(type->dtype) &&
@@ -148,6 +148,16 @@ bool IsReduction(const Graph& graph, NodeId node, std::string_view code) {
   return args.size() >= 2 && AreTrailing(graph, args[1], type.sizes.size());
 }
 
+/// Some size is one that a run reads from data.
+bool DependsOnData(const Module& module, std::span<const DimId> sizes) {
+  const DimTable& dims = module.dims();
+  return std::ranges::any_of(sizes, [&](DimId dim) {
+    if (dims.kind(dim) != DimKind::kSymbol) return DependsOnData(module, dims.operands(dim));
+    const Symbol* symbol = dims.FindSymbol(module.strings().Find(dims.name(dim)));
+    return symbol != nullptr && !symbol->backed;
+  });
+}
+
 /// What kernels compute with ATen's bits only on CPUs, from floats; sums of rows that lie one after
 /// the other, more than one of them.
 bool IsExactOnCpu(const Graph& graph, NodeId node, const FusibleOp& entry,
@@ -159,6 +169,8 @@ bool IsExactOnCpu(const Graph& graph, NodeId node, const FusibleOp& entry,
     return false;
   }
   if (entry.kind != kReduction) return true;
+  // A run may tell that there is one row.
+  if (DependsOnData(module, to.sizes)) return false;
   return std::ranges::all_of(samples, [&](const SymbolSizes& sizes) {
     const auto from_sizes = NumbersOf(module, from.sizes, sizes);
     const auto strides = NumbersOf(module, from.strides, sizes);

@@ -24,7 +24,6 @@ class Lowering {
       : module_(graph.module()), scope_(graph) {
     plan_.graph = graph.name_text();
     plan_.options = options;
-    if (ReadsSizes(graph)) plan_.options.unfuse = true;
     plan_.sizes = sizes;
     plan_.graph_fingerprint = FingerprintOf(graph);
     plan_.captures =
@@ -45,26 +44,20 @@ class Lowering {
   }
 
  private:
+  /// Slots of sizes that are read from data, by symbol.
+  using DataSizes = std::map<std::string, int32_t, std::less<>>;
+
   /// A graph that is being lowered: the program, or inside it the body of a fused node.
   struct Scope {
     explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
     const Graph* graph;
     std::vector<int32_t> slot_of;  // by value
+    DataSizes data_sizes;          // a body names sizes as it likes
     NodeId fused;                  // of the program, when this is its body
     int32_t stream = 0;            // of that node
   };
 
   const Graph& graph() const { return *scope_.graph; }
-
-  /// A node gives a size that its operands' values tell.
-  static bool ReadsSizes(const Graph& graph) {
-    return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
-      const Node& n = graph.node(node);
-      if (n.kind != NodeKind::kCall || n.num_results != 1) return false;
-      const TypeId type = graph.value(graph.result(node)).type;
-      return type.valid() && graph.module().types()[type].kind == TypeKind::kSymInt;
-    });
-  }
 
   Status LowerNode(NodeId node) {
     switch (graph().node(node).kind) {
@@ -117,6 +110,100 @@ class Lowering {
     return layout;
   }
 
+  /// Slots of the sizes read from data that `dim` mentions are added to `slots`.
+  void FindDataSizes(DimId dim, DataSizes& slots) const {
+    if (module_.dims().kind(dim) == DimKind::kSymbol) {
+      const auto reader = scope_.data_sizes.find(module_.dims().name(dim));
+      if (reader != scope_.data_sizes.end()) slots.insert(*reader);
+    }
+    for (const DimId operand : module_.dims().operands(dim))
+      FindDataSizes(operand, slots);
+  }
+
+  /// The number that `number_at(sizes)` is, as a function of data sizes; none where it is no sum of
+  /// multiples of them.
+  template <class Fn>
+  std::optional<SizeForm> FormOf(const DataSizes& slots, Fn&& number_at) const {
+    SymbolSizes sizes = plan_.sizes;
+    for (const auto& [symbol, slot] : slots)
+      sizes[symbol] = 0;
+    const std::optional<int64_t> constant = number_at(sizes);
+    if (!constant) return std::nullopt;
+    SizeForm form{.constant = *constant};
+    int64_t expected = form.constant, probe = 2;
+    SymbolSizes all = sizes;
+    for (const auto& [symbol, slot] : slots) {
+      sizes[symbol] = 1;
+      const std::optional<int64_t> with_one = number_at(sizes);
+      sizes[symbol] = 0;
+      if (!with_one) return std::nullopt;
+      if (*with_one != form.constant) form.factors[slot] = *with_one - form.constant;
+      all[symbol] = ++probe;
+      expected += probe * (*with_one - form.constant);
+    }
+    return number_at(all) == expected ? std::optional(form) : std::nullopt;
+  }
+
+  std::optional<OpenLayout> OpenLayoutOf(TypeId id) const {
+    if (!id.valid() || module_.types()[id].kind != TypeKind::kTensor) return std::nullopt;
+    const Type& type = module_.types()[id];
+    DataSizes slots;
+    for (const DimId dim : type.sizes)
+      FindDataSizes(dim, slots);
+    if (slots.empty()) return std::nullopt;
+    OpenLayout open{.dtype = type.dtype, .sizes = {}, .strides = {}, .bytes = {}};
+    const auto add = [&](const std::vector<DimId>& dims, std::vector<SizeForm>& forms) {
+      return std::ranges::all_of(dims, [&](DimId dim) {
+        const auto form = FormOf(slots, [&](const SymbolSizes& sizes) -> std::optional<int64_t> {
+          const auto number = NumberOf(module_, dim, sizes);
+          return number ? std::optional(*number) : std::nullopt;
+        });
+        if (form) forms.push_back(*form);
+        return form.has_value();
+      });
+    };
+    const auto bytes = FormOf(slots, [&](const SymbolSizes& sizes) -> std::optional<int64_t> {
+      PlanLayout layout{.dtype = type.dtype, .sizes = {}, .strides = {}, .offset = 0};
+      auto numbers = NumbersOf(module_, type.sizes, sizes);
+      auto strides = NumbersOf(module_, type.strides, sizes);
+      if (!numbers || !strides) return std::nullopt;
+      layout.sizes = std::move(numbers).value();
+      layout.strides = std::move(strides).value();
+      return layout.storage_bytes();
+    });
+    if (!type.has_strides || !bytes || !add(type.sizes, open.sizes) ||
+        !add(type.strides, open.strides))
+      return std::nullopt;
+    open.bytes = *bytes;
+    return open;
+  }
+
+  /// The parts of a split add up to what is split.
+  void AddPartition(NodeId node) {
+    const std::span<const Arg> args = graph().args(node);
+    if (graph().op(node) != "aten.split_with_sizes.default" || args.size() < 2 ||
+        !args[0].is_value() || !args[1].is_span()) {
+      return;
+    }
+    const TypeId id = graph().value(args[0].value()).type;
+    if (!id.valid() || module_.types()[id].kind != TypeKind::kTensor) return;
+    const std::vector<DimId>& dims = module_.types()[id].sizes;
+    int64_t dim = args.size() > 2 && args[2].kind() == ArgKind::kInt ? args[2].as_int() : 0;
+    if (dim < 0) dim += static_cast<int64_t>(dims.size());
+    if (dim < 0 || dim >= static_cast<int64_t>(dims.size())) return;
+    const auto total = NumberOf(module_, dims[static_cast<size_t>(dim)], plan_.sizes);
+    if (!total) return;
+    SizePartition partition{.slots = {}, .total = *total};
+    for (const Arg& part : graph().elements(args[1])) {
+      if (part.is_value()) partition.slots.push_back(SlotOf(part.value()));
+      if (part.kind() == ArgKind::kInt) partition.total -= part.as_int();
+    }
+    const bool is_known = std::ranges::any_of(plan_.partitions, [&](const SizePartition& other) {
+      return other.slots == partition.slots;
+    });
+    if (!partition.slots.empty() && !is_known) plan_.partitions.push_back(std::move(partition));
+  }
+
   Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
     return NumbersOf(module_, dims, plan_.sizes);
   }
@@ -147,7 +234,8 @@ class Lowering {
       STRATA_TRY(const GraphId body, BodyOf(args));
       if (plan_.options.unfuse) return InlineBody(node, module_.graph(body));
       STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
-      if (step.kernel < 0) return InlineBody(node, module_.graph(body));
+      if (step.kernel < 0 || !TakeDataSizes(node, module_.graph(body), step))
+        return InlineBody(node, module_.graph(body));
       step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
       args = args.subspan(1);
     }
@@ -171,6 +259,7 @@ class Lowering {
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
     step.is_view = has_results && are_aliases && !step.mutates;
+    AddPartition(node);
     plan_.steps.push_back(std::move(step));
     return Ok();
   }
@@ -193,14 +282,57 @@ class Lowering {
     const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact), -1);
     if (!is_new) return known->second;
     auto kernel = MakeKernel(module_.graph(body), exact, plan_.sizes);
-    if (!kernel && plan_.sizes.empty()) return std::move(kernel).error();
-    if (!kernel) return -1;
+    if (!kernel && plan_.sizes.empty() && scope_.data_sizes.empty())
+      return std::move(kernel).error();
+    if (!kernel || (!kernel->data_sizes.empty() && !plan_.options.is_static())) return -1;
     plan_.kernels.push_back(std::move(kernel).value());
     return known->second = static_cast<int32_t>(plan_.kernels.size()) - 1;
   }
 
+  /// What the body's names of data sizes are here: told by the types of what it is given.
+  DataSizes DataSizesIn(NodeId node, const Graph& body) const {
+    DataSizes sizes;
+    const std::vector<NodeId> placeholders = body.placeholders();
+    const std::span<const Arg> args = graph().args(node).subspan(1);
+    for (size_t i = 0; i < std::min(args.size(), placeholders.size()); ++i) {
+      const TypeId inner = body.value(body.result(placeholders[i])).type;
+      const TypeId outer = graph().value(args[i].value()).type;
+      if (!inner.valid() || !outer.valid()) continue;
+      const std::vector<DimId>& inner_dims = module_.types()[inner].sizes;
+      const std::vector<DimId>& outer_dims = module_.types()[outer].sizes;
+      for (size_t d = 0; d < std::min(inner_dims.size(), outer_dims.size()); ++d) {
+        if (module_.dims().kind(inner_dims[d]) != DimKind::kSymbol ||
+            module_.dims().kind(outer_dims[d]) != DimKind::kSymbol) {
+          continue;
+        }
+        const auto known = scope_.data_sizes.find(module_.dims().name(outer_dims[d]));
+        if (known != scope_.data_sizes.end())
+          sizes.emplace(module_.dims().name(inner_dims[d]), known->second);
+      }
+    }
+    return sizes;
+  }
+
+  /// The numbers that a kernel of data sizes takes, by slot. False: a size is not told.
+  bool TakeDataSizes(NodeId node, const Graph& body, PlanStep& step) const {
+    const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
+    if (kernel.data_sizes.empty()) return true;
+    const DataSizes sizes = DataSizesIn(node, body);
+    for (const SizeForm& form : kernel.open_forms) {
+      SizeForm& taken = step.open_numbers.emplace_back();
+      taken.constant = form.constant;
+      for (const auto& [index, factor] : form.factors) {
+        const auto known = sizes.find(kernel.data_sizes[static_cast<size_t>(index)]);
+        if (known == sizes.end()) return false;
+        taken.factors[known->second] += factor;
+      }
+    }
+    return true;
+  }
+
   Status InlineBody(NodeId node, const Graph& body) {
     Scope inner(body);
+    inner.data_sizes = DataSizesIn(node, body);
     inner.fused = node;
     inner.stream = graph().node(node).stream;
     const std::vector<NodeId> placeholders = body.placeholders();
@@ -337,6 +469,12 @@ class Lowering {
          .type = v.type.valid() ? module_.types().ToString(v.type) : "",
          .layout = LayoutOf(v.type),
          .storage = owner >= 0 ? plan_.slots[static_cast<size_t>(owner)].storage : slot});
+    PlanSlot& made = plan_.slots.back();
+    if (v.type.valid() && module_.types()[v.type].kind == TypeKind::kSymInt) {
+      scope_.data_sizes.emplace(module_.dims().name(module_.types()[v.type].dim), slot);
+    } else if (!made.layout) {
+      made.open_layout = OpenLayoutOf(v.type);
+    }
     return scope_.slot_of[static_cast<size_t>(value.index)] = slot;
   }
   int32_t SlotOf(ValueId value) const { return scope_.slot_of[static_cast<size_t>(value.index)]; }

@@ -10,6 +10,7 @@
 #include "ir/graph.h"
 #include "ir/result.h"
 #include "passes/compile/kernel.h"
+#include "runtime/plan/passing_memory.h"
 #include "runtime/plan/sizes.h"
 
 namespace strata {
@@ -67,6 +68,13 @@ struct PlanArg {
   std::vector<PlanArg> elements;  ///< kList, kTuple
 };
 
+/// A layout that depends on sizes that a run reads from data, by the slots that they are read into.
+struct OpenLayout {
+  DType dtype = DType::kUnknown;
+  std::vector<SizeForm> sizes, strides;
+  SizeForm bytes;  ///< of the smallest storage that holds it
+};
+
 /// A place for a value while the plan runs.
 struct PlanSlot {
   ValueId value;     ///< none: inside a fused node
@@ -75,6 +83,7 @@ struct PlanSlot {
   std::optional<PlanLayout> layout = std::nullopt;  ///< none: not known
   /// The slot whose storage it shares; itself when it has its own.
   int32_t storage = -1;
+  std::optional<OpenLayout> open_layout = std::nullopt;  ///< where it has no layout; none: unknown
 };
 
 /// One call of an operator.
@@ -84,10 +93,12 @@ struct PlanStep {
   std::vector<PlanArg> args;
   std::vector<std::pair<std::string, PlanArg>> kwargs;
   bool returns_tuple = false;
-  bool is_view = false;          ///< its results only share an operand's storage
-  bool mutates = false;          ///< it writes to an operand
-  bool is_pure = false;          ///< same operands, same results, and nothing else happens
-  int32_t kernel = -1;           ///< of Plan::kernels, for a fused node
+  bool is_view = false;  ///< its results only share an operand's storage
+  bool mutates = false;  ///< it writes to an operand
+  bool is_pure = false;  ///< same operands, same results, and nothing else happens
+  int32_t kernel = -1;   ///< of Plan::kernels, for a fused node
+  /// Of a kernel that takes sizes that are read from data: its open numbers, by slot.
+  std::vector<SizeForm> open_numbers = {};
   int32_t stream = 0;            ///< of the device; 0: the one that computes
   std::vector<int32_t> results;  ///< slot per result; -1: nobody reads it
   /// Slots that nobody reads after this step, ascending. Their tensors go, unless a view of them
@@ -125,8 +136,9 @@ struct Plan {
   std::vector<Kernel> kernels;
   std::vector<Input> inputs;  ///< in the order of the placeholders; never killed
   std::vector<Constant> constants;
-  std::vector<PlanStep> steps;   ///< in the order of the nodes
-  std::vector<int32_t> outputs;  ///< slots; -1 for an output that is none
+  std::vector<PlanStep> steps;            ///< in the order of the nodes
+  std::vector<SizePartition> partitions;  ///< of sizes that steps read from data
+  std::vector<int32_t> outputs;           ///< slots; -1 for an output that is none
 
   /// Of graph, options and sizes: equal plans do the same.
   Fingerprint fingerprint() const;
@@ -136,8 +148,9 @@ struct Plan {
 /// `sizes` says: one graph makes a plan per combination of sizes.
 ///
 /// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body.
-/// A graph that reads sizes from data (`u0 = _local_scalar_dense(…)`) is not fused, and values of
-/// such sizes have no layout: steps take the numbers at run time, and operators allocate.
+/// Values of sizes that are read from data (`u0 = _local_scalar_dense(…)`) have no layout: steps
+/// take the numbers at run time, and operators allocate. Kernels of such values are for static
+/// plans.
 ///
 /// Errors (kUnsupported): symbols that `sizes` does not tell, other higher-order nodes, calls of
 /// methods or modules, inputs that are no tensors.

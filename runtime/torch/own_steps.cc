@@ -27,6 +27,10 @@ constexpr int64_t kGrainElements = 32768;
 
 }  // namespace
 
+int64_t GrainOf(int64_t unit_elements) {
+  return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, unit_elements));
+}
+
 Result<bool> StaticBinder::BindInto(const PlanStep& step, StaticStep& bound) {
   if (BindLoop(step, bound)) return true;
   if (step.results.size() == 1) {
@@ -225,11 +229,15 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
   bound.function = kernels_->function(static_cast<size_t>(step.kernel));
   bound.open_numbers = kernel.open_numbers();
   bound.units = schedule.units;
-  bound.grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, schedule.unit_elements));
+  bound.grain = GrainOf(schedule.unit_elements);
+  const bool is_fixed =
+      step.open_numbers.empty() &&
+      std::ranges::all_of(step.args, [&](const PlanArg& arg) { return IsFixed(arg.slot); });
+  if (!is_fixed) return BindOpenKernel(step, schedule, bound);
   std::vector<int32_t> slots(static_cast<size_t>(kernel.num_arguments), -1);
   for (size_t i = 0; i < step.args.size(); ++i) {
     const int32_t slot = step.args[i].slot;
-    if (!IsFixed(slot) || state_->TensorAt(slot).is_conj() || state_->TensorAt(slot).is_neg()) {
+    if (state_->TensorAt(slot).is_conj() || state_->TensorAt(slot).is_neg()) {
       return Error(ErrorCode::kUnsupported, "reads a value of unknown layout");
     }
     slots[i] = slot;
@@ -259,6 +267,33 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
     slots[static_cast<size_t>(argument)] = slot;
   }
   AddArguments(bound, slots);
+  return Ok();
+}
+
+Status StaticBinder::BindOpenKernel(const PlanStep& step, const Schedule& schedule,
+                                    StaticStep& bound) {
+  const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
+  bound.kind = StepKind::kOpenKernel;
+  bound.num_unit_dims = schedule.num_outer_dims;
+  bound.addresses.assign(static_cast<size_t>(kernel.num_arguments), nullptr);
+  const auto is_known = [&](int32_t slot) { return Slot(slot).layout || Slot(slot).open_layout; };
+  for (const PlanArg& arg : step.args) {
+    if (!is_known(arg.slot)) {
+      return Error(ErrorCode::kUnsupported, "reads a value of unknown layout");
+    }
+  }
+  for (size_t i = 0; i < step.results.size(); ++i) {
+    const int32_t slot = step.results[i];
+    if (kernel.result_arguments[i] < kernel.num_inputs) {
+      if (slot >= 0) MakeDynamic(slot);
+    } else if (slot < 0 || !is_known(slot)) {
+      return Error(ErrorCode::kUnsupported, "has a result of unknown layout");
+    } else if (Slot(slot).layout) {
+      Place(slot, bound.index);
+    } else {
+      MakeDynamic(slot);
+    }
+  }
   return Ok();
 }
 

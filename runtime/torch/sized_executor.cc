@@ -43,6 +43,11 @@ PlannedMemory SizedExecutor::planned_memory() const {
     const PlannedMemory memory = executor.planned_memory();
     total.held += memory.held;
     total.passing = std::max(total.passing, memory.passing);
+    if (!memory.passing_at_most || !total.passing_at_most) {
+      total.passing_at_most.reset();
+    } else {
+      total.passing_at_most = std::max(*total.passing_at_most, *memory.passing_at_most);
+    }
   }
   return total;
 }

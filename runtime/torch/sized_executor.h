@@ -36,7 +36,7 @@ class SizedExecutor {
   ScratchMemory scratch() const { return current().scratch(); }
   bool reuses_outputs() const { return current().reuses_outputs(); }
   std::vector<KernelAnnotation> annotations() const { return current().annotations(); }
-  /// Of all plans together.
+  /// Of all plans together, each with the sizes that it read last.
   PlannedMemory planned_memory() const;
   size_t num_plans() const { return plans_.size(); }
 

@@ -290,25 +290,28 @@ void StaticBinder::PlaceMemory() {
   } else {
     state_->block = std::make_shared<c10::DataPtr>(
         c10::GetCPUAllocator()->allocate(static_cast<size_t>(block.bytes)));
-    state_->planned.held = block.bytes;
+    state_->held_bytes = block.bytes;
   }
   state_->PlaceStorages();
 }
 
 void StaticBinder::CountPassing() {
   const auto end = static_cast<int32_t>(plan_.steps.size());
-  std::vector<MemoryRequest> requests;
   for (const StaticStep& step : state_->steps) {
-    if (step.kind != StepKind::kAdopt) continue;
+    if (step.kind != StepKind::kAdopt && step.kind != StepKind::kOpenKernel) continue;
     for (const int32_t slot : plan_.steps[static_cast<size_t>(step.index)].results) {
-      if (slot < 0 || StorageOf(slot).kind != StorageKind::kAdopted || OwnerOf(slot) != slot)
+      if (slot < 0 || OwnerOf(slot) != slot) continue;
+      SizeForm bytes;
+      if (StorageOf(slot).kind == StorageKind::kAdopted) {
+        bytes.constant = StorageOf(slot).bytes;
+      } else if (state_->is_dynamic[static_cast<size_t>(slot)] && Slot(slot).open_layout) {
+        bytes = Slot(slot).open_layout->bytes;
+      } else {
         continue;
-      requests.push_back({.bytes = StorageOf(slot).bytes,
-                          .first = step.index,
-                          .last = std::min(places_.last_use(slot), end)});
+      }
+      state_->passing.Add(std::move(bytes), step.index, std::min(places_.last_use(slot), end));
     }
   }
-  state_->planned.passing = PlanMemory(requests).live_bytes;
 }
 
 void StaticBinder::PlanReleases() {

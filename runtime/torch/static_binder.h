@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/codegen/schedule.h"
 #include "runtime/plan/places.h"
 #include "runtime/torch/static_state.h"
 
@@ -76,6 +77,7 @@ class StaticBinder {
   /// A stack along the first dimension: one operand's memory after the other's.
   bool BindJoin(const PlanStep& step, StaticStep& bound);
   Status BindKernel(const PlanStep& step, StaticStep& bound);
+  Status BindOpenKernel(const PlanStep& step, const Schedule& schedule, StaticStep& bound);
   void AddArguments(StaticStep& bound, const std::vector<int32_t>& slots);
 
   const Plan& plan_;

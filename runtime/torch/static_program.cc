@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <ATen/ops/clone.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/InferenceMode.h>
 
@@ -229,6 +230,68 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
   stack.clear();
 }
 
+PlanLayout StaticProgram::State::LayoutNow(const OpenLayout& layout) const {
+  const auto size_of = [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; };
+  PlanLayout now{.dtype = layout.dtype, .sizes = {}, .strides = {}, .offset = 0};
+  for (const SizeForm& size : layout.sizes)
+    now.sizes.push_back(size.At(size_of));
+  for (const SizeForm& stride : layout.strides)
+    now.strides.push_back(stride.At(size_of));
+  return now;
+}
+
+void* StaticProgram::State::AddressNow(int32_t slot) {
+  const PlanSlot& planned = plan.slots[static_cast<size_t>(slot)];
+  const Tensor& tensor = TensorAt(slot);
+  const PlanLayout expected =
+      planned.layout ? *planned.layout : LayoutNow(planned.open_layout.value());
+  bool is_expected = !tensor.is_conj() && !tensor.is_neg() &&
+                     tensor.dim() == static_cast<int64_t>(expected.sizes.size());
+  for (size_t dim = 0; is_expected && dim < expected.sizes.size(); ++dim) {
+    const auto d = static_cast<int64_t>(dim);
+    is_expected = tensor.size(d) == expected.sizes[dim] &&
+                  (tensor.size(d) <= 1 || tensor.stride(d) == expected.strides[dim]);
+  }
+  if (!is_expected && tensor.numel() > 0) {
+    throw std::runtime_error(fmt::format("{} is {}{}, not what was traced", planned.name,
+                                         c10::str(tensor.sizes()), c10::str(tensor.strides())));
+  }
+  return tensor.mutable_data_ptr();
+}
+
+void StaticProgram::State::RunOpenKernel(StaticStep& step) {
+  const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
+  const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  for (size_t i = 0; i < planned.open_numbers.size(); ++i) {
+    step.open_numbers[i] = planned.open_numbers[i].At(
+        [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; });
+  }
+  int64_t unit_elements = 1;
+  step.units = 1;
+  for (size_t dim = 0, open = 0; dim < kernel.sizes.size(); ++dim) {
+    const bool is_open = !kernel.open_sizes.empty() && kernel.open_sizes[dim];
+    (dim < step.num_unit_dims ? step.units : unit_elements) *=
+        is_open ? step.open_numbers[open++] : kernel.sizes[dim];
+  }
+  step.grain = GrainOf(unit_elements);
+  for (size_t i = 0; i < planned.args.size(); ++i)
+    step.addresses[i] = AddressNow(planned.args[i].slot);
+  for (size_t i = 0; i < planned.results.size(); ++i) {
+    const int32_t slot = planned.results[i];
+    const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
+    if (argument < planned.args.size()) {
+      if (slot >= 0) TensorAt(slot) = TensorAt(planned.args[argument].slot);
+      continue;
+    }
+    if (is_dynamic[static_cast<size_t>(slot)]) {
+      const PlanLayout layout = LayoutNow(*plan.slots[static_cast<size_t>(slot)].open_layout);
+      TensorAt(slot) = at::empty_strided(layout.sizes, layout.strides, ToScalarType(layout.dtype));
+    }
+    step.addresses[argument] = TensorAt(slot).mutable_data_ptr();
+  }
+  if (unit_elements > 0) RunKernel(step);
+}
+
 void StaticProgram::State::RunKernel(const StaticStep& step) {
   void* const* const addresses = step.addresses.data();
   if (step.units < 2 * step.grain) {
@@ -290,6 +353,9 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
       break;
     case StaticStep::Kind::kKernel:
       RunKernel(step);
+      break;
+    case StaticStep::Kind::kOpenKernel:
+      RunOpenKernel(step);
       break;
     case StaticStep::Kind::kMatmul:
       RunMatmul(step);
@@ -422,7 +488,13 @@ ScratchMemory StaticProgram::scratch() const {
 }
 
 PlannedMemory StaticProgram::planned_memory() const {
-  return state_->planned;
+  PlannedMemory memory{.held = state_->held_bytes,
+                       .passing_at_most = state_->passing.AtMost(state_->plan.partitions)};
+  const bool has_run =
+      std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
+  memory.passing = has_run || !memory.passing_at_most ? state_->passing.With(state_->numbers)
+                                                      : *memory.passing_at_most;
+  return memory;
 }
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,12 @@ struct ScratchMemory {
 
 /// Memory that a plan needs, in bytes.
 struct PlannedMemory {
-  int64_t held = 0;     ///< from run to run: the block that results share, and the outputs
-  int64_t passing = 0;  ///< most that operators allocate and return at one moment of a run
+  int64_t held = 0;  ///< from run to run: the block that results share, and the outputs
+  /// Most that operators allocate and return at one moment of a run: with the sizes that the last
+  /// run read from data, `passing_at_most` before the first.
+  int64_t passing = 0;
+  /// Whatever the sizes are. None: a size may be anything.
+  std::optional<int64_t> passing_at_most = 0;
 };
 
 /// A plan whose steps are bound to tensors once, for all runs: every value has a tensor object that

@@ -23,6 +23,7 @@ struct alignas(64) StaticStep {
     kCall,     ///< writes to tensors that are there: out-variants and in-place operators
     kAdopt,    ///< results' storages are taken over, or results themselves where they are dynamic
     kKernel,
+    kOpenKernel,  ///< of tensors that are others in each run, perhaps of sizes that a run reads
     kMatmul,
     kNorm,  ///< of a whole tensor
     kJoin,  ///< operands, one after the other
@@ -42,7 +43,8 @@ struct alignas(64) StaticStep {
   int64_t units = 0;
   int64_t grain = 0;  ///< units that are worth a thread
   Matmul matmul;
-  std::vector<int64_t> open_numbers;        ///< kKernel: of Kernel
+  std::vector<int64_t> open_numbers;        ///< kKernel, kOpenKernel: of Kernel
+  size_t num_unit_dims = 0;                 ///< kOpenKernel: leading ones, which count units
   std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
   int32_t kernel = -1;
   // kCall, kAdopt
@@ -77,6 +79,9 @@ struct StaticStorage {
   StaticStorage() = default;
   StaticStorage(Kind k, int64_t b, int32_t owner) : kind(k), bytes(b), slots{owner} {}
 };
+
+/// Units of a kernel, of so many elements each, that are worth waking another thread for.
+int64_t GrainOf(int64_t unit_elements);
 
 /// A storage without memory, of that size: where memory will be.
 c10::Storage EmptyStorage(int64_t bytes);
@@ -113,7 +118,8 @@ struct StaticProgram::State {
   void* scratch = nullptr;                      ///< instead of a block of its own
   int64_t block_bytes = 0;
   std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
-  PlannedMemory planned;
+  int64_t held_bytes = 0;        ///< of PlannedMemory
+  PassingMemory passing;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
   size_t current_step = 0;
@@ -138,6 +144,11 @@ struct StaticProgram::State {
   void RunStep(StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
+  void RunOpenKernel(StaticStep& step);
+  /// What `layout` is with the sizes that this run read.
+  PlanLayout LayoutNow(const OpenLayout& layout) const;
+  /// Where a dynamic operand of a kernel lies. Throws where it is laid out as no kernel expects.
+  void* AddressNow(int32_t slot);
   void RunMatmul(const StaticStep& step);
   void RunNorm(const StaticStep& step);
   void RunJoin(const StaticStep& step);

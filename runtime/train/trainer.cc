@@ -397,6 +397,10 @@ int64_t Trainer::planned_bytes() const {
   return state_->graphs.planned_bytes();
 }
 
+std::optional<int64_t> Trainer::planned_bytes_at_most() const {
+  return state_->graphs.planned_bytes_at_most();
+}
+
 const std::vector<std::string>& Trainer::warnings() const {
   return state_->graphs.warnings();
 }

@@ -116,8 +116,11 @@ class Trainer {
   /// Null on the CPU.
   Device* device() const;
   /// Most memory that a step needs beside parameters, moments and data, as the plans tell; 0 for
-  /// plain plans. REQUIRES: compiled.
+  /// plain plans. Where sizes are read from data: with those of the last step; before the first, as
+  /// `planned_bytes_at_most`. REQUIRES: compiled.
   int64_t planned_bytes() const;
+  /// The same for the sizes that need most; none: there is no most. REQUIRES: compiled.
+  std::optional<int64_t> planned_bytes_at_most() const;
   /// What was done otherwise than asked, to tell the user.
   const std::vector<std::string>& warnings() const;
   /// The graphs as the passes left them: what runs.

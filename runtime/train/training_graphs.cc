@@ -159,4 +159,15 @@ int64_t TrainingGraphs::planned_bytes() const {
   return held + passing;
 }
 
+std::optional<int64_t> TrainingGraphs::planned_bytes_at_most() const {
+  int64_t held = 0, passing = 0;
+  for (const auto& [name, executor] : executors_) {
+    const PlannedMemory memory = executor.planned_memory();
+    if (!memory.passing_at_most) return std::nullopt;
+    held += memory.held;
+    passing = std::max(passing, *memory.passing_at_most);
+  }
+  return held + passing;
+}
+
 }  // namespace strata

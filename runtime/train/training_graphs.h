@@ -78,8 +78,11 @@ class TrainingGraphs {
   const NamedTensors& kept_inputs() const { return kept_inputs_; }
 
   std::vector<GraphKernels> Kernels() const;
-  /// Most memory that a step needs beside its inputs, as the plans tell; 0 for plain plans.
+  /// Most memory that a step needs beside its inputs, as the plans tell; 0 for plain plans. With
+  /// the sizes that were last read from data, or those that need most before the first step.
   int64_t planned_bytes() const;
+  /// Whatever sizes are read from data; none: no plan tells.
+  std::optional<int64_t> planned_bytes_at_most() const;
   /// What was done otherwise than asked.
   const std::vector<std::string>& warnings() const { return warnings_; }
   const Module& module() const { return module_; }

@@ -1,0 +1,166 @@
+// Plans of graphs that read sizes from data: what they need, and their kernels.
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <doctest/doctest.h>
+
+#include "ir/native_text.h"
+#include "passes/compile/pointwise.h"
+#include "passes/core/pass_manager.h"
+#include "passes/core/registry.h"
+#include "passes/passes.h"
+#include "runtime/codegen/cpp_source.h"
+#include "runtime/models/scope.h"
+#include "runtime/torch/memory_meter.h"
+#include "runtime/torch/sampled_trace.h"
+#include "runtime/torch/sized_executor.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/results.h"
+#include "tests/support/small_models.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using testing::OrDie;
+using Tensors = std::vector<Tensor>;
+
+constexpr int64_t kRows = 24;
+
+/// x `[24, 8]`, whose rows are parts of `counts` rows: of each part, element by element and by row.
+Tensors Parts(const Tensor& x, const Tensor& counts) {
+  const ModuleScope scope("parts");
+  const Tensor other = x * 2;
+  const std::vector<int64_t> sizes = ReadSizes(counts, x.size(0));
+  const Tensors a = x.split_with_sizes(sizes), b = other.split_with_sizes(sizes);
+  Tensors all, sums;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Tensor y = at::silu(a[i] + b[i]) * b[i];
+    all.push_back(y * 3 - a[i]);
+    sums.push_back((y * a[i]).sum(1, /*keepdim=*/true));
+  }
+  return {at::cat(all), at::cat(sums)};
+}
+
+struct TracedParts {
+  Module module;
+  Constants constants;
+
+  explicit TracedParts(std::string_view passes) {
+    const std::vector<TracedSize> sizes = {
+        {.name = "rows", .symbol = "", .value = kRows, .samples = {197, 211, 223, 227, 229}}};
+    REQUIRE_OK(TraceSampled(
+        module, sizes,
+        [](std::span<const int64_t> at) {
+          const at::TensorOptions meta(at::kMeta);
+          return TraceRequest{
+              .graph = "parts",
+              .inputs = {{.name = "x", .module = {}, .example = at::empty({at[0], 8}, meta)},
+                         {.name = "counts",
+                          .module = {},
+                          .example = at::empty({3}, meta.dtype(at::kLong))}},
+              .program = [](std::span<const Tensor> in) { return Parts(in[0], in[1]); }};
+        },
+        constants));
+    PassManager manager;
+    for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))
+      manager.Add(std::move(pass));
+    OrDie(manager.Run(module));
+  }
+  const Graph& graph() const { return *module.FindGraph("parts"); }
+  SizedExecutor Bind(const PlanOptions& options) const {
+    return OrDie(SizedExecutor::Create(graph(), [&, options](const SymbolSizes& sizes) {
+      return Executor::Bind(OrDie(Lower(graph(), options, sizes)), constants);
+    }));
+  }
+};
+
+size_t CountFused(const Graph& graph) {
+  return static_cast<size_t>(std::ranges::count_if(
+      graph.nodes(), [&](NodeId node) { return graph.op(node) == kFusedOp; }));
+}
+
+const std::vector<std::vector<int64_t>> kCounts = {{8, 8, 8},  {1, 22, 1}, {0, 23, 1},
+                                                   {24, 0, 0}, {5, 0, 19}, {7, 8, 9}};
+
+TEST_CASE("kernels take sizes that are read from data, also 0 and 1; one serves all parts") {
+  at::set_num_threads(1);
+  const TracedParts plain(""), exact("fuse"), fast("fuse{numerics=fast}");
+  CHECK_EQ(CountFused(exact.graph()), 3);
+  CHECK_EQ(CountFused(fast.graph()), 3);
+  const Plan plan = OrDie(Lower(fast.graph(), PlanOptions::Fastest()));
+  CHECK_EQ(plan.kernels.size(), 1);
+  SizedExecutor expected = plain.Bind({}), bitwise = exact.Bind(PlanOptions::Fastest()),
+                rounded = fast.Bind(PlanOptions::Fastest()), inlined = fast.Bind({});
+  for (const std::vector<int64_t>& counts : kCounts) {
+    INFO(counts[0], " ", counts[1], " ", counts[2]);
+    const Tensors inputs = {at::randn({kRows, 8}), at::tensor(counts, at::kLong)};
+    const Tensors wanted = OrDie(expected.Run(inputs));
+    const Tensors same[] = {OrDie(bitwise.Run(inputs)), OrDie(inlined.Run(inputs))};
+    const Tensors close = OrDie(rounded.Run(inputs));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      for (const Tensors& bits : same) {
+        REQUIRE(bits[i].sizes() == wanted[i].sizes());
+        CHECK_EQ(
+            std::memcmp(bits[i].const_data_ptr(), wanted[i].const_data_ptr(), wanted[i].nbytes()),
+            0);
+      }
+      CHECK(at::allclose(close[i], wanted[i], 1e-5, 1e-6));
+    }
+  }
+}
+
+TEST_CASE("what a run needs is a function of the sizes that it reads, and known at most before") {
+  for (const char* passes : {"", "fuse{numerics=fast}"}) {
+    const TracedParts traced(passes);
+    SizedExecutor executor = traced.Bind(PlanOptions::Fastest());
+    const PlannedMemory before = executor.planned_memory();
+    REQUIRE(before.passing_at_most.has_value());
+    CHECK_EQ(before.passing, *before.passing_at_most);
+    for (const std::vector<int64_t>& counts : kCounts) {
+      INFO(passes, " ", counts[0], " ", counts[1], " ", counts[2]);
+      const Tensors inputs = {at::randn({kRows, 8}), at::tensor(counts, at::kLong)};
+      OrDie(executor.Run(inputs));
+      const MemoryMeter meter;
+      OrDie(executor.Run(inputs));
+      const PlannedMemory after = executor.planned_memory();
+      CHECK_EQ(after.passing, meter.peak_bytes());
+      CHECK_LE(after.passing, *before.passing_at_most);
+    }
+  }
+}
+
+TEST_CASE("the planned peak of a training whose experts compute one by one is the measured one") {
+  at::set_num_threads(1);
+  for (const char* fuse : {"", ",fuse", ",fuse{numerics=fast}"}) {
+    INFO(fuse);
+    const TrainConfig config =
+        testing::SmallConfig(testing::kSmallDeepSeekV3,
+                             {"moe.use_grouped_mm=false", "dim=64", "seq_len=96", "batch_size=4",
+                              "steps=4", "rope.max_seq_len=96", "moe.moe_hidden_dim=48"});
+    const auto trainer =
+        OrDie(Trainer::Create({.config = config,
+                               .data = MakeTokenSource(TokenData::Synthetic(config)),
+                               .passes = std::string(kDefaultPasses) + fuse}));
+    const MemoryMeter meter;
+    REQUIRE_OK(trainer->Compile());
+    const int64_t at_most = trainer->planned_bytes_at_most().value_or(0);
+    CHECK_EQ(trainer->planned_bytes(), at_most);
+    int64_t planned = 0;
+    for (int step = 0; step < 3; ++step) {
+      OrDie(trainer->Step());
+      planned = std::max(planned, trainer->planned_bytes());
+    }
+    CHECK_LE(planned, at_most);
+    CHECK_LT(std::abs(static_cast<double>(planned) / static_cast<double>(meter.peak_bytes()) - 1),
+             0.03);
+  }
+}
+
+}  // namespace
+}  // namespace strata
