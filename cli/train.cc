@@ -256,7 +256,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
                 Recording& recording, const StopRequest& stop) {
   const TrainConfig& config = trainer.config();
   STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
-  STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
+  bool has_head = false;  // an error before the first step needs no table
   Progress progress("training");
   const Rate rate(trainer.steps_done());
   std::string detail;
@@ -283,6 +283,8 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     const int64_t step = report.metrics.step;
     if (step != 1 && step % config.metrics.log_freq != 0) continue;
     progress.Clear();
+    if (!std::exchange(has_head, true))
+      STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
     STRATA_RETURN_IF_ERROR(table.Append(fmt::format(
         "{:>4} {:>10.6f} {:>10.6f}\n", step, report.metrics.loss, report.metrics.grad_norm)));
     if (report.metrics.validation_loss) {

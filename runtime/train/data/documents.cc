@@ -184,7 +184,9 @@ class TextDocuments final : public Documents {
   void FindLines() {
     const std::string_view text = Text();
     int64_t number = 0;
-    for (size_t begin = 0; begin < text.size();) {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of some editors
+    for (size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+         begin < text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       ++number;
       const bool is_blank =

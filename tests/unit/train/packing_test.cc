@@ -154,6 +154,12 @@ TEST_CASE("lines of JSON are documents with a beginning and an end") {
                                           ":2: mend the line, or take another dataloader.text_key");
   CHECK(MessageOf((*bad)->Get(1))
             .starts_with("not valid JSON: " + config.dataloader.dataset_path + ":3: "));
+  REQUIRE_OK(WriteFile(dir / "d.jsonl", "\xef\xbb\xbf{\"text\": \"ab\"}\r\n"));
+  const auto marked = OpenDocuments(config);
+  REQUIRE_OK(marked);
+  REQUIRE_EQ((*marked)->size(), 1);
+  CHECK_EQ(*(*marked)->Get(0), Ids{256, 'a', 'b', 257});
+
   config.vocab_size = 257;
   CHECK_EQ(MessageOf(OpenDocuments(config)),
            "tokenizer larger than the model: bytes: it has 258 tokens; take vocab_size 258");
