@@ -15,16 +15,15 @@ class Repairer {
 
   bool Run(uint32_t since) {
     bool any = false;
+    // All again in each sweep: what speaks for a node may have changed where its rival stands.
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
-      const uint32_t begin = matching_.clock();
       for (Side side : {kBefore, kAfter}) {
         for (int32_t i : matching_.Unmatched(side, scope_)) {
           const bool look = !matching_.matched(side, i) && matching_.ChangedSince(side, i, since);
           progress |= look && FindPartner(side, i);
         }
       }
-      since = begin;
       if (!progress) break;
       any = true;
     }
