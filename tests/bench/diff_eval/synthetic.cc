@@ -100,6 +100,12 @@ class Evaluation {
     ++tally.cases;
     judge.CountIdentity(PartnersOf(diff), tally);
     judge.CountOurs(tally);
+    STRATA_TRY(const Truth plain,
+               MakeTruth(*pair->before, *pair->after, pair->lineage, diff, /*choices=*/false));
+    Tally by_lineage;
+    Judge(pair->lineage, diff, plain).CountIdentity(PartnersOf(diff), by_lineage);
+    tally.plain_identity = by_lineage.identity;
+    tally.plain_touched = by_lineage.touched;
     STRATA_RETURN_IF_ERROR(CheckInvariants(a, b, diff, tally));
     if (tally.flawed() && !options_.dump.empty()) {
       const std::string stem =
@@ -144,9 +150,9 @@ class Evaluation {
   static void PrintHead() {
     fmt::print(
         "{:<14} {:<9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {:>7} "
-        "{:>7} {:>6}\n",
+        "{:>7} {:>6} {:>8} {:>8}\n",
         "mutation", "method", "cases", "P", "R", "F1", "touch R", "touch P", "status", "st.touch",
-        "fields", "relat.", "hunks", "mirror", "patch", "broken");
+        "fields", "relat.", "hunks", "mirror", "patch", "broken", "plain F1", "plain t.");
   }
 
   static void Print(std::string_view kind, const std::string& method, const Tally& tally) {
@@ -155,12 +161,13 @@ class Evaluation {
                tally.identity.f1(), tally.touched.recall(), tally.touched.precision());
     if (method == kOurMethod) {
       fmt::print(
-          " {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>7.3f} {:>7.4f} {:>7.4f} {:>6}",
+          " {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>7.3f} {:>7.4f} {:>7.4f} {:>6} {:>8.4f} {:>8.4f}",
           Share(tally.right_statuses, tally.statuses),
           Share(tally.right_touched_statuses, tally.touched_statuses), tally.fields.f1(),
           tally.relations.f1(),
           tally.rand_cases == 0 ? 1.0 : tally.rand_sum / static_cast<double>(tally.rand_cases),
-          Share(tally.mirrored, tally.pairs), Share(tally.patched, tally.cases), tally.broken);
+          Share(tally.mirrored, tally.pairs), Share(tally.patched, tally.cases), tally.broken,
+          tally.plain_identity.f1(), tally.plain_touched.recall());
     }
     fmt::print("\n");
   }

@@ -13,6 +13,8 @@ namespace strata::bench {
 /// What is measured of one kind of mutation.
 struct Tally {
   Score identity, touched, fields, relations;
+  /// Identity against the lineage as it is, whatever choice structure leaves.
+  Score plain_identity, plain_touched;
   int64_t statuses = 0, right_statuses = 0;
   int64_t touched_statuses = 0, right_touched_statuses = 0;
   double rand_sum = 0;
@@ -25,6 +27,8 @@ struct Tally {
   void Add(const Tally& other) {
     identity.Add(other.identity);
     touched.Add(other.touched);
+    plain_identity.Add(other.plain_identity);
+    plain_touched.Add(other.plain_touched);
     fields.Add(other.fields);
     relations.Add(other.relations);
     statuses += other.statuses;

@@ -39,10 +39,10 @@ class TruthMaker {
         ids_before_(claim.before),
         ids_after_(claim.after) {}
 
-  Result<Truth> Run() {
+  Result<Truth> Run(bool choices) {
     DiffOptions options;
     options.stable_ids = true;
-    options.pins = Choices();
+    if (choices) options.pins = Choices();
     STRATA_TRY(GraphDiff diff, Diff(before_, after_, options));
     Truth truth{std::move(diff), {}, {}, {}};
     AddRelations(truth);
@@ -202,8 +202,8 @@ class TruthMaker {
 }  // namespace
 
 Result<Truth> MakeTruth(const Module& before, const Module& after, const Lineage& lineage,
-                        const GraphDiff& claim) {
-  return TruthMaker(before, after, lineage, claim).Run();
+                        const GraphDiff& claim, bool choices) {
+  return TruthMaker(before, after, lineage, claim).Run(choices);
 }
 
 std::vector<uint64_t> Orbits(const GraphDiff& diff, bool after_side) {

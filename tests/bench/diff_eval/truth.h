@@ -18,9 +18,9 @@ struct Truth {
 };
 
 /// Where the mutation leaves a choice (which copy is the original), `claim` decides, so that any
-/// right answer is right.
+/// right answer is right; without `choices` the lineage does.
 Result<Truth> MakeTruth(const Module& before, const Module& after, const Lineage& lineage,
-                        const GraphDiff& claim);
+                        const GraphDiff& claim, bool choices = true);
 
 /// Colours of nodes: equal ones are exchangeable, the graph looks the same from both.
 std::vector<uint64_t> Orbits(const GraphDiff& diff, bool after_side);
