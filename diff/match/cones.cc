@@ -9,6 +9,7 @@ namespace strata {
 namespace {
 
 constexpr double kConeConfidence = 0.999;
+constexpr double kEqualValueConfidence = 0.95;
 /// A graph was rearranged, and its order tells nothing, where one pair in this many is against it.
 constexpr size_t kDisorder = 10;
 
@@ -135,6 +136,21 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     });
   });
   found.MatchAll(matching, Via::kCone, kConeConfidence);
+}
+
+void MatchEqualValues(Matching& matching, const ScopePair& scope) {
+  std::array<std::vector<Keyed>, 2> keys;
+  for (Side side : {kBefore, kAfter})
+    keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
+  FoundPairs found;
+  ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() != afters.size()) return;
+    for (size_t i = 0; i < befores.size(); ++i) {
+      if (matching.labels(kBefore).kind[static_cast<size_t>(befores[i])] == EntityKind::kCompute)
+        found.Add(befores[i], afters[i]);
+    }
+  });
+  found.MatchAll(matching, Via::kCone, kEqualValueConfidence);
 }
 
 void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,

@@ -185,6 +185,7 @@ class Matcher {
     // What follows may have been about the very same nodes: it has no say among equal ones.
     if (!settled && settle() && Improve(scope)) settle();
     if (PreferOperands(matching_, scope)) local_.Run(scope);
+    if (!Done(scope)) MatchEqualValues(matching_, scope);
   }
 
   /// What is repaired at one place may tell what stands at the next one. Returns true if any was.

@@ -29,6 +29,10 @@ void MatchInputsLeft(Matching& matching, const ScopePair& scope);
 /// those with the same use of the result (everything below them) too.
 void MatchCones(Matching& matching, const ScopePair& scope);
 
+/// Computations that are left and compute the same values, as many on both sides: in order,
+/// whoever reads them.
+void MatchEqualValues(Matching& matching, const ScopePair& scope);
+
 /// How much of a node itself a hash of its neighbourhood takes in; see Labels.
 enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
 

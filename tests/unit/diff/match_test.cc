@@ -431,6 +431,25 @@ TEST_CASE("match: a region between replaced nodes is found where it has been mov
     CHECK_EQ(PartnerOf(both.diff, name), name);
 }
 
+TEST_CASE("match: values that nobody reads any more are the same values") {
+  std::string before = "  x = placeholder : f32[]\n", after = before, results, unused;
+  for (int i = 0; i < 3; ++i) {
+    const std::string values = fmt::format(
+        "  f{0} = aten.full.default([], 0.1) : f32[]\n"
+        "  a{0} = aten.abs.default(f{0}) : f32[]\n"
+        "  s{0} = aten.sub.Tensor(f{0}, 1) : f32[]\n",
+        i);
+    before += values + fmt::format("  r{0} = my.step.default(x, {0}, a{0}, s{0}) : f32[]\n", i);
+    unused += values;
+    after += fmt::format("  r{0} = my.step.default(x, {0}) : f32[]\n", i);
+    results += fmt::format("{}r{}", i == 0 ? "" : ", ", i);
+  }
+  const std::string end = "  output([" + results + "])\n";
+  const DiffCase both(before + end, after + unused + end);
+  for (const std::string name : {"f0", "a1", "s2"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+}
+
 TEST_CASE("names of symbols are names") {
   const auto text = [](std::string_view s, std::string_view t) {
     return fmt::format(R"fx(class G(torch.nn.Module):
