@@ -117,7 +117,7 @@ class BlockedMatmul {
               .c = m_.c + (i + tiles.first[t]) * m_.c_row + j + p,
               .c_row = m_.c_row,
               .columns = n,
-              .adds = k > 0};
+              .adds = m_.adds || k > 0};
           if (n <= kWidth) {
             is_large_ ? Dispatch<1, true>(tile, tiles.size[t])
                       : Dispatch<1, false>(tile, tiles.size[t]);

@@ -61,6 +61,7 @@ void RunMatmul(const Matmul& matmul, [[maybe_unused]] MatmulIsa isa) {
   STRATA_CHECK(matmul.block > 0 && matmul.block <= kMaxMatmulBlock && isa != MatmulIsa::kNone);
   if (matmul.rows == 0 || matmul.columns == 0) return;
   if (matmul.inner == 0) {
+    if (matmul.adds) return;
     for (int64_t i = 0; i < matmul.rows; ++i)
       std::fill_n(matmul.c + i * matmul.c_row, matmul.columns, 0.0F);
     return;

@@ -17,6 +17,7 @@ struct Matmul {
   int64_t b_row = 0, b_column = 0;
   float* c = nullptr;
   int64_t c_row = 0;  ///< columns of c lie side by side
+  bool adds = false;  ///< chains to what c holds, its first one, too
 };
 
 inline constexpr int64_t kMaxMatmulBlock = 512;

@@ -542,7 +542,7 @@ Fingerprint Plan::fingerprint() const {
   for (const bool flag :
        {options.keep_values, options.fold_views, options.static_memory, options.in_place,
         options.hoist_constants, options.place_results, options.own_matmuls, options.own_norms,
-        options.own_loops, options.unfuse}) {
+        options.own_loops, options.own_attention, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }
   std::vector<uint64_t> content = {graph_fingerprint.hi, graph_fingerprint.lo, flags};

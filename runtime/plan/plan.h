@@ -38,6 +38,8 @@ struct PlanOptions {
   /// With static_memory: compute small elementwise operators, sums and attention with runtime/loops
   /// where that gives ATen's bits.
   bool own_loops = false;
+  /// With static_memory: compute attention with runtime/attention where that gives ATen's bits.
+  bool own_attention = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
@@ -50,7 +52,8 @@ struct PlanOptions {
             .place_results = true,
             .own_matmuls = true,
             .own_norms = true,
-            .own_loops = true};
+            .own_loops = true,
+            .own_attention = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }

@@ -1,6 +1,7 @@
 // Steps that write to memory of ours: out-variants, and operators that have a way of their own.
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "runtime/codegen/schedule.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/out_variants.h"
+#include "runtime/torch/own_attention.h"
 #include "runtime/torch/own_matmul.h"
 #include "runtime/torch/own_norm.h"
 #include "runtime/torch/static_binder.h"
@@ -40,6 +42,7 @@ Result<bool> StaticBinder::BindInto(const PlanStep& step, StaticStep& bound) {
     if (is_embedding) return true;
     if (BindMatmul(step, bound) || BindNorm(step, bound) || BindJoin(step, bound)) return true;
   }
+  if (BindAttention(step, bound)) return true;
   const PlanStep called = WithTensorOverload(step);
   STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
   const std::optional<c10::OperatorHandle> out = OutVariantOf(op);
@@ -169,6 +172,57 @@ bool StaticBinder::BindMatmul(const PlanStep& step, StaticStep& bound) {
   bound.kind = StepKind::kMatmul;
   bound.matmul = *matmul;
   AddArguments(bound, {step.args[0].slot, step.args[1].slot, slot});
+  return true;
+}
+
+bool StaticBinder::BindAttention(const PlanStep& step, StaticStep& bound) {
+  const bool is_backward =
+      step.op == "aten._scaled_dot_product_flash_attention_for_cpu_backward.default";
+  if (!plan_.options.own_attention ||
+      (!is_backward && step.op != "aten._scaled_dot_product_flash_attention_for_cpu.default")) {
+    return false;
+  }
+  // Operands, dropout, whether it is causal.
+  const size_t num_tensors = is_backward ? 6 : 3, num_results = is_backward ? 3 : 2;
+  if (step.args.size() > num_tensors + 2 || step.results.size() != num_results) return false;
+  AttentionTensors t;
+  std::vector<int32_t> slots;
+  for (size_t i = 0; i < num_tensors; ++i) {
+    slots.push_back(step.args[i].slot);
+    if (!IsPlain(state_->TensorAt(slots.back()))) return false;
+  }
+  if (step.args.size() > num_tensors) {
+    const PlanArg& dropout = step.args[num_tensors];
+    if (dropout.kind == ArgKind::kInt ? dropout.integer != 0 : dropout.real != 0.0) return false;
+  }
+  if (step.args.size() > num_tensors + 1) t.is_causal = step.args[num_tensors + 1].integer != 0;
+  for (const auto& [name, value] : step.kwargs) {
+    if (value.kind == ArgKind::kNone) continue;
+    if (name != "scale" || value.kind != ArgKind::kFloat) return false;
+    t.scale = value.real;
+  }
+  const std::vector<int32_t> operands = slots;
+  slots.insert(slots.end(), step.results.begin(), step.results.end());
+  const auto tensor = [&](size_t i) {
+    if (i < operands.size()) return state_->TensorAt(slots[i]);
+    const PlanLayout& layout = *Slot(slots[i]).layout;
+    return TensorOver(EmptyStorage(layout.storage_bytes()), layout);
+  };
+  size_t next = 0;
+  if (is_backward) t.grad_out = tensor(next++);
+  for (Tensor* member : {&t.q, &t.k, &t.v, &t.out, &t.log_sum})
+    *member = tensor(next++);
+  if (is_backward) {
+    for (Tensor* member : {&t.grad_q, &t.grad_k, &t.grad_v})
+      *member = tensor(next++);
+  }
+  const std::optional<FlashAttention> attention = AttentionWithAtensBits(t);
+  if (!attention) return false;
+  for (const int32_t slot : step.results)
+    Place(slot, bound.index);
+  bound.kind = StepKind::kAttention;
+  bound.attention = std::make_unique<FlashAttention>(*attention);
+  AddArguments(bound, slots);
   return true;
 }
 

@@ -73,6 +73,7 @@ class StaticBinder {
   Result<bool> BindEmbeddingBackward(const PlanStep& step, StaticStep& bound);
   bool BindLoop(const PlanStep& step, StaticStep& bound);
   bool BindMatmul(const PlanStep& step, StaticStep& bound);
+  bool BindAttention(const PlanStep& step, StaticStep& bound);
   bool BindNorm(const PlanStep& step, StaticStep& bound);
   /// A stack along the first dimension: one operand's memory after the other's.
   bool BindJoin(const PlanStep& step, StaticStep& bound);

@@ -14,6 +14,7 @@
 #include "runtime/matmul/square_norm.h"
 #include "runtime/torch/executor.h"
 #include "runtime/torch/literals.h"
+#include "runtime/torch/own_attention.h"
 #include "runtime/torch/own_matmul.h"
 #include "runtime/torch/parallel.h"
 #include "runtime/torch/static_state.h"
@@ -311,6 +312,25 @@ void StaticProgram::State::RunMatmul(const StaticStep& step) {
   RunMatmulInParallel(matmul, BestMatmulIsa());
 }
 
+void StaticProgram::State::RunAttention(const StaticStep& step) {
+  FlashAttention attention = *step.attention;
+  const bool is_backward = step.addresses.size() > 5;
+  size_t next = 0;
+  const auto take = [&](HeadRows& rows) {
+    rows.data = static_cast<float*>(step.addresses[next++]);
+  };
+  if (is_backward) take(attention.grad_out);
+  for (HeadRows* rows :
+       {&attention.q, &attention.k, &attention.v, &attention.out, &attention.log_sum}) {
+    take(*rows);
+  }
+  if (is_backward) {
+    for (HeadRows* rows : {&attention.grad_q, &attention.grad_k, &attention.grad_v})
+      take(*rows);
+  }
+  RunAttentionInParallel(attention, is_backward);
+}
+
 void StaticProgram::State::RunNorm(const StaticStep& step) {
   *static_cast<float*>(step.addresses[1]) =
       SquareNorm(static_cast<const float*>(step.addresses[0]), step.units);
@@ -359,6 +379,9 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
       break;
     case StaticStep::Kind::kMatmul:
       RunMatmul(step);
+      break;
+    case StaticStep::Kind::kAttention:
+      RunAttention(step);
       break;
     case StaticStep::Kind::kNorm:
       RunNorm(step);

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 
+#include "runtime/attention/attention.h"
 #include "runtime/matmul/matmul.h"
 #include "runtime/torch/own_loops.h"
 #include "runtime/torch/placed_allocations.h"
@@ -25,6 +26,7 @@ struct alignas(64) StaticStep {
     kKernel,
     kOpenKernel,  ///< of tensors that are others in each run, perhaps of sizes that a run reads
     kMatmul,
+    kAttention,
     kNorm,  ///< of a whole tensor
     kJoin,  ///< operands, one after the other
     kLoop,
@@ -35,7 +37,7 @@ struct alignas(64) StaticStep {
   bool has_dynamic_results = false;  ///< of sizes that only a run tells
   bool lets_go = false;              ///< `releases` or `drops` are not empty
   int32_t index = -1;                ///< of the plan's step
-  // kKernel, kMatmul, kNorm, kJoin, kLoop
+  // kKernel, kMatmul, kAttention, kNorm, kJoin, kLoop
   std::vector<void*> addresses;  ///< of the arguments' elements, as long as they stay
   std::unique_ptr<OwnLoop> loop;
   KernelLibrary::Function function = nullptr;
@@ -43,6 +45,7 @@ struct alignas(64) StaticStep {
   int64_t units = 0;
   int64_t grain = 0;  ///< units that are worth a thread
   Matmul matmul;
+  std::unique_ptr<FlashAttention> attention;
   std::vector<int64_t> open_numbers;        ///< kKernel, kOpenKernel: of Kernel
   size_t num_unit_dims = 0;                 ///< kOpenKernel: leading ones, which count units
   std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
@@ -150,6 +153,7 @@ struct StaticProgram::State {
   /// Where a dynamic operand of a kernel lies. Throws where it is laid out as no kernel expects.
   void* AddressNow(int32_t slot);
   void RunMatmul(const StaticStep& step);
+  void RunAttention(const StaticStep& step);
   void RunNorm(const StaticStep& step);
   void RunJoin(const StaticStep& step);
   void Adopt(const PlanStep& step);

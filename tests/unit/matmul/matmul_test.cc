@@ -11,18 +11,20 @@ namespace {
 
 using Floats = std::vector<float>;
 
+constexpr float kBefore = 7.0F;  // what c holds
+
 /// What the header promises, element by element.
 Floats Expected(const Matmul& m) {
   Floats c;
   for (int64_t i = 0; i < m.rows; ++i) {
     for (int64_t j = 0; j < m.columns; ++j) {
-      float sum = 0;
+      float sum = kBefore;
       for (int64_t begin = 0; begin < m.inner; begin += m.block) {
         float chain = 0;
         for (int64_t k = begin; k < std::min(begin + m.block, m.inner); ++k)
           chain =
               std::fma(m.a[i * m.a_row + k * m.a_column], m.b[k * m.b_row + j * m.b_column], chain);
-        sum = begin == 0 ? chain : sum + chain;
+        sum = begin == 0 && !m.adds ? chain : sum + chain;
       }
       c.push_back(sum);
     }
@@ -43,7 +45,7 @@ struct Product {
     std::uniform_real_distribution<float> number(-1, 1);
     a.resize(static_cast<size_t>((rows + gap) * (inner + gap)));
     b.resize(static_cast<size_t>((columns + gap) * (inner + gap)));
-    c.resize(static_cast<size_t>(rows * (columns + gap)), 7.0F);
+    c.resize(static_cast<size_t>(rows * (columns + gap)), kBefore);
     for (Floats* values : {&a, &b}) {
       for (float& value : *values)
         value = number(random);
@@ -69,7 +71,7 @@ struct Product {
       for (int64_t j = 0; j < matmul.c_row; ++j) {
         const float value = c[static_cast<size_t>(i * matmul.c_row + j)];
         if (j < matmul.columns) result.push_back(value);
-        if (j >= matmul.columns) CHECK_EQ(value, 7.0F);
+        if (j >= matmul.columns) CHECK_EQ(value, kBefore);
       }
     }
     return result;
@@ -92,6 +94,7 @@ TEST_CASE("random products have the bits of their chains, whatever the layout") 
     for (const MatmulIsa isa : Isas()) {
       Product product(random, rows, columns, inner, draw(inner), run % 2 == 0, run % 4 < 2,
                       run % 5 == 0 ? 3 : 0);
+      product.matmul.adds = run % 7 < 3;
       RunMatmul(product.matmul, isa);
       CHECK(product.Result() == Expected(product.matmul));
     }
@@ -108,6 +111,7 @@ TEST_CASE("products beyond every block of the tiling") {
          {Case{211, 1601, 70, 33}, Case{150, 40, 1100, 500}, Case{13, 1100, 1010, 500}}) {
       for (const bool is_transposed : {false, true}) {
         Product product(random, rows, columns, inner, block, !is_transposed, is_transposed, 0);
+        product.matmul.adds = is_transposed;
         RunMatmul(product.matmul, isa);
         CHECK(product.Result() == Expected(product.matmul));
       }
@@ -135,6 +139,10 @@ TEST_CASE("a product over nothing is zero") {
     Product product(random, 3, 5, 0, 1, false, false, 1);
     RunMatmul(product.matmul, isa);
     CHECK(product.Result() == Floats(15, 0.0F));
+    product.c.assign(product.c.size(), kBefore);
+    product.matmul.adds = true;
+    RunMatmul(product.matmul, isa);
+    CHECK(product.Result() == Floats(15, kBefore));
   }
 }
 
