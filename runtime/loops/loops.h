@@ -45,15 +45,6 @@ struct Loops {
   /// In the order of ATen's sums over leading dimensions: 32 columns at a time straight on, the
   /// others in four sums side by side, each in levels (ATen/native/cpu/SumKernel.cpp).
   void (*column_sum)(const ColumnSum& sum, const float* in, float* out);
-
-  // Rows of attention (ATen/native/cpu/FlashAttentionKernel.cpp).
-  /// `row = exp(scale·row - m)` where m, the greatest of `scale·row`, is returned; `*sum` is their
-  /// sum, in as many lanes as a vector of ATen has.
-  float (*softmax_row)(float* row, int64_t count, float scale, float* sum);
-  /// `row = exp(row - offset)`
-  void (*exp_row)(float* row, int64_t count, float offset);
-  /// The sum of `a·b`. `contracts`: products after the first vector are not rounded.
-  float (*dot)(const float* a, const float* b, int64_t count, bool contracts);
 };
 
 /// Null where this processor has no AVX2.

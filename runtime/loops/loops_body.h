@@ -12,13 +12,6 @@
 namespace strata {
 namespace {
 
-/// Lanes of a vector of ATen that is compiled for the same instruction set.
-#ifdef __AVX512F__
-constexpr int64_t kLanes = 16;
-#else
-constexpr int64_t kLanes = 8;
-#endif
-
 inline float FromBits(int32_t bits) {
   return __builtin_bit_cast(float, bits);
 }
@@ -43,22 +36,6 @@ inline float Exp(float x) {
   u = u * FromBits((half + 127) << 23) * FromBits((exponent - half + 127) << 23);
   u = x < -104.0F ? 0.0F : u;
   return x > 100.0F ? __builtin_inff() : u;
-}
-
-/// e^x within 20 ulp. Source: Vectorized<float>::exp_u20 (ATen/cpu/vec).
-inline float FastExp(float x) {
-  const float least = FromBits(static_cast<int32_t>(0xc2aeac50U)), most = FromBits(0x42b17218);
-  float v = x < most ? x : most;
-  v = v > least ? v : least;
-  const float n = __builtin_floorf(__builtin_fmaf(v, FromBits(0x3fb8aa3b), 0.5F));
-  const float r = __builtin_fmaf(-n, FromBits(0x3f317218), v);
-  float u = __builtin_fmaf(r, 0.00828929059F, 0.0418978221F);
-  u = __builtin_fmaf(r, u, 0.166676521F);
-  u = __builtin_fmaf(r, u, 0.499991506F);
-  u = __builtin_fmaf(r, u, 0.999999701F);
-  u = __builtin_fmaf(r, u, 1.0F);
-  const float power = FromBits((static_cast<int32_t>(n - 1.0F) + 127) << 23);
-  return u * (x < least ? 0.0F : power) * 2.0F;
 }
 
 void Product(const float* a, const float* b, float* c, int64_t count) {
@@ -229,81 +206,12 @@ void SumColumns(const ColumnSum& sum, const float* in, float* out) {
     out[c] = 0.0F + out[c];
 }
 
-/// The lanes' sum: halves, then halves of these.
-inline float SumOfLanes(float* lanes) {
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t l = 0; l < half; ++l)
-      lanes[l] += lanes[l + half];
-  }
-  return lanes[0];
-}
-
-float SoftmaxRow(float* row, int64_t count, float scale, float* sum) {
-  float most = -__builtin_inff();
-#pragma omp simd reduction(max : most)
-  for (int64_t i = 0; i < count; ++i) {
-    row[i] *= scale;
-    most = row[i] > most ? row[i] : most;
-  }
-  if (most == -__builtin_inff()) {
-    for (int64_t i = 0; i < count; ++i)
-      row[i] = 0.0F;
-    *sum = 0.0F;
-    return most;
-  }
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const float e = FastExp(row[i + l] - most);
-      row[i + l] = e;
-      lanes[l] += e;
-    }
-  }
-  float total = SumOfLanes(lanes);
-  for (; i < count; ++i) {
-    row[i] = ::expf(row[i] - most);
-    total += row[i];
-  }
-  *sum = total;
-  return most;
-}
-
-void ExpRow(float* row, int64_t count, float offset) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i)
-    row[i] = Exp(row[i] - offset);
-}
-
-float Dot(const float* a, const float* b, int64_t count, bool contracts) {
-  if (count < kLanes) {
-    float sum = a[0] * b[0];
-    for (int64_t i = 1; i < count; ++i)
-      sum += a[i] * b[i];
-    return sum;
-  }
-  float lanes[kLanes];
-  for (int64_t l = 0; l < kLanes; ++l)
-    lanes[l] = a[l] * b[l];
-  for (int64_t i = kLanes; i < count; i += kLanes) {
-    const int64_t rest = count - i < kLanes ? count - i : kLanes;
-    for (int64_t l = 0; l < rest; ++l) {
-      lanes[l] =
-          contracts ? __builtin_fmaf(a[i + l], b[i + l], lanes[l]) : lanes[l] + a[i + l] * b[i + l];
-    }
-  }
-  return SumOfLanes(lanes);
-}
-
 constexpr Loops kLoops = {.product = Product,
                           .complex_product = MultiplyComplexTensors,
                           .conjugate = Conjugate,
                           .silu = Silu,
                           .silu_backward = SiluBackward,
-                          .column_sum = SumColumns,
-                          .softmax_row = SoftmaxRow,
-                          .exp_row = ExpRow,
-                          .dot = Dot};
+                          .column_sum = SumColumns};
 
 }  // namespace
 }  // namespace strata

@@ -35,7 +35,7 @@ struct PlanOptions {
   bool own_matmuls = false;
   /// With static_memory: compute norms of tensors with runtime/matmul where that gives ATen's bits.
   bool own_norms = false;
-  /// With static_memory: compute small elementwise operators, sums and attention with runtime/loops
+  /// With static_memory: compute small elementwise operators and sums with runtime/loops
   /// where that gives ATen's bits.
   bool own_loops = false;
   /// With static_memory: compute attention with runtime/attention where that gives ATen's bits.

@@ -1,7 +1,6 @@
 #include "runtime/torch/own_loops.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -19,7 +18,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/loops/attention.h"
 #include "runtime/loops/loops.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/out_variants.h"
@@ -33,8 +31,6 @@ using Candidates = std::vector<std::unique_ptr<OwnLoop>>;
 
 /// ATen computes fewer elements in one thread (at::internal::GRAIN_SIZE).
 constexpr int64_t kMostElements = 32768;
-/// Multiply-adds of an attention that ATen's products do not compute faster.
-constexpr int64_t kMostAttention = 1 << 19;
 
 /// What a loop is made from.
 struct Request {
@@ -227,126 +223,9 @@ Candidates MakeColumnSums(const Request& request) {
   return candidates;
 }
 
-/// Sizes and strides of [batch, head, row, …].
-Attention::Rows RowsOf(at::IntArrayRef strides) {
-  return {.batch = strides[0], .head = strides[1], .row = strides[2]};
-}
-
-bool IsHeads(const Tensor& tensor) {
-  return tensor.dim() == 4 && tensor.scalar_type() == at::kFloat && IsPlain(tensor) &&
-         tensor.numel() > 0 && tensor.stride(3) == 1;
-}
-
-/// Of operands q, k, v; none where ATen may do something else.
-std::optional<Attention> AttentionOf(const Request& request, size_t first_tensor,
-                                     size_t first_number) {
-  const PlanStep& step = request.step;
-  const Tensor &q = request.operands[first_tensor], &k = request.operands[first_tensor + 1],
-               &v = request.operands[first_tensor + 2];
-  if (!IsHeads(q) || !IsHeads(k) || !IsHeads(v) || k.sizes() != v.sizes() ||
-      q.size(0) != k.size(0) || q.size(3) != k.size(3) || q.size(1) % k.size(1) != 0 ||
-      step.args.size() > first_number + 2) {
-    return std::nullopt;
-  }
-  Attention attention{.batch = q.size(0),
-                      .heads = q.size(1),
-                      .key_heads = k.size(1),
-                      .queries = q.size(2),
-                      .keys = k.size(2),
-                      .head_dim = q.size(3),
-                      .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(q.size(3)))),
-                      .query = RowsOf(q.strides()),
-                      .key = RowsOf(k.strides()),
-                      .value = RowsOf(v.strides())};
-  const auto is_zero = [](const PlanArg& arg) { return arg.integer == 0 && arg.real == 0.0; };
-  if (step.args.size() > first_number && !is_zero(step.args[first_number])) return std::nullopt;
-  if (step.args.size() > first_number + 1) {
-    attention.is_causal = step.args[first_number + 1].integer != 0;
-  }
-  for (const auto& [name, arg] : step.kwargs) {
-    if (arg.kind == ArgKind::kNone) continue;
-    if (name != "scale" || arg.kind != ArgKind::kFloat) return std::nullopt;
-    attention.scale = static_cast<float>(arg.real);
-  }
-  const int64_t work =
-      attention.batch * attention.heads * attention.queries * attention.keys * attention.head_dim;
-  if (attention.queries > Attention::kMostQueries || attention.keys > Attention::kMostKeys ||
-      work > kMostAttention) {
-    return std::nullopt;
-  }
-  return attention;
-}
-
-class ForwardLoop final : public OwnLoop {
- public:
-  ForwardLoop(const Attention& shape, const Loops& loops) : loops_(shape, loops, BestMatmulIsa()) {}
-  void Run(void* const* addresses) override {
-    float* const* const x = reinterpret_cast<float* const*>(addresses);
-    loops_.Forward(x[0], x[1], x[2], x[3], x[4]);
-  }
-
- private:
-  AttentionLoops loops_;
-};
-
-Candidates MakeAttention(const Request& request) {
-  Candidates candidates;
-  if (!request.HasOperands(3) || request.results.size() != 2) return candidates;
-  std::optional<Attention> attention = AttentionOf(request, 0, 3);
-  if (!attention || request.results[0].strides.back() != 1) return candidates;
-  attention->out = RowsOf(request.results[0].strides);
-  attention->logsumexp = RowsOf(request.results[1].strides);
-  candidates.push_back(std::make_unique<ForwardLoop>(*attention, request.loops));
-  return candidates;
-}
-
-class BackwardLoop final : public OwnLoop {
- public:
-  BackwardLoop(const Attention& shape, const Loops& loops)
-      : loops_(shape, loops, BestMatmulIsa()) {}
-  void Run(void* const* addresses) override {
-    float* const* const x = reinterpret_cast<float* const*>(addresses);
-    loops_.Backward(x[0], x[1], x[2], x[3], x[4], x[5],
-                    {.query = x[6], .key = x[7], .value = x[8]});
-  }
-
- private:
-  AttentionLoops loops_;
-};
-
-Candidates MakeAttentionBackward(const Request& request) {
-  Candidates candidates;
-  if (!request.HasOperands(6) || request.results.size() != 3) return candidates;
-  std::optional<Attention> attention = AttentionOf(request, 1, 6);
-  const Tensor &gradient = request.operands[0], &out = request.operands[4],
-               &logsumexp = request.operands[5];
-  const bool are_rows = std::ranges::all_of(
-      request.results, [](const PlanLayout& layout) { return layout.strides.back() == 1; });
-  if (!attention || !IsHeads(gradient) || !IsHeads(out) || !IsPlain(logsumexp) || !are_rows)
-    return candidates;
-  attention->out_gradient = RowsOf(gradient.strides());
-  attention->out = RowsOf(out.strides());
-  attention->logsumexp = RowsOf(logsumexp.strides());
-  attention->query_gradient = RowsOf(request.results[0].strides);
-  attention->key_gradient = RowsOf(request.results[1].strides);
-  attention->value_gradient = RowsOf(request.results[2].strides);
-  for (const bool dots : {false, true}) {
-    for (const bool sums : {false, true}) {
-      attention->contracts_dots = dots;
-      attention->contracts_sums = sums;
-      candidates.push_back(std::make_unique<BackwardLoop>(*attention, request.loops));
-    }
-  }
-  return candidates;
-}
-
 constexpr std::pair<std::string_view, Candidates (*)(const Request&)> kMakers[] = {
-    {"aten._scaled_dot_product_flash_attention_for_cpu.default", MakeAttention},
-    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", MakeAttentionBackward},
-    {"aten.clone.default", MakeConjugates},
-    {"aten.mul.Tensor", MakeProducts},
-    {"aten.silu.default", MakeSilu},
-    {"aten.silu_backward.default", MakeSiluBackward},
+    {"aten.clone.default", MakeConjugates},   {"aten.mul.Tensor", MakeProducts},
+    {"aten.silu.default", MakeSilu},          {"aten.silu_backward.default", MakeSiluBackward},
     {"aten.sum.dim_IntList", MakeColumnSums},
 };
 

@@ -120,40 +120,6 @@ TEST_CASE("sums over rows have ATen's bits, whatever the numbers of rows and col
   }
 }
 
-/// Attention and its gradient of sequences that lie as projections leave them.
-void CheckAttention(int64_t heads, int64_t key_heads, int64_t seq, int64_t dim, bool is_causal,
-                    const std::string& scale) {
-  const auto type = [&](int64_t h) {
-    return fmt::format("f32[2, {0}, {1}, {2}][{3}, {2}, {4}, 1]cpu", h, seq, dim, seq * h * dim,
-                       h * dim);
-  };
-  const std::string q = type(heads), k = type(key_heads), causal = is_causal ? "True" : "False";
-  const std::string sums = fmt::format("f32[2, {0}, {1}][{2}, 1, {0}]cpu", heads, seq, seq * heads);
-  const auto draw = [&](int64_t h) { return at::randn({2, seq, h, dim}).transpose(1, 2); };
-  CheckSameBits(fmt::format(R"(
-  q = placeholder : {0}
-  k = placeholder : {1}
-  v = placeholder : {1}
-  g = placeholder : {0}
-  (out, lse) = aten._scaled_dot_product_flash_attention_for_cpu.default(q, k, v, 0.0, {3}{4}) as forward : ({0}, {2})
-  (dq, dk, dv) = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(g, q, k, v, out, lse, 0.0, {3}{4}) as backward : ({0}, {1}, {1})
-  output([out, lse, dq, dk, dv])
-)",
-                            q, k, sums, causal, scale),
-                {draw(heads), draw(key_heads), draw(key_heads), draw(heads)});
-}
-
-TEST_CASE("attention has ATen's bits: groups of heads, lengths, head sizes, masks, scales") {
-  at::manual_seed(8);
-  for (const int64_t dim : {4, 8, 16, 24, 32, 64}) {
-    for (const int64_t seq : {1, 8, 16, 20, 32, 48}) {
-      CheckAttention(4, 2, seq, dim, /*is_causal=*/true, ", scale=0.25");
-      CheckAttention(3, 1, seq, dim, /*is_causal=*/false, ", scale=0.3");
-    }
-    CheckAttention(2, 2, 16, dim, /*is_causal=*/true, "");
-  }
-}
-
 TEST_CASE("what ATen would share between threads, or computes in another type, is left to it") {
   PlanStep step;
   step.op = "aten.silu.default";
