@@ -34,4 +34,13 @@ std::string Describe(const GraphDiff& diff) {
   return text;
 }
 
+std::string DescribeTexts(std::string_view before, std::string_view after) {
+  return Describe(DiffCase(before, after).diff);
+}
+
+std::string PartnerOf(const GraphDiff& diff, std::string_view before) {
+  const int32_t pair = diff.pair_of_before[static_cast<size_t>(diff.before.FindName(before).index)];
+  return pair < 0 ? "-" : diff.after.name(diff.pairs[static_cast<size_t>(pair)].after);
+}
+
 }  // namespace strata::testing

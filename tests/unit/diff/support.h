@@ -29,4 +29,10 @@ struct DiffCase {
 ///     replace relu -> gelu
 std::string Describe(const GraphDiff& diff);
 
+/// `Describe` of the diff of two texts.
+std::string DescribeTexts(std::string_view before, std::string_view after);
+
+/// The after name of a before node; "-": deleted.
+std::string PartnerOf(const GraphDiff& diff, std::string_view before);
+
 }  // namespace strata::testing

@@ -1,0 +1,289 @@
+// Nodes that others could stand for: which of them each one is, where they changed places.
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "diff/match/stages.h"
+#include "tests/unit/diff/support.h"
+
+namespace strata {
+namespace {
+
+using testing::DescribeTexts;
+using testing::DiffCase;
+using testing::PartnerOf;
+
+TEST_CASE("match: of nodes that exchanged their users each keeps its operands") {
+  const std::string head =
+      "  x = placeholder\n  y = placeholder\n  u = placeholder\n  v = placeholder\n"
+      "  p = aten.sin.default(x)\n  q = aten.cos.default(y)\n"
+      "  a = aten.mm.default(p, u)\n  b = aten.mm.default(q, v)\n";
+  SUBCASE("all of them") {
+    CHECK_EQ(DescribeTexts(head + "  c = aten.sub.Tensor(a, b)\n  output([c])\n",
+                           head + "  c = aten.sub.Tensor(b, a)\n  output([c])\n"),
+             R"(
+c -> c: changed
+  operands[0]: a -> b
+  operands[1]: b -> a
+)");
+  }
+  SUBCASE("those that are left, too") {
+    std::string rewired = head;
+    rewired.replace(rewired.find("(p, u)"), 6, "(p, v)");
+    CHECK_EQ(DescribeTexts(head + "  c = aten.sub.Tensor(a, b)\n  output([c, u])\n",
+                           rewired + "  c = aten.sub.Tensor(b, a)\n  output([c, u])\n"),
+             R"(
+a -> a: changed
+  operands[1]: u -> v
+c -> c: changed
+  operands[0]: a -> b
+  operands[1]: b -> a
+)");
+  }
+  SUBCASE("unless as many speak for the exchange: then users decide") {
+    std::string crossed = head;
+    crossed.replace(crossed.find("(p, u)"), 6, "(p, v)");
+    crossed.replace(crossed.find("(q, v)"), 6, "(q, u)");
+    const DiffCase both(head + "  c = aten.sub.Tensor(a, b)\n  output([c])\n",
+                        crossed + "  c = aten.sub.Tensor(b, a)\n  output([c])\n");
+    CHECK_EQ(PartnerOf(both.diff, "a"), "b");
+    CHECK_EQ(PartnerOf(both.diff, "b"), "a");
+  }
+}
+
+TEST_CASE("match: layers that changed places keep their nodes, told by their weights") {
+  std::string inputs;
+  for (int i = 0; i < 5; ++i)
+    inputs +=
+        fmt::format("  u{0} = placeholder : f32[8, 8]\n  w{0} = placeholder : f32[8, 8]\n", i);
+  const auto graph = [&](const std::vector<int>& order) {
+    std::string text = "  x = placeholder : f32[8, 8]\n" + inputs, value = "x";
+    for (const int i : order) {
+      text += fmt::format(
+          "  a{0} = aten.mm.default({1}, u{0}) : f32[8, 8]\n"
+          "  b{0} = aten.relu.default(a{0}) : f32[8, 8]\n"
+          "  c{0} = aten.mm.default(b{0}, w{0}) : f32[8, 8]\n"
+          "  d{0} = aten.add.Tensor({1}, c{0}) : f32[8, 8]\n",
+          i, value);
+      value = fmt::format("d{}", i);
+    }
+    return text + "  output([" + value + "])\n";
+  };
+  const DiffCase both(graph({0, 1, 2, 3, 4}), graph({0, 3, 1, 2, 4}));
+  for (const Pair& pair : both.diff.pairs)
+    CHECK_EQ(both.diff.before.name(pair.before), both.diff.after.name(pair.after));
+  CHECK_EQ(both.diff.summary.inserted, 0);
+  CHECK_EQ(both.diff.summary.deleted, 0);
+  // Layers 1, 3 and 4 read another layer each, twice.
+  CHECK_EQ(both.diff.summary.changed, 6);
+  CHECK_EQ(both.diff.summary.moved, 4);
+}
+
+TEST_CASE("match: a long chain in which every operator has another name") {
+  const auto chain = [](std::string_view name, int length) {
+    std::string text = "  n = placeholder : f32[4]\n", value = "n";
+    for (int i = 0; i < length; ++i) {
+      text += fmt::format("  n{0} = {1}.{0}({2}) : f32[4]\n", i, name, value);
+      value = fmt::format("n{}", i);
+    }
+    return text + "  output([" + value + "])\n";
+  };
+  CHECK_EQ(DiffCase(chain("layers", 50), chain("model.layers", 50)).diff.summary.changed, 50);
+  // Which one is missing, nothing tells.
+  CHECK_EQ(PartnerOf(DiffCase(chain("layers", 50), chain("model.layers", 49)).diff, "n25"), "-");
+}
+
+TEST_CASE("match: where each node took the place of the next, the last place is the first one's") {
+  const auto graph = [](std::string_view a, std::string_view b, std::string_view c) {
+    std::string text = "  x = placeholder\n";
+    for (int i = 1; i <= 4; ++i)
+      text += fmt::format("  w{} = placeholder\n", i);
+    for (const auto& [name, weight] : {std::pair("a", a), std::pair("b", b), std::pair("c", c)}) {
+      text += fmt::format("  {0} = aten.t.default({1})\n  {0}m = aten.mm.default(x, {0})\n", name,
+                          weight);
+    }
+    return testing::ParseBody(text + "  output([am, bm, cm])\n");
+  };
+  const auto before_module = graph("w1", "w2", "w3"), after_module = graph("w2", "w3", "w4");
+  const Listing before(before_module->graph({0})), after(after_module->graph({0}));
+  const Labels before_labels(before, KnownTypeFields(before));
+  const Labels after_labels(after, KnownTypeFields(after));
+  Matching matching(before_labels, after_labels);
+  const auto match = [&](std::string_view a, std::string_view b) {
+    matching.Match(before.FindName(a).index, after.FindName(b).index, Via::kLocal, 1);
+  };
+  for (std::string_view name : {"x", "w1", "w2", "w3", "w4", "am", "bm", "cm", "output"})
+    match(name, name);
+  match("b", "a");
+  match("c", "b");
+  CHECK(Repair(matching, {{0, 0}, {before.size(), after.size()}}));
+  CHECK_EQ(matching.partner(kBefore, before.FindName("a").index), after.FindName("c").index);
+}
+
+TEST_CASE("match: a region between replaced nodes is found where it has been moved to") {
+  // Two branches; all that is around them is replaced, and the second one comes first.
+  const auto graph = [](bool is_after) {
+    const auto branch = [&](std::string_view n, std::string_view w, std::string_view c) {
+      const std::string in =
+          is_after ? fmt::format(
+                         "  m{0} = aten.mm.default(x, {1}) : f32[8, 8]\n"
+                         "  p{0} = aten.add.Tensor(m{0}, {2}) : f32[8, 8]\n",
+                         n, w, c)
+                   : fmt::format("  p{0} = aten.addmm.default({2}, x, {1}) : f32[8, 8]\n", n, w, c);
+      const std::string out =
+          is_after
+              ? fmt::format(
+                    "  q{0} = aten.mm.default(k{0}, {1}) : f32[8, 8]\n"
+                    "  r{0} = aten.add.Tensor(q{0}, {2}) : f32[8, 8]\n",
+                    n, w, c)
+              : fmt::format("  r{0} = aten.addmm.default({2}, k{0}, {1}) : f32[8, 8]\n", n, w, c);
+      return in +
+             fmt::format(
+                 "  h{0} = aten.mul.Tensor(p{0}, 0.5) : f32[8, 8]\n"
+                 "  i{0} = aten.mul.Tensor(p{0}, 0.7) : f32[8, 8]\n"
+                 "  e{0} = aten.erf.default(i{0}) : f32[8, 8]\n"
+                 "  j{0} = aten.add.Scalar(e{0}, 1) : f32[8, 8]\n"
+                 "  k{0} = aten.mul.Tensor(h{0}, j{0}) : f32[8, 8]\n",
+                 n) +
+             out + fmt::format("  s{0} = aten.relu.default(r{0}) : f32[8, 8]\n", n);
+    };
+    const std::string a = branch("a", "w1", "c1"), b = branch("b", "w2", "c2");
+    return "  x = placeholder : f32[8, 8]\n  w1 = placeholder : f32[8, 8]\n"
+           "  w2 = placeholder : f32[8, 8]\n  c1 = placeholder : f32[8]\n"
+           "  c2 = placeholder : f32[8]\n" +
+           (is_after ? b + a : a + b) + "  output([sa, sb])\n";
+  };
+  const DiffCase both(graph(false), graph(true));
+  for (const std::string name : {"ha", "ia", "ea", "ja", "ka", "hb", "ib", "eb", "jb", "kb"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+}
+
+TEST_CASE("match: values that nobody reads any more are the same values") {
+  std::string before = "  x = placeholder : f32[]\n", after = before, results, unused;
+  for (int i = 0; i < 3; ++i) {
+    const std::string values = fmt::format(
+        "  f{0} = aten.full.default([], 0.1) : f32[]\n"
+        "  a{0} = aten.abs.default(f{0}) : f32[]\n"
+        "  s{0} = aten.sub.Tensor(f{0}, 1) : f32[]\n",
+        i);
+    before += values + fmt::format("  r{0} = my.step.default(x, {0}, a{0}, s{0}) : f32[]\n", i);
+    unused += values;
+    after += fmt::format("  r{0} = my.step.default(x, {0}) : f32[]\n", i);
+    results += fmt::format("{}r{}", i == 0 ? "" : ", ", i);
+  }
+  const std::string end = "  output([" + results + "])\n";
+  const DiffCase both(before + end, after + unused + end);
+  for (const std::string name : {"f0", "a1", "s2"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+}
+
+TEST_CASE("match: chains exchange their partners where more edges agree then") {
+  const auto module = testing::ParseBody(R"(
+  x = placeholder
+  v = placeholder
+  w = placeholder
+  p = aten.mean.default(x)
+  p1 = aten.rsqrt.default(p)
+  a = aten.mul.Tensor(v, p1)
+  q = aten.mean.default(x)
+  q1 = aten.rsqrt.default(q)
+  b = aten.mul.Tensor(w, q1)
+  output([a, b])
+)");
+  const Listing listing(module->graph({0}));
+  const Labels labels(listing, KnownTypeFields(listing));
+  const ScopePair scope{{0, 0}, {listing.size(), listing.size()}};
+  const auto id = [&](std::string_view name) { return listing.FindName(name).index; };
+  const auto partner = [&](const Matching& matching, std::string_view name) {
+    const int32_t image = matching.partner(kBefore, id(name));
+    return image < 0 ? std::string() : listing.name({image});
+  };
+  const auto matched_as = [&](std::vector<std::pair<std::string_view, std::string_view>> pairs) {
+    Matching matching(labels, labels);
+    for (std::string_view name : {"x", "v", "w", "a", "b", "output"})
+      matching.Match(id(name), id(name), Via::kLocal, 1);
+    for (const auto& [before, after] : pairs)
+      matching.Match(id(before), id(after), Via::kLocal, 1);
+    return matching;
+  };
+  SUBCASE("two chains") {
+    Matching matching = matched_as({{"p", "q"}, {"p1", "q1"}, {"q", "p"}, {"q1", "p1"}});
+    CHECK(Exchange(matching, scope));
+    for (std::string_view name : {"p", "p1", "q", "q1"})
+      CHECK_EQ(partner(matching, name), name);
+    CHECK_FALSE(Exchange(matching, scope));
+  }
+  SUBCASE("a chain whose own partners are free; what it gives up is found again") {
+    Matching matching = matched_as({{"p", "q"}, {"p1", "q1"}});
+    CHECK(Exchange(matching, scope));
+    for (std::string_view name : {"p", "p1", "q", "q1"})
+      CHECK_EQ(partner(matching, name), name);
+  }
+  SUBCASE("what was told stays") {
+    Matching matching(labels, labels);
+    for (std::string_view name : {"x", "v", "w", "a", "b", "output"})
+      matching.Match(id(name), id(name), Via::kLocal, 1);
+    matching.Match(id("p1"), id("q1"), Via::kPin, 1);
+    matching.Match(id("q1"), id("p1"), Via::kPin, 1);
+    CHECK_FALSE(Exchange(matching, scope));
+  }
+}
+
+TEST_CASE("match: of two nodes that one edge each speaks for, the one with the operands stays") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder : f32[4]
+  r1 = placeholder : f32[5]
+  r2 = placeholder : f32[4]
+  n = aten.neg.default(r1) : f32[4]
+  a = aten.add.Tensor(x, n) : f32[4]
+  b = aten.add.Tensor(a, r2) : f32[4]
+  s = aten.sin.default(a) : f32[4]
+  t = aten.cos.default(b) : f32[4]
+  output([s, t])
+)",
+                         R"(
+  x = placeholder : f32[4]
+  r1 = placeholder : f32[5]
+  r2 = placeholder : f32[4]
+  b = aten.add.Tensor(x, r2) : f32[4]
+  s = aten.sin.default(x) : f32[4]
+  t = aten.cos.default(b) : f32[4]
+  output([s, t])
+)"),
+           R"(
+b -> b: changed
+  operands[0]: a -> x
+s -> s: changed
+  operands[0]: a -> x
+- n
+- a
+)");
+}
+
+TEST_CASE("match: one of several equal nodes has another operator now") {
+  CHECK_EQ(DescribeTexts(R"(
+  x = placeholder
+  a = aten.unsqueeze.default(x, 0)
+  a1 = aten.sin.default(a)
+  b = aten.unsqueeze.default(x, 0)
+  b1 = aten.sin.default(b)
+  c = aten.unsqueeze.default(x, 0)
+  c1 = aten.sin.default(c)
+  output([a1, b1, c1])
+)",
+                         R"(
+  x = placeholder
+  a = other.unsqueeze.default(x, 0)
+  a1 = aten.sin.default(a)
+  b = aten.unsqueeze.default(x, 0)
+  b1 = aten.sin.default(b)
+  c = aten.unsqueeze.default(x, 0)
+  c1 = aten.sin.default(c)
+  output([a1, b1, c1])
+)"),
+           "\na -> a: changed\n  target: aten.unsqueeze.default -> other.unsqueeze.default\n");
+}
+
+}  // namespace
+}  // namespace strata
