@@ -459,127 +459,6 @@ class KernelMaker {
   Kernel kernel_;
 };
 
-/// 0 and 1 are said in the code.
-bool AreAlike(const Sizes& a, const Sizes& b) {
-  const auto is_alike = [](int64_t x, int64_t y) { return x == y || (x > 1 && y > 1); };
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), is_alike);
-}
-
-/// Two kernels of one body for different sizes differ in sizes and strides alone, and not in what
-/// loops must know beforehand: the columns of a row.
-bool HaveOneCode(const Kernel& a, const Kernel& b) {
-  const auto is_same_op = [](const Kernel::Op& x, const Kernel::Op& y) {
-    return x.code == y.code && x.dtype == y.dtype && x.level == y.level &&
-           x.operands == y.operands && x.numbers == y.numbers && x.access == y.access;
-  };
-  const auto is_same_access = [](const Kernel::Access& x, const Kernel::Access& y) {
-    return x.argument == y.argument && x.dtype == y.dtype && AreAlike(x.strides, y.strides);
-  };
-  const auto is_same_store = [](const Kernel::Store& x, const Kernel::Store& y) {
-    return x.op == y.op && x.access == y.access;
-  };
-  return AreAlike(a.sizes, b.sizes) && a.num_row_dims == b.num_row_dims &&
-         a.has_rows == b.has_rows && a.columns() == b.columns() &&
-         std::ranges::equal(a.ops, b.ops, is_same_op) &&
-         std::ranges::equal(a.accesses, b.accesses, is_same_access) &&
-         std::ranges::equal(a.stores, b.stores, is_same_store);
-}
-
-void MarkOpen(Kernel& kernel, const std::vector<Kernel>& others) {
-  const auto differs = [&](int64_t number, const auto& number_of) {
-    return std::ranges::any_of(others,
-                               [&](const Kernel& other) { return number_of(other) != number; });
-  };
-  for (size_t dim = 0; dim < kernel.sizes.size(); ++dim) {
-    kernel.open_sizes.push_back(
-        differs(kernel.sizes[dim], [&](const Kernel& other) { return other.sizes[dim]; }));
-    for (size_t i = 0; i < kernel.accesses.size(); ++i) {
-      kernel.accesses[i].open_strides.push_back(
-          differs(kernel.accesses[i].strides[dim],
-                  [&](const Kernel& other) { return other.accesses[i].strides[dim]; }));
-    }
-  }
-}
-
-/// Unbacked symbols in the types of the body that `sizes` does not tell, ascending.
-std::vector<std::string> DataSizesOf(const Graph& body, const SymbolSizes& sizes) {
-  const DimTable& dims = body.module().dims();
-  std::set<std::string> found;
-  const std::function<void(DimId)> look = [&](DimId dim) {
-    if (dims.kind(dim) == DimKind::kSymbol && !sizes.contains(dims.name(dim))) {
-      const Symbol* symbol = dims.FindSymbol(body.module().strings().Find(dims.name(dim)));
-      if (symbol != nullptr && !symbol->backed) found.emplace(dims.name(dim));
-    }
-    for (const DimId operand : dims.operands(dim))
-      look(operand);
-  };
-  for (const NodeId node : body.nodes()) {
-    for (size_t i = 0; i < body.node(node).num_results; ++i) {
-      const TypeId type = body.value(body.result(node, i)).type;
-      if (!type.valid()) continue;
-      for (const DimId dim : body.module().types()[type].sizes)
-        look(dim);
-    }
-  }
-  return {found.begin(), found.end()};
-}
-
-/// A kernel of sizes that a run tells: its open numbers, solved from kernels of samples.
-Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& sizes,
-                              const std::vector<std::string>& data_sizes) {
-  constexpr int64_t kFirst = 47, kStep = 30;
-  SymbolSizes sample = sizes;
-  int64_t next = kFirst;
-  for (const std::string& symbol : data_sizes)
-    sample[symbol] = std::exchange(next, next + 12);
-  STRATA_TRY(Kernel kernel, KernelMaker(body, exact, sample).Run());
-  std::vector<Kernel> others;
-  const auto add = [&](const SymbolSizes& at) {
-    auto other = KernelMaker(body, exact, at).Run();
-    const bool is_alike = other && HaveOneCode(kernel, *other);
-    if (is_alike) others.push_back(std::move(other).value());
-    return is_alike;
-  };
-  SymbolSizes all = sample;
-  for (const std::string& symbol : data_sizes) {
-    SymbolSizes one = sample;
-    one[symbol] += kStep;
-    all[symbol] += kStep;
-    if (!add(one)) return Unsupported("other code at other sizes");
-  }
-  if (!add(all)) return Unsupported("other code at other sizes");
-  // What is open to other batches, too, is so in the code: one serves them all.
-  std::vector<Kernel> marking = others;
-  for (const SymbolSizes& at : SampleSizes(body.module())) {
-    auto other = KernelMaker(body, exact, at).Run();
-    if (other && HaveOneCode(kernel, *other)) marking.push_back(std::move(other).value());
-  }
-  MarkOpen(kernel, marking);
-  for (Kernel& other : others) {
-    other.open_sizes = kernel.open_sizes;
-    for (size_t i = 0; i < other.accesses.size(); ++i)
-      other.accesses[i].open_strides = kernel.accesses[i].open_strides;
-  }
-  const std::vector<int64_t> numbers = kernel.open_numbers();
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    SizeForm form{.constant = numbers[i]};
-    for (size_t k = 0; k < data_sizes.size(); ++k) {
-      const int64_t change = others[k].open_numbers()[i] - numbers[i];
-      if (change % kStep != 0) return Unsupported("numbers that are no multiples of sizes");
-      if (change == 0) continue;
-      form.factors[static_cast<int32_t>(k)] = change / kStep;
-      form.constant -= change / kStep * sample[data_sizes[k]];
-    }
-    const int64_t check =
-        form.At([&](int32_t k) { return all[data_sizes[static_cast<size_t>(k)]]; });
-    if (check != others.back().open_numbers()[i])
-      return Unsupported("numbers that are products of sizes");
-    kernel.open_forms.push_back(std::move(form));
-  }
-  kernel.data_sizes = data_sizes;
-  return kernel;
-}
-
 }  // namespace
 
 int64_t PlanLayout::num_elements() const {
@@ -633,19 +512,8 @@ std::vector<int64_t> Kernel::open_numbers() const {
   return numbers;
 }
 
-Result<Kernel> MakeKernel(const Graph& body, bool exact, const SymbolSizes& sizes) {
-  const std::vector<std::string> data_sizes = DataSizesOf(body, sizes);
-  if (!data_sizes.empty()) return MakeDataKernel(body, exact, sizes, data_sizes);
-  STRATA_TRY(Kernel kernel, KernelMaker(body, exact, sizes).Run());
-  if (sizes.empty()) return kernel;
-  std::vector<Kernel> others;
-  for (const SymbolSizes& sample : SampleSizes(body.module())) {
-    auto other = KernelMaker(body, exact, sample).Run();
-    if (!other || !HaveOneCode(kernel, *other)) return kernel;
-    others.push_back(std::move(other).value());
-  }
-  MarkOpen(kernel, others);
-  return kernel;
+Result<Kernel> MakeFixedKernel(const Graph& body, bool exact, const SymbolSizes& sizes) {
+  return KernelMaker(body, exact, sizes).Run();
 }
 
 }  // namespace strata

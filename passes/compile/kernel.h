@@ -88,6 +88,10 @@ struct Kernel {
 /// "sum", "max", and "aten sum": in the order in which ATen's kernels for CPUs add.
 bool IsReduction(const Kernel::Op& op);
 
+/// The kernel of a fused node's body for the sizes that `sizes` says, and no others. Errors: as
+/// MakeKernel.
+Result<Kernel> MakeFixedKernel(const Graph& body, bool exact, const SymbolSizes& sizes);
+
 /// Describes the body of a fused node; `exact`: with ATen's bits. Symbols are what `sizes` says;
 /// unbacked ones are told when the kernel runs (Kernel::data_sizes). Errors (kUnsupported): a body
 /// that is no such computation; passes/compile/fuse.h makes none, but with open sizes there may be

@@ -23,26 +23,6 @@ using StorageKind = StaticStorage::Kind;
 /// An output of this size may lie in memory that is only lent.
 constexpr int64_t kNumberBytes = 64;
 
-/// `fn(slot, tensor)` for what a call returned.
-template <class Fn>
-void ForEachResult(const torch::jit::Stack& stack, const PlanStep& step, Fn&& fn) {
-  size_t index = 0;
-  const auto next = [&](const Tensor& tensor) {
-    if (index < step.results.size() && step.results[index] >= 0 && tensor.defined()) {
-      fn(step.results[index], tensor);
-    }
-    ++index;
-  };
-  for (const c10::IValue& value : stack) {
-    if (value.isTensorList()) {
-      for (const Tensor& element : value.toTensorVector())
-        next(element);
-    } else {
-      next(value.isTensor() ? value.toTensor() : Tensor());
-    }
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<StaticProgram>> StaticBinder::Run() {

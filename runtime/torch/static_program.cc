@@ -181,30 +181,12 @@ void StaticProgram::State::Call(const StaticStep& step) {
   }
 }
 
-template <class Fn>
-void StaticProgram::State::ForEachResult(const PlanStep& step, Fn&& fn) const {
-  size_t index = 0;
-  const auto next = [&](const Tensor& result) {
-    const int32_t slot = index < step.results.size() ? step.results[index] : -1;
-    ++index;
-    if (slot >= 0 && result.defined()) fn(slot, result);
-  };
-  for (const c10::IValue& value : stack) {
-    if (value.isTensorList()) {
-      for (const Tensor& element : value.toTensorVector())
-        next(element);
-    } else {
-      next(value.isTensor() ? value.toTensor() : Tensor());
-    }
-  }
-}
-
 void StaticProgram::State::Adopt(const PlanStep& step) {
   if (stack.size() == 1 && stack[0].isInt() && step.results.size() == 1 && step.results[0] >= 0) {
     numbers[static_cast<size_t>(step.results[0])] = stack[0].toInt();
   }
   std::vector<std::pair<Tensor, Tensor>> copies;  // home, what belongs there
-  ForEachResult(step, [&](int32_t slot, const Tensor& result) {
+  ForEachResult(stack, step, [&](int32_t slot, const Tensor& result) {
     Tensor& home = TensorAt(slot);
     if (is_dynamic[static_cast<size_t>(slot)]) {
       home = result;
@@ -352,7 +334,7 @@ void StaticProgram::State::CallPlaced(StaticStep& step) {
   if (step.allocations.is_known()) return;
   std::vector<const void*> results(places.size(), nullptr);
   ForEachResult(
-      plan.steps[static_cast<size_t>(step.index)], [&](int32_t slot, const Tensor& result) {
+      stack, plan.steps[static_cast<size_t>(step.index)], [&](int32_t slot, const Tensor& result) {
         const auto placed = std::ranges::find(step.placed, slot);
         if (placed == step.placed.end()) return;
         results[static_cast<size_t>(placed - step.placed.begin())] = result.storage().data();

@@ -162,14 +162,31 @@ struct StaticProgram::State {
   /// Calls an operator that allocates its results where they shall lie.
   void CallPlaced(StaticStep& step);
   void Show(const PlanStep& step, ExecutionObserver& observer);
-  /// Calls fn(slot, result) for what the last call left on the stack.
-  template <class Fn>
-  void ForEachResult(const PlanStep& step, Fn&& fn) const;
   /// What the caller gets: tensors of its own, over the memory of its inputs where an output is
   /// one.
   std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> given);
   at::Tensor OutputAt(int32_t slot, std::span<const at::Tensor> given);
   void Release(int32_t owner);
 };
+
+/// Calls fn(slot, result) for the tensors that a call of `step` left on the stack, as far as the
+/// plan has slots for them.
+template <class Fn>
+void ForEachResult(const torch::jit::Stack& stack, const PlanStep& step, Fn&& fn) {
+  size_t index = 0;
+  const auto next = [&](const at::Tensor& result) {
+    const int32_t slot = index < step.results.size() ? step.results[index] : -1;
+    ++index;
+    if (slot >= 0 && result.defined()) fn(slot, result);
+  };
+  for (const c10::IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& element : value.toTensorVector())
+        next(element);
+    } else {
+      next(value.isTensor() ? value.toTensor() : at::Tensor());
+    }
+  }
+}
 
 }  // namespace strata
