@@ -9,6 +9,7 @@
 #include "cli/tint.h"
 #include "diff/contradictions.h"
 #include "diff/graph/statement.h"
+#include "diff/operand_shift.h"
 #include "ir/unicode.h"
 
 namespace strata::cli {
@@ -185,14 +186,18 @@ class TextWriter {
       out_ += Tinted(Tint::kDim, fmt::format("  confidence {:.2f}", pair.confidence));
     }
     out_ += Module(diff_.after, pair.after) + "\n";
+    const ReadableFields readable = FoldShifts(diff_, pair);
     size_t width = 0;
-    for (const FieldDiff& field : pair.fields)
+    for (const FieldDiff& field : readable.fields)
       width = std::max(width, field.path.size());
-    for (const FieldDiff& field : pair.fields) {
+    for (const FieldDiff& field : readable.fields) {
       out_ += fmt::format("      {:<{}}  {} → {}{}\n", field.path, width,
                           Tinted(Tint::kRemoved, Value(field.before)),
                           Tinted(Tint::kAdded, Value(field.after)),
                           field.derived ? Tinted(Tint::kDim, "  derived") : "");
+    }
+    if (readable.shifted > 0) {
+      out_ += Tinted(Tint::kDim, fmt::format("      and {}\n", ShiftText(readable.shifted)));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "diff/graph/statement.h"
+#include "diff/operand_shift.h"
 #include "ir/fingerprint.h"
 #include "ir/text.h"
 #include "ir/unicode.h"
@@ -245,10 +246,11 @@ class Writer {
                                 target.empty() ? "" : fmt::format("  {}", target)))) +
         '\n';
     size_t shown = 0;
-    for (const FieldDiff& field : pair.fields) {
+    const ReadableFields readable = FoldShifts(diff_, pair);
+    for (const FieldDiff& field : readable.fields) {
       if (field.derived && !derived_too) continue;
       if (++shown > kMaxFields) {
-        text += fmt::format("      and {} more fields\n", pair.fields.size() - shown + 1);
+        text += fmt::format("      and {} more fields\n", readable.fields.size() - shown + 1);
         break;
       }
       const auto side = [&](char sign, const std::optional<std::string>& value) {
@@ -258,6 +260,7 @@ class Writer {
       side('-', field.before);
       side('+', field.after);
     }
+    if (readable.shifted > 0) text += fmt::format("      and {}\n", ShiftText(readable.shifted));
     return text;
   }
 
