@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
-#include <unordered_set>
 
-#include "diff/graph/union_find.h"
+#include "diff/graph/parallel.h"
 #include "diff/match/stages.h"
 
 namespace strata {
@@ -139,50 +138,6 @@ void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t
   });
 }
 
-/// Unmatched computations that hang together, by what they read of matched nodes and who of these
-/// reads them; those of several regions with the same around them are left out.
-std::unordered_map<uint64_t, std::vector<int32_t>> FindRegions(const Matching& matching, Side side,
-                                                               const ScopePair& scope) {
-  const Labels& labels = matching.labels(side);
-  const std::vector<int32_t> nodes = matching.Unmatched(side, scope);
-  std::unordered_map<int32_t, size_t> place;
-  for (size_t k = 0; k < nodes.size(); ++k) {
-    if (labels.kind[static_cast<size_t>(nodes[k])] == EntityKind::kCompute) place[nodes[k]] = k;
-  }
-  UnionFind sets(nodes.size());
-  for (const auto& [i, k] : place) {
-    for (const Labels::Edge& operand : labels.operands(i)) {
-      if (const auto found = place.find(operand.entity); found != place.end())
-        sets.Join(k, found->second);
-    }
-  }
-  // A set of tokens as a sum: each counts once, however many read it.
-  std::vector<uint64_t> around(nodes.size());
-  std::unordered_set<uint64_t> seen;
-  const auto add = [&](size_t region, uint64_t token, uint64_t role) {
-    if (token != 0 && seen.insert(Mix(Mix(token, role), region)).second) {
-      around[region] += Mix(token, role);
-    }
-  };
-  std::vector<std::vector<int32_t>> members(nodes.size());
-  for (size_t k = 0; k < nodes.size(); ++k) {
-    if (!place.contains(nodes[k])) continue;
-    const size_t region = sets.Find(k);
-    members[region].push_back(nodes[k]);
-    for (const Labels::Edge& operand : labels.operands(nodes[k]))
-      add(region, matching.token(side, operand.entity), 1);
-    for (const Labels::Edge& user : labels.users(nodes[k]))
-      add(region, matching.token(side, user.entity), 2);
-  }
-  std::unordered_map<uint64_t, std::vector<int32_t>> regions;
-  for (size_t k = 0; k < nodes.size(); ++k) {
-    if (members[k].empty() || around[k] == 0) continue;
-    const auto [known, is_new] = regions.try_emplace(around[k], std::move(members[k]));
-    if (!is_new) known->second.clear();
-  }
-  return regions;
-}
-
 /// Whether most nodes have the label of one on the other side: a node that was decomposed is none
 /// of its parts.
 bool AreAlike(const Matching& matching, const Gap& gap) {
@@ -199,19 +154,36 @@ bool AreAlike(const Matching& matching, const Gap& gap) {
 
 }  // namespace
 
-void MatchRegions(Matching& matching, const ScopePair& scope) {
-  auto before = FindRegions(matching, kBefore, scope);
-  auto after = FindRegions(matching, kAfter, scope);
+// Two that are alike have more than half as many nodes as the other: larger ones have too many
+// cells.
+static_assert((Regions::kMostNodes + 1) * ((Regions::kMostNodes + 1) / 2 + 1) > kMaxCells);
+
+RegionMatcher::RegionMatcher(Matching& matching, const ScopePair& scope)
+    : matching_(matching),
+      regions_{Regions(matching, scope, kBefore), Regions(matching, scope, kAfter)} {}
+
+void RegionMatcher::Run() {
+  std::array<std::vector<uint64_t>, 2> changed;  // by what is around them
+  AtOnce(
+      matching_.made().size(), [&] { regions_[kBefore].Update(changed[kBefore]); },
+      [&] { regions_[kAfter].Update(changed[kAfter]); });
+  // Two that were looked at in vain are no better before one of them changes, or becomes the only
+  // one.
+  std::vector<uint64_t>& arounds = changed[kBefore];
+  arounds.insert(arounds.end(), changed[kAfter].begin(), changed[kAfter].end());
+  std::ranges::sort(arounds);
+  arounds.erase(std::unique(arounds.begin(), arounds.end()), arounds.end());
   std::vector<Gap> gaps;
-  for (auto& [around, nodes] : before) {
-    const auto found = after.find(around);
-    if (found == after.end() || nodes.empty() || found->second.empty()) continue;
-    gaps.push_back({std::move(nodes), std::move(found->second)});
+  for (const uint64_t around : arounds) {
+    const std::span<const int32_t> before = regions_[kBefore].Only(around);
+    const std::span<const int32_t> after = regions_[kAfter].Only(around);
+    if (before.empty() || after.empty()) continue;
+    gaps.push_back({{before.begin(), before.end()}, {after.begin(), after.end()}});
   }
   std::ranges::sort(gaps, {}, [](const Gap& gap) { return gap.before[0]; });
   for (const Gap& gap : gaps) {
-    if (gap.before.size() * gap.after.size() <= kMaxCells && AreAlike(matching, gap)) {
-      Align(matching, gap);
+    if (gap.before.size() * gap.after.size() <= kMaxCells && AreAlike(matching_, gap)) {
+      Align(matching_, gap);
     }
   }
 }

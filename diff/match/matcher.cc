@@ -235,11 +235,12 @@ class Matcher {
     constexpr int kRounds = 16;  // each looks at the whole graph
     bool any = false;
     size_t made = 0;
+    RegionMatcher regions(matching_, scope);
     for (int round = 0; round < kRounds && made != matching_.made().size() && !Done(scope);
          ++round) {
       any |= made != 0;
       made = matching_.made().size();
-      MatchRegions(matching_, scope);
+      regions.Run();
       if (matching_.made().size() == made) MatchGaps(matching_, scope);
       local_.Run(scope);
     }

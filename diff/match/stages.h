@@ -7,6 +7,7 @@
 #include "diff/graph/keyed.h"
 #include "diff/match/equal_nodes.h"
 #include "diff/match/matching.h"
+#include "diff/match/regions.h"
 
 // The stages of the matcher, from strong evidence to weak. Each matches what it is sure of and
 // leaves the rest.
@@ -130,7 +131,17 @@ class LocalMatcher {
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
 /// What is left in regions that have the same around them, wherever they stand: in order.
-void MatchRegions(Matching& matching, const ScopePair& scope);
+/// REQUIRES: no pair is taken back while it lives.
+class RegionMatcher {
+ public:
+  RegionMatcher(Matching& matching, const ScopePair& scope);
+  /// Looks where something changed since the last time.
+  void Run();
+
+ private:
+  Matching& matching_;
+  std::array<Regions, 2> regions_;
+};
 
 /// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
 /// where more edges agree with the new one. Looks where something changed after `since`, a time of
