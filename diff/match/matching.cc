@@ -10,6 +10,7 @@ Matching::Matching(const Labels& before, const Labels& after) : labels_{&before,
   for (Side side : {kBefore, kAfter}) {
     const Labels& labels = *labels_[side];
     nodes_[side].resize(static_cast<size_t>(labels.size()));
+    partners_[side].assign(static_cast<size_t>(labels.size()), -1);
     for (int32_t i = 0; i < labels.size(); ++i) {
       NodeState& node = nodes_[side][Index(i)];
       node.open_operands = static_cast<int32_t>(labels.operands(i).size());
@@ -21,8 +22,8 @@ Matching::Matching(const Labels& before, const Labels& after) : labels_{&before,
 void Matching::Match(int32_t before, int32_t after, Via via, double confidence) {
   STRATA_CHECK(!matched(kBefore, before) && !matched(kAfter, after) && SameKind(before, after));
   if (vetoed(before, after) || forbidden(kBefore, before) || forbidden(kAfter, after)) return;
-  nodes_[kBefore][Index(before)].partner = after;
-  nodes_[kAfter][Index(after)].partner = before;
+  partners_[kBefore][Index(before)] = after;
+  partners_[kAfter][Index(after)] = before;
   const uint64_t token = Mix(static_cast<uint64_t>(made_.size()), 0x7061697273ull) | 1;
   nodes_[kBefore][Index(before)].token = token;
   nodes_[kAfter][Index(after)].token = token;
@@ -48,7 +49,7 @@ void Matching::Unmatch(int32_t before) {
   for (Side side : {kBefore, kAfter}) {
     Announce(side, pair[side], false);
     NodeState& node = nodes_[side][Index(pair[side])];
-    node.partner = node.made = -1;
+    partners_[side][Index(pair[side])] = node.made = -1;
     node.token = 0;
   }
 }
@@ -59,11 +60,11 @@ void Matching::PassOn(Side side, int32_t from, int32_t to, double confidence) {
   STRATA_CHECK(matched(side, from) && !matched(side, to));
   ++taken_back_;
   Announce(side, from, false);
-  std::swap(old_node.partner, new_node.partner);
+  std::swap(partners_[side][Index(from)], partners_[side][Index(to)]);
   std::swap(old_node.token, new_node.token);
   std::swap(old_node.made, new_node.made);
   Announce(side, to, true);
-  nodes_[1 - side][Index(new_node.partner)].partner = to;
+  partners_[1 - side][Index(partner(side, to))] = to;
   Made& made = made_[Index(new_node.made)];
   (side == kBefore ? made.before : made.after) = to;
   made.confidence = confidence;

@@ -36,7 +36,7 @@ class Matching {
   Matching(const Labels& before, const Labels& after);
 
   const Labels& labels(Side side) const { return *labels_[side]; }
-  int32_t partner(Side side, int32_t i) const { return nodes_[side][Index(i)].partner; }
+  int32_t partner(Side side, int32_t i) const { return partners_[side][Index(i)]; }
   bool matched(Side side, int32_t i) const { return partner(side, i) >= 0; }
   bool SameKind(int32_t before, int32_t after) const {
     return labels_[kBefore]->kind[Index(before)] == labels_[kAfter]->kind[Index(after)];
@@ -126,7 +126,7 @@ class Matching {
  private:
   // One cache line per node: a new pair writes to all its neighbours.
   struct alignas(64) NodeState {
-    int32_t partner = -1, made = -1, open_operands = 0, open_users = 0;
+    int32_t made = -1, open_operands = 0, open_users = 0;
     uint32_t changed = 0;  ///< when
     bool slotless = false, forbidden = false;
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
@@ -140,6 +140,9 @@ class Matching {
   void Announce(Side side, int32_t i, bool is_new);
 
   std::array<const Labels*, 2> labels_;
+  // Apart: who is matched with whom is asked far more often than anything else, of nodes that stand
+  // anywhere.
+  std::array<std::vector<int32_t>, 2> partners_;
   std::array<std::vector<NodeState>, 2> nodes_;
   std::vector<Made> made_;
   uint32_t clock_ = 0, taken_back_ = 0;
