@@ -27,7 +27,9 @@ Result<BytePairEncoder> BytePairEncoder::Create(
       return Error(ErrorCode::kCorrupt, "merge {} is of tokens that are not in the vocabulary",
                    rank + 1);
     }
-    encoder.merges_.try_emplace({left_id, right_id}, Merge{static_cast<int64_t>(rank), merged});
+    // Of a merge that is there twice, the last counts in Hugging Face's library, too.
+    encoder.merges_.insert_or_assign({left_id, right_id},
+                                     Merge{static_cast<int64_t>(rank), merged});
   }
   return encoder;
 }

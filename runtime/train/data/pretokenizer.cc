@@ -13,7 +13,14 @@ constexpr std::string_view kBlank =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view kBlanksBeforeBlank = R"(\s+(?!\S)|\s+)";
 
-/// The same expression for RE2: classes with Unicode's meaning.
+/// Whether the group that begins `text` sets anything but whether case counts: `(?m:` is another
+/// option in Oniguruma than in RE2.
+bool HasOtherOptions(std::string_view text) {
+  const size_t end = text.find_first_of(":)");
+  return text.substr(2, end - 2).find_first_not_of("i-") != std::string_view::npos;
+}
+
+/// The same expression for RE2: classes with Unicode's meaning, lines as in Oniguruma.
 Result<std::string> Translate(std::string_view pattern) {
   const auto unsupported = [&pattern](std::string_view what) {
     return Error(ErrorCode::kUnsupported, "{} in the expression {}", what, OneLine(pattern));
@@ -42,11 +49,26 @@ Result<std::string> Translate(std::string_view pattern) {
         (rest.starts_with("(?=") || rest.starts_with("(?!") || rest.starts_with("(?<"))) {
       return unsupported("a lookaround");
     }
+    if (!in_class && rest.starts_with("(?") && HasOtherOptions(rest)) {
+      return unsupported("an option of Oniguruma's");
+    }
     if (rest.starts_with("(") && !rest.starts_with("(?") && !in_class) {
       out += "(?:";
       continue;
     }
-    if (rest[0] == '[') in_class = true;
+    if (!in_class && (rest[0] == '^' || rest[0] == '$')) {  // of every line
+      out += fmt::format("(?m:{})", rest[0]);
+      continue;
+    }
+    if (in_class && (rest[0] == '[' || rest.starts_with("&&"))) {
+      return unsupported("a class within a class");
+    }
+    if (rest[0] == '[') {
+      in_class = true;
+      out += rest.starts_with("[^") ? "[^" : "[";
+      i += rest.starts_with("[^") ? 1 : 0;
+      continue;
+    }
     if (rest[0] == ']') in_class = false;
     out += rest[0];
   }

@@ -17,7 +17,8 @@ namespace strata {
 ///
 /// Expressions are those of Oniguruma, with Unicode's classes, as far as RE2 has them; and one
 /// lookahead, with which all these tokenizers end: `…|\s+(?!\S)|\s+`, blanks but for the last
-/// before a word.
+/// before a word. Letters, numbers and marks are those of RE2's Unicode (Debian 12: 14), which may
+/// be older than Oniguruma's.
 class RegexSplitter {
  public:
   /// Errors: an expression with another lookahead, or one that RE2 does not know.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <filesystem>
 #include <simdjson.h>
 #include <utility>
@@ -32,45 +33,23 @@ class ByteTokenizer final : public Tokenizer {
   std::optional<int64_t> eos_id() const override { return kByteEos; }
 };
 
-/// A token that is cut out of the text before anything else is done to it.
-struct AddedToken {
-  std::string content;
-  int64_t id = 0;
-};
-
-class BpeTokenizer final : public Tokenizer {
+/// Tokens that are cut out of a text before anything else is done to it.
+class AddedTokens {
  public:
-  Status Encode(std::string_view text, std::vector<int64_t>& ids) const override {
-    return EncodeAround(raw_tokens, text, ids, [&](std::string_view part) {
-      const std::string normal = is_nfc ? NormalizeNfc(part) : std::string(part);
-      return EncodeAround(normal_tokens, normal, ids,
-                          [&](std::string_view plain) { return EncodePlain(plain, ids); });
-    });
+  void Add(std::string content, int64_t id) {
+    begins_[static_cast<unsigned char>(content[0])] = true;
+    tokens_.push_back({.content = std::move(content), .id = id});
+    std::ranges::stable_sort(tokens_, std::greater<>(),
+                             [](const Token& token) { return token.content.size(); });
   }
-  int64_t vocab_size() const override { return size; }
-  std::optional<int64_t> bos_id() const override { return bos; }
-  std::optional<int64_t> eos_id() const override { return eos; }
 
-  std::optional<BytePairEncoder> encoder;
-  std::vector<RegexSplitter> splitters;  // each cuts the pieces of the one before
-  bool is_nfc = false;
-  bool add_prefix_space = false;
-  // Of the text as it is, and as it is normalized; longest first.
-  std::vector<AddedToken> raw_tokens, normal_tokens;
-  int64_t size = 0;
-  std::optional<int64_t> bos, eos;
-
- private:
-  /// Calls `encode` for what lies between added tokens, the leftmost and of those the longest.
+  /// Calls `encode` for what lies between them, the leftmost and of those the longest.
   template <class EncodePart>
-  static Status EncodeAround(const std::vector<AddedToken>& tokens, std::string_view text,
-                             std::vector<int64_t>& ids, EncodePart encode) {
+  Status EncodeAround(std::string_view text, std::vector<int64_t>& ids, EncodePart encode) const {
     size_t begin = 0;
-    for (size_t at = 0; at < text.size() && !tokens.empty();) {
-      const auto token = std::ranges::find_if(tokens, [&](const AddedToken& candidate) {
-        return text.substr(at).starts_with(candidate.content);
-      });
-      if (token == tokens.end()) {
+    for (size_t at = 0; at < text.size() && !tokens_.empty();) {
+      const Token* token = At(text.substr(at));
+      if (token == nullptr) {
         ++at;
         continue;
       }
@@ -81,14 +60,65 @@ class BpeTokenizer final : public Tokenizer {
     return begin < text.size() ? encode(text.substr(begin)) : Ok();
   }
 
+ private:
+  struct Token {
+    std::string content;
+    int64_t id = 0;
+  };
+
+  const Token* At(std::string_view text) const {
+    if (!begins_[static_cast<unsigned char>(text[0])]) return nullptr;
+    const auto found = std::ranges::find_if(
+        tokens_, [&](const Token& token) { return text.starts_with(token.content); });
+    return found == tokens_.end() ? nullptr : &*found;
+  }
+
+  std::vector<Token> tokens_;       // longest first
+  std::array<bool, 256> begins_{};  // a token, that byte
+};
+
+/// What cuts a text into the pieces that are encoded, one step after the other.
+struct PieceStep {
+  bool adds_space = false;  // before a piece that begins with none
+  std::optional<RegexSplitter> splitter;
+};
+
+class BpeTokenizer final : public Tokenizer {
+ public:
+  Status Encode(std::string_view text, std::vector<int64_t>& ids) const override {
+    return raw_tokens.EncodeAround(text, ids, [&](std::string_view part) {
+      const std::string normal = is_nfc ? NormalizeNfc(part) : std::string(part);
+      return normal_tokens.EncodeAround(
+          normal, ids, [&](std::string_view plain) { return EncodePlain(plain, ids); });
+    });
+  }
+  int64_t vocab_size() const override { return size; }
+  std::optional<int64_t> bos_id() const override { return bos; }
+  std::optional<int64_t> eos_id() const override { return eos; }
+
+  std::optional<BytePairEncoder> encoder;
+  std::vector<PieceStep> steps;
+  bool is_nfc = false;
+  AddedTokens raw_tokens, normal_tokens;  // of the text as it is, and as it is normalized
+  int64_t size = 0;
+  std::optional<int64_t> bos, eos;
+
+ private:
   Status EncodePlain(std::string_view text, std::vector<int64_t>& ids) const {
-    const std::string spaced =
-        add_prefix_space && !text.starts_with(' ') ? fmt::format(" {}", text) : "";
-    std::vector<std::string_view> pieces = {spaced.empty() ? text : spaced};
-    for (const RegexSplitter& splitter : splitters) {
+    std::vector<std::string_view> pieces = {text};
+    std::deque<std::string> spaced;  // what pieces point into that were given a space
+    for (const PieceStep& step : steps) {
       std::vector<std::string_view> finer;
-      for (const std::string_view piece : pieces)
-        splitter.Split(piece, finer);
+      for (std::string_view piece : pieces) {
+        if (step.adds_space && !piece.starts_with(' ')) {
+          piece = spaced.emplace_back(fmt::format(" {}", piece));
+        }
+        if (step.splitter) {
+          step.splitter->Split(piece, finer);
+        } else {
+          finer.push_back(piece);
+        }
+      }
       pieces = std::move(finer);
     }
     for (const std::string_view piece : pieces)
@@ -121,6 +151,7 @@ class Loader {
     STRATA_RETURN_IF_ERROR(ReadNormalizer(root["normalizer"]));
     STRATA_RETURN_IF_ERROR(ReadPreTokenizer(root["pre_tokenizer"]));
     STRATA_RETURN_IF_ERROR(ReadAddedTokens(root["added_tokens"]));
+    STRATA_RETURN_IF_ERROR(ReadPostProcessor(root["post_processor"]));
     return std::move(result_);
   }
 
@@ -166,6 +197,9 @@ class Loader {
       return Unsupported(fmt::format("its model is {}, not BPE", OneLine(type)));
     }
     if (Flag(model["byte_fallback"])) return Unsupported("its model has byte_fallback");
+    if (double share = 0.0; model["dropout"].get(share) == simdjson::SUCCESS && share != 0.0) {
+      return Unsupported("its model has dropout, which gives a text other tokens each time");
+    }
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!Text(model[key]).empty()) return Unsupported(fmt::format("its model has {}", key));
     }
@@ -240,8 +274,13 @@ class Loader {
       return Ok();
     }
     if (type == "Split") return ReadSplit(value);
+    if (type == "Digits") {
+      return AddSplitter(Flag(value["individual_digits"]) ? R"(\p{N})" : R"(\p{N}+)");
+    }
     if (type == "ByteLevel") {
-      result_->add_prefix_space = Flag(value["add_prefix_space"], true);
+      if (Flag(value["add_prefix_space"], true)) {
+        result_->steps.push_back({.adds_space = true, .splitter = {}});
+      }
       if (!Flag(value["use_regex"], true)) return Ok();
       return AddSplitter(kGpt2Pattern);
     }
@@ -259,7 +298,7 @@ class Loader {
 
   Status AddSplitter(std::string_view pattern) {
     STRATA_TRY(RegexSplitter splitter, RegexSplitter::Compile(pattern));
-    result_->splitters.push_back(std::move(splitter));
+    result_->steps.push_back({.adds_space = false, .splitter = std::move(splitter)});
     return Ok();
   }
 
@@ -278,12 +317,45 @@ class Loader {
         }
       }
       Note(content, id);
-      auto& group = Flag(token["normalized"]) ? result_->normal_tokens : result_->raw_tokens;
-      group.push_back({.content = std::string(content), .id = id});
+      if (!Flag(token["normalized"])) {
+        result_->raw_tokens.Add(std::string(content), id);
+      } else {
+        result_->normal_tokens.Add(result_->is_nfc ? NormalizeNfc(content) : std::string(content),
+                                   id);
+      }
     }
-    for (auto* group : {&result_->raw_tokens, &result_->normal_tokens}) {
-      std::ranges::stable_sort(*group, std::greater<>(),
-                               [](const AddedToken& t) { return t.content.size(); });
+    return Ok();
+  }
+
+  /// The tokens that it puts around a text begin and end a document.
+  Status ReadPostProcessor(const Maybe& value) {
+    if (IsNone(value)) return Ok();
+    const std::string_view type = Text(value["type"]);
+    if (type == "ByteLevel") return Ok();  // Of places in the text only.
+    dom::array parts;
+    if (type == "Sequence") {
+      if (value["processors"].get(parts) != simdjson::SUCCESS) return Bad("a Sequence is empty");
+      for (dom::element part : parts)
+        STRATA_RETURN_IF_ERROR(ReadPostProcessor(Maybe(std::move(part))));
+      return Ok();
+    }
+    if (type != "TemplateProcessing") {
+      return Unsupported(fmt::format("its post_processor is {}", OneLine(type)));
+    }
+    if (value["single"].get(parts) != simdjson::SUCCESS) return Bad("a template is empty");
+    bool is_after = false;
+    for (const dom::element part : parts) {
+      const std::string_view name = Text(part["SpecialToken"]["id"]);
+      if (name.empty()) {
+        is_after = true;
+        continue;
+      }
+      const auto found = names_.find(std::string(name));
+      std::optional<int64_t>& end = is_after ? result_->eos : result_->bos;
+      if (found == names_.end() || end) {
+        return Unsupported(fmt::format("its template puts '{}' around a text", OneLine(name)));
+      }
+      end = found->second;
     }
     return Ok();
   }

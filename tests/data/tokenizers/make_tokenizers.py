@@ -12,7 +12,8 @@ import json
 import os
 import random
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -37,6 +38,10 @@ FAMILIES = {
     "qwen": (normalizers.NFC(), pre_tokenizers.Sequence([split(QWEN), byte_level()]), False),
     "deepseek": (normalizers.Sequence([]), pre_tokenizers.Sequence(
         [split(r"\p{N}{1,3}"), split("[一-龥぀-ゟ゠-ヿ]+"), split(DEEPSEEK), byte_level()]), False),
+    # As DeepSeek-V2's, and with what is rare: a space before each piece, a template instead of a configuration.
+    "digits": (normalizers.NFC(), pre_tokenizers.Sequence(
+        [split(r"[\r\n]"), split(r"\s?[A-Za-zµÀ-ÖØ-öø-ÿ]+"), split(r"\s+$"), pre_tokenizers.Digits(individual_digits=True),
+         byte_level(prefix=True)]), False),
 }
 
 TEXTS = [
@@ -49,6 +54,9 @@ TEXTS = [
     "trailing space ", "  leading", "mixed  \n  \n x", "ALLCAPS camelCase snake_case kebab-case", "\ufeffbom \u200bzero",
 ]
 
+# Marks that are younger than the library's Unicode, a token that is normalized, ends of lines.
+MORE_TEXTS = ["a\u0898\u0338 \u0c15\u0c3c\u0338", "5 \u212b \u00c5 A\u030a", "end  \nof  \r\nlines  ", "a\u0334\u0327b"]
+
 
 def random_texts(count):
     chance = random.Random(5)
@@ -58,7 +66,7 @@ def random_texts(count):
 
 
 def main():
-    texts = TEXTS + random_texts(150)
+    texts = TEXTS + random_texts(150) + MORE_TEXTS
     for name, (normalizer, pre_tokenizer, ignore_merges) in FAMILIES.items():
         tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
         if normalizer is not None:
@@ -70,12 +78,18 @@ def main():
         tokenizer.train_from_iterator(TEXTS * 3, trainer)
         tokenizer.add_special_tokens([AddedToken("<|begin|>", special=True), AddedToken("<|end|>", special=True)])
         tokenizer.add_tokens([AddedToken("café", normalized=True)])
+        if name == "digits":
+            tokenizer.add_tokens([AddedToken("\u212b", normalized=True)])
+            ends = [(token, tokenizer.token_to_id(token)) for token in ("<|begin|>", "<|end|>")]
+            tokenizer.post_processor = processors.Sequence(
+                [processors.ByteLevel(), processors.TemplateProcessing(single="<|begin|> $A <|end|>", special_tokens=ends)])
         folder = os.path.join(HERE, name)
         os.makedirs(folder, exist_ok=True)
         tokenizer.save(os.path.join(folder, "tokenizer.json"), pretty=False)
-        with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
-            bos = None if name == "qwen" else "<|begin|>" if name == "llama3" else {"content": "<|begin|>"}
-            json.dump({"bos_token": bos, "eos_token": "<|end|>"}, file)
+        if name != "digits":
+            with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
+                bos = None if name == "qwen" else "<|begin|>" if name == "llama3" else {"content": "<|begin|>"}
+                json.dump({"bos_token": bos, "eos_token": "<|end|>"}, file)
         with open(os.path.join(folder, "expected.jsonl"), "w", encoding="utf-8") as file:
             for text in texts:
                 ids = tokenizer.encode(text, add_special_tokens=False).ids

@@ -34,7 +34,7 @@ TEST_CASE("bytes are tokens") {
 }
 
 TEST_CASE("texts have the ids that Hugging Face's library gives them") {
-  for (const std::string name : {"gpt2", "llama3", "qwen", "deepseek"}) {
+  for (const std::string name : {"gpt2", "llama3", "qwen", "deepseek", "digits"}) {
     INFO(name);
     const std::string folder = "tests/data/tokenizers/" + name;
     const Result<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(folder);
@@ -83,6 +83,18 @@ TEST_CASE("expressions that cannot be split by are told") {
   CHECK_EQ(MessageOf(RegexSplitter::Compile("\\w+")), "\\w in the expression \\\\w+");
   CHECK_EQ(MessageOf(RegexSplitter::Compile("a++")),
            "bad repetition operator: ++ in the expression a++");
+  // RE2 takes these and means something else.
+  CHECK_EQ(MessageOf(RegexSplitter::Compile("[[:alpha:]]")),
+           "a class within a class in the expression [[:alpha:]]");
+  CHECK_EQ(MessageOf(RegexSplitter::Compile("[a-z&&[^b]]")),
+           "a class within a class in the expression [a-z&&[^b]]");
+  CHECK_EQ(MessageOf(RegexSplitter::Compile("(?m:a.)")),
+           "an option of Oniguruma's in the expression (?m:a.)");
+}
+
+TEST_CASE("lines begin and end where Oniguruma has them") {
+  using Pieces = std::vector<std::string>;
+  CHECK_EQ(Split("^a|b$", "aab\nabb"), Pieces{"a", "a", "b", "\n", "a", "b", "b"});
 }
 
 TEST_CASE("letters and their accents become one, in canonical order") {
@@ -112,6 +124,8 @@ TEST_CASE("other tokenizers are refused by what they need") {
   CHECK_EQ(message(R"({"model": {"type": "Unigram"}})"), refused("its model is Unigram, not BPE"));
   CHECK_EQ(message(R"({"model": {"type": "BPE", "byte_fallback": true}})"),
            refused("its model has byte_fallback"));
+  CHECK_EQ(message(R"({"model": {"type": "BPE", "dropout": 0.1}})"),
+           refused("its model has dropout, which gives a text other tokens each time"));
   CHECK_EQ(message(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
            refused("merge 1 is of tokens that are not in the vocabulary"));
   constexpr std::string_view kModel =
@@ -121,6 +135,14 @@ TEST_CASE("other tokenizers are refused by what they need") {
            refused("its pre_tokenizer is Metaspace"));
   CHECK_EQ(message(fmt::format(R"({{{}, "normalizer": {{"type": "Lowercase"}}}})", kModel)),
            refused("its normalizer is Lowercase"));
+  constexpr std::string_view kBytes = R"("pre_tokenizer": {"type": "ByteLevel"})";
+  CHECK_EQ(message(fmt::format(R"({{{}, {}, "post_processor": {{"type": "BertProcessing"}}}})",
+                               kModel, kBytes)),
+           refused("its post_processor is BertProcessing"));
+  constexpr std::string_view kTemplate =
+      R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "b"}}]})";
+  CHECK_EQ(message(fmt::format("{{{}, {}, {}}}", kModel, kBytes, kTemplate)),
+           refused("its template puts 'b' around a text"));
 
   const std::string good = fmt::format(
       R"({{{}, "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false}}}})", kModel);
@@ -128,6 +150,14 @@ TEST_CASE("other tokenizers are refused by what they need") {
   Ids ids;
   CHECK_EQ(MessageOf((*LoadTokenizer(dir.path()))->Encode("ab", ids)),
            "no token for byte 0x62 of 'ab'");
+}
+
+TEST_CASE("of a merge that is there twice, the last counts") {
+  const TempDir dir;
+  REQUIRE_OK(WriteFile(dir / "tokenizer.json", R"({"model": {"type": "BPE",
+      "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 4}, "merges": ["a b", "b c", "a b"]},
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})"));
+  CHECK_EQ(Encode(**LoadTokenizer(dir.path()), "abc"), Ids{0, 4});
 }
 
 }  // namespace
