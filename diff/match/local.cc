@@ -256,11 +256,14 @@ uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
       if (around_[side].empty()) break;
     }
     if (around_[kBefore].empty() || around_[kAfter].empty()) continue;
-    // One bit per label: two labels seldom share one, and then a visit is in vain.
+    // One bit per label: two labels seldom share one, and then a visit is in vain. A form counts
+    // where it tells something.
     const auto have_in_common = [&](const std::vector<uint64_t> Labels::* label) {
       std::array<uint64_t, 2> bits{};
       for (Side side : {kBefore, kAfter}) {
         for (int32_t i : around_[side]) {
+          if (label == &Labels::form && !matching_.labels(side).telling[static_cast<size_t>(i)])
+            continue;
           bits[side] |= uint64_t{1}
                         << ((matching_.labels(side).*label)[static_cast<size_t>(i)] >> 58);
         }

@@ -12,7 +12,7 @@ namespace {
 class Matcher {
  public:
   Matcher(const Listing& before, const Listing& after, Matching& matching)
-      : listings_{&before, &after}, matching_(matching), local_(matching) {}
+      : listings_{&before, &after}, matching_(matching), local_(matching), hopeless_(matching) {}
 
   /// What the caller knows: pairs that must not be, then pairs that are.
   Status TakeAdvice(const DiffOptions& options) {
@@ -195,7 +195,7 @@ class Matcher {
     uint32_t repaired_at = 0, exchanged_at = 0;
     for (int round = 0; round < kRounds; ++round) {
       const uint32_t begin = matching_.clock();
-      const bool repaired = Repair(matching_, scope, repaired_at);
+      const bool repaired = Repair(matching_, scope, hopeless_, repaired_at);
       repaired_at = begin;
       if (repaired) local_.Run(scope);
       const uint32_t middle = matching_.clock();
@@ -321,6 +321,7 @@ class Matcher {
   std::array<const Listing*, 2> listings_;
   Matching& matching_;
   LocalMatcher local_;
+  HopelessNodes hopeless_;
   std::array<BodiesOf, 2> bodies_of_;
   std::array<std::vector<int32_t>, 2> partner_of_scope_;  // by scope; -1: none
 };

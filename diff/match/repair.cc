@@ -11,7 +11,8 @@ constexpr double kConfidence = 0.9;
 /// Gives unmatched nodes the partner of another node where more edges agree with it.
 class Repairer {
  public:
-  Repairer(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
+  Repairer(Matching& matching, const ScopePair& scope, HopelessNodes& hopeless)
+      : matching_(matching), scope_(scope), hopeless_(hopeless) {}
 
   bool Run(uint32_t since) {
     bool any = false;
@@ -20,7 +21,8 @@ class Repairer {
       bool progress = false;
       for (Side side : {kBefore, kAfter}) {
         for (int32_t i : matching_.Unmatched(side, scope_)) {
-          const bool look = !matching_.matched(side, i) && matching_.ChangedSince(side, i, since);
+          const uint32_t last = std::max(since, hopeless_.since(side, i));
+          const bool look = !matching_.matched(side, i) && matching_.ChangedSince(side, i, last);
           progress |= look && FindPartner(side, i);
         }
       }
@@ -58,9 +60,9 @@ class Repairer {
   bool MayMatch(Side side, int32_t i, int32_t candidate) const {
     const int32_t before = side == kBefore ? i : candidate;
     const int32_t after = side == kBefore ? candidate : i;
-    return matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute &&
-           matching_.labels(kBefore).op[Index(before)] ==
+    return matching_.labels(kBefore).op[Index(before)] ==
                matching_.labels(kAfter).op[Index(after)] &&
+           matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute &&
            !matching_.forbidden(1 - side, candidate) && !matching_.vetoed(before, after);
   }
 
@@ -69,13 +71,16 @@ class Repairer {
     const Labels& mine = matching_.labels(side);
     const Labels& others = matching_.labels(1 - side);
     std::vector<int32_t> candidates;
+    const auto add = [&](int32_t candidate) {
+      if (MayMatch(side, i, candidate)) candidates.push_back(candidate);
+    };
     const auto operands = mine.operands(i);
     for (const Labels::Edge& edge :
          operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
       const int32_t image = matching_.partner(side, edge.entity);
       if (image < 0 || others.users(image).size() > Matching::kMaxEdges) continue;
       for (const Labels::Edge& user : others.users(image)) {
-        if (user.slot == edge.slot) candidates.push_back(user.entity);
+        if (user.slot == edge.slot) add(user.entity);
       }
     }
     const auto users = mine.users(i);
@@ -83,13 +88,10 @@ class Repairer {
       const int32_t image = matching_.partner(side, edge.entity);
       if (image < 0 || matching_.slotless(side, edge.entity)) continue;
       const auto theirs = others.operands(image);
-      if (Index(edge.slot) < theirs.size()) {
-        candidates.push_back(theirs[Index(edge.slot)].entity);
-      }
+      if (Index(edge.slot) < theirs.size()) add(theirs[Index(edge.slot)].entity);
     }
     std::ranges::sort(candidates);
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
-    std::erase_if(candidates, [&](int32_t candidate) { return !MayMatch(side, i, candidate); });
     return candidates;
   }
 
@@ -145,7 +147,13 @@ class Repairer {
   bool FindPartner(Side side, int32_t i) {
     int32_t best = -1;
     int most = 0;
-    for (int32_t candidate : Candidates(side, i)) {
+    const std::vector<int32_t> candidates = Candidates(side, i);
+    // Nobody is an only reader, or stands in a free place, who is no candidate.
+    if (candidates.empty()) {
+      hopeless_.Add(side, i, matching_.clock());
+      return false;
+    }
+    for (int32_t candidate : candidates) {
       const int merit = Merit(side, i, candidate);
       const int32_t rival = matching_.partner(1 - side, candidate);
       if (merit <= most || (rival >= 0 && !IsBetter(side, i, rival, candidate, merit))) continue;
@@ -165,12 +173,13 @@ class Repairer {
 
   Matching& matching_;
   const ScopePair& scope_;
+  HopelessNodes& hopeless_;
 };
 
 }  // namespace
 
-bool Repair(Matching& matching, const ScopePair& scope, uint32_t since) {
-  return Repairer(matching, scope).Run(since);
+bool Repair(Matching& matching, const ScopePair& scope, HopelessNodes& hopeless, uint32_t since) {
+  return Repairer(matching, scope, hopeless).Run(since);
 }
 
 }  // namespace strata

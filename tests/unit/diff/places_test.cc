@@ -117,7 +117,8 @@ TEST_CASE("match: where each node took the place of the next, the last place is 
     match(name, name);
   match("b", "a");
   match("c", "b");
-  CHECK(Repair(matching, {{0, 0}, {before.size(), after.size()}}));
+  HopelessNodes hopeless(matching);
+  CHECK(Repair(matching, {{0, 0}, {before.size(), after.size()}}, hopeless));
   CHECK_EQ(matching.partner(kBefore, before.FindName("a").index), after.FindName("c").index);
 }
 
