@@ -116,7 +116,7 @@ Status TrainOutputs::Open(const TrainOutputPaths& paths, const TrainConfig& conf
   if (config.metrics.enable_tensorboard) {
     STRATA_TRY(events_, EventFile::Create(
                             fmt::format("{}/{}", config.dump_folder, config.metrics.save_tb_folder),
-                            SecondsSince1970()));
+                            first_step + 1, SecondsSince1970()));
     last_events_ = std::chrono::steady_clock::now();
     last_events_step_ = first_step;
   }

@@ -55,11 +55,14 @@ class Message {
   std::string text_;
 };
 
-// Field numbers of tensorflow.Event and tensorflow.Summary.
+// Field numbers of tensorflow.Event, tensorflow.Summary and tensorflow.SessionLog.
 constexpr uint32_t kWallTime = 1;
 constexpr uint32_t kStep = 2;
 constexpr uint32_t kFileVersion = 3;
 constexpr uint32_t kSummary = 5;
+constexpr uint32_t kSessionLog = 7;
+constexpr uint32_t kStatus = 1;
+constexpr uint64_t kStart = 1;
 constexpr uint32_t kValue = 1;
 constexpr uint32_t kTag = 1;
 constexpr uint32_t kSimpleValue = 2;
@@ -109,7 +112,7 @@ std::string FormatTfRecord(std::string_view data) {
   return record + little_endian(MaskedCrc(data), 4);
 }
 
-Result<EventFile> EventFile::Create(const std::string& folder, double seconds) {
+Result<EventFile> EventFile::Create(const std::string& folder, int64_t first_step, double seconds) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   EventFile file;
@@ -124,6 +127,12 @@ Result<EventFile> EventFile::Create(const std::string& folder, double seconds) {
   Message version;
   version.Double(kWallTime, seconds).Bytes(kFileVersion, "brain.Event:2");
   STRATA_RETURN_IF_ERROR(file.Append(FormatTfRecord(version.text())));
+  Message session, start;
+  session.Varint(kStatus, kStart);
+  start.Double(kWallTime, seconds)
+      .Varint(kStep, static_cast<uint64_t>(first_step))
+      .Bytes(kSessionLog, session.text());
+  STRATA_RETURN_IF_ERROR(file.Append(FormatTfRecord(start.text())));
   return file;
 }
 

@@ -13,13 +13,13 @@ namespace strata {
 /// Writes scalars where TensorBoard reads them: an event file, a TFRecord file of
 /// `tensorflow.Event` messages (tensorflow/core/util/event.proto).
 ///
-/// Every point is on disk when `Add` returns; a reader of a live file sees all of it. Points of a
-/// step that another file of the folder has too replace those, as TensorBoard shows it.
+/// Every point is on disk when `Add` returns; a reader of a live file sees all of it. A file begins
+/// with a session, so that readers drop what earlier files of the folder say of its steps.
 class EventFile {
  public:
   /// `<folder>/events.out.tfevents.<seconds>.<host>.<process>.0`; makes the folder. `seconds` since
-  /// 1970, of the first event.
-  static Result<EventFile> Create(const std::string& folder, double seconds);
+  /// 1970, of the first event; `first_step` is the least that will be added.
+  static Result<EventFile> Create(const std::string& folder, int64_t first_step, double seconds);
 
   EventFile(EventFile&&) noexcept;
   EventFile& operator=(EventFile&&) noexcept;

@@ -50,37 +50,39 @@ std::vector<std::string> Records(std::string_view bytes) {
   return records;
 }
 
-TEST_CASE("an event file holds its version, then the points, as protocol buffers") {
+TEST_CASE("an event file holds its version, where it begins, and the points, as protocol buffers") {
   const TempDir dir;
   std::string path;
   {
-    Result<EventFile> file = EventFile::Create(dir / "a/tb", 1.5);
+    Result<EventFile> file = EventFile::Create(dir / "a/tb", 300, 1.5);
     REQUIRE_OK(file);
     REQUIRE_OK(file->Add(300, 2.5, {{"loss", 0.5}, {"lr", 2.0}}));
     path = file->path();
   }
   CHECK_NE(path.find("/a/tb/events.out.tfevents.1."), std::string::npos);
   const std::vector<std::string> records = Records(*ReadFile(path));
-  REQUIRE_EQ(records.size(), 2);
-  // Event: 1 wall_time double, 2 step int64, 3 file_version string, 5 summary. By hand, from
-  // event.proto and the encoding's description.
+  REQUIRE_EQ(records.size(), 3);
+  // Event: 1 wall_time double, 2 step int64, 3 file_version string, 5 summary, 7 session_log (1
+  // status: 1 START). By hand, from event.proto and the encoding's description.
   const auto fixed = [](auto value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
   };
   CHECK_EQ(records[0], "\x09" + fixed(1.5) +
                            "\x1a\x0d"
                            "brain.Event:2");
+  // TensorBoard's event_accumulator.py drops points from this step on.
+  CHECK_EQ(records[1], "\x09" + fixed(1.5) + "\x10\xac\x02\x3a\x02\x08\x01");
   const std::string loss = "\x0a\x04loss\x15" + fixed(0.5F);
   const std::string lr = "\x0a\x02lr\x15" + fixed(2.0F);
   const std::string summary = "\x0a\x0b" + loss + "\x0a\x09" + lr;
-  CHECK_EQ(records[1],
+  CHECK_EQ(records[2],
            "\x09" + fixed(2.5) + "\x10\xac\x02\x2a" + static_cast<char>(summary.size()) + summary);
 }
 
 TEST_CASE("a folder that cannot be written is told") {
   const TempDir dir;
   REQUIRE_OK(WriteFile(dir / "tb", "a file"));
-  const Result<EventFile> file = EventFile::Create(dir / "tb", 1.0);
+  const Result<EventFile> file = EventFile::Create(dir / "tb", 1, 1.0);
   REQUIRE_FALSE(file);
   CHECK(file.error().message().starts_with("cannot write: " + dir.path() + "/tb/events.out."));
 }
