@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -63,12 +64,47 @@ Status Rename(const std::string& from, const std::string& to) {
   return Error(ErrorCode::kIo, "cannot rename: {} to {}: {}", from, to, error.message());
 }
 
+/// Makes a folder and those above it; their names survive a loss of power.
+Status MakeFolder(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> missing;
+  for (fs::path path = folder; !path.empty() && !fs::is_directory(path, error);
+       path = path.parent_path()) {
+    missing.push_back(path);
+  }
+  error.clear();
+  fs::create_directories(folder, error);
+  if (std::error_code ignored; !fs::is_directory(folder, ignored)) {
+    return Error(ErrorCode::kIo, "cannot make a folder: {}: {}; choose another dump_folder", folder,
+                 error ? error.message() : "a file has this name");
+  }
+  for (const fs::path& path : missing) {
+    const fs::path above = path.parent_path();
+    STRATA_RETURN_IF_ERROR(SyncFolder(above.empty() ? "." : above.string()));
+  }
+  return Ok();
+}
+
 /// Removes a checkpoint: first its name, so that no half of it is ever found.
 Status Remove(const std::string& path) {
   const std::string aside = path + std::string(kRemoved);
   std::error_code error;
   fs::remove_all(aside, error);
   STRATA_RETURN_IF_ERROR(Rename(path, aside));
+  fs::remove_all(aside, error);
+  if (!error) return Ok();
+  return Error(ErrorCode::kIo, "cannot remove: {}: {}", aside, error.message());
+}
+
+/// Gives a complete folder its name. One that has it goes in the same moment, so that whenever the
+/// program stops, one of the two is there.
+Status Name(const std::string& aside, const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return Rename(aside, path);
+  if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+    STRATA_RETURN_IF_ERROR(Remove(path));  // a file system that cannot exchange names
+    return Rename(aside, path);
+  }
   fs::remove_all(aside, error);
   if (!error) return Ok();
   return Error(ErrorCode::kIo, "cannot remove: {}: {}", aside, error.message());
@@ -201,8 +237,7 @@ Status WriteCheckpoint(const std::string& folder, const CheckpointWriter::Option
   }
   STRATA_RETURN_IF_ERROR(writer.WriteManifest(info));
   STRATA_RETURN_IF_ERROR(SyncFolder(aside));
-  if (fs::exists(path, error)) STRATA_RETURN_IF_ERROR(Remove(path));
-  STRATA_RETURN_IF_ERROR(Rename(aside, path));
+  STRATA_RETURN_IF_ERROR(Name(aside, path));
   STRATA_RETURN_IF_ERROR(SyncFolder(folder));
 
   if (options.keep_latest_k == 0) return Ok();
@@ -341,12 +376,8 @@ CheckpointWriter& CheckpointWriter::operator=(CheckpointWriter&&) noexcept = def
 CheckpointWriter::~CheckpointWriter() = default;
 
 Result<CheckpointWriter> CheckpointWriter::Open(const std::string& folder, const Options& options) {
+  STRATA_RETURN_IF_ERROR(MakeFolder(folder));
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (std::error_code ignored; !fs::is_directory(folder, ignored)) {
-    return Error(ErrorCode::kIo, "cannot make a folder: {}: {}; choose another dump_folder", folder,
-                 error ? error.message() : "a file has this name");
-  }
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const fs::path name = entry.path().filename();

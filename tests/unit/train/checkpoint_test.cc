@@ -1,6 +1,8 @@
 #include "runtime/train/files/checkpoint.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <string>
 #include <sys/wait.h>
@@ -171,6 +173,39 @@ TEST_CASE("killed at any moment, the complete checkpoints are complete") {
       REQUIRE_OK(loaded);
       CHECK_EQ(FirstValue(loaded->model, "norm.weight"), static_cast<float>(step));
     }
+  }
+}
+
+TEST_CASE("a run that is killed while it saves its only checkpoint again has one") {
+  const TempDir names;
+  fs::create_directories(names / "a");
+  fs::create_directories(names / "b");
+  if (::renameat2(AT_FDCWD, (names / "a").c_str(), AT_FDCWD, (names / "b").c_str(),
+                  RENAME_EXCHANGE) != 0) {
+    MESSAGE("skipped: this file system cannot exchange names");
+    return;
+  }
+  const TempDir dir;
+  {
+    CheckpointWriter first = OpenOrDie(dir.path(), {.keep_latest_k = 1});
+    REQUIRE_OK(first.Save(Info(5), State(5.0F).tensors()));
+  }
+  for (int round = 0; round < 30; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      CheckpointWriter writer = OpenOrDie(dir.path(), {.keep_latest_k = 1});
+      while (writer.Save(Info(5), State(5.0F).tensors())) {
+      }
+      std::_Exit(1);
+    }
+    ::usleep(static_cast<useconds_t>(4'000 + 700 * round));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+    const Result<Checkpoint> loaded = LoadCheckpoint(dir.path(), 5);
+    REQUIRE_OK(loaded);
+    CHECK_EQ(FirstValue(loaded->model, "norm.weight"), 5.0F);
   }
 }
 
