@@ -181,7 +181,9 @@ Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
                       config.accumulation_steps, batch_tokens);
   }
   config.accumulation_steps /= batch_tokens;
-  return Ok();
+  if (config.accumulation_steps <= kMaxSize) return Ok();
+  return Impossible(reader, kStepTokens, "{} batches in a step are more than {}, take fewer tokens",
+                    config.accumulation_steps, kMaxSize);
 }
 
 Status CheckAdamW(const ConfigReader& reader, const std::string& table, const AdamWConfig& adamw) {

@@ -57,6 +57,7 @@ class Reader {
   bool Has(Place place) const {
     return place.epoch >= 0 && place.ordinal >= 0 && place.ordinal <= documents_->size();
   }
+  bool HasDocument(Place place) const { return Has(place) && place.ordinal < documents_->size(); }
   Place next() const { return next_; }
   Place last() const { return last_; }
   void Seek(Place place) { next_ = place; }
@@ -234,7 +235,7 @@ class FirstFitSource final : public RowSource {
     while (numbers.Skip(';')) {
       open.emplace_back();
       while (const auto place = numbers.TakePlace()) {
-        if (!reader_.Has(*place) || !numbers.Skip(',')) return NoPlace(position);
+        if (!reader_.HasDocument(*place) || !numbers.Skip(',')) return NoPlace(position);
         STRATA_TRY(const std::vector<int64_t> ids, reader_.Read(*place));
         Append(ids, open.back().row);
         open.back().places.push_back(*place);

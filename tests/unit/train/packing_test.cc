@@ -120,7 +120,8 @@ TEST_CASE("from any place the data go on as if they had been read from the start
       CHECK_EQ(actual->labels, expected->labels);
       CHECK_EQ(actual->positions, expected->positions);
     }
-    for (const char* wrong : {"", "x", "0.99+0", "0.0+99", "0.0;0.99,", "0.0;x", "-1.0+0"})
+    for (const char* wrong :
+         {"", "x", "0.99+0", "0.0+99", "0.0;0.99,", "0.0;0.11,", "0.0;x", "-1.0+0"})
       CHECK_FALSE(make()->Seek(wrong));
   }
 }
