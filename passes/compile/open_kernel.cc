@@ -7,15 +7,12 @@
 
 #include "ir/module.h"
 #include "passes/compile/kernel.h"
+#include "passes/compile/no_kernel.h"
 
 namespace strata {
 namespace {
 
 using Sizes = std::vector<int64_t>;
-
-Error Unsupported(std::string_view why) {
-  return Error(ErrorCode::kUnsupported, "no kernel: {}", why);
-}
 
 /// 0 and 1 are said in the code.
 bool AreAlike(const Sizes& a, const Sizes& b) {
@@ -103,9 +100,9 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     SymbolSizes one = sample;
     one[symbol] += kStep;
     all[symbol] += kStep;
-    if (!add(one)) return Unsupported("other code at other sizes");
+    if (!add(one)) return NoKernel("other code at other sizes");
   }
-  if (!add(all)) return Unsupported("other code at other sizes");
+  if (!add(all)) return NoKernel("other code at other sizes");
   // What is open to other batches, too, is so in the code: one serves them all.
   std::vector<Kernel> marking = others;
   for (const SymbolSizes& at : SampleSizes(body.module())) {
@@ -123,7 +120,7 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     SizeForm form{.constant = numbers[i]};
     for (size_t k = 0; k < data_sizes.size(); ++k) {
       const int64_t change = others[k].open_numbers()[i] - numbers[i];
-      if (change % kStep != 0) return Unsupported("numbers that are no multiples of sizes");
+      if (change % kStep != 0) return NoKernel("numbers that are no multiples of sizes");
       if (change == 0) continue;
       form.factors[static_cast<int32_t>(k)] = change / kStep;
       form.constant -= change / kStep * sample[data_sizes[k]];
@@ -131,7 +128,7 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     const int64_t check =
         form.At([&](int32_t k) { return all[data_sizes[static_cast<size_t>(k)]]; });
     if (check != others.back().open_numbers()[i])
-      return Unsupported("numbers that are products of sizes");
+      return NoKernel("numbers that are products of sizes");
     kernel.open_forms.push_back(std::move(form));
   }
   kernel.data_sizes = data_sizes;

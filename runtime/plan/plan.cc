@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
-#include "ir/native_text.h"
 #include "ir/ops.h"
 #include "passes/compile/pointwise.h"
+#include "runtime/plan/layouts.h"
 
 namespace strata {
 namespace {
@@ -44,9 +44,6 @@ class Lowering {
   }
 
  private:
-  /// Slots of sizes that are read from data, by symbol.
-  using DataSizes = std::map<std::string, int32_t, std::less<>>;
-
   /// A graph that is being lowered: the program, or inside it the body of a fused node.
   struct Scope {
     explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
@@ -90,92 +87,6 @@ class Lowering {
     input.is_static = kind == "parameter" || kind == "buffer" || kind == "state";
     plan_.inputs.push_back(std::move(input));
     return Ok();
-  }
-
-  /// None when a size is no number or strides are not told.
-  std::optional<PlanLayout> LayoutOf(TypeId id) const {
-    if (!id.valid()) return std::nullopt;
-    const Type& type = module_.types()[id];
-    if (type.kind != TypeKind::kTensor || !type.has_strides) return std::nullopt;
-    PlanLayout layout{.dtype = type.dtype, .sizes = {}, .strides = {}, .offset = 0};
-    auto sizes = Numbers(type.sizes), strides = Numbers(type.strides);
-    if (!sizes || !strides || ByteSize(type.dtype) == 0) return std::nullopt;
-    layout.sizes = std::move(sizes).value();
-    layout.strides = std::move(strides).value();
-    if (type.dim.valid()) {
-      const auto offset = NumberOf(module_, type.dim, plan_.sizes);
-      if (!offset) return std::nullopt;
-      layout.offset = *offset;
-    }
-    return layout;
-  }
-
-  /// Slots of the sizes read from data that `dim` mentions are added to `slots`.
-  void FindDataSizes(DimId dim, DataSizes& slots) const {
-    if (module_.dims().kind(dim) == DimKind::kSymbol) {
-      const auto reader = scope_.data_sizes.find(module_.dims().name(dim));
-      if (reader != scope_.data_sizes.end()) slots.insert(*reader);
-    }
-    for (const DimId operand : module_.dims().operands(dim))
-      FindDataSizes(operand, slots);
-  }
-
-  /// The number that `number_at(sizes)` is, as a function of data sizes; none where it is no sum of
-  /// multiples of them.
-  template <class Fn>
-  std::optional<SizeForm> FormOf(const DataSizes& slots, Fn&& number_at) const {
-    SymbolSizes sizes = plan_.sizes;
-    for (const auto& [symbol, slot] : slots)
-      sizes[symbol] = 0;
-    const std::optional<int64_t> constant = number_at(sizes);
-    if (!constant) return std::nullopt;
-    SizeForm form{.constant = *constant};
-    int64_t expected = form.constant, probe = 2;
-    SymbolSizes all = sizes;
-    for (const auto& [symbol, slot] : slots) {
-      sizes[symbol] = 1;
-      const std::optional<int64_t> with_one = number_at(sizes);
-      sizes[symbol] = 0;
-      if (!with_one) return std::nullopt;
-      if (*with_one != form.constant) form.factors[slot] = *with_one - form.constant;
-      all[symbol] = ++probe;
-      expected += probe * (*with_one - form.constant);
-    }
-    return number_at(all) == expected ? std::optional(form) : std::nullopt;
-  }
-
-  std::optional<OpenLayout> OpenLayoutOf(TypeId id) const {
-    if (!id.valid() || module_.types()[id].kind != TypeKind::kTensor) return std::nullopt;
-    const Type& type = module_.types()[id];
-    DataSizes slots;
-    for (const DimId dim : type.sizes)
-      FindDataSizes(dim, slots);
-    if (slots.empty()) return std::nullopt;
-    OpenLayout open{.dtype = type.dtype, .sizes = {}, .strides = {}, .bytes = {}};
-    const auto add = [&](const std::vector<DimId>& dims, std::vector<SizeForm>& forms) {
-      return std::ranges::all_of(dims, [&](DimId dim) {
-        const auto form = FormOf(slots, [&](const SymbolSizes& sizes) -> std::optional<int64_t> {
-          const auto number = NumberOf(module_, dim, sizes);
-          return number ? std::optional(*number) : std::nullopt;
-        });
-        if (form) forms.push_back(*form);
-        return form.has_value();
-      });
-    };
-    const auto bytes = FormOf(slots, [&](const SymbolSizes& sizes) -> std::optional<int64_t> {
-      PlanLayout layout{.dtype = type.dtype, .sizes = {}, .strides = {}, .offset = 0};
-      auto numbers = NumbersOf(module_, type.sizes, sizes);
-      auto strides = NumbersOf(module_, type.strides, sizes);
-      if (!numbers || !strides) return std::nullopt;
-      layout.sizes = std::move(numbers).value();
-      layout.strides = std::move(strides).value();
-      return layout.storage_bytes();
-    });
-    if (!type.has_strides || !bytes || !add(type.sizes, open.sizes) ||
-        !add(type.strides, open.strides))
-      return std::nullopt;
-    open.bytes = *bytes;
-    return open;
   }
 
   /// The parts of a split add up to what is split.
@@ -234,7 +145,7 @@ class Lowering {
       STRATA_TRY(const GraphId body, BodyOf(args));
       if (plan_.options.unfuse) return InlineBody(node, module_.graph(body));
       STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
-      if (step.kernel < 0 || !TakeDataSizes(node, module_.graph(body), step))
+      if (step.kernel < 0 || !TakeOpenNumbers(node, module_.graph(body), step))
         return InlineBody(node, module_.graph(body));
       step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
       args = args.subspan(1);
@@ -289,50 +200,18 @@ class Lowering {
     return known->second = static_cast<int32_t>(plan_.kernels.size()) - 1;
   }
 
-  /// What the body's names of data sizes are here: told by the types of what it is given.
-  DataSizes DataSizesIn(NodeId node, const Graph& body) const {
-    DataSizes sizes;
-    const std::vector<NodeId> placeholders = body.placeholders();
-    const std::span<const Arg> args = graph().args(node).subspan(1);
-    for (size_t i = 0; i < std::min(args.size(), placeholders.size()); ++i) {
-      const TypeId inner = body.value(body.result(placeholders[i])).type;
-      const TypeId outer = graph().value(args[i].value()).type;
-      if (!inner.valid() || !outer.valid()) continue;
-      const std::vector<DimId>& inner_dims = module_.types()[inner].sizes;
-      const std::vector<DimId>& outer_dims = module_.types()[outer].sizes;
-      for (size_t d = 0; d < std::min(inner_dims.size(), outer_dims.size()); ++d) {
-        if (module_.dims().kind(inner_dims[d]) != DimKind::kSymbol ||
-            module_.dims().kind(outer_dims[d]) != DimKind::kSymbol) {
-          continue;
-        }
-        const auto known = scope_.data_sizes.find(module_.dims().name(outer_dims[d]));
-        if (known != scope_.data_sizes.end())
-          sizes.emplace(module_.dims().name(inner_dims[d]), known->second);
-      }
-    }
-    return sizes;
-  }
-
-  /// The numbers that a kernel of data sizes takes, by slot. False: a size is not told.
-  bool TakeDataSizes(NodeId node, const Graph& body, PlanStep& step) const {
+  /// False: the kernel takes a data size that is not told.
+  bool TakeOpenNumbers(NodeId node, const Graph& body, PlanStep& step) const {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
     if (kernel.data_sizes.empty()) return true;
-    const DataSizes sizes = DataSizesIn(node, body);
-    for (const SizeForm& form : kernel.open_forms) {
-      SizeForm& taken = step.open_numbers.emplace_back();
-      taken.constant = form.constant;
-      for (const auto& [index, factor] : form.factors) {
-        const auto known = sizes.find(kernel.data_sizes[static_cast<size_t>(index)]);
-        if (known == sizes.end()) return false;
-        taken.factors[known->second] += factor;
-      }
-    }
-    return true;
+    auto numbers = OpenNumbersOf(kernel, DataSizesInside(graph(), node, body, scope_.data_sizes));
+    if (numbers) step.open_numbers = *std::move(numbers);
+    return numbers.has_value();
   }
 
   Status InlineBody(NodeId node, const Graph& body) {
     Scope inner(body);
-    inner.data_sizes = DataSizesIn(node, body);
+    inner.data_sizes = DataSizesInside(graph(), node, body, scope_.data_sizes);
     inner.fused = node;
     inner.stream = graph().node(node).stream;
     const std::vector<NodeId> placeholders = body.placeholders();
@@ -467,13 +346,13 @@ class Lowering {
         {.value = scope_.fused.valid() ? ValueId{} : value,
          .name = std::string(graph().value_name(value)),
          .type = v.type.valid() ? module_.types().ToString(v.type) : "",
-         .layout = LayoutOf(v.type),
+         .layout = LayoutOf(module_, v.type, plan_.sizes),
          .storage = owner >= 0 ? plan_.slots[static_cast<size_t>(owner)].storage : slot});
     PlanSlot& made = plan_.slots.back();
     if (v.type.valid() && module_.types()[v.type].kind == TypeKind::kSymInt) {
       scope_.data_sizes.emplace(module_.dims().name(module_.types()[v.type].dim), slot);
     } else if (!made.layout) {
-      made.open_layout = OpenLayoutOf(v.type);
+      made.open_layout = OpenLayoutOf(module_, v.type, plan_.sizes, scope_.data_sizes);
     }
     return scope_.slot_of[static_cast<size_t>(value.index)] = slot;
   }
@@ -488,48 +367,6 @@ class Lowering {
   std::map<std::pair<int32_t, bool>, int32_t> kernel_of_;  // by body and exactness
   Plan plan_;
 };
-
-void AppendArg(const Plan& plan, const PlanArg& arg, std::string& out) {
-  switch (arg.kind) {
-    case ArgKind::kValue: {
-      const PlanSlot& slot = plan.slots[static_cast<size_t>(arg.slot)];
-      out += slot.name;
-      if (!slot.type.empty()) out += fmt::format(": {}", slot.type);
-      return;
-    }
-    case ArgKind::kInt:
-      out += fmt::format("{}", arg.integer);
-      return;
-    case ArgKind::kBool:
-      out += arg.integer != 0 ? "True" : "False";
-      return;
-    case ArgKind::kFloat:
-      AppendFloat(arg.real, out);
-      return;
-    case ArgKind::kDType:
-      out += TorchName(arg.dtype);
-      return;
-    case ArgKind::kString:
-      AppendQuoted(arg.text, out);
-      return;
-    case ArgKind::kDevice:
-    case ArgKind::kRaw:
-      out += arg.text;
-      return;
-    case ArgKind::kList:
-    case ArgKind::kTuple:
-      out += '[';
-      for (size_t i = 0; i < arg.elements.size(); ++i) {
-        if (i > 0) out += ", ";
-        AppendArg(plan, arg.elements[i], out);
-      }
-      out += ']';
-      return;
-    default:
-      out += "None";
-      return;
-  }
-}
 
 }  // namespace
 
@@ -552,34 +389,6 @@ Fingerprint Plan::fingerprint() const {
   }
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size() * sizeof(uint64_t));
   return {.hi = hash.high64, .lo = hash.low64};
-}
-
-std::string Describe(const Plan& plan, const PlanStep& step) {
-  std::string out;
-  for (const int32_t slot : step.results) {
-    if (slot < 0) continue;
-    if (!out.empty()) out += ", ";
-    out += plan.slots[static_cast<size_t>(slot)].name;
-  }
-  if (!out.empty()) out += " = ";
-  out += step.op;
-  out += '(';
-  bool is_first = true;
-  const auto comma = [&] {
-    if (!std::exchange(is_first, false)) out += ", ";
-  };
-  for (const PlanArg& arg : step.args) {
-    comma();
-    AppendArg(plan, arg, out);
-  }
-  for (const auto& [name, arg] : step.kwargs) {
-    comma();
-    out += name;
-    out += '=';
-    AppendArg(plan, arg, out);
-  }
-  out += ')';
-  return out;
 }
 
 }  // namespace strata

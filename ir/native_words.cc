@@ -1,0 +1,172 @@
+#include "ir/native_words.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "ir/native_text.h"
+
+namespace strata {
+
+bool IsPlainName(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  for (char c : text) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!plain) return false;
+  }
+  if (text.size() > 11) return true;
+  for (std::string_view keyword : kKeywords) {
+    if (text == keyword) return false;
+  }
+  return true;
+}
+
+void AppendName(std::string_view name, std::string& out, int64_t element) {
+  if (IsPlainName(name)) {
+    out += name;
+  } else {
+    out += '%';
+    AppendQuoted(name, out);
+  }
+  if (element >= 0) fmt::format_to(std::back_inserter(out), "${}", element);
+}
+
+void AppendPath(std::string_view path, std::string& out) {
+  bool plain = !path.empty() && path.front() != '.' && path.back() != '.' &&
+               !(path.front() >= '0' && path.front() <= '9');
+  for (char c : path) {
+    plain &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_' || c == '.';
+  }
+  for (std::string_view keyword : kKeywords)
+    plain &= path != keyword;
+  if (plain) {
+    out += path;
+  } else {
+    out += '%';
+    AppendQuoted(path, out);
+  }
+}
+
+void AppendType(const Module& module, TypeId id, std::string& out) {
+  if (!id.valid()) {
+    out += '?';
+    return;
+  }
+  const size_t begin = out.size();
+  module.types().Print(id, out);
+  const Type& type = module.types()[id];
+  const std::string_view text(out.data() + begin, out.size() - begin);
+  if (type.kind == TypeKind::kOpaque || TypeTextEnd(text, 0) != text.size()) {
+    const std::string copy(text);
+    out.resize(begin);
+    out += "opaque(";
+    AppendQuoted(copy, out);
+    out += ')';
+    return;
+  }
+  if (type.kind != TypeKind::kTensor) return;
+  if (type.dim.valid()) {
+    out += "@(";
+    module.dims().Print(type.dim, out);
+    out += ')';
+  }
+  if (type.requires_grad) out += "+grad";
+}
+
+size_t TypeTextEnd(std::string_view text, size_t begin) {
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '[' || c == '(') ++depth;
+    if (c == ']' || c == ')') {
+      if (depth == 0) return i;
+      --depth;
+    }
+    if (c == '\n' || c == '\r') return i;
+    if (depth == 0 && (c == ' ' || c == ',' || c == '@' || c == '+')) return i;
+  }
+  return text.size();
+}
+
+void AppendFloat(double value, std::string& out) {
+  if (std::isnan(value)) {
+    out += "nan";
+    return;
+  }
+  if (std::isinf(value)) {
+    out += value < 0 ? "-inf" : "inf";
+    return;
+  }
+  // Shortest digits that read back to the same number, in Python's layout: scientific outside
+  // [1e-4, 1e16).
+  char digits[40];
+  const double magnitude = std::fabs(value);
+  const bool scientific = magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16);
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, value,
+                    scientific ? std::chars_format::scientific : std::chars_format::fixed);
+  const std::string_view text(digits, static_cast<size_t>(end.ptr - digits));
+  out += text;
+  if (!scientific && text.find('.') == std::string_view::npos) out += ".0";
+}
+
+void AppendQuoted(std::string_view text, std::string& out) {
+  const bool use_double =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  const char quote = use_double ? '"' : '\'';
+  out += quote;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == quote || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  out += quote;
+}
+
+Error ErrorAt(std::string_view file, std::string_view text, size_t offset, std::string_view what,
+              const TextPlace& place) {
+  offset = std::min(offset, text.size());
+  const std::string_view before = text.substr(0, offset);
+  const auto line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+  const size_t line_begin =
+      before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  const size_t column = offset - line_begin;
+  std::string_view shown = text.substr(line_begin);
+  shown = shown.substr(0, shown.find_first_of("\r\n"));
+  // Of a long line, the neighbourhood of the place.
+  constexpr size_t kWidth = 100;
+  size_t caret = column;
+  std::string prefix;
+  if (caret > kWidth - 20) {
+    const size_t cut = caret - (kWidth - 20);
+    shown.remove_prefix(std::min(cut, shown.size()));
+    caret -= cut;
+    prefix = "…";
+  }
+  std::string excerpt(shown.substr(0, kWidth));
+  for (char& c : excerpt) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  const size_t indent = caret + (prefix.empty() ? 0 : 1);
+  return Error("{}:{}:{}: {}\n  {}{}\n  {}^", file, place.lines + line, place.columns + column + 1,
+               what, prefix, excerpt, std::string(indent, ' '));
+}
+
+}  // namespace strata

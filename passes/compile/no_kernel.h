@@ -1,0 +1,13 @@
+#pragma once
+#include <string_view>
+
+#include "ir/result.h"
+
+namespace strata {
+
+/// The Error of a body that is no kernel (kUnsupported).
+inline Error NoKernel(std::string_view why) {
+  return Error(ErrorCode::kUnsupported, "no kernel: {}", why);
+}
+
+}  // namespace strata
