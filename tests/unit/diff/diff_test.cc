@@ -14,13 +14,9 @@ namespace strata {
 namespace {
 
 using testing::Describe;
+using testing::DescribeTexts;
 using testing::DiffCase;
 using testing::MessageOf;
-
-std::string DescribeTexts(std::string_view before, std::string_view after,
-                          DiffOptions options = {}) {
-  return Describe(DiffCase(before, after, options).diff);
-}
 
 TEST_CASE("names do not matter: a misleading rename is no change") {
   CHECK_EQ(DescribeTexts(R"(

@@ -7,11 +7,8 @@ namespace strata {
 namespace {
 
 using testing::Describe;
+using testing::DescribeTexts;
 using testing::DiffCase;
-
-std::string DescribeTexts(std::string_view before, std::string_view after) {
-  return Describe(DiffCase(before, after).diff);
-}
 
 TEST_CASE("replace: a fused region, its consumer is derived") {
   CHECK_EQ(DescribeTexts(R"(

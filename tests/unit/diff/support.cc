@@ -34,8 +34,9 @@ std::string Describe(const GraphDiff& diff) {
   return text;
 }
 
-std::string DescribeTexts(std::string_view before, std::string_view after) {
-  return Describe(DiffCase(before, after).diff);
+std::string DescribeTexts(std::string_view before, std::string_view after,
+                          const DiffOptions& options) {
+  return Describe(DiffCase(before, after, options).diff);
 }
 
 std::string PartnerOf(const GraphDiff& diff, std::string_view before) {

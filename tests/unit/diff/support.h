@@ -30,7 +30,8 @@ struct DiffCase {
 std::string Describe(const GraphDiff& diff);
 
 /// `Describe` of the diff of two texts.
-std::string DescribeTexts(std::string_view before, std::string_view after);
+std::string DescribeTexts(std::string_view before, std::string_view after,
+                          const DiffOptions& options = {});
 
 /// The after name of a before node; "-": deleted.
 std::string PartnerOf(const GraphDiff& diff, std::string_view before);
