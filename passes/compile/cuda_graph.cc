@@ -42,6 +42,19 @@ bool IsPinned(const Graph& graph, ValueId value) {
          (IsOverloadOf(graph.op(def), "aten.pin_memory") || IsTrue(graph, def, "pin_memory"));
 }
 
+/// Whether LibTorch has one kernel for a grouped product; otherwise it copies the offsets to the
+/// host and multiplies group after group. It has one for 9.0 as well, which torchtitan leaves out.
+/// Source: ATen/native/cuda/GroupedBlas.cpp.
+bool IsOneKernel(const std::vector<const Type*>& tensors, double capability) {
+  return capability >= 10.0 && capability < 11.0 &&
+         std::ranges::all_of(
+             tensors,
+             [](auto* type) {
+               return type->dtype == DType::kBF16 ||
+                      type->dtype == DType::kI32;  // I32: the offsets
+             });
+}
+
 }  // namespace
 
 std::optional<std::string> CudaGraphObstacle(const Graph& graph, NodeId node, double capability) {
@@ -63,7 +76,7 @@ std::optional<std::string> CudaGraphObstacle(const Graph& graph, NodeId node, do
     });
     if (crosses && !is_pinned) return "copies between host and device, not pinned";
   }
-  if (IsOverloadOf(op, "aten._grouped_mm") && capability < 10.0) {
+  if (IsOverloadOf(op, "aten._grouped_mm") && !IsOneKernel(tensors, capability)) {
     return "a grouped product may read its offsets on the host";
   }
   if (IsOverloadOf(op, "aten._local_scalar_dense") || IsOverloadOf(op, "aten.item")) {

@@ -80,7 +80,9 @@ class Emitter {
       parameters += IsOnlyRead(i) ? fmt::format("const {}* __restrict__ a{}", type, i)
                                   : fmt::format("{}* a{}", type, i);
     }
-    Line("extern \"C\" __global__ void {}({}) {{", name_, parameters);
+    // Without bounds, the compiler may give each of 1024 threads more registers than there are.
+    Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", LaunchOf(kernel_).threads,
+         name_, parameters);
     ++depth_;
     if (kernel_.has_rows) {
       EmitRows();
@@ -247,7 +249,7 @@ CudaLaunch LaunchOf(const Kernel& kernel) {
     int32_t threads = 32;
     while (threads < 1024 && threads < kernel.columns())
       threads *= 2;
-    return {.blocks = std::min(kernel.rows(), kMaxBlocks), .threads = threads};
+    return {.blocks = std::clamp<int64_t>(kernel.rows(), 1, kMaxBlocks), .threads = threads};
   }
   constexpr int32_t kThreads = 256;
   const int64_t blocks = (kernel.rows() + kThreads - 1) / kThreads;

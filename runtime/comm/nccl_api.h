@@ -14,6 +14,7 @@ struct NcclId {
 /// A communicator of NCCL; its layout is NCCL's.
 struct NcclComm;
 
+/// Of truth values the sum is whether any is true; they have no average.
 enum class NcclReduce : uint8_t { kSum, kProduct, kMax, kMin, kAverage };
 
 /// The interface of libstrata_nccl.so, without a type of CUDA or NCCL, so that a program can be

@@ -22,10 +22,9 @@ std::filesystem::path NcclLibrary::DefaultPath() {
 Result<NcclLibrary> NcclLibrary::Load(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
-    return Error(
-        ErrorCode::kUnsupported,
-        "this build has no NCCL: {}: install the CUDA 13 toolkit and NCCL, then build again",
-        path.string());
+    return Error(ErrorCode::kUnsupported,
+                 "this build has no NCCL: {}: run ./dev setup cuda, then build again",
+                 path.string());
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

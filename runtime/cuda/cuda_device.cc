@@ -12,6 +12,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/ones.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -111,8 +112,10 @@ class CudaDevice final : public Device {
   Status Synchronize() override { return Check(cudaDeviceSynchronize(), "wait for the GPU"); }
 
   Result<std::vector<DeviceFunction*>> Load(std::span<const Kernel> kernels) override {
+    const std::string source = CudaSource(kernels);
+    if (const auto known = loaded_.find(source); known != loaded_.end()) return known->second;
     const auto arch = static_cast<int32_t>(traits_.capability * 10 + 0.5);
-    STRATA_TRY(const CudaImage image, CompileCuda(kernels, arch));
+    STRATA_TRY(const CudaImage image, CompileCudaSource(source, arch));
     cudaLibrary_t library = nullptr;
     STRATA_RETURN_IF_ERROR(Check(
         cudaLibraryLoadData(&library, image.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
@@ -129,6 +132,7 @@ class CudaDevice final : public Device {
       functions.push_back(function.get());
       functions_.push_back(std::move(function));
     }
+    loaded_.emplace(source, functions);
     return functions;
   }
 
@@ -170,16 +174,18 @@ class CudaDevice final : public Device {
     STRATA_RETURN_IF_ERROR(UseStream(0));
     STRATA_RETURN_IF_ERROR(Synchronize());
     graphs_[next_graph_] = std::make_unique<at::cuda::CUDAGraph>();
-    return Try("begin a capture", [&] {
+    const Status begun = Try("begin a capture", [&] {
       graphs_[next_graph_]->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     });
+    if (!begun) Abandon(next_graph_);
+    return begun;
   }
   Result<int64_t> EndCapture() override {
     STRATA_RETURN_IF_ERROR(UseStream(0));
     const int64_t graph = next_graph_++;
     const Status ended = Try("end a capture", [&] { graphs_[graph]->capture_end(); });
     if (!ended) {
-      graphs_.erase(graph);
+      Abandon(graph);
       return ended.error();
     }
     return graph;
@@ -211,6 +217,17 @@ class CudaDevice final : public Device {
   }
 
  private:
+  /// Lets go of a graph whose capture failed. LibTorch's allocator then still asks the graph which
+  /// streams it captures: it must no longer, or ask one that is alive, which is why it is leaked.
+  void Abandon(int64_t graph) {
+    (void)Try("leave a capture's memory", [&] {
+      allocator::endAllocateToPool(index_, pool_);
+      allocator::releasePool(index_, pool_);
+    });
+    (void)graphs_[graph].release();  // NOLINT(bugprone-unused-return-value)
+    graphs_.erase(graph);
+  }
+
   cudaStream_t Current() const { return c10::cuda::getCurrentCUDAStream(index_).stream(); }
 
   c10::DeviceIndex index_;
@@ -219,6 +236,7 @@ class CudaDevice final : public Device {
   std::vector<c10::cuda::CUDAStream>& streams_;
   std::vector<cudaEvent_t> events_;
   std::vector<std::unique_ptr<DeviceFunction>> functions_;
+  std::map<std::string, std::vector<DeviceFunction*>> loaded_;  // by source
   std::map<int64_t, std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
   int64_t next_graph_ = 0;
   bool is_in_pool_ = false;
@@ -227,6 +245,14 @@ class CudaDevice final : public Device {
 Error NoGpu(std::string_view why) {
   return Error(ErrorCode::kUnsupported,
                "no GPU can be used: CUDA: {}: check nvidia-smi, or take device = 'cpu'", why);
+}
+
+/// LibTorch has machine code for some kinds of GPUs only; the first kernel tells.
+Status RunAKernel(const std::string& device) {
+  return Try("run a kernel", [&] {
+    const auto options = at::TensorOptions().device(c10::Device(device)).dtype(at::kFloat);
+    TORCH_CHECK(at::ones({1}, options).item<float>() == 1.0F, "it gave a wrong number");
+  });
 }
 
 Result<std::unique_ptr<Device>> Open(const CudaOptions& options) {
@@ -259,11 +285,16 @@ Result<std::unique_ptr<Device>> Open(const CudaOptions& options) {
     DeviceTraits traits{.name = fmt::format("cuda:{}", options.index),
                         .is_gpu = true,
                         .capability = properties.major + properties.minor / 10.0,
-                        .cudnn = at::Context::hasCuDNN() ? at::Context::versionCuDNN() : 0,
+                        .cudnn = at::Context::hasCuDNN() ? at::Context::versionRuntimeCuDNN() : 0,
                         .deterministic = options.deterministic};
     device = std::make_unique<CudaDevice>(static_cast<c10::DeviceIndex>(options.index),
                                           std::move(traits));
   }));
+  if (const Status ran = RunAKernel(device->traits().name); !ran) {
+    return NoGpu(fmt::format("{} of compute capability {}.{} does not run LibTorch's kernels: {}",
+                             properties.name, properties.major, properties.minor,
+                             ran.error().message()));
+  }
   return device;
 }
 

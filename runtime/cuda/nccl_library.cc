@@ -87,10 +87,11 @@ size_t ElementSize(ncclDataType_t type) {
   }
 }
 
-ncclRedOp_t Native(NcclReduce reduce) {
+/// Truth values are bytes: their sum is whether any is true, and 256 of them are not false.
+ncclRedOp_t Native(NcclReduce reduce, DType dtype) {
   switch (reduce) {
     case NcclReduce::kSum:
-      return ncclSum;
+      return dtype == DType::kBool ? ncclMax : ncclSum;
     case NcclReduce::kProduct:
       return ncclProd;
     case NcclReduce::kMax:
@@ -104,6 +105,11 @@ ncclRedOp_t Native(NcclReduce reduce) {
 }
 
 constexpr Message kNoSuchType = "NCCL has no such element type";
+constexpr Message kNoSuchReduction = "truth values have no average";
+
+bool CanReduce(NcclReduce reduce, DType dtype) {
+  return reduce != NcclReduce::kAverage || dtype != DType::kBool;
+}
 
 Message Version(int* code) {
   return Check(ncclGetVersion(code));
@@ -151,9 +157,10 @@ Message AllReduce(NcclComm* comm, const void* send, void* receive, size_t count,
                   NcclReduce reduce, void* stream) {
   const auto type = Native(dtype);
   if (!type) return kNoSuchType;
-  return Check(
-      ncclAllReduce(send, receive, count, *type, Native(reduce), Native(comm), Stream(stream)),
-      Native(comm));
+  if (!CanReduce(reduce, dtype)) return kNoSuchReduction;
+  return Check(ncclAllReduce(send, receive, count, *type, Native(reduce, dtype), Native(comm),
+                             Stream(stream)),
+               Native(comm));
 }
 
 Message AllGather(NcclComm* comm, const void* send, void* receive, size_t count, DType dtype,
@@ -168,9 +175,10 @@ Message ReduceScatter(NcclComm* comm, const void* send, void* receive, size_t co
                       NcclReduce reduce, void* stream) {
   const auto type = Native(dtype);
   if (!type) return kNoSuchType;
-  return Check(
-      ncclReduceScatter(send, receive, count, *type, Native(reduce), Native(comm), Stream(stream)),
-      Native(comm));
+  if (!CanReduce(reduce, dtype)) return kNoSuchReduction;
+  return Check(ncclReduceScatter(send, receive, count, *type, Native(reduce, dtype), Native(comm),
+                                 Stream(stream)),
+               Native(comm));
 }
 
 Message AllToAll(NcclComm* comm, const void* send, const size_t* send_counts, void* receive,

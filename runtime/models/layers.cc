@@ -94,6 +94,13 @@ Tensor RepeatHeads(const Tensor& x, int64_t heads) {
   return x.unsqueeze(2).expand({-1, -1, times, -1, -1}).flatten(1, 2);
 }
 
+/// Whether each head of each row begins at a multiple of kHeadUnit elements of its storage, as a
+/// part of a wider projection may not. `[batch, seq, heads, head_dim]`
+bool BeginsAtUnits(const Tensor& x) {
+  return x.storage_offset() % kHeadUnit == 0 && x.stride(1) % kHeadUnit == 0 &&
+         x.stride(2) % kHeadUnit == 0;
+}
+
 /// For each head and batch, its rows beginning at multiples of 16 elements, as the kernel reads it.
 std::optional<Tensor> MaskOfHeads(const std::optional<Tensor>& mask, const Tensor& q) {
   if (!mask) return std::nullopt;
@@ -138,13 +145,17 @@ Tensor Attention(std::string_view name, const Tensor& q, const Tensor& k, const 
       OrThrow(ChooseAttention(CurrentTarget(), {.dtype = ToDType(q.scalar_type()),
                                                 .head_dim = std::max(q.size(-1), v.size(-1)),
                                                 .has_mask = mask.defined(),
-                                                .is_grouped = q.size(2) != k.size(2)}));
+                                                .is_grouped = q.size(2) != k.size(2),
+                                                .is_single = k.size(1) == 1}));
   // Kernels want one head size. Zeros beyond a head's own change neither scores nor sums.
   int64_t width = std::max(q.size(-1), v.size(-1));
   if (kernel != AttentionKernel::kCpu) width = (width + kHeadUnit - 1) / kHeadUnit * kHeadUnit;
   const auto heads_first = [&](const Tensor& x) {
-    const Tensor full = x.size(-1) == width ? x : at::constant_pad_nd(x, {0, width - x.size(-1)});
-    return full.transpose(1, 2);
+    if (x.size(-1) != width) {
+      return at::constant_pad_nd(x, {0, width - x.size(-1)}).transpose(1, 2);
+    }
+    const bool is_taken = kernel == AttentionKernel::kCpu || BeginsAtUnits(x);
+    return (is_taken ? x : x.contiguous()).transpose(1, 2);
   };
   const Tensor padded = AttentionOf(kernel, heads_first(q), heads_first(k), heads_first(v), scale,
                                     mask.defined() ? std::optional(mask) : std::nullopt);

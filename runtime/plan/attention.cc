@@ -21,16 +21,19 @@ Result<AttentionKernel> ChooseAttention(const DeviceTraits& device, const Attent
   const double capability = device.capability;
   const bool is_half = shape.dtype == DType::kBF16 || shape.dtype == DType::kF16;
   const bool has_fast_cudnn = capability == 9.0 || capability == 10.0 || capability == 10.3;
-  if (is_half && !shape.has_mask && !shape.is_grouped && has_fast_cudnn && device.cudnn >= 91500 &&
-      shape.head_dim <= 128 && !device.deterministic) {
+  if (is_half && !shape.has_mask && !shape.is_grouped && !shape.is_single && has_fast_cudnn &&
+      device.cudnn >= 91501 && shape.head_dim <= 128 && !device.deterministic) {
     return AttentionKernel::kCudnn;
   }
-  if (is_half && !shape.has_mask && capability >= 8.0 && shape.head_dim <= 256) {
+  const bool has_less_memory = (capability > 8.5 && capability < 8.95) || capability >= 12.0;
+  const bool has_no_gradient = has_less_memory && shape.head_dim > 192 && shape.head_dim <= 224;
+  if (is_half && !shape.has_mask && capability >= 8.0 && shape.head_dim <= 256 &&
+      !has_no_gradient) {
     return AttentionKernel::kFlash;
   }
-  if ((is_half || shape.dtype == DType::kF32) && capability >= 7.5) {
-    return AttentionKernel::kEfficient;
-  }
+  const bool is_known = shape.dtype == DType::kF32 || shape.dtype == DType::kF16 ||
+                        (shape.dtype == DType::kBF16 && capability >= 8.0);
+  if (is_known && capability >= 7.5) return AttentionKernel::kEfficient;
   return Error(ErrorCode::kUnsupported,
                "no attention kernel for {} on a GPU of compute capability {:.1f}",
                ShortName(shape.dtype), capability);

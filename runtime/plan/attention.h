@@ -22,19 +22,24 @@ struct AttentionShape {
   int64_t head_dim = 0;     ///< the widest of queries, keys and values
   bool has_mask = false;    ///< added to the scores; without one: causal
   bool is_grouped = false;  ///< several heads of queries share keys and values
+  bool is_single = false;   ///< one key a row
 };
 
 /// The fastest kernel that computes it on a device. Errors (kUnsupported): none does.
 ///
-///   kernel     capability         dtype       head_dim   mask  grouped  deterministic
-///   cuDNN      9.0, 10.0, 10.3    bf16, f16   ≤ 128      no    no       no
-///   flash      ≥ 8.0              bf16, f16   ≤ 256      no    yes      yes
-///   efficient  ≥ 7.5              and f32     any        yes   no       yes
+///   kernel     capability         dtype       head_dim   mask  grouped  single  deterministic
+///   cuDNN      9.0, 10.0, 10.3    bf16, f16   ≤ 128      no    no       no      no
+///   flash      ≥ 8.0              bf16, f16   ≤ 256      no    yes      yes     yes
+///   efficient  ≥ 7.5              and f32     any        yes   no       yes     yes
 ///
-/// cuDNN from 9.15 on. Where a kernel takes no groups, keys and values are repeated.
+/// cuDNN from 9.15.1 on. Flash has no gradient of heads of 193 to 224 elements on the GPUs with
+/// less shared memory, 8.6 to 8.9 and 12.x; efficient has bf16 from 8.0 on. Where a kernel takes no
+/// groups, keys and values are repeated.
+/// Source: ATen/native/transformers/cuda/sdp_utils.cpp.
 Result<AttentionKernel> ChooseAttention(const DeviceTraits& device, const AttentionShape& shape);
 
-/// Heads are padded with zeros to a multiple of this many elements: rows of 16 bytes in 16 bits.
+/// Heads are padded with zeros to a multiple of this many elements, and begin at such: kernels of
+/// GPUs load 16 bytes at a time, which is as many elements in 16 bits.
 inline constexpr int64_t kHeadUnit = 8;
 
 }  // namespace strata

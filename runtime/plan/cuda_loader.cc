@@ -16,7 +16,7 @@ Result<std::unique_ptr<Device>> OpenCuda(const CudaOptions& options,
   std::error_code error;
   if (!std::filesystem::exists(library, error)) {
     return Error(ErrorCode::kUnsupported,
-                 "this build has no CUDA: {}: install the CUDA 13 toolkit, then build again",
+                 "this build has no CUDA: {}: run ./dev setup cuda, then build again",
                  library.string());
   }
   void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -29,8 +29,8 @@ struct DeviceMemory {
 /// A kernel that was loaded; its layout is the device's.
 struct DeviceFunction;
 
-/// Where plans run: CUDA (runtime/cuda), or a double of it in tests. Work is issued to the current
-/// stream, in the order of calls; nothing waits for it but `Synchronize`.
+/// Where plans run: CUDA (runtime/cuda), or a double in tests. Used by the thread that opened it:
+/// work goes to its current stream, in the order of calls; only `Synchronize` waits for it.
 class Device : public CaptureDevice {
  public:
   virtual const DeviceTraits& traits() const = 0;

@@ -440,7 +440,11 @@ size_t BoxedProgram::failed_step() const {
 }
 
 void BoxedProgram::Reset() {
-  if (state_->device != nullptr) (void)state_->device->UseStream(0);
+  if (Device* device = state_->device; device != nullptr) {
+    // Side streams may still use what is let go of, which stream 0 would hand out anew.
+    (void)device->UseStream(0);
+    (void)device->Synchronize();
+  }
   state_->Clear();
 }
 

@@ -86,7 +86,7 @@ class TrainErrorsTest(unittest.TestCase):
         result = subprocess.run([self.strata, "train", self.config, "--set", "device=cuda", "--save", self.path("p")],
                                 cwd=ROOT, capture_output=True, text=True, check=False,
                                 env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
-        self.assertRegex(result.stderr, r"^strata: error: (this build has no CUDA: .*: install the CUDA 13 toolkit, then "
+        self.assertRegex(result.stderr, r"^strata: error: (this build has no CUDA: .*: run \./dev setup cuda, then "
                          r"build again|cannot load CUDA: .*: run \./dev setup cuda|no GPU can be used: CUDA: .*: check "
                          r"nvidia-smi, or take device = 'cpu')\n$")
         self.assertEqual(result.returncode, 2)

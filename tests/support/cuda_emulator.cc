@@ -26,6 +26,7 @@ constexpr std::string_view kBefore = R"(#include <cmath>
 #include <ucontext.h>
 #define __device__
 #define __global__
+#define __launch_bounds__(threads)
 #define __shared__ static
 namespace emulated {
 struct Place { unsigned x, y, z; };

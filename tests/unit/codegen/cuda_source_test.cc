@@ -31,7 +31,7 @@ TEST_CASE("a chain of elements: a thread for each, in steps of the grid") {
 )");
   CHECK_EQ(
       CudaFunction(kernel, "k"),
-      R"(extern "C" __global__ void k(const float* __restrict__ a0, const float* __restrict__ a1, float* a2) {
+      R"(extern "C" __global__ void __launch_bounds__(256) k(const float* __restrict__ a0, const float* __restrict__ a1, float* a2) {
   for (int e = blockIdx.x * (int)blockDim.x + threadIdx.x; e < 2400; e += (int)(gridDim.x * blockDim.x)) {
     const int i1 = e % 600;
     const int i0 = (e / 600);
@@ -55,8 +55,9 @@ TEST_CASE("rows: a block for each, sums joined in one order, what follows reads 
   y = aten.sub.Tensor(x, s) : f32[4, 600][600, 1]cpu
   output([s, y])
 )");
-  CHECK_EQ(CudaFunction(kernel, "k"),
-           R"(extern "C" __global__ void k(const float* __restrict__ a0, float* a1, float* a2) {
+  CHECK_EQ(
+      CudaFunction(kernel, "k"),
+      R"(extern "C" __global__ void __launch_bounds__(1024) k(const float* __restrict__ a0, float* a1, float* a2) {
   for (int row = blockIdx.x; row < 4; row += gridDim.x) {
     const int i0 = row;
     float part1 = 0;
@@ -124,6 +125,18 @@ TEST_CASE("more than 2^31 elements are counted in 64 bits; what is written in pl
   CHECK(CudaFunction(large, "k").find("for (int64_t e = ") != std::string::npos);
   const std::string in_place = CudaFunction(SomeKernels()[3], "k");
   CHECK(in_place.find("__restrict__") == std::string::npos);
+}
+
+TEST_CASE("a kernel without rows is launched all the same: a grid has a block at least") {
+  Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[4, 600][600, 1]cpu
+  s = aten.sum.dim_IntList(x, [1], True) : f32[4, 1][1, 1]cpu
+  y = aten.sub.Tensor(x, s) : f32[4, 600][600, 1]cpu
+  output([s, y])
+)");
+  kernel.sizes[0] = 0;
+  CHECK_EQ(kernel.rows(), 0);
+  CHECK_EQ(LaunchOf(kernel).blocks, 1);
 }
 
 TEST_CASE("what it computes, run on the CPU thread by thread, is what the C++ computes") {

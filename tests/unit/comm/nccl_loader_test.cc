@@ -25,9 +25,9 @@ TEST_CASE("NCCL loads with a version and a GPU, or says which part is missing") 
 TEST_CASE("a missing NCCL library is named, with what to install") {
   const Result<NcclLibrary> library = NcclLibrary::Load("no/such/libstrata_nccl.so");
   REQUIRE(!library);
-  CHECK_EQ(library.error().message(),
-           "this build has no NCCL: no/such/libstrata_nccl.so: install the CUDA 13 toolkit and "
-           "NCCL, then build again");
+  CHECK_EQ(
+      library.error().message(),
+      "this build has no NCCL: no/such/libstrata_nccl.so: run ./dev setup cuda, then build again");
 }
 
 TEST_CASE("a file that is no library does not load") {

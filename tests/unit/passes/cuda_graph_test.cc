@@ -48,15 +48,17 @@ TEST_CASE("CG-2: copies to the device unless pinned, grouped products, symbols, 
   output([a])
 )"),
            "");
-  constexpr std::string_view kGrouped = R"(
-  x = placeholder : bf16[8, 16][16, 1]cuda:0
-  w = placeholder : bf16[2, 16, 8][128, 8, 1]cuda:0
-  o = placeholder : i32[2][1]cuda:0
-  a = aten._grouped_mm.default(x, w, o) : bf16[8, 8][8, 1]cuda:0
-  output([a])
-)";
-  CHECK_EQ(Obstacle(kGrouped, 9.0), "a grouped product may read its offsets on the host");
-  CHECK_EQ(Obstacle(kGrouped, 10.0), "");
+  const auto grouped = [](const std::string& type) {
+    return "x = placeholder : " + type + "[8, 16][16, 1]cuda:0\n" + "w = placeholder : " + type +
+           "[2, 16, 8][128, 8, 1]cuda:0\no = placeholder : i32[2][1]cuda:0\n" +
+           "a = aten._grouped_mm.default(x, w, o) : " + type + "[8, 8][8, 1]cuda:0\noutput([a])\n";
+  };
+  const std::string kReads = "a grouped product may read its offsets on the host";
+  CHECK_EQ(Obstacle(grouped("bf16"), 9.0), kReads);
+  CHECK_EQ(Obstacle(grouped("bf16"), 10.0), "");
+  CHECK_EQ(Obstacle(grouped("bf16"), 10.3), "");
+  CHECK_EQ(Obstacle(grouped("bf16"), 12.0), kReads);
+  CHECK_EQ(Obstacle(grouped("f32"), 10.0), kReads);
   CHECK_EQ(Obstacle(R"(
   x = placeholder : f32[s0][1]cuda:0
   a = aten.relu.default(x) : f32[s0][1]cuda:0

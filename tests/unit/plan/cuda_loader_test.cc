@@ -25,9 +25,9 @@ TEST_CASE("a GPU opens, or one line says which part is missing") {
 TEST_CASE("a missing library is named, with what to install") {
   const auto device = OpenCuda({}, "no/such/libstrata_cuda.so");
   REQUIRE(!device);
-  CHECK_EQ(device.error().message(),
-           "this build has no CUDA: no/such/libstrata_cuda.so: install the CUDA 13 toolkit, then "
-           "build again");
+  CHECK_EQ(
+      device.error().message(),
+      "this build has no CUDA: no/such/libstrata_cuda.so: run ./dev setup cuda, then build again");
 }
 
 TEST_CASE("a file that is no library does not load") {

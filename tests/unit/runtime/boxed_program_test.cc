@@ -74,7 +74,7 @@ TEST_CASE("an operator that fails is told with its place, and the next run is a 
   const std::string message = MessageOf(executor.Run(Tensors{four, four}));
   CHECK(message.starts_with("graph g failed: "));
   CHECK(message.find("aten.mm.default") != std::string::npos);
-  CHECK(device.log.ends_with("stream0 "));
+  CHECK(device.log.ends_with("stream0 synchronize "));
 }
 
 TEST_CASE("fused nodes are the device's kernels") {
@@ -214,7 +214,7 @@ TEST_CASE("a capture that fails ends before the failure is told, and is tried ag
   CHECK_OK(executor.Run(Tensors{x, good}));
   device.log.clear();
   CHECK(MessageOf(executor.Run(Tensors{x, bad})).starts_with("graph g failed: "));
-  CHECK_EQ(device.log, "enter begin end leave destroy0 stream0 ");
+  CHECK_EQ(device.log, "enter begin end leave destroy0 stream0 synchronize ");
   device.log.clear();
   CHECK_OK(executor.Run(Tensors{x, good}));
   CHECK_EQ(device.log, "enter begin end leave replay ");

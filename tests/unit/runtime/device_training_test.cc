@@ -56,7 +56,19 @@ using Nine =
     std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
+/// Kernels of GPUs load 16 bytes at a time.
+void RequireAligned(const Tensor& q, const Tensor& k, const Tensor& v) {
+  for (const Tensor& x : {q, k, v}) {
+    const int64_t unit = 16 / static_cast<int64_t>(x.element_size());
+    REQUIRE_EQ(x.storage_offset() % unit, 0);
+    for (const int64_t dim : {0, 1, 2})
+      REQUIRE_EQ(x.stride(dim) % unit, 0);
+    REQUIRE_EQ(x.stride(3), 1);
+  }
+}
+
 Nine Forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, double scale) {
+  RequireAligned(q, k, v);
   const auto [out, logsumexp] =
       at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, is_causal, std::nullopt, scale);
   return {out,       logsumexp,      Tensor(),      Tensor(), q.size(2),
@@ -109,6 +121,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> Efficient(const Tensor& q, const Tens
                                                      std::optional<double> scale) {
   REQUIRE_EQ(q.size(1), k.size(1));
   REQUIRE_EQ(q.size(3) % 8, 0);
+  RequireAligned(q, k, v);
   const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
       q, k, v, 0.0, is_causal, CheckedMask(mask, q), scale);
   return {out, logsumexp, at::zeros({}, at::kLong), at::zeros({}, at::kLong)};
@@ -179,6 +192,11 @@ const std::vector<Case> kCases = {
     {"Qwen3, fp32", kSmallQwen3, {}, "efficient"},
     // Heads of 10: kernels that want multiples of 8 get them padded.
     {"DeepSeek-V3, fp32", kSmallDeepSeekV3, {"mla.qk_nope_head_dim=6"}, "efficient"},
+    // Heads of 8 whose values begin at the sixth element of a projection.
+    {"DeepSeek-V3, values between keys",
+     kSmallDeepSeekV3,
+     {"mla.qk_nope_head_dim=6", "mla.qk_rope_head_dim=2"},
+     "efficient"},
 };
 
 TrainConfig Config(const Case& c) {
