@@ -50,6 +50,7 @@ void CheckEqual(const Tensor& actual, const Tensor& expected) {
 
 TEST_CASE("where attention is said to have ATen's bits, other operands have them, too") {
   at::manual_seed(5);
+  int num_compared = 0;
   for (const int threads : {1, 2}) {
     at::set_num_threads(threads);
     for (const Case& c : kCases) {
@@ -63,6 +64,7 @@ TEST_CASE("where attention is said to have ATen's bits, other operands have them
         RunAttentionInParallel(*attention, /*is_backward=*/false);
         CheckEqual(t.out, out);
         CheckEqual(t.log_sum, log_sum);
+        ++num_compared;
       }
       t.out = out;
       t.log_sum = log_sum;
@@ -78,10 +80,14 @@ TEST_CASE("where attention is said to have ATen's bits, other operands have them
         CheckEqual(t.grad_q, grad_q);
         CheckEqual(t.grad_k, grad_k);
         CheckEqual(t.grad_v, grad_v);
+        ++num_compared;
       }
     }
   }
   at::set_num_threads(1);
+  // What it computes is compared with numbers of its own in tests/unit/attention.
+  if (num_compared == 0)
+    MESSAGE("skipped: attention has ATen's bits for no layout on this processor");
 }
 
 TEST_CASE("attention of other layouts and types is left to ATen") {
