@@ -1,6 +1,7 @@
 # LibTorch from the Python wheel, as targets of our own.
 #
-#   torch::cpu   tensors, autograd, c10d and Gloo on the CPU; links libtorch_cpu and libc10 only
+#   torch::cpu      tensors, autograd, c10d and Gloo on the CPU; links libtorch_cpu and libc10 only
+#   torch::openmp   what libtorch_cpu runs its threads with, of the same file
 #
 # find_package(Torch) of the same wheel wants a CUDA toolkit even for programs that use none, and loads libtorch_cuda.
 # Sets STRATA_HAVE_TORCH; what needs LibTorch is built only if it is true.
@@ -44,4 +45,12 @@ if(STRATA_HAVE_TORCH)
     ${CMAKE_BINARY_DIR}/before_torch ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
   target_compile_definitions(torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   target_link_libraries(torch::cpu INTERFACE torch::c10 Threads::Threads)
+
+  file(GLOB openmp ${torch_dir}/lib/libgomp* ${torch_dir}/lib/libiomp5* ${torch_dir}.libs/libgomp*)
+  if(NOT openmp)
+    message(FATAL_ERROR "LibTorch in '${torch_dir}' brings no OpenMP: run './dev setup' for the wheel that does")
+  endif()
+  list(GET openmp 0 openmp)
+  add_library(torch::openmp SHARED IMPORTED)
+  set_target_properties(torch::openmp PROPERTIES IMPORTED_LOCATION ${openmp})
 endif()

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <dlfcn.h>
 #include <exception>
-#include <type_traits>
 
 #include <ATen/Parallel.h>
 
@@ -12,33 +10,19 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+// What compilers call for `#pragma omp parallel`, of the OpenMP that LibTorch is linked to
+// (torch::openmp). The pragma would need -fopenmp, with which other compilers than GCC bring an
+// OpenMP of their own: its threads and LibTorch's would wait for work on the same cores. Nor would
+// ThreadSanitizer see how its threads wait for each other.
+extern "C" {
+// NOLINTNEXTLINE(readability-identifier-naming)
+void GOMP_parallel(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
+int omp_get_num_threads();
+int omp_get_thread_num();
+}
+
 namespace strata {
 namespace {
-
-/// Of the OpenMP that LibTorch has loaded: what compilers call for `#pragma omp parallel`.
-struct OpenMp {
-  void (*parallel)(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
-  int (*num_threads)();
-  int (*thread_num)();
-
-  bool is_there() const {
-    return parallel != nullptr && num_threads != nullptr && thread_num != nullptr;
-  }
-};
-
-const OpenMp& LibTorchsOpenMp() {
-  static const OpenMp open_mp = [] {
-    OpenMp found{};
-    const auto find = [](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(RTLD_DEFAULT, name));
-    };
-    find(found.parallel, "GOMP_parallel");
-    find(found.num_threads, "omp_get_num_threads");
-    find(found.thread_num, "omp_get_thread_num");
-    return found;
-  }();
-  return open_mp;
-}
 
 /// ThreadSanitizer does not see how OpenMP's threads wait for each other.
 void Before([[maybe_unused]] void* what) {
@@ -60,9 +44,8 @@ struct Region {
 
   /// Each thread takes at most one part, as in at::parallel_for.
   void RunPart() {
-    const int64_t parts =
-        std::min<int64_t>(LibTorchsOpenMp().num_threads(), (count + grain - 1) / grain);
-    const int64_t size = (count + parts - 1) / parts, index = LibTorchsOpenMp().thread_num();
+    const int64_t parts = std::min<int64_t>(omp_get_num_threads(), (count + grain - 1) / grain);
+    const int64_t size = (count + parts - 1) / parts, index = omp_get_thread_num();
     const int64_t begin = index * size;
     if (begin >= count) return;
     try {
@@ -80,15 +63,14 @@ void ParallelFor(int64_t count, int64_t grain, c10::function_ref<void(int64_t, i
   if (count <= 0) return;
   at::internal::lazy_init_num_threads();
   grain = std::max<int64_t>(1, grain);
-  if (count <= grain || at::in_parallel_region() || at::get_num_threads() <= 1 ||
-      !LibTorchsOpenMp().is_there()) {
+  if (count <= grain || at::in_parallel_region() || at::get_num_threads() <= 1) {
     fn(0, count);
     return;
   }
   Region region{.count = count, .grain = grain, .fn = fn};
   Before(&region);
   // As many threads as at::set_num_threads said.
-  LibTorchsOpenMp().parallel(
+  GOMP_parallel(
       [](void* data) {
         After(data);
         static_cast<Region*>(data)->RunPart();

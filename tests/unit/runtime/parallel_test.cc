@@ -1,14 +1,19 @@
 #include "runtime/torch/parallel.h"
 
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include <ATen/Parallel.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace strata {
 namespace {
@@ -30,6 +35,22 @@ struct Threads {
   explicit Threads(int count) { at::set_num_threads(count); }
   ~Threads() { at::set_num_threads(1); }
 };
+
+TEST_CASE("ATen's threads are of the only OpenMP that is loaded") {
+  const Threads threads(2);
+  CHECK_EQ(Parts(2, 1).size(), 2);
+  std::set<std::string> libraries;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t name = line.rfind('/');
+    if (name == std::string::npos) continue;
+    for (const char* open_mp : {"/libgomp", "/libomp", "/libiomp"}) {
+      if (line.substr(name).starts_with(open_mp)) libraries.insert(line.substr(line.find('/')));
+    }
+  }
+  INFO(fmt::format("{}", fmt::join(libraries, " ")));
+  CHECK_EQ(libraries.size(), 1);
+}
 
 TEST_CASE("each of ATen's threads gets a part") {
   const Threads threads(3);
