@@ -30,8 +30,12 @@ decltype(KernelLibrary::Options::library_sqrt) AtensSqrt() {
   static const auto vms_sqrt = reinterpret_cast<VmsSqrt>(::dlsym(RTLD_DEFAULT, "vmsSqrt"));
   if (!at::hasMKL() || vms_sqrt == nullptr) return nullptr;
   return [](int64_t count, const float* from, float* to) {
-    // As ATen/cpu/vml.h: VML_HA | VML_FTZDAZ_OFF | VML_ERRMODE_IGNORE.
-    vms_sqrt(static_cast<int>(count), from, to, 0x2 | 0x140000 | 0x100);
+    constexpr int64_t kMost = int64_t{1} << 30U;  // it counts in 32 bits
+    for (int64_t begin = 0; begin < count; begin += kMost) {
+      const auto part = static_cast<int>(std::min(kMost, count - begin));
+      // As ATen/cpu/vml.h: VML_HA | VML_FTZDAZ_OFF | VML_ERRMODE_IGNORE.
+      vms_sqrt(part, from + begin, to + begin, 0x2 | 0x140000 | 0x100);
+    }
   };
 }
 

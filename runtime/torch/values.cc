@@ -32,7 +32,9 @@ int64_t Place(Float value) {
 template <class T>
 double UlpsBetween(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    return std::abs(static_cast<double>(a) - static_cast<double>(b));
+    // Doubles do not tell large neighbours apart.
+    if (a == b) return 0.0;
+    return std::max(1.0, std::abs(static_cast<double>(a) - static_cast<double>(b)));
   } else {
     if (a == b || (std::isnan(static_cast<double>(a)) && std::isnan(static_cast<double>(b)))) {
       return 0.0;

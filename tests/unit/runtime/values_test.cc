@@ -36,6 +36,10 @@ TEST_CASE("units in the last place are steps between neighbouring numbers") {
   CHECK_EQ(Ulps(-1.0, 1.0, at::kFloat), 2.0 * 0x3f800000);
   CHECK_EQ(Ulps(3, -4, at::kLong), 7.0);
   CHECK_EQ(Ulps(0, 1, at::kBool), 1.0);
+  // Integers that one double stands for.
+  const int64_t large = int64_t{1} << 60U;
+  CHECK_EQ(Compare(at::tensor({large}), at::tensor({large + 1})).max_ulps, 1.0);
+  CHECK_EQ(Compare(at::tensor({large}), at::tensor({large})).elements, 0);
 }
 
 TEST_CASE("a NaN equals a NaN and nothing else") {
