@@ -10,12 +10,14 @@
 
 #include "tests/bench/diff_eval/grouping.h"
 #include "tests/bench/diff_eval/pairs.h"
+#include "tests/bench/diff_eval/passes.h"
 #include "tests/bench/diff_eval/synthetic.h"
 
 namespace {
 
 constexpr std::string_view kUsage =
     "usage: diff_eval pairs DIR [--baselines] [--verbose]\n"
+    "       diff_eval passes TRACE… [--verbose]\n"
     "       diff_eval synthetic GRAPH… [--seeds FIRST COUNT] [--rates LIST] [--all-kinds] "
     "[--only KIND] [--baselines] [--verbose] [--dump DIR]\n"
     "       diff_eval grouping [--seeds FIRST COUNT] [--verbose]\n"
@@ -82,6 +84,9 @@ int main(int argc, char** argv) {
   }
   if (words.size() == 2 && words[0] == "pairs") {
     return Report(strata::bench::EvaluatePairs(words[1], options.baselines, options.verbose));
+  }
+  if (words.size() >= 2 && words[0] == "passes") {
+    return Report(strata::bench::EvaluatePasses({words.begin() + 1, words.end()}, options.verbose));
   }
   if (words.size() >= 2 && words[0] == "synthetic" && !options.rates.empty()) {
     for (size_t i = 1; i < words.size(); ++i)
