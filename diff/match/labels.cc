@@ -112,6 +112,7 @@ class Labeller {
       labels_.attribute[i] = HashText(module_.str(node.op));
     }
     labels_.form[i] = Mix(labels_.arguments[i], labels_.value[i]);
+    labels_.name[i] = is_element ? 0 : NameOf(graph, node);
     labels_.piece.push_back(is_element || IsPiece(graph, node));
     labels_.pure.push_back(is_element || IsPure(graph, node));
     labels_.telling.push_back(has_literals_ && !is_element);
@@ -135,6 +136,7 @@ class Labeller {
   /// What an operator's name tells.
   struct OpTraits {
     bool piece = false, pure = true;
+    uint64_t name = 0;  ///< Labels::name
   };
 
   const OpTraits& TraitsOf(const Graph& graph, StrId op) {
@@ -149,8 +151,14 @@ class Labeller {
       known->pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
         return base.find(word) != std::string_view::npos;
       });
+      known->name = HashText(base.ends_with('_') ? base.substr(0, base.size() - 1) : base) | 1;
     }
     return *known;
+  }
+
+  uint64_t NameOf(const Graph& graph, const Node& node) {
+    const bool calls = node.kind == NodeKind::kCall || node.kind == NodeKind::kCallMethod;
+    return calls ? TraitsOf(graph, node.op).name : 0;
   }
 
   bool IsPiece(const Graph& graph, const Node& node) {
@@ -285,7 +293,7 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form})
+  for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form, &name})
     column->resize(n);
   kind.reserve(n);
   Labeller(listing, fields, symbols, *this).Run();

@@ -43,7 +43,10 @@ struct Labels {
   std::vector<uint64_t> arguments;  ///< the literals alone
   std::vector<uint64_t> attribute;  ///< of a constant: its whole target; else 0
   std::vector<uint64_t> form;       ///< literals and type, whatever the target
-  std::vector<bool> piece;          ///< takes a part of its only operand: an element, a slice
+  /// What a call's operator is named without library, overload and the mark of one in place; 0: no
+  /// call of an operator.
+  std::vector<uint64_t> name;
+  std::vector<bool> piece;    ///< takes a part of its only operand: an element, a slice
   std::vector<bool> pure;     ///< the same operands give the same value: no input, no random number
   std::vector<bool> telling;  ///< has literals that many other calls have not
 

@@ -226,6 +226,19 @@ class Candidates {
   size_t comparisons_ = 0;
 };
 
+/// The operators of one side by their names without library and overload; of several that which is
+/// called most.
+std::unordered_map<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops,
+                                                   const Labels& labels) {
+  std::unordered_map<uint64_t, const Lonely*> by_name;
+  for (const Lonely& op : ops) {
+    const Lonely*& known = by_name[labels.name[static_cast<size_t>(op.calls[0])]];
+    if (known == nullptr || op.calls.size() > known->calls.size()) known = &op;
+  }
+  by_name.erase(0);
+  return by_name;
+}
+
 }  // namespace
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
@@ -235,8 +248,11 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
       [&] { come = LonelyOperators(after, before); });
   if (gone.empty() || come.empty()) return;
   Candidates candidates(gone);
+  const auto by_name = ByName(gone, before);
   for (const Lonely& news : come) {
-    const uint64_t old_op = candidates.BestFor(news);
+    const auto namesake = by_name.find(after.name[static_cast<size_t>(news.calls[0])]);
+    const uint64_t old_op =
+        namesake != by_name.end() ? namesake->second->op : candidates.BestFor(news);
     if (old_op == 0) continue;
     for (int32_t i : news.calls) {
       renamed_.emplace_back(i, news.op);

@@ -47,6 +47,20 @@ TEST_CASE(
   CHECK(both.after.op == as_printed);
 }
 
+TEST_CASE("synonyms: an operator of another library, or in place, stands for its namesake") {
+  const std::string head = "  x = placeholder : f32[4]\n  y = placeholder : f32[4]\n";
+  LabelCase both(testing::ParseBody(head + "  a = torch.nn.functional.silu(x)\n"
+                                           "  b = aten.add.Tensor(a, y)\n  output([b])\n"),
+                 testing::ParseBody(head + "  b = aten.add_.Scalar(x, 1)\n"
+                                           "  a = aten.silu.default(b)\n  output([a])\n"));
+  const SynonymScope scope(both.before, both.after);
+  const auto op = [](const Labels& labels, const Listing& listing, const char* name) {
+    return labels.op[static_cast<size_t>(listing.FindName(name).index)];
+  };
+  for (const char* name : {"a", "b"})
+    CHECK_EQ(op(both.after, both.after_listing, name), op(both.before, both.before_listing, name));
+}
+
 TEST_CASE("synonyms: twice as many operators are compared twice as often") {
   size_t last = 0;
   for (const int count : {500, 1000, 2000}) {
