@@ -67,6 +67,19 @@ std::vector<uint64_t> HashesOfRadiusZero(const Matching& matching, Side side,
   return hashes;
 }
 
+/// Of the hashes of the nodes that read `i`, and where.
+uint64_t HashOfUsers(const Matching& matching, Side side, const ScopePair& scope,
+                     const std::vector<uint64_t>& hashes, int32_t i) {
+  const auto users = matching.labels(side).users(i);
+  uint64_t sum = 0;
+  if (users.size() > Matching::kMaxEdges) return sum;
+  for (const Labels::Edge& user : users) {
+    const auto slot = static_cast<uint64_t>(matching.SlotOfUser(side, user));
+    sum += Mix(hashes[At(scope, side, user.entity)], slot);
+  }
+  return sum;
+}
+
 /// The hash of `i`, `hash` at radius 0, with the hashes of its neighbours.
 uint64_t Widened(const Matching& matching, Side side, const ScopePair& scope,
                  const std::vector<uint64_t>& last, int32_t i, uint64_t hash) {
@@ -76,15 +89,7 @@ uint64_t Widened(const Matching& matching, Side side, const ScopePair& scope,
     for (const Labels::Edge& operand : operands)
       hash = Mix(hash, last[At(scope, side, operand.entity)]);
   }
-  const auto users = labels.users(i);
-  uint64_t sum = 0;
-  if (users.size() <= Matching::kMaxEdges) {
-    for (const Labels::Edge& user : users) {
-      const auto slot = static_cast<uint64_t>(matching.SlotOfUser(side, user));
-      sum += Mix(last[At(scope, side, user.entity)], slot);
-    }
-  }
-  return Mix(hash, sum);
+  return Mix(hash, HashOfUsers(matching, side, scope, last, i));
 }
 
 std::vector<int32_t> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
@@ -128,6 +133,22 @@ class GrowingRadius {
 };
 
 }  // namespace
+
+std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const ScopePair& scope,
+                                int depth) {
+  const std::vector<uint64_t> own = HashesOfRadiusZero(matching, side, scope, &Labels::type);
+  std::vector<uint64_t> hashes = own, deeper(own.size());
+  for (int step = 0; step < depth; ++step) {
+    for (size_t k = 0; k < own.size(); ++k) {
+      const int32_t i = scope.begin[side] + static_cast<int32_t>(k);
+      deeper[k] = matching.token(side, i) != 0
+                      ? own[k]
+                      : Mix(own[k], HashOfUsers(matching, side, scope, hashes, i));
+    }
+    std::swap(hashes, deeper);
+  }
+  return hashes;
+}
 
 std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
                                    LabelVector labels_of, int radius) {

@@ -22,6 +22,11 @@ std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePa
 /// Of everything that is computed from a node.
 std::vector<uint64_t> DownCones(const Matching& matching, Side side, const ScopePair& scope);
 
+/// Of what is computed from a node in at most `depth` steps. Nodes with more than
+/// Matching::kMaxEdges users do not look at these.
+std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const ScopePair& scope,
+                                int depth);
+
 /// Of everything at most `radius` edges away.
 /// Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands (users):
 /// one change among them would make them unlike.

@@ -1,3 +1,6 @@
+#include <optional>
+
+#include "diff/graph/flat_map.h"
 #include "diff/graph/neighbourhood.h"
 #include "diff/match/stages.h"
 
@@ -6,6 +9,8 @@ namespace {
 
 /// The confidence of pairs that place and type alone tell.
 constexpr double kByPlace = 0.94;
+/// A list was rearranged, and its order tells nothing, where one pair in this many is against it.
+constexpr size_t kDisorder = 10;
 
 /// Aligns the unmatched entities of one kind, inputs or constants.
 class InputMatcher {
@@ -22,13 +27,16 @@ class InputMatcher {
     if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.995);
     ProposeBy(&InputMatcher::DownKeys, true, 0.999);
     ProposeBy(&InputMatcher::ContextKeys, false, 0.998);
-    for (radius_ = 4; radius_ >= 1; radius_ /= 2)
+    for (radius_ = 4; radius_ >= 2; radius_ /= 2)
       ProposeBy(&InputMatcher::RadiusKeys, false, 0.995);
+    ProposeBy(&InputMatcher::UseKeys, false, 0.995);
     MatchProposed();
     RunByPlace();
   }
 
+  /// What is left, between what is matched.
   void RunByPlace() {
+    if (is_disordered_) return;
     MatchBetween(/*same_type=*/true, kByPlace);
     MatchBetween(/*same_type=*/false, 0.9);
   }
@@ -39,6 +47,7 @@ class InputMatcher {
     int32_t before, after;
     bool in_any_order;
     double confidence;
+    size_t set;  ///< that of all with its key
   };
 
   size_t PlaceOf(Side side, int32_t i) const { return static_cast<size_t>(i - scope_.begin[side]); }
@@ -155,6 +164,12 @@ class InputMatcher {
     return KeysOf(side, DownCones(matching_, side, scope_));
   }
 
+  /// What becomes of an input, where all else that its users read may have been replaced.
+  std::vector<Keyed> UseKeys(Side side) const {
+    constexpr int kSteps = 3;
+    return KeysOf(side, UseHashes(matching_, side, scope_, kSteps));
+  }
+
   std::vector<Keyed> RadiusKeys(Side side) const {
     return KeysOf(side, RadiusHashes(matching_, side, scope_, &Labels::type, radius_));
   }
@@ -173,8 +188,9 @@ class InputMatcher {
     if (before.empty() || after.empty()) return;
     ForEachCommonKey(before, after, [&](auto befores, auto afters) {
       if (befores.size() != afters.size()) return;
+      ++num_sets_;
       for (size_t i = 0; i < befores.size(); ++i) {
-        proposals_.push_back({befores[i], afters[i], in_any_order, confidence});
+        proposals_.push_back({befores[i], afters[i], in_any_order, confidence, num_sets_ - 1});
         proposed_[kBefore][PlaceOf(kBefore, befores[i])] = true;
         proposed_[kAfter][PlaceOf(kAfter, afters[i])] = true;
       }
@@ -182,16 +198,22 @@ class InputMatcher {
   }
 
   /// Layers are alike, above all where a graph begins in the middle of another. So a neighbourhood
-  /// proves nothing against the order of most inputs.
+  /// proves nothing against the order of most inputs. Of several with one neighbourhood the order
+  /// is all there is: they are matched if it holds for all of them.
   void MatchProposed() {
     std::ranges::sort(proposals_, {}, &Proposal::before);
     std::vector<OrderPoint> points;
     for (const Proposal& proposal : proposals_)
       points.push_back({proposal.before, proposal.after, proposal.in_any_order ? 1u : 0u});
     const std::vector<bool> in_order = LargestOrderedSet(points);
+    const auto num_in_order = static_cast<size_t>(std::ranges::count(in_order, true));
+    is_disordered_ = kDisorder * (points.size() - num_in_order) > points.size();
+    std::vector<bool> set_in_order(num_sets_, true);
     for (size_t i = 0; i < proposals_.size(); ++i) {
-      const Proposal& proposal = proposals_[i];
-      if (!in_order[i] && !proposal.in_any_order) continue;
+      if (!in_order[i]) set_in_order[proposals_[i].set] = false;
+    }
+    for (const Proposal& proposal : proposals_) {
+      if (!set_in_order[proposal.set] && !proposal.in_any_order) continue;
       matching_.Match(proposal.before, proposal.after, Via::kInput, proposal.confidence);
     }
     proposals_.clear();
@@ -332,7 +354,7 @@ class InputMatcher {
   }
 
   /// Whether some operator is among the first users of both, at the same slot, or nothing uses one
-  /// of them.
+  /// of them, or both are used by operators that the other side does not have.
   bool ShareUse(int32_t before, int32_t after) const {
     const auto users_before = matching_.labels(kBefore).users(before);
     const auto users_after = matching_.labels(kAfter).users(after);
@@ -350,7 +372,20 @@ class InputMatcher {
         }
       }
     }
-    return false;
+    return AreForeign(kBefore, first(users_before)) && AreForeign(kAfter, first(users_after));
+  }
+
+  /// Whether the other side has the operators of none of these: they tell nothing then.
+  bool AreForeign(Side side, std::span<const Labels::Edge> users) const {
+    std::optional<FlatMap<bool>>& others = ops_[1 - side];
+    if (!others) {
+      others.emplace();
+      for (int32_t i = scope_.begin[1 - side]; i < scope_.end[1 - side]; ++i)
+        others->Emplace(matching_.labels(1 - side).op[static_cast<size_t>(i)], true);
+    }
+    return std::ranges::none_of(users, [&](const Labels::Edge& user) {
+      return others->Contains(matching_.labels(side).op[static_cast<size_t>(user.entity)]);
+    });
   }
 
   Matching& matching_;
@@ -358,8 +393,44 @@ class InputMatcher {
   const EntityKind kind_;
   int radius_ = 4;
   std::vector<Proposal> proposals_;
-  std::array<std::vector<bool>, 2> proposed_;  // by place in the scope
+  size_t num_sets_ = 0;
+  bool is_disordered_ = false;
+  std::array<std::vector<bool>, 2> proposed_;                // by place in the scope
+  mutable std::array<std::optional<FlatMap<bool>>, 2> ops_;  // by side; made when asked for first
 };
+
+/// Whether all users of an unmatched input are unmatched, and there are some.
+bool LostItsUsers(const Matching& matching, Side side, int32_t i) {
+  const auto users = matching.labels(side).users(i);
+  return !users.empty() && std::ranges::none_of(users, [&](const Labels::Edge& user) {
+    return matching.matched(side, user.entity);
+  });
+}
+
+/// An input is known by its type if it is the only one of it on both sides, and all that was done
+/// with it is done otherwise now: then nobody contradicts.
+void MatchLoneInputs(Matching& matching, const ScopePair& scope) {
+  std::array<std::vector<Keyed>, 2> by_type;
+  for (Side side : {kBefore, kAfter}) {
+    const Labels& labels = matching.labels(side);
+    for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
+      const auto index = static_cast<size_t>(i);
+      if (labels.kind[index] == EntityKind::kInput)
+        by_type[side].push_back({labels.type[index], i});
+    }
+  }
+  std::vector<std::pair<int32_t, int32_t>> lone;
+  ForEachCommonKey(by_type[kBefore], by_type[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() != 1 || afters.size() != 1) return;
+    const int32_t before = befores[0], after = afters[0];
+    if (matching.matched(kBefore, before) || matching.matched(kAfter, after)) return;
+    if (LostItsUsers(matching, kBefore, before) && LostItsUsers(matching, kAfter, after))
+      lone.emplace_back(before, after);
+  });
+  std::ranges::sort(lone);
+  for (const auto& [before, after] : lone)
+    matching.Match(before, after, Via::kInput, kByPlace);
+}
 
 /// Whether an unmatched node takes a piece of `input` and does nothing else.
 bool IsPieceOf(const Matching& matching, Side side, int32_t i, int32_t input) {
@@ -397,6 +468,7 @@ bool ReviseInputs(Matching& matching, const ScopePair& scope) {
 void MatchInputsLeft(Matching& matching, const ScopePair& scope) {
   for (EntityKind kind : {EntityKind::kInput, EntityKind::kConstant})
     InputMatcher(matching, scope, kind).RunByPlace();
+  MatchLoneInputs(matching, scope);
 }
 
 void MatchInputs(Matching& matching, const ScopePair& scope) {
