@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "diff/graph/parallel.h"
@@ -385,10 +387,12 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   const PositionMap& positions = Positions();
   struct Merit {
     int32_t edges;
+    int32_t kin;       // unmatched users that look alike
     int32_t lopsided;  // where a new node is read, an old one should be gone
     int64_t distance;  // in 1/1024 places, so that rounding does not decide
     bool Better(const Merit& other) const {
       if (edges != other.edges) return edges > other.edges;
+      if (kin != other.kin) return kin > other.kin;
       return std::pair(lopsided, distance) < std::pair(other.lopsided, other.distance);
     }
     bool operator==(const Merit&) const = default;
@@ -397,14 +401,16 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   for (bool progress = true; progress && !before.empty() && !after.empty();) {
     const size_t n = before.size(), m = after.size();
     constexpr size_t kTie = ~size_t{0};
-    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0, 0};
+    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0, 0, 0};
     std::vector<Merit> best_of_row(n, worst), best_of_column(m, worst);
     std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < m; ++j) {
         if (matching_.vetoed(before[i], after[j])) continue;
         const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
-        const Merit merit{score.agree - score.contradict, score.lopsided,
+        const Merit merit{score.agree - score.contradict,
+                          tier.label == &Labels::op ? NumKin(before[i], after[j]) : 0,
+                          score.lopsided,
                           std::llround(positions.Distance(before[i], after[j]) * 1024)};
         const auto offer = [&](Merit& best, size_t& choice, size_t index) {
           if (merit.Better(best)) {
@@ -428,6 +434,25 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
     std::erase_if(before, [&](int32_t i) { return matching_.matched(kBefore, i); });
     std::erase_if(after, [&](int32_t i) { return matching_.matched(kAfter, i); });
   }
+}
+
+int32_t LocalMatcher::NumKin(int32_t before, int32_t after) const {
+  const auto labels_of = [&](Side side, int32_t i) {
+    std::vector<uint64_t> labels;
+    const auto users = matching_.labels(side).users(i);
+    if (users.size() > Matching::kMaxEdges) return labels;
+    for (const Labels::Edge& user : users) {
+      if (matching_.matched(side, user.entity)) continue;
+      const uint64_t type = matching_.labels(side).type[static_cast<size_t>(user.entity)];
+      labels.push_back(Mix(type, static_cast<uint64_t>(matching_.SlotOfUser(side, user))));
+    }
+    std::ranges::sort(labels);
+    return labels;
+  };
+  std::vector<uint64_t> common;
+  std::ranges::set_intersection(labels_of(kBefore, before), labels_of(kAfter, after),
+                                std::back_inserter(common));
+  return static_cast<int32_t>(common.size());
 }
 
 void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {

@@ -111,6 +111,8 @@ Matching::EdgeScore Matching::Score(int32_t before, int32_t after) const {
       ++score.lopsided;
     }
   }
+  score.lopsided += static_cast<int32_t>(std::max(operands_before.size(), operands_after.size()) -
+                                         std::min(operands_before.size(), operands_after.size()));
   if (labels_[kBefore]->users(before).size() > kMaxEdges ||
       labels_[kAfter]->users(after).size() > kMaxEdges) {
     return score;

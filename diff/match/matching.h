@@ -104,7 +104,8 @@ class Matching {
   /// as its partner: it would lose it. Looks at no more than kMaxEdges edges of each kind.
   struct EdgeScore {
     int32_t agree = 0, contradict = 0;
-    int32_t lopsided = 0;  ///< operands of which one side's is matched and the other's is not
+    /// Operands of which one side's is matched and the other's is not, or not there.
+    int32_t lopsided = 0;
     int32_t agreeing_users = 0, contradicting_users = 0;  ///< those among them
   };
   EdgeScore Score(int32_t before, int32_t after) const;

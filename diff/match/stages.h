@@ -86,6 +86,8 @@ class LocalMatcher {
   uint64_t UsersThroughUnary(Side side, int32_t i, int steps) const;
   /// Matches pairs that prefer each other to all others.
   void Choose(const Tier& tier, std::vector<int32_t> before, std::vector<int32_t> after);
+  /// How many unmatched users of the two have one label, and read them at one slot.
+  int32_t NumKin(int32_t before, int32_t after) const;
   void Accept(const Tier& tier, int32_t before, int32_t after);
   /// Whether another unmatched node has the label of one of the two, and stands where that one
   /// does: by as many edges as `merit`, or more.
