@@ -324,6 +324,11 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
 
 void FieldComparer::CompareTypes(EntityId before, EntityId after,
                                  std::vector<FieldDiff>& fields) const {
+  // Equal labels are equal in all that both sides tell.
+  if (matching_.labels(kBefore).value[static_cast<size_t>(before.index)] ==
+      matching_.labels(kAfter).value[static_cast<size_t>(after.index)]) {
+    return;
+  }
   const TypeText a = TypeTextOf(before_, before), b = TypeTextOf(after_, after, symbols_);
   const Consequences why = ConsequencesFor(before, after);
   const auto compare = [&](std::string_view path, const std::optional<TypeProperty>& x,

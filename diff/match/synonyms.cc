@@ -1,7 +1,9 @@
 #include "diff/match/synonyms.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
@@ -13,46 +15,22 @@ namespace {
 
 /// A sorted set in which elements may be several times. Calls of one operator look alike: so each
 /// element with its count.
-class Multiset {
- public:
-  void Add(uint64_t element) { counts_.emplace_back(element, 1); }
-  void Sort() {
-    std::ranges::sort(counts_);
-    size_t last = 0;
-    for (size_t i = 1; i < counts_.size(); ++i) {
-      if (counts_[i].first == counts_[last].first) {
-        ++counts_[last].second;
-      } else {
-        counts_[++last] = counts_[i];
-      }
-    }
-    if (!counts_.empty()) counts_.resize(last + 1);
-    counts_.shrink_to_fit();
-  }
-  const std::vector<std::pair<uint64_t, uint32_t>>& counts() const { return counts_; }
-
- private:
-  std::vector<std::pair<uint64_t, uint32_t>> counts_;
-};
+using Multiset = std::span<const std::pair<uint64_t, uint32_t>>;
 
 /// An operator of one side alone: its calls by what they say and by what surrounds them.
 struct Lonely {
   uint64_t op = 0;
-  std::vector<int32_t> calls;
+  std::span<const Keyed> calls;
   Multiset forms, above, below, around;
   size_t telling = 0;  ///< calls with literals
 
-  void Sort() {
-    for (Multiset* hashes : {&forms, &above, &below, &around})
-      hashes->Sort();
-  }
   /// Equal for operators that Likeness cannot tell apart.
   uint64_t Signature() const {
     uint64_t hash = Mix(calls.size(), telling);
-    for (const Multiset* hashes : {&forms, &above, &below, &around}) {
-      for (const auto& [element, count] : hashes->counts())
+    for (const Multiset* set : {&forms, &above, &below, &around}) {
+      for (const auto& [element, count] : *set)
         hash = Mix(hash, element + count);
-      hash = Mix(hash, hashes->counts().size());
+      hash = Mix(hash, set->size());
     }
     return hash;
   }
@@ -60,14 +38,27 @@ struct Lonely {
 
 /// Which calls have an operator that `others` has nowhere, by entity.
 std::vector<bool> LonelyCalls(const Labels& labels, const Labels& others) {
-  FlatMap<bool> ops;
-  for (int32_t i = 0; i < others.size(); ++i) {
-    const auto index = static_cast<size_t>(i);
-    if (others.kind[index] == EntityKind::kCompute) ops.Emplace(others.op[index], true);
+  const auto is_call = [](const Labels& side, size_t i) {
+    return side.kind[i] == EntityKind::kCompute;
+  };
+  // A graph may have as many operators as calls. Most that are alone are seen to be: only the rest
+  // is looked up.
+  HashFilter theirs(others.op.size()), wanted(labels.op.size());
+  for (size_t i = 0; i < others.op.size(); ++i) {
+    if (is_call(others, i)) theirs.Add(others.op[i]);
   }
-  std::vector<bool> lonely(static_cast<size_t>(labels.size()));
-  for (size_t i = 0; i < lonely.size(); ++i)
-    lonely[i] = labels.kind[i] == EntityKind::kCompute && !ops.Contains(labels.op[i]);
+  for (size_t i = 0; i < labels.op.size(); ++i) {
+    if (is_call(labels, i) && theirs.MayHave(labels.op[i])) wanted.Add(labels.op[i]);
+  }
+  FlatMap<bool> ops;
+  for (size_t i = 0; i < others.op.size(); ++i) {
+    if (is_call(others, i) && wanted.MayHave(others.op[i])) ops.Emplace(others.op[i], true);
+  }
+  std::vector<bool> lonely(labels.op.size());
+  for (size_t i = 0; i < lonely.size(); ++i) {
+    lonely[i] =
+        is_call(labels, i) && (!theirs.MayHave(labels.op[i]) || !ops.Contains(labels.op[i]));
+  }
   return lonely;
 }
 
@@ -104,37 +95,75 @@ Context ContextOf(const Labels& labels, const std::vector<bool>& lonely, int32_t
 }
 
 /// The operators of `labels` that `others` has nowhere, in a stable order.
-std::vector<Lonely> LonelyOperators(const Labels& labels, const Labels& others) {
-  const std::vector<bool> is_lonely = LonelyCalls(labels, others);
-  std::vector<Keyed> calls;
-  for (int32_t i = 0; i < labels.size(); ++i) {
-    const auto index = static_cast<size_t>(i);
-    if (is_lonely[index]) calls.push_back({labels.op[index], i});
-  }
-  SortKeys(calls);
-  std::vector<Lonely> lonely;
-  for (const auto& [hash, i] : calls) {
-    if (lonely.empty() || lonely.back().op != hash) lonely.emplace_back().op = hash;
-    Lonely& op = lonely.back();
-    op.calls.push_back(i);
-    op.forms.Add(labels.form[static_cast<size_t>(i)]);
-    const Context context = ContextOf(labels, is_lonely, i);
-    if (context.telling) {
-      op.above.Add(context.above);
-      op.below.Add(context.below);
-      op.around.Add(Mix(context.above, context.below));
+class LonelyOperators {
+ public:
+  LonelyOperators(const Labels& labels, const Labels& others) {
+    const std::vector<bool> is_lonely = LonelyCalls(labels, others);
+    // In the order of the graph first: there neighbours are near.
+    std::vector<Call> facts;
+    for (int32_t i = 0; i < labels.size(); ++i) {
+      const auto index = static_cast<size_t>(i);
+      if (!is_lonely[index]) continue;
+      calls_.push_back({labels.op[index], static_cast<int32_t>(facts.size())});
+      facts.push_back(
+          {i, labels.telling[index], labels.form[index], ContextOf(labels, is_lonely, i)});
     }
-    op.telling += labels.telling[static_cast<size_t>(i)] ? 1 : 0;
+    SortKeys(calls_);
+    elements_.reserve(4 * calls_.size());  // spans point into it
+    std::vector<uint64_t> forms, above, below, around;
+    for (size_t begin = 0, end = 0; begin < calls_.size(); begin = end) {
+      Lonely& op = ops_.emplace_back();
+      op.op = calls_[begin].key;
+      for (; end < calls_.size() && calls_[end].key == op.op; ++end) {
+        const Call& call = facts[static_cast<size_t>(calls_[end].entity)];
+        calls_[end].entity = call.entity;
+        forms.push_back(call.form);
+        if (call.context.telling) {
+          above.push_back(call.context.above);
+          below.push_back(call.context.below);
+          around.push_back(Mix(call.context.above, call.context.below));
+        }
+        op.telling += call.telling ? 1 : 0;
+      }
+      op.calls = std::span(calls_).subspan(begin, end - begin);
+      op.forms = SetOf(forms);
+      op.above = SetOf(above);
+      op.below = SetOf(below);
+      op.around = SetOf(around);
+    }
   }
-  for (Lonely& op : lonely)
-    op.Sort();
-  return lonely;
-}
 
-size_t Common(const Multiset& a, const Multiset& b) {
+  const std::vector<Lonely>& ops() const { return ops_; }
+
+ private:
+  struct Call {
+    int32_t entity;
+    bool telling;
+    uint64_t form;
+    Context context;
+  };
+
+  /// Empties `hashes`.
+  Multiset SetOf(std::vector<uint64_t>& hashes) {
+    std::ranges::sort(hashes);
+    const size_t begin = elements_.size();
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      if (i == 0 || hashes[i] != hashes[i - 1]) elements_.emplace_back(hashes[i], 0);
+      ++elements_.back().second;
+    }
+    hashes.clear();
+    return std::span(elements_).subspan(begin);
+  }
+
+  // All together: a graph may have an operator per call.
+  std::vector<Keyed> calls_;  // by operator
+  std::vector<std::pair<uint64_t, uint32_t>> elements_;
+  std::vector<Lonely> ops_;
+};
+
+size_t Common(Multiset a, Multiset b) {
   size_t common = 0;
-  for (auto i = a.counts().begin(), j = b.counts().begin();
-       i != a.counts().end() && j != b.counts().end();) {
+  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
     if (i->first == j->first) common += std::min(i->second, j->second);
     const bool step_a = i->first <= j->first, step_b = j->first <= i->first;
     i += step_a;
@@ -156,110 +185,137 @@ size_t Likeness(const Lonely& a, const Lonely& b) {
   return telling && 10 * one_sided >= fewer ? forms + around : 0;
 }
 
-/// The operators of one side that may stand for one of the other: those of which a call has the
-/// same around it, or above it. A graph may have as many operators as calls, so not every one is
-/// compared with all: of those with the same above it with the first kMost.
-class Candidates {
+/// Likeness is never more.
+size_t MostLikeness(const Lonely& a, const Lonely& b) {
+  return 2 * std::min(a.calls.size(), b.calls.size());
+}
+
+/// Finds for operators of one side those of the other that they stand for: of those of which a call
+/// has the same around it, or above it. A graph may have as many operators as calls, so not every
+/// one is compared with all: of those with the same above it with the first kMost.
+class SynonymFinder {
  public:
-  explicit Candidates(const std::vector<Lonely>& ops) {
-    FlatMap<bool> known;
-    for (const Lonely& op : ops) {
-      // Of several that say the same the first is as good as the others.
-      if (!known.Emplace(op.Signature(), true).second) continue;
-      by_around_.Add(op, op.around);
-      by_above_.Add(op, op.above);
-    }
+  SynonymFinder(const std::vector<Lonely>& gone, const std::vector<Lonely>& come)
+      : gone_(gone), come_(come), best_(come.size()) {
+    // Of several that say the same the first is as good as the others.
+    const std::vector<size_t> first_gone = FirstAlike(gone), first_come = FirstAlike(come);
+    CompareBy(&Lonely::around, first_gone, first_come);
+    knows_around_ = true;
+    CompareBy(&Lonely::above, first_gone, first_come);
+    for (size_t i = 0; i < come.size(); ++i)
+      best_[i] = best_[first_come[i]];
   }
 
-  /// The operator most like `op`; of equally good ones that with the smallest hash. 0: there is
-  /// none.
-  uint64_t BestFor(const Lonely& op) {
-    const auto [best, is_new] = best_.Emplace(op.Signature(), 0);
-    if (is_new) *best = FindBest(op);
-    return *best;
-  }
-
+  /// The operator most like the `i`th of those that have come; of equally good ones that with the
+  /// smallest hash. 0: there is none.
+  uint64_t BestFor(size_t i) const { return best_[i].op; }
   size_t comparisons() const { return comparisons_; }
 
  private:
   static constexpr size_t kMost = 64;
 
-  /// Up to kMost operators by each element of one of their sets.
-  class Index {
-   public:
-    void Add(const Lonely& op, const Multiset& set) {
-      for (const auto& [element, unused] : set.counts()) {
-        std::vector<const Lonely*>& ops = ops_[element];
-        if (ops.size() < kMost) ops.push_back(&op);
-      }
-    }
-    template <class Fn>
-    void ForEach(const Multiset& set, Fn&& fn) const {
-      for (const auto& [element, unused] : set.counts()) {
-        const auto found = ops_.find(element);
-        if (found != ops_.end()) std::ranges::for_each(found->second, fn);
-      }
-    }
-
-   private:
-    std::unordered_map<uint64_t, std::vector<const Lonely*>> ops_;
+  struct Best {
+    uint64_t op = 0;
+    size_t likeness = 0;
+    bool compared_all = true;  ///< that have the same around a call
   };
 
-  uint64_t FindBest(const Lonely& op) {
-    uint64_t best = 0;
-    size_t most = 0;
-    const auto compare = [&](const Lonely* candidate) {
-      ++comparisons_;
-      const size_t likeness = Likeness(op, *candidate);
-      const bool better = likeness > most || (likeness == most && candidate->op < best);
-      if (likeness == 0 || !better) return;
-      most = likeness;
-      best = candidate->op;
-    };
-    by_around_.ForEach(op.around, compare);
-    by_above_.ForEach(op.above, compare);
-    return best;
+  /// For each the first that says the same.
+  static std::vector<size_t> FirstAlike(const std::vector<Lonely>& ops) {
+    FlatMap<uint32_t> known(ops.size());
+    std::vector<size_t> first;
+    first.reserve(ops.size());
+    for (const Lonely& op : ops)
+      first.push_back(*known.Emplace(op.Signature(), static_cast<uint32_t>(first.size())).first);
+    return first;
   }
 
-  Index by_around_, by_above_;
-  FlatMap<uint64_t> best_;  // by signature
+  void CompareBy(Multiset Lonely::* set, const std::vector<size_t>& first_gone,
+                 const std::vector<size_t>& first_come) {
+    const auto keys = [&](const std::vector<Lonely>& ops, const std::vector<size_t>& first) {
+      std::vector<Keyed> result;
+      for (size_t i = 0; i < ops.size(); ++i) {
+        if (first[i] != i) continue;
+        for (const auto& [element, unused] : ops[i].*set)
+          result.push_back({element, static_cast<int32_t>(i)});
+      }
+      return result;
+    };
+    std::vector<Keyed> gone = keys(gone_, first_gone), come = keys(come_, first_come);
+    ForEachCommonKey(gone, come, [&](std::span<const int32_t> olds, std::span<const int32_t> news) {
+      const bool all = olds.size() <= kMost;
+      for (const int32_t place : news) {
+        const auto j = static_cast<size_t>(place);
+        // Those that are left have nothing around a call in common.
+        const bool is_found = best_[j].compared_all && best_[j].likeness > come_[j].calls.size();
+        if (knows_around_ && is_found) continue;
+        best_[j].compared_all &= all;
+        for (const int32_t i : all ? olds : olds.first(kMost))
+          Compare(gone_[static_cast<size_t>(i)], j);
+      }
+    });
+  }
+
+  void Compare(const Lonely& old, size_t j) {
+    Best& best = best_[j];
+    const auto is_better = [&](size_t likeness) {
+      return likeness > best.likeness ||
+             (likeness == best.likeness && likeness > 0 && old.op < best.op);
+    };
+    if (!is_better(MostLikeness(come_[j], old))) return;
+    ++comparisons_;
+    const size_t likeness = Likeness(come_[j], old);
+    if (is_better(likeness)) {
+      best.op = old.op;
+      best.likeness = likeness;
+    }
+  }
+
+  const std::vector<Lonely>& gone_;
+  const std::vector<Lonely>& come_;
+  std::vector<Best> best_;  // by place in come_
+  bool knows_around_ = false;
   size_t comparisons_ = 0;
 };
 
 /// The operators of one side by their names without library and overload; of several that which is
-/// called most.
-std::unordered_map<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops,
-                                                   const Labels& labels) {
-  std::unordered_map<uint64_t, const Lonely*> by_name;
+/// called most. Some have no such name.
+FlatMap<const Lonely*> ByName(const std::vector<Lonely>& ops, const Labels& labels) {
+  FlatMap<const Lonely*> by_name;
   for (const Lonely& op : ops) {
-    const Lonely*& known = by_name[labels.name[static_cast<size_t>(op.calls[0])]];
-    if (known == nullptr || op.calls.size() > known->calls.size()) known = &op;
+    const uint64_t name = labels.name[static_cast<size_t>(op.calls[0].entity)];
+    if (name == 0) continue;
+    const Lonely*& known = *by_name.Emplace(name, &op).first;
+    if (op.calls.size() > known->calls.size()) known = &op;
   }
-  by_name.erase(0);
   return by_name;
 }
 
 }  // namespace
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
-  std::vector<Lonely> gone, come;
+  std::optional<LonelyOperators> gone, come;
   AtOnce(
-      static_cast<size_t>(before.size()), [&] { gone = LonelyOperators(before, after); },
-      [&] { come = LonelyOperators(after, before); });
-  if (gone.empty() || come.empty()) return;
-  Candidates candidates(gone);
-  const auto by_name = ByName(gone, before);
-  for (const Lonely& news : come) {
-    const auto namesake = by_name.find(after.name[static_cast<size_t>(news.calls[0])]);
-    const uint64_t old_op =
-        namesake != by_name.end() ? namesake->second->op : candidates.BestFor(news);
+      static_cast<size_t>(before.size()), [&] { gone.emplace(before, after); },
+      [&] { come.emplace(after, before); });
+  const SynonymFinder finder(gone->ops(), come->ops());
+  comparisons_ = finder.comparisons();
+  const FlatMap<const Lonely*> by_name = ByName(gone->ops(), before);
+  for (size_t j = 0; j < come->ops().size(); ++j) {
+    const Lonely& news = come->ops()[j];
+    const Lonely* const* namesake =
+        by_name.Find(after.name[static_cast<size_t>(news.calls[0].entity)]);
+    const uint64_t old_op = namesake != nullptr ? (*namesake)->op : finder.BestFor(j);
     if (old_op == 0) continue;
-    for (int32_t i : news.calls) {
-      renamed_.emplace_back(i, news.op);
-      after.SetOp(i, old_op);
-    }
+    for (const Keyed& call : news.calls)
+      renamed_.emplace_back(call.entity, old_op);
   }
-  comparisons_ = candidates.comparisons();
+  // In the order of the labels in memory.
+  std::ranges::sort(renamed_);
+  for (auto& [i, op] : renamed_) {
+    const uint64_t old_op = std::exchange(op, after.op[static_cast<size_t>(i)]);
+    after.SetOp(i, old_op);
+  }
 }
 
 SynonymScope::~SynonymScope() {
