@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,24 +28,71 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json Describe(const RopeConfig& rope) {
+  const char* const scaling = rope.scaling == RopeScaling::kLlama  ? "llama"
+                              : rope.scaling == RopeScaling::kYarn ? "yarn"
+                                                                   : "none";
+  return {{"theta", rope.theta},
+          {"backend", rope.backend == RopeBackend::kComplex ? "complex" : "cos_sin"},
+          {"scaling", scaling},
+          {"max_seq_len", rope.max_seq_len},
+          {"scaling_factor", rope.scaling_factor},
+          {"low_freq_factor", rope.low_freq_factor},
+          {"high_freq_factor", rope.high_freq_factor},
+          {"original_max_position_embeddings", rope.original_max_position_embeddings},
+          {"rope_factor", rope.rope_factor},
+          {"beta_fast", rope.beta_fast},
+          {"beta_slow", rope.beta_slow},
+          {"original_seq_len", rope.original_seq_len}};
+}
+
+ordered_json Describe(const MlaConfig& mla) {
+  return {{"q_lora_rank", mla.q_lora_rank},
+          {"kv_lora_rank", mla.kv_lora_rank},
+          {"qk_nope_head_dim", mla.qk_nope_head_dim},
+          {"qk_rope_head_dim", mla.qk_rope_head_dim},
+          {"v_head_dim", mla.v_head_dim},
+          {"mscale", mla.mscale}};
+}
+
+ordered_json Describe(const std::optional<MoeConfig>& moe) {
+  if (!moe) return nullptr;
+  ordered_json described = {
+      {"num_experts", moe->num_experts},
+      {"top_k", moe->top_k},
+      {"moe_hidden_dim", moe->moe_hidden_dim},
+      {"num_shared_experts", moe->num_shared_experts},
+      {"score_func", moe->score_func == ScoreFunction::kSoftmax ? "softmax" : "sigmoid"},
+      {"route_norm", moe->route_norm},
+      {"route_scale", moe->route_scale},
+      {"num_expert_groups", moe->num_expert_groups},
+      {"num_limited_groups", moe->num_limited_groups},
+      {"score_before_experts", moe->score_before_experts},
+      {"use_grouped_mm", moe->use_grouped_mm},
+      {"load_balance_coeff", nullptr}};
+  if (moe->load_balance_coeff) described["load_balance_coeff"] = *moe->load_balance_coeff;
+  return described;
+}
+
+/// What tests/bench/train_peers.py calls a configuration.
 ordered_json Describe(const TrainConfig& c) {
-  return {{"dim", c.dim},
+  return {{"model", Name(c.model)},
+          {"dim", c.dim},
           {"n_layers", c.n_layers},
+          {"n_dense_layers", c.n_dense_layers},
           {"n_heads", c.n_heads},
           {"n_kv_heads", c.n_kv_heads},
           {"head_dim", c.head_dim},
           {"hidden_dim", c.hidden_dim},
           {"vocab_size", c.vocab_size},
+          {"qk_norm", c.qk_norm},
+          {"enable_weight_tying", c.enable_weight_tying},
           {"device", c.device == DeviceKind::kCuda ? "cuda" : "cpu"},
           {"precision", Name(c.mixed_precision_param)},
           {"norm_eps", c.norm_eps},
-          {"seq_len", c.seq_len},
-          {"rope",
-           {{"theta", c.rope.theta},
-            {"scaling_factor", c.rope.scaling_factor},
-            {"low_freq_factor", c.rope.low_freq_factor},
-            {"high_freq_factor", c.rope.high_freq_factor},
-            {"original_max_position_embeddings", c.rope.original_max_position_embeddings}}},
+          {"rope", Describe(c.rope)},
+          {"mla", Describe(c.mla)},
+          {"moe", Describe(c.moe)},
           {"optimizer",
            {{"lr", c.optimizer.lr},
             {"beta1", c.optimizer.beta1},
@@ -130,6 +178,7 @@ Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& pytho
                     script = folder + "/train_peers.py";
   if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
   STRATA_RETURN_IF_ERROR(WriteFile(script, assets::kTrainPeersPy));
+  STRATA_RETURN_IF_ERROR(WriteFile(folder + "/peer_models.py", assets::kPeerModelsPy));
   const ordered_json body = {{"config", Describe(trainer.config())},
                              {"init", init},
                              {"peer", peer},

@@ -14,6 +14,7 @@
 
 #include "cli/bench.h"
 #include "cli/bench_peers.h"
+#include "cli/bench_shapes.h"
 #include "cli/flags.h"
 #include "ir/interrupt.h"
 #include "runtime/torch/memory_meter.h"
@@ -21,63 +22,6 @@
 
 namespace strata::cli {
 namespace {
-
-struct Shape {
-  std::string_view name;
-  int64_t layers, dim, heads, kv_heads, hidden, vocab, batch, seq;
-  bool is_tiny;  ///< most of a step is what calling operators costs
-  bool needs_gpu = false;
-  /// DeepSeek-V3: all experts in one product, or one by one, with sizes that are read from data.
-  enum class Experts : uint8_t { kNone, kGrouped, kOneByOne } experts = Experts::kNone;
-};
-
-// debugmodel is torchtitan's flavour with shorter sequences, as moe and moe-sizes are, with fewer
-// layers, 36m a Llama3 of 36 million parameters, 1b one of 1.1 billion.
-constexpr Shape kShapes[] = {
-    {"12x16", 12, 16, 4, 2, 32, 96, 2, 8, true},
-    {"32x16", 32, 16, 4, 2, 32, 96, 2, 8, true},
-    {"12x64", 12, 64, 4, 2, 128, 96, 2, 16, true},
-    {"32x64", 32, 64, 4, 2, 128, 96, 2, 16, true},
-    {"debugmodel", 6, 256, 16, 16, 768, 2048, 4, 256, false},
-    {"36m", 8, 512, 8, 8, 1536, 8192, 2, 256, false},
-    {"moe", 4, 256, 16, 16, 1024, 2048, 2, 128, false, false, Shape::Experts::kGrouped},
-    {"moe-sizes", 4, 256, 16, 16, 1024, 2048, 2, 128, false, false, Shape::Experts::kOneByOne},
-    {"1b", 16, 2048, 32, 8, 8192, 32000, 1, 2048, false, true},
-};
-
-/// On a GPU models compute in bf16.
-TrainConfig Config(const Shape& shape, DeviceKind device) {
-  TrainConfig config;
-  config.device = device;
-  if (device == DeviceKind::kCuda) config.mixed_precision_param = Precision::kBFloat16;
-  config.dim = shape.dim;
-  config.n_layers = shape.layers;
-  config.n_heads = shape.heads;
-  config.n_kv_heads = shape.kv_heads;
-  config.head_dim = shape.dim / shape.heads;
-  config.hidden_dim = shape.hidden;
-  config.vocab_size = shape.vocab;
-  config.seq_len = shape.seq;
-  config.batch_size = shape.batch;
-  config.rope.max_seq_len = shape.seq;
-  config.steps = INT32_MAX;
-  if (shape.experts == Shape::Experts::kNone) return config;
-  config.model = ModelFamily::kDeepSeekV3;
-  config.n_dense_layers = 1;
-  config.mla.mscale = 0.7;
-  config.head_dim = config.mla.qk_nope_head_dim + config.mla.qk_rope_head_dim;
-  config.moe = MoeConfig{.num_experts = 8,
-                         .top_k = 3,
-                         .moe_hidden_dim = 256,
-                         .num_shared_experts = 2,
-                         .score_func = ScoreFunction::kSoftmax,
-                         .use_grouped_mm = shape.experts == Shape::Experts::kGrouped};
-  config.rope = {.theta = 10000.0,
-                 .scaling = RopeScaling::kYarn,
-                 .max_seq_len = shape.seq,
-                 .rope_factor = 40.0};
-  return config;
-}
 
 double Now(clockid_t clock) {
   timespec time{};
@@ -292,7 +236,8 @@ void PrintGate(std::string_view what, const Ratio& ratio, double limit) {
   PrintGate(what, ratio.median, limit, fmt::format("[{:.2f} {:.2f}]", ratio.low, ratio.high));
 }
 
-void PrintGates(const Shape& shape, const Contenders& contenders, double StepTime::* of) {
+void PrintGates(const BenchShape& shape, const TrainConfig& config, const Contenders& contenders,
+                double StepTime::* of) {
   const Contender& eager = *contenders.front();
   const Contender& bitwise = *Find(contenders, kBitwise);
   const auto peak = [](const Contender& c) { return static_cast<double>(c.first.peak_bytes); };
@@ -314,7 +259,7 @@ void PrintGates(const Shape& shape, const Contenders& contenders, double StepTim
   }
   PrintGate("cost of --profile, bitwise, %",
             100 * (RatioOf(*Find(contenders, kProfiled), bitwise, of).median - 1), 3);
-  if (shape.layers == 32) {
+  if (config.n_layers == 32) {
     PrintGate("processor seconds to the first step, not fused",
               Find(contenders, kPlan)->first.first_cpu, 1);
   }
@@ -340,9 +285,9 @@ struct BenchFlags {
   int64_t threads = 1, rounds = 15;
 };
 
-Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
+Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   const DeviceKind device = flags.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
-  const TrainConfig config = Config(shape, device);
+  STRATA_TRY(const TrainConfig config, ConfigOf(shape, device));
   const int threads = static_cast<int>(flags.threads);
   STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
   Contenders contenders;
@@ -353,9 +298,7 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   for (const TensorView& tensor : ours[0]->trainer().Parameters())
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
   std::vector<std::unique_ptr<PyTorch>> peers;
-  // The peers know Llama3.
-  const bool has_peers = !flags.python.empty() && shape.experts == Shape::Experts::kNone;
-  for (const std::string& peer : has_peers ? flags.peers : std::vector<std::string>()) {
+  for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
     STRATA_TRY(std::unique_ptr<PeerProcess> process,
                PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder.path()));
     peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
@@ -374,15 +317,15 @@ Status MeasureShape(const Shape& shape, const BenchFlags& flags) {
   const bool is_cpu_time = threads == 1 && device == DeviceKind::kCpu;
   double StepTime::* const of = is_cpu_time ? &StepTime::cpu : &StepTime::wall;
   fmt::print(
-      "{} {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
+      "{} of {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
       "{} "
       "rounds, ratios of {} time\n",
-      shape.experts == Shape::Experts::kNone ? "Llama3" : "DeepSeek-V3", shape.name, shape.layers,
-      shape.dim, shape.batch, shape.seq, static_cast<double>(parameters) / 1e6, flags.threads,
-      flags.rounds, is_cpu_time ? "processor" : "wall");
+      shape.name, Name(config.model), config.n_layers, config.dim, config.batch_size,
+      config.seq_len, static_cast<double>(parameters) / 1e6, flags.threads, flags.rounds,
+      is_cpu_time ? "processor" : "wall");
   PrintCosts(contenders, of);
   if (device == DeviceKind::kCpu) {
-    PrintGates(shape, contenders, of);
+    PrintGates(shape, config, contenders, of);
   } else {
     PrintGpuGate(contenders, of);
   }
@@ -399,8 +342,8 @@ Result<Exit> BenchTrain(Args args) {
               "initial values and tokens. All take turns; ratios are medians over rounds, with "
               "quartiles: of processor time with one thread, of wall time with more");
   flags.Repeated("--shape", "NAME", &options.shapes,
-                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, moe, moe-sizes "
-                 "(default: all these); 1b, with a GPU (its default)");
+                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, qwen3, moe, "
+                 "moe-sizes (default: all these); 1b, with a GPU (its default)");
   flags.Choice("--device", &options.device, {"cpu", "cuda"},
                "where all of them train; on a GPU in bf16, peers eager, inductor and "
                "inductor-graphs");
@@ -424,13 +367,13 @@ Result<Exit> BenchTrain(Args args) {
     options.peers = {"eager", on_gpu ? "inductor-graphs" : "aot_eager", "inductor"};
   }
   if (options.shapes.empty()) {
-    for (const Shape& shape : kShapes) {
+    for (const BenchShape& shape : BenchShapes()) {
       if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
     }
   }
   for (const std::string& name : options.shapes) {
-    const Shape* shape = std::ranges::find(kShapes, name, &Shape::name);
-    if (shape == std::end(kShapes)) {
+    const auto shape = std::ranges::find(BenchShapes(), name, &BenchShape::name);
+    if (shape == BenchShapes().end()) {
       return Error("unknown shape '{}': strata bench train: see --help", name);
     }
     STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));

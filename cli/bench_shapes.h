@@ -1,0 +1,23 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "ir/result.h"
+#include "runtime/train/config/config.h"
+
+namespace strata::cli {
+
+/// A model with a batch that `strata bench train` measures.
+struct BenchShape {
+  std::string_view name;
+  std::string_view config;  ///< as words that `strata train --set` takes
+  bool is_tiny = false;     ///< most of a step is what calling operators costs
+  bool needs_gpu = false;
+};
+
+std::span<const BenchShape> BenchShapes();
+
+/// What a run of the shape is told: as many steps as one likes, on a GPU in bf16.
+Result<TrainConfig> ConfigOf(const BenchShape& shape, DeviceKind device);
+
+}  // namespace strata::cli
