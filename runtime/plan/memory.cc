@@ -9,18 +9,14 @@
 namespace strata {
 namespace {
 
-int64_t Aligned(int64_t bytes) {
-  return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
-}
-
 int64_t MostLiveBytes(std::span<const MemoryRequest> requests) {
   int32_t end = 0;
   for (const MemoryRequest& request : requests)
     end = std::max(end, request.last + 1);
   std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);
   for (const MemoryRequest& request : requests) {
-    change[static_cast<size_t>(request.first)] += Aligned(request.bytes);
-    change[static_cast<size_t>(request.last) + 1] -= Aligned(request.bytes);
+    change[static_cast<size_t>(request.first)] += AlignedBytes(request.bytes);
+    change[static_cast<size_t>(request.last) + 1] -= AlignedBytes(request.bytes);
   }
   int64_t live = 0, most = 0;
   for (const int64_t delta : change)
@@ -44,13 +40,13 @@ MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
   std::vector<size_t> placed;  // by offset
   for (const size_t index : order) {
     const MemoryRequest& request = requests[index];
-    const int64_t bytes = Aligned(request.bytes);
+    const int64_t bytes = AlignedBytes(request.bytes);
     if (bytes == 0) continue;
     int64_t offset = 0;
     for (const size_t other : placed) {
       if (requests[other].last < request.first || request.last < requests[other].first) continue;
       if (offset + bytes <= plan.offsets[other]) break;
-      offset = std::max(offset, plan.offsets[other] + Aligned(requests[other].bytes));
+      offset = std::max(offset, plan.offsets[other] + AlignedBytes(requests[other].bytes));
     }
     plan.offsets[index] = offset;
     plan.bytes = std::max(plan.bytes, offset + bytes);
@@ -61,6 +57,10 @@ MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
 }
 
 }  // namespace
+
+int64_t AlignedBytes(int64_t bytes) {
+  return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+}
 
 MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
   int32_t end = 0;
@@ -81,6 +81,25 @@ MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
   }
   best.live_bytes = MostLiveBytes(requests);
   return best;
+}
+
+std::vector<MemoryRange> FreeRanges(std::span<const MemoryRequest> requests, const MemoryPlan& plan,
+                                    int32_t first, int32_t last) {
+  std::vector<MemoryRange> used;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].bytes == 0 || requests[i].last < first || last < requests[i].first) continue;
+    used.push_back(
+        {.begin = plan.offsets[i], .end = plan.offsets[i] + AlignedBytes(requests[i].bytes)});
+  }
+  std::ranges::sort(used, {}, &MemoryRange::begin);
+  std::vector<MemoryRange> free;
+  int64_t begin = 0;
+  used.push_back({.begin = plan.bytes, .end = plan.bytes});
+  for (const MemoryRange& range : used) {
+    if (range.begin > begin) free.push_back({.begin = begin, .end = range.begin});
+    begin = std::max(begin, range.end);
+  }
+  return free;
 }
 
 }  // namespace strata

@@ -72,12 +72,12 @@ void Places::Share(int32_t slot, int32_t step,
   own = chosen;
 }
 
-Places::Block Places::Assign() const {
-  const MemoryPlan memory = PlanMemory(requests_);
-  Block block{.offsets = std::vector<int64_t>(plan_.slots.size(), -1), .bytes = memory.bytes};
+Places::Block Places::Assign() {
+  memory_ = PlanMemory(requests_);
+  Block block{.offsets = std::vector<int64_t>(plan_.slots.size(), -1), .bytes = memory_.bytes};
   for (size_t owner = 0; owner < request_of_.size(); ++owner) {
     if (request_of_[owner] >= 0) {
-      block.offsets[owner] = memory.offsets[static_cast<size_t>(request_of_[owner])];
+      block.offsets[owner] = memory_.offsets[static_cast<size_t>(request_of_[owner])];
     }
   }
   return block;

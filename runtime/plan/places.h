@@ -35,7 +35,12 @@ class Places {
     std::vector<int64_t> offsets;  ///< by owner; -1: it asked for none
     int64_t bytes = 0;
   };
-  Block Assign() const;
+  /// REQUIRES: nothing is added after it.
+  Block Assign();
+  /// What of the block nothing needs from step `first` to step `last`. REQUIRES: it is assigned.
+  std::vector<MemoryRange> FreeRanges(int32_t first, int32_t last) const {
+    return strata::FreeRanges(requests_, memory_, first, last);
+  }
 
  private:
   const PlanSlot& SlotAt(int32_t slot) const { return plan_.slots[static_cast<size_t>(slot)]; }
@@ -48,6 +53,7 @@ class Places {
   std::vector<bool> is_written_;     // by owner
   std::vector<int32_t> request_of_;  // by owner: index in requests_
   std::vector<MemoryRequest> requests_;
+  MemoryPlan memory_;
 };
 
 }  // namespace strata

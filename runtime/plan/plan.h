@@ -31,6 +31,9 @@ struct PlanOptions {
   bool hoist_constants = false;
   /// With static_memory: operators without an out-variant allocate their results in the block, too.
   bool place_results = false;
+  /// With place_results: values whose sizes a run reads from data lie in the block, too, where it
+  /// is free while they live.
+  bool place_open_sizes = false;
   /// With static_memory: compute matrix products with runtime/matmul where that gives ATen's bits.
   bool own_matmuls = false;
   /// With static_memory: compute norms of tensors with runtime/matmul where that gives ATen's bits.
@@ -50,6 +53,7 @@ struct PlanOptions {
             .in_place = true,
             .hoist_constants = true,
             .place_results = true,
+            .place_open_sizes = true,
             .own_matmuls = true,
             .own_norms = true,
             .own_loops = true,

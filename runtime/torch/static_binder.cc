@@ -201,6 +201,7 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
   STRATA_TRY(const BoundStep filled, BindStep(called, *bound.op));
   FillStack(filled, bound);
   bound.kind = StepKind::kAdopt;
+  bound.has_open_operands = !is_fixed;
 
   if (step.mutates && is_fixed) {
     bool all_known = true;
@@ -217,12 +218,17 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
   }
   for (const int32_t slot : step.results) {
     if (slot < 0) continue;
-    const bool is_fresh = OwnerOf(slot) == slot && Slot(slot).layout && !step.mutates;
-    if (!is_fresh) {
+    const bool is_own = OwnerOf(slot) == slot && !step.mutates && !step.is_view;
+    const bool is_placed = plan_.options.static_memory && plan_.options.place_results;
+    if (!is_own || !Slot(slot).layout) {
       MakeDynamic(slot);
+      // Of several, one could be given the place of another, which is free as long as that one
+      // lives.
+      if (is_own && is_placed && step.results.size() == 1 && CanPlaceOpen(slot))
+        bound.open_place = slot;
       continue;
     }
-    if (is_fixed && plan_.options.static_memory && plan_.options.place_results) {
+    if (is_placed) {
       Place(slot, bound.index);
       bound.placed.push_back(slot);
       continue;
@@ -231,6 +237,11 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
     state_->TensorAt(slot) = TensorOver(EmptyStorage(StorageOf(slot).bytes), *Slot(slot).layout);
   }
   return Ok();
+}
+
+bool StaticBinder::CanPlaceOpen(int32_t slot) const {
+  return plan_.options.place_open_sizes && Slot(slot).open_layout &&
+         places_.last_use(slot) != Places::kForever;
 }
 
 void StaticBinder::MakeDynamic(int32_t slot) {
@@ -281,15 +292,25 @@ void StaticBinder::CountPassing() {
     if (step.kind != StepKind::kAdopt && step.kind != StepKind::kOpenKernel) continue;
     for (const int32_t slot : plan_.steps[static_cast<size_t>(step.index)].results) {
       if (slot < 0 || OwnerOf(slot) != slot) continue;
-      SizeForm bytes;
+      const int32_t last = std::clamp(places_.last_use(slot), step.index, end);
       if (StorageOf(slot).kind == StorageKind::kAdopted) {
-        bytes.constant = StorageOf(slot).bytes;
+        state_->passing.Add({.constant = StorageOf(slot).bytes}, step.index, last);
       } else if (state_->is_dynamic[static_cast<size_t>(slot)] && Slot(slot).open_layout) {
-        bytes = Slot(slot).open_layout->bytes;
-      } else {
-        continue;
+        const SizeForm& bytes = Slot(slot).open_layout->bytes;
+        const bool has_place =
+            step.kind == StepKind::kOpenKernel
+                ? plan_.options.static_memory && plan_.options.place_results && CanPlaceOpen(slot)
+                : step.open_place == slot;
+        if (has_place) {
+          state_->open_places.Add({.slot = slot,
+                                   .bytes = bytes,
+                                   .first = step.index,
+                                   .last = last,
+                                   .free = places_.FreeRanges(step.index, last)});
+        } else {
+          state_->passing.Add(bytes, step.index, last);
+        }
       }
-      state_->passing.Add(std::move(bytes), step.index, std::min(places_.last_use(slot), end));
     }
   }
 }

@@ -54,6 +54,8 @@ class StaticBinder {
   Status BindCall(const PlanStep& step, StaticStep& bound, bool is_fixed);
   /// What it is, the run tells. A view of fixed memory that is not folded is one, too.
   void MakeDynamic(int32_t slot);
+  /// Its size is read from data, and it does not outlive the run.
+  bool CanPlaceOpen(int32_t slot) const;
   int32_t OperandWrittenAs(const PlanStep& step, int32_t result);
 
   /// Gives a result a tensor over memory that is placed later.

@@ -125,7 +125,7 @@ void StaticProgram::State::KeepHeldOutputs() {
 }
 
 void StaticProgram::State::PlaceStorages() {
-  char* const base = static_cast<char*>(scratch != nullptr ? scratch : block->get());
+  char* const base = Base();
   for (size_t owner = 0; owner < storages.size(); ++owner) {
     StaticStorage& storage = storages[owner];
     const bool is_output = storage.kind == StaticStorage::Kind::kOutput;

@@ -81,68 +81,6 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
   stack.clear();
 }
 
-PlanLayout StaticProgram::State::LayoutNow(const OpenLayout& layout) const {
-  const auto size_of = [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; };
-  PlanLayout now{.dtype = layout.dtype, .sizes = {}, .strides = {}, .offset = 0};
-  for (const SizeForm& size : layout.sizes)
-    now.sizes.push_back(size.At(size_of));
-  for (const SizeForm& stride : layout.strides)
-    now.strides.push_back(stride.At(size_of));
-  return now;
-}
-
-void* StaticProgram::State::AddressNow(int32_t slot) {
-  const PlanSlot& planned = plan.slots[static_cast<size_t>(slot)];
-  const Tensor& tensor = TensorAt(slot);
-  const PlanLayout expected =
-      planned.layout ? *planned.layout : LayoutNow(planned.open_layout.value());
-  bool is_expected = !tensor.is_conj() && !tensor.is_neg() &&
-                     tensor.dim() == static_cast<int64_t>(expected.sizes.size());
-  for (size_t dim = 0; is_expected && dim < expected.sizes.size(); ++dim) {
-    const auto d = static_cast<int64_t>(dim);
-    is_expected = tensor.size(d) == expected.sizes[dim] &&
-                  (tensor.size(d) <= 1 || tensor.stride(d) == expected.strides[dim]);
-  }
-  if (!is_expected && tensor.numel() > 0) {
-    throw std::runtime_error(fmt::format("{} is {}{}, not what was traced", planned.name,
-                                         c10::str(tensor.sizes()), c10::str(tensor.strides())));
-  }
-  return tensor.mutable_data_ptr();
-}
-
-void StaticProgram::State::RunOpenKernel(StaticStep& step) {
-  const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
-  const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
-  for (size_t i = 0; i < planned.open_numbers.size(); ++i) {
-    step.open_numbers[i] = planned.open_numbers[i].At(
-        [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; });
-  }
-  int64_t unit_elements = 1;
-  step.units = 1;
-  for (size_t dim = 0, open = 0; dim < kernel.sizes.size(); ++dim) {
-    const bool is_open = !kernel.open_sizes.empty() && kernel.open_sizes[dim];
-    (dim < step.num_unit_dims ? step.units : unit_elements) *=
-        is_open ? step.open_numbers[open++] : kernel.sizes[dim];
-  }
-  step.grain = GrainOf(unit_elements);
-  for (size_t i = 0; i < planned.args.size(); ++i)
-    step.addresses[i] = AddressNow(planned.args[i].slot);
-  for (size_t i = 0; i < planned.results.size(); ++i) {
-    const int32_t slot = planned.results[i];
-    const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
-    if (argument < planned.args.size()) {
-      if (slot >= 0) TensorAt(slot) = TensorAt(planned.args[argument].slot);
-      continue;
-    }
-    if (is_dynamic[static_cast<size_t>(slot)]) {
-      const PlanLayout layout = LayoutNow(*plan.slots[static_cast<size_t>(slot)].open_layout);
-      TensorAt(slot) = at::empty_strided(layout.sizes, layout.strides, ToScalarType(layout.dtype));
-    }
-    step.addresses[argument] = TensorAt(slot).mutable_data_ptr();
-  }
-  if (unit_elements > 0) RunKernel(step);
-}
-
 void StaticProgram::State::RunKernel(const StaticStep& step) {
   void* const* const addresses = step.addresses.data();
   if (step.units < 2 * step.grain) {
@@ -197,9 +135,14 @@ void StaticProgram::State::CallPlaced(StaticStep& step) {
   std::vector<ResultPlace> places;
   for (const int32_t slot : step.placed)
     places.push_back({TensorAt(slot).storage().mutable_data(), TensorAt(slot).storage().nbytes()});
+  if (step.open_place >= 0) {
+    const int64_t bytes = BytesNow(step.open_place);
+    if (void* const place = OpenPlaceOf(step.open_place, bytes))
+      places.push_back({place, static_cast<size_t>(bytes)});
+  }
   const PlacedAllocations placing(places, step.allocations);
   Call(step);
-  if (step.allocations.is_known()) return;
+  if (step.has_open_operands || step.allocations.is_known()) return;
   std::vector<const void*> results(places.size(), nullptr);
   ForEachResult(
       stack, plan.steps[static_cast<size_t>(step.index)], [&](int32_t slot, const Tensor& result) {
@@ -218,7 +161,7 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
       Call(step);
       break;
     case StaticStep::Kind::kAdopt:
-      step.placed.empty() ? Call(step) : CallPlaced(step);
+      step.placed.empty() && step.open_place < 0 ? Call(step) : CallPlaced(step);
       Adopt(plan.steps[static_cast<size_t>(step.index)]);
       break;
     case StaticStep::Kind::kKernel:
@@ -266,6 +209,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   const c10::InferenceMode no_autograd;
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
+  state_->open_places.Begin();
   if (observer != nullptr && observer->WantsAllSteps()) {
     for (state_->current_step = 0; state_->current_step < state_->steps.size();
          ++state_->current_step) {
@@ -331,12 +275,19 @@ ScratchMemory StaticProgram::scratch() const {
 }
 
 PlannedMemory StaticProgram::planned_memory() const {
+  PassingMemory all = state_->passing;
+  state_->open_places.AddAll(all);
   PlannedMemory memory{.held = state_->held_bytes,
-                       .passing_at_most = state_->passing.AtMost(state_->plan.partitions)};
+                       .passing_at_most = all.AtMost(state_->plan.partitions)};
   const bool has_run =
       std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
-  memory.passing = has_run || !memory.passing_at_most ? state_->passing.With(state_->numbers)
-                                                      : *memory.passing_at_most;
+  if (!has_run && memory.passing_at_most) {
+    memory.passing = *memory.passing_at_most;
+    return memory;
+  }
+  PassingMemory passing = state_->passing;
+  state_->open_places.AddUnplaced(state_->numbers, passing);
+  memory.passing = passing.With(state_->numbers);
   return memory;
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/attention/attention.h"
 #include "runtime/matmul/matmul.h"
+#include "runtime/plan/open_places.h"
 #include "runtime/torch/own_loops.h"
 #include "runtime/torch/placed_allocations.h"
 #include "runtime/torch/static_program.h"
@@ -59,6 +60,8 @@ struct alignas(64) StaticStep {
   std::vector<NumberSlots> dynamic_numbers;
   // kAdopt
   std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
+  int32_t open_place = -1;      ///< a slot for which the run tells whether its memory is there
+  bool has_open_operands = false;  ///< others in each run, and so is what it allocates
   AllocationOrder allocations;
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
@@ -122,7 +125,8 @@ struct StaticProgram::State {
   int64_t block_bytes = 0;
   std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
   int64_t held_bytes = 0;        ///< of PlannedMemory
-  PassingMemory passing;
+  PassingMemory passing;         ///< but for what has no place in a run
+  OpenPlaces open_places;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
   size_t current_step = 0;
@@ -161,6 +165,11 @@ struct StaticProgram::State {
   c10::IValue Dynamic(int32_t slot);
   /// Calls an operator that allocates its results where they shall lie.
   void CallPlaced(StaticStep& step);
+  char* Base() const { return static_cast<char*>(scratch != nullptr ? scratch : block->get()); }
+  /// Where a value of a size that this run read lies in the block; null: it is allocated.
+  void* OpenPlaceOf(int32_t slot, int64_t bytes);
+  int64_t BytesNow(int32_t slot) const;
+  at::Tensor NewOpenTensor(int32_t slot, const PlanLayout& layout);
   void Show(const PlanStep& step, ExecutionObserver& observer);
   /// What the caller gets: tensors of its own, over the memory of its inputs where an output is
   /// one.

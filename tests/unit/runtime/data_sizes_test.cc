@@ -22,6 +22,7 @@
 #include "runtime/train/trainer.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
+#include "tests/unit/runtime/eager_training.h"
 
 namespace strata {
 namespace {
@@ -159,6 +160,57 @@ TEST_CASE("the planned peak of a training whose experts compute one by one is th
     CHECK_LE(planned, at_most);
     CHECK_LT(std::abs(static_cast<double>(planned) / static_cast<double>(meter.peak_bytes()) - 1),
              0.03);
+  }
+}
+
+/// Adds to the scores of each layer so much that tokens choose these experts.
+void Favour(Tensors& biases, const std::vector<int64_t>& experts) {
+  for (Tensor& bias : biases) {
+    bias.zero_();
+    for (const int64_t expert : experts)
+      bias[expert] = 100.0;
+  }
+}
+
+TEST_CASE("one graph serves whatever experts tokens choose: eager's bits, in the memory planned") {
+  at::set_num_threads(1);
+  const TrainConfig config = testing::SmallConfig(
+      testing::kSmallDeepSeekV3,
+      {"moe.use_grouped_mm=false", "dim=64", "seq_len=48", "batch_size=4", "rope.max_seq_len=48",
+       "moe.moe_hidden_dim=48", "moe.num_experts=6", "moe.top_k=2"});
+  for (const char* fuse : {"", ",fuse"}) {
+    testing::Eager eager(config);
+    const testing::Compiled compiled(config, std::string(kDefaultPasses) + fuse);
+    PlanOptions all_allocated = PlanOptions::Fastest();
+    all_allocated.place_open_sizes = false;
+    Executor executor = compiled.Bind(kStepGraph, PlanOptions::Fastest()),
+             other = compiled.Bind(kStepGraph, all_allocated);
+    // All to two experts, the others get none; to each as they like; to four; to the last two.
+    const std::vector<std::vector<int64_t>> favourites = {{0, 1}, {},     {1, 2, 3, 4},
+                                                          {4, 5}, {0, 1}, {}};
+    for (const std::vector<int64_t>& experts : favourites) {
+      INFO(fuse, " favours ", experts.size());
+      Favour(eager.buffers, experts);
+      const Tensors expected = eager.LossAndGradients(0), inputs = eager.Inputs(0);
+      if (experts.size() == 2) CHECK_EQ(expected.back()[experts[0]].item<int64_t>(), 4 * 48);
+      const auto check = [&](Executor& run) {
+        const Tensors actual = OrDie(run.Run(inputs));
+        REQUIRE_EQ(actual.size(), expected.size());
+        for (size_t i = 0; i < expected.size(); ++i)
+          CHECK(testing::SameBits(actual[i], expected[i]));
+      };
+      check(executor);
+      check(other);
+      const MemoryMeter meter;
+      OrDie(executor.Run(inputs));
+      const PlannedMemory planned = executor.planned_memory();
+      CHECK_LE(planned.passing, other.planned_memory().passing);
+      CHECK_LE(planned.passing, planned.passing_at_most.value_or(0));
+      const auto bytes = [&](int64_t passing) {
+        return static_cast<double>(planned.held + passing);
+      };
+      CHECK_LT(std::abs(bytes(planned.passing) / bytes(meter.peak_bytes()) - 1), 0.03);
+    }
   }
 }
 

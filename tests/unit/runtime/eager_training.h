@@ -70,6 +70,7 @@ inline const std::vector<Case> kCases = {
     {kSmallDeepSeekV3, {"moe.num_experts=64", "moe.top_k=1", "seq_len=5", "batch_size=1"}},
     {kSmallDeepSeekV3, {"moe.num_experts=2", "moe.top_k=2", "seq_len=1"}},
     {kSmallDeepSeekV3, {"n_dense_layers=3", "enable_weight_tying=true"}},
+    {kSmallDeepSeekV3, {"moe.use_grouped_mm=false"}},
 };
 
 inline std::string Title(const Case& c) {

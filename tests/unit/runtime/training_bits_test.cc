@@ -60,6 +60,7 @@ TEST_CASE("every option of a plan, alone and together, leaves the plain plan's b
       {.static_memory = true, .in_place = true},
       {.hoist_constants = true},
       {.static_memory = true, .place_results = true},
+      {.static_memory = true, .place_results = true, .place_open_sizes = true},
       {.static_memory = true, .own_matmuls = true},
       {.static_memory = true, .own_norms = true},
       {.static_memory = true, .own_loops = true},
