@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include <ATen/ops/clone.h>
-#include <ATen/ops/empty_strided.h>
 #include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
