@@ -137,7 +137,8 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
                                                            const Options& options) {
   STRATA_TRY(const std::string compiler, FindCompiler(options.compiler));
   STRATA_TRY(const fs::path folder, KernelCacheFolder(options.cache_dir));
-  const std::string source = CppSource(kernels);
+  const std::string source =
+      fmt::format("#define STRATA_CONTRACTS {}\n{}", options.contracts ? 1 : 0, CppSource(kernels));
   const fs::path object = folder / (KeyOf(source, compiler) + ".so");
 
   std::unique_ptr<KernelLibrary> library(new KernelLibrary());

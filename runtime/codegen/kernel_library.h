@@ -25,6 +25,8 @@ class KernelLibrary {
     std::string compiler = {};
     /// "library sqrt": roots of `count` numbers; null: the processor's.
     void (*library_sqrt)(int64_t count, const float* from, float* to) = nullptr;
+    /// Whether a product and a sum that formulas.cc calls strata_fma are rounded once, or twice.
+    bool contracts = true;
   };
 
   /// Errors: no compiler (kNotFound), one that fails, a folder that cannot be written. What another

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <ATen/Context.h>
+#include <ATen/Version.h>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,15 @@ decltype(KernelLibrary::Options::library_sqrt) AtensSqrt() {
       vms_sqrt(part, from + begin, to + begin, 0x2 | 0x140000 | 0x100);
     }
   };
+}
+
+/// Whether ATen's kernels are compiled for processors with fused multiply-adds.
+bool AtenContracts() {
+#if defined(__x86_64__)
+  return at::get_cpu_capability().starts_with("AVX");
+#else
+  return true;
+#endif
 }
 
 /// As types are printed: `f32[4, 32][32, 1]cpu`.
@@ -111,9 +121,10 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty()) {
-      STRATA_TRY(state->kernels,
-                 KernelLibrary::Load(
-                     plan.kernels, {.cache_dir = {}, .compiler = {}, .library_sqrt = AtensSqrt()}));
+      STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels, {.cache_dir = {},
+                                                                    .compiler = {},
+                                                                    .library_sqrt = AtensSqrt(),
+                                                                    .contracts = AtenContracts()}));
     }
     state->plan = std::move(plan);
     STRATA_TRY(state->program,

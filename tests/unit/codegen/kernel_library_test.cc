@@ -61,6 +61,31 @@ Floats Numbers(size_t count, float seed) {
   return numbers;
 }
 
+TEST_CASE("a product and the sum that takes it are rounded once, or twice where ATen does so") {
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[64][1]cpu
+  y = placeholder : f32[64][1]cpu
+  a = aten.add.Tensor(x, y, alpha=0.3) : f32[64][1]cpu
+  output([a])
+)");
+  Floats x = Numbers(64, 0.1F), y = Numbers(64, 0.2F), sum(64);
+  for (const bool contracts : {true, false}) {
+    const Folder folder;
+    const auto library = OrDie(KernelLibrary::Load(
+        std::span(&kernel, 1), {.cache_dir = folder.path, .contracts = contracts}));
+    void* arguments[] = {x.data(), y.data(), sum.data()};
+    library->function(0)(arguments, 0, MakeSchedule(kernel).units, kernel.open_numbers().data());
+    int num_different = 0;  // from the other way
+    for (size_t i = 0; i < sum.size(); ++i) {
+      const volatile float product = 0.3F * y[i];
+      const float once = std::fma(0.3F, y[i], x[i]), twice = product + x[i];
+      CHECK_EQ(sum[i], contracts ? once : twice);
+      num_different += once != twice ? 1 : 0;
+    }
+    CHECK(num_different > 0);
+  }
+}
+
 TEST_CASE("a norm over rows: its sum, its scale, both results") {
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[6, 37][37, 1]cpu
