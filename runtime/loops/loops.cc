@@ -7,7 +7,8 @@ const Loops& LoopsAvx2();
 const Loops& LoopsAvx512();
 
 const Loops* BestLoops() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
     return &LoopsAvx512();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &LoopsAvx2();
   return nullptr;
