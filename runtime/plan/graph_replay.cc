@@ -1,6 +1,7 @@
 #include "runtime/plan/graph_replay.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace strata {
@@ -64,12 +65,29 @@ Status CapturedRun::Check(std::span<const ReplayInput> inputs) const {
 }
 
 Status CapturedRun::CopyInputs(std::span<const ReplayInput> inputs) {
+  std::vector<size_t> moved;
+  std::vector<const void*> homes;  // of inputs that are copied into
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto* from = std::get_if<DeviceBuffer>(&inputs[i]);
     if (from == nullptr || IsStatic(i)) continue;
-    const auto& to = std::get<DeviceBuffer>(inputs_[i]);
-    if (to.address == from->address) continue;
-    STRATA_RETURN_IF_ERROR(manager_.device_.Copy(to, *from));
+    const void* home = std::get<DeviceBuffer>(inputs_[i]).address;
+    homes.push_back(home);
+    if (home != from->address) moved.push_back(i);
+  }
+  if (moved.empty()) return Ok();
+  std::ranges::sort(homes, std::less<>());
+  for (const size_t i : moved) {
+    if (!std::ranges::binary_search(homes, std::get<DeviceBuffer>(inputs[i]).address,
+                                    std::less<>()))
+      continue;
+    return Error(
+        "input {} of a captured run lies where it was captured with another, which is written "
+        "over: give a copy",
+        i);
+  }
+  for (const size_t i : moved) {
+    STRATA_RETURN_IF_ERROR(manager_.device_.Copy(std::get<DeviceBuffer>(inputs_[i]),
+                                                 std::get<DeviceBuffer>(inputs[i])));
   }
   return Ok();
 }

@@ -77,8 +77,8 @@ class CapturedRun {
   ~CapturedRun();
 
   /// Errors, with the input's index: another number or size of inputs than in the second call, a
-  /// static one at another address, a number that is not the one that was captured. After
-  /// `TearDown`: kInvalid.
+  /// static one at another address, two that changed places, another number than was captured.
+  /// After `TearDown`: kInvalid.
   Result<std::vector<DeviceBuffer>> Call(std::span<const ReplayInput> inputs);
 
   enum class State : uint8_t { kNew, kWarm, kCaptured, kGone };

@@ -1,5 +1,6 @@
 #include "runtime/comm/nccl_loader.h"
 
+#include <dlfcn.h>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -20,6 +21,22 @@ TEST_CASE("NCCL loads with a version and a GPU, or says which part is missing") 
   CHECK((message.starts_with("this build has no NCCL: ") ||
          message.starts_with("cannot load NCCL: ") || message.starts_with("NCCL 2.")));
   CHECK_EQ(message.find('\n'), std::string::npos);
+}
+
+TEST_CASE("truth values have no average, and nothing has sums of types that NCCL does not know") {
+  void* library = ::dlopen(NcclLibrary::DefaultPath().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    MESSAGE("skipped: ", std::string(::dlerror()));
+    return;
+  }
+  void* const symbol = ::dlsym(library, kNcclApiSymbol);
+  REQUIRE(symbol != nullptr);
+  const NcclApi* api = reinterpret_cast<NcclApiFunction>(symbol)();
+  const auto reduce = [&](DType dtype, NcclReduce how) {
+    return std::string(api->all_reduce(nullptr, nullptr, nullptr, 0, dtype, how, nullptr));
+  };
+  CHECK_EQ(reduce(DType::kBool, NcclReduce::kAverage), "truth values have no average");
+  CHECK_EQ(reduce(DType::kC64, NcclReduce::kSum), "NCCL has no such element type");
 }
 
 TEST_CASE("a missing NCCL library is named, with what to install") {

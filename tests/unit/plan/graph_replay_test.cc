@@ -78,6 +78,26 @@ TEST_CASE("CG-7: static inputs that moved, other sizes, other numbers are told b
   CHECK_OK(program.Call(x));
 }
 
+TEST_CASE("inputs that change places after the capture are an error, not each other's numbers") {
+  FakeDevice device;
+  ReplayManager manager(device);
+  CapturedRun run(manager, {}, [](std::span<const ReplayInput>) {
+    return Result<std::vector<DeviceBuffer>>(std::vector<DeviceBuffer>());
+  });
+  int64_t x = 1, y = 2, z = 3;
+  const auto call = [&](int64_t& a, int64_t& b) {
+    return run.Call(std::vector<ReplayInput>{Program::At(a), Program::At(b)});
+  };
+  CHECK_OK(call(x, y));
+  CHECK_OK(call(x, y));
+  CHECK_EQ(MessageOf(call(y, x)),
+           "input 0 of a captured run lies where it was captured with another, which is written "
+           "over: give a copy");
+  CHECK_EQ(x, 1);
+  CHECK_OK(call(z, y));
+  CHECK_EQ(x, 3);
+}
+
 TEST_CASE("a capture that fails ends, frees its graph, and is tried again") {
   FakeDevice device;
   ReplayManager manager(device);
