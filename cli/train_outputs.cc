@@ -38,13 +38,6 @@ std::vector<TensorView> Views(const std::vector<OwnedTensor>& tensors) {
   return views;
 }
 
-/// Rounded to the nearest, ties to even.
-uint16_t ToBFloat16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (value != value) return 0x7fc0U;
-  return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
-}
-
 /// The model for use elsewhere: in Hugging Face's layout, in a narrower type.
 class Export {
  public:
@@ -61,11 +54,13 @@ class Export {
       }
     }
     views_ = Views(tensors_);
-    if (options.export_dtype == Precision::kFloat32) return;
+    if (options.export_dtype == ExportType::kFloat32) return;
+    const bool is_half = options.export_dtype == ExportType::kFloat16;
     for (size_t i = 0; i < tensors_.size(); ++i) {
       narrow_.emplace_back();
-      std::ranges::transform(tensors_[i].values, std::back_inserter(narrow_.back()), ToBFloat16);
-      views_[i].dtype = TensorDtype::kBF16;
+      std::ranges::transform(tensors_[i].values, std::back_inserter(narrow_.back()),
+                             is_half ? ToHalf : ToBFloat16);
+      views_[i].dtype = is_half ? TensorDtype::kF16 : TensorDtype::kBF16;
       views_[i].bytes = std::as_bytes(std::span(narrow_.back()));
     }
   }

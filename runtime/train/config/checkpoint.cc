@@ -11,15 +11,15 @@
 namespace strata {
 namespace {
 
-/// `optimizer,lr_scheduler`.
+/// Some of the words `optimizer`, `lr_scheduler`, `dataloader`.
 void ReadExclude(ConfigReader& reader, CheckpointConfig::Exclude& exclude) {
   constexpr std::string_view kKey = "checkpoint.exclude_from_loading";
   const std::pair<std::string_view, bool*> parts[] = {{"optimizer", &exclude.optimizer},
                                                       {"lr_scheduler", &exclude.lr_scheduler},
                                                       {"dataloader", &exclude.dataloader}};
-  std::string words;
-  reader.Read(kKey, words);
-  for (const std::string_view word : WordsOf(words)) {
+  std::vector<std::string> words;
+  reader.ReadWords(kKey, words);
+  for (const std::string& word : words) {
     const auto part = std::ranges::find(parts, word, &std::pair<std::string_view, bool*>::first);
     if (part != std::end(parts)) {
       *part->second = true;
@@ -50,13 +50,18 @@ void ReadCheckpoint(ConfigReader& reader, CheckpointConfig& checkpoint) {
   reader.Read("checkpoint.enable_first_step_checkpoint", checkpoint.enable_first_step_checkpoint);
   reader.Read("checkpoint.load_only", checkpoint.load_only);
   reader.Read<AsyncMode>("checkpoint.async_mode",
-                         {{"disabled", AsyncMode::kDisabled}, {"async", AsyncMode::kAsync}},
+                         {{"disabled", AsyncMode::kDisabled},
+                          {"async", AsyncMode::kAsync},
+                          // The copy is in memory that no GPU reads.
+                          {"async_with_pinned_mem", AsyncMode::kAsync}},
                          checkpoint.async_mode);
   reader.Read("checkpoint.last_save_model_only", checkpoint.last_save_model_only);
   reader.Read("checkpoint.last_save_in_hf", checkpoint.last_save_in_hf);
-  reader.Read<Precision>("checkpoint.export_dtype",
-                         {{"float32", Precision::kFloat32}, {"bfloat16", Precision::kBFloat16}},
-                         checkpoint.export_dtype);
+  reader.Read<ExportType>("checkpoint.export_dtype",
+                          {{"float32", ExportType::kFloat32},
+                           {"bfloat16", ExportType::kBFloat16},
+                           {"float16", ExportType::kFloat16}},
+                          checkpoint.export_dtype);
   reader.Read("checkpoint.initial_load_path", checkpoint.initial_load_path);
   reader.Fix("checkpoint.initial_load_model_only", true,
              "--resume goes on with the optimizer, too; take true");
@@ -76,9 +81,20 @@ Status CheckCheckpoint(const ConfigReader& reader, const CheckpointConfig& check
   if (checkpoint.folder.empty()) {
     return Impossible(reader, "checkpoint.folder", "name a folder below dump_folder");
   }
-  if (checkpoint.initial_load_path.find("://") != std::string::npos) {
+  if (checkpoint.folder.find("://") != std::string::npos) {
+    return Impossible(reader, "checkpoint.folder",
+                      "'{}' is not of this machine, name a folder below dump_folder",
+                      checkpoint.folder);
+  }
+  const std::string& initial = checkpoint.initial_load_path;
+  if (initial.find("://") != std::string::npos) {
     return Impossible(reader, "checkpoint.initial_load_path",
-                      "'{}' is not of this machine, download it", checkpoint.initial_load_path);
+                      "'{}' is not of this machine, download it", initial);
+  }
+  if (!initial.empty() && !initial.starts_with('/')) {
+    return Impossible(reader, "checkpoint.initial_load_path",
+                      "'{}' depends on where strata is started, begin with '/', or take --init",
+                      initial);
   }
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "checkpoint.interval", checkpoint.interval));
   STRATA_RETURN_IF_ERROR(
@@ -96,7 +112,7 @@ Status CheckCheckpoint(const ConfigReader& reader, const CheckpointConfig& check
                       "Hugging Face's format has no optimizer state, take last_save_model_only "
                       "= true");
   }
-  if (checkpoint.export_dtype != Precision::kFloat32 && !checkpoint.last_save_model_only) {
+  if (checkpoint.export_dtype != ExportType::kFloat32 && !checkpoint.last_save_model_only) {
     return Impossible(reader, "checkpoint.export_dtype",
                       "a checkpoint to resume from is float32, take last_save_model_only = true");
   }

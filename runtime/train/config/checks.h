@@ -42,16 +42,4 @@ inline Status CheckPositive(const ConfigReader& reader, std::string_view key, do
   return Impossible(reader, key, "{} must be more than 0", value);
 }
 
-/// The words of a list, without blanks around them; none is empty.
-inline std::vector<std::string_view> WordsOf(std::string_view list, char separator = ',') {
-  std::vector<std::string_view> words;
-  for (size_t begin = 0; begin < list.size();) {
-    const size_t end = std::min(list.find(separator, begin), list.size());
-    const std::string_view word = TrimBlanks(list.substr(begin, end - begin));
-    if (!word.empty()) words.push_back(word);
-    begin = end + 1;
-  }
-  return words;
-}
-
 }  // namespace strata

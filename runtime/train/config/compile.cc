@@ -1,7 +1,9 @@
 #include "runtime/train/config/compile.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -26,10 +28,10 @@ void ReadOpenSizes(ConfigReader& reader, CompileConfig& compile) {
 /// `layers.*.moe::aten.mm.default | lm_head::aten.mm.default`: what a policy that recomputes keeps.
 void ReadSaveOps(ConfigReader& reader) {
   constexpr std::string_view kKey = "compile.full_recompute_save_ops";
-  std::string text;
-  reader.Read(kKey, text);
-  if (text.empty()) return;
-  for (const std::string_view word : WordsOf(text, '|')) {
+  std::vector<std::string> words;
+  reader.ReadWords(kKey, words, '|');
+  if (words.empty()) return;
+  for (const std::string_view word : words) {
     const size_t at = word.find("::");
     if (at == std::string_view::npos || word.find("::", at + 2) != std::string_view::npos ||
         at == 0 || at + 2 == word.size()) {
@@ -37,7 +39,7 @@ void ReadSaveOps(ConfigReader& reader) {
       return;
     }
     const std::string_view op = word.substr(at + 2);
-    if (WordsOf(op, '.').size() != 3) {
+    if (std::ranges::count(op, '.') != 2) {
       reader.Refuse(kKey, fmt::format("'{}' has no overload, write aten.mm.default", op));
       return;
     }
@@ -81,8 +83,9 @@ void ReadPassChoices(ConfigReader& reader) {
   reader.Fix("compile.mode", "aot_fx_trace", "every run is traced ahead, take 'aot_fx_trace'");
   reader.Fix("compile.backend", "aot_eager",
              "the pass fuse makes kernels: --passes dce,canonicalize,fuse; take 'aot_eager'");
-  for (const std::string_view key : {"compile.components", "compile.passes"})
-    reader.Fix(key, {}, kByPasses);
+  reader.Fix("compile.components", std::vector<std::string>{"model", "loss"},
+             "model and loss are one graph, take [\"model\", \"loss\"]");
+  reader.Fix("compile.passes", std::vector<std::string>(), kByPasses);
   reader.Fix("compile.pass_pipeline", "default", kByPasses);
   reader.Fix("compile.debug_graph_passes", false,
              "--trace records each pass with its times and differences, take false");
@@ -139,10 +142,7 @@ void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   reader.Table("compile");
   ReadOpenSizes(reader, compile);
   reader.Read("compile.enable_passes", compile.enable_passes);
-  std::string disabled;
-  reader.Read("compile.disable_passes", disabled);
-  for (const std::string_view name : WordsOf(disabled))
-    compile.disable_passes.emplace_back(name);
+  reader.ReadWords("compile.disable_passes", compile.disable_passes);
   ReadPassChoices(reader);
   ReadMemory(reader);
   ReadOverlap(reader);

@@ -124,6 +124,9 @@ struct LossConfig {
 enum class Precision : uint8_t { kFloat32, kBFloat16 };
 std::string_view Name(Precision precision);  ///< `float32`, `bfloat16`
 
+/// Of the tensors of a checkpoint for use elsewhere.
+enum class ExportType : uint8_t { kFloat32, kBFloat16, kFloat16 };
+
 /// How checkpoints are written: while the run waits, or by a thread from a copy.
 enum class AsyncMode : uint8_t { kDisabled, kAsync };
 
@@ -137,10 +140,10 @@ struct CheckpointConfig {
   bool enable_first_step_checkpoint = false;
   bool load_only = false;  ///< read, never written
   AsyncMode async_mode = AsyncMode::kDisabled;
-  bool last_save_model_only = true;              ///< the last checkpoint holds no optimizer state
-  bool last_save_in_hf = false;                  ///< and has Hugging Face's names
-  Precision export_dtype = Precision::kFloat32;  ///< of a last checkpoint of the model alone
-  std::string initial_load_path;                 ///< as `--init`; "": drawn from the seed
+  bool last_save_model_only = true;                ///< the last checkpoint holds no optimizer state
+  bool last_save_in_hf = false;                    ///< and has Hugging Face's names
+  ExportType export_dtype = ExportType::kFloat32;  ///< of a last checkpoint of the model alone
+  std::string initial_load_path;                   ///< as `--init`; "": drawn from the seed
   /// What a resumed run does not take from its checkpoint.
   struct Exclude {
     bool optimizer = false, lr_scheduler = false, dataloader = false, train_state = false;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -54,7 +55,7 @@ void ReadParallelism(ConfigReader& reader) {
                kOneStage);
   }
   reader.Fix("parallelism.pipeline_parallel_layers_per_stage", {}, kOneStage);
-  reader.Fix("parallelism.module_fqns_per_model_part", {}, kOneStage);
+  reader.Fix("parallelism.module_fqns_per_model_part", std::vector<std::string>(), kOneStage);
 }
 
 void ReadTimeout(ConfigReader& reader, std::string_view key) {
@@ -92,10 +93,18 @@ void ReadRanks(ConfigReader& reader) {
   ReadComm(reader);
   reader.Fix("training.enable_cpu_offload", false, "parameters stay where the run is, take false");
 
-  enum class Recompute : uint8_t { kNone };
+  enum class Recompute : uint8_t { kNone, kOther };
   Recompute recompute = Recompute::kNone;
   reader.Table("activation_checkpoint");
-  reader.Read<Recompute>("activation_checkpoint.mode", {{"none", Recompute::kNone}}, recompute);
+  reader.Read<Recompute>("activation_checkpoint.mode",
+                         {{"none", Recompute::kNone},
+                          {"selective", Recompute::kOther},
+                          {"full", Recompute::kOther},
+                          {"memory_budget", Recompute::kOther}},
+                         recompute);
+  if (recompute == Recompute::kOther) {
+    reader.Refuse("activation_checkpoint.mode", "nothing is recomputed yet, take 'none'");
+  }
 
   for (const std::string_view table : {"float8", "mx", "quantize"}) {
     reader.RefuseTable(table,

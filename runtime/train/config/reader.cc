@@ -32,6 +32,18 @@ std::optional<std::string> Guess(std::string_view key, const std::vector<std::st
   return std::nullopt;
 }
 
+/// The words of a list, without blanks around them; none is empty.
+std::vector<std::string> WordsOf(std::string_view list, char separator) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find(separator, begin), list.size());
+    const std::string_view word = TrimBlanks(list.substr(begin, end - begin));
+    if (!word.empty()) words.emplace_back(word);
+    begin = end + 1;
+  }
+  return words;
+}
+
 /// The table itself or a member.
 bool IsOfTable(const ConfigEntry& entry, std::string_view table) {
   return entry.key == table ||
@@ -92,6 +104,19 @@ void ConfigReader::Read(std::string_view key, std::string& target) {
     target = *text;
   } else {
     WrongType(*entry, "a string");
+  }
+}
+
+void ConfigReader::ReadWords(std::string_view key, std::vector<std::string>& target,
+                             char separator) {
+  const ConfigEntry* entry = Take(key);
+  if (entry == nullptr) return;
+  if (const auto* words = std::get_if<std::vector<std::string>>(&entry->value)) {
+    target = *words;
+  } else if (const auto* text = std::get_if<std::string>(&entry->value)) {
+    target = WordsOf(*text, separator);
+  } else {
+    WrongType(*entry, "words");
   }
 }
 

@@ -34,6 +34,8 @@ class ConfigReader {
   void Read(std::string_view key, double& target);
   void Read(std::string_view key, bool& target);
   void Read(std::string_view key, std::string& target);
+  /// An array of words, or a string of them with `separator` between them.
+  void ReadWords(std::string_view key, std::vector<std::string>& target, char separator = ',');
   /// null sets the target to nothing.
   void Read(std::string_view key, std::optional<double>& target);
   /// One of a few words.

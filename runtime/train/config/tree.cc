@@ -97,13 +97,19 @@ class JsonHandler {
   }
   bool start_array(size_t /*elements*/) {
     if (open_.size() == kMaxDepth) return Fail("nested too deeply");
-    if (!Add(OtherConfigValue{kArrayKind})) return false;
+    if (!Add(open_.size() == array_depth_ ? ConfigValue(OtherConfigValue{kArrayKind})
+                                          : std::vector<std::string>())) {
+      return false;
+    }
+    const bool is_value = !key_.is_ignored;
     open_.push_back(key_);
+    if (is_value) array_depth_ = open_.size();
     key_.is_ignored = true;  // its elements
     open_.back().is_ignored = true;
     return true;
   }
   bool end_array() {
+    if (open_.size() == array_depth_) array_depth_ = 0;
     open_.pop_back();
     return true;
   }
@@ -125,9 +131,20 @@ class JsonHandler {
 
   bool Add(ConfigValue value) {
     if (open_.empty()) return Fail("begin with '{', a configuration is an object");
+    if (open_.size() == array_depth_) AddElement(std::move(value));
     if (key_.is_ignored) return true;
     entries_.push_back({key_.name, std::move(value), fmt::format("{}:{}", file_, key_.line)});
     return true;
+  }
+  /// Of the array that is the last entry.
+  void AddElement(ConfigValue value) {
+    auto* words = std::get_if<std::vector<std::string>>(&entries_.back().value);
+    auto* word = std::get_if<std::string>(&value);
+    if (words != nullptr && word != nullptr) {
+      words->push_back(std::move(*word));
+    } else {
+      entries_.back().value = OtherConfigValue{kArrayKind};
+    }
   }
   bool Fail(std::string_view what) {
     error_ = OneLine(what, kMaxParserMessage);
@@ -138,11 +155,21 @@ class JsonHandler {
   std::string_view text_;
   std::string_view file_;
   const char* reached_ = nullptr;
-  Key key_;                // of the value that comes next
-  std::vector<Key> open_;  // objects and arrays
+  Key key_;                 // of the value that comes next
+  std::vector<Key> open_;   // objects and arrays
+  size_t array_depth_ = 0;  // of open_ inside the array that is the last entry; 0: there is none
   std::vector<ConfigEntry> entries_;
   std::string error_;
 };
+
+ConfigValue TomlArray(const toml::array& array) {
+  std::vector<std::string> words;
+  for (const toml::node& element : array) {
+    if (!element.is_string()) return OtherConfigValue{kArrayKind};
+    words.push_back(element.as_string()->get());
+  }
+  return words;
+}
 
 ConfigValue TomlValue(const toml::node& node) {
   switch (node.type()) {
@@ -157,7 +184,7 @@ ConfigValue TomlValue(const toml::node& node) {
     case toml::node_type::table:
       return OtherConfigValue{kTableKind};
     case toml::node_type::array:
-      return OtherConfigValue{kArrayKind};
+      return TomlArray(*node.as_array());
     default:
       return OtherConfigValue{"a date or time"};
   }
@@ -244,6 +271,7 @@ std::string Describe(const ConfigValue& value) {
     std::string operator()(const std::string& v) const {
       return fmt::format("the string '{}'", OneLine(v));
     }
+    std::string operator()(const std::vector<std::string>&) const { return "an array"; }
     std::string operator()(const OtherConfigValue& v) const { return std::string(v.kind); }
   };
   return std::visit(Describer(), value);
@@ -276,6 +304,7 @@ std::string ToJson(std::span<const ConfigEntry> entries) {
     if (const auto* integer = std::get_if<uint64_t>(&entry.value)) value = *integer;
     if (const auto* number = std::get_if<double>(&entry.value)) value = *number;
     if (const auto* text = std::get_if<std::string>(&entry.value)) value = *text;
+    if (const auto* words = std::get_if<std::vector<std::string>>(&entry.value)) value = *words;
     Json* table = &root;
     std::string_view key = entry.key;
     for (size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {

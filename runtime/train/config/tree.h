@@ -19,9 +19,10 @@ struct OtherConfigValue {
 inline constexpr std::string_view kTableKind = "a table";
 inline constexpr std::string_view kArrayKind = "an array";
 
-/// uint64_t only beyond the range of int64_t. monostate is JSON's null.
-using ConfigValue =
-    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, OtherConfigValue>;
+/// uint64_t only beyond the range of int64_t. monostate is JSON's null. An array of strings is
+/// known, any other only by its kind.
+using ConfigValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string,
+                                 std::vector<std::string>, OtherConfigValue>;
 
 /// The kind in words, for messages: `an integer`, `the string "x"`.
 std::string Describe(const ConfigValue& value);
@@ -39,7 +40,7 @@ struct ConfigEntry {
 Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, ConfigFormat format,
                                                     std::string_view file);
 
-/// The entries as JSON, two blanks a level; what is no table, scalar or null is left out.
+/// The entries as JSON, two blanks a level; arrays of anything but strings are left out.
 std::string ToJson(std::span<const ConfigEntry> entries);
 
 /// Applies one `key=value` to the entries, as if the text said so. The value is JSON's null, true,

@@ -160,4 +160,26 @@ void ReadFloats(const TensorView& tensor, std::span<float> out) {
   }
 }
 
+uint16_t ToBFloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return 0x7fc0U;
+  return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+
+uint16_t ToHalf(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16U) & 0x8000U;
+  const uint32_t magnitude = bits & 0x7fffffffU;
+  if (value != value) return 0x7e00U;
+  constexpr uint32_t kInfinityFrom = 0x477ff000U;  // 65520
+  constexpr uint32_t kNormalFrom = 0x38800000U;    // 2^-14
+  uint32_t half = 0x7c00U;
+  if (magnitude < kNormalFrom) {  // The last place of 0.5 is that of a subnormal: 2^-24.
+    half = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
+  } else if (magnitude < kInfinityFrom) {
+    half = (magnitude - (112U << 23U) + 0xfffU + ((magnitude >> 13U) & 1U)) >> 13U;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
 }  // namespace strata

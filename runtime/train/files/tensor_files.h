@@ -40,4 +40,8 @@ class TensorFiles {
 void ReadFloats(const TensorView& tensor, std::span<float> out);
 bool IsFloat(TensorDtype dtype);
 
+// Bits of BF16 and F16, rounded to the nearest, ties to even; a NaN stays one.
+uint16_t ToBFloat16(float value);
+uint16_t ToHalf(float value);
+
 }  // namespace strata

@@ -502,8 +502,8 @@ TEST_CASE("what several ranks would do is accepted where one rank does it, else 
   CHECK_EQ(refusal("compile.enable_autoparallel", "true"),
            "there is nothing to place on one rank, take false");
   CHECK_EQ(ErrorWithSet("activation_checkpoint.mode=selective"),
-           "unknown activation_checkpoint.mode: --set activation_checkpoint.mode=selective: found "
-           "the string 'selective', choose one of none");
+           "impossible value for 'activation_checkpoint.mode': --set "
+           "activation_checkpoint.mode=selective: nothing is recomputed yet, take 'none'");
   CHECK_EQ(
       ErrorWithSet("float8.recipe_name=rowwise"),
       "table 'float8' is for other builds: --set float8.recipe_name=rowwise: models compute in "
@@ -532,6 +532,25 @@ TEST_CASE("what a resumed run leaves out must leave it something to go on from")
   CHECK_EQ(refusal("weights"),
            "found 'weights', name some of optimizer, lr_scheduler, dataloader, with commas between "
            "them");
+}
+
+TEST_CASE("words may stand in an array, as torchtitan writes them") {
+  const auto with = [](std::string_view line) {
+    return ErrorWith("\"batch_size\": 4", fmt::format("\"batch_size\": 4, {}", line));
+  };
+  CHECK_EQ(with(R"("checkpoint": {"exclude_from_loading": ["lr_scheduler", "dataloader"]})"), "");
+  CHECK_EQ(with(R"("checkpoint": {"exclude_from_loading": []})"), "");
+  CHECK_EQ(with(R"("compile": {"disable_passes": ["fuse"], "components": ["model", "loss"],
+                               "passes": []})"),
+           "");
+  CHECK_EQ(with(R"("checkpoint": {"exclude_from_loading": ["optimizer"]})"),
+           "impossible value for 'checkpoint.exclude_from_loading': c.json:15: a new optimizer "
+           "begins with the warm-up, name lr_scheduler, too");
+  for (const std::string_view other : {"[1]", "[\"a\", 2]", "[[\"a\"]]", "[{\"a\": \"b\"}]"}) {
+    CHECK_EQ(with(fmt::format(R"("checkpoint": {{"exclude_from_loading": {}}})", other)),
+             "wrong type for 'checkpoint.exclude_from_loading': c.json:15: expected words, found "
+             "an array");
+  }
 }
 
 TEST_CASE("a validator needs data, steps and a frequency") {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -212,6 +213,33 @@ TEST_CASE("halves of numbers are read exactly") {
   out.resize(6);
   ReadFloats({"h", TensorDtype::kF16, {6}, std::as_bytes(std::span(f16))}, out);
   CHECK_EQ(out, std::vector<float>{1.0F, -2.5F, 0x1p-24F, HUGE_VALF, 1023.0F * 0x1p-24F, -0.0F});
+}
+
+TEST_CASE("numbers are narrowed to the nearest, of two to the even one") {
+  const auto wide = [](TensorDtype dtype, uint16_t bits) {
+    float value = 0.0F;
+    ReadFloats({"x", dtype, {1}, std::as_bytes(std::span(&bits, 1))}, std::span(&value, 1));
+    return value;
+  };
+  for (uint16_t bits = 0; bits < 0x7bff; ++bits) {
+    const float least = wide(TensorDtype::kF16, bits);
+    const float next = wide(TensorDtype::kF16, static_cast<uint16_t>(bits + 1));
+    const float middle = (least + next) / 2.0F;  // exact
+    const auto even = static_cast<uint16_t>(bits + (bits & 1));
+    REQUIRE_EQ(ToHalf(least), bits);
+    REQUIRE_EQ(ToHalf(-least), bits | 0x8000);
+    REQUIRE_EQ(ToHalf(middle), even);
+    REQUIRE_EQ(ToHalf(std::nextafter(middle, 0.0F)), bits);
+    REQUIRE_EQ(ToHalf(std::nextafter(middle, 1e9F)), bits + 1);
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK_EQ(ToHalf(65519.0F), 0x7bff);
+  CHECK_EQ(ToHalf(65520.0F), 0x7c00);
+  CHECK_EQ(ToHalf(-infinity), 0xfc00);
+  CHECK_EQ(ToHalf(std::nanf("")), 0x7e00);
+  CHECK_EQ(ToBFloat16(1.0F + 0x1p-8F), 0x3f80);
+  CHECK_EQ(ToBFloat16(1.0F + 0x1.8p-7F), 0x3f82);
+  CHECK_EQ(ToBFloat16(infinity), 0x7f80);
 }
 
 /// A folder with two shards.
