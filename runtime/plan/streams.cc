@@ -24,6 +24,35 @@ size_t NumStreams(std::span<const StreamStep> steps) {
   return num_streams;
 }
 
+/// Numbers streams anew, in their order and without gaps: a clock has a place for each.
+class StreamNumbers {
+ public:
+  explicit StreamNumbers(std::span<const StreamStep> steps) {
+    for (const StreamStep& step : steps)
+      used_.push_back(step.stream);
+    std::ranges::sort(used_);
+    used_.erase(std::ranges::unique(used_).begin(), used_.end());
+  }
+  /// 0 stays 0; a stream without steps is one more than all others.
+  int32_t Of(int32_t stream) const {
+    if (stream == 0) return 0;
+    const auto place = std::ranges::lower_bound(used_, stream);
+    const bool is_used = place != used_.end() && *place == stream;
+    const bool has_first = !used_.empty() && used_.front() == 0;
+    return static_cast<int32_t>((is_used ? place : used_.end()) - used_.begin()) +
+           (has_first ? 0 : 1);
+  }
+  std::vector<StreamStep> Apply(std::span<const StreamStep> steps) const {
+    std::vector<StreamStep> numbered(steps.begin(), steps.end());
+    for (StreamStep& step : numbered)
+      step.stream = Of(step.stream);
+    return numbered;
+  }
+
+ private:
+  std::vector<int32_t> used_;  // ascending
+};
+
 /// What each stream knows, while steps are issued one after the other.
 class Clocks {
  public:
@@ -104,14 +133,16 @@ class Assigner {
 }  // namespace
 
 StreamPlan AssignEvents(std::span<const StreamStep> steps) {
-  return Assigner(steps).Run();
+  return Assigner(StreamNumbers(steps).Apply(steps)).Run();
 }
 
-std::vector<int32_t> PlanReleases(std::span<const StreamStep> steps, const StreamPlan& plan,
+std::vector<int32_t> PlanReleases(std::span<const StreamStep> given, const StreamPlan& plan,
                                   std::span<const StreamMemory> memory) {
+  const StreamNumbers numbers(given);
+  const std::vector<StreamStep> steps = numbers.Apply(given);
   std::vector<int32_t> releases(memory.size(), static_cast<int32_t>(steps.size()));
   // Pieces of each stream that still wait, by the last step that uses them.
-  std::vector<std::vector<size_t>> waiting(NumStreams(steps));
+  std::vector<std::vector<size_t>> waiting(NumStreams(steps) + 1);
   std::vector<std::vector<size_t>> ends(steps.size());
   for (size_t i = 0; i < memory.size(); ++i) {
     if (!memory[i].used_by.empty())
@@ -129,7 +160,7 @@ std::vector<int32_t> PlanReleases(std::span<const StreamStep> steps, const Strea
     }
     clocks.Issue(stream);
     for (const size_t piece : ends[i])
-      waiting[static_cast<size_t>(memory[piece].stream)].push_back(piece);
+      waiting[static_cast<size_t>(numbers.Of(memory[piece].stream))].push_back(piece);
     // Only this stream has learnt something.
     std::erase_if(waiting[stream], [&](size_t piece) {
       const bool is_safe = std::ranges::all_of(

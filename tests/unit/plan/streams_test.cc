@@ -20,6 +20,19 @@ TEST_CASE("one stream needs no events") {
   CHECK(plan.joins.empty());
 }
 
+TEST_CASE("numbers of streams are names: large ones cost what small ones do") {
+  const std::vector<StreamStep> steps = {{0, {}}, {65535, {}}, {65000, {0}}, {0, {1, 2}}};
+  const StreamPlan plan = AssignEvents(steps);
+  const StreamPlan small =
+      AssignEvents(std::vector<StreamStep>{{0, {}}, {2, {}}, {1, {0}}, {0, {1, 2}}});
+  CHECK_EQ(plan.waits, small.waits);
+  CHECK_EQ(plan.forks, small.forks);
+  const std::vector<StreamMemory> memory = {{.stream = 65535, .used_by = {1, 3}},
+                                            {.stream = 0, .used_by = {0, 2}},
+                                            {.stream = 7, .used_by = {0}}};
+  CHECK_EQ(PlanReleases(steps, plan, memory), std::vector<int32_t>{4, 3, 4});
+}
+
 TEST_CASE("a prefetch: recorded once, waited for by the first reader alone") {
   // 0 compute, 1 gather on stream 1, 2 compute, 3 and 4 read the gathered.
   const StreamPlan plan =
