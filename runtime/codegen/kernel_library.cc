@@ -112,13 +112,19 @@ std::string FirstLineOf(const fs::path& path) {
 Status Build(const std::string& source, const std::string& compiler, const fs::path& object) {
   const std::string stem = fmt::format("{}.{}", object.string(), ::getpid());
   const std::string code = stem + ".cc", built = stem + ".so", log = stem + ".log";
-  std::ofstream(code) << source;
+  std::ofstream file(code);
+  file << source;
+  file.close();
+  std::error_code ignored;
+  if (!file) {
+    fs::remove(code, ignored);  // half of it might be compiled, and kept
+    return Error(ErrorCode::kIo, "cannot write: {}", code);
+  }
   std::vector<std::string> words{compiler};
   words.insert(words.end(), std::begin(kFlags), std::end(kFlags));
   words.insert(words.end(), {code, "-o", built});
   STRATA_TRY(const int exit, RunProgram(words, log));
   const std::string message = FirstLineOf(log);
-  std::error_code ignored;
   fs::remove(log, ignored);
   if (exit != 0) {
     return Error("cannot build kernels: {}: {}: {}", compiler, code, message);

@@ -1,10 +1,14 @@
 #include "runtime/codegen/kernel_library.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -196,6 +200,28 @@ TEST_CASE("no compiler, and one that fails, are told") {
            "no C++ compiler: /nowhere/c++: install g++, or name one by the variable CXX");
   CHECK(load("false").starts_with("cannot build kernels: "));
   CHECK(std::filesystem::is_empty(folder.path) == false);  // the source that was not built
+}
+
+TEST_CASE("source that does not fit on the disk is an error, and half of it is not kept") {
+  const Folder folder;
+  const Kernel kernel = KernelOf(R"(
+  x = placeholder : f32[64][1]cpu
+  a = aten.neg.default(x) : f32[64][1]cpu
+  output([a])
+)");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit hundred_bytes{.rlim_cur = 100, .rlim_max = 100};
+    ::setrlimit(RLIMIT_FSIZE, &hundred_bytes);
+    const std::string message =
+        MessageOf(KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path}));
+    std::_Exit(message.starts_with("cannot write: ") ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  CHECK(std::filesystem::is_empty(folder.path));
 }
 
 TEST_CASE("a result lies where an operand lay that no later loop reads") {
