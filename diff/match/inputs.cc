@@ -233,9 +233,10 @@ class InputMatcher {
   /// Matches what stands between the same matched inputs: the longest common sequence of types, or
   /// whole stretches of equal length whatever their types.
   void MatchBetween(bool same_type, double confidence) {
+    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    if (before.empty() || after.empty()) return;
     std::vector<std::pair<int32_t, int32_t>> anchors = Anchors();
     anchors.emplace_back(scope_.end[kBefore], scope_.end[kAfter]);
-    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
     size_t i = 0, j = 0;
     for (const auto& [next_before, next_after] : anchors) {
       std::vector<int32_t> befores, afters;

@@ -34,6 +34,7 @@ class Matcher {
         matching_.Veto(a->second, b->second);
       }
     }
+    has_pins_ = !options.pins.empty();
     for (const auto& [name_before, name_after] : options.pins) {
       const auto a = before.find(name_before), b = after.find(name_after);
       if (a == before.end()) return Unknown("pin", name_before, "before");
@@ -165,6 +166,8 @@ class Matcher {
       scope.begin[side] = side_scope.begin;
       scope.end[side] = side_scope.end;
     }
+    // The scope's pairs are made from here on, but for pins: there may be thousands of scopes.
+    const size_t first = has_pins_ ? 0 : matching_.made().size();
     MatchNodes(scope);
     if (!Done(scope)) {
       if (ReviseInputs(matching_, scope)) local_.Run(scope);
@@ -173,7 +176,7 @@ class Matcher {
     // A node that lost its partner may stand where another one did.
     if (Improve(scope) && FillGaps(scope)) Improve(scope);
     // One that is known now may tell the next one of a chain.
-    for (size_t since = 0, made = 0;; since = made) {
+    for (size_t since = first, made = 0;; since = made) {
       made = matching_.made().size();
       if (!MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope, since)) break;
       local_.Run(scope);
@@ -322,6 +325,7 @@ class Matcher {
   Matching& matching_;
   LocalMatcher local_;
   HopelessNodes hopeless_;
+  bool has_pins_ = false;
   std::array<BodiesOf, 2> bodies_of_;
   std::array<std::vector<int32_t>, 2> partner_of_scope_;  // by scope; -1: none
 };
