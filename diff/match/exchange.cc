@@ -28,9 +28,9 @@ class Exchanger {
 
   bool Run(uint32_t since) {
     bool any = false;
+    // All again in each sweep: what spoke for a node may be gone where its rival stands.
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
-      const uint32_t begin = matching_.clock();
       open_.clear();
       for (int32_t i : matching_.Unmatched(kBefore, scope_))
         open_.push_back({matching_.labels(kBefore).type[Index(i)], i});
@@ -40,7 +40,6 @@ class Exchanger {
         for (int32_t candidate : Candidates(i))
           progress |= matching_.partner(kBefore, i) != candidate && Try(i, candidate);
       }
-      since = begin;
       if (!progress) break;
       any = true;
     }
