@@ -78,7 +78,7 @@ class PassCase {
       }
       for (EntityId i : relation.before) {
         for (EntityId j : relation.after)
-          replaced.emplace(i.index, j.index);
+          AddReplaced(diff.after, i.index, j, replaced);
       }
     }
     STRATA_TRY(const Truth truth, MakeTruth(*before_, *after_, lineage, diff));
@@ -88,6 +88,21 @@ class PassCase {
   }
 
  private:
+  /// What a call of a body replaces is in the body.
+  static void AddReplaced(const Listing& after, int32_t i, EntityId j,
+                          std::set<std::pair<int32_t, int32_t>>& replaced) {
+    replaced.emplace(i, j.index);
+    for (const Arg& arg : after.graph(j).args(after[j].node)) {
+      if (!arg.is_value()) continue;
+      const EntityId attribute = after.FindValue(after[j].graph, arg.value());
+      for (const Listing::Scope& scope : after.scopes()) {
+        if (scope.referred_by != attribute) continue;
+        for (int32_t k = scope.begin; k < scope.end; ++k)
+          replaced.emplace(i, k);
+      }
+    }
+  }
+
   PassTally Compare(const GraphDiff& diff, const Truth& truth,
                     const std::set<std::pair<int32_t, int32_t>>& replaced, bool verbose) const {
     constexpr int kMostLines = 20;
