@@ -31,6 +31,10 @@ std::string StatementText(const Listing& listing, EntityId id) {
     arguments.push_back(
         fmt::format("{}={}", graph.module().str(kwarg.name), LiteralText(graph, kwarg.value)));
   }
+  // As an element is written, which other texts have instead.
+  if (arguments.size() == 2 && listing.target(id) == "_operator.getitem" && !arguments[0].empty()) {
+    return Visible(fmt::format("{} = {}[{}]", name, arguments[0], arguments[1]));
+  }
   const std::string call = fmt::format("({})", fmt::join(arguments, ", "));
   if (entity.kind == EntityKind::kOutput) return Visible(name + call);
   return Visible(fmt::format("{} = {}{}", name, listing.target(id), call));

@@ -187,7 +187,20 @@ class PatternFinder {
     for (size_t i = 0; i < facts_.size(); ++i) {
       const HunkPlace& place = PlaceOf(static_cast<int32_t>(i));
       if (!place.layer.empty()) hunks_of_layer_[place.layer].push_back(static_cast<int32_t>(i));
+      NoteReach(static_cast<int32_t>(i));
     }
+  }
+
+  /// A hunk has one place, or none, and may reach into others.
+  void NoteReach(int32_t hunk) {
+    const auto note = [&](EntityId before) {
+      const std::string_view layer = layers_.layer(before.index);
+      if (!layer.empty()) reaching_into_[layer].insert({layers_.role(before.index), hunk});
+    };
+    for (EntityId id : diff_.hunks[Index(hunk)].deleted)
+      note(id);
+    for (int32_t pair : diff_.hunks[Index(hunk)].pairs)
+      note(diff_.pairs[Index(pair)].before);
   }
 
   Pattern PatternOf(const Cluster& cluster) {
@@ -292,17 +305,26 @@ class PatternFinder {
     });
   }
 
-  /// What happened at a place instead: what is there at the same role, else what is peculiar to
-  /// the layer.
+  /// What happened at a place instead: what is there at the same role, or reaches there, else what
+  /// is peculiar to the layer.
   Deviation DeviationAt(const Cluster& cluster, std::string_view layer, std::string where) const {
     Deviation deviation{std::move(where), "", {}};
-    const auto found = hunks_of_layer_.find(layer);
-    if (found == hunks_of_layer_.end()) return deviation;
     std::vector<int32_t> peculiar;
-    for (int32_t hunk : found->second) {
-      if (std::ranges::binary_search(cluster.hunks, hunk)) continue;
-      if (cluster.by_role.contains(PlaceOf(hunk).role)) deviation.hunks.push_back(hunk);
-      if (2 * cluster_size_[Index(hunk)] < cluster.hunks.size()) peculiar.push_back(hunk);
+    if (const auto found = hunks_of_layer_.find(layer); found != hunks_of_layer_.end()) {
+      for (int32_t hunk : found->second) {
+        if (std::ranges::binary_search(cluster.hunks, hunk)) continue;
+        if (cluster.by_role.contains(PlaceOf(hunk).role)) deviation.hunks.push_back(hunk);
+        if (2 * cluster_size_[Index(hunk)] < cluster.hunks.size()) peculiar.push_back(hunk);
+      }
+    }
+    if (const auto found = reaching_into_.find(layer);
+        deviation.hunks.empty() && found != reaching_into_.end()) {
+      std::set<int32_t> hunks;
+      for (const auto& [role, hunk] : found->second) {
+        if (cluster.by_role.contains(role) && !std::ranges::binary_search(cluster.hunks, hunk))
+          hunks.insert(hunk);
+      }
+      deviation.hunks.assign(hunks.begin(), hunks.end());
     }
     if (deviation.hunks.empty()) deviation.hunks = std::move(peculiar);
     constexpr size_t kShown = 2;
@@ -323,6 +345,7 @@ class PatternFinder {
   std::vector<size_t> cluster_size_;  // by hunk
   std::unordered_map<uint64_t, LayerSet> layers_with_role_;
   std::map<std::string_view, std::vector<int32_t>> hunks_of_layer_;
+  std::map<std::string_view, std::set<std::pair<uint64_t, int32_t>>> reaching_into_;  // role, hunk
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using testing::DiffCase;
 
-enum class Change : uint8_t { kNone, kCast, kNegate, kGelu, kScale, kUp };
+enum class Change : uint8_t { kNone, kCast, kNegate, kGelu, kScale, kUp, kFused };
 
 /// A row of layers, each changed in some way; with module paths or without.
 std::string Layers(int count, bool paths, const std::function<Change(int)>& change) {
@@ -26,10 +26,15 @@ std::string Layers(int count, bool paths, const std::function<Change(int)>& chan
       return fmt::format("{}{}", name, i);
     };
     const Change what = change(i);
-    std::string value = line("n", fmt::format("aten.rsqrt.default({})", last), "norm");
-    value = line("a",
-                 fmt::format("aten.{}.default({})", what == Change::kGelu ? "gelu" : "silu", value),
-                 "mlp");
+    std::string value;
+    if (what == Change::kFused) {
+      value = line("f", fmt::format("my.norm_silu.default({})", last), "mlp");
+    } else {
+      value = line("n", fmt::format("aten.rsqrt.default({})", last), "norm");
+      value = line(
+          "a", fmt::format("aten.{}.default({})", what == Change::kGelu ? "gelu" : "silu", value),
+          "mlp");
+    }
     if (what == Change::kCast)
       value = line("c", fmt::format("aten._to_copy.default({}, 15)", value), "mlp");
     if (what == Change::kNegate)
@@ -70,6 +75,14 @@ TEST_CASE("patterns: most layers alike, one that differs and one that was left o
 10 × insert aten._to_copy.default (15) before aten.mul.Tensor in layers.{0..11}
   layers.7: insert aten.neg.default before aten.mul.Tensor
   layers.9: 
+)");
+}
+
+TEST_CASE("patterns: a larger change that reaches a place is what happened there") {
+  const auto change = [](int i) { return i == 2 ? Change::kFused : Change::kGelu; };
+  CHECK_EQ(PatternsOf(3, true, change), R"(
+2 × change aten.silu.default to aten.gelu.default in layers.{0..2}.mlp
+  layers.2.mlp: replace aten.rsqrt.default, aten.silu.default by my.norm_silu.default
 )");
 }
 
