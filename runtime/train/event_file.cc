@@ -115,6 +115,10 @@ std::string FormatTfRecord(std::string_view data) {
 Result<EventFile> EventFile::Create(const std::string& folder, int64_t first_step, double seconds) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
+  if (std::error_code ignored; !std::filesystem::is_directory(folder, ignored)) {
+    return Error(ErrorCode::kIo, "cannot make a folder: {}: {}; choose another dump_folder", folder,
+                 error ? error.message() : "a file has this name");
+  }
   EventFile file;
   file.path_ = fmt::format("{}/events.out.tfevents.{}.{}.{}.0", folder,
                            static_cast<int64_t>(seconds), HostName(), ::getpid());

@@ -1,5 +1,6 @@
 #include "runtime/train/training_state.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/text.h"
 #include "runtime/train/parameters.h"
 
 namespace strata {
@@ -38,20 +40,35 @@ TensorView ViewOf(std::string name, const Tensor& tensor) {
           .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 
+Error Misfit(const TensorFiles& files, std::string_view what) {
+  return Error("tensors do not fit the model: {}: {}; resume with the configuration of the run",
+               files.path(), what);
+}
+
 /// Overwrites a tensor with the stored one of the same name.
 Status ReadInto(const TensorFiles& files, const TensorView& target, Tensor& tensor) {
   const TensorView* stored = files.Find(target.name);
-  if (stored == nullptr || stored->shape != target.shape || stored->dtype != target.dtype) {
-    return Error("tensors do not fit the model: {}: {}; resume with the configuration of the run",
-                 files.path(),
-                 stored == nullptr ? fmt::format("{} is missing", target.name)
-                                   : fmt::format("{} is {}, not {}", target.name,
-                                                 DescribeType(stored->dtype, stored->shape),
-                                                 DescribeType(target.dtype, target.shape)));
+  if (stored == nullptr) return Misfit(files, fmt::format("{} is missing", target.name));
+  if (stored->shape != target.shape || stored->dtype != target.dtype) {
+    return Misfit(files, fmt::format("{} is {}, not {}", target.name,
+                                     DescribeType(stored->dtype, stored->shape),
+                                     DescribeType(target.dtype, target.shape)));
   }
   const Tensor host = tensor.is_cpu() ? tensor : at::empty(tensor.sizes(), tensor.scalar_type());
   std::memcpy(host.mutable_data_ptr(), stored->bytes.data(), stored->bytes.size());
   if (!host.is_same(tensor)) tensor.copy_(host);
+  return Ok();
+}
+
+/// A model with fewer layers would go on with a part of the run's.
+Status CheckNoOthers(const TensorFiles& files, const ModelSpecs& specs) {
+  for (const TensorView* stored : files.tensors()) {
+    const auto is_it = [&](const ParameterSpec& spec) { return spec.name == stored->name; };
+    if (std::ranges::none_of(specs.parameters, is_it) &&
+        std::ranges::none_of(specs.buffers, is_it)) {
+      return Misfit(files, fmt::format("the model has no {}", OneLine(stored->name)));
+    }
+  }
   return Ok();
 }
 
@@ -120,6 +137,7 @@ Status TrainingState::Restore(const Checkpoint& checkpoint,
         "checkpoint of the model alone: {}: it holds no optimizer state; start from it with --init",
         checkpoint.model.path());
   }
+  STRATA_RETURN_IF_ERROR(CheckNoOthers(checkpoint.model, specs_));
   const std::vector<ParameterSpec>& specs = specs_.parameters;
   STRATA_RETURN_IF_ERROR(ReadAll(checkpoint.model, Views(specs, parameters, "{}"), parameters));
   STRATA_RETURN_IF_ERROR(ReadAll(checkpoint.model, Views(specs_.buffers, buffers, "{}"), buffers));

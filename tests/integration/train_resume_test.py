@@ -188,6 +188,10 @@ class TrainResumeTest(unittest.TestCase):
             f"strata: error: tensors do not fit the model: {here}/step-3: tok_embeddings.weight is F32 [24, 16], not "
             "F32 [24, 32]; resume with the configuration of the run\n")
         self.assertEqual(
+            self.run_strata(self.command(9, "first", "--resume", "--set", "n_layers=1"), code=2),
+            f"strata: error: tensors do not fit the model: {here}/step-3: the model has no "
+            "layers.1.attention.qkv_linear.wk.weight; resume with the configuration of the run\n")
+        self.assertEqual(
             self.run_strata(self.command(9, "first", "--resume", "--set", "checkpoint.enable=false"), code=2),
             "strata: error: nothing to resume: --resume: give --set checkpoint.enable=true and the dump_folder of the "
             "run\n")

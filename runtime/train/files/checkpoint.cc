@@ -219,6 +219,20 @@ int64_t TotalBytes(const std::vector<TensorView>& tensors) {
   return total;
 }
 
+/// The files of a checkpoint, in a folder that is there.
+Status WriteFiles(const std::string& folder, int64_t shard_bytes, const CheckpointInfo& info,
+                  CheckpointTensors tensors) {
+  FolderWriter writer(folder, shard_bytes);
+  const int64_t model_bytes = TotalBytes(tensors.model);
+  STRATA_TRY(const auto places, writer.WriteShards("model", std::move(tensors.model)));
+  STRATA_RETURN_IF_ERROR(writer.WriteIndex(places, model_bytes));
+  if (info.has_optimizer) {
+    STRATA_TRY(const auto ignored, writer.WriteShards("optimizer", std::move(tensors.optimizer)));
+  }
+  STRATA_RETURN_IF_ERROR(writer.WriteManifest(info));
+  return SyncFolder(folder);
+}
+
 Status WriteCheckpoint(const std::string& folder, const CheckpointWriter::Options& options,
                        const CheckpointInfo& info, CheckpointTensors tensors) {
   const std::string path = CheckpointPath(folder, info.step);
@@ -228,15 +242,11 @@ Status WriteCheckpoint(const std::string& folder, const CheckpointWriter::Option
   if (!fs::create_directory(aside, error)) {
     return Error(ErrorCode::kIo, "cannot make a folder: {}: {}", aside, error.message());
   }
-  FolderWriter writer(aside, options.shard_bytes);
-  const int64_t model_bytes = TotalBytes(tensors.model);
-  STRATA_TRY(const auto places, writer.WriteShards("model", std::move(tensors.model)));
-  STRATA_RETURN_IF_ERROR(writer.WriteIndex(places, model_bytes));
-  if (info.has_optimizer) {
-    STRATA_TRY(const auto ignored, writer.WriteShards("optimizer", std::move(tensors.optimizer)));
+  if (const Status written = WriteFiles(aside, options.shard_bytes, info, std::move(tensors));
+      !written) {
+    fs::remove_all(aside, error);  // A full disk has use for the room.
+    return written;
   }
-  STRATA_RETURN_IF_ERROR(writer.WriteManifest(info));
-  STRATA_RETURN_IF_ERROR(SyncFolder(aside));
   STRATA_RETURN_IF_ERROR(Name(aside, path));
   STRATA_RETURN_IF_ERROR(SyncFolder(folder));
 

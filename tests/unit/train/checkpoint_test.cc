@@ -1,10 +1,12 @@
 #include "runtime/train/files/checkpoint.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -143,6 +145,22 @@ TEST_CASE("a missing and a damaged checkpoint are told") {
     CHECK_EQ(MessageOf(LoadCheckpoint(dir.path(), 1)),
              damaged("checkpoint.json: " + std::string(why)));
   }
+}
+
+TEST_CASE("a checkpoint that has no room leaves nothing") {
+  const TempDir dir;
+  CheckpointWriter writer = OpenOrDie(dir.path(), {});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{.rlim_cur = 200, .rlim_max = 200};  // bytes of a file
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::_exit(writer.Save(Info(1), State(1.0F).tensors()) ? 1 : 0);
+  }
+  int status = 0;
+  REQUIRE_EQ(::waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  CHECK(fs::is_empty(dir.path()));
 }
 
 TEST_CASE("a folder that cannot be made is told before the first step") {
