@@ -57,6 +57,54 @@ TEST_CASE("a node that computes now what another one did is itself still") {
   CHECK(both.diff.inserted.empty());
 }
 
+TEST_CASE("of two calls with the same operands that is the same which reads no more") {
+  // Regions that are compiled for themselves: a forward and a backward body of each.
+  const auto body = [](std::string_view name, std::string_view inputs, std::string_view lines,
+                       std::string_view results) {
+    return fmt::format(
+        "\n    class {}(torch.nn.Module):\n        def forward(self, a: \"f32[4]\", w: "
+        "\"f32[8]\"{}):\n"
+        "{}            return ({})\n",
+        name, inputs, lines, results);
+  };
+  const std::string relu = "            r: \"f32[4]\" = torch.ops.aten.relu.default(a)\n";
+  const std::string mask = relu + "            m: \"b8[4]\" = torch.ops.aten.le.Scalar(r, 0)\n";
+  const std::string grads =
+      "            r: \"f32[4]\" = torch.ops.aten.mul.Tensor(a, g)\n"
+      "            q: \"f32[8]\" = torch.ops.aten.neg.default(w)\n";
+  const std::string head =
+      "class G(torch.nn.Module):\n"
+      "    def forward(self, x: \"f32[4]\", w0: \"f32[8]\", w1: \"f32[8]\"";
+  const std::string call = " = torch.ops.higher_order.invoke_subgraph(";
+  const std::string before =
+      head + ", t: \"f32[]\"):\n        f0 = self.f0\n        i0" + call +
+      "f0, 'f0', x, w0)\n        g0: \"f32[4]\" = i0[0]\n        f1 = self.f1\n        i1" + call +
+      "f1, 'f1', g0, w1)\n        g1: \"f32[4]\" = i1[0]\n"
+      "        s: \"f32[]\" = torch.ops.aten.sum.default(g1)\n"
+      "        e: \"f32[4]\" = torch.ops.aten.expand.default(t, [4])\n"
+      "        b1 = self.b1\n        j1" +
+      call +
+      "b1, 'b1', g0, w1, e)\n        h0: \"f32[4]\" = j1[0]\n        h1: \"f32[8]\" = j1[1]\n"
+      "        b0 = self.b0\n        j0" +
+      call +
+      "b0, 'b0', x, w0, h0)\n        h2: \"f32[4]\" = j0[0]\n        h3: \"f32[8]\" = j0[1]\n"
+      "        return (s, h1, h2, h3,)\n" +
+      body("f0", "", relu, "r,") + body("f1", "", relu, "r,") +
+      body("b1", ", g: \"f32[4]\"", grads, "r, q") + body("b0", ", g: \"f32[4]\"", grads, "r, q");
+  const std::string after =
+      head + "):\n        p0 = self.p0\n        i0" + call +
+      "p0, 'p0', x, w0)\n        g9: \"b8[4]\" = i0[1]\n        g0: \"f32[4]\" = i0[0]\n"
+      "        p1 = self.p1\n        i1" +
+      call +
+      "p1, 'p1', g0, w1)\n        g8: \"b8[4]\" = i1[1]\n        g1: \"f32[4]\" = i1[0]\n"
+      "        s: \"f32[]\" = torch.ops.aten.sum.default(g1)\n        return (s, g9, g8,)\n" +
+      body("p0", "", mask, "r, m") + body("p1", "", mask, "r, m");
+  const FxCase both(before, after);
+  for (const char* name : {"i0", "i1", "g1", "s"})
+    CHECK_EQ(PartnerOf(both.diff, name), name);
+  CHECK_EQ(PartnerOf(both.diff, "f1"), "p1");
+}
+
 TEST_CASE("an operator is replaced in place though one of its users reads something else") {
   const std::string head = "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n";
   const DiffCase both(head +
