@@ -160,12 +160,13 @@ static_assert((Regions::kMostNodes + 1) * ((Regions::kMostNodes + 1) / 2 + 1) > 
 
 RegionMatcher::RegionMatcher(Matching& matching, const ScopePair& scope)
     : matching_(matching),
+      size_(static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore])),
       regions_{Regions(matching, scope, kBefore), Regions(matching, scope, kAfter)} {}
 
 void RegionMatcher::Run() {
   std::array<std::vector<uint64_t>, 2> changed;  // by what is around them
   AtOnce(
-      matching_.made().size(), [&] { regions_[kBefore].Update(changed[kBefore]); },
+      size_, [&] { regions_[kBefore].Update(changed[kBefore]); },
       [&] { regions_[kAfter].Update(changed[kAfter]); });
   // Two that were looked at in vain are no better before one of them changes, or becomes the only
   // one.

@@ -138,6 +138,12 @@ void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
     Collect(tier, side, center);
     if (candidates_[side].empty()) return;
   }
+  // Mostly there is one on each side.
+  if (candidates_[kBefore].size() == 1 && candidates_[kAfter].size() == 1) {
+    const Keyed a = candidates_[kBefore][0], b = candidates_[kAfter][0];
+    if (a.key == b.key) Accept(tier, a.entity, b.entity);
+    return;
+  }
   // Nodes between thousands of the same neighbours are the candidates of each of these.
   constexpr size_t kMany = 64;
   Fruitless& fruitless = fruitless_[static_cast<size_t>(&tier - kTiers)];

@@ -142,6 +142,7 @@ class RegionMatcher {
 
  private:
   Matching& matching_;
+  size_t size_;  // of the scope
   std::array<Regions, 2> regions_;
 };
 
