@@ -42,6 +42,10 @@ struct Loops {
   /// `contracts`: the product in `1 + x·(1 - s)` is not rounded.
   void (*silu_backward)(const float* gradient, const float* x, float* out, int64_t count,
                         bool contracts);
+  /// Roots as MKL's vector library, which ATen calls, computes them on AMD's processors: from the
+  /// processor's rough reciprocal root, so that they are not always the nearest numbers. False,
+  /// and nothing is written, where a number is neither zero nor between 2^-96 and 2^96.
+  bool (*library_roots)(const float* from, float* to, int64_t count);
   /// In the order of ATen's sums over leading dimensions: 32 columns at a time straight on, the
   /// others in four sums side by side, each in levels (ATen/native/cpu/SumKernel.cpp).
   void (*column_sum)(const ColumnSum& sum, const float* in, float* out);

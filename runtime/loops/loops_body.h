@@ -206,11 +206,44 @@ void SumColumns(const ColumnSum& sum, const float* in, float* out) {
     out[c] = 0.0F + out[c];
 }
 
+using EightFloats = float __attribute__((vector_size(32)));
+
+/// Twice refined by Goldschmidt's iteration, each operation rounded.
+inline EightFloats LibraryRoot(EightFloats x) {
+  const EightFloats half = EightFloats{} + 0.5F;
+  const EightFloats rough = __builtin_ia32_rsqrtps256(x);  // of the reciprocal
+  EightFloats root = x * rough, half_reciprocal = half * rough;
+  const EightFloats error = half - root * half_reciprocal;
+  root += root * error;
+  half_reciprocal += half_reciprocal * error;
+  root += (x - root * root) * half_reciprocal;
+  return x == 0.0F ? x : root;
+}
+
+bool LibraryRoots(const float* from, float* to, int64_t count) {
+  int is_odd = 0;
+  for (int64_t i = 0; i < count; ++i)
+    is_odd |= static_cast<int>(from[i] != 0.0F && !(from[i] >= 0x1p-96F && from[i] <= 0x1p96F));
+  if (is_odd != 0) return false;
+  int64_t i = 0;
+  for (EightFloats x; i + 8 <= count; i += 8) {
+    std::memcpy(&x, from + i, sizeof x);
+    x = LibraryRoot(x);
+    std::memcpy(to + i, &x, sizeof x);
+  }
+  EightFloats rest{};
+  std::memcpy(&rest, from + i, sizeof(float) * static_cast<size_t>(count - i));
+  rest = LibraryRoot(rest);
+  std::memcpy(to + i, &rest, sizeof(float) * static_cast<size_t>(count - i));
+  return true;
+}
+
 constexpr Loops kLoops = {.product = Product,
                           .complex_product = MultiplyComplexTensors,
                           .conjugate = Conjugate,
                           .silu = Silu,
                           .silu_backward = SiluBackward,
+                          .library_roots = LibraryRoots,
                           .column_sum = SumColumns};
 
 }  // namespace

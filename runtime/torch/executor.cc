@@ -1,16 +1,15 @@
 #include "runtime/torch/executor.h"
 
 #include <algorithm>
-#include <dlfcn.h>
 #include <exception>
 #include <string>
 #include <utility>
 
-#include <ATen/Context.h>
 #include <ATen/Version.h>
 
 #include <fmt/format.h>
 
+#include "runtime/torch/atens_roots.h"
 #include "runtime/torch/boxed_program.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/static_program.h"
@@ -22,22 +21,6 @@ bool Fits(const at::Tensor& tensor, const Plan::Input& wanted) {
   return tensor.defined() && ToDType(tensor.scalar_type()) == wanted.dtype &&
          tensor.sizes() == at::IntArrayRef(wanted.sizes) &&
          (!wanted.strides || tensor.strides() == at::IntArrayRef(*wanted.strides));
-}
-
-/// What at::sqrt computes floats with: where LibTorch is built with MKL, its vector library, whose
-/// roots are not always the nearest numbers.
-decltype(KernelLibrary::Options::library_sqrt) AtensSqrt() {
-  using VmsSqrt = void (*)(int count, const float* from, float* to, long long mode);
-  static const auto vms_sqrt = reinterpret_cast<VmsSqrt>(::dlsym(RTLD_DEFAULT, "vmsSqrt"));
-  if (!at::hasMKL() || vms_sqrt == nullptr) return nullptr;
-  return [](int64_t count, const float* from, float* to) {
-    constexpr int64_t kMost = int64_t{1} << 30U;  // it counts in 32 bits
-    for (int64_t begin = 0; begin < count; begin += kMost) {
-      const auto part = static_cast<int>(std::min(kMost, count - begin));
-      // As ATen/cpu/vml.h: VML_HA | VML_FTZDAZ_OFF | VML_ERRMODE_IGNORE.
-      vms_sqrt(part, from + begin, to + begin, 0x2 | 0x140000 | 0x100);
-    }
-  };
 }
 
 /// Whether ATen's kernels are compiled for processors with fused multiply-adds.
@@ -123,7 +106,7 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
     if (!plan.kernels.empty()) {
       STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels, {.cache_dir = {},
                                                                     .compiler = {},
-                                                                    .library_sqrt = AtensSqrt(),
+                                                                    .library_sqrt = AtensRoots(),
                                                                     .contracts = AtenContracts()}));
     }
     state->plan = std::move(plan);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "runtime/loops/loops.h"
+#include "runtime/torch/atens_roots.h"
 #include "runtime/torch/executor.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -136,6 +137,40 @@ TEST_CASE("what ATen would share between threads, or computes in another type, i
   CHECK(loop(at::randn({8, 8}).t(), DType::kF32) == nullptr);
   step.op = "aten.erfinv.default";
   CHECK(loop(at::randn({64}), DType::kF32) == nullptr);
+}
+
+TEST_CASE("roots are ATen's, of ordinary numbers and of others") {
+  at::manual_seed(9);
+  const RootsOfFloats roots = AtensRoots();
+  if (roots == nullptr) return;  // the processor's
+  for (const int64_t count : {1, 7, 8, 9, 40, 512, 1000}) {
+    for (const bool is_ordinary : {true, false}) {
+      const Tensor x =
+          is_ordinary ? at::rand({count}) * at::exp(at::randn({count}) * 9) : Numbers(count);
+      const Tensor expected = at::sqrt(x);
+      Tensor actual = at::empty_like(x);
+      roots(count, x.const_data_ptr<float>(), actual.mutable_data_ptr<float>());
+      CHECK(std::memcmp(actual.const_data_ptr(), expected.const_data_ptr(), x.nbytes()) == 0);
+      actual.copy_(x);  // in place
+      roots(count, actual.const_data_ptr<float>(), actual.mutable_data_ptr<float>());
+      CHECK(std::memcmp(actual.const_data_ptr(), expected.const_data_ptr(), x.nbytes()) == 0);
+    }
+  }
+}
+
+TEST_CASE("roots of what the loop does not take are left to the library") {
+  const Loops* const loops = BestLoops();
+  if (loops == nullptr) return;
+  for (const float odd : {-1.0F, 1e-40F, 0x1p-97F, 0x1p97F, std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<float> numbers(19, 4.0F), to(19, 5.0F);
+    CHECK(loops->library_roots(numbers.data(), to.data(), 19));
+    CHECK(to == std::vector<float>(19, 2.0F));
+    numbers[11] = odd;
+    to.assign(19, 5.0F);
+    CHECK_FALSE(loops->library_roots(numbers.data(), to.data(), 19));
+    CHECK(to == std::vector<float>(19, 5.0F));
+  }
 }
 
 }  // namespace
