@@ -8,7 +8,7 @@ namespace {
 /// 12 of 16 registers hold the tile.
 struct Avx2 {
   using V = __m256;
-  static constexpr int kWidth = 8, kRows = 6, kVectors = 2;
+  static constexpr TileSize kTile = kAvx2Tile;
   static V Zero() { return _mm256_setzero_ps(); }
   static V Load(const float* p) { return _mm256_loadu_ps(p); }
   static void Store(float* p, V v) { _mm256_storeu_ps(p, v); }

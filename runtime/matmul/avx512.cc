@@ -9,7 +9,7 @@ namespace {
 /// four.
 struct Avx512 {
   using V = __m512;
-  static constexpr int kWidth = 16, kRows = 12, kVectors = 2;
+  static constexpr TileSize kTile = kAvx512Tile;
   static V Zero() { return _mm512_setzero_ps(); }
   static V Load(const float* p) { return _mm512_loadu_ps(p); }
   static void Store(float* p, V v) { _mm512_storeu_ps(p, v); }

@@ -20,6 +20,14 @@ struct MatmulScratch {
   float* b = nullptr;   ///< depth x columns, likewise
 };
 
+/// A part of c that registers hold.
+struct TileSize {
+  int rows, vectors, width;  // the last: floats in a vector
+  constexpr int columns() const { return vectors * width; }
+};
+inline constexpr TileSize kAvx2Tile{.rows = 6, .vectors = 2, .width = 8};
+inline constexpr TileSize kAvx512Tile{.rows = 12, .vectors = 2, .width = 16};
+
 void RunMatmulAvx2(const Matmul& matmul, const MatmulScratch& scratch);
 void RunMatmulAvx512(const Matmul& matmul, const MatmulScratch& scratch);
 
@@ -45,13 +53,13 @@ void TransposeFours(typename Isa::V* rows) {
 /// of rows pass over them; a tile of c stays in registers. Operands are copied ("packed") where
 /// that pays: b where vectors cannot be loaded from it, both where they are large.
 ///
-/// Isa: kWidth floats in a vector V, tiles of kRows x kVectors vectors, and the operations on V:
-/// LoadFirst of less than a vector, Transpose of kWidth vectors.
+/// Isa: the size of a tile, kTile, and the operations on vectors V: LoadFirst of less than a
+/// vector, Transpose of as many vectors as each has elements.
 template <class Isa>
 class BlockedMatmul {
   using V = typename Isa::V;
-  static constexpr int64_t kWidth = Isa::kWidth, kRows = Isa::kRows;
-  static constexpr int64_t kPanel = kWidth * Isa::kVectors;  // columns of a tile
+  static constexpr int kRows = Isa::kTile.rows;
+  static constexpr int64_t kWidth = Isa::kTile.width, kPanel = Isa::kTile.columns();
   static constexpr int64_t kTiles = MatmulScratch::kMostRows / kRows;
   static constexpr int64_t kLarge = 16384;  // elements of a that do not stay in the L1 cache
   static_assert(MatmulScratch::kMostRows % kRows == 0);
@@ -117,17 +125,27 @@ class BlockedMatmul {
               .c = m_.c + (i + tiles.first[t]) * m_.c_row + j + p,
               .c_row = m_.c_row,
               .columns = n,
-              .adds = m_.adds || k > 0};
+              .adds = m_.adds || k > 0,
+              .ahead = TakeAhead(depth)};
           if (n <= kWidth) {
             is_large_ ? Dispatch<1, true>(tile, tiles.size[t])
                       : Dispatch<1, false>(tile, tiles.size[t]);
           } else {
-            is_large_ ? Dispatch<Isa::kVectors, true>(tile, tiles.size[t])
-                      : Dispatch<Isa::kVectors, false>(tile, tiles.size[t]);
+            is_large_ ? Dispatch<Isa::kTile.vectors, true>(tile, tiles.size[t])
+                      : Dispatch<Isa::kTile.vectors, false>(tile, tiles.size[t]);
           }
         }
       }
     }
+  }
+
+  /// The next lines to fetch: one for each of a tile's inner elements, or fewer.
+  Lines TakeAhead(int64_t depth) {
+    if (ahead_.count == 0 && next_ahead_ < m_.num_ahead) ahead_ = m_.ahead[next_ahead_++];
+    if (ahead_.count == 0) return {reinterpret_cast<const char*>(m_.b), 1};
+    const Lines taken{ahead_.data, Least(ahead_.count, depth)};
+    ahead_ = {taken.data + taken.count * Lines::kBytes, ahead_.count - taken.count};
+    return taken;
   }
 
   /// A panel of n columns: its last vector must not reach beyond b.
@@ -210,7 +228,8 @@ class BlockedMatmul {
     int64_t b_row;
     float* c;
     int64_t c_row, columns;
-    bool adds;  // to what c holds
+    bool adds;    // to what c holds
+    Lines ahead;  // at least one
   };
 
   /// Chain after chain, while a tile of c is in the L1 cache.
@@ -219,6 +238,8 @@ class BlockedMatmul {
     const int64_t a_row = kIsPacked ? 1 : t.a_row, a_column = kIsPacked ? kCount : t.a_column;
     const float* a = t.a;
     const float* b = t.b;
+    const char* ahead = t.ahead.data;
+    const char* const last = ahead + (t.ahead.count - 1) * Lines::kBytes;
     for (int64_t k = 0; k < t.depth;) {
       const bool adds = t.adds || k > 0;
       V sums[kCount][kVectors];
@@ -230,6 +251,8 @@ class BlockedMatmul {
       }
       for (const int64_t end = Least(k + t.block, t.depth); k < end;
            ++k, a += a_column, b += t.b_row) {
+        __builtin_prefetch(ahead);
+        ahead = ahead < last ? ahead + Lines::kBytes : last;
         V right[kVectors];
         for (int v = 0; v < kVectors; ++v)
           right[v] = Isa::Load(b + v * kWidth);
@@ -281,6 +304,8 @@ class BlockedMatmul {
   const Matmul& m_;
   const MatmulScratch& scratch_;
   bool is_large_, packs_b_;
+  Lines ahead_;  // of m_.ahead[next_ahead_ - 1], what is left
+  int64_t next_ahead_ = 0;
 };
 
 }  // namespace

@@ -72,9 +72,17 @@ void RunMatmul(const Matmul& matmul, [[maybe_unused]] MatmulIsa isa) {
 #endif
 }
 
+int64_t MostLinesAhead(const Matmul& matmul, MatmulIsa isa) {
+  const TileSize tile = isa == MatmulIsa::kAvx512 ? kAvx512Tile : kAvx2Tile;
+  const int64_t tiles = (matmul.rows + tile.rows - 1) / tile.rows *
+                        ((matmul.columns + tile.columns() - 1) / tile.columns());
+  return tiles * matmul.inner;  // a line for each of a tile's inner elements
+}
+
 Matmul PartOf(const Matmul& whole, int64_t part, int64_t parts) {
   constexpr int64_t kStep = 32;  // columns or rows that tiles cut evenly
   Matmul result = whole;
+  result.num_ahead = 0;
   const bool by_rows = whole.rows > whole.columns;
   const int64_t size = by_rows ? whole.rows : whole.columns;
   const int64_t share = (size + parts - 1) / parts, step = (share + kStep - 1) / kStep * kStep;

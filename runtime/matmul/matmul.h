@@ -3,6 +3,13 @@
 
 namespace strata {
 
+/// Memory by cache lines, the first of which holds `data`.
+struct Lines {
+  static constexpr int64_t kBytes = 64;
+  const char* data = nullptr;
+  int64_t count = 0;
+};
+
 /// `c = a · b` in single precision. Strides count elements.
 ///
 /// An element of c is a chain of fused multiply-adds over `block` elements of the inner dimension,
@@ -18,6 +25,9 @@ struct Matmul {
   float* c = nullptr;
   int64_t c_row = 0;  ///< columns of c lie side by side
   bool adds = false;  ///< chains to what c holds, its first one, too
+  /// What is needed next: brought near while the product is computed, as far as that costs no time.
+  const Lines* ahead = nullptr;
+  int64_t num_ahead = 0;
 };
 
 inline constexpr int64_t kMaxMatmulBlock = 512;
@@ -30,7 +40,11 @@ MatmulIsa BestMatmulIsa();
 /// REQUIRES: this processor has `isa`, which is not kNone; c overlaps neither a nor b.
 void RunMatmul(const Matmul& matmul, MatmulIsa isa);
 
-/// The part of a product that one of `parts` threads computes; may be empty.
+/// Lines of `ahead` that are fetched while it is computed, at most.
+int64_t MostLinesAhead(const Matmul& matmul, MatmulIsa isa);
+
+/// The part of a product that one of `parts` threads computes; may be empty. It fetches nothing
+/// ahead.
 Matmul PartOf(const Matmul& whole, int64_t part, int64_t parts);
 
 }  // namespace strata

@@ -43,6 +43,9 @@ struct PlanOptions {
   bool own_loops = false;
   /// With static_memory: compute attention with runtime/attention where that gives ATen's bits.
   bool own_attention = false;
+  /// With own_matmuls: products bring near what steps after them need, as far as that costs no
+  /// time.
+  bool fetch_ahead = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
@@ -57,7 +60,8 @@ struct PlanOptions {
             .own_matmuls = true,
             .own_norms = true,
             .own_loops = true,
-            .own_attention = true};
+            .own_attention = true,
+            .fetch_ahead = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }

@@ -63,6 +63,8 @@ class StaticBinder {
   /// Lets the result live where an operand lies that dies with this step.
   void Share(int32_t slot, int32_t step, const std::function<bool(int32_t operand)>& may_share);
   void PlaceMemory();
+  /// What products bring near for the steps after them.
+  void PlanAhead();
   /// What operators return, while it lives.
   void CountPassing();
   void PlanReleases();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <ATen/ops/clone.h>
 #include <c10/core/InferenceMode.h>
@@ -96,6 +97,8 @@ void StaticProgram::State::RunMatmul(const StaticStep& step) {
   matmul.a = static_cast<const float*>(step.addresses[0]);
   matmul.b = static_cast<const float*>(step.addresses[1]);
   matmul.c = static_cast<float*>(step.addresses[2]);
+  matmul.ahead = lines.data() + step.first_fetch;
+  matmul.num_ahead = step.num_fetches;
   RunMatmulInParallel(matmul, BestMatmulIsa());
 }
 
@@ -209,6 +212,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
   state_->open_places.Begin();
+  state_->FindLines();
   if (observer != nullptr && observer->WantsAllSteps()) {
     for (state_->current_step = 0; state_->current_step < state_->steps.size();
          ++state_->current_step) {
@@ -224,9 +228,15 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
     }
     times->End();
   } else {
-    for (const size_t index : state_->live_steps) {
-      state_->current_step = index;
-      state_->RunStep(state_->steps[index], observer);
+    const std::vector<size_t>& live = state_->live_steps;
+    for (size_t i = 0; i < live.size(); ++i) {
+      // What is computed leaves no room in caches for what is to be computed.
+      if (i + 2 < live.size()) {
+        state_->steps[live[i + 2]].Fetch();
+        __builtin_prefetch(state_->steps[live[i + 1]].addresses.data());
+      }
+      state_->current_step = live[i];
+      state_->RunStep(state_->steps[live[i]], observer);
     }
   }
   std::vector<Tensor> outputs = state_->TakeOutputs(inputs);

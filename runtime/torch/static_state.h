@@ -10,6 +10,7 @@
 
 #include "runtime/attention/attention.h"
 #include "runtime/matmul/matmul.h"
+#include "runtime/plan/fetches.h"
 #include "runtime/plan/open_places.h"
 #include "runtime/torch/own_loops.h"
 #include "runtime/torch/placed_allocations.h"
@@ -46,6 +47,8 @@ struct alignas(64) StaticStep {
   int64_t units = 0;
   int64_t grain = 0;  ///< units that are worth a thread
   Matmul matmul;
+  /// kMatmul: what it brings near, of State::fetches.
+  int32_t first_fetch = 0, num_fetches = 0;
   std::unique_ptr<FlashAttention> attention;
   std::vector<int64_t> open_numbers;        ///< kKernel, kOpenKernel: of Kernel
   size_t num_unit_dims = 0;                 ///< kOpenKernel: leading ones, which count units
@@ -66,6 +69,13 @@ struct alignas(64) StaticStep {
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
   std::vector<int32_t> drops;  ///< dynamic slots that die with this step
+
+  /// Brings near what a run reads of it.
+  void Fetch() const {
+    const char* const first = reinterpret_cast<const char*>(this);
+    for (size_t line = 0; line < sizeof(StaticStep) && line < 256; line += 64)
+      __builtin_prefetch(first + line);
+  }
 };
 
 /// What a storage of the program is.
@@ -123,9 +133,12 @@ struct StaticProgram::State {
   std::shared_ptr<c10::DataPtr> block;          ///< outputs that somebody holds keep it
   void* scratch = nullptr;                      ///< instead of a block of its own
   int64_t block_bytes = 0;
-  std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
-  int64_t held_bytes = 0;        ///< of PlannedMemory
-  PassingMemory passing;         ///< but for what has no place in a run
+  std::vector<int32_t> outputs;        ///< owners of storages of kind kOutput
+  int64_t held_bytes = 0;              ///< of PlannedMemory
+  std::vector<strata::Fetch> fetches;  ///< of all products; by index in `steps`, and argument
+  std::vector<Lines> lines;            ///< where these are
+  bool has_moved = true;               ///< something since `lines` were told
+  PassingMemory passing;               ///< but for what has no place in a run
   OpenPlaces open_places;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
@@ -140,6 +153,8 @@ struct StaticProgram::State {
 
   /// Where arguments of steps lie that are over that storage.
   void FindAddresses(int32_t owner);
+  /// Where what is fetched lies, if something moved.
+  void FindLines();
   /// Points the storages of inputs to the memory of these, without owning it.
   Status BindInputs(std::span<const at::Tensor> given);
   Status MoveInput(int32_t slot, int64_t offset);

@@ -65,6 +65,7 @@ TEST_CASE("every option of a plan, alone and together, leaves the plain plan's b
       {.static_memory = true, .own_norms = true},
       {.static_memory = true, .own_loops = true},
       {.static_memory = true, .own_attention = true},
+      {.static_memory = true, .own_matmuls = true, .fetch_ahead = true},
       {.keep_values = true, .fold_views = true, .static_memory = true},
       PlanOptions::Fastest(),
   };
