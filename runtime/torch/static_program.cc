@@ -206,6 +206,16 @@ void StaticProgram::State::Show(const PlanStep& step, ExecutionObserver& observe
 StaticProgram::StaticProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
 StaticProgram::~StaticProgram() = default;
 
+StaticStep& StaticProgram::State::TakeLiveStep(size_t i) {
+  // What is computed leaves no room in caches for what is to be computed.
+  if (i + 2 < live_steps.size()) {
+    steps[live_steps[i + 2]].Fetch();
+    __builtin_prefetch(steps[live_steps[i + 1]].addresses.data());
+  }
+  current_step = live_steps[i];
+  return steps[current_step];
+}
+
 Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
                                                ExecutionObserver* observer) {
   const c10::InferenceMode no_autograd;
@@ -220,24 +230,15 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
     }
   } else if (StepTimes* const times = observer != nullptr ? observer->times() : nullptr) {
     times->Begin(state_->live_steps);
-    for (const size_t index : state_->live_steps) {
-      state_->current_step = index;
-      StaticStep& step = state_->steps[index];
+    for (size_t i = 0; i < state_->live_steps.size(); ++i) {
+      StaticStep& step = state_->TakeLiveStep(i);
       state_->RunStep(step, step.has_dynamic_results ? observer : nullptr);
       times->Mark();
     }
     times->End();
   } else {
-    const std::vector<size_t>& live = state_->live_steps;
-    for (size_t i = 0; i < live.size(); ++i) {
-      // What is computed leaves no room in caches for what is to be computed.
-      if (i + 2 < live.size()) {
-        state_->steps[live[i + 2]].Fetch();
-        __builtin_prefetch(state_->steps[live[i + 1]].addresses.data());
-      }
-      state_->current_step = live[i];
-      state_->RunStep(state_->steps[live[i]], observer);
-    }
+    for (size_t i = 0; i < state_->live_steps.size(); ++i)
+      state_->RunStep(state_->TakeLiveStep(i), observer);
   }
   std::vector<Tensor> outputs = state_->TakeOutputs(inputs);
   state_->ReleaseDynamicInputs();

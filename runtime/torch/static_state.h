@@ -163,6 +163,8 @@ struct StaticProgram::State {
   void KeepHeldOutputs();
   /// Puts block and outputs where they belong.
   void PlaceStorages();
+  /// The i-th that does something, to run now; those after it are brought near.
+  StaticStep& TakeLiveStep(size_t i);
   void RunStep(StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
