@@ -18,8 +18,9 @@ Status SizedExecutor::Choose(const SymbolSizes& sizes) {
     std::rotate(plans_.begin(), known, std::next(known));
     return Ok();
   }
-  STRATA_TRY(Executor executor, make_(sizes));
+  // Before the new one takes memory.
   if (plans_.size() == kKeptPlans) plans_.pop_back();
+  STRATA_TRY(Executor executor, make_(sizes));
   plans_.emplace(plans_.begin(), sizes, std::move(executor));
   return Ok();
 }

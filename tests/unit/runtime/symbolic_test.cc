@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "runtime/codegen/cpp_source.h"
 #include "runtime/models/model.h"
 #include "runtime/models/scope.h"
+#include "runtime/torch/memory_meter.h"
 #include "runtime/torch/sampled_trace.h"
 #include "runtime/torch/sized_executor.h"
 #include "runtime/train/parameters.h"
@@ -149,6 +152,50 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
       plans = std::max(plans, executor.num_plans());
     }
     CHECK_EQ(plans, 6);
+  }
+}
+
+TEST_CASE("plans of one graph hold what they say, after sizes grew and shrank, and ten are eight") {
+  at::set_num_threads(1);
+  for (const Overrides& overrides : {Overrides{kOpen}, Overrides{kOpen, kOneByOne}}) {
+    const std::string_view text = overrides.size() > 1 ? kSmallDeepSeekV3 : kSmallLlama3;
+    INFO(text.substr(0, 20));
+    Overrides wide = overrides;
+    wide.insert(wide.end(), {"dim=64", "vocab_size=200"});
+    const TrainConfig config = Config(text, wide);
+    const Traced open(config);
+    std::vector<Tensors> inputs;
+    for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12},
+                                     {8, 24},
+                                     {2, 4},
+                                     {8, 24},
+                                     {1, 20},
+                                     {16, 24},
+                                     {3, 7},
+                                     {5, 5},
+                                     {16, 20},
+                                     {9, 9},
+                                     {2, 2},
+                                     {4, 12}}) {
+      inputs.push_back(StepInputs(config, batch, seq));
+    }
+    const MemoryMeter meter;
+    SizedExecutor executor = open.Bind(PlanOptions::Fastest());
+    std::vector<int64_t> held;
+    for (const Tensors& of_run : inputs) {
+      OrDie(executor.Run(of_run));  // nobody holds its outputs
+      const PlannedMemory memory = executor.planned_memory();
+      held.push_back(memory.held);
+      const auto ratio = [](int64_t a, int64_t b) {
+        return static_cast<double>(a) / static_cast<double>(b);
+      };
+      CHECK_LT(std::abs(ratio(meter.live_bytes(), memory.held) - 1), 0.03);
+      CHECK_LT(
+          ratio(meter.peak_bytes(), std::ranges::max(held) + memory.passing_at_most.value_or(0)),
+          1.03);
+    }
+    CHECK_EQ(executor.num_plans(), SizedExecutor::kKeptPlans);
+    CHECK_EQ(held[3], held[2]);  // a size that was there needs nothing
   }
 }
 
