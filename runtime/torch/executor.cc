@@ -91,8 +91,20 @@ std::vector<KernelAnnotation> Executor::annotations() const {
   return state_->boxed ? state_->boxed->annotations() : std::vector<KernelAnnotation>();
 }
 
-ScratchMemory Executor::scratch() const {
+ScratchMemory Executor::scratch() {
   return state_->program ? state_->program->scratch() : ScratchMemory();
+}
+
+MemoryBlock Executor::TakeBlock() {
+  return state_->program ? state_->program->TakeBlock() : MemoryBlock();
+}
+
+void Executor::GiveBlock(MemoryBlock block) {
+  if (state_->program) state_->program->GiveBlock(std::move(block));
+}
+
+void Executor::Borrow(const ScratchMemory& scratch) {
+  if (state_->program) state_->program->Borrow(scratch);
 }
 
 PlannedMemory Executor::planned_memory() const {

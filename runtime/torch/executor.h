@@ -60,7 +60,11 @@ class Executor {
   /// What a run needs beyond inputs. Zero for a plain plan, which does not know.
   PlannedMemory planned_memory() const;
   /// Memory for a plan that runs between two runs of this one, and keeps nothing there.
-  ScratchMemory scratch() const;
+  ScratchMemory scratch();
+  /// Of static plans, as StaticProgram's; other plans have no block and borrow nothing.
+  MemoryBlock TakeBlock();
+  void GiveBlock(MemoryBlock block);
+  void Borrow(const ScratchMemory& scratch);
 
  private:
   struct State;

@@ -14,14 +14,17 @@ Result<SizedExecutor> SizedExecutor::Create(const Graph& graph, Make make) {
 
 Status SizedExecutor::Choose(const SymbolSizes& sizes) {
   const auto known = std::ranges::find(plans_, sizes, [](const auto& plan) { return plan.first; });
+  if (!plans_.empty() && known == plans_.begin()) return Ok();
+  ++num_changes_;
+  MemoryBlock block = plans_.empty() ? MemoryBlock() : plans_.front().second.TakeBlock();
   if (known != plans_.end()) {
     std::rotate(plans_.begin(), known, std::next(known));
-    return Ok();
+  } else {
+    if (plans_.size() == kKeptPlans) plans_.pop_back();
+    STRATA_TRY(Executor executor, make_(sizes));
+    plans_.emplace(plans_.begin(), sizes, std::move(executor));
   }
-  // Before the new one takes memory.
-  if (plans_.size() == kKeptPlans) plans_.pop_back();
-  STRATA_TRY(Executor executor, make_(sizes));
-  plans_.emplace(plans_.begin(), sizes, std::move(executor));
+  plans_.front().second.GiveBlock(std::move(block));
   return Ok();
 }
 
@@ -39,10 +42,9 @@ Result<std::vector<at::Tensor>> SizedExecutor::Run(std::span<const at::Tensor> i
 }
 
 PlannedMemory SizedExecutor::planned_memory() const {
-  PlannedMemory total;
+  PlannedMemory total{.held = current().planned_memory().held};
   for (const auto& [sizes, executor] : plans_) {
     const PlannedMemory memory = executor.planned_memory();
-    total.held += memory.held;
     total.passing = std::max(total.passing, memory.passing);
     if (!memory.passing_at_most || !total.passing_at_most) {
       total.passing_at_most.reset();

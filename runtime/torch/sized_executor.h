@@ -16,9 +16,11 @@ namespace strata {
 
 /// Executes a graph whose sizes are open: makes a plan for each combination of sizes that its
 /// inputs have, and keeps those that were used last. A graph without open sizes has one plan.
+/// Static plans share a block of memory, that of the one that ran last: it grows when a plan needs
+/// more.
 class SizedExecutor {
  public:
-  /// Plans that are kept; each static one has a block of memory.
+  /// Plans that are kept.
   static constexpr size_t kKeptPlans = 8;
   /// An executor of the graph whose symbols are `sizes`.
   using Make = std::function<Result<Executor>(const SymbolSizes& sizes)>;
@@ -33,10 +35,14 @@ class SizedExecutor {
 
   /// Of the plan that ran last, or will first.
   const Plan& plan() const { return current().plan(); }
-  ScratchMemory scratch() const { return current().scratch(); }
+  ScratchMemory scratch() { return plans_.front().second.scratch(); }
+  void Borrow(const ScratchMemory& scratch) { plans_.front().second.Borrow(scratch); }
+  /// How often another plan came to run than the one before. What was lent before, is not now.
+  int64_t num_changes() const { return num_changes_; }
   bool reuses_outputs() const { return current().reuses_outputs(); }
   std::vector<KernelAnnotation> annotations() const { return current().annotations(); }
-  /// Of all plans together, each with the sizes that it read last.
+  /// Of the plan that ran last, which alone has memory; `passing` of all, each with the sizes that
+  /// it read last.
   PlannedMemory planned_memory() const;
   size_t num_plans() const { return plans_.size(); }
 
@@ -49,6 +55,7 @@ class SizedExecutor {
   const Graph* graph_;
   Make make_;
   std::vector<std::pair<SymbolSizes, Executor>> plans_;  // last used first
+  int64_t num_changes_ = 0;
 };
 
 }  // namespace strata

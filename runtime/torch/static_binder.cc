@@ -275,16 +275,8 @@ void StaticBinder::PlaceMemory() {
         has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
   }
   state_->block_bytes = block.bytes;
-  if (!has_outputs && scratch_.owner != nullptr && block.bytes <= scratch_.bytes) {
-    state_->scratch = scratch_.address;
-    // Keeps the other program's block.
-    state_->block = std::static_pointer_cast<c10::DataPtr>(scratch_.owner);
-  } else {
-    state_->block = std::make_shared<c10::DataPtr>(
-        c10::GetCPUAllocator()->allocate(static_cast<size_t>(block.bytes)));
-    state_->held_bytes = block.bytes;
-  }
-  state_->PlaceStorages();
+  state_->can_borrow = !has_outputs;
+  state_->Borrow(scratch_);
 }
 
 void StaticBinder::PlanAhead() {

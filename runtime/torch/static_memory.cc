@@ -124,15 +124,49 @@ void StaticProgram::State::ReleaseDynamicInputs() {
   }
 }
 
+bool StaticProgram::State::HasHeldOutputs() {
+  return block.memory != nullptr && std::ranges::any_of(outputs, [&](int32_t owner) {
+           return TensorAt(owner).storage().use_count() > StorageOf(owner).references;
+         });
+}
+
 void StaticProgram::State::KeepHeldOutputs() {
-  const bool is_held = std::ranges::any_of(outputs, [&](int32_t owner) {
-    return TensorAt(owner).storage().use_count() > StorageOf(owner).references;
-  });
-  if (!is_held) return;
-  block = std::make_shared<c10::DataPtr>(
-      c10::GetCPUAllocator()->allocate(static_cast<size_t>(block_bytes)));
+  if (HasHeldOutputs()) LetGoOfBlock();
+}
+
+void StaticProgram::State::EnsureBlock() {
+  if (block.memory != nullptr) return;
+  UseBlock({.memory = std::make_shared<c10::DataPtr>(
+                c10::GetCPUAllocator()->allocate(static_cast<size_t>(block_bytes))),
+            .bytes = block_bytes});
+}
+
+void StaticProgram::State::UseBlock(MemoryBlock memory) {
+  block = std::move(memory);
   scratch = nullptr;
   PlaceStorages();
+}
+
+void StaticProgram::State::Borrow(const ScratchMemory& lent) {
+  if (!can_borrow || lent.owner == nullptr || block_bytes > lent.bytes) {
+    if (scratch != nullptr) LetGoOfBlock();
+    return;
+  }
+  if (scratch == lent.address && block.memory == lent.owner) return;
+  // Keeps the other program's block.
+  block = {.memory = std::static_pointer_cast<c10::DataPtr>(lent.owner), .bytes = lent.bytes};
+  scratch = lent.address;
+  PlaceStorages();
+}
+
+void StaticProgram::State::LetGoOfBlock() {
+  for (size_t owner = 0; owner < storages.size(); ++owner) {
+    const StaticStorage::Kind kind = storages[owner].kind;
+    if (kind == StaticStorage::Kind::kOutput || kind == StaticStorage::Kind::kBlock)
+      Release(static_cast<int32_t>(owner));
+  }
+  block = {};
+  scratch = nullptr;
 }
 
 void StaticProgram::State::PlaceStorages() {
@@ -145,7 +179,7 @@ void StaticProgram::State::PlaceStorages() {
     c10::DataPtr address(base + storage.offset, c10::Device(c10::kCPU));
     if (is_output) {
       address = c10::DataPtr(
-          base + storage.offset, new std::shared_ptr<c10::DataPtr>(block),
+          base + storage.offset, new std::shared_ptr<c10::DataPtr>(block.memory),
           [](void* held) { delete static_cast<std::shared_ptr<c10::DataPtr>*>(held); },
           c10::Device(c10::kCPU));
     }

@@ -221,6 +221,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   const c10::InferenceMode no_autograd;
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
+  state_->EnsureBlock();
   state_->open_places.Begin();
   state_->FindLines();
   if (observer != nullptr && observer->WantsAllSteps()) {
@@ -261,15 +262,31 @@ void StaticProgram::Reset() {
   }
 }
 
-ScratchMemory StaticProgram::scratch() const {
-  if (state_->block == nullptr) return {};
+MemoryBlock StaticProgram::TakeBlock() {
+  MemoryBlock block =
+      state_->scratch == nullptr && !state_->HasHeldOutputs() ? state_->block : MemoryBlock{};
+  state_->LetGoOfBlock();
+  return block;
+}
+
+void StaticProgram::GiveBlock(MemoryBlock block) {
+  if (block.memory != nullptr && block.bytes >= state_->block_bytes)
+    state_->UseBlock(std::move(block));
+}
+
+void StaticProgram::Borrow(const ScratchMemory& scratch) {
+  state_->Borrow(scratch);
+}
+
+ScratchMemory StaticProgram::scratch() {
+  state_->EnsureBlock();
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const StaticStorage& storage : state_->storages) {
     if (storage.kind == StaticStorage::Kind::kOutput) {
       taken.emplace_back(storage.offset, storage.offset + storage.bytes);
     }
   }
-  taken.emplace_back(state_->block_bytes, state_->block_bytes);
+  taken.emplace_back(state_->block.bytes, state_->block.bytes);
   std::ranges::sort(taken);
   int64_t begin = 0, best = 0, bytes = 0;
   for (const auto& [first, last] : taken) {
@@ -279,15 +296,14 @@ ScratchMemory StaticProgram::scratch() const {
     }
     begin = std::max(begin, (last + 63) / 64 * 64);
   }
-  return {.owner = state_->block,
-          .address = static_cast<char*>(state_->block->get()) + best,
-          .bytes = bytes};
+  return {.owner = state_->block.memory, .address = state_->Base() + best, .bytes = bytes};
 }
 
 PlannedMemory StaticProgram::planned_memory() const {
   PassingMemory all = state_->passing;
   state_->open_places.AddAll(all);
-  PlannedMemory memory{.held = state_->held_bytes,
+  const int64_t held = state_->block.memory != nullptr ? state_->block.bytes : state_->block_bytes;
+  PlannedMemory memory{.held = state_->scratch != nullptr ? 0 : held,
                        .passing_at_most = all.AtMost(state_->plan.partitions)};
   const bool has_run =
       std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });

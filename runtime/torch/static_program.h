@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
 
 #include "ir/result.h"
 #include "runtime/codegen/kernel_library.h"
@@ -22,6 +23,12 @@ class ExecutionObserver;
 struct ScratchMemory {
   std::shared_ptr<void> owner;
   void* address = nullptr;  ///< aligned as MemoryPlan::kAlignment
+  int64_t bytes = 0;
+};
+
+/// Memory that results share; null: none.
+struct MemoryBlock {
+  std::shared_ptr<c10::DataPtr> memory;
   int64_t bytes = 0;
 };
 
@@ -49,8 +56,9 @@ struct PlannedMemory {
 ///   block.
 class StaticProgram {
  public:
-  /// Results go to `scratch` where that is large enough and none of them is an output that others
-  /// keep. REQUIRES: plan outlives the program; kernels are those of the plan, null if it has none.
+  /// Takes no memory for results before it runs. Results go to `scratch` where that is large enough
+  /// and none of them is an output that others keep. REQUIRES: plan outlives the program; kernels
+  /// are those of the plan, null if it has none.
   static Result<std::unique_ptr<StaticProgram>> Bind(const Plan& plan, const Constants& constants,
                                                      const KernelLibrary* kernels,
                                                      const ScratchMemory& scratch);
@@ -65,7 +73,15 @@ class StaticProgram {
 
   /// What a run needs beyond inputs and the operators' own scratch memory.
   PlannedMemory planned_memory() const;
-  ScratchMemory scratch() const;
+  ScratchMemory scratch();
+
+  /// Lets go of the block; returns it unless somebody holds an output of the last run, which lies
+  /// there. The next run takes a new one, if none is given.
+  MemoryBlock TakeBlock();
+  /// Uses the block if it is large enough. REQUIRES: there is none, as after `TakeBlock`.
+  void GiveBlock(MemoryBlock block);
+  /// From now on results go to `scratch`, as for `Bind`; where they cannot, to a block of its own.
+  void Borrow(const ScratchMemory& scratch);
 
  private:
   struct State;

@@ -130,11 +130,11 @@ struct StaticProgram::State {
   std::vector<std::optional<int64_t>> numbers;  ///< by slot: sizes that the run read from data
   std::vector<StaticStorage> storages;          ///< by slot that owns one
   std::vector<StaticInput> inputs;              ///< as the plan's
-  std::shared_ptr<c10::DataPtr> block;          ///< outputs that somebody holds keep it
-  void* scratch = nullptr;                      ///< instead of a block of its own
-  int64_t block_bytes = 0;
-  std::vector<int32_t> outputs;        ///< owners of storages of kind kOutput
-  int64_t held_bytes = 0;              ///< of PlannedMemory
+  MemoryBlock block;             ///< outputs that somebody holds keep it; none until it is needed
+  void* scratch = nullptr;       ///< instead of a block of its own
+  int64_t block_bytes = 0;       ///< what is needed of it
+  bool can_borrow = false;       ///< nothing of it outlives a run
+  std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
   std::vector<strata::Fetch> fetches;  ///< of all products; by index in `steps`, and argument
   std::vector<Lines> lines;            ///< where these are
   bool has_moved = true;               ///< something since `lines` were told
@@ -161,10 +161,18 @@ struct StaticProgram::State {
   void ReleaseDynamicInputs();
   /// Outputs of the last run that somebody still holds stay as they are: this run gets a new block.
   void KeepHeldOutputs();
+  bool HasHeldOutputs();
   /// Puts block and outputs where they belong.
   void PlaceStorages();
   /// The i-th that does something, to run now; those after it are brought near.
   StaticStep& TakeLiveStep(size_t i);
+  /// There is a block after it.
+  void EnsureBlock();
+  void UseBlock(MemoryBlock memory);
+  /// As StaticProgram::Borrow.
+  void Borrow(const ScratchMemory& lent);
+  /// Forgets the block, which outputs that somebody holds keep.
+  void LetGoOfBlock();
   void RunStep(StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
@@ -182,7 +190,9 @@ struct StaticProgram::State {
   c10::IValue Dynamic(int32_t slot);
   /// Calls an operator that allocates its results where they shall lie.
   void CallPlaced(StaticStep& step);
-  char* Base() const { return static_cast<char*>(scratch != nullptr ? scratch : block->get()); }
+  char* Base() const {
+    return static_cast<char*>(scratch != nullptr ? scratch : block.memory->get());
+  }
   /// Where a value of a size that this run read lies in the block; null: it is allocated.
   void* OpenPlaceOf(int32_t slot, int64_t bytes);
   int64_t BytesNow(int32_t slot) const;

@@ -1,6 +1,7 @@
 #include "runtime/train/training_graphs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -46,6 +47,7 @@ Status TrainingGraphs::Compile(const TrainConfig& config, std::vector<std::uniqu
   if (auto passed = manager.Run(module_); !passed) return std::move(passed).error();
 
   STRATA_RETURN_IF_ERROR(Add(kStepGraph));
+  lent_after_ = At(kStepGraph).num_changes();
   if (config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
   STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph, At(kStepGraph).scratch()));
   if (config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
@@ -80,12 +82,19 @@ Result<std::vector<at::Tensor>> TrainingGraphs::Run(std::string_view graph,
   SizedExecutor& executor = At(graph);
   const std::string& name = executor.plan().graph;
   if (keep_inputs_) Keep(name, inputs);
+  if (graph == kOptimizerGraph) LendScratch(executor);
   if (!profile_) return executor.Run(inputs);
   NodeProfiler& profiler = profilers_[name];
   profiler.BeginRun(profile_values_);
   auto outputs = executor.Run(inputs, &profiler);
   profiler.EndRun(executor.plan());
   return outputs;
+}
+
+void TrainingGraphs::LendScratch(SizedExecutor& optimizer) {
+  SizedExecutor& step = At(kStepGraph);
+  if (std::exchange(lent_after_, step.num_changes()) != step.num_changes())
+    optimizer.Borrow(step.scratch());
 }
 
 void TrainingGraphs::Keep(const std::string& name, std::span<const at::Tensor> inputs) {

@@ -92,6 +92,8 @@ class TrainingGraphs {
   const SizedExecutor* Find(std::string_view graph) const;
   SizedExecutor& At(std::string_view graph);
   void Keep(const std::string& graph, std::span<const at::Tensor> inputs);
+  /// The optimizer works in memory that the plan of the step does not need between two runs.
+  void LendScratch(SizedExecutor& optimizer);
 
   PlanOptions options_;
   Device* device_;
@@ -99,6 +101,7 @@ class TrainingGraphs {
   Constants constants_;
   std::vector<std::pair<std::string_view, SizedExecutor>> executors_;  // in the order of a step
   std::vector<std::string> warnings_;
+  int64_t lent_after_ = 0;  ///< changes of the step's plan
   bool keep_inputs_ = false, profile_ = false, profile_values_ = false;
   std::map<std::string, NodeProfiler> profilers_;  // by graph
   NamedTensors kept_inputs_;
