@@ -130,8 +130,8 @@ void AllDifferent(Writer& writer, int nodes, bool is_after) {
   for (int i = 0; i < nodes; ++i) {
     const ValueId a = values[random() % values.size()];
     const ValueId b = values[random() % values.size()];
-    values.push_back(
-        writer.Call(fmt::format("{}.op{}", is_after ? "new" : "old", random() % 50), {a, b}));
+    values.push_back(writer.Call(
+        fmt::format("{}{}", is_after ? "new.turn" : "old.step", random() % 50), {a, b}));
   }
   writer.Output({values.back()});
 }
