@@ -9,7 +9,7 @@ usage: ./dev bench diff [OPTION…]
 
 Builds, then measures the differ: speed, then mutated graphs of known lineage against known methods.
 
-  --judge          seeds that nothing was tuned with (101 and 102; default: 1 and 2)
+  --judge          seeds that nothing was tuned with (2101 and 2102; default: 1 and 2)
   --graphs DIR     also mutate the FX texts in DIR
   --pairs DIR      also real pairs, DIR/KIND/CASE/{before,after}.txt: see tests/bench/diff_eval/README.md
   --rates LIST     shares of the nodes that are mutated (default: 0.005,0.05)
@@ -22,7 +22,7 @@ END
 seeds=(1 2) graphs=() pairs="" options=(--baselines)
 while (($#)); do
   case $1 in
-    --judge) seeds=(101 2) ;;
+    --judge) seeds=(2101 2) ;;
     --graphs) graphs+=("$2") && shift ;;
     --pairs) pairs=$2 && shift ;;
     --rates) options+=(--rates "$2") && shift ;;
