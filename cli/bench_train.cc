@@ -8,9 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/bench.h"
 #include "cli/bench_peers.h"
@@ -333,6 +336,23 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   return Ok();
 }
 
+/// All names are known before the first shape takes its minutes.
+Result<std::vector<const BenchShape*>> FindShapes(const std::vector<std::string>& names) {
+  std::vector<const BenchShape*> shapes;
+  for (const std::string& name : names) {
+    const auto shape = std::ranges::find(BenchShapes(), name, &BenchShape::name);
+    if (shape == BenchShapes().end()) {
+      std::vector<std::string_view> known;
+      for (const BenchShape& one : BenchShapes())
+        known.push_back(one.name);
+      return Error("unknown shape '{}': strata bench train: there are {}", name,
+                   fmt::join(known, ", "));
+    }
+    shapes.push_back(&*shape);
+  }
+  return shapes;
+}
+
 }  // namespace
 
 Result<Exit> BenchTrain(Args args) {
@@ -371,13 +391,9 @@ Result<Exit> BenchTrain(Args args) {
       if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
     }
   }
-  for (const std::string& name : options.shapes) {
-    const auto shape = std::ranges::find(BenchShapes(), name, &BenchShape::name);
-    if (shape == BenchShapes().end()) {
-      return Error("unknown shape '{}': strata bench train: see --help", name);
-    }
+  STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
+  for (const BenchShape* shape : shapes)
     STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));
-  }
   return Exit::kOk;
 }
 

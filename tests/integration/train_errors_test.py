@@ -92,6 +92,12 @@ class TrainErrorsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertFalse(os.path.exists(self.path("p")))
 
+    def test_all_shapes_of_a_benchmark_are_known_before_the_first_is_measured(self):
+        result = subprocess.run([self.strata, "bench", "train", "--shape", "12x16", "--shape", "nope"], cwd=ROOT,
+                                capture_output=True, text=True, check=False)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertRegex(result.stderr, r"^strata: error: unknown shape 'nope': strata bench train: there are 12x16, .*\n$")
+
     def test_graphs_of_a_gpu_are_not_proven(self):
         self.fails("graphs of a GPU cannot be proven: --prove: take device = 'cpu'", "--prove", "--set=device=cuda")
 
