@@ -45,19 +45,26 @@ void AppendSide(JsonWriter& json, std::string_view key, const Snapshot& snapshot
   json.Field("fingerprint", ToString(FingerprintOf(snapshot.graph()))).EndObject();
 }
 
-void AppendMismatch(JsonWriter& json, const MatchedGraphs& matched, const ValueMismatch& mismatch) {
-  const TensorDifference& difference = mismatch.difference;
-  json.BeginObject().Field("before", matched.NameBefore(mismatch.pair.before));
-  json.Field("after", matched.NameAfter(mismatch.pair.after));
-  json.Field("module", matched.ModuleAfter(mismatch.pair.after));
-  json.Field("elements", difference.elements).Key("max_ulps");
-  if (std::isfinite(difference.max_ulps)) {
-    json.Double(difference.max_ulps);
-  } else {
-    json.Null();
+void AppendMismatches(JsonWriter& json, std::string_view key, const MatchedGraphs& matched,
+                      const ComparedValues& values) {
+  json.Key(key).BeginArray();
+  for (const ValueMismatch& mismatch : values.mismatches) {
+    const TensorDifference& difference = mismatch.difference;
+    json.Break(2).BeginObject().Field("before", matched.NameBefore(mismatch.pair.before));
+    json.Field("after", matched.NameAfter(mismatch.pair.after));
+    json.Field("module", matched.ModuleAfter(mismatch.pair.after));
+    if (!mismatch.types.empty()) json.Field("types", mismatch.types);
+    json.Field("elements", difference.elements).Key("max_ulps");
+    if (std::isfinite(difference.max_ulps)) {
+      json.Double(difference.max_ulps);
+    } else {
+      json.Null();
+    }
+    json.Field("max_abs", difference.max_abs).Field("index", difference.where);
+    json.Field("before_value", difference.before).Field("after_value", difference.after);
+    json.EndObject();
   }
-  json.Field("max_abs", difference.max_abs).Field("index", difference.where);
-  json.Field("before_value", difference.before).Field("after_value", difference.after).EndObject();
+  json.EndArray();
 }
 
 std::string ToJson(const Snapshot& before, const Snapshot& after, const MatchedGraphs& matched,
@@ -67,25 +74,30 @@ std::string ToJson(const Snapshot& before, const Snapshot& after, const MatchedG
   json.BeginObject().Field("schema", "strata.compare-values/1");
   AppendSide(json, "before", before);
   AppendSide(json, "after", after);
-  json.Field("compared", comparison.compared).Field("different", comparison.different);
-  json.Field("not_compared", comparison.not_compared).Field("outputs", comparison.outputs);
-  json.Field("different_outputs", comparison.different_outputs);
-  json.Key("mismatches").BeginArray();
-  for (const ValueMismatch& mismatch : comparison.mismatches) {
-    json.Break(2);
-    AppendMismatch(json, matched, mismatch);
-  }
-  json.EndArray().EndObject();
+  const auto& [nodes, not_compared, outputs, written] = comparison;
+  json.Field("compared", nodes.compared).Field("different", nodes.different());
+  json.Field("not_compared", not_compared).Field("outputs", outputs.compared);
+  json.Field("different_outputs", outputs.different()).Field("written", written.compared);
+  json.Field("different_written", written.different());
+  AppendMismatches(json, "mismatches", matched, nodes);
+  AppendMismatches(json, "output_mismatches", matched, outputs);
+  AppendMismatches(json, "written_mismatches", matched, written);
+  json.EndObject();
   return text + "\n";
 }
 
 std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparison) {
+  const auto& [nodes, not_compared, outputs, written] = comparison;
   std::string text =
-      fmt::format("{} values compared, {} differ; {} of {} outputs differ\n", comparison.compared,
-                  comparison.different, comparison.different_outputs, comparison.outputs);
-  if (!comparison.mismatches.empty()) {
-    text += "first difference: " + DescribeMismatch(matched, comparison.mismatches.front()) + "\n";
+      fmt::format("{} values compared, {} differ; {} of {} outputs differ", nodes.compared,
+                  nodes.different(), outputs.different(), outputs.compared);
+  if (written.compared > 0) {
+    text += fmt::format("; {} of {} written inputs differ", written.different(), written.compared);
   }
+  if (not_compared > 0) text += fmt::format("; {} of other sizes or types", not_compared);
+  text += "\n";
+  if (comparison.first() != nullptr)
+    text += fmt::format("first difference: {}\n", DescribeFirst(matched, comparison));
   return text;
 }
 
@@ -113,10 +125,15 @@ Result<Exit> RunCompareValues(Args args) {
   STRATA_TRY(const ValueComparison comparison,
              CompareValues(before.graph(), after.graph(), matched.pairs, inputs, after_inputs,
                            flags.ulps));
+  if (comparison.compared() == 0) {
+    return Error(
+        "nothing to compare: {} and {}: no value of one stands for one of the other; name "
+        "two states of one graph",
+        before.ref, after.ref);
+  }
   STRATA_RETURN_IF_ERROR(WriteFile(
       "-", flags.json ? ToJson(before, after, matched, comparison) : ToText(matched, comparison)));
-  const bool differs = comparison.different > 0 || comparison.different_outputs > 0;
-  return differs ? Exit::kDifferences : Exit::kOk;
+  return comparison.first() != nullptr ? Exit::kDifferences : Exit::kOk;
 }
 
 }  // namespace strata::cli

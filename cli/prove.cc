@@ -28,15 +28,18 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
     after_inputs.merge(more);
     STRATA_TRY(const ValueComparison comparison,
                CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_));
-    if (!comparison.mismatches.empty() || comparison.different_outputs > 0) {
+    if (comparison.first() != nullptr) {
       return Error("pass {} changes values: graph {}: {}", run.name, after.name_text(),
-                   comparison.mismatches.empty()
-                       ? fmt::format("{} of {} outputs differ", comparison.different_outputs,
-                                     comparison.outputs)
-                       : DescribeMismatch(matched, comparison.mismatches.front()));
+                   DescribeFirst(matched, comparison));
     }
-    fmt::print(stderr, "proved: pass {} {}: graph {}: {} values and {} outputs are equal\n",
-               run.index, run.name, after.name_text(), comparison.compared, comparison.outputs);
+    std::string what = fmt::format("{} values and {} outputs", comparison.nodes.compared,
+                                   comparison.outputs.compared);
+    if (const int64_t written = comparison.written.compared; written > 0) {
+      what = fmt::format("{} values, {} outputs and {} written inputs", comparison.nodes.compared,
+                         comparison.outputs.compared, written);
+    }
+    fmt::print(stderr, "proved: pass {} {}: graph {}: {} are equal\n", run.index, run.name,
+               after.name_text(), what);
   }
   before_.reset();
   return Ok();

@@ -27,7 +27,8 @@ Result<bool> ParseFlags(Args args, RunFlags& out) {
   flags.Option("--inputs", "FILE", &out.inputs,
                "safetensors, named as the inputs: of train --dump-inputs (default: made up)");
   flags.Option("--seed", "N", &out.seed, "of the inputs that are made up");
-  flags.Option("--outputs", "FILE", &out.outputs, "write the outputs, named as their nodes");
+  flags.Option("--outputs", "FILE", &out.outputs,
+               "write outputs, named as their nodes, and inputs that were written to");
   flags.Example(
       "strata run 't.strata#graph=step' --inputs in.safetensors --outputs out.safetensors");
   return flags.Parse(args);

@@ -9,7 +9,7 @@
 
 namespace strata::cli {
 
-/// Two graphs with the values that stand for each other.
+/// Two graphs with the values that stand for each other: results of nodes, and inputs.
 struct MatchedGraphs {
   GraphDiff diff;
   std::vector<ValuePair> pairs;
@@ -19,12 +19,17 @@ struct MatchedGraphs {
   std::string NameAfter(ValueId value) const;
   std::string ModuleAfter(ValueId value) const;
 };
+
+/// Nodes as the differ pairs them. Inputs that say what they are (`fqn`: `layers.0.norm.weight`) by
+/// that, others as the differ does.
 Result<MatchedGraphs> MatchGraphs(const Graph& before, const Graph& after, bool stable_ids);
 
-/// The inputs of the second graph: those of the first by the diff's pairs, others by their names.
+/// The inputs of the second graph: those of the first by the pairs, others by their names.
 NamedTensors TransferInputs(const MatchedGraphs& matched, const NamedTensors& inputs);
 
-/// `mm_3 (layers.0.attention.wo): 12 elements, 3 ulps at [7]: 0.25 became 0.2500001`.
-std::string DescribeMismatch(const MatchedGraphs& matched, const ValueMismatch& mismatch);
+/// The first difference, of a node, an output or a written input:
+/// `mm_3 (layers.0.attention.wo): 12 elements, up to 3 ulps: element 7 is 0.25, was 0.2500001`.
+/// REQUIRES: something differs.
+std::string DescribeFirst(const MatchedGraphs& matched, const ValueComparison& comparison);
 
 }  // namespace strata::cli

@@ -7,9 +7,12 @@
 #include <map>
 #include <set>
 
-#include <ATen/Dispatch.h>
+#include <ATen/Dispatch_v2.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/view_as_real.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/module.h"
 #include "runtime/plan/plan.h"
@@ -48,8 +51,10 @@ double UlpsBetween(T a, T b) {
       return static_cast<double>(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
     } else if constexpr (sizeof(T) == 4) {
       return static_cast<double>(std::abs(Place<T, uint32_t>(a) - Place<T, uint32_t>(b)));
-    } else {
+    } else if constexpr (sizeof(T) == 2) {
       return static_cast<double>(std::abs(Place<T, uint16_t>(a) - Place<T, uint16_t>(b)));
+    } else {
+      return static_cast<double>(std::abs(Place<T, uint8_t>(a) - Place<T, uint8_t>(b)));
     }
   }
 }
@@ -74,12 +79,21 @@ TensorDifference CompareElements(const Tensor& before, const Tensor& after) {
   return difference;
 }
 
+bool HasOrder(at::ScalarType type) {
+  return c10::isIntegralType(type, /*includeBool=*/true) || c10::isComplexType(type) ||
+         type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16 ||
+         type == at::kFloat8_e4m3fn || type == at::kFloat8_e5m2;
+}
+
 bool IsComparable(const Tensor& before, const Tensor& after) {
-  if (!before.defined() || !after.defined()) return false;
-  if (before.scalar_type() != after.scalar_type() || before.sizes() != after.sizes()) return false;
-  const at::ScalarType type = before.scalar_type();
-  return c10::isIntegralType(type, /*includeBool=*/true) || before.is_complex() ||
-         type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
+  return before.defined() && after.defined() && before.scalar_type() == after.scalar_type() &&
+         before.sizes() == after.sizes() && HasOrder(before.scalar_type());
+}
+
+std::string TypeOf(const Tensor& tensor) {
+  return tensor.defined() ? fmt::format("{} [{}]", c10::toString(tensor.scalar_type()),
+                                        fmt::join(tensor.sizes(), ", "))
+                          : "none";
 }
 
 /// Calls `fn(value, result)` for each result of a node of the graph.
@@ -98,9 +112,41 @@ class ResultObserver final : public ExecutionObserver {
   Fn fn_;
 };
 
-Result<std::vector<Tensor>> Run(const Graph& graph, const NamedTensors& given,
-                                ExecutionObserver* observer) {
-  STRATA_TRY(const std::vector<Tensor> inputs, TakeInputs(graph, given));
+/// Tensors with the values of a graph that they are, by place.
+struct PlacedTensors {
+  std::vector<Tensor> tensors;
+  std::vector<ValueId> values;
+
+  const Tensor* Find(ValueId value) const {
+    const auto found = std::ranges::find(values, value);
+    return found == values.end() ? nullptr : &tensors[static_cast<size_t>(found - values.begin())];
+  }
+};
+
+/// A graph that ran.
+struct GraphRun {
+  PlacedTensors inputs;       // as the run left them
+  std::vector<Tensor> given;  // as it got them, if the graph writes at all
+  PlacedTensors outputs;
+  std::vector<std::string> names;  // of the outputs
+
+  bool Wrote(ValueId input) const {
+    if (given.empty()) return false;
+    const auto place =
+        static_cast<size_t>(std::ranges::find(inputs.values, input) - inputs.values.begin());
+    const Tensor& before = given[place];
+    return HasOrder(before.scalar_type()) && Compare(before, inputs.tensors[place]).elements > 0;
+  }
+};
+
+Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObserver* observer) {
+  GraphRun run;
+  STRATA_TRY(run.inputs.tensors, TakeInputs(graph, given));
+  const std::vector<Tensor>& inputs = run.inputs.tensors;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kPlaceholder)
+      run.inputs.values.push_back(graph.result(node));
+  }
   std::vector<std::vector<int64_t>> shapes;
   for (const Tensor& input : inputs)
     shapes.push_back(input.sizes().vec());
@@ -110,14 +156,47 @@ Result<std::vector<Tensor>> Run(const Graph& graph, const NamedTensors& given,
   if (!plan.kernels.empty()) {
     STRATA_TRY(plan, Lower(graph, {.fold_views = true}, sizes));
   }
+  if (std::ranges::any_of(plan.steps, &PlanStep::mutates)) {
+    for (const Tensor& input : inputs)
+      run.given.push_back(input.clone());
+  }
   Constants constants;
   for (const Plan::Constant& constant : plan.constants) {
     const auto found = given.find(constant.path);
     if (found != given.end()) constants.emplace_back(constant.path, found->second);
   }
   STRATA_TRY(Executor executor, Executor::Bind(std::move(plan), constants));
-  return executor.Run(inputs, observer);
+  STRATA_TRY(run.outputs.tensors, executor.Run(inputs, observer));
+  for (const int32_t slot : executor.plan().outputs) {
+    const PlanSlot none;
+    const PlanSlot& output = slot < 0 ? none : executor.plan().slots[static_cast<size_t>(slot)];
+    run.outputs.values.push_back(output.value);
+    run.names.push_back(output.name);
+  }
+  return run;
 }
+
+/// Compares what stands for each other.
+class Comparer {
+ public:
+  explicit Comparer(double tolerated_ulps) : tolerated_ulps_(tolerated_ulps) {}
+
+  void Add(ComparedValues& kind, const ValuePair& pair, const Tensor& before,
+           const Tensor& after) const {
+    if (IsComparable(before, after)) {
+      ++kind.compared;
+      const TensorDifference difference = Compare(before, after);
+      if (difference.max_ulps > tolerated_ulps_) kind.mismatches.push_back({pair, difference, {}});
+    } else if (TypeOf(before) != TypeOf(after)) {
+      ++kind.compared;
+      kind.mismatches.push_back(
+          {pair, {}, fmt::format("{}, was {}", TypeOf(after), TypeOf(before))});
+    }
+  }
+
+ private:
+  double tolerated_ulps_;
+};
 
 }  // namespace
 
@@ -127,9 +206,18 @@ TensorDifference Compare(const Tensor& before, const Tensor& after) {
   };
   const Tensor a = plain(before), b = plain(after);
   TensorDifference difference;
-  AT_DISPATCH_ALL_TYPES_AND3(at::kBool, at::kHalf, at::kBFloat16, a.scalar_type(), "Compare",
-                             [&] { difference = CompareElements<scalar_t>(a, b); });
+  AT_DISPATCH_V2(a.scalar_type(), "Compare",
+                 AT_WRAP([&] { difference = CompareElements<scalar_t>(a, b); }),
+                 AT_EXPAND(AT_ALL_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kBool,
+                 at::kHalf, at::kBFloat16, at::kFloat8_e4m3fn, at::kFloat8_e5m2);
   return difference;
+}
+
+const ValueMismatch* ValueComparison::first() const {
+  for (const ComparedValues* kind : {&nodes, &outputs, &written}) {
+    if (!kind->mismatches.empty()) return &kind->mismatches.front();
+  }
+  return nullptr;
 }
 
 Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
@@ -146,9 +234,10 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
   ResultObserver keep(before, [&](ValueId value, const Tensor& result) {
     if (wanted.contains(value) && result.defined()) kept.insert_or_assign(value, result.clone());
   });
-  STRATA_TRY(const std::vector<Tensor> outputs_before, Run(before, before_inputs, &keep));
+  STRATA_TRY(const GraphRun run_before, Run(before, before_inputs, &keep));
 
   ValueComparison comparison;
+  const Comparer comparer(tolerated_ulps);
   ResultObserver compare(after, [&](ValueId value, const Tensor& result) {
     const auto pair = partner.find(value);
     if (pair == partner.end()) return;
@@ -157,36 +246,50 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
       ++comparison.not_compared;
       return;
     }
-    ++comparison.compared;
-    const TensorDifference difference = Compare(other->second, result);
-    if (difference.max_ulps <= tolerated_ulps) return;
-    ++comparison.different;
-    comparison.max_ulps = std::max(comparison.max_ulps, difference.max_ulps);
-    comparison.mismatches.push_back({{pair->second, value}, difference});
+    comparer.Add(comparison.nodes, {pair->second, value}, other->second, result);
   });
-  STRATA_TRY(const std::vector<Tensor> outputs_after, Run(after, after_inputs, &compare));
+  STRATA_TRY(const GraphRun run_after, Run(after, after_inputs, &compare));
 
-  for (size_t i = 0; i < std::min(outputs_before.size(), outputs_after.size()); ++i) {
-    if (!IsComparable(outputs_before[i], outputs_after[i])) continue;
-    ++comparison.outputs;
-    const TensorDifference difference = Compare(outputs_before[i], outputs_after[i]);
-    if (difference.max_ulps <= tolerated_ulps) continue;
-    ++comparison.different_outputs;
-    comparison.max_output_ulps = std::max(comparison.max_output_ulps, difference.max_ulps);
+  const PlacedTensors &outputs_before = run_before.outputs, &outputs_after = run_after.outputs;
+  const bool by_place = outputs_before.tensors.size() == outputs_after.tensors.size();
+  for (size_t i = 0; i < outputs_after.tensors.size(); ++i) {
+    const ValueId value = outputs_after.values[i];
+    if (by_place) {
+      comparer.Add(comparison.outputs, {outputs_before.values[i], value}, outputs_before.tensors[i],
+                   outputs_after.tensors[i]);
+      continue;
+    }
+    const auto pair = partner.find(value);
+    if (pair == partner.end()) continue;
+    if (const Tensor* other = outputs_before.Find(pair->second)) {
+      comparer.Add(comparison.outputs, {pair->second, value}, *other, outputs_after.tensors[i]);
+    }
+  }
+  for (size_t i = 0; i < run_after.inputs.values.size(); ++i) {
+    const ValueId value = run_after.inputs.values[i];
+    const auto pair = partner.find(value);
+    if (pair == partner.end()) continue;
+    const Tensor* other = run_before.inputs.Find(pair->second);
+    if (other == nullptr || (!run_before.Wrote(pair->second) && !run_after.Wrote(value))) continue;
+    comparer.Add(comparison.written, {pair->second, value}, *other, run_after.inputs.tensors[i]);
   }
   return comparison;
 }
 
 Result<std::vector<std::pair<std::string, Tensor>>> RunGraph(const Graph& graph,
                                                              const NamedTensors& inputs) {
-  STRATA_TRY(const Plan plan, Lower(graph, {}, HintsOf(graph)));
-  STRATA_TRY(const std::vector<Tensor> outputs, Run(graph, inputs, nullptr));
+  STRATA_TRY(const GraphRun run, Run(graph, inputs, nullptr));
   std::vector<std::pair<std::string, Tensor>> named;
-  std::set<int32_t> seen;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int32_t slot = plan.outputs[i];
-    if (slot < 0 || !seen.insert(slot).second) continue;
-    named.emplace_back(plan.slots[static_cast<size_t>(slot)].name, outputs[i]);
+  std::set<std::string> seen;
+  for (size_t i = 0; i < run.names.size(); ++i) {
+    if (run.names[i].empty() || !seen.insert(run.names[i]).second) continue;
+    named.emplace_back(run.names[i], run.outputs.tensors[i]);
+  }
+  for (size_t i = 0; i < run.inputs.values.size(); ++i) {
+    const ValueId input = run.inputs.values[i];
+    const std::string name = InputName(graph, graph.value(input).def);
+    if (run.Wrote(input) && seen.insert(name).second)
+      named.emplace_back(name, run.inputs.tensors[i]);
   }
   return named;
 }

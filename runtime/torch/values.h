@@ -34,21 +34,32 @@ struct ValuePair {
 struct ValueMismatch {
   ValuePair pair;
   TensorDifference difference;
+  std::string types;  ///< `Float [4], was Half [4]` where these differ, and `difference` is nothing
+};
+
+/// What was compared of one kind of values.
+struct ComparedValues {
+  int64_t compared = 0;
+  std::vector<ValueMismatch> mismatches;
+  int64_t different() const { return std::ssize(mismatches); }
 };
 
 struct ValueComparison {
-  int64_t compared = 0, different = 0;
-  int64_t not_compared = 0;  ///< pairs of other sizes or types, or of what is no tensor
-  double max_ulps = 0.0;
-  /// Those that differ, in the order in which the second graph computes them.
-  std::vector<ValueMismatch> mismatches;
-  /// Of the graphs' outputs, by place: how many differ, and by how much at most.
-  int64_t outputs = 0, different_outputs = 0;
-  double max_output_ulps = 0.0;
+  /// Of pairs of nodes, as they were computed, in the order of the second graph.
+  ComparedValues nodes;
+  int64_t not_compared = 0;  ///< pairs of nodes of other sizes or types, or of what is no tensor
+  ComparedValues outputs;    ///< of the graphs
+  ComparedValues written;    ///< of pairs of inputs that a run wrote to, as they are afterwards
+
+  int64_t compared() const { return nodes.compared + outputs.compared + written.compared; }
+  /// Of nodes, else outputs, else inputs; null when nothing differs.
+  const ValueMismatch* first() const;
 };
 
-/// Runs two graphs, each on its inputs, operator by operator, and compares the values of `pairs` as
-/// they are when they are computed. Differences up to `tolerated_ulps` are none.
+/// Runs two graphs, each on its inputs, operator by operator, and compares what `pairs` join:
+/// results of nodes when they are computed, inputs after the run. Outputs are compared by their
+/// places where both graphs have equally many, others by pairs. Differences up to
+/// `tolerated_ulps` are none; another type or size of an output or an input is one.
 ///
 /// Keeps a copy of each paired value of the first graph. Errors: a graph that cannot be executed.
 Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
@@ -58,7 +69,8 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
                                       double tolerated_ulps = 0.0);
 
 /// Runs a graph. Constants are among `inputs`, by their attribute paths. Results by the names of
-/// the outputs' values; what is given out twice has one name and is stored once.
+/// the outputs' values; what is given out twice has one name and is stored once. After them inputs
+/// that the run wrote to, by their names.
 Result<std::vector<std::pair<std::string, at::Tensor>>> RunGraph(const Graph& graph,
                                                                  const NamedTensors& inputs);
 

@@ -107,6 +107,100 @@ class ValuesTest(unittest.TestCase):
                          ("mul", "mul", 3, 1, 0))
         self.assertEqual((first["before_value"], first["after_value"]), (13.5 / 3, 4.500000476837158))
 
+    def test_an_output_is_named_that_no_matched_node_computes(self):
+        self.write("one.txt", """\
+def forward(self, x: "f32[4][1]cpu"):
+    exp: "f32[4][1]cpu" = torch.ops.aten.exp.default(x)
+    return (exp,)
+""")
+        self.write("two.txt", """\
+def forward(self, x: "f32[4][1]cpu"):
+    sin: "f32[4][1]cpu" = torch.ops.aten.sin.default(x)
+    cos: "f32[4][1]cpu" = torch.ops.aten.cos.default(sin)
+    return (cos,)
+""")
+        text = self.run_strata("compare-values", "one.txt", "two.txt", code=1)
+        self.assertRegex(text, r"^0 values compared, 0 differ; 1 of 1 outputs differ\n"
+                               r"first difference: output cos, before exp: 4 elements, up to ")
+        report = json.loads(self.run_strata("compare-values", "one.txt", "two.txt", "--json", code=1))
+        self.assertEqual([(m["before"], m["after"]) for m in report["output_mismatches"]], [("exp", "cos")])
+
+    def test_outputs_stand_for_each_other_by_place_only_where_there_are_equally_many(self):
+        self.write("b.txt", GRAPH.format(factor="3.0").replace("return (neg, sum_1)", "return (sum_1,)"))
+        self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
+                         "4 values compared, 0 differ; 0 of 1 outputs differ\n")
+
+    def test_an_output_of_another_type_is_a_difference(self):
+        self.write("b.txt", """\
+def forward(self, x: "f32[4][1]cpu", y: "f32[4][1]cpu"):
+    cat: "f32[8][1]cpu" = torch.ops.aten.cat.default([x, y])
+    return (cat, cat)
+""")
+        text = self.run_strata("compare-values", "a.txt", "b.txt", code=1)
+        self.assertIn("2 of 2 outputs differ", text)
+        self.assertIn("first difference: output cat, before neg: is Float [8], was Float [4]\n", text)
+
+    def test_graphs_without_anything_in_common_are_not_equal(self):
+        self.write("one.txt", """\
+def forward(self, x: "f32[4][1]cpu"):
+    exp: "f32[4][1]cpu" = torch.ops.aten.exp.default(x)
+    return (exp, exp)
+""")
+        self.write("two.txt", """\
+def forward(self, n: "i64[][]cpu"):
+    neg: "i64[][]cpu" = torch.ops.aten.neg.default(n)
+    return (neg,)
+""")
+        self.assertEqual(self.run_strata("compare-values", "one.txt", "two.txt", code=2),
+                         "strata: error: nothing to compare: one.txt and two.txt: no value of one stands for one of "
+                         "the other; name two states of one graph\n")
+
+    def test_what_a_graph_writes_is_compared(self):
+        graph = """\
+def forward(self, p: "f32[4][1]cpu", g: "f32[4][1]cpu"):
+    {update}
+    norm: "f32[][]cpu" = torch.ops.aten.linalg_vector_norm.default(g)
+    return (norm,)
+"""
+        self.write("a.txt", graph.format(update='add_: "f32[4][1]cpu" = torch.ops.aten.add_.Tensor(p, g, alpha=-0.5)'))
+        self.write("b.txt", graph.format(update='mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(g, 0.5)\n    '
+                                                'sub_: "f32[4][1]cpu" = torch.ops.aten.sub_.Tensor(p, mul)'))
+        self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
+                         "1 values compared, 0 differ; 0 of 1 outputs differ; 0 of 1 written inputs differ\n")
+        self.write("c.txt", graph.format(update='mul: "f32[4][1]cpu" = torch.ops.aten.mul.Tensor(g, 0.25)\n    '
+                                                'sub_: "f32[4][1]cpu" = torch.ops.aten.sub_.Tensor(p, mul)'))
+        text = self.run_strata("compare-values", "a.txt", "c.txt", code=1)
+        self.assertRegex(text, r"; 0 of 1 outputs differ; 1 of 1 written inputs differ\n"
+                               r"first difference: written input p: 4 elements, ")
+        self.run_strata("run", "a.txt", "--outputs", "o.safetensors")
+        self.assertEqual(sorted(read_safetensors(self.path("o.safetensors"))), ["norm", "p"])
+        self.write("d.txt", graph.format(update=""))
+        text = self.run_strata("compare-values", "a.txt", "d.txt", code=1)
+        self.assertIn("first difference: written input p: 4 elements, ", text)
+
+    def test_types_that_few_operators_take_are_compared(self):
+        graph = """\
+def forward(self, x: "u16[4][1]cpu", y: "f8e5m2[4][1]cpu"):
+    clone: "u16[4][1]cpu" = torch.ops.aten.clone.default(x)
+    clone_1: "f8e5m2[4][1]cpu" = torch.ops.aten.clone.default(y)
+    return (clone, clone_1)
+"""
+        self.write("u.txt", graph)
+        self.assertEqual(self.run_strata("compare-values", "u.txt", "u.txt"),
+                         "2 values compared, 0 differ; 0 of 2 outputs differ\n")
+
+    def test_inputs_that_say_what_they_are_stand_for_each_other_by_that(self):
+        graph = """\
+graph step
+  x = placeholder : f32[4][1]cpu {{+fqn='{0}.weight'}}
+  y = placeholder : f32[4][1]cpu {{+fqn='{1}.weight'}}
+  sub = aten.sub.Tensor(x, y) : f32[4][1]cpu
+  output([sub])
+"""
+        self.write("a.txt", graph.format("a", "b"))
+        self.write("b.txt", graph.format("b", "a"))
+        self.assertIn("1 values compared, 1 differ", self.run_strata("compare-values", "a.txt", "b.txt", code=1))
+
     def test_what_cannot_be_executed_is_trouble(self):
         self.write("b.txt", GRAPH.format(factor="3.0").replace("aten.neg.default", "aten.no_such.default"))
         self.assertTrue(self.run_strata("compare-values", "a.txt", "b.txt", code=2).startswith(
