@@ -7,6 +7,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/strides.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +30,13 @@ namespace strata {
 namespace {
 
 using at::Tensor;
+
+/// As the next graph reads a gradient. Along a size of 1 a contiguous tensor may have any stride.
+Tensor RowAfterRow(const Tensor& tensor) {
+  const Tensor rows = tensor.contiguous();
+  const c10::DimVector strides = c10::contiguous_strides(rows.sizes());
+  return rows.strides() == at::IntArrayRef(strides) ? rows : rows.as_strided(rows.sizes(), strides);
+}
 
 c10::Device PlaceOf(const Device* device) {
   return c10::Device(device != nullptr ? device->traits().name : "cpu");
@@ -135,7 +143,7 @@ struct Trainer::State {
       // What the next batch overwrites cannot hold sums.
       const bool is_lent = i == 0 && batches.size() > 1 && graphs.ReusesOutputs(kStepGraph);
       const auto take = [&](const Tensor& tensor) {
-        return is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor.contiguous();
+        return RowAfterRow(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
       };
       std::vector<Tensor> batch_gradients, batch_counts;
       for (size_t p = 1; p <= training.parameters.size(); ++p)

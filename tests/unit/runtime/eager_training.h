@@ -69,6 +69,8 @@ inline const std::vector<Case> kCases = {
     // More experts than rows: some get none.
     {kSmallDeepSeekV3, {"moe.num_experts=64", "moe.top_k=1", "seq_len=5", "batch_size=1"}},
     {kSmallDeepSeekV3, {"moe.num_experts=2", "moe.top_k=2", "seq_len=1"}},
+    // Strides of a single expert's gradients are those of padded rows.
+    {kSmallDeepSeekV3, {"dim=24", "moe.num_experts=1", "moe.top_k=1", "moe.moe_hidden_dim=7"}},
     {kSmallDeepSeekV3, {"n_dense_layers=3", "enable_weight_tying=true"}},
     {kSmallDeepSeekV3, {"moe.use_grouped_mm=false"}},
 };
@@ -135,7 +137,7 @@ struct Eager {
   Tensor Update(const Tensors& outputs) {
     Tensors gradients;
     for (size_t i = 1; i <= parameters.size(); ++i)
-      gradients.push_back(outputs[i].contiguous());
+      gradients.push_back(outputs[i].clone(at::MemoryFormat::Contiguous));
     const Tensors tokens_per_expert(outputs.end() - std::ssize(buffers), outputs.end());
     const ModelTensors model{.parameters = parameters, .buffers = buffers, .rope_table = {}};
     return OptimizerStep(config, model, gradients, tokens_per_expert, state)[0];

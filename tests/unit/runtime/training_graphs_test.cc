@@ -104,7 +104,7 @@ TEST_CASE("every result has the dtype, sizes, strides, offset and memory that th
 
     Tensors inputs = run.parameters;
     for (size_t i = 1; i <= run.parameters.size(); ++i)
-      inputs.push_back(outputs[i].contiguous());
+      inputs.push_back(outputs[i].clone(at::MemoryFormat::Contiguous));
     for (const Tensors& group : {run.state.exp_avg, run.state.exp_avg_sq, run.buffers})
       inputs.insert(inputs.end(), group.begin(), group.end());
     inputs.insert(inputs.end(), outputs.end() - std::ssize(run.buffers), outputs.end());
