@@ -346,7 +346,11 @@ Result<Exit> RunTrain(Args args) {
   }
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
   STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));
-  if (checkpoint) STRATA_RETURN_IF_ERROR(trainer->Restore(*checkpoint));
+  if (checkpoint) {
+    STRATA_TRY(const std::vector<std::string> differences, trainer->Restore(*checkpoint));
+    for (const std::string& difference : differences)
+      Warn(difference);
+  }
   STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer->pipeline()));
   // For a moment: no training is lost to a bad path.
   if (flags.inputs) {

@@ -58,6 +58,11 @@ std::string BatchFeed::Position() const {
   return next_.empty() ? data_->Position() : next_position_;
 }
 
+const std::vector<DataTrait>& BatchFeed::Traits() const {
+  if (!traits_) traits_ = data_->Traits();
+  return *traits_;
+}
+
 Status BatchFeed::Seek(std::string_view position) {
   next_.clear();
   return data_->Seek(position);

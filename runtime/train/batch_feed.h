@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ class BatchFeed {
   /// Where the data of the next step begin; for `Seek`.
   std::string Position() const;
   Status Seek(std::string_view position);
+  /// Those of the data, looked at once.
+  const std::vector<DataTrait>& Traits() const;
 
  private:
   TrainConfig config_;
@@ -37,6 +40,7 @@ class BatchFeed {
   c10::Device device_;
   std::vector<BatchTensors> next_;  // of the next step, once asked for
   std::string next_position_;       // of `next_` in the data
+  mutable std::optional<std::vector<DataTrait>> traits_;
 };
 
 }  // namespace strata

@@ -350,26 +350,34 @@ Status Trainer::SaveInputs(const std::string& path) const {
 }
 
 CheckpointInfo Trainer::Position() const {
-  return {.step = state_->steps_done,
-          .tokens_seen = state_->tokens_seen,
-          .first_scheduled_step = state_->first_scheduled_step,
-          .data_position = state_->feed.Position()};
+  CheckpointInfo info{.step = state_->steps_done,
+                      .tokens_seen = state_->tokens_seen,
+                      .first_scheduled_step = state_->first_scheduled_step,
+                      .data_position = state_->feed.Position(),
+                      .data_traits = {}};
+  for (const DataTrait& trait : state_->feed.Traits())
+    info.data_traits.emplace(trait.name, trait.value);
+  return info;
 }
 
 std::vector<TensorView> Trainer::OptimizerTensors() const {
   return state_->training.OptimizerViews();
 }
 
-Status Trainer::Restore(const Checkpoint& checkpoint) {
+Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) {
   const CheckpointConfig::Exclude& exclude = state_->config.checkpoint.exclude_from_loading;
   STRATA_RETURN_IF_ERROR(state_->training.Restore(checkpoint, exclude));
   const CheckpointInfo& info = checkpoint.info;
-  STRATA_RETURN_IF_ERROR(
-      state_->feed.Seek(exclude.dataloader ? state_->feed.Position() : info.data_position));
+  std::vector<std::string> differences;
+  if (!exclude.dataloader) {
+    STRATA_TRY(differences,
+               CompareTraits(info.data_traits, state_->feed.Traits(), checkpoint.model.path()));
+    STRATA_RETURN_IF_ERROR(state_->feed.Seek(info.data_position));
+  }
   state_->steps_done = info.step;
   state_->first_scheduled_step = exclude.lr_scheduler ? info.step : info.first_scheduled_step;
   state_->tokens_seen = info.tokens_seen;
-  return Ok();
+  return differences;
 }
 
 std::vector<GraphKernels> Trainer::Kernels() const {

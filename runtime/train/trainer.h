@@ -95,8 +95,9 @@ class Trainer {
   /// What a run needs to go on from here. The bytes are valid until the next step.
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;
-  /// Goes on from there. Errors: tensors that are not this configuration's, another place of data.
-  Status Restore(const Checkpoint& checkpoint);
+  /// Goes on from there. Returns what the data have otherwise than in the run before, to tell the
+  /// user. Errors: tensors that are not this configuration's, other data or another order of them.
+  Result<std::vector<std::string>> Restore(const Checkpoint& checkpoint);
 
   /// Of the graphs that a device graph was captured of.
   std::vector<GraphKernels> Kernels() const;

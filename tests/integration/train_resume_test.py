@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,10 @@ class TrainResumeTest(unittest.TestCase):
     def read(self, name):
         with open(self.path(name), "rb") as file:
             return file.read()
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
 
     def checkpoints(self, out):
         folder = self.path(f"{out}/checkpoint")
@@ -173,6 +178,58 @@ class TrainResumeTest(unittest.TestCase):
         self.run_strata(self.command(1, "again", "--init", "first/checkpoint/step-3", "--set", "optimizer.lr=0",
                                      "--set", "optimizer.weight_decay=0"))
         self.assertEqual(self.read("again.safetensors"), self.read("first.safetensors"))
+
+    def data_run(self, out, steps, *options, code=0):
+        return self.run_strata([*self.command(steps, out), *options], code=code)
+
+    def test_other_data_or_another_order_of_them_is_refused(self):
+        begin_anew = "begin the data anew with checkpoint.exclude_from_loading=dataloader\n"
+        with open(self.path("a.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps({"text": "word " * n, "other": "x" * n}) + "\n" for n in range(1, 30))
+        self.write("b.jsonl", self.read("a.jsonl").replace(b"word", b"work"))
+        self.write("a.bin", struct.pack("<400H", *(i * i % 24 for i in range(400))))
+        self.write("b.bin", struct.pack("<400H", *(i * i % 23 for i in range(400))))
+        text = ["--set", "dataloader.dataset=text", "--set", "dataloader.dataset_path=a.jsonl", "--set", "vocab_size=258"]
+        tokens = ["--set", "dataloader.dataset=tokens", "--set", "dataloader.dataset_path=a.bin"]
+        ended = [*tokens, "--set", "dataloader.end_of_document=0"]
+        for name, options, others in [
+            ("made", [], [["seed=5"], ["batch_size=1"], ["seq_len=3", "training.num_tokens_per_train_step=12"]]),
+            ("text", text, [["dataloader.seed=5"], ["dataloader.shuffle=false"], ["dataloader.dataset_path=b.jsonl"],
+                            ["dataloader.text_key=other"], ["dataloader.packing=first_fit"]]),
+            ("tokens", tokens, [["dataloader.dataset_path=b.bin"], ["dataloader.end_of_document=7"],
+                                ["seq_len=3", "training.num_tokens_per_train_step=12"],
+                                ["dataloader.token_dtype=uint32"]]),
+            ("ended", ended, [["dataloader.end_of_document=4"], ["dataloader.seed=0"]]),
+        ]:
+            self.data_run(name, 3, *options)
+            for other in others:
+                changed = sum((["--set", word] for word in other), [])
+                error = self.data_run(name, 6, "--resume", *options, *changed, code=2)
+                self.assertTrue(error.startswith(f"strata: error: other data than the run's: {name}/checkpoint/step-3: "),
+                                (other, error))
+                self.assertTrue(error.endswith("; resume with what it was, or " + begin_anew), error)
+                self.assertEqual(error.count("\n"), 1)
+        self.assertEqual(
+            self.data_run("ended", 6, "--resume", *ended, "--set", "dataloader.seed=5", code=2),
+            "strata: error: other data than the run's: ended/checkpoint/step-3: dataloader.seed is 5, was 42; resume with "
+            "what it was, or " + begin_anew)
+        # Where the same documents follow each other, rows may have other lengths, and batches other sizes.
+        warnings = self.data_run("ended", 6, "--resume", *ended, "--set", "seq_len=3", "--set", "batch_size=4")
+        self.assertEqual(warnings, "".join(
+            f"strata: warning: ended/checkpoint/step-3: {what}: the data go on where they were\n"
+            for what in ["seq_len is 3, was 6", "batch_size is 4, was 2"]))
+        self.data_run("text", 6, "--resume", *text, "--set", "dataloader.seed=5", "--set",
+                      "checkpoint.exclude_from_loading=dataloader")
+        self.assertEqual(self.data_run("made", 6, "--resume"), "")
+
+    def test_checkpoints_that_do_not_tell_of_their_data_are_resumed(self):
+        self.run_strata(self.command(3, "first"))
+        path = "first/checkpoint/step-3/checkpoint.json"
+        manifest = json.loads(self.read(path))
+        self.assertEqual(manifest.pop("data"), {"batch_size": "2", "seed": "0", "seq_len": "6",
+                                                "source of the data": "synthetic"})
+        self.write(path, json.dumps(manifest).encode())
+        self.assertEqual(self.run_strata(self.command(6, "first", "--resume", "--set", "seed=5")), "")
 
     def test_what_cannot_be_resumed_is_told(self):
         self.run_strata(self.command(3, "first"))

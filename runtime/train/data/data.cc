@@ -42,6 +42,8 @@ class TokenSource final : public DataSource {
     return Ok();
   }
 
+  std::vector<DataTrait> Traits() const override { return tokens_.Traits(); }
+
  private:
   TokenData tokens_;
   int64_t next_ = 0;

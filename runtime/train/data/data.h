@@ -9,6 +9,7 @@
 #include "ir/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/data/tokens.h"
+#include "runtime/train/data/traits.h"
 
 namespace strata {
 
@@ -32,6 +33,8 @@ class DataSource {
   virtual std::string Position() const = 0;
   /// Goes on from a place of an equal source. Errors: no place of this source.
   virtual Status Seek(std::string_view position) = 0;
+  /// What its places depend on, those first that tell most. None: not known.
+  virtual std::vector<DataTrait> Traits() const { return {}; }
 
   /// Goes back to the place where the source was made, or first asked for this.
   Status Rewind() {

@@ -27,10 +27,12 @@ class TokenDocuments final : public Documents {
     documents->path_ = config.dataloader.dataset_path;
     documents->vocab_size_ = config.vocab_size;
     STRATA_RETURN_IF_ERROR(documents->Map(config.dataloader));
-    if (config.dataloader.end_of_document) {
-      documents->FindEnds(*config.dataloader.end_of_document);
+    documents->end_ = config.dataloader.end_of_document;
+    documents->piece_ = config.seq_len;
+    if (documents->end_) {
+      documents->FindEnds(*documents->end_);
     } else {
-      documents->CutInto(config.seq_len);
+      documents->CutInto(documents->piece_);
     }
     return std::unique_ptr<Documents>(std::move(documents));
   }
@@ -51,6 +53,17 @@ class TokenDocuments final : public Documents {
       ids.push_back(id);
     }
     return ids;
+  }
+
+  std::vector<DataTrait> Traits() const override {
+    std::vector<DataTrait> traits = {
+        {.name = "source of the data", .value = "tokens"},
+        {.name = "content of dataloader.dataset_path", .value = ContentOf(bytes_)},
+        {.name = "type of a token", .value = std::string(Name(dtype_))},
+        {.name = "dataloader.end_of_document", .value = end_ ? std::to_string(*end_) : "none"}};
+    // Pieces of this length are the documents.
+    if (!end_) traits.push_back({.name = "seq_len", .value = std::to_string(piece_)});
+    return traits;
   }
 
  private:
@@ -118,6 +131,8 @@ class TokenDocuments final : public Documents {
 
   std::string path_;
   int64_t vocab_size_ = 0;
+  std::optional<int64_t> end_;  // the id that ends a document
+  int64_t piece_ = 0;           // without one: inputs of a document
   std::optional<MappedFile> mapped_;
   std::optional<SafetensorsFile> file_;
   std::span<const std::byte> bytes_;
@@ -168,6 +183,13 @@ class TextDocuments final : public Documents {
     }
     if (const auto eos = tokenizer_->eos_id()) ids.push_back(*eos);
     return ids;
+  }
+
+  std::vector<DataTrait> Traits() const override {
+    return {{.name = "source of the data", .value = "text"},
+            {.name = "content of dataloader.dataset_path", .value = ContentOf(mapped_->bytes())},
+            {.name = "dataloader.text_key", .value = key_},
+            {.name = "content of the tokenizer", .value = tokenizer_->Content()}};
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "ir/result.h"
 #include "runtime/train/config/config.h"
+#include "runtime/train/data/traits.h"
 
 namespace strata {
 
@@ -15,6 +16,8 @@ class Documents {
   virtual int64_t size() const = 0;
   /// REQUIRES: 0 <= index < size(). Errors: a line or token that cannot be used, with its place.
   virtual Result<std::vector<int64_t>> Get(int64_t index) const = 0;
+  /// What decides which documents these are.
+  virtual std::vector<DataTrait> Traits() const = 0;
 };
 
 /// The documents of `config.dataloader`:

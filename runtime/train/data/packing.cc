@@ -54,6 +54,16 @@ class Reader {
     return documents_->Get(order_[static_cast<size_t>(place.ordinal)]);
   }
 
+  std::vector<DataTrait> Traits() const {
+    std::vector<DataTrait> traits = documents_->Traits();
+    const DataloaderConfig& data = config_.dataloader;
+    traits.push_back({.name = "dataloader.shuffle", .value = data.shuffle ? "true" : "false"});
+    if (data.shuffle) {
+      traits.push_back({.name = "dataloader.seed", .value = std::to_string(data.seed)});
+    }
+    return traits;
+  }
+
   bool Has(Place place) const {
     return place.epoch >= 0 && place.ordinal >= 0 && place.ordinal <= documents_->size();
   }
@@ -139,6 +149,16 @@ class RowSource : public DataSource {
         takes_fewer_(config.compile.symbolic_batch),
         seq_len_(static_cast<size_t>(config.seq_len)) {}
 
+  std::vector<DataTrait> Traits() const final {
+    std::vector<DataTrait> traits = reader_.Traits();
+    traits.push_back({.name = "dataloader.packing", .value = packing()});
+    traits.push_back({.name = "seq_len",
+                      .value = std::to_string(seq_len_),
+                      .keeps_place = rows_have_any_length()});
+    traits.push_back({.name = "batch_size", .value = std::to_string(rows_), .keeps_place = true});
+    return traits;
+  }
+
   Result<std::optional<Batch>> Next() final {
     Batch batch;
     for (int64_t row = 0; row < rows_; ++row) {
@@ -154,6 +174,9 @@ class RowSource : public DataSource {
 
  protected:
   virtual Result<std::optional<Batch>> NextRow() = 0;
+  virtual std::string packing() const = 0;
+  /// Whether a place means the same for rows of another length.
+  virtual bool rows_have_any_length() const = 0;
 
   Reader reader_;
   int64_t rows_;
@@ -189,6 +212,9 @@ class ConcatenatedSource final : public RowSource {
   }
 
  protected:
+  std::string packing() const override { return "concat_then_split"; }
+  bool rows_have_any_length() const override { return true; }
+
   Result<std::optional<Batch>> NextRow() override {
     Batch row;
     while (row.tokens.size() < seq_len_) {
@@ -248,6 +274,9 @@ class FirstFitSource final : public RowSource {
   }
 
  protected:
+  std::string packing() const override { return "first_fit"; }
+  bool rows_have_any_length() const override { return false; }
+
   Result<std::optional<Batch>> NextRow() override {
     int64_t too_long = 0;
     while (true) {

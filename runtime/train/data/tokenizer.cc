@@ -12,6 +12,7 @@
 #include "runtime/train/data/bpe.h"
 #include "runtime/train/data/normalize.h"
 #include "runtime/train/data/pretokenizer.h"
+#include "runtime/train/data/traits.h"
 
 namespace strata {
 namespace {
@@ -31,6 +32,7 @@ class ByteTokenizer final : public Tokenizer {
   int64_t vocab_size() const override { return kByteEos + 1; }
   std::optional<int64_t> bos_id() const override { return kByteBos; }
   std::optional<int64_t> eos_id() const override { return kByteEos; }
+  std::string Content() const override { return "bytes"; }
 };
 
 /// Tokens that are cut out of a text before anything else is done to it.
@@ -95,6 +97,10 @@ class BpeTokenizer final : public Tokenizer {
   int64_t vocab_size() const override { return size; }
   std::optional<int64_t> bos_id() const override { return bos; }
   std::optional<int64_t> eos_id() const override { return eos; }
+  std::string Content() const override {
+    const auto text = [](std::optional<int64_t> id) { return id ? std::to_string(*id) : "none"; };
+    return fmt::format("{}, documents from {} to {}", content, text(bos), text(eos));
+  }
 
   std::optional<BytePairEncoder> encoder;
   std::vector<PieceStep> steps;
@@ -102,6 +108,7 @@ class BpeTokenizer final : public Tokenizer {
   AddedTokens raw_tokens, normal_tokens;  // of the text as it is, and as it is normalized
   int64_t size = 0;
   std::optional<int64_t> bos, eos;
+  std::string content;  // of tokenizer.json
 
  private:
   Status EncodePlain(std::string_view text, std::vector<int64_t>& ids) const {
@@ -425,6 +432,7 @@ Result<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& name) {
   }
   STRATA_RETURN_IF_ERROR(ReadEnds(path.replace_filename("tokenizer_config.json").string(),
                                   loader.names(), **tokenizer));
+  (*tokenizer)->content = ContentOf(std::as_bytes(std::span(text)));
   return std::unique_ptr<Tokenizer>(std::move(*tokenizer));
 }
 

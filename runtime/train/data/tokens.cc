@@ -107,7 +107,24 @@ TokenData::TokenData(const TrainConfig& config)
     : steps_(config.steps * config.accumulation_steps),
       shape_{.rows = config.batch_size, .columns = config.seq_len + 1},
       alphabet_(std::min(kAlphabet, static_cast<uint64_t>(config.vocab_size))),
-      key_(Mix(config.seed ^ kTokenStream)) {}
+      key_(Mix(config.seed ^ kTokenStream)),
+      seed_(config.seed) {}
+
+std::vector<DataTrait> TokenData::Traits() const {
+  if (file_) {
+    std::string contents;
+    for (const TensorView& tensor : file_->tensors())
+      contents += fmt::format("{} {}\n", tensor.name, ContentOf(tensor.bytes));
+    return {{.name = "source of the data", .value = "--tokens"},
+            {.name = "content of --tokens",
+             .value = fmt::format("{} batches with hash {}", steps_,
+                                  SampledHash(std::as_bytes(std::span(contents))))}};
+  }
+  return {{.name = "source of the data", .value = "synthetic"},
+          {.name = "seed", .value = std::to_string(seed_)},
+          {.name = "batch_size", .value = std::to_string(shape_.rows)},
+          {.name = "seq_len", .value = std::to_string(shape_.columns - 1)}};
+}
 
 TokenData::Shape TokenData::shape(int64_t step) const {
   STRATA_CHECK(step >= 0 && step < steps_, "step {} of {}", step, steps_);

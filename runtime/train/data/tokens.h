@@ -8,6 +8,7 @@
 
 #include "ir/result.h"
 #include "runtime/train/config/config.h"
+#include "runtime/train/data/traits.h"
 #include "runtime/train/files/safetensors.h"
 
 namespace strata {
@@ -36,6 +37,8 @@ class TokenData {
   Shape shape(int64_t step) const;
   /// Its ids, row-major. REQUIRES: 0 <= step < steps().
   std::vector<int64_t> Step(int64_t step) const;
+  /// What they are a function of.
+  std::vector<DataTrait> Traits() const;
 
  private:
   /// Synthetic, until it has a file.
@@ -52,6 +55,7 @@ class TokenData {
   // Of synthetic tokens, made when they are asked for.
   uint64_t alphabet_ = 0;
   uint64_t key_ = 0;
+  uint64_t seed_ = 0;
 };
 
 }  // namespace strata

@@ -168,6 +168,12 @@ class FolderWriter {
     if (info.first_scheduled_step > 0) {
       json.Field("first_scheduled_step", info.first_scheduled_step);
     }
+    if (!info.data_traits.empty()) {
+      json.Key("data").BeginObject();
+      for (const auto& [name, value] : info.data_traits)
+        json.Field(name, value);
+      json.EndObject();
+    }
     json.Key("files").BeginArray();
     for (const File& file : files_) {
       json.Break(2).BeginObject().Field("file", file.name).Field("bytes", file.bytes);
@@ -294,6 +300,14 @@ class ManifestReader {
       info.first_scheduled_step = 0;
     }
     info.data_position = position;
+    simdjson::dom::object data;
+    if (root["data"].get(data) == simdjson::SUCCESS) {
+      for (const auto& [name, value] : data) {
+        std::string_view word;
+        if (value.get(word) != simdjson::SUCCESS) return Bad("what it says of the data is no text");
+        info.data_traits.emplace(name, word);
+      }
+    }
     return ReadFiles(root);
   }
 

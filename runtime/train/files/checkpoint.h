@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +29,10 @@ struct CheckpointInfo {
   int64_t tokens_seen = 0;
   int64_t first_scheduled_step = 0;  ///< steps done when the learning rate's schedule began
   std::string data_position;         ///< DataSource::Position
-  bool has_optimizer = true;         ///< false: the model alone, nothing to go on from
-  bool is_hugging_face = false;      ///< names and layouts of the tensors
+  /// DataSource::Traits by their names; empty in checkpoints of versions that did not tell.
+  std::map<std::string, std::string> data_traits = {};
+  bool has_optimizer = true;     ///< false: the model alone, nothing to go on from
+  bool is_hugging_face = false;  ///< names and layouts of the tensors
 };
 
 /// Tensors to be written. The bytes are copied or written before `Save` returns.

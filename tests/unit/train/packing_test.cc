@@ -28,6 +28,7 @@ class Numbers final : public Documents {
       ids.push_back(10 * index + i);
     return ids;
   }
+  std::vector<DataTrait> Traits() const override { return {}; }
 
  private:
   Ids lengths_;
