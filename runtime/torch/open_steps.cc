@@ -49,13 +49,8 @@ void* StaticProgram::State::AddressNow(int32_t slot) {
   const Tensor& tensor = TensorAt(slot);
   const PlanLayout expected =
       planned.layout ? *planned.layout : LayoutNow(planned.open_layout.value());
-  bool is_expected = !tensor.is_conj() && !tensor.is_neg() &&
-                     tensor.dim() == static_cast<int64_t>(expected.sizes.size());
-  for (size_t dim = 0; is_expected && dim < expected.sizes.size(); ++dim) {
-    const auto d = static_cast<int64_t>(dim);
-    is_expected = tensor.size(d) == expected.sizes[dim] &&
-                  (tensor.size(d) <= 1 || tensor.stride(d) == expected.strides[dim]);
-  }
+  const bool is_expected =
+      !tensor.is_conj() && !tensor.is_neg() && LiesAs(tensor, expected.sizes, expected.strides);
   if (!is_expected && tensor.numel() > 0) {
     throw std::runtime_error(fmt::format("{} is {}{}, not what was traced", planned.name,
                                          c10::str(tensor.sizes()), c10::str(tensor.strides())));

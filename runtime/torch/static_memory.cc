@@ -28,6 +28,14 @@ Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout) {
   return tensor;
 }
 
+bool LiesAs(const Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  if (tensor.sizes() != sizes) return false;
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (sizes[dim] > 1 && tensor.strides()[dim] != strides[dim]) return false;
+  }
+  return true;
+}
+
 /// A tensor object of its own that lies in a storage as another one does.
 static Tensor OnAnotherStorage(const Tensor& tensor, const c10::Storage& storage) {
   Tensor other = at::detail::make_tensor<c10::TensorImpl>(

@@ -60,7 +60,7 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
       home = result;
       return;
     }
-    if (result.sizes() != home.sizes() || result.strides() != home.strides() ||
+    if (!LiesAs(result, home.sizes(), home.strides()) ||
         result.storage_offset() != home.storage_offset()) {
       throw std::runtime_error(fmt::format("returned {}{}, not what was traced",
                                            c10::str(result.sizes()), c10::str(result.strides())));

@@ -105,6 +105,10 @@ c10::Storage EmptyStorage(int64_t bytes);
 /// A tensor of that layout over a storage.
 at::Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout);
 
+/// Whether the elements lie as these sizes and strides say. Along sizes of 1 a stride leads
+/// nowhere, and operators give them any.
+bool LiesAs(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides);
+
 /// An input, and where it was when it was bound last.
 struct StaticInput {
   int32_t slot = -1;

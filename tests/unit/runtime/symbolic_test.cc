@@ -128,6 +128,7 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
                         {kSmallLlama3, {"training.mixed_precision_param=bfloat16"}, 1},
                         {kSmallQwen3, {}, 1},
                         {kSmallDeepSeekV3, {}, 1},
+                        {kSmallDeepSeekV3, {"n_heads=1"}, 1},
                         {kSmallDeepSeekV3, {kOneByOne}, 1}}) {
     Overrides overrides = way.overrides;
     INFO(way.text.substr(0, 20), " ", overrides.empty() ? "" : overrides[0]);
@@ -138,8 +139,13 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
     SizedExecutor executor = open.Bind(PlanOptions::Fastest());
     overrides.pop_back();
     size_t plans = 1;
-    for (const auto& [batch, seq] :
-         {std::pair<int64_t, int64_t>{4, 12}, {1, 12}, {2, 12}, {3, 8}, {8, 24}, {1, 4}, {3, 8}}) {
+    for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12},
+                                     {1, 12},
+                                     {2, 12},
+                                     {3, 8},
+                                     {8, 24},
+                                     {1, way.unit},
+                                     {3, 8}}) {
       INFO("batch ", batch, " seq ", seq);
       overrides.push_back(fmt::format("batch_size={}", batch));
       overrides.push_back(fmt::format("seq_len={}", seq));
