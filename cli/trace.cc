@@ -16,6 +16,8 @@
 #include "ir/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
+#include "runtime/models/scope.h"
+#include "runtime/plan/device.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/trainer.h"
 
@@ -27,8 +29,14 @@ struct TraceFlags {
   std::vector<std::string> overrides;
   std::optional<std::string> trace;
   std::string passes{kDefaultPasses};
+  double gpu = 0.0;
   bool time = false;
 };
+
+/// A GPU of that compute capability, with the cuDNN of `./dev setup cuda`.
+DeviceTraits Gpu(double capability) {
+  return {.name = "cuda:0", .is_gpu = true, .capability = capability, .cudnn = 91900};
+}
 
 Result<bool> ParseFlags(Args args, TraceFlags& out) {
   Flags flags("trace", "traces the training of a model, from shapes alone: no weights, any size");
@@ -38,6 +46,9 @@ Result<bool> ParseFlags(Args args, TraceFlags& out) {
   flags.Option("--passes", "PIPELINE", &out.passes, "passes after the trace; \"\": none");
   flags.Option("-o,--output", "T", &out.trace,
                "record the graphs and passes as a trace (default: print the graphs as text)");
+  flags.Option(
+      "--gpu", "CAPABILITY", &out.gpu,
+      "trace for a GPU of that compute capability, which need not be here: 9.0 for an H100");
   flags.Switch("--time", &out.time, "print what tracing and the passes took, on stderr");
   flags.Example("strata trace configs/llama3/405b.toml -o out/405b.strata --time");
   flags.Example("strata trace config.toml --set compile.symbolic_dims=batch --passes dce");
@@ -96,9 +107,10 @@ Result<Exit> RunTrace(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
   STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
-  if (config.device != DeviceKind::kCpu) {
-    Warn("the graphs are those of the CPU: device: training on a GPU takes operators of its own");
+  if (config.device != DeviceKind::kCpu && flags.gpu == 0.0) {
+    Warn("the graphs are those of the CPU: device: name the compute capability of a GPU by --gpu");
   }
+  const TargetScope target(flags.gpu > 0.0 ? Gpu(flags.gpu) : DeviceTraits());
   PassManager manager;
   STRATA_TRY(auto passes, ParsePipeline(flags.passes, AllPasses()));
   for (auto& pass : passes)

@@ -92,6 +92,8 @@ inline float strata_abs(float x) { return __builtin_fabsf(x); }
 inline double strata_abs(double x) { return __builtin_fabs(x); }
 inline float strata_fma(float a, float b, float c) { return STRATA_CONTRACTS ? __builtin_fmaf(a, b, c) : a * b + c; }
 inline double strata_fma(double a, double b, double c) { return STRATA_CONTRACTS ? __builtin_fma(a, b, c) : a * b + c; }
+inline double strata_inf() { return __builtin_inf(); }
+inline double strata_nan() { return __builtin_nan(""); }
 inline float strata_sqrt(float x) { return __builtin_sqrtf(x); }
 inline double strata_sqrt(double x) { return __builtin_sqrt(x); }
 inline float strata_log(float x) { return std::log(x); }

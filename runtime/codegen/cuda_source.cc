@@ -15,6 +15,8 @@ namespace strata {
 // __expf would be faster and 2 ulp worse; kernels state one numerics for both devices.
 const std::string_view kCudaPreamble = R"(typedef long long int64_t;
 struct strata_bf16 { unsigned short bits; };
+__device__ inline double strata_inf() { return __longlong_as_double(0x7ff0000000000000ll); }
+__device__ inline double strata_nan() { return __longlong_as_double(0x7ff8000000000000ll); }
 __device__ inline float strata_load(float x) { return x; }
 __device__ inline double strata_load(double x) { return x; }
 __device__ inline float strata_load(strata_bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }

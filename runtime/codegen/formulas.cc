@@ -83,8 +83,8 @@ std::string_view MemoryType(DType dtype) {
 
 std::string NumberText(double number, DType dtype) {
   const std::string_view type = ComputeType(dtype);
-  if (std::isnan(number)) return fmt::format("({})__builtin_nan(\"\")", type);
-  if (std::isinf(number)) return fmt::format("({}){}__builtin_inf()", type, number < 0 ? "-" : "");
+  if (std::isnan(number)) return fmt::format("({})strata_nan()", type);
+  if (std::isinf(number)) return fmt::format("({}){}strata_inf()", type, number < 0 ? "-" : "");
   std::string text = fmt::format("{:.17g}", number);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return fmt::format("({}){}", type, text);

@@ -62,6 +62,16 @@ std::vector<std::string> Candidates(const std::string& wanted) {
   return names;
 }
 
+/// NVRTC opens the library of its built-in functions by name alone: found where the linker looks,
+/// which is not where wheels lie, or where it is loaded already.
+void LoadBuiltins(const Nvrtc& nvrtc) {
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<const void*>(nvrtc.Version), &info) == 0) return;
+  const fs::path beside = fs::path(info.dli_fname).parent_path();
+  const std::string name = fmt::format("libnvrtc-builtins.so.{}", nvrtc.version);
+  (void)::dlopen((beside / name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 /// Stays loaded: it keeps state of its own.
 Result<Nvrtc> LoadNvrtc(const std::string& wanted) {
   void* library = nullptr;
@@ -93,6 +103,7 @@ Result<Nvrtc> LoadNvrtc(const std::string& wanted) {
                  names.back());
   }
   nvrtc.version = fmt::format("{}.{}", major, minor);
+  LoadBuiltins(nvrtc);
   return nvrtc;
 }
 
@@ -166,6 +177,10 @@ Status WriteImage(const fs::path& path, std::span<const std::byte> image) {
 }
 
 }  // namespace
+
+void PreloadNvrtc() {
+  (void)LoadNvrtc("");
+}
 
 Result<CudaImage> CompileCudaSource(const std::string& source, int32_t arch,
                                     const NvrtcOptions& options) {

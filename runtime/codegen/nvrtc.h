@@ -35,4 +35,8 @@ Result<CudaImage> CompileCuda(std::span<const Kernel> kernels, int32_t arch,
 Result<CudaImage> CompileCudaSource(const std::string& source, int32_t arch,
                                     const NvrtcOptions& options = {});
 
+/// Loads NVRTC, where it is, for libraries that compile kernels of their own, as cuDNN does: they
+/// open it by name, which finds what is loaded, but not always the wheels'.
+void PreloadNvrtc();
+
 }  // namespace strata

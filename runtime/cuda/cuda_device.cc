@@ -278,6 +278,7 @@ Result<std::unique_ptr<Device>> Open(const CudaOptions& options) {
   context.setAllowTF32CuBLAS(options.allow_tf32);
   context.setAllowTF32CuDNN(options.allow_tf32);
 
+  PreloadNvrtc();
   std::unique_ptr<Device> device;
   STRATA_RETURN_IF_ERROR(Try("start LibTorch on the GPU", [&] {
     context.lazyInitDevice(c10::DeviceType::CUDA);

@@ -102,6 +102,14 @@ class TrainTraceTest(unittest.TestCase):
         self.assertIn("graph step\n", text)
         self.assertIn("graph optimizer\n", text)
 
+    def test_graphs_of_a_gpu_are_traced_without_one(self):
+        text = self.run_strata("trace", "config.toml", "--set", "training.mixed_precision_param=bfloat16", "--gpu", "9.0",
+                               "--passes", "dce,canonicalize,fuse,cuda-graph")
+        for part in ("cuda:0", "aten._scaled_dot_product_flash_attention.default", "aten._fused_rms_norm.default",
+                     "aten._fused_adamw_.tensor_lr", "cuda_graph='full'"):
+            self.assertIn(part, text)
+        self.assertNotIn("]cpu", text)
+
     def test_the_configuration_chooses_steps_to_profile(self):
         self.train("t.strata", "--set", "steps=7", "--set", "profiler.enable_profiling=true", "--set",
                    "profiler.profile_freq=3", "--set", "profiler.profiler_warmup=1", "--set", "profiler.profiler_active=2")

@@ -32,6 +32,7 @@ namespace emulated {
 struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, blockDim, gridDim;
 static float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+static double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 static unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 static ucontext_t scheduler;
 struct Thread { ucontext_t context; char* stack; bool is_done; };

@@ -1,5 +1,6 @@
 #include "runtime/codegen/nvrtc.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "passes/compile/fuse.h"
 #include "tests/support/graphs.h"
@@ -55,6 +57,44 @@ TEST_CASE("kernels become machine code of each architecture, with a function for
     CHECK(Holds(image, "strata_kernel_0"));
     CHECK(Holds(image, "strata_kernel_1"));
   }
+}
+
+/// Where a library lies that this process has loaded; "": nowhere.
+std::string PathOfLoaded(std::string_view name) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find('/');
+    if (path != std::string::npos && line.find(name, path) != std::string::npos)
+      return line.substr(path);
+  }
+  return "";
+}
+
+TEST_CASE("NVRTC compiles where the linker does not look for it: in wheels") {
+  const testing::TempDir folder;
+  constexpr const char* kLinker = "/lib64/ld-linux-x86-64.so.2";
+  if (!HasNvrtc(folder.path()) || !std::filesystem::exists(kLinker)) return;
+  const std::string library = PathOfLoaded("/libnvrtc.so");
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  if (library.empty() || program.find("ld-linux") != std::string::npos) return;
+  const std::string command =
+      fmt::format("STRATA_NVRTC='{}' {} --inhibit-cache '{}' -tc='kernels become*' > '{}' 2>&1",
+                  library, kLinker, program, folder.path() + "/log");
+  CHECK_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+}
+
+TEST_CASE("numbers that are none, or infinite, compile") {
+  const testing::TempDir folder;
+  if (!HasNvrtc(folder.path())) return;
+  const auto module = testing::ParseBody(R"(
+  x = placeholder : f32[8][1]cpu
+  a = aten.mul.Scalar(x, inf) : f32[8][1]cpu
+  b = aten.add.Scalar(a, nan) : f32[8][1]cpu
+  output([a, b])
+)");
+  OrDie(Fuse().Run(*module));
+  const Kernel kernels[] = {OrDie(MakeKernel(module->graph(GraphId{1})))};
+  CHECK(CompileCuda(kernels, 90, {.cache_dir = folder.path()}));
 }
 
 TEST_CASE("what was compiled once is found again, by another name for other code or hardware") {
