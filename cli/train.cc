@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "cli/train_outputs.h"
 #include "ir/file.h"
 #include "runtime/train/data/packing.h"
+#include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
 #include "store/node_statistics.h"
 
@@ -252,6 +254,11 @@ Status RecordKernels(Recording& recording, const Trainer& trainer) {
   return Ok();
 }
 
+/// A NaN without its sign, which says nothing and differs between processors.
+float WithoutSign(float value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
                 Recording& recording, const StopRequest& stop) {
   const TrainConfig& config = trainer.config();
@@ -285,8 +292,9 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     progress.Clear();
     if (!std::exchange(has_head, true))
       STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
-    STRATA_RETURN_IF_ERROR(table.Append(fmt::format(
-        "{:>4} {:>10.6f} {:>10.6f}\n", step, report.metrics.loss, report.metrics.grad_norm)));
+    STRATA_RETURN_IF_ERROR(table.Append(fmt::format("{:>4} {:>10.6f} {:>10.6f}\n", step,
+                                                    WithoutSign(report.metrics.loss),
+                                                    WithoutSign(report.metrics.grad_norm))));
     if (report.metrics.validation_loss) {
       STRATA_RETURN_IF_ERROR(table.Append(
           fmt::format("     {:>10.6f}  validation\n", *report.metrics.validation_loss)));
@@ -340,6 +348,8 @@ Result<Exit> RunTrain(Args args) {
   if (config.profiler.enable_profiling && !flags.trace) {
     return Error("nothing to record into: profiler.enable_profiling: give --trace");
   }
+  for (const std::string& warning : ScheduleWarnings(config))
+    Warn(warning);
   STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
   if (flags.prove && config.device == DeviceKind::kCuda) {
     return Error("graphs of a GPU cannot be proven: --prove: take device = 'cpu'");

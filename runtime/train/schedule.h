@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "runtime/train/config/config.h"
 
@@ -15,6 +17,9 @@ namespace strata {
 /// A decay that would reach into the warm-up is shortened. Source: torchtitan components/
 /// lr_scheduler.py.
 double LearningRateFactor(const LrSchedulerConfig& config, int64_t step);
+
+/// What of the schedule is otherwise than asked for, since its steps do not suffice; a line each.
+std::vector<std::string> ScheduleWarnings(const TrainConfig& config);
 
 /// Of step `step` (from 0) of a run: `lr`, scheduled.
 double LearningRate(const TrainConfig& config, int64_t step, double lr);

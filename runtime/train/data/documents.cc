@@ -165,8 +165,10 @@ class TextDocuments final : public Documents {
     const simdjson::padded_string padded(Text().substr(line.begin, line.end - line.begin));
     simdjson::dom::element root;
     if (const auto error = parser.parse(padded).get(root)) {
+      std::string_view why = simdjson::error_message(error);
+      if (why.ends_with('.')) why.remove_suffix(1);
       return Error(ErrorCode::kCorrupt, "not valid JSON: {}:{}: {}; mend or remove the line", path_,
-                   line.number, simdjson::error_message(error));
+                   line.number, why);
     }
     std::string_view text;
     if (root[key_].get(text) != simdjson::SUCCESS) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <filesystem>
+#include <limits>
 #include <simdjson.h>
 #include <utility>
 
@@ -183,6 +184,9 @@ class Loader {
   }
   static Error Bad(std::string_view what) { return Error(ErrorCode::kCorrupt, "{}", what); }
 
+  /// Ids are 32 bits wide.
+  static bool IsId(int64_t id) { return id >= 0 && id <= std::numeric_limits<uint32_t>::max(); }
+
   /// The bytes that a token of a byte-level vocabulary stands for; none when it is not written so.
   std::optional<std::string> ToBytes(std::string_view token) const {
     std::string bytes;
@@ -215,7 +219,7 @@ class Loader {
     std::unordered_map<std::string, int64_t> ids;
     for (const auto& [token, value] : vocab) {
       int64_t id = -1;
-      if (value.get(id) != simdjson::SUCCESS || id < 0) {
+      if (value.get(id) != simdjson::SUCCESS || !IsId(id)) {
         return Bad(fmt::format("token '{}' has no id", OneLine(token)));
       }
       Note(token, id);
@@ -315,7 +319,7 @@ class Loader {
     for (const dom::element token : tokens) {
       int64_t id = -1;
       const std::string_view content = Text(token["content"]);
-      if (token["id"].get(id) != simdjson::SUCCESS || id < 0 || content.empty()) {
+      if (token["id"].get(id) != simdjson::SUCCESS || !IsId(id) || content.empty()) {
         return Bad("an added token has no id or content");
       }
       for (const char* flag : {"lstrip", "rstrip", "single_word"}) {

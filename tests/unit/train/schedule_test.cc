@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -43,6 +44,21 @@ TEST_CASE("a warm-up longer than the run never ends, and a decay cannot reach in
            std::vector<double>{0.25, 0.5, 0.75, 1.0});
   CHECK_EQ(Factors({.warmup_steps = 2, .total_steps = 4, .decay_ratio = 1.0}, 4),
            std::vector<double>{0.5, 1.0, 1.0, 0.5});
+}
+
+TEST_CASE("a schedule that has no room for what was asked is told") {
+  TrainConfig config;
+  CHECK_EQ(ScheduleWarnings(config), std::vector<std::string>{});
+  config.lr_scheduler = LrSchedulerConfig{.warmup_steps = 2, .total_steps = 4, .decay_ratio = 0.5};
+  CHECK_EQ(ScheduleWarnings(config), std::vector<std::string>{});
+  config.lr_scheduler->decay_ratio = 0.75;
+  CHECK_EQ(ScheduleWarnings(config),
+           std::vector<std::string>{"lr_scheduler.decay_ratio 0.75 asks for 3 of 4 steps, and the "
+                                    "warm-up leaves 2: so many decay"});
+  config.lr_scheduler = LrSchedulerConfig{.warmup_steps = 200, .total_steps = 4};
+  CHECK_EQ(ScheduleWarnings(config),
+           std::vector<std::string>{"lr_scheduler.warmup_steps 200 are more than the 4 steps: all "
+                                    "of them warm up"});
 }
 
 TEST_CASE("after the schedule's end the rate stays at its least") {

@@ -128,6 +128,10 @@ TEST_CASE("other tokenizers are refused by what they need") {
            refused("its model has dropout, which gives a text other tokens each time"));
   CHECK_EQ(message(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
            refused("merge 1 is of tokens that are not in the vocabulary"));
+  // 2^63 - 1: one more is no number.
+  CHECK_EQ(
+      message(R"({"model": {"type": "BPE", "vocab": {"a": 9223372036854775807}, "merges": []}})"),
+      refused("token 'a' has no id"));
   constexpr std::string_view kModel =
       R"("model": {"type": "BPE", "vocab": {"a": 0}, "merges": []})";
   CHECK_EQ(message(fmt::format("{{{}}}", kModel)), refused("it has no pre_tokenizer"));
@@ -139,6 +143,10 @@ TEST_CASE("other tokenizers are refused by what they need") {
   CHECK_EQ(message(fmt::format(R"({{{}, {}, "post_processor": {{"type": "BertProcessing"}}}})",
                                kModel, kBytes)),
            refused("its post_processor is BertProcessing"));
+  CHECK_EQ(
+      message(fmt::format(R"({{{}, {}, "added_tokens": [{{"content": "b", "id": 4294967296}}]}})",
+                          kModel, kBytes)),
+      refused("an added token has no id or content"));
   constexpr std::string_view kTemplate =
       R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "b"}}]})";
   CHECK_EQ(message(fmt::format("{{{}, {}, {}}}", kModel, kBytes, kTemplate)),
