@@ -7,7 +7,8 @@
 namespace strata::cli {
 
 /// A progress line on stderr while something takes long: `importing  412/750  bucket_pass`. Shown
-/// only if stderr is a terminal; rewritten in place at most ten times a second; gone at the end.
+/// only if stderr is a terminal that can; rewritten in place at most ten times a second, cut to the
+/// terminal's width; gone at the end.
 class Progress {
  public:
   explicit Progress(std::string_view label);

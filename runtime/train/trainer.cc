@@ -368,6 +368,12 @@ Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) 
   const CheckpointConfig::Exclude& exclude = state_->config.checkpoint.exclude_from_loading;
   STRATA_RETURN_IF_ERROR(state_->training.Restore(checkpoint, exclude));
   const CheckpointInfo& info = checkpoint.info;
+  if (info.step > state_->config.steps) {
+    return Error(
+        "checkpoint of a longer run: {}: {} steps are done, steps = {}; train more steps, or "
+        "take another with checkpoint.load_step",
+        checkpoint.model.path(), info.step, state_->config.steps);
+  }
   std::vector<std::string> differences;
   if (!exclude.dataloader) {
     STRATA_TRY(differences,

@@ -96,7 +96,8 @@ class Trainer {
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;
   /// Goes on from there. Returns what the data have otherwise than in the run before, to tell the
-  /// user. Errors: tensors that are not this configuration's, other data or another order of them.
+  /// user. Errors: tensors that are not this configuration's, more steps than it has, other data or
+  /// another order of them.
   Result<std::vector<std::string>> Restore(const Checkpoint& checkpoint);
 
   /// Of the graphs that a device graph was captured of.

@@ -241,6 +241,10 @@ class TrainResumeTest(unittest.TestCase):
             self.run_strata(self.command(9, "first", "--resume", "--set", "checkpoint.load_step=7"), code=2),
             f"strata: error: no checkpoint of step 7: {here}: there are those of 2, 3\n")
         self.assertEqual(
+            self.run_strata(self.command(2, "first", "--resume", "--set", "lr_scheduler.warmup_steps=2"), code=2),
+            f"strata: error: checkpoint of a longer run: {here}/step-3: 3 steps are done, steps = 2; train more steps, or "
+            "take another with checkpoint.load_step\n")
+        self.assertEqual(
             self.run_strata(self.command(9, "first", "--resume", "--set", "dim=32"), code=2),
             f"strata: error: tensors do not fit the model: {here}/step-3: tok_embeddings.weight is F32 [24, 16], not "
             "F32 [24, 32]; resume with the configuration of the run\n")
