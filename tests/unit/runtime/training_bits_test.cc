@@ -106,7 +106,7 @@ std::vector<Tensors> RunTwoSteps(const TrainConfig& config, std::string_view pas
     results.push_back(OrDie(step.Run(run.Inputs(i))));
     Tensors inputs = run.parameters;
     for (size_t k = 1; k <= run.parameters.size(); ++k)
-      inputs.push_back(results.back()[k].contiguous());
+      inputs.push_back(results.back()[k].clone(at::MemoryFormat::Contiguous));
     for (const Tensors& group : {run.state.exp_avg, run.state.exp_avg_sq, run.buffers})
       inputs.insert(inputs.end(), group.begin(), group.end());
     inputs.insert(inputs.end(), results.back().end() - std::ssize(run.buffers),
