@@ -346,11 +346,16 @@ void Recorder::NameElements() {
 void Recorder::PlaceByReader() {
   // Backwards, so that a reader is placed before what it reads.
   for (const NodeId node : unplaced_ | std::views::reverse) {
-    NodeId neighbour = graph_.value(graph_.operands(node).back()).def;
-    for (const Use use : graph_.uses(graph_.result(node))) {
-      if (graph_.node(use.user).kind == NodeKind::kCall) neighbour = use.user;
-    }
-    rewriter_.SetSeqNr(node, graph_.node(neighbour).seq_nr);
+    int32_t seq_nr = -1;
+    // Terms that autograd did not make, of a gradient summed before, have no number.
+    const auto follow = [&](NodeId neighbour) {
+      if (graph_.node(neighbour).seq_nr >= 0) seq_nr = graph_.node(neighbour).seq_nr;
+    };
+    for (const ValueId term : graph_.operands(node))
+      follow(graph_.value(term).def);
+    for (const Use use : graph_.uses(graph_.result(node)))
+      follow(use.user);
+    rewriter_.SetSeqNr(node, seq_nr);
   }
 }
 

@@ -267,6 +267,13 @@ std::vector<Tensor> WholeLossAndGradients(const Model& model, const Tensor& hidd
   return outputs;
 }
 
+/// `x` `[batch, seq, …]` at the positions from `first` on.
+Tensor PartOf(const Tensor& x, int64_t first, int64_t count) {
+  const PhaseScope phase(Phase::kLoss);
+  const ModuleScope scope("loss");
+  return x.slice(1, first, first + count).contiguous();
+}
+
 /// The same with the logits of one part of the sequence at a time: each part's loss is
 /// differentiated at once, down to the hidden states and the head's weight, and the gradient of all
 /// hidden states, gathered in fp32, then goes through the model.
@@ -279,24 +286,18 @@ std::vector<Tensor> ChunkedLossAndGradients(const TrainConfig& config, const Mod
   const Tensor& head = parameters[HeadIndex(config)];
   const Tensor valid =
       batch.valid_labels.defined() ? batch.valid_labels : CountLabels(batch.labels);
-  Tensor loss, head_gradient, hidden_gradient;
+  Tensor given, loss, head_gradient, hidden_gradient;
   {
     const PhaseScope phase(Phase::kLoss);
     const ModuleScope scope("loss");
+    given = hidden.detach();
     loss = at::zeros({}, hidden.options().dtype(at::kFloat).requires_grad(false));
     hidden_gradient = at::zeros(hidden.sizes(), loss.options());
   }
   for (int64_t first = 0; first < seq_len; first += chunk) {
-    const auto part = [&](const Tensor& x) {
-      return x.slice(1, first, first + chunk).contiguous();
-    };
-    Tensor leaf;
-    {
-      const PhaseScope phase(Phase::kLoss);
-      const ModuleScope scope("loss");
-      leaf = part(hidden.detach()).requires_grad_(true);
-    }
-    const Tensor part_loss = CrossEntropyLoss(model.Logits(leaf), part(batch.labels), valid);
+    const Tensor leaf = PartOf(given, first, chunk).requires_grad_(true);
+    const Tensor part_loss =
+        CrossEntropyLoss(model.Logits(leaf), PartOf(batch.labels, first, chunk), valid);
     std::vector<Tensor> gradients;
     {
       const PhaseScope phase(Phase::kBackward);
@@ -386,9 +387,7 @@ std::vector<Tensor> ValidationLoss(const TrainConfig& config, const ModelTensors
   const int64_t chunk = hidden.size(1) / parts;
   Tensor sum;
   for (int64_t first = 0; first < hidden.size(1); first += chunk) {
-    const auto part = [&](const Tensor& x) {
-      return parts == 1 ? x : x.slice(1, first, first + chunk).contiguous();
-    };
+    const auto part = [&](const Tensor& x) { return parts == 1 ? x : PartOf(x, first, chunk); };
     const Tensor loss = CrossEntropySum(model->Logits(part(hidden)), part(batch.labels));
     const PhaseScope phase(Phase::kLoss);
     const ModuleScope scope("loss");

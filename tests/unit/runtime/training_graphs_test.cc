@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -21,8 +23,11 @@ using testing::Case;
 using testing::Compiled;
 using testing::Eager;
 using testing::kCases;
+using testing::kSmallDeepSeekV3;
 using testing::kSmallLlama3;
+using testing::kSmallQwen3;
 using testing::OrDie;
+using testing::Overrides;
 using testing::SmallConfig;
 using testing::Tensors;
 using testing::Title;
@@ -115,8 +120,44 @@ TEST_CASE("every result has the dtype, sizes, strides, offset and memory that th
   }
 }
 
+/// Of every call: module, line, phase; of those of the backward, a forward one with the number.
+void CheckLabels(const Module& module, const Graph& graph) {
+  const std::string_view name = module.str(graph.name());
+  const bool is_update = name == kOptimizerGraph || name == kAccumulateGraph;
+  std::map<int32_t, std::string_view> forward;  // module paths
+  for (const NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    if (node.kind != NodeKind::kCall) continue;
+    INFO(name, " ", graph.name(id));
+    CHECK_FALSE(module.str(node.module).empty());
+    REQUIRE(node.loc.valid());
+    CHECK_FALSE(module.str(module.loc(node.loc).code).empty());
+    CHECK_NE(node.phase, Phase::kUnknown);
+    CHECK_EQ(node.phase == Phase::kOptimizer, is_update);
+    if (node.phase != Phase::kBackward) {
+      forward.try_emplace(node.seq_nr, module.str(node.module));
+      continue;
+    }
+    REQUIRE_GE(node.seq_nr, 0);
+    REQUIRE(forward.contains(node.seq_nr));
+    CHECK_EQ(forward.at(node.seq_nr), module.str(node.module));
+  }
+}
+
 TEST_CASE("the traced graphs are sound, deterministic and fully labelled") {
-  for (const Case& c : kCases) {
+  std::vector<Case> cases = kCases;
+  for (const std::string_view family : {kSmallLlama3, kSmallQwen3, kSmallDeepSeekV3}) {
+    Overrides way = {"loss.name=chunked_cross_entropy", "loss.num_chunks=5",
+                     "validator.enable=true", "validator.steps=1"};
+    cases.push_back({family, way});
+    way.push_back("enable_weight_tying=true");
+    cases.push_back({family, way});
+    way.push_back("training.mixed_precision_param=bfloat16");
+    way.push_back("training.num_tokens_per_train_step=60");
+    way.push_back("compile.symbolic_dims=batch_and_seq");
+    cases.push_back({family, way});
+  }
+  for (const Case& c : cases) {
     INFO(Title(c));
     const TrainConfig config = SmallConfig(c.text, c.overrides);
     const Compiled compiled(config, "");
@@ -125,19 +166,8 @@ TEST_CASE("the traced graphs are sound, deterministic and fully labelled") {
     CHECK_EQ(PrintText(module), PrintText(Compiled(config, "").module));
     CHECK(compiled.constants.empty());
 
-    for (const std::string_view name : {kStepGraph, kOptimizerGraph}) {
-      const Graph& graph = *module.FindGraph(name);
-      for (const NodeId id : graph.nodes()) {
-        const Node& node = graph.node(id);
-        if (node.kind != NodeKind::kCall) continue;
-        INFO(graph.name(id));
-        CHECK_FALSE(module.str(node.module).empty());
-        REQUIRE(node.loc.valid());
-        CHECK_FALSE(module.str(module.loc(node.loc).code).empty());
-        CHECK_NE(node.phase, Phase::kUnknown);
-        CHECK_EQ(node.phase == Phase::kOptimizer, name == kOptimizerGraph);
-      }
-    }
+    for (const GraphId id : module.programs())
+      CheckLabels(module, module.graph(id));
   }
 }
 
