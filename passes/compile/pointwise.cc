@@ -125,6 +125,16 @@ bool IsSimplePower(const Graph& graph, NodeId node, bool exact) {
   return !exact && (*exponent == 0.5 || *exponent == -0.5);
 }
 
+/// Where and how the operand lies already, as autograd says it again when it casts a gradient.
+bool IsPlaceOfOperand(const Graph& graph, NodeId node, std::string_view name, const Arg& value) {
+  const Module& module = graph.module();
+  if (name == "layout") {
+    return value.kind() == ArgKind::kRaw && module.str(value.str()) == "torch.strided";
+  }
+  return name == "device" && value.kind() == ArgKind::kDevice &&
+         module.str(value.str()) == module.str(TypeOf(graph, graph.args(node)[0].value())->device);
+}
+
 /// Arguments that change what an operator does beyond its formula.
 bool HasPlainKwargs(const Graph& graph, NodeId node, std::string_view code) {
   for (size_t i = 0; i < graph.node(node).num_kwargs; ++i) {
@@ -134,6 +144,7 @@ bool HasPlainKwargs(const Graph& graph, NodeId node, std::string_view code) {
     if (name == "alpha" && is_number && (code == "add" || code == "sub")) continue;
     if (name == "value" && is_number && (code == "addcmul" || code == "addcdiv")) continue;
     if (name == "dtype" && code == "cast" && kwarg.value.kind() == ArgKind::kDType) continue;
+    if (code == "cast" && IsPlaceOfOperand(graph, node, name, kwarg.value)) continue;
     if (name == "memory_format" && code == "copy") continue;
     return false;
   }

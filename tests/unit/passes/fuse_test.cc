@@ -63,6 +63,26 @@ TEST_CASE("a chain becomes one node; what only it reads is inside, its body the 
   CHECK_EQ(OpsOf(*module), "aten.add.Tensor aten.mul.Tensor aten.neg.default ");
 }
 
+TEST_CASE(
+    "a cast that says where its operand lies is one like others; to another device it is none") {
+  const auto graph = [](std::string_view device) {
+    return Fused(fmt::format(R"(
+  x = placeholder : f32[8][1]cuda:0
+  a = aten.neg.default(x) : f32[8][1]cuda:0
+  b = aten._to_copy.default(a, dtype=torch.bfloat16, layout=raw('torch.strided'), device=device('{0}')) : bf16[8][1]{0}
+  output([b])
+)",
+                             device));
+  };
+  CHECK_EQ(BodyOf(*graph("cuda:0")), R"(
+  x = placeholder
+  kernel_0 = attr kernel_0(graph(1))
+  (b,) = strata.fused.default(kernel_0, x) as fused
+  output([b])
+)");
+  CHECK_EQ(graph("cpu")->num_graphs(), 1);
+}
+
 TEST_CASE("equal bodies are one; a lone operator stays") {
   const auto module = Fused(R"(
   x = placeholder : f32[8][1]cpu

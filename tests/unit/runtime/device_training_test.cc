@@ -261,7 +261,7 @@ TEST_CASE("attention, norms and the optimizer's update are a GPU's operators, al
 TEST_CASE("dense models can be captured whole; grouped products say why not") {
   for (const Case& c : kCases) {
     INFO(c.name);
-    const auto module = TraceForGpu(Config(c), "dce,canonicalize,fuse,cuda-graph");
+    const auto module = TraceForGpu(Config(c), "dce,canonicalize,place-casts,fuse,cuda-graph");
     const Graph& step = *module->FindGraph(kStepGraph);
     const std::string_view obstacle = step.attribute(step.output(), "no_cuda_graph");
     if (c.text == kSmallDeepSeekV3) {
@@ -368,10 +368,11 @@ TEST_CASE("replayed graphs train with the bits of the streams") {
         Train(config, "dce,canonicalize,fuse", std::make_unique<CpuDouble>(true));
     auto device = std::make_unique<ReplayingDouble>(true);
     const std::string& log = device->log;
-    auto trainer = OrDie(Trainer::Create({.config = config,
-                                          .data = MakeTokenSource(TokenData::Synthetic(config)),
-                                          .passes = "dce,canonicalize,fuse,cuda-graph{force=true}",
-                                          .device = std::move(device)}));
+    auto trainer =
+        OrDie(Trainer::Create({.config = config,
+                               .data = MakeTokenSource(TokenData::Synthetic(config)),
+                               .passes = "dce,canonicalize,place-casts,fuse,cuda-graph{force=true}",
+                               .device = std::move(device)}));
     OrDie(trainer->Compile());
     std::vector<double> actual;
     while (OrDie(trainer->HasNext())) {
