@@ -66,6 +66,15 @@ namespace {
 
 constexpr int64_t kMaxBlocks = 65536;
 
+/// Elements that a thread computes at once: all are loaded before the first is computed. A thread
+/// that waits for one element of two bytes leaves most of a large GPU's bandwidth unused. Where
+/// there is little to do, more blocks count for more.
+int64_t ElementsOfThread(const Kernel& kernel) {
+  constexpr int64_t kLarge = 1 << 20;
+  const bool is_large = !kernel.has_rows && kernel.rows() >= kLarge;
+  return is_large && kernel.written_inputs.empty() ? 4 : 1;
+}
+
 class Emitter {
  public:
   Emitter(const Kernel& kernel, std::string_view name)
@@ -136,19 +145,62 @@ class Emitter {
   }
 
   void EmitElements() {
-    int64_t elements = 1;
-    for (const int64_t size : kernel_.sizes)
-      elements *= size;
+    if (ElementsOfThread(kernel_) > 1) return EmitTiles();
     Line(
         "for ({0} e = blockIdx.x * ({0})blockDim.x + threadIdx.x; e < {1}; "
         "e += ({0})(gridDim.x * blockDim.x)) {{",
-        int_, elements);
+        int_, kernel_.rows());
     ++depth_;
     EmitIndices("e", 0, kernel_.sizes.size());
     for (const int32_t op : schedule_.stages[0].column_ops)
       EmitOp(op);
     for (const int32_t store : schedule_.stages[0].column_stores)
       EmitStore(store);
+    --depth_;
+    Line("}}");
+  }
+
+  /// Loads in a loop of their own: what computes may branch, and nothing is loaded across that.
+  void EmitTiles() {
+    const int64_t each = ElementsOfThread(kernel_), tile = each * LaunchOf(kernel_).threads;
+    Line(
+        "for ({0} first = blockIdx.x * ({0}){1} + threadIdx.x; first < {2}; "
+        "first += gridDim.x * ({0}){1}) {{",
+        int_, tile, kernel_.rows());
+    ++depth_;
+    const std::vector<int32_t>& ops = schedule_.stages[0].column_ops;
+    for (const int32_t op : ops) {
+      if (Op(op).code == "load") Line("{} load{}[{}];", ComputeType(Op(op).dtype), op, each);
+    }
+    BeginPart(each, tile);
+    for (const int32_t op : ops) {
+      if (Op(op).code == "load") Line("load{}[part] = {};", op, LoadText(Op(op)));
+    }
+    EndPart();
+    BeginPart(each, tile);
+    for (const int32_t op : ops) {
+      if (Op(op).code == "load") {
+        Line("const {} v{} = load{}[part];", ComputeType(Op(op).dtype), op, op);
+      } else {
+        EmitOp(op);
+      }
+    }
+    for (const int32_t store : schedule_.stages[0].column_stores)
+      EmitStore(store);
+    EndPart();
+    --depth_;
+    Line("}}");
+  }
+
+  void BeginPart(int64_t each, int64_t tile) {
+    Line("#pragma unroll");
+    Line("for (int part = 0; part < {}; ++part) {{", each);
+    ++depth_;
+    Line("const {} e = first + part * {};", int_, tile / each);
+    if (kernel_.rows() % tile != 0) Line("if (e >= {}) break;", kernel_.rows());
+    EmitIndices("e", 0, kernel_.sizes.size());
+  }
+  void EndPart() {
     --depth_;
     Line("}}");
   }
@@ -179,8 +231,10 @@ class Emitter {
       const Kernel::Op& o = Op(op);
       Line("{} part{} = {};", ComputeType(o.dtype), op, o.code != "max" ? "0" : "-1.0 / 0.0");
     }
-    Line("for ({} column = threadIdx.x; column < {}; column += blockDim.x) {{", int_,
-         kernel_.columns());
+    const int32_t threads = LaunchOf(kernel_).threads;
+    if (kernel_.columns() > threads) Line("#pragma unroll 4");
+    Line("for ({} column = threadIdx.x; column < {}; column += {}) {{", int_, kernel_.columns(),
+         threads);
     ++depth_;
     EmitIndices("column", kernel_.num_row_dims, kernel_.sizes.size());
     for (const int32_t op : stage.column_ops)
@@ -207,13 +261,17 @@ class Emitter {
     return text;
   }
 
+  std::string LoadText(const Kernel::Op& op) const {
+    const auto access = static_cast<size_t>(op.access);
+    return fmt::format("strata_load(a{}[{}])", access,
+                       Index(access, op.level == Kernel::Level::kRow));
+  }
+
   void EmitOp(int32_t index) {
     const Kernel::Op& op = Op(index);
     std::string value;
     if (op.code == "load") {
-      const auto access = static_cast<size_t>(op.access);
-      value = fmt::format("strata_load(a{}[{}])", access,
-                          Index(access, op.level == Kernel::Level::kRow));
+      value = LoadText(op);
     } else {
       std::vector<std::string> operands;
       for (const int32_t operand : op.operands)
@@ -254,7 +312,8 @@ CudaLaunch LaunchOf(const Kernel& kernel) {
     return {.blocks = std::clamp<int64_t>(kernel.rows(), 1, kMaxBlocks), .threads = threads};
   }
   constexpr int32_t kThreads = 256;
-  const int64_t blocks = (kernel.rows() + kThreads - 1) / kThreads;
+  const int64_t tile = kThreads * ElementsOfThread(kernel);
+  const int64_t blocks = (kernel.rows() + tile - 1) / tile;
   return {.blocks = std::clamp<int64_t>(blocks, 1, kMaxBlocks), .threads = kThreads};
 }
 

@@ -22,9 +22,10 @@ CudaLaunch LaunchOf(const Kernel& kernel);
 ///
 ///   extern "C" __global__ void NAME(T0* a0, …)     // one pointer per Kernel::Access
 ///
-/// Without rows, a thread computes single elements. With rows, a block computes one row after the
-/// other: its threads share the columns, and sums and maxima are joined over shared memory, in an
-/// order that depends on the launch alone: results are the same in every run.
+/// Without rows, a thread computes single elements, of large tensors four at once. With rows, a
+/// block computes one row after the other: its threads share the columns, and sums and maxima are
+/// joined over shared memory, in an order that depends on the launch alone: results are the same in
+/// every run.
 std::string CudaFunction(const Kernel& kernel, std::string_view name);
 
 /// A file with a function `strata_kernel_<i>` for each kernel.

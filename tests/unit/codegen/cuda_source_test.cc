@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "passes/compile/fuse.h"
 #include "tests/support/cuda_emulator.h"
@@ -61,7 +62,7 @@ TEST_CASE("rows: a block for each, sums joined in one order, what follows reads 
   for (int row = blockIdx.x; row < 4; row += gridDim.x) {
     const int i0 = row;
     float part1 = 0;
-    for (int column = threadIdx.x; column < 600; column += blockDim.x) {
+    for (int column = threadIdx.x; column < 600; column += 1024) {
       const int i1 = column;
       const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
       part1 = strata_sum()(part1, v0);
@@ -70,7 +71,7 @@ TEST_CASE("rows: a block for each, sums joined in one order, what follows reads 
     if (threadIdx.x == 0) {
       strata_store(a1 + (0 + i0 * 1), v1);
     }
-    for (int column = threadIdx.x; column < 600; column += blockDim.x) {
+    for (int column = threadIdx.x; column < 600; column += 1024) {
       const int i1 = column;
       const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
       const float v2 = v0 - v1;
@@ -122,9 +123,64 @@ TEST_CASE("more than 2^31 elements are counted in 64 bits; what is written in pl
   b = aten.exp.default(a) : f32[65536, 65536][65536, 1]cpu
   output([b])
 )");
-  CHECK(CudaFunction(large, "k").find("for (int64_t e = ") != std::string::npos);
+  CHECK(CudaFunction(large, "k").find("for (int64_t first = ") != std::string::npos);
   const std::string in_place = CudaFunction(SomeKernels()[3], "k");
   CHECK(in_place.find("__restrict__") == std::string::npos);
+}
+
+Kernel LargeKernel(std::string_view size) {
+  return KernelOf(fmt::format(R"(
+  x = placeholder : bf16[{0}, 1024][1024, 1]cpu
+  y = placeholder : bf16[{0}, 1024][1024, 1]cpu
+  a = aten.mul.Tensor(x, y) : bf16[{0}, 1024][1024, 1]cpu
+  b = aten.neg.default(a) : bf16[{0}, 1024][1024, 1]cpu
+  output([a, b])
+)",
+                              size));
+}
+
+TEST_CASE("in large tensors a thread loads four elements before it computes the first") {
+  const Kernel kernel = LargeKernel("1024");
+  CHECK_EQ(
+      CudaFunction(kernel, "k"),
+      R"(extern "C" __global__ void __launch_bounds__(256) k(const strata_bf16* __restrict__ a0, const strata_bf16* __restrict__ a1, strata_bf16* a2, strata_bf16* a3) {
+  for (int first = blockIdx.x * (int)1024 + threadIdx.x; first < 1048576; first += gridDim.x * (int)1024) {
+    float load0[4];
+    float load1[4];
+    #pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      const int e = first + part * 256;
+      const int i0 = e;
+      load0[part] = strata_load(a0[0 + i0 * 1]);
+      load1[part] = strata_load(a1[0 + i0 * 1]);
+    }
+    #pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      const int e = first + part * 256;
+      const int i0 = e;
+      const float v0 = load0[part];
+      const float v1 = load1[part];
+      const float v2 = strata_round(v0 * v1);
+      const float v3 = strata_round(-v2);
+      strata_store(a2 + (0 + i0 * 1), v2);
+      strata_store(a3 + (0 + i0 * 1), v3);
+    }
+  }
+}
+)");
+  CHECK_EQ(LaunchOf(kernel).blocks, 1024);
+  // The last block has elements for some of its threads.
+  const Kernel uneven[] = {KernelOf(R"(
+  x = placeholder : f32[1031, 1021][1021, 1]cpu
+  w = placeholder : f32[1021][1]cpu
+  a = aten.mul.Tensor(x, w) : f32[1031, 1021][1021, 1]cpu
+  b = aten.neg.default(a) : f32[1031, 1021][1021, 1]cpu
+  output([b])
+)")};
+  CHECK_EQ(LaunchOf(uneven[0]).blocks, 1028);
+  size_t num_bitwise = 0;
+  CHECK_EQ(testing::CompareWithCpp(uneven, num_bitwise), "");
+  CHECK_EQ(num_bitwise, 1);
 }
 
 TEST_CASE("a kernel without rows is launched all the same: a grid has a block at least") {
