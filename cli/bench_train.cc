@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,8 +38,12 @@ class Contender {
  public:
   explicit Contender(std::string name) : name(std::move(name)) {}
   virtual ~Contender() = default;
+  /// Makes the model, unless it is made.
+  virtual Status Create() { return Ok(); }
   virtual Result<FirstSteps> Begin() = 0;
   virtual Result<std::vector<StepTime>> Run(int64_t steps) = 0;
+  /// Lets go of all memory: nothing follows.
+  virtual void End() = 0;
 
   std::string name;
   FirstSteps first;
@@ -50,17 +55,25 @@ class Contender {
 class Strata final : public Contender {
  public:
   enum class Way : uint8_t { kEager, kGraphs, kProfiledGraphs };
-  Strata(std::string name, std::string passes, const PlanOptions& plan, Way way)
-      : Contender(std::move(name)), passes_(std::move(passes)), plan_(plan), way_(way) {}
+  Strata(std::string name, const TrainConfig& config, int threads, std::string passes,
+         const PlanOptions& plan, Way way)
+      : Contender(std::move(name)),
+        config_(config),
+        threads_(threads),
+        passes_(std::move(passes)),
+        plan_(plan),
+        way_(way) {}
 
-  Status Create(const TrainConfig& config, int threads) {
-    STRATA_TRY(trainer_, Trainer::Create({.config = config,
-                                          .data = MakeTokenSource(TokenData::Synthetic(config)),
+  Status Create() override {
+    if (trainer_ != nullptr) return Ok();
+    STRATA_TRY(trainer_, Trainer::Create({.config = config_,
+                                          .data = MakeTokenSource(TokenData::Synthetic(config_)),
                                           .passes = passes_,
                                           .plan = plan_,
-                                          .threads = threads}));
+                                          .threads = threads_}));
     return Ok();
   }
+  void End() override { trainer_.reset(); }
 
   Result<FirstSteps> Begin() override {
     FirstSteps first;
@@ -105,6 +118,8 @@ class Strata final : public Contender {
     return trainer_->Step();
   }
 
+  TrainConfig config_;
+  int threads_;
   std::string passes_;
   PlanOptions plan_;
   Way way_;
@@ -117,6 +132,7 @@ class PyTorch final : public Contender {
       : Contender("PyTorch " + peer), process_(std::move(process)) {}
   Result<FirstSteps> Begin() override { return process_->Begin(); }
   Result<std::vector<StepTime>> Run(int64_t steps) override { return process_->Run(steps); }
+  void End() override { process_.reset(); }
 
  private:
   std::unique_ptr<PeerProcess> process_;
@@ -130,19 +146,20 @@ constexpr const char* kFast = "fused, fast";
 constexpr const char* kPlan = "plan, static";
 constexpr const char* kGraph = "fused, graph";
 
-std::vector<std::unique_ptr<Strata>> OurWays(DeviceKind device) {
+std::vector<std::unique_ptr<Strata>> OurWays(const TrainConfig& config, int threads) {
   using Way = Strata::Way;
   const std::string base(kDefaultPasses);
   const PlanOptions fastest = PlanOptions::Fastest();
   std::vector<std::unique_ptr<Strata>> ways;
   const auto add = [&](const char* name, const std::string& passes, const PlanOptions& plan,
                        Strata::Way way) {
-    ways.push_back(std::make_unique<Strata>(name, passes, plan, way));
+    ways.push_back(std::make_unique<Strata>(name, config, threads, passes, plan, way));
   };
   add("C++ eager", base, {}, Way::kEager);
-  if (device == DeviceKind::kCuda) {
-    add("fused, streams", base + ",fuse{numerics=fast}", {}, Way::kGraphs);
-    add(kGraph, base + ",fuse{numerics=fast},cuda-graph", {}, Way::kGraphs);
+  if (config.device == DeviceKind::kCuda) {
+    const std::string fused = base + ",place-casts,fuse{numerics=fast}";
+    add("fused, streams", fused, {}, Way::kGraphs);
+    add(kGraph, fused + ",cuda-graph", {}, Way::kGraphs);
     return ways;
   }
   add("plan, boxed calls", base, {}, Way::kGraphs);
@@ -168,7 +185,8 @@ double Median(const std::vector<StepTime>& times, double StepTime::* of) {
 
 /// All take turns, so that they see the same neighbours: in a round each does a slice of steps,
 /// whose first warms the caches and does not count.
-Status TakeTurns(const Contenders& contenders, int64_t rounds, double slice_ms) {
+Status TakeTurns(std::span<const std::unique_ptr<Contender>> contenders, int64_t rounds,
+                 double slice_ms) {
   for (int64_t round = 0; round < rounds; ++round) {
     for (const std::unique_ptr<Contender>& contender : contenders) {
       const double known =
@@ -181,6 +199,26 @@ Status TakeTurns(const Contenders& contenders, int64_t rounds, double slice_ms) 
     }
   }
   return Ok();
+}
+
+/// On a GPU each has all of it in its turn: their models together may be more than its memory.
+Status MeasureOneByOne(const Contenders& contenders, int64_t rounds, double slice_ms) {
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    STRATA_RETURN_IF_ERROR(contender->Create());
+    STRATA_TRY(contender->first, contender->Begin());
+    STRATA_RETURN_IF_ERROR(TakeTurns(std::span(&contender, 1), rounds, slice_ms));
+    contender->End();
+  }
+  return Ok();
+}
+
+Status MeasureInTurns(const Contenders& contenders, int64_t rounds, double slice_ms) {
+  for (const std::unique_ptr<Contender>& contender : contenders)
+    STRATA_RETURN_IF_ERROR(contender->Create());
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    STRATA_TRY(contender->first, contender->Begin());
+  }
+  return TakeTurns(contenders, rounds, slice_ms);
 }
 
 /// How many times as long as another it took, round by round.
@@ -294,9 +332,8 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   const int threads = static_cast<int>(flags.threads);
   STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
   Contenders contenders;
-  std::vector<std::unique_ptr<Strata>> ours = OurWays(device);
-  for (std::unique_ptr<Strata>& way : ours)
-    STRATA_RETURN_IF_ERROR(way->Create(config, threads));
+  std::vector<std::unique_ptr<Strata>> ours = OurWays(config, threads);
+  STRATA_RETURN_IF_ERROR(ours[0]->Create());  // peers begin with its parameters
   int64_t parameters = 0;
   for (const TensorView& tensor : ours[0]->trainer().Parameters())
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
@@ -310,10 +347,8 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
     contenders.push_back(std::move(way));
   for (std::unique_ptr<PyTorch>& peer : peers)
     contenders.push_back(std::move(peer));
-  for (const std::unique_ptr<Contender>& contender : contenders) {
-    STRATA_TRY(contender->first, contender->Begin());
-  }
-  STRATA_RETURN_IF_ERROR(TakeTurns(contenders, flags.rounds, shape.is_tiny ? 60 : 300));
+  const auto measure = device == DeviceKind::kCuda ? MeasureOneByOne : MeasureInTurns;
+  STRATA_RETURN_IF_ERROR(measure(contenders, flags.rounds, shape.is_tiny ? 60 : 300));
 
   // With several threads, those that wait for others burn processor time; so does who waits for a
   // GPU.
@@ -357,10 +392,11 @@ Result<std::vector<const BenchShape*>> FindShapes(const std::vector<std::string>
 
 Result<Exit> BenchTrain(Args args) {
   BenchFlags options;
-  Flags flags("bench train",
-              "measures a training step: as plans, eagerly, and by PyTorch with the same model, "
-              "initial values and tokens. All take turns; ratios are medians over rounds, with "
-              "quartiles: of processor time with one thread, of wall time with more");
+  Flags flags(
+      "bench train",
+      "measures a training step: as plans, eagerly, and by PyTorch with the same model, "
+      "initial values and tokens. All take turns, on a GPU one by one; ratios are medians over "
+      "rounds, with quartiles: of processor time with one thread, of wall time with more");
   flags.Repeated("--shape", "NAME", &options.shapes,
                  "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, qwen3, moe, "
                  "moe-sizes (default: all these); 1b, with a GPU (its default)");

@@ -82,6 +82,7 @@ class CudaDevice final : public Device {
     for (cudaEvent_t event : events_)
       (void)cudaEventDestroy(event);
     (void)Try("release graphs' memory", [&] { allocator::releasePool(index_, pool_); });
+    (void)Try("give memory back", [] { allocator::emptyCache(); });
   }
 
   const DeviceTraits& traits() const override { return traits_; }
