@@ -94,7 +94,7 @@ std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparis
   if (written.compared > 0) {
     text += fmt::format("; {} of {} written inputs differ", written.different(), written.compared);
   }
-  if (not_compared > 0) text += fmt::format("; {} of other sizes or types", not_compared);
+  if (not_compared > 0) text += fmt::format("; {} not compared", not_compared);
   text += "\n";
   if (comparison.first() != nullptr)
     text += fmt::format("first difference: {}\n", DescribeFirst(matched, comparison));
