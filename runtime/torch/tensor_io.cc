@@ -68,16 +68,24 @@ struct InputType {
 
 Result<InputType> TypeOfInput(const Graph& graph, NodeId node, const SymbolSizes& sizes) {
   const Module& module = graph.module();
+  const auto refuse = [&](std::string_view why) {
+    return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: input {}: {}",
+                 graph.name_text(), graph.name(node), why);
+  };
   const TypeId id = graph.value(graph.result(node)).type;
   if (!id.valid() || module.types()[id].kind != TypeKind::kTensor ||
       module.types()[id].dtype == DType::kUnknown) {
-    return Error(ErrorCode::kUnsupported, "input {} is no tensor of known type", graph.name(node));
+    return refuse("it is no tensor of known type, and only tensors can be given");
   }
   const Type& type = module.types()[id];
   InputType input{.dtype = ToScalarType(type.dtype), .sizes = {}, .strides = {}};
-  STRATA_TRY(input.sizes, NumbersOf(module, type.sizes, sizes));
+  auto numbers = NumbersOf(module, type.sizes, sizes);
+  if (!numbers) return refuse(numbers.error().message());
+  input.sizes = *std::move(numbers);
   if (type.has_strides) {
-    STRATA_TRY(input.strides, NumbersOf(module, type.strides, sizes));
+    auto strides = NumbersOf(module, type.strides, sizes);
+    if (!strides) return refuse(strides.error().message());
+    input.strides = *std::move(strides);
   }
   return input;
 }

@@ -201,6 +201,24 @@ graph step
         self.write("b.txt", graph.format("b", "a"))
         self.assertIn("1 values compared, 1 differ", self.run_strata("compare-values", "a.txt", "b.txt", code=1))
 
+    def test_inputs_that_cannot_be_made_are_told(self):
+        self.write("n.txt", """\
+def forward(self, n: "Sym(s0)", x: "f32[s0][1]cpu"):
+    neg: "f32[s0][1]cpu" = torch.ops.aten.neg.default(x)
+    return (neg,)
+""")
+        self.assertEqual(self.run_strata("run", "n.txt", code=2),
+                         "strata: error: graph n cannot be executed: input n: it is no tensor of known type, and only "
+                         "tensors can be given\n")
+        self.write("s.txt", """\
+def forward(self, x: "f32[s0][1]cpu"):
+    neg: "f32[s0][1]cpu" = torch.ops.aten.neg.default(x)
+    return (neg,)
+""")
+        self.assertEqual(self.run_strata("run", "s.txt", code=2),
+                         "strata: error: graph s cannot be executed: input x: sizes must be numbers, and nothing tells "
+                         "what s0 is\n")
+
     def test_what_cannot_be_executed_is_trouble(self):
         self.write("b.txt", GRAPH.format(factor="3.0").replace("aten.neg.default", "aten.no_such.default"))
         self.assertTrue(self.run_strata("compare-values", "a.txt", "b.txt", code=2).startswith(
