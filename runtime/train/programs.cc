@@ -267,11 +267,12 @@ std::vector<Tensor> WholeLossAndGradients(const Model& model, const Tensor& hidd
   return outputs;
 }
 
-/// `x` `[batch, seq, …]` at the positions from `first` on.
+/// `x` `[batch, seq, …]` at the positions from `first` on: a copy also where the part of a single
+/// row is contiguous as it lies, so that every batch runs the same operators.
 Tensor PartOf(const Tensor& x, int64_t first, int64_t count) {
   const PhaseScope phase(Phase::kLoss);
   const ModuleScope scope("loss");
-  return x.slice(1, first, first + count).contiguous();
+  return x.slice(1, first, first + count).clone(at::MemoryFormat::Contiguous);
 }
 
 /// The same with the logits of one part of the sequence at a time: each part's loss is

@@ -162,6 +162,19 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
   }
 }
 
+TEST_CASE("a chunked loss of one row has the operators of that of several") {
+  const auto operators = [](int64_t batch) {
+    const Traced traced(
+        Config(kSmallLlama3, {kChunked, "loss.num_chunks=4", fmt::format("batch_size={}", batch)}),
+        "");
+    std::vector<std::string> names;
+    for (const NodeId node : traced.step().nodes())
+      names.emplace_back(traced.step().op(node));
+    return names;
+  };
+  CHECK_EQ(operators(1), operators(4));
+}
+
 TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but not held outputs") {
   at::set_num_threads(1);
   for (const Overrides& overrides : {Overrides{kOpen}, Overrides{kOpen, kOneByOne}}) {
