@@ -22,10 +22,8 @@ struct Keyed {
 /// small enough to be asked before anything expensive is done.
 class HashFilter {
  public:
-  explicit HashFilter(size_t size) : bits_(std::bit_ceil(size / 4 + 1)) {
-    for (size_t places = 64 * bits_.size(); places > 1; places /= 2)
-      --shift_;
-  }
+  explicit HashFilter(size_t size)
+      : bits_(std::bit_ceil(size / 4 + 1)), shift_(64 - std::countr_zero(64 * bits_.size())) {}
 
   void Add(uint64_t hash) { bits_[Word(hash)] |= Bit(hash); }
   bool MayHave(uint64_t hash) const { return (bits_[Word(hash)] & Bit(hash)) != 0; }
@@ -37,7 +35,7 @@ class HashFilter {
   uint64_t Bit(uint64_t hash) const { return uint64_t{1} << (Place(hash) % 64); }
 
   std::vector<uint64_t> bits_;
-  int shift_ = 64;
+  int shift_;
 };
 
 /// Sorts by key, then by entity.

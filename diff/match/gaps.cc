@@ -9,7 +9,7 @@ namespace strata {
 namespace {
 
 /// Larger gaps are aligned by label only, without looking at edges.
-constexpr size_t kMaxCells = 64 * 64;
+constexpr size_t kMaxCells = size_t{64} * 64;
 
 /// Unmatched nodes of both sides that have the same around them, in order: a stretch between
 /// matched nodes, or a region.

@@ -31,8 +31,8 @@ struct LocalMatcher::Tier {
   };
   Where where;
   Key key;
-  const std::vector<uint64_t> Labels::* label;  ///< null: any operator of the same kind
   bool choose;  ///< several candidates: by agreeing edges, then by place in the order
+  const std::vector<uint64_t> Labels::* label;  ///< null: any operator of the same kind
   double confidence;
 };
 
@@ -40,26 +40,26 @@ struct LocalMatcher::Tier {
 // and in the other stages: the share of right claims over the mutations of tests/bench/diff_eval
 // with seeds 1 to 3, rounded down; docs/diff.md tells how sure they are.
 const LocalMatcher::Tier LocalMatcher::kTiers[] = {
-    {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, false, 0.999},
-    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, false, 0.998},
-    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, false, 0.999},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, false, 0.996},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::op, false, 0.99},
-    {Tier::Where::kUsers, Tier::Key::kOperandSet, &Labels::type, false, 0.995},
-    {Tier::Where::kBoth, Tier::Key::kAllEdges, nullptr, false, 0.995},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::form, false, 0.98},
-    {Tier::Where::kBoth, Tier::Key::kAllEdges, &Labels::type, true, 0.98},
-    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::type, true, 0.988},
-    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::type, true, 0.96},
-    {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, false, 0.993},
-    {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, false, 0.975},
-    {Tier::Where::kUsers, Tier::Key::kEdge, &Labels::type, true, 0.92},
-    {Tier::Where::kOperands, Tier::Key::kEdge, &Labels::type, true, 0.95},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, &Labels::literals, true, 0.995},
-    {Tier::Where::kOperands, Tier::Key::kAllUsers, &Labels::form, false, 0.98},
-    {Tier::Where::kUsers, Tier::Key::kAllOperands, &Labels::form, true, 0.98},
-    {Tier::Where::kBoth, Tier::Key::kEdge, &Labels::op, true, 0.93},
-    {Tier::Where::kOperands, Tier::Key::kThroughUsers, &Labels::op, true, 0.93},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, false, &Labels::type, 0.999},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, false, &Labels::type, 0.998},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, false, &Labels::type, 0.999},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, &Labels::literals, 0.996},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, &Labels::op, 0.99},
+    {Tier::Where::kUsers, Tier::Key::kOperandSet, false, &Labels::type, 0.995},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, false, nullptr, 0.995},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, &Labels::form, 0.98},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, true, &Labels::type, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, true, &Labels::type, 0.988},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, true, &Labels::type, 0.96},
+    {Tier::Where::kUsers, Tier::Key::kEdge, false, &Labels::type, 0.993},
+    {Tier::Where::kOperands, Tier::Key::kEdge, false, &Labels::type, 0.975},
+    {Tier::Where::kUsers, Tier::Key::kEdge, true, &Labels::type, 0.92},
+    {Tier::Where::kOperands, Tier::Key::kEdge, true, &Labels::type, 0.95},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, true, &Labels::literals, 0.995},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, false, &Labels::form, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, true, &Labels::form, 0.98},
+    {Tier::Where::kBoth, Tier::Key::kEdge, true, &Labels::op, 0.93},
+    {Tier::Where::kOperands, Tier::Key::kThroughUsers, true, &Labels::op, 0.93},
 };
 
 LocalMatcher::LocalMatcher(Matching& matching)
@@ -407,8 +407,8 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
   for (bool progress = true; progress && !before.empty() && !after.empty();) {
     const size_t n = before.size(), m = after.size();
     constexpr size_t kTie = ~size_t{0};
-    constexpr Merit worst{std::numeric_limits<int32_t>::min(), 0, 0, 0};
-    std::vector<Merit> best_of_row(n, worst), best_of_column(m, worst);
+    constexpr Merit kWorst{std::numeric_limits<int32_t>::min(), 0, 0, 0};
+    std::vector<Merit> best_of_row(n, kWorst), best_of_column(m, kWorst);
     std::vector<size_t> row_choice(n, kTie), column_choice(m, kTie);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < m; ++j) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -435,11 +436,11 @@ class GraphFuser {
     while (erased && !rest.empty()) {
       erased = false;
       std::vector<NodeId> left;
-      for (auto it = rest.rbegin(); it != rest.rend(); ++it) {
-        if (EraseIfUnused(rewriter, *it)) {
+      for (const NodeId node : rest | std::views::reverse) {
+        if (EraseIfUnused(rewriter, node)) {
           erased = true;
         } else {
-          left.push_back(*it);
+          left.push_back(node);
         }
       }
       rest.assign(left.rbegin(), left.rend());

@@ -7,7 +7,7 @@ namespace strata {
 namespace {
 
 /// Bytes of other memory after which some is far: a share of an L2 cache.
-constexpr int64_t kNear = 256 * 1024;
+constexpr int64_t kNear = int64_t{256} * 1024;
 /// Lines that may be fetched and not used yet: 64 KB.
 constexpr int64_t kMostPending = 1024;
 /// Memory is followed in pieces of this size.
