@@ -304,6 +304,11 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
   if (trainer.steps_done() < config.steps) {
     Warn(fmt::format("the data end after step {} of {}: let them repeat, or train fewer steps",
                      trainer.steps_done(), config.steps));
+    if (flags.profile > 0 || flags.values == "last") {
+      Warn(
+          "--profile and --values look at the last of the steps: those that were not done are "
+          "missing");
+    }
   }
   return table.Commit();
 }
@@ -374,6 +379,8 @@ Result<Exit> RunTrain(Args args) {
   const Status recorded = recording.End(trained.has_value());
   if (!trained && stop.request().came()) {
     STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(*trainer));
+  } else if (!trained) {
+    outputs.FinishFailed(*trainer);
   }
   STRATA_RETURN_IF_ERROR(trained);
   STRATA_RETURN_IF_ERROR(recorded);

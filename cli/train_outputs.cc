@@ -174,6 +174,14 @@ Status TrainOutputs::FinishInterrupted(const Trainer& trainer) {
   return metrics_ && trainer.steps_done() > 0 ? metrics_->Commit() : Ok();
 }
 
+void TrainOutputs::FinishFailed(const Trainer& trainer) {
+  if (!checkpoints_ || trainer.steps_done() == 0) return;
+  const Status written = checkpoints_->Wait();
+  if (metrics_) {
+    if (const Status committed = metrics_->Commit(); !committed) return;
+  }
+}
+
 Status TrainOutputs::Finish(const Trainer& trainer) {
   if (gradients_file_) {
     STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, Views(gradients_)));

@@ -1,5 +1,7 @@
 #include "runtime/train/metrics.h"
 
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "ir/json.h"
@@ -7,15 +9,27 @@
 namespace strata {
 namespace {
 
-/// The first lines of a run's metrics: `step` lines, or fewer if it has not so many.
+constexpr std::string_view kLineBegin = R"({"step": )";
+
+/// The step that a line is of; none for what is no such line.
+std::optional<int64_t> StepOf(std::string_view line) {
+  if (!line.starts_with(kLineBegin)) return std::nullopt;
+  line.remove_prefix(kLineBegin.size());
+  int64_t step = 0;
+  const auto read = std::from_chars(line.data(), line.data() + line.size(), step);
+  return read.ec == std::errc() ? std::optional(step) : std::nullopt;
+}
+
+/// The first lines of a run's metrics: those of the steps up to `step`. A run may have begun to
+/// write them in any step.
 std::string LinesUpTo(int64_t step, const std::string& path) {
   auto text = ReadFile(path + ".partial");
   if (!text) text = ReadFile(path);
   if (!text) return {};
   size_t end = 0;
-  for (int64_t line = 0; line < step; ++line) {
-    const size_t next = text->find('\n', end);
-    if (next == std::string::npos) break;
+  for (size_t next = text->find('\n'); next != std::string::npos; next = text->find('\n', end)) {
+    const std::optional<int64_t> of = StepOf(std::string_view(*text).substr(end, next - end));
+    if (!of || *of > step) break;
     end = next + 1;
   }
   return text->substr(0, end);

@@ -222,6 +222,20 @@ class TrainResumeTest(unittest.TestCase):
                       "checkpoint.exclude_from_loading=dataloader")
         self.assertEqual(self.data_run("made", 6, "--resume"), "")
 
+    def test_a_run_that_failed_and_goes_on_has_the_metrics_of_all_steps(self):
+        self.write("t.bin", struct.pack("<60H", *([3] * 50 + [24] + [4] * 9)))
+        tokens = ["--set", "dataloader.dataset=tokens", "--set", "dataloader.dataset_path=t.bin", "--set",
+                  "dataloader.shuffle=false"]
+        error = self.data_run("run", 4, *tokens, code=2)
+        self.assertIn("token 24 is not in the vocabulary", error)
+        self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2])
+        self.assertFalse(os.path.exists(self.path("run.safetensors")))
+        self.data_run("run", 4, "--resume", "--set", "checkpoint.exclude_from_loading=dataloader")
+        self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2, 3, 4])
+        # Without checkpoints there is nothing to go on from, and nothing is left.
+        self.data_run("none", 4, *tokens, "--set", "checkpoint.enable=false", code=2)
+        self.assertFalse(os.path.exists(self.path("none.jsonl")))
+
     def test_checkpoints_that_do_not_tell_of_their_data_are_resumed(self):
         self.run_strata(self.command(3, "first"))
         path = "first/checkpoint/step-3/checkpoint.json"

@@ -76,6 +76,16 @@ TEST_CASE("a resumed run keeps the metrics of the steps before") {
   }
 }
 
+TEST_CASE("metrics that began in a later step are kept by their steps") {
+  const TempDir dir;
+  REQUIRE_OK(WriteFile(dir / "m.jsonl", Line(4) + Line(5) + Line(6)));
+  Result<MetricsWriter> writer = MetricsWriter::Create(dir / "m.jsonl", 5);
+  REQUIRE_OK(writer);
+  CHECK_OK(writer->Write({.step = 6, .loss = 2.0F, .grad_norm = 1.0F, .lr = 0.5}));
+  CHECK_OK(writer->Commit());
+  CHECK_EQ(*ReadFile(dir / "m.jsonl"), Line(4) + Line(5) + Line(6));
+}
+
 TEST_CASE("metrics that cannot be written are an error of the first line") {
   Result<MetricsWriter> writer = MetricsWriter::Create("/dev/full");
   REQUIRE_OK(writer);
