@@ -33,7 +33,8 @@ constexpr c10::DispatchKey kTracerKey = c10::DispatchKey::Fake;
 class Session {
  public:
   Session(Graph& graph, const TraceRequest& request, Constants& constants)
-      : recorder_(graph, request.device, constants),
+      : graph_(graph),
+        recorder_(graph, request.device, constants),
         module_(graph.module()),
         first_seq_nr_(at::sequence_number::peek()),
         size_seed_(request.made_up_sizes) {
@@ -59,14 +60,14 @@ class Session {
   Recorder& recorder() { return recorder_; }
 
   void Call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    called_ = op;
     op_ = OpName(op.schema());
     where_ = Where();
+    backward_called_ = backward_.empty() ? -1 : backward_.back();
     if (op_ == "aten._local_scalar_dense.default") {
       const std::optional<SizeRequest>& request = CurrentScope().size_request;
       if (size_seed_ && request) return MakeUpSize(op, stack, *request);
-      throw TraceError(Error(ErrorCode::kUnsupported,
-                             "reads a tensor's value, which does not exist while tracing: compute "
-                             "with operators, at::where instead of a branch"));
+      throw TraceError(Error(ErrorCode::kUnsupported, "{}", kReadsData));
     }
     const size_t num_args = op.schema().arguments().size();
     const NodeId node = recorder_.Begin(op, torch::jit::last(*stack, num_args), Site());
@@ -81,14 +82,43 @@ class Session {
     std::string why = torch_error != nullptr ? torch_error->what_without_backtrace()
                                              : std::string(failure.what());
     if (refused == nullptr && why.find("Meta tensors") != std::string::npos) {
-      why = "it has no kernel for Meta tensors: add one to runtime/torch/meta_kernels.cc";
+      why = WhyNoMetaKernel();
     }
     why.resize(std::min(why.size(), why.find('\n')));
     if (op_.empty()) return Error(ErrorCode::kUnsupported, "cannot trace: {}", why);
-    return Error(ErrorCode::kUnsupported, "cannot trace {}: {}: {}", op_, where_, why);
+    return Error(ErrorCode::kUnsupported, "cannot trace {}: {}: {}", op_,
+                 ForwardPlace().value_or(where_), why);
   }
 
  private:
+  static constexpr std::string_view kReadsData =
+      "reads a tensor's value, which does not exist while tracing: compute with operators, "
+      "at::where instead of a branch";
+
+  /// Of operators that read data there cannot be one.
+  std::string_view WhyNoMetaKernel() const {
+    if (called_->hasTag(at::Tag::data_dependent_output)) return kReadsData;
+    if (called_->hasTag(at::Tag::dynamic_output_shape)) {
+      return "how large its result is depends on data, which does not exist while tracing: take "
+             "operators of fixed sizes, or read sizes with ReadSizes";
+    }
+    return "it has no kernel for Meta tensors: add one to runtime/torch/meta_kernels.cc";
+  }
+
+  /// Of a call in a backward function, whose own place is the line that asks for gradients.
+  std::optional<std::string> ForwardPlace() const {
+    for (const NodeId node : graph_.nodes()) {
+      const Node& n = graph_.node(node);
+      if (backward_called_ < 0 || n.seq_nr != backward_called_ || n.phase == Phase::kBackward) {
+        continue;
+      }
+      const SourceLoc& loc = module_.loc(n.loc);
+      return fmt::format("gradient of {} ({}:{})", module_.str(n.module), module_.str(loc.file),
+                         loc.line);
+    }
+    return std::nullopt;
+  }
+
   static std::unique_ptr<at::ObserverContext> EnterBackward(const at::RecordFunction& function) {
     Session& session = *Active();
     const int32_t seq_nr = session.Relative(function.seqNr());
@@ -190,6 +220,7 @@ class Session {
     return fmt::format("{} ({}:{})", module, scope.location.file_name(), scope.location.line());
   }
 
+  Graph& graph_;
   Recorder recorder_;
   Module& module_;
   Session* outer_ = nullptr;
@@ -200,7 +231,10 @@ class Session {
   std::vector<int64_t> made_up_;   // those that are being read
   std::vector<int32_t> backward_;  // numbers of the backward functions that run
   int32_t last_backward_ = -1;     // of the one that ran last
-  std::string op_, where_;         // of the last call, for errors
+  // Of the last call, for errors.
+  std::optional<c10::OperatorHandle> called_;
+  std::string op_, where_;
+  int32_t backward_called_ = -1;  // by this backward function
 };
 
 void TracerFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/native_text.h"
 #include "ir/verify.h"
@@ -258,12 +259,59 @@ TEST_CASE("reading a value is refused with operator, module path and line") {
 TEST_CASE("an operator without a kernel for Meta tensors is refused and says where to add one") {
   const std::string message = Refusal([](Inputs in) -> Tensors {
     const ModuleScope scope("layers.0");
-    return {at::nonzero(in[0])};
+    return {std::get<0>(at::median(in[0], 0))};
   });
-  CHECK(Contains(message, "cannot trace aten.nonzero.default: layers.0 (tests/unit/"));
+  CHECK(Contains(message, "cannot trace aten.median.dim: layers.0 (tests/unit/"));
   CHECK(Contains(message,
                  "): it has no kernel for Meta tensors: add one to "
                  "runtime/torch/meta_kernels.cc"));
+}
+
+TEST_CASE("operators that read data are refused with what to do instead") {
+  const std::string branch = Refusal([](Inputs in) -> Tensors {
+    const ModuleScope scope("layers.0");
+    return {at::equal(in[0], in[0].neg()) ? in[0].sin() : in[0].cos()};
+  });
+  CHECK(Contains(branch, "cannot trace aten.equal.default: layers.0 (tests/unit/"));
+  CHECK(
+      branch.ends_with("): reads a tensor's value, which does not exist while tracing: compute "
+                       "with operators, at::where instead of a branch"));
+
+  const auto check = [](std::string_view op, Program program) {
+    const std::string message = Refusal(std::move(program));
+    CHECK(Contains(message, fmt::format("cannot trace {}: layers.0 (tests/unit/", op)));
+    CHECK(
+        message.ends_with("): how large its result is depends on data, which does not exist while "
+                          "tracing: take operators of fixed sizes, or read sizes with ReadSizes"));
+  };
+  check("aten.nonzero.default", [](Inputs in) -> Tensors {
+    const ModuleScope scope("layers.0");
+    return {at::nonzero(in[0])};
+  });
+  check("aten.masked_select.default", [](Inputs in) -> Tensors {
+    const ModuleScope scope("layers.0");
+    return {in[0].masked_select(in[0] > 0)};
+  });
+  check("aten._unique2.default", [](Inputs in) -> Tensors {
+    const ModuleScope scope("layers.0");
+    return {std::get<0>(at::_unique2(in[0]))};
+  });
+}
+
+TEST_CASE("what cannot be traced of a gradient is told with the place of its forward") {
+  const Traced traced({Meta({3}).requires_grad_(true)}, [](Inputs in) -> Tensors {
+    Tensor windows;
+    {
+      const ModuleScope scope("layers.0");
+      windows = in[0].sin().unfold(0, 2, 1);
+    }
+    const PhaseScope backward(Phase::kBackward);
+    return {torch::autograd::grad({windows.sum()}, {in[0]})[0]};
+  });
+  const std::string message = MessageOf(traced.status);
+  CHECK(Contains(message,
+                 "cannot trace aten.unfold_backward.default: gradient of layers.0 (tests/unit/"));
+  CHECK(Contains(message, "): it has no kernel for Meta tensors: add one"));
 }
 
 TEST_CASE("a Meta tensor of unknown origin is refused") {
