@@ -33,6 +33,13 @@ bool HasHuggingFaceNames(const TensorFiles& files) {
          files.Find("model.norm.weight") != nullptr;
 }
 
+constexpr std::string_view kEmbedding = "tok_embeddings.weight", kHead = "lm_head.weight";
+
+bool IsSame(const TensorView& tensor, const TensorView* other) {
+  return other != nullptr && tensor.dtype == other->dtype && tensor.shape == other->shape &&
+         std::ranges::equal(tensor.bytes, other->bytes);
+}
+
 /// Where `spec`'s values are: names, each with the shape that it must have.
 struct Source {
   HuggingFaceTensor tensor;
@@ -73,7 +80,7 @@ class Findings {
 
 Status Check(const TensorFiles& files, bool is_hugging_face, const TrainConfig& config,
              std::span<const ParameterSpec> specs) {
-  std::vector<std::string> known, missing, misshapen, unexpected;
+  std::vector<std::string> known, missing, misshapen, unexpected, untied;
   for (const ParameterSpec& spec : specs) {
     const Source source = Locate(files, is_hugging_face, config, spec);
     for (const std::string& name : source.tensor.names) {
@@ -92,12 +99,19 @@ Status Check(const TensorFiles& files, bool is_hugging_face, const TrainConfig& 
   for (const TensorView* tensor : files.tensors()) {
     if (std::ranges::binary_search(known, tensor->name)) continue;
     if (is_hugging_face && IsIgnoredHuggingFace(config, tensor->name)) continue;
+    if (config.enable_weight_tying && tensor->name == kEmbedding) {
+      // torchtitan lists both names of the one tensor.
+      if (!IsSame(*tensor, files.Find(kHead)))
+        untied.push_back(fmt::format("{} is not {}, which it is tied to", kEmbedding, kHead));
+      continue;
+    }
     unexpected.push_back(OneLine(tensor->name));
   }
   Findings findings;
   findings.Add("missing", std::move(missing));
   findings.Add("misshapen", std::move(misshapen));
   findings.Add("unexpected", std::move(unexpected));
+  findings.Add("not tied", std::move(untied));
   return findings.ToStatus(files.path());
 }
 

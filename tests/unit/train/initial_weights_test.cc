@@ -37,13 +37,21 @@ class Tensors {
   void Remove(std::string_view name) {
     std::erase_if(tensors_, [&](const TensorView& t) { return t.name == name; });
   }
-  std::string Match(const std::vector<ParameterSpec>& specs) const {
+  /// All of its values.
+  void Fill(std::string_view name, std::byte value) {
+    for (TensorView& tensor : tensors_) {
+      if (tensor.name != name) continue;
+      filled_.emplace_back(tensor.bytes.size(), value);
+      tensor.bytes = filled_.back();
+    }
+  }
+  std::string Match(const std::vector<ParameterSpec>& specs, const TrainConfig& config = {}) const {
     const TempDir dir;
     const std::string path = dir / "w.safetensors";
     REQUIRE_OK(WriteSafetensors(path, tensors_));
     Result<TensorFiles> files = TensorFiles::Open(path);
     REQUIRE_OK(files);
-    std::string message = MessageOf(InitialWeights::Match(*std::move(files), {}, specs));
+    std::string message = MessageOf(InitialWeights::Match(*std::move(files), config, specs));
     if (const size_t at = message.find(path); at != std::string::npos) {
       message.replace(at, path.size(), "w.safetensors");
     }
@@ -52,6 +60,7 @@ class Tensors {
 
  private:
   std::vector<std::byte> zeros_ = std::vector<std::byte>(4096);
+  std::vector<std::vector<std::byte>> filled_;
   std::vector<TensorView> tensors_;
 };
 
@@ -191,6 +200,27 @@ TEST_CASE("matrices of experts are stacked, a missing bias is zeros, further lay
   CHECK_EQ(Read(weights, specs[2]), std::vector<float>{0, 0});
   CHECK_EQ(ExportToHuggingFace(config, specs[1].name, {2, 2, 1}, Read(weights, specs[1]))[1].values,
            std::vector<float>{20, 21});
+}
+
+TEST_CASE("a tied embedding may be there under its other name, as the head's values") {
+  TrainConfig config;
+  config.enable_weight_tying = true;
+  const std::vector<ParameterSpec> specs = {Spec("lm_head.weight", {4, 2})};
+  Tensors file(specs);
+  file.Add("tok_embeddings.weight", {4, 2}, TensorDtype::kF32);
+  CHECK_EQ(file.Match(specs, config), "");
+  file.Fill("tok_embeddings.weight", std::byte{1});
+  CHECK_EQ(
+      file.Match(specs, config),
+      "tensors do not fit the model (1 not tied): w.safetensors: not tied: "
+      "tok_embeddings.weight is not lm_head.weight, which it is tied to; give the parameters of "
+      "this configuration");
+  file.Remove("lm_head.weight");
+  CHECK_EQ(
+      file.Match(specs, config),
+      "tensors do not fit the model (1 missing, 1 not tied): w.safetensors: missing: "
+      "lm_head.weight; not tied: tok_embeddings.weight is not lm_head.weight, which it is tied "
+      "to; give the parameters of this configuration");
 }
 
 TEST_CASE("torchtitan's newer names are the same tensors") {
