@@ -83,6 +83,8 @@ class Strata final : public Contender {
     const MemoryMeter meter;
     const double wall = Now(CLOCK_MONOTONIC), cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
     if (way_ != Way::kEager) STRATA_RETURN_IF_ERROR(trainer_->Compile());
+    for (const std::string& warning : trainer_->warnings())
+      Warn(fmt::format("{}: {}", name, warning));  // what is measured is not what its name says
     for (int step = 0; step < 3; ++step) {
       STRATA_TRY(const StepReport report, Step());
       if (step == 0) {

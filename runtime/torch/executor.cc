@@ -68,7 +68,7 @@ struct Executor::State {
     const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
     std::string why = torch_error != nullptr ? torch_error->what_without_backtrace()
                                              : std::string(failure.what());
-    why.resize(std::min(why.size(), why.find('\n')));
+    why.resize(std::min({why.size(), why.find('\n'), why.find(". This could be because")}));
     return Error(ErrorCode::kInternal, "graph {} failed: {}: {}: {}", plan.graph, step.where,
                  Describe(plan, step), why);
   }

@@ -9,7 +9,9 @@
 #include <ATen/TensorOperators.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "passes/compile/fuse.h"
 #include "runtime/plan/cuda_loader.h"
 #include "runtime/torch/executor.h"
 #include "runtime/train/trainer.h"
@@ -107,6 +109,8 @@ std::vector<float> Train(std::string_view text, const Overrides& overrides,
 
 constexpr std::string_view kStreams = "dce,canonicalize,fuse";
 constexpr std::string_view kGraphs = "dce,canonicalize,fuse,cuda-graph";
+/// As `strata bench train` runs it: sums, softmax and functions in kernels, too.
+constexpr std::string_view kFast = "dce,canonicalize,place-casts,fuse{numerics=fast},cuda-graph";
 
 TEST_CASE("a GPU trains like the CPU") {
   if (!HasGpu()) return;
@@ -114,7 +118,7 @@ TEST_CASE("a GPU trains like the CPU") {
     INFO(text);
     const std::vector<float> expected = Train(text, {}, "dce,canonicalize");
     for (const std::string_view passes :
-         {std::string_view("dce,canonicalize"), kStreams, kGraphs}) {
+         {std::string_view("dce,canonicalize"), kStreams, kGraphs, kFast}) {
       INFO(passes);
       const std::vector<float> actual = Train(text, {"device=cuda"}, passes);
       REQUIRE_EQ(actual.size(), expected.size());
@@ -147,6 +151,37 @@ TEST_CASE("a thousand steps leave no memory behind") {
     const DeviceMemory after = trainer->device()->memory();
     CHECK_EQ(after.allocated, before.allocated);
     CHECK_EQ(after.reserved, before.reserved);
+  }
+}
+
+TEST_CASE("kernels over many elements, and over long rows, compute what the operators do") {
+  if (!HasGpu()) return;
+  const auto device = OrDie(OpenCuda({}));
+  // Tiles that are full, and a last one that is not.
+  for (const int64_t columns : {1024, 1021}) {
+    INFO("columns ", columns);
+    const std::string type = fmt::format("f32[1031, {0}][{0}, 1]cuda:0", columns);
+    const auto module = testing::ParseBody(fmt::format(R"(
+  x = placeholder : {0}
+  y = placeholder : {0}
+  a = aten.mul.Tensor(x, y) : {0}
+  b = aten.neg.default(a) : {0}
+  s = aten._log_softmax.default(y, -1, False) : {0}
+  e = aten.exp.default(s) : {0}
+  output([a, b, s, e])
+)",
+                                                       type));
+    OrDie(Fuse({.numerics = Fuse::Numerics::kFast}).Run(*module));
+    Executor executor =
+        OrDie(Executor::Bind(OrDie(Lower(*module->FindGraph("g"))), {}, {}, device.get()));
+    const c10::Device gpu("cuda:0");
+    const std::vector<at::Tensor> inputs = {at::rand({1031, columns}).to(gpu),
+                                            at::rand({1031, columns}).to(gpu)};
+    const std::vector<at::Tensor> outputs = OrDie(executor.Run(inputs));
+    CHECK(at::equal(outputs[0], inputs[0] * inputs[1]));
+    CHECK(at::equal(outputs[1], -(inputs[0] * inputs[1])));
+    CHECK(at::allclose(outputs[2], at::log_softmax(inputs[1], -1), 1e-5, 1e-5));
+    CHECK(at::allclose(outputs[3], at::softmax(inputs[1], -1), 1e-5, 1e-8));
   }
 }
 

@@ -271,6 +271,18 @@ TEST_CASE("what an operator throws is told with node, types, place, reason; the 
   CHECK_OK(executor.Run(Tensors{at::zeros({2, 3}), at::full({1}, 1, at::kLong)}));
 }
 
+TEST_CASE("an operator of GPUs alone is told in a sentence") {
+  Executor executor = OrDie(Bind(R"(
+  x = placeholder : i32[8, 8][8, 1]cpu
+  a = aten._convert_weight_to_int4pack.default(x, 2)
+  output([a])
+)"));
+  CHECK_EQ(MessageOf(executor.Run(Tensors{at::zeros({8, 8}, at::kInt)})),
+           "graph g failed: unknown: a = aten._convert_weight_to_int4pack.default(x: i32[8, 8][8, "
+           "1]cpu, 2): Could not run 'aten::_convert_weight_to_int4pack' with arguments from the "
+           "'CPU' backend");
+}
+
 TEST_CASE("plans that do not fit this LibTorch are refused when they are bound") {
   CHECK_EQ(MessageOf(Bind(R"(
   x = placeholder : f32[2]
