@@ -102,6 +102,12 @@ Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
   }
   if (options.load_step >= 0) {
     STRATA_TRY(Checkpoint checkpoint, LoadCheckpoint(folder, options.load_step));
+    if (!options.load_only && steps.back() > options.load_step) {
+      Warn(
+          fmt::format("checkpoints up to step {} are in {}: until this run is there, --resume goes "
+                      "on from that one unless checkpoint.load_step says otherwise",
+                      steps.back(), folder));
+    }
     return std::optional(std::move(checkpoint));
   }
   // One of the model alone is the end of a run, perhaps of a shorter one.

@@ -222,6 +222,17 @@ class TrainResumeTest(unittest.TestCase):
                       "checkpoint.exclude_from_loading=dataloader")
         self.assertEqual(self.data_run("made", 6, "--resume"), "")
 
+    def test_a_course_that_was_left_does_not_push_out_the_new_one(self):
+        self.run_strata(self.command(8, "run", "--set", "checkpoint.keep_latest_k=5"))
+        self.assertEqual(self.checkpoints("run"), [4, 5, 6, 7, 8])
+        again = ["--resume", "--set", "checkpoint.load_step=4", "--set", "optimizer.lr=0.1"]
+        self.assertEqual(self.run_strata(self.command(6, "run", *again)),
+                         "strata: warning: checkpoints up to step 8 are in run/checkpoint: until this run is there, "
+                         "--resume goes on from that one unless checkpoint.load_step says otherwise\n")
+        self.assertEqual(self.checkpoints("run"), [5, 6])
+        self.run_strata(self.command(7, "run", "--resume"))
+        self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2, 3, 4, 5, 6, 7])
+
     def test_a_run_that_failed_and_goes_on_has_the_metrics_of_all_steps(self):
         self.write("t.bin", struct.pack("<60H", *([3] * 50 + [24] + [4] * 9)))
         tokens = ["--set", "dataloader.dataset=tokens", "--set", "dataloader.dataset_path=t.bin", "--set",

@@ -258,6 +258,8 @@ Status WriteCheckpoint(const std::string& folder, const CheckpointWriter::Option
 
   if (options.keep_latest_k == 0) return Ok();
   std::vector<int64_t> steps = ListCheckpoints(folder);
+  // Those of later steps are of a course that was left: older than all of this one.
+  std::ranges::stable_partition(steps, [&](int64_t step) { return step > info.step; });
   const int64_t surplus = std::ssize(steps) - options.keep_latest_k;
   for (int64_t i = 0; i < surplus; ++i)
     STRATA_RETURN_IF_ERROR(Remove(CheckpointPath(folder, steps[static_cast<size_t>(i)])));

@@ -58,7 +58,8 @@ class CheckpointWriter {
   ~CheckpointWriter();
 
   /// Writes `step-<info.step>`, replacing one of that name, then removes the oldest beyond those to
-  /// keep. kAsync: copies the tensors, waits for the save before, and returns while a thread
+  /// keep; first of all those of later steps, which a run left that went on from an earlier one.
+  /// kAsync: copies the tensors, waits for the save before, and returns while a thread
   /// writes. Errors are those of this save, or with kAsync of the one before.
   Status Save(const CheckpointInfo& info, const CheckpointTensors& tensors);
   /// Returns when everything is on disk.
