@@ -8,6 +8,7 @@
 #include "cli/opt.h"
 #include "cli/prove.h"
 #include "ir/interrupt.h"
+#include "runtime/torch/exceptions.h"
 
 namespace strata::cli {
 
@@ -25,6 +26,16 @@ Result<Exit> RunProvedOpt(Args args) {
   });
 }
 
+/// A command of which only plain exceptions come.
+template <Result<Exit> (*kRun)(Args)>
+Result<Exit> Plain(Args args) {
+  try {
+    return kRun(args);
+  } catch (...) {
+    RethrowPlainly();
+  }
+}
+
 }  // namespace
 
 }  // namespace strata::cli
@@ -33,13 +44,14 @@ Result<Exit> RunProvedOpt(Args args) {
 int main(int argc, char** argv) {
   using strata::cli::Command;
   static constexpr std::array<Command, 6> kCommands = {{
-      {"train", "train a model, with its graphs recorded", strata::cli::RunTrain},
-      {"trace", "trace a training, without weights", strata::cli::RunTrace},
-      {"run", "execute a graph as it was recorded", strata::cli::RunRun},
+      {"train", "train a model, with its graphs recorded",
+       strata::cli::Plain<strata::cli::RunTrain>},
+      {"trace", "trace a training, without weights", strata::cli::Plain<strata::cli::RunTrace>},
+      {"run", "execute a graph as it was recorded", strata::cli::Plain<strata::cli::RunRun>},
       {"compare-values", "run two graphs on the same inputs, node by node",
-       strata::cli::RunCompareValues},
-      {"opt", "run passes on a graph", strata::cli::RunProvedOpt},
-      {"bench-train", "measure training", strata::cli::BenchTrain},
+       strata::cli::Plain<strata::cli::RunCompareValues>},
+      {"opt", "run passes on a graph", strata::cli::Plain<strata::cli::RunProvedOpt>},
+      {"bench-train", "measure training", strata::cli::Plain<strata::cli::BenchTrain>},
   }};
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -219,6 +219,16 @@ def forward(self, x: "f32[s0][1]cpu"):
                          "strata: error: graph s cannot be executed: input x: sizes must be numbers, and nothing tells "
                          "what s0 is\n")
 
+    def test_a_graph_that_is_larger_than_memory_is_told(self):
+        self.write("large.txt", """\
+def forward(self, x: "f32[70368744177664][1]cpu"):
+    neg: "f32[70368744177664][1]cpu" = torch.ops.aten.neg.default(x)
+    return (neg,)
+""")
+        for command in (["run", "large.txt"], ["compare-values", "large.txt", "large.txt"]):
+            self.assertEqual(self.run_strata(*command, code=2), f"strata: error: out of memory: strata {command[0]}: give it "
+                             "less, or a machine with more\n")
+
     def test_what_cannot_be_executed_is_trouble(self):
         self.write("b.txt", GRAPH.format(factor="3.0").replace("aten.neg.default", "aten.no_such.default"))
         self.assertTrue(self.run_strata("compare-values", "a.txt", "b.txt", code=2).startswith(
