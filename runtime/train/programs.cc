@@ -147,14 +147,23 @@ std::vector<int64_t> Primes(int64_t least, size_t count) {
 constexpr size_t kSamples = 5;
 
 /// Batch, sequence, and rows of the rope table, which must hold the sequence of each sample. The
-/// sequence counts in units that it must be a multiple of.
+/// sequence counts in units that it must be a multiple of. What is not open is sampled as it is, if
+/// that leaves enough tokens: operators may pad it, or take another way at 1.
 std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t unit) {
+  const CompileConfig& open = config.compile;
   // Experts one by one: so many tokens that each gets a share of its own size.
   const int64_t tokens = ReadsSizes(config) ? 64 * config.moe->num_experts / config.moe->top_k : 0;
-  const std::vector<int64_t> batch = Primes(3, kSamples);
-  const std::vector<int64_t> seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);
-  const std::vector<int64_t> rows = Primes(unit * seq.back() + 1, kSamples);
-  const CompileConfig& open = config.compile;
+  std::vector<int64_t> batch = Primes(3, kSamples);
+  std::vector<int64_t> seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);
+  const int64_t fewest = (open.symbolic_batch ? batch[0] : config.batch_size) *
+                         (open.symbolic_seq ? unit * seq[0] : config.seq_len);
+  if (fewest >= tokens) {
+    if (!open.symbolic_batch) batch.assign(kSamples, config.batch_size);
+    if (!open.symbolic_seq) seq.assign(kSamples, config.seq_len / unit);
+  }
+  // Beyond the primes of the others: equal samples would be one size.
+  const std::vector<int64_t> rows =
+      Primes(std::max<int64_t>(unit * seq.back(), 2 * batch.back() + 16) + 1, kSamples);
   return {{.name = "batch",
            .symbol = open.symbolic_batch ? "s0" : "",
            .value = config.batch_size,

@@ -289,6 +289,24 @@ TEST_CASE("sizes that are not open are numbers, whatever they were while samplin
     const TypeId table = graph.value(graph.result(NodeNamed(graph, "rope_cache"))).type;
     CHECK_EQ(open.module.types().ToString(table), "f32[24, 16][16, 1]cpu");
   }
+  for (const int64_t seq : {1, 2, 3, 7}) {
+    const Traced open(
+        Config(kSmallQwen3, {"compile.symbolic_dims=batch", fmt::format("seq_len={}", seq)}), "");
+    const Graph& graph = open.step();
+    const TypeId table = graph.value(graph.result(NodeNamed(graph, "rope_cache"))).type;
+    CHECK_EQ(open.module.types().ToString(table), "f32[24, 16][16, 1]cpu");
+  }
+}
+
+TEST_CASE("a sequence that is not open may be padded by attention's kernel for GPUs") {
+  const TargetScope target(
+      {.name = "cuda:0", .is_gpu = true, .capability = 9.0, .cudnn = 0, .deterministic = false});
+  const Traced open(Config(kSmallDeepSeekV3, {"compile.symbolic_dims=batch"}), "");
+  CHECK(HasOpenSizes(open.step()));
+  // Experts one by one: so many tokens that each has some while sampling.
+  const Traced one_by_one(
+      Config(kSmallDeepSeekV3, {kOneByOne, "seq_len=60", "rope.max_seq_len=60"}), "");
+  CHECK(PrintText(one_by_one.step()).find("Sym(u0)") != std::string::npos);
 }
 
 /// Batches whose sizes change.
