@@ -87,8 +87,12 @@ std::vector<Row> RowsOf(const StatisticsTable& table, const Graph& graph, std::s
 }
 
 double Microseconds(const StatisticsTable& table, int64_t time_ns) {
-  const auto steps = static_cast<double>(table.last_step - table.first_step + 1);
-  return static_cast<double>(time_ns) / 1e3 / steps;
+  return static_cast<double>(time_ns) / 1e3 / static_cast<double>(table.steps);
+}
+
+/// Whether there are elements that least, greatest and mean are of.
+bool HasFinite(const NodeStatistics& node) {
+  return node.elements > node.nan_count + node.inf_count;
 }
 
 std::string ToText(const StatisticsTable& table, const std::vector<Row>& rows, bool by_node) {
@@ -98,9 +102,11 @@ std::string ToText(const StatisticsTable& table, const std::vector<Row>& rows, b
     total += row.sum.time_ns;
     width = std::max(width, DisplayWidth(Visible(row.name)));
   }
+  const bool is_gapless = table.steps == table.last_step - table.first_step + 1;
   std::string text =
-      fmt::format("graph {}, steps {} to {}: {:.1f} us a step\n\n", Visible(table.graph),
-                  table.first_step, table.last_step, Microseconds(table, total));
+      fmt::format("graph {}, {}steps {} to {}: {:.1f} us a step\n\n", Visible(table.graph),
+                  is_gapless ? "" : fmt::format("{} of ", table.steps), table.first_step,
+                  table.last_step, Microseconds(table, total));
   text += fmt::format("{:<{}}  {:>9}  {:>6}  {:>12}{}\n", "", width, "us a step", "share", "bytes",
                       by_node ? "  operator, module" : "  nodes");
   for (const Row& row : rows) {
@@ -111,9 +117,12 @@ std::string ToText(const StatisticsTable& table, const std::vector<Row>& rows, b
     text += by_node ? fmt::format("  {}  {}", Visible(row.op), Visible(row.module))
                     : fmt::format("  {}", row.nodes);
     if (by_node && row.sum.has_values) {
-      text += fmt::format("  min {:.4g}  max {:.4g}  mean {:.4g}", row.sum.min, row.sum.max,
-                          row.sum.mean);
+      if (HasFinite(row.sum)) {
+        text += fmt::format("  min {:.4g}  max {:.4g}  mean {:.4g}", row.sum.min, row.sum.max,
+                            row.sum.mean);
+      }
       if (row.sum.nan_count > 0) text += fmt::format("  {} NaN", row.sum.nan_count);
+      if (row.sum.inf_count > 0) text += fmt::format("  {} infinite", row.sum.inf_count);
     }
     text += '\n';
   }
@@ -125,14 +134,22 @@ std::string ToJson(const StatisticsTable& table, const std::vector<Row>& rows) {
   JsonWriter json(text);
   json.BeginObject().Field("schema", "strata.profile/1").Field("graph", table.graph);
   json.Field("fingerprint", ToString(table.fingerprint)).Field("first_step", table.first_step);
-  json.Field("last_step", table.last_step).Key("rows").BeginArray();
+  json.Field("last_step", table.last_step).Field("steps", table.steps).Key("rows").BeginArray();
   for (const Row& row : rows) {
     json.Break(2).BeginObject().Field("name", row.name).Field("nodes", row.nodes);
     json.Field("time_ns", row.sum.time_ns).Field("bytes", row.sum.bytes);
     if (row.nodes == 1 && row.sum.has_values) {
       json.Field("elements", row.sum.elements).Field("nan_count", row.sum.nan_count);
-      json.Field("inf_count", row.sum.inf_count).Field("min", row.sum.min);
-      json.Field("max", row.sum.max).Field("mean", row.sum.mean);
+      json.Field("inf_count", row.sum.inf_count);
+      for (const auto& [key, value] :
+           {std::pair{"min", row.sum.min}, {"max", row.sum.max}, {"mean", row.sum.mean}}) {
+        json.Key(key);
+        if (HasFinite(row.sum)) {
+          json.Double(value);
+        } else {
+          json.Null();
+        }
+      }
     }
     json.EndObject();
   }

@@ -221,11 +221,15 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainF
     ++first_step;
   while (first_step < last_step && !is_profiled(last_step))
     --last_step;
+  int64_t steps = 0;
+  for (int64_t step = first_step; step <= last_step; ++step)
+    steps += is_profiled(step) ? 1 : 0;
   for (const GraphProfile& profile : trainer.Profiles()) {
     StatisticsTable table{.graph = profile.graph,
                           .fingerprint = profile.fingerprint,
                           .first_step = first_step,
                           .last_step = last_step,
+                          .steps = std::max<int64_t>(steps, 1),
                           .nodes = {}};
     for (const auto& [id, node] : profile.nodes) {
       table.nodes.push_back({.node = id,

@@ -32,6 +32,7 @@ class FieldReader {
     is_sound_ = is_sound_ && read.ec == std::errc() && read.ptr == field.data() + field.size();
     return number;
   }
+  bool IsAt(std::string_view text) const { return rest_.starts_with(text); }
   bool Skip(std::string_view text) {
     if (!rest_.starts_with(text)) return is_sound_ = false;
     rest_.remove_prefix(text.size());
@@ -55,6 +56,9 @@ std::optional<StatisticsTable> Parse(std::string_view text) {
   table.fingerprint = *fingerprint;
   table.first_step = reader.Number<int64_t>();
   table.last_step = reader.Number<int64_t>();
+  // Older traces have only tables of steps that follow each other.
+  table.steps =
+      reader.IsAt(kColumns) ? table.last_step - table.first_step + 1 : reader.Number<int64_t>();
   reader.Skip(kColumns);
   while (reader.is_sound() && !reader.at_end()) {
     NodeStatistics node;
@@ -71,16 +75,16 @@ std::optional<StatisticsTable> Parse(std::string_view text) {
     node.mean = reader.Number<double>();
     table.nodes.push_back(node);
   }
-  if (!reader.is_sound()) return std::nullopt;
+  if (!reader.is_sound() || table.steps < 1) return std::nullopt;
   return table;
 }
 
 }  // namespace
 
 Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table) {
-  std::string text =
-      fmt::format("strata.node-statistics/1\t{}\t{}\t{}\t{}\n{}", table.graph,
-                  ToString(table.fingerprint), table.first_step, table.last_step, kColumns);
+  std::string text = fmt::format("strata.node-statistics/1\t{}\t{}\t{}\t{}\t{}\n{}", table.graph,
+                                 ToString(table.fingerprint), table.first_step, table.last_step,
+                                 table.steps, kColumns);
   for (const NodeStatistics& node : table.nodes) {
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
                         static_cast<uint64_t>(node.node), node.calls, node.time_ns, node.bytes,

@@ -14,7 +14,7 @@ namespace strata {
 struct NodeStatistics {
   StableId node = StableId::kNone;
   int64_t calls = 0;
-  int64_t time_ns = 0;  ///< of all calls together
+  int64_t time_ns = 0;  ///< of all calls together, in all steps of the table
   int64_t bytes = 0;    ///< that one call makes; of views none
   bool has_values = false;
   int64_t elements = 0;  ///< of the first result; with nan_count … mean only if has_values
@@ -27,6 +27,7 @@ struct StatisticsTable {
   std::string graph;        ///< name of the graph in the run
   Fingerprint fingerprint;  ///< FingerprintScope::kComputation of what was executed
   int64_t first_step = 0, last_step = 0;
+  int64_t steps = 1;                  ///< of these, those that were looked at
   std::vector<NodeStatistics> nodes;  ///< by StableId
 };
 

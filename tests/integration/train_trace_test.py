@@ -114,7 +114,10 @@ class TrainTraceTest(unittest.TestCase):
         self.train("t.strata", "--set", "steps=7", "--set", "profiler.enable_profiling=true", "--set",
                    "profiler.profile_freq=3", "--set", "profiler.profiler_warmup=1", "--set", "profiler.profiler_active=2")
         profile = json.loads(self.run_strata("profile", "t.strata#graph=step", "--json"))
-        self.assertEqual((profile["first_step"], profile["last_step"]), (2, 6))
+        self.assertEqual((profile["first_step"], profile["last_step"], profile["steps"]), (2, 6, 4))
+        text = self.run_strata("profile", "t.strata#graph=step", "--top", "1")
+        total = sum(row["time_ns"] for row in profile["rows"])
+        self.assertTrue(text.startswith(f"graph step, 4 of steps 2 to 6: {total / 4000:.1f} us a step\n"), text)
         self.assertGreater(min(row["time_ns"] for row in profile["rows"]), 0)
         result = subprocess.run([self.strata, "train", "config.toml", "--set", "profiler.enable_profiling=true"],
                                 cwd=self.folder.name, capture_output=True, text=True, timeout=120, check=False)

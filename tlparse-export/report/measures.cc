@@ -9,9 +9,8 @@ Result<Measures> LoadMeasures(TraceReader& trace, const StoredRun& run) {
   Measures measures;
   STRATA_TRY(const std::vector<StatisticsTable> tables, LoadNodeStatistics(trace, run));
   for (const StatisticsTable& table : tables) {
-    const int64_t steps = std::max<int64_t>(table.last_step - table.first_step + 1, 1);
     for (NodeStatistics node : table.nodes) {
-      node.time_ns /= steps;
+      node.time_ns /= table.steps;
       measures.insert_or_assign(static_cast<uint64_t>(node.node), node);
     }
   }

@@ -20,7 +20,8 @@ TEST_CASE("what nodes took is read as it was written") {
       .graph = "step",
       .fingerprint = {.hi = 1, .lo = 2},
       .first_step = 3,
-      .last_step = 4,
+      .last_step = 14,
+      .steps = 2,
       .nodes = {{.node = static_cast<StableId>(7), .calls = 2, .time_ns = 123456789, .bytes = 64},
                 {.node = static_cast<StableId>(9),
                  .calls = 2,
@@ -49,7 +50,8 @@ TEST_CASE("what nodes took is read as it was written") {
   CHECK_EQ(tables[0].graph, "step");
   CHECK_EQ(tables[0].fingerprint, table.fingerprint);
   CHECK_EQ(tables[0].first_step, 3);
-  CHECK_EQ(tables[0].last_step, 4);
+  CHECK_EQ(tables[0].last_step, 14);
+  CHECK_EQ(tables[0].steps, 2);
   REQUIRE_EQ(tables[0].nodes.size(), 2);
   CHECK_EQ(tables[0].nodes[0].time_ns, 123456789);
   CHECK_FALSE(tables[0].nodes[0].has_values);
@@ -62,6 +64,28 @@ TEST_CASE("what nodes took is read as it was written") {
   CHECK_EQ(node.max, std::numeric_limits<double>::max());
   CHECK_EQ(node.mean, 1.0 / 3.0);
   CHECK(tables[1].nodes.empty());
+}
+
+TEST_CASE("tables of traces that did not tell how many steps were looked at are of all") {
+  const TempDir dir;
+  const std::string path = dir / "t.strata";
+  {
+    const auto trace = OrDie(TraceWriter::Create(path));
+    const RunId run = OrDie(trace->BeginRun(RunInfo()));
+    OrDie(trace->AddArtifact(
+        run, "step.nodes.tsv", "node_statistics",
+        "strata.node-statistics/1\tstep\t00000000000000000000000000000001\t3\t6\n"
+        "node\tcalls\ttime_ns\tbytes\thas_values\telements\tnan_count\tinf_count\tmin\tmax\tmean\n"
+        "7\t4\t100\t8\t0\t0\t0\t0\t0\t0\t0\n"));
+    REQUIRE_OK(trace->EndRun(run, RunStatus::kFinished));
+    REQUIRE_OK(trace->Finish());
+  }
+  const auto reader = OrDie(TraceReader::Open(path));
+  const auto tables = OrDie(LoadNodeStatistics(*reader, reader->runs()[0]));
+  REQUIRE_EQ(tables.size(), 1);
+  CHECK_EQ(tables[0].steps, 4);
+  REQUIRE_EQ(tables[0].nodes.size(), 1);
+  CHECK_EQ(tables[0].nodes[0].time_ns, 100);
 }
 
 TEST_CASE("statistics that nobody wrote so are told") {
