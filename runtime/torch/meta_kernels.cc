@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <tuple>
 #include <vector>
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
 #include <ATen/ops/empty.h>
@@ -23,7 +25,7 @@ using OptionalTensor = std::optional<Tensor>;
 
 Tensor IndexSelect(const Tensor& self, int64_t dim, const Tensor& index) {
   std::vector<int64_t> sizes = self.sizes().vec();
-  sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = index.numel();
+  if (self.dim() > 0) sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = index.numel();
   return at::empty(sizes, self.options());
 }
 
@@ -33,19 +35,37 @@ Tensor EmbeddingDenseBackward(const Tensor& grad, const Tensor& /*indices*/,
   return at::empty({num_weights.expect_int(), grad.size(-1)}, grad.options());
 }
 
-Tensor Where(const Tensor& condition, const Tensor& self, const Tensor& other) {
-  const auto sizes = at::infer_size(at::infer_size(condition.sizes(), self.sizes()), other.sizes());
-  return at::empty(sizes, self.options().dtype(at::result_type(self, other)));
+/// Results of elementwise operators lie as their operands do, where these agree.
+void LayOutAs(Tensor& out, std::initializer_list<const Tensor*> operands) {
+  at::TensorIteratorConfig config;
+  config.check_all_same_dtype(false).add_output(out);
+  bool has_shape = false;
+  for (const Tensor* operand : operands) {
+    if (operand->dim() == 0) continue;  // a number, which may be the CPU's
+    config.add_const_input(*operand);
+    has_shape = true;
+  }
+  if (has_shape) {
+    (void)config.build();
+  } else {
+    out.resize_({});
+  }
 }
 
 Tensor& WhereOut(const Tensor& condition, const Tensor& self, const Tensor& other, Tensor& out) {
-  out.resize_(at::infer_size(at::infer_size(condition.sizes(), self.sizes()), other.sizes()));
+  LayOutAs(out, {&condition, &self, &other});
   return out;
 }
 
+Tensor Where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  Tensor out = at::empty({0}, self.options().dtype(at::result_type(self, other)));
+  return WhereOut(condition, self, other, out);
+}
+
 Tensor FloorDivide(const Tensor& self, const Tensor& other) {
-  return at::empty(at::infer_size(self.sizes(), other.sizes()),
-                   self.options().dtype(at::result_type(self, other)));
+  Tensor out = at::empty({0}, self.options().dtype(at::result_type(self, other)));
+  LayOutAs(out, {&self, &other});
+  return out;
 }
 
 Tensor Histc(const Tensor& self, int64_t bins, const Scalar& /*min*/, const Scalar& /*max*/) {

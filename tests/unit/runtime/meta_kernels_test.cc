@@ -55,6 +55,11 @@ TEST_CASE("shapes: index_select and embedding") {
   });
 }
 
+TEST_CASE("shapes: a number is one row to index_select") {
+  CheckShapes({at::rand({}), at::zeros({1}, at::kLong)},
+              [](const Tensors& t) -> Tensors { return {at::index_select(t[0], 0, t[1])}; });
+}
+
 TEST_CASE("shapes: where broadcasts and promotes") {
   const Tensor condition = at::ones({4, 1}, at::kBool);
   CheckShapes({condition, at::rand({3}), at::rand({2, 4, 3}, at::kDouble)},
@@ -62,6 +67,15 @@ TEST_CASE("shapes: where broadcasts and promotes") {
   CheckShapes({condition, at::rand({4, 3}), at::rand({4, 3})}, [](const Tensors& t) -> Tensors {
     Tensor out = at::empty({0}, t[1].options());
     return {at::where_out(out, t[0], t[1], t[2])};
+  });
+}
+
+TEST_CASE("shapes: elementwise results lie as their operands do") {
+  const Tensor x = at::rand({3, 2}).t(), gaps = at::rand({2, 6}).slice(1, 0, 6, 2);
+  CheckShapes({x, gaps, at::rand({2, 3, 4}).permute({2, 0, 1})}, [](const Tensors& t) -> Tensors {
+    return {at::where(t[0] > 0, t[0], t[0]), at::where(t[0] > 0, t[0], t[1]),
+            at::where(t[1] > 0, t[1], t[1]), at::where(t[2] > 0, t[0], t[2]),
+            at::floor_divide(t[0], t[0]),    at::floor_divide(t[0], 2)};
   });
 }
 
