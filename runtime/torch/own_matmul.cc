@@ -28,13 +28,12 @@ bool IsMatrix(const Tensor& tensor) {
 }
 
 /// Numbers between -1 and 1, with ATen's generator left alone.
-Tensor Drawn(const Matmul& m, bool is_a) {
+Tensor Drawn(const Matmul& m, bool is_a, std::minstd_rand& random) {
   const std::array<int64_t, 2> sizes{is_a ? m.rows : m.inner, is_a ? m.inner : m.columns};
   const std::array<int64_t, 2> strides{is_a ? m.a_row : m.b_row, is_a ? m.a_column : m.b_column};
   const int64_t count = (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1] + 1;
   Tensor memory = at::empty({count}, at::kFloat);
   auto* const numbers = memory.mutable_data_ptr<float>();
-  std::minstd_rand random(is_a ? 1 : 2);
   for (int64_t i = 0; i < count; ++i) {
     numbers[i] = static_cast<float>(random()) / 1073741824.0F - 1.0F;
     // Zeros have a sign, too: a product of one term may keep it, a sum that begins at zero does
@@ -48,20 +47,39 @@ bool IsEqual(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// The length of chains with which the bits are ATen's; 0: there is none.
-int64_t FindBlock(Matmul m, MatmulIsa isa) {
-  const Tensor a = Drawn(m, true), b = Drawn(m, false);
-  const Tensor expected = at::mm(a, b), actual = at::empty({m.rows, m.columns}, at::kFloat);
-  if (!expected.is_contiguous()) return 0;
-  m.a = a.const_data_ptr<float>();
+/// Whether chains of `m.block` give ATen's bits for drawn operands.
+bool IsEqualFor(Matmul m, MatmulIsa isa, std::minstd_rand& random) {
+  const Tensor a = Drawn(m, true, random), b = Drawn(m, false, random);
+  const Tensor expected = at::mm(a, b);
+  if (!expected.is_contiguous()) return false;
+  // Some rows at a time: operands and a result are there in a training anyway, two results are not.
+  const int64_t rows = (m.rows + 7) / 8;
+  const Tensor actual = at::empty({rows, m.columns}, at::kFloat);
   m.b = b.const_data_ptr<float>();
   m.c = actual.mutable_data_ptr<float>();
+  for (int64_t first = 0; first < expected.size(0); first += rows) {
+    m.rows = std::min(rows, expected.size(0) - first);
+    m.a = a.const_data_ptr<float>() + first * m.a_row;
+    RunMatmulInParallel(m, isa);
+    if (!IsEqual(actual.narrow(0, 0, m.rows), expected.narrow(0, first, m.rows))) return false;
+  }
+  return true;
+}
+
+/// The length of chains with which the bits are ATen's; 0: there is none.
+int64_t FindBlock(Matmul m, MatmulIsa isa) {
+  // Few numbers prove little: another order of two products differs in one sum of several.
+  constexpr int64_t kNumbers = 4096;
+  const int64_t draws = std::clamp<int64_t>(kNumbers / (m.rows * m.columns), 1, 512);
   // One chain, or what libraries cut the inner dimension into: a fixed length, or halves.
   for (const int64_t block : {m.inner, int64_t{192}, m.inner / 2, int64_t{256}, int64_t{384}}) {
     if (block < 1 || block > std::min(kMaxMatmulBlock, m.inner)) continue;
     m.block = block;
-    RunMatmulInParallel(m, isa);
-    if (IsEqual(actual, expected)) return block;
+    std::minstd_rand random(1);
+    int64_t draw = 0;
+    while (draw < draws && IsEqualFor(m, isa, random))
+      ++draw;
+    if (draw == draws) return block;
   }
   return 0;
 }

@@ -46,6 +46,25 @@ TEST_CASE("where products are said to have ATen's bits, other operands have them
   if (num_compared == 0) MESSAGE("skipped: no product has ATen's bits on this processor");
 }
 
+TEST_CASE("products of few numbers have ATen's bits for many operands, or are left to it") {
+  at::manual_seed(4);
+  for (const int64_t inner : {1, 2, 3, 4}) {
+    for (const bool is_transposed : {false, true}) {
+      for (int run = 0; run < 200; ++run) {
+        const Tensor a = Operand(2, inner, is_transposed), b = Operand(inner, 8, !is_transposed);
+        Tensor result = at::empty({2, 8});
+        std::optional<Matmul> matmul = MatmulWithAtensBits(a, b, result);
+        if (!matmul) break;
+        matmul->a = a.const_data_ptr<float>();
+        matmul->b = b.const_data_ptr<float>();
+        matmul->c = result.mutable_data_ptr<float>();
+        RunMatmulInParallel(*matmul, BestMatmulIsa());
+        REQUIRE(at::equal(result, at::mm(a, b)));
+      }
+    }
+  }
+}
+
 TEST_CASE("what is no plain matrix of floats is left to ATen") {
   const Tensor a = at::randn({4, 6}), b = at::randn({6, 5}), c = at::empty({4, 5});
   CHECK_FALSE(MatmulWithAtensBits(a.to(at::kDouble), b.to(at::kDouble), c.to(at::kDouble)));
