@@ -15,7 +15,12 @@ Places::Places(const Plan& plan)
   };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
-    step.ForEachOperand([&](int32_t slot) { last_of(slot) = static_cast<int32_t>(i); });
+    // Without a result that shares it, any operand may be what is written.
+    const bool is_told = std::ranges::any_of(step.results, [&](int32_t slot) { return slot >= 0; });
+    step.ForEachOperand([&](int32_t slot) {
+      last_of(slot) = static_cast<int32_t>(i);
+      if (step.mutates && !is_told) is_written_[static_cast<size_t>(SlotAt(slot).storage)] = true;
+    });
     for (const int32_t slot : step.results) {
       if (slot < 0) continue;
       last_of(slot) = std::max(last_of(slot), static_cast<int32_t>(i));

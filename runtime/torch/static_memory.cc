@@ -78,6 +78,13 @@ void StaticProgram::State::Release(int32_t owner) {
   SetStorage(owner, EmptyStorage(storages[static_cast<size_t>(owner)].bytes));
 }
 
+void StaticProgram::State::TakeStorage(int32_t owner) {
+  const auto bytes = static_cast<size_t>(storages[static_cast<size_t>(owner)].bytes);
+  SetStorage(owner,
+             {c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator()->allocate(bytes),
+              /*allocator=*/nullptr, /*resizable=*/false});
+}
+
 Status StaticProgram::State::BindInputs(std::span<const Tensor> given) {
   for (size_t i = 0; i < given.size(); ++i) {
     StaticInput& input = inputs[i];
@@ -200,16 +207,16 @@ void StaticProgram::State::PlaceStorages() {
 
 Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> given) {
   const Tensor& home = TensorAt(slot);
-  const bool is_changing = is_dynamic[static_cast<size_t>(slot)];
-  if (is_changing && !home.defined()) return home;
-  if (!is_changing && StorageOf(slot).kind == StaticStorage::Kind::kOutput)
+  if (!home.defined()) return home;
+  if (StorageOf(slot).kind == StaticStorage::Kind::kOutput)
     return scratch != nullptr ? home.clone() : OnAnotherStorage(home, home.storage());
   // Memory of inputs belongs to storages of the caller.
   for (size_t i = 0; i < given.size(); ++i) {
     if (home.storage().unsafeGetStorageImpl() == inputs[i].own)
       return OnAnotherStorage(home, given[i].storage());
   }
-  return is_changing ? home : OnAnotherStorage(home, home.storage());
+  // What an operator wrote in place may be a tensor of ours.
+  return OnAnotherStorage(home, home.storage());
 }
 
 std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> given) {
@@ -219,11 +226,10 @@ std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> gi
     taken.push_back(slot < 0 ? Tensor() : OutputAt(slot, given));
   for (const int32_t slot : plan.outputs) {
     if (slot < 0) continue;
-    if (is_dynamic[static_cast<size_t>(slot)]) {
-      TensorAt(slot).reset();
-    } else if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted) {
+    if (is_dynamic[static_cast<size_t>(slot)]) TensorAt(slot).reset();
+    // Also where only a view of it is an output.
+    if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted)
       Release(plan.slots[static_cast<size_t>(slot)].storage);
-    }
   }
   return taken;
 }

@@ -60,12 +60,17 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
       home = result;
       return;
     }
-    if (!LiesAs(result, home.sizes(), home.strides()) ||
-        result.storage_offset() != home.storage_offset()) {
+    if (result.sizes() != home.sizes()) {
       throw std::runtime_error(fmt::format("returned {}{}, not what was traced",
                                            c10::str(result.sizes()), c10::str(result.strides())));
     }
-    if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted) {
+    const bool lies_as_traced = LiesAs(result, home.sizes(), home.strides()) &&
+                                result.storage_offset() == home.storage_offset();
+    const bool is_adopted = StorageOf(slot).kind == StaticStorage::Kind::kAdopted;
+    if (!lies_as_traced) {
+      if (is_adopted) TakeStorage(plan.slots[static_cast<size_t>(slot)].storage);
+      copies.emplace_back(home, result.clone());  // it may lie where it belongs
+    } else if (is_adopted) {
       SetStorage(plan.slots[static_cast<size_t>(slot)].storage, result.storage());
     } else if (result.storage().data() != home.storage().data()) {
       copies.emplace_back(home, result);
@@ -278,6 +283,10 @@ void StaticProgram::Borrow(const ScratchMemory& scratch) {
   state_->Borrow(scratch);
 }
 
+bool StaticProgram::lends_outputs() const {
+  return !state_->can_borrow;
+}
+
 ScratchMemory StaticProgram::scratch() {
   state_->EnsureBlock();
   std::vector<std::pair<int64_t, int64_t>> taken;
@@ -304,7 +313,8 @@ PlannedMemory StaticProgram::planned_memory() const {
   state_->open_places.AddAll(all);
   const int64_t held = state_->block.memory != nullptr ? state_->block.bytes : state_->block_bytes;
   PlannedMemory memory{.held = state_->scratch != nullptr ? 0 : held,
-                       .passing_at_most = all.AtMost(state_->plan.partitions)};
+                       .passing_at_most = all.AtMost(state_->plan.partitions),
+                       .outputs = state_->passing_outputs.With(state_->numbers)};
   const bool has_run =
       std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
   if (!has_run && memory.passing_at_most) {

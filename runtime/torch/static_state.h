@@ -143,6 +143,7 @@ struct StaticProgram::State {
   std::vector<Lines> lines;            ///< where these are
   bool has_moved = true;               ///< something since `lines` were told
   PassingMemory passing;               ///< but for what has no place in a run
+  PassingMemory passing_outputs;       ///< of it, what lives on
   OpenPlaces open_places;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
@@ -207,6 +208,7 @@ struct StaticProgram::State {
   std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> given);
   at::Tensor OutputAt(int32_t slot, std::span<const at::Tensor> given);
   void Release(int32_t owner);
+  void TakeStorage(int32_t owner);  ///< allocates what was released
 };
 
 /// Calls fn(slot, result) for the tensors that a call of `step` left on the stack, as far as the

@@ -1,0 +1,85 @@
+// What static plans must not mistake: who writes to what, whose tensor is whose, how results lie.
+
+#include <string_view>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <doctest/doctest.h>
+
+#include "runtime/torch/executor.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using testing::OrDie;
+
+Executor Bind(std::string_view body, const PlanOptions& options) {
+  return OrDie(
+      Executor::Bind(OrDie(Lower(*testing::ParseBody(body)->FindGraph("g"), options)), {}));
+}
+
+PlanOptions Folding(bool folds) {
+  PlanOptions options = PlanOptions::Fastest();
+  options.fold_views = folds;
+  return options;
+}
+
+TEST_CASE("what is written in place is made in each run, read after it or not") {
+  Executor executor = Bind(R"(
+  x = placeholder : f32[3][1]cpu
+  one = aten.full.default([3], 1.0, dtype=torch.float32, device=device('cpu')) : f32[3][1]cpu
+  two = aten.mul.Scalar(one, 2.0) : f32[3][1]cpu
+  sum = aten.add.Tensor(x, two) : f32[3][1]cpu
+  mul_ = aten.mul_.Scalar(two, 0.5) : f32[3][1]cpu ~two
+  output([sum])
+)",
+                           {.hoist_constants = true});
+  for (int run = 0; run < 3; ++run)
+    CHECK(at::equal(OrDie(executor.Run(Tensors{at::zeros({3})}))[0], at::full({3}, 2.0)));
+}
+
+TEST_CASE("an output that an operator wrote in place is the caller's after the run") {
+  for (const PlanOptions& options :
+       {PlanOptions{.static_memory = true}, Folding(true), Folding(false)}) {
+    Executor executor = Bind(R"(
+  x = placeholder : f32[4][1]cpu
+  (values, indices) = aten.sort.default(x) as sorted : (f32[4][1]cpu, i64[4][1]cpu)
+  same = aten.view.default(x, [4]) : f32[4][1]cpu ~x
+  add_ = aten.add_.Tensor(values, same) : f32[4][1]cpu ~values
+  output([add_])
+)",
+                             options);
+    const auto run = [&](const Tensor& x) { return OrDie(executor.Run(Tensors{x}))[0]; };
+    const Tensor x = at::tensor({4.0F, 3.0F, 2.0F, 1.0F}), first = run(x);
+    const Tensor y = at::tensor({0.0F, 9.0F, 0.0F, 9.0F}), second = run(y);
+    CHECK(at::equal(first, at::full({4}, 5.0)));
+    CHECK(at::equal(second, at::tensor({0.0F, 9.0F, 9.0F, 18.0F})));
+  }
+}
+
+TEST_CASE("what an operator lays out otherwise than was traced is laid out as traced") {
+  PlanOptions adopts = PlanOptions::Fastest();
+  adopts.place_results = adopts.place_open_sizes = false;
+  for (const PlanOptions& options :
+       {PlanOptions{.fold_views = true}, PlanOptions{.static_memory = true}, adopts,
+        PlanOptions::Fastest()}) {
+    Executor executor = Bind(R"(
+  x = placeholder : f32[2, 3][1, 2]cpu
+  (values, indices) = aten.sort.default(x) as sorted : (f32[2, 3][3, 1]cpu, i64[2, 3][3, 1]cpu)
+  row = aten.view.default(values, [6]) : f32[6][1]cpu ~values
+  output([row])
+)",
+                             options);
+    const Tensor x = at::rand({3, 2}).t();
+    CHECK(at::equal(OrDie(executor.Run(Tensors{x}))[0],
+                    std::get<0>(x.contiguous().sort()).view({6})));
+  }
+}
+
+}  // namespace
+}  // namespace strata
