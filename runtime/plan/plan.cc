@@ -163,9 +163,12 @@ class Lowering {
     for (size_t i = 0; i < n.num_results; ++i) {
       const ValueId value = graph().result(node, i);
       const bool is_read = graph().value(value).num_uses > 0 || plan_.options.keep_values;
-      // What an operator writes needs a place, read or not.
-      const bool is_written = plan_.options.static_memory && graph().value(value).type.valid();
+      // What an operator writes needs a place, read or not; and what it writes to is told by the
+      // slot of its result.
+      const bool is_written =
+          (plan_.options.static_memory || step.mutates) && graph().value(value).type.valid();
       step.results.push_back(is_read || is_written ? NewSlot(value) : -1);
+      if (step.results.back() < 0) step.unread_bytes += OwnBytes(value);
       has_results = has_results || graph().value(value).type.valid();
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
@@ -336,6 +339,14 @@ class Lowering {
       where += fmt::format(" ({}:{})", module_.str(loc.file), loc.line);
     }
     return where;
+  }
+
+  /// Of a value that shares nobody's memory, as far as that is known.
+  int64_t OwnBytes(ValueId value) const {
+    const Value& v = graph().value(value);
+    if (!v.type.valid() || v.alias_of.valid()) return 0;
+    const std::optional<PlanLayout> layout = LayoutOf(module_, v.type, plan_.sizes);
+    return layout ? layout->storage_bytes() : 0;
   }
 
   int32_t NewSlot(ValueId value) {

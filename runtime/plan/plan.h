@@ -112,6 +112,7 @@ struct PlanStep {
   std::vector<SizeForm> open_numbers = {};
   int32_t stream = 0;            ///< of the device; 0: the one that computes
   std::vector<int32_t> results;  ///< slot per result; -1: nobody reads it
+  int64_t unread_bytes = 0;      ///< of results without a slot: there until the step is done
   /// Slots that nobody reads after this step, ascending. Their tensors go, unless a view of them
   /// lives on.
   std::vector<int32_t> kills;

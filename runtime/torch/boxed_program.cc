@@ -14,8 +14,10 @@
 
 #include "runtime/plan/device_schedule.h"
 #include "runtime/plan/graph_replay.h"
+#include "runtime/plan/places.h"
 #include "runtime/torch/executor.h"
 #include "runtime/torch/literals.h"
+#include "runtime/torch/measured_workspace.h"
 #include "runtime/torch/step_binder.h"
 
 namespace strata {
@@ -56,7 +58,11 @@ std::string_view ModuleOf(const PlanStep& step) {
 
 struct BoxedProgram::State {
   State(const Plan& p, Device* d)
-      : plan(p), device(d), values(p.slots.size()), steps(p.steps.size()) {}
+      : plan(p),
+        device(d),
+        values(p.slots.size()),
+        numbers(p.slots.size()),
+        steps(p.steps.size()) {}
 
   struct Step {
     std::optional<BoundStep> call;  // of an operator
@@ -67,7 +73,9 @@ struct BoxedProgram::State {
   const Plan& plan;
   Device* device;
   DeviceSchedule schedule;
-  std::vector<c10::IValue> values;  // by slot; between runs only constants
+  std::vector<c10::IValue> values;              // by slot; between runs only constants
+  std::vector<std::optional<int64_t>> numbers;  // by slot: sizes that the last run read from data
+  PassingMemory passing, passing_outputs;
   std::vector<Step> steps;
   torch::jit::Stack stack;
   size_t current_step = 0;
@@ -155,6 +163,23 @@ struct BoxedProgram::State {
       if (!has_layout(arg.slot)) return Error(ErrorCode::kUnsupported, "reads an unknown layout");
     }
     return Ok();
+  }
+
+  void CountPassing() {
+    const Places places(plan);
+    const auto end = static_cast<int32_t>(plan.steps.size());
+    for (int32_t i = 0; i < end; ++i) {
+      const PlanStep& step = plan.steps[static_cast<size_t>(i)];
+      passing.Add({.constant = MeasuredWorkspaceBytes(plan, step) + step.unread_bytes}, i, i);
+      for (const int32_t slot : step.results) {
+        if (slot < 0 || Slot(slot).storage != slot) continue;
+        SizeForm size;
+        if (Slot(slot).layout) size.constant = Slot(slot).layout->storage_bytes();
+        if (Slot(slot).open_layout) size = Slot(slot).open_layout->bytes;
+        passing.Add(size, i, std::clamp(places.last_use(slot), i, end));
+        if (places.is_output(slot)) passing_outputs.Add(size, 0, 0);
+      }
+    }
   }
 
   // --- One run -----------------------------------------------------------------------------------
@@ -274,7 +299,9 @@ struct BoxedProgram::State {
       return;
     }
     for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
-      if (step.results[i] >= 0) Value(step.results[i]) = std::move(stack[i]);
+      if (step.results[i] < 0) continue;
+      if (stack[i].isInt()) numbers[static_cast<size_t>(step.results[i])] = stack[i].toInt();
+      Value(step.results[i]) = std::move(stack[i]);
     }
   }
 
@@ -425,6 +452,7 @@ Result<std::unique_ptr<BoxedProgram>> BoxedProgram::Bind(const Plan& plan,
                                                          Device* device) {
   auto state = std::make_unique<State>(plan, device);
   STRATA_RETURN_IF_ERROR(state->BindAll(constants));
+  if (device == nullptr) state->CountPassing();
   return std::unique_ptr<BoxedProgram>(new BoxedProgram(std::move(state)));
 }
 
@@ -446,6 +474,17 @@ void BoxedProgram::Reset() {
     (void)device->Synchronize();
   }
   state_->Clear();
+}
+
+PlannedMemory BoxedProgram::planned_memory() const {
+  if (state_->device != nullptr) return {};
+  const bool has_run =
+      std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
+  PlannedMemory memory{.passing_at_most = state_->passing.AtMost(state_->plan.partitions),
+                       .outputs = state_->passing_outputs.With(state_->numbers)};
+  memory.passing = has_run || !memory.passing_at_most ? state_->passing.With(state_->numbers)
+                                                      : *memory.passing_at_most;
+  return memory;
 }
 
 bool BoxedProgram::reuses_outputs() const {

@@ -10,6 +10,7 @@
 #include "ir/result.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/planned_memory.h"
 #include "runtime/torch/tracer.h"
 
 namespace strata {
@@ -45,6 +46,8 @@ class BoxedProgram {
   size_t failed_step() const;
   void Reset();  ///< lets go of what a failed run left
 
+  /// On the CPU: what operators allocate. On a device nothing is told.
+  PlannedMemory planned_memory() const;
   /// The next run writes its outputs over those of this one.
   bool reuses_outputs() const;
   /// Of the captured graph; empty before there is one.

@@ -87,6 +87,10 @@ bool Executor::reuses_outputs() const {
   return state_->boxed && state_->boxed->reuses_outputs();
 }
 
+bool Executor::lends_outputs() const {
+  return state_->program ? state_->program->lends_outputs() : reuses_outputs();
+}
+
 std::vector<KernelAnnotation> Executor::annotations() const {
   return state_->boxed ? state_->boxed->annotations() : std::vector<KernelAnnotation>();
 }
@@ -108,7 +112,7 @@ void Executor::Borrow(const ScratchMemory& scratch) {
 }
 
 PlannedMemory Executor::planned_memory() const {
-  return state_->program ? state_->program->planned_memory() : PlannedMemory();
+  return state_->program ? state_->program->planned_memory() : state_->boxed->planned_memory();
 }
 
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,

@@ -57,7 +57,10 @@ class Executor {
   bool reuses_outputs() const;
   /// Which nodes of the captured device graph are of which module.
   std::vector<KernelAnnotation> annotations() const;
-  /// What a run needs beyond inputs. Zero for a plain plan, which does not know.
+  /// Outputs lie in memory that the next run wants: it overwrites them, or takes as much anew while
+  /// somebody holds one.
+  bool lends_outputs() const;
+  /// What a run needs beyond inputs; nothing is told of a device.
   PlannedMemory planned_memory() const;
   /// Memory for a plan that runs between two runs of this one, and keeps nothing there.
   ScratchMemory scratch();

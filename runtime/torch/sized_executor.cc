@@ -16,6 +16,7 @@ Status SizedExecutor::Choose(const SymbolSizes& sizes) {
   const auto known = std::ranges::find(plans_, sizes, [](const auto& plan) { return plan.first; });
   if (!plans_.empty() && known == plans_.begin()) return Ok();
   ++num_changes_;
+  if (before_change_) before_change_();
   MemoryBlock block = plans_.empty() ? MemoryBlock() : plans_.front().second.TakeBlock();
   if (known != plans_.end()) {
     std::rotate(plans_.begin(), known, std::next(known));
@@ -46,6 +47,7 @@ PlannedMemory SizedExecutor::planned_memory() const {
   for (const auto& [sizes, executor] : plans_) {
     const PlannedMemory memory = executor.planned_memory();
     total.passing = std::max(total.passing, memory.passing);
+    total.outputs = std::max(total.outputs, memory.outputs);
     if (!memory.passing_at_most || !total.passing_at_most) {
       total.passing_at_most.reset();
     } else {

@@ -39,7 +39,9 @@ class SizedExecutor {
   void Borrow(const ScratchMemory& scratch) { plans_.front().second.Borrow(scratch); }
   /// How often another plan came to run than the one before. What was lent before, is not now.
   int64_t num_changes() const { return num_changes_; }
-  bool reuses_outputs() const { return current().reuses_outputs(); }
+  /// Is called before another plan comes to run, which takes what was lent.
+  void BeforeChange(std::function<void()> told) { before_change_ = std::move(told); }
+  bool lends_outputs() const { return current().lends_outputs(); }
   std::vector<KernelAnnotation> annotations() const { return current().annotations(); }
   /// Of the plan that ran last, which alone has memory; `passing` of all, each with the sizes that
   /// it read last.
@@ -54,6 +56,7 @@ class SizedExecutor {
 
   const Graph* graph_;
   Make make_;
+  std::function<void()> before_change_;
   std::vector<std::pair<SymbolSizes, Executor>> plans_;  // last used first
   int64_t num_changes_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "runtime/plan/memory.h"
+#include "runtime/torch/measured_workspace.h"
 #include "runtime/torch/out_variants.h"
 #include "runtime/torch/substitutes.h"
 
@@ -330,13 +331,22 @@ void StaticBinder::PlanAhead() {
 
 void StaticBinder::CountPassing() {
   const auto end = static_cast<int32_t>(plan_.steps.size());
+  const auto add = [&](const SizeForm& bytes, int32_t slot, int32_t first, int32_t last) {
+    state_->passing.Add(bytes, first, last);
+    if (places_.is_output(slot)) state_->passing_outputs.Add(bytes, 0, 0);
+  };
   for (const StaticStep& step : state_->steps) {
+    const PlanStep& planned = plan_.steps[static_cast<size_t>(step.index)];
+    if (step.kind == StepKind::kCall || step.kind == StepKind::kAdopt) {
+      const int64_t bytes = MeasuredWorkspaceBytes(plan_, planned) + planned.unread_bytes;
+      state_->passing.Add({.constant = bytes}, step.index, step.index);
+    }
     if (step.kind != StepKind::kAdopt && step.kind != StepKind::kOpenKernel) continue;
-    for (const int32_t slot : plan_.steps[static_cast<size_t>(step.index)].results) {
+    for (const int32_t slot : planned.results) {
       if (slot < 0 || OwnerOf(slot) != slot) continue;
       const int32_t last = std::clamp(places_.last_use(slot), step.index, end);
       if (StorageOf(slot).kind == StorageKind::kAdopted) {
-        state_->passing.Add({.constant = StorageOf(slot).bytes}, step.index, last);
+        add({.constant = StorageOf(slot).bytes}, slot, step.index, last);
       } else if (state_->is_dynamic[static_cast<size_t>(slot)] && Slot(slot).open_layout) {
         const SizeForm& bytes = Slot(slot).open_layout->bytes;
         const bool has_place =
@@ -350,7 +360,7 @@ void StaticBinder::CountPassing() {
                                    .last = last,
                                    .free = places_.FreeRanges(step.index, last)});
         } else {
-          state_->passing.Add(bytes, step.index, last);
+          add(bytes, slot, step.index, last);
         }
       }
     }

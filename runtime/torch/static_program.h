@@ -12,6 +12,7 @@
 #include "ir/result.h"
 #include "runtime/codegen/kernel_library.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/planned_memory.h"
 #include "runtime/torch/step_binder.h"
 #include "runtime/torch/tracer.h"
 
@@ -30,16 +31,6 @@ struct ScratchMemory {
 struct MemoryBlock {
   std::shared_ptr<c10::DataPtr> memory;
   int64_t bytes = 0;
-};
-
-/// Memory that a plan needs, in bytes.
-struct PlannedMemory {
-  int64_t held = 0;  ///< from run to run: the block that results share, and the outputs
-  /// Most that operators allocate and return at one moment of a run: with the sizes that the last
-  /// run read from data, `passing_at_most` before the first.
-  int64_t passing = 0;
-  /// Whatever the sizes are. None: a size may be anything.
-  std::optional<int64_t> passing_at_most = 0;
 };
 
 /// A plan whose steps are bound to tensors once, for all runs: every value has a tensor object that
@@ -71,9 +62,11 @@ class StaticProgram {
   size_t failed_step() const;
   void Reset();  ///< lets go of what a failed run left
 
-  /// What a run needs beyond inputs and the operators' own scratch memory.
+  /// What a run needs beyond inputs.
   PlannedMemory planned_memory() const;
   ScratchMemory scratch();
+  /// Outputs lie in the block: a run while somebody holds some of the last one takes another.
+  bool lends_outputs() const;
 
   /// Lets go of the block; returns it unless somebody holds an output of the last run, which lies
   /// there. The next run takes a new one, if none is given.

@@ -140,8 +140,8 @@ struct Trainer::State {
       STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
       step_tokens += batches[i].tokens.numel();
       loss += outputs[0].item<float>();
-      // What the next batch overwrites cannot hold sums.
-      const bool is_lent = i == 0 && batches.size() > 1 && graphs.ReusesOutputs(kStepGraph);
+      // Memory that the next batch wants cannot hold sums.
+      const bool is_lent = i == 0 && batches.size() > 1 && graphs.LendsOutputs(kStepGraph);
       const auto take = [&](const Tensor& tensor) {
         return RowAfterRow(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
       };

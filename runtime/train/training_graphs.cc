@@ -16,19 +16,30 @@ namespace {
 /// Without a compiler, fused nodes run as the operators that they were.
 Result<Executor> MakeExecutor(const Graph& graph, const SymbolSizes& sizes,
                               const Constants& constants, PlanOptions options,
-                              std::vector<std::string>& warnings, Device* device,
-                              const ScratchMemory& scratch) {
+                              std::vector<std::string>& warnings, Device* device) {
   // Other options lay out the memory of the CPU.
   if (device != nullptr) options = {.unfuse = options.unfuse};
   STRATA_TRY(Plan plan, Lower(graph, options, sizes));
   const bool has_kernels = !plan.kernels.empty();
-  auto executor = Executor::Bind(std::move(plan), constants, scratch, device);
+  auto executor = Executor::Bind(std::move(plan), constants, {}, device);
   if (executor || !has_kernels) return executor;
   warnings.push_back(fmt::format("graph {} runs without fused kernels: {}", graph.name_text(),
                                  executor.error().message()));
   options.unfuse = true;
   STRATA_TRY(plan, Lower(graph, options, sizes));
-  return Executor::Bind(std::move(plan), constants, scratch, device);
+  return Executor::Bind(std::move(plan), constants, {}, device);
+}
+
+/// Of the step's outputs but the loss, each in memory of its own.
+int64_t GradientBytes(const Plan& step) {
+  int64_t bytes = 0;
+  for (size_t i = 1; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] < 0) continue;
+    const std::optional<PlanLayout>& layout =
+        step.slots[static_cast<size_t>(step.outputs[i])].layout;
+    if (layout) bytes += layout->num_elements() * ByteSize(layout->dtype);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -47,18 +58,21 @@ Status TrainingGraphs::Compile(const TrainConfig& config, std::vector<std::uniqu
   if (auto passed = manager.Run(module_); !passed) return std::move(passed).error();
 
   STRATA_RETURN_IF_ERROR(Add(kStepGraph));
-  lent_after_ = At(kStepGraph).num_changes();
   if (config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
-  STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph, At(kStepGraph).scratch()));
+  STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph));
   if (config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
+  // Takes the step's block: what plans try out while they are bound was given back.
+  LendScratch(At(kOptimizerGraph));
+  // Two blocks of the step would be there at once.
+  At(kStepGraph).BeforeChange([this] { At(kOptimizerGraph).Borrow({}); });
   return Ok();
 }
 
-Status TrainingGraphs::Add(std::string_view name, const ScratchMemory& scratch) {
+Status TrainingGraphs::Add(std::string_view name) {
   const Graph& graph = *module_.FindGraph(name);
   STRATA_TRY(SizedExecutor executor,
-             SizedExecutor::Create(graph, [this, &graph, scratch](const SymbolSizes& sizes) {
-               return MakeExecutor(graph, sizes, constants_, options_, warnings_, device_, scratch);
+             SizedExecutor::Create(graph, [this, &graph](const SymbolSizes& sizes) {
+               return MakeExecutor(graph, sizes, constants_, options_, warnings_, device_);
              }));
   executors_.emplace_back(name, std::move(executor));
   return Ok();
@@ -109,9 +123,9 @@ void TrainingGraphs::Keep(const std::string& name, std::span<const at::Tensor> i
   }
 }
 
-bool TrainingGraphs::ReusesOutputs(std::string_view graph) const {
+bool TrainingGraphs::LendsOutputs(std::string_view graph) const {
   const SizedExecutor* executor = Find(graph);
-  return executor != nullptr && executor->reuses_outputs();
+  return executor != nullptr && executor->lends_outputs();
 }
 
 std::vector<const Plan*> TrainingGraphs::StepPlans() const {
@@ -158,25 +172,35 @@ std::vector<GraphKernels> TrainingGraphs::Kernels() const {
   return all;
 }
 
-int64_t TrainingGraphs::planned_bytes() const {
-  int64_t held = 0, passing = 0;
+/// The graphs run one after the other, and from the first batch of a step on there are its sums.
+int64_t TrainingGraphs::PeakOf(int64_t (*passing_of)(const PlannedMemory&)) const {
+  int64_t held = 0, passing = 0, sums = 0;
   for (const auto& [name, executor] : executors_) {
     const PlannedMemory memory = executor.planned_memory();
     held += memory.held;
-    passing = std::max(passing, memory.passing);
+    if (name == kStepGraph) {
+      const bool accumulates = Find(kAccumulateGraph) != nullptr;
+      const bool are_copies = accumulates && executor.lends_outputs();
+      sums = are_copies ? GradientBytes(executor.plan()) : memory.outputs;
+      passing = passing_of(memory) + (accumulates ? sums : 0);
+    } else {
+      const int64_t batch =
+          name == kAccumulateGraph ? Find(kStepGraph)->planned_memory().outputs : 0;
+      passing = std::max(passing, passing_of(memory) + sums + batch);
+    }
   }
   return held + passing;
 }
 
+int64_t TrainingGraphs::planned_bytes() const {
+  return PeakOf([](const PlannedMemory& memory) { return memory.passing; });
+}
+
 std::optional<int64_t> TrainingGraphs::planned_bytes_at_most() const {
-  int64_t held = 0, passing = 0;
   for (const auto& [name, executor] : executors_) {
-    const PlannedMemory memory = executor.planned_memory();
-    if (!memory.passing_at_most) return std::nullopt;
-    held += memory.held;
-    passing = std::max(passing, *memory.passing_at_most);
+    if (!executor.planned_memory().passing_at_most) return std::nullopt;
   }
-  return held + passing;
+  return PeakOf([](const PlannedMemory& memory) { return *memory.passing_at_most; });
 }
 
 }  // namespace strata

@@ -64,7 +64,8 @@ class TrainingGraphs {
 
   /// Runs a graph. REQUIRES: it was made.
   Result<std::vector<at::Tensor>> Run(std::string_view graph, std::span<const at::Tensor> inputs);
-  bool ReusesOutputs(std::string_view graph) const;
+  /// Its outputs lie in memory that its next run wants.
+  bool LendsOutputs(std::string_view graph) const;
   /// The plan of each graph that a step runs, in that order.
   std::vector<const Plan*> StepPlans() const;
 
@@ -78,8 +79,9 @@ class TrainingGraphs {
   const NamedTensors& kept_inputs() const { return kept_inputs_; }
 
   std::vector<GraphKernels> Kernels() const;
-  /// Most memory that a step needs beside its inputs, as the plans tell; 0 for plain plans. With
-  /// the sizes that were last read from data, or those that need most before the first step.
+  /// Most memory that a step needs beside its inputs, as the plans tell; 0 on a device. With the
+  /// sizes that were last read from data, or those that need most before the first step. What
+  /// LibTorch's libraries and compiled code keep for themselves is not counted.
   int64_t planned_bytes() const;
   /// Whatever sizes are read from data; none: no plan tells.
   std::optional<int64_t> planned_bytes_at_most() const;
@@ -88,12 +90,13 @@ class TrainingGraphs {
   const Module& module() const { return module_; }
 
  private:
-  Status Add(std::string_view graph, const ScratchMemory& scratch = {});
+  Status Add(std::string_view graph);
   const SizedExecutor* Find(std::string_view graph) const;
   SizedExecutor& At(std::string_view graph);
   void Keep(const std::string& graph, std::span<const at::Tensor> inputs);
   /// The optimizer works in memory that the plan of the step does not need between two runs.
   void LendScratch(SizedExecutor& optimizer);
+  int64_t PeakOf(int64_t (*passing_of)(const PlannedMemory&)) const;
 
   PlanOptions options_;
   Device* device_;
@@ -101,7 +104,7 @@ class TrainingGraphs {
   Constants constants_;
   std::vector<std::pair<std::string_view, SizedExecutor>> executors_;  // in the order of a step
   std::vector<std::string> warnings_;
-  int64_t lent_after_ = 0;  ///< changes of the step's plan
+  int64_t lent_after_ = -1;  ///< changes of the step's plan
   bool keep_inputs_ = false, profile_ = false, profile_values_ = false;
   std::map<std::string, NodeProfiler> profilers_;  // by graph
   NamedTensors kept_inputs_;
