@@ -415,11 +415,6 @@ Result<Exit> BenchTrain(Args args) {
   flags.Example("strata bench train --shape 36m --threads 2 --python venv/bin/python");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
-  constexpr const char* kPython = ".venv-bench/bin/python";
-  if (options.python.empty() && std::filesystem::exists(kPython)) options.python = kPython;
-  if (options.python.empty()) {
-    Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
-  }
   const bool on_gpu = options.device == "cuda";
   if (options.peers.empty()) {
     options.peers = {"eager", on_gpu ? "inductor-graphs" : "aot_eager", "inductor"};
@@ -430,6 +425,11 @@ Result<Exit> BenchTrain(Args args) {
     }
   }
   STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
+  constexpr const char* kPython = ".venv-bench/bin/python";
+  if (options.python.empty() && std::filesystem::exists(kPython)) options.python = kPython;
+  if (options.python.empty()) {
+    Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
+  }
   for (const BenchShape* shape : shapes)
     STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));
   return Exit::kOk;
