@@ -126,11 +126,12 @@ Status Build(const std::string& source, const std::string& compiler, const fs::p
   STRATA_TRY(const int exit, RunProgram(words, log));
   const std::string message = FirstLineOf(log);
   fs::remove(log, ignored);
+  const fs::path kept = fs::path(object).replace_extension(".cc");
+  fs::rename(code, kept, ignored);
   if (exit != 0) {
-    return Error("cannot build kernels: {}: {}: {}", compiler, code, message);
+    return Error("cannot build kernels: {}: {}: {}", compiler, kept.string(), message);
   }
   std::error_code failure;
-  fs::rename(code, fs::path(object).replace_extension(".cc"), ignored);
   fs::rename(built, object, failure);
   if (failure)
     return Error(ErrorCode::kIo, "cannot write: {}: {}", object.string(), failure.message());
@@ -149,24 +150,32 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
 
   std::unique_ptr<KernelLibrary> library(new KernelLibrary());
   std::error_code ignored;
-  library->was_built_ = !fs::exists(object, ignored);
-  if (library->was_built_) STRATA_RETURN_IF_ERROR(Build(source, compiler, object));
-  library->handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library->handle_ == nullptr) {
-    return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: delete the file", object.string());
+  // An object that was damaged since it was built is built again.
+  library->was_built_ = !fs::exists(object, ignored) || !library->Open(object, kernels.size());
+  if (library->was_built_) {
+    STRATA_RETURN_IF_ERROR(Build(source, compiler, object));
+    if (!library->Open(object, kernels.size())) {
+      return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: look at what {} made of it",
+                   object.string(), compiler);
+    }
   }
   if (void* root = ::dlsym(library->handle_, "strata_library_sqrt")) {
     *static_cast<decltype(options.library_sqrt)*>(root) = options.library_sqrt;
   }
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    void* symbol = ::dlsym(library->handle_, fmt::format("strata_kernel_{}", i).c_str());
-    if (symbol == nullptr) {
-      return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: delete the file",
-                   object.string());
-    }
-    library->functions_.push_back(reinterpret_cast<Function>(symbol));
-  }
   return library;
+}
+
+bool KernelLibrary::Open(const std::string& object, size_t count) {
+  if (handle_ != nullptr) ::dlclose(handle_);
+  functions_.clear();
+  handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) return false;
+  for (size_t i = 0; i < count; ++i) {
+    void* symbol = ::dlsym(handle_, fmt::format("strata_kernel_{}", i).c_str());
+    if (symbol == nullptr) return false;
+    functions_.push_back(reinterpret_cast<Function>(symbol));
+  }
+  return true;
 }
 
 KernelLibrary::~KernelLibrary() {

@@ -48,6 +48,9 @@ class KernelLibrary {
 
  private:
   KernelLibrary() = default;
+  /// False: the file cannot be loaded, or lacks one of `count` kernels.
+  bool Open(const std::string& object, size_t count);
+
   void* handle_ = nullptr;
   std::vector<Function> functions_;
   bool was_built_ = false;

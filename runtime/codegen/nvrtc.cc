@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <unistd.h>
 #include <utility>
 
@@ -151,12 +152,13 @@ Result<std::vector<std::byte>> Compile(const Nvrtc& nvrtc, const std::string& so
   return cubin;
 }
 
-Result<std::vector<std::byte>> ReadImage(const fs::path& path) {
+/// Nothing: there is none, or what is there is no image.
+std::optional<std::vector<std::byte>> ReadImage(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   constexpr char kElf[] = {0x7f, 'E', 'L', 'F'};
   if (bytes.size() < sizeof(kElf) || std::memcmp(bytes.data(), kElf, sizeof(kElf)) != 0) {
-    return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: delete the file", path.string());
+    return std::nullopt;
   }
   std::vector<std::byte> image(bytes.size());
   std::memcpy(image.data(), bytes.data(), bytes.size());
@@ -189,12 +191,8 @@ Result<CudaImage> CompileCudaSource(const std::string& source, int32_t arch,
   const std::string key = ContentKey(
       fmt::format("NVRTC {}\n{}\n{}", nvrtc.version, fmt::join(OptionsFor(arch), " "), source));
   const fs::path path = folder / (key + ".cubin");
+  if (auto found = ReadImage(path)) return CudaImage{.cubin = *std::move(found)};
   CudaImage image;
-  std::error_code ignored;
-  if (fs::exists(path, ignored)) {
-    STRATA_TRY(image.cubin, ReadImage(path));
-    return image;
-  }
   STRATA_TRY(image.cubin, Compile(nvrtc, source, arch));
   image.was_built = true;
   STRATA_RETURN_IF_ERROR(WriteImage(path, image.cubin));
