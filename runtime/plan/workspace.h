@@ -8,10 +8,9 @@ namespace strata {
 /// Bytes that a step's operator allocates beside its results and gives back before it returns, on a
 /// CPU with `threads` threads inside operators: what LibTorch 2.11's kernels do.
 ///
-///   attention            of floats: blocks of scores of each thread; of its gradient also a copy
-///   of
-///                        grad_out that lies as [batch, seq, heads, dim] does
-///   elementwise          operands of another type than the operator computes in, cast
+/// Attention of floats: blocks of scores of each thread; of its gradient also a copy of a grad_out
+/// that does not lie as [batch, seq, heads, dim]. Elementwise operators: operands of another type
+/// than they compute in, cast.
 ///
 /// Others allocate nothing, or next to nothing beside what they read and write.
 /// Sources: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, aten/src/ATen/TensorIterator.cpp.

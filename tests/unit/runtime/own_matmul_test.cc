@@ -1,5 +1,6 @@
 #include "runtime/torch/own_matmul.h"
 
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -20,6 +21,18 @@ Tensor Operand(int64_t rows, int64_t columns, bool is_transposed) {
   return is_transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
 }
 
+/// By our product; nothing: it is left to ATen.
+std::optional<Tensor> OwnProduct(const Tensor& a, const Tensor& b) {
+  Tensor result = at::empty({a.size(0), b.size(1)});
+  std::optional<Matmul> matmul = MatmulWithAtensBits(a, b, result);
+  if (!matmul) return std::nullopt;
+  matmul->a = a.const_data_ptr<float>();
+  matmul->b = b.const_data_ptr<float>();
+  matmul->c = result.mutable_data_ptr<float>();
+  RunMatmulInParallel(*matmul, BestMatmulIsa());
+  return result;
+}
+
 TEST_CASE("where products are said to have ATen's bits, other operands have them, too") {
   at::manual_seed(3);
   std::mt19937 random(3);
@@ -31,14 +44,9 @@ TEST_CASE("where products are said to have ATen's bits, other operands have them
       const int64_t rows = draw(130), columns = draw(130), inner = draw(run % 2 == 0 ? 130 : 700);
       const Tensor a = Operand(rows, inner, run % 3 == 0);
       const Tensor b = Operand(inner, columns, run % 4 < 2);
-      Tensor result = at::empty({rows, columns});
-      std::optional<Matmul> matmul = MatmulWithAtensBits(a, b, result);
-      if (!matmul) continue;
-      matmul->a = a.const_data_ptr<float>();
-      matmul->b = b.const_data_ptr<float>();
-      matmul->c = result.mutable_data_ptr<float>();
-      RunMatmulInParallel(*matmul, BestMatmulIsa());
-      CHECK(at::equal(result, at::mm(a, b)));
+      const std::optional<Tensor> product = OwnProduct(a, b);
+      if (!product) continue;
+      CHECK(at::equal(*product, at::mm(a, b)));
       ++num_compared;
     }
   }
@@ -52,14 +60,9 @@ TEST_CASE("products of few numbers have ATen's bits for many operands, or are le
     for (const bool is_transposed : {false, true}) {
       for (int run = 0; run < 200; ++run) {
         const Tensor a = Operand(2, inner, is_transposed), b = Operand(inner, 8, !is_transposed);
-        Tensor result = at::empty({2, 8});
-        std::optional<Matmul> matmul = MatmulWithAtensBits(a, b, result);
-        if (!matmul) break;
-        matmul->a = a.const_data_ptr<float>();
-        matmul->b = b.const_data_ptr<float>();
-        matmul->c = result.mutable_data_ptr<float>();
-        RunMatmulInParallel(*matmul, BestMatmulIsa());
-        REQUIRE(at::equal(result, at::mm(a, b)));
+        const std::optional<Tensor> product = OwnProduct(a, b);
+        if (!product) break;
+        REQUIRE(at::equal(*product, at::mm(a, b)));
       }
     }
   }
