@@ -8,8 +8,8 @@
 #include <span>
 
 #include "ir/module.h"
-#include "ir/ops.h"
 #include "passes/compile/pointwise.h"
+#include "passes/compile/written_memory.h"
 
 namespace strata {
 namespace {
@@ -17,17 +17,8 @@ namespace {
 /// A search for cycles that gets this far is given up, and the regions stay apart.
 constexpr size_t kMaxVisited = 4000;
 
-ValueId OwnerOf(const Graph& graph, ValueId value) {
-  const ValueId owner = graph.value(value).alias_of;
-  return owner.valid() ? owner : value;
-}
-
 bool HasElements(std::span<const int64_t> counts) {
   return !counts.empty() && std::ranges::find(counts, 0) == counts.end();
-}
-
-bool Mutates(const Graph& graph, NodeId node) {
-  return graph.node(node).kind == NodeKind::kCall && TraitsOf(graph.op(node)).mutates;
 }
 
 }  // namespace
@@ -79,11 +70,7 @@ FusionRegions::Counts FusionRegions::Quotient(const Counts& a, const Counts& b) 
 
 /// Writes come after what read the memory before, and before what reads it later.
 void FusionRegions::OrderMemory() {
-  std::set<ValueId> written;
-  for (const NodeId node : graph_.nodes()) {
-    if (!Mutates(graph_, node)) continue;
-    graph_.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph_, value)); });
-  }
+  const std::set<ValueId> written = WrittenMemory(graph_);
   std::map<ValueId, std::vector<NodeId>> since_write;  // the last write first
   for (const NodeId node : graph_.nodes()) {
     std::set<ValueId> touched;

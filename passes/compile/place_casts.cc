@@ -5,26 +5,11 @@
 #include <set>
 #include <vector>
 
-#include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/compile/written_memory.h"
 
 namespace strata {
 namespace {
-
-ValueId OwnerOf(const Graph& graph, ValueId value) {
-  const ValueId owner = graph.value(value).alias_of;
-  return owner.valid() ? owner : value;
-}
-
-/// Memory that some operator writes to.
-std::set<ValueId> WrittenMemory(const Graph& graph) {
-  std::set<ValueId> written;
-  for (const NodeId node : graph.nodes()) {
-    if (graph.node(node).kind != NodeKind::kCall || !TraitsOf(graph.op(node)).mutates) continue;
-    graph.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph, value)); });
-  }
-  return written;
-}
 
 bool IsCast(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall && graph.op(node) == "aten._to_copy.default" &&

@@ -1,0 +1,25 @@
+#include "passes/compile/written_memory.h"
+
+#include "ir/ops.h"
+
+namespace strata {
+
+ValueId OwnerOf(const Graph& graph, ValueId value) {
+  const ValueId owner = graph.value(value).alias_of;
+  return owner.valid() ? owner : value;
+}
+
+bool Mutates(const Graph& graph, NodeId node) {
+  return graph.node(node).kind == NodeKind::kCall && TraitsOf(graph.op(node)).mutates;
+}
+
+std::set<ValueId> WrittenMemory(const Graph& graph) {
+  std::set<ValueId> written;
+  for (const NodeId node : graph.nodes()) {
+    if (!Mutates(graph, node)) continue;
+    graph.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph, value)); });
+  }
+  return written;
+}
+
+}  // namespace strata
