@@ -6,7 +6,7 @@
 import os
 import re
 
-# Folder -> folders of ours that it may include, besides itself. The longest matching folder decides; a folder stands
+# Folder -> folders that it may include, besides itself. The longest matching folder decides; a folder stands
 # for everything below it, except that "ir" does not include "ir/fx".
 ALLOWED = {
     "ir": set(),

@@ -1,4 +1,4 @@
-"""Every C++ source file is built: some CMakeLists.txt names it. What has no effect in ours is not called."""
+"""Every C++ source file is built: some CMakeLists.txt names it. at::parallel_for is not called."""
 
 import os
 import re
@@ -29,8 +29,8 @@ class Sources(unittest.TestCase):
                         named.add(os.path.relpath(os.path.join(directory, word), ROOT))
         self.assertEqual(sorted(existing - named), [])
 
-    def test_work_is_shared_by_parallel_for_of_ours(self):
-        """at::parallel_for takes one thread in files that are compiled without OpenMP: all of ours."""
+    def test_work_is_shared_by_strata_parallel_for(self):
+        """at::parallel_for takes one thread in files that are compiled without OpenMP, as all of them are."""
         users = []
         for directory, file in walk():
             if file.endswith((".cc", ".h")):
