@@ -389,9 +389,7 @@ Fingerprint Plan::fingerprint() const {
   uint64_t flags = 0;
   for (const bool flag :
        {options.keep_values, options.fold_views, options.static_memory, options.in_place,
-        options.hoist_constants, options.place_results, options.place_open_sizes,
-        options.own_matmuls, options.own_norms, options.own_loops, options.own_attention,
-        options.fetch_ahead, options.unfuse}) {
+        options.hoist_constants, options.place_results, options.place_open_sizes, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }
   std::vector<uint64_t> content = {graph_fingerprint.hi, graph_fingerprint.lo, flags};

@@ -34,18 +34,6 @@ struct PlanOptions {
   /// With place_results: values whose sizes a run reads from data lie in the block, too, where it
   /// is free while they live.
   bool place_open_sizes = false;
-  /// With static_memory: compute matrix products with runtime/matmul where that gives ATen's bits.
-  bool own_matmuls = false;
-  /// With static_memory: compute norms of tensors with runtime/matmul where that gives ATen's bits.
-  bool own_norms = false;
-  /// With static_memory: compute small elementwise operators and sums with runtime/loops
-  /// where that gives ATen's bits.
-  bool own_loops = false;
-  /// With static_memory: compute attention with runtime/attention where that gives ATen's bits.
-  bool own_attention = false;
-  /// With own_matmuls: products bring near what steps after them need, as far as that costs no
-  /// time.
-  bool fetch_ahead = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
@@ -56,12 +44,7 @@ struct PlanOptions {
             .in_place = true,
             .hoist_constants = true,
             .place_results = true,
-            .place_open_sizes = true,
-            .own_matmuls = true,
-            .own_norms = true,
-            .own_loops = true,
-            .own_attention = true,
-            .fetch_ahead = true};
+            .place_open_sizes = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }

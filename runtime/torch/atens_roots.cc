@@ -1,14 +1,9 @@
 #include "runtime/torch/atens_roots.h"
 
 #include <algorithm>
-#include <cstring>
 #include <dlfcn.h>
-#include <random>
-#include <vector>
 
 #include <ATen/Context.h>
-
-#include "runtime/loops/loops.h"
 
 namespace strata {
 namespace {
@@ -29,34 +24,10 @@ void LibraryRoots(int64_t count, const float* from, float* to) {
   }
 }
 
-void OwnRoots(int64_t count, const float* from, float* to) {
-  static const Loops& loops = *BestLoops();
-  if (!loops.library_roots(from, to, count)) LibraryRoots(count, from, to);
-}
-
-/// Which mantissas and exponents there are decides; each sixth root is not the nearest number.
-bool OwnRootsAreTheLibrarys() {
-  const Loops* const loops = BestLoops();
-  if (loops == nullptr) return false;
-  std::minstd_rand random(1);
-  std::vector<float> numbers{0.0F, -0.0F, 1.0F, 0x1p-96F, 0x1p96F};
-  while (numbers.size() < 65'541) {
-    const auto exponent = static_cast<uint32_t>(31 + random() % 192);
-    const auto mantissa = static_cast<uint32_t>(random() % (1U << 23));
-    numbers.push_back(__builtin_bit_cast(float, exponent << 23 | mantissa));
-  }
-  std::vector<float> expected = numbers, actual = numbers;
-  LibraryRoots(std::ssize(numbers), numbers.data(), expected.data());
-  return loops->library_roots(numbers.data(), actual.data(), std::ssize(numbers)) &&
-         std::memcmp(actual.data(), expected.data(), sizeof(float) * actual.size()) == 0;
-}
-
 }  // namespace
 
 RootsOfFloats AtensRoots() {
-  static const RootsOfFloats roots = FindVmsSqrt() == nullptr   ? nullptr
-                                     : OwnRootsAreTheLibrarys() ? OwnRoots
-                                                                : LibraryRoots;
+  static const RootsOfFloats roots = FindVmsSqrt() == nullptr ? nullptr : LibraryRoots;
   return roots;
 }
 

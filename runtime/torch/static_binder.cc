@@ -43,7 +43,6 @@ Result<std::unique_ptr<StaticProgram>> StaticBinder::Run() {
     if (state_->storages[owner].kind == StorageKind::kConstant)
       state_->FindAddresses(static_cast<int32_t>(owner));
   }
-  if (plan_.options.fetch_ahead) PlanAhead();
   CountPassing();
   PlanReleases();
   for (size_t i = 0; i < state_->steps.size(); ++i) {
@@ -278,55 +277,6 @@ void StaticBinder::PlaceMemory() {
   state_->block_bytes = block.bytes;
   state_->can_borrow = !has_outputs;
   state_->Borrow(scratch_);
-}
-
-void StaticBinder::PlanAhead() {
-  // Memory is numbered: the block, then what lies elsewhere, storage by storage.
-  std::vector<int64_t> first(state_->storages.size(), -1);  // by owner
-  int64_t next = state_->block_bytes;
-  for (size_t owner = 0; owner < first.size(); ++owner) {
-    const StaticStorage& storage = state_->storages[owner];
-    if (storage.kind == StorageKind::kBlock || storage.kind == StorageKind::kOutput) {
-      first[owner] = storage.offset;
-    } else if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kConstant) {
-      next = (next + Fetch::kLineBytes - 1) / Fetch::kLineBytes * Fetch::kLineBytes;
-      first[owner] = next;
-      next +=
-          static_cast<int64_t>(state_->TensorAt(static_cast<int32_t>(owner)).storage().nbytes());
-    }
-  }
-  std::vector<StepMemory> memory(state_->steps.size());
-  const auto add = [&](const StaticStorage::Address& address, int64_t number) {
-    const c10::TensorImpl& tensor = *state_->steps[address.step].arguments[address.argument];
-    std::vector<MemoryRange>& ranges = memory[address.step].ranges;
-    if (ranges.size() <= address.argument) ranges.resize(address.argument + 1);
-    int64_t last = 0;  // element
-    for (int64_t dim = 0; dim < tensor.dim(); ++dim)
-      last += (tensor.size(dim) - 1) * tensor.stride(dim);
-    const auto width = static_cast<int64_t>(tensor.itemsize());
-    const int64_t begin = number + tensor.storage_offset() * width;
-    // What is read here and there is not followed.
-    if (tensor.numel() > 0 && last < 2 * tensor.numel())
-      ranges[address.argument] = {begin, begin + (last + 1) * width};
-  };
-  for (size_t owner = 0; owner < first.size(); ++owner) {
-    if (first[owner] < 0) continue;
-    for (const StaticStorage::Address& address : state_->storages[owner].addresses)
-      add(address, first[owner]);
-  }
-  for (size_t i = 0; i < memory.size(); ++i) {
-    const StaticStep& step = state_->steps[i];
-    if (step.kind == StepKind::kMatmul)
-      memory[i].spare_lines = MostLinesAhead(step.matmul, BestMatmulIsa());
-  }
-  const std::vector<std::vector<Fetch>> fetches = PlanFetches(memory);
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    StaticStep& step = state_->steps[i];
-    step.first_fetch = static_cast<int32_t>(state_->fetches.size());
-    step.num_fetches = static_cast<int32_t>(fetches[i].size());
-    state_->fetches.insert(state_->fetches.end(), fetches[i].begin(), fetches[i].end());
-  }
-  state_->lines.resize(state_->fetches.size());
 }
 
 void StaticBinder::CountPassing() {

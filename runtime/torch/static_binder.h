@@ -12,7 +12,7 @@ namespace strata {
 
 /// Makes the program of a plan: tensors over memory that is placed for all runs, and for each step
 /// what is called on them. static_binder.cc has the order of work, views, constants, calls as they
-/// are and memory; own_steps.cc the steps that write to memory of ours.
+/// are and memory; out_steps.cc the steps that write to memory of ours.
 class StaticBinder {
  public:
   /// All outlive the binder; the plan outlives the program, too. `kernels` may be null for a plan
@@ -63,8 +63,6 @@ class StaticBinder {
   /// Lets the result live where an operand lies that dies with this step.
   void Share(int32_t slot, int32_t step, const std::function<bool(int32_t operand)>& may_share);
   void PlaceMemory();
-  /// What products bring near for the steps after them.
-  void PlanAhead();
   /// What operators return, while it lives.
   void CountPassing();
   void PlanReleases();
@@ -75,10 +73,6 @@ class StaticBinder {
   /// The gradient of an embedding has no out-variant. It is a sum over tokens in their order, as
   /// index_add_ makes it into rows of zeros.
   Result<bool> BindEmbeddingBackward(const PlanStep& step, StaticStep& bound);
-  bool BindLoop(const PlanStep& step, StaticStep& bound);
-  bool BindMatmul(const PlanStep& step, StaticStep& bound);
-  bool BindAttention(const PlanStep& step, StaticStep& bound);
-  bool BindNorm(const PlanStep& step, StaticStep& bound);
   /// A stack along the first dimension: one operand's memory after the other's.
   bool BindJoin(const PlanStep& step, StaticStep& bound);
   Status BindKernel(const PlanStep& step, StaticStep& bound);

@@ -55,22 +55,11 @@ void StaticProgram::State::SetStorage(int32_t owner, const c10::Storage& storage
 
 void StaticProgram::State::FindAddresses(int32_t owner) {
   StaticStorage& storage = storages[static_cast<size_t>(owner)];
-  has_moved = has_moved || !storage.addresses.empty();
   for (const StaticStorage::Address& address : storage.addresses) {
     StaticStep& step = steps[address.step];
     c10::TensorImpl& tensor = *step.arguments[address.argument];
     const bool is_there = tensor.unsafe_storage().data() != nullptr;
     step.addresses[address.argument] = is_there ? tensor.mutable_data() : nullptr;
-  }
-}
-
-void StaticProgram::State::FindLines() {
-  if (!std::exchange(has_moved, false)) return;
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    const Fetch& fetch = fetches[i];
-    const StaticStep& step = steps[static_cast<size_t>(fetch.step)];
-    const void* const first = step.addresses[static_cast<size_t>(fetch.range)];
-    lines[i] = {.data = static_cast<const char*>(first) + fetch.offset, .count = fetch.lines};
   }
 }
 

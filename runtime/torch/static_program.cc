@@ -10,11 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/matmul/square_norm.h"
 #include "runtime/torch/executor.h"
 #include "runtime/torch/literals.h"
-#include "runtime/torch/own_attention.h"
-#include "runtime/torch/own_matmul.h"
 #include "runtime/torch/parallel.h"
 #include "runtime/torch/static_state.h"
 
@@ -97,40 +94,6 @@ void StaticProgram::State::RunKernel(const StaticStep& step) {
   });
 }
 
-void StaticProgram::State::RunMatmul(const StaticStep& step) {
-  Matmul matmul = step.matmul;
-  matmul.a = static_cast<const float*>(step.addresses[0]);
-  matmul.b = static_cast<const float*>(step.addresses[1]);
-  matmul.c = static_cast<float*>(step.addresses[2]);
-  matmul.ahead = lines.data() + step.first_fetch;
-  matmul.num_ahead = step.num_fetches;
-  RunMatmulInParallel(matmul, BestMatmulIsa());
-}
-
-void StaticProgram::State::RunAttention(const StaticStep& step) {
-  FlashAttention attention = *step.attention;
-  const bool is_backward = step.addresses.size() > 5;
-  size_t next = 0;
-  const auto take = [&](HeadRows& rows) {
-    rows.data = static_cast<float*>(step.addresses[next++]);
-  };
-  if (is_backward) take(attention.grad_out);
-  for (HeadRows* rows :
-       {&attention.q, &attention.k, &attention.v, &attention.out, &attention.log_sum}) {
-    take(*rows);
-  }
-  if (is_backward) {
-    for (HeadRows* rows : {&attention.grad_q, &attention.grad_k, &attention.grad_v})
-      take(*rows);
-  }
-  RunAttentionInParallel(attention, is_backward);
-}
-
-void StaticProgram::State::RunNorm(const StaticStep& step) {
-  *static_cast<float*>(step.addresses[1]) =
-      SquareNorm(static_cast<const float*>(step.addresses[0]), step.units);
-}
-
 void StaticProgram::State::RunJoin(const StaticStep& step) {
   const size_t count = step.addresses.size() - 1, bytes = static_cast<size_t>(step.units);
   char* const joined = static_cast<char*>(step.addresses.back());
@@ -177,20 +140,8 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
     case StaticStep::Kind::kOpenKernel:
       RunOpenKernel(step);
       break;
-    case StaticStep::Kind::kMatmul:
-      RunMatmul(step);
-      break;
-    case StaticStep::Kind::kAttention:
-      RunAttention(step);
-      break;
-    case StaticStep::Kind::kNorm:
-      RunNorm(step);
-      break;
     case StaticStep::Kind::kJoin:
       RunJoin(step);
-      break;
-    case StaticStep::Kind::kLoop:
-      step.loop->Run(step.addresses.data());
       break;
   }
   if (observer != nullptr) Show(plan.steps[static_cast<size_t>(step.index)], *observer);
@@ -228,7 +179,6 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   state_->KeepHeldOutputs();
   state_->EnsureBlock();
   state_->open_places.Begin();
-  state_->FindLines();
   if (observer != nullptr && observer->WantsAllSteps()) {
     for (state_->current_step = 0; state_->current_step < state_->steps.size();
          ++state_->current_step) {

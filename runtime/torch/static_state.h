@@ -8,11 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 
-#include "runtime/attention/attention.h"
-#include "runtime/matmul/matmul.h"
-#include "runtime/plan/fetches.h"
 #include "runtime/plan/open_places.h"
-#include "runtime/torch/own_loops.h"
 #include "runtime/torch/placed_allocations.h"
 #include "runtime/torch/static_program.h"
 
@@ -27,11 +23,7 @@ struct alignas(64) StaticStep {
     kAdopt,    ///< results' storages are taken over, or results themselves where they are dynamic
     kKernel,
     kOpenKernel,  ///< of tensors that are others in each run, perhaps of sizes that a run reads
-    kMatmul,
-    kAttention,
-    kNorm,  ///< of a whole tensor
-    kJoin,  ///< operands, one after the other
-    kLoop,
+    kJoin,        ///< operands, one after the other
   };
 
   Kind kind = Kind::kNothing;
@@ -39,17 +31,12 @@ struct alignas(64) StaticStep {
   bool has_dynamic_results = false;  ///< of sizes that only a run tells
   bool lets_go = false;              ///< `releases` or `drops` are not empty
   int32_t index = -1;                ///< of the plan's step
-  // kKernel, kMatmul, kAttention, kNorm, kJoin, kLoop
+  // kKernel, kJoin
   std::vector<void*> addresses;  ///< of the arguments' elements, as long as they stay
-  std::unique_ptr<OwnLoop> loop;
   KernelLibrary::Function function = nullptr;
-  /// Of a kernel; elements of a norm's operand; bytes of each that is joined.
+  /// Of a kernel; bytes of each that is joined.
   int64_t units = 0;
-  int64_t grain = 0;  ///< units that are worth a thread
-  Matmul matmul;
-  /// kMatmul: what it brings near, of State::fetches.
-  int32_t first_fetch = 0, num_fetches = 0;
-  std::unique_ptr<FlashAttention> attention;
+  int64_t grain = 0;                        ///< units that are worth a thread
   std::vector<int64_t> open_numbers;        ///< kKernel, kOpenKernel: of Kernel
   size_t num_unit_dims = 0;                 ///< kOpenKernel: leading ones, which count units
   std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
@@ -134,16 +121,13 @@ struct StaticProgram::State {
   std::vector<std::optional<int64_t>> numbers;  ///< by slot: sizes that the run read from data
   std::vector<StaticStorage> storages;          ///< by slot that owns one
   std::vector<StaticInput> inputs;              ///< as the plan's
-  MemoryBlock block;             ///< outputs that somebody holds keep it; none until it is needed
-  void* scratch = nullptr;       ///< instead of a block of its own
-  int64_t block_bytes = 0;       ///< what is needed of it
-  bool can_borrow = false;       ///< nothing of it outlives a run
-  std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
-  std::vector<strata::Fetch> fetches;  ///< of all products; by index in `steps`, and argument
-  std::vector<Lines> lines;            ///< where these are
-  bool has_moved = true;               ///< something since `lines` were told
-  PassingMemory passing;               ///< but for what has no place in a run
-  PassingMemory passing_outputs;       ///< of it, what lives on
+  MemoryBlock block;              ///< outputs that somebody holds keep it; none until it is needed
+  void* scratch = nullptr;        ///< instead of a block of its own
+  int64_t block_bytes = 0;        ///< what is needed of it
+  bool can_borrow = false;        ///< nothing of it outlives a run
+  std::vector<int32_t> outputs;   ///< owners of storages of kind kOutput
+  PassingMemory passing;          ///< but for what has no place in a run
+  PassingMemory passing_outputs;  ///< of it, what lives on
   OpenPlaces open_places;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
@@ -158,8 +142,6 @@ struct StaticProgram::State {
 
   /// Where arguments of steps lie that are over that storage.
   void FindAddresses(int32_t owner);
-  /// Where what is fetched lies, if something moved.
-  void FindLines();
   /// Points the storages of inputs to the memory of these, without owning it.
   Status BindInputs(std::span<const at::Tensor> given);
   Status MoveInput(int32_t slot, int64_t offset);
@@ -186,9 +168,6 @@ struct StaticProgram::State {
   PlanLayout LayoutNow(const OpenLayout& layout) const;
   /// Where a dynamic operand of a kernel lies. Throws where it is laid out as no kernel expects.
   void* AddressNow(int32_t slot);
-  void RunMatmul(const StaticStep& step);
-  void RunAttention(const StaticStep& step);
-  void RunNorm(const StaticStep& step);
   void RunJoin(const StaticStep& step);
   void Adopt(const PlanStep& step);
   /// What stands in the place of a dynamic slot.

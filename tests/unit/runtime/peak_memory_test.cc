@@ -34,13 +34,11 @@ TrainConfig Larger(std::string_view text, Overrides more) {
 }
 
 TEST_CASE("the planned peak of a training is the measured one, with every plan") {
-  PlanOptions views, blocks, few, no_places = PlanOptions::Fastest();
+  PlanOptions views, blocks, no_places = PlanOptions::Fastest();
   views.fold_views = true;
   blocks.static_memory = true;
-  few = PlanOptions::Fastest();
-  few.own_matmuls = few.own_norms = few.own_loops = few.own_attention = few.fetch_ahead = false;
   no_places.place_results = no_places.place_open_sizes = false;
-  const PlanOptions all[] = {{}, views, blocks, few, no_places, PlanOptions::Fastest()};
+  const PlanOptions all[] = {{}, views, blocks, no_places, PlanOptions::Fastest()};
   const Overrides kBatches = {"training.num_tokens_per_train_step=1152"},
                   kNarrow = {"training.mixed_precision_param=bfloat16"};
   const std::pair<std::string_view, Overrides> cases[] = {

@@ -61,11 +61,6 @@ TEST_CASE("every option of a plan, alone and together, leaves the plain plan's b
       {.hoist_constants = true},
       {.static_memory = true, .place_results = true},
       {.static_memory = true, .place_results = true, .place_open_sizes = true},
-      {.static_memory = true, .own_matmuls = true},
-      {.static_memory = true, .own_norms = true},
-      {.static_memory = true, .own_loops = true},
-      {.static_memory = true, .own_attention = true},
-      {.static_memory = true, .own_matmuls = true, .fetch_ahead = true},
       {.keep_values = true, .fold_views = true, .static_memory = true},
       PlanOptions::Fastest(),
   };

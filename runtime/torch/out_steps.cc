@@ -12,9 +12,6 @@
 #include "runtime/codegen/schedule.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/out_variants.h"
-#include "runtime/torch/own_attention.h"
-#include "runtime/torch/own_matmul.h"
-#include "runtime/torch/own_norm.h"
 #include "runtime/torch/static_binder.h"
 #include "runtime/torch/substitutes.h"
 
@@ -34,15 +31,13 @@ int64_t GrainOf(int64_t unit_elements) {
 }
 
 Result<bool> StaticBinder::BindInto(const PlanStep& step, StaticStep& bound) {
-  if (BindLoop(step, bound)) return true;
   if (step.results.size() == 1) {
     STRATA_TRY(const bool is_simple, BindFillOrCopy(step, bound));
     if (is_simple) return true;
     STRATA_TRY(const bool is_embedding, BindEmbeddingBackward(step, bound));
     if (is_embedding) return true;
-    if (BindMatmul(step, bound) || BindNorm(step, bound) || BindJoin(step, bound)) return true;
+    if (BindJoin(step, bound)) return true;
   }
-  if (BindAttention(step, bound)) return true;
   const PlanStep called = WithTensorOverload(step);
   STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
   const std::optional<c10::OperatorHandle> out = OutVariantOf(op);
@@ -132,121 +127,6 @@ Result<bool> StaticBinder::BindEmbeddingBackward(const PlanStep& step, StaticSte
   bound.zero_first = state_->TensorAt(slot);
   bound.stack = {state_->TensorAt(slot), int64_t{0}, index, rows, int64_t{1}};
   bound.is_plain = IsPlain(gradient) && IsPlain(tokens);
-  return true;
-}
-
-bool StaticBinder::BindLoop(const PlanStep& step, StaticStep& bound) {
-  if (!plan_.options.own_loops) return false;
-  std::vector<int32_t> slots;
-  std::vector<Tensor> operands;
-  std::vector<PlanLayout> results;
-  step.ForEachOperand([&](int32_t slot) {
-    slots.push_back(slot);
-    operands.push_back(state_->TensorAt(slot));
-  });
-  for (const int32_t slot : step.results)
-    results.push_back(*Slot(slot).layout);
-  bound.loop = OwnLoopFor(step, operands, results);
-  if (bound.loop == nullptr) return false;
-  bound.kind = StepKind::kLoop;
-  for (const int32_t slot : step.results) {
-    Place(slot, bound.index);
-    if (bound.loop->is_elementwise()) Share(slot, bound.index, [](int32_t) { return true; });
-    slots.push_back(slot);
-  }
-  AddArguments(bound, slots);
-  return true;
-}
-
-bool StaticBinder::BindMatmul(const PlanStep& step, StaticStep& bound) {
-  if (!plan_.options.own_matmuls || step.op != "aten.mm.default") return false;
-  const int32_t slot = step.results[0];
-  const Tensor& a = state_->TensorAt(step.args[0].slot);
-  const Tensor& b = state_->TensorAt(step.args[1].slot);
-  if (!IsPlain(a) || !IsPlain(b)) return false;
-  const PlanLayout& layout = *Slot(slot).layout;
-  const auto matmul =
-      MatmulWithAtensBits(a, b, TensorOver(EmptyStorage(layout.storage_bytes()), layout));
-  if (!matmul) return false;
-  Place(slot, bound.index);
-  bound.kind = StepKind::kMatmul;
-  bound.matmul = *matmul;
-  AddArguments(bound, {step.args[0].slot, step.args[1].slot, slot});
-  return true;
-}
-
-bool StaticBinder::BindAttention(const PlanStep& step, StaticStep& bound) {
-  const bool is_backward =
-      step.op == "aten._scaled_dot_product_flash_attention_for_cpu_backward.default";
-  if (!plan_.options.own_attention ||
-      (!is_backward && step.op != "aten._scaled_dot_product_flash_attention_for_cpu.default")) {
-    return false;
-  }
-  // Operands, dropout, whether it is causal.
-  const size_t num_tensors = is_backward ? 6 : 3, num_results = is_backward ? 3 : 2;
-  if (step.args.size() > num_tensors + 2 || step.results.size() != num_results) return false;
-  AttentionTensors t;
-  std::vector<int32_t> slots;
-  for (size_t i = 0; i < num_tensors; ++i) {
-    slots.push_back(step.args[i].slot);
-    if (!IsPlain(state_->TensorAt(slots.back()))) return false;
-  }
-  if (step.args.size() > num_tensors) {
-    const PlanArg& dropout = step.args[num_tensors];
-    if (dropout.kind == ArgKind::kInt ? dropout.integer != 0 : dropout.real != 0.0) return false;
-  }
-  if (step.args.size() > num_tensors + 1) t.is_causal = step.args[num_tensors + 1].integer != 0;
-  for (const auto& [name, value] : step.kwargs) {
-    if (value.kind == ArgKind::kNone) continue;
-    if (name != "scale" || value.kind != ArgKind::kFloat) return false;
-    t.scale = value.real;
-  }
-  const std::vector<int32_t> operands = slots;
-  slots.insert(slots.end(), step.results.begin(), step.results.end());
-  const auto tensor = [&](size_t i) {
-    if (i < operands.size()) return state_->TensorAt(slots[i]);
-    const PlanLayout& layout = *Slot(slots[i]).layout;
-    return TensorOver(EmptyStorage(layout.storage_bytes()), layout);
-  };
-  size_t next = 0;
-  if (is_backward) t.grad_out = tensor(next++);
-  for (Tensor* member : {&t.q, &t.k, &t.v, &t.out, &t.log_sum})
-    *member = tensor(next++);
-  if (is_backward) {
-    for (Tensor* member : {&t.grad_q, &t.grad_k, &t.grad_v})
-      *member = tensor(next++);
-  }
-  const std::optional<FlashAttention> attention = AttentionWithAtensBits(t);
-  if (!attention) return false;
-  for (const int32_t slot : step.results)
-    Place(slot, bound.index);
-  bound.kind = StepKind::kAttention;
-  bound.attention = std::make_unique<FlashAttention>(*attention);
-  AddArguments(bound, slots);
-  return true;
-}
-
-bool StaticBinder::BindNorm(const PlanStep& step, StaticStep& bound) {
-  if (!plan_.options.own_norms || step.op != "aten.linalg_vector_norm.default" ||
-      !step.kwargs.empty()) {
-    return false;
-  }
-  const auto is_two = [](const PlanArg& order) {
-    return (order.kind == ArgKind::kFloat && order.real == 2.0) ||
-           (order.kind == ArgKind::kInt && order.integer == 2);
-  };
-  if (step.args.size() > 1 && !is_two(step.args[1])) return false;
-  if (step.args.size() > 2 && step.args[2].kind != ArgKind::kNone) return false;
-  const Tensor& tensor = state_->TensorAt(step.args[0].slot);
-  if (tensor.scalar_type() != at::kFloat || !IsPlain(tensor) || !tensor.is_contiguous() ||
-      !NormHasAtensBits(tensor.numel())) {
-    return false;
-  }
-  const int32_t slot = step.results[0];
-  Place(slot, bound.index);
-  bound.kind = StepKind::kNorm;
-  bound.units = tensor.numel();
-  AddArguments(bound, {step.args[0].slot, slot});
   return true;
 }
 
