@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
-#include "ir/text.h"
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/text.h"
 
 namespace strata::cli {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/bench.h"
 #include "cli/bench_log.h"
 #include "cli/flags.h"
-#include "ir/file.h"
 #include "ir/fx/fx.h"
 
 namespace strata::cli {

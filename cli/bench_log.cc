@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/bench.h"
-#include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "ir/rewriter.h"
 #include "tlparse-export/torch_trace/md5.h"

@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "embedded/bench_peers_assets.h"
-#include "ir/file.h"
 #include "runtime/train/data/tokens.h"
 #include "runtime/train/files/safetensors.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/bench.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
 #include "diff/diff.h"
-#include "ir/file.h"
 #include "ir/native_text.h"
 #include "passes/cleanup/canonicalize.h"
 #include "scene/lane_layouts.h"

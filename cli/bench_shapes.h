@@ -2,7 +2,7 @@
 #include <span>
 #include <string_view>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 
 namespace strata::cli {

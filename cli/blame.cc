@@ -9,15 +9,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/file.h"
+#include "base/json.h"
+#include "base/shell.h"
+#include "base/text.h"
+#include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/histories.h"
 #include "cli/ref.h"
-#include "ir/file.h"
-#include "ir/json.h"
 #include "ir/ops.h"
-#include "ir/text.h"
-#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {

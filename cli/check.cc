@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/histories.h"
 #include "cli/ref.h"
 #include "diff/contradictions.h"
-#include "ir/file.h"
-#include "ir/unicode.h"
 #include "store/trace.h"
 
 namespace strata::cli {

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
 #include "cli/value_pairs.h"
-#include "ir/file.h"
 #include "ir/fingerprint.h"
-#include "ir/json.h"
 #include "runtime/torch/values.h"
 
 namespace strata::cli {

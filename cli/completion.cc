@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "ir/file.h"
 
 namespace strata::cli {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/diff_columns.h"
 #include "cli/diff_text.h"
@@ -13,7 +14,6 @@
 #include "diff/match/pins.h"
 #include "diff/patch/patch.h"
 #include "diff/policy/policy.h"
-#include "ir/file.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/review/markdown.h"
 #include "tlparse-export/review/svg.h"

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+#include "base/unicode.h"
 #include "cli/tint.h"
 #include "diff/graph/arguments.h"
 #include "diff/graph/statement.h"
-#include "ir/text.h"
-#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/unicode.h"
 #include "cli/tint.h"
 #include "diff/contradictions.h"
 #include "diff/graph/statement.h"
 #include "diff/operand_shift.h"
-#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {

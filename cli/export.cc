@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/shell.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
 #include "cli/source_trace.h"
-#include "ir/text.h"
 
 namespace strata::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/file.h"
-#include "ir/text.h"
+#include "base/file.h"
+#include "base/suggest.h"
 
 namespace strata::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/command.h"
-#include "ir/result.h"
 
 namespace strata::cli {
 

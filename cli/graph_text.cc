@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "diff/graph/arguments.h"
 #include "diff/graph/listing.h"
 #include "diff/graph/type_text.h"
 #include "ir/fingerprint.h"
-#include "ir/json.h"
 #include "ir/module.h"
 
 namespace strata::cli {

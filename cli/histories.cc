@@ -8,12 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/selector.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/import_files.h"
 #include "diff/graph/hash.h"
-#include "ir/file.h"
 #include "ir/fx/fx.h"
-#include "ir/text.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"

@@ -3,9 +3,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/ref.h"
 #include "diff/history/history.h"
-#include "ir/result.h"
 
 namespace strata::cli {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/interrupt.h"
 #include "cli/command.h"
-#include "ir/interrupt.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/follow.h"
 #include "tlparse-export/torch_trace/input_files.h"

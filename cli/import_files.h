@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "tlparse-export/torch_trace/import.h"
 
 namespace strata::cli {

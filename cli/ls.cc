@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/json.h"
+#include "base/selector.h"
+#include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "ir/file.h"
-#include "ir/json.h"
-#include "ir/text.h"
-#include "ir/unicode.h"
 #include "store/trace.h"
 
 namespace strata::cli {

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "cli/command.h"
-#include "ir/interrupt.h"
 
 int main(int argc, char** argv) {
   // A closed pipe (`strata ls T | head`) ends the program quietly, even below a parent that ignores

@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/exec_runtime.h"
 #include "cli/flags.h"
 #include "cli/recording.h"
 #include "cli/ref.h"
 #include "cli/stop_between_passes.h"
-#include "ir/file.h"
 #include "ir/native_text.h"
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"

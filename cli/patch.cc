@@ -1,9 +1,9 @@
 #include "diff/patch/patch.h"
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "ir/native_text.h"
 

@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/json.h"
+#include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "ir/file.h"
 #include "ir/fingerprint.h"
-#include "ir/json.h"
-#include "ir/unicode.h"
 #include "store/node_statistics.h"
 
 namespace strata::cli {

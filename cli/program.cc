@@ -5,11 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "base/unicode.h"
 #include "cli/command.h"
-#include "ir/file.h"
-#include "ir/interrupt.h"
-#include "ir/text.h"
-#include "ir/unicode.h"
 
 namespace strata::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/shell.h"
 
 namespace strata::cli {
 

@@ -6,12 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/selector.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "cli/ref_log.h"
 #include "cli/ref_trace.h"
-#include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "ir/native_text.h"
-#include "ir/text.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"

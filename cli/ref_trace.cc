@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/selector.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "store/trace.h"
 
 namespace strata::cli {

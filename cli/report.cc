@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/shell.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/histories.h"
 #include "cli/ref.h"
 #include "cli/source_trace.h"
 #include "diff/diff.h"
-#include "ir/file.h"
-#include "ir/text.h"
 #include "store/trace.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/report/report_model.h"

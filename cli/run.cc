@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "ir/file.h"
 #include "runtime/torch/profile.h"
 #include "runtime/torch/values.h"
 

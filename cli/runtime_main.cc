@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "cli/command.h"
 #include "cli/opt.h"
 #include "cli/prove.h"
-#include "ir/interrupt.h"
 #include "runtime/torch/exceptions.h"
 
 namespace strata::cli {

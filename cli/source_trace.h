@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
-#include "ir/interrupt.h"
-#include "ir/result.h"
+#include "base/interrupt.h"
+#include "base/result.h"
 
 namespace strata::cli {
 

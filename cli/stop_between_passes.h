@@ -1,5 +1,5 @@
 #pragma once
-#include "ir/interrupt.h"
+#include "base/interrupt.h"
 #include "passes/core/pass.h"
 
 namespace strata::cli {

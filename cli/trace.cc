@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/recording.h"
 #include "cli/stop_between_passes.h"
-#include "ir/file.h"
 #include "ir/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
@@ -19,7 +20,6 @@
 #include "cli/recording.h"
 #include "cli/stop_between_passes.h"
 #include "cli/train_outputs.h"
-#include "ir/file.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/file.h"
-#include "ir/result.h"
+#include "base/file.h"
+#include "base/result.h"
 #include "runtime/train/event_file.h"
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/initial_weights.h"

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
-#include "ir/result.h"
 #include "runtime/torch/tensor_io.h"
 #include "runtime/torch/values.h"
 

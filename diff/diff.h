@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/graph/listing.h"
 #include "ir/graph.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 
@@ -42,7 +42,7 @@ std::string_view ToString(Via via);
 
 /// A property in which the two nodes of a pair differ.
 struct FieldDiff {
-  std::string path;                          ///< "target", "args[1][0]", "operands[0]", "dtype", …
+  std::string path;  ///< "target", "args[1][0]", "operands[0]", "dtype", …
   std::optional<std::string> before, after;  ///< as printed; none: the side has no such thing
   bool derived = false;                      ///< a consequence of another change
 };

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "base/json.h"
 #include "ir/fingerprint.h"
-#include "ir/json.h"
 
 namespace strata {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ir/checked_math.h"
+#include "base/checked_math.h"
 
 namespace strata {
 namespace {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/ids.h"
-#include "ir/result.h"
 #include "ir/strings.h"
 
 namespace strata {

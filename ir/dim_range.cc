@@ -2,7 +2,7 @@
 #include <array>
 #include <limits>
 
-#include "ir/checked_math.h"
+#include "base/checked_math.h"
 #include "ir/dim.h"
 
 namespace strata {

@@ -2,8 +2,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/text.h"
 #include "ir/dim.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/source_error.h"
 #include "ir/native_words.h"
 
 namespace strata {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "ir/native_text.h"
-#include "ir/result.h"
 
 namespace strata {
 

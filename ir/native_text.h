@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 
@@ -51,13 +51,4 @@ Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_vie
 void AppendFloat(double value, std::string& out);
 /// A string literal as Python's repr prints it, with the quotes.
 void AppendQuoted(std::string_view text, std::string& out);
-/// Where a text begins in its file.
-struct TextPlace {
-  size_t lines = 0;    ///< before it
-  size_t columns = 0;  ///< before each of its lines
-};
-/// `file:line:column: what`, the source line and a caret; offset is a byte position in `text`.
-Error ErrorAt(std::string_view file, std::string_view text, size_t offset, std::string_view what,
-              const TextPlace& place = {});
-
 }  // namespace strata

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/graph.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 

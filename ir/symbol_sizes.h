@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 

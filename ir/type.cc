@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 
-#include "ir/checked_math.h"
-#include "ir/text.h"
+#include "base/checked_math.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

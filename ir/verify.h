@@ -1,6 +1,6 @@
 #pragma once
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 

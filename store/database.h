@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "store/schema.h"
 
 struct sqlite3;

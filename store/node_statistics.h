@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/ids.h"
-#include "ir/result.h"
 #include "store/trace.h"
 
 namespace strata {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "store/database.h"
 #include "store/hash.h"
 #include "store/pack.h"

@@ -2,8 +2,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "store/pool.h"
 
 namespace strata {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "store/hash.h"
 #include "store/pool.h"
 #include "store/trace.h"

@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "store/database.h"
 #include "store/pool.h"
 #include "store/trace.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "store/bytes.h"
 #include "store/pool.h"
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 /// The trace file, `*.strata`: runs with their graphs before and after every pass, what was
 /// executed, and whatever else belongs to them. Format: docs/trace_format.md.

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/unicode.h"
 #include "diff/graph/arguments.h"
 #include "ir/module.h"
-#include "ir/unicode.h"
 
 namespace strata {
 

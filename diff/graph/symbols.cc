@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/text.h"
 #include "diff/graph/hash.h"
 #include "ir/module.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "diff/history/history.h"
-#include "ir/result.h"
 
 namespace strata {
 

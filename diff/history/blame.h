@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/history/history.h"
 #include "diff/history/lineage.h"
-#include "ir/result.h"
 
 namespace strata {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "diff/pattern/titles.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/history/history.h"
-#include "ir/result.h"
 
 namespace strata {
 

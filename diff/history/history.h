@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/graph.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "diff/match/stages.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

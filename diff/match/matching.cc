@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 

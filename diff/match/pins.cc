@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "diff/graph/listing.h"
 #include "diff/policy/toml_reader.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

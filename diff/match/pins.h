@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "ir/fingerprint.h"
-#include "ir/result.h"
 
 namespace strata {
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/source_error.h"
 #include "diff/graph/listing.h"
 #include "diff/patch/lines.h"
 #include "diff/patch/patch.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "base/text.h"
 #include "ir/native_cursor.h"
 #include "ir/native_words.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "ir/native_line.h"
-#include "ir/result.h"
 
 namespace strata {
 

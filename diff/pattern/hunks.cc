@@ -9,13 +9,13 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/text.h"
 #include "diff/graph/arguments.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
 #include "diff/graph/place.h"
 #include "diff/graph/union_find.h"
 #include "ir/module.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

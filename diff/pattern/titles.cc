@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "diff/graph/arguments.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

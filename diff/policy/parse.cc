@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/suggest.h"
+#include "base/text.h"
 #include "diff/policy/policy.h"
 #include "diff/policy/toml_reader.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "diff/policy/name_pattern.h"
-#include "ir/result.h"
 
 namespace strata {
 

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/source_error.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "ir/native_text.h"
-#include "ir/text.h"
 
 namespace strata {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/history/bisect.h"
 #include "diff/history/history.h"
 #include "diff/ranks/collectives.h"
-#include "ir/result.h"
 
 namespace strata {
 

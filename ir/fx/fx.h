@@ -4,9 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+#include "base/source_error.h"
 #include "ir/module.h"
 #include "ir/native_text.h"
-#include "ir/result.h"
 
 namespace strata {
 

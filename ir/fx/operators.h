@@ -2,7 +2,7 @@
 #include <array>
 #include <string_view>
 
-#include "ir/text.h"
+#include "base/text.h"
 
 namespace strata::fx {
 

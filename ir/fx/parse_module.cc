@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/source_error.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
 #include "ir/native_text.h"

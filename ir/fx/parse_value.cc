@@ -2,10 +2,10 @@
 #include <array>
 #include <cmath>
 
+#include "base/text.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
 #include "ir/native_text.h"
-#include "ir/text.h"
 
 namespace strata::fx {
 namespace {

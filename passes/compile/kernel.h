@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "ir/size_form.h"
 #include "ir/symbol_sizes.h"
 #include "ir/type.h"

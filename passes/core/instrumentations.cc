@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/native_text.h"
 
 namespace strata {

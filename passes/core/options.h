@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/shell.h"
 #include "ir/verify.h"
 
 namespace strata {

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <string>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/comm/nccl_api.h"
 
 namespace strata {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 

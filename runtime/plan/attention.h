@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "ir/type.h"
 #include "runtime/plan/device.h"
 

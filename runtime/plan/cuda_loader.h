@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/plan/device.h"
 
 namespace strata {

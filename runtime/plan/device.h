@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "passes/compile/kernel.h"
 #include "runtime/plan/graph_replay.h"
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/arg.h"
 #include "ir/fingerprint.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "passes/compile/kernel.h"
 #include "runtime/plan/passing_memory.h"
 #include "runtime/plan/sizes.h"

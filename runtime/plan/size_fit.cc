@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 namespace {

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "ir/symbol_sizes.h"
 
 namespace strata {

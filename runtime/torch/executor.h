@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"
 #include "runtime/torch/boxed_program.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 namespace {

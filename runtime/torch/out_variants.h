@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 

@@ -6,7 +6,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "runtime/torch/tracer.h"
 
 namespace strata {

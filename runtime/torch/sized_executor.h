@@ -7,8 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/result.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "runtime/plan/sizes.h"
 #include "runtime/torch/executor.h"
 

@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/codegen/kernel_library.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/planned_memory.h"

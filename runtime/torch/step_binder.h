@@ -7,7 +7,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/plan/plan.h"
 
 namespace strata {

@@ -10,11 +10,11 @@
 
 #include <fmt/ranges.h>
 
+#include "base/random.h"
 #include "ir/module.h"
 #include "runtime/plan/sizes.h"
 #include "runtime/torch/literals.h"
 #include "runtime/train/files/safetensors.h"
-#include "runtime/train/random.h"
 
 namespace strata {
 namespace {

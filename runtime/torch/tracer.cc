@@ -15,12 +15,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include "base/random.h"
 #include "runtime/models/scope.h"
 #include "runtime/models/source_text.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/meta_kernels.h"
 #include "runtime/torch/recorder.h"
-#include "runtime/train/random.h"
 
 namespace strata {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata {
 

@@ -8,8 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/result.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "runtime/torch/tensor_io.h"
 #include "runtime/torch/tracer.h"
 

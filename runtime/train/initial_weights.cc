@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/text.h"
+#include "base/text.h"
 #include "runtime/train/files/hugging_face.h"
 
 namespace strata {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/files/tensor_files.h"
 #include "runtime/train/parameters.h"

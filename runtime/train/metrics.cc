@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/json.h"
+#include "base/json.h"
 
 namespace strata {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "ir/file.h"
-#include "ir/result.h"
+#include "base/file.h"
+#include "base/result.h"
 
 namespace strata {
 

@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/parameters.h"
 

@@ -5,8 +5,8 @@
 #include <numbers>
 #include <string_view>
 
-#include "ir/result.h"
-#include "runtime/train/random.h"
+#include "base/random.h"
+#include "base/result.h"
 
 namespace strata {
 namespace {

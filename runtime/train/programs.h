@@ -5,8 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "runtime/torch/tracer.h"
 #include "runtime/train/config/config.h"
 

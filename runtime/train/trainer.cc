@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/text.h"
+#include "base/suggest.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
 #include "runtime/models/model.h"

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"
 #include "runtime/train/config/config.h"

@@ -11,9 +11,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
-#include "ir/result.h"
 #include "passes/core/pass.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/plan.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/text.h"
 #include "runtime/train/parameters.h"
 
 namespace strata {

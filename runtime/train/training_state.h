@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/models/model.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/files/checkpoint.h"

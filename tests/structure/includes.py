@@ -9,18 +9,19 @@ import re
 # Folder -> folders that it may include, besides itself. The longest matching folder decides; a folder stands
 # for everything below it, except that "ir" does not include "ir/fx".
 ALLOWED = {
-    "ir": set(),
-    "ir/fx": {"ir"},
-    "store": {"ir"},
-    "diff": {"ir"},
-    "passes": {"ir"},
-    "runtime/plan": {"ir", "passes"},
-    "runtime/codegen": {"ir", "passes", "runtime/plan"},
-    "runtime": {"ir", "passes", "runtime/codegen", "runtime/plan"},
-    "scene": {"ir", "ir/fx", "store", "diff"},
-    "tlparse-export": {"ir", "ir/fx", "store", "diff", "scene"},
-    "viewer": {"ir", "store", "diff", "scene"},
-    "cli": {"ir", "ir/fx", "store", "diff", "passes", "runtime/codegen", "runtime/plan", "runtime", "scene", "tlparse-export"},
+    "base": set(),
+    "ir": {"base"},
+    "ir/fx": {"base", "ir"},
+    "store": {"base", "ir"},
+    "diff": {"base", "ir"},
+    "passes": {"base", "ir"},
+    "runtime/plan": {"base", "ir", "passes"},
+    "runtime/codegen": {"base", "ir", "passes", "runtime/plan"},
+    "runtime": {"base", "ir", "passes", "runtime/codegen", "runtime/plan"},
+    "scene": {"base", "ir", "ir/fx", "store", "diff"},
+    "tlparse-export": {"base", "ir", "ir/fx", "store", "diff", "scene"},
+    "viewer": {"base", "ir", "store", "diff", "scene"},
+    "cli": {"base", "ir", "ir/fx", "store", "diff", "passes", "runtime/codegen", "runtime/plan", "runtime", "scene", "tlparse-export"},
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).
@@ -38,8 +39,8 @@ RESTRICTED = [
 # Only one file may know these.
 SINGLE = r"(graphviz/)?(gvc|cgraph)\.h"
 
-# ir has no dependencies but these: the C++ and C libraries, fmt, and xxHash for fingerprints.
-IR_EXTERNAL = re.compile(r"[a-z0-9_]+|(sys/[a-z]+|unistd|fcntl|errno|dirent)\.h|fmt/.*|xxhash\.h")
+# base and ir have no dependencies but these: the C++ and C libraries, fmt, and xxHash for fingerprints.
+BASE_EXTERNAL = re.compile(r"[a-z0-9_]+|(sys/[a-z]+|unistd|fcntl|errno|dirent)\.h|fmt/.*|xxhash\.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:<([^>]+)>|"([^"]+)")')
 
@@ -87,7 +88,7 @@ def check_line(root, path, header, quoted):
     for pattern, where in RESTRICTED:
         if re.fullmatch(pattern, header) and not re.fullmatch(where, path):
             return f"<{header}> may not be included here"
-    if folder in ("ir", "ir/fx") and not IR_EXTERNAL.fullmatch(header):
+    if folder in ("base", "ir", "ir/fx") and not BASE_EXTERNAL.fullmatch(header):
         return f"{folder}/ may include the standard library, fmt and xxhash, not <{header}>"
     return None
 

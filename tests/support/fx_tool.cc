@@ -12,9 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "ir/fx/fx.h"
-#include "ir/json.h"
 #include "tlparse-export/torch_trace/log.h"
 
 namespace strata {

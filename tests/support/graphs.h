@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
 #include "ir/graph.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata::testing {
 

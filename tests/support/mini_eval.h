@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 
 namespace strata::testing {
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata::testing {
 

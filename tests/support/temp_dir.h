@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata::testing {
 

@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/selector.h"
+#include "base/shell.h"
 #include "ir/fingerprint.h"
-#include "ir/text.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/report_parts.h"
 

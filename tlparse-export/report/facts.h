@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "ir/graph.h"
-#include "ir/json.h"
 
 namespace strata {
 

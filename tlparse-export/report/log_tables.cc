@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/text.h"
+#include "base/text.h"
 #include "tlparse-export/report/texts.h"
 #include "tlparse-export/torch_trace/python_json.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/json.h"
+#include "base/json.h"
 
 namespace strata {
 

@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/json.h"
-#include "ir/text.h"
+#include "base/json.h"
+#include "base/selector.h"
+#include "base/text.h"
 #include "tlparse-export/report/pack.h"
 #include "tlparse-export/torch_trace/python_json.h"
 #include "tlparse-export/torch_trace/stored_records.h"

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "store/node_statistics.h"
 #include "store/trace.h"
 

@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#include "ir/base64.h"
+#include "base/base64.h"
 
 namespace strata {
 namespace {

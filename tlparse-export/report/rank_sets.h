@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/graph/listing.h"
-#include "ir/result.h"
 #include "store/trace.h"
 #include "tlparse-export/report/measures.h"
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/unicode.h"
 #include "embedded/strata_report_assets.h"
-#include "ir/unicode.h"
 #include "tlparse-export/report/pack.h"
 #include "tlparse-export/report/report_model.h"
 

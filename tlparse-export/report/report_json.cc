@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ir/json.h"
+#include "base/json.h"
 #include "tlparse-export/report/report_model.h"
 #include "tlparse-export/report/texts.h"
 

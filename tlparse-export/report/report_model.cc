@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "base/selector.h"
 #include "diff/diff.h"
 #include "diff/history/lineage.h"
-#include "ir/text.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/log_view.h"
 #include "tlparse-export/report/measures.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "store/trace.h"
 #include "tlparse-export/report/log_tables.h"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/json.h"
+#include "base/json.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/pack.h"
 

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "scene/lane_layouts.h"
 #include "tlparse-export/report/facts.h"
 #include "tlparse-export/report/report_model.h"

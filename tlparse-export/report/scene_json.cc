@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "diff/pattern/titles.h"
-#include "ir/json.h"
 #include "scene/cost.h"
 #include "scene/memory.h"
 #include "tlparse-export/report/causes.h"

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "ir/fx/fx.h"
-#include "ir/json.h"
 #include "ir/native_text.h"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/json.h"
+#include "base/json.h"
 
 namespace strata {
 

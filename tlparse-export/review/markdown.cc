@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
+#include "base/unicode.h"
 #include "diff/graph/statement.h"
 #include "diff/operand_shift.h"
 #include "ir/fingerprint.h"
-#include "ir/text.h"
-#include "ir/unicode.h"
 
 namespace strata {
 namespace {

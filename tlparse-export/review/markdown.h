@@ -2,9 +2,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "diff/policy/policy.h"
-#include "ir/result.h"
 
 namespace strata {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/unicode.h"
 #include "diff/graph/statement.h"
-#include "ir/unicode.h"
 #include "scene/scene.h"
 
 namespace strata {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/json.h"
+#include "base/json.h"
 #include "tlparse-export/torch_trace/export_run.h"
 #include "tlparse-export/torch_trace/log_writer.h"
 #include "tlparse-export/torch_trace/python_json.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/folder.h"
+#include "base/folder.h"
 #include "store/trace.h"
 
 namespace strata {

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/json.h"
-#include "ir/text.h"
+#include "base/json.h"
+#include "base/selector.h"
+#include "base/text.h"
 #include "tlparse-export/torch_trace/export.h"
 #include "tlparse-export/torch_trace/stored_records.h"
 

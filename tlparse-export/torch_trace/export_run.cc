@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "ir/graph.h"
-#include "ir/json.h"
 #include "ir/module.h"
 #include "tlparse-export/torch_trace/stored_records.h"
 

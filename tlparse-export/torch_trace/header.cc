@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/text.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "diff/diff.h"
-#include "ir/json.h"
 #include "tlparse-export/torch_trace/header.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/base64.h"
+#include "base/base64.h"
 #include "tlparse-export/torch_trace/md5.h"
 
 namespace strata {

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/selector.h"
+#include "base/suggest.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -7,9 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "ir/base64.h"
-#include "ir/json.h"
-#include "ir/text.h"
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/unicode.h"
 #include "tlparse-export/torch_trace/md5.h"
 #include "tlparse-export/torch_trace/python_json.h"
 #include "tlparse-export/torch_trace/tlparse_rules.h"

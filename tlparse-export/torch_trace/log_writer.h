@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/file.h"
+#include "base/file.h"
 
 namespace strata {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "tlparse-export/torch_trace/md5.h"
 
 namespace strata {

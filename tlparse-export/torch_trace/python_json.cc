@@ -3,7 +3,8 @@
 #include <array>
 #include <charconv>
 
-#include "ir/text.h"
+#include "base/text.h"
+#include "base/unicode.h"
 
 namespace strata {
 namespace {

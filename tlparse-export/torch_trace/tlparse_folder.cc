@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
-#include "ir/json.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "tlparse-export/torch_trace/made_log.h"
 #include "tlparse-export/torch_trace/python_json.h"
 

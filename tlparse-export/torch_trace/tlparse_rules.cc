@@ -6,7 +6,8 @@
 #include <simdjson.h>
 #include <string>
 
-#include "ir/text.h"
+#include "base/text.h"
+#include "base/unicode.h"
 
 namespace strata {
 namespace {

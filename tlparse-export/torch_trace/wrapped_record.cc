@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "ir/base64.h"
-#include "ir/json.h"
-#include "ir/text.h"
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/unicode.h"
 
 namespace strata {
 namespace {

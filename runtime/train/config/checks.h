@@ -8,8 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/result.h"
-#include "ir/text.h"
+#include "base/result.h"
 #include "runtime/train/config/reader.h"
 
 namespace strata {

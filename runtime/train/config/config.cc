@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "runtime/train/config/checks.h"
 #include "runtime/train/config/loop.h"
 #include "runtime/train/config/model.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/reader.h"
 
 namespace strata {

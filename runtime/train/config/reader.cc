@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/text.h"
+#include "base/suggest.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/tree.h"
 
 namespace strata {

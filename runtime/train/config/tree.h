@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 
 namespace strata {

@@ -3,7 +3,7 @@
 #include <queue>
 #include <tuple>
 
-#include "ir/text.h"
+#include "base/text.h"
 
 namespace strata {
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <utility>
 
-#include "ir/text.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/data/tokens.h"
 #include "runtime/train/data/traits.h"

@@ -7,8 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/file.h"
-#include "ir/text.h"
+#include "base/file.h"
 #include "runtime/train/data/tokenizer.h"
 #include "runtime/train/files/safetensors.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/data/traits.h"
 

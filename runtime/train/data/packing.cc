@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
-#include "runtime/train/random.h"
+#include "base/random.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

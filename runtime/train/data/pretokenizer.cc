@@ -3,7 +3,7 @@
 #include <re2/re2.h>
 #include <utility>
 
-#include "ir/text.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace re2 {
 class RE2;

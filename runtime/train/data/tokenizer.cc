@@ -8,8 +8,8 @@
 #include <simdjson.h>
 #include <utility>
 
-#include "ir/file.h"
-#include "ir/text.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "runtime/train/data/bpe.h"
 #include "runtime/train/data/normalize.h"
 #include "runtime/train/data/pretokenizer.h"

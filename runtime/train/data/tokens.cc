@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/train/random.h"
+#include "base/random.h"
 
 namespace strata {
 namespace {

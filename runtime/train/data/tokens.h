@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/data/traits.h"
 #include "runtime/train/files/safetensors.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

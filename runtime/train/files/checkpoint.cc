@@ -16,9 +16,9 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
-#include "ir/json.h"
-#include "ir/text.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/config/config.h"
 #include "runtime/train/files/safetensors.h"
 #include "runtime/train/files/tensor_files.h"

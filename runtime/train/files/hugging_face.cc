@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata {
 namespace {

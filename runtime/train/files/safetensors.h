@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/file.h"
-#include "ir/result.h"
+#include "base/file.h"
+#include "base/result.h"
 
 namespace strata {
 

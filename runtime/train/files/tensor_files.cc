@@ -8,8 +8,8 @@
 #include <simdjson.h>
 #include <utility>
 
-#include "ir/file.h"
-#include "ir/text.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "runtime/train/files/safetensors.h"
 
 namespace strata {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
 #include "ir/fx/fx.h"
-#include "ir/text.h"
 #include "tests/bench/diff_eval/methods.h"
 
 namespace strata::bench {

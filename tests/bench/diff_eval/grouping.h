@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata::bench {
 

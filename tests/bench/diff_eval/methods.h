@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/graph.h"
-#include "ir/result.h"
 #include "tests/bench/diff_eval/score.h"
 
 namespace strata::bench {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "diff/diff.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata::bench {
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "diff/diff.h"
-#include "ir/file.h"
 #include "ir/fx/fx.h"
 #include "tests/bench/diff_eval/methods.h"
 #include "tests/bench/diff_eval/rename.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 namespace strata::bench {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/result.h"
 #include "ir/module.h"
-#include "ir/result.h"
 
 namespace strata::bench {
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ir/json.h"
-#include "ir/result.h"
+#include "base/json.h"
+#include "base/result.h"
 #include "tlparse-export/torch_trace/header.h"
 #include "tlparse-export/torch_trace/python_json.h"
 #include "tlparse-export/torch_trace/wrapped_record.h"

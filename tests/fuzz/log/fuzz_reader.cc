@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/result.h"
+#include "base/result.h"
 #include "tlparse-export/torch_trace/log_reader.h"
 
 namespace {

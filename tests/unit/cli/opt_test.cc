@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/file.h"
 #include "cli/command.h"
-#include "ir/file.h"
 #include "ir/native_text.h"
 #include "store/trace.h"
 #include "tests/support/graphs.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "store/trace.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/fx/fx.h"
 #include "tests/support/graphs.h"
 #include "tests/support/import_path.h"

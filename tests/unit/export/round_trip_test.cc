@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/fx/fx.h"
 #include "tests/support/import_path.h"
 #include "tests/support/results.h"

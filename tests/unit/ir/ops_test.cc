@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/native_text.h"
 
 namespace strata {

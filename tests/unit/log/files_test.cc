@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/fingerprint.h"
 #include "ir/fx/fx.h"
 #include "ir/native_text.h"

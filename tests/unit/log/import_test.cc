@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/fx/fx.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "ir/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"

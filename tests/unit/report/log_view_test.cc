@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "ir/base64.h"
-#include "ir/file.h"
+#include "base/base64.h"
+#include "base/file.h"
 #include "tests/support/graphs.h"
 #include "tests/support/import_path.h"
 #include "tests/support/results.h"

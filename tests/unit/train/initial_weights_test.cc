@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "runtime/train/files/safetensors.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"

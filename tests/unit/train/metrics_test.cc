@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/train/random.h"
+#include "base/random.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "runtime/train/data/normalize.h"
 #include "runtime/train/data/pretokenizer.h"
 #include "tests/support/results.h"

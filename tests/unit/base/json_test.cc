@@ -1,4 +1,4 @@
-#include "ir/json.h"
+#include "base/json.h"
 
 #include <limits>
 

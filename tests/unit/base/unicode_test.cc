@@ -1,4 +1,4 @@
-#include "ir/unicode.h"
+#include "base/unicode.h"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
-#include "ir/folder.h"
+#include "base/folder.h"
 
 #include <filesystem>
 
 #include <doctest/doctest.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

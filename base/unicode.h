@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,5 +24,11 @@ size_t DisplayWidth(std::string_view text);
 /// The number of bytes at the beginning of `text` that fit into `columns`; never splits a
 /// character from its combining marks. At least one character if there is one.
 size_t BytesThatFit(std::string_view text, size_t columns);
+
+/// Appends the UTF-8 bytes of a code point. REQUIRES: code <= 0x10FFFF.
+void AppendUtf8(uint32_t code, std::string& out);
+/// Bytes of the UTF-8 character at `text[i]`; 0 if it is invalid (overlong, surrogate, truncated).
+size_t Utf8Length(std::string_view text, size_t i);
+bool IsUtf8(std::string_view text);
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-#include "ir/file.h"
+#include "base/file.h"
 
 #include <csignal>
 #include <filesystem>

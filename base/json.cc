@@ -1,11 +1,11 @@
-#include "ir/json.h"
+#include "base/json.h"
 
 #include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "ir/text.h"
+#include "base/unicode.h"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "ir/folder.h"
+#include "base/folder.h"
 
 #include <filesystem>
 #include <utility>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/file.h"
+#include "base/file.h"
 
 namespace strata {
 namespace {

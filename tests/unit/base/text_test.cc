@@ -1,9 +1,12 @@
-#include "ir/text.h"
+#include "base/text.h"
 
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "base/shell.h"
+#include "base/suggest.h"
 
 namespace strata {
 namespace {

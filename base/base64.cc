@@ -1,4 +1,4 @@
-#include "ir/base64.h"
+#include "base/base64.h"
 
 #include <cstdint>
 

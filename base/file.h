@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "ir/interrupt.h"
-#include "ir/result.h"
+#include "base/interrupt.h"
+#include "base/result.h"
 
 namespace strata {
 

@@ -1,12 +1,10 @@
-#include "ir/unicode.h"
+#include "base/unicode.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 
 #include <fmt/format.h>
-
-#include "ir/text.h"
 
 namespace strata {
 namespace {
@@ -144,6 +142,55 @@ size_t BytesThatFit(std::string_view text, size_t columns) {
     i += length;
   }
   return i;
+}
+
+void AppendUtf8(uint32_t code, std::string& out) {
+  const auto add = [&](uint32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) {
+    add(code);
+  } else if (code < 0x800) {
+    add(0xC0 | (code >> 6));
+    add(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    add(0xE0 | (code >> 12));
+    add(0x80 | ((code >> 6) & 0x3F));
+    add(0x80 | (code & 0x3F));
+  } else {
+    add(0xF0 | (code >> 18));
+    add(0x80 | ((code >> 12) & 0x3F));
+    add(0x80 | ((code >> 6) & 0x3F));
+    add(0x80 | (code & 0x3F));
+  }
+}
+
+size_t Utf8Length(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) {
+    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
+  };
+  const auto follows = [&](size_t k) { return (byte(k) & 0xC0) == 0x80; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const bool overlong = first == 0xE0 && second < 0xA0;
+    const bool surrogate = first == 0xED && second > 0x9F;
+    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const bool overlong = first == 0xF0 && second < 0x90;
+    const bool too_large = first == 0xF4 && second > 0x8F;
+    return follows(1) && follows(2) && follows(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = Utf8Length(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
 }
 
 }  // namespace strata

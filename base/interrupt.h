@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/result.h"
+#include "base/result.h"
 
 /// What SIGINT, SIGTERM and SIGHUP do to a program: what is unfinished goes before the program
 /// does.
