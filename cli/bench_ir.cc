@@ -5,7 +5,7 @@
 #include "cli/bench.h"
 #include "cli/flags.h"
 #include "ir/fingerprint.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 
 namespace strata::cli {
@@ -24,9 +24,10 @@ void MeasureGraph(int nodes, bool with_limits) {
               Measure(
                   kRuns, [&] { scratch = TransformerLikeGraph(nodes); }, [&] { scratch.reset(); }),
               limit(50));
-  PrintTiming(
-      "print native text",
-      Measure(kRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }), limit(150));
+  PrintTiming("print native text",
+              Measure(
+                  kRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }),
+              limit(150));
   PrintTiming("parse native text", Measure(kRuns, [&] { (void)ParseText(text); }));
   PrintTiming("fingerprint", Measure(kRuns, [&] { (void)FingerprintOf(graph); }), limit(30));
   PrintTiming("fingerprint with names and metadata",

@@ -11,7 +11,7 @@
 #include "cli/flags.h"
 #include "cli/ref.h"
 #include "diff/diff.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "passes/cleanup/canonicalize.h"
 #include "scene/lane_layouts.h"
 #include "scene/scene.h"

@@ -14,7 +14,7 @@
 #include "cli/recording.h"
 #include "cli/ref.h"
 #include "cli/stop_between_passes.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"

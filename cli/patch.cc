@@ -5,7 +5,7 @@
 #include "cli/flags.h"
 #include "cli/ref.h"
 #include "ir/fx/fx.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/ref_log.h"
 #include "cli/ref_trace.h"
 #include "ir/fx/fx.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"

@@ -4,7 +4,7 @@
 #include "cli/graph_text.h"
 #include "cli/ref.h"
 #include "ir/fx/fx.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "tlparse-export/review/svg.h"
 
 namespace strata::cli {

@@ -13,7 +13,7 @@
 #include "cli/flags.h"
 #include "cli/recording.h"
 #include "cli/stop_between_passes.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
 #include "runtime/models/scope.h"

@@ -1,20 +1,9 @@
 #pragma once
-#include <compare>
 #include <cstdint>
-#include <functional>
+
+#include "base/id.h"
 
 namespace strata {
-
-/// A dense index into one store. Meaningless outside that store: never persisted, never compared
-/// with one of another graph.
-template <class Tag>
-struct Id {
-  static constexpr int32_t kNone = -1;
-  int32_t index = kNone;
-
-  constexpr bool valid() const { return index != kNone; }
-  friend constexpr auto operator<=>(Id, Id) = default;
-};
 
 using NodeId = Id<struct NodeTag>;    ///< a node of one Graph
 using ValueId = Id<struct ValueTag>;  ///< a result of a node of one Graph
@@ -29,10 +18,3 @@ using LocId = Id<struct LocTag>;      ///< an interned source location of one Mo
 enum class StableId : uint64_t { kNone = 0 };
 
 }  // namespace strata
-
-template <class Tag>
-struct std::hash<strata::Id<Tag>> {
-  size_t operator()(strata::Id<Tag> id) const noexcept {
-    return static_cast<size_t>(static_cast<uint32_t>(id.index)) * 0x9E3779B97F4A7C15ull;
-  }
-};

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/python_literal.h"
 #include "ir/module.h"
-#include "ir/native_text.h"
 
 namespace strata {
 namespace {

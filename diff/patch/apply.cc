@@ -7,9 +7,9 @@
 #include "diff/graph/listing.h"
 #include "diff/patch/lines.h"
 #include "diff/patch/patch.h"
-#include "ir/native_text.h"
-#include "ir/native_words.h"
 #include "ir/rewriter.h"
+#include "ir/text/native_text.h"
+#include "ir/text/native_words.h"
 
 namespace strata {
 namespace {

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "base/text.h"
-#include "ir/native_cursor.h"
-#include "ir/native_words.h"
+#include "ir/text/native_cursor.h"
+#include "ir/text/native_words.h"
 
 namespace strata {
 namespace {

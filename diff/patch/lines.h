@@ -8,7 +8,7 @@
 
 #include "diff/graph/listing.h"
 #include "ir/graph.h"
-#include "ir/native_line.h"
+#include "ir/text/native_line.h"
 
 namespace strata {
 

@@ -9,7 +9,7 @@
 #include "diff/graph/order.h"
 #include "diff/patch/lines.h"
 #include "diff/patch/patch.h"
-#include "ir/native_words.h"
+#include "ir/text/native_words.h"
 
 namespace strata {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "diff/patch/patch.h"
-#include "ir/native_cursor.h"
+#include "ir/text/native_cursor.h"
 
 namespace strata {
 namespace {

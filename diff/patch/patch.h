@@ -10,7 +10,7 @@
 #include "diff/diff.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
-#include "ir/native_line.h"
+#include "ir/text/native_line.h"
 
 namespace strata {
 

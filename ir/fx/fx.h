@@ -7,7 +7,6 @@
 #include "base/result.h"
 #include "base/source_error.h"
 #include "ir/module.h"
-#include "ir/native_text.h"
 
 namespace strata {
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <optional>
 
+#include "base/python_literal.h"
 #include "base/text.h"
 #include "base/unicode.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
-#include "ir/native_text.h"
 
 namespace strata::fx {
 

@@ -6,7 +6,6 @@
 #include "base/source_error.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
-#include "ir/native_text.h"
 
 namespace strata {
 namespace fx {

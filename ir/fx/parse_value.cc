@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
-#include "ir/native_text.h"
 
 namespace strata::fx {
 namespace {

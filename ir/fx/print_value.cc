@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/python_literal.h"
 #include "ir/fx/operators.h"
 #include "ir/module.h"
-#include "ir/native_text.h"
 
 namespace strata::fx {
 

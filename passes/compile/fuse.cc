@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
-#include "ir/native_text.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "ir/symbol_sizes.h"
+#include "ir/text/native_text.h"
 #include "passes/compile/fusion_regions.h"
 #include "passes/compile/kernel.h"
 #include "passes/compile/pointwise.h"

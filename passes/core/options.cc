@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/python_literal.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "ir/native_text.h"
 
 namespace strata {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/source_error.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "ir/native_text.h"
 
 namespace strata {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/native_text.h"
+#include "base/python_literal.h"
 #include "runtime/plan/plan.h"
 
 namespace strata {

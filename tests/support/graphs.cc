@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata::testing {
 

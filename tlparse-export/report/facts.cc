@@ -4,7 +4,6 @@
 #include <map>
 
 #include "ir/module.h"
-#include "ir/native_text.h"
 #include "ir/ops.h"
 #include "scene/cost.h"
 #include "scene/memory.h"

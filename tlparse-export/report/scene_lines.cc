@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "ir/fx/fx.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata {
 namespace {

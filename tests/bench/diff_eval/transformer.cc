@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata::bench {
 namespace {

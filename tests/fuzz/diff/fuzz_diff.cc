@@ -5,7 +5,7 @@
 
 #include "diff/diff.h"
 #include "diff/diff_json.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "diff/patch/patch.h"
 #include "ir/fx/fx.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 
 namespace strata {

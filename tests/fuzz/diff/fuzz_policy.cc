@@ -5,7 +5,7 @@
 #include "diff/diff.h"
 #include "diff/match/pins.h"
 #include "diff/policy/policy.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 // Any text is a policy, or an error; what was read judges a diff. The same for pins.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "ir/fingerprint.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 
 // Any bytes give a module or an error; a module prints to text that reads back to the same module.

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"

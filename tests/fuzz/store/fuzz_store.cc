@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "store/bytes.h"
 #include "store/database.h"

@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "cli/ls.h"
-#include "ir/native_text.h"
 #include "ir/rewriter.h"
+#include "ir/text/native_text.h"
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"
 #include "tests/support/graphs.h"

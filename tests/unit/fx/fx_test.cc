@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/fingerprint.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 
 namespace strata {

@@ -1,9 +1,10 @@
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "base/python_literal.h"
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
 #include "tests/support/graphs.h"

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata {
 namespace {

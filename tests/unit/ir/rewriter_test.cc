@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "tests/support/graphs.h"
 

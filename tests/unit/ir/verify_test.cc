@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
 #include "ir/rewriter.h"
+#include "ir/text/native_text.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

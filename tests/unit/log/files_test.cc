@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "ir/fingerprint.h"
 #include "ir/fx/fx.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "tests/support/results.h"
 #include "tlparse-export/torch_trace/log.h"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/fingerprint.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mini_eval.h"

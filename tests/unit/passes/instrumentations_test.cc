@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
 #include "tests/support/graphs.h"

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include "ir/module.h"
-#include "ir/native_text.h"
 #include "runtime/plan/sizes.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "passes/compile/pointwise.h"
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"

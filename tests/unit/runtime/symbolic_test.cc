@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "passes/compile/pointwise.h"
 #include "passes/core/pass_manager.h"

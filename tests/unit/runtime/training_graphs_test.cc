@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "runtime/torch/executor.h"
 #include "runtime/train/programs.h"

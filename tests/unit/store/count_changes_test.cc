@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
 #include "ir/rewriter.h"
+#include "ir/text/native_text.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 #include "store/births.h"
 #include "store/database.h"
 #include "store/pack.h"

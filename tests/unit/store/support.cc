@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "ir/native_text.h"
 #include "ir/rewriter.h"
+#include "ir/text/native_text.h"
 
 namespace strata::store_test {
 namespace {

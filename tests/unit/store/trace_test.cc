@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "ir/native_text.h"
 #include "ir/rewriter.h"
 #include "tests/unit/store/support.h"
 

@@ -7,10 +7,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/native_cursor.h"
-#include "ir/native_text.h"
-#include "ir/native_words.h"
 #include "ir/rewriter.h"
+#include "ir/text/native_cursor.h"
+#include "ir/text/native_text.h"
+#include "ir/text/native_words.h"
 #include "ir/verify.h"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 namespace strata {
 

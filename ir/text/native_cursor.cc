@@ -1,10 +1,10 @@
-#include "ir/native_cursor.h"
+#include "ir/text/native_cursor.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/source_error.h"
-#include "ir/native_words.h"
+#include "ir/text/native_words.h"
 
 namespace strata {
 

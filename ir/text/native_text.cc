@@ -1,11 +1,12 @@
-#include "ir/native_text.h"
+#include "ir/text/native_text.h"
 
 #include <algorithm>
 #include <charconv>
 #include <vector>
 
-#include "ir/native_line.h"
-#include "ir/native_words.h"
+#include "base/python_literal.h"
+#include "ir/text/native_line.h"
+#include "ir/text/native_words.h"
 
 namespace strata {
 namespace {

@@ -47,8 +47,4 @@ struct TextOrigin {
 Result<std::unique_ptr<Module>> ParseText(std::string_view text, std::string_view file = "<text>",
                                           const TextOrigin* origin = nullptr);
 
-/// A number as Python prints it: `1e-05`, `0.5`, `inf`, `3.0`. Shared by both spellings.
-void AppendFloat(double value, std::string& out);
-/// A string literal as Python's repr prints it, with the quotes.
-void AppendQuoted(std::string_view text, std::string& out);
 }  // namespace strata

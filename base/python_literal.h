@@ -1,0 +1,12 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace strata {
+
+/// Appends a number as Python prints it: `1e-05`, `0.5`, `inf`, `3.0`.
+void AppendFloat(double value, std::string& out);
+/// Appends a string literal as Python's repr prints it, with the quotes.
+void AppendQuoted(std::string_view text, std::string& out);
+
+}  // namespace strata
