@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata::cli {
 

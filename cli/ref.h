@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diff/diff.h"
+#include "diff/model/diff_options.h"
 #include "ir/module.h"
 
 namespace strata::cli {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "runtime/torch/tensor_io.h"
 #include "runtime/torch/values.h"
 

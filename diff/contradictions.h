@@ -2,8 +2,8 @@
 #include <span>
 #include <vector>
 
-#include "diff/diff.h"
 #include "diff/match/matching.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

@@ -108,7 +108,8 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
   };
   const std::span<Pair> pairs(diff.pairs);
   const size_t half = pairs.size() / 2;
-  AtOnce(half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
+  AtOnce(
+      half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
 }
 
 /// Birth certificates win over what structure suggests.
@@ -174,61 +175,6 @@ DiffSummary Summarize(const GraphDiff& diff) {
 }
 
 }  // namespace
-
-std::string ToString(PairStatus status) {
-  std::string text;
-  const auto add = [&](bool atom, std::string_view name) {
-    if (!atom) return;
-    if (!text.empty()) text += '+';
-    text += name;
-  };
-  add(status.renamed, "renamed");
-  add(status.moved, "moved");
-  add(status.changed, "changed");
-  add(status.derived, "derived");
-  return text.empty() ? "same" : text;
-}
-
-std::string_view ToString(Via via) {
-  switch (via) {
-    case Via::kPin:
-      return "pin";
-    case Via::kId:
-      return "id";
-    case Via::kInput:
-      return "input";
-    case Via::kCone:
-      return "cone";
-    case Via::kRadius:
-      return "radius";
-    case Via::kLocal:
-      return "local";
-    case Via::kOrder:
-      return "order";
-  }
-  return "";
-}
-
-std::string_view ToString(RelationKind kind) {
-  switch (kind) {
-    case RelationKind::kReplace:
-      return "replace";
-    case RelationKind::kClone:
-      return "clone";
-    case RelationKind::kMerge:
-      return "merge";
-    case RelationKind::kBecameInput:
-      return "became_input";
-    case RelationKind::kBecameCompute:
-      return "became_compute";
-  }
-  return "";
-}
-
-bool GraphDiff::Equal() const {
-  return inserted.empty() && deleted.empty() &&
-         std::ranges::none_of(pairs, [](const Pair& pair) { return pair.status.differs(); });
-}
 
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "diff/policy/policy.h"
 
 namespace strata {

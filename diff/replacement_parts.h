@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "diff/diff.h"
 #include "diff/match/matching.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

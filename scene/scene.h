@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 
 /// What to draw of a graph or of the difference of two graphs, without saying how: clusters, rows,
 /// lanes, edges, statuses. The report's page and a desktop viewer draw the same scene.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diff/diff.h"
 #include "diff/history/history.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "ir/ids.h"
 #include "ir/module.h"
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "diff/graph/flat_map.h"
-#include "diff/graph/neighbourhood.h"
 #include "diff/graph/parallel.h"
+#include "diff/match/neighbourhood.h"
 #include "diff/match/stages.h"
 
 namespace strata {
@@ -114,7 +114,8 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     SortKeys(keys[side]);
   };
   const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
-  AtOnce(size, [&] { look(kBefore); }, [&] { look(kAfter); });
+  AtOnce(
+      size, [&] { look(kBefore); }, [&] { look(kAfter); });
   FoundPairs found;
   std::vector<Keyed> by_use_before, by_use_after;
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {

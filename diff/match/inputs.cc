@@ -1,7 +1,7 @@
 #include <optional>
 
 #include "diff/graph/flat_map.h"
-#include "diff/graph/neighbourhood.h"
+#include "diff/match/neighbourhood.h"
 #include "diff/match/stages.h"
 
 namespace strata {

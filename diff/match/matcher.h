@@ -1,6 +1,7 @@
 #pragma once
-#include "diff/diff.h"
 #include "diff/match/matching.h"
+#include "diff/model/diff_options.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

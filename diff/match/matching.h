@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "diff/diff.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/order.h"
 #include "diff/match/labels.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

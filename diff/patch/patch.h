@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "ir/text/native_line.h"

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "diff/diff.h"
 #include "diff/match/matching.h"
+#include "diff/model/graph_diff.h"
 #include "diff/pattern/layers.h"
 
 namespace strata {

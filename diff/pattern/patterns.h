@@ -1,6 +1,6 @@
 #pragma once
-#include "diff/diff.h"
 #include "diff/match/matching.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

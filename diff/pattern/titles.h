@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

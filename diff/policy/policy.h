@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "diff/policy/name_pattern.h"
 
 namespace strata {

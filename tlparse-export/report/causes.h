@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {

@@ -1,8 +1,8 @@
 #pragma once
 #include <string_view>
 
-#include "diff/diff.h"
 #include "diff/history/history.h"
+#include "diff/model/graph_diff.h"
 #include "tlparse-export/report/report_model.h"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "ir/graph.h"
 #include "scene/lane_layouts.h"
 #include "tlparse-export/report/facts.h"

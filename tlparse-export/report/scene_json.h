@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "diff/diff.h"
 #include "diff/history/lineage.h"
+#include "diff/model/graph_diff.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/measures.h"
 #include "tlparse-export/report/rank_sets.h"

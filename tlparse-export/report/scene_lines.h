@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/texts.h"
 

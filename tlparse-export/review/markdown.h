@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "diff/policy/policy.h"
 
 namespace strata {

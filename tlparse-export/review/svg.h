@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <string>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "tests/bench/diff_eval/tally.h"
 #include "tests/bench/diff_eval/truth.h"
 

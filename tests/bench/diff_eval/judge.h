@@ -1,5 +1,5 @@
 #pragma once
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "tests/bench/diff_eval/mutations.h"
 #include "tests/bench/diff_eval/score.h"
 #include "tests/bench/diff_eval/tally.h"

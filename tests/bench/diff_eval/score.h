@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 
 namespace strata::bench {
 

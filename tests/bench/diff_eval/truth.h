@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "tests/bench/diff_eval/mutations.h"
 #include "tests/bench/diff_eval/score.h"
 

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "diff/diff.h"
+#include "diff/model/graph_diff.h"
 #include "tests/bench/diff_eval/identity.h"
 #include "tests/bench/diff_eval/mutations.h"
 

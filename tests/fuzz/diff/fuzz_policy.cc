@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "diff/diff.h"
-#include "diff/match/pins.h"
+#include "diff/policy/pins.h"
 #include "diff/policy/policy.h"
 #include "ir/text/native_text.h"
 

@@ -1,4 +1,4 @@
-#include "diff/match/pins.h"
+#include "diff/policy/pins.h"
 
 #include <unordered_set>
 
