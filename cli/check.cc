@@ -9,6 +9,7 @@
 #include "cli/histories.h"
 #include "cli/ref.h"
 #include "diff/contradictions.h"
+#include "diff/diff.h"
 #include "store/trace.h"
 
 namespace strata::cli {

@@ -5,11 +5,11 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/diff_columns.h"
-#include "cli/diff_text.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/ref.h"
+#include "cli/render/diff_columns.h"
+#include "cli/render/diff_text.h"
 #include "diff/diff_json.h"
 #include "diff/patch/patch.h"
 #include "diff/policy/pins.h"

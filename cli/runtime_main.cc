@@ -12,7 +12,7 @@
 
 namespace strata::cli {
 
-Result<Exit> BenchTrain(Args args);        // cli/bench_train.cc
+Result<Exit> BenchTrain(Args args);        // bench/train.cc
 Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
 Result<Exit> RunRun(Args args);            // cli/run.cc
 Result<Exit> RunTrace(Args args);          // cli/trace.cc

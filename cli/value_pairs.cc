@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "diff/diff.h"
 #include "ir/module.h"
 
 namespace strata::cli {

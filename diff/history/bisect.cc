@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "diff/diff.h"
 #include "diff/pattern/titles.h"
 #include "ir/fingerprint.h"
 

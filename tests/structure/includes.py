@@ -6,22 +6,46 @@
 import os
 import re
 
-# Folder -> folders that it may include, besides itself. The longest matching folder decides; a folder stands
-# for everything below it, except that "ir" does not include "ir/fx".
+# Folder -> folders of ours that it may include, besides itself. The longest matching folder decides: a row stands for
+# the folder and for those below it that have no row of their own.
+BASE = {"base"}
+IR = BASE | {"ir"}
+TEXT = {"ir/text", "ir/fx"}
+DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/pattern", "diff/policy"}
+DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/patch", "diff/ranks"}
+PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile"}
+RUNTIME = {"runtime", "runtime/codegen", "runtime/plan"}
+EXPORT = {"tlparse-export/torch_trace", "tlparse-export/report", "tlparse-export/review"}
+
 ALLOWED = {
     "base": set(),
-    "ir": {"base"},
-    "ir/fx": {"base", "ir"},
-    "store": {"base", "ir"},
-    "diff": {"base", "ir"},
-    "passes": {"base", "ir"},
-    "runtime/plan": {"base", "ir", "passes"},
-    "runtime/codegen": {"base", "ir", "passes", "runtime/plan"},
-    "runtime": {"base", "ir", "passes", "runtime/codegen", "runtime/plan"},
-    "scene": {"base", "ir", "ir/fx", "store", "diff"},
-    "tlparse-export": {"base", "ir", "ir/fx", "store", "diff", "scene"},
-    "viewer": {"base", "ir", "store", "diff", "scene"},
-    "cli": {"base", "ir", "ir/fx", "store", "diff", "passes", "runtime/codegen", "runtime/plan", "runtime", "scene", "tlparse-export"},
+    "ir": BASE,
+    "ir/text": IR,
+    "ir/fx": IR,
+    "store": IR,
+    "diff/graph": IR,
+    "diff/model": IR | {"diff/graph"},
+    "diff/match": IR | {"diff/graph", "diff/model"},
+    "diff/pattern": IR | {"diff/graph", "diff/model", "diff/match"},
+    "diff/policy": IR | {"diff/graph", "diff/model"},
+    "diff/patch": IR | {"ir/text", "diff/graph", "diff/model"},
+    "diff": IR | DIFF_BELOW,
+    "diff/history": IR | DIFF_BELOW | {"diff"},
+    "diff/ranks": IR | {"diff/graph", "diff/history"},
+    "passes/core": IR | {"ir/text"},
+    "passes/cleanup": IR | {"passes/core"},
+    "passes/compile": IR | {"ir/text", "passes/core"},
+    "passes": IR | PASSES,
+    "runtime/plan": IR | {"passes/core", "passes/compile"},
+    "runtime/codegen": IR | PASSES | {"runtime/plan"},
+    "runtime": IR | PASSES | {"runtime/codegen", "runtime/plan"},
+    "scene": IR | {"store"} | DIFF,
+    "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
+    "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
+    "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
+    "cli": IR | TEXT | {"store", "scene", "cli/render"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "cli/render": IR | TEXT | {"store", "scene"} | DIFF | EXPORT,
+    "bench": IR | TEXT | {"store", "scene", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).
@@ -33,7 +57,7 @@ RESTRICTED = [
     (r"(graphviz/)?(gvc|cgraph)\.h", r"scene/.*\.cc"),
     # Slow to compile: not in headers.
     (r"nlohmann/.*", r".*\.cc"),
-    (r"CLI/.*", r"cli/.*"),
+    (r"CLI/.*", r"(cli|bench)/.*"),
 ]
 
 # Only one file may know these.
@@ -88,7 +112,7 @@ def check_line(root, path, header, quoted):
     for pattern, where in RESTRICTED:
         if re.fullmatch(pattern, header) and not re.fullmatch(where, path):
             return f"<{header}> may not be included here"
-    if folder in ("base", "ir", "ir/fx") and not BASE_EXTERNAL.fullmatch(header):
+    if folder in ("base", "ir", "ir/text", "ir/fx") and not BASE_EXTERNAL.fullmatch(header):
         return f"{folder}/ may include the standard library, fmt and xxhash, not <{header}>"
     return None
 

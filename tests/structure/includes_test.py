@@ -23,6 +23,18 @@ class IncludeDirections(unittest.TestCase):
     def test_this_tree_follows_the_layers(self):
         self.assertEqual(includes.violations(ROOT), [])
 
+    def test_no_folders_include_each_other_in_a_circle(self):
+        left = {folder: below - {folder} for folder, below in includes.ALLOWED.items()}
+        while left:
+            lowest = [folder for folder, below in left.items() if not below & left.keys()]
+            self.assertTrue(lowest, f"a circle among {sorted(left)}")
+            for folder in lowest:
+                del left[folder]
+
+    def test_each_row_names_folders_that_have_rows(self):
+        for folder, below in includes.ALLOWED.items():
+            self.assertLessEqual(below, includes.ALLOWED.keys(), folder)
+
     def test_a_lower_layer_may_not_include_a_higher_one(self):
         self.assertEqual(
             violations_of({"ir/a.h": '#pragma once\n#include "store/b.h"\n', "store/b.h": ""}),

@@ -8,6 +8,7 @@
 
 #include "base/selector.h"
 #include "base/shell.h"
+#include "diff/diff.h"
 #include "ir/fingerprint.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/report_parts.h"

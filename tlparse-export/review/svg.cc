@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/unicode.h"
+#include "diff/diff.h"
 #include "diff/graph/statement.h"
 #include "scene/scene.h"
 

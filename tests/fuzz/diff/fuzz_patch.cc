@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "diff/diff.h"
 #include "diff/patch/patch.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"

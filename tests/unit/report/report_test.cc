@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/diff.h"
 #include "scene/scene.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/diff.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/diff.h"
 #include "scene/scene.h"
 #include "tests/support/graphs.h"
 

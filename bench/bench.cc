@@ -1,0 +1,84 @@
+#include "bench/bench.h"
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace strata::cli {
+namespace {
+
+// To add one: a file bench/<name>.cc, a declaration in bench/bench.h and a line here.
+constexpr Benchmark kBenchmarks[] = {
+    {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
+    {"import", "import logs of up to 1 GB and of a trainer, beside tlparse", BenchImport},
+    {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
+    {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
+    {"report", "scenes of passes over graphs of 10k and 100k nodes", BenchReport},
+    {"diff", "compare graphs of 10k and 100k nodes, one percent edited", BenchDiff},
+    {"train", "trace and compile a training of 12 layers, run steps as graphs and eagerly",
+     ExecBenchTrain},
+};
+
+std::string Listing() {
+  std::string out =
+      "strata bench WHAT: measures this machine; figures are medians of processor time, with the "
+      "fastest "
+      "and slowest run\n\n";
+  for (const Benchmark& benchmark : kBenchmarks) {
+    out += fmt::format("  {:<8} {}\n", benchmark.name, benchmark.summary);
+  }
+  out += "\nexample:\n  strata bench ir\n";
+  return out;
+}
+
+}  // namespace
+
+Timing Measure(int runs, const std::function<void()>& work, const std::function<void()>& prepare) {
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+  };
+  std::vector<double> times;
+  for (int run = -1; run < runs; ++run) {
+    prepare();
+    const double begin = now();
+    work();
+    if (run >= 0) times.push_back(now() - begin);
+  }
+  std::ranges::sort(times);
+  return {times[times.size() / 2], times.front(), times.back()};
+}
+
+void PrintTiming(std::string_view what, const Timing& timing, double limit_ms) {
+  std::string line = fmt::format("{:<36} {:>9.2f} ms   {:.2f} … {:.2f}", what, timing.median,
+                                 timing.fastest, timing.slowest);
+  if (limit_ms > 0) {
+    line +=
+        fmt::format("   limit {:g} ms: {}", limit_ms, timing.median <= limit_ms ? "met" : "missed");
+  }
+  fmt::print("{}\n", line);
+}
+
+Result<Exit> RunBench(Args args) {
+  if (args.empty()) return Error("missing argument WHAT: strata bench: see 'strata bench --help'");
+  if (args[0] == "--help" || args[0] == "-h") {
+    STRATA_RETURN_IF_ERROR(WriteFile("-", Listing()));
+    return Exit::kOk;
+  }
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : kBenchmarks) {
+    if (benchmark.name == args[0]) return benchmark.run(args.subspan(1));
+    names.emplace_back(benchmark.name);
+  }
+  return Error("unknown benchmark '{}': {}: one of {}", args[0],
+               "strata bench" + DidYouMean(args[0], names), Enumerate(names, names.size()));
+}
+
+}  // namespace strata::cli

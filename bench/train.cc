@@ -1,0 +1,438 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/interrupt.h"
+#include "bench/bench.h"
+#include "bench/peers.h"
+#include "bench/shapes.h"
+#include "cli/flags.h"
+#include "runtime/torch/memory_meter.h"
+#include "runtime/train/trainer.h"
+
+namespace strata::cli {
+namespace {
+
+double Now(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
+/// One way to run the step.
+class Contender {
+ public:
+  explicit Contender(std::string name) : name(std::move(name)) {}
+  virtual ~Contender() = default;
+  /// Makes the model, unless it is made.
+  virtual Status Create() { return Ok(); }
+  virtual Result<FirstSteps> Begin() = 0;
+  virtual Result<std::vector<StepTime>> Run(int64_t steps) = 0;
+  /// Lets go of all memory: nothing follows.
+  virtual void End() = 0;
+
+  std::string name;
+  FirstSteps first;
+  int64_t planned_bytes = 0;  ///< what the plan says of first.peak_bytes; 0: no plan
+  std::optional<int64_t> most_planned_bytes;  ///< and whatever sizes are read from data
+  std::vector<StepTime> slices;               ///< medians of one turn each
+};
+
+class Strata final : public Contender {
+ public:
+  enum class Way : uint8_t { kEager, kGraphs, kProfiledGraphs };
+  Strata(std::string name, const TrainConfig& config, int threads, std::string passes,
+         const PlanOptions& plan, Way way)
+      : Contender(std::move(name)),
+        config_(config),
+        threads_(threads),
+        passes_(std::move(passes)),
+        plan_(plan),
+        way_(way) {}
+
+  Status Create() override {
+    if (trainer_ != nullptr) return Ok();
+    STRATA_TRY(trainer_, Trainer::Create({.config = config_,
+                                          .data = MakeTokenSource(TokenData::Synthetic(config_)),
+                                          .passes = passes_,
+                                          .plan = plan_,
+                                          .threads = threads_}));
+    return Ok();
+  }
+  void End() override { trainer_.reset(); }
+
+  Result<FirstSteps> Begin() override {
+    FirstSteps first;
+    Device* const device = trainer_->device();
+    const int64_t before = device != nullptr ? device->memory().allocated : 0;
+    if (device != nullptr) device->ResetPeakMemory();
+    const MemoryMeter meter;
+    const double wall = Now(CLOCK_MONOTONIC), cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
+    if (way_ != Way::kEager) STRATA_RETURN_IF_ERROR(trainer_->Compile());
+    for (const std::string& warning : trainer_->warnings())
+      Warn(fmt::format("{}: {}", name, warning));  // what is measured is not what its name says
+    for (int step = 0; step < 3; ++step) {
+      STRATA_TRY(const StepReport report, Step());
+      if (step == 0) {
+        first.first_wall = (Now(CLOCK_MONOTONIC) - wall) / 1e3;
+        first.first_cpu = (Now(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e3;
+      }
+      first.losses.push_back(report.metrics.loss);
+      if (way_ != Way::kEager) planned_bytes = std::max(planned_bytes, trainer_->planned_bytes());
+    }
+    first.peak_bytes =
+        device != nullptr ? device->memory().peak_allocated - before : meter.peak_bytes();
+    if (way_ != Way::kEager) most_planned_bytes = trainer_->planned_bytes_at_most();
+    return first;
+  }
+
+  Result<std::vector<StepTime>> Run(int64_t steps) override {
+    std::vector<StepTime> times;
+    for (int64_t i = 0; i < steps; ++i) {
+      const double cpu = Now(CLOCK_PROCESS_CPUTIME_ID), wall = Now(CLOCK_MONOTONIC);
+      STRATA_TRY(const StepReport report, Step());
+      times.push_back(
+          {.cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - cpu, .wall = Now(CLOCK_MONOTONIC) - wall});
+    }
+    return times;
+  }
+
+  const Trainer& trainer() const { return *trainer_; }
+
+ private:
+  Result<StepReport> Step() {
+    if (way_ == Way::kEager) return trainer_->StepEagerly();
+    if (way_ == Way::kProfiledGraphs) trainer_->ProfileNext(/*values=*/false);
+    return trainer_->Step();
+  }
+
+  TrainConfig config_;
+  int threads_;
+  std::string passes_;
+  PlanOptions plan_;
+  Way way_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+class PyTorch final : public Contender {
+ public:
+  PyTorch(const std::string& peer, std::unique_ptr<PeerProcess> process)
+      : Contender("PyTorch " + peer), process_(std::move(process)) {}
+  Result<FirstSteps> Begin() override { return process_->Begin(); }
+  Result<std::vector<StepTime>> Run(int64_t steps) override { return process_->Run(steps); }
+  void End() override { process_.reset(); }
+
+ private:
+  std::unique_ptr<PeerProcess> process_;
+};
+
+using Contenders = std::vector<std::unique_ptr<Contender>>;
+
+constexpr const char* kBitwise = "fused, bitwise";
+constexpr const char* kProfiled = "bitwise, profiled";
+constexpr const char* kFast = "fused, fast";
+constexpr const char* kPlan = "plan, static";
+constexpr const char* kGraph = "fused, graph";
+
+std::vector<std::unique_ptr<Strata>> OurWays(const TrainConfig& config, int threads) {
+  using Way = Strata::Way;
+  const std::string base(kDefaultPasses);
+  const PlanOptions fastest = PlanOptions::Fastest();
+  std::vector<std::unique_ptr<Strata>> ways;
+  const auto add = [&](const char* name, const std::string& passes, const PlanOptions& plan,
+                       Strata::Way way) {
+    ways.push_back(std::make_unique<Strata>(name, config, threads, passes, plan, way));
+  };
+  add("C++ eager", base, {}, Way::kEager);
+  if (config.device == DeviceKind::kCuda) {
+    const std::string fused = base + ",place-casts,fuse{numerics=fast}";
+    add("fused, streams", fused, {}, Way::kGraphs);
+    add(kGraph, fused + ",cuda-graph", {}, Way::kGraphs);
+    return ways;
+  }
+  add("plan, boxed calls", base, {}, Way::kGraphs);
+  add(kPlan, base, fastest, Way::kGraphs);
+  add(kBitwise, base + ",fuse", fastest, Way::kGraphs);
+  add(kProfiled, base + ",fuse", fastest, Way::kProfiledGraphs);
+  add(kFast, base + ",fuse{numerics=fast}", fastest, Way::kGraphs);
+  return ways;
+}
+
+double Quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0.0;
+  std::ranges::sort(values);
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+double Median(const std::vector<StepTime>& times, double StepTime::*of) {
+  std::vector<double> values;
+  for (const StepTime& time : times)
+    values.push_back(time.*of);
+  return Quantile(std::move(values), 0.5);
+}
+
+/// All take turns, so that they see the same neighbours: in a round each does a slice of steps,
+/// whose first warms the caches and does not count.
+Status TakeTurns(std::span<const std::unique_ptr<Contender>> contenders, int64_t rounds,
+                 double slice_ms) {
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (const std::unique_ptr<Contender>& contender : contenders) {
+      const double known =
+          round == 0 ? slice_ms : std::max(1e-3, Median(contender->slices, &StepTime::wall));
+      const auto steps = std::clamp<int64_t>(static_cast<int64_t>(slice_ms / known), 1, 500);
+      STRATA_TRY(std::vector<StepTime> times, contender->Run(steps + 1));
+      times.erase(times.begin());
+      contender->slices.push_back(
+          {.cpu = Median(times, &StepTime::cpu), .wall = Median(times, &StepTime::wall)});
+    }
+  }
+  return Ok();
+}
+
+/// On a GPU each has all of it in its turn: their models together may be more than its memory.
+Status MeasureOneByOne(const Contenders& contenders, int64_t rounds, double slice_ms) {
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    STRATA_RETURN_IF_ERROR(contender->Create());
+    STRATA_TRY(contender->first, contender->Begin());
+    STRATA_RETURN_IF_ERROR(TakeTurns(std::span(&contender, 1), rounds, slice_ms));
+    contender->End();
+  }
+  return Ok();
+}
+
+Status MeasureInTurns(const Contenders& contenders, int64_t rounds, double slice_ms) {
+  for (const std::unique_ptr<Contender>& contender : contenders)
+    STRATA_RETURN_IF_ERROR(contender->Create());
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    STRATA_TRY(contender->first, contender->Begin());
+  }
+  return TakeTurns(contenders, rounds, slice_ms);
+}
+
+/// How many times as long as another it took, round by round.
+struct Ratio {
+  double median = 0, low = 0, high = 0;  ///< low and high: quartiles
+  std::string Text() const { return fmt::format("{:.2f} [{:.2f} {:.2f}]", median, low, high); }
+};
+
+Ratio RatioOf(const Contender& a, const Contender& b, double StepTime::*of) {
+  std::vector<double> ratios;
+  for (size_t round = 0; round < std::min(a.slices.size(), b.slices.size()); ++round)
+    ratios.push_back(a.slices[round].*of / b.slices[round].*of);
+  return {.median = Quantile(ratios, 0.5),
+          .low = Quantile(ratios, 0.25),
+          .high = Quantile(ratios, 0.75)};
+}
+
+const Contender* Find(const Contenders& contenders, std::string_view name) {
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    if (contender->name == name) return contender.get();
+  }
+  return nullptr;
+}
+
+void PrintCosts(const Contenders& contenders, double StepTime::*of) {
+  const Contender* python = Find(contenders, "PyTorch eager");
+  const Contender& eager = *contenders.front();
+  fmt::print("  {:<20} {:>8} {:>8} {:>17} {:>17} {:>7} {:>8} {:>8} {:>8} {:>7}\n", "", "cpu ms",
+             "wall ms", "/ PyTorch eager", "/ C++ eager", "first s", "(cpu s)", "peak MB",
+             "planned", "loss ±");
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    double difference = 0;
+    const std::vector<double>&losses = contender->first.losses, &expected = eager.first.losses;
+    for (size_t i = 0; i < std::min(losses.size(), expected.size()); ++i)
+      difference = std::max(difference, std::abs(losses[i] - expected[i]));
+    const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+    fmt::print(
+        "  {:<20} {:>8.2f} {:>8.2f} {:>17} {:>17} {:>7.2f} {:>8.2f} {:>8.2f} {:>8} {:>7.0e}\n",
+        contender->name, Median(contender->slices, &StepTime::cpu),
+        Median(contender->slices, &StepTime::wall),
+        python != nullptr ? RatioOf(*contender, *python, of).Text() : "-",
+        RatioOf(*contender, eager, of).Text(), contender->first.first_wall,
+        contender->first.first_cpu, megabytes(contender->first.peak_bytes),
+        contender->planned_bytes > 0 ? fmt::format("{:.2f}", megabytes(contender->planned_bytes))
+                                     : std::string("-"),
+        difference);
+  }
+}
+
+void PrintGate(std::string_view what, double value, double limit, std::string_view spread = "") {
+  fmt::print("  {:<52} {:>6.3f} {:<13} limit {:g}: {}\n", what, value, spread, limit,
+             value <= limit ? "met" : "missed");
+}
+
+void PrintGate(std::string_view what, const Ratio& ratio, double limit) {
+  PrintGate(what, ratio.median, limit, fmt::format("[{:.2f} {:.2f}]", ratio.low, ratio.high));
+}
+
+void PrintGates(const BenchShape& shape, const TrainConfig& config, const Contenders& contenders,
+                double StepTime::*of) {
+  const Contender& eager = *contenders.front();
+  const Contender& bitwise = *Find(contenders, kBitwise);
+  const auto peak = [](const Contender& c) { return static_cast<double>(c.first.peak_bytes); };
+  if (shape.is_tiny) PrintGate("bitwise / C++ eager", RatioOf(bitwise, eager, of), 0.25);
+  if (const Contender* python = Find(contenders, "PyTorch eager")) {
+    PrintGate("bitwise / PyTorch eager", RatioOf(bitwise, *python, of),
+              shape.is_tiny ? 0.20 : 0.90);
+    PrintGate("peak memory, bitwise / PyTorch eager", peak(bitwise) / peak(*python), 1);
+  }
+  if (const Contender* inductor = Find(contenders, "PyTorch inductor")) {
+    PrintGate("fast / PyTorch inductor", RatioOf(*Find(contenders, kFast), *inductor, of), 1);
+  }
+  PrintGate("peak memory, bitwise / C++ eager", peak(bitwise) / peak(eager), 1);
+  PrintGate("error of the planned peak, %",
+            100 * std::abs(static_cast<double>(bitwise.planned_bytes) / peak(bitwise) - 1), 3);
+  if (bitwise.most_planned_bytes && bitwise.most_planned_bytes != bitwise.planned_bytes) {
+    fmt::print("  {:<52} {:>6.2f} MB\n", "planned for the tokens' worst spread over experts",
+               static_cast<double>(*bitwise.most_planned_bytes) / 1e6);
+  }
+  PrintGate("cost of --profile, bitwise, %",
+            100 * (RatioOf(*Find(contenders, kProfiled), bitwise, of).median - 1), 3);
+  if (config.n_layers == 32) {
+    PrintGate("processor seconds to the first step, not fused",
+              Find(contenders, kPlan)->first.first_cpu, 1);
+  }
+}
+
+/// Against the fastest of PyTorch's ways.
+void PrintGpuGate(const Contenders& contenders, double StepTime::*of) {
+  const Contender* best = nullptr;
+  for (const std::unique_ptr<Contender>& contender : contenders) {
+    if (!contender->name.starts_with("PyTorch")) continue;
+    if (best == nullptr || Median(contender->slices, of) < Median(best->slices, of))
+      best = contender.get();
+  }
+  if (best == nullptr) return;
+  PrintGate(fmt::format("{} / {}, PyTorch's best", kGraph, best->name),
+            RatioOf(*Find(contenders, kGraph), *best, of), 1);
+}
+
+struct BenchFlags {
+  std::vector<std::string> shapes, peers;
+  std::string device = "cpu";
+  std::string python;
+  int64_t threads = 1, rounds = 15;
+};
+
+Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
+  const DeviceKind device = flags.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  STRATA_TRY(const TrainConfig config, ConfigOf(shape, device));
+  const int threads = static_cast<int>(flags.threads);
+  STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
+  Contenders contenders;
+  std::vector<std::unique_ptr<Strata>> ours = OurWays(config, threads);
+  STRATA_RETURN_IF_ERROR(ours[0]->Create());  // peers begin with its parameters
+  int64_t parameters = 0;
+  for (const TensorView& tensor : ours[0]->trainer().Parameters())
+    parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
+  std::vector<std::unique_ptr<PyTorch>> peers;
+  for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
+    STRATA_TRY(std::unique_ptr<PeerProcess> process,
+               PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder.path()));
+    peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
+  }
+  for (std::unique_ptr<Strata>& way : ours)
+    contenders.push_back(std::move(way));
+  for (std::unique_ptr<PyTorch>& peer : peers)
+    contenders.push_back(std::move(peer));
+  const auto measure = device == DeviceKind::kCuda ? MeasureOneByOne : MeasureInTurns;
+  STRATA_RETURN_IF_ERROR(measure(contenders, flags.rounds, shape.is_tiny ? 60 : 300));
+
+  // With several threads, those that wait for others burn processor time; so does who waits for a
+  // GPU.
+  const bool is_cpu_time = threads == 1 && device == DeviceKind::kCpu;
+  double StepTime::*const of = is_cpu_time ? &StepTime::cpu : &StepTime::wall;
+  fmt::print(
+      "{} of {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
+      "{} "
+      "rounds, ratios of {} time\n",
+      shape.name, Name(config.model), config.n_layers, config.dim, config.batch_size,
+      config.seq_len, static_cast<double>(parameters) / 1e6, flags.threads, flags.rounds,
+      is_cpu_time ? "processor" : "wall");
+  PrintCosts(contenders, of);
+  if (device == DeviceKind::kCpu) {
+    PrintGates(shape, config, contenders, of);
+  } else {
+    PrintGpuGate(contenders, of);
+  }
+  std::fflush(stdout);  // the next shape takes minutes
+  return Ok();
+}
+
+/// All names are known before the first shape takes its minutes.
+Result<std::vector<const BenchShape*>> FindShapes(const std::vector<std::string>& names) {
+  std::vector<const BenchShape*> shapes;
+  for (const std::string& name : names) {
+    const auto shape = std::ranges::find(BenchShapes(), name, &BenchShape::name);
+    if (shape == BenchShapes().end()) {
+      std::vector<std::string_view> known;
+      for (const BenchShape& one : BenchShapes())
+        known.push_back(one.name);
+      return Error("unknown shape '{}': strata bench train: there are {}", name,
+                   fmt::join(known, ", "));
+    }
+    shapes.push_back(&*shape);
+  }
+  return shapes;
+}
+
+}  // namespace
+
+Result<Exit> BenchTrain(Args args) {
+  BenchFlags options;
+  Flags flags(
+      "bench train",
+      "measures a training step: as plans, eagerly, and by PyTorch with the same model, "
+      "initial values and tokens. All take turns, on a GPU one by one; ratios are medians over "
+      "rounds, with quartiles: of processor time with one thread, of wall time with more");
+  flags.Repeated("--shape", "NAME", &options.shapes,
+                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, qwen3, moe, "
+                 "moe-sizes (default: all these); 1b, with a GPU (its default)");
+  flags.Choice("--device", &options.device, {"cpu", "cuda"},
+               "where all of them train; on a GPU in bf16, peers eager, inductor and "
+               "inductor-graphs");
+  flags.Option("--python", "FILE", &options.python,
+               "interpreter with PyTorch (default: .venv-bench/bin/python where it is)");
+  flags.Repeated("--peer", "NAME", &options.peers,
+                 "eager, eager-loop, aot_eager, inductor (default: all but eager-loop)");
+  flags.Option("--threads", "N", &options.threads, "threads inside operators");
+  flags.Option("--rounds", "N", &options.rounds, "turns of each");
+  flags.Example("strata bench train");
+  flags.Example("strata bench train --shape 36m --threads 2 --python venv/bin/python");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+  const bool on_gpu = options.device == "cuda";
+  if (options.peers.empty()) {
+    options.peers = {"eager", on_gpu ? "inductor-graphs" : "aot_eager", "inductor"};
+  }
+  if (options.shapes.empty()) {
+    for (const BenchShape& shape : BenchShapes()) {
+      if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
+    }
+  }
+  STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
+  constexpr const char* kPython = ".venv-bench/bin/python";
+  if (options.python.empty() && std::filesystem::exists(kPython)) options.python = kPython;
+  if (options.python.empty()) {
+    Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
+  }
+  for (const BenchShape* shape : shapes)
+    STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli
