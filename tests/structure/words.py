@@ -23,6 +23,9 @@ GLOSSARY = "docs/glossary.md"
 # Folders and files without a retired word; a folder ends in "/". The test reads these and no others. To add a folder:
 # make `words.py FOLDER` print nothing, then add a line here, in alphabetical order.
 CLEAN = [
+    "README.md",
+    "docs/architecture.md",
+    "docs/first_change.md",
     "tests/structure/",
 ]
 
