@@ -6,7 +6,7 @@
 import os
 import re
 
-# Folder -> folders of ours that it may include, besides itself. The longest matching folder decides: a row stands for
+# Folder -> folders that it may include, besides itself. The longest matching folder decides: a row stands for
 # the folder and for those below it that have no row of their own.
 BASE = {"base"}
 IR = BASE | {"ir"}
