@@ -25,7 +25,9 @@ GLOSSARY = "docs/glossary.md"
 CLEAN = [
     "README.md",
     "docs/architecture.md",
+    "docs/diff.md",
     "docs/first_change.md",
+    "docs/lineage.md",
     "tests/structure/",
 ]
 
