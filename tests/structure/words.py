@@ -28,6 +28,9 @@ CLEAN = [
     "docs/diff.md",
     "docs/first_change.md",
     "docs/lineage.md",
+    "docs/passes.md",
+    "docs/policy.md",
+    "docs/report.md",
     "tests/structure/",
 ]
 
