@@ -25,9 +25,11 @@ GLOSSARY = "docs/glossary.md"
 CLEAN = [
     "README.md",
     "docs/architecture.md",
+    "docs/cli.md",
     "docs/diff.md",
     "docs/first_change.md",
     "docs/lineage.md",
+    "docs/logs.md",
     "docs/passes.md",
     "docs/policy.md",
     "docs/report.md",
