@@ -328,7 +328,6 @@ class KernelMaker {
                                   : "rsqrt";
       numbers.clear();
     }
-    if (code == "sqrt" && exact_) code = "library sqrt";
     return Compute(code, dtype, std::move(operands), std::move(numbers));
   }
 

@@ -29,8 +29,8 @@ struct FusibleOp {
   /// aten.mul_.Tensor.
   std::string_view code;
   FusionKind kind = FusionKind::kNone;
-  /// The formula gives ATen's bits, whatever the sizes: IEEE arithmetic in ATen's order. Functions
-  /// (exp) and sums in another order are within a tolerance only.
+  /// The formula gives ATen's bits on every processor: IEEE arithmetic in ATen's order. Functions
+  /// of a vector library (exp, sqrt) and sums in another order are within a tolerance only.
   bool is_exact = false;
 };
 

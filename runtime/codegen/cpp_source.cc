@@ -16,19 +16,7 @@ namespace strata {
 const std::string_view kCppPreamble = R"(#include <cmath>
 #include <cstdint>
 #include <cstring>
-// The square root of the library that ATen calls; null: the processor's.
-extern "C" {
-void (*strata_library_sqrt)(int64_t, const float*, float*) = nullptr;
-}
 namespace {
-inline void strata_sqrt_tile(int64_t n, float* x) {
-  if (strata_library_sqrt != nullptr) return strata_library_sqrt(n, x, x);
-  for (int64_t i = 0; i < n; ++i) x[i] = __builtin_sqrtf(x[i]);
-}
-inline float strata_sqrt_one(float x) {
-  strata_sqrt_tile(1, &x);
-  return x;
-}
 // ATen's sum of a row (SumKernel.cpp): vectors of 32 bytes, four sums of them side by side, each in
 // four levels that are added up every 2^k vectors; then the four, the rest, the lanes.
 #if defined(__x86_64__) || defined(_M_X64)
@@ -172,68 +160,12 @@ class Emitter {
       Line("auto* const q{0} = a{0};", i);
     const Schedule::Stage& stage = schedule_.stages[0];
     EmitUniformLoads(stage);
-    std::vector<int32_t> roots;
-    for (const int32_t op : stage.column_ops) {
-      if (IsLibrarySqrt(Op(op))) roots.push_back(op);
-    }
-    if (!roots.empty()) return EmitTiles(stage, roots);
     Line("#pragma omp simd");
     Line("for (int64_t i{0} = begin; i{0} < end; ++i{0}) {{", last);
     ++depth_;
     EmitColumn(stage);
     --depth_;
     Line("}}");
-  }
-
-  static bool IsLibrarySqrt(const Kernel::Op& op) { return op.code == "library sqrt"; }
-
-  /// A library computes the roots of a tile of elements at once; what they are roots of is computed
-  /// again for the rest. Nothing is stored before.
-  void EmitTiles(const Schedule::Stage& stage, const std::vector<int32_t>& roots) {
-    const int64_t last = static_cast<int64_t>(kernel_.sizes.size()) - 1;
-    for (const int32_t root : roots)
-      Line("float root{}[{}];", root, kTile);
-    Line("for (int64_t tile = begin; tile < end; tile += {}) {{", kTile);
-    ++depth_;
-    Line("const int64_t stop = tile + {0} < end ? tile + {0} : end;", kTile);
-    is_tiled_ = true;
-    const auto loop = [&](const auto& body) {
-      Line("#pragma omp simd");
-      Line("for (int64_t i{0} = tile; i{0} < stop; ++i{0}) {{", last);
-      ++depth_;
-      body();
-      --depth_;
-      Line("}}");
-    };
-    for (const int32_t root : roots) {
-      loop([&] {
-        for (const int32_t op : NeededFor(root)) {
-          if (!IsUniform(Op(op))) EmitOp(op);
-        }
-        Line("root{}[i{} - tile] = v{};", root, last, Op(root).operands[0]);
-      });
-      Line("strata_sqrt_tile(stop - tile, root{});", root);
-    }
-    loop([&] { EmitColumn(stage); });
-    is_tiled_ = false;
-    --depth_;
-    Line("}}");
-  }
-
-  /// What is computed before an operator, ascending; other roots are there already.
-  std::vector<int32_t> NeededFor(int32_t root) const {
-    std::vector<bool> is_needed(static_cast<size_t>(root), false);
-    for (int32_t op = root; op >= 0; --op) {
-      const bool is_known = op != root && IsLibrarySqrt(Op(op));
-      if ((op != root && !is_needed[static_cast<size_t>(op)]) || is_known) continue;
-      for (const int32_t operand : Op(op).operands)
-        is_needed[static_cast<size_t>(operand)] = true;
-    }
-    std::vector<int32_t> ops;
-    for (int32_t op = 0; op < root; ++op) {
-      if (is_needed[static_cast<size_t>(op)]) ops.push_back(op);
-    }
-    return ops;
   }
 
   void EmitUnits() {
@@ -380,13 +312,6 @@ class Emitter {
            InnerIndex(access, op.level == Kernel::Level::kColumn));
       return;
     }
-    if (IsLibrarySqrt(op)) {
-      const size_t last = kernel_.sizes.size() - 1;
-      const std::string root = is_tiled_ ? fmt::format("root{}[i{} - tile]", index, last)
-                                         : fmt::format("strata_sqrt_one(v{})", op.operands[0]);
-      Line("const float v{} = {};", index, root);
-      return;
-    }
     std::vector<std::string> operands;
     for (const int32_t operand : op.operands)
       operands.push_back(fmt::format("v{}", operand));
@@ -411,10 +336,8 @@ class Emitter {
   const Kernel& kernel_;
   Schedule schedule_;
   std::string_view name_;
-  static constexpr int kTile = 512;
   std::string text_;
   size_t depth_ = 0;
-  bool is_tiled_ = false;
 };
 
 }  // namespace

@@ -28,7 +28,6 @@ constexpr std::pair<std::string_view, std::string_view> kFormulas[] = {
     {"cube", "({0} * {0}) * {0}"},
     {"div", "{0} / {1}"},
     {"exp", "strata_exp({0})"},
-    {"library sqrt", "strata_sqrt({0})"},
     {"log", "strata_log({0})"},
     {"mul", "{0} * {1}"},
     {"neg", "-{0}"},
@@ -56,7 +55,8 @@ std::string_view Find(std::string_view code) {
 /// The half of lerp that ATen takes for this weight.
 std::string Lerp(double weight, DType dtype, std::span<const std::string> operands) {
   const std::string number = NumberText(weight, dtype);
-  if (std::abs(weight) < 0.5) {
+  const double rounded = dtype == DType::kF64 ? weight : static_cast<float>(weight);
+  if (std::abs(rounded) < 0.5) {
     return fmt::format("strata_fma({}, {} - {}, {})", number, operands[1], operands[0],
                        operands[0]);
   }

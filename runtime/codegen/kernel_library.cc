@@ -159,9 +159,6 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
                    object.string(), compiler);
     }
   }
-  if (void* root = ::dlsym(library->handle_, "strata_library_sqrt")) {
-    *static_cast<decltype(options.library_sqrt)*>(root) = options.library_sqrt;
-  }
   return library;
 }
 

@@ -23,8 +23,6 @@ class KernelLibrary {
     std::string cache_dir = {};
     /// "": $CXX, or the first of c++, g++, clang++ on the path.
     std::string compiler = {};
-    /// "library sqrt": roots of `count` numbers; null: the processor's.
-    void (*library_sqrt)(int64_t count, const float* from, float* to) = nullptr;
     /// Whether a product and a sum that formulas.cc calls strata_fma are rounded once, or twice.
     bool contracts = true;
   };

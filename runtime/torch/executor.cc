@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/torch/atens_roots.h"
 #include "runtime/torch/boxed_program.h"
 #include "runtime/torch/literals.h"
 #include "runtime/torch/static_program.h"
@@ -122,7 +121,6 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
     if (!plan.kernels.empty()) {
       STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels, {.cache_dir = {},
                                                                     .compiler = {},
-                                                                    .library_sqrt = AtensRoots(),
                                                                     .contracts = AtenContracts()}));
     }
     state->plan = std::move(plan);
