@@ -23,16 +23,22 @@ GLOSSARY = "docs/glossary.md"
 # Folders and files without a retired word; a folder ends in "/". The test reads these and no others. To add a folder:
 # make `words.py FOLDER` print nothing, then add a line here, in alphabetical order.
 CLEAN = [
+    "CONTRIBUTING.md",
     "README.md",
     "docs/architecture.md",
+    "docs/ci.md",
     "docs/cli.md",
     "docs/diff.md",
     "docs/first_change.md",
+    "docs/json.md",
     "docs/lineage.md",
     "docs/logs.md",
+    "docs/native_text.md",
     "docs/passes.md",
+    "docs/patch_format.md",
     "docs/policy.md",
     "docs/report.md",
+    "docs/trace_format.md",
     "tests/structure/",
 ]
 
