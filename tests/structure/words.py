@@ -28,6 +28,7 @@ CLEAN = [
     "docs/architecture.md",
     "docs/ci.md",
     "docs/cli.md",
+    "docs/configuration.md",
     "docs/diff.md",
     "docs/first_change.md",
     "docs/json.md",
@@ -38,6 +39,7 @@ CLEAN = [
     "docs/patch_format.md",
     "docs/policy.md",
     "docs/report.md",
+    "docs/runtime.md",
     "docs/trace_format.md",
     "tests/structure/",
 ]
