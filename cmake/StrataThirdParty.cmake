@@ -1,8 +1,8 @@
 # Libraries of the distribution. Each has one target name; all headers are system headers.
 #
 #   fmt::fmt  nlohmann_json::nlohmann_json  simdjson::simdjson  tomlplusplus::tomlplusplus  CLI11::CLI11
-#   SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  doctest::doctest  Threads::Threads
-#   graphviz::dot, which may be missing
+#   SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  utf8proc::utf8proc  doctest::doctest
+#   Threads::Threads  graphviz::dot, which may be missing
 
 set(missing "")
 
@@ -33,6 +33,7 @@ strata_find(ZLIB zlib1g-dev)
 strata_find(doctest doctest-dev)
 strata_find_pkg_config(zstd::zstd libzstd-dev libzstd)
 strata_find_pkg_config(re2::re2 libre2-dev re2)
+strata_find_pkg_config(utf8proc::utf8proc libutf8proc-dev libutf8proc)
 
 # xxHash is used as a header (XXH_INLINE_ALL, defined by the target): there is nothing to link.
 find_path(STRATA_XXHASH_INCLUDE xxhash.h)

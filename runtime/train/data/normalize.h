@@ -4,9 +4,9 @@
 
 namespace strata {
 
-/// Unicode's normalization form C of `text` (UTF-8): accents are part of their letters where there
-/// is such a letter (UAX #15; data of Unicode 9, as in Hugging Face's library). Bytes that are no
-/// UTF-8 stay as they are.
+/// The normalization form C of a UTF-8 text (UAX #15): characters are composed with their combining
+/// marks where Unicode has a composed character. Characters newer than Unicode 9 are kept as they
+/// are, as in Hugging Face's tokenizers 0.23; so are invalid bytes.
 std::string NormalizeNfc(std::string_view text);
 
 }  // namespace strata

@@ -103,8 +103,15 @@ TEST_CASE("letters and their accents become one, in canonical order") {
   CHECK_EQ(NormalizeNfc("q\u0307\u0323"), "q\u0323\u0307");        // order by class
   CHECK_EQ(NormalizeNfc("a\u0327\u0301"), "\u00e1\u0327");         // over a mark of another class
   CHECK_EQ(NormalizeNfc("\u1100\u1161\u11a8"), "\uac01");          // Hangul
+  CHECK_EQ(NormalizeNfc("\uac00\u11a7"), "\uac00\u11a7");          // no trailing consonant
   CHECK_EQ(NormalizeNfc("\u212b \u0958"), "\u00c5 \u0915\u093c");  // singletons, exclusions
   CHECK_EQ(NormalizeNfc("\xff\xcc"), "\xff\xcc");
+  CHECK_EQ(NormalizeNfc("e\u0301\xff\u0301"), "\u00e9\xff\u0301");
+}
+
+TEST_CASE("characters that Unicode 9 does not have keep their place") {
+  CHECK_EQ(NormalizeNfc("a\u0338\u0898"), "a\u0338\u0898");
+  CHECK_EQ(NormalizeNfc("\U00011935\U00011930"), "\U00011935\U00011930");
 }
 
 TEST_CASE("other tokenizers are refused by what they need") {
