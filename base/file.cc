@@ -318,7 +318,7 @@ Result<FileLock> AtomicFile::CommitAndLock() {
 
 Status AtomicFile::GiveName() {
   STRATA_CHECK(descriptor_ >= 0, "{}: committed after its end", path_);
-  // Only here do some file systems (NFS, quotas) tell that the bytes did not fit.
+  // Some file systems (NFS, quotas) report only here that the bytes did not fit.
   if (!partial_.empty() && ::fsync(descriptor_) != 0) {
     const int error = errno;
     Discard();

@@ -19,7 +19,7 @@ Result<std::string> ReadFile(const std::string& path);
 
 /// A file's bytes without a copy where the system can map them (a pipe is read).
 ///
-/// REQUIRES: nobody truncates the file meanwhile; `AtomicFile` never does.
+/// REQUIRES: the file is not truncated meanwhile; `AtomicFile` never does that.
 class MappedFile {
  public:
   /// Errors: as `ReadFile`.
@@ -35,7 +35,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// Keeps others from writing a file, for as long as it lives; see AtomicFile.
+/// Prevents other writers of a file for its lifetime; see AtomicFile.
 class FileLock {
  public:
   /// Locks nothing.

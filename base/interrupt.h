@@ -13,8 +13,8 @@ namespace strata {
 /// called once, at the start of main.
 void CleanUpOnInterrupt();
 
-/// While one lives, an interrupt waits: for a moment in which a thing is there and its
-/// TemporaryPath is not yet.
+/// Delays interrupts for its lifetime: between the creation of a file or folder and that of its
+/// TemporaryPath.
 class InterruptsHeld {
  public:
   InterruptsHeld();
@@ -62,7 +62,7 @@ class StopRequest {
 
   /// True: it came, at any time since this object is there.
   bool came() const { return Wait(0); }
-  /// The same; waits for it for so many milliseconds.
+  /// The same; waits up to `ms` milliseconds.
   bool Wait(int ms) const;
 };
 

@@ -10,18 +10,18 @@
 
 namespace strata {
 
-/// What kind of trouble an Error reports. Programs branch on the code, people read the message.
+/// The kind of an Error. Programs branch on the code, people read the message.
 enum class ErrorCode : uint8_t {
   kInvalid,      ///< the input is wrong: a file, an option, a text
   kNotFound,     ///< something named does not exist
   kCorrupt,      ///< stored bytes contradict their checksum or format
   kUnsupported,  ///< right, but not something this build or version can do
   kIo,           ///< the operating system refused a read or a write
-  kInternal,     ///< a broken invariant of ours
+  kInternal,     ///< a broken internal invariant
 };
 
-/// Trouble, in words a user can act on: `<what>: <where>: <what to do>`. Further lines may show the
-/// place (source line and caret). Without the `strata: error: ` prefix, which the program prints.
+/// A message that a user can act on: `<what>: <where>: <what to do>`. Further lines may show the
+/// position (source line and caret). The program adds the prefix `strata: error: `.
 class Error {
  public:
   template <class... Args>
@@ -130,7 +130,7 @@ namespace internal {
       return std::move(strata_status).error();              \
   } while (false)
 
-/// Ends the program when an invariant of ours is broken. Never triggered by a user's input.
+/// Ends the program when an internal invariant is broken. Never triggered by a user's input.
 #define STRATA_CHECK(condition, ...)                                                      \
   do {                                                                                    \
     if (!(condition))                                                                     \

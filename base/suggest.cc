@@ -37,7 +37,7 @@ std::optional<std::string_view> ClosestMatch(std::string_view word,
   size_t closest_distance = 0;
   for (const std::string& candidate : candidates) {
     const size_t longer = std::max(word.size(), candidate.size());
-    // A name far longer than any candidate is no misspelling, and not worth a quadratic look.
+    // A name far longer than any candidate is not a misspelling, and not worth quadratic time.
     if (longer > 2 * std::min(word.size(), candidate.size()) + 2) continue;
     const size_t distance = EditDistance(word, candidate);
     if (distance > std::max<size_t>(1, longer / 3)) continue;

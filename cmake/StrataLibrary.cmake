@@ -1,6 +1,6 @@
 # strata_library(NAME SOURCES file… [DEPS target…] [PUBLIC_DEPS target…])
 #
-# A static library of ours. Includes are written from the repository root ("ir/graph.h"). DEPS are used by the .cc files
+# A static library. Includes are written from the repository root ("ir/graph.h"). DEPS are used by the .cc files
 # only; PUBLIC_DEPS appear in headers. Files of targets that use torch::cpu compile in a job pool sized by memory.
 function(strata_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;PUBLIC_DEPS")

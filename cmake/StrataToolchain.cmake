@@ -31,7 +31,7 @@ if(torch_jobs LESS 1)
 endif()
 set_property(GLOBAL PROPERTY JOB_POOLS torch=${torch_jobs})
 
-# What every target of ours is compiled with.
+# Compiler flags of every target.
 add_library(strata_flags INTERFACE)
 target_include_directories(strata_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_features(strata_flags INTERFACE cxx_std_20)

@@ -1,4 +1,4 @@
-# LibTorch from the Python wheel, as targets of our own.
+# LibTorch from the Python wheel, as targets.
 #
 #   torch::cpu      tensors, autograd, c10d and Gloo on the CPU; links libtorch_cpu and libc10 only
 #   torch::openmp   what libtorch_cpu runs its threads with, of the same file

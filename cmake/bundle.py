@@ -111,7 +111,7 @@ class Names:
         self.short = {name: next(free) for name in wanted}
         self.texts = {}
         said = collections.Counter(texts(all_tokens))
-        # With two letters: what it costs to say each time, and once more to tell the name.
+        # With two letters: what it costs to say each time, and once more to declare the name.
         for text, count in sorted(said.items(), key=lambda item: (-item[1] * (len(item[0]) - 2), item[0])):
             if count * (len(text) - 2) > len(text) + 5:
                 self.texts[text] = next(free)

@@ -39,7 +39,7 @@ struct Symbol {
 ///
 /// Sums and products are flattened, constants folded and operands sorted (by structure, not by id),
 /// so that expressions that differ in spelling only are one. The spelling of a foreign text is kept
-/// beside its first use. Numbers that are no 64-bit integers, and `oo`, `True` and the like, are
+/// beside its first use. Numbers beyond 64-bit integers, and `oo`, `True` and the like, are
 /// calls without operands. Numbers that would overflow are not folded.
 class DimTable {
  public:

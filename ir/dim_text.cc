@@ -328,7 +328,7 @@ class DimTable::Parser {
     return MakeCall(op, std::array{left, right});
   }
 
-  /// Names of torch/utils/_sympy/functions.py that are kinds of ours.
+  /// Names of torch/utils/_sympy/functions.py with a DimKind.
   DimId MakeFunction(std::string_view name, std::span<const DimId> arguments) {
     if (name == "Max") return table_.MakeExtremum(DimKind::kMax, arguments);
     if (name == "Min") return table_.MakeExtremum(DimKind::kMin, arguments);

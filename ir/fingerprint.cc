@@ -54,7 +54,7 @@ class Encoder {
     }
     for (size_t i = 0; i < node.num_results; ++i) {
       const Value& value = graph.value(graph.result(id, i));
-      // A text tells of elements that are read by position, and of them only.
+      // A text contains only the elements that are read by position.
       if (node.returns_tuple && !value.name.valid()) continue;
       out.push_back(Tag(0x100 + (node.returns_tuple ? 1 : 0), i));
       out.push_back(OfType(value.type));
@@ -179,7 +179,7 @@ class Encoder {
     return Memo(types_, id.index, [&] {
       std::string text;
       module_.types().PrintCanonical(id, text);
-      // FX text tells neither of these two.
+      // FX text contains neither of these two.
       if (everything_) {
         const Type& type = module_.types()[id];
         text += type.requires_grad ? "+grad" : "";

@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// 128 bits that tell graphs apart.
+/// 128 bits that identify a graph by its content.
 struct Fingerprint {
   uint64_t hi = 0, lo = 0;
   friend auto operator<=>(const Fingerprint&, const Fingerprint&) = default;

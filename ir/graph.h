@@ -52,8 +52,8 @@ struct Node {
 };
 static_assert(sizeof(Node) <= 64);
 
-/// A result of a node. A node that returns a tuple has a value per element; elements that nobody
-/// reads by position have no name (they would not be printed).
+/// A result of a node. A node that returns a tuple has a value per element; elements that are not
+/// read by position have no name (they would not be printed).
 struct Value {
   NodeId def;
   uint32_t index = 0;  ///< which result of `def`
@@ -83,7 +83,8 @@ struct SourceLoc {
 /// nodes are graphs of the same module.
 ///
 /// Reading is free for everybody, also concurrently; changing goes through Rewriter. Ids stay valid
-/// for the life of the graph and are not reused; `const Node&` and `const Value&` stay valid too.
+/// for the lifetime of the graph and are not reused; `const Node&` and `const Value&` stay valid
+/// too.
 class Graph {
  public:
   Graph(const Graph&) = delete;
@@ -96,7 +97,7 @@ class Graph {
   Module& module() { return *module_; }
   /// True for a body of a higher-order node, false for a program of its own.
   bool is_body() const { return is_body_; }
-  /// True when the graph was read from a text that is not ours: module and phase are then hearsay.
+  /// True when the graph was read from another program's text: module and phase are then untrusted.
   bool is_foreign() const { return is_foreign_; }
 
   const Node& node(NodeId id) const { return nodes_[id.index]; }

@@ -23,7 +23,7 @@ enum class Origin : uint8_t {
 };
 std::string_view ToString(Origin origin);
 
-/// A birth certificate: written by Rewriter, persisted by the trace.
+/// A provenance record: written by Rewriter, persisted by the trace.
 struct Provenance {
   StableId node;
   Origin origin = Origin::kTraced;
@@ -44,7 +44,7 @@ class Module {
   Graph& graph(GraphId id) { return *graphs_[static_cast<size_t>(id.index)]; }
   const Graph& graph(GraphId id) const { return *graphs_[static_cast<size_t>(id.index)]; }
   size_t num_graphs() const { return graphs_.size(); }
-  /// The first graph of that name that is no body, or null.
+  /// The first graph of that name that is not a body, or null.
   Graph* FindGraph(std::string_view name);
   const Graph* FindGraph(std::string_view name) const;
   /// Programs in order of addition, without bodies.
@@ -73,7 +73,7 @@ class Module {
   /// takes its place among them.
   void ShiftStableIds(uint64_t offset);
 
-  /// Births since the last call; the recorder empties it after each pass.
+  /// Provenance records since the last call; the recorder takes them after each pass.
   std::vector<Provenance> TakeProvenance() { return std::exchange(provenance_, {}); }
   std::span<const Provenance> provenance() const { return provenance_; }
 

@@ -22,9 +22,9 @@ struct Entry {
 
 constexpr uint8_t kLaunch = kEffect | kCollective;
 
-// Operators whose traits their name does not tell, sorted. Everything else in the namespaces of
-// `kNamespaces` is a pure function, or follows the naming rules of `TraitsByName`.
-// Sources: native_functions.yaml (alias annotations, tag nondeterministic_seeded), torch/_prims,
+// Operators whose traits do not follow from their name, sorted. Everything else in the namespaces
+// of `kNamespaces` is a pure function, or follows the naming rules of `TraitsByName`. Sources:
+// native_functions.yaml (alias annotations, tag nondeterministic_seeded), torch/_prims,
 // torch/fx/node.py (_side_effectful_functions), csrc/distributed/c10d/Functional.cpp.
 constexpr Entry kTable[] = {
     {"_c10d_functional.all_gather_into_tensor", kLaunch},

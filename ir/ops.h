@@ -6,7 +6,7 @@
 namespace strata {
 
 /// What the system knows of an operator. Operators it does not know are legal and have no traits,
-/// but names that follow ATen's rules tell some: `add_` and `.out` overloads mutate.
+/// but names that follow ATen's rules imply some: `add_` and `.out` overloads mutate.
 struct OpTraits {
   bool known = false;
   bool view = false;        ///< the result aliases the first operand
@@ -26,7 +26,7 @@ bool IsOverloadOf(std::string_view op, std::string_view base);
 
 /// True when a node must stay though nothing uses its results: placeholders, outputs, and calls
 /// that mutate, have effects, draw random numbers, or run code that is not known: methods,
-/// submodules, functions of Python that are no operators, bodies that hold such a node.
+/// submodules, functions of Python that are not operators, bodies that hold such a node.
 /// Operators that are not known are trusted: PyTorch has them declare what they write and do.
 /// Source: torch.fx Node.is_impure, but for methods and functions of Python.
 bool IsImpure(const Graph& graph, NodeId node);

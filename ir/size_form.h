@@ -4,8 +4,9 @@
 
 namespace strata {
 
-/// A number as a function of sizes that only a run tells: constant + Σ factor · size. What names a
-/// size is up to who makes the form: the slot of a plan that it is read into, a place in a list.
+/// A number as a function of sizes that are known at run time only: constant + Σ factor · size.
+/// What names a size is up to who makes the form: the slot of a plan that it is read into, a place
+/// in a list.
 struct SizeForm {
   int64_t constant = 0;
   std::map<int32_t, int64_t> factors = {};  ///< none is 0

@@ -18,7 +18,7 @@ class StringTable {
   StrId Intern(std::string_view text);
   /// The id of `text`, or none when it was never interned.
   StrId Find(std::string_view text) const;
-  /// REQUIRES: `id` is none (gives "") or of this table.
+  /// REQUIRES: `id` is invalid (gives "") or of this table.
   std::string_view operator[](StrId id) const {
     return id.valid() ? texts_[static_cast<size_t>(id.index)] : std::string_view{};
   }

@@ -14,8 +14,8 @@ namespace strata {
 /// What symbols are, by name: `s0` is 4.
 using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
 
-/// The number that `dim` is. Errors (kUnsupported): a symbol that `sizes` does not tell, a function
-/// that is no arithmetic.
+/// The number that `dim` is. Errors (kUnsupported): a symbol that is not in `sizes`, a function
+/// that is not arithmetic.
 Result<int64_t> NumberOf(const Module& module, DimId dim, const SymbolSizes& sizes);
 Result<std::vector<int64_t>> NumbersOf(const Module& module, std::span<const DimId> dims,
                                        const SymbolSizes& sizes);

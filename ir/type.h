@@ -68,7 +68,7 @@ enum class TypeKind : uint8_t {
   kOpaque,  ///< anything else, by the text of its annotation
 };
 
-/// The type of a value. Fields that a foreign text does not tell are unknown, not empty.
+/// The type of a value. Fields that a foreign text omits are unknown, not empty.
 struct Type {
   TypeKind kind = TypeKind::kTensor;
   DType dtype = DType::kUnknown;

@@ -214,7 +214,7 @@ Status CheckBodies(const Module& module) {
     for (size_t body : bodies[i])
       ++referrers[body];
   }
-  // From those nobody refers to, downwards; a graph in a circle is never reached.
+  // From those without referrers, downwards; a graph in a circle is never reached.
   std::vector<size_t> ready;
   for (size_t i = 0; i < count; ++i) {
     if (referrers[i] == 0) ready.push_back(i);

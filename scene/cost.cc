@@ -53,7 +53,7 @@ double AttentionFlops(const std::vector<Shape>& qkv, bool backward) {
   return backward ? 3 * scores + 2 * weighted : scores + weighted;
 }
 
-/// The shapes of the first tensor arguments behind `first`; fewer when one is not told.
+/// The shapes of the first tensor arguments behind `first`; fewer when one is unknown.
 std::vector<Shape> ShapesOf(const Graph& graph, NodeId node, size_t first, size_t count) {
   std::vector<Shape> shapes;
   for (const Arg& arg : graph.args(node).subspan(std::min(first, graph.args(node).size()))) {

@@ -54,7 +54,7 @@ bool Receive(int socket, std::span<T> values, int limit_ms) {
 /// The worker: answers until the other end is closed.
 [[noreturn]] void Serve(int socket) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Its searches recurse as deep as a lane is long; what it has to complain about is nobody's.
+  // Its searches recurse as deep as a lane is long; its messages are discarded.
   const rlimit stack{.rlim_cur = 64 << 20, .rlim_max = 64 << 20};
   setrlimit(RLIMIT_STACK, &stack);
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);

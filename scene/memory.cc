@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kForever = std::numeric_limits<int32_t>::max();
 
-/// Foreign texts do not tell aliases, but operators do.
+/// Foreign texts do not contain aliases, but operators imply them.
 bool SharesFirstOperand(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall || graph.node(node).num_results != 1) return false;
   const std::string_view op = graph.op(node);

@@ -21,9 +21,9 @@ struct Adjacency {
 Adjacency Producers(const Scene& scene);
 Adjacency Consumers(const Scene& scene);
 
-/// For programs that tell no modules: of each scene node the path `block.3` when operators repeat
-/// in equal blocks, else "". Empty when modules are told or nothing repeats. REQUIRES: nodes are
-/// there.
+/// For programs without module paths: of each scene node the path `block.3` when operators repeat
+/// in equal blocks, else "". Empty when module paths are known or nothing repeats. REQUIRES: nodes
+/// are there.
 std::vector<std::string> PathsByStructure(const GraphDiff& diff, const Scene& scene);
 
 /// Builds `scene.clusters` from the paths of the nodes, counts, and groups equal neighbours.

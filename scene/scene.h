@@ -105,7 +105,7 @@ struct SceneOptions {
 /// Inside an open slab forward nodes run down in the left lane and backward nodes run up in the
 /// right one, so that both halves of a module stand at the same height. Inputs have a slab of their
 /// own. Who draws may leave out rows of nodes that are far from every difference: places of the
-/// others keep their columns. Programs that tell no modules get slabs for what repeats (`layers.0`,
+/// others keep their columns. Programs without module paths get slabs for what repeats (`layers.0`,
 /// `layers.1`, …).
 Scene MakeScene(const GraphDiff& diff, const SceneOptions& options = {});
 

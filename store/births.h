@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// Births of a pass as bytes: for each its node, origin and ancestors, as differences.
+/// Provenance records of a pass as bytes: for each its node, origin and ancestors, as differences.
 std::string EncodeBirths(std::span<const Provenance> births);
 /// None when the bytes are damaged.
 std::optional<std::vector<Provenance>> DecodeBirths(std::string_view bytes);

@@ -6,7 +6,7 @@
 
 #include "store/database.h"
 
-// What SQLite reports, in words that tell the user what to do.
+// Errors of SQLite as messages that a user can act on.
 namespace strata {
 namespace {
 

@@ -3,8 +3,9 @@
 
 namespace strata {
 
-/// Copies a run with everything that belongs to it into another trace: graphs, passes with births,
-/// executed ranges, steps, artifacts, events. `info` is what the new run says of itself.
+/// Copies a run with everything that belongs to it into another trace: graphs, passes with
+/// provenance, executed ranges, steps, artifacts, events. `info` is what the new run says of
+/// itself.
 ///
 /// Nodes keep their StableIds, so ranks of one program share their nodes in the file; the ids of
 /// different runs have nothing to do with each other, as always.

@@ -6,7 +6,7 @@
 
 namespace strata {
 
-/// The first bytes of a trace tell SQLite's own format and these two numbers apart from others.
+/// The first bytes of a trace identify SQLite's format and these two numbers.
 inline constexpr int32_t kApplicationId = 0x53545241;  // "STRA"
 /// Raised when an older reader would misread the file; then older files are still read.
 inline constexpr int32_t kSchemaVersion = 2;

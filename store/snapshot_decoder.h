@@ -17,7 +17,7 @@ struct SnapshotSources {
   RecordSource& chunks;
 };
 
-/// Makes the graph, and its bodies, of which the record `root` tells (store/snapshot_format.h). Any
+/// Makes the graph and its bodies from the record `root` (store/snapshot_format.h). Any
 /// bytes give a graph or an error: what is read is checked before it reaches Rewriter.
 Result<std::unique_ptr<Module>> DecodeSnapshot(uint32_t root, SnapshotSources sources);
 

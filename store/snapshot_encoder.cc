@@ -208,7 +208,7 @@ class Encoder {
     return content_size;
   }
 
-  /// Operands are told by the difference of stable ids: small, and the same wherever nodes stand.
+  /// Operands are stored as differences of stable ids: small, and independent of positions.
   static int64_t Distance(const Graph& graph, NodeId from, ValueId to) {
     const Node& producer = graph.node(graph.value(to).def);
     return static_cast<int64_t>(static_cast<uint64_t>(graph.node(from).stable_id) -

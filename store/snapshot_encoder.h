@@ -29,7 +29,7 @@ struct SnapshotPools {
   const NodeFacts& facts(uint32_t version) const {
     return node_facts[version - nodes.num_forgotten() - 1];
   }
-  // Guesses from the snapshot before; 0 is none.
+  // Guesses from the snapshot before; 0: absent.
   std::vector<uint32_t> last_versions;             // by stable id
   std::vector<uint32_t> last_strings;              // by id of the module, which may be another one
   std::vector<std::vector<uint32_t>> chunk_nodes;  // the same for chunks

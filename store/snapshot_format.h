@@ -16,7 +16,7 @@
 ///   chunk  = ids of nodes, each as the difference to the one before
 ///   root   = graphs (the program, then its bodies: name, flags, chunks), then symbols
 ///
-/// Strings, types, nodes and chunks are ids of records in their pools; 0 is none.
+/// Strings, types, nodes and chunks are ids of records in their pools; 0: absent.
 namespace strata {
 
 // DO NOT CHANGE the values of these enums: they are stored. New enumerators go to the end.

@@ -12,8 +12,8 @@
 
 namespace strata {
 
-/// Turns references to records of strings and types into ids of a module. What is wrong goes to
-/// `error`, the first thing that is; then ids are none.
+/// Turns references to records of strings and types into ids of a module. The first error goes to
+/// `error`; later ids are invalid.
 class TableDecoder {
  public:
   /// REQUIRES: all arguments outlive this.

@@ -15,7 +15,7 @@
 /// executed, and whatever else belongs to them. Format: docs/trace_format.md.
 namespace strata {
 
-/// Ids of rows of one trace: dense, from 1, in order of writing; 0 is none.
+/// Ids of rows of one trace: dense, from 1, in order of writing; 0: absent.
 enum class RunId : int64_t { kNone = 0 };
 enum class SnapshotId : int64_t { kNone = 0 };
 enum class PassId : int64_t { kNone = 0 };
@@ -50,7 +50,7 @@ struct RunInfo {
   std::string config;    ///< the whole configuration, as text
 };
 
-/// A graph at one moment, with the bodies of its higher-order nodes.
+/// A graph at one point of a run, with the bodies of its higher-order nodes.
 struct SnapshotInfo {
   SnapshotId id = SnapshotId::kNone;
   RunId run = RunId::kNone;
@@ -79,8 +79,8 @@ struct PassRecord {
   std::string graph;    ///< name of the graph in the run
   /// Snapshots of that graph; the same one when nothing changed.
   SnapshotId before = SnapshotId::kNone, after = SnapshotId::kNone;
-  /// None: counted from the stable ids of both snapshots. Importers, whose ids tell nothing, must
-  /// count with the differ.
+  /// None: counted from the stable ids of both snapshots. Importers, whose ids identify nothing,
+  /// must count with the differ.
   std::optional<ChangeCounts> counts;
   std::string error, reproduce;    ///< kFailed: what went wrong, the command that shows it again
   std::vector<Provenance> births;  ///< nodes that the pass made
@@ -139,13 +139,13 @@ class TraceWriter {
   };
 
   /// An older trace of that name is replaced. Errors: the folder is missing or not writable, the
-  /// path is a directory, a file that is no trace, or a trace that is being written.
+  /// path is a directory, a file that is not a trace, or a trace that is being written.
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& path,
                                                      Mode mode = Mode::kLive);
   virtual ~TraceWriter() = default;
 
   virtual Result<RunId> BeginRun(const RunInfo& run) = 0;
-  /// Replaces what BeginRun stored: a log tells its rank late.
+  /// Replaces what BeginRun stored: a log may contain its rank late.
   virtual Status UpdateRun(RunId id, const RunInfo& run) = 0;
 
   /// Stores `graph` with its bodies under the name `name` ("step", "joint"); a graph of a run has

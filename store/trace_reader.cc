@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxArtifactBytes = size_t{1} << 32;
 
-/// Everything that is read while it is alive is of one moment.
+/// Everything that is read during its lifetime is one consistent state.
 class ReadTransaction {
  public:
   static Result<ReadTransaction> Begin(Database& database) {
@@ -34,7 +34,7 @@ class ReadTransaction {
   Database* database_;
 };
 
-/// What the file tells besides graphs, of one moment.
+/// The content of the file besides graphs, in one consistent state.
 struct Contents {
   std::vector<StoredRun> runs;
   std::vector<SnapshotInfo> snapshots;

@@ -165,8 +165,8 @@ class Writer final : public TraceWriter {
     loader_.reset();
     if (!aside_) {
       STRATA_RETURN_IF_ERROR(database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)"));
-      // Without a log the file can be read where nothing may be written. A reader that looks at
-      // this moment forbids the change; the trace is complete nevertheless.
+      // Without a log the file can be read in a read-only folder. A concurrent reader prevents the
+      // change; the trace is complete nevertheless.
       STRATA_RETURN_IF_ERROR(database_->Execute("PRAGMA busy_timeout = 200"));
       (void)database_->Execute("PRAGMA journal_mode = DELETE");
     }
@@ -392,7 +392,7 @@ class Writer final : public TraceWriter {
   bool in_transaction_ = false, finished_ = false;
 };
 
-/// A mistyped name must not cost a file that is no trace.
+/// A mistyped name must not replace a file that is not a trace.
 Status CheckReplaceable(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return Ok();

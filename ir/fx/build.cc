@@ -53,7 +53,7 @@ class Builder {
       CountUses(kwarg.value);
   }
 
-  /// The element that statement `at` takes from statement `producer`; -1 when it is none.
+  /// The element that statement `at` takes from statement `producer`; -1 when it takes none.
   int64_t ElementOf(size_t at, size_t producer) const {
     const Statement& s = scope_.statements[at];
     if (s.op != get_item_op_ || s.num_args != 2 || s.num_kwargs != 0 || s.python_type.valid()) {

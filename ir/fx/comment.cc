@@ -116,7 +116,7 @@ Comment CommentReader::Read(std::string_view text) {
       text.remove_prefix(is_recompute ? kRecompute.size() : kAcGraphId.size());
       const size_t end = FindPart(text);
       std::string_view value = text.substr(0, end);
-      // `ac_graph_id: 3 - PREFER_RECOMPUTE` tells both.
+      // `ac_graph_id: 3 - PREFER_RECOMPUTE` contains both.
       if (const size_t dash = value.find(" - "); !is_recompute && dash != std::string_view::npos) {
         comment.attributes.emplace_back(module_.Intern("recompute"),
                                         module_.Intern(value.substr(dash + 3)));

@@ -26,7 +26,7 @@ namespace strata {
 ///    placeholder's attribute `argument`; a default value is its args[0].
 ///  - `x = f(…)` followed by `a = x[0]`, `b = x[2]` and no other use of x is one node x with
 ///    results; a and b are names of elements. Other getitem lines are nodes of their own.
-///  - Lines of a prologue, `n_boxed_arg_0 = […]` and `;  a = None` are no nodes.
+///  - Lines of a prologue, `n_boxed_arg_0 = […]` and `;  a = None` are not nodes.
 ///  - Classes inside are bodies, named by path (`cond_0`, `outer/inner`). The get_attr node (or
 ///    call_module) that names one has the graph as its first argument.
 ///  - Comments give phase, module, sequence number and location; keys of no field are attributes,

@@ -32,8 +32,8 @@ std::vector<int32_t> LastUses(const Scope& scope) {
 
 }  // namespace
 
-/// What a text frees follows from its uses: a name after its last use, if that is no return. A
-/// difference means that text or reader are wrong.
+/// The uses of a text determine what it frees: a name after its last use, unless that is a return.
+/// A difference means that the text or the reader is wrong.
 void Parser::CheckFrees(const Scope& scope) {
   if (scope.frees.empty() || document_.num_diagnostics > 0) return;
   const auto add = [&](size_t offset, std::string_view what, StrId name) {

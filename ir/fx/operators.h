@@ -51,7 +51,7 @@ constexpr std::string_view kGetItem = "_operator.getitem";
 constexpr std::string_view kSetItem = "_operator.setitem";
 constexpr std::string_view kGetAttr = "getattr";
 
-// Attributes in which a graph keeps what its text tells beyond the IR; see fx.h.
+// Attributes for the content of a text that the IR does not represent; see fx.h.
 constexpr std::string_view kArgumentKey = "argument";
 constexpr std::string_view kDescriptorKey = "descriptor";
 constexpr std::string_view kDescriptorsKey = "descriptors";

@@ -230,7 +230,7 @@ std::optional<size_t> Parser::EndOfValue(size_t from) const {
   return limit_;
 }
 
-/// A size that is no node (`2*s77`), or a literal of no other kind, by its text.
+/// A size that is not a node (`2*s77`), or a literal of no other kind, by its text.
 bool Parser::ParseRaw(Arg* value, bool only_size) {
   const std::optional<size_t> end = EndOfValue(at_);
   if (!end || (*end == limit_ && depth_ > 0)) {

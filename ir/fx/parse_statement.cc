@@ -353,7 +353,7 @@ bool Parser::ParseRightSide(Scope& scope, Statement& statement) {
     Arg left;
     if (!ParseValue(scope, &left)) return false;
     if (c == '-' && (AtEnd() || Peek() == ';')) {
-      // A literal alone is no operation, so its sign is.
+      // A literal alone is not an operation, so its sign is.
       at_ = begin;
       return prefix(kPrefixOperators[0]);
     }

@@ -106,7 +106,7 @@ class Parser {
     uint32_t scope = 0;  // number of the scope in which it was bound
     int32_t statement = 0;
   };
-  // Meanings that are no statement: a name whose statement was skipped, and lists that stand for
+  // Meanings without a statement: a name whose statement was skipped, and lists that stand for
   // themselves (`n_boxed_arg_0 = [a, b]`), counted down from kFirstList.
   static constexpr int32_t kSkipped = -1;
   static constexpr int32_t kFirstList = -2;
@@ -220,7 +220,7 @@ class Parser {
   int32_t counted_line_ = 0;
   int depth_ = 0, class_depth_ = 0;
 
-  std::optional<Error> error_;  // strict: the first trouble
+  std::optional<Error> error_;  // strict: the first error
 
   size_t failed_at_ = 0;
   std::string failure_;

@@ -418,8 +418,8 @@ class Printer {
     out_ += '\n';
   }
 
-  /// Bodies, in the order of the module: those that nodes refer to, and those that only the names
-  /// tell.
+  /// Bodies, in the order of the module: those that nodes refer to, and those that only their names
+  /// reveal.
   void PrintChildren(size_t indent, int depth) {
     struct Child {
       GraphId graph;

@@ -7,7 +7,7 @@
 
 namespace strata {
 
-/// What a line of native text tells of a node besides its computation.
+/// The content of a line of native text besides the computation.
 struct NativeLineStyle {
   bool types = true;
   bool aliases = true;
@@ -17,7 +17,7 @@ struct NativeLineStyle {
   bool stable_ids = false;
 };
 
-/// The names under which a line speaks of nodes, elements and bodies: by default their own.
+/// The names of nodes, elements and bodies in a line: by default their own.
 class NativeNames {
  public:
   NativeNames() = default;

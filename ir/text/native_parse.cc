@@ -323,7 +323,7 @@ class Parser : NativeCursor {
     return Ok();
   }
 
-  /// `name=`, where the name may be quoted, or a word that is no name elsewhere.
+  /// `name=`, where the name may be quoted, or a word that is not a name elsewhere.
   std::optional<std::string> TakeKeyword() {
     const std::string word(PeekWord());
     const bool is_key = IsPlainName(word) || std::ranges::find(kKeywords, word) != kKeywords.end();
