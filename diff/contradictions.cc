@@ -13,10 +13,10 @@
 namespace strata {
 namespace {
 
-/// Claims of structure that are less sure speak against nothing.
+/// Structural claims below this confidence contradict nothing.
 constexpr double kSure = 0.95;
 
-/// How much speaks for a pair: edges that agree, less those that do not, and equal labels.
+/// The evidence for a pair: edges that agree, less those that do not, and equal labels.
 int Merit(const Matching& matching, int32_t before, int32_t after) {
   const Matching::EdgeScore score = matching.Score(before, after);
   const bool same_label = matching.labels(kBefore).type[static_cast<size_t>(before)] ==
@@ -147,7 +147,7 @@ class Finder {
 
  private:
   EntityId PartnerOf(const std::vector<int32_t>& pair_of, EntityId id,
-                     EntityId Pair::* other) const {
+                     EntityId Pair::*other) const {
     const int32_t pair = pair_of[static_cast<size_t>(id.index)];
     return pair < 0 ? EntityId{} : told_.pairs[static_cast<size_t>(pair)].*other;
   }
@@ -161,7 +161,7 @@ class Finder {
                after_.type[static_cast<size_t>(pair.after)];
   }
 
-  /// The after node has ancestors, of which the before node is none, nor are its neighbours: a
+  /// The after node has ancestors, and neither the before node nor its neighbours are among them: a
   /// rewrite of several nodes may name any of them.
   bool DeniesBirth(const Matching::Made& pair) const {
     std::set<uint64_t> ancestors;

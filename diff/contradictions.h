@@ -7,10 +7,10 @@
 
 namespace strata {
 
-/// Where the identities that a trace tells (StableIds, birth certificates) and the structure of its
-/// graphs speak against each other: a pass that moved an id to another node, or named the wrong
-/// ancestor. Symmetric nodes are no contradiction: structure must have more edges for its claim
-/// than there are for what was told. Only the surroundings of nodes whose edges and ids do not go
+/// Where the identities in a trace (StableIds, provenance records) and the structure of its graphs
+/// contradict each other: a pass that moved an id to another node, or named the wrong ancestor.
+/// Symmetric nodes are not a contradiction: structure must have more edges for its claim than the
+/// ids have. Only the surroundings of nodes whose edges and ids do not go
 /// together are matched by structure; elsewhere structure could not say anything else.
 ///
 /// REQUIRES: `told` was made with `stable_ids`, from `by_id`; the labels know synonyms.

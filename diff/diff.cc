@@ -112,7 +112,7 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
       half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
 }
 
-/// Birth certificates win over what structure suggests.
+/// Provenance records have priority over structure.
 void TakeBirths(const Matching& matching, std::span<const Provenance> births, GraphDiff& diff) {
   std::vector<Relation> exact = RelationsOfBirths(diff.before, diff.after, matching, births);
   std::array<std::set<EntityId>, 2> told;

@@ -6,14 +6,14 @@
 
 namespace strata {
 
-/// Matches the nodes of two graphs by structure and tells what changed. Names decide nothing, so
-/// new names are no difference. Deterministic; near linear in nodes and edges.
+/// Matches the nodes of two graphs by structure and reports what changed. Names decide nothing, so
+/// new names are not a difference. Deterministic; near linear in nodes and edges.
 ///
 /// REQUIRES: both graphs outlive the result and stay as they are.
 /// Errors: a pin or veto that names an unknown node, a pin of one node twice, of nodes of different
 /// kinds, or of a vetoed pair.
 /// Ideas from BinDiff (unique features first), XLA hlo_diff (typed matchers), Weisfeiler-Lehman
-/// refinement and patience diff; docs/diff.md tells the algorithm.
+/// refinement and patience diff; docs/diff.md explains the algorithm.
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options = {});
 
 }  // namespace strata

@@ -37,7 +37,7 @@ void WriteText(JsonWriter& json, std::string_view key, const std::optional<std::
   }
 }
 
-/// Three digits: a confidence is no measurement.
+/// Three digits: a confidence is not a measurement.
 double Rounded(double confidence) {
   return std::round(confidence * 1000) / 1000;
 }

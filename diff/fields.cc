@@ -14,7 +14,7 @@
 namespace strata {
 namespace {
 
-/// Adds a difference when both sides tell the property and tell it differently.
+/// Adds a difference when the property is known on both sides and differs.
 void CompareKnown(std::string_view path, const std::optional<std::string>& before,
                   const std::optional<std::string>& after, std::vector<FieldDiff>& fields,
                   bool derived = false) {
@@ -95,8 +95,8 @@ void CompareLocations(const Place& a, const Place& b, std::vector<FieldDiff>& fi
   CompareKnown("meta.code", Known(a.module.str(x.code)), Known(b.module.str(y.code)), fields);
 }
 
-/// Attributes are tags that passes set, and a missing one is a difference; a foreign text may just
-/// not tell.
+/// Attributes are tags that passes set, and a missing one is a difference; a foreign text may
+/// just omit it.
 void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
                        std::vector<FieldDiff>& fields) {
   std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>> tags;
@@ -324,7 +324,7 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
 
 void FieldComparer::CompareTypes(EntityId before, EntityId after,
                                  std::vector<FieldDiff>& fields) const {
-  // Equal labels are equal in all that both sides tell.
+  // Equal labels are equal in all properties that both sides have.
   if (matching_.labels(kBefore).value[static_cast<size_t>(before.index)] ==
       matching_.labels(kAfter).value[static_cast<size_t>(after.index)]) {
     return;

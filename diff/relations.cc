@@ -123,8 +123,8 @@ class RelationFinder {
     }
   }
 
-  /// What the users of a copy read in its place before, as a node of the after side; -1: they do
-  /// not tell.
+  /// What the users of a copy read in its place before, as a node of the after side; -1:
+  /// unknown.
   int32_t ReadBefore(int32_t copy,
                      const std::map<int32_t, int32_t, std::greater<>>& original_of) const {
     for (const Labels::Edge& user : matching_.labels(kAfter).users(copy)) {

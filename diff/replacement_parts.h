@@ -13,7 +13,7 @@ namespace strata {
 ///
 /// is `a, b -> f` and `c, d -> g`: what is above a cut reads the same on both sides, so does what
 /// is below it, and one value of one type goes through. Where several cuts are possible, the names
-/// of the new operators may tell (`add_relu`); where they do not, the region stays whole.
+/// of the new operators may decide (`add_relu`); where they do not, the region stays whole.
 std::vector<Relation> SplitReplacement(const Listing& before, const Listing& after,
                                        const Matching& matching, const Relation& whole);
 

@@ -17,7 +17,7 @@ struct Leaf {
 
 /// All leaves in flattened order (positional, then keyword). A call (`slice(None, x, 2)`) is a
 /// literal, and the operands inside it follow it. An element reads `_operator.getitem(node, k)`.
-/// Bodies are no leaves of attributes, which are named by them.
+/// Bodies are not leaves of attributes, which are named by them.
 std::vector<Leaf> LeavesOf(const Listing& listing, EntityId id);
 
 /// Operands in flattened order, with repetitions.

@@ -12,8 +12,9 @@ namespace strata {
 class SymbolNames {
  public:
   SymbolNames() = default;
-  /// Inputs with the same place tell, if all agree and more types are equal than under the names as
-  /// they are; else symbols that one side alone has, in order of appearance, if they are as many.
+  /// Inputs at the same position decide, if all agree and more types are equal than under the names
+  /// as they are; else symbols that one side alone has, in order of appearance, if they are as
+  /// many.
   SymbolNames(const Listing& before, const Listing& after);
 
   bool empty() const { return before_of_.empty(); }

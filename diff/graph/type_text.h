@@ -16,7 +16,7 @@ struct TypeProperty {
   }
 };
 
-/// The properties of an entity's value as FX annotations spell them; none: not told. A symbolic
+/// The properties of an entity's value as FX annotations spell them; none: unknown. A symbolic
 /// integer has dtype "Sym" and its expression as shape; an opaque type is its dtype. `symbols`:
 /// what the other side calls the symbols of this one.
 struct TypeText {
@@ -24,7 +24,7 @@ struct TypeText {
 };
 TypeText TypeTextOf(const Listing& listing, EntityId id, const SymbolNames& symbols = {});
 
-/// True when both sides tell the property and tell it differently.
+/// True when the property is known on both sides and differs.
 inline bool Differ(const std::optional<TypeProperty>& a, const std::optional<TypeProperty>& b) {
   return a && b && !(*a == *b);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kConeConfidence = 0.999;
 constexpr double kEqualValueConfidence = 0.95;
-/// A graph was rearranged, and its order tells nothing, where one pair in this many is against it.
+/// A graph was rearranged, and its order is not evidence, if one pair in this many contradicts it.
 constexpr size_t kDisorder = 10;
 
 /// Unmatched entities of a side with their hashes.
@@ -129,7 +129,7 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     by_use_before = by_use(kBefore, befores);
     by_use_after = by_use(kAfter, afters);
     ForEachCommonKey(by_use_before, by_use_after, [&](auto same_before, auto same_after) {
-      // Of a few, the place in the order may tell later which ones are new.
+      // Of a few, the position in the order may show later which ones are new.
       const bool equally_many = same_before.size() == same_after.size();
       if (!equally_many && same_before.size() * same_after.size() <= kMaxChoices) return;
       for (size_t i = 0; i < std::min(same_before.size(), same_after.size()); ++i)

@@ -72,7 +72,7 @@ bool SettleEquals(Matching& matching, const ScopePair& scope,
       open.push_back(group);
     }
     // Where a common subexpression elimination has been, the first of several is left. Otherwise
-    // the others have gone for another reason, and the place in the order tells which.
+    // the others have gone for another reason, and the position in the order shows which.
     const bool first_is_kept = merged > kKeptApart * kept_apart;
     for (const EqualNodes::Group& group : open) {
       const int32_t kept =

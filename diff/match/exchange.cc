@@ -280,7 +280,7 @@ class Exchanger {
   }
 
   void Apply(int32_t first, Plan plan) {
-    // An heir needs a reason, too.
+    // A successor needs a reason, too.
     std::erase_if(plan, [&](const auto& entry) {
       return !matching_.matched(kBefore, entry.first) && entry.first != first &&
              NumAgreeing(plan, entry.first) == 0;

@@ -120,7 +120,7 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
 }
 
 /// Nodes with the same label, first with first.
-void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::* label) {
+void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::*label) {
   const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
     std::vector<Keyed> result;
     for (int32_t i : entities) {
@@ -168,8 +168,7 @@ void RegionMatcher::Run() {
   AtOnce(
       size_, [&] { regions_[kBefore].Update(changed[kBefore]); },
       [&] { regions_[kAfter].Update(changed[kAfter]); });
-  // Two that were looked at in vain are no better before one of them changes, or becomes the only
-  // one.
+  // Two that did not match before do not match until one of them changes, or becomes the only one.
   std::vector<uint64_t>& arounds = changed[kBefore];
   arounds.insert(arounds.end(), changed[kAfter].begin(), changed[kAfter].end());
   std::ranges::sort(arounds);

@@ -17,7 +17,7 @@ class InPlaceFinder {
                 const ScopePair& scope)
       : before_(before), after_(after), matching_(matching), scope_(scope) {}
 
-  /// Pairs of nodes that have nobody else to be paired with, next to pairs from the `since`th on.
+  /// Pairs of nodes without other candidates, next to pairs from the `since`th on.
   std::vector<std::pair<int32_t, int32_t>> Find(size_t since) const {
     std::vector<std::pair<int32_t, int32_t>> pairs;
     for (int32_t i : UnmatchedNextTo(since)) {

@@ -7,9 +7,9 @@
 namespace strata {
 namespace {
 
-/// The confidence of pairs that place and type alone tell.
+/// The confidence of pairs matched by position and type alone.
 constexpr double kByPlace = 0.94;
-/// A list was rearranged, and its order tells nothing, where one pair in this many is against it.
+/// A list was rearranged, and its order is not evidence, if one pair in this many contradicts it.
 constexpr size_t kDisorder = 10;
 
 /// Aligns the unmatched entities of one kind, inputs or constants.
@@ -136,7 +136,7 @@ class InputMatcher {
     return true;
   }
 
-  // Features that may tell inputs apart, strongest first. An input has no computation of its own:
+  // Features that may distinguish inputs, strongest first. An input has no computation of its own:
   // its users with their computations stand for it.
 
   std::vector<Keyed> TypeKeys(Side side) const {
@@ -376,7 +376,7 @@ class InputMatcher {
     return AreForeign(kBefore, first(users_before)) && AreForeign(kAfter, first(users_after));
   }
 
-  /// Whether the other side has the operators of none of these: they tell nothing then.
+  /// Whether the other side has the operators of none of these: then they are not evidence.
   bool AreForeign(Side side, std::span<const Labels::Edge> users) const {
     std::optional<FlatMap<bool>>& others = ops_[1 - side];
     if (!others) {
@@ -409,7 +409,7 @@ bool LostItsUsers(const Matching& matching, Side side, int32_t i) {
 }
 
 /// An input is known by its type if it is the only one of it on both sides, and all that was done
-/// with it is done otherwise now: then nobody contradicts.
+/// with it is done otherwise now: then nothing contradicts it.
 void MatchLoneInputs(Matching& matching, const ScopePair& scope) {
   std::array<std::vector<Keyed>, 2> by_type;
   for (Side side : {kBefore, kAfter}) {

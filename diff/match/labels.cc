@@ -122,7 +122,8 @@ class Labeller {
   uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
     if (is_element) return Mix(kind, HashText("_operator.getitem") | 1);
     if (node.kind == NodeKind::kGetAttr) {
-      // The attribute that holds a body is named by a counter; the body itself tells more.
+      // The attribute that holds a body is named by a counter; the body itself identifies it
+      // better.
       const std::span<const Arg> args = graph.args(id);
       const bool is_body = !args.empty() && args[0].kind() == ArgKind::kGraph;
       return is_body ? Mix(kind, 1) : kind;
@@ -133,7 +134,7 @@ class Labeller {
     return Mix(kind + how, hashes_.OfString(node.op));
   }
 
-  /// What an operator's name tells.
+  /// The traits in an operator's name.
   struct OpTraits {
     bool piece = false, pure = true;
     uint64_t name = 0;  ///< Labels::name

@@ -9,8 +9,8 @@
 
 namespace strata {
 
-/// Which properties of types both sides of a diff tell. What only one side prints is unknown there,
-/// and must not tell nodes apart.
+/// Which properties of types are known on both sides of a diff. A property that only one side
+/// prints is unknown on the other, and must not distinguish nodes.
 struct TypeFields {
   bool dtype = false, shape = false, strides = false, device = false, placement = false;
 
@@ -76,7 +76,7 @@ struct Labels {
   std::vector<Edge> operands_, users_;
 };
 
-/// Labels of both sides that can be compared: of types what both sides tell, and symbols by the
+/// Labels of both sides that can be compared: of types what both sides have, and symbols by the
 /// names that they have before.
 struct LabelledSides {
   SymbolNames symbols;

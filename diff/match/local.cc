@@ -32,13 +32,13 @@ struct LocalMatcher::Tier {
   Where where;
   Key key;
   bool choose;  ///< several candidates: by agreeing edges, then by place in the order
-  const std::vector<uint64_t> Labels::* label;  ///< null: any operator of the same kind
+  const std::vector<uint64_t> Labels::*label;  ///< null: any operator of the same kind
   double confidence;
 };
 
 // Weaker tiers get a turn only when stronger ones have nothing to do: see Run. Confidences, here
 // and in the other stages: the share of right claims over the mutations of tests/bench/diff_eval
-// with seeds 1 to 3, rounded down; docs/diff.md tells how sure they are.
+// with seeds 1 to 3, rounded down; see docs/diff.md for their accuracy.
 const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kBoth, Tier::Key::kAllEdges, false, &Labels::type, 0.999},
     {Tier::Where::kUsers, Tier::Key::kAllOperands, false, &Labels::type, 0.998},
@@ -99,7 +99,8 @@ const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
     std::array<std::optional<EqualNodes>, 2> equals;
     const auto find = [&](Side side) { equals[side].emplace(matching_.labels(side), scope, side); };
     const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
-    AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
+    AtOnce(
+        size, [&] { find(kBefore); }, [&] { find(kAfter); });
     equals_ = {std::move(*equals[kBefore]), std::move(*equals[kAfter])};
   }
   scope_ = scope;
@@ -265,8 +266,8 @@ uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
     }
     if (around_[kBefore].empty() || around_[kAfter].empty()) continue;
     // One bit per label: two labels seldom share one, and then a visit is in vain. A form counts
-    // where it tells something.
-    const auto have_in_common = [&](const std::vector<uint64_t> Labels::* label) {
+    // where it is specific.
+    const auto have_in_common = [&](const std::vector<uint64_t> Labels::*label) {
       std::array<uint64_t, 2> bits{};
       for (Side side : {kBefore, kAfter}) {
         for (int32_t i : around_[side]) {
@@ -465,7 +466,7 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
   // Another key of the same visit may have been first.
   if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
   if (!matching_.SameKind(before, after)) return;
-  // Where one more node of the same label was put on top of another, users cannot tell which of
+  // Where one more node of the same label was put on top of another, users cannot show which of
   // them was there before; operands can, and count more.
   const bool by_users = tier.where != Tier::Where::kUsers && tier.key != Tier::Key::kAllEdges;
   if (by_users && StackHeight(kBefore, before) != StackHeight(kAfter, after)) return;

@@ -174,13 +174,13 @@ class Matcher {
     }
     // A node that lost its partner may stand where another one did.
     if (Improve(scope) && FillGaps(scope)) Improve(scope);
-    // One that is known now may tell the next one of a chain.
+    // A new pair may decide the next one of a chain.
     for (size_t since = first, made = 0;; since = made) {
       made = matching_.made().size();
       if (!MatchInPlace(*listings_[kBefore], *listings_[kAfter], matching_, scope, since)) break;
       local_.Run(scope);
     }
-    // Which leaves another one to be somebody's partner.
+    // Which frees another node.
     const bool settled =
         !matching_.AnyUnmatched(kBefore, scope) && !matching_.AnyUnmatched(kAfter, scope);
     const auto settle = [&] { return SettleEquals(matching_, scope, local_.EqualsOf(scope)); };
@@ -190,7 +190,7 @@ class Matcher {
     if (!Done(scope)) MatchEqualValues(matching_, scope);
   }
 
-  /// What is repaired at one place may tell what stands at the next one. Returns true if any was.
+  /// A repair at one position may decide the next one. Returns true if any was.
   bool Improve(const ScopePair& scope) {
     constexpr int kRounds = 3;
     bool any = false;
@@ -232,7 +232,7 @@ class Matcher {
     FillGaps(scope);
   }
 
-  /// What one round of gaps finds may tell where the next ones are. Returns true if any was filled.
+  /// Pairs of one round of gaps may show where the next gaps are. Returns true if any was filled.
   bool FillGaps(const ScopePair& scope) {
     constexpr int kRounds = 16;  // each looks at the whole graph
     bool any = false;

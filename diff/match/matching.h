@@ -137,7 +137,7 @@ class Matching {
     return static_cast<uint64_t>(static_cast<uint32_t>(before)) << 32 |
            static_cast<uint32_t>(after);
   }
-  /// Tells the neighbours of a node of a new pair about it, or of one that is no more.
+  /// Informs the neighbours of a node about its new or removed pair.
   void Announce(Side side, int32_t i, bool is_new);
 
   std::array<const Labels*, 2> labels_;

@@ -8,7 +8,7 @@
 
 namespace strata {
 
-/// Relations as birth certificates tell them, exactly: copies of nodes that live on, and nodes that
+/// Relations from provenance records, exactly: copies of nodes that live on, and nodes that
 /// were made from deleted ones, joined to whole replacements. Ancestors that neither graph has
 /// (made and removed between them) are passed over to theirs. A node is in one relation at most.
 ///

@@ -12,10 +12,10 @@ namespace strata {
 /// the matched nodes that they read, and those that read them. Follows the matching: what no new
 /// pair touched is not looked at again.
 ///
-/// REQUIRES: no pair is taken back while it lives.
+/// REQUIRES: no pair is removed during its lifetime.
 class Regions {
  public:
-  /// Regions of more nodes are not kept: nobody compares them.
+  /// Regions of more nodes are not kept, since they are not compared.
   static constexpr size_t kMostNodes = 90;
 
   /// REQUIRES: all arguments outlive it.

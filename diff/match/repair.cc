@@ -16,7 +16,7 @@ class Repairer {
 
   bool Run(uint32_t since) {
     bool any = false;
-    // All again in each sweep: what speaks for a node may have changed where its rival stands.
+    // All again in each sweep: the evidence for a node may have changed at its rival.
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
       for (Side side : {kBefore, kAfter}) {
@@ -97,7 +97,7 @@ class Repairer {
 
   /// Whether `i` is more like `candidate` than `rival` is, which has it.
   bool IsBetter(Side side, int32_t i, int32_t rival, int32_t candidate, int merit) const {
-    if (matching_.via(side, rival) <= Via::kId) return false;  // told, not found
+    if (matching_.via(side, rival) <= Via::kId) return false;  // given, not found
     const bool same_type = SameType(side, i, candidate);
     if (SameType(side, rival, candidate) && !same_type) return false;
     // Operands count before users, however many these are.
@@ -148,7 +148,7 @@ class Repairer {
     int32_t best = -1;
     int most = 0;
     const std::vector<int32_t> candidates = Candidates(side, i);
-    // Nobody is an only reader, or stands in a free place, who is no candidate.
+    // A node that is not a candidate is neither an only reader nor at a free position.
     if (candidates.empty()) {
       hopeless_.Add(side, i, matching_.clock());
       return false;

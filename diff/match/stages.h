@@ -20,7 +20,7 @@ inline constexpr size_t kMaxChoices = 1024;
 void MatchInputs(Matching& matching, const ScopePair& scope);
 
 /// Takes back pairs of inputs that were made for their place and type alone, where the nodes around
-/// them tell that they are not the same. Returns true if there were any.
+/// them show that they are not the same. Returns true if there were any.
 bool ReviseInputs(Matching& matching, const ScopePair& scope);
 
 /// Inputs that are left, by place and type.
@@ -133,7 +133,7 @@ class LocalMatcher {
 void MatchGaps(Matching& matching, const ScopePair& scope);
 
 /// What is left in regions that have the same around them, wherever they stand: in order.
-/// REQUIRES: no pair is taken back while it lives.
+/// REQUIRES: no pair is removed during its lifetime.
 class RegionMatcher {
  public:
   RegionMatcher(Matching& matching, const ScopePair& scope);
@@ -155,7 +155,7 @@ class HopelessNodes {
       since_[side].resize(static_cast<size_t>(matching.labels(side).size()));
   }
   void Add(Side side, int32_t i, uint32_t now) { since_[side][static_cast<size_t>(i)] = now; }
-  /// 0: it is none.
+  /// 0: it is not one.
   uint32_t since(Side side, int32_t i) const { return since_[side][static_cast<size_t>(i)]; }
 
  private:
@@ -183,7 +183,8 @@ bool MatchInPlace(const Listing& before, const Listing& after, Matching& matchin
                   const ScopePair& scope, size_t since);
 
 /// Of several equal nodes of which the other side has one, the one that stands where it stands is
-/// its partner, unless users tell. `equals`: by side. Returns true if another one is it now.
+/// its partner, unless users decide otherwise. `equals`: by side. Returns true if another one is it
+/// now.
 bool SettleEquals(Matching& matching, const ScopePair& scope,
                   const std::vector<EqualNodes>& equals);
 

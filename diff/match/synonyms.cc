@@ -24,7 +24,7 @@ struct Lonely {
   Multiset forms, above, below, around;
   size_t telling = 0;  ///< calls with literals
 
-  /// Equal for operators that Likeness cannot tell apart.
+  /// Equal for operators that Likeness cannot distinguish.
   uint64_t Signature() const {
     uint64_t hash = Mix(calls.size(), telling);
     for (const Multiset* set : {&forms, &above, &below, &around}) {
@@ -230,7 +230,7 @@ class SynonymFinder {
     return first;
   }
 
-  void CompareBy(Multiset Lonely::* set, const std::vector<size_t>& first_gone,
+  void CompareBy(Multiset Lonely::*set, const std::vector<size_t>& first_gone,
                  const std::vector<size_t>& first_come) {
     const auto keys = [&](const std::vector<Lonely>& ops, const std::vector<size_t>& first) {
       std::vector<Keyed> result;

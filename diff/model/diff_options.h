@@ -14,11 +14,11 @@ struct DiffOptions {
   std::vector<std::pair<std::string, std::string>> vetoes = {};
   /// Both graphs are snapshots of one trace: equal StableIds are the same node.
   bool stable_ids = false;
-  /// With `stable_ids`: birth certificates of the trace's nodes. They tell what was replaced and
-  /// copied, exactly.
+  /// With `stable_ids`: provenance records of the trace's nodes. They show exactly what was
+  /// replaced and copied.
   std::vector<Provenance> births = {};
-  /// With `stable_ids`: also match by structure where ids and edges do not go together, and tell
-  /// where that speaks against the ids.
+  /// With `stable_ids`: also match by structure where ids and edges do not go together, and
+  /// report where that contradicts the ids.
   bool contradictions = false;
   /// Also compare names, places in source, sequence numbers and other `meta.*` fields.
   bool meta = false;

@@ -26,7 +26,7 @@ std::string ToString(PairStatus status);
 
 /// How a pair was found, strongest evidence first.
 enum class Via : uint8_t {
-  kPin,     ///< told by the caller
+  kPin,     ///< given by the caller
   kId,      ///< the same StableId in one trace
   kInput,   ///< inputs and constants by place, type and users
   kCone,    ///< the whole computation above (and below) is the same

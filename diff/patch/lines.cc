@@ -61,7 +61,7 @@ size_t FindOutside(std::span<const Token> tokens, std::string_view text, size_t 
 }
 
 /// What the fingerprint covers of a line: not aliases and metadata. Of a tuple only the call, since
-/// texts differ in how many unread elements they tell.
+/// texts differ in how many unread elements they contain.
 std::span<const Token> CoveredPart(std::span<const Token> tokens) {
   size_t begin = 0, end = std::min(FindOutside(tokens, "~"), FindOutside(tokens, "{"));
   if (!tokens.empty() && tokens[0] == "(") {

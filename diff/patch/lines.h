@@ -28,7 +28,7 @@ struct LineNames {
   std::string node;                   ///< "output" where the line does not say
   std::vector<std::string> elements;  ///< of a tuple; "" for those without a name
 };
-/// None for a text that is no line; the parser of native text says why.
+/// None for a text that is not a line; the parser of native text says why.
 std::optional<LineNames> NamesOfLine(std::string_view line);
 
 /// Compares lines that a patch shows of its base with those of the base at hand, under the names

@@ -61,9 +61,9 @@ struct GraphMap {
   std::vector<int32_t> before_of, after_of;
 };
 
-/// Speaks of a graph of the before side as the after side does. What has no image keeps its name: a
-/// line that is equal then means what the after side has under it. `TakeMissing` tells when a line
-/// spoke of a body that the after side has not.
+/// Names a graph of the before side as the after side does. A node without an image keeps its name:
+/// a line that is equal then means what the after side has under it. `TakeMissing` returns whether
+/// a line referred to a body that the after side lacks.
 class ImageNames final : public NativeNames {
  public:
   ImageNames(const NodeOrder& before, const NodeOrder& after, const std::vector<int32_t>& image,
@@ -258,7 +258,7 @@ class PartWriter {
     out_ += '\n';
   }
 
-  /// A line of the result; nodes that it speaks of must be called as it calls them.
+  /// A line of the result; nodes that it refers to must have the names that it uses.
   void PlainLine(char mark, NodeId node) {
     out_ += fmt::format("{} {:<{}}  ", mark, "", width_);
     PrintLine(after_.graph, node, style_, after_numbers_, out_);

@@ -33,10 +33,10 @@ namespace strata {
 ///       1 x
 ///       2 w
 struct Patch {
-  /// What a line tells of a node besides its computation, and what a patch therefore changes.
+  /// What a line contains besides the computation, and what a patch therefore changes.
   enum class Carries : uint8_t {
     kComputation,  ///< operators, arguments, types, aliases, names: all that FX text has as code
-    kPlaces,       ///< also phase, module, stream and attributes, where they are no hearsay
+    kPlaces,       ///< also phase, module, stream and attributes, where they are trusted
     kEverything,   ///< also sequence numbers and locations
   };
   struct Side {

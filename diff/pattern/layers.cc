@@ -129,7 +129,7 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& s
       parts.emplace_back(begin, sequence.begin() + (last ? stretch.end : stretch.begins[k + 1]));
     }
     const std::vector<size_t> layers = LayersReadBy(labels, parts);
-    // Other layers of a program whose modules are known have no names of ours.
+    // Other layers of a program with known modules get no generated names.
     if (layers.empty() && (!by_structure_ || paths_.size() > 1)) continue;
     if (layers.empty()) NameNewLayers(parts.size());
     for (size_t k = 0; k < parts.size(); ++k) {
@@ -146,7 +146,7 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& s
         place_of_[Index(i)] = place;
     }
   }
-  // The how many-th of its kind in its layer.
+  // Its index among the nodes of its kind in its layer.
   FlatMap<uint64_t> seen;
   std::vector<uint64_t> hash_of_layer;  // by place
   for (std::string_view layer : layers_)

@@ -10,7 +10,7 @@
 
 namespace strata {
 
-/// Where in a program of repeated layers each node is. Module paths tell; where nodes have none,
+/// Where in a program of repeated layers each node is. Module paths decide; where nodes have none,
 /// structure does: stretches of the node list that repeat are layers. They get the layers whose
 /// values they read (backward after forward), or else the paths `layers.0`, `layers.1`, ….
 /// Inputs are where they are used.
@@ -21,7 +21,7 @@ class Layers {
   /// The module path, or `layers.<i>` found by structure; "" outside of all. Valid while the
   /// listing lives.
   std::string_view path(int32_t entity) const { return paths_[place_of_[Index(entity)]]; }
-  /// The how many-th path it is: equal for equal paths.
+  /// The index of its path: equal for equal paths.
   size_t place(int32_t entity) const { return place_of_[Index(entity)]; }
   size_t num_places() const { return paths_.size(); }
   /// The path up to its first number: `layers.7`; "" when the path has none.

@@ -130,7 +130,7 @@ class PatternFinder {
     std::vector<Cluster> clusters;
     for (Role& role : roles) {
       Cluster* home = nullptr;
-      // More than a few ways to spread over layers are no ways at all.
+      // More than a few ways to spread over layers do not count.
       constexpr size_t kMaxClusters = 16;
       for (Cluster& cluster : clusters) {
         const auto common = std::ranges::count_if(

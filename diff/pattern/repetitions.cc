@@ -11,8 +11,8 @@ namespace strata {
 namespace {
 
 /// How many labels every part of a stretch has, over all parts: those that occur twice in each
-/// count twice. May be any smaller number when it is below `wanted`: most stretches that are tried
-/// are none, and their first parts tell.
+/// count twice. May be any smaller number when it is below `wanted`: most candidates are
+/// not repetitions, and their first parts show it.
 int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stretch,
                      int32_t wanted) {
   struct Count {
@@ -45,7 +45,7 @@ int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stre
 }
 
 /// Moves the beginnings of all parts up as long as the same stands before each of them: an operator
-/// that tells the parts apart may be in their middle. `floor`: the end of the stretch before.
+/// that distinguishes the parts may be in their middle. `floor`: the end of the stretch before.
 void MoveBegins(const std::vector<uint64_t>& labels, int32_t floor, Repetition& stretch) {
   const auto at = [&](int32_t i) { return labels[static_cast<size_t>(i)]; };
   std::vector<int32_t>& begins = stretch.begins;
@@ -181,8 +181,8 @@ std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<in
   std::vector<uint64_t> hashes = types;
   std::vector<Repetition> best;
   int32_t most = 0;
-  // Surroundings tell nodes of one operator apart, but those at the borders of layers differ in the
-  // first and the last layer: what explains most by the nodes alone is right.
+  // Surroundings distinguish nodes of one operator, but those at the borders of layers differ in
+  // the first and the last layer: what explains most by the nodes alone is right.
   for (int radius = 0; radius <= 2; ++radius) {
     if (radius > 0) hashes = Widened(labels, sequence, place_of, hashes);
     std::vector<Repetition> stretches = FindRepetitions(hashes).stretches;

@@ -22,8 +22,8 @@ struct Repetitions {
 /// Near linear. Empty when nothing repeats.
 Repetitions FindRepetitions(const std::vector<uint64_t>& labels);
 
-/// Stretches of a sequence of nodes. Nodes are told apart by what they are and, where that explains
-/// more, by what is around them. Places in the result count in `sequence`.
+/// Stretches of a sequence of nodes. Nodes are distinguished by what they are and, where that
+/// explains more, by what is around them. Places in the result count in `sequence`.
 std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<int32_t>& sequence);
 
 }  // namespace strata

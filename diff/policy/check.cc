@@ -145,7 +145,7 @@ class Checker {
     return std::ranges::find(words, word) != words.end();
   }
 
-  /// Names are no change, and consequences are judged with their causes.
+  /// Names are not a change, and consequences are judged with their causes.
   static bool NeedsAllowance(const Change& change) {
     return std::ranges::any_of(
         change.atoms, [](std::string_view atom) { return atom != "renamed" && atom != "derived"; });

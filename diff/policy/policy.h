@@ -12,9 +12,9 @@
 
 namespace strata {
 
-/// What a change may be, read from a TOML file; docs/policy.md tells the format.
+/// What a change may be, read from a TOML file; docs/policy.md specifies the format.
 struct Policy {
-  /// Which changes a rule speaks of: those that fulfil each condition that is given.
+  /// The changes that a rule applies to: those that fulfil each condition that is given.
   struct Rule {
     std::vector<std::string> statuses;  ///< of kChangeWords
     std::vector<NamePattern> targets, modules, fields, patterns, nodes;
@@ -33,7 +33,7 @@ struct Policy {
   };
 
   std::vector<Rule> allow;   ///< when there are any, each change needs one that covers it
-  std::vector<Rule> forbid;  ///< a change that one of them speaks of is a violation
+  std::vector<Rule> forbid;  ///< a change that one of them applies to is a violation
   std::vector<Limit> limits;
   std::vector<Invariant> invariants;
   std::string file;
@@ -60,7 +60,7 @@ inline constexpr std::array<std::string_view, 11> kChangeWords = {
 inline constexpr std::array<std::string_view, 5> kInvariantWords = {
     "same_inputs", "same_outputs", "same_collectives", "same_mutations", "no_new_targets"};
 
-/// Errors: not TOML, unknown keys and words (what exists is listed), patterns that are none.
+/// Errors: not TOML, unknown keys and values (with the valid ones), invalid patterns.
 Result<Policy> ParsePolicy(std::string_view text, std::string_view file);
 
 /// Everything that `policy` does not let pass: nodes in the order of the graph, then limits and

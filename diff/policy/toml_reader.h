@@ -14,7 +14,7 @@ namespace strata {
 /// A value of a TOML file, and where it stands.
 struct TomlValue {
   struct Member;
-  /// monostate: of a type that nobody here asks for (dates, floats).
+  /// monostate: of a type that policies do not use (dates, floats).
   std::variant<std::monostate, bool, int64_t, std::string, std::vector<TomlValue>,
                std::vector<Member>>
       value;
@@ -45,8 +45,8 @@ struct TomlText {
   size_t at = 0;
 };
 
-/// Takes the members of a table one by one. The first trouble is kept, and told by `Finish`, which
-/// also finds the keys that nobody asked for and lists what exists.
+/// Takes the members of a table one by one. The first error is kept, and returned by `Finish`,
+/// which also finds unknown keys and lists the valid ones.
 class TomlTable {
  public:
   /// `what` names the table in messages: "[limit]".

@@ -84,7 +84,7 @@ Collective ReadCollective(const Listing& listing, EntityId id) {
       collective.waited |=
           IsWait(graph.op(use.user)) || graph.node(use.user).kind == NodeKind::kOutput;
   } else {
-    // Of several results the first tells for all.
+    // Of several results the first represents all.
     const ValueId first = graph.result(listing[id].node);
     for (const Use use : graph.uses(first))
       collective.waited |= IsWait(graph.op(use.user));

@@ -27,8 +27,8 @@ struct Collective {
   bool uneven() const;
 };
 
-/// Launches in program order, those of bodies where their caller stands. Waits are told with what
-/// they wait for.
+/// Launches in program order, those of bodies where their caller stands. Waits are listed with
+/// what they wait for.
 std::vector<Collective> CollectivesOf(const Graph& graph);
 
 /// The collectives that one rank runs.
@@ -42,7 +42,7 @@ struct CollectiveMismatch {
   enum class Kind : uint8_t { kOp, kGroup, kShape, kDType, kMissing, kExtra, kOrder, kWait, kPeer };
   Kind kind = Kind::kOp;
   std::string group;
-  int32_t index = 0;           ///< the how many-th collective of the group, from 0
+  int32_t index = 0;           ///< index among the collectives of the group
   std::vector<int32_t> ranks;  ///< those that differ from most of the group
   std::string node;            ///< on the first of them; where it is missing, on the others
   std::string collective;      ///< its `Text`, on the rank of `node`

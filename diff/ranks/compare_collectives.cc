@@ -267,7 +267,7 @@ class Comparer {
     }
   }
 
-  /// A wrong group is told once: who uses it is an extra member of that one.
+  /// A wrong group is reported once: who uses it is an extra member of that one.
   void AddMemberships() {
     using Kind = CollectiveMismatch::Kind;
     for (CollectiveMismatch& found : CheckMemberships(ranks_)) {

@@ -6,7 +6,7 @@
 namespace strata {
 
 /// Finds groups that not all of their ranks use: such a collective waits for ever. Graphs hardly
-/// say who belongs to a group. What they tell:
+/// say who belongs to a group. What is known:
 ///
 ///  - Older operators list the ranks of their group.
 ///  - Gathers and scatters say how many there are. A name may stand for all groups of a mesh axis,
@@ -17,7 +17,7 @@ namespace strata {
 /// Without such evidence (an all-reduce in a group of one rank) nothing is said: it may well be a
 /// group of one. Sizes say nothing where ranks are evidently left out: when their numbers have
 /// gaps, when a group is larger than all that were given, or when all groups of an axis lack ranks
-/// alike. Each group is told once.
+/// alike. Each group is reported once.
 std::vector<CollectiveMismatch> CheckMemberships(const std::vector<RankCollectives>& ranks);
 
 }  // namespace strata

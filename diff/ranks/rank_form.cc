@@ -16,7 +16,7 @@
 namespace strata {
 namespace {
 
-/// Positions of arguments that tell shards apart, by operator without overload.
+/// Positions of arguments that distinguish shards, by operator without overload.
 struct RankArguments {
   std::string_view op;
   uint32_t positions;  // a bit each
@@ -77,7 +77,7 @@ std::string_view WithoutIndex(std::string_view device) {
 
 class FormMaker {
  public:
-  /// Called for each site, if there is somebody to call.
+  /// Called for each site, if set.
   using Watch = std::function<void(EntityId id, const std::string& path)>;
 
   explicit FormMaker(const Graph& graph, Watch watch = {})

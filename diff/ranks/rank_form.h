@@ -14,7 +14,7 @@
 namespace strata {
 
 /// A graph without what may rightly differ from rank to rank of one program: integers at places
-/// where shards are told apart (bounds of slices, offsets that are added or compared, fill values,
+/// that distinguish shards (bounds of slices, offsets that are added or compared, fill values,
 /// peers of sends and receives), the number of the device, names of process groups. Names of nodes
 /// and metadata are not in it either.
 struct RankForm {
@@ -48,7 +48,7 @@ struct RankRule {
 };
 
 /// What offsets of shards are made of: sizes, strides and numbers of elements of a graph's values,
-/// and 1. None when it tells no sizes.
+/// and 1. Empty when no sizes are known.
 std::set<int64_t> SizesOf(const Graph& graph);
 
 /// The rule with fewest exceptions that a program of ranks in a mesh would compute; none when there

@@ -40,7 +40,7 @@ class RankComparer {
   /// Ranks of one class, by index of their histories.
   struct Members {
     std::vector<size_t> histories;
-    /// Set when only a constant tells it from others of its form.
+    /// Set when only a constant distinguishes it from others of its form.
     std::optional<RankDifference> apart;
     /// Where it leaves the largest class; none: it is that.
     std::optional<RankDifference> difference;
@@ -82,7 +82,8 @@ class RankComparer {
     return fmt::format("{}|{}|{}|", history.GraphOf(step), step.pass, step.pass_index);
   }
 
-  /// Values at the same places of graphs of one form: a rule explains them, or they part ranks.
+  /// Values at the same places of graphs of one form: a rule explains them, or they split the
+  /// class.
   Status SplitByConstants(const std::vector<size_t>& group) {
     std::map<std::vector<int64_t>, Members> parts;  // by the values that no rule explains
     std::vector<std::vector<int64_t>> odd(group.size());
@@ -262,7 +263,7 @@ class RankComparer {
   }
 
   /// Of each class against the largest one. Ranks whose passes have other names, or come in another
-  /// number, and leave the same graphs, are no class of their own.
+  /// number, and leave the same graphs, are not a separate class.
   Status FindPartings() {
     // Of classes of one size that of the lowest rank.
     std::ranges::sort(classes_, std::greater<>(), [&](const Members& members) {
@@ -326,7 +327,7 @@ class RankComparer {
   /// Of the graphs as they are in the end: what runs, or what is nearest to it.
   Status FindCollectives() {
     std::vector<std::string> graphs;
-    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, moment
+    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, snapshot
     for (size_t i : order_) {
       const History& history = histories_[i];
       std::vector<int32_t> last(history.graphs.size(), -1);

@@ -21,7 +21,7 @@ struct RankClass {
 /// Where a class leaves the largest class.
 struct RankDifference {
   int32_t class_index = 0;  ///< index into RanksReport::classes
-  int32_t position = 0;     ///< the how many-th step of the largest class
+  int32_t position = 0;     ///< index of the step of the largest class
   int32_t pass_index = -1;  ///< -1: a graph that came different
   std::string pass, graph, node, what;
   std::string ref_most, ref_other;  ///< the graphs that differ first
