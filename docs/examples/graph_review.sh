@@ -2,7 +2,7 @@
 # graph_review.sh BEFORE AFTER POLICY OUT [LINK]
 #
 # Compares two graphs for a pull request. Writes OUT/comment.md, OUT/report.html, OUT/diff.json and OUT/change.patch.
-# Exit status of `strata diff`: 0 the policy allows the change, 1 it does not, 2 trouble.
+# Exit status of `strata diff`: 0 the policy allows the change, 1 it does not, 2 error.
 set -u
 before=$1 after=$2 policy=$3 out=$4 link=${5-}
 mkdir -p "$out" || exit 2
