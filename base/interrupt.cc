@@ -85,7 +85,7 @@ void TakeSignals() {
     if (!interrupts.is_asked || interrupts.taken != 0) RemoveAllAndEnd(interrupts, byte);
     interrupts.taken = byte;
     interrupts.changed.notify_all();
-    // Nobody can be told when this fails.
+    // A failure of this cannot be reported.
     (void)!::write(STDERR_FILENO, interrupts.told.data(), interrupts.told.size());
   }
 }
@@ -126,8 +126,8 @@ Result<TemporaryPath> TemporaryPath::MakeFolder() {
   std::string folder = (std::filesystem::temp_directory_path(error) / "strata-XXXXXX").string();
   const InterruptsHeld held;
   if (error || ::mkdtemp(folder.data()) == nullptr) {
-    return Error(ErrorCode::kIo, "no folder for a moment: {}: set TMPDIR to one that is writable",
-                 folder);
+    return Error(ErrorCode::kIo,
+                 "cannot create a temporary folder: {}: set TMPDIR to a writable one", folder);
   }
   return TemporaryPath(std::move(folder));
 }

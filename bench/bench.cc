@@ -16,20 +16,20 @@ namespace {
 // To add one: a file bench/<name>.cc, a declaration in bench/bench.h and a line here.
 constexpr Benchmark kBenchmarks[] = {
     {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
-    {"import", "import logs of up to 1 GB and of a trainer, beside tlparse", BenchImport},
+    {"import", "import logs of up to 1 GB and of a trainer, compared with tlparse", BenchImport},
     {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
     {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
-    {"report", "scenes of passes over graphs of 10k and 100k nodes", BenchReport},
+    {"report", "make scenes of passes over graphs of 10k and 100k nodes", BenchReport},
     {"diff", "compare graphs of 10k and 100k nodes, one percent edited", BenchDiff},
-    {"train", "trace and compile a training of 12 layers, run steps as graphs and eagerly",
+    {"train",
+     "trace and compile a training of 12 layers; run steps as graphs, eagerly and in PyTorch",
      ExecBenchTrain},
 };
 
 std::string Listing() {
   std::string out =
-      "strata bench WHAT: measures this machine; figures are medians of processor time, with the "
-      "fastest "
-      "and slowest run\n\n";
+      "strata bench WHAT: measures the speed of Strata; prints medians of processor time, with the "
+      "fastest and the slowest run\n\n";
   for (const Benchmark& benchmark : kBenchmarks) {
     out += fmt::format("  {:<8} {}\n", benchmark.name, benchmark.summary);
   }

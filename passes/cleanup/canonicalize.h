@@ -8,7 +8,7 @@ namespace strata {
 // All passes of this file visit programs, not bodies of higher-order nodes, once from the first
 // node to the last. What they remove is a view that is its input in all but name, so results are
 // bitwise equal, also when an alias is written to. A view stays where an alias' own shape or
-// strides are changed in place (`t_`, `unsqueeze_`, …): there the view is what tells the two apart.
+// strides are changed in place (`t_`, `unsqueeze_`, …): there the view distinguishes the two.
 // Source: torchtitan's canonicalize_graph_pass and its five parts.
 
 /// Removes `detach`: execution is without autograd.
@@ -58,7 +58,7 @@ class RemoveDoubleTransposes final : public Pass {
 /// graph, or not provably beyond the size, keep the slice.
 class RemoveIdentitySlices final : public Pass {
  public:
-  static constexpr std::string_view kSummary = "remove slices that take everything";
+  static constexpr std::string_view kSummary = "remove slices of a whole dimension";
 
   Result<Changed> Run(Module& module) override;
 };
@@ -84,7 +84,7 @@ class NormalizeViews final : public Pass {
 class Canonicalize final : public Pass {
  public:
   static constexpr std::string_view kSummary =
-      "remove detach, identity views, double transposes and identity slices; one spelling of views";
+      "remove detach, identity views, double transposes, identity slices; write views as reshape";
 
   Result<Changed> Run(Module& module) override;
 };

@@ -30,7 +30,7 @@ class CudaGraph final : public Pass {
     bool force = false;
     void Bind(OptionList& list) {
       list.Add("capability", capability, "compute capability of the GPU");
-      list.Add("force", force, "mark all graphs, whatever seems to be in the way");
+      list.Add("force", force, "mark all graphs, also those with obstacles");
     }
   };
   static constexpr std::string_view kSummary = "mark graphs that can be captured and replayed";

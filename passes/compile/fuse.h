@@ -29,13 +29,13 @@ class Fuse final : public Pass {
     int64_t max_arguments = 32;
     void Bind(OptionList& list) {
       list.Add("numerics", numerics, {{"bitwise", Numerics::kBitwise}, {"fast", Numerics::kFast}},
-               "bits of the operators, or their values within rounding");
-      list.Add("min", min_nodes, "operators that are worth a kernel");
-      list.Add("arguments", max_arguments, "operands and results that a kernel may have");
+               "bitwise equal to the operators, or equal within rounding");
+      list.Add("min", min_nodes, "least number of operators per kernel");
+      list.Add("arguments", max_arguments, "greatest number of operands and results per kernel");
     }
   };
   static constexpr std::string_view kSummary =
-      "make one kernel of elementwise operators and row reductions";
+      "merge elementwise operators and row reductions into kernels";
 
   Fuse() = default;
   explicit Fuse(const Options& options) : options_(options) {}

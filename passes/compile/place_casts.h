@@ -17,7 +17,7 @@ namespace strata {
 class PlaceCasts final : public Pass {
  public:
   static constexpr std::string_view kSummary =
-      "move casts of inputs and outputs to what they serve";
+      "move casts of inputs and outputs next to their readers and operands";
 
   Result<Changed> Run(Module& module) override;
 };

@@ -18,7 +18,7 @@ struct Option {
   std::string type;           ///< "int", "float", "bool", "string", or the choices: "fast|small"
   std::string help;           ///< half a sentence
   std::string default_value;  ///< as text
-  /// Sets the field. Errors: the text is no value of the type.
+  /// Sets the field. Errors: the text is not a value of the type.
   std::function<Status(std::string_view text)> set;
   std::function<std::string()> get;
 };

@@ -76,8 +76,8 @@ class PassInstrumentation {
  public:
   virtual ~PassInstrumentation() = default;
 
-  /// `pipeline` is the text that makes the same pipeline. `module.provenance()` holds the births
-  /// before the first pass.
+  /// `pipeline` is the text that makes the same pipeline. `module.provenance()` has the records
+  /// from before the first pass.
   virtual Status BeforePipeline(std::string_view pipeline, const Module& module);
   virtual Status BeforePass(const PassRun& run, const Module& module);
   virtual Status AfterPass(const PassRun& run, const Module& module);
@@ -91,7 +91,7 @@ class SnapshotSink {
  public:
   virtual ~SnapshotSink() = default;
 
-  /// The module before the first pass; `module.provenance()` tells how its nodes came to be.
+  /// The module before the first pass; `module.provenance()` has the records of its nodes.
   virtual Status Begin(std::string_view pipeline, const Module& module) = 0;
   /// The module after a pass that changed it, left it as it was, or failed (see `run.status`; a
   /// failed run's graphs may be broken and are kept nevertheless).

@@ -114,7 +114,7 @@ Error PassManager::Fail(const Error& error, PassRun run, const Module& module) {
   run.error = error.message();
   run.reproduce = ReproducingCommand(run);
   std::string message = fmt::format("{}: reproduce with: {}", run.error, run.reproduce);
-  // Each is told, whatever becomes of the others: the trace must have the graph.
+  // Each is called, even if others fail: the trace must have the graph.
   for (PassInstrumentation* watcher : watchers_) {
     for (const Status& told :
          {watcher->AfterPassFailed(run, module), watcher->AfterPipeline(module)}) {

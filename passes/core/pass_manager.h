@@ -18,8 +18,8 @@ namespace strata {
 ///     STRATA_TRY(Changed changed, manager.Run(module));
 ///
 /// After each pass the manager checks the answer `Changed` against the graphs' fingerprints,
-/// verifies the graphs that changed, and tells its instrumentations, in the order in which they
-/// were added. A pass that claims a change that nobody can see is taken for unchanged. The first
+/// verifies the graphs that changed, and calls its instrumentations, in the order in which they
+/// were added. A pass that reports a change without any difference counts as unchanged. The first
 /// pass that fails ends the pipeline; its graphs still go to the instrumentations. An error of an
 /// instrumentation ends it at once.
 class PassManager {
@@ -58,7 +58,7 @@ class PassManager {
   Status RunPass(Pass& pass, Module& module, const std::vector<GraphChange>& graphs, PassRun& run);
   /// The command that shows a failure of that run again.
   std::string ReproducingCommand(const PassRun& run) const;
-  /// Tells everybody of a failed run.
+  /// Reports a failed run to all instrumentations.
   Error Fail(const Error& error, PassRun run, const Module& module);
   template <class Hook, class... Args>
   Status Tell(Hook hook, const Args&... args);
