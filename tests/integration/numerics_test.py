@@ -1,8 +1,8 @@
-"""`strata train` reproduces the trainings of the numbers fixtures.
+"""`strata train` reproduces the trainings of the numerics fixtures.
 
     numerics_test.py STRATA [--device cuda]
 
-Runs every fixture of tests/data/numerics. Exit 77, and the reason, where there is no GPU to run them on.
+Runs every fixture of tests/data/numerics. Prints the reason and exits 77 if there is no GPU to run them on.
 """
 
 import glob
@@ -29,7 +29,7 @@ class NumericsTest(unittest.TestCase):
     device = "cpu"
 
     def train(self, fixture, out, *options):
-        """Runs the command line of a fixture; returns the paths of metrics, gradients and parameters."""
+        """Trains a fixture; returns the paths of metrics, gradients and parameters."""
         metrics, grads, final = (os.path.join(out, name) for name in ("m.jsonl", "g.safetensors", "p.safetensors"))
         command = [self.strata, "train", os.path.join(fixture, "config.json"),
                    "--init", os.path.join(fixture, "init.safetensors"),
@@ -47,7 +47,7 @@ class NumericsTest(unittest.TestCase):
                 self.assertTrue(compare_numerics.compare(fixture, *self.train(fixture, out)))
 
     def test_mixed_precision_is_that_of_the_reference_and_not_fp32(self):
-        # Tolerances of bf16 are as wide as bf16 itself; but roundings at other places would be as far off as none.
+        # The tolerances are as wide as the precision of bf16, but rounding elsewhere would be as far off as fp32 is.
         for family in ("llama3", "qwen3", "deepseek_v3"):
             fixture = os.path.join(ROOT, "tests/data/numerics", f"{family}_bf16")
             with self.subTest(family), tempfile.TemporaryDirectory() as out:
@@ -57,18 +57,18 @@ class NumericsTest(unittest.TestCase):
                 for metric in ("grad1_max_tensor_rel", "loss_step1_abs"):
                     self.assertLess(2 * as_reference[metric], fp32[metric], metric)
 
-    def test_other_ways_to_make_the_graph_train_the_same(self):
-        ways = {"llama3_tiny": ["compile.symbolic_dims=batch_and_seq"],
-                "qwen3_moe": ["moe.use_grouped_mm=false", "compile.symbolic_dims=batch"],
-                "deepseek_v3_groups": ["moe.use_grouped_mm=false"]}
-        for name, way in ways.items():
+    def test_graphs_traced_with_other_options_train_the_same(self):
+        variants = {"llama3_tiny": ["compile.symbolic_dims=batch_and_seq"],
+                    "qwen3_moe": ["moe.use_grouped_mm=false", "compile.symbolic_dims=batch"],
+                    "deepseek_v3_groups": ["moe.use_grouped_mm=false"]}
+        for name, settings in variants.items():
             fixture = os.path.join(ROOT, "tests/data/numerics", name)
-            options = [word for setting in way for word in ("--set", setting)]
+            options = [word for setting in settings for word in ("--set", setting)]
             with self.subTest(name), tempfile.TemporaryDirectory() as out:
                 self.assertTrue(compare_numerics.compare(fixture, *self.train(fixture, out, *options)))
 
     def test_the_comparison_notices_a_small_mistake(self):
-        # A wrong norm eps is the smallest mistake that the fixtures are made to find.
+        # A wrong norm eps is the smallest mistake that the fixtures are designed to find.
         fixture = os.path.join(ROOT, "tests/data/numerics/llama3_tiny")
         with tempfile.TemporaryDirectory() as out:
             files = self.train(fixture, out, "--set", "norm_eps=1e-6")

@@ -1,10 +1,11 @@
-"""Compares a training of ours with a numbers fixture made by PyTorch.
+"""Compares a training by Strata with a numerics fixture made by PyTorch.
 
     compare_numerics.py FIXTURE METRICS GRADS FINAL
 
-FIXTURE is a folder as tests/data/numerics holds them; the others are what `strata train --metrics --dump-grads --save`
-wrote. Prints measured difference and tolerance per metric; exits 1 if one is exceeded, or a value is missing or no
-number. Standard library only.
+FIXTURE is a folder of tests/data/numerics; the others are the outputs of `strata train --metrics --dump-grads --save`.
+Prints the measured difference and the tolerance of each metric. Exits 1 if a difference exceeds its tolerance, or a
+value is missing or not finite. Gradients and final parameters are compared with digests: tensor_digest.py says how a
+difference is measured. Standard library only.
 """
 
 import array
@@ -13,6 +14,8 @@ import math
 import os
 import struct
 import sys
+
+from tensor_digest import distance, read_digests
 
 
 class Mismatch(Exception):
@@ -41,17 +44,14 @@ def read_steps(path):
         return [json.loads(line) for line in file]
 
 
-def norm(values):
-    return math.sqrt(math.fsum(v * v for v in values))
-
-
-def same_names(what, ours, reference):
+def same_tensors(what, ours, reference):
+    """Raises Mismatch unless both have tensors of the same names and sizes."""
     if ours.keys() != reference.keys():
         missing, extra = sorted(reference.keys() - ours.keys()), sorted(ours.keys() - reference.keys())
         raise Mismatch(f"{what}: missing {missing}, unexpected {extra}")
-    for name, values in reference.items():
-        if len(ours[name]) != len(values):
-            raise Mismatch(f"{what}: {name} has {len(ours[name])} elements, not {len(values)}")
+    for name, digest in reference.items():
+        if len(ours[name]) != digest["elements"]:
+            raise Mismatch(f"{what}: {name} has {len(ours[name])} elements, not {digest['elements']}")
 
 
 def worst(values):
@@ -65,35 +65,37 @@ def ratio(difference, scale):
 
 
 def measure(fixture, metrics_path, grads_path, final_path):
-    """metric -> difference, for the metrics of the fixtures' tolerance tables."""
+    """metric -> difference, for the metrics of the fixtures' tolerance tables; and these tolerances."""
+    return measure_values(fixture, read_steps(metrics_path), read_safetensors(grads_path), read_safetensors(final_path))
+
+
+def measure_values(fixture, ours, grads, final):
+    """As measure, of steps and fp32 values in memory."""
     with open(os.path.join(fixture, "reference.json"), encoding="utf-8") as file:
         reference = json.load(file)
-    steps, ours = reference["steps"], read_steps(metrics_path)
+    steps = reference["steps"]
     if [s["step"] for s in ours] != [s["step"] for s in steps]:
-        raise Mismatch(f"{metrics_path}: steps {[s['step'] for s in ours]}")
+        raise Mismatch(f"metrics: steps {[s['step'] for s in ours]}, not 1 to {len(steps)}")
     for step in ours:
         if step["loss"] is None or step["grad_norm"] is None:
-            raise Mismatch(f"{metrics_path}: step {step['step']} is not finite")
+            raise Mismatch(f"metrics: step {step['step']} is not finite")
 
-    init = read_safetensors(os.path.join(fixture, "init.safetensors"))
-    ref_grads = read_safetensors(os.path.join(fixture, "grads_step1.safetensors"))
-    ref_final = read_safetensors(os.path.join(fixture, "final.safetensors"))
-    grads, final = read_safetensors(grads_path), read_safetensors(final_path)
-    same_names("gradients", grads, ref_grads)
-    same_names("final parameters", final, ref_final)
+    ref_grads = read_digests(os.path.join(fixture, "grads_step1.json"))
+    ref_final = read_digests(os.path.join(fixture, "final.json"))
+    same_tensors("gradients", grads, ref_grads)
+    same_tensors("final parameters", final, ref_final)
 
     losses = [abs(a["loss"] - b["loss"]) for a, b in zip(ours, steps)]
-    grad_gaps = {n: [a - b for a, b in zip(grads[n], g)] for n, g in ref_grads.items()}
-    final_gaps = {n: [a - b for a, b in zip(final[n], t)] for n, t in ref_final.items()}
-    updates = {n: norm([a - b for a, b in zip(t, init[n])]) if n in init else 0.0 for n, t in ref_final.items()}
+    grad_gaps = {n: distance(n, digest, grads[n]) for n, digest in ref_grads.items()}
+    final_gaps = {n: distance(n, digest, final[n]) for n, digest in ref_final.items()}
     measured = {
         "loss_step1_abs": losses[0],
         "loss_max_abs": worst(losses),
         "gradnorm_max_rel": worst(abs(a["grad_norm"] - b["grad_norm"]) / b["grad_norm"] for a, b in zip(ours, steps)),
-        "grad1_max_abs": worst(abs(v) for gaps in grad_gaps.values() for v in gaps),
-        "grad1_max_tensor_rel": worst(ratio(norm(gaps), norm(ref_grads[n])) for n, gaps in grad_gaps.items()),
-        "param_max_abs": worst(abs(v) for gaps in final_gaps.values() for v in gaps),
-        "param_max_tensor_rel_to_update": worst(ratio(norm(gaps), updates[n]) for n, gaps in final_gaps.items()),
+        "grad1_max_abs": worst(largest for largest, _ in grad_gaps.values()),
+        "grad1_max_tensor_rel": worst(ratio(gap, ref_grads[n]["norm"]) for n, (_, gap) in grad_gaps.items()),
+        "param_max_abs": worst(largest for largest, _ in final_gaps.values()),
+        "param_max_tensor_rel_to_update": worst(ratio(gap, ref_final[n]["update"]) for n, (_, gap) in final_gaps.items()),
     }
     return measured, reference["tolerance"]
 

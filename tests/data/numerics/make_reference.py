@@ -1,29 +1,31 @@
 #!/usr/bin/env python3
-"""Makes the numbers fixtures of this folder: short trainings of small models in plain PyTorch.
+"""Makes the numerics fixtures of this folder: short trainings of small models in plain PyTorch.
 
-    python make_reference.py make [NAME…]    writes the folders of VARIANTS, or those named
-    python make_reference.py verify DIR…   repeats the training of a fixture (also one that torchtitan
-                                           made) and prints the differences beside its tolerances
+    python make_reference.py make [NAME…]   writes the folders of VARIANTS, or the named ones
+    python make_reference.py verify DIR…    repeats the training of a fixture, including those that torchtitan made,
+                                            and prints the differences next to the tolerances
 
 Needs `pip install torch==2.11.0`. The model is written from torchtitan's formulas with plain PyTorch and
 autograd, apart from Strata's code; fp32, CPU, one thread. Fixtures with training.mixed_precision_param = bfloat16 are
 trained by FSDP2 on one rank, fully_shard with MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), which
 is how torchtitan trains. A fixture holds
 
-    config.json          what `strata train` is given
-    init.safetensors     parameters before step 1; tied models have one tensor, lm_head.weight. Expert biases too
+    config.json          the configuration for `strata train`
+    init.safetensors     parameters before step 1, and expert biases; tied models have one tensor, lm_head.weight
     tokens.safetensors   tokens, int64 [steps, batch, seq + 1]
-    grads_step1.safetensors, final.safetensors
+    grads_step1.json     digests of the gradients of step 1, before clipping (tests/support/tensor_digest.py)
+    final.json           digests of the parameters after the last step; `update` is the norm of their change
     reference.json       loss and grad_norm (before clipping) per step, the noise floor and the tolerances
 
 Noise floor: the largest change that two threads, another attention kernel, another AdamW kernel, or weights moved by
-half an ulp (of fp32, also in mixed precision, where it turns some roundings to bf16 around) made. Tolerance: four
-times that, at least FLOORS. Where that noise sends a token to another expert, losses
-part by orders of magnitude, and the seed is of no use: `make` refuses it.
+half an ulp (of fp32, also in mixed precision, where it reverses some roundings to bf16) made. It is measured with whole
+tensors. Tolerance: four times the noise floor, at least FLOORS. Where the noise sends a token to another expert, the
+losses diverge by orders of magnitude: `make` rejects such a seed.
 
 The configurations are in variants.py, the models in reference_model.py, their training in reference_training.py.
 """
 
+import array
 import ctypes
 import json
 import os
@@ -32,13 +34,15 @@ import sys
 
 import torch
 
+from make_digests import write_reference  # adds tests/support to the path
+from compare_numerics import measure_values
 from reference_model import derived, initial_parameters
-from reference_training import differences, noise, tolerances, train
+from reference_training import noise, tolerances, train
 from variants import VARIANTS
 
 
 class Unusable(Exception):
-    """A seed whose training rounding alone drives apart."""
+    """Rounding alone makes trainings with this seed diverge."""
 
 
 def write_safetensors(path, tensors):
@@ -66,6 +70,15 @@ def read_safetensors(path):
             for name, entry in header.items() if name != "__metadata__"}
 
 
+def values_of(tensor):
+    """The fp32 elements, in order."""
+    return array.array("f", tensor.detach().flatten().tolist())
+
+
+def values_by_name(tensors):
+    return {name: values_of(tensor) for name, tensor in tensors.items()}
+
+
 def write_json(path, value):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(value, file, indent=1)
@@ -90,8 +103,7 @@ def make(folder, config):
     write_json(os.path.join(folder, "config.json"), config)
     write_safetensors(os.path.join(folder, "init.safetensors"), init)
     write_safetensors(os.path.join(folder, "tokens.safetensors"), {"tokens": tokens})
-    write_safetensors(os.path.join(folder, "grads_step1.safetensors"), grads)
-    write_safetensors(os.path.join(folder, "final.safetensors"), final)
+    write_reference(folder, *map(values_by_name, (init, grads, final)))
     write_json(os.path.join(folder, "reference.json"), {
         "torch": torch.__version__.split("+")[0], "device": "cpu", "threads": 1, "steps": steps,
         "dtype": "bfloat16 (FSDP2's mixed precision)" if "training" in config else "float32",
@@ -104,14 +116,12 @@ def make(folder, config):
 def verify(folder):
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
-    with open(os.path.join(folder, "reference.json"), encoding="utf-8") as file:
-        reference = json.load(file)
-    init, tokens, grads, final = (read_safetensors(os.path.join(folder, f"{name}.safetensors"))
-                                  for name in ("init", "tokens", "grads_step1", "final"))
-    run = train(config, init, tokens["tokens"])
+    init, tokens = (read_safetensors(os.path.join(folder, f"{name}.safetensors")) for name in ("init", "tokens"))
+    steps, grads, final, _ = train(config, init, tokens["tokens"])
+    measured, tolerance = measure_values(folder, steps, values_by_name(grads), values_by_name(final))
     print(folder)
-    for metric, value in differences(run, (reference["steps"], grads, final), init).items():
-        print(f"  {metric:32} {value:.2e}  tolerance {reference['tolerance'][metric]:.2e}")
+    for metric, value in measured.items():
+        print(f"  {metric:32} {value:.2e}  tolerance {tolerance[metric]:.2e}")
 
 
 def main(arguments):
