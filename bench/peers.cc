@@ -18,8 +18,8 @@
 
 #include "base/file.h"
 #include "embedded/bench_peers_assets.h"
+#include "runtime/files/safetensors.h"
 #include "runtime/train/data/tokens.h"
-#include "runtime/train/files/safetensors.h"
 
 extern char** environ;
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 
 namespace strata::cli {
 

@@ -21,7 +21,7 @@
 #include "bench/peers.h"
 #include "bench/shapes.h"
 #include "cli/flags.h"
-#include "runtime/torch/memory_meter.h"
+#include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -1,3 +1,5 @@
+#include "runtime/exec/compare_values.h"
+
 #include <cmath>
 #include <optional>
 #include <string>
@@ -11,7 +13,6 @@
 #include "cli/ref.h"
 #include "cli/value_pairs.h"
 #include "ir/fingerprint.h"
-#include "runtime/torch/values.h"
 
 namespace strata::cli {
 namespace {

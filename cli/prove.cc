@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "cli/value_pairs.h"
-#include "runtime/torch/tensor_io.h"
-#include "runtime/torch/values.h"
+#include "runtime/exec/compare_values.h"
+#include "runtime/files/tensor_io.h"
 
 namespace strata::cli {
 

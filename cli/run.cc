@@ -9,8 +9,8 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "runtime/torch/profile.h"
-#include "runtime/torch/values.h"
+#include "runtime/exec/compare_values.h"
+#include "runtime/exec/profile.h"
 
 namespace strata::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/opt.h"
 #include "cli/prove.h"
-#include "runtime/torch/exceptions.h"
+#include "runtime/aten/exceptions.h"
 
 namespace strata::cli {
 

@@ -16,8 +16,8 @@
 #include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
-#include "runtime/models/scope.h"
-#include "runtime/plan/device.h"
+#include "runtime/plan/device/device.h"
+#include "runtime/trace/scope.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/trainer.h"
 

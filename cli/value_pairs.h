@@ -4,8 +4,8 @@
 
 #include "base/result.h"
 #include "diff/model/graph_diff.h"
-#include "runtime/torch/tensor_io.h"
-#include "runtime/torch/values.h"
+#include "runtime/exec/compare_values.h"
+#include "runtime/files/tensor_io.h"
 
 namespace strata::cli {
 

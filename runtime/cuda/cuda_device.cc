@@ -1,5 +1,5 @@
-// libstrata_cuda.so: a GPU behind runtime/plan/device.h, with LibTorch's streams, allocator and
-// graphs.
+// libstrata_cuda.so: a GPU behind runtime/plan/device/device.h, with LibTorch's streams, allocator
+// and graphs.
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,7 +21,7 @@
 
 #include "runtime/codegen/cuda_source.h"
 #include "runtime/codegen/nvrtc.h"
-#include "runtime/plan/cuda_loader.h"
+#include "runtime/plan/device/cuda_loader.h"
 
 namespace strata {
 

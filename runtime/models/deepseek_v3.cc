@@ -14,7 +14,7 @@
 #include "runtime/models/layers.h"
 #include "runtime/models/moe.h"
 #include "runtime/models/rope.h"
-#include "runtime/models/scope.h"
+#include "runtime/trace/scope.h"
 
 namespace strata {
 

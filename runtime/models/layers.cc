@@ -21,10 +21,10 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sum.h>
 
+#include "runtime/aten/literals.h"
 #include "runtime/models/rope.h"
-#include "runtime/models/scope.h"
-#include "runtime/plan/attention.h"
-#include "runtime/torch/literals.h"
+#include "runtime/plan/device/attention.h"
+#include "runtime/trace/scope.h"
 
 namespace strata {
 

@@ -7,10 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/config/config.h"
+#include "runtime/config/parameters.h"
 #include "runtime/models/sequence.h"
 #include "runtime/models/weights.h"
-#include "runtime/train/config/config.h"
-#include "runtime/train/parameters.h"
 
 namespace strata {
 

@@ -4,8 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/config/config.h"
 #include "runtime/models/weights.h"
-#include "runtime/train/config/config.h"
 
 namespace strata {
 

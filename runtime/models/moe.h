@@ -7,9 +7,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/config/config.h"
 #include "runtime/models/layers.h"
 #include "runtime/models/weights.h"
-#include "runtime/train/config/config.h"
 
 namespace strata {
 

@@ -8,7 +8,7 @@
 #include "runtime/models/decoder.h"
 #include "runtime/models/layers.h"
 #include "runtime/models/moe.h"
-#include "runtime/models/scope.h"
+#include "runtime/trace/scope.h"
 
 namespace strata {
 

@@ -18,7 +18,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 
-#include "runtime/models/scope.h"
+#include "runtime/trace/scope.h"
 
 namespace strata {
 namespace {

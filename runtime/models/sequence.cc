@@ -7,7 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-#include "runtime/models/scope.h"
+#include "runtime/trace/scope.h"
 
 namespace strata {
 

@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/train/parameters.h"
+#include "runtime/config/parameters.h"
 
 namespace strata {
 

@@ -9,9 +9,9 @@
 #include "ir/arg.h"
 #include "ir/fingerprint.h"
 #include "ir/graph.h"
+#include "ir/size_form.h"
 #include "passes/compile/kernel.h"
-#include "runtime/plan/passing_memory.h"
-#include "runtime/plan/sizes.h"
+#include "runtime/plan/input_sizes.h"
 
 namespace strata {
 
@@ -104,6 +104,13 @@ struct PlanStep {
   /// Calls `fn(slot)` for every value among the arguments, with repetitions.
   template <class Fn>
   void ForEachOperand(Fn&& fn) const;
+};
+
+/// Sizes that are the parts of a whole, whatever the data: the rows of each expert. By the slots of
+/// the plan that they are read into.
+struct SizePartition {
+  std::vector<int32_t> slots;
+  int64_t total = 0;
 };
 
 /// A graph lowered for execution: what to call in which order, and when each value goes. Knows

@@ -13,7 +13,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/stack.h>
 
-#include "runtime/models/scope.h"
+#include "runtime/trace/scope.h"
 
 namespace strata {
 namespace {

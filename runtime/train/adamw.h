@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 
 namespace strata {
 

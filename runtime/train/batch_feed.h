@@ -8,7 +8,7 @@
 #include <c10/core/Device.h>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/programs.h"
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
-#include "runtime/train/files/tensor_files.h"
-#include "runtime/train/parameters.h"
+#include "runtime/config/config.h"
+#include "runtime/config/parameters.h"
+#include "runtime/files/tensor_files.h"
 
 namespace strata {
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
-#include "runtime/train/parameters.h"
+#include "runtime/config/config.h"
+#include "runtime/config/parameters.h"
 
 namespace strata {
 

@@ -13,15 +13,15 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "runtime/config/parameters.h"
 #include "runtime/models/layers.h"
 #include "runtime/models/model.h"
 #include "runtime/models/moe.h"
 #include "runtime/models/rope.h"
-#include "runtime/models/scope.h"
-#include "runtime/torch/sampled_trace.h"
+#include "runtime/trace/sampled_trace.h"
+#include "runtime/trace/scope.h"
 #include "runtime/train/adamw.h"
 #include "runtime/train/param_groups.h"
-#include "runtime/train/parameters.h"
 #include "runtime/train/schedule.h"
 
 namespace strata {

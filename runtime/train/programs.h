@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "ir/module.h"
-#include "runtime/torch/tracer.h"
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
+#include "runtime/trace/tracer.h"
 
 namespace strata {
 

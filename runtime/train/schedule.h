@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 
 namespace strata {
 

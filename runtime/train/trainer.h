@@ -10,13 +10,13 @@
 #include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
-#include "runtime/plan/device.h"
+#include "runtime/config/config.h"
+#include "runtime/files/safetensors.h"
+#include "runtime/files/tensor_files.h"
+#include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
-#include "runtime/train/config/config.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/files/checkpoint.h"
-#include "runtime/train/files/safetensors.h"
-#include "runtime/train/files/tensor_files.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/training_graphs.h"
 
@@ -89,7 +89,7 @@ class Trainer {
 
   /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled.
   void KeepInputs();
-  /// Writes them, by the names of the inputs (runtime/torch/tensor_io.h).
+  /// Writes them, by the names of the inputs (runtime/files/tensor_io.h).
   Status SaveInputs(const std::string& path) const;
 
   /// What a run needs to go on from here. The bytes are valid until the next step.

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "passes/core/pass_manager.h"
-#include "runtime/models/scope.h"
-#include "runtime/torch/executor.h"
+#include "runtime/exec/executor.h"
+#include "runtime/trace/scope.h"
 #include "runtime/train/programs.h"
 
 namespace strata {

@@ -15,14 +15,14 @@
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "passes/core/pass.h"
-#include "runtime/plan/device.h"
+#include "runtime/config/config.h"
+#include "runtime/exec/boxed/boxed_program.h"
+#include "runtime/exec/profile.h"
+#include "runtime/exec/sized_executor.h"
+#include "runtime/files/tensor_io.h"
+#include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
-#include "runtime/torch/boxed_program.h"
-#include "runtime/torch/profile.h"
-#include "runtime/torch/sized_executor.h"
-#include "runtime/torch/tensor_io.h"
-#include "runtime/torch/tracer.h"
-#include "runtime/train/config/config.h"
+#include "runtime/trace/tracer.h"
 
 namespace strata {
 

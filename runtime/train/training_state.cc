@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "runtime/train/parameters.h"
+#include "runtime/config/parameters.h"
 
 namespace strata {
 namespace {

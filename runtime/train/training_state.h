@@ -9,10 +9,10 @@
 #include <c10/core/Device.h>
 
 #include "base/result.h"
+#include "runtime/config/config.h"
+#include "runtime/files/safetensors.h"
 #include "runtime/models/model.h"
-#include "runtime/train/config/config.h"
 #include "runtime/train/files/checkpoint.h"
-#include "runtime/train/files/safetensors.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/programs.h"
 

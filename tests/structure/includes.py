@@ -14,7 +14,12 @@ TEXT = {"ir/text", "ir/fx"}
 DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/pattern", "diff/policy"}
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/patch", "diff/ranks"}
 PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile"}
-RUNTIME = {"runtime", "runtime/codegen", "runtime/plan"}
+PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
+RUNTIME = PLAN | {
+    "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/trace", "runtime/models",
+    "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
+    "runtime/train", "runtime/train/data", "runtime/train/files",
+}
 EXPORT = {"tlparse-export/torch_trace", "tlparse-export/report", "tlparse-export/review"}
 
 ALLOWED = {
@@ -36,9 +41,29 @@ ALLOWED = {
     "passes/cleanup": IR | {"passes/core"},
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes": IR | PASSES,
+    "runtime/config": IR,
     "runtime/plan": IR | {"passes/core", "passes/compile"},
-    "runtime/codegen": IR | PASSES | {"runtime/plan"},
-    "runtime": IR | PASSES | {"runtime/codegen", "runtime/plan"},
+    "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
+    "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},
+    "runtime/codegen": IR | {"passes/compile", "runtime/plan"},
+    "runtime/comm": IR,
+    "runtime/cuda": IR | {"runtime/codegen", "runtime/comm"} | PLAN,
+    "runtime/aten": IR,
+    "runtime/files": IR | {"runtime/aten", "runtime/plan"},
+    "runtime/trace": IR | {"runtime/aten"} | PLAN,
+    "runtime/models": IR | {"runtime/aten", "runtime/config", "runtime/trace"} | PLAN,
+    "runtime/exec/step": IR | {"runtime/aten", "runtime/trace"} | PLAN,
+    "runtime/exec/boxed": IR | {"runtime/aten", "runtime/trace", "runtime/exec/step"} | PLAN,
+    "runtime/exec/static": IR | PLAN | {
+        "passes/compile", "runtime/aten", "runtime/codegen", "runtime/trace", "runtime/exec/step",
+    },
+    "runtime/exec": IR | PASSES | PLAN | {
+        "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
+        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
+    },
+    "runtime/train/data": IR | {"runtime/config", "runtime/files"},
+    "runtime/train/files": IR | {"runtime/config", "runtime/files"},
+    "runtime/train": IR | PASSES | RUNTIME,
     "scene": IR | {"store"} | DIFF,
     "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
     "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
@@ -50,7 +75,7 @@ ALLOWED = {
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).
 RESTRICTED = [
-    (r"(torch|ATen|c10)/.*", r"runtime/(?!plan/|codegen/).*"),
+    (r"(torch|ATen|c10)/.*", r"runtime/(?!plan/|codegen/|config/).*"),
     (r"(cuda.*|nccl\.h)", r"runtime/cuda/.*"),
     (r"imgui.*", r"viewer/.*"),
     (r"sqlite3\.h", r"store/.*\.cc"),

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/plan/device.h"
+#include "runtime/plan/device/device.h"
 
 namespace strata::testing {
 

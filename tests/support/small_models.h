@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 #include "tests/support/graphs.h"
 
 namespace strata::testing {

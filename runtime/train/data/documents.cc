@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/file.h"
+#include "runtime/files/safetensors.h"
 #include "runtime/train/data/tokenizer.h"
-#include "runtime/train/files/safetensors.h"
 
 namespace strata {
 namespace {

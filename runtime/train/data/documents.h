@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 #include "runtime/train/data/traits.h"
 
 namespace strata {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
+#include "runtime/files/safetensors.h"
 #include "runtime/train/data/traits.h"
-#include "runtime/train/files/safetensors.h"
 
 namespace strata {
 

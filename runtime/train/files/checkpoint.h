@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/train/config/config.h"
-#include "runtime/train/files/safetensors.h"
-#include "runtime/train/files/tensor_files.h"
+#include "runtime/config/config.h"
+#include "runtime/files/safetensors.h"
+#include "runtime/files/tensor_files.h"
 
 /// Checkpoints: folders `step-N` with everything that a run needs to go on as if it had never
 /// stopped.

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 
 namespace strata {
 

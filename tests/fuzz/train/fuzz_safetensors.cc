@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/train/files/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 // Any bytes give an error, or tensors that lie inside them, fit their shapes and do not overlap.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 
 // Any text is refused with one line, or gives a configuration whose model can be held in memory.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "passes/compile/fuse.h"
-#include "runtime/plan/cuda_loader.h"
-#include "runtime/torch/executor.h"
+#include "runtime/exec/executor.h"
+#include "runtime/plan/device/cuda_loader.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/module.h"
-#include "runtime/plan/sizes.h"
+#include "runtime/plan/input_sizes.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 

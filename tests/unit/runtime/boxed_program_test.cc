@@ -1,4 +1,4 @@
-#include "runtime/torch/boxed_program.h"
+#include "runtime/exec/boxed/boxed_program.h"
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "passes/compile/fuse.h"
-#include "runtime/torch/executor.h"
+#include "runtime/exec/executor.h"
 #include "tests/support/cpu_double.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -1,4 +1,4 @@
-#include "runtime/torch/executor.h"
+#include "runtime/exec/executor.h"
 
 #include <memory>
 #include <string>

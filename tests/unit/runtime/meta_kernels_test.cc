@@ -1,4 +1,4 @@
-#include "runtime/torch/meta_kernels.h"
+#include "runtime/trace/meta_kernels.h"
 
 #include <functional>
 #include <string>

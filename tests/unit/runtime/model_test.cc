@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/train/files/safetensors.h"
+#include "runtime/files/safetensors.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

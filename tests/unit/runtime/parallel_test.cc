@@ -1,4 +1,4 @@
-#include "runtime/torch/parallel.h"
+#include "runtime/aten/parallel.h"
 
 #include <fstream>
 #include <map>

@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/torch/memory_meter.h"
+#include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/torch/executor.h"
+#include "runtime/exec/executor.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 

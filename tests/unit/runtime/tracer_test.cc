@@ -1,4 +1,4 @@
-#include "runtime/torch/tracer.h"
+#include "runtime/trace/tracer.h"
 
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
-#include "runtime/models/scope.h"
+#include "runtime/trace/scope.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -264,7 +264,7 @@ TEST_CASE("an operator without a kernel for Meta tensors is refused and says whe
   CHECK(Contains(message, "cannot trace aten.median.dim: layers.0 (tests/unit/"));
   CHECK(Contains(message,
                  "): it has no kernel for Meta tensors: add one to "
-                 "runtime/torch/meta_kernels.cc"));
+                 "runtime/trace/meta_kernels.cc"));
 }
 
 TEST_CASE("operators that read data are refused with what to do instead") {

@@ -10,7 +10,7 @@
 
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
-#include "runtime/torch/executor.h"
+#include "runtime/exec/executor.h"
 #include "runtime/train/programs.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"

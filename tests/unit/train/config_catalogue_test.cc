@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 #include "tests/support/results.h"
 
 namespace strata {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/config/config.h"
+#include "runtime/config/config.h"
 
 #include <filesystem>
 #include <string>

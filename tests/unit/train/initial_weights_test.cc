@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "runtime/train/files/safetensors.h"
+#include "runtime/files/safetensors.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/parameters.h"
+#include "runtime/config/parameters.h"
 
 #include <algorithm>
 #include <cmath>

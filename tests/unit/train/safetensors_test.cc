@@ -1,4 +1,4 @@
-#include "runtime/train/files/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 #include <cstring>
 #include <filesystem>

@@ -1,0 +1,67 @@
+#include "runtime/aten/out_variants.h"
+
+#include <map>
+#include <string>
+
+#include "runtime/aten/literals.h"
+
+namespace strata {
+namespace {
+
+using OutVariants = std::multimap<std::string, c10::OperatorHandle, std::less<>>;
+
+/// By name, the overloads that write their results to arguments. With a kernel of their own: the
+/// generated ones call the functional operator and copy.
+const OutVariants& AllOutVariants() {
+  static const OutVariants variants = [] {
+    OutVariants found;
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      const auto op = dispatcher.findSchema(name);
+      if (!op || op->schema().arguments().empty() || !op->schema().arguments().back().is_out()) {
+        continue;
+      }
+      if (op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) found.emplace(name.name, *op);
+    }
+    return found;
+  }();
+  return variants;
+}
+
+}  // namespace
+
+std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const auto [begin, end] = AllOutVariants().equal_range(schema.name());
+  for (auto it = begin; it != end; ++it) {
+    const c10::FunctionSchema& out = it->second.schema();
+    const size_t count = schema.arguments().size();
+    if (out.arguments().size() != count + schema.returns().size()) continue;
+    bool fits = true;
+    for (size_t i = 0; fits && i < out.arguments().size(); ++i) {
+      const c10::Argument& argument = out.arguments()[i];
+      fits = i < count ? argument.name() == schema.arguments()[i].name() &&
+                             *argument.type() == *schema.arguments()[i].type()
+                       : argument.is_out();
+    }
+    if (fits) return it->second;
+  }
+  return std::nullopt;
+}
+
+Result<c10::OperatorHandle> FindOp(std::string_view op) {
+  const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
+  if (!found) return Error(ErrorCode::kUnsupported, "no operator {}", op);
+  return *found;
+}
+
+bool IsPlain(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kAllowed =
+      c10::DispatchKeySet(c10::DispatchKey::CPU) | c10::autograd_dispatch_keyset |
+      c10::autocast_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
+  if (!tensor.defined()) return false;
+  // A difference keeps the backends.
+  return (tensor.key_set() - kAllowed).remove_backend(c10::BackendComponent::CPUBit).empty();
+}
+
+}  // namespace strata

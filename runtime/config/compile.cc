@@ -1,0 +1,151 @@
+#include "runtime/config/compile.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/config/checks.h"
+
+namespace strata {
+namespace {
+
+void ReadOpenSizes(ConfigReader& reader, CompileConfig& compile) {
+  enum class Symbolic : uint8_t { kNone, kBatch, kSeq, kBatchAndSeq };
+  Symbolic dims = Symbolic::kNone;
+  reader.Read<Symbolic>("compile.symbolic_dims",
+                        {{"none", Symbolic::kNone},
+                         {"batch", Symbolic::kBatch},
+                         {"seq", Symbolic::kSeq},
+                         {"batch_and_seq", Symbolic::kBatchAndSeq}},
+                        dims);
+  compile.symbolic_batch = dims == Symbolic::kBatch || dims == Symbolic::kBatchAndSeq;
+  compile.symbolic_seq = dims == Symbolic::kSeq || dims == Symbolic::kBatchAndSeq;
+}
+
+/// `layers.*.moe::aten.mm.default | lm_head::aten.mm.default`: what a policy that recomputes keeps.
+void ReadSaveOps(ConfigReader& reader) {
+  constexpr std::string_view kKey = "compile.full_recompute_save_ops";
+  std::vector<std::string> words;
+  reader.ReadWords(kKey, words, '|');
+  if (words.empty()) return;
+  for (const std::string_view word : words) {
+    const size_t at = word.find("::");
+    if (at == std::string_view::npos || word.find("::", at + 2) != std::string_view::npos ||
+        at == 0 || at + 2 == word.size()) {
+      reader.Refuse(kKey, fmt::format("'{}' must be MODULE_PATTERN::OP", word));
+      return;
+    }
+    const std::string_view op = word.substr(at + 2);
+    if (std::ranges::count(op, '.') != 2) {
+      reader.Refuse(kKey, fmt::format("'{}' has no overload, write aten.mm.default", op));
+      return;
+    }
+  }
+  reader.Refuse(kKey,
+                "only compile.memory_policy = 'full' keeps single operators, and no policy "
+                "but 'default' is built, remove it");
+}
+
+/// Overlap of experts' communication with their work.
+void ReadExpertOverlap(ConfigReader& reader) {
+  enum class Dim : uint8_t { kBatch, kSeq };
+  enum class Strategy : uint8_t { kGraph, kEager };
+  enum class Modules : uint8_t { kLayers, kExperts };
+  Dim dim = Dim::kBatch;
+  Strategy strategy = Strategy::kGraph;
+  Modules modules = Modules::kLayers;
+  reader.Table("compile.ep_overlap");
+  reader.Read<Dim>("compile.ep_overlap.chunk_dim", {{"batch", Dim::kBatch}, {"seq", Dim::kSeq}},
+                   dim);
+  reader.Read<Strategy>("compile.ep_overlap.strategy",
+                        {{"graph", Strategy::kGraph}, {"eager", Strategy::kEager}}, strategy);
+  reader.Read<Modules>("compile.ep_overlap.module_fqn",
+                       {{"layers.*", Modules::kLayers}, {"layers.*.moe", Modules::kExperts}},
+                       modules);
+  if (dim == Dim::kSeq && modules != Modules::kExperts) {
+    reader.Refuse("compile.ep_overlap.chunk_dim",
+                  "a part of a sequence cannot pass attention alone, take module_fqn = "
+                  "'layers.*.moe' or 'batch'");
+  }
+  bool any = false;
+  reader.Read("compile.ep_overlap.disable_early_grad_accumulation", any);
+  reader.Fix("compile.ep_overlap.enabled", false,
+             "there is no expert parallelism on one rank, take false");
+}
+
+void ReadPassChoices(ConfigReader& reader) {
+  constexpr std::string_view kByPasses = "--passes names the passes of a run, remove it";
+  bool any = false;  // gates what several ranks do
+  reader.Read("compile.enable", any);
+  reader.Fix("compile.mode", "aot_fx_trace", "every run is traced ahead, take 'aot_fx_trace'");
+  reader.Fix("compile.backend", "aot_eager",
+             "the pass fuse makes kernels: --passes dce,canonicalize,fuse; take 'aot_eager'");
+  reader.Fix("compile.components", std::vector<std::string>{"model", "loss"},
+             "model and loss are one graph, take [\"model\", \"loss\"]");
+  reader.Fix("compile.passes", std::vector<std::string>(), kByPasses);
+  reader.Fix("compile.pass_pipeline", "default", kByPasses);
+  reader.Fix("compile.debug_graph_passes", false,
+             "--trace records each pass with its times and differences, take false");
+  enum class Inductor : uint8_t { kRegional, kFull };
+  Inductor inductor = Inductor::kRegional;
+  reader.Read<Inductor>("compile.inductor_compilation",
+                        {{"regional", Inductor::kRegional}, {"full", Inductor::kFull}}, inductor);
+  if (inductor == Inductor::kFull) {
+    reader.Refuse("compile.inductor_compilation",
+                  "the pass fuse makes kernels: --passes dce,canonicalize,fuse; take 'regional'");
+  }
+  reader.Fix("compile.numerics_changing_optim", false,
+             "fuse{numerics=fast} does that: --passes 'dce,canonicalize,fuse{numerics=fast}'; take "
+             "false");
+  reader.Fix("compile.precompile_artifact_dir", "",
+             "what --trace records can be run again by strata run, remove it");
+}
+
+void ReadMemory(ConfigReader& reader) {
+  enum class Policy : uint8_t { kDefault, kOther };
+  Policy policy = Policy::kDefault;
+  reader.Read<Policy>("compile.memory_policy",
+                      {{"default", Policy::kDefault},
+                       {"full", Policy::kOther},
+                       {"eager", Policy::kOther},
+                       {"sac_and_offload", Policy::kOther}},
+                      policy);
+  if (policy == Policy::kOther) {
+    reader.Refuse("compile.memory_policy",
+                  "nothing is recomputed or offloaded yet, take 'default'");
+  }
+  ReadSaveOps(reader);
+  constexpr std::string_view kNoOffload = "nothing is offloaded yet, remove it";
+  reader.Fix("compile.cpu_offload_prefetch_n_layers", int64_t{1}, kNoOffload);
+  reader.Fix("compile.cpu_offload_defer_n_layers", int64_t{1}, kNoOffload);
+  reader.Fix("compile.cpu_offload_budget_gb", 100.0, kNoOffload);
+}
+
+void ReadOverlap(ConfigReader& reader) {
+  for (const std::string_view key :
+       {"compile.enable_fsdp_ag_rs_overlap", "compile.enable_fsdp_dense_region_overlap"}) {
+    reader.Fix(key, false, "one rank sends nothing to others, take false");
+  }
+  reader.Fix("compile.enable_async_tensor_parallel", false,
+             "there is no tensor parallelism on one rank, take false");
+  reader.Fix("compile.enable_autoparallel", false,
+             "there is nothing to place on one rank, take false");
+  ReadExpertOverlap(reader);
+}
+
+}  // namespace
+
+void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
+  reader.Table("compile");
+  ReadOpenSizes(reader, compile);
+  reader.Read("compile.enable_passes", compile.enable_passes);
+  reader.ReadWords("compile.disable_passes", compile.disable_passes);
+  ReadPassChoices(reader);
+  ReadMemory(reader);
+  ReadOverlap(reader);
+}
+
+}  // namespace strata

@@ -1,0 +1,12 @@
+#pragma once
+#include "runtime/config/config.h"
+#include "runtime/config/reader.h"
+
+namespace strata {
+
+/// Reads the table `compile`. Passes are named by the pipeline of the run; keys of torchtitan's
+/// that choose among its passes are accepted with their default, and else refused with what to do
+/// instead.
+void ReadCompile(ConfigReader& reader, CompileConfig& compile);
+
+}  // namespace strata

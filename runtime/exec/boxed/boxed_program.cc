@@ -1,0 +1,498 @@
+#include "runtime/exec/boxed/boxed_program.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/InferenceMode.h>
+
+#include <fmt/format.h>
+
+#include "runtime/aten/literals.h"
+#include "runtime/exec/step/observer.h"
+#include "runtime/exec/step/measured_workspace.h"
+#include "runtime/exec/step/step_binder.h"
+#include "runtime/plan/device/graph_replay.h"
+#include "runtime/plan/device/schedule.h"
+#include "runtime/plan/memory/buffer_assignment.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+bool LiesAs(const Tensor& tensor, const PlanLayout& layout) {
+  return tensor.sizes() == at::IntArrayRef(layout.sizes) &&
+         tensor.strides() == at::IntArrayRef(layout.strides);
+}
+
+/// A tensor of its own in that layout.
+Tensor NewTensor(const PlanLayout& layout, const c10::Device& device) {
+  return at::empty_strided(layout.sizes, layout.strides,
+                           at::TensorOptions().dtype(ToScalarType(layout.dtype)).device(device));
+}
+
+/// The same values where the plan expects them.
+Tensor LaidOutAs(const Tensor& tensor, const PlanLayout& layout) {
+  if (LiesAs(tensor, layout) || tensor.sizes() != at::IntArrayRef(layout.sizes)) return tensor;
+  Tensor copy = NewTensor(layout, tensor.device());
+  copy.copy_(tensor);
+  return copy;
+}
+
+/// The device's errors pass through operators' code as what those throw.
+void OrThrow(const Status& status) {
+  TORCH_CHECK(status.has_value(), status.has_value() ? "" : status.error().message());
+}
+
+std::string_view ModuleOf(const PlanStep& step) {
+  const std::string_view where = step.where;
+  return where.substr(0, where.find(" ("));
+}
+
+}  // namespace
+
+struct BoxedProgram::State {
+  State(const Plan& p, Device* d)
+      : plan(p),
+        device(d),
+        values(p.slots.size()),
+        numbers(p.slots.size()),
+        steps(p.steps.size()) {}
+
+  struct Step {
+    std::optional<BoundStep> call;  // of an operator
+    DeviceFunction* kernel = nullptr;
+    std::vector<int32_t> releases;
+  };
+
+  const Plan& plan;
+  Device* device;
+  DeviceSchedule schedule;
+  std::vector<c10::IValue> values;              // by slot; between runs only constants
+  std::vector<std::optional<int64_t>> numbers;  // by slot: sizes that the last run read from data
+  PassingMemory passing, passing_outputs;
+  std::vector<Step> steps;
+  torch::jit::Stack stack;
+  size_t current_step = 0;
+  int32_t current_stream = 0;
+  size_t next_fork = 0;
+
+  // Of a captured run.
+  std::optional<CapturedRun> captured;
+  std::span<const Tensor> run_inputs;
+  std::vector<Tensor> run_outputs;
+  std::vector<Tensor> graph_inputs, graph_outputs;  // the graph's memory
+  std::vector<bool> writes_input;
+  bool is_capturing = false;
+  std::exception_ptr thrown;  // by an operator, until the capture has ended
+  std::vector<KernelAnnotation> annotations;
+
+  c10::IValue& Value(int32_t slot) { return values[static_cast<size_t>(slot)]; }
+  const PlanSlot& Slot(int32_t slot) const { return plan.slots[static_cast<size_t>(slot)]; }
+
+  Status BindAll(const Constants& constants) {
+    if (device != nullptr) schedule = ScheduleOnDevice(plan);
+    std::vector<DeviceFunction*> kernels;
+    if (!plan.kernels.empty()) {
+      if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
+      STRATA_TRY(kernels, device->Load(plan.kernels));
+    }
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      if (plan.steps[i].kernel < 0 && !FindOp(plan.steps[i])) {
+        return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {}: no operator {}",
+                     plan.graph, plan.steps[i].where, plan.steps[i].op);
+      }
+      auto bound = BindOne(i, kernels);
+      if (!bound) {
+        return std::move(bound).error().In(fmt::format("graph {} cannot be executed: {}: {}",
+                                                       plan.graph, plan.steps[i].where,
+                                                       Describe(plan, plan.steps[i])));
+      }
+    }
+    for (const Plan::Constant& constant : plan.constants) {
+      const auto known = std::ranges::find(constants, constant.path, &Constants::value_type::first);
+      if (known == constants.end()) {
+        return Error(ErrorCode::kNotFound, "graph {} cannot be executed: no constant {}",
+                     plan.graph, constant.path);
+      }
+      Value(constant.slot) = device == nullptr ? known->second : OnDevice(known->second);
+    }
+    if (device != nullptr && plan.captures) {
+      writes_input = WrittenInputs(plan);
+      std::vector<size_t> fixed;
+      for (size_t i = 0; i < plan.inputs.size(); ++i) {
+        if (plan.inputs[i].is_static) fixed.push_back(i);
+      }
+      captured.emplace(device->graphs(), std::move(fixed),
+                       [this](std::span<const ReplayInput>) { return IssueForGraph(); });
+    }
+    return Ok();
+  }
+
+  static std::optional<c10::OperatorHandle> FindOp(const PlanStep& step) {
+    return c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
+  }
+
+  Tensor OnDevice(const Tensor& tensor) const {
+    return tensor.to(c10::Device(device->traits().name));
+  }
+
+  Status BindOne(size_t index, const std::vector<DeviceFunction*>& kernels) {
+    PlanStep step = plan.steps[index];
+    Step& bound = steps[index];
+    if (device != nullptr) step.kills = schedule.releases[index];
+    if (step.kernel >= 0) {
+      bound.kernel = kernels[static_cast<size_t>(step.kernel)];
+      bound.releases = step.kills;
+      return CheckKernel(step);
+    }
+    STRATA_TRY(BoundStep call, BindStep(step, *FindOp(step)));
+    bound.releases = call.kills;
+    bound.call.emplace(std::move(call));
+    return Ok();
+  }
+
+  Status CheckKernel(const PlanStep& step) const {
+    const auto has_layout = [&](int32_t slot) { return slot >= 0 && Slot(slot).layout; };
+    for (const PlanArg& arg : step.args) {
+      if (!has_layout(arg.slot)) return Error(ErrorCode::kUnsupported, "reads an unknown layout");
+    }
+    return Ok();
+  }
+
+  void CountPassing() {
+    const Places places(plan);
+    const auto end = static_cast<int32_t>(plan.steps.size());
+    for (int32_t i = 0; i < end; ++i) {
+      const PlanStep& step = plan.steps[static_cast<size_t>(i)];
+      passing.Add({.constant = MeasuredWorkspaceBytes(plan, step) + step.unread_bytes}, i, i);
+      for (const int32_t slot : step.results) {
+        if (slot < 0 || Slot(slot).storage != slot) continue;
+        SizeForm size;
+        if (Slot(slot).layout) size.constant = Slot(slot).layout->storage_bytes();
+        if (Slot(slot).open_layout) size = Slot(slot).open_layout->bytes;
+        passing.Add(size, i, std::clamp(places.last_use(slot), i, end));
+        if (places.is_output(slot)) passing_outputs.Add(size, 0, 0);
+      }
+    }
+  }
+
+  // --- One run -----------------------------------------------------------------------------------
+
+  std::vector<Tensor> RunSteps(std::span<const Tensor> inputs, ExecutionObserver* observer) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      Value(plan.inputs[i].slot) = inputs[i];
+    BeginStreams();
+    for (current_step = 0; current_step < steps.size(); ++current_step)
+      RunStep(current_step, observer);
+    JoinStreams();
+    std::vector<Tensor> outputs;
+    for (const int32_t slot : plan.outputs)
+      outputs.push_back(slot < 0 ? Tensor() : Value(slot).toTensor());
+    Clear();
+    return outputs;
+  }
+
+  void RunStep(size_t index, ExecutionObserver* observer) {
+    const PlanStep& planned = plan.steps[index];
+    const Step& step = steps[index];
+    EnterStream(index, planned);
+    if (step.kernel != nullptr) {
+      RunKernel(planned, step.kernel);
+      if (observer != nullptr) ShowKernel(planned, *observer);
+    } else {
+      FillStack(*step.call);
+      step.call->op.callBoxed(&stack);
+      if (device != nullptr) LayOutResults(planned);
+      if (observer != nullptr) Show(planned, *observer);
+      TakeResults(planned);
+    }
+    for (const int32_t slot : step.releases)
+      Value(slot) = c10::IValue();
+    LeaveStep(index, planned);
+  }
+
+  // --- Streams -----------------------------------------------------------------------------------
+
+  void BeginStreams() {
+    if (device == nullptr) return;
+    next_fork = 0;
+    current_stream = 0;
+    if (schedule.start_event >= 0) OrThrow(device->Record(schedule.start_event));
+  }
+
+  void SwitchTo(int32_t stream) {
+    if (stream == current_stream) return;
+    OrThrow(device->UseStream(stream));
+    current_stream = stream;
+  }
+
+  void EnterStream(size_t index, const PlanStep& step) {
+    if (device == nullptr || step.is_view) return;
+    SwitchTo(step.stream);
+    const StreamPlan& streams = schedule.streams;
+    if (next_fork < streams.forks.size() &&
+        streams.forks[next_fork] == static_cast<int32_t>(index)) {
+      OrThrow(device->Wait(schedule.start_event));
+      ++next_fork;
+    }
+    for (const int32_t wait : streams.waits[index])
+      OrThrow(device->Wait(schedule.events[static_cast<size_t>(wait)]));
+  }
+
+  void LeaveStep(size_t index, const PlanStep& step) {
+    if (device == nullptr) return;
+    if (schedule.events[index] >= 0) OrThrow(device->Record(schedule.events[index]));
+    if (is_capturing) Annotate(step);
+  }
+
+  void JoinStreams() {
+    if (device == nullptr) return;
+    SwitchTo(0);
+    for (const int32_t step : schedule.streams.joins)
+      OrThrow(device->Wait(schedule.events[static_cast<size_t>(step)]));
+  }
+
+  // --- Operators and kernels ---------------------------------------------------------------------
+
+  void FillStack(const BoundStep& step) {
+    stack.assign(step.stack.begin(), step.stack.end());
+    for (const TensorSlot& tensor : step.tensors) {
+      if (tensor.is_last_use) {
+        stack[tensor.arg] = std::move(Value(tensor.slot));
+      } else {
+        stack[tensor.arg] = Value(tensor.slot);
+      }
+    }
+    for (const ListSlots& list : step.lists)
+      stack[list.arg] = list.Collect([&](int32_t slot) { return Value(slot).toTensor(); });
+    for (const NumberSlots& numbers : step.numbers) {
+      c10::List<int64_t> list;
+      for (const NumberSlots::Element& element : numbers.elements)
+        list.push_back(element.slot < 0 ? element.number : Value(element.slot).toInt());
+      stack[numbers.arg] = std::move(list);
+    }
+  }
+
+  void LayOutResults(const PlanStep& step) {
+    if (step.is_view || step.mutates) return;
+    for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
+      if (step.results[i] < 0 || !stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+      const std::optional<PlanLayout>& layout = Slot(step.results[i]).layout;
+      if (layout && Slot(step.results[i]).storage == step.results[i]) {
+        stack[i] = LaidOutAs(stack[i].toTensor(), *layout);
+      }
+    }
+  }
+
+  void TakeResults(const PlanStep& step) {
+    if (stack.size() == 1 && stack[0].isTensorList()) {
+      const c10::List<Tensor> tensors = std::move(stack[0]).toTensorList();
+      for (size_t i = 0; i < tensors.size() && i < step.results.size(); ++i) {
+        if (step.results[i] >= 0) Value(step.results[i]) = tensors.get(i);
+      }
+      return;
+    }
+    for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
+      if (step.results[i] < 0) continue;
+      if (stack[i].isInt()) numbers[static_cast<size_t>(step.results[i])] = stack[i].toInt();
+      Value(step.results[i]) = std::move(stack[i]);
+    }
+  }
+
+  /// Who looks on sees what a step took until it was done.
+  void AwaitDevice() const {
+    if (device != nullptr) OrThrow(device->Synchronize());
+  }
+
+  void Show(const PlanStep& step, ExecutionObserver& observer) const {
+    AwaitDevice();
+    std::vector<Tensor> results;
+    for (const c10::IValue& result : stack) {
+      if (result.isTensorList()) {
+        for (const Tensor& element : result.toTensorVector())
+          results.push_back(element);
+      } else {
+        results.push_back(result.isTensor() ? result.toTensor() : Tensor());
+      }
+    }
+    observer.OnStep(step, results);
+  }
+
+  void ShowKernel(const PlanStep& step, ExecutionObserver& observer) {
+    AwaitDevice();
+    std::vector<Tensor> results;
+    for (const int32_t slot : step.results)
+      results.push_back(slot < 0 ? Tensor() : Value(slot).toTensor());
+    observer.OnStep(step, results);
+  }
+
+  void RunKernel(const PlanStep& step, DeviceFunction* function) {
+    const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+    std::vector<Tensor> tensors(static_cast<size_t>(kernel.num_arguments));
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      const int32_t slot = step.args[i].slot;
+      const Tensor& given = Value(slot).toTensor();
+      tensors[i] = LaidOutAs(given, *Slot(slot).layout);
+      const bool is_written =
+          std::ranges::binary_search(kernel.written_inputs, static_cast<int32_t>(i));
+      TORCH_CHECK(!is_written || tensors[i].is_same(given),
+                  "a kernel writes to a tensor of another layout than was traced");
+    }
+    const c10::Device where =
+        step.args.empty() ? c10::Device(device->traits().name) : tensors[0].device();
+    for (size_t i = 0; i < step.results.size(); ++i) {
+      const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
+      if (!tensors[argument].defined()) {
+        TORCH_CHECK(step.results[i] >= 0 && Slot(step.results[i]).layout,
+                    "a kernel has a result of unknown layout");
+        tensors[argument] = NewTensor(*Slot(step.results[i]).layout, where);
+      }
+      if (step.results[i] >= 0) Value(step.results[i]) = tensors[argument];
+    }
+    std::vector<void*> addresses;
+    for (const Tensor& tensor : tensors)
+      addresses.push_back(tensor.mutable_data_ptr());
+    OrThrow(device->Launch(function, addresses));
+  }
+
+  void Clear() {
+    stack.clear();
+    std::vector<c10::IValue> kept(values.size());
+    for (const Plan::Constant& constant : plan.constants)
+      kept[static_cast<size_t>(constant.slot)] = std::move(Value(constant.slot));
+    values = std::move(kept);
+  }
+
+  // --- Capture -----------------------------------------------------------------------------------
+
+  Result<std::vector<DeviceBuffer>> IssueForGraph() {
+    is_capturing = captured->state() == CapturedRun::State::kWarm;
+    annotations.clear();
+    // A capture that was begun must end: what operators throw waits until then.
+    std::exception_ptr failure;
+    try {
+      run_outputs = RunSteps(run_inputs, nullptr);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    is_capturing = false;
+    if (failure) {
+      thrown = failure;
+      return Error("an operator failed");
+    }
+    std::vector<DeviceBuffer> buffers;
+    for (const Tensor& output : run_outputs)
+      buffers.push_back(BufferOf(output));
+    return buffers;
+  }
+  static DeviceBuffer BufferOf(const Tensor& tensor) {
+    if (!tensor.defined()) return {};
+    return {.address = tensor.mutable_data_ptr(), .bytes = static_cast<int64_t>(tensor.nbytes())};
+  }
+
+  Result<std::vector<Tensor>> RunCaptured(std::span<const Tensor> inputs) {
+    std::vector<ReplayInput> buffers;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!plan.inputs[i].is_static && !inputs[i].is_non_overlapping_and_dense()) {
+        return Error(ErrorCode::kUnsupported, "input {} of captured graph {} has gaps",
+                     Slot(plan.inputs[i].slot).name, plan.graph);
+      }
+      buffers.emplace_back(BufferOf(inputs[i]));
+    }
+    run_inputs = inputs;
+    const bool captures = captured->state() == CapturedRun::State::kWarm;
+    auto called = captured->Call(buffers);
+    run_inputs = {};
+    if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+    if (!called) return std::move(called).error();
+    if (captured->state() != CapturedRun::State::kCaptured) return std::exchange(run_outputs, {});
+    if (captures) {
+      graph_inputs.assign(inputs.begin(), inputs.end());
+      graph_outputs = std::exchange(run_outputs, {});
+    } else {
+      STRATA_RETURN_IF_ERROR(CopyBack(inputs));
+    }
+    return graph_outputs;
+  }
+
+  /// What the graph wrote to its copies of inputs belongs to the caller's.
+  Status CopyBack(std::span<const Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const DeviceBuffer from = BufferOf(graph_inputs[i]), to = BufferOf(inputs[i]);
+      if (!writes_input[i] || from.address == to.address) continue;
+      STRATA_RETURN_IF_ERROR(device->Copy(to, from));
+    }
+    return Ok();
+  }
+
+  void Annotate(const PlanStep& step) {
+    const int64_t recorded = device->NumRecorded();
+    const int64_t before = annotations.empty() ? 0 : annotations.back().last;
+    if (recorded == before) return;
+    if (!annotations.empty() && annotations.back().module == ModuleOf(step)) {
+      annotations.back().last = recorded;
+    } else {
+      annotations.push_back(
+          {.module = std::string(ModuleOf(step)), .first = before, .last = recorded});
+    }
+  }
+};
+
+BoxedProgram::BoxedProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BoxedProgram::~BoxedProgram() = default;
+
+Result<std::unique_ptr<BoxedProgram>> BoxedProgram::Bind(const Plan& plan,
+                                                         const Constants& constants,
+                                                         Device* device) {
+  auto state = std::make_unique<State>(plan, device);
+  STRATA_RETURN_IF_ERROR(state->BindAll(constants));
+  if (device == nullptr) state->CountPassing();
+  return std::unique_ptr<BoxedProgram>(new BoxedProgram(std::move(state)));
+}
+
+Result<std::vector<Tensor>> BoxedProgram::Run(std::span<const Tensor> inputs,
+                                              ExecutionObserver* observer) {
+  const c10::InferenceMode no_autograd;
+  if (state_->captured && observer == nullptr) return state_->RunCaptured(inputs);
+  return state_->RunSteps(inputs, observer);
+}
+
+size_t BoxedProgram::failed_step() const {
+  return std::min(state_->current_step, state_->steps.size() - 1);
+}
+
+void BoxedProgram::Reset() {
+  if (Device* device = state_->device; device != nullptr) {
+    // Side streams may still use what is let go of, which stream 0 would hand out anew.
+    (void)device->UseStream(0);
+    (void)device->Synchronize();
+  }
+  state_->Clear();
+}
+
+PlannedMemory BoxedProgram::planned_memory() const {
+  if (state_->device != nullptr) return {};
+  const bool has_run =
+      std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
+  PlannedMemory memory{.passing_at_most = state_->passing.AtMost(state_->plan.partitions),
+                       .outputs = state_->passing_outputs.With(state_->numbers)};
+  memory.passing = has_run || !memory.passing_at_most ? state_->passing.With(state_->numbers)
+                                                      : *memory.passing_at_most;
+  return memory;
+}
+
+bool BoxedProgram::reuses_outputs() const {
+  return state_->captured && state_->captured->state() == CapturedRun::State::kCaptured;
+}
+
+const std::vector<KernelAnnotation>& BoxedProgram::annotations() const {
+  return state_->annotations;
+}
+
+}  // namespace strata

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/result.h"
+#include "runtime/plan/device/device.h"
+#include "runtime/plan/memory/planned_memory.h"
+#include "runtime/plan/plan.h"
+#include "runtime/trace/tracer.h"
+
+namespace strata {
+
+class ExecutionObserver;
+
+/// The nodes that steps of one module left in a device graph, in the order of their capture.
+struct KernelAnnotation {
+  std::string module;
+  int64_t first = 0, last = 0;  ///< nodes [first, last)
+  friend bool operator==(const KernelAnnotation&, const KernelAnnotation&) = default;
+};
+
+/// A plan whose steps call operators one after the other, with what they return as the next ones'
+/// arguments. Without a device on the calling thread, as they come.
+///
+/// On a device, memory is what the operators' own allocator gives. Steps go to the streams that
+/// they are annotated with, ordered by the fewest events (runtime/plan/device/schedule.h); kernels
+/// are the device's. Where an operator returns another layout than was traced, the result is copied
+/// into the traced one. A plan that can be captured is, in its second run, and replayed from then
+/// on (runtime/plan/device/graph_replay.h).
+class BoxedProgram {
+ public:
+  /// REQUIRES: plan and device, which may be null, outlive the program. Kernels need a device.
+  static Result<std::unique_ptr<BoxedProgram>> Bind(const Plan& plan, const Constants& constants,
+                                                    Device* device);
+  ~BoxedProgram();
+
+  /// As Executor::Run. What an operator throws passes through; `failed_step` tells which it was.
+  /// While an observer looks on, nothing is replayed.
+  Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
+                                      ExecutionObserver* observer);
+  size_t failed_step() const;
+  void Reset();  ///< lets go of what a failed run left
+
+  /// On the CPU: what operators allocate. On a device nothing is told.
+  PlannedMemory planned_memory() const;
+  /// The next run writes its outputs over those of this one.
+  bool reuses_outputs() const;
+  /// Of the captured graph; empty before there is one.
+  const std::vector<KernelAnnotation>& annotations() const;
+
+ private:
+  struct State;
+  explicit BoxedProgram(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace strata

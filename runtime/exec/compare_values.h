@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "runtime/files/tensor_io.h"
+#include "runtime/trace/tracer.h"
+
+namespace strata {
+
+/// How two tensors of equal sizes and type differ.
+struct TensorDifference {
+  int64_t elements = 0;   ///< that differ; equal NaNs do not
+  double max_ulps = 0.0;  ///< numbers that lie between two elements, of their type; infinite when
+                          ///< one is NaN. Of integers the difference
+  double max_abs = 0.0;
+  int64_t where = 0;                 ///< row-major index of the worst element
+  double before = 0.0, after = 0.0;  ///< the worst element (its real part)
+};
+TensorDifference Compare(const at::Tensor& before, const at::Tensor& after);
+
+/// A value of one graph that stands for a value of another.
+struct ValuePair {
+  ValueId before, after;
+};
+
+struct ValueMismatch {
+  ValuePair pair;
+  TensorDifference difference;
+  std::string types;  ///< `Float [4], was Half [4]` where these differ, and `difference` is nothing
+};
+
+/// What was compared of one kind of values.
+struct ComparedValues {
+  int64_t compared = 0;
+  std::vector<ValueMismatch> mismatches;
+  int64_t different() const { return std::ssize(mismatches); }
+};
+
+struct ValueComparison {
+  /// Of pairs of nodes, as they were computed, in the order of the second graph.
+  ComparedValues nodes;
+  int64_t not_compared = 0;  ///< pairs of nodes of other sizes or types, or of what is no tensor
+  ComparedValues outputs;    ///< of the graphs
+  ComparedValues written;    ///< of pairs of inputs that a run wrote to, as they are afterwards
+
+  int64_t compared() const { return nodes.compared + outputs.compared + written.compared; }
+  /// Of nodes, else outputs, else inputs; null when nothing differs.
+  const ValueMismatch* first() const;
+};
+
+/// Runs two graphs, each on its inputs, operator by operator, and compares what `pairs` join:
+/// results of nodes when they are computed, inputs after the run. Outputs are compared by their
+/// places where both graphs have equally many, others by pairs. Differences up to
+/// `tolerated_ulps` are none; another type or size of an output or an input is one.
+///
+/// Keeps a copy of each paired value of the first graph. Errors: a graph that cannot be executed.
+Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
+                                      std::span<const ValuePair> pairs,
+                                      const NamedTensors& before_inputs,
+                                      const NamedTensors& after_inputs,
+                                      double tolerated_ulps = 0.0);
+
+/// Runs a graph. Constants are among `inputs`, by their attribute paths. Results by the names of
+/// the outputs' values; what is given out twice has one name and is stored once. After them inputs
+/// that the run wrote to, by their names.
+Result<std::vector<std::pair<std::string, at::Tensor>>> RunGraph(const Graph& graph,
+                                                                 const NamedTensors& inputs);
+
+}  // namespace strata

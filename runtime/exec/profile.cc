@@ -1,0 +1,86 @@
+#include "runtime/exec/profile.h"
+
+#include <cmath>
+#include <optional>
+
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/view_as_real.h>
+
+namespace strata {
+
+ValueStatistics Measure(const at::Tensor& tensor) {
+  ValueStatistics statistics{.elements = tensor.numel()};
+  if (tensor.numel() == 0) return statistics;
+  const at::Tensor numbers =
+      (tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor).to(at::kDouble);
+  const at::Tensor finite = numbers.masked_select(at::isfinite(numbers));
+  statistics.nan_count = at::isnan(numbers).sum().item<int64_t>();
+  statistics.inf_count = numbers.numel() - finite.numel() - statistics.nan_count;
+  if (finite.numel() == 0) return statistics;
+  statistics.min = finite.min().item<double>();
+  statistics.max = finite.max().item<double>();
+  statistics.mean = finite.mean().item<double>();
+  return statistics;
+}
+
+void NodeProfiler::BeginRun(bool with_values) {
+  with_values_ = with_values;
+  times_.Clear();
+  last_ = std::chrono::steady_clock::now();
+}
+
+void NodeProfiler::OnStep(const PlanStep& step, std::span<const at::Tensor> results) {
+  const auto now = std::chrono::steady_clock::now();
+  NodeProfile& profile = nodes_[step.node];
+  if (!times_.has_run()) {
+    ++profile.calls;
+    profile.time += now - last_;
+  }
+  profile.bytes = 0;
+  for (const at::Tensor& result : results) {
+    if (result.defined() && !step.is_view) profile.bytes += static_cast<int64_t>(result.nbytes());
+  }
+  if (with_values_ && !results.empty() && results[0].defined()) {
+    profile.values = Measure(results[0]);
+    last_ = std::chrono::steady_clock::now();
+    return;
+  }
+  last_ = now;
+}
+
+void NodeProfiler::EndRun(const Plan& plan) {
+  if (!times_.has_run()) return;
+  const std::span<const size_t> steps = times_.steps();
+  TimedRuns& timed = timed_[plan.fingerprint()];
+  if (timed.runs++ == 0) {
+    for (const size_t index : steps) {
+      const PlanStep& step = plan.steps[index];
+      int64_t bytes = 0;
+      for (const int32_t slot : step.results) {
+        if (slot < 0 || step.is_view) continue;
+        const std::optional<PlanLayout>& layout = plan.slots[static_cast<size_t>(slot)].layout;
+        if (layout) bytes += layout->num_elements() * ByteSize(layout->dtype);
+      }
+      timed.nodes.push_back(step.node);
+      timed.bytes.push_back(bytes);
+    }
+    timed.nanoseconds.assign(steps.size(), 0.0);
+  }
+  times_.AddTo(timed.nanoseconds);
+}
+
+std::map<NodeId, NodeProfile> NodeProfiler::nodes() const {
+  std::map<NodeId, NodeProfile> nodes = nodes_;
+  for (const auto& [plan, timed] : timed_) {
+    for (size_t i = 0; i < timed.nodes.size(); ++i) {
+      NodeProfile& profile = nodes[timed.nodes[i]];
+      profile.calls += timed.runs;
+      profile.time += std::chrono::nanoseconds(std::llround(timed.nanoseconds[i]));
+      if (timed.bytes[i] > 0) profile.bytes = timed.bytes[i];
+    }
+  }
+  return nodes;
+}
+
+}  // namespace strata

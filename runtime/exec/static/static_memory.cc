@@ -1,0 +1,226 @@
+// Where the tensors of a static program lie: inputs that are pointed to, places in its block, and
+// outputs that outlive a run.
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/clone.h>
+#include <c10/core/CPUAllocator.h>
+
+#include "runtime/aten/literals.h"
+#include "runtime/exec/static/static_state.h"
+
+namespace strata {
+
+using at::Tensor;
+
+c10::Storage EmptyStorage(int64_t bytes) {
+  return {c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes),
+          c10::DataPtr(nullptr, c10::Device(c10::kCPU)), /*allocator=*/nullptr,
+          /*resizable=*/false};
+}
+
+Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout) {
+  Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+      c10::scalarTypeToTypeMeta(ToScalarType(layout.dtype)));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides, layout.offset);
+  return tensor;
+}
+
+bool LiesAs(const Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  if (tensor.sizes() != sizes) return false;
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (sizes[dim] > 1 && tensor.strides()[dim] != strides[dim]) return false;
+  }
+  return true;
+}
+
+/// A tensor object of its own that lies in a storage as another one does.
+static Tensor OnAnotherStorage(const Tensor& tensor, const c10::Storage& storage) {
+  Tensor other = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(storage), tensor.key_set(), tensor.dtype());
+  other.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
+                                                     tensor.storage_offset());
+  return other;
+}
+
+void StaticProgram::State::SetStorage(int32_t owner, const c10::Storage& storage) {
+  for (const int32_t slot : storages[static_cast<size_t>(owner)].slots)
+    TensorAt(slot).unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  for (const at::Tensor& other : storages[static_cast<size_t>(owner)].others)
+    other.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  FindAddresses(owner);
+}
+
+void StaticProgram::State::FindAddresses(int32_t owner) {
+  StaticStorage& storage = storages[static_cast<size_t>(owner)];
+  for (const StaticStorage::Address& address : storage.addresses) {
+    StaticStep& step = steps[address.step];
+    c10::TensorImpl& tensor = *step.arguments[address.argument];
+    const bool is_there = tensor.unsafe_storage().data() != nullptr;
+    step.addresses[address.argument] = is_there ? tensor.mutable_data() : nullptr;
+  }
+}
+
+void StaticProgram::State::Release(int32_t owner) {
+  SetStorage(owner, EmptyStorage(storages[static_cast<size_t>(owner)].bytes));
+}
+
+void StaticProgram::State::TakeStorage(int32_t owner) {
+  const auto bytes = static_cast<size_t>(storages[static_cast<size_t>(owner)].bytes);
+  SetStorage(owner,
+             {c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator()->allocate(bytes),
+              /*allocator=*/nullptr, /*resizable=*/false});
+}
+
+Status StaticProgram::State::BindInputs(std::span<const Tensor> given) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    StaticInput& input = inputs[i];
+    if (input.own == nullptr) {
+      TensorAt(input.slot) = given[i];
+      continue;
+    }
+    const c10::Storage& lent = given[i].storage();
+    void* const data = lent.mutable_data();
+    const int64_t offset = given[i].storage_offset();
+    if (data == input.data && lent.nbytes() == input.bytes && offset == input.offset) continue;
+    input.data = nullptr;  // until all is done
+    input.own->set_data_ptr_noswap({data, c10::Device(c10::kCPU)});
+    input.own->set_nbytes(lent.nbytes());
+    if (offset != input.offset) STRATA_RETURN_IF_ERROR(MoveInput(input.slot, offset));
+    FindAddresses(input.slot);
+    input = {.slot = input.slot,
+             .own = input.own,
+             .data = data,
+             .bytes = lent.nbytes(),
+             .offset = offset};
+  }
+  return Ok();
+}
+
+/// Views of an input know their offsets from its first element.
+Status StaticProgram::State::MoveInput(int32_t slot, int64_t offset) {
+  const Tensor& input = TensorAt(slot);
+  const int64_t moved =
+      (offset - input.storage_offset()) * static_cast<int64_t>(input.element_size());
+  for (const int32_t view : StorageOf(slot).slots) {
+    const auto width = static_cast<int64_t>(TensorAt(view).element_size());
+    if (moved % width != 0) {
+      return Error(ErrorCode::kUnsupported, "input {} of graph {} lies at an odd offset",
+                   plan.slots[static_cast<size_t>(slot)].name, plan.graph);
+    }
+  }
+  const auto move = [&](const Tensor& tensor) {
+    const auto width = static_cast<int64_t>(tensor.element_size());
+    tensor.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset() + moved / width);
+  };
+  for (const int32_t view : StorageOf(slot).slots)
+    move(TensorAt(view));
+  for (const Tensor& other : StorageOf(slot).others)
+    move(other);
+  return Ok();
+}
+
+void StaticProgram::State::ReleaseDynamicInputs() {
+  for (const StaticInput& input : inputs) {
+    if (input.own == nullptr) TensorAt(input.slot).reset();
+  }
+}
+
+bool StaticProgram::State::HasHeldOutputs() {
+  return block.memory != nullptr && std::ranges::any_of(outputs, [&](int32_t owner) {
+           return TensorAt(owner).storage().use_count() > StorageOf(owner).references;
+         });
+}
+
+void StaticProgram::State::KeepHeldOutputs() {
+  if (HasHeldOutputs()) LetGoOfBlock();
+}
+
+void StaticProgram::State::EnsureBlock() {
+  if (block.memory != nullptr) return;
+  UseBlock({.memory = std::make_shared<c10::DataPtr>(
+                c10::GetCPUAllocator()->allocate(static_cast<size_t>(block_bytes))),
+            .bytes = block_bytes});
+}
+
+void StaticProgram::State::UseBlock(MemoryBlock memory) {
+  block = std::move(memory);
+  scratch = nullptr;
+  PlaceStorages();
+}
+
+void StaticProgram::State::Borrow(const ScratchMemory& lent) {
+  if (!can_borrow || lent.owner == nullptr || block_bytes > lent.bytes) {
+    if (scratch != nullptr) LetGoOfBlock();
+    return;
+  }
+  if (scratch == lent.address && block.memory == lent.owner) return;
+  // Keeps the other program's block.
+  block = {.memory = std::static_pointer_cast<c10::DataPtr>(lent.owner), .bytes = lent.bytes};
+  scratch = lent.address;
+  PlaceStorages();
+}
+
+void StaticProgram::State::LetGoOfBlock() {
+  for (size_t owner = 0; owner < storages.size(); ++owner) {
+    const StaticStorage::Kind kind = storages[owner].kind;
+    if (kind == StaticStorage::Kind::kOutput || kind == StaticStorage::Kind::kBlock)
+      Release(static_cast<int32_t>(owner));
+  }
+  block = {};
+  scratch = nullptr;
+}
+
+void StaticProgram::State::PlaceStorages() {
+  char* const base = Base();
+  for (size_t owner = 0; owner < storages.size(); ++owner) {
+    StaticStorage& storage = storages[owner];
+    const bool is_output = storage.kind == StaticStorage::Kind::kOutput;
+    if (!is_output && storage.kind != StaticStorage::Kind::kBlock) continue;
+    // An output may live longer than the program.
+    c10::DataPtr address(base + storage.offset, c10::Device(c10::kCPU));
+    if (is_output) {
+      address = c10::DataPtr(
+          base + storage.offset, new std::shared_ptr<c10::DataPtr>(block.memory),
+          [](void* held) { delete static_cast<std::shared_ptr<c10::DataPtr>*>(held); },
+          c10::Device(c10::kCPU));
+    }
+    SetStorage(static_cast<int32_t>(owner),
+               {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
+                std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
+    storage.references = TensorAt(storage.slots[0]).storage().use_count();
+  }
+}
+
+Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> given) {
+  const Tensor& home = TensorAt(slot);
+  if (!home.defined()) return home;
+  if (StorageOf(slot).kind == StaticStorage::Kind::kOutput)
+    return scratch != nullptr ? home.clone() : OnAnotherStorage(home, home.storage());
+  // Memory of inputs belongs to storages of the caller.
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (home.storage().unsafeGetStorageImpl() == inputs[i].own)
+      return OnAnotherStorage(home, given[i].storage());
+  }
+  // What an operator wrote in place may be a tensor of ours.
+  return OnAnotherStorage(home, home.storage());
+}
+
+std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> given) {
+  std::vector<at::Tensor> taken;
+  taken.reserve(plan.outputs.size());
+  for (const int32_t slot : plan.outputs)
+    taken.push_back(slot < 0 ? Tensor() : OutputAt(slot, given));
+  for (const int32_t slot : plan.outputs) {
+    if (slot < 0) continue;
+    if (is_dynamic[static_cast<size_t>(slot)]) TensorAt(slot).reset();
+    // Also where only a view of it is an output.
+    if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted)
+      Release(plan.slots[static_cast<size_t>(slot)].storage);
+  }
+  return taken;
+}
+
+}  // namespace strata

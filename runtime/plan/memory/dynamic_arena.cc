@@ -1,0 +1,56 @@
+#include "runtime/plan/memory/dynamic_arena.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace strata {
+
+void OpenPlaces::Add(Value value) {
+  const auto slot = static_cast<size_t>(value.slot);
+  if (index_of_.size() <= slot) index_of_.resize(slot + 1, -1);
+  index_of_[slot] = static_cast<int32_t>(values_.size());
+  values_.push_back(std::move(value));
+}
+
+bool OpenPlaces::Has(int32_t slot) const {
+  return static_cast<size_t>(slot) < index_of_.size() && index_of_[static_cast<size_t>(slot)] >= 0;
+}
+
+std::optional<int64_t> OpenPlaces::Take(int32_t slot, int64_t bytes) {
+  if (!Has(slot) || bytes == 0) return std::nullopt;
+  const Value& value = values_[static_cast<size_t>(index_of_[static_cast<size_t>(slot)])];
+  std::erase_if(taken_, [&](const Taken& taken) { return taken.last < value.first; });
+  const int64_t size = AlignedBytes(bytes);
+  auto next = taken_.begin();
+  int64_t passed = 0;  // end of what lies before `next`, perhaps beyond a part that was free for it
+  for (const MemoryRange& free : value.free) {
+    int64_t begin = std::max(free.begin, passed);
+    for (; next != taken_.end() && next->range.begin < free.end; ++next) {
+      if (next->range.begin - begin >= size) break;
+      passed = next->range.end;
+      begin = std::max(begin, passed);
+    }
+    if (free.end - begin < size) continue;
+    taken_.insert(next, {.range = {.begin = begin, .end = begin + size}, .last = value.last});
+    return begin;
+  }
+  return std::nullopt;
+}
+
+void OpenPlaces::AddUnplaced(std::span<const std::optional<int64_t>> sizes,
+                             PassingMemory& passing) const {
+  OpenPlaces run = *this;
+  run.Begin();
+  for (const Value& value : values_) {
+    const int64_t bytes =
+        value.bytes.At([&](int32_t slot) { return sizes[static_cast<size_t>(slot)].value_or(0); });
+    if (!run.Take(value.slot, bytes)) passing.Add(value.bytes, value.first, value.last);
+  }
+}
+
+void OpenPlaces::AddAll(PassingMemory& passing) const {
+  for (const Value& value : values_)
+    passing.Add(value.bytes, value.first, value.last);
+}
+
+}  // namespace strata

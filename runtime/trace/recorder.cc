@@ -1,0 +1,379 @@
+#include "runtime/trace/recorder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ranges>
+
+#include <fmt/format.h>
+
+#include "ir/ops.h"
+#include "runtime/aten/literals.h"
+
+namespace strata {
+namespace {
+
+/// Drops what an undefined tensor, or none, drops from an argument list.
+bool IsDefault(const c10::Argument& argument, const c10::IValue& value) {
+  const std::optional<c10::IValue>& fallback = argument.default_value();
+  if (!fallback) return false;
+  // Comparing tensors would call an operator.
+  if (value.isTensor()) return fallback->isNone() && !value.toTensor().defined();
+  return *fallback == value;
+}
+
+/// `Optional[int]` is `int` for a value that is there.
+const c10::Type& Unwrapped(const c10::TypePtr& type) {
+  return type->kind() == c10::TypeKind::OptionalType ? *type->containedType(0) : *type;
+}
+
+/// How results read a value: a list or several results by position, one result directly.
+bool ReturnsTuple(std::span<const c10::IValue> results) {
+  return results.size() > 1 || (results.size() == 1 && results[0].isTensorList());
+}
+
+/// Calls `fn(tensor)` for every result of a call, with an undefined tensor for what is none.
+template <class Fn>
+void ForEachResult(std::span<const c10::IValue> results, Fn&& fn) {
+  for (const c10::IValue& result : results) {
+    if (result.isTensorList()) {
+      for (const at::Tensor& element : result.toTensorVector())
+        fn(element);
+    } else {
+      fn(result.isTensor() ? result.toTensor() : at::Tensor());
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view ToString(InputKind kind) {
+  switch (kind) {
+    case InputKind::kParameter:
+      return "parameter";
+    case InputKind::kBuffer:
+      return "buffer";
+    case InputKind::kState:
+      return "state";
+    case InputKind::kGradient:
+      return "gradient";
+    case InputKind::kBatch:
+      return "batch";
+  }
+  return "";
+}
+
+Recorder::Recorder(Graph& graph, std::string_view device, Constants& constants)
+    : graph_(graph),
+      module_(graph.module()),
+      rewriter_(graph),
+      device_(device),
+      constants_(constants) {}
+
+void Recorder::AddInput(const TraceInput& input) {
+  const std::string name = PlaceholderName(input.name);
+  const TypeId type = TypeOf(input.example);
+  const NodeId node = rewriter_.Create(
+      {.kind = NodeKind::kPlaceholder, .results = std::span(&type, 1), .name = name},
+      From::Source());
+  rewriter_.SetModule(node, input.module);
+  rewriter_.SetAttribute(node, "fqn", input.name);
+  rewriter_.SetAttribute(node, "input", ToString(input.kind));
+  Define(input.example, graph_.result(node));
+}
+
+NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValue> args,
+                       const CallSite& site) {
+  const std::vector<c10::Argument>& arguments = op.schema().arguments();
+  operands_.clear();
+
+  size_t num_positional = 0;
+  for (size_t i = 0; i < args.size() && !arguments[i].kwarg_only(); ++i) {
+    if (!IsDefault(arguments[i], args[i])) num_positional = i + 1;
+  }
+  std::vector<Arg> positional;
+  std::vector<NamedArg> keywords;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const bool is_keyword = arguments[i].kwarg_only();
+    if (is_keyword ? IsDefault(arguments[i], args[i]) : i >= num_positional) continue;
+    const Arg arg = ToArg(args[i], Unwrapped(arguments[i].real_type()));
+    if (is_keyword) {
+      keywords.push_back({module_.Intern(arguments[i].name()), arg});
+    } else {
+      positional.push_back(arg);
+    }
+  }
+
+  const std::string name = OpName(op.schema());
+  const NodeId node =
+      rewriter_.Create({.op = name, .args = positional, .kwargs = keywords}, From::Source());
+  rewriter_.SetPhase(node, site.phase);
+  rewriter_.SetModule(node, site.module);
+  rewriter_.SetLoc(node, site.loc);
+  const bool is_sum = site.by_engine && IsOverloadOf(name, "aten.add");
+  if (is_sum) rewriter_.SetAttribute(node, "is_gradient_acc", "True");
+  // A sum is for the function that reads it, and so is the first gradient; other operations of the
+  // engine fit a gradient to the input of the function that made it.
+  if (is_sum || (site.by_engine && site.seq_nr < 0)) {
+    unplaced_.push_back(node);
+  } else {
+    rewriter_.SetSeqNr(node, site.seq_nr);
+  }
+  return node;
+}
+
+void Recorder::End(NodeId node, std::span<const c10::IValue> results) {
+  if (results.empty()) return;
+  std::vector<at::Tensor> tensors;
+  ForEachResult(results, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  std::vector<TypeId> types;
+  for (const at::Tensor& tensor : tensors)
+    types.push_back(tensor.defined() ? TypeOf(tensor) : TypeId{});
+  rewriter_.SetResults(node, types, ReturnsTuple(results));
+
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& tensor = tensors[i];
+    if (!tensor.defined()) continue;
+    const ValueId value = graph_.result(node, i);
+    const auto shares = [&](const at::Tensor& operand) {
+      return operand.has_storage() && tensor.has_storage() &&
+             operand.storage().is_alias_of(tensor.storage());
+    };
+    // An in-place result is its operand; a view only shares its memory.
+    auto source = std::ranges::find_if(
+        operands_, [&](const at::Tensor& operand) { return operand.is_same(tensor); });
+    const bool is_operand = source != operands_.end();
+    if (!is_operand) source = std::ranges::find_if(operands_, shares);
+    if (source != operands_.end()) rewriter_.SetAlias(value, ValueOf(*source));
+    if (is_operand) {
+      Redefine(tensor, value);
+    } else {
+      Define(tensor, value);
+    }
+  }
+  operands_.clear();
+}
+
+void Recorder::EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t made_up) {
+  Type type;
+  type.kind = TypeKind::kSymInt;
+  type.dim = module_.dims().Sym(symbol);
+  module_.dims().SetSymbol(
+      {.name = module_.Intern(symbol), .hint = std::nullopt, .min = 0, .backed = false});
+  const TypeId id = module_.types().Intern(type);
+  rewriter_.SetResults(node, std::span(&id, 1), /*returns_tuple=*/false);
+  rewriter_.SetAttribute(node, kMadeUpSize, std::to_string(made_up));
+  rewriter_.SetAttribute(node, kSizeIndex, std::to_string(index));
+  operands_.clear();
+}
+
+void Recorder::ReadByBackward(const at::Tensor& gradient, int32_t seq_nr) {
+  if (!gradient.defined()) return;
+  const auto known = by_tensor_.find(gradient.unsafeGetTensorImpl());
+  if (known == by_tensor_.end()) return;
+  const NodeId node = graph_.value(known->second).def;
+  if (std::erase(unplaced_, node) > 0) rewriter_.SetSeqNr(node, seq_nr);
+}
+
+void Recorder::AddOutputs(std::span<const at::Tensor> outputs) {
+  std::vector<Arg> elements;
+  for (const at::Tensor& output : outputs)
+    elements.push_back(TensorArg(output));
+  const Arg list = rewriter_.MakeSpan(ArgKind::kList, elements);
+  rewriter_.Create({.kind = NodeKind::kOutput, .args = std::span(&list, 1)}, From::Source());
+}
+
+void Recorder::Finish() {
+  NameElements();
+  PlaceByReader();
+  CopyForwardOrigins();
+}
+
+Recorder::ViewKey Recorder::KeyOf(const at::Tensor& tensor) {
+  const void* storage = tensor.has_storage()
+                            ? static_cast<const void*>(tensor.storage().unsafeGetStorageImpl())
+                            : tensor.unsafeGetTensorImpl();
+  return {storage, tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset(),
+          tensor.scalar_type()};
+}
+
+ValueId Recorder::ValueOf(const at::Tensor& tensor) {
+  if (const auto it = by_tensor_.find(tensor.unsafeGetTensorImpl()); it != by_tensor_.end()) {
+    return it->second;
+  }
+  // Autograd hands saved tensors out as new objects over the same memory.
+  if (const auto it = by_view_.find(KeyOf(tensor)); it != by_view_.end()) {
+    alive_.push_back(tensor);
+    by_tensor_[tensor.unsafeGetTensorImpl()] = it->second.value;
+    it->second.tensors.push_back(tensor.unsafeGetTensorImpl());
+    return it->second.value;
+  }
+  return AddConstant(tensor);
+}
+
+void Recorder::Define(const at::Tensor& tensor, ValueId value) {
+  alive_.push_back(tensor);
+  by_tensor_[tensor.unsafeGetTensorImpl()] = value;
+  // The first definition of a view stays: a later one is a no-op on it.
+  View& view =
+      by_view_.try_emplace(KeyOf(tensor), View{.value = value, .tensors = {}}).first->second;
+  view.tensors.push_back(tensor.unsafeGetTensorImpl());
+}
+
+void Recorder::Redefine(const at::Tensor& tensor, ValueId value) {
+  Define(tensor, value);
+  View& view = by_view_.at(KeyOf(tensor));
+  view.value = value;
+  for (const c10::TensorImpl* same : view.tensors)
+    by_tensor_[same] = value;
+}
+
+ValueId Recorder::AddConstant(const at::Tensor& tensor) {
+  if (tensor.is_meta()) {
+    throw TraceError(
+        Error(ErrorCode::kUnsupported,
+              "reads a Meta tensor {} that is neither an input nor made by the program",
+              fmt::format("{}{}", tensor.toString(), c10::str(tensor.sizes()))));
+  }
+  const std::string path = fmt::format("_tensor_constant{}", constants_.size());
+  constants_.emplace_back(path, tensor);
+  const TypeId type = TypeOf(tensor);
+  const NodeId node = rewriter_.Create(
+      {.kind = NodeKind::kGetAttr, .op = path, .results = std::span(&type, 1), .name = path},
+      From::Source());
+  Define(tensor, graph_.result(node));
+  return graph_.result(node);
+}
+
+Arg Recorder::ToArg(const c10::IValue& value, const c10::Type& type) {
+  const auto list = [&](const auto& items, const auto& to_arg) {
+    std::vector<Arg> elements;
+    for (const auto& item : items)
+      elements.push_back(to_arg(item));
+    return rewriter_.MakeSpan(ArgKind::kList, elements);
+  };
+  if (value.isNone()) return Arg::None();
+  if (value.isTensor()) return TensorArg(value.toTensor());
+  if (value.isTensorList()) {
+    return list(value.toTensorVector(), [&](const at::Tensor& t) { return TensorArg(t); });
+  }
+  if (value.isOptionalTensorList()) {
+    return list(value.toOptionalTensorVector(), [&](const std::optional<at::Tensor>& t) {
+      return t ? TensorArg(*t) : Arg::None();
+    });
+  }
+  if (value.isBool()) return Arg::Bool(value.toBool());
+  if (value.isInt()) {
+    const int64_t number = value.toInt();
+    switch (type.kind()) {
+      case c10::TypeKind::ScalarTypeType:
+        return Arg::DType(ToDType(static_cast<c10::ScalarType>(number)));
+      case c10::TypeKind::LayoutType:
+        return Arg::Raw(module_.Intern(TorchName(static_cast<c10::Layout>(number))));
+      case c10::TypeKind::MemoryFormatType:
+        return Arg::Raw(module_.Intern(TorchName(static_cast<c10::MemoryFormat>(number))));
+      default:
+        return Arg::Int(number);
+    }
+  }
+  if (value.isDouble()) return Arg::Float(value.toDouble());
+  if (value.isString()) return Arg::String(module_.Intern(value.toStringView()));
+  if (value.isDevice()) return DeviceArg(value.toDevice());
+  if (value.isIntList()) {
+    return list(value.toIntVector(), [](int64_t item) { return Arg::Int(item); });
+  }
+  if (value.isDoubleList()) {
+    return list(value.toDoubleVector(), [](double item) { return Arg::Float(item); });
+  }
+  if (value.isBoolList()) {
+    return list(value.toBoolList().vec(), [](bool item) { return Arg::Bool(item); });
+  }
+  throw TraceError(Error(ErrorCode::kUnsupported, "takes an argument of type {}", type.str()));
+}
+
+Arg Recorder::TensorArg(const at::Tensor& tensor) {
+  if (!tensor.defined()) return Arg::None();
+  operands_.push_back(tensor);
+  return ValueOf(tensor);
+}
+
+Arg Recorder::DeviceArg(c10::Device device) {
+  return Arg::Device(module_.Intern(device.is_meta() ? device_ : device.str()));
+}
+
+TypeId Recorder::TypeOf(const at::Tensor& tensor) {
+  Type type;
+  type.dtype = ToDType(tensor.scalar_type());
+  type.device = module_.Intern(tensor.is_meta() ? device_ : tensor.device().str());
+  for (const int64_t size : tensor.sizes())
+    type.sizes.push_back(module_.dims().Const(size));
+  for (const int64_t stride : tensor.strides())
+    type.strides.push_back(module_.dims().Const(stride));
+  type.has_strides = true;
+  if (tensor.storage_offset() != 0) type.dim = module_.dims().Const(tensor.storage_offset());
+  return module_.types().Intern(type);
+}
+
+std::string Recorder::PlaceholderName(std::string_view name) {
+  std::string base;
+  for (const char c : name)
+    base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base.insert(0, "_");
+  const auto is_taken = [&](std::string_view candidate) {
+    return std::ranges::any_of(graph_.nodes(),
+                               [&](NodeId node) { return graph_.name(node) == candidate; });
+  };
+  std::string unique = base;
+  for (int suffix = 1; is_taken(unique); ++suffix)
+    unique = fmt::format("{}_{}", base, suffix);
+  return unique;
+}
+
+/// As FX: an element is a node `getitem`, `getitem_1`, … of its own, and exists when it is read.
+void Recorder::NameElements() {
+  int32_t count = 0;
+  for (const NodeId node : graph_.nodes()) {
+    if (!graph_.node(node).returns_tuple) continue;
+    for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+      const ValueId element = graph_.result(node, i);
+      if (graph_.uses(element).empty()) continue;
+      rewriter_.SetElementName(element, count == 0 ? "getitem" : fmt::format("getitem_{}", count));
+      ++count;
+    }
+  }
+}
+
+/// What no function reads: the inner ones of a sum of several terms, and sums that are outputs.
+void Recorder::PlaceByReader() {
+  // Backwards, so that a reader is placed before what it reads.
+  for (const NodeId node : unplaced_ | std::views::reverse) {
+    int32_t seq_nr = -1;
+    // Terms that autograd did not make, of a gradient summed before, have no number.
+    const auto follow = [&](NodeId neighbour) {
+      if (graph_.node(neighbour).seq_nr >= 0) seq_nr = graph_.node(neighbour).seq_nr;
+    };
+    for (const ValueId term : graph_.operands(node))
+      follow(graph_.value(term).def);
+    for (const Use use : graph_.uses(graph_.result(node)))
+      follow(use.user);
+    rewriter_.SetSeqNr(node, seq_nr);
+  }
+}
+
+/// Source: torchtitan graph_trainer `_copy_fwd_metadata_to_bw_nodes`.
+void Recorder::CopyForwardOrigins() {
+  std::unordered_map<int32_t, NodeId> forward;
+  for (const NodeId node : graph_.nodes()) {
+    const Node& n = graph_.node(node);
+    if (n.seq_nr >= 0 && n.phase != Phase::kBackward) forward.try_emplace(n.seq_nr, node);
+  }
+  for (const NodeId node : graph_.nodes()) {
+    const Node& n = graph_.node(node);
+    if (n.phase != Phase::kBackward) continue;
+    const auto mate = forward.find(n.seq_nr);
+    if (mate == forward.end()) continue;
+    rewriter_.SetModule(node, module_.str(graph_.node(mate->second).module));
+    rewriter_.SetLoc(node, graph_.node(mate->second).loc);
+  }
+}
+
+}  // namespace strata
