@@ -53,15 +53,15 @@ bool IsReduction(const Kernel::Op& op) {
   return op.code == "sum" || op.code == "max" || op.code == "aten sum";
 }
 
-std::vector<int64_t> Kernel::open_numbers() const {
+std::vector<int64_t> Kernel::dynamic_values() const {
   std::vector<int64_t> numbers;
   const auto add = [&](const std::vector<int64_t>& all, const std::vector<bool>& open) {
     for (size_t i = 0; i < open.size(); ++i)
       if (open[i]) numbers.push_back(all[i]);
   };
-  add(sizes, open_sizes);
+  add(sizes, dynamic_sizes);
   for (const Access& access : accesses)
-    add(access.strides, access.open_strides);
+    add(access.strides, access.dynamic_strides);
   return numbers;
 }
 

@@ -36,7 +36,7 @@ struct Kernel {
     int32_t argument = -1;  ///< of the kernel: inputs first, then outputs with memory of their own
     DType dtype = DType::kUnknown;
     std::vector<int64_t> strides;
-    std::vector<bool> open_strides = {};  ///< see `open_sizes`
+    std::vector<bool> dynamic_strides = {};  ///< see `dynamic_sizes`
     friend bool operator==(const Access&, const Access&) = default;
   };
 
@@ -60,7 +60,7 @@ struct Kernel {
   std::vector<int64_t> sizes;  ///< outermost first
   /// Which sizes are others where the graph's open ones are: code for this kernel may take them,
   /// and open strides, when it runs, and serve all sizes. Empty: none.
-  std::vector<bool> open_sizes = {};
+  std::vector<bool> dynamic_sizes = {};
   size_t num_row_dims = 0;  ///< leading dimensions that count rows; all, without rows and columns
   bool has_rows = false;
   std::vector<Access> accesses;
@@ -68,16 +68,16 @@ struct Kernel {
   std::vector<Store> stores;
   int32_t num_inputs = 0;
   int32_t num_arguments = 0;
-  /// Symbols of the body that only a run tells, ascending, and what `open_numbers` are by their
+  /// Symbols of the body that only a run tells, ascending, and what `dynamic_values` are by their
   /// places in it; `sizes` and strides are then those of a sample. Empty: none.
-  std::vector<std::string> data_sizes = {};
-  std::vector<SizeForm> open_forms = {};
+  std::vector<std::string> unbacked_symbols = {};
+  std::vector<SizeForm> dynamic_forms = {};
   /// Argument of each result: an input that is written in place, or one beyond the inputs.
   std::vector<int32_t> result_arguments;
   std::vector<int32_t> written_inputs;  ///< ascending
 
   /// What is open, in order: sizes, then strides, access by access.
-  std::vector<int64_t> open_numbers() const;
+  std::vector<int64_t> dynamic_values() const;
   int64_t rows() const;
   int64_t columns() const;
   /// Reads and writes each element of arguments that lie equally once, at the same place: a result
@@ -93,9 +93,9 @@ bool IsReduction(const Kernel::Op& op);
 Result<Kernel> MakeFixedKernel(const Graph& body, bool exact, const SymbolSizes& sizes);
 
 /// Describes the body of a fused node; `exact`: with ATen's bits. Symbols are what `sizes` says;
-/// unbacked ones are told when the kernel runs (Kernel::data_sizes). Errors (kUnsupported): a body
-/// that is no such computation; passes/compile/fuse.h makes none, but with open sizes there may be
-/// few for which it is none (sums of a single row).
+/// unbacked ones are told when the kernel runs (Kernel::unbacked_symbols). Errors (kUnsupported): a
+/// body that is no such computation; passes/compile/fuse.h makes none, but with open sizes there
+/// may be few for which it is none (sums of a single row).
 Result<Kernel> MakeKernel(const Graph& body, bool exact = false, const SymbolSizes& sizes = {});
 
 }  // namespace strata

@@ -187,24 +187,24 @@ class Emitter {
     Line("}}");
   }
 
-  static bool IsOpen(const std::vector<bool>& open, size_t dim) {
+  static bool IsDynamic(const std::vector<bool>& open, size_t dim) {
     return dim < open.size() && open[dim];
   }
 
   std::string SizeText(size_t dim) const {
-    if (!IsOpen(kernel_.open_sizes, dim)) return std::to_string(kernel_.sizes[dim]);
+    if (!IsDynamic(kernel_.dynamic_sizes, dim)) return std::to_string(kernel_.sizes[dim]);
     return fmt::format(
         "open[{}]",
-        std::count(kernel_.open_sizes.begin(),
-                   kernel_.open_sizes.begin() + static_cast<std::ptrdiff_t>(dim), true));
+        std::count(kernel_.dynamic_sizes.begin(),
+                   kernel_.dynamic_sizes.begin() + static_cast<std::ptrdiff_t>(dim), true));
   }
 
   std::string StrideText(size_t access, size_t dim) const {
-    const std::vector<bool>& open = kernel_.accesses[access].open_strides;
-    if (!IsOpen(open, dim)) return std::to_string(kernel_.accesses[access].strides[dim]);
-    auto index = std::ranges::count(kernel_.open_sizes, true);
+    const std::vector<bool>& open = kernel_.accesses[access].dynamic_strides;
+    if (!IsDynamic(open, dim)) return std::to_string(kernel_.accesses[access].strides[dim]);
+    auto index = std::ranges::count(kernel_.dynamic_sizes, true);
     for (size_t i = 0; i < access; ++i)
-      index += std::ranges::count(kernel_.accesses[i].open_strides, true);
+      index += std::ranges::count(kernel_.accesses[i].dynamic_strides, true);
     index += std::count(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(dim), true);
     return fmt::format("open[{}]", index);
   }

@@ -46,12 +46,12 @@ PlannedMemory SizedExecutor::planned_memory() const {
   PlannedMemory total{.held = current().planned_memory().held};
   for (const auto& [sizes, executor] : plans_) {
     const PlannedMemory memory = executor.planned_memory();
-    total.passing = std::max(total.passing, memory.passing);
+    total.transient = std::max(total.transient, memory.transient);
     total.outputs = std::max(total.outputs, memory.outputs);
-    if (!memory.passing_at_most || !total.passing_at_most) {
-      total.passing_at_most.reset();
+    if (!memory.transient_at_most || !total.transient_at_most) {
+      total.transient_at_most.reset();
     } else {
-      total.passing_at_most = std::max(*total.passing_at_most, *memory.passing_at_most);
+      total.transient_at_most = std::max(*total.transient_at_most, *memory.transient_at_most);
     }
   }
   return total;

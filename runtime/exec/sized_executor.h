@@ -43,8 +43,8 @@ class SizedExecutor {
   void BeforeChange(std::function<void()> told) { before_change_ = std::move(told); }
   bool lends_outputs() const { return current().lends_outputs(); }
   std::vector<KernelAnnotation> annotations() const { return current().annotations(); }
-  /// Of the plan that ran last, which alone has memory; `passing` of all, each with the sizes that
-  /// it read last.
+  /// Of the plan that ran last, which alone has memory; `transient` of all, each with the sizes
+  /// that it read last.
   PlannedMemory planned_memory() const;
   size_t num_plans() const { return plans_.size(); }
 

@@ -47,7 +47,7 @@ void ForEachInput(const Graph& graph, Fn&& fn) {
 
 }  // namespace
 
-bool HasOpenSizes(const Graph& graph) {
+bool HasDynamicShapes(const Graph& graph) {
   bool has = false;
   ForEachInput(graph, [&](NodeId, const Type& type, size_t) {
     has = has || std::ranges::any_of(

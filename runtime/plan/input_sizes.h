@@ -10,7 +10,7 @@
 namespace strata {
 
 /// True if the types of the inputs have symbols.
-bool HasOpenSizes(const Graph& graph);
+bool HasDynamicShapes(const Graph& graph);
 
 /// The symbols' hints: sizes that the graph was traced for.
 SymbolSizes HintsOf(const Graph& graph);

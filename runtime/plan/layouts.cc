@@ -8,7 +8,8 @@ namespace strata {
 namespace {
 
 /// Those of `known` that `dim` mentions are added to `found`.
-void FindDataSizes(const Module& module, DimId dim, const DataSizes& known, DataSizes& found) {
+void FindDataSizes(const Module& module, DimId dim, const UnbackedSlots& known,
+                   UnbackedSlots& found) {
   if (module.dims().kind(dim) == DimKind::kSymbol) {
     const auto reader = known.find(module.dims().name(dim));
     if (reader != known.end()) found.insert(*reader);
@@ -20,15 +21,16 @@ void FindDataSizes(const Module& module, DimId dim, const DataSizes& known, Data
 /// The number that `number_at(sizes)` is, as a function of the data sizes; none where it is no sum
 /// of multiples of them.
 template <class Fn>
-std::optional<SizeForm> FormOf(const DataSizes& data_sizes, SymbolSizes sizes, Fn&& number_at) {
-  for (const auto& [symbol, slot] : data_sizes)
+std::optional<SizeForm> FormOf(const UnbackedSlots& unbacked_slots, SymbolSizes sizes,
+                               Fn&& number_at) {
+  for (const auto& [symbol, slot] : unbacked_slots)
     sizes[symbol] = 0;
   const std::optional<int64_t> constant = number_at(sizes);
   if (!constant) return std::nullopt;
   SizeForm form{.constant = *constant};
   int64_t expected = form.constant, probe = 2;
   SymbolSizes all = sizes;
-  for (const auto& [symbol, slot] : data_sizes) {
+  for (const auto& [symbol, slot] : unbacked_slots) {
     sizes[symbol] = 1;
     const std::optional<int64_t> with_one = number_at(sizes);
     sizes[symbol] = 0;
@@ -63,15 +65,16 @@ std::optional<PlanLayout> LayoutOf(const Module& module, TypeId id, const Symbol
   return layout;
 }
 
-std::optional<OpenLayout> OpenLayoutOf(const Module& module, TypeId id, const SymbolSizes& known,
-                                       const DataSizes& data_sizes) {
+std::optional<DynamicLayout> DynamicLayoutOf(const Module& module, TypeId id,
+                                             const SymbolSizes& known,
+                                             const UnbackedSlots& unbacked_slots) {
   if (!IsTensor(module, id)) return std::nullopt;
   const Type& type = module.types()[id];
-  DataSizes mentioned;
+  UnbackedSlots mentioned;
   for (const DimId dim : type.sizes)
-    FindDataSizes(module, dim, data_sizes, mentioned);
+    FindDataSizes(module, dim, unbacked_slots, mentioned);
   if (mentioned.empty() || !type.has_strides) return std::nullopt;
-  OpenLayout open{.dtype = type.dtype, .sizes = {}, .strides = {}, .bytes = {}};
+  DynamicLayout open{.dtype = type.dtype, .sizes = {}, .strides = {}, .bytes = {}};
   const auto add = [&](const std::vector<DimId>& dims, std::vector<SizeForm>& forms) {
     return std::ranges::all_of(dims, [&](DimId dim) {
       const auto form =
@@ -99,11 +102,11 @@ std::optional<OpenLayout> OpenLayoutOf(const Module& module, TypeId id, const Sy
   return open;
 }
 
-DataSizes DataSizesInside(const Graph& graph, NodeId fused, const Graph& body,
-                          const DataSizes& data_sizes) {
+UnbackedSlots UnbackedSlotsInside(const Graph& graph, NodeId fused, const Graph& body,
+                                  const UnbackedSlots& unbacked_slots) {
   const Module& module = graph.module();
   const DimTable& dims = module.dims();
-  DataSizes inside;
+  UnbackedSlots inside;
   const std::vector<NodeId> placeholders = body.placeholders();
   const std::span<const Arg> args = graph.args(fused).subspan(1);
   for (size_t i = 0; i < std::min(args.size(), placeholders.size()); ++i) {
@@ -117,20 +120,21 @@ DataSizes DataSizesInside(const Graph& graph, NodeId fused, const Graph& body,
           dims.kind(outer_dims[d]) != DimKind::kSymbol) {
         continue;
       }
-      const auto known = data_sizes.find(dims.name(outer_dims[d]));
-      if (known != data_sizes.end()) inside.emplace(dims.name(inner_dims[d]), known->second);
+      const auto known = unbacked_slots.find(dims.name(outer_dims[d]));
+      if (known != unbacked_slots.end()) inside.emplace(dims.name(inner_dims[d]), known->second);
     }
   }
   return inside;
 }
 
-std::optional<std::vector<SizeForm>> OpenNumbersOf(const Kernel& kernel, const DataSizes& inside) {
+std::optional<std::vector<SizeForm>> DynamicValuesOf(const Kernel& kernel,
+                                                     const UnbackedSlots& inside) {
   std::vector<SizeForm> numbers;
-  for (const SizeForm& form : kernel.open_forms) {
+  for (const SizeForm& form : kernel.dynamic_forms) {
     SizeForm& number = numbers.emplace_back();
     number.constant = form.constant;
     for (const auto& [index, factor] : form.factors) {
-      const auto known = inside.find(kernel.data_sizes[static_cast<size_t>(index)]);
+      const auto known = inside.find(kernel.unbacked_symbols[static_cast<size_t>(index)]);
       if (known == inside.end()) return std::nullopt;
       number.factors[known->second] += factor;
     }

@@ -153,7 +153,7 @@ void Recorder::End(NodeId node, std::span<const c10::IValue> results) {
   operands_.clear();
 }
 
-void Recorder::EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t made_up) {
+void Recorder::EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t sampled) {
   Type type;
   type.kind = TypeKind::kSymInt;
   type.dim = module_.dims().Sym(symbol);
@@ -161,7 +161,7 @@ void Recorder::EndSize(NodeId node, std::string_view symbol, int64_t index, int6
       {.name = module_.Intern(symbol), .hint = std::nullopt, .min = 0, .backed = false});
   const TypeId id = module_.types().Intern(type);
   rewriter_.SetResults(node, std::span(&id, 1), /*returns_tuple=*/false);
-  rewriter_.SetAttribute(node, kMadeUpSize, std::to_string(made_up));
+  rewriter_.SetAttribute(node, kSampledSize, std::to_string(sampled));
   rewriter_.SetAttribute(node, kSizeIndex, std::to_string(index));
   operands_.clear();
 }

@@ -40,7 +40,7 @@ class TraceError final : public std::exception {
 
 /// Attributes of a node that reads a size from data: what the size was while tracing, and its place
 /// among those that are read together. Only TraceSampled sees them.
-inline constexpr std::string_view kMadeUpSize = "made_up_size", kSizeIndex = "size_index";
+inline constexpr std::string_view kSampledSize = "sampled_size", kSizeIndex = "size_index";
 
 /// Turns the calls of one program into nodes. Keeps every tensor it has seen alive, so that the
 /// address of a tensor or storage means one tensor for the life of the trace.
@@ -54,8 +54,8 @@ class Recorder {
                const CallSite& site);
   /// Its results, after.
   void End(NodeId node, std::span<const c10::IValue> results);
-  /// Its result, a size that is read from data: a symbol, and while tracing `made_up`.
-  void EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t made_up);
+  /// Its result, a size that is read from data: a symbol, and while tracing `sampled`.
+  void EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t sampled);
   /// A backward function of that number reads `gradient`.
   void ReadByBackward(const at::Tensor& gradient, int32_t seq_nr);
   void AddOutputs(std::span<const at::Tensor> outputs);

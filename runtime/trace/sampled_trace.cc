@@ -103,9 +103,9 @@ class Merger {
     for (node_ = 0; node_ < nodes_.size(); ++node_) {
       const std::string_view symbol = SymbolOf(graph_, node());
       if (symbol.empty()) continue;
-      std::vector<int64_t> samples = {MadeUp(graph_, node())};
+      std::vector<int64_t> samples = {SampledSizeOf(graph_, node())};
       for (size_t other = 0; other < others_.size(); ++other)
-        samples.push_back(MadeUp(*others_[other].graph, Partner(other)));
+        samples.push_back(SampledSizeOf(*others_[other].graph, Partner(other)));
       const DimId dim = module_.dims().Sym(symbol);
       fit_.AddUnbacked(dim, samples);
       if (graph_.attribute(node(), kSizeIndex) == "0") {
@@ -117,14 +117,14 @@ class Merger {
         fit_.AddUnbacked(sum, sums);
       }
       readers_.emplace(dim, graph_.result(node()));
-      for (const std::string_view key : {kMadeUpSize, kSizeIndex})
+      for (const std::string_view key : {kSampledSize, kSizeIndex})
         rewriter_.SetAttribute(node(), key, "");
     }
   }
 
   /// The number that the tracer made up for a size.
-  static int64_t MadeUp(const Graph& graph, NodeId node) {
-    return std::stoll(std::string(graph.attribute(node, kMadeUpSize)));
+  static int64_t SampledSizeOf(const Graph& graph, NodeId node) {
+    return std::stoll(std::string(graph.attribute(node, kSampledSize)));
   }
 
   // Numbers.
@@ -359,7 +359,7 @@ Status TraceSampled(Module& module, std::span<const TracedSize> sizes,
     for (const TracedSize& size : sizes)
       values.push_back(size.samples[sample]);
     TraceRequest asked = request(values);
-    asked.made_up_sizes = sample;
+    asked.size_seed = sample;
     return asked;
   };
   const TraceRequest first = at(0);

@@ -37,7 +37,7 @@ class Session {
         recorder_(graph, request.device, constants),
         module_(graph.module()),
         first_seq_nr_(at::sequence_number::peek()),
-        size_seed_(request.made_up_sizes) {
+        size_seed_(request.size_seed) {
     outer_ = std::exchange(Active(), this);
     autograd_hook_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(&Session::EnterBackward, &Session::LeaveBackward)

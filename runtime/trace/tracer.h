@@ -46,7 +46,7 @@ struct TraceRequest {
   std::string device = "cpu";  ///< where the graph will run: Meta devices are written as this one
   /// Sizes that the program reads from data (`ReadSizes`) do not exist while tracing; with a seed
   /// they are made up, as a function of seed and place. None: reading them is refused.
-  std::optional<uint64_t> made_up_sizes = std::nullopt;
+  std::optional<uint64_t> size_seed = std::nullopt;
 };
 
 /// Runs a program on Meta tensors and adds what it computes to `module`, op by op below autograd:

@@ -173,8 +173,8 @@ std::vector<GraphKernels> TrainingGraphs::Kernels() const {
 }
 
 /// The graphs run one after the other, and from the first batch of a step on there are its sums.
-int64_t TrainingGraphs::PeakOf(int64_t (*passing_of)(const PlannedMemory&)) const {
-  int64_t held = 0, passing = 0, sums = 0;
+int64_t TrainingGraphs::PeakOf(int64_t (*transient_of)(const PlannedMemory&)) const {
+  int64_t held = 0, transient = 0, sums = 0;
   for (const auto& [name, executor] : executors_) {
     const PlannedMemory memory = executor.planned_memory();
     held += memory.held;
@@ -182,25 +182,25 @@ int64_t TrainingGraphs::PeakOf(int64_t (*passing_of)(const PlannedMemory&)) cons
       const bool accumulates = Find(kAccumulateGraph) != nullptr;
       const bool are_copies = accumulates && executor.lends_outputs();
       sums = are_copies ? GradientBytes(executor.plan()) : memory.outputs;
-      passing = passing_of(memory) + (accumulates ? sums : 0);
+      transient = transient_of(memory) + (accumulates ? sums : 0);
     } else {
       const int64_t batch =
           name == kAccumulateGraph ? Find(kStepGraph)->planned_memory().outputs : 0;
-      passing = std::max(passing, passing_of(memory) + sums + batch);
+      transient = std::max(transient, transient_of(memory) + sums + batch);
     }
   }
-  return held + passing;
+  return held + transient;
 }
 
 int64_t TrainingGraphs::planned_bytes() const {
-  return PeakOf([](const PlannedMemory& memory) { return memory.passing; });
+  return PeakOf([](const PlannedMemory& memory) { return memory.transient; });
 }
 
 std::optional<int64_t> TrainingGraphs::planned_bytes_at_most() const {
   for (const auto& [name, executor] : executors_) {
-    if (!executor.planned_memory().passing_at_most) return std::nullopt;
+    if (!executor.planned_memory().transient_at_most) return std::nullopt;
   }
-  return PeakOf([](const PlannedMemory& memory) { return *memory.passing_at_most; });
+  return PeakOf([](const PlannedMemory& memory) { return *memory.transient_at_most; });
 }
 
 }  // namespace strata

@@ -96,7 +96,7 @@ class TrainingGraphs {
   void Keep(const std::string& graph, std::span<const at::Tensor> inputs);
   /// The optimizer works in memory that the plan of the step does not need between two runs.
   void LendScratch(SizedExecutor& optimizer);
-  int64_t PeakOf(int64_t (*passing_of)(const PlannedMemory&)) const;
+  int64_t PeakOf(int64_t (*transient_of)(const PlannedMemory&)) const;
 
   PlanOptions options_;
   Device* device_;

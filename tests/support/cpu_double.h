@@ -13,7 +13,7 @@ namespace strata {
 struct DeviceFunction {
   KernelLibrary::Function function = nullptr;
   int64_t units = 0;
-  std::vector<int64_t> open_numbers;
+  std::vector<int64_t> dynamic_values;
 };
 
 namespace testing {
@@ -33,13 +33,13 @@ class CpuDouble : public FakeDevice {
       functions_.push_back(std::make_unique<DeviceFunction>(
           DeviceFunction{.function = libraries_.back()->function(i),
                          .units = MakeSchedule(kernels[i]).units,
-                         .open_numbers = kernels[i].open_numbers()}));
+                         .dynamic_values = kernels[i].dynamic_values()}));
       loaded.push_back(functions_.back().get());
     }
     return loaded;
   }
   Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
-    function->function(arguments.data(), 0, function->units, function->open_numbers.data());
+    function->function(arguments.data(), 0, function->units, function->dynamic_values.data());
     ++num_launched;
     if (is_capturing()) ++num_recorded;
     return Ok();

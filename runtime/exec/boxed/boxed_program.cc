@@ -13,12 +13,13 @@
 #include <fmt/format.h>
 
 #include "runtime/aten/literals.h"
-#include "runtime/exec/step/observer.h"
 #include "runtime/exec/step/measured_workspace.h"
+#include "runtime/exec/step/observer.h"
 #include "runtime/exec/step/step_binder.h"
 #include "runtime/plan/device/graph_replay.h"
 #include "runtime/plan/device/schedule.h"
 #include "runtime/plan/memory/buffer_assignment.h"
+#include "runtime/plan/memory/transient.h"
 
 namespace strata {
 namespace {
@@ -75,7 +76,7 @@ struct BoxedProgram::State {
   DeviceSchedule schedule;
   std::vector<c10::IValue> values;              // by slot; between runs only constants
   std::vector<std::optional<int64_t>> numbers;  // by slot: sizes that the last run read from data
-  PassingMemory passing, passing_outputs;
+  TransientMemory transient, transient_outputs;
   std::vector<Step> steps;
   torch::jit::Stack stack;
   size_t current_step = 0;
@@ -165,19 +166,19 @@ struct BoxedProgram::State {
     return Ok();
   }
 
-  void CountPassing() {
-    const Places places(plan);
+  void CountTransient() {
+    const BufferAssignment places(plan);
     const auto end = static_cast<int32_t>(plan.steps.size());
     for (int32_t i = 0; i < end; ++i) {
       const PlanStep& step = plan.steps[static_cast<size_t>(i)];
-      passing.Add({.constant = MeasuredWorkspaceBytes(plan, step) + step.unread_bytes}, i, i);
+      transient.Add({.constant = MeasuredWorkspaceBytes(plan, step) + step.unread_bytes}, i, i);
       for (const int32_t slot : step.results) {
         if (slot < 0 || Slot(slot).storage != slot) continue;
         SizeForm size;
         if (Slot(slot).layout) size.constant = Slot(slot).layout->storage_bytes();
-        if (Slot(slot).open_layout) size = Slot(slot).open_layout->bytes;
-        passing.Add(size, i, std::clamp(places.last_use(slot), i, end));
-        if (places.is_output(slot)) passing_outputs.Add(size, 0, 0);
+        if (Slot(slot).dynamic_layout) size = Slot(slot).dynamic_layout->bytes;
+        transient.Add(size, i, std::clamp(places.last_use(slot), i, end));
+        if (places.is_output(slot)) transient_outputs.Add(size, 0, 0);
       }
     }
   }
@@ -452,7 +453,7 @@ Result<std::unique_ptr<BoxedProgram>> BoxedProgram::Bind(const Plan& plan,
                                                          Device* device) {
   auto state = std::make_unique<State>(plan, device);
   STRATA_RETURN_IF_ERROR(state->BindAll(constants));
-  if (device == nullptr) state->CountPassing();
+  if (device == nullptr) state->CountTransient();
   return std::unique_ptr<BoxedProgram>(new BoxedProgram(std::move(state)));
 }
 
@@ -480,10 +481,10 @@ PlannedMemory BoxedProgram::planned_memory() const {
   if (state_->device != nullptr) return {};
   const bool has_run =
       std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
-  PlannedMemory memory{.passing_at_most = state_->passing.AtMost(state_->plan.partitions),
-                       .outputs = state_->passing_outputs.With(state_->numbers)};
-  memory.passing = has_run || !memory.passing_at_most ? state_->passing.With(state_->numbers)
-                                                      : *memory.passing_at_most;
+  PlannedMemory memory{.transient_at_most = state_->transient.AtMost(state_->plan.partitions),
+                       .outputs = state_->transient_outputs.With(state_->numbers)};
+  memory.transient = has_run || !memory.transient_at_most ? state_->transient.With(state_->numbers)
+                                                          : *memory.transient_at_most;
   return memory;
 }
 

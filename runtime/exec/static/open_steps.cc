@@ -13,7 +13,7 @@ namespace strata {
 
 using at::Tensor;
 
-PlanLayout StaticProgram::State::LayoutNow(const OpenLayout& layout) const {
+PlanLayout StaticProgram::State::LayoutNow(const DynamicLayout& layout) const {
   const auto size_of = [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; };
   PlanLayout now{.dtype = layout.dtype, .sizes = {}, .strides = {}, .offset = 0};
   for (const SizeForm& size : layout.sizes)
@@ -24,12 +24,12 @@ PlanLayout StaticProgram::State::LayoutNow(const OpenLayout& layout) const {
 }
 
 int64_t StaticProgram::State::BytesNow(int32_t slot) const {
-  return plan.slots[static_cast<size_t>(slot)].open_layout->bytes.At(
+  return plan.slots[static_cast<size_t>(slot)].dynamic_layout->bytes.At(
       [&](int32_t size) { return *numbers[static_cast<size_t>(size)]; });
 }
 
 void* StaticProgram::State::OpenPlaceOf(int32_t slot, int64_t bytes) {
-  const std::optional<int64_t> offset = open_places.Take(slot, bytes);
+  const std::optional<int64_t> offset = dynamic_arena.Allocate(slot, bytes);
   return offset ? Base() + *offset : nullptr;
 }
 
@@ -48,7 +48,7 @@ void* StaticProgram::State::AddressNow(int32_t slot) {
   const PlanSlot& planned = plan.slots[static_cast<size_t>(slot)];
   const Tensor& tensor = TensorAt(slot);
   const PlanLayout expected =
-      planned.layout ? *planned.layout : LayoutNow(planned.open_layout.value());
+      planned.layout ? *planned.layout : LayoutNow(planned.dynamic_layout.value());
   const bool is_expected =
       !tensor.is_conj() && !tensor.is_neg() && LiesAs(tensor, expected.sizes, expected.strides);
   if (!is_expected && tensor.numel() > 0) {
@@ -58,19 +58,19 @@ void* StaticProgram::State::AddressNow(int32_t slot) {
   return tensor.mutable_data_ptr();
 }
 
-void StaticProgram::State::RunOpenKernel(StaticStep& step) {
+void StaticProgram::State::RunDynamicKernel(StaticStep& step) {
   const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
   const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
-  for (size_t i = 0; i < planned.open_numbers.size(); ++i) {
-    step.open_numbers[i] = planned.open_numbers[i].At(
+  for (size_t i = 0; i < planned.dynamic_values.size(); ++i) {
+    step.dynamic_values[i] = planned.dynamic_values[i].At(
         [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; });
   }
   int64_t unit_elements = 1;
   step.units = 1;
   for (size_t dim = 0, open = 0; dim < kernel.sizes.size(); ++dim) {
-    const bool is_open = !kernel.open_sizes.empty() && kernel.open_sizes[dim];
+    const bool is_open = !kernel.dynamic_sizes.empty() && kernel.dynamic_sizes[dim];
     (dim < step.num_unit_dims ? step.units : unit_elements) *=
-        is_open ? step.open_numbers[open++] : kernel.sizes[dim];
+        is_open ? step.dynamic_values[open++] : kernel.sizes[dim];
   }
   step.grain = GrainOf(unit_elements);
   for (size_t i = 0; i < planned.args.size(); ++i)
@@ -83,7 +83,7 @@ void StaticProgram::State::RunOpenKernel(StaticStep& step) {
       continue;
     }
     if (is_dynamic[static_cast<size_t>(slot)]) {
-      const PlanLayout layout = LayoutNow(*plan.slots[static_cast<size_t>(slot)].open_layout);
+      const PlanLayout layout = LayoutNow(*plan.slots[static_cast<size_t>(slot)].dynamic_layout);
       TensorAt(slot) = NewOpenTensor(slot, layout);
     }
     step.addresses[argument] = TensorAt(slot).mutable_data_ptr();

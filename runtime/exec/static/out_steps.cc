@@ -161,13 +161,13 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
   bound.kind = StepKind::kKernel;
   bound.kernel = step.kernel;
   bound.function = kernels_->function(static_cast<size_t>(step.kernel));
-  bound.open_numbers = kernel.open_numbers();
+  bound.dynamic_values = kernel.dynamic_values();
   bound.units = schedule.units;
   bound.grain = GrainOf(schedule.unit_elements);
   const bool is_fixed =
-      step.open_numbers.empty() &&
+      step.dynamic_values.empty() &&
       std::ranges::all_of(step.args, [&](const PlanArg& arg) { return IsFixed(arg.slot); });
-  if (!is_fixed) return BindOpenKernel(step, schedule, bound);
+  if (!is_fixed) return BindDynamicKernel(step, schedule, bound);
   std::vector<int32_t> slots(static_cast<size_t>(kernel.num_arguments), -1);
   for (size_t i = 0; i < step.args.size(); ++i) {
     const int32_t slot = step.args[i].slot;
@@ -204,13 +204,15 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
   return Ok();
 }
 
-Status StaticBinder::BindOpenKernel(const PlanStep& step, const Schedule& schedule,
-                                    StaticStep& bound) {
+Status StaticBinder::BindDynamicKernel(const PlanStep& step, const Schedule& schedule,
+                                       StaticStep& bound) {
   const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
-  bound.kind = StepKind::kOpenKernel;
+  bound.kind = StepKind::kDynamicKernel;
   bound.num_unit_dims = schedule.num_outer_dims;
   bound.addresses.assign(static_cast<size_t>(kernel.num_arguments), nullptr);
-  const auto is_known = [&](int32_t slot) { return Slot(slot).layout || Slot(slot).open_layout; };
+  const auto is_known = [&](int32_t slot) {
+    return Slot(slot).layout || Slot(slot).dynamic_layout;
+  };
   for (const PlanArg& arg : step.args) {
     if (!is_known(arg.slot)) {
       return Error(ErrorCode::kUnsupported, "reads a value of unknown layout");

@@ -43,7 +43,7 @@ Result<std::unique_ptr<StaticProgram>> StaticBinder::Run() {
     if (state_->storages[owner].kind == StorageKind::kConstant)
       state_->FindAddresses(static_cast<int32_t>(owner));
   }
-  CountPassing();
+  CountTransient();
   PlanReleases();
   for (size_t i = 0; i < state_->steps.size(); ++i) {
     StaticStep& step = state_->steps[i];
@@ -202,7 +202,7 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
   STRATA_TRY(const BoundStep filled, BindStep(called, *bound.op));
   FillStack(filled, bound);
   bound.kind = StepKind::kAdopt;
-  bound.has_open_operands = !is_fixed;
+  bound.has_dynamic_operands = !is_fixed;
 
   if (step.mutates && is_fixed) {
     bool all_known = true;
@@ -220,12 +220,12 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
   for (const int32_t slot : step.results) {
     if (slot < 0) continue;
     const bool is_own = OwnerOf(slot) == slot && !step.mutates && !step.is_view;
-    const bool is_placed = plan_.options.static_memory && plan_.options.place_results;
+    const bool is_placed = plan_.options.static_memory && plan_.options.preallocate_results;
     if (!is_own || !Slot(slot).layout) {
       MakeDynamic(slot);
       // Of several, one could be given the place of another, which is free as long as that one
       // lives.
-      if (is_own && is_placed && step.results.size() == 1 && CanPlaceOpen(slot))
+      if (is_own && is_placed && step.results.size() == 1 && CanUseDynamicArena(slot))
         bound.open_place = slot;
       continue;
     }
@@ -240,9 +240,9 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
   return Ok();
 }
 
-bool StaticBinder::CanPlaceOpen(int32_t slot) const {
-  return plan_.options.place_open_sizes && Slot(slot).open_layout &&
-         places_.last_use(slot) != Places::kForever;
+bool StaticBinder::CanUseDynamicArena(int32_t slot) const {
+  return plan_.options.use_dynamic_arena && Slot(slot).dynamic_layout &&
+         places_.last_use(slot) != BufferAssignment::kForever;
 }
 
 void StaticBinder::MakeDynamic(int32_t slot) {
@@ -262,53 +262,54 @@ int32_t StaticBinder::OperandWrittenAs(const PlanStep& step, int32_t result) {
 }
 
 void StaticBinder::PlaceMemory() {
-  const Places::Block block = places_.Assign();
+  const BufferAssignment::Arena arena = places_.Assign();
   bool has_outputs = false;
   for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
     StaticStorage& storage = state_->storages[owner];
     if (storage.kind != StorageKind::kBlock && storage.kind != StorageKind::kOutput) continue;
-    storage.offset = block.offsets[owner];
+    storage.offset = arena.offsets[owner];
     // A number is copied when it is handed out.
     if (storage.kind == StorageKind::kOutput)
       state_->outputs.push_back(static_cast<int32_t>(owner));
     has_outputs =
         has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
   }
-  state_->block_bytes = block.bytes;
+  state_->block_bytes = arena.bytes;
   state_->can_borrow = !has_outputs;
   state_->Borrow(scratch_);
 }
 
-void StaticBinder::CountPassing() {
+void StaticBinder::CountTransient() {
   const auto end = static_cast<int32_t>(plan_.steps.size());
   const auto add = [&](const SizeForm& bytes, int32_t slot, int32_t first, int32_t last) {
-    state_->passing.Add(bytes, first, last);
-    if (places_.is_output(slot)) state_->passing_outputs.Add(bytes, 0, 0);
+    state_->transient.Add(bytes, first, last);
+    if (places_.is_output(slot)) state_->transient_outputs.Add(bytes, 0, 0);
   };
   for (const StaticStep& step : state_->steps) {
     const PlanStep& planned = plan_.steps[static_cast<size_t>(step.index)];
     if (step.kind == StepKind::kCall || step.kind == StepKind::kAdopt) {
       const int64_t bytes = MeasuredWorkspaceBytes(plan_, planned) + planned.unread_bytes;
-      state_->passing.Add({.constant = bytes}, step.index, step.index);
+      state_->transient.Add({.constant = bytes}, step.index, step.index);
     }
-    if (step.kind != StepKind::kAdopt && step.kind != StepKind::kOpenKernel) continue;
+    if (step.kind != StepKind::kAdopt && step.kind != StepKind::kDynamicKernel) continue;
     for (const int32_t slot : planned.results) {
       if (slot < 0 || OwnerOf(slot) != slot) continue;
       const int32_t last = std::clamp(places_.last_use(slot), step.index, end);
       if (StorageOf(slot).kind == StorageKind::kAdopted) {
         add({.constant = StorageOf(slot).bytes}, slot, step.index, last);
-      } else if (state_->is_dynamic[static_cast<size_t>(slot)] && Slot(slot).open_layout) {
-        const SizeForm& bytes = Slot(slot).open_layout->bytes;
-        const bool has_place =
-            step.kind == StepKind::kOpenKernel
-                ? plan_.options.static_memory && plan_.options.place_results && CanPlaceOpen(slot)
-                : step.open_place == slot;
+      } else if (state_->is_dynamic[static_cast<size_t>(slot)] && Slot(slot).dynamic_layout) {
+        const SizeForm& bytes = Slot(slot).dynamic_layout->bytes;
+        const bool has_place = step.kind == StepKind::kDynamicKernel
+                                   ? plan_.options.static_memory &&
+                                         plan_.options.preallocate_results &&
+                                         CanUseDynamicArena(slot)
+                                   : step.open_place == slot;
         if (has_place) {
-          state_->open_places.Add({.slot = slot,
-                                   .bytes = bytes,
-                                   .first = step.index,
-                                   .last = last,
-                                   .free = places_.FreeRanges(step.index, last)});
+          state_->dynamic_arena.Add({.slot = slot,
+                                     .bytes = bytes,
+                                     .first = step.index,
+                                     .last = last,
+                                     .free = places_.FreeRanges(step.index, last)});
         } else {
           add(bytes, slot, step.index, last);
         }
@@ -329,7 +330,7 @@ void StaticBinder::PlanReleases() {
   for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
     const int32_t last = places_.last_use(static_cast<int32_t>(owner));
     if (state_->storages[owner].kind == StorageKind::kAdopted && last >= 0 &&
-        last != Places::kForever) {
+        last != BufferAssignment::kForever) {
       state_->steps[static_cast<size_t>(last)].releases.push_back(static_cast<int32_t>(owner));
     }
   }

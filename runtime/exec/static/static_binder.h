@@ -55,7 +55,7 @@ class StaticBinder {
   /// What it is, the run tells. A view of fixed memory that is not folded is one, too.
   void MakeDynamic(int32_t slot);
   /// Its size is read from data, and it does not outlive the run.
-  bool CanPlaceOpen(int32_t slot) const;
+  bool CanUseDynamicArena(int32_t slot) const;
   int32_t OperandWrittenAs(const PlanStep& step, int32_t result);
 
   /// Gives a result a tensor over memory that is placed later.
@@ -64,7 +64,7 @@ class StaticBinder {
   void Share(int32_t slot, int32_t step, const std::function<bool(int32_t operand)>& may_share);
   void PlaceMemory();
   /// What operators return, while it lives.
-  void CountPassing();
+  void CountTransient();
   void PlanReleases();
 
   // Steps that write to memory of ours. False: not this one.
@@ -76,7 +76,7 @@ class StaticBinder {
   /// A stack along the first dimension: one operand's memory after the other's.
   bool BindJoin(const PlanStep& step, StaticStep& bound);
   Status BindKernel(const PlanStep& step, StaticStep& bound);
-  Status BindOpenKernel(const PlanStep& step, const Schedule& schedule, StaticStep& bound);
+  Status BindDynamicKernel(const PlanStep& step, const Schedule& schedule, StaticStep& bound);
   void AddArguments(StaticStep& bound, const std::vector<int32_t>& slots);
 
   const Plan& plan_;
@@ -84,7 +84,7 @@ class StaticBinder {
   const KernelLibrary* kernels_;
   const ScratchMemory& scratch_;
   std::unique_ptr<StaticProgram::State> state_;
-  Places places_;
+  BufferAssignment places_;
   std::set<int32_t> is_constant_;  // owners
 };
 

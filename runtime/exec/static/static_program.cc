@@ -12,8 +12,8 @@
 
 #include "runtime/aten/literals.h"
 #include "runtime/aten/parallel.h"
-#include "runtime/exec/step/observer.h"
 #include "runtime/exec/static/static_state.h"
+#include "runtime/exec/step/observer.h"
 
 namespace strata {
 
@@ -86,11 +86,11 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
 void StaticProgram::State::RunKernel(const StaticStep& step) {
   void* const* const addresses = step.addresses.data();
   if (step.units < 2 * step.grain) {
-    step.function(addresses, 0, step.units, step.open_numbers.data());
+    step.function(addresses, 0, step.units, step.dynamic_values.data());
     return;
   }
   ParallelFor(step.units, step.grain, [&](int64_t begin, int64_t end) {
-    step.function(addresses, begin, end, step.open_numbers.data());
+    step.function(addresses, begin, end, step.dynamic_values.data());
   });
 }
 
@@ -112,7 +112,7 @@ void StaticProgram::State::CallPlaced(StaticStep& step) {
   }
   const PlacedAllocations placing(places, step.allocations);
   Call(step);
-  if (step.has_open_operands || step.allocations.is_known()) return;
+  if (step.has_dynamic_operands || step.allocations.is_known()) return;
   std::vector<const void*> results(places.size(), nullptr);
   ForEachResult(
       stack, plan.steps[static_cast<size_t>(step.index)], [&](int32_t slot, const Tensor& result) {
@@ -137,8 +137,8 @@ void StaticProgram::State::RunStep(StaticStep& step, ExecutionObserver* observer
     case StaticStep::Kind::kKernel:
       RunKernel(step);
       break;
-    case StaticStep::Kind::kOpenKernel:
-      RunOpenKernel(step);
+    case StaticStep::Kind::kDynamicKernel:
+      RunDynamicKernel(step);
       break;
     case StaticStep::Kind::kJoin:
       RunJoin(step);
@@ -178,7 +178,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
   state_->EnsureBlock();
-  state_->open_places.Begin();
+  state_->dynamic_arena.BeginRun();
   if (observer != nullptr && observer->WantsAllSteps()) {
     for (state_->current_step = 0; state_->current_step < state_->steps.size();
          ++state_->current_step) {
@@ -259,21 +259,21 @@ ScratchMemory StaticProgram::scratch() {
 }
 
 PlannedMemory StaticProgram::planned_memory() const {
-  PassingMemory all = state_->passing;
-  state_->open_places.AddAll(all);
+  TransientMemory all = state_->transient;
+  state_->dynamic_arena.AddAll(all);
   const int64_t held = state_->block.memory != nullptr ? state_->block.bytes : state_->block_bytes;
   PlannedMemory memory{.held = state_->scratch != nullptr ? 0 : held,
-                       .passing_at_most = all.AtMost(state_->plan.partitions),
-                       .outputs = state_->passing_outputs.With(state_->numbers)};
+                       .transient_at_most = all.AtMost(state_->plan.partitions),
+                       .outputs = state_->transient_outputs.With(state_->numbers)};
   const bool has_run =
       std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
-  if (!has_run && memory.passing_at_most) {
-    memory.passing = *memory.passing_at_most;
+  if (!has_run && memory.transient_at_most) {
+    memory.transient = *memory.transient_at_most;
     return memory;
   }
-  PassingMemory passing = state_->passing;
-  state_->open_places.AddUnplaced(state_->numbers, passing);
-  memory.passing = passing.With(state_->numbers);
+  TransientMemory transient = state_->transient;
+  state_->dynamic_arena.AddUnallocated(state_->numbers, transient);
+  memory.transient = transient.With(state_->numbers);
   return memory;
 }
 

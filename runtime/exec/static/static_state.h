@@ -22,8 +22,8 @@ struct alignas(64) StaticStep {
     kCall,     ///< writes to tensors that are there: out-variants and in-place operators
     kAdopt,    ///< results' storages are taken over, or results themselves where they are dynamic
     kKernel,
-    kOpenKernel,  ///< of tensors that are others in each run, perhaps of sizes that a run reads
-    kJoin,        ///< operands, one after the other
+    kDynamicKernel,  ///< of tensors that are others in each run, perhaps of sizes that a run reads
+    kJoin,           ///< operands, one after the other
   };
 
   Kind kind = Kind::kNothing;
@@ -37,8 +37,8 @@ struct alignas(64) StaticStep {
   /// Of a kernel; bytes of each that is joined.
   int64_t units = 0;
   int64_t grain = 0;                        ///< units that are worth a thread
-  std::vector<int64_t> open_numbers;        ///< kKernel, kOpenKernel: of Kernel
-  size_t num_unit_dims = 0;                 ///< kOpenKernel: leading ones, which count units
+  std::vector<int64_t> dynamic_values;      ///< kKernel, kDynamicKernel: of Kernel
+  size_t num_unit_dims = 0;                 ///< kDynamicKernel: leading ones, which count units
   std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
   int32_t kernel = -1;
   // kCall, kAdopt
@@ -51,7 +51,7 @@ struct alignas(64) StaticStep {
   // kAdopt
   std::vector<int32_t> placed;  ///< slots whose memory is in the block: what is allocated for them
   int32_t open_place = -1;      ///< a slot for which the run tells whether its memory is there
-  bool has_open_operands = false;  ///< others in each run, and so is what it allocates
+  bool has_dynamic_operands = false;  ///< others in each run, and so is what it allocates
   AllocationOrder allocations;
   /// Slots whose taken-over storage goes after this step.
   std::vector<int32_t> releases;
@@ -121,14 +121,14 @@ struct StaticProgram::State {
   std::vector<std::optional<int64_t>> numbers;  ///< by slot: sizes that the run read from data
   std::vector<StaticStorage> storages;          ///< by slot that owns one
   std::vector<StaticInput> inputs;              ///< as the plan's
-  MemoryBlock block;              ///< outputs that somebody holds keep it; none until it is needed
-  void* scratch = nullptr;        ///< instead of a block of its own
-  int64_t block_bytes = 0;        ///< what is needed of it
-  bool can_borrow = false;        ///< nothing of it outlives a run
-  std::vector<int32_t> outputs;   ///< owners of storages of kind kOutput
-  PassingMemory passing;          ///< but for what has no place in a run
-  PassingMemory passing_outputs;  ///< of it, what lives on
-  OpenPlaces open_places;
+  MemoryBlock block;             ///< outputs that somebody holds keep it; none until it is needed
+  void* scratch = nullptr;       ///< instead of a block of its own
+  int64_t block_bytes = 0;       ///< what is needed of it
+  bool can_borrow = false;       ///< nothing of it outlives a run
+  std::vector<int32_t> outputs;  ///< owners of storages of kind kOutput
+  TransientMemory transient;     ///< but for what has no place in a run
+  TransientMemory transient_outputs;  ///< of it, what lives on
+  DynamicArena dynamic_arena;
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
   size_t current_step = 0;
@@ -163,9 +163,9 @@ struct StaticProgram::State {
   void RunStep(StaticStep& step, ExecutionObserver* observer);
   void Call(const StaticStep& step);
   void RunKernel(const StaticStep& step);
-  void RunOpenKernel(StaticStep& step);
+  void RunDynamicKernel(StaticStep& step);
   /// What `layout` is with the sizes that this run read.
-  PlanLayout LayoutNow(const OpenLayout& layout) const;
+  PlanLayout LayoutNow(const DynamicLayout& layout) const;
   /// Where a dynamic operand of a kernel lies. Throws where it is laid out as no kernel expects.
   void* AddressNow(int32_t slot);
   void RunJoin(const StaticStep& step);

@@ -5,7 +5,7 @@
 
 namespace strata {
 
-Places::Places(const Plan& plan)
+BufferAssignment::BufferAssignment(const Plan& plan)
     : plan_(plan),
       last_use_(plan.slots.size(), -1),
       is_written_(plan.slots.size(), false),
@@ -33,12 +33,12 @@ Places::Places(const Plan& plan)
   if (plan.options.keep_values) std::ranges::fill(last_use_, kForever);
 }
 
-bool Places::is_output(int32_t owner) const {
+bool BufferAssignment::is_output(int32_t owner) const {
   return std::ranges::any_of(
       plan_.outputs, [&](int32_t slot) { return slot >= 0 && SlotAt(slot).storage == owner; });
 }
 
-void Places::Add(int32_t slot, int32_t step) {
+void BufferAssignment::Add(int32_t slot, int32_t step) {
   request_of_[static_cast<size_t>(slot)] = static_cast<int32_t>(requests_.size());
   const int32_t last = std::max(last_use(slot), step);
   requests_.push_back({.bytes = SlotAt(slot).layout->storage_bytes(),
@@ -46,8 +46,8 @@ void Places::Add(int32_t slot, int32_t step) {
                        .last = std::min(last, static_cast<int32_t>(plan_.steps.size()))});
 }
 
-void Places::Share(int32_t slot, int32_t step,
-                   const std::function<bool(int32_t operand)>& may_share) {
+void BufferAssignment::Share(int32_t slot, int32_t step,
+                             const std::function<bool(int32_t operand)>& may_share) {
   const PlanStep& planned = plan_.steps[static_cast<size_t>(step)];
   int32_t chosen = -1;
   planned.ForEachOperand([&](int32_t operand) {
@@ -77,15 +77,15 @@ void Places::Share(int32_t slot, int32_t step,
   own = chosen;
 }
 
-Places::Block Places::Assign() {
+BufferAssignment::Arena BufferAssignment::Assign() {
   memory_ = PlanMemory(requests_);
-  Block block{.offsets = std::vector<int64_t>(plan_.slots.size(), -1), .bytes = memory_.bytes};
+  Arena arena{.offsets = std::vector<int64_t>(plan_.slots.size(), -1), .bytes = memory_.bytes};
   for (size_t owner = 0; owner < request_of_.size(); ++owner) {
     if (request_of_[owner] >= 0) {
-      block.offsets[owner] = memory_.offsets[static_cast<size_t>(request_of_[owner])];
+      arena.offsets[owner] = memory_.offsets[static_cast<size_t>(request_of_[owner])];
     }
   }
-  return block;
+  return arena;
 }
 
 }  // namespace strata

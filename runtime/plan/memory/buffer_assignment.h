@@ -8,36 +8,36 @@
 
 namespace strata {
 
-/// How long a plan needs each storage, and which results share a place in its block of memory.
-/// Storages are named by the slot that owns them.
-class Places {
+/// Lifetimes of the storages of a plan, and their offsets in its arena. A storage is named by the
+/// slot that owns it.
+class BufferAssignment {
  public:
   static constexpr int32_t kForever = INT32_MAX;
 
   /// REQUIRES: the plan outlives this.
-  explicit Places(const Plan& plan);
+  explicit BufferAssignment(const Plan& plan);
 
-  /// The last step that reads or makes the storage, kForever for outputs; -1: nobody does.
+  /// The last step that reads or makes the storage, kForever for outputs; -1 if no step does.
   int32_t last_use(int32_t owner) const { return last_use_[static_cast<size_t>(owner)]; }
-  /// Some step writes to it after it was made.
+  /// True if a step writes to the storage after it was made.
   bool is_written(int32_t owner) const { return is_written_[static_cast<size_t>(owner)]; }
   bool is_output(int32_t owner) const;
 
-  /// Asks for memory for a result of step `step`. REQUIRES: the slot has a layout and owns its
+  /// Requests memory for a result of step `step`. REQUIRES: the slot has a layout and owns its
   /// storage.
   void Add(int32_t slot, int32_t step);
 
-  /// Lets the result, which was added, live where an operand of the same layout lies that dies with
-  /// this step; of several, the first. Operands for which `may_share` is false are left alone.
+  /// Lets a requested result reuse the buffer of the first operand of the same layout whose
+  /// lifetime ends with this step and for which `may_share` holds.
   void Share(int32_t slot, int32_t step, const std::function<bool(int32_t operand)>& may_share);
 
-  struct Block {
-    std::vector<int64_t> offsets;  ///< by owner; -1: it asked for none
+  struct Arena {
+    std::vector<int64_t> offsets;  ///< by owner; -1: nothing was requested
     int64_t bytes = 0;
   };
-  /// REQUIRES: nothing is added after it.
-  Block Assign();
-  /// What of the block nothing needs from step `first` to step `last`. REQUIRES: it is assigned.
+  /// Runs the memory planner. REQUIRES: `Add` and `Share` are not called afterwards.
+  Arena Assign();
+  /// The parts of the arena that are free from step `first` to step `last`. REQUIRES: `Assign` ran.
   std::vector<MemoryRange> FreeRanges(int32_t first, int32_t last) const {
     return strata::FreeRanges(requests_, memory_, first, last);
   }

@@ -5,18 +5,18 @@
 
 namespace strata {
 
-void OpenPlaces::Add(Value value) {
+void DynamicArena::Add(Value value) {
   const auto slot = static_cast<size_t>(value.slot);
   if (index_of_.size() <= slot) index_of_.resize(slot + 1, -1);
   index_of_[slot] = static_cast<int32_t>(values_.size());
   values_.push_back(std::move(value));
 }
 
-bool OpenPlaces::Has(int32_t slot) const {
+bool DynamicArena::Has(int32_t slot) const {
   return static_cast<size_t>(slot) < index_of_.size() && index_of_[static_cast<size_t>(slot)] >= 0;
 }
 
-std::optional<int64_t> OpenPlaces::Take(int32_t slot, int64_t bytes) {
+std::optional<int64_t> DynamicArena::Allocate(int32_t slot, int64_t bytes) {
   if (!Has(slot) || bytes == 0) return std::nullopt;
   const Value& value = values_[static_cast<size_t>(index_of_[static_cast<size_t>(slot)])];
   std::erase_if(taken_, [&](const Taken& taken) { return taken.last < value.first; });
@@ -37,20 +37,20 @@ std::optional<int64_t> OpenPlaces::Take(int32_t slot, int64_t bytes) {
   return std::nullopt;
 }
 
-void OpenPlaces::AddUnplaced(std::span<const std::optional<int64_t>> sizes,
-                             PassingMemory& passing) const {
-  OpenPlaces run = *this;
-  run.Begin();
+void DynamicArena::AddUnallocated(std::span<const std::optional<int64_t>> sizes,
+                                  TransientMemory& transient) const {
+  DynamicArena run = *this;
+  run.BeginRun();
   for (const Value& value : values_) {
     const int64_t bytes =
         value.bytes.At([&](int32_t slot) { return sizes[static_cast<size_t>(slot)].value_or(0); });
-    if (!run.Take(value.slot, bytes)) passing.Add(value.bytes, value.first, value.last);
+    if (!run.Allocate(value.slot, bytes)) transient.Add(value.bytes, value.first, value.last);
   }
 }
 
-void OpenPlaces::AddAll(PassingMemory& passing) const {
+void DynamicArena::AddAll(TransientMemory& transient) const {
   for (const Value& value : values_)
-    passing.Add(value.bytes, value.first, value.last);
+    transient.Add(value.bytes, value.first, value.last);
 }
 
 }  // namespace strata

@@ -10,35 +10,38 @@
 
 namespace strata {
 
-/// Places for values whose sizes a run reads from data: in those parts of a plan's block of memory
-/// that nothing of known size needs while they live (gradients, before they are there). Which part
-/// is large enough only the run knows: each value gets, when it is made, the lowest place that is
-/// free as long as it lives. One that finds none is allocated as if there were no block.
-class OpenPlaces {
+/// Dynamic arena allocation for values of data-dependent size. They use the parts of the plan's
+/// arena that no value of static size needs during their lifetime; most of these parts hold
+/// gradients, which are produced late. A value is allocated at run time, at the lowest offset that
+/// stays free for its lifetime. If no part is large enough, the operator allocates it instead.
+class DynamicArena {
  public:
-  /// A value that lives from step `first` to step `last`, both included.
+  /// A value that is live from step `first` to step `last`, both included.
   struct Value {
     int32_t slot = -1;
-    SizeForm bytes;  ///< by the slots that sizes are read into
+    SizeForm bytes;  ///< a function of the slots that hold data-dependent sizes
     int32_t first = 0, last = 0;
-    std::vector<MemoryRange> free;  ///< of the block, all the while; ascending
+    std::vector<MemoryRange> free;  ///< parts of the arena, free for the whole lifetime; ascending
   };
 
-  /// REQUIRES: values come in the order in which a run makes them.
+  /// REQUIRES: values are added in the order in which a run makes them.
   void Add(Value value);
-  /// False for values that were not added: those are always allocated.
+  /// False for values that were not added: operators always allocate them.
   bool Has(int32_t slot) const;
 
-  /// A run begins: nothing is taken.
-  void Begin() { taken_.clear(); }
-  /// Where the value lies in the block, at a multiple of MemoryPlan::kAlignment; none: nowhere.
-  /// REQUIRES: values are asked for in their order; one that is not needs no place.
-  std::optional<int64_t> Take(int32_t slot, int64_t bytes);
+  /// Starts a run: nothing is allocated.
+  void BeginRun() { taken_.clear(); }
+  /// Allocates the value and returns its offset in the arena, a multiple of
+  /// MemoryPlan::kAlignment; none: no part is large enough.
+  /// REQUIRES: calls follow the order of `Add`; values may be skipped.
+  std::optional<int64_t> Allocate(int32_t slot, int64_t bytes);
 
-  /// Adds to `passing` the values that find no place in a run that reads these sizes, by slot.
-  void AddUnplaced(std::span<const std::optional<int64_t>> sizes, PassingMemory& passing) const;
-  /// Adds all: whatever sizes are, no run allocates more.
-  void AddAll(PassingMemory& passing) const;
+  /// Adds to `transient` the values that do not fit into the arena in a run with these sizes, by
+  /// slot.
+  void AddUnallocated(std::span<const std::optional<int64_t>> sizes,
+                      TransientMemory& transient) const;
+  /// Adds all values: an upper bound for every run.
+  void AddAll(TransientMemory& transient) const;
 
  private:
   struct Taken {

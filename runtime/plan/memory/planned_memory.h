@@ -4,15 +4,15 @@
 
 namespace strata {
 
-/// Memory that a plan needs, in bytes.
+/// The memory that a plan uses, in bytes.
 struct PlannedMemory {
-  int64_t held = 0;  ///< from run to run: the block that results share, outputs there included
-  /// Most that operators allocate at one moment of a run: with the sizes that the last run read
-  /// from data, `passing_at_most` before the first.
-  int64_t passing = 0;
-  /// Whatever the sizes are. None: a size may be anything.
-  std::optional<int64_t> passing_at_most = 0;
-  /// Of `passing`: outputs, which are the caller's after the run.
+  int64_t held = 0;  ///< between runs: the arena, with the outputs in it
+  /// Peak of what operators allocate during a run, for the data-dependent sizes of the last run;
+  /// `transient_at_most` before the first run.
+  int64_t transient = 0;
+  /// The same for all possible data-dependent sizes. None: some size has no upper bound.
+  std::optional<int64_t> transient_at_most = 0;
+  /// The part of `transient` that the caller owns after the run.
   int64_t outputs = 0;
 };
 

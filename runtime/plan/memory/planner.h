@@ -5,38 +5,44 @@
 
 namespace strata {
 
-/// Memory that a plan needs for a while: from step `first` to step `last`, both included.
+/// A buffer that is live from step `first` to step `last`, both included.
 struct MemoryRequest {
   int64_t bytes = 0;
   int32_t first = 0, last = 0;
 };
 
-/// A place for each request in one block of memory.
+/// The offset of each request in one arena.
 struct MemoryPlan {
   static constexpr int64_t kAlignment = 64;
 
   std::vector<int64_t> offsets;  ///< by request, aligned
-  int64_t bytes = 0;             ///< of the block
-  int64_t live_bytes = 0;        ///< most that lives at one step: no block can be smaller
+  int64_t bytes = 0;             ///< of the arena
+  int64_t live_bytes = 0;        ///< maximum over the steps: a lower bound of `bytes`
 };
 
-/// Part of a block of memory, in bytes.
+/// A part of the arena, in bytes.
 struct MemoryRange {
   int64_t begin = 0, end = 0;
   friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
 };
 
-/// Rounded up to MemoryPlan::kAlignment.
+/// Rounds up to MemoryPlan::kAlignment.
 int64_t AlignedBytes(int64_t bytes);
 
-/// Requests that live at the same step do not overlap. Each gets the lowest place that is free
-/// while it lives, in four orders: what lives to the end first, by birth, then the largest, so that
-/// the rest lies where outputs are not yet, or above all of them; largest first (as TFLite and
-/// Static Runtime do); largest times longest first; and last to die first. The smallest block wins,
-/// the first of equal ones. Cost is quadratic in requests that overlap in time.
+/// Assigns offsets such that requests with overlapping lifetimes do not overlap in memory.
+///
+/// First fit: each request gets the lowest offset that is free for its lifetime. Four orders are
+/// tried, and the smallest arena wins (the first of equal ones):
+///   1. requests that live to the end by their first step, then the others by size: short-lived
+///      buffers use the space of outputs that are not produced yet, or the space above them;
+///   2. by size, largest first (as TFLite and Static Runtime do);
+///   3. by size times lifetime, largest first;
+///   4. by last step, latest first.
+/// Cost is quadratic in requests that overlap in time.
 MemoryPlan PlanMemory(std::span<const MemoryRequest> requests);
 
-/// What no request needs of its plan's block from step `first` to step `last`; ascending, aligned.
+/// The parts of the arena that no request uses from step `first` to step `last`; ascending,
+/// aligned.
 std::vector<MemoryRange> FreeRanges(std::span<const MemoryRequest> requests, const MemoryPlan& plan,
                                     int32_t first, int32_t last);
 

@@ -6,12 +6,12 @@
 
 namespace strata {
 
-void PassingMemory::Add(SizeForm bytes, int32_t first, int32_t last) {
+void TransientMemory::Add(SizeForm bytes, int32_t first, int32_t last) {
   changes_[first].push_back({.bytes = bytes, .sign = 1});
   changes_[last + 1].push_back({.bytes = std::move(bytes), .sign = -1});
 }
 
-int64_t PassingMemory::With(std::span<const std::optional<int64_t>> sizes) const {
+int64_t TransientMemory::With(std::span<const std::optional<int64_t>> sizes) const {
   int64_t live = 0, most = 0;
   for (const auto& [step, changes] : changes_) {
     for (const auto& [bytes, sign] : changes) {
@@ -23,7 +23,7 @@ int64_t PassingMemory::With(std::span<const std::optional<int64_t>> sizes) const
   return most;
 }
 
-std::optional<int64_t> PassingMemory::AtMost(std::span<const SizePartition> partitions) const {
+std::optional<int64_t> TransientMemory::AtMost(std::span<const SizePartition> partitions) const {
   std::map<int32_t, size_t> partition_of;  // by slot
   for (size_t i = 0; i < partitions.size(); ++i) {
     for (const int32_t slot : partitions[i].slots)

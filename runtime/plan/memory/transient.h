@@ -10,17 +10,17 @@
 
 namespace strata {
 
-/// Memory that operators allocate and return while a plan runs: how much at one moment, as a
-/// function of the sizes that the run reads from data, by slot.
-class PassingMemory {
+/// Memory that operators allocate and free while a plan runs, as a function of the data-dependent
+/// sizes of the run, by slot.
+class TransientMemory {
  public:
-  /// `bytes` from step `first` to step `last`, both included.
+  /// Adds `bytes` that are live from step `first` to step `last`, both included.
   void Add(SizeForm bytes, int32_t first, int32_t last);
 
-  /// The most at one moment where sizes are these, by slot; what is not told counts as nothing.
+  /// The peak for these sizes, by slot; an unknown size counts as 0.
   int64_t With(std::span<const std::optional<int64_t>> sizes) const;
-  /// No sizes need more: at each step every partition is given as it needs most. None: a size that
-  /// is in no partition, and so may be anything.
+  /// An upper bound for all sizes: at each step every partition is distributed in the most
+  /// expensive way. None: some size is in no partition, so it has no bound.
   std::optional<int64_t> AtMost(std::span<const SizePartition> partitions) const;
 
  private:

@@ -86,7 +86,7 @@ std::string Refusal(const std::vector<Samples>& shapes) {
 TEST_CASE("the symbols of a graph are learnt from the shapes of its inputs") {
   const auto module = testing::ParseOrDie(kGraph);
   const Graph& graph = *module->FindGraph("g");
-  CHECK(HasOpenSizes(graph));
+  CHECK(HasDynamicShapes(graph));
   CHECK_EQ(HintsOf(graph), SymbolSizes{{"s0", 4}, {"s1", 2}});
   const SymbolSizes sizes =
       testing::OrDie(SizesOfInputs(graph, std::vector<Samples>{{5, 12}, {9}}));

@@ -121,8 +121,8 @@ TEST_CASE("what a run needs is a function of the sizes that it reads, and known 
     const TracedParts traced(passes);
     SizedExecutor executor = traced.Bind(PlanOptions::Fastest());
     const PlannedMemory before = executor.planned_memory();
-    REQUIRE(before.passing_at_most.has_value());
-    CHECK_EQ(before.passing, *before.passing_at_most);
+    REQUIRE(before.transient_at_most.has_value());
+    CHECK_EQ(before.transient, *before.transient_at_most);
     for (const std::vector<int64_t>& counts : kCounts) {
       INFO(passes, " ", counts[0], " ", counts[1], " ", counts[2]);
       const Tensors inputs = {at::randn({kRows, 8}), at::tensor(counts, at::kLong)};
@@ -130,8 +130,8 @@ TEST_CASE("what a run needs is a function of the sizes that it reads, and known 
       const MemoryMeter meter;
       OrDie(executor.Run(inputs));
       const PlannedMemory after = executor.planned_memory();
-      CHECK_EQ(after.passing, meter.peak_bytes());
-      CHECK_LE(after.passing, *before.passing_at_most);
+      CHECK_EQ(after.transient, meter.peak_bytes());
+      CHECK_LE(after.transient, *before.transient_at_most);
     }
   }
 }
@@ -182,7 +182,7 @@ TEST_CASE("one graph serves whatever experts tokens choose: eager's bits, in the
     testing::Eager eager(config);
     const testing::Compiled compiled(config, std::string(kDefaultPasses) + fuse);
     PlanOptions all_allocated = PlanOptions::Fastest();
-    all_allocated.place_open_sizes = false;
+    all_allocated.use_dynamic_arena = false;
     Executor executor = compiled.Bind(kStepGraph, PlanOptions::Fastest()),
              other = compiled.Bind(kStepGraph, all_allocated);
     // All to two experts, the others get none; to each as they like; to four; to the last two.
@@ -204,12 +204,12 @@ TEST_CASE("one graph serves whatever experts tokens choose: eager's bits, in the
       const MemoryMeter meter;
       OrDie(executor.Run(inputs));
       const PlannedMemory planned = executor.planned_memory();
-      CHECK_LE(planned.passing, other.planned_memory().passing);
-      CHECK_LE(planned.passing, planned.passing_at_most.value_or(0));
-      const auto bytes = [&](int64_t passing) {
-        return static_cast<double>(planned.held + passing);
+      CHECK_LE(planned.transient, other.planned_memory().transient);
+      CHECK_LE(planned.transient, planned.transient_at_most.value_or(0));
+      const auto bytes = [&](int64_t transient) {
+        return static_cast<double>(planned.held + transient);
       };
-      CHECK_LT(std::abs(bytes(planned.passing) / bytes(meter.peak_bytes()) - 1), 0.03);
+      CHECK_LT(std::abs(bytes(planned.transient) / bytes(meter.peak_bytes()) - 1), 0.03);
     }
   }
 }

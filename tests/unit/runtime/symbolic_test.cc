@@ -134,7 +134,7 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
     INFO(way.text.substr(0, 20), " ", overrides.empty() ? "" : overrides[0]);
     overrides.push_back(kOpen);
     const Traced open(Config(way.text, overrides));
-    CHECK(HasOpenSizes(open.step()));
+    CHECK(HasDynamicShapes(open.step()));
     CHECK_EQ(HintsOf(open.step()), SymbolSizes{{"s0", 4}, {"s1", 12 / way.unit}});
     SizedExecutor executor = open.Bind(PlanOptions::Fastest());
     overrides.pop_back();
@@ -218,7 +218,7 @@ TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but 
     for (const size_t known : {5, 9, 5, 8})
       OrDie(executor.Run(inputs[known]));
     const PlannedMemory memory = executor.planned_memory();
-    CHECK_LT(meter->peak_bytes(), memory.passing_at_most.value_or(0) + memory.held / 30);
+    CHECK_LT(meter->peak_bytes(), memory.transient_at_most.value_or(0) + memory.held / 30);
     Tensors outputs, copies;
     for (size_t i = 0; i < 4; ++i) {
       Tensors next = OrDie(executor.Run(inputs[i]));
@@ -276,7 +276,7 @@ TEST_CASE("sizes and arguments of an open graph are expressions of s0 and s1") {
   CHECK(text.find("[sym(s0), sym(s1), -1, 8]") != std::string::npos);
   CHECK_EQ(PrintText(*OrDie(ParseText(text, "open.txt"))), text);
   // The optimizer has no open sizes.
-  CHECK_FALSE(HasOpenSizes(*open.module.FindGraph(kOptimizerGraph)));
+  CHECK_FALSE(HasDynamicShapes(*open.module.FindGraph(kOptimizerGraph)));
 }
 
 TEST_CASE("sizes that are not open are numbers, whatever they were while sampling") {
@@ -302,7 +302,7 @@ TEST_CASE("a sequence that is not open may be padded by attention's kernel for G
   const TargetScope target(
       {.name = "cuda:0", .is_gpu = true, .capability = 9.0, .cudnn = 0, .deterministic = false});
   const Traced open(Config(kSmallDeepSeekV3, {"compile.symbolic_dims=batch"}), "");
-  CHECK(HasOpenSizes(open.step()));
+  CHECK(HasDynamicShapes(open.step()));
   // Experts one by one: so many tokens that each has some while sampling.
   const Traced one_by_one(
       Config(kSmallDeepSeekV3, {kOneByOne, "seq_len=60", "rope.max_seq_len=60"}), "");

@@ -37,11 +37,11 @@ constexpr std::string_view kChain = R"(
 
 TEST_CASE("a storage lives as long as any view of it; outputs live forever") {
   const Plan plan = LowerBody(kChain);
-  const Places places(plan);
+  const BufferAssignment places(plan);
   CHECK_EQ(places.last_use(SlotOf(plan, "x")), 2);
   CHECK_EQ(places.last_use(SlotOf(plan, "a")), 3);
   CHECK_EQ(places.last_use(SlotOf(plan, "b")), 4);
-  CHECK_EQ(places.last_use(SlotOf(plan, "c")), Places::kForever);
+  CHECK_EQ(places.last_use(SlotOf(plan, "c")), BufferAssignment::kForever);
   CHECK(places.is_output(SlotOf(plan, "d")));
   CHECK_FALSE(places.is_output(SlotOf(plan, "a")));
 }
@@ -51,7 +51,7 @@ TEST_CASE("a result shares the place of an operand that dies with it and lies as
   const int32_t a = SlotOf(plan, "a"), b = SlotOf(plan, "b"), c = SlotOf(plan, "c"),
                 d = SlotOf(plan, "d");
   const auto any = [](int32_t) { return true; };
-  Places places(plan);
+  BufferAssignment places(plan);
   places.Add(a, 0);
   places.Add(b, 2);
   places.Share(b, 2, any);  // a is read later
@@ -60,11 +60,11 @@ TEST_CASE("a result shares the place of an operand that dies with it and lies as
   places.Add(d, 4);
   SUBCASE("where it may") {
     places.Share(d, 4, any);
-    const Places::Block block = places.Assign();
-    CHECK_EQ(block.bytes, 256);
-    CHECK_EQ(block.offsets[static_cast<size_t>(a)], block.offsets[static_cast<size_t>(c)]);
-    CHECK_EQ(block.offsets[static_cast<size_t>(b)], block.offsets[static_cast<size_t>(d)]);
-    CHECK_EQ(block.offsets[static_cast<size_t>(SlotOf(plan, "x"))], -1);
+    const BufferAssignment::Arena arena = places.Assign();
+    CHECK_EQ(arena.bytes, 256);
+    CHECK_EQ(arena.offsets[static_cast<size_t>(a)], arena.offsets[static_cast<size_t>(c)]);
+    CHECK_EQ(arena.offsets[static_cast<size_t>(b)], arena.offsets[static_cast<size_t>(d)]);
+    CHECK_EQ(arena.offsets[static_cast<size_t>(SlotOf(plan, "x"))], -1);
   }
   SUBCASE("but not where it may not") {
     places.Share(d, 4, [](int32_t) { return false; });
@@ -79,7 +79,7 @@ TEST_CASE("what a step writes in place is told") {
   b = aten.add_.Tensor(a, x) : f32[32][1]cpu ~a
   output([b])
 )");
-  const Places places(plan);
+  const BufferAssignment places(plan);
   CHECK(places.is_written(SlotOf(plan, "a")));
   CHECK_FALSE(places.is_written(SlotOf(plan, "x")));
   CHECK(places.is_output(SlotOf(plan, "a")));

@@ -12,8 +12,8 @@ namespace {
 using Sizes = std::vector<std::optional<int64_t>>;
 
 /// As many bytes as the size in slot `slot` says.
-OpenPlaces::Value ValueOf(int32_t slot, int32_t first, int32_t last,
-                          std::vector<MemoryRange> free) {
+DynamicArena::Value ValueOf(int32_t slot, int32_t first, int32_t last,
+                            std::vector<MemoryRange> free) {
   return {.slot = slot,
           .bytes = {.factors = {{slot, 1}}},
           .first = first,
@@ -22,44 +22,44 @@ OpenPlaces::Value ValueOf(int32_t slot, int32_t first, int32_t last,
 }
 
 TEST_CASE("values get the lowest part that is free while they live") {
-  OpenPlaces places;
-  places.Add(ValueOf(0, 0, 3, {{0, 128}, {256, 512}}));
-  places.Add(ValueOf(1, 1, 1, {{0, 128}, {256, 512}}));
-  places.Add(ValueOf(2, 2, 3, {{256, 512}}));
-  places.Add(ValueOf(3, 3, 3, {{0, 512}}));
-  places.Begin();
-  CHECK_EQ(places.Take(0, 100), 0);
-  CHECK_EQ(places.Take(1, 100), 256);  // value 0 is in the first part
-  CHECK_EQ(places.Take(2, 192), 256);  // where value 1 was
-  CHECK_EQ(places.Take(3, 128), 128);  // between both
-  places.Begin();
-  CHECK_EQ(places.Take(0, 200), 256);  // sizes are others in each run
-  CHECK_EQ(places.Take(1, 64), 0);
-  CHECK_EQ(places.Take(2, 64), std::nullopt);  // all is taken
-  CHECK_EQ(places.Take(3, 0), std::nullopt);   // nothing needs no place
-  CHECK_FALSE(places.Has(4));
-  CHECK_EQ(places.Take(4, 64), std::nullopt);
+  DynamicArena arena;
+  arena.Add(ValueOf(0, 0, 3, {{0, 128}, {256, 512}}));
+  arena.Add(ValueOf(1, 1, 1, {{0, 128}, {256, 512}}));
+  arena.Add(ValueOf(2, 2, 3, {{256, 512}}));
+  arena.Add(ValueOf(3, 3, 3, {{0, 512}}));
+  arena.BeginRun();
+  CHECK_EQ(arena.Allocate(0, 100), 0);
+  CHECK_EQ(arena.Allocate(1, 100), 256);  // value 0 is in the first part
+  CHECK_EQ(arena.Allocate(2, 192), 256);  // where value 1 was
+  CHECK_EQ(arena.Allocate(3, 128), 128);  // between both
+  arena.BeginRun();
+  CHECK_EQ(arena.Allocate(0, 200), 256);  // sizes are others in each run
+  CHECK_EQ(arena.Allocate(1, 64), 0);
+  CHECK_EQ(arena.Allocate(2, 64), std::nullopt);  // all is taken
+  CHECK_EQ(arena.Allocate(3, 0), std::nullopt);   // nothing needs no place
+  CHECK_FALSE(arena.Has(4));
+  CHECK_EQ(arena.Allocate(4, 64), std::nullopt);
 }
 
 TEST_CASE("a value may lie where two parts are free for another: both know of it") {
-  OpenPlaces places;
-  places.Add(ValueOf(0, 0, 2, {{64, 512}}));
-  places.Add(ValueOf(1, 1, 2, {{0, 128}, {192, 512}}));
-  places.Begin();
-  CHECK_EQ(places.Take(0, 192), 64);
-  CHECK_EQ(places.Take(1, 192), 256);
+  DynamicArena arena;
+  arena.Add(ValueOf(0, 0, 2, {{64, 512}}));
+  arena.Add(ValueOf(1, 1, 2, {{0, 128}, {192, 512}}));
+  arena.BeginRun();
+  CHECK_EQ(arena.Allocate(0, 192), 64);
+  CHECK_EQ(arena.Allocate(1, 192), 256);
 }
 
 TEST_CASE("what finds no place is counted as memory that passes") {
-  OpenPlaces places;
-  places.Add(ValueOf(0, 0, 2, {{0, 128}}));
-  places.Add(ValueOf(1, 1, 2, {{0, 128}}));
-  PassingMemory none, both, all;
-  places.AddUnplaced(Sizes{64, 64}, none);
+  DynamicArena arena;
+  arena.Add(ValueOf(0, 0, 2, {{0, 128}}));
+  arena.Add(ValueOf(1, 1, 2, {{0, 128}}));
+  TransientMemory none, both, all;
+  arena.AddUnallocated(Sizes{64, 64}, none);
   CHECK_EQ(none.With(Sizes{64, 64}), 0);
-  places.AddUnplaced(Sizes{100, 60}, both);
+  arena.AddUnallocated(Sizes{100, 60}, both);
   CHECK_EQ(both.With(Sizes{100, 60}), 60);
-  places.AddAll(all);
+  arena.AddAll(all);
   CHECK_EQ(all.AtMost({{{.slots = {0, 1}, .total = 128}}}), 128);
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("no two values that live at the same step overlap, nor do they leave w
       requests.push_back({.bytes = draw(500), .first = first, .last = first + draw(6)});
     }
     const MemoryPlan plan = PlanMemory(requests);
-    OpenPlaces places;
+    DynamicArena arena;
     struct Lying {
       int64_t begin, end;
       int32_t first, last;
@@ -85,14 +85,14 @@ TEST_CASE("no two values that live at the same step overlap, nor do they leave w
                        .first = requests[i].first,
                        .last = requests[i].last});
     }
-    places.Begin();
+    arena.BeginRun();
     int32_t first = 0;
     for (int32_t slot = 0; slot < 30; ++slot) {
       first += draw(3);
       const int32_t last = first + draw(8);
-      places.Add(ValueOf(slot, first, last, FreeRanges(requests, plan, first, last)));
+      arena.Add(ValueOf(slot, first, last, FreeRanges(requests, plan, first, last)));
       const int64_t bytes = 1 + draw(300);
-      const auto offset = places.Take(slot, bytes);
+      const auto offset = arena.Allocate(slot, bytes);
       if (!offset) continue;
       CHECK_LE(*offset + bytes, plan.bytes);
       for (const Lying& other : lying) {

@@ -11,7 +11,7 @@ namespace {
 using Sizes = std::vector<std::optional<int64_t>>;
 
 TEST_CASE("memory that passes is counted while it lives, by the sizes of a run") {
-  PassingMemory memory;
+  TransientMemory memory;
   memory.Add({.constant = 100}, 0, 0);
   memory.Add({.constant = 8, .factors = {{0, 4}}}, 1, 2);
   memory.Add({.factors = {{0, 2}, {1, 10}}}, 2, 3);
@@ -24,7 +24,7 @@ TEST_CASE("at most: no way to divide a total needs more, and one needs so much")
   std::mt19937 random(7);
   const auto draw = [&](int64_t end) { return static_cast<int64_t>(random() % end); };
   for (int trial = 0; trial < 200; ++trial) {
-    PassingMemory memory;
+    TransientMemory memory;
     for (int i = 0; i < 6; ++i) {
       const auto first = static_cast<int32_t>(draw(5));
       memory.Add({.constant = draw(10), .factors = {{static_cast<int32_t>(draw(4)), draw(5)}}},
@@ -43,7 +43,7 @@ TEST_CASE("at most: no way to divide a total needs more, and one needs so much")
 }
 
 TEST_CASE("at most: a size that is part of no whole has no limit") {
-  PassingMemory memory;
+  TransientMemory memory;
   memory.Add({.factors = {{0, 4}}}, 0, 0);
   CHECK_FALSE(memory.AtMost({}).has_value());
   CHECK_EQ(memory.AtMost({{{.slots = {0}, .total = 3}}}), 12);

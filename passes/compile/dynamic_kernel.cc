@@ -40,16 +40,16 @@ bool HaveOneCode(const Kernel& a, const Kernel& b) {
          std::ranges::equal(a.stores, b.stores, is_same_store);
 }
 
-void MarkOpen(Kernel& kernel, const std::vector<Kernel>& others) {
+void MarkDynamic(Kernel& kernel, const std::vector<Kernel>& others) {
   const auto differs = [&](int64_t number, const auto& number_of) {
     return std::ranges::any_of(others,
                                [&](const Kernel& other) { return number_of(other) != number; });
   };
   for (size_t dim = 0; dim < kernel.sizes.size(); ++dim) {
-    kernel.open_sizes.push_back(
+    kernel.dynamic_sizes.push_back(
         differs(kernel.sizes[dim], [&](const Kernel& other) { return other.sizes[dim]; }));
     for (size_t i = 0; i < kernel.accesses.size(); ++i) {
-      kernel.accesses[i].open_strides.push_back(
+      kernel.accesses[i].dynamic_strides.push_back(
           differs(kernel.accesses[i].strides[dim],
                   [&](const Kernel& other) { return other.accesses[i].strides[dim]; }));
     }
@@ -81,11 +81,11 @@ std::vector<std::string> DataSizesOf(const Graph& body, const SymbolSizes& sizes
 
 /// A kernel of sizes that a run tells: its open numbers, solved from kernels of samples.
 Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& sizes,
-                              const std::vector<std::string>& data_sizes) {
+                              const std::vector<std::string>& unbacked_symbols) {
   constexpr int64_t kFirst = 47, kStep = 30;
   SymbolSizes sample = sizes;
   int64_t next = kFirst;
-  for (const std::string& symbol : data_sizes)
+  for (const std::string& symbol : unbacked_symbols)
     sample[symbol] = std::exchange(next, next + 12);
   STRATA_TRY(Kernel kernel, MakeFixedKernel(body, exact, sample));
   std::vector<Kernel> others;
@@ -96,7 +96,7 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     return is_alike;
   };
   SymbolSizes all = sample;
-  for (const std::string& symbol : data_sizes) {
+  for (const std::string& symbol : unbacked_symbols) {
     SymbolSizes one = sample;
     one[symbol] += kStep;
     all[symbol] += kStep;
@@ -109,37 +109,37 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     auto other = MakeFixedKernel(body, exact, at);
     if (other && HaveOneCode(kernel, *other)) marking.push_back(std::move(other).value());
   }
-  MarkOpen(kernel, marking);
+  MarkDynamic(kernel, marking);
   for (Kernel& other : others) {
-    other.open_sizes = kernel.open_sizes;
+    other.dynamic_sizes = kernel.dynamic_sizes;
     for (size_t i = 0; i < other.accesses.size(); ++i)
-      other.accesses[i].open_strides = kernel.accesses[i].open_strides;
+      other.accesses[i].dynamic_strides = kernel.accesses[i].dynamic_strides;
   }
-  const std::vector<int64_t> numbers = kernel.open_numbers();
+  const std::vector<int64_t> numbers = kernel.dynamic_values();
   for (size_t i = 0; i < numbers.size(); ++i) {
     SizeForm form{.constant = numbers[i]};
-    for (size_t k = 0; k < data_sizes.size(); ++k) {
-      const int64_t change = others[k].open_numbers()[i] - numbers[i];
+    for (size_t k = 0; k < unbacked_symbols.size(); ++k) {
+      const int64_t change = others[k].dynamic_values()[i] - numbers[i];
       if (change % kStep != 0) return NoKernel("numbers that are no multiples of sizes");
       if (change == 0) continue;
       form.factors[static_cast<int32_t>(k)] = change / kStep;
-      form.constant -= change / kStep * sample[data_sizes[k]];
+      form.constant -= change / kStep * sample[unbacked_symbols[k]];
     }
     const int64_t check =
-        form.At([&](int32_t k) { return all[data_sizes[static_cast<size_t>(k)]]; });
-    if (check != others.back().open_numbers()[i])
+        form.At([&](int32_t k) { return all[unbacked_symbols[static_cast<size_t>(k)]]; });
+    if (check != others.back().dynamic_values()[i])
       return NoKernel("numbers that are products of sizes");
-    kernel.open_forms.push_back(std::move(form));
+    kernel.dynamic_forms.push_back(std::move(form));
   }
-  kernel.data_sizes = data_sizes;
+  kernel.unbacked_symbols = unbacked_symbols;
   return kernel;
 }
 
 }  // namespace
 
 Result<Kernel> MakeKernel(const Graph& body, bool exact, const SymbolSizes& sizes) {
-  const std::vector<std::string> data_sizes = DataSizesOf(body, sizes);
-  if (!data_sizes.empty()) return MakeDataKernel(body, exact, sizes, data_sizes);
+  const std::vector<std::string> unbacked_symbols = DataSizesOf(body, sizes);
+  if (!unbacked_symbols.empty()) return MakeDataKernel(body, exact, sizes, unbacked_symbols);
   STRATA_TRY(Kernel kernel, MakeFixedKernel(body, exact, sizes));
   if (sizes.empty()) return kernel;
   std::vector<Kernel> others;
@@ -148,7 +148,7 @@ Result<Kernel> MakeKernel(const Graph& body, bool exact, const SymbolSizes& size
     if (!other || !HaveOneCode(kernel, *other)) return kernel;
     others.push_back(std::move(other).value());
   }
-  MarkOpen(kernel, others);
+  MarkDynamic(kernel, others);
   return kernel;
 }
 
