@@ -115,11 +115,11 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     for (size_t i = 0; i < other.accesses.size(); ++i)
       other.accesses[i].dynamic_strides = kernel.accesses[i].dynamic_strides;
   }
-  const std::vector<int64_t> numbers = kernel.dynamic_values();
+  const std::vector<int64_t> numbers = kernel.dynamic_numbers();
   for (size_t i = 0; i < numbers.size(); ++i) {
     SizeForm form{.constant = numbers[i]};
     for (size_t k = 0; k < unbacked_symbols.size(); ++k) {
-      const int64_t change = others[k].dynamic_values()[i] - numbers[i];
+      const int64_t change = others[k].dynamic_numbers()[i] - numbers[i];
       if (change % kStep != 0) return NoKernel("numbers that are no multiples of sizes");
       if (change == 0) continue;
       form.factors[static_cast<int32_t>(k)] = change / kStep;
@@ -127,7 +127,7 @@ Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& 
     }
     const int64_t check =
         form.At([&](int32_t k) { return all[unbacked_symbols[static_cast<size_t>(k)]]; });
-    if (check != others.back().dynamic_values()[i])
+    if (check != others.back().dynamic_numbers()[i])
       return NoKernel("numbers that are products of sizes");
     kernel.dynamic_forms.push_back(std::move(form));
   }

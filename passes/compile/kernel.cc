@@ -53,7 +53,7 @@ bool IsReduction(const Kernel::Op& op) {
   return op.code == "sum" || op.code == "max" || op.code == "aten sum";
 }
 
-std::vector<int64_t> Kernel::dynamic_values() const {
+std::vector<int64_t> Kernel::dynamic_numbers() const {
   std::vector<int64_t> numbers;
   const auto add = [&](const std::vector<int64_t>& all, const std::vector<bool>& open) {
     for (size_t i = 0; i < open.size(); ++i)

@@ -68,7 +68,7 @@ struct Kernel {
   std::vector<Store> stores;
   int32_t num_inputs = 0;
   int32_t num_arguments = 0;
-  /// Symbols of the body that only a run tells, ascending, and what `dynamic_values` are by their
+  /// Symbols of the body that only a run tells, ascending, and what `dynamic_numbers` are by their
   /// places in it; `sizes` and strides are then those of a sample. Empty: none.
   std::vector<std::string> unbacked_symbols = {};
   std::vector<SizeForm> dynamic_forms = {};
@@ -77,7 +77,7 @@ struct Kernel {
   std::vector<int32_t> written_inputs;  ///< ascending
 
   /// What is open, in order: sizes, then strides, access by access.
-  std::vector<int64_t> dynamic_values() const;
+  std::vector<int64_t> dynamic_numbers() const;
   int64_t rows() const;
   int64_t columns() const;
   /// Reads and writes each element of arguments that lie equally once, at the same place: a result

@@ -15,8 +15,8 @@ extern const std::string_view kCppPreamble;
 ///   extern "C" void NAME(void* const* arguments, int64_t begin, int64_t end, const int64_t* open)
 ///
 /// computes units [begin, end) of its schedule. Arguments are addresses of first elements, in the
-/// order of Kernel::Access::argument; `open` is Kernel::dynamic_values. Same kernel, same text, and
-/// the same for kernels that differ in open numbers alone.
+/// order of Kernel::Access::argument; `open` is Kernel::dynamic_numbers. Same kernel, same text,
+/// and the same for kernels that differ in open numbers alone.
 std::string CppFunction(const Kernel& kernel, std::string_view name);
 
 /// A file with a function `strata_kernel_<i>` for each kernel.

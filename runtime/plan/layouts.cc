@@ -8,8 +8,8 @@ namespace strata {
 namespace {
 
 /// Those of `known` that `dim` mentions are added to `found`.
-void FindDataSizes(const Module& module, DimId dim, const UnbackedSlots& known,
-                   UnbackedSlots& found) {
+void FindDataSizes(const Module& module, DimId dim, const UnbackedSizes& known,
+                   UnbackedSizes& found) {
   if (module.dims().kind(dim) == DimKind::kSymbol) {
     const auto reader = known.find(module.dims().name(dim));
     if (reader != known.end()) found.insert(*reader);
@@ -21,16 +21,16 @@ void FindDataSizes(const Module& module, DimId dim, const UnbackedSlots& known,
 /// The number that `number_at(sizes)` is, as a function of the data sizes; none where it is no sum
 /// of multiples of them.
 template <class Fn>
-std::optional<SizeForm> FormOf(const UnbackedSlots& unbacked_slots, SymbolSizes sizes,
+std::optional<SizeForm> FormOf(const UnbackedSizes& unbacked_sizes, SymbolSizes sizes,
                                Fn&& number_at) {
-  for (const auto& [symbol, slot] : unbacked_slots)
+  for (const auto& [symbol, slot] : unbacked_sizes)
     sizes[symbol] = 0;
   const std::optional<int64_t> constant = number_at(sizes);
   if (!constant) return std::nullopt;
   SizeForm form{.constant = *constant};
   int64_t expected = form.constant, probe = 2;
   SymbolSizes all = sizes;
-  for (const auto& [symbol, slot] : unbacked_slots) {
+  for (const auto& [symbol, slot] : unbacked_sizes) {
     sizes[symbol] = 1;
     const std::optional<int64_t> with_one = number_at(sizes);
     sizes[symbol] = 0;
@@ -67,12 +67,12 @@ std::optional<PlanLayout> LayoutOf(const Module& module, TypeId id, const Symbol
 
 std::optional<DynamicLayout> DynamicLayoutOf(const Module& module, TypeId id,
                                              const SymbolSizes& known,
-                                             const UnbackedSlots& unbacked_slots) {
+                                             const UnbackedSizes& unbacked_sizes) {
   if (!IsTensor(module, id)) return std::nullopt;
   const Type& type = module.types()[id];
-  UnbackedSlots mentioned;
+  UnbackedSizes mentioned;
   for (const DimId dim : type.sizes)
-    FindDataSizes(module, dim, unbacked_slots, mentioned);
+    FindDataSizes(module, dim, unbacked_sizes, mentioned);
   if (mentioned.empty() || !type.has_strides) return std::nullopt;
   DynamicLayout open{.dtype = type.dtype, .sizes = {}, .strides = {}, .bytes = {}};
   const auto add = [&](const std::vector<DimId>& dims, std::vector<SizeForm>& forms) {
@@ -102,11 +102,11 @@ std::optional<DynamicLayout> DynamicLayoutOf(const Module& module, TypeId id,
   return open;
 }
 
-UnbackedSlots UnbackedSlotsInside(const Graph& graph, NodeId fused, const Graph& body,
-                                  const UnbackedSlots& unbacked_slots) {
+UnbackedSizes UnbackedSizesInside(const Graph& graph, NodeId fused, const Graph& body,
+                                  const UnbackedSizes& unbacked_sizes) {
   const Module& module = graph.module();
   const DimTable& dims = module.dims();
-  UnbackedSlots inside;
+  UnbackedSizes inside;
   const std::vector<NodeId> placeholders = body.placeholders();
   const std::span<const Arg> args = graph.args(fused).subspan(1);
   for (size_t i = 0; i < std::min(args.size(), placeholders.size()); ++i) {
@@ -120,15 +120,15 @@ UnbackedSlots UnbackedSlotsInside(const Graph& graph, NodeId fused, const Graph&
           dims.kind(outer_dims[d]) != DimKind::kSymbol) {
         continue;
       }
-      const auto known = unbacked_slots.find(dims.name(outer_dims[d]));
-      if (known != unbacked_slots.end()) inside.emplace(dims.name(inner_dims[d]), known->second);
+      const auto known = unbacked_sizes.find(dims.name(outer_dims[d]));
+      if (known != unbacked_sizes.end()) inside.emplace(dims.name(inner_dims[d]), known->second);
     }
   }
   return inside;
 }
 
-std::optional<std::vector<SizeForm>> DynamicValuesOf(const Kernel& kernel,
-                                                     const UnbackedSlots& inside) {
+std::optional<std::vector<SizeForm>> DynamicNumbersOf(const Kernel& kernel,
+                                                      const UnbackedSizes& inside) {
   std::vector<SizeForm> numbers;
   for (const SizeForm& form : kernel.dynamic_forms) {
     SizeForm& number = numbers.emplace_back();

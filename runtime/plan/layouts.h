@@ -17,26 +17,26 @@
 namespace strata {
 
 /// The slots that sizes are read into from data, by symbol.
-using UnbackedSlots = std::map<std::string, int32_t, std::less<>>;
+using UnbackedSizes = std::map<std::string, int32_t, std::less<>>;
 
 /// How a value of that type lies where symbols are what `sizes` says. None: no tensor, strides that
 /// are not known, a size that `sizes` does not tell.
 std::optional<PlanLayout> LayoutOf(const Module& module, TypeId type, const SymbolSizes& sizes);
 
-/// The same of a type with sizes of `unbacked_slots`, as functions of them. None: it has none of
+/// The same of a type with sizes of `unbacked_sizes`, as functions of them. None: it has none of
 /// them, or numbers that are no sums of multiples of them.
 std::optional<DynamicLayout> DynamicLayoutOf(const Module& module, TypeId type,
                                              const SymbolSizes& sizes,
-                                             const UnbackedSlots& unbacked_slots);
+                                             const UnbackedSizes& unbacked_sizes);
 
-/// What the body of the fused node calls `unbacked_slots` of the graph around it: told by the types
+/// What the body of the fused node calls `unbacked_sizes` of the graph around it: told by the types
 /// of what it is given.
-UnbackedSlots UnbackedSlotsInside(const Graph& graph, NodeId fused, const Graph& body,
-                                  const UnbackedSlots& unbacked_slots);
+UnbackedSizes UnbackedSizesInside(const Graph& graph, NodeId fused, const Graph& body,
+                                  const UnbackedSizes& unbacked_sizes);
 
 /// The open numbers of a kernel as functions of data sizes, by slot. None: a size is not among
 /// those of `inside`, which are the body's.
-std::optional<std::vector<SizeForm>> DynamicValuesOf(const Kernel& kernel,
-                                                     const UnbackedSlots& inside);
+std::optional<std::vector<SizeForm>> DynamicNumbersOf(const Kernel& kernel,
+                                                      const UnbackedSizes& inside);
 
 }  // namespace strata

@@ -49,7 +49,7 @@ class Lowering {
     explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
     const Graph* graph;
     std::vector<int32_t> slot_of;  // by value
-    UnbackedSlots unbacked_slots;  // a body names sizes as it likes
+    UnbackedSizes unbacked_sizes;  // a body names sizes as it likes
     NodeId fused;                  // of the program, when this is its body
     int32_t stream = 0;            // of that node
   };
@@ -196,7 +196,7 @@ class Lowering {
     const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact), -1);
     if (!is_new) return known->second;
     auto kernel = MakeKernel(module_.graph(body), exact, plan_.sizes);
-    if (!kernel && plan_.sizes.empty() && scope_.unbacked_slots.empty())
+    if (!kernel && plan_.sizes.empty() && scope_.unbacked_sizes.empty())
       return std::move(kernel).error();
     if (!kernel || (!kernel->unbacked_symbols.empty() && !plan_.options.is_static())) return -1;
     plan_.kernels.push_back(std::move(kernel).value());
@@ -208,14 +208,14 @@ class Lowering {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
     if (kernel.unbacked_symbols.empty()) return true;
     auto numbers =
-        DynamicValuesOf(kernel, UnbackedSlotsInside(graph(), node, body, scope_.unbacked_slots));
-    if (numbers) step.dynamic_values = *std::move(numbers);
+        DynamicNumbersOf(kernel, UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes));
+    if (numbers) step.dynamic_numbers = *std::move(numbers);
     return numbers.has_value();
   }
 
   Status InlineBody(NodeId node, const Graph& body) {
     Scope inner(body);
-    inner.unbacked_slots = UnbackedSlotsInside(graph(), node, body, scope_.unbacked_slots);
+    inner.unbacked_sizes = UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes);
     inner.fused = node;
     inner.stream = graph().node(node).stream;
     const std::vector<NodeId> placeholders = body.placeholders();
@@ -362,9 +362,9 @@ class Lowering {
          .storage = owner >= 0 ? plan_.slots[static_cast<size_t>(owner)].storage : slot});
     PlanSlot& made = plan_.slots.back();
     if (v.type.valid() && module_.types()[v.type].kind == TypeKind::kSymInt) {
-      scope_.unbacked_slots.emplace(module_.dims().name(module_.types()[v.type].dim), slot);
+      scope_.unbacked_sizes.emplace(module_.dims().name(module_.types()[v.type].dim), slot);
     } else if (!made.layout) {
-      made.dynamic_layout = DynamicLayoutOf(module_, v.type, plan_.sizes, scope_.unbacked_slots);
+      made.dynamic_layout = DynamicLayoutOf(module_, v.type, plan_.sizes, scope_.unbacked_sizes);
     }
     return scope_.slot_of[static_cast<size_t>(value.index)] = slot;
   }
@@ -388,9 +388,9 @@ Result<Plan> Lower(const Graph& graph, const PlanOptions& options, const SymbolS
 
 Fingerprint Plan::fingerprint() const {
   uint64_t flags = 0;
-  for (const bool flag : {options.keep_values, options.fold_views, options.static_memory,
-                          options.in_place, options.hoist_constants, options.preallocate_results,
-                          options.use_dynamic_arena, options.unfuse}) {
+  for (const bool flag :
+       {options.keep_values, options.fold_views, options.static_memory, options.in_place,
+        options.hoist_constants, options.arena_results, options.dynamic_arena, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }
   std::vector<uint64_t> content = {graph_fingerprint.hi, graph_fingerprint.lo, flags};

@@ -30,10 +30,10 @@ struct PlanOptions {
   /// Run work that depends on no input once, when the plan is bound.
   bool hoist_constants = false;
   /// With static_memory: operators without an out-variant allocate their results in the block, too.
-  bool preallocate_results = false;
-  /// With preallocate_results: values whose sizes a run reads from data lie in the block, too,
+  bool arena_results = false;
+  /// With arena_results: values whose sizes a run reads from data lie in the block, too,
   /// where it is free while they live.
-  bool use_dynamic_arena = false;
+  bool dynamic_arena = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
@@ -43,8 +43,8 @@ struct PlanOptions {
             .static_memory = true,
             .in_place = true,
             .hoist_constants = true,
-            .preallocate_results = true,
-            .use_dynamic_arena = true};
+            .arena_results = true,
+            .dynamic_arena = true};
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }
@@ -93,7 +93,7 @@ struct PlanStep {
   bool is_pure = false;  ///< same operands, same results, and nothing else happens
   int32_t kernel = -1;   ///< of Plan::kernels, for a fused node
   /// Of a kernel that takes sizes that are read from data: its open numbers, by slot.
-  std::vector<SizeForm> dynamic_values = {};
+  std::vector<SizeForm> dynamic_numbers = {};
   int32_t stream = 0;            ///< of the device; 0: the one that computes
   std::vector<int32_t> results;  ///< slot per result; -1: nobody reads it
   int64_t unread_bytes = 0;      ///< of results without a slot: there until the step is done

@@ -70,21 +70,21 @@ Status TrainingGraphs::Compile(const TrainConfig& config, std::vector<std::uniqu
 
 Status TrainingGraphs::Add(std::string_view name) {
   const Graph& graph = *module_.FindGraph(name);
-  STRATA_TRY(SizedExecutor executor,
-             SizedExecutor::Create(graph, [this, &graph](const SymbolSizes& sizes) {
+  STRATA_TRY(DynamicExecutor executor,
+             DynamicExecutor::Create(graph, [this, &graph](const SymbolSizes& sizes) {
                return MakeExecutor(graph, sizes, constants_, options_, warnings_, device_);
              }));
   executors_.emplace_back(name, std::move(executor));
   return Ok();
 }
 
-const SizedExecutor* TrainingGraphs::Find(std::string_view graph) const {
+const DynamicExecutor* TrainingGraphs::Find(std::string_view graph) const {
   const auto found =
       std::ranges::find(executors_, graph, [](const auto& entry) { return entry.first; });
   return found == executors_.end() ? nullptr : &found->second;
 }
 
-SizedExecutor& TrainingGraphs::At(std::string_view graph) {
+DynamicExecutor& TrainingGraphs::At(std::string_view graph) {
   const auto found =
       std::ranges::find(executors_, graph, [](const auto& entry) { return entry.first; });
   STRATA_CHECK(found != executors_.end(), "graph {} was not made", graph);
@@ -93,7 +93,7 @@ SizedExecutor& TrainingGraphs::At(std::string_view graph) {
 
 Result<std::vector<at::Tensor>> TrainingGraphs::Run(std::string_view graph,
                                                     std::span<const at::Tensor> inputs) {
-  SizedExecutor& executor = At(graph);
+  DynamicExecutor& executor = At(graph);
   const std::string& name = executor.plan().graph;
   if (keep_inputs_) Keep(name, inputs);
   if (graph == kOptimizerGraph) LendScratch(executor);
@@ -105,8 +105,8 @@ Result<std::vector<at::Tensor>> TrainingGraphs::Run(std::string_view graph,
   return outputs;
 }
 
-void TrainingGraphs::LendScratch(SizedExecutor& optimizer) {
-  SizedExecutor& step = At(kStepGraph);
+void TrainingGraphs::LendScratch(DynamicExecutor& optimizer) {
+  DynamicExecutor& step = At(kStepGraph);
   if (std::exchange(lent_after_, step.num_changes()) != step.num_changes())
     optimizer.Borrow(step.scratch());
 }
@@ -124,7 +124,7 @@ void TrainingGraphs::Keep(const std::string& name, std::span<const at::Tensor> i
 }
 
 bool TrainingGraphs::LendsOutputs(std::string_view graph) const {
-  const SizedExecutor* executor = Find(graph);
+  const DynamicExecutor* executor = Find(graph);
   return executor != nullptr && executor->lends_outputs();
 }
 

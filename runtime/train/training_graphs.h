@@ -17,8 +17,8 @@
 #include "passes/core/pass.h"
 #include "runtime/config/config.h"
 #include "runtime/exec/boxed/boxed_program.h"
+#include "runtime/exec/dynamic_executor.h"
 #include "runtime/exec/profile.h"
-#include "runtime/exec/sized_executor.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
@@ -91,18 +91,18 @@ class TrainingGraphs {
 
  private:
   Status Add(std::string_view graph);
-  const SizedExecutor* Find(std::string_view graph) const;
-  SizedExecutor& At(std::string_view graph);
+  const DynamicExecutor* Find(std::string_view graph) const;
+  DynamicExecutor& At(std::string_view graph);
   void Keep(const std::string& graph, std::span<const at::Tensor> inputs);
   /// The optimizer works in memory that the plan of the step does not need between two runs.
-  void LendScratch(SizedExecutor& optimizer);
+  void LendScratch(DynamicExecutor& optimizer);
   int64_t PeakOf(int64_t (*transient_of)(const PlannedMemory&)) const;
 
   PlanOptions options_;
   Device* device_;
   Module module_;
   Constants constants_;
-  std::vector<std::pair<std::string_view, SizedExecutor>> executors_;  // in the order of a step
+  std::vector<std::pair<std::string_view, DynamicExecutor>> executors_;  // in the order of a step
   std::vector<std::string> warnings_;
   int64_t lent_after_ = -1;  ///< changes of the step's plan
   bool keep_inputs_ = false, profile_ = false, profile_values_ = false;

@@ -215,7 +215,7 @@ std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise)
     std::vector<Numbers> wanted = MakeArguments(kernels[i], random);
     std::vector<Numbers> got = wanted;
     cpp->function(i)(Addresses(wanted).data(), 0, MakeSchedule(kernels[i]).units,
-                     kernels[i].dynamic_values().data());
+                     kernels[i].dynamic_numbers().data());
     cuda.Launch(i, Addresses(got));
     bool is_bitwise = true;
     for (size_t argument = 0; argument < wanted.size(); ++argument) {

@@ -220,7 +220,7 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
   for (const int32_t slot : step.results) {
     if (slot < 0) continue;
     const bool is_own = OwnerOf(slot) == slot && !step.mutates && !step.is_view;
-    const bool is_placed = plan_.options.static_memory && plan_.options.preallocate_results;
+    const bool is_placed = plan_.options.static_memory && plan_.options.arena_results;
     if (!is_own || !Slot(slot).layout) {
       MakeDynamic(slot);
       // Of several, one could be given the place of another, which is free as long as that one
@@ -241,7 +241,7 @@ Status StaticBinder::BindCall(const PlanStep& step, StaticStep& bound, bool is_f
 }
 
 bool StaticBinder::CanUseDynamicArena(int32_t slot) const {
-  return plan_.options.use_dynamic_arena && Slot(slot).dynamic_layout &&
+  return plan_.options.dynamic_arena && Slot(slot).dynamic_layout &&
          places_.last_use(slot) != BufferAssignment::kForever;
 }
 
@@ -300,8 +300,7 @@ void StaticBinder::CountTransient() {
       } else if (state_->is_dynamic[static_cast<size_t>(slot)] && Slot(slot).dynamic_layout) {
         const SizeForm& bytes = Slot(slot).dynamic_layout->bytes;
         const bool has_place = step.kind == StepKind::kDynamicKernel
-                                   ? plan_.options.static_memory &&
-                                         plan_.options.preallocate_results &&
+                                   ? plan_.options.static_memory && plan_.options.arena_results &&
                                          CanUseDynamicArena(slot)
                                    : step.open_place == slot;
         if (has_place) {

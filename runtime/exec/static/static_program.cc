@@ -86,11 +86,11 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
 void StaticProgram::State::RunKernel(const StaticStep& step) {
   void* const* const addresses = step.addresses.data();
   if (step.units < 2 * step.grain) {
-    step.function(addresses, 0, step.units, step.dynamic_values.data());
+    step.function(addresses, 0, step.units, step.dynamic_numbers.data());
     return;
   }
   ParallelFor(step.units, step.grain, [&](int64_t begin, int64_t end) {
-    step.function(addresses, begin, end, step.dynamic_values.data());
+    step.function(addresses, begin, end, step.dynamic_numbers.data());
   });
 }
 
@@ -102,7 +102,7 @@ void StaticProgram::State::RunJoin(const StaticStep& step) {
 }
 
 void StaticProgram::State::CallPlaced(StaticStep& step) {
-  std::vector<ResultPlace> places;
+  std::vector<ResultBuffer> places;
   for (const int32_t slot : step.placed)
     places.push_back({TensorAt(slot).storage().mutable_data(), TensorAt(slot).storage().nbytes()});
   if (step.open_place >= 0) {
@@ -110,7 +110,7 @@ void StaticProgram::State::CallPlaced(StaticStep& step) {
     if (void* const place = OpenPlaceOf(step.open_place, bytes))
       places.push_back({place, static_cast<size_t>(bytes)});
   }
-  const PlacedAllocations placing(places, step.allocations);
+  const ArenaAllocations placing(places, step.allocations);
   Call(step);
   if (step.has_dynamic_operands || step.allocations.is_known()) return;
   std::vector<const void*> results(places.size(), nullptr);

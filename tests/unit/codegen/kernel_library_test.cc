@@ -54,8 +54,8 @@ void Run(const Kernel& kernel, std::vector<void*> arguments) {
   const auto library =
       OrDie(KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path}));
   const int64_t units = MakeSchedule(kernel).units;
-  library->function(0)(arguments.data(), 0, units / 2, kernel.dynamic_values().data());
-  library->function(0)(arguments.data(), units / 2, units, kernel.dynamic_values().data());
+  library->function(0)(arguments.data(), 0, units / 2, kernel.dynamic_numbers().data());
+  library->function(0)(arguments.data(), units / 2, units, kernel.dynamic_numbers().data());
 }
 
 Floats Numbers(size_t count, float seed) {
@@ -78,7 +78,7 @@ TEST_CASE("a product and the sum that takes it are rounded once, or twice where 
     const auto library = OrDie(KernelLibrary::Load(
         std::span(&kernel, 1), {.cache_dir = folder.path, .contracts = contracts}));
     void* arguments[] = {x.data(), y.data(), sum.data()};
-    library->function(0)(arguments, 0, MakeSchedule(kernel).units, kernel.dynamic_values().data());
+    library->function(0)(arguments, 0, MakeSchedule(kernel).units, kernel.dynamic_numbers().data());
     int num_different = 0;  // from the other way
     for (size_t i = 0; i < sum.size(); ++i) {
       const volatile float product = 0.3F * y[i];

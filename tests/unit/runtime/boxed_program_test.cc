@@ -10,16 +10,16 @@
 
 #include "passes/compile/fuse.h"
 #include "runtime/exec/executor.h"
-#include "tests/support/cpu_double.h"
+#include "tests/support/fake_cpu_device.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
-#include "tests/unit/runtime/replaying_double.h"
+#include "tests/unit/runtime/replaying_fake_device.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
-using testing::CpuDouble;
+using testing::FakeCpuDevice;
 using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
@@ -45,7 +45,7 @@ Tensors Numbers(std::initializer_list<double> values) {
 }
 
 TEST_CASE("steps go to their streams; events are recorded and waited for where others need them") {
-  CpuDouble device;
+  FakeCpuDevice device;
   const Tensors x = Numbers({-1, 0.5, 2, 3});
   const Tensors expected = OrDie(Bind(kSideStream, nullptr).Run(x));
   Executor executor = Bind(kSideStream, &device);
@@ -61,7 +61,7 @@ TEST_CASE("steps go to their streams; events are recorded and waited for where o
 }
 
 TEST_CASE("an operator that fails is told with its place, and the next run is a fresh one") {
-  CpuDouble device;
+  FakeCpuDevice device;
   const auto module = ParseBody(R"(
   x = placeholder : f32[4]
   y = placeholder : f32[4]
@@ -78,7 +78,7 @@ TEST_CASE("an operator that fails is told with its place, and the next run is a 
 }
 
 TEST_CASE("fused nodes are the device's kernels") {
-  CpuDouble device;
+  FakeCpuDevice device;
   const auto module = ParseBody(R"(
   x = placeholder : f32[6, 8][8, 1]cpu
   w = placeholder : f32[8][1]cpu
@@ -99,7 +99,7 @@ TEST_CASE("fused nodes are the device's kernels") {
 }
 
 TEST_CASE("what an operator lays out otherwise than was traced is laid out as traced") {
-  CpuDouble device;
+  FakeCpuDevice device;
   // The trace says that the sum lies by columns, as another device's kernel might leave it.
   const std::string_view body = R"(
   x = placeholder : f32[2, 3][3, 1]cpu
@@ -123,7 +123,7 @@ constexpr std::string_view kCaptured = R"(
 )";
 
 TEST_CASE("a plan that can be captured warms up, captures, and is replayed with copied inputs") {
-  CpuDouble device;
+  FakeCpuDevice device;
   Executor executor = Bind(kCaptured, &device);
   REQUIRE(executor.plan().captures);
   REQUIRE(executor.plan().inputs[0].is_static);
@@ -154,7 +154,7 @@ TEST_CASE("a plan that can be captured warms up, captures, and is replayed with 
 }
 
 TEST_CASE("replays compute the bits of the streams, whatever the inputs") {
-  testing::ReplayingDouble device;
+  testing::ReplayingFakeDevice device;
   Executor streams = Bind(kCaptured, nullptr), graph = Bind(kCaptured, &device);
   const Tensor w = at::rand({4});
   for (int run = 0; run < 6; ++run) {
@@ -166,7 +166,7 @@ TEST_CASE("replays compute the bits of the streams, whatever the inputs") {
 }
 
 TEST_CASE("what a replayed graph writes to an input reaches the caller's tensor") {
-  testing::ReplayingDouble device;
+  testing::ReplayingFakeDevice device;
   const std::string_view body = R"(
   x = placeholder : f32[4][1]cpu {+input='gradient'}
   y = placeholder : f32[4][1]cpu {+input='gradient'}
@@ -183,7 +183,7 @@ TEST_CASE("what a replayed graph writes to an input reaches the caller's tensor"
 }
 
 /// Counts each operator as one node of the graph that is captured.
-class CountingDouble final : public CpuDouble {
+class CountingDouble final : public FakeCpuDevice {
  public:
   int64_t NumRecorded() override { return ++num_recorded; }
 };
@@ -202,7 +202,7 @@ TEST_CASE("KA-1: nodes of a captured graph are annotated with the modules that i
 }
 
 TEST_CASE("a capture that fails ends before the failure is told, and is tried again") {
-  CpuDouble device;
+  FakeCpuDevice device;
   const std::string_view body = R"(
   x = placeholder : f32[4]
   i = placeholder : i64[1]

@@ -15,7 +15,7 @@
 #include "passes/core/registry.h"
 #include "passes/passes.h"
 #include "runtime/codegen/cpp_source.h"
-#include "runtime/exec/sized_executor.h"
+#include "runtime/exec/dynamic_executor.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/trace/sampled_trace.h"
 #include "runtime/trace/scope.h"
@@ -74,8 +74,8 @@ struct TracedParts {
     OrDie(manager.Run(module));
   }
   const Graph& graph() const { return *module.FindGraph("parts"); }
-  SizedExecutor Bind(const PlanOptions& options) const {
-    return OrDie(SizedExecutor::Create(graph(), [&, options](const SymbolSizes& sizes) {
+  DynamicExecutor Bind(const PlanOptions& options) const {
+    return OrDie(DynamicExecutor::Create(graph(), [&, options](const SymbolSizes& sizes) {
       return Executor::Bind(OrDie(Lower(graph(), options, sizes)), constants);
     }));
   }
@@ -96,8 +96,8 @@ TEST_CASE("kernels take sizes that are read from data, also 0 and 1; one serves 
   CHECK_EQ(CountFused(fast.graph()), 3);
   const Plan plan = OrDie(Lower(fast.graph(), PlanOptions::Fastest()));
   CHECK_EQ(plan.kernels.size(), 1);
-  SizedExecutor expected = plain.Bind({}), bitwise = exact.Bind(PlanOptions::Fastest()),
-                rounded = fast.Bind(PlanOptions::Fastest()), inlined = fast.Bind({});
+  DynamicExecutor expected = plain.Bind({}), bitwise = exact.Bind(PlanOptions::Fastest()),
+                  rounded = fast.Bind(PlanOptions::Fastest()), inlined = fast.Bind({});
   for (const std::vector<int64_t>& counts : kCounts) {
     INFO(counts[0], " ", counts[1], " ", counts[2]);
     const Tensors inputs = {at::randn({kRows, 8}), at::tensor(counts, at::kLong)};
@@ -119,7 +119,7 @@ TEST_CASE("kernels take sizes that are read from data, also 0 and 1; one serves 
 TEST_CASE("what a run needs is a function of the sizes that it reads, and known at most before") {
   for (const char* passes : {"", "fuse{numerics=fast}"}) {
     const TracedParts traced(passes);
-    SizedExecutor executor = traced.Bind(PlanOptions::Fastest());
+    DynamicExecutor executor = traced.Bind(PlanOptions::Fastest());
     const PlannedMemory before = executor.planned_memory();
     REQUIRE(before.transient_at_most.has_value());
     CHECK_EQ(before.transient, *before.transient_at_most);
@@ -182,7 +182,7 @@ TEST_CASE("one graph serves whatever experts tokens choose: eager's bits, in the
     testing::Eager eager(config);
     const testing::Compiled compiled(config, std::string(kDefaultPasses) + fuse);
     PlanOptions all_allocated = PlanOptions::Fastest();
-    all_allocated.use_dynamic_arena = false;
+    all_allocated.dynamic_arena = false;
     Executor executor = compiled.Bind(kStepGraph, PlanOptions::Fastest()),
              other = compiled.Bind(kStepGraph, all_allocated);
     // All to two experts, the others get none; to each as they like; to four; to the last two.

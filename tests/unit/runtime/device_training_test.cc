@@ -30,23 +30,23 @@
 #include "runtime/trace/scope.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/trainer.h"
-#include "tests/support/cpu_double.h"
 #include "tests/support/cuda_emulator.h"
+#include "tests/support/fake_cpu_device.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
-#include "tests/unit/runtime/replaying_double.h"
+#include "tests/unit/runtime/replaying_fake_device.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
-using testing::CpuDouble;
+using testing::FakeCpuDevice;
 using testing::kSmallDeepSeekV3;
 using testing::kSmallLlama3;
 using testing::kSmallQwen3;
 using testing::OrDie;
-using testing::ReplayingDouble;
+using testing::ReplayingFakeDevice;
 using Overrides = std::vector<std::string>;
 using OptionalTensor = std::optional<Tensor>;
 
@@ -307,7 +307,7 @@ TEST_CASE("attention of a GPU, padded, with groups and masks, is the CPU's") {
                ", bf16 ", type == at::kBFloat16);
           const auto expected = AttendFor(DeviceTraits(), type, kv_heads, value_width, each);
           const auto actual =
-              AttendFor(CpuDouble(true).traits(), type, kv_heads, value_width, each);
+              AttendFor(FakeCpuDevice(true).traits(), type, kv_heads, value_width, each);
           for (size_t i = 0; i < expected.size(); ++i) {
             INFO("result ", i);
             const double tolerance = type == at::kFloat ? 1e-5 : 5e-2;
@@ -348,7 +348,7 @@ TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and withou
     for (const char* passes : {"dce,canonicalize", "dce,canonicalize,fuse"}) {
       INFO(passes);
       const std::vector<double> actual =
-          Train(config, passes, std::make_unique<CpuDouble>(/*is_gpu=*/true));
+          Train(config, passes, std::make_unique<FakeCpuDevice>(/*is_gpu=*/true));
       REQUIRE_EQ(actual.size(), expected.size());
       for (size_t i = 0; i < actual.size(); ++i) {
         INFO("number ", i);
@@ -365,8 +365,8 @@ TEST_CASE("replayed graphs train with the bits of the streams") {
     INFO(c.name);
     const TrainConfig config = Config(c);
     const std::vector<double> expected =
-        Train(config, "dce,canonicalize,fuse", std::make_unique<CpuDouble>(true));
-    auto device = std::make_unique<ReplayingDouble>(true);
+        Train(config, "dce,canonicalize,fuse", std::make_unique<FakeCpuDevice>(true));
+    auto device = std::make_unique<ReplayingFakeDevice>(true);
     const std::string& log = device->log;
     auto trainer =
         OrDie(Trainer::Create({.config = config,
@@ -411,7 +411,7 @@ TEST_CASE("gradients are told as they were before the optimizer clipped them in 
   RegisterDouble();
   const TrainConfig config = Config({"", kSmallLlama3, {"optimizer.max_grad_norm=0.001"}, ""});
   const std::vector<float> expected = Gradients(config, nullptr);
-  const std::vector<float> actual = Gradients(config, std::make_unique<CpuDouble>(true));
+  const std::vector<float> actual = Gradients(config, std::make_unique<FakeCpuDevice>(true));
   REQUIRE_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     if (std::abs(actual[i] - expected[i]) > 1e-4F * (0.01F + std::abs(expected[i]))) {
@@ -426,7 +426,7 @@ TEST_CASE("steps on a device leave no memory behind") {
   auto trainer = OrDie(Trainer::Create({.config = config,
                                         .data = MakeTokenSource(TokenData::Synthetic(config)),
                                         .passes = "dce,canonicalize,fuse",
-                                        .device = std::make_unique<CpuDouble>(true)}));
+                                        .device = std::make_unique<FakeCpuDevice>(true)}));
   OrDie(trainer->Compile());
   const auto live = [&](int steps) {
     const MemoryMeter meter;

@@ -37,7 +37,7 @@ TEST_CASE("the planned peak of a training is the measured one, with every plan")
   PlanOptions views, blocks, no_places = PlanOptions::Fastest();
   views.fold_views = true;
   blocks.static_memory = true;
-  no_places.preallocate_results = no_places.use_dynamic_arena = false;
+  no_places.arena_results = no_places.dynamic_arena = false;
   const PlanOptions all[] = {{}, views, blocks, no_places, PlanOptions::Fastest()};
   const Overrides kBatches = {"training.num_tokens_per_train_step=1152"},
                   kNarrow = {"training.mixed_precision_param=bfloat16"};

@@ -64,7 +64,7 @@ TEST_CASE("an output that an operator wrote in place is the caller's after the r
 
 TEST_CASE("what an operator lays out otherwise than was traced is laid out as traced") {
   PlanOptions adopts = PlanOptions::Fastest();
-  adopts.preallocate_results = adopts.use_dynamic_arena = false;
+  adopts.arena_results = adopts.dynamic_arena = false;
   for (const PlanOptions& options :
        {PlanOptions{.fold_views = true}, PlanOptions{.static_memory = true}, adopts,
         PlanOptions::Fastest()}) {

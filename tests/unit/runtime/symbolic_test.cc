@@ -18,7 +18,7 @@
 #include "passes/passes.h"
 #include "runtime/codegen/cpp_source.h"
 #include "runtime/config/parameters.h"
-#include "runtime/exec/sized_executor.h"
+#include "runtime/exec/dynamic_executor.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/models/model.h"
 #include "runtime/trace/sampled_trace.h"
@@ -78,8 +78,8 @@ struct Traced {
     OrDie(manager.Run(module));
   }
   const Graph& step() const { return *module.FindGraph(kStepGraph); }
-  SizedExecutor Bind(const PlanOptions& options) const {
-    return OrDie(SizedExecutor::Create(step(), [&, options](const SymbolSizes& sizes) {
+  DynamicExecutor Bind(const PlanOptions& options) const {
+    return OrDie(DynamicExecutor::Create(step(), [&, options](const SymbolSizes& sizes) {
       return Executor::Bind(OrDie(Lower(step(), options, sizes)), constants);
     }));
   }
@@ -136,7 +136,7 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
     const Traced open(Config(way.text, overrides));
     CHECK(HasDynamicShapes(open.step()));
     CHECK_EQ(HintsOf(open.step()), SymbolSizes{{"s0", 4}, {"s1", 12 / way.unit}});
-    SizedExecutor executor = open.Bind(PlanOptions::Fastest());
+    DynamicExecutor executor = open.Bind(PlanOptions::Fastest());
     overrides.pop_back();
     size_t plans = 1;
     for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12},
@@ -200,7 +200,7 @@ TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but 
       inputs.push_back(StepInputs(config, batch, seq));
     }
     auto meter = std::make_optional<MemoryMeter>();
-    SizedExecutor executor = open.Bind(PlanOptions::Fastest());
+    DynamicExecutor executor = open.Bind(PlanOptions::Fastest());
     std::vector<int64_t> held;
     for (const Tensors& of_run : inputs) {
       OrDie(executor.Run(of_run));  // nobody holds its outputs
@@ -208,7 +208,7 @@ TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but 
       const double live = static_cast<double>(meter->live_bytes());
       CHECK_LT(std::abs(live / static_cast<double>(held.back()) - 1), 0.03);
     }
-    CHECK_EQ(executor.num_plans(), SizedExecutor::kKeptPlans);
+    CHECK_EQ(executor.num_plans(), DynamicExecutor::kKeptPlans);
     CHECK_GT(held[1], held[0]);
     CHECK_EQ(held[2], held[1]);
     CHECK_EQ(held.back(), std::ranges::max(held));
@@ -252,8 +252,8 @@ TEST_CASE("fused kernels take open sizes when they run: one source for all, the 
     CHECK_EQ(source(3, 8), source(4, 12));
     CHECK_EQ(source(8, 24), source(4, 12));
     const Traced unfused(Config(text, {kOpen}));
-    SizedExecutor executor = open.Bind(PlanOptions::Fastest());
-    SizedExecutor plain = unfused.Bind({});
+    DynamicExecutor executor = open.Bind(PlanOptions::Fastest());
+    DynamicExecutor plain = unfused.Bind({});
     for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12}, {3, 8}, {8, 24}, {1, 1}}) {
       INFO("batch ", batch, " seq ", seq);
       const Tensors inputs = StepInputs(Config(text, {}), batch, seq);
@@ -380,7 +380,7 @@ TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
 
   // Rounding apart, they are what the grouped product gives.
   const Tensors inputs = StepInputs(config, 4, 12);
-  SizedExecutor planned = traced.Bind(PlanOptions::Fastest());
+  DynamicExecutor planned = traced.Bind(PlanOptions::Fastest());
   CHECK_GT(planned.planned_memory().held, 0);  // what has a known size has a place
   const Tensors actual = OrDie(planned.Run(inputs));
   CheckSameBits(actual, OrDie(traced.Bind({}).Run(inputs)));

@@ -59,8 +59,8 @@ TEST_CASE("every option of a plan, alone and together, leaves the plain plan's b
       {.fold_views = true, .static_memory = true},
       {.static_memory = true, .in_place = true},
       {.hoist_constants = true},
-      {.static_memory = true, .preallocate_results = true},
-      {.static_memory = true, .preallocate_results = true, .use_dynamic_arena = true},
+      {.static_memory = true, .arena_results = true},
+      {.static_memory = true, .arena_results = true, .dynamic_arena = true},
       {.keep_values = true, .fold_views = true, .static_memory = true},
       PlanOptions::Fastest(),
   };

@@ -1,4 +1,4 @@
-#include "runtime/exec/sized_executor.h"
+#include "runtime/exec/dynamic_executor.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,13 +6,13 @@
 
 namespace strata {
 
-Result<SizedExecutor> SizedExecutor::Create(const Graph& graph, Make make) {
-  SizedExecutor executor(graph, std::move(make));
+Result<DynamicExecutor> DynamicExecutor::Create(const Graph& graph, Make make) {
+  DynamicExecutor executor(graph, std::move(make));
   STRATA_RETURN_IF_ERROR(executor.Choose(HintsOf(graph)));
   return executor;
 }
 
-Status SizedExecutor::Choose(const SymbolSizes& sizes) {
+Status DynamicExecutor::Choose(const SymbolSizes& sizes) {
   const auto known = std::ranges::find(plans_, sizes, [](const auto& plan) { return plan.first; });
   if (!plans_.empty() && known == plans_.begin()) return Ok();
   ++num_changes_;
@@ -29,8 +29,8 @@ Status SizedExecutor::Choose(const SymbolSizes& sizes) {
   return Ok();
 }
 
-Result<std::vector<at::Tensor>> SizedExecutor::Run(std::span<const at::Tensor> inputs,
-                                                   ExecutionObserver* observer) {
+Result<std::vector<at::Tensor>> DynamicExecutor::Run(std::span<const at::Tensor> inputs,
+                                                     ExecutionObserver* observer) {
   // Without open sizes there is nothing to choose.
   if (!plans_.front().first.empty()) {
     std::vector<std::vector<int64_t>> shapes;
@@ -42,7 +42,7 @@ Result<std::vector<at::Tensor>> SizedExecutor::Run(std::span<const at::Tensor> i
   return plans_.front().second.Run(inputs, observer);
 }
 
-PlannedMemory SizedExecutor::planned_memory() const {
+PlannedMemory DynamicExecutor::planned_memory() const {
   PlannedMemory total{.held = current().planned_memory().held};
   for (const auto& [sizes, executor] : plans_) {
     const PlannedMemory memory = executor.planned_memory();

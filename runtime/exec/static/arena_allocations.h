@@ -7,7 +7,7 @@
 namespace strata {
 
 /// Memory for one result of an operator.
-struct ResultPlace {
+struct ResultBuffer {
   void* address = nullptr;
   size_t bytes = 0;
 };
@@ -36,12 +36,12 @@ class AllocationOrder {
 /// to the first allocation of its size. Others get memory as always. One at a time per thread.
 ///
 /// Whether results came to lie in their places, the caller must look at.
-class PlacedAllocations {
+class ArenaAllocations {
  public:
-  PlacedAllocations(std::span<const ResultPlace> places, const AllocationOrder& order);
-  PlacedAllocations(const PlacedAllocations&) = delete;
-  PlacedAllocations& operator=(const PlacedAllocations&) = delete;
-  ~PlacedAllocations();
+  ArenaAllocations(std::span<const ResultBuffer> places, const AllocationOrder& order);
+  ArenaAllocations(const ArenaAllocations&) = delete;
+  ArenaAllocations& operator=(const ArenaAllocations&) = delete;
+  ~ArenaAllocations();
 
   /// The order, from where each result lies: `results[i]` belongs to place i.
   void Teach(AllocationOrder& order, std::span<const void* const> results) const;
@@ -50,7 +50,7 @@ class PlacedAllocations {
   class Hook;
   void* Take(size_t bytes);
 
-  std::span<const ResultPlace> places_;
+  std::span<const ResultBuffer> places_;
   const AllocationOrder& order_;
   std::vector<bool> is_taken_;
   std::vector<const void*> given_;  // by allocation

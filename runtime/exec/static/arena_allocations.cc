@@ -1,4 +1,4 @@
-#include "runtime/exec/static/placed_allocations.h"
+#include "runtime/exec/static/arena_allocations.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,12 +11,12 @@
 namespace strata {
 namespace {
 
-thread_local PlacedAllocations* placing = nullptr;
+thread_local ArenaAllocations* placing = nullptr;
 
 }  // namespace
 
 /// Asks the thread's object first, then the allocator that was there before.
-class PlacedAllocations::Hook final : public c10::Allocator {
+class ArenaAllocations::Hook final : public c10::Allocator {
  public:
   static void Install() {
     static Hook hook;
@@ -30,7 +30,7 @@ class PlacedAllocations::Hook final : public c10::Allocator {
       return {place, c10::Device(c10::kCPU)};
     }
     // What it does inside is not the operator's.
-    PlacedAllocations* const outer = std::exchange(placing, nullptr);
+    ArenaAllocations* const outer = std::exchange(placing, nullptr);
     c10::DataPtr memory = previous_->allocate(bytes);
     placing = outer;
     placing->given_.push_back(memory.get());
@@ -46,19 +46,19 @@ class PlacedAllocations::Hook final : public c10::Allocator {
   c10::Allocator* previous_;
 };
 
-PlacedAllocations::PlacedAllocations(std::span<const ResultPlace> places,
-                                     const AllocationOrder& order)
+ArenaAllocations::ArenaAllocations(std::span<const ResultBuffer> places,
+                                   const AllocationOrder& order)
     : places_(places), order_(order), is_taken_(places.size(), false) {
   Hook::Install();
   STRATA_CHECK(placing == nullptr);
   placing = this;
 }
 
-PlacedAllocations::~PlacedAllocations() {
+ArenaAllocations::~ArenaAllocations() {
   placing = nullptr;
 }
 
-void* PlacedAllocations::Take(size_t bytes) {
+void* ArenaAllocations::Take(size_t bytes) {
   int32_t place = order_.PlaceOf(given_.size());
   for (size_t i = 0; !order_.is_known() && place < 0 && i < places_.size(); ++i) {
     if (!is_taken_[i] && places_[i].bytes == bytes) place = static_cast<int32_t>(i);
@@ -70,7 +70,7 @@ void* PlacedAllocations::Take(size_t bytes) {
   return places_[index].address;
 }
 
-void PlacedAllocations::Teach(AllocationOrder& order, std::span<const void* const> results) const {
+void ArenaAllocations::Teach(AllocationOrder& order, std::span<const void* const> results) const {
   std::vector<int32_t> places(given_.size(), -1);
   for (size_t i = 0; i < results.size(); ++i) {
     const auto allocation = std::ranges::find(given_, results[i]);

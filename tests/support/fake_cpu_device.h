@@ -13,16 +13,16 @@ namespace strata {
 struct DeviceFunction {
   KernelLibrary::Function function = nullptr;
   int64_t units = 0;
-  std::vector<int64_t> dynamic_values;
+  std::vector<int64_t> dynamic_numbers;
 };
 
 namespace testing {
 
 /// A double of a GPU whose memory is the CPU's, whose operators are the CPU's, and whose kernels
 /// are C++. What is captured runs at once; replaying does nothing but count.
-class CpuDouble : public FakeDevice {
+class FakeCpuDevice : public FakeDevice {
  public:
-  explicit CpuDouble(bool is_gpu = false) {
+  explicit FakeCpuDevice(bool is_gpu = false) {
     traits_ = {.name = "cpu", .is_gpu = is_gpu, .capability = 9.0, .cudnn = 91900};
   }
 
@@ -33,13 +33,13 @@ class CpuDouble : public FakeDevice {
       functions_.push_back(std::make_unique<DeviceFunction>(
           DeviceFunction{.function = libraries_.back()->function(i),
                          .units = MakeSchedule(kernels[i]).units,
-                         .dynamic_values = kernels[i].dynamic_values()}));
+                         .dynamic_numbers = kernels[i].dynamic_numbers()}));
       loaded.push_back(functions_.back().get());
     }
     return loaded;
   }
   Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
-    function->function(arguments.data(), 0, function->units, function->dynamic_values.data());
+    function->function(arguments.data(), 0, function->units, function->dynamic_numbers.data());
     ++num_launched;
     if (is_capturing()) ++num_recorded;
     return Ok();

@@ -11,19 +11,19 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "tests/support/cpu_double.h"
+#include "tests/support/fake_cpu_device.h"
 
 namespace strata::testing {
 
 /// A double that captures: operators and kernels that are called in between are kept with their
 /// tensors, and a replay calls them again, with results where they were. As a GPU's graph it knows
 /// addresses and nothing else; as in a capture, nothing has happened when it ends.
-class ReplayingDouble final : public CpuDouble {
+class ReplayingFakeDevice final : public FakeCpuDevice {
  public:
-  explicit ReplayingDouble(bool is_gpu = false) : CpuDouble(is_gpu) { RegisterTape(); }
+  explicit ReplayingFakeDevice(bool is_gpu = false) : FakeCpuDevice(is_gpu) { RegisterTape(); }
 
   Result<std::vector<DeviceFunction*>> Load(std::span<const Kernel> kernels) override {
-    auto functions = CpuDouble::Load(kernels);
+    auto functions = FakeCpuDevice::Load(kernels);
     for (size_t i = 0; functions && i < kernels.size(); ++i)
       kernels_.emplace((*functions)[i], kernels[i]);
     return functions;
@@ -32,9 +32,9 @@ class ReplayingDouble final : public CpuDouble {
     if (is_capturing()) {
       SaveWritten(kernels_.at(function), arguments);
       const std::vector<void*> addresses(arguments.begin(), arguments.end());
-      Keep([this, function, addresses] { (void)CpuDouble::Launch(function, addresses); });
+      Keep([this, function, addresses] { (void)FakeCpuDevice::Launch(function, addresses); });
     }
-    return CpuDouble::Launch(function, arguments);
+    return FakeCpuDevice::Launch(function, arguments);
   }
 
   Status BeginCapture() override {
@@ -43,22 +43,22 @@ class ReplayingDouble final : public CpuDouble {
     alive_.emplace_back();
     Active() = this;
     c10::impl::tls_set_dispatch_key_included(kTapeKey, true);
-    return CpuDouble::BeginCapture();
+    return FakeCpuDevice::BeginCapture();
   }
   Result<int64_t> EndCapture() override {
     c10::impl::tls_set_dispatch_key_included(kTapeKey, false);
     Active() = nullptr;
     for (const auto& restore : std::exchange(before_, {}))
       restore();
-    return CpuDouble::EndCapture();
+    return FakeCpuDevice::EndCapture();
   }
 
  private:
   // Between autograd and whoever calls; used by nobody else.
   static constexpr c10::DispatchKey kTapeKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-  static ReplayingDouble*& Active() {
-    thread_local ReplayingDouble* active = nullptr;
+  static ReplayingFakeDevice*& Active() {
+    thread_local ReplayingFakeDevice* active = nullptr;
     return active;
   }
 
@@ -82,7 +82,7 @@ class ReplayingDouble final : public CpuDouble {
 
   static void Call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard below(kTapeKey);
-    ReplayingDouble& self = *Active();
+    ReplayingFakeDevice& self = *Active();
     const c10::FunctionSchema& schema = op.schema();
     const size_t count = schema.arguments().size();
     const torch::jit::Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(count),

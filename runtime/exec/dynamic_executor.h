@@ -18,7 +18,7 @@ namespace strata {
 /// inputs have, and keeps those that were used last. A graph without open sizes has one plan.
 /// Static plans share a block of memory, that of the one that ran last: it grows when a plan needs
 /// more.
-class SizedExecutor {
+class DynamicExecutor {
  public:
   /// Plans that are kept.
   static constexpr size_t kKeptPlans = 8;
@@ -27,7 +27,7 @@ class SizedExecutor {
 
   /// Makes the plan for the sizes that the graph was traced for (`HintsOf`).
   /// REQUIRES: graph outlives the executor. Errors: those of `make`.
-  static Result<SizedExecutor> Create(const Graph& graph, Make make);
+  static Result<DynamicExecutor> Create(const Graph& graph, Make make);
 
   /// As Executor::Run. Errors too: inputs whose sizes do not fit the graph's.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
@@ -49,7 +49,7 @@ class SizedExecutor {
   size_t num_plans() const { return plans_.size(); }
 
  private:
-  SizedExecutor(const Graph& graph, Make make) : graph_(&graph), make_(std::move(make)) {}
+  DynamicExecutor(const Graph& graph, Make make) : graph_(&graph), make_(std::move(make)) {}
   const Executor& current() const { return plans_.front().second; }
   /// Brings the plan for these sizes to the front.
   Status Choose(const SymbolSizes& sizes);
