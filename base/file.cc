@@ -80,14 +80,14 @@ class Descriptor {
 Result<Descriptor> OpenForReading(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return ReadError(path, errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.get(), &info) == 0 && S_ISDIR(info.st_mode)) return IsDirectoryError(path);
   return file;
 }
 
 /// 0 for what has no size beforehand (pipes, /proc).
 size_t SizeHint(int descriptor) {
-  struct stat info {};
+  struct stat info{};
   const bool has_size = ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
   return has_size ? static_cast<size_t>(info.st_size) : 0;
 }
@@ -130,8 +130,8 @@ Status WriteAll(int descriptor, std::string_view bytes, const std::string& path)
 }
 
 bool IsSameFile(int descriptor, const std::string& path) {
-  struct stat opened {};
-  struct stat named {};
+  struct stat opened{};
+  struct stat named{};
   return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
@@ -247,7 +247,7 @@ Result<AtomicFile> AtomicFile::Create(std::string path) {
   }
 
   mode_t mode = 0;
-  struct stat info {};
+  struct stat info{};
   if (::stat(file.path_.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return IsDirectoryError(file.path_);
     if (::access(file.path_.c_str(), W_OK) != 0) return CreateError(file.path_, errno);

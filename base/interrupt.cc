@@ -97,7 +97,7 @@ void CleanUpOnInterrupt() {
   owner = ::getpid();
   std::thread(TakeSignals).detach();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
+    struct sigaction action{};
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler == SIG_IGN) continue;
     action = {};

@@ -24,10 +24,9 @@ void MeasureGraph(int nodes, bool with_limits) {
               Measure(
                   kRuns, [&] { scratch = TransformerLikeGraph(nodes); }, [&] { scratch.reset(); }),
               limit(50));
-  PrintTiming("print native text",
-              Measure(
-                  kRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }),
-              limit(150));
+  PrintTiming(
+      "print native text",
+      Measure(kRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }), limit(150));
   PrintTiming("parse native text", Measure(kRuns, [&] { (void)ParseText(text); }));
   PrintTiming("fingerprint", Measure(kRuns, [&] { (void)FingerprintOf(graph); }), limit(30));
   PrintTiming("fingerprint with names and metadata",

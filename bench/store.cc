@@ -65,11 +65,11 @@ Status MeasureTrace(const std::string& path, int nodes) {
   const auto keep = [&](Status next) {
     if (status) status = std::move(next);
   };
-  PrintTiming("save the first snapshot", Measure(
-                                             kRuns, [&] { keep(first()); }, [&] { keep(open()); }));
-  PrintTiming("record a pass that edits 1 %",
-              Measure(
-                  kPasses, [&] { keep(pass()); }, [&] { EditSome(graph, random, nodes / 100); }));
+  PrintTiming("save the first snapshot",
+              Measure(kRuns, [&] { keep(first()); }, [&] { keep(open()); }));
+  PrintTiming(
+      "record a pass that edits 1 %",
+      Measure(kPasses, [&] { keep(pass()); }, [&] { EditSome(graph, random, nodes / 100); }));
   PrintTiming("record a pass that changes nothing", Measure(kRuns, [&] { keep(pass()); }));
   if (status) keep(writer->Finish());
   if (!status) return status;
@@ -91,8 +91,7 @@ Status MeasureTrace(const std::string& path, int nodes) {
                   kRuns, [&] { keep(load(SnapshotId{1})); }, [&] { keep(reopen()); }),
               nodes == 100'000 ? 300 : 0);
   PrintTiming("load the last snapshot",
-              Measure(
-                  kRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
+              Measure(kRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
   PrintTiming("load it again", Measure(kRuns, [&] { keep(load(last)); }));
   PrintTiming("check", Measure(1, [&] { (void)CheckTrace(path); }));
   return status;

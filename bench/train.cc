@@ -178,7 +178,7 @@ double Quantile(std::vector<double> values, double share) {
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-double Median(const std::vector<StepTime>& times, double StepTime::*of) {
+double Median(const std::vector<StepTime>& times, double StepTime::* of) {
   std::vector<double> values;
   for (const StepTime& time : times)
     values.push_back(time.*of);
@@ -229,7 +229,7 @@ struct Ratio {
   std::string Text() const { return fmt::format("{:.2f} [{:.2f} {:.2f}]", median, low, high); }
 };
 
-Ratio RatioOf(const Contender& a, const Contender& b, double StepTime::*of) {
+Ratio RatioOf(const Contender& a, const Contender& b, double StepTime::* of) {
   std::vector<double> ratios;
   for (size_t round = 0; round < std::min(a.slices.size(), b.slices.size()); ++round)
     ratios.push_back(a.slices[round].*of / b.slices[round].*of);
@@ -245,7 +245,7 @@ const Contender* Find(const Contenders& contenders, std::string_view name) {
   return nullptr;
 }
 
-void PrintCosts(const Contenders& contenders, double StepTime::*of) {
+void PrintCosts(const Contenders& contenders, double StepTime::* of) {
   const Contender* python = Find(contenders, "PyTorch eager");
   const Contender& eager = *contenders.front();
   fmt::print("  {:<20} {:>8} {:>8} {:>17} {:>17} {:>7} {:>8} {:>8} {:>8} {:>7}\n", "", "cpu ms",
@@ -280,7 +280,7 @@ void PrintGate(std::string_view what, const Ratio& ratio, double limit) {
 }
 
 void PrintGates(const BenchShape& shape, const TrainConfig& config, const Contenders& contenders,
-                double StepTime::*of) {
+                double StepTime::* of) {
   const Contender& eager = *contenders.front();
   const Contender& bitwise = *Find(contenders, kBitwise);
   const auto peak = [](const Contender& c) { return static_cast<double>(c.first.peak_bytes); };
@@ -309,7 +309,7 @@ void PrintGates(const BenchShape& shape, const TrainConfig& config, const Conten
 }
 
 /// Against the fastest of PyTorch's ways.
-void PrintGpuGate(const Contenders& contenders, double StepTime::*of) {
+void PrintGpuGate(const Contenders& contenders, double StepTime::* of) {
   const Contender* best = nullptr;
   for (const std::unique_ptr<Contender>& contender : contenders) {
     if (!contender->name.starts_with("PyTorch")) continue;
@@ -355,7 +355,7 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   // With several threads, those that wait for others burn processor time; so does who waits for a
   // GPU.
   const bool is_cpu_time = threads == 1 && device == DeviceKind::kCpu;
-  double StepTime::*const of = is_cpu_time ? &StepTime::cpu : &StepTime::wall;
+  double StepTime::* const of = is_cpu_time ? &StepTime::cpu : &StepTime::wall;
   fmt::print(
       "{} of {}: {} layers, dim {}, {} x {} tokens, {:.1f} M parameters, threads {}; medians of "
       "{} "

@@ -108,8 +108,7 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
   };
   const std::span<Pair> pairs(diff.pairs);
   const size_t half = pairs.size() / 2;
-  AtOnce(
-      half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
+  AtOnce(half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
 }
 
 /// Provenance records have priority over structure.

@@ -71,7 +71,7 @@ Error NotATrace(const std::string& path) {
 }
 
 bool IsMissingOrEmpty(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) != 0 || info.st_size == 0;
 }
 
@@ -185,7 +185,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& file, const 
 Result<std::unique_ptr<Database>> Database::OpenExisting(const std::string& path) {
   // Only looked at, not opened: closing a file drops the locks that SQLite holds on it, should this
   // process be writing it.
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return ReadError(path, errno);
   if (S_ISDIR(info.st_mode)) return Error(ErrorCode::kIo, "is a directory: {}: give a file", path);
   if (!S_ISREG(info.st_mode) || info.st_size == 0) return NotATrace(path);

@@ -394,7 +394,7 @@ class Writer final : public TraceWriter {
 
 /// A mistyped name must not replace a file that is not a trace.
 Status CheckReplaceable(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return Ok();
   if (!S_ISREG(info.st_mode)) {
     return Error(ErrorCode::kUnsupported, "cannot write: {}: a trace needs a file; give its name",

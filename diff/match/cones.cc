@@ -114,8 +114,7 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     SortKeys(keys[side]);
   };
   const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
-  AtOnce(
-      size, [&] { look(kBefore); }, [&] { look(kAfter); });
+  AtOnce(size, [&] { look(kBefore); }, [&] { look(kAfter); });
   FoundPairs found;
   std::vector<Keyed> by_use_before, by_use_after;
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {

@@ -176,8 +176,7 @@ std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching
       for (int32_t i : nodes[side])
         keys[side].push_back({growing[side].hash(i), i});
     };
-    AtOnce(
-        nodes[kBefore].size(), [&] { grow(kBefore); }, [&] { grow(kAfter); });
+    AtOnce(nodes[kBefore].size(), [&] { grow(kBefore); }, [&] { grow(kAfter); });
     // What is nowhere on the other side is nowhere there with more around it, either.
     DropForeign(keys[kBefore], keys[kAfter]);
     for (Side side : {kBefore, kAfter}) {

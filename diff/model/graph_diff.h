@@ -38,7 +38,7 @@ std::string_view ToString(Via via);
 
 /// A property in which the two nodes of a pair differ.
 struct FieldDiff {
-  std::string path;  ///< "target", "args[1][0]", "operands[0]", "dtype", …
+  std::string path;                          ///< "target", "args[1][0]", "operands[0]", "dtype", …
   std::optional<std::string> before, after;  ///< as printed; none: the side has no such thing
   bool derived = false;                      ///< a consequence of another change
 };

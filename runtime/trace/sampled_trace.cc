@@ -240,7 +240,7 @@ class Merger {
         return Refuse(fmt::format("gives another result at {} than at {}", At(0), At(other + 1)));
       }
     }
-    for (std::vector<DimId> Type::*dims : {&Type::sizes, &Type::strides}) {
+    for (std::vector<DimId> Type::* dims : {&Type::sizes, &Type::strides}) {
       for (size_t i = 0; i < (type.*dims).size(); ++i) {
         STRATA_TRY((type.*dims)[i],
                    FitDim((type.*dims)[i], others, [&](const Type& t) { return (t.*dims)[i]; }));

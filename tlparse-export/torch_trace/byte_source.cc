@@ -166,7 +166,7 @@ Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return ReadError(path, errno);
   auto source = std::make_unique<FileSource>(descriptor, path);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {
     return Error(ErrorCode::kIo, "is a directory: {}: give a file", path);
   }

@@ -34,7 +34,7 @@ class Tail {
   /// Bytes are in `bytes()` until the next call.
   Result<Event> Look() {
     if (descriptor_ < 0 && !Open()) return Event::kNothing;
-    struct stat info {};
+    struct stat info{};
     if (::fstat(descriptor_, &info) == 0 && info.st_size < offset_) {
       offset_ = 0;
       return Event::kRestart;
@@ -74,7 +74,7 @@ class Tail {
     descriptor_ = -1;
   }
   bool IsReplaced(const struct stat& opened) const {
-    struct stat named {};
+    struct stat named{};
     if (::stat(path_.c_str(), &named) != 0) return false;
     return named.st_ino != opened.st_ino || named.st_dev != opened.st_dev;
   }

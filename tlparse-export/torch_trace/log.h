@@ -30,9 +30,9 @@ struct LogPayload {
 
 /// One event. A header with several event keys gives several records.
 struct LogRecord {
-  size_t line = 0;   ///< of the header, 1-based
-  std::string kind;  ///< the event key: "artifact", "aot_joint_graph", "compilation_metrics", …
-  std::string name;  ///< the name in its metadata; without one, the kind
+  size_t line = 0;       ///< of the header, 1-based
+  std::string kind;      ///< the event key: "artifact", "aot_joint_graph", "compilation_metrics", …
+  std::string name;      ///< the name in its metadata; without one, the kind
   std::string compile;   ///< "0/0", "1/2_1" (attempt 1), "!3/0/0" (compiled autograd); "": outside
   std::string envelope;  ///< the JSON object as it stands
   std::string prefix;    ///< the header before it, "V1120 18:32:38.396000 14073 torch/x.py:10] "
