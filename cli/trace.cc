@@ -89,7 +89,7 @@ Result<Changed> TraceAndRun(const TraceFlags& flags, const TrainConfig& config,
   }
   Constants constants;
   const Stopwatch tracing;
-  STRATA_RETURN_IF_ERROR(TraceTraining(config, module, constants));
+  STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(config), module, constants));
   const std::string traced = tracing.Text();
   const std::string nodes = Sizes(module);
   const Stopwatch passing;

@@ -68,8 +68,8 @@ void AddInput(TraceRequest& request, std::string name, InputKind kind, std::stri
                             .example = std::move(example)});
 }
 
-size_t HeadIndex(const TrainConfig& config) {
-  const std::vector<ParameterSpec> parameters = SpecsOf(config).parameters;
+size_t HeadIndex(const ModelSpecs& specs) {
+  const std::vector<ParameterSpec>& parameters = specs.parameters;
   const auto head = std::ranges::find(parameters, "lm_head.weight", &ParameterSpec::name);
   return static_cast<size_t>(head - parameters.begin());
 }
@@ -90,12 +90,13 @@ class InputReader {
 };
 
 /// A program over the model and a batch.
-using BatchProgram = std::vector<Tensor> (*)(const TrainConfig&, const ModelTensors&,
+using BatchProgram = std::vector<Tensor> (*)(const TrainSpec&, const ModelTensors&,
                                              const BatchTensors&);
 
-/// What to trace for a batch of `config`.
-TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const TrainConfig& config,
-                          const ModelSpecs& specs) {
+/// What to trace for a batch of `spec`.
+TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const TrainSpec& spec) {
+  const TrainConfig& config = spec.config;
+  const ModelSpecs& specs = spec.model;
   const bool is_step = graph == kStepGraph;
   TraceRequest request{
       .graph = std::string(graph), .inputs = {}, .program = {}, .device = CurrentTarget().name};
@@ -116,17 +117,17 @@ TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const Tr
   if (has_count) {
     AddInput(request, "valid_labels", InputKind::kBatch, {}, MetaTensor({}, at::kFloat));
   }
-  request.program = [config, program, has_count, &specs](std::span<const Tensor> inputs) {
+  request.program = [spec, program, has_count](std::span<const Tensor> inputs) {
     InputReader reader(inputs);
-    const ModelTensors model{.parameters = reader.Next(specs.parameters.size()),
-                             .buffers = reader.Next(specs.buffers.size()),
+    const ModelTensors model{.parameters = reader.Next(spec.model.parameters.size()),
+                             .buffers = reader.Next(spec.model.buffers.size()),
                              .rope_table = reader.Next()};
     BatchTensors batch;
     batch.tokens = reader.Next();
     batch.labels = reader.Next();
-    if (HasPositions(config)) batch.positions = reader.Next();
+    if (HasPositions(spec.config)) batch.positions = reader.Next();
     if (has_count) batch.valid_labels = reader.Next();
-    return program(config, model, batch);
+    return program(spec, model, batch);
   };
   return request;
 }
@@ -176,27 +177,27 @@ std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t unit) {
           {.name = "rope rows", .symbol = "", .value = config.rope.max_seq_len, .samples = rows}};
 }
 
-Status TraceBatch(std::string_view graph, BatchProgram program, const TrainConfig& config,
+Status TraceBatch(std::string_view graph, BatchProgram program, const TrainSpec& spec,
                   Module& module, Constants& constants) {
-  const ModelSpecs specs = SpecsOf(config);
+  const TrainConfig& config = spec.config;
   const CompileConfig& open = config.compile;
   if (!open.symbolic_batch && !open.symbolic_seq && !ReadsSizes(config)) {
-    return Trace(module, BatchRequest(graph, program, config, specs), constants);
+    return Trace(module, BatchRequest(graph, program, spec), constants);
   }
   const int64_t unit =
       config.loss.name == LossFunction::kChunkedCrossEntropy ? config.loss.num_chunks : 1;
   const auto request = [&](std::span<const int64_t> sizes) {
-    TrainConfig sample = config;
-    sample.batch_size = sizes[0];
-    sample.seq_len = unit * sizes[1];
-    sample.rope.max_seq_len = sizes[2];
-    return BatchRequest(graph, program, sample, specs);
+    TrainSpec sample = spec;
+    sample.config.batch_size = sizes[0];
+    sample.config.seq_len = unit * sizes[1];
+    sample.config.rope.max_seq_len = sizes[2];
+    return BatchRequest(graph, program, sample);
   };
   return TraceSampled(module, StepSizes(config, unit), request, constants);
 }
 
-Status TraceAccumulate(const TrainConfig& config, Module& module, Constants& constants) {
-  const ModelSpecs specs = SpecsOf(config);
+Status TraceAccumulate(const TrainSpec& spec, Module& module, Constants& constants) {
+  const ModelSpecs& specs = spec.model;
   TraceRequest request{.graph = std::string(kAccumulateGraph),
                        .inputs = {},
                        .program = {},
@@ -207,13 +208,13 @@ Status TraceAccumulate(const TrainConfig& config, Module& module, Constants& con
   AddInputs(request, specs.parameters, InputKind::kGradient, "{}.batch_grad");
   AddCounts(request, specs.buffers, "{}.batch_tokens_per_expert");
   request.program = [&](std::span<const Tensor> inputs) {
-    return Accumulate(config, inputs.first(count), inputs.subspan(count));
+    return Accumulate(spec, inputs.first(count), inputs.subspan(count));
   };
   return Trace(module, request, constants);
 }
 
-Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& constants) {
-  const ModelSpecs specs = SpecsOf(config);
+Status TraceOptimizer(const TrainSpec& spec, Module& module, Constants& constants) {
+  const ModelSpecs& specs = spec.model;
   TraceRequest request{.graph = std::string(kOptimizerGraph),
                        .inputs = {},
                        .program = {},
@@ -226,7 +227,7 @@ Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& cons
   AddCounts(request, specs.buffers);
   AddInput(request, "step", InputKind::kState, "adamw", MetaTensor({}, at::kFloat));
   AddInput(request, "lr", InputKind::kState, "adamw", MetaTensor({}, at::kDouble));
-  const size_t num_group_lr = GroupLearningRates(config.optimizer).size();
+  const size_t num_group_lr = GroupLearningRates(spec.config.optimizer).size();
   for (size_t i = 0; i < num_group_lr; ++i) {
     AddInput(request, fmt::format("lr.{}", i), InputKind::kState, "adamw",
              MetaTensor({}, at::kDouble));
@@ -246,19 +247,18 @@ Status TraceOptimizer(const TrainConfig& config, Module& module, Constants& cons
                          .lr = reader.Next()};
     const std::span<const Tensor> group_lr = reader.Next(num_group_lr);
     state.group_lr.assign(group_lr.begin(), group_lr.end());
-    return OptimizerStep(config, model, gradients, tokens_per_expert, state);
+    return OptimizerStep(spec, model, gradients, tokens_per_expert, state);
   };
   return Trace(module, request, constants);
 }
 
 /// What the model computes with: the parameters, or copies of them in a narrower type, whose
 /// gradients autograd casts back.
-std::vector<Tensor> ToComputeType(const TrainConfig& config, std::span<const Tensor> parameters) {
+std::vector<Tensor> ToComputeType(const TrainSpec& spec, std::span<const Tensor> parameters) {
   std::vector<Tensor> compute(parameters.begin(), parameters.end());
-  if (config.mixed_precision_param == Precision::kFloat32) return compute;
-  const ModelSpecs specs = SpecsOf(config);
+  if (spec.config.mixed_precision_param == Precision::kFloat32) return compute;
   for (size_t i = 0; i < compute.size(); ++i) {
-    const ModuleScope scope(ModuleOf(specs.parameters[i].name));
+    const ModuleScope scope(ModuleOf(spec.model.parameters[i].name));
     compute[i] = compute[i].to(at::kBFloat16);
   }
   return compute;
@@ -288,12 +288,13 @@ Tensor PartOf(const Tensor& x, int64_t first, int64_t count) {
 /// differentiated at once, down to the hidden states and the head's weight, and the gradient of all
 /// hidden states, gathered in fp32, then goes through the model.
 /// Source: torchtitan's ChunkedCELoss.
-std::vector<Tensor> ChunkedLossAndGradients(const TrainConfig& config, const Model& model,
+std::vector<Tensor> ChunkedLossAndGradients(const TrainSpec& spec, const Model& model,
                                             const Tensor& hidden, const BatchTensors& batch,
                                             const std::vector<Tensor>& parameters) {
   const int64_t seq_len = hidden.size(1);
-  const int64_t chunk = seq_len / config.loss.num_chunks;
-  const Tensor& head = parameters[HeadIndex(config)];
+  const int64_t chunk = seq_len / spec.config.loss.num_chunks;
+  const size_t head_index = HeadIndex(spec.model);
+  const Tensor& head = parameters[head_index];
   const Tensor valid =
       batch.valid_labels.defined() ? batch.valid_labels : CountLabels(batch.labels);
   Tensor given, loss, head_gradient, hidden_gradient;
@@ -334,7 +335,7 @@ std::vector<Tensor> ChunkedLossAndGradients(const TrainConfig& config, const Mod
     outputs.push_back(std::move(gradient));
   }
   // A tied head is the embedding too.
-  Tensor& total = outputs[1 + HeadIndex(config)];
+  Tensor& total = outputs[1 + head_index];
   total = total.defined() ? total + head_gradient : head_gradient;
   return outputs;
 }
@@ -364,9 +365,10 @@ std::vector<Tensor> BatchTensors::Inputs() const {
   return inputs;
 }
 
-std::vector<Tensor> LossAndGradients(const TrainConfig& config, const ModelTensors& tensors,
+std::vector<Tensor> LossAndGradients(const TrainSpec& spec, const ModelTensors& tensors,
                                      const BatchTensors& batch) {
-  const std::vector<Tensor> compute = ToComputeType(config, tensors.parameters);
+  const TrainConfig& config = spec.config;
+  const std::vector<Tensor> compute = ToComputeType(spec, tensors.parameters);
   GivenWeights weights(compute, tensors.buffers);
   const std::unique_ptr<Model> model = MakeModel(config, weights, tensors.rope_table);
   STRATA_CHECK(weights.all_used());
@@ -375,7 +377,7 @@ std::vector<Tensor> LossAndGradients(const TrainConfig& config, const ModelTenso
   const std::vector<Tensor> parameters(tensors.parameters.begin(), tensors.parameters.end());
   std::vector<Tensor> outputs =
       config.loss.name == LossFunction::kChunkedCrossEntropy
-          ? ChunkedLossAndGradients(config, *model, output.hidden, batch, parameters)
+          ? ChunkedLossAndGradients(spec, *model, output.hidden, batch, parameters)
           : WholeLossAndGradients(*model, output.hidden, batch, parameters);
   if (!tensors.buffers.empty()) {
     outputs.insert(outputs.end(), output.tokens_per_expert.begin(), output.tokens_per_expert.end());
@@ -383,10 +385,11 @@ std::vector<Tensor> LossAndGradients(const TrainConfig& config, const ModelTenso
   return outputs;
 }
 
-std::vector<Tensor> ValidationLoss(const TrainConfig& config, const ModelTensors& tensors,
+std::vector<Tensor> ValidationLoss(const TrainSpec& spec, const ModelTensors& tensors,
                                    const BatchTensors& batch) {
   const at::NoGradGuard no_grad;
-  const std::vector<Tensor> compute = ToComputeType(config, tensors.parameters);
+  const TrainConfig& config = spec.config;
+  const std::vector<Tensor> compute = ToComputeType(spec, tensors.parameters);
   GivenWeights weights(compute, tensors.buffers);
   const std::unique_ptr<Model> model = MakeModel(config, weights, tensors.rope_table);
   const Tensor hidden =
@@ -406,11 +409,11 @@ std::vector<Tensor> ValidationLoss(const TrainConfig& config, const ModelTensors
   return {sum, CountLabels(batch.labels)};
 }
 
-std::vector<Tensor> Accumulate(const TrainConfig& config, std::span<const Tensor> sums,
+std::vector<Tensor> Accumulate(const TrainSpec& spec, std::span<const Tensor> sums,
                                std::span<const Tensor> more) {
   const at::NoGradGuard no_grad;
   const PhaseScope phase(Phase::kOptimizer);
-  const ModelSpecs specs = SpecsOf(config);
+  const ModelSpecs& specs = spec.model;
   for (size_t i = 0; i < sums.size(); ++i) {
     const size_t parameters = specs.parameters.size();
     const ModuleScope scope(
@@ -433,11 +436,12 @@ OptimizerState InitialState(const TrainConfig& config, std::span<const Tensor> p
   return state;
 }
 
-std::vector<Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors& model,
+std::vector<Tensor> OptimizerStep(const TrainSpec& spec, const ModelTensors& model,
                                   std::span<const Tensor> gradients,
                                   std::span<const Tensor> tokens_per_expert,
                                   OptimizerState& state) {
-  const ModelSpecs specs = SpecsOf(config);
+  const TrainConfig& config = spec.config;
+  const ModelSpecs& specs = spec.model;
   const auto settings = AdamWOfParameters(config.optimizer, specs.parameters);
   STRATA_CHECK(settings, "{}", settings.error().message());
   const std::vector<double> rates = GroupLearningRates(config.optimizer);
@@ -466,17 +470,17 @@ std::vector<Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors&
   return {norm};
 }
 
-Status TraceTraining(const TrainConfig& config, Module& module, Constants& constants) {
-  if (auto groups = AdamWOfParameters(config.optimizer, SpecsOf(config).parameters); !groups) {
+Status TraceTraining(const TrainSpec& spec, Module& module, Constants& constants) {
+  if (auto groups = AdamWOfParameters(spec.config.optimizer, spec.model.parameters); !groups) {
     return std::move(groups).error();
   }
-  STRATA_RETURN_IF_ERROR(TraceBatch(kStepGraph, LossAndGradients, config, module, constants));
-  if (config.accumulation_steps > 1) {
-    STRATA_RETURN_IF_ERROR(TraceAccumulate(config, module, constants));
+  STRATA_RETURN_IF_ERROR(TraceBatch(kStepGraph, LossAndGradients, spec, module, constants));
+  if (spec.config.accumulation_steps > 1) {
+    STRATA_RETURN_IF_ERROR(TraceAccumulate(spec, module, constants));
   }
-  STRATA_RETURN_IF_ERROR(TraceOptimizer(config, module, constants));
-  if (!config.validator.enable) return Ok();
-  return TraceBatch(kValidateGraph, ValidationLoss, config, module, constants);
+  STRATA_RETURN_IF_ERROR(TraceOptimizer(spec, module, constants));
+  if (!spec.config.validator.enable) return Ok();
+  return TraceBatch(kValidateGraph, ValidationLoss, spec, module, constants);
 }
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +9,7 @@
 #include "base/result.h"
 #include "ir/module.h"
 #include "runtime/config/config.h"
+#include "runtime/models/model.h"
 #include "runtime/trace/tracer.h"
 
 namespace strata {
@@ -20,7 +22,15 @@ inline constexpr std::string_view kAccumulateGraph = "accumulate";
 inline constexpr std::string_view kOptimizerGraph = "optimizer";
 inline constexpr std::string_view kValidateGraph = "validate";
 
-/// The tensors that a model reads. Parameters and buffers in the order of `SpecsOf(config)`.
+/// A training: its configuration, and the tensors of its model, listed once.
+struct TrainSpec {
+  TrainConfig config;
+  ModelSpecs model;
+
+  explicit TrainSpec(TrainConfig c) : config(std::move(c)), model(SpecsOf(config)) {}
+};
+
+/// The tensors that a model reads. Parameters and buffers in the order of `TrainSpec::model`.
 struct ModelTensors {
   std::span<const at::Tensor> parameters;
   std::span<const at::Tensor> buffers;
@@ -50,12 +60,12 @@ bool HasLabelCount(const TrainConfig& config);
 
 /// `[loss, gradient of each parameter…, tokens per expert of each buffer…]`: what the optimizer
 /// needs to know of a step. REQUIRES: parameters with requires_grad.
-std::vector<at::Tensor> LossAndGradients(const TrainConfig& config, const ModelTensors& model,
+std::vector<at::Tensor> LossAndGradients(const TrainSpec& spec, const ModelTensors& model,
                                          const BatchTensors& batch);
 
 /// Adds what a further batch of a step gave to what those before gave, in place, and returns the
 /// sums.
-std::vector<at::Tensor> Accumulate(const TrainConfig& config, std::span<const at::Tensor> sums,
+std::vector<at::Tensor> Accumulate(const TrainSpec& spec, std::span<const at::Tensor> sums,
                                    std::span<const at::Tensor> more);
 
 /// Tensors of the optimizer, in the order of the parameters.
@@ -73,13 +83,13 @@ OptimizerState InitialState(const TrainConfig& config, std::span<const at::Tenso
 /// Updates parameters, buffers and state in place. `[norm of the gradients before clipping]`.
 /// Expert biases, the only buffers, move after clipping and before AdamW, by the tokens that the
 /// experts got in this step: the forward pass reads them and changes nothing.
-std::vector<at::Tensor> OptimizerStep(const TrainConfig& config, const ModelTensors& model,
+std::vector<at::Tensor> OptimizerStep(const TrainSpec& spec, const ModelTensors& model,
                                       std::span<const at::Tensor> gradients,
                                       std::span<const at::Tensor> tokens_per_expert,
                                       OptimizerState& state);
 
 /// `[sum of the cross-entropies of all labels that count, their number]`: for validation.
-std::vector<at::Tensor> ValidationLoss(const TrainConfig& config, const ModelTensors& model,
+std::vector<at::Tensor> ValidationLoss(const TrainSpec& spec, const ModelTensors& model,
                                        const BatchTensors& batch);
 
 /// Adds the graphs `step` and `optimizer` to `module`, between them `accumulate` when a step has
@@ -99,6 +109,6 @@ std::vector<at::Tensor> ValidationLoss(const TrainConfig& config, const ModelTen
 ///               outputs: sum of the losses, number of labels
 ///
 /// Errors: what cannot be traced, parameter groups that do not fit the model.
-Status TraceTraining(const TrainConfig& config, Module& module, Constants& constants);
+Status TraceTraining(const TrainSpec& spec, Module& module, Constants& constants);
 
 }  // namespace strata

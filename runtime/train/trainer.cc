@@ -80,20 +80,21 @@ using AddUp = std::function<Status(std::span<const Tensor>, std::span<const Tens
 }  // namespace
 
 struct Trainer::State {
-  State(TrainSetup setup, std::vector<std::unique_ptr<Pass>> pipeline_passes,
+  State(TrainSetup setup, TrainSpec train_spec, std::vector<std::unique_ptr<Pass>> pipeline_passes,
         const std::optional<InitialWeights>& given)
-      : config(std::move(setup.config)),
+      : spec(std::move(train_spec)),
         device(std::move(setup.device)),
         feed(config, std::move(setup.data), PlaceOf(device.get())),
         validation(std::move(setup.validation)),
-        training(config, given, PlaceOf(device.get())),
+        training(spec, given, PlaceOf(device.get())),
         passes(std::move(pipeline_passes)),
         graphs(setup.plan, device.get()) {
     for (const std::unique_ptr<Pass>& pass : passes)
       pipeline += fmt::format("{}{}", pipeline.empty() ? "" : ",", pass->Text());
   }
 
-  TrainConfig config;
+  TrainSpec spec;
+  const TrainConfig& config = spec.config;
   std::unique_ptr<Device> device;  // before what may hold its memory and graphs
   BatchFeed feed;
   std::unique_ptr<DataSource> validation;
@@ -208,16 +209,16 @@ struct Trainer::State {
         .parameters = trained, .buffers = training.buffers, .rope_table = training.rope_table};
     return RunStep(
         [&](const BatchTensors& batch) -> Result<std::vector<Tensor>> {
-          return LossAndGradients(config, model, batch);
+          return LossAndGradients(spec, model, batch);
         },
         [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
-          Accumulate(config, sums, more);
+          Accumulate(spec, sums, more);
           return Ok();
         });
   }
 
   Result<float> RunOptimizerEagerly() {
-    return OptimizerStep(config, training.model(), gradients, tokens_per_expert,
+    return OptimizerStep(spec, training.model(), gradients, tokens_per_expert,
                          training.optimizer)[0]
         .item<float>();
   }
@@ -258,7 +259,8 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
                                        .warn_only = config.deterministic_warn_only,
                                        .allow_tf32 = config.allow_tf32}));
   }
-  const ModelSpecs specs = SpecsOf(config);
+  TrainSpec spec(config);
+  const ModelSpecs& specs = spec.model;
   std::optional<InitialWeights> given;
   if (setup.init) {
     std::vector<ParameterSpec> stored = specs.parameters;
@@ -271,12 +273,12 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   }
   STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, PassesOf(config, setup.passes));
   at::set_num_threads(setup.threads);
-  return std::unique_ptr<Trainer>(
-      new Trainer(std::make_unique<State>(std::move(setup), std::move(passes), given)));
+  return std::unique_ptr<Trainer>(new Trainer(
+      std::make_unique<State>(std::move(setup), std::move(spec), std::move(passes), given)));
 }
 
 Status Trainer::Compile(const CompileWatch& watch) {
-  return state_->graphs.Compile(state_->config, std::exchange(state_->passes, {}), watch);
+  return state_->graphs.Compile(state_->spec, std::exchange(state_->passes, {}), watch);
 }
 
 Result<bool> Trainer::HasNext() {

@@ -44,11 +44,11 @@ int64_t GradientBytes(const Plan& step) {
 
 }  // namespace
 
-Status TrainingGraphs::Compile(const TrainConfig& config, std::vector<std::unique_ptr<Pass>> passes,
+Status TrainingGraphs::Compile(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
                                const CompileWatch& watch) {
   const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
   module_.ReserveStableIds(watch.first_stable_id);
-  STRATA_RETURN_IF_ERROR(TraceTraining(config, module_, constants_));
+  STRATA_RETURN_IF_ERROR(TraceTraining(spec, module_, constants_));
 
   PassManager manager({.run_ref = watch.run_ref});
   for (std::unique_ptr<Pass>& pass : passes)
@@ -58,9 +58,9 @@ Status TrainingGraphs::Compile(const TrainConfig& config, std::vector<std::uniqu
   if (auto passed = manager.Run(module_); !passed) return std::move(passed).error();
 
   STRATA_RETURN_IF_ERROR(Add(kStepGraph));
-  if (config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
+  if (spec.config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
   STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph));
-  if (config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
+  if (spec.config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
   // Takes the step's block: what plans try out while they are bound was given back.
   LendScratch(At(kOptimizerGraph));
   // Two blocks of the step would be there at once.

@@ -59,7 +59,7 @@ class TrainingGraphs {
   TrainingGraphs& operator=(const TrainingGraphs&) = delete;
 
   /// Traces, runs the passes, and lowers what they leave. Call once.
-  Status Compile(const TrainConfig& config, std::vector<std::unique_ptr<Pass>> passes,
+  Status Compile(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
                  const CompileWatch& watch);
 
   /// Runs a graph. REQUIRES: it was made.

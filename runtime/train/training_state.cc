@@ -81,13 +81,14 @@ Status ReadAll(const TensorFiles& files, const std::vector<TensorView>& targets,
 
 }  // namespace
 
-TrainingState::TrainingState(const TrainConfig& config, const std::optional<InitialWeights>& given,
+TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialWeights>& given,
                              c10::Device device)
-    : specs_(SpecsOf(config)) {
-  for (const ParameterSpec& spec : specs_.parameters)
-    parameters.push_back(InitialValue(spec, config.seed, given).to(device));
-  for (const ParameterSpec& spec : specs_.buffers)
-    buffers.push_back(InitialValue(spec, config.seed, given).to(device));
+    : specs_(spec.model) {
+  const TrainConfig& config = spec.config;
+  for (const ParameterSpec& tensor : specs_.parameters)
+    parameters.push_back(InitialValue(tensor, config.seed, given).to(device));
+  for (const ParameterSpec& tensor : specs_.buffers)
+    buffers.push_back(InitialValue(tensor, config.seed, given).to(device));
   optimizer = InitialState(config, parameters);
   for (Tensor* scalar : {&optimizer.step, &optimizer.lr})
     *scalar = scalar->to(device);

@@ -21,11 +21,11 @@ namespace strata {
 /// What a training carries from step to step, on the device where it trains, and how files hold it.
 class TrainingState {
  public:
-  /// Before step 1; parameters and buffers as `given`, or drawn as `config.init` says.
-  TrainingState(const TrainConfig& config, const std::optional<InitialWeights>& given,
+  /// Before step 1; parameters and buffers as `given`, or initialized as the configuration says.
+  TrainingState(const TrainSpec& spec, const std::optional<InitialWeights>& given,
                 c10::Device device);
 
-  // In the order of SpecsOf(config); steps change them in place.
+  // In the order of TrainSpec::model; steps change them in place.
   std::vector<at::Tensor> parameters, buffers;
   OptimizerState optimizer;
   at::Tensor rope_table;  ///< of the model; steps read it

@@ -212,7 +212,7 @@ std::unique_ptr<Module> TraceForGpu(const TrainConfig& config, std::string_view 
   auto module = std::make_unique<Module>();
   Constants constants;
   const TargetScope target(Gpu("cuda:0"));
-  OrDie(TraceTraining(config, *module, constants));
+  OrDie(TraceTraining(TrainSpec(config), *module, constants));
   PassManager manager;
   for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))
     manager.Add(std::move(pass));

@@ -130,7 +130,7 @@ struct Eager {
     for (const Tensor& parameter : parameters)
       trained.push_back(parameter.detach().requires_grad_(true));
     const ModelTensors model{.parameters = trained, .buffers = buffers, .rope_table = rope_table};
-    return strata::LossAndGradients(config, model,
+    return strata::LossAndGradients(TrainSpec(config), model,
                                     {.tokens = Ids(step, 0), .labels = Ids(step, 1)});
   }
   /// Takes what `LossAndGradients` gave; returns the gradient norm.
@@ -140,7 +140,7 @@ struct Eager {
       gradients.push_back(outputs[i].clone(at::MemoryFormat::Contiguous));
     const Tensors tokens_per_expert(outputs.end() - std::ssize(buffers), outputs.end());
     const ModelTensors model{.parameters = parameters, .buffers = buffers, .rope_table = {}};
-    return OptimizerStep(config, model, gradients, tokens_per_expert, state)[0];
+    return OptimizerStep(TrainSpec(config), model, gradients, tokens_per_expert, state)[0];
   }
 };
 
@@ -150,7 +150,7 @@ struct Compiled {
   Constants constants;
 
   Compiled(const TrainConfig& config, std::string_view passes) {
-    REQUIRE_OK(TraceTraining(config, module, constants));
+    REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
     PassManager manager;
     for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))
       manager.Add(std::move(pass));

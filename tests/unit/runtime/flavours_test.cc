@@ -74,7 +74,7 @@ TEST_CASE("the largest flavours are traced at full size, from shapes alone") {
     const TrainConfig config = OrDie(LoadTrainConfig(fmt::format("configs/{}.toml", path)));
     Module module;
     Constants constants;
-    REQUIRE_OK(TraceTraining(config, module, constants));
+    REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
     CHECK_OK(Verify(module));
     CHECK(constants.empty());
   }

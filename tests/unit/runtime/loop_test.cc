@@ -143,10 +143,10 @@ TEST_CASE("the validation loss is the mean over all labels of all its batches") 
       const auto ids = [&](const std::vector<int64_t>& values) {
         return at::tensor(values).view({batch.rows, batch.seq_len()});
       };
-      sum +=
-          LossAndGradients(config, {.parameters = parameters, .buffers = {}, .rope_table = table},
-                           {.tokens = ids(batch.tokens), .labels = ids(batch.labels)})[0]
-              .item<float>();
+      sum += LossAndGradients(TrainSpec(config),
+                              {.parameters = parameters, .buffers = {}, .rope_table = table},
+                              {.tokens = ids(batch.tokens), .labels = ids(batch.labels)})[0]
+                 .item<float>();
     }
     CHECK_EQ(loss, doctest::Approx(sum / 3).epsilon(1e-6));
     OrDie(trainer->Step());

@@ -70,7 +70,7 @@ struct Traced {
   Constants constants;
 
   explicit Traced(const TrainConfig& config, std::string_view passes = kDefaultPasses) {
-    REQUIRE_OK(TraceTraining(config, module, constants));
+    REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
     REQUIRE_OK(Verify(module));
     PassManager manager;
     for (auto& pass : OrDie(ParsePipeline(passes, AllPasses())))

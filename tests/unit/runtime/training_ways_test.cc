@@ -119,7 +119,7 @@ TEST_CASE("two batches of a step are one batch of twice the size") {
   for (const Tensor& parameter : run.parameters)
     trained.push_back(parameter.detach().requires_grad_(true));
   const auto half = [&](int64_t first) {
-    return LossAndGradients(run.config,
+    return LossAndGradients(TrainSpec(run.config),
                             {.parameters = trained, .buffers = {}, .rope_table = run.rope_table},
                             {.tokens = tokens.slice(0, first, first + 2).contiguous(),
                              .labels = labels.slice(0, first, first + 2).contiguous(),
@@ -128,7 +128,7 @@ TEST_CASE("two batches of a step are one batch of twice the size") {
   };
   const Tensors first = half(0), second = half(2);
   Tensors sums(first.begin() + 1, first.end());
-  sums = Accumulate(run.config, sums, Tensors(second.begin() + 1, second.end()));
+  sums = Accumulate(TrainSpec(run.config), sums, Tensors(second.begin() + 1, second.end()));
   sums.insert(sums.begin(), first[0] + second[0]);
   CHECK_LT(WorstDifference(sums, whole), 2e-6);
 }
@@ -144,16 +144,17 @@ TEST_CASE("documents of one row see nothing of each other") {
       trained.push_back(parameter.detach().requires_grad_(true));
     const ModelTensors model{
         .parameters = trained, .buffers = run.buffers, .rope_table = run.rope_table};
-    const Tensors apart = LossAndGradients(
-        run.config, model, {.tokens = tokens.view({2, 5}), .labels = labels.view({2, 5})});
+    const Tensors apart =
+        LossAndGradients(TrainSpec(run.config), model,
+                         {.tokens = tokens.view({2, 5}), .labels = labels.view({2, 5})});
     run.config.attn_mask_type = AttentionMask::kBlockCausal;
     const Tensor positions = at::arange(10).remainder(5).view({1, 10});
     const Tensors packed = LossAndGradients(
-        run.config, model, {.tokens = tokens, .labels = labels, .positions = positions});
+        TrainSpec(run.config), model, {.tokens = tokens, .labels = labels, .positions = positions});
     CHECK_LT(WorstDifference(packed, apart), 2e-6);
     // And they would, if nobody kept them apart.
     const Tensors mixed = LossAndGradients(
-        run.config, model,
+        TrainSpec(run.config), model,
         {.tokens = tokens, .labels = labels, .positions = at::arange(10).view({1, 10})});
     CHECK_GT(WorstDifference(mixed, apart), 1e-3);
   }
