@@ -281,7 +281,7 @@ class Decoder {
     return {};
   }
 
-  /// The operand whose distance is next in `in`. An operand of a later node is None at first: the
+  /// The operand whose distance is next in `in`. An operand of a later node starts as None: the
   /// node is decoded again when all nodes are there (see DecodeGraph).
   Arg Operand(ByteReader& in, uint32_t index) {
     const uint64_t stable_id = user_ - static_cast<uint64_t>(in.Signed());

@@ -56,7 +56,7 @@ void MarkDynamic(Kernel& kernel, const std::vector<Kernel>& others) {
   }
 }
 
-/// Unbacked symbols in the types of the body that `sizes` does not tell, ascending.
+/// Unbacked symbols in the types of the body that `sizes` does not contain, ascending.
 std::vector<std::string> DataSizesOf(const Graph& body, const SymbolSizes& sizes) {
   const DimTable& dims = body.module().dims();
   std::set<std::string> found;
@@ -79,7 +79,7 @@ std::vector<std::string> DataSizesOf(const Graph& body, const SymbolSizes& sizes
   return {found.begin(), found.end()};
 }
 
-/// A kernel of sizes that a run tells: its open numbers, solved from kernels of samples.
+/// A kernel with data-dependent sizes: its dynamic numbers are solved from kernels of samples.
 Result<Kernel> MakeDataKernel(const Graph& body, bool exact, const SymbolSizes& sizes,
                               const std::vector<std::string>& unbacked_symbols) {
   constexpr int64_t kFirst = 47, kStep = 30;

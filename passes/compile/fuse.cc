@@ -109,8 +109,8 @@ class BodyWriter {
     return module.types().Intern(copy);
   }
 
-  /// Sizes that are read from data have names of the body's own, u0, u1, … as they come: experts of
-  /// different sizes have one body.
+  /// Data-dependent sizes have names of the body's own, u0, u1, … in order: experts of different
+  /// sizes share one body.
   DimId LocalDim(DimId dim, Module& module) {
     const DimTable& dims = graph_.module().dims();
     if (dims.AsConst(dim)) return CopyDim(graph_.module(), dim, module);
@@ -311,7 +311,7 @@ class GraphFuser {
     return order;
   }
 
-  /// The body of a region, shared with equal ones; none when it is no kernel after all.
+  /// The body of a region, shared with equal regions; none when it has no kernel after all.
   void FindBody(Plan& plan) {
     if (!WritesWhatItReads(plan)) return;
     Module scratch;
@@ -320,7 +320,7 @@ class GraphFuser {
     const std::string text = PrintText(scratch);
     const auto [known, is_new] = bodies_.try_emplace(text, std::nullopt);
     std::vector<SymbolSizes> samples = SampleSizes(scratch);
-    for (SymbolSizes& sample : samples) {  // but for what a run tells
+    for (SymbolSizes& sample : samples) {  // except for unbacked symbols
       for (const Symbol& symbol : scratch.dims().symbols()) {
         if (!symbol.backed) sample.erase(std::string(scratch.str(symbol.name)));
       }

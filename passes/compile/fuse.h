@@ -15,11 +15,11 @@ namespace strata {
 ///
 /// The body is an ordinary graph of the operators that were replaced; equal bodies are one. What a
 /// body means is what its operators mean, so that it can also be executed node by node.
-/// `numerics=bitwise` takes only operators whose formulas give ATen's bits; `fast` also functions
-/// (exp), softmax and any sum, within the tolerance of another order of summation, and says so on
-/// the node: `fast=True`. In-place operators on inputs stay in place; others become results of
-/// their own. Operands, results and writes keep their order; nodes move only as far as the kernel
-/// needs.
+/// `numerics=bitwise` takes only operators whose formulas are bitwise equal to ATen; `fast` also
+/// functions (exp), softmax and any sum, within the tolerance of another order of summation, and
+/// says so on the node: `fast=True`. In-place operators on inputs stay in place; others become
+/// results of their own. Operands, results and writes keep their order; nodes move only as far as
+/// the kernel needs.
 class Fuse final : public Pass {
  public:
   enum class Numerics : uint8_t { kBitwise, kFast };

@@ -162,7 +162,7 @@ FusionRegions::Group FusionRegions::Single(NodeId node) const {
   return group;
 }
 
-/// One kernel of both, as far as sizes and phases tell.
+/// The union of two groups, if sizes and phases allow one kernel.
 std::optional<FusionRegions::Group> FusionRegions::Union(const Group& a, const Group& b) const {
   if (a.phase != b.phase) return std::nullopt;
   const Group& large = a.elements >= b.elements ? a : b;
@@ -197,7 +197,7 @@ size_t FusionRegions::CountArguments(const Group& group) const {
     graph_.ForEachOperand(node, [&](ValueId value) { arguments.insert(value); });
     arguments.insert(graph_.result(node));
   }
-  // An upper bound: values inside that nobody else reads are not counted.
+  // An upper bound: values that are read only inside are not counted.
   size_t count = 0;
   for (const ValueId value : arguments) {
     const NodeId def = graph_.value(value).def;

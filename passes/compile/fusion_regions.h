@@ -11,7 +11,7 @@ namespace strata {
 
 /// Which nodes of a graph become one kernel each.
 struct FusionOptions {
-  bool exact = true;      ///< only what gives ATen's bits
+  bool exact = true;      ///< only formulas bitwise equal to ATen
   int64_t min_nodes = 2;  ///< smaller regions stay as they are
   int64_t max_arguments = 32;
 };
@@ -21,7 +21,7 @@ struct FusionOptions {
 /// back.
 ///
 /// Views between members are looked through: they stay in the graph for other readers. In-place
-/// operators count as their result, if nobody reads the changed memory under an older name.
+/// operators count as their result, if no node reads the changed memory under an older name.
 /// Cost is linear in nodes, times the neighbourhood that the search for cycles visits (bounded).
 class FusionRegions {
  public:
@@ -67,7 +67,7 @@ class FusionRegions {
   std::vector<NodeId> ReadersOf(NodeId node) const;
   /// Empty when they are not known before a run.
   Counts Elements(ValueId value) const;
-  /// a / b; empty where that is no whole number.
+  /// a / b; empty unless that is an integer.
   static Counts Quotient(const Counts& a, const Counts& b);
 
   const Graph& graph_;

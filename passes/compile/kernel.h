@@ -68,8 +68,8 @@ struct Kernel {
   std::vector<Store> stores;
   int32_t num_inputs = 0;
   int32_t num_arguments = 0;
-  /// Symbols of the body that only a run tells, ascending, and what `dynamic_numbers` are by their
-  /// places in it; `sizes` and strides are then those of a sample. Empty: none.
+  /// Unbacked symbols of the body, ascending; `dynamic_forms` refers to them by index. `sizes` and
+  /// strides are then those of a sample. Empty: all sizes are static.
   std::vector<std::string> unbacked_symbols = {};
   std::vector<SizeForm> dynamic_forms = {};
   /// Argument of each result: an input that is written in place, or one beyond the inputs.
@@ -92,10 +92,10 @@ bool IsReduction(const Kernel::Op& op);
 /// MakeKernel.
 Result<Kernel> MakeFixedKernel(const Graph& body, bool exact, const SymbolSizes& sizes);
 
-/// Describes the body of a fused node; `exact`: with ATen's bits. Symbols are what `sizes` says;
-/// unbacked ones are told when the kernel runs (Kernel::unbacked_symbols). Errors (kUnsupported): a
-/// body that is no such computation; passes/compile/fuse.h makes none, but with open sizes there
-/// may be few for which it is none (sums of a single row).
+/// Makes the kernel of a fused node's body; `exact`: bitwise equal to ATen. `sizes` gives the
+/// symbols their numbers; unbacked symbols get theirs when the kernel runs (unbacked_symbols).
+/// Errors (kUnsupported): a body outside of the fusible operators. passes/compile/fuse.h makes no
+/// such body, but a dynamic size may have values that the kernel excludes (sums of a single row).
 Result<Kernel> MakeKernel(const Graph& body, bool exact = false, const SymbolSizes& sizes = {});
 
 }  // namespace strata

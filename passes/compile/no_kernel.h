@@ -5,7 +5,7 @@
 
 namespace strata {
 
-/// The Error of a body that is no kernel (kUnsupported).
+/// The Error of a body that has no kernel (kUnsupported).
 inline Error NoKernel(std::string_view why) {
   return Error(ErrorCode::kUnsupported, "no kernel: {}", why);
 }

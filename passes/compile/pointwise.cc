@@ -179,7 +179,7 @@ bool IsExactOnCpu(const Graph& graph, NodeId node, std::span<const SymbolSizes> 
   if (module.str(from.device) != "cpu" || from.dtype != DType::kF32 || to.dtype != DType::kF32) {
     return false;
   }
-  // A run may tell that there is one row.
+  // A run may have a single row.
   if (DependsOnData(module, to.sizes)) return false;
   return std::ranges::all_of(samples, [&](const SymbolSizes& sizes) {
     const auto from_sizes = NumbersOf(module, from.sizes, sizes);
@@ -218,7 +218,7 @@ FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact,
   graph.ForEachOperand(
       node, [&](ValueId value) { can_compute = can_compute && CanCompute(graph, value, samples); });
   if (!can_compute || !HasPlainKwargs(graph, node, entry->code)) return kNone;
-  // A view that had to copy is no view; its copy is contiguous, which is what a kernel writes.
+  // A reshape that copies has a contiguous result, which is what a kernel writes.
   if (entry->kind == kReshape) return kReshape;
   const DType dtype = TypeOf(graph, graph.result(node))->dtype;
   // ATen computes in fp32 what is bf16, and rounds; where it rounds a number is up to the kernel.

@@ -29,8 +29,9 @@ struct FusibleOp {
   /// aten.mul_.Tensor.
   std::string_view code;
   FusionKind kind = FusionKind::kNone;
-  /// The formula gives ATen's bits on every processor: IEEE arithmetic in ATen's order. Functions
-  /// of a vector library (exp, sqrt) and sums in another order are within a tolerance only.
+  /// The formula is bitwise equal to ATen on every processor: IEEE arithmetic in ATen's order.
+  /// Functions of a vector library (exp, sqrt) and sums in another order are within a tolerance
+  /// only.
   bool is_exact = false;
 };
 
@@ -38,12 +39,12 @@ struct FusibleOp {
 const FusibleOp* FindFusible(std::string_view op);
 
 /// Whether `node` can be part of a kernel, its arguments considered: `pow` has few exponents,
-/// `add_` must not change its dtype. With `exact`, only where the bits are ATen's. Open sizes are
-/// tried at `samples`, SampleSizes of the module.
+/// `add_` must not change its dtype. With `exact`, only where the bits are ATen's. Dynamic sizes
+/// are tried at `samples`, SampleSizes of the module.
 FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact,
                         std::span<const SymbolSizes> samples);
 
-/// Most columns of a row whose sum has ATen's bits: a kernel keeps the row.
+/// The most columns of a row whose sum is bitwise equal to ATen: a kernel keeps the row.
 inline constexpr int64_t kMostExactColumns = 8192;
 
 }  // namespace strata
