@@ -16,7 +16,7 @@ extern const std::string_view kCppPreamble;
 ///
 /// computes units [begin, end) of its schedule. Arguments are addresses of first elements, in the
 /// order of Kernel::Access::argument; `open` is Kernel::dynamic_numbers. Same kernel, same text,
-/// and the same for kernels that differ in open numbers alone.
+/// and the same for kernels that differ in dynamic numbers alone.
 std::string CppFunction(const Kernel& kernel, std::string_view name);
 
 /// A file with a function `strata_kernel_<i>` for each kernel.

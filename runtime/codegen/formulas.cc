@@ -13,8 +13,8 @@ namespace {
 
 // By code: {0}, {1}, {2} are the operands, {n} the first number of the operator, {T} the type.
 // ATen's kernels contract `a * b + c` in lerp, addcmul and add with alpha; those say fma. Nothing
-// else is contracted. (Where its kernels are compiled without fused multiply-adds, a library is
-// told so: KernelLibrary::Options::contracts.)
+// else is contracted. (Where its kernels are compiled without fused multiply-adds, see
+// KernelLibrary::Options::contracts.)
 constexpr std::pair<std::string_view, std::string_view> kFormulas[] = {
     {"abs", "strata_abs({0})"},
     {"add", "{0} + {1}"},

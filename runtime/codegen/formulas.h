@@ -12,7 +12,7 @@ std::string_view ComputeType(DType dtype);
 /// The type of an element in memory.
 std::string_view MemoryType(DType dtype);
 
-/// The expression of an op that is no load and no reduction, over its operands' names. The same
+/// The expression of an op other than loads and reductions, over its operands' names. The same
 /// text is C++ and CUDA; the functions that it calls are in `kCppPreamble` and `kCudaPreamble`.
 std::string FormulaText(const Kernel::Op& op, std::span<const std::string> operands);
 

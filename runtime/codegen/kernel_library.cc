@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// No contraction and no reassociation but where the source says so: a kernel's bits are those of
-// its formulas.
+// Contraction and reassociation only where the source says so: a kernel computes exactly its
+// formulas.
 constexpr const char* kFlags[] = {"-std=c++17",
                                   "-O3",
                                   "-march=native",

@@ -65,7 +65,7 @@ void ReadCheckpoint(ConfigReader& reader, CheckpointConfig& checkpoint) {
   reader.Read("checkpoint.initial_load_path", checkpoint.initial_load_path);
   reader.Fix("checkpoint.initial_load_model_only", true,
              "--resume goes on with the optimizer, too; take true");
-  bool in_hugging_face = false;  // names tell
+  bool in_hugging_face = false;  // found from the names of the tensors
   reader.Read("checkpoint.initial_load_in_hf", in_hugging_face);
   if (in_hugging_face && checkpoint.initial_load_path.empty()) {
     reader.Refuse("checkpoint.initial_load_in_hf", "give checkpoint.initial_load_path, too");

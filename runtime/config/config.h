@@ -43,12 +43,12 @@ struct RopeConfig {
 };
 
 /// Key `mla`: multi-head latent attention (arXiv 2405.04434). Queries, and keys with values, come
-/// from narrow latent vectors; a part of each query and key is turned by position.
+/// from narrow latent vectors; RoPE rotates a part of each query and key.
 struct MlaConfig {
   int64_t q_lora_rank = 0;  ///< width of the queries' latent; 0: queries come from x directly
   int64_t kv_lora_rank = 512;
-  int64_t qk_nope_head_dim = 128;  ///< not turned
-  int64_t qk_rope_head_dim = 64;   ///< turned; even
+  int64_t qk_nope_head_dim = 128;  ///< without RoPE
+  int64_t qk_rope_head_dim = 64;   ///< rotated by RoPE; even
   int64_t v_head_dim = 128;
   double mscale = 1.0;  ///< with YaRN the scores grow by (0.1·mscale·ln(rope_factor) + 1)²
 };
@@ -189,7 +189,7 @@ struct ValidatorConfig {
 
 /// Key `compile`.
 struct CompileConfig {
-  // Sizes that the graph of a step leaves open.
+  // Sizes that are symbols in the graph of a step.
   bool symbolic_batch = false;
   bool symbolic_seq = false;
   bool enable_passes = true;                ///< false: the traced graphs run as they are
@@ -212,10 +212,10 @@ struct ProfilerConfig {
 /// Key `device`.
 enum class DeviceKind : uint8_t { kCpu, kCuda };
 
-/// What `strata train` is told: model, data, optimizer. Field names are those of torchtitan's
-/// configuration. After loading every field holds the value that the run uses: derived ones
-/// (head_dim, n_kv_heads, hidden_dim, rope.max_seq_len) are filled in, and defaults are those of
-/// the family.
+/// The configuration of `strata train`: model, data, optimizer. Field names are those of
+/// torchtitan's configuration. After loading every field holds the value that the run uses: derived
+/// ones (head_dim, n_kv_heads, hidden_dim, rope.max_seq_len) are filled in, and defaults are those
+/// of the family.
 struct TrainConfig {
   ModelFamily model = ModelFamily::kLlama3;
   int64_t dim = 0;
@@ -255,10 +255,10 @@ struct TrainConfig {
   bool deterministic = false;
   bool deterministic_warn_only = false;  ///< an operator that has none warns instead of failing
   bool disable_cuda_graphs = false;      ///< a pipeline that captures one is refused
-  /// What the model computes in. Parameters, gradients and moments are fp32 always.
+  /// What the model computes in. Parameters, gradients and optimizer state are always fp32.
   Precision mixed_precision_param = Precision::kFloat32;
   AttentionMask attn_mask_type = AttentionMask::kCausal;
-  bool finite_check = true;  ///< a loss or norm that is no finite number ends the run
+  bool finite_check = true;  ///< an infinite or NaN loss or norm ends the run
   std::string dump_folder = "./outputs";
   CheckpointConfig checkpoint;
   DataloaderConfig dataloader;
@@ -270,7 +270,7 @@ struct TrainConfig {
   std::string save_config_file;  ///< key `debug.save_config_file`: below `dump_folder`
 
   bool HasExperts(int64_t layer) const { return moe && layer >= n_dense_layers; }
-  /// Width of the part of a head that is turned by position.
+  /// Width of the part of a head that RoPE rotates.
   int64_t rope_dim() const {
     return model == ModelFamily::kDeepSeekV3 ? mla.qk_rope_head_dim : head_dim;
   }

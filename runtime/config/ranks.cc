@@ -59,7 +59,7 @@ void ReadParallelism(ConfigReader& reader) {
 }
 
 void ReadTimeout(ConfigReader& reader, std::string_view key) {
-  int64_t seconds = 1;  // nobody is waited for
+  int64_t seconds = 1;  // one rank waits for no other
   reader.Read(key, seconds);
   if (seconds < 1) reader.Refuse(key, fmt::format("{} seconds must be at least 1", seconds));
 }

@@ -20,7 +20,7 @@ struct NamedValue {
 };
 
 /// Takes typed fields out of a configuration's entries and remembers the first thing that is wrong.
-/// Every field is named once by one of the calls; `Finish` then knows which keys nobody asked for.
+/// Every field is named once by one of the calls; `Finish` then knows the keys that no call named.
 ///
 /// A call leaves its target as it is when the key is absent or null; so defaults are what the
 /// target held before.
@@ -38,7 +38,7 @@ class ConfigReader {
   void ReadWords(std::string_view key, std::vector<std::string>& target, char separator = ',');
   /// null sets the target to nothing.
   void Read(std::string_view key, std::optional<double>& target);
-  /// One of a few words.
+  /// An enum value, by its name.
   template <class T>
   void Read(std::string_view key, std::initializer_list<NamedValue<T>> words, T& target);
 

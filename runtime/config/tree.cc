@@ -29,7 +29,7 @@ std::string Dotted(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? OneLine(key) : fmt::format("{}.{}", prefix, OneLine(key));
 }
 
-/// Characters of a text, told one by one to a parser; where the parser stands is seen from outside,
+/// Passes the characters of a text to a parser one by one. The position is visible from outside,
 /// which gives a SAX handler its line numbers.
 class TrackedIterator {
  public:

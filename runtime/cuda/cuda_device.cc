@@ -38,7 +38,7 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 Status Check(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return Ok();
-  (void)cudaGetLastError();  // an error that is told must not be told again
+  (void)cudaGetLastError();  // clears the error, so that it is not reported again
   return Error(ErrorCode::kInternal, "CUDA: {}: {}", what, cudaGetErrorString(error));
 }
 
@@ -218,7 +218,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// Lets go of a graph whose capture failed. LibTorch's allocator then still asks the graph which
+  /// Releases a graph whose capture failed. LibTorch's allocator then still asks the graph which
   /// streams it captures: it must no longer, or ask one that is alive, which is why it is leaked.
   void Abandon(int64_t graph) {
     (void)Try("leave a capture's memory", [&] {
@@ -248,7 +248,7 @@ Error NoGpu(std::string_view why) {
                "no GPU can be used: CUDA: {}: check nvidia-smi, or take device = 'cpu'", why);
 }
 
-/// LibTorch has machine code for some kinds of GPUs only; the first kernel tells.
+/// LibTorch has machine code for some kinds of GPUs only; the first kernel shows whether for this.
 Status RunAKernel(const std::string& device) {
   return Try("run a kernel", [&] {
     const auto options = at::TensorOptions().device(c10::Device(device)).dtype(at::kFloat);

@@ -198,7 +198,7 @@ Message AllToAll(NcclComm* comm, const void* send, const size_t* send_counts, vo
     from += send_counts[rank] * ElementSize(*type);
     to += receive_counts[rank] * ElementSize(*type);
   }
-  // An open group must be closed whatever happened in it; the first error is the one to tell.
+  // An open group must be closed whatever happened in it; the first error is the one to report.
   const ncclResult_t end = ncclGroupEnd();
   return Check(result != ncclSuccess ? result : end, Native(comm));
 }

@@ -55,7 +55,7 @@ std::string DescribeType(TensorDtype dtype, std::span<const int64_t> shape);
 /// its shape and dtype, and belong to no other tensor. Otherwise kCorrupt, with the tensor named.
 class SafetensorsFile {
  public:
-  /// Maps the file; the views live as long as this object. REQUIRES: nobody truncates the file
+  /// Maps the file; the views live as long as this object. REQUIRES: no process truncates the file
   /// meanwhile.
   static Result<SafetensorsFile> Open(const std::string& path);
 

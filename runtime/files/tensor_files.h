@@ -13,8 +13,8 @@ namespace strata {
 /// those shards that it names, without it every `*.safetensors`. Opened without copies.
 class TensorFiles {
  public:
-  /// Errors: as of SafetensorsFile; an index that is none, or names a file or tensor that is not
-  /// there; a tensor that two files hold; a folder without such files.
+  /// Errors: as of SafetensorsFile; an invalid index, or one that names a file or tensor that is
+  /// not there; a tensor that two files hold; a folder without such files.
   static Result<TensorFiles> Open(const std::string& path);
 
   /// Those of `files`; `path` names them together in errors.

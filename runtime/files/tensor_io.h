@@ -25,15 +25,14 @@ Status SaveTensors(const std::string& path,
 std::string InputName(const Graph& graph, NodeId placeholder);
 
 /// What `graph` takes, in order and of the sizes and strides that it says: copies of those in
-/// `given`, found by InputName or by the name of the node. Sizes that are open are those of
+/// `given`, found by InputName or by the name of the node. Dynamic sizes are those of
 /// `given`.
 /// Errors: an input that is not there, or has another size or type.
 Result<std::vector<at::Tensor>> TakeInputs(const Graph& graph, const NamedTensors& given);
 
 /// Makes up what `graph` takes, as a function of name, type and `seed` alone: numbers in [0.25, 1),
 /// small enough that sums over them stay finite and large enough to divide by, and integers 0 and
-/// 1, which are indices of anything that has two rows. Open sizes are those that the graph was
-/// traced for.
+/// 1, which are indices of anything that has two rows. Dynamic sizes take their hints.
 Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed);
 
 }  // namespace strata

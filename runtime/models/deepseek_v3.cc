@@ -55,7 +55,7 @@ double AttentionScale(const TrainConfig& config) {
 }
 
 /// Multi-head latent attention (arXiv 2405.04434, §2.1): keys and values come from a narrow latent
-/// vector c, and the part of the keys that is turned by position is one for all heads.
+/// vector c, and the part of the keys that RoPE rotates is shared by all heads.
 ///
 ///   q = [q_nope | rope(q_pe)]  per head
 ///   c, k_pe = wkv_a x          [k_nope | v] = wkv_b norm(c)  per head

@@ -78,8 +78,8 @@ at::Tensor Attention(std::string_view name, const at::Tensor& q, const at::Tenso
                      const at::Tensor& v, double scale, const at::Tensor& mask,
                      std::source_location location = std::source_location::current());
 
-/// Self-attention of Llama3 and Qwen3: heads share keys and values in groups, and are turned by
-/// position after the norms of `config.qk_norm`.
+/// Self-attention of Llama3 and Qwen3: heads share keys and values in groups; RoPE follows the
+/// norms of `config.qk_norm`.
 class GroupedQueryAttention {
  public:
   GroupedQueryAttention(const Slot& slot, const TrainConfig& config, int64_t layer);

@@ -9,7 +9,7 @@
 namespace strata {
 namespace {
 
-/// Sharpening as `InitScheme::kTorchTitanSharpened` tells it.
+/// Sharpening as `InitScheme::kTorchTitanSharpened` defines it.
 void Sharpen(ModelSpecs& specs) {
   for (ParameterSpec& spec : specs.parameters) {
     const bool is_norm = spec.init.std == 0.0;

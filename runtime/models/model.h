@@ -12,8 +12,8 @@ namespace strata {
 /// What a forward pass reads.
 struct ModelInput {
   at::Tensor tokens;  ///< int64 `[batch, seq]`
-  /// int64 `[batch, seq]`, from 0 in each document: what tells documents of a row apart. Undefined:
-  /// each row is one document.
+  /// int64 `[batch, seq]`, from 0 in each document: separates the documents of a sequence.
+  /// Undefined: each sequence is one document.
   at::Tensor positions = {};
 };
 

@@ -67,7 +67,7 @@ Tensor RotateHalf(const Tensor& x) {
   return at::cat({-x.slice(-1, half), x.slice(-1, 0, half)}, -1);
 }
 
-/// Complex numbers lie at even places. A part of a wider head may begin or repeat at odd ones.
+/// Complex numbers start at even offsets. A part of a wider head may begin or repeat at odd ones.
 Tensor PairsOf(const Tensor& x) {
   bool is_even = x.storage_offset() % 2 == 0;
   for (int64_t dim = 0; dim + 1 < x.dim(); ++dim)

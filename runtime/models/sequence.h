@@ -8,7 +8,7 @@ namespace strata {
 /// What all layers of a pass know of the positions in its rows.
 struct Sequence {
   /// Rows of the rope table, `[batch, seq, width]`, or the whole table `[positions, width]`, whose
-  /// first rows are those of every row of the batch.
+  /// first rows are those of every sequence of the batch.
   at::Tensor rope;
   /// Added to the scores: fp32 `[batch, 1, seq, seq]`, 0 where a position may attend, else -inf.
   /// Undefined: to itself and all before it.

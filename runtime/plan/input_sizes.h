@@ -16,10 +16,10 @@ bool HasDynamicShapes(const Graph& graph);
 SymbolSizes HintsOf(const Graph& graph);
 
 /// What the symbols must be for inputs of these shapes, one per placeholder in order. Only sizes
-/// that are a symbol, or a multiple of one, tell; the others are for who checks the inputs.
+/// that are a symbol, or a multiple of one, are used; the caller checks the others.
 ///
-/// Errors: a size that is no multiple, or beyond the range of its symbol; two that contradict each
-/// other. They name the input.
+/// Errors: a size that is not a multiple, or beyond the range of its symbol; two that contradict
+/// each other. They name the input.
 Result<SymbolSizes> SizesOfInputs(const Graph& graph, std::span<const std::vector<int64_t>> shapes);
 
 }  // namespace strata

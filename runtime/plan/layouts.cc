@@ -18,8 +18,8 @@ void FindDataSizes(const Module& module, DimId dim, const UnbackedSizes& known,
     FindDataSizes(module, operand, known, found);
 }
 
-/// The number that `number_at(sizes)` is, as a function of the data sizes; none where it is no sum
-/// of multiples of them.
+/// `number_at(sizes)` as a function of the data-dependent sizes; none unless it is a sum of
+/// multiples of them.
 template <class Fn>
 std::optional<SizeForm> FormOf(const UnbackedSizes& unbacked_sizes, SymbolSizes sizes,
                                Fn&& number_at) {

@@ -20,22 +20,22 @@ namespace strata {
 using UnbackedSizes = std::map<std::string, int32_t, std::less<>>;
 
 /// How a value of that type lies where symbols are what `sizes` says. None: no tensor, strides that
-/// are not known, a size that `sizes` does not tell.
+/// are not known, a symbol that is not in `sizes`.
 std::optional<PlanLayout> LayoutOf(const Module& module, TypeId type, const SymbolSizes& sizes);
 
 /// The same of a type with sizes of `unbacked_sizes`, as functions of them. None: it has none of
-/// them, or numbers that are no sums of multiples of them.
+/// them, or numbers other than sums of multiples of them.
 std::optional<DynamicLayout> DynamicLayoutOf(const Module& module, TypeId type,
                                              const SymbolSizes& sizes,
                                              const UnbackedSizes& unbacked_sizes);
 
-/// What the body of the fused node calls `unbacked_sizes` of the graph around it: told by the types
-/// of what it is given.
+/// Maps the symbols of a fused node's body to `unbacked_sizes` of the graph around it, by the types
+/// of its operands.
 UnbackedSizes UnbackedSizesInside(const Graph& graph, NodeId fused, const Graph& body,
                                   const UnbackedSizes& unbacked_sizes);
 
-/// The open numbers of a kernel as functions of data sizes, by slot. None: a size is not among
-/// those of `inside`, which are the body's.
+/// The dynamic numbers of a kernel as functions of data-dependent sizes, by slot. None: a size is
+/// not among those of `inside`, which are the body's.
 std::optional<std::vector<SizeForm>> DynamicNumbersOf(const Kernel& kernel,
                                                       const UnbackedSizes& inside);
 

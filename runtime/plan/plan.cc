@@ -163,8 +163,7 @@ class Lowering {
     for (size_t i = 0; i < n.num_results; ++i) {
       const ValueId value = graph().result(node, i);
       const bool is_read = graph().value(value).num_uses > 0 || plan_.options.keep_values;
-      // What an operator writes needs a place, read or not; and what it writes to is told by the
-      // slot of its result.
+      // A result that an operator writes needs a slot, read or not: the slot says what is written.
       const bool is_written =
           (plan_.options.static_memory || step.mutates) && graph().value(value).type.valid();
       step.results.push_back(is_read || is_written ? NewSlot(value) : -1);
@@ -191,7 +190,7 @@ class Lowering {
     return Unsupported("a fused node must name its body");
   }
 
-  /// -1: with the plan's sizes the body is no kernel, though it is with most.
+  /// -1: the body has no kernel at the sizes of this plan, though it has one at most sizes.
   Result<int32_t> KernelOf(GraphId body, bool exact) {
     const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact), -1);
     if (!is_new) return known->second;
@@ -203,7 +202,7 @@ class Lowering {
     return known->second = static_cast<int32_t>(plan_.kernels.size()) - 1;
   }
 
-  /// False: the kernel takes a data size that is not told.
+  /// False: the kernel takes a data-dependent size that is unknown here.
   bool TakeOpenNumbers(NodeId node, const Graph& body, PlanStep& step) const {
     const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
     if (kernel.unbacked_symbols.empty()) return true;
@@ -308,7 +307,7 @@ class Lowering {
     return Unsupported("an argument of unknown kind");
   }
 
-  /// The last reader of a value ends its life. As FX's `delete_unused_values`, but for inputs,
+  /// The last reader of a value ends its lifetime. As FX's `delete_unused_values`, but for inputs,
   /// which belong to the caller, and constants, which serve the next run.
   void AddKills() {
     std::vector<bool> lives_on(plan_.slots.size(), false);
@@ -342,7 +341,7 @@ class Lowering {
     return where;
   }
 
-  /// Of a value that shares nobody's memory, as far as that is known.
+  /// Bytes of a value that shares no memory; 0 if unknown.
   int64_t OwnBytes(ValueId value) const {
     const Value& v = graph().value(value);
     if (!v.type.valid() || v.alias_of.valid()) return 0;

@@ -22,17 +22,17 @@ struct PlanOptions {
   bool keep_values = false;
   /// Make views once, when the plan is bound, and not in every run.
   bool fold_views = false;
-  /// Results lie at fixed places of one block of memory, shared by values that do not live at the
-  /// same time; operators write there (out-variants) instead of asking an allocator.
+  /// Results have fixed offsets in one arena, shared by values with disjoint lifetimes; operators
+  /// write there (out-variants) instead of calling an allocator.
   bool static_memory = false;
-  /// With static_memory: an elementwise result takes the place of an operand that dies with it.
+  /// With static_memory: an elementwise result reuses the buffer of an operand whose lifetime ends.
   bool in_place = false;
   /// Run work that depends on no input once, when the plan is bound.
   bool hoist_constants = false;
-  /// With static_memory: operators without an out-variant allocate their results in the block, too.
+  /// With static_memory: operators without an out-variant also allocate their results in the arena.
   bool arena_results = false;
-  /// With arena_results: values whose sizes a run reads from data lie in the block, too,
-  /// where it is free while they live.
+  /// With arena_results: values of data-dependent size are allocated in the arena, too, where it is
+  /// free for their lifetime.
   bool dynamic_arena = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
@@ -92,13 +92,13 @@ struct PlanStep {
   bool mutates = false;  ///< it writes to an operand
   bool is_pure = false;  ///< same operands, same results, and nothing else happens
   int32_t kernel = -1;   ///< of Plan::kernels, for a fused node
-  /// Of a kernel that takes sizes that are read from data: its open numbers, by slot.
+  /// The dynamic numbers of a kernel with data-dependent sizes, by slot.
   std::vector<SizeForm> dynamic_numbers = {};
   int32_t stream = 0;            ///< of the device; 0: the one that computes
-  std::vector<int32_t> results;  ///< slot per result; -1: nobody reads it
+  std::vector<int32_t> results;  ///< slot per result; -1: unused
   int64_t unread_bytes = 0;      ///< of results without a slot: there until the step is done
-  /// Slots that nobody reads after this step, ascending. Their tensors go, unless a view of them
-  /// lives on.
+  /// Slots whose last reader is this step, ascending. Their tensors are released, unless a view of
+  /// them lives on.
   std::vector<int32_t> kills;
   std::string where;  ///< "layers.0.attention.wo (runtime/models/llama3.cc:79)", for messages
 
@@ -141,7 +141,7 @@ struct Plan {
   std::vector<Constant> constants;
   std::vector<PlanStep> steps;            ///< in the order of the nodes
   std::vector<SizePartition> partitions;  ///< of sizes that steps read from data
-  std::vector<int32_t> outputs;           ///< slots; -1 for an output that is none
+  std::vector<int32_t> outputs;           ///< slots; -1 for an output None
 
   /// Of graph, options and sizes: equal plans do the same.
   Fingerprint fingerprint() const;
@@ -151,12 +151,12 @@ struct Plan {
 /// `sizes` says: one graph makes a plan per combination of sizes.
 ///
 /// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body.
-/// Values of sizes that are read from data (`u0 = _local_scalar_dense(…)`) have no layout: steps
+/// Values of data-dependent size (`u0 = _local_scalar_dense(…)`) have no layout: steps
 /// take the numbers at run time, and operators allocate. Kernels of such values are for static
 /// plans.
 ///
-/// Errors (kUnsupported): symbols that `sizes` does not tell, other higher-order nodes, calls of
-/// methods or modules, inputs that are no tensors.
+/// Errors (kUnsupported): symbols that are not in `sizes`, other higher-order nodes, calls of
+/// methods or modules, inputs other than tensors.
 Result<Plan> Lower(const Graph& graph, const PlanOptions& options = {},
                    const SymbolSizes& sizes = {});
 

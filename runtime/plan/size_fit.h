@@ -23,7 +23,7 @@ class SizeFit {
   /// `value` stands for the size in expressions: a symbol, or the number that it has for good.
   /// REQUIRES: as many samples as every other size, at least 3; called before the first `Fit`.
   void AddSize(DimId value, std::vector<int64_t> samples);
-  /// A size that is read from data, or a sum of such.
+  /// A data-dependent size, or a sum of such.
   void AddUnbacked(DimId size, std::vector<int64_t> samples);
 
   /// The expression of a number that was `numbers[i]` at sample i; none: no such expression.

@@ -31,7 +31,8 @@ bool ReturnsTuple(std::span<const c10::IValue> results) {
   return results.size() > 1 || (results.size() == 1 && results[0].isTensorList());
 }
 
-/// Calls `fn(tensor)` for every result of a call, with an undefined tensor for what is none.
+/// Calls `fn(tensor)` for every result of a call, with an undefined tensor for a result of another
+/// type.
 template <class Fn>
 void ForEachResult(std::span<const c10::IValue> results, Fn&& fn) {
   for (const c10::IValue& result : results) {

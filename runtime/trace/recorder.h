@@ -38,12 +38,12 @@ class TraceError final : public std::exception {
   Error error_;
 };
 
-/// Attributes of a node that reads a size from data: what the size was while tracing, and its place
-/// among those that are read together. Only TraceSampled sees them.
+/// Attributes of a node that reads a data-dependent size: its value while tracing, and its index
+/// among the sizes that are read together. Only TraceSampled sees them.
 inline constexpr std::string_view kSampledSize = "sampled_size", kSizeIndex = "size_index";
 
 /// Turns the calls of one program into nodes. Keeps every tensor it has seen alive, so that the
-/// address of a tensor or storage means one tensor for the life of the trace.
+/// address of a tensor or storage means one tensor for the lifetime of the recorder.
 class Recorder {
  public:
   Recorder(Graph& graph, std::string_view device, Constants& constants);
@@ -54,7 +54,7 @@ class Recorder {
                const CallSite& site);
   /// Its results, after.
   void End(NodeId node, std::span<const c10::IValue> results);
-  /// Its result, a size that is read from data: a symbol, and while tracing `sampled`.
+  /// Its result, a data-dependent size: a symbol in the graph, `sampled` while tracing.
   void EndSize(NodeId node, std::string_view symbol, int64_t index, int64_t sampled);
   /// A backward function of that number reads `gradient`.
   void ReadByBackward(const at::Tensor& gradient, int32_t seq_nr);
@@ -72,7 +72,7 @@ class Recorder {
   };
 
   static ViewKey KeyOf(const at::Tensor& tensor);
-  /// The value that `tensor` holds now; a new constant when nobody made it.
+  /// The value that `tensor` holds now; a new constant if no node made it.
   ValueId ValueOf(const at::Tensor& tensor);
   void Define(const at::Tensor& tensor, ValueId value);
   /// `tensor`, known before, holds `value` from here on.

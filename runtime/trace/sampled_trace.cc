@@ -122,7 +122,7 @@ class Merger {
     }
   }
 
-  /// The number that the tracer made up for a size.
+  /// The value that a data-dependent size had while tracing.
   static int64_t SampledSizeOf(const Graph& graph, NodeId node) {
     return std::stoll(std::string(graph.attribute(node, kSampledSize)));
   }
@@ -275,7 +275,7 @@ class Merger {
                     numbers[0], At(0), numbers[1], At(1)));
   }
 
-  /// A size that is read from data is the node that reads it, so that nothing comes before it.
+  /// A data-dependent size is an operand: the node that reads it. So no user comes before it.
   Result<Arg> ArgOf(DimId dim) const {
     if (const auto reader = readers_.find(dim); reader != readers_.end()) {
       return Arg(reader->second);
@@ -329,7 +329,7 @@ class Merger {
   std::span<const TracedSize> sizes_;
   SizeFit fit_;
   std::map<std::vector<int64_t>, std::optional<DimId>> fitted_;
-  std::map<DimId, ValueId> readers_;  // of sizes that are read from data, by symbol
+  std::map<DimId, ValueId> readers_;  // of data-dependent sizes, by symbol
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> partners_;  // by other trace
   size_t node_ = 0;

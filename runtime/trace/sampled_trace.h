@@ -17,8 +17,8 @@ struct TracedSize {
   std::string symbol;  ///< "s0"; empty: in the graph the size is `value`
   int64_t value = 0;   ///< what the size is now: hint of the symbol
   int64_t min = 1, max = INT64_MAX;
-  /// What it is in each trace. All sizes have as many. Choose numbers that are no sizes of anything
-  /// else, far from 0 and 1, and of several sizes none that are multiples of each other.
+  /// What it is in each trace. All sizes have as many. Choose numbers that no other size has, far
+  /// from 0 and 1, and for several sizes numbers that are not multiples of each other.
   std::vector<int64_t> samples;
 };
 
@@ -31,7 +31,7 @@ struct TracedSize {
 /// other ways; those of the samples are right for them, too.
 ///
 /// Errors (kUnsupported), with operator, module path and source line: what `Trace` refuses; a
-/// program that does something else at other sizes; a number that is no such expression.
+/// program that does something else at other sizes; a number without such an expression.
 Status TraceSampled(Module& module, std::span<const TracedSize> sizes,
                     const std::function<TraceRequest(std::span<const int64_t> sizes)>& request,
                     Constants& constants);

@@ -6,7 +6,7 @@ namespace strata {
 namespace {
 
 // Per thread, because ranks of one process trace and run on threads of their own; a model written
-// as plain ATen calls has no other way to tell where it is.
+// as plain ATen calls has no other way to report its position.
 Scope& Current() {
   thread_local Scope scope;
   return scope;

@@ -20,7 +20,7 @@ struct SizeRequest {
 };
 
 /// Where the program that runs on this thread is: read by the tracer, which writes it on every node
-/// that it records. Costs next to nothing when nobody traces.
+/// that it records. Costs next to nothing without a tracer.
 struct Scope {
   std::string module;  ///< path of the innermost module, "layers.3.attention.wq"
   Phase phase = Phase::kForward;
@@ -31,7 +31,7 @@ struct Scope {
 /// The current thread's scope.
 const Scope& CurrentScope();
 
-/// Enters a module for the life of this object:
+/// Enters a module for the lifetime of this object:
 ///
 ///     ModuleScope scope("attention");   // layers.3.attention
 ///
@@ -54,7 +54,7 @@ class [[nodiscard]] ModuleScope {
 /// symbols u0, u1, ….
 std::vector<int64_t> ReadSizes(const at::Tensor& counts, int64_t total);
 
-/// Enters a phase for the life of this object.
+/// Enters a phase for the lifetime of this object.
 class [[nodiscard]] PhaseScope {
  public:
   explicit PhaseScope(Phase phase);
@@ -70,7 +70,7 @@ class [[nodiscard]] PhaseScope {
 /// it. The CPU outside of every scope.
 const DeviceTraits& CurrentTarget();
 
-/// Makes a device the target for the life of this object.
+/// Makes a device the target for the lifetime of this object.
 class [[nodiscard]] TargetScope {
  public:
   explicit TargetScope(DeviceTraits target);

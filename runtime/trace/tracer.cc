@@ -134,7 +134,7 @@ class Session {
     session.backward_.pop_back();
   }
 
-  /// The size that is read is a symbol of the graph, and a made-up number while tracing.
+  /// The size is a symbol in the graph, and a number from the seed while tracing.
   void MakeUpSize(const c10::OperatorHandle& op, torch::jit::Stack* stack,
                   const SizeRequest& request) {
     if (request.index == 0) {

@@ -44,8 +44,8 @@ struct TraceRequest {
   /// undefined tensors included.
   std::function<std::vector<at::Tensor>(std::span<const at::Tensor> inputs)> program;
   std::string device = "cpu";  ///< where the graph will run: Meta devices are written as this one
-  /// Sizes that the program reads from data (`ReadSizes`) do not exist while tracing; with a seed
-  /// they are made up, as a function of seed and place. None: reading them is refused.
+  /// Data-dependent sizes (`ReadSizes`) do not exist while tracing; they are a function of this
+  /// seed and their index. None: reading them is an error.
   std::optional<uint64_t> size_seed = std::nullopt;
 };
 

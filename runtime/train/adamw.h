@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// One trained tensor with its gradient and the optimizer's moments, all of one shape.
+/// One trained tensor with its gradient and optimizer state, all of one shape.
 struct TrainedTensor {
   std::string module;  ///< path of the module that it is a parameter of
   at::Tensor parameter, gradient;
@@ -21,7 +21,7 @@ struct TrainedTensor {
 /// Global L2 norm of the gradients: the norm of the tensors' norms, in their order. fp32, `[]`.
 at::Tensor GradientNorm(std::span<const TrainedTensor> tensors);
 
-/// Clips the gradients to `max_grad_norm`, given their norm, and updates parameters and moments in
+/// Clips the gradients to `max_grad_norm`, given their norm, and updates parameters and state in
 /// place: AdamW (arXiv 1711.05101), as each tensor's settings say. Gradients stay as they are.
 /// `step` (fp32, `[]`) counts the updates and is advanced.
 ///

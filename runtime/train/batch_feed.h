@@ -14,7 +14,8 @@
 
 namespace strata {
 
-/// A batch as tensors of `device`. `valid_labels` is told to graphs that take it (HasLabelCount).
+/// A batch as tensors of `device`. `valid_labels` is an input of graphs that take it
+/// (HasLabelCount).
 BatchTensors ToTensors(const TrainConfig& config, const Batch& batch, int64_t valid_labels,
                        c10::Device device);
 

@@ -13,7 +13,7 @@ namespace strata {
 /// Tensors of a model in files, under torchtitan's names or Hugging Face's, as fp32.
 class InitialWeights {
  public:
-  /// Errors, in one line: which of `specs` is missing or has another shape or a dtype that is no
+  /// Errors, in one line: which of `specs` is missing or has another shape or a dtype other than
   /// float, and which tensors are not of this model.
   static Result<InitialWeights> Match(TensorFiles files, const TrainConfig& config,
                                       std::span<const ParameterSpec> specs);
@@ -37,7 +37,7 @@ struct OwnedTensor {
   std::vector<float> values;
 };
 
-/// A tensor of ours as files with Hugging Face's names hold it: what `Read` turns back.
+/// A tensor of Strata's as files with Hugging Face's names store it; `Read` reverses it.
 std::vector<OwnedTensor> ExportToHuggingFace(const TrainConfig& config, const std::string& name,
                                              const std::vector<int64_t>& shape,
                                              std::span<const float> values);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kLineBegin = R"({"step": )";
 
-/// The step that a line is of; none for what is no such line.
+/// The step of a line of metrics; none for another line.
 std::optional<int64_t> StepOf(std::string_view line) {
   if (!line.starts_with(kLineBegin)) return std::nullopt;
   line.remove_prefix(kLineBegin.size());

@@ -10,7 +10,7 @@ namespace strata {
 
 /// What AdamW does with each parameter, in their order: as the first of `config.param_groups` that
 /// matches its name says, or else as `config` itself.
-/// Errors: a pattern that is no regular expression, or that no parameter is left for.
+/// Errors: a pattern that is not a regular expression, or that no parameter is left for.
 Result<std::vector<AdamWConfig>> AdamWOfParameters(const OptimizerConfig& config,
                                                    std::span<const ParameterSpec> parameters);
 

@@ -152,7 +152,7 @@ constexpr size_t kSamples = 5;
 /// that leaves enough tokens: operators may pad it, or take another way at 1.
 std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t unit) {
   const CompileConfig& open = config.compile;
-  // Experts one by one: so many tokens that each gets a share of its own size.
+  // Experts one by one: enough tokens for a different number of rows in each.
   const int64_t tokens = ReadsSizes(config) ? 64 * config.moe->num_experts / config.moe->top_k : 0;
   std::vector<int64_t> batch = Primes(3, kSamples);
   std::vector<int64_t> seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);

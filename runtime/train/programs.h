@@ -54,8 +54,8 @@ struct BatchTensors {
 bool HasPositions(const TrainConfig& config);
 /// Sizes of a step depend on data: its graph has symbols u0, u1, …, the rows of each expert.
 bool ReadsSizes(const TrainConfig& config);
-/// The loss is divided by the labels that count in all batches of the step, which the graph of one
-/// batch is told.
+/// The loss is divided by the labels that count in all batches of the step, which is an
+/// input of the graph of one batch.
 bool HasLabelCount(const TrainConfig& config);
 
 /// `[loss, gradient of each parameter…, tokens per expert of each buffer…]`: what the optimizer
@@ -93,9 +93,9 @@ std::vector<at::Tensor> ValidationLoss(const TrainSpec& spec, const ModelTensors
                                        const BatchTensors& batch);
 
 /// Adds the graphs `step` and `optimizer` to `module`, between them `accumulate` when a step has
-/// several batches, and last `validate` with `config.validator`. Sizes of the batch that
-/// `config.compile` leaves open are symbols of the step: s0 rows, s1 tokens of a row (with a
-/// chunked loss, of a chunk). They are made for the current target (models/scope.h).
+/// several batches, and last `validate` with `config.validator`. Dynamic sizes of the
+/// batch (`config.compile`) are symbols of the step: s0 sequences, s1 tokens of a sequence (with a
+/// chunked loss, of a chunk). Graphs are traced for the current target (runtime/trace/scope.h).
 ///
 ///   step        inputs: parameters, buffers, rope table, tokens, labels, positions and label count
 ///               if there are such

@@ -11,7 +11,7 @@ namespace strata {
 
 namespace {
 
-/// Steps of the decay, if the warm-up leaves so many.
+/// Steps of the decay, if the warm-up leaves enough.
 std::optional<int64_t> WantedDecay(const LrSchedulerConfig& config) {
   if (!config.decay_ratio) return std::nullopt;
   // Halves to even, as Python rounds.

@@ -267,7 +267,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
     stored.insert(stored.end(), specs.buffers.begin(), specs.buffers.end());
     STRATA_TRY(given, InitialWeights::Match(*std::move(setup.init), config, stored));
   }
-  // Errors are told before anything is drawn.
+  // Errors are reported before any initial value is computed.
   if (auto groups = AdamWOfParameters(config.optimizer, specs.parameters); !groups) {
     return std::move(groups).error();
   }

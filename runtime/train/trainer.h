@@ -59,14 +59,14 @@ class Trainer {
   static Result<std::unique_ptr<Trainer>> Create(TrainSetup setup);
   ~Trainer();
 
-  /// Makes the graphs that `Step` runs. Errors: a failing pass, a watcher that cannot go on, a
+  /// Makes the graphs that `Step` runs. Errors: a failing pass, a failing instrumentation, a
   /// graph that cannot be executed. Call once.
   Status Compile(const CompileWatch& watch = {});
 
   /// Whether there is a next step: false after config().steps, or when the data do not last for
   /// it. Errors: data that cannot be used.
   Result<bool> HasNext();
-  /// The next step. Errors: no data for it; a loss or norm that is no finite number
+  /// The next step. Errors: no data for it; a loss or norm that is not finite
   /// (`config.finite_check`): parameters are of no use then. REQUIRES: compiled; steps_done() <
   /// config().steps.
   Result<StepReport> Step();
@@ -92,11 +92,11 @@ class Trainer {
   /// Writes them, by the names of the inputs (runtime/files/tensor_io.h).
   Status SaveInputs(const std::string& path) const;
 
-  /// What a run needs to go on from here. The bytes are valid until the next step.
+  /// What a run needs to resume from here. The bytes are valid until the next step.
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;
-  /// Goes on from there. Returns what the data have otherwise than in the run before, to tell the
-  /// user. Errors: tensors that are not this configuration's, more steps than it has, other data or
+  /// Resumes from there. Returns warnings: traits of the data that differ from the run before.
+  /// Errors: tensors that are not this configuration's, more steps than it has, other data or
   /// another order of them.
   Result<std::vector<std::string>> Restore(const Checkpoint& checkpoint);
 
@@ -117,13 +117,13 @@ class Trainer {
   const std::string& pipeline() const;
   /// Null on the CPU.
   Device* device() const;
-  /// Most memory that a step needs beside parameters, moments and data, as the plans tell; 0 for
+  /// Peak memory of a step beside parameters, optimizer state and data, as planned; 0 for
   /// plain plans. Where sizes are read from data: with those of the last step; before the first, as
   /// `planned_bytes_at_most`. REQUIRES: compiled.
   int64_t planned_bytes() const;
   /// The same for the sizes that need most; none: there is no most. REQUIRES: compiled.
   std::optional<int64_t> planned_bytes_at_most() const;
-  /// What was done otherwise than asked, to tell the user.
+  /// Warnings: deviations from the configuration.
   const std::vector<std::string>& warnings() const;
   /// The graphs as the passes left them: what runs.
   const Module& module() const;

@@ -26,9 +26,9 @@
 
 namespace strata {
 
-/// Who looks on while graphs are made.
+/// Observers of the passes.
 struct CompileWatch {
-  std::vector<PassInstrumentation*> watchers;  ///< told in this order
+  std::vector<PassInstrumentation*> watchers;  ///< called in this order
   /// Stable ids below it are taken by the trace that the graphs go to.
   uint64_t first_stable_id = 1;
   /// The run that records the pipeline, "out/t.strata#run=1"; "": none. For the command that
@@ -50,7 +50,7 @@ struct GraphKernels {
 };
 
 /// The graphs of a training and the plans that run them (runtime/train/programs.h names them).
-/// Stays where it is: plans are made later, too, when sizes are open.
+/// Not movable: with dynamic sizes, plans are made during the run, too.
 class TrainingGraphs {
  public:
   /// Plans run on `device`; null: on the CPU. REQUIRES: the device outlives the graphs.
@@ -79,11 +79,11 @@ class TrainingGraphs {
   const NamedTensors& kept_inputs() const { return kept_inputs_; }
 
   std::vector<GraphKernels> Kernels() const;
-  /// Most memory that a step needs beside its inputs, as the plans tell; 0 on a device. With the
+  /// Peak memory of a step beside its inputs, as planned; 0 on a device. With the
   /// sizes that were last read from data, or those that need most before the first step. What
   /// LibTorch's libraries and compiled code keep for themselves is not counted.
   int64_t planned_bytes() const;
-  /// Whatever sizes are read from data; none: no plan tells.
+  /// The same for all data-dependent sizes; none: a size has no bound.
   std::optional<int64_t> planned_bytes_at_most() const;
   /// What was done otherwise than asked.
   const std::vector<std::string>& warnings() const { return warnings_; }

@@ -60,7 +60,7 @@ Status ReadInto(const TensorFiles& files, const TensorView& target, Tensor& tens
   return Ok();
 }
 
-/// A model with fewer layers would go on with a part of the run's.
+/// Rejects tensors of other models: one with fewer layers would take a part of them.
 Status CheckNoOthers(const TensorFiles& files, const ModelSpecs& specs) {
   for (const TensorView* stored : files.tensors()) {
     const auto is_it = [&](const ParameterSpec& spec) { return spec.name == stored->name; };

@@ -62,7 +62,7 @@ void StaticProgram::State::RunDynamicKernel(StaticStep& step) {
   const PlanStep& planned = plan.steps[static_cast<size_t>(step.index)];
   const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   for (size_t i = 0; i < planned.dynamic_numbers.size(); ++i) {
-    step.dynamic_numbers[i] = planned.dynamic_numbers[i].At(
+    step.kernel_numbers[i] = planned.dynamic_numbers[i].At(
         [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; });
   }
   int64_t unit_elements = 1;
@@ -70,7 +70,7 @@ void StaticProgram::State::RunDynamicKernel(StaticStep& step) {
   for (size_t dim = 0, open = 0; dim < kernel.sizes.size(); ++dim) {
     const bool is_open = !kernel.dynamic_sizes.empty() && kernel.dynamic_sizes[dim];
     (dim < step.num_unit_dims ? step.units : unit_elements) *=
-        is_open ? step.dynamic_numbers[open++] : kernel.sizes[dim];
+        is_open ? step.kernel_numbers[open++] : kernel.sizes[dim];
   }
   step.grain = GrainOf(unit_elements);
   for (size_t i = 0; i < planned.args.size(); ++i)

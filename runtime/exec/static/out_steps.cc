@@ -161,11 +161,11 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
   bound.kind = StepKind::kKernel;
   bound.kernel = step.kernel;
   bound.function = kernels_->function(static_cast<size_t>(step.kernel));
-  bound.dynamic_numbers = kernel.dynamic_numbers();
+  bound.kernel_numbers = kernel.dynamic_numbers();
   bound.units = schedule.units;
   bound.grain = GrainOf(schedule.unit_elements);
   const bool is_fixed =
-      step.dynamic_numbers.empty() &&
+      step.kernel_numbers.empty() &&
       std::ranges::all_of(step.args, [&](const PlanArg& arg) { return IsFixed(arg.slot); });
   if (!is_fixed) return BindDynamicKernel(step, schedule, bound);
   std::vector<int32_t> slots(static_cast<size_t>(kernel.num_arguments), -1);

@@ -86,11 +86,11 @@ void StaticProgram::State::Adopt(const PlanStep& step) {
 void StaticProgram::State::RunKernel(const StaticStep& step) {
   void* const* const addresses = step.addresses.data();
   if (step.units < 2 * step.grain) {
-    step.function(addresses, 0, step.units, step.dynamic_numbers.data());
+    step.function(addresses, 0, step.units, step.kernel_numbers.data());
     return;
   }
   ParallelFor(step.units, step.grain, [&](int64_t begin, int64_t end) {
-    step.function(addresses, begin, end, step.dynamic_numbers.data());
+    step.function(addresses, begin, end, step.kernel_numbers.data());
   });
 }
 

@@ -37,7 +37,7 @@ struct alignas(64) StaticStep {
   /// Of a kernel; bytes of each that is joined.
   int64_t units = 0;
   int64_t grain = 0;                        ///< units that are worth a thread
-  std::vector<int64_t> dynamic_numbers;     ///< kKernel, kDynamicKernel: of Kernel
+  std::vector<int64_t> kernel_numbers;      ///< kKernel, kDynamicKernel: of Kernel
   size_t num_unit_dims = 0;                 ///< kDynamicKernel: leading ones, which count units
   std::vector<c10::TensorImpl*> arguments;  ///< operands, then results
   int32_t kernel = -1;

@@ -69,8 +69,8 @@ class CapturedRun {
   using Body =
       std::function<Result<std::vector<DeviceBuffer>>(std::span<const ReplayInput> inputs)>;
 
-  /// `static_inputs`: indices of tensors that lie at the same address in each call: parameters,
-  /// moments. REQUIRES: the manager is not torn down and outlives the run.
+  /// `static_inputs`: indices of tensors with the same address in each call: parameters, optimizer
+  /// state. REQUIRES: the manager is not torn down and outlives the run.
   CapturedRun(ReplayManager& manager, std::vector<size_t> static_inputs, Body body);
   CapturedRun(const CapturedRun&) = delete;
   CapturedRun& operator=(const CapturedRun&) = delete;

@@ -30,7 +30,7 @@ Access AccessOf(const Plan& plan, const PlanStep& step) {
     for (const int32_t input : plan.kernels[static_cast<size_t>(step.kernel)].written_inputs)
       access.writes.push_back(access.reads[static_cast<size_t>(input)]);
   } else if (step.mutates && access.writes.empty()) {
-    access.writes = access.reads;  // no result tells which operand
+    access.writes = access.reads;  // no result says which operand
   }
   return access;
 }

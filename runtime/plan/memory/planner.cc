@@ -27,7 +27,7 @@ int64_t MostLiveBytes(std::span<const MemoryRequest> requests) {
 /// The greatest is the most urgent.
 using Urgency = std::array<int64_t, 3>;
 
-/// The most urgent first, each at the lowest place that is free while it lives.
+/// The most urgent first, each at the lowest offset that is free for its lifetime.
 MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
                           const std::function<Urgency(const MemoryRequest&)>& urgency) {
   std::vector<size_t> order(requests.size());

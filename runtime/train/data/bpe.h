@@ -15,12 +15,12 @@ namespace strata {
 class BytePairEncoder {
  public:
   /// `vocab`: bytes of each token. `merges` in the order in which they were learned. Errors: a
-  /// merge of or into what is no token.
+  /// merge of or into an unknown token.
   static Result<BytePairEncoder> Create(
       std::unordered_map<std::string, int64_t> vocab,
       const std::vector<std::pair<std::string, std::string>>& merges, bool ignore_merges);
 
-  /// Appends the ids of a piece of text. Errors: a byte that is no token.
+  /// Appends the ids of a piece of text. Errors: a byte without a token.
   Status Encode(std::string_view piece, std::vector<int64_t>& ids) const;
 
  private:

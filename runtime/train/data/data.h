@@ -23,7 +23,8 @@ struct Batch {
   int64_t seq_len() const { return rows == 0 ? 0 : static_cast<int64_t>(tokens.size()) / rows; }
 };
 
-/// Gives a run its batches, in an order that its configuration fixes, and can go on from a place.
+/// Gives a run its batches, in an order that its configuration fixes, and can continue from a
+/// position.
 class DataSource {
  public:
   virtual ~DataSource() = default;
@@ -31,9 +32,9 @@ class DataSource {
   virtual Result<std::optional<Batch>> Next() = 0;
   /// The place of the next batch, a word without blanks; for `Seek`.
   virtual std::string Position() const = 0;
-  /// Goes on from a place of an equal source. Errors: no place of this source.
+  /// Continues from a position of an equal source. Errors: not a position of this source.
   virtual Status Seek(std::string_view position) = 0;
-  /// What its places depend on, those first that tell most. None: not known.
+  /// What its positions depend on, the most important first. Empty: unknown.
   virtual std::vector<DataTrait> Traits() const { return {}; }
 
   /// Goes back to the place where the source was made, or first asked for this.

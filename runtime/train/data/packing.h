@@ -17,7 +17,7 @@ namespace strata {
 ///                      Documents longer than a row are left out
 ///
 /// A document of n tokens gives n - 1 inputs with their labels; shorter than 2 it gives none. Rows
-/// that the data do not fill are dropped, as are batches, unless their size is open
+/// that the data do not fill are dropped, as are batches, unless the batch size is dynamic
 /// (`compile.symbolic_batch`): the last one then has the rows that are left. The place is what has
 /// been read, not how: documents that stand in open rows are read again.
 std::unique_ptr<DataSource> MakePackedSource(std::unique_ptr<Documents> documents,

@@ -21,7 +21,7 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;
   virtual std::optional<int64_t> bos_id() const = 0;
   virtual std::optional<int64_t> eos_id() const = 0;
-  /// `bytes`, or what ContentOf tells of the files that it was made of.
+  /// `bytes`, or ContentOf of the files that it was made of.
   virtual std::string Content() const = 0;
 };
 

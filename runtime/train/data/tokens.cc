@@ -18,7 +18,7 @@ constexpr uint64_t kAlphabet = 32;
 // Keeps synthetic tokens apart from the initial parameters, which have the same seed.
 constexpr uint64_t kTokenStream = 0x746f6b656e73;
 
-/// The first id that is no token of the vocabulary, with its place.
+/// Finds the first id beyond the vocabulary, with its position.
 Status CheckVocabulary(const TensorView& tokens, int64_t vocab_size, const std::string& path) {
   for (size_t i = 0; i < tokens.bytes.size() / sizeof(int64_t); ++i) {
     int64_t id = 0;

@@ -19,9 +19,9 @@ namespace strata {
 class TokenData {
  public:
   /// Of a safetensors file the tensor `tokens`, I64 `[batches, batch, seq + 1]`; or the tensors
-  /// `tokens.0`, `tokens.1`, …, one per batch, whose sizes may differ where `config.compile` leaves
-  /// them open. It may hold more batches than the run takes, not fewer. Errors name the tensor, or
-  /// the first token outside the vocabulary with its place.
+  /// `tokens.0`, `tokens.1`, …, one per batch, whose sizes may differ where `config.compile` makes
+  /// them dynamic. It may hold more batches than the run takes, not fewer. Errors name the tensor,
+  /// or the first token outside the vocabulary with its place.
   static Result<TokenData> Load(const std::string& path, const TrainConfig& config);
 
   /// Data for a run without a file, which a model can learn: with A = min(32, vocab_size), id t is

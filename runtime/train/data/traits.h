@@ -24,7 +24,7 @@ std::string SampledHash(std::span<const std::byte> bytes);
 /// Of a file: size and SampledHash.
 std::string ContentOf(std::span<const std::byte> bytes);
 
-/// Compares the traits of a source with those that a checkpoint in `where` tells of, by their
+/// Compares the traits of a source with those of a checkpoint in `where`, by their
 /// names; what one of them lacks is not compared. Returns a sentence for each that differs and
 /// keeps its place. Errors: one that differs and does not.
 Result<std::vector<std::string>> CompareTraits(const std::map<std::string, std::string>& stored,

@@ -96,8 +96,8 @@ Status Remove(const std::string& path) {
   return Error(ErrorCode::kIo, "cannot remove: {}: {}", aside, error.message());
 }
 
-/// Gives a complete folder its name. One that has it goes in the same moment, so that whenever the
-/// program stops, one of the two is there.
+/// Gives a complete folder its name. An older folder of that name is replaced atomically, so that
+/// one of the two exists whenever the program stops.
 Status Name(const std::string& aside, const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return Rename(aside, path);

@@ -29,9 +29,9 @@ struct CheckpointInfo {
   int64_t tokens_seen = 0;
   int64_t first_scheduled_step = 0;  ///< steps done when the learning rate's schedule began
   std::string data_position;         ///< DataSource::Position
-  /// DataSource::Traits by their names; empty in checkpoints of versions that did not tell.
+  /// DataSource::Traits by their names; empty in checkpoints of versions that did not store them.
   std::map<std::string, std::string> data_traits = {};
-  bool has_optimizer = true;     ///< false: the model alone, nothing to go on from
+  bool has_optimizer = true;     ///< false: the model alone, a run cannot resume
   bool is_hugging_face = false;  ///< names and layouts of the tensors
 };
 
@@ -58,9 +58,9 @@ class CheckpointWriter {
   ~CheckpointWriter();
 
   /// Writes `step-<info.step>`, replacing one of that name, then removes the oldest beyond those to
-  /// keep; first of all those of later steps, which a run left that went on from an earlier one.
-  /// kAsync: copies the tensors, waits for the save before, and returns while a thread
-  /// writes. Errors are those of this save, or with kAsync of the one before.
+  /// keep; first of all those of later steps, which a run left before it resumed from an earlier
+  /// one. kAsync: copies the tensors, waits for the save before, and returns while a thread writes.
+  /// Errors are those of this save, or with kAsync of the one before.
   Status Save(const CheckpointInfo& info, const CheckpointTensors& tensors);
   /// Returns when everything is on disk.
   Status Wait();

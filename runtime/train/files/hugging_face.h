@@ -8,7 +8,7 @@
 
 namespace strata {
 
-/// How files with Hugging Face's names hold a tensor of ours.
+/// How files with Hugging Face's names store a tensor of Strata's.
 struct HuggingFaceTensor {
   /// Its name there; for the weights of experts the names of as many matrices, ours on top of each
   /// other.
