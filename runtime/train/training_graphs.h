@@ -15,7 +15,6 @@
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "passes/core/pass.h"
-#include "runtime/config/config.h"
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/exec/dynamic_executor.h"
 #include "runtime/exec/profile.h"
@@ -23,6 +22,7 @@
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
 #include "runtime/trace/tracer.h"
+#include "runtime/train/programs.h"
 
 namespace strata {
 

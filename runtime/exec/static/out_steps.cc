@@ -165,7 +165,7 @@ Status StaticBinder::BindKernel(const PlanStep& step, StaticStep& bound) {
   bound.units = schedule.units;
   bound.grain = GrainOf(schedule.unit_elements);
   const bool is_fixed =
-      step.kernel_numbers.empty() &&
+      step.dynamic_numbers.empty() &&
       std::ranges::all_of(step.args, [&](const PlanArg& arg) { return IsFixed(arg.slot); });
   if (!is_fixed) return BindDynamicKernel(step, schedule, bound);
   std::vector<int32_t> slots(static_cast<size_t>(kernel.num_arguments), -1);
