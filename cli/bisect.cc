@@ -31,13 +31,14 @@ std::string Text(const std::optional<Parting>& parting, const History& a, const 
   const HistoryStep& step = PartingStep(*parting, a, b);
   std::string out;
   if (step.pass_index >= 0) {
-    out = fmt::format("they part at pass {} '{}' of graph '{}'\n", step.pass_index,
+    out = fmt::format("the runs diverge at pass {} '{}' of graph '{}'\n", step.pass_index,
                       Visible(step.pass), Visible(parting->graph));
   } else if (step.before < 0) {
-    out = fmt::format("they differed already when graph '{}' came, before any pass on it\n",
+    out = fmt::format("the runs already differ when graph '{}' arrives, before any pass on it\n",
                       Visible(parting->graph));
   } else {
-    out = fmt::format("they part between the passes on graph '{}'\n", Visible(parting->graph));
+    out =
+        fmt::format("the runs diverge between the passes on graph '{}'\n", Visible(parting->graph));
   }
   if (!parting->node().empty()) out += fmt::format("  node {}\n", Visible(parting->node()));
   out += fmt::format("  {}\n", Visible(parting->what));
@@ -96,7 +97,7 @@ std::string Json(const std::optional<Parting>& parting, const History& a, const 
 Result<Exit> RunBisect(Args args) {
   std::string first, second;
   bool as_json = false;
-  Flags flags("bisect", "finds the first pass at which two runs part; exit status 1: there is one");
+  Flags flags("bisect", "finds the first pass at which two runs diverge; exit status 1: they do");
   flags.Positional("A", &first, "a run: a trace or a log, with #run= or #rank= if it has several");
   flags.Positional("B", &second, "another run");
   flags.Switch("--json", &as_json, "print strata.bisect/1");

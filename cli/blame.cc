@@ -269,10 +269,10 @@ std::string Json(const Blame& blame, const std::vector<Blame>& relatives) {
 Result<Exit> RunBlame(Args args) {
   std::string where, node;
   bool as_json = false, follow = false;
-  Flags flags("blame", "tells the life of a node across passes and graphs");
-  flags.Positional("T", &where, "a trace or a log; a selector says which graph, at which pass");
+  Flags flags("blame", "shows the history of a node across passes and graphs");
+  flags.Positional("T", &where, "a trace or a log; a selector chooses the graph and the pass");
   flags.Positional("NODE", &node, "a name, '#12' for a stable id, or a module path[:operator]");
-  flags.Switch("--follow", &follow, "also of the nodes it came from and those that replaced it");
+  flags.Switch("--follow", &follow, "also show the histories of its ancestors and replacements");
   flags.Switch("--json", &as_json, "print strata.blame/1");
   flags.Example("strata blame run.strata mm_3");
   flags.Example("strata blame 'run.strata#graph=step,pass=dce:before' detach_7 --follow");

@@ -46,10 +46,10 @@ Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
 Result<Exit> RunCheck(Args args) {
   std::string path;
   bool provenance = false;
-  Flags flags("check", "reads everything in a trace and compares it with its checksums");
+  Flags flags("check", "verifies the checksums of everything in a trace");
   flags.Positional("T", &path, "a trace");
   flags.Switch("--provenance", &provenance,
-               "also whether what passes say of nodes agrees with the structure of their graphs");
+               "also check recorded provenance against graph structure");
   flags.Example("strata check out/demo.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;

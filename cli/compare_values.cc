@@ -29,12 +29,13 @@ Result<bool> ParseFlags(Args args, CompareFlags& out) {
   Flags flags("compare-values",
               "runs two graphs on the same inputs and compares them node by node");
   flags.Positional("REF", &out.before, "the first graph");
-  flags.Positional("REF2", &out.after, "the second");
+  flags.Positional("REF2", &out.after, "the second graph");
   flags.Option("--inputs", "FILE", &out.inputs,
-               "safetensors, named as the inputs: of train --dump-inputs (default: made up)");
-  flags.Option("--seed", "N", &out.seed, "of the inputs that are made up");
-  flags.Option("--ulps", "N", &out.ulps, "differences of so many units in the last place are none");
-  flags.Switch("--json", &out.json, "write strata.compare-values/1");
+               "safetensors file with the names of the inputs, from train --dump-inputs (default: "
+               "synthetic)");
+  flags.Option("--seed", "N", &out.seed, "seed of synthetic inputs");
+  flags.Option("--ulps", "N", &out.ulps, "treat values within N ULPs as equal");
+  flags.Switch("--json", &out.json, "print strata.compare-values/1");
   flags.Example("strata compare-values 't.strata#graph=step,pass=1:before' 't.strata#graph=step'");
   flags.Example("strata compare-values a.txt b.txt --inputs in.safetensors --ulps 4 --json");
   return flags.Parse(args);

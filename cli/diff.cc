@@ -32,26 +32,25 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
   flags.Positional("BEFORE", &out.before, "a REF");
   flags.Positional("AFTER", &out.after, "a REF");
-  flags.Choice(
-      "--format", &out.format, {"text", "json", "md", "html", "svg"},
-      "how to print; md: for a comment on a pull request; html: the report; svg: a picture");
+  flags.Choice("--format", &out.format, {"text", "json", "md", "html", "svg"},
+               "md: a comment for a pull request; html: the report; svg: a picture");
   flags.Switch("--json", &out.json, "the same as --format json");
   flags.Option("--policy", "FILE", &out.policy,
-               "what the change may be (docs/policy.md); exit status 0: it is allowed");
-  flags.Option("--pins", "FILE", &out.pins, "pairs that are known, or known to be wrong");
-  flags.Option("--patch", "FILE", &out.patch, "also write the edit script, for 'strata patch'");
-  flags.Switch("--meta", &out.meta, "also names, locations, sequence numbers");
-  flags.Switch("--lenient", &out.lenient, "go on with what can be read of a broken text");
-  flags.Switch("--all", &out.all, "text: every repetition and every derived change");
-  flags.Switch("--side-by-side", &out.side_by_side, "text: both graphs beside each other");
+               "the allowed changes (docs/policy.md); exit status 0: all differences are allowed");
+  flags.Option("--pins", "FILE", &out.pins, "pairs known to be right or wrong (docs/policy.md)");
+  flags.Option("--patch", "FILE", &out.patch, "also write the edit script for 'strata patch'");
+  flags.Switch("--meta", &out.meta, "also compare names, locations and sequence numbers");
+  flags.Switch("--lenient", &out.lenient, "recover from parse errors; keep what could be parsed");
+  flags.Switch("--all", &out.all, "text: show every repetition and every derived change");
+  flags.Switch("--side-by-side", &out.side_by_side, "text: print both graphs side by side");
   flags.Option("--width", "COLUMNS", &out.width,
-               "side by side: of the whole (default: the terminal's, or 120)");
+               "side by side: total width (default: the terminal's, or 120)");
   flags.Option("--context", "N", &out.context,
                "side by side: unchanged nodes around each change (default: 3)");
   flags.Choice("--color", &out.colour, {"auto", "always", "never"},
-               "text: auto is on a terminal, unless NO_COLOR is set");
-  flags.Option("--link", "URL", &out.link, "md: where the whole report is");
-  flags.Option("--image", "URL", &out.image, "md: a picture of the change");
+               "text: auto colours on a terminal, unless NO_COLOR is set");
+  flags.Option("--link", "URL", &out.link, "md: address of the full report");
+  flags.Option("--image", "URL", &out.image, "md: address of a picture of the change");
   flags.Example("strata diff before.txt after.txt");
   flags.Example("strata diff 'run.strata#pass=dce:before' 'run.strata#pass=dce:after'");
   flags.Example("strata diff old.log new.log --format json > diff.json");

@@ -79,11 +79,11 @@ Result<Exit> RunExport(Args args) {
   Flags flags("export", "writes runs as logs that tlparse reads, or graphs as FX text");
   flags.Positional(
       "FILE", &text,
-      "a trace, a log, a folder of logs, an FX text; with #run=, #rank= or #graph=, this one only");
+      "a trace, a log, a folder of logs, an FX text; #run=, #rank= or #graph= select a part");
   flags.Option("--torch-trace", "DIR", &torch_trace,
-               "TORCH_TRACE logs, one per rank, into a new or empty folder");
+               "write TORCH_TRACE logs, one per rank, into a new or empty folder");
   flags.Option("--fx", "DIR", &fx,
-               "an FX text per graph and index.json, into a new or empty folder");
+               "write one FX text per graph and index.json, into a new or empty folder");
   flags.Example("strata export run.strata --torch-trace out/logs");
   flags.Example("strata export run.strata --fx out/graphs");
   flags.Example(

@@ -25,14 +25,14 @@ Result<Exit> RunImport(Args args) {
                     "wrote; also .gz, "
                     ".zst; '-': standard input");
   flags.Required("-o,--output", "T", &output, "the trace to write");
-  flags.Switch("--strict", &options.strict, "stop at the first thing that cannot be read");
+  flags.Switch("--strict", &options.strict, "stop at the first error");
   flags.Switch(
       "--follow", &follow,
-      "read on while the logs of a run grow; the trace can be read meanwhile. Ends with Ctrl-C");
+      "continue to read while the logs grow, until Ctrl-C; the trace is readable meanwhile");
   flags.Option("--idle", "SECONDS", &idle,
-               "with --follow: end when nothing came for so long; 0: never");
+               "with --follow: stop after SECONDS without new data; 0: never");
   flags.Option("--threads", "N", &threads,
-               "that read logs; 0: one per rank, up to 4. The trace is the same");
+               "reader threads (0: one per rank, at most 4); does not affect the output");
   flags.Example("strata import dedicated_log_torch_trace_rank_0_x1.log -o run.strata");
   flags.Example("TORCH_TRACE=logs python train.py && strata import logs -o run.strata");
   flags.Example("strata import logs --follow --idle 600 -o run.strata");

@@ -39,9 +39,10 @@ Result<Exit> RunMerge(Args args) {
   std::string output;
   bool renumber = false;
   Flags flags("merge", "joins traces of several ranks into one");
-  flags.Positionals("T", &paths, 1, "traces; of logs 'strata import' makes one at once");
+  flags.Positionals("T", &paths, 1,
+                    "traces; for logs use 'strata import', which makes one trace of all");
   flags.Required("-o,--output", "T", &output, "the trace to write");
-  flags.Switch("--renumber", &renumber, "ranks are those of the order of the traces");
+  flags.Switch("--renumber", &renumber, "number the ranks in the order of the traces");
   flags.Example("strata merge rank0.strata rank1.strata -o run.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;

@@ -30,22 +30,21 @@ struct OptFlags {
 };
 
 Result<bool> ParseFlags(Args args, OptFlags& out) {
-  Flags flags("opt", "runs passes on a graph; prints what they leave, or records every pass");
-  flags.OptionalPositional("REF", &out.ref, "the graph; of a text with several, all are worked on");
+  Flags flags("opt", "runs passes on a graph; prints the result, or records every pass");
+  flags.OptionalPositional("REF", &out.ref, "the graph; passes run on all graphs of a text");
   flags.Option("--passes", "PIPELINE", &out.passes, "\"dce,canonicalize\": see docs/passes.md");
   flags.Option("-o,--output", "T", &out.trace,
                "record the graph before and after each pass as a trace");
   flags.Switch("--list", &out.list, "list the passes and their options");
-  flags.Option("--print-on-change", "RE", &out.print_on_change,
-               "print graphs before and after passes of that name that change them, on stderr");
-  flags.Switch("--time", &out.time, "print what each pass took and did, on stderr");
+  flags.Option(
+      "--print-on-change", "RE", &out.print_on_change,
+      "print the graph before and after each pass that matches RE and changes it, on stderr");
+  flags.Switch("--time", &out.time, "print the time and the effect of each pass, on stderr");
   flags.Switch("--prove", &out.prove,
-               "after each pass run its graphs, before and after, on the same inputs, and compare "
-               "them node by node");
-  flags.Option("--prove-ulps", "N", &out.prove_ulps,
-               "differences of so many units in the last place are none");
-  flags.Option("--reproducer", "FILE", &out.reproducer,
-               "if a pass fails, write the graph that the passes began with");
+               "after each pass, run the graphs before and after it on the same inputs and compare "
+               "the values of their nodes");
+  flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
+  flags.Option("--reproducer", "FILE", &out.reproducer, "if a pass fails, write the input graph");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
   flags.Example("strata opt 'run.strata#graph=step' --passes canonicalize -o out/opt.strata");
   flags.Example("strata opt step.txt --passes dce,canonicalize --prove");

@@ -27,13 +27,13 @@ Result<std::string> FxText(const Graph& graph, const Patch& patch) {
 Result<Exit> RunPatch(Args args) {
   std::string ref, path, format = "fx", output = "-";
   LoadOptions load;
-  Flags flags("patch", "makes the after side of a diff from its before side");
-  flags.Positional("REF", &ref, "the graph that the patch was made from");
-  flags.Positional("PATCH", &path, "what 'strata diff --patch' wrote; - is standard input");
-  flags.Choice("--format", &format, {"fx", "text"}, "PyTorch's text, or Strata's own");
+  Flags flags("patch", "applies a patch: makes the after side of a diff from its before side");
+  flags.Positional("REF", &ref, "the before side, or a graph with the same fingerprint");
+  flags.Positional("PATCH", &path, "the output of 'strata diff --patch'; - is standard input");
+  flags.Choice("--format", &format, {"fx", "text"}, "PyTorch's FX text, or native text");
   flags.Option("-o,--output", "FILE", &output,
                "where to write the graph (default: standard output)");
-  flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
+  flags.Switch("--lenient", &load.lenient, "recover from parse errors; keep what could be parsed");
   flags.Example("strata diff before.txt after.txt --patch change.patch");
   flags.Example("strata patch before.txt change.patch -o after.txt");
   STRATA_TRY(const bool go_on, flags.Parse(args));

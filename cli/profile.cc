@@ -25,11 +25,12 @@ struct ProfileFlags {
 };
 
 Result<bool> ParseFlags(Args args, ProfileFlags& out) {
-  Flags flags("profile", "shows what the nodes of a run took: of train --profile and --values");
+  Flags flags("profile",
+              "shows per-node times and statistics recorded with train --profile and --values");
   flags.Positional("REF", &out.ref, "a graph of a run, T#graph=step");
-  flags.Choice("--by", &out.by, {"node", "op", "module"}, "what times are summed over");
-  flags.Option("--top", "N", &out.top, "rows to show; 0: all");
-  flags.Switch("--json", &out.json, "write strata.profile/1");
+  flags.Choice("--by", &out.by, {"node", "op", "module"}, "sum times by node, operator or module");
+  flags.Option("--top", "N", &out.top, "number of rows; 0: all");
+  flags.Switch("--json", &out.json, "print strata.profile/1");
   flags.Example("strata profile 't.strata#graph=step'");
   flags.Example("strata profile 't.strata#graph=step' --by module --top 10");
   return flags.Parse(args);

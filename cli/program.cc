@@ -30,9 +30,9 @@ std::string Overview(std::span<const Command> commands) {
     text += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   text +=
       "\n"
-      "strata COMMAND --help tells its options and shows examples.\n"
-      "Where a command takes a REF: FILE[#SELECTOR], FILE being a trace, a log or the text of a\n"
-      "graph, SELECTOR being run=, rank=, graph=, pass=N|NAME[:before|:after], joined by commas.\n";
+      "strata COMMAND --help shows the options and examples of a command.\n"
+      "A REF is FILE[#SELECTOR]. FILE is a trace, a log or the text of a graph. SELECTOR is a\n"
+      "comma-separated list of run=, rank=, graph= and pass=N|NAME[:before|:after].\n";
   return text;
 }
 

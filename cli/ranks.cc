@@ -164,8 +164,8 @@ void NumberRanks(std::vector<History>& histories) {
 Result<Exit> RunRanks(Args args) {
   std::vector<std::string> words;
   bool as_json = false;
-  Flags flags("ranks", "compares what the ranks of one program did; exit status 1: they differ");
-  flags.Positionals("T", &words, 1, "a trace or log of many ranks, several of them, a folder");
+  Flags flags("ranks", "compares the ranks of one program; exit status 1: they differ");
+  flags.Positionals("T", &words, 1, "traces or logs, of one rank or many, or a folder of them");
   flags.Switch("--json", &as_json, "print strata.ranks/1");
   flags.Example("strata ranks logs/");
   flags.Example("strata ranks rank0.strata rank1.strata --json");

@@ -86,7 +86,7 @@ Result<Exit> RunReport(Args args) {
   flags.OptionalPositional("REF2", &other, "a run or a graph to compare with");
   flags.Required("-o,--output", "FILE", &output, "the report to write; - is standard output");
   flags.Option("--title", "TEXT", &options.title, "heading; default: the file's name");
-  flags.Switch("--open", &open, "show it in the browser");
+  flags.Switch("--open", &open, "open the report in the browser");
   flags.Example("strata report run.strata -o run.html --open");
   flags.Example("strata report 'run.strata#pass=dce' -o dce.html");
   flags.Example("strata report yesterday.log today.log -o both.html");

@@ -22,13 +22,14 @@ struct RunFlags {
 };
 
 Result<bool> ParseFlags(Args args, RunFlags& out) {
-  Flags flags("run", "executes a graph as it was recorded");
+  Flags flags("run", "executes a recorded graph");
   flags.Positional("REF", &out.ref, "the graph");
   flags.Option("--inputs", "FILE", &out.inputs,
-               "safetensors, named as the inputs: of train --dump-inputs (default: made up)");
-  flags.Option("--seed", "N", &out.seed, "of the inputs that are made up");
+               "safetensors file with the names of the inputs, from train --dump-inputs (default: "
+               "synthetic)");
+  flags.Option("--seed", "N", &out.seed, "seed of synthetic inputs");
   flags.Option("--outputs", "FILE", &out.outputs,
-               "write outputs, named as their nodes, and inputs that were written to");
+               "write the outputs, by node name, and the inputs that the graph wrote");
   flags.Example(
       "strata run 't.strata#graph=step' --inputs in.safetensors --outputs out.safetensors");
   return flags.Parse(args);

@@ -44,11 +44,10 @@ Result<Exit> Plain(Args args) {
 int main(int argc, char** argv) {
   using strata::cli::Command;
   static constexpr std::array<Command, 6> kCommands = {{
-      {"train", "train a model, with its graphs recorded",
-       strata::cli::Plain<strata::cli::RunTrain>},
-      {"trace", "trace a training, without weights", strata::cli::Plain<strata::cli::RunTrace>},
-      {"run", "execute a graph as it was recorded", strata::cli::Plain<strata::cli::RunRun>},
-      {"compare-values", "run two graphs on the same inputs, node by node",
+      {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
+      {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
+      {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
+      {"compare-values", "compare the values of two graphs on the same inputs",
        strata::cli::Plain<strata::cli::RunCompareValues>},
       {"opt", "run passes on a graph", strata::cli::Plain<strata::cli::RunProvedOpt>},
       {"bench-train", "measure training", strata::cli::Plain<strata::cli::BenchTrain>},

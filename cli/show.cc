@@ -24,9 +24,9 @@ Result<Exit> RunShow(Args args) {
   Flags flags("show", "prints a graph");
   flags.Positional("REF", &ref, "a trace, a log or the text of a graph; see 'strata --help'");
   flags.Choice("--format", &format, {"text", "fx", "json", "dot", "svg"},
-               "Strata's own text, PyTorch's, JSON, for Graphviz, or a picture");
+               "native text, PyTorch's FX text, JSON, Graphviz, or a picture");
   flags.Option("-o,--output", "FILE", &output, "where to write (default: standard output)");
-  flags.Switch("--lenient", &load.lenient, "go on with what can be read of a broken text");
+  flags.Switch("--lenient", &load.lenient, "recover from parse errors; keep what could be parsed");
   flags.Example("strata show 'run.strata#graph=step'");
   flags.Example("strata show 'train.log#pass=remove_detach_pass:after' --format fx");
   flags.Example("strata show graph.txt --format dot | dot -Tsvg > graph.svg");

@@ -39,17 +39,16 @@ DeviceTraits Gpu(double capability) {
 }
 
 Result<bool> ParseFlags(Args args, TraceFlags& out) {
-  Flags flags("trace", "traces the training of a model, from shapes alone: no weights, any size");
+  Flags flags("trace", "traces the training of a model from shapes alone: no weights, any size");
   flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides,
                  "override a field of the configuration: compile.symbolic_dims=batch_and_seq");
   flags.Option("--passes", "PIPELINE", &out.passes, "passes after the trace; \"\": none");
   flags.Option("-o,--output", "T", &out.trace,
                "record the graphs and passes as a trace (default: print the graphs as text)");
-  flags.Option(
-      "--gpu", "CAPABILITY", &out.gpu,
-      "trace for a GPU of that compute capability, which need not be here: 9.0 for an H100");
-  flags.Switch("--time", &out.time, "print what tracing and the passes took, on stderr");
+  flags.Option("--gpu", "CAPABILITY", &out.gpu,
+               "trace for a GPU of this compute capability (9.0: H100); no GPU is needed");
+  flags.Switch("--time", &out.time, "print the times of tracing and of the passes, on stderr");
   flags.Example("strata trace configs/llama3/405b.toml -o out/405b.strata --time");
   flags.Example("strata trace config.toml --set compile.symbolic_dims=batch --passes dce");
   return flags.Parse(args);

@@ -43,37 +43,37 @@ struct TrainFlags {
 };
 
 Result<bool> ParseFlags(Args args, TrainFlags& out) {
-  Flags flags("train", "trains a model, with every graph and pass recorded");
+  Flags flags("train", "trains a model and records every graph and pass");
   flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides,
                  "override a field of the configuration: optimizer.lr=0.01");
   flags.Option("--init", "PATH", &out.init,
                "initial parameters: a safetensors file or a folder of them, named as torchtitan or "
-               "as Hugging Face names them (default: drawn from the seed)");
+               "as Hugging Face names them (default: random, from the seed)");
   flags.Option("--tokens", "FILE", &out.tokens,
                "int64 'tokens' [steps, batch, seq+1] (default: synthetic)");
   flags.Option("--passes", "PIPELINE", &out.passes, "passes between trace and execution");
   flags.Option("--metrics", "FILE", &out.outputs.metrics,
-               "write loss and gradient norm, a JSON line a step");
+               "write loss and gradient norm, one JSON line per step");
   flags.Option("--dump-grads", "FILE", &out.outputs.gradients,
                "write the gradients of the first step, before clipping");
   flags.Option("--save", "FILE", &out.outputs.parameters,
                "write the parameters after the last step");
   flags.Switch("--resume", &out.resume,
-               "go on from the latest checkpoint, if there is one; needs checkpoint.enable");
+               "continue from the latest checkpoint, if one exists; requires checkpoint.enable");
   flags.Option("--trace", "FILE", &out.trace,
-               "record graphs, passes and steps as a trace; readable while the run goes on");
-  flags.Option("--dump-inputs", "FILE", &out.inputs,
-               "write what the graphs of the first step read, for strata run and compare-values");
+               "record graphs, passes and steps as a trace, which is readable during the run");
+  flags.Option(
+      "--dump-inputs", "FILE", &out.inputs,
+      "write the inputs of the graphs of the first step, for strata run and compare-values");
   flags.Option("--profile", "N", &out.profile,
-               "record what each node takes in the last N steps; strata profile shows it");
+               "record the time of each node in the last N steps, for strata profile");
   flags.Choice("--values", &out.values, {"none", "last"},
-               "record least, greatest and mean value of each node, and NaNs, of the last step");
+               "record minimum, maximum, mean and NaNs of each node in the last step");
   flags.Switch("--prove", &out.prove,
-               "after each pass run its graphs, before and after, on the same inputs, and compare "
-               "them node by node");
-  flags.Option("--prove-ulps", "N", &out.prove_ulps,
-               "differences of so many units in the last place are none");
+               "after each pass, run the graphs before and after it on the same inputs and compare "
+               "the values of their nodes");
+  flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
   flags.Option("--threads", "N", &out.threads, "threads inside operators", 1, 1024);
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
@@ -367,7 +367,7 @@ Result<Exit> RunTrain(Args args) {
     Warn(warning);
   STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
   if (flags.prove && config.device == DeviceKind::kCuda) {
-    return Error("graphs of a GPU cannot be proven: --prove: take device = 'cpu'");
+    return Error("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'");
   }
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
   STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));

@@ -99,7 +99,7 @@ class TrainErrorsTest(unittest.TestCase):
         self.assertRegex(result.stderr, r"^strata: error: unknown shape 'nope': strata bench train: there are 12x16, .*\n$")
 
     def test_graphs_of_a_gpu_are_not_proven(self):
-        self.fails("graphs of a GPU cannot be proven: --prove: take device = 'cpu'", "--prove", "--set=device=cuda")
+        self.fails("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'", "--prove", "--set=device=cuda")
 
     def test_configuration_file(self):
         self.fails("no such file: {dir}/none: check the path", config=self.path("none"))
