@@ -2,104 +2,24 @@
 
 #include <fmt/format.h>
 
-#include "base/python_literal.h"
+#include "ir/arg_printer.h"
 #include "ir/module.h"
 
 namespace strata {
 namespace {
 
-/// `device(type='cuda', index=0)` of "cuda:0".
-void AppendDevice(std::string_view device, std::string& out) {
-  const size_t colon = device.find(':');
-  out += fmt::format("device(type='{}'", device.substr(0, colon));
-  if (colon != std::string_view::npos) out += fmt::format(", index={}", device.substr(colon + 1));
-  out += ')';
-}
-
-class LiteralPrinter {
+class LiteralPrinter final : public ArgPrinter {
  public:
   LiteralPrinter(const Graph& graph, bool operand_names, std::string& out)
-      : graph_(graph), module_(graph.module()), operand_names_(operand_names), out_(out) {}
-
-  void Print(const Arg& arg) {
-    switch (arg.kind()) {
-      case ArgKind::kNone:
-        out_ += "None";
-        return;
-      case ArgKind::kValue:
-        out_ += operand_names_ ? graph_.value_name(arg.value()) : "_";
-        return;
-      case ArgKind::kInt:
-        out_ += fmt::format("{}", arg.as_int());
-        return;
-      case ArgKind::kFloat:
-        AppendFloat(arg.as_float(), out_);
-        return;
-      case ArgKind::kBool:
-        out_ += arg.as_bool() ? "True" : "False";
-        return;
-      case ArgKind::kDim:
-        module_.dims().Print(arg.dim(), out_);
-        return;
-      case ArgKind::kString:
-        AppendQuoted(module_.str(arg.str()), out_);
-        return;
-      case ArgKind::kDType:
-        out_ += TorchName(arg.dtype());
-        return;
-      case ArgKind::kDevice:
-        AppendDevice(module_.str(arg.str()), out_);
-        return;
-      case ArgKind::kRaw:
-        out_ += module_.str(arg.str());
-        return;
-      case ArgKind::kGraph:
-        out_ += operand_names_ ? module_.graph(arg.graph()).name_text() : "_";
-        return;
-      case ArgKind::kList:
-        Sequence(graph_.elements(arg), "[", "]");
-        return;
-      case ArgKind::kTuple:
-        Sequence(graph_.elements(arg), "(", arg.span_size() == 1 ? ",)" : ")");
-        return;
-      case ArgKind::kCall: {
-        const std::span<const Arg> parts = graph_.elements(arg);
-        if (parts.empty()) return;
-        const std::string_view name = module_.str(parts[0].str());
-        out_ += name;
-        if (name.ends_with('=') && parts.size() == 2) return Print(parts[1]);  // a keyword
-        Sequence(parts.subspan(1), "(", ")");
-        return;
-      }
-      case ArgKind::kDict: {
-        out_ += '{';
-        const std::span<const Arg> parts = graph_.elements(arg);
-        for (size_t i = 0; i + 1 < parts.size(); i += 2) {
-          if (i > 0) out_ += ", ";
-          Print(parts[i]);
-          out_ += ": ";
-          Print(parts[i + 1]);
-        }
-        out_ += '}';
-        return;
-      }
-    }
-  }
+      : ArgPrinter(graph, out), operand_names_(operand_names) {}
 
  private:
-  void Sequence(std::span<const Arg> elements, std::string_view open, std::string_view close) {
-    out_ += open;
-    for (size_t i = 0; i < elements.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      Print(elements[i]);
-    }
-    out_ += close;
+  void PrintValue(ValueId value) override {
+    out_ += operand_names_ ? graph_.value_name(value) : "_";
   }
+  void PrintBody(const Graph& body) override { out_ += operand_names_ ? body.name_text() : "_"; }
 
-  const Graph& graph_;
-  const Module& module_;
   const bool operand_names_;
-  std::string& out_;
 };
 
 /// Walks the arguments of one node.

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/python_literal.h"
 #include "ir/fx/operators.h"
 #include "ir/module.h"
 
@@ -26,7 +25,7 @@ bool IsPrintableName(std::string_view name) {
 
 }  // namespace
 
-ValuePrinter::ValuePrinter(const Graph& graph, std::string& out) : graph_(graph), out_(out) {
+ValuePrinter::ValuePrinter(const Graph& graph, std::string& out) : ArgPrinter(graph, out) {
   FindNames();
 }
 
@@ -102,96 +101,12 @@ void ValuePrinter::PrintNodeType(NodeId id) {
   }
 }
 
-void ValuePrinter::PrintList(std::span<const Arg> elements) {
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (i > 0) out_ += ", ";
-    Print(elements[i]);
-  }
+void ValuePrinter::PrintValue(ValueId value) {
+  out_ += NameOf(value);
 }
 
-void ValuePrinter::PrintDevice(std::string_view device) {
-  const size_t colon = device.find(':');
-  out_ += "device(type='";
-  out_ += device.substr(0, colon);
-  out_ += '\'';
-  if (colon != std::string_view::npos) {
-    out_ += ", index=";
-    out_ += device.substr(colon + 1);
-  }
-  out_ += ')';
-}
-
-void ValuePrinter::Print(const Arg& arg) {
-  switch (arg.kind()) {
-    case ArgKind::kNone:
-      out_ += "None";
-      break;
-    case ArgKind::kValue:
-      out_ += NameOf(arg.value());
-      break;
-    case ArgKind::kInt:
-      fmt::format_to(std::back_inserter(out_), "{}", arg.as_int());
-      break;
-    case ArgKind::kFloat:
-      AppendFloat(arg.as_float(), out_);
-      break;
-    case ArgKind::kBool:
-      out_ += arg.as_bool() ? "True" : "False";
-      break;
-    case ArgKind::kDim:
-      graph_.module().dims().Print(arg.dim(), out_);
-      break;
-    case ArgKind::kString:
-      AppendQuoted(graph_.module().str(arg.str()), out_);
-      break;
-    case ArgKind::kDType:
-      out_ += TorchName(arg.dtype());
-      break;
-    case ArgKind::kDevice:
-      PrintDevice(graph_.module().str(arg.str()));
-      break;
-    case ArgKind::kRaw:
-      out_ += graph_.module().str(arg.str());
-      break;
-    case ArgKind::kGraph:
-      out_ += ChildName(graph_.module().graph(arg.graph()));
-      break;
-    case ArgKind::kList:
-      out_ += '[';
-      PrintList(graph_.elements(arg));
-      out_ += ']';
-      break;
-    case ArgKind::kTuple:
-      out_ += '(';
-      PrintList(graph_.elements(arg));
-      out_ += arg.span_size() == 1 ? ",)" : ")";
-      break;
-    case ArgKind::kDict: {
-      const std::span<const Arg> items = graph_.elements(arg);
-      out_ += '{';
-      for (size_t i = 0; i + 1 < items.size(); i += 2) {
-        if (i > 0) out_ += ", ";
-        Print(items[i]);
-        out_ += ": ";
-        Print(items[i + 1]);
-      }
-      out_ += '}';
-      break;
-    }
-    case ArgKind::kCall: {
-      const std::span<const Arg> parts = graph_.elements(arg);
-      const std::string_view name = graph_.module().str(parts[0].str());
-      out_ += name;
-      if (name.ends_with('=')) {
-        Print(parts[1]);
-      } else {
-        out_ += '(';
-        PrintList(parts.subspan(1));
-        out_ += ')';
-      }
-      break;
-    }
-  }
+void ValuePrinter::PrintBody(const Graph& body) {
+  out_ += ChildName(body);
 }
 
 std::string_view ChildName(const Graph& body) {

@@ -1,15 +1,14 @@
 #pragma once
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/graph.h"
+#include "ir/arg_printer.h"
 
 namespace strata::fx {
 
 /// Appends names, types and arguments of one graph to a text.
-class ValuePrinter {
+class ValuePrinter final : public ArgPrinter {
  public:
   ValuePrinter(const Graph& graph, std::string& out);
 
@@ -17,20 +16,16 @@ class ValuePrinter {
   /// An element that has none gets one from its node.
   std::string_view NameOf(NodeId id) const;
   std::string NameOf(ValueId id) const;
-  void Print(const Arg& arg);
-  /// `a, b, c`
-  void PrintList(std::span<const Arg> elements);
   /// `: "f32[2][1]cpu"`; nothing when the type is not known.
   void PrintType(TypeId type);
   /// Of a node with one result; also ` : python.type`.
   void PrintNodeType(NodeId id);
 
  private:
-  void PrintDevice(std::string_view device);
+  void PrintValue(ValueId value) override;
+  void PrintBody(const Graph& body) override;
   void FindNames();
 
-  const Graph& graph_;
-  std::string& out_;
   // By index, for names that cannot be printed.
   std::unordered_map<int32_t, std::string> node_names_, element_names_;
 };

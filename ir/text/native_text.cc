@@ -2,14 +2,59 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/python_literal.h"
+#include "ir/arg_printer.h"
 #include "ir/text/native_line.h"
 #include "ir/text/native_words.h"
 
 namespace strata {
 namespace {
+
+class NativeArgPrinter final : public ArgPrinter {
+ public:
+  NativeArgPrinter(const Graph& graph, const NativeNames& names, std::string& out)
+      : ArgPrinter(graph, out), names_(names) {}
+
+  void PrintValue(ValueId id) override {
+    const Value& value = graph_.value(id);
+    if (!graph_.node(value.def).returns_tuple) {
+      AppendName(names_.OfNode(graph_, value.def), out_);
+    } else if (value.name.valid()) {
+      AppendName(names_.OfElement(graph_, id), out_);
+    } else {
+      AppendName(names_.OfNode(graph_, value.def), out_, static_cast<int64_t>(value.index));
+    }
+  }
+
+ private:
+  void PrintBody(const Graph& body) override {
+    out_ += fmt::format("graph({})", names_.OfGraph(body));
+  }
+  void PrintDim(DimId dim) override {
+    out_ += "sym(";
+    ArgPrinter::PrintDim(dim);
+    out_ += ')';
+  }
+  void PrintDevice(std::string_view device) override { PrintQuoted("device(", device); }
+  void PrintRaw(std::string_view text) override { PrintQuoted("raw(", text); }
+  void PrintCall(std::span<const Arg> parts) override {
+    out_ += "call(";
+    PrintList(parts);
+    out_ += ')';
+  }
+  void PrintQuoted(std::string_view begin, std::string_view text) {
+    out_ += begin;
+    AppendQuoted(text, out_);
+    out_ += ')';
+  }
+
+  const NativeNames& names_;
+};
 
 class Printer {
  public:
@@ -75,17 +120,6 @@ class Printer {
     out_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
 
-  void ValueName(const Graph& graph, ValueId id) {
-    const Value& value = graph.value(id);
-    if (!graph.node(value.def).returns_tuple) {
-      AppendName(names_.OfNode(graph, value.def), out_);
-    } else if (value.name.valid()) {
-      AppendName(names_.OfElement(graph, id), out_);
-    } else {
-      AppendName(names_.OfNode(graph, value.def), out_, static_cast<int64_t>(value.index));
-    }
-  }
-
   void Call(const Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     switch (node.kind) {
@@ -118,19 +152,14 @@ class Printer {
   }
 
   void Arguments(const Graph& graph, NodeId id) {
+    NativeArgPrinter printer(graph, names_, out_);
     out_ += '(';
-    bool first = true;
-    for (const Arg& arg : graph.args(id)) {
-      if (!first) out_ += ", ";
-      first = false;
-      Argument(graph, arg);
-    }
+    printer.PrintList(graph.args(id));
     for (size_t i = 0; i < graph.node(id).num_kwargs; ++i) {
-      if (!first) out_ += ", ";
-      first = false;
+      if (i > 0 || !graph.args(id).empty()) out_ += ", ";
       const NamedArg kwarg = graph.kwarg(id, i);
       AppendKey(module_.str(kwarg.name));
-      Argument(graph, kwarg.value);
+      printer.Print(kwarg.value);
     }
     out_ += ')';
   }
@@ -143,85 +172,6 @@ class Printer {
       AppendName(name, out_);
     }
     out_ += '=';
-  }
-
-  void Argument(const Graph& graph, const Arg& arg) {
-    switch (arg.kind()) {
-      case ArgKind::kNone:
-        out_ += "None";
-        return;
-      case ArgKind::kValue:
-        ValueName(graph, arg.value());
-        return;
-      case ArgKind::kInt:
-        Number("", arg.as_int());
-        return;
-      case ArgKind::kFloat:
-        AppendFloat(arg.as_float(), out_);
-        return;
-      case ArgKind::kBool:
-        out_ += arg.as_bool() ? "True" : "False";
-        return;
-      case ArgKind::kDim:
-        out_ += "sym(";
-        module_.dims().Print(arg.dim(), out_);
-        out_ += ')';
-        return;
-      case ArgKind::kString:
-        AppendQuoted(module_.str(arg.str()), out_);
-        return;
-      case ArgKind::kDType:
-        out_ += TorchName(arg.dtype());
-        return;
-      case ArgKind::kDevice:
-        out_ += "device(";
-        AppendQuoted(module_.str(arg.str()), out_);
-        out_ += ')';
-        return;
-      case ArgKind::kRaw:
-        out_ += "raw(";
-        AppendQuoted(module_.str(arg.str()), out_);
-        out_ += ')';
-        return;
-      case ArgKind::kGraph:
-        out_ += "graph(";
-        Number("", names_.OfGraph(module_.graph(arg.graph())));
-        out_ += ')';
-        return;
-      case ArgKind::kList:
-        Sequence(graph, arg, '[', ']');
-        return;
-      case ArgKind::kTuple:
-        Sequence(graph, arg, '(', ')');
-        return;
-      case ArgKind::kCall:
-        out_ += "call";
-        Sequence(graph, arg, '(', ')');
-        return;
-      case ArgKind::kDict: {
-        out_ += '{';
-        const std::span<const Arg> parts = graph.elements(arg);
-        for (size_t i = 0; i + 1 < parts.size(); i += 2) {
-          if (i > 0) out_ += ", ";
-          Argument(graph, parts[i]);
-          out_ += ": ";
-          Argument(graph, parts[i + 1]);
-        }
-        out_ += '}';
-        return;
-      }
-    }
-  }
-
-  void Sequence(const Graph& graph, const Arg& arg, char open, char close) {
-    out_ += open;
-    const std::span<const Arg> elements = graph.elements(arg);
-    for (size_t i = 0; i < elements.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      Argument(graph, elements[i]);
-    }
-    if (arg.kind() == ArgKind::kTuple && elements.size() == 1) out_ += ',';
-    out_ += close;
   }
 
   /// `x`, or `(x, _, y)` for a tuple: what `part` prints for each result.
@@ -266,7 +216,7 @@ class Printer {
     PerResult(node, [&](ValueId id) {
       const ValueId owner = graph.value(id).alias_of;
       if (owner.valid()) {
-        ValueName(graph, owner);
+        NativeArgPrinter(graph, names_, out_).PrintValue(owner);
       } else {
         out_ += '_';
       }
