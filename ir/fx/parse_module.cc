@@ -376,6 +376,39 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
   } while (line_begin_ < text_.size() && !Line().empty() && !IsStatementStart(line_begin_, indent));
 }
 
+/// The outputs one per line, each with a comma and perhaps a descriptor, after the bracket that
+/// opens the list.
+bool Parser::ParseReturnLines(Scope& scope, Arg* value) {
+  const char close = Peek() == '(' ? ')' : ']';
+  std::string descriptors;
+  bool has_descriptors = false;
+  size_t line = limit_;
+  while (true) {
+    if (line >= text_.size()) return Fail("this return does not end");
+    line = line + (text_[line] == '\n' ? 1 : text_.substr(line).find('\n') + 1);
+    at_ = line + Indent(line);
+    limit_ = LineEnd(at_);
+    line = limit_;
+    while (limit_ > at_ && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
+      --limit_;
+    if (Peek() == close) break;
+    Arg element;
+    if (!ParseValue(scope, &element) || !Expect(",")) return false;
+    stack_.push_back(element);
+    if (stack_.size() > 1) descriptors += '\n';
+    if (Eat("  # ")) {
+      descriptors += Rest();
+      has_descriptors = true;
+      at_ = limit_;
+    }
+    if (!AtEnd()) return Fail("expected the end of the line");
+  }
+  ++at_;
+  *value = MakeSpan(scope, close == ')' ? ArgKind::kTuple : ArgKind::kList, 0);
+  if (has_descriptors) scope.descriptors = module_.Intern(descriptors);
+  return true;
+}
+
 /// `return VALUE`, or one element per line with what it is behind it.
 bool Parser::ParseReturn(Scope& scope) {
   depth_ = 0;
@@ -387,33 +420,7 @@ bool Parser::ParseReturn(Scope& scope) {
   size_t passed = 0;  // elements that the shuffle graph is given besides the outputs
   const std::string_view rest = Rest();
   if (rest == "(" || rest == "[") {
-    const char close = rest == "(" ? ')' : ']';
-    std::string descriptors;
-    bool has_descriptors = false;
-    size_t line = limit_;
-    while (true) {
-      if (line >= text_.size()) return Fail("this return does not end");
-      line = line + (text_[line] == '\n' ? 1 : text_.substr(line).find('\n') + 1);
-      at_ = line + Indent(line);
-      limit_ = LineEnd(at_);
-      line = limit_;
-      while (limit_ > at_ && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
-        --limit_;
-      if (Peek() == close) break;
-      Arg element;
-      if (!ParseValue(scope, &element) || !Expect(",")) return false;
-      stack_.push_back(element);
-      if (stack_.size() > 1) descriptors += '\n';
-      if (Eat("  # ")) {
-        descriptors += Rest();
-        has_descriptors = true;
-        at_ = limit_;
-      }
-      if (!AtEnd()) return Fail("expected the end of the line");
-    }
-    ++at_;
-    value = MakeSpan(scope, close == ')' ? ArgKind::kTuple : ArgKind::kList, 0);
-    if (has_descriptors) scope.descriptors = module_.Intern(descriptors);
+    if (!ParseReturnLines(scope, &value)) return false;
   } else if (is_pytree && Eat(kOutShuffle)) {
     if (!ParseContainer(scope, ')', ArgKind::kList, &value)) return false;
     passed = std::min<size_t>(scope.num_tree_leaves, value.span_size());

@@ -188,10 +188,7 @@ bool Parser::ParseNamedValue(Scope& scope, Arg* value) {
     at_ = begin;
     return Fail(binding != nullptr ? "expected ',' after this name" : "unknown name");
   }
-  while (Peek() == '.' && IsNameStart(Peek(1))) {
-    ++at_;
-    TakeName();
-  }
+  SkipMembers();
   const std::string_view name = text_.substr(begin, at_ - begin);
   if (Peek() == '(') return ParseCallValue(scope, name, value);
   if (Find(module_.Intern(first)) != nullptr) {
@@ -219,57 +216,62 @@ bool Parser::ParseCallValue(Scope& scope, std::string_view name, Arg* value) {
   const size_t stack_begin = stack_.size();
   const size_t pool_begin = scope.pool.size();
   const uint64_t uses_before = num_uses_;
-  ++at_;
   stack_.push_back(Arg::String(module_.Intern(name)));
-  bool ok = true;
+  const bool is_python = PushCallArguments(scope);
+  --depth_;
+  const bool has_operands = num_uses_ != uses_before;
+  // A call is taken apart when it holds operands; slices always. Other literals stay as they are.
+  if (is_python && (name == "slice" || has_operands)) {
+    *value = MakeSpan(scope, ArgKind::kCall, stack_begin);
+    return true;
+  }
+  stack_.resize(stack_begin);
+  if (!is_python && (wants_more_ || has_operands)) return false;
+  scope.pool.resize(pool_begin);
+  if (is_python) {
+    *value = Arg::Raw(module_.Intern(text_.substr(begin, at_ - begin)));
+    return true;
+  }
+  // The repr of a foreign object need not be Python: `Mesh(<objects at 0x…>)`.
+  at_ = begin;
+  return ParseRaw(value, /*only_size=*/false);
+}
+
+/// `(a, key=b)`, pushed onto the stack.
+bool Parser::PushCallArguments(Scope& scope) {
+  ++at_;
   SkipBlanks();
-  while (ok && Peek() != ')') {
+  while (Peek() != ')') {
     Arg element;
-    const size_t element_at = at_;
-    const std::string_view key = IsNameStart(Peek()) ? TakeName() : std::string_view{};
-    if (!key.empty() && Peek() == '=' && Peek(1) != '=') {
-      ++at_;
-      ok = ParseValue(scope, &element);
-      if (ok) {
-        const size_t keyword_begin = stack_.size();
-        stack_.push_back(Arg::String(module_.Intern(std::string(key) + "=")));
-        stack_.push_back(element);
-        element = MakeSpan(scope, ArgKind::kCall, keyword_begin);
-      }
-    } else {
-      at_ = element_at;
-      ok = ParseValue(scope, &element);
-    }
-    if (!ok) break;
+    if (!ParseCallArgument(scope, &element)) return false;
     stack_.push_back(element);
     SkipBlanks();
     if (Eat(",")) {
       SkipBlanks();
     } else if (Peek() != ')') {
       wants_more_ = AtEnd();
-      ok = Fail("expected ',' or ')'");
+      return Fail("expected ',' or ')'");
     }
   }
-  --depth_;
-  if (ok) {
-    ++at_;
-    // A call is taken apart when it holds operands; slices always. Other literals stay as they are.
-    if (name == "slice" || num_uses_ != uses_before) {
-      *value = MakeSpan(scope, ArgKind::kCall, stack_begin);
-      return true;
-    }
+  ++at_;
+  return true;
+}
+
+/// A value or `key=value`, which becomes a call named `key=`.
+bool Parser::ParseCallArgument(Scope& scope, Arg* value) {
+  const size_t begin = at_;
+  const std::string_view key = IsNameStart(Peek()) ? TakeName() : std::string_view{};
+  if (key.empty() || Peek() != '=' || Peek(1) == '=') {
+    at_ = begin;
+    return ParseValue(scope, value);
   }
-  stack_.resize(stack_begin);
-  if (ok) {
-    scope.pool.resize(pool_begin);
-    *value = Arg::Raw(module_.Intern(text_.substr(begin, at_ - begin)));
-    return true;
-  }
-  if (wants_more_ || num_uses_ != uses_before) return false;
-  // The repr of a foreign object need not be Python: `Mesh(<objects at 0x…>)`.
-  scope.pool.resize(pool_begin);
-  at_ = begin;
-  return ParseRaw(value, /*only_size=*/false);
+  ++at_;
+  if (!ParseValue(scope, value)) return false;
+  const size_t stack_begin = stack_.size();
+  stack_.push_back(Arg::String(module_.Intern(std::string(key) + "=")));
+  stack_.push_back(*value);
+  *value = MakeSpan(scope, ArgKind::kCall, stack_begin);
+  return true;
 }
 
 /// A value, or a list by its name: nested, a few lines of those could make a huge graph.

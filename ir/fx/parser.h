@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/fx/fx.h"
+#include "ir/fx/operators.h"
 #include "ir/rewriter.h"
 
 namespace strata::fx {
@@ -142,11 +143,19 @@ class Parser {
   bool ParseInplaceResult(Scope& scope, StrId base, Statement statement);
   bool ParseAssignment(Scope& scope, Statement statement);
   bool ParseRightSide(Scope& scope, Statement& statement);
+  const Operator* PrefixOperator() const;
+  bool ParsePrefix(Scope& scope, Statement& statement, const Operator& op);
+  bool ParseLiteralSide(Scope& scope, Statement& statement);
+  bool ParseAttribute(Scope& scope, Statement& statement, size_t begin);
+  bool ParseTarget(Scope& scope, Statement& statement, size_t begin);
+  bool RenameInput(Scope& scope, const Statement& statement, int32_t source, size_t begin);
+  bool ParseMember(Scope& scope, Statement& statement, int32_t source);
   bool ParseOperation(Scope& scope, Statement& statement, Arg left);
   bool ParseSelfPath(std::string& path);
   bool ParseCall(Scope& scope, Statement& statement);
   bool ParseEnd(Scope& scope);
   bool ParseReturn(Scope& scope);
+  bool ParseReturnLines(Scope& scope, Arg* value);
   bool ParsePythonType(StrId* type, std::string_view stops);
   bool ParseQuotedType(TypeId* type);
   static bool OnlyInputs(const Scope& scope);
@@ -159,6 +168,8 @@ class Parser {
   bool ParseDict(Scope& scope, Arg* value);
   bool ParseNamedValue(Scope& scope, Arg* value);
   bool ParseCallValue(Scope& scope, std::string_view name, Arg* value);
+  bool PushCallArguments(Scope& scope);
+  bool ParseCallArgument(Scope& scope, Arg* value);
   bool ParseArgument(Scope& scope, Arg* value);
   bool ParseArguments(Scope& scope);
   Arg MakeSpan(Scope& scope, ArgKind kind, size_t stack_begin);
@@ -188,6 +199,11 @@ class Parser {
   bool Expect(std::string_view token);
   void SkipBlanks();
   std::string_view TakeName();
+  /// At the end of a right side: what follows frees names.
+  bool AtOperationEnd() const { return AtEnd() || Peek() == ';'; }
+  bool AtMember() const { return Peek() == '.' && IsNameStart(Peek(1)); }
+  /// Skips `.a.b`.
+  void SkipMembers();
   bool Fail(std::string_view what) { return FailAt(at_, what); }
   bool FailAt(size_t offset, std::string_view what);
 
