@@ -100,109 +100,150 @@ class Parser : NativeCursor {
 
   // Nodes --------------------------------------------------------------------------------------
 
-  Status ParseNode() {
-    SkipBlanks();
-    const size_t begin = at_;
-    NodeSpec spec;
-    std::vector<std::string> elements;  // "" where unnamed
-    std::string name;
-    Graph& graph = rewriter_->graph();
-    if (graph.output().valid()) return FailAt(begin, "a node after the output");
-    if (PeekWord() == "output") {
-      at_ += 6;
-      spec.kind = NodeKind::kOutput;
-      name = "output";
-    } else {
-      if (Take('(')) {
-        spec.returns_tuple = true;
-        while (!Take(')')) {
-          if (TakeWord("_")) {
-            elements.emplace_back();
-          } else {
-            STRATA_TRY(elements.emplace_back(), Name());
-          }
-          if (!Take(',') && Peek() != ')') return Fail("expected ',' or ')'");
-        }
-      } else {
-        STRATA_TRY(name, Name());
-      }
-      STRATA_RETURN_IF_ERROR(Expect('='));
-    }
-
-    std::string op;
-    if (spec.kind != NodeKind::kOutput) {
-      if (PeekWord() == "placeholder") {
-        at_ += 11;
-        spec.kind = NodeKind::kPlaceholder;
-      } else {
-        if (TakeWord("attr")) {
-          spec.kind = NodeKind::kGetAttr;
-        } else if (TakeWord("method")) {
-          spec.kind = NodeKind::kCallMethod;
-        } else if (TakeWord("submodule")) {
-          spec.kind = NodeKind::kCallModule;
-        }
-        STRATA_TRY(op, Path());
-      }
-    }
+  /// A node's line, without its metadata.
+  struct NodeLine {
+    size_t begin = 0;
+    NodeKind kind = NodeKind::kCall;
+    bool returns_tuple = false;
+    std::string name, op;
+    std::vector<std::string> elements;  // of a tuple; "" where unnamed
     std::vector<Arg> args;
     std::vector<NamedArg> kwargs;
-    const bool args_optional =
-        spec.kind == NodeKind::kPlaceholder || spec.kind == NodeKind::kGetAttr;
-    if (!args_optional || Peek() == '(') STRATA_RETURN_IF_ERROR(ParseArguments(args, kwargs));
-    if (TakeWord("as")) {
-      STRATA_TRY(name, Name());
-    }
-    if (spec.returns_tuple && name.empty())
-      return Fail("expected 'as NAME': a tuple has a name too");
+    std::vector<TypeId> types;     // one per result
+    std::vector<ValueId> aliases;  // one per result
+    StableId stable_id = StableId::kNone;
+    std::optional<int32_t> text_line;
+  };
 
-    std::vector<TypeId> types(spec.returns_tuple ? elements.size() : 1);
-    std::vector<ValueId> aliases(types.size());
-    if (Take(':')) STRATA_RETURN_IF_ERROR(PerResult(spec, types, [&] { return ParseType(); }));
-    if (Take('~')) STRATA_RETURN_IF_ERROR(PerResult(spec, aliases, [&] { return ParseAlias(); }));
-    const size_t metadata = at_;
-
-    spec.op = op;
-    spec.args = args;
-    spec.kwargs = kwargs;
-    if (spec.kind != NodeKind::kOutput) spec.results = types;
-    spec.name = name;
-    STRATA_RETURN_IF_ERROR(NewName(begin, name));
-    // The id stands at the end of the line, behind the metadata that needs the node: look ahead.
+  Status ParseNode() {
     SkipBlanks();
-    if (Peek() == '{') STRATA_RETURN_IF_ERROR(ParseMetadata({}));
-    int64_t line = -1;
+    NodeLine line;
+    line.begin = at_;
+    if (rewriter_->graph().output().valid()) return Fail("a node after the output");
+    STRATA_RETURN_IF_ERROR(ParseNames(line));
+    STRATA_RETURN_IF_ERROR(ParseCall(line));
+    STRATA_RETURN_IF_ERROR(ParseTypes(line));
+    STRATA_RETURN_IF_ERROR(NewName(line.begin, line.name));
+    STRATA_TRY(const NodeMetadata metadata, ParseMetadata());
+    STRATA_RETURN_IF_ERROR(ParseIdentity(line));
+    const NodeId id = Create(line);
+    Apply(metadata, id);
+    return DefineResults(line, id);
+  }
+
+  /// `name =`, `(a, _, b) =` or `output`.
+  Status ParseNames(NodeLine& line) {
+    if (PeekWord() == "output") {
+      at_ += 6;
+      line.kind = NodeKind::kOutput;
+      line.name = "output";
+      return Ok();
+    }
+    if (!Take('(')) {
+      STRATA_TRY(line.name, Name());
+      return Expect('=');
+    }
+    line.returns_tuple = true;
+    while (!Take(')')) {
+      if (TakeWord("_")) {
+        line.elements.emplace_back();
+      } else {
+        STRATA_TRY(line.elements.emplace_back(), Name());
+      }
+      if (!Take(',') && Peek() != ')') return Fail("expected ',' or ')'");
+    }
+    return Expect('=');
+  }
+
+  /// `placeholder`, `attr path`, or an operator and its arguments; then `as name` for a tuple.
+  Status ParseCall(NodeLine& line) {
+    if (line.kind != NodeKind::kOutput) STRATA_RETURN_IF_ERROR(ParseOperator(line));
+    const bool args_optional =
+        line.kind == NodeKind::kPlaceholder || line.kind == NodeKind::kGetAttr;
+    if (!args_optional || Peek() == '(') {
+      STRATA_RETURN_IF_ERROR(ParseArguments(line.args, line.kwargs));
+    }
+    if (TakeWord("as")) {
+      STRATA_TRY(line.name, Name());
+    }
+    if (line.returns_tuple && line.name.empty()) {
+      return Fail("expected 'as NAME': a tuple has a name too");
+    }
+    return Ok();
+  }
+
+  Status ParseOperator(NodeLine& line) {
+    if (PeekWord() == "placeholder") {
+      at_ += 11;
+      line.kind = NodeKind::kPlaceholder;
+      return Ok();
+    }
+    if (TakeWord("attr")) {
+      line.kind = NodeKind::kGetAttr;
+    } else if (TakeWord("method")) {
+      line.kind = NodeKind::kCallMethod;
+    } else if (TakeWord("submodule")) {
+      line.kind = NodeKind::kCallModule;
+    }
+    STRATA_TRY(line.op, Path());
+    return Ok();
+  }
+
+  /// `: type ~alias`, both optional.
+  Status ParseTypes(NodeLine& line) {
+    line.types.resize(line.returns_tuple ? line.elements.size() : 1);
+    line.aliases.resize(line.types.size());
+    if (Take(':')) STRATA_RETURN_IF_ERROR(PerResult(line, line.types, [&] { return ParseType(); }));
+    if (!Take('~')) return Ok();
+    return PerResult(line, line.aliases, [&] { return ParseAlias(); });
+  }
+
+  /// `#id line=N`, both optional.
+  Status ParseIdentity(NodeLine& line) {
     if (Take('#')) {
-      const size_t id_begin = at_ - 1;
+      const size_t begin = at_ - 1;
       STRATA_TRY(const int64_t number, Integer(1));
-      if (!stable_ids_.insert(number).second) return FailAt(id_begin, "this id is another node's");
-      spec.stable_id = StableId{static_cast<uint64_t>(number)};
+      if (!stable_ids_.insert(number).second) return FailAt(begin, "this id is another node's");
+      line.stable_id = StableId{static_cast<uint64_t>(number)};
       module_->ReserveStableIds(static_cast<uint64_t>(number) + 1);
     }
     if (TakeKey("line")) {
-      STRATA_TRY(line, Integer(0, INT32_MAX));
+      STRATA_TRY(const int64_t number, Integer(0, INT32_MAX));
+      line.text_line = static_cast<int32_t>(number);
     }
-    const size_t end = at_;
+    return Ok();
+  }
 
+  NodeId Create(const NodeLine& line) {
+    NodeSpec spec{.kind = line.kind,
+                  .op = line.op,
+                  .args = line.args,
+                  .kwargs = line.kwargs,
+                  .returns_tuple = line.returns_tuple,
+                  .name = line.name,
+                  .stable_id = line.stable_id};
+    if (line.kind != NodeKind::kOutput) spec.results = line.types;
     const NodeId id = rewriter_->Create(spec, From::Source());
-    at_ = metadata;
-    SkipBlanks();
-    if (Peek() == '{') STRATA_RETURN_IF_ERROR(ParseMetadata(id));
-    at_ = end;
-    if (line >= 0) rewriter_->SetTextLine(id, static_cast<int32_t>(line));
-    for (size_t i = 0; i < aliases.size(); ++i) {
-      if (aliases[i].valid()) rewriter_->SetAlias(graph.result(id, i), aliases[i]);
+    if (line.text_line) rewriter_->SetTextLine(id, *line.text_line);
+    return id;
+  }
+
+  /// Aliases, and names for the lines below.
+  Status DefineResults(const NodeLine& line, NodeId id) {
+    const Graph& graph = rewriter_->graph();
+    for (size_t i = 0; i < line.aliases.size(); ++i) {
+      if (line.aliases[i].valid()) rewriter_->SetAlias(graph.result(id, i), line.aliases[i]);
     }
-    for (size_t i = 0; i < elements.size(); ++i) {
-      if (elements[i].empty()) continue;
-      STRATA_RETURN_IF_ERROR(NewName(begin, elements[i]));
-      rewriter_->SetElementName(graph.result(id, i), elements[i]);
-      values_.emplace(elements[i], graph.result(id, i));
+    for (size_t i = 0; i < line.elements.size(); ++i) {
+      if (line.elements[i].empty()) continue;
+      STRATA_RETURN_IF_ERROR(NewName(line.begin, line.elements[i]));
+      rewriter_->SetElementName(graph.result(id, i), line.elements[i]);
+      values_.emplace(line.elements[i], graph.result(id, i));
     }
-    if (spec.returns_tuple) {
-      tuples_[name] = id;
-    } else if (spec.kind != NodeKind::kOutput) {
-      values_.emplace(name, graph.result(id));
+    if (line.returns_tuple) {
+      tuples_[line.name] = id;
+    } else if (line.kind != NodeKind::kOutput) {
+      values_.emplace(line.name, graph.result(id));
     }
     return Ok();
   }
@@ -214,9 +255,9 @@ class Parser : NativeCursor {
 
   /// One item, or for a tuple as many in parentheses as it has elements.
   template <class T, class Fn>
-  Status PerResult(const NodeSpec& spec, std::vector<T>& items, Fn&& parse) {
-    if (!spec.returns_tuple) {
-      if (spec.kind == NodeKind::kOutput) return Fail("an output has no type");
+  Status PerResult(const NodeLine& line, std::vector<T>& items, Fn&& parse) {
+    if (!line.returns_tuple) {
+      if (line.kind == NodeKind::kOutput) return Fail("an output has no type");
       STRATA_TRY(items[0], parse());
       return Ok();
     }
@@ -444,37 +485,55 @@ class Parser : NativeCursor {
 
   // Metadata -----------------------------------------------------------------------------------
 
-  /// Parses `{…}`, and applies it to `id` if that is a node.
-  Status ParseMetadata(NodeId id) {
-    Rewriter& rewriter = *rewriter_;
-    STRATA_RETURN_IF_ERROR(Expect('{'));
+  /// What `{…}` says; a part that is absent keeps its default.
+  struct NodeMetadata {
+    std::optional<Phase> phase;
+    std::optional<std::string> module;
+    std::optional<int32_t> seq_nr;
+    std::optional<uint16_t> stream;
+    std::optional<LocId> loc;
+    std::vector<std::pair<std::string, std::string>> attributes;
+  };
+
+  /// `{…}`, optional.
+  Result<NodeMetadata> ParseMetadata() {
+    NodeMetadata metadata;
+    if (!Take('{')) return metadata;
     while (!Take('}')) {
       if (std::optional<Phase> phase = TakePhase()) {
-        if (id.valid()) rewriter.SetPhase(id, *phase);
+        metadata.phase = phase;
       } else if (TakeKey("module")) {
-        STRATA_TRY(const std::string path, Path());
-        if (id.valid()) rewriter.SetModule(id, path);
+        STRATA_TRY(metadata.module, Path());
       } else if (TakeKey("seq")) {
-        STRATA_TRY(const int64_t seq, Integer(0, INT32_MAX));
-        if (id.valid()) rewriter.SetSeqNr(id, static_cast<int32_t>(seq));
+        STRATA_TRY(const int64_t seq_nr, Integer(0, INT32_MAX));
+        metadata.seq_nr = static_cast<int32_t>(seq_nr);
       } else if (TakeKey("stream")) {
         STRATA_TRY(const int64_t stream, Integer(0, UINT16_MAX));
-        if (id.valid()) rewriter.SetStream(id, static_cast<uint16_t>(stream));
+        metadata.stream = static_cast<uint16_t>(stream);
       } else if (TakeKey("loc")) {
-        STRATA_TRY(const LocId loc, ParseLoc());
-        if (id.valid()) rewriter.SetLoc(id, loc);
+        STRATA_TRY(metadata.loc, ParseLoc());
       } else if (Take('+')) {
-        STRATA_TRY(const std::string key, Name());
+        STRATA_TRY(std::string key, Name());
         STRATA_RETURN_IF_ERROR(Expect('='));
-        STRATA_TRY(const std::string value, Quoted());
-        if (id.valid()) rewriter.SetAttribute(id, key, value);
+        STRATA_TRY(std::string value, Quoted());
+        metadata.attributes.emplace_back(std::move(key), std::move(value));
       } else {
         return Fail(
             "unknown metadata; known are a phase, module=, seq=, stream=, loc=() and "
             "+name='value'");
       }
     }
-    return Ok();
+    return metadata;
+  }
+
+  void Apply(const NodeMetadata& metadata, NodeId id) {
+    if (metadata.phase) rewriter_->SetPhase(id, *metadata.phase);
+    if (metadata.module) rewriter_->SetModule(id, *metadata.module);
+    if (metadata.seq_nr) rewriter_->SetSeqNr(id, *metadata.seq_nr);
+    if (metadata.stream) rewriter_->SetStream(id, *metadata.stream);
+    if (metadata.loc) rewriter_->SetLoc(id, *metadata.loc);
+    for (const auto& [key, value] : metadata.attributes)
+      rewriter_->SetAttribute(id, key, value);
   }
 
   std::optional<Phase> TakePhase() {
