@@ -25,6 +25,58 @@ int64_t SaturatingMul(int64_t a, int64_t b) {
   return product ? *product : ((a < 0) == (b < 0) ? kPosInf : kNegInf);
 }
 
+// Arithmetic of ranges; the type is private to DimTable.
+
+template <class Range>
+Range Anything() {
+  return {kNegInf, kPosInf};
+}
+
+template <class Range>
+Range Sum(const Range& a, const Range& b) {
+  return {a.lo == kNegInf || b.lo == kNegInf ? kNegInf : SaturatingAdd(a.lo, b.lo),
+          a.hi == kPosInf || b.hi == kPosInf ? kPosInf : SaturatingAdd(a.hi, b.hi)};
+}
+
+template <class Range>
+Range Product(const Range& a, const Range& b) {
+  const std::array<int64_t, 4> ends = {SaturatingMul(a.lo, b.lo), SaturatingMul(a.lo, b.hi),
+                                       SaturatingMul(a.hi, b.lo), SaturatingMul(a.hi, b.hi)};
+  return {*std::ranges::min_element(ends), *std::ranges::max_element(ends)};
+}
+
+template <class Range>
+Range FloorQuotient(const Range& a, const Range& b) {
+  if (b.lo < 1 || a.lo < 0) return Anything<Range>();
+  return {b.hi == kPosInf ? 0 : a.lo / b.hi, a.hi == kPosInf ? kPosInf : a.hi / b.lo};
+}
+
+/// Of any number divided by `b`.
+template <class Range>
+Range Modulo(const Range& b) {
+  if (b.lo < 1) return Anything<Range>();
+  return {0, b.hi == kPosInf ? kPosInf : b.hi - 1};
+}
+
+template <class Range>
+Range Power(const Range& base, std::optional<int64_t> exponent) {
+  if (!exponent || *exponent < 0 || base.lo < 0) return Anything<Range>();
+  const auto power = [&](int64_t end) {
+    return end == kPosInf ? kPosInf : CheckedPow(end, *exponent).value_or(kPosInf);
+  };
+  return {power(base.lo), power(base.hi)};
+}
+
+template <class Range>
+Range Minimum(const Range& a, const Range& b) {
+  return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+}
+
+template <class Range>
+Range Maximum(const Range& a, const Range& b) {
+  return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+}
+
 }  // namespace
 
 std::optional<int64_t> DimTable::Hint(DimId dim) const {
@@ -78,76 +130,41 @@ std::optional<int64_t> DimTable::Hint(DimId dim) const {
 }
 
 DimTable::Range DimTable::RangeOf(DimId dim) const {
-  constexpr Range kAnything = {kNegInf, kPosInf};
   const std::span<const DimId> parts = operands(dim);
+  const auto fold = [&](Range (*combine)(const Range&, const Range&)) {
+    Range range = RangeOf(parts[0]);
+    for (DimId part : parts.subspan(1))
+      range = combine(range, RangeOf(part));
+    return range;
+  };
   switch (kind(dim)) {
     case DimKind::kConst:
       return {value(dim), value(dim)};
     case DimKind::kSymbol: {
       const Symbol* symbol = FindSymbol(entries_[Index(dim)].head);
-      return symbol != nullptr ? Range{symbol->min, symbol->max} : kAnything;
+      return symbol != nullptr ? Range{symbol->min, symbol->max} : Anything<Range>();
     }
-    case DimKind::kAdd: {
-      Range sum = {0, 0};
-      for (DimId part : parts) {
-        const Range range = RangeOf(part);
-        sum.lo =
-            range.lo == kNegInf || sum.lo == kNegInf ? kNegInf : SaturatingAdd(sum.lo, range.lo);
-        sum.hi =
-            range.hi == kPosInf || sum.hi == kPosInf ? kPosInf : SaturatingAdd(sum.hi, range.hi);
-      }
-      return sum;
-    }
-    case DimKind::kMul: {
-      Range product = {1, 1};
-      for (DimId part : parts) {
-        const Range range = RangeOf(part);
-        const std::array<int64_t, 4> ends = {
-            SaturatingMul(product.lo, range.lo), SaturatingMul(product.lo, range.hi),
-            SaturatingMul(product.hi, range.lo), SaturatingMul(product.hi, range.hi)};
-        product = {*std::ranges::min_element(ends), *std::ranges::max_element(ends)};
-      }
-      return product;
-    }
-    case DimKind::kFloorDiv: {
-      const Range a = RangeOf(parts[0]), b = RangeOf(parts[1]);
-      if (b.lo < 1 || a.lo < 0) return kAnything;
-      return {b.hi == kPosInf ? 0 : a.lo / b.hi, a.hi == kPosInf ? kPosInf : a.hi / b.lo};
-    }
-    case DimKind::kMod: {
-      const Range b = RangeOf(parts[1]);
-      if (b.lo < 1) return kAnything;
-      return {0, b.hi == kPosInf ? kPosInf : b.hi - 1};
-    }
+    case DimKind::kAdd:
+      return fold(Sum<Range>);
+    case DimKind::kMul:
+      return fold(Product<Range>);
+    case DimKind::kFloorDiv:
+      return FloorQuotient(RangeOf(parts[0]), RangeOf(parts[1]));
+    case DimKind::kMod:
+      return Modulo(RangeOf(parts[1]));
     case DimKind::kMin:
-    case DimKind::kMax: {
-      Range range = RangeOf(parts[0]);
-      for (DimId part : parts.subspan(1)) {
-        const Range next = RangeOf(part);
-        const bool is_max = kind(dim) == DimKind::kMax;
-        range.lo = is_max ? std::max(range.lo, next.lo) : std::min(range.lo, next.lo);
-        range.hi = is_max ? std::max(range.hi, next.hi) : std::min(range.hi, next.hi);
-      }
-      return range;
-    }
-    case DimKind::kPow: {
-      const Range base = RangeOf(parts[0]);
-      const std::optional<int64_t> exponent = AsConst(parts[1]);
-      if (!exponent || *exponent < 0 || base.lo < 0) return kAnything;
-      const auto power = [&](int64_t end) {
-        if (end == kPosInf) return kPosInf;
-        return CheckedPow(end, *exponent).value_or(kPosInf);
-      };
-      return {power(base.lo), power(base.hi)};
-    }
+      return fold(Minimum<Range>);
+    case DimKind::kMax:
+      return fold(Maximum<Range>);
+    case DimKind::kPow:
+      return Power(RangeOf(parts[0]), AsConst(parts[1]));
     case DimKind::kCall:
-      return kAnything;
+      return Anything<Range>();
   }
-  return kAnything;
+  return Anything<Range>();
 }
 
 DimTable::Range DimTable::RangeOfDifference(DimId a, DimId b) const {
-  constexpr Range kAnything = {kNegInf, kPosInf};
   // Terms as factor times the operands of a product, so that equal ones cancel without interning.
   struct Part {
     std::span<const DimId> factors;
@@ -179,25 +196,15 @@ DimTable::Range DimTable::RangeOfDifference(DimId a, DimId b) const {
     }
     return true;
   };
-  if (!collect(a, 1) || !collect(b, -1)) return kAnything;
+  if (!collect(a, 1) || !collect(b, -1)) return Anything<Range>();
 
   Range difference = {0, 0};
   for (const Part& part : parts) {
     if (part.factor == 0) continue;
     Range product = {part.factor, part.factor};
-    for (DimId factor : part.factors) {
-      const Range range = RangeOf(factor);
-      const std::array<int64_t, 4> ends = {
-          SaturatingMul(product.lo, range.lo), SaturatingMul(product.lo, range.hi),
-          SaturatingMul(product.hi, range.lo), SaturatingMul(product.hi, range.hi)};
-      product = {*std::ranges::min_element(ends), *std::ranges::max_element(ends)};
-    }
-    difference.lo = product.lo == kNegInf || difference.lo == kNegInf
-                        ? kNegInf
-                        : SaturatingAdd(difference.lo, product.lo);
-    difference.hi = product.hi == kPosInf || difference.hi == kPosInf
-                        ? kPosInf
-                        : SaturatingAdd(difference.hi, product.hi);
+    for (DimId factor : part.factors)
+      product = Product(product, RangeOf(factor));
+    difference = Sum(difference, product);
   }
   return difference;
 }
