@@ -62,6 +62,10 @@ class Decoder {
  private:
   /// A node that is being read. Its parts stay in vectors that are used again for the next.
   struct NodeParts {
+    NodeKind kind = NodeKind::kCall;
+    bool returns_tuple = false;
+    Phase phase = Phase::kUnknown;
+    StrId op, module, name;
     std::vector<Arg> args;
     std::vector<NamedArg> kwargs;
     std::vector<TypeId> types;
@@ -119,17 +123,41 @@ class Decoder {
   /// Makes the node, or, when it is made already, gives it its operands.
   void DecodeNode(std::string_view bytes, std::optional<NodeId> made) {
     ByteReader in(bytes);
-    const uint64_t stable_id = in.Varint();
+    ReadParts(in);
+    if (error_) return;
+    const NodeParts& parts = parts_;
+    const bool is_second_output =
+        parts.kind == NodeKind::kOutput && !made && graph_->output().valid();
+    if (!in.ok() || parts.kind > kLastNodeKind || parts.phase > kLastPhase ||
+        parts.kwargs.size() > UINT16_MAX || parts.types.size() > UINT16_MAX ||
+        !parts.name.valid() || module_->str(parts.name).empty() || is_second_output) {
+      return FailNode();
+    }
+    if (made) {
+      rewriter_->SetArgs(*made, parts.args, parts.kwargs);
+      return SetAliases(*made);
+    }
+    const NodeId id = MakeNode();
+    nodes_.push_back(id);
+    SetAliases(id);
+    DecodeMetadata(in, id);
+    if (!in.AtEnd()) FailNode();
+  }
+
+  /// Reads a record up to its metadata. Counts beyond the record's end leave `in` not ok.
+  void ReadParts(ByteReader& in) {
+    user_ = in.Varint();
     const uint8_t kind = in.Byte();
-    const uint8_t phase = in.Byte();
-    const StrId op = tables_.String(in);
-    const StrId module_path = tables_.String(in);
-    user_ = stable_id;
+    parts_.kind = static_cast<NodeKind>(kind & ~kReturnsTuple);
+    parts_.returns_tuple = (kind & kReturnsTuple) != 0;
+    parts_.phase = static_cast<Phase>(in.Byte());
+    parts_.op = tables_.String(in);
+    parts_.module = tables_.String(in);
     parts_.args.clear();
-    parts_.kwargs.clear();
     const size_t num_args = in.Count();
     for (size_t i = 0; i < num_args && in.ok(); ++i)
       parts_.args.push_back(DecodeArg(in, 0));
+    parts_.kwargs.clear();
     const size_t num_kwargs = in.Count();
     for (size_t i = 0; i < num_kwargs && in.ok(); ++i) {
       const StrId name = tables_.String(in);
@@ -142,53 +170,38 @@ class Decoder {
       parts_.types.push_back(tables_.Type(in));
       const auto alias_index = static_cast<uint32_t>(in.Bounded(UINT16_MAX));
       parts_.aliases.emplace_back(
-          alias_index, alias_index == 0 ? 0 : stable_id - static_cast<uint64_t>(in.Signed()));
+          alias_index, alias_index == 0 ? 0 : user_ - static_cast<uint64_t>(in.Signed()));
     }
-    const StrId name = tables_.String(in);
+    parts_.name = tables_.String(in);
     parts_.element_names.clear();
     for (size_t i = 0; i < parts_.types.size(); ++i)
       parts_.element_names.push_back(tables_.String(in));
-    if (error_) return;
+  }
 
-    const auto node_kind = static_cast<NodeKind>(kind & ~kReturnsTuple);
-    const bool is_output = node_kind == NodeKind::kOutput;
-    if (!in.ok() || node_kind > kLastNodeKind || phase > static_cast<uint8_t>(kLastPhase) ||
-        num_kwargs > UINT16_MAX || num_results > UINT16_MAX || !name.valid() ||
-        module_->str(name).empty() || (is_output && !made && graph_->output().valid())) {
-      return FailNode();
-    }
-    if (made) {
-      rewriter_->SetArgs(*made, parts_.args, parts_.kwargs);
-      SetAliases(*made);
-      return;
-    }
-
+  NodeId MakeNode() {
     NodeSpec spec;
-    spec.kind = node_kind;
-    spec.op = module_->str(op);
+    spec.kind = parts_.kind;
+    spec.op = module_->str(parts_.op);
     spec.args = parts_.args;
     spec.kwargs = parts_.kwargs;
     spec.results = parts_.types;
-    spec.returns_tuple = (kind & kReturnsTuple) != 0;
-    spec.name = module_->str(name);
-    spec.stable_id = StableId{stable_id};
+    spec.returns_tuple = parts_.returns_tuple;
+    spec.name = module_->str(parts_.name);
+    spec.stable_id = StableId{user_};
     rewriter_->SetCursorBefore(NodeId{});  // the end, also in a graph whose output is not last
     const NodeId id = rewriter_->Create(spec, From::Source());
-    nodes_.push_back(id);
-    if (graph_->node(id).num_results != num_results) {
+    if (graph_->node(id).num_results != parts_.types.size()) {
       rewriter_->SetResults(id, parts_.types, spec.returns_tuple);
     }
-    rewriter_->SetPhase(id, static_cast<Phase>(phase));
-    if (module_path.valid()) rewriter_->SetModule(id, module_->str(module_path));
+    rewriter_->SetPhase(id, parts_.phase);
+    if (parts_.module.valid()) rewriter_->SetModule(id, module_->str(parts_.module));
     for (size_t i = 0; i < parts_.element_names.size(); ++i) {
       const StrId element = parts_.element_names[i];
       if (element.valid()) {
         rewriter_->SetElementName(graph_->result(id, i), module_->str(element));
       }
     }
-    SetAliases(id);
-    DecodeMetadata(in, id);
-    if (!in.AtEnd()) FailNode();
+    return id;
   }
 
   void SetAliases(NodeId id) {
