@@ -51,7 +51,7 @@ struct Draft {
   std::vector<int32_t> children;
   std::vector<int32_t> nodes;
   int32_t first_forward = kNoOrder, last_backward = -1;  // places in union order
-  uint64_t signature = 0;                                // equal for clusters that look alike
+  uint64_t signature = 1;                                // equal for clusters that look alike
 };
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
@@ -130,48 +130,15 @@ class Builder {
 
   /// Counts, places and signature of a subtree; children in the order of the program.
   void Finish(int32_t index) {
-    uint64_t signature = 1;
-    SceneCounts counts;
-    int32_t first_forward = kNoOrder, last_backward = -1;
-    for (int32_t i : draft(index).nodes) {
-      const SceneNode& node = scene_.nodes[static_cast<size_t>(i)];
-      SceneCounts one = {.nodes = 1};
-      switch (node.status) {
-        case SceneStatus::kSame:
-          break;
-        case SceneStatus::kAdded:
-          one.added = 1;
-          break;
-        case SceneStatus::kRemoved:
-          one.removed = 1;
-          break;
-        case SceneStatus::kChanged:
-          one.changed = 1;
-          break;
-        case SceneStatus::kDerived:
-          one.derived = 1;
-          break;
-        case SceneStatus::kMoved:
-          one.moved = 1;
-          break;
-      }
-      counts += one;
-      const std::string_view target =
-          node.after.valid() ? diff_.after.target(node.after) : diff_.before.target(node.before);
-      signature = Mix(signature, std::hash<std::string_view>{}(target));
-      signature = Mix(signature, static_cast<uint64_t>(node.status) * 2 + (node.backward ? 1 : 0));
-      if (node.backward) {
-        last_backward = std::max(last_backward, i);
-      } else {
-        first_forward = std::min(first_forward, i);
-      }
-    }
+    for (int32_t i : draft(index).nodes)
+      AddNode(i, draft(index));
     for (int32_t child : draft(index).children) {
       Finish(child);
-      const Draft& d = draft(child);
-      counts += d.cluster.counts;
-      first_forward = std::min(first_forward, d.first_forward);
-      last_backward = std::max(last_backward, d.last_backward);
+      const Draft& c = draft(child);
+      Draft& d = draft(index);
+      d.cluster.counts += c.cluster.counts;
+      d.first_forward = std::min(d.first_forward, c.first_forward);
+      d.last_backward = std::max(d.last_backward, c.last_backward);
     }
     Draft& d = draft(index);
     // What has no forward half stands where its backward half would: late in backward is early in
@@ -183,13 +150,49 @@ class Builder {
     };
     std::ranges::stable_sort(d.children, {}, key);
     for (int32_t child : d.children) {
-      signature = Mix(signature, draft(child).signature);
-      signature = Mix(signature, std::hash<std::string_view>{}(draft(child).cluster.label));
+      d.signature = Mix(d.signature, draft(child).signature);
+      d.signature = Mix(d.signature, std::hash<std::string_view>{}(draft(child).cluster.label));
     }
-    d.cluster.counts = counts;
-    d.first_forward = first_forward;
-    d.last_backward = last_backward;
-    d.signature = signature;
+  }
+
+  void AddNode(int32_t index, Draft& into) {
+    const SceneNode& node = scene_.nodes[static_cast<size_t>(index)];
+    into.cluster.counts += CountsOf(node.status);
+    const std::string_view target =
+        node.after.valid() ? diff_.after.target(node.after) : diff_.before.target(node.before);
+    into.signature = Mix(into.signature, std::hash<std::string_view>{}(target));
+    into.signature =
+        Mix(into.signature, static_cast<uint64_t>(node.status) * 2 + (node.backward ? 1 : 0));
+    if (node.backward) {
+      into.last_backward = std::max(into.last_backward, index);
+    } else {
+      into.first_forward = std::min(into.first_forward, index);
+    }
+  }
+
+  /// Of one node.
+  static SceneCounts CountsOf(SceneStatus status) {
+    SceneCounts one = {.nodes = 1};
+    switch (status) {
+      case SceneStatus::kSame:
+        break;
+      case SceneStatus::kAdded:
+        one.added = 1;
+        break;
+      case SceneStatus::kRemoved:
+        one.removed = 1;
+        break;
+      case SceneStatus::kChanged:
+        one.changed = 1;
+        break;
+      case SceneStatus::kDerived:
+        one.derived = 1;
+        break;
+      case SceneStatus::kMoved:
+        one.moved = 1;
+        break;
+    }
+    return one;
   }
 
   static bool IsNumber(std::string_view text) {

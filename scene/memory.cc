@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "ir/module.h"
 #include "ir/ops.h"
@@ -20,6 +21,105 @@ bool SharesFirstOperand(const Graph& graph, NodeId node) {
   return traits.view || traits.mutates || op == "_operator.getitem" ||
          op == "_c10d_functional.wait_tensor.default";
 }
+
+bool IsInput(const Node& node) {
+  return node.kind == NodeKind::kPlaceholder || node.kind == NodeKind::kGetAttr;
+}
+
+class MemoryProfiler {
+ public:
+  explicit MemoryProfiler(const Graph& graph)
+      : graph_(graph),
+        owners_(static_cast<size_t>(graph.value_bound())),
+        last_readers_(owners_.size(), -1),
+        bytes_(owners_.size(), 0) {}
+
+  MemoryProfile Run() && {
+    FindLifetimes();
+    AddUp();
+    FindHolders();
+    return std::move(profile_);
+  }
+
+ private:
+  static size_t At(ValueId value) { return static_cast<size_t>(value.index); }
+
+  void FindLifetimes() {
+    int32_t at = 0;
+    for (NodeId id : graph_.nodes()) {
+      const Node& node = graph_.node(id);
+      graph_.ForEachOperand(id, [&](ValueId operand) {
+        int32_t& last = last_readers_[At(owners_[At(operand)])];
+        last = node.kind == NodeKind::kOutput ? kForever : std::max(last, at);
+      });
+      for (size_t i = 0; i < node.num_results; ++i)
+        Define(graph_.result(id, i), node, at);
+      ++at;
+    }
+  }
+
+  /// Owners stand before their aliases, so that of `value` is known.
+  void Define(ValueId value, const Node& node, int32_t at) {
+    const ValueId owner = StorageOf(graph_, value);
+    owners_[At(value)] = owner;
+    if (owner != value) return;
+    last_readers_[At(value)] = IsInput(node) ? kForever : at;
+    const TypeId type = graph_.value(value).type;
+    const auto size = type.valid() ? graph_.module().types().Bytes(type) : std::nullopt;
+    if (size) {
+      bytes_[At(value)] = *size;
+    } else if (node.returns_tuple ? graph_.value(value).num_uses > 0 : !IsInput(node)) {
+      ++profile_.unknown;
+    }
+    if (IsInput(node)) profile_.inputs += bytes_[At(value)];
+  }
+
+  /// The bytes that live after each node, and their peak.
+  void AddUp() {
+    std::vector<int64_t> freed(static_cast<size_t>(graph_.num_nodes()), 0);
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      const int32_t last = last_readers_[i];
+      if (last >= 0 && last != kForever) freed[static_cast<size_t>(last)] += bytes_[i];
+    }
+    int64_t live = profile_.inputs;
+    for (NodeId id : graph_.nodes()) {
+      const Node& node = graph_.node(id);
+      for (size_t i = 0; !IsInput(node) && i < node.num_results; ++i)
+        live += bytes_[At(graph_.result(id, i))];
+      const auto at = static_cast<int32_t>(profile_.live.size());
+      profile_.live.push_back(live);
+      if (live > profile_.peak || profile_.peak_at < 0) {
+        profile_.peak = live;
+        profile_.peak_at = at;
+      }
+      live -= freed[static_cast<size_t>(at)];
+    }
+  }
+
+  /// The values that live at the peak: made by then, or inputs, which live throughout.
+  void FindHolders() {
+    int32_t at = 0;
+    for (NodeId id : graph_.nodes()) {
+      const Node& node = graph_.node(id);
+      const bool is_made = at++ <= profile_.peak_at;
+      for (size_t i = 0; (is_made || IsInput(node)) && i < node.num_results; ++i) {
+        const ValueId value = graph_.result(id, i);
+        if (bytes_[At(value)] > 0 && last_readers_[At(value)] >= profile_.peak_at) {
+          profile_.holders.push_back({value, bytes_[At(value)]});
+        }
+      }
+    }
+    std::ranges::stable_sort(profile_.holders, std::ranges::greater(),
+                             &MemoryProfile::Holder::bytes);
+  }
+
+  const Graph& graph_;
+  // By value; the last two of owners only.
+  std::vector<ValueId> owners_;
+  std::vector<int32_t> last_readers_;  // index of a node; -1: none
+  std::vector<int64_t> bytes_;
+  MemoryProfile profile_;
+};
 
 }  // namespace
 
@@ -39,83 +139,7 @@ ValueId StorageOf(const Graph& graph, ValueId value) {
 }
 
 MemoryProfile ProfileMemory(const Graph& graph) {
-  const auto values = static_cast<size_t>(graph.value_bound());
-  std::vector<ValueId> owner(values);
-  std::vector<int32_t> dies(values, -1);  // of owners: index of the last node that reads them
-  std::vector<int64_t> bytes(values, 0);
-  MemoryProfile profile;
-  int32_t at = 0;
-  for (NodeId id : graph.nodes()) {
-    const Node& node = graph.node(id);
-    const bool given = node.kind == NodeKind::kPlaceholder || node.kind == NodeKind::kGetAttr;
-    graph.ForEachOperand(id, [&](ValueId operand) {
-      int32_t& last = dies[static_cast<size_t>(owner[static_cast<size_t>(operand.index)].index)];
-      last = node.kind == NodeKind::kOutput ? kForever : std::max(last, at);
-    });
-    for (size_t i = 0; i < node.num_results; ++i) {
-      const ValueId value = graph.result(id, i);
-      const auto index = static_cast<size_t>(value.index);
-      // Owners stand before their aliases, so theirs is known.
-      const ValueId storage = StorageOf(graph, value);
-      owner[index] = storage;
-      if (storage != value) continue;
-      dies[index] = given ? kForever : at;
-      const TypeId type = graph.value(value).type;
-      const auto size = type.valid() ? graph.module().types().Bytes(type) : std::nullopt;
-      if (size) {
-        bytes[index] = *size;
-      } else if (node.returns_tuple ? graph.value(value).num_uses > 0 : !given) {
-        ++profile.unknown;
-      }
-      if (given) profile.inputs += bytes[index];
-    }
-    ++at;
-  }
-
-  std::vector<int64_t> freed(static_cast<size_t>(at), 0);
-  for (size_t i = 0; i < values; ++i) {
-    if (dies[i] >= 0 && dies[i] != kForever) freed[static_cast<size_t>(dies[i])] += bytes[i];
-  }
-  int64_t live = profile.inputs;
-  at = 0;
-  for (NodeId id : graph.nodes()) {
-    const Node& node = graph.node(id);
-    if (node.kind != NodeKind::kPlaceholder && node.kind != NodeKind::kGetAttr) {
-      for (size_t i = 0; i < node.num_results; ++i)
-        live += bytes[static_cast<size_t>(graph.result(id, i).index)];
-    }
-    profile.live.push_back(live);
-    if (live > profile.peak || profile.peak_at < 0) {
-      profile.peak = live;
-      profile.peak_at = at;
-    }
-    live -= freed[static_cast<size_t>(at)];
-    ++at;
-  }
-
-  at = 0;
-  for (NodeId id : graph.nodes()) {
-    if (at > profile.peak_at) break;
-    for (size_t i = 0; i < graph.node(id).num_results; ++i) {
-      const ValueId value = graph.result(id, i);
-      const auto index = static_cast<size_t>(value.index);
-      if (bytes[index] > 0 && dies[index] >= profile.peak_at) {
-        profile.holders.push_back({value, bytes[index]});
-      }
-    }
-    ++at;
-  }
-  // Inputs alive throughout that stand after the peak are few, and belong to it as well.
-  for (NodeId id : graph.nodes()) {
-    const Node& node = graph.node(id);
-    if (--at >= 0) continue;
-    if (node.kind != NodeKind::kPlaceholder && node.kind != NodeKind::kGetAttr) continue;
-    const ValueId value = graph.result(id);
-    const int64_t size = bytes[static_cast<size_t>(value.index)];
-    if (size > 0) profile.holders.push_back({value, size});
-  }
-  std::ranges::stable_sort(profile.holders, std::ranges::greater(), &MemoryProfile::Holder::bytes);
-  return profile;
+  return MemoryProfiler(graph).Run();
 }
 
 }  // namespace strata
