@@ -71,49 +71,60 @@ void Tell(const std::string& path, const ExportSummary& summary) {
   fmt::print(stderr, "\n");
 }
 
-}  // namespace
-
-Result<Exit> RunExport(Args args) {
-  std::string text;
+struct ExportFlags {
+  std::string ref;
   std::optional<std::string> torch_trace, fx;
+};
+
+Result<bool> ParseFlags(Args args, ExportFlags& target) {
   Flags flags("export", "writes runs as logs that tlparse reads, or graphs as FX text");
   flags.Positional(
-      "FILE", &text,
+      "FILE", &target.ref,
       "a trace, a log, a folder of logs, an FX text; #run=, #rank= or #graph= select a part");
-  flags.Option("--torch-trace", "DIR", &torch_trace,
+  flags.Option("--torch-trace", "DIR", &target.torch_trace,
                "write TORCH_TRACE logs, one per rank, into a new or empty folder");
-  flags.Option("--fx", "DIR", &fx,
+  flags.Option("--fx", "DIR", &target.fx,
                "write one FX text per graph and index.json, into a new or empty folder");
   flags.Example("strata export run.strata --torch-trace out/logs");
   flags.Example("strata export run.strata --fx out/graphs");
   flags.Example(
       "strata export 'run.strata#rank=0' --torch-trace out/rank0 && tlparse out/rank0/*.log -o "
       "out/tlparse");
-  STRATA_TRY(const bool go_on, flags.Parse(args));
-  if (!go_on) return Exit::kOk;
-  if (!torch_trace && !fx) {
+  return flags.Parse(args);
+}
+
+Status CheckFolders(const ExportFlags& flags) {
+  if (!flags.torch_trace && !flags.fx) {
     return Error("nothing to write: strata export: give --torch-trace DIR, --fx DIR or both");
   }
-  if (torch_trace && fx &&
-      std::filesystem::path(*torch_trace).lexically_normal() ==
-          std::filesystem::path(*fx).lexically_normal()) {
-    return Error("one folder for two exports: {}: give each its own", *fx);
-  }
-
-  // Folders first: what is wrong with them is told before a long import.
-  std::optional<AtomicFolder> logs, graphs;
-  const auto create = [](const std::optional<std::string>& path,
-                         std::optional<AtomicFolder>& folder) -> Status {
-    if (!path) return Ok();
-    STRATA_TRY(AtomicFolder made, AtomicFolder::Create(*path));
-    folder.emplace(std::move(made));
-    return Ok();
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::path(path).lexically_normal();
   };
-  STRATA_RETURN_IF_ERROR(create(torch_trace, logs));
-  STRATA_RETURN_IF_ERROR(create(fx, graphs));
+  if (flags.torch_trace && flags.fx && normal(*flags.torch_trace) == normal(*flags.fx)) {
+    return Error("one folder for two exports: {}: give each its own", *flags.fx);
+  }
+  return Ok();
+}
 
-  STRATA_TRY(const Ref ref, ParseRef(text));
-  STRATA_TRY(const SourceTrace source, SourceTrace::Open(ref.file, "strata export " + text));
+Result<std::optional<AtomicFolder>> CreateFolder(const std::optional<std::string>& path) {
+  if (!path) return std::optional<AtomicFolder>();
+  STRATA_TRY(AtomicFolder folder, AtomicFolder::Create(*path));
+  return std::optional<AtomicFolder>(std::move(folder));
+}
+
+}  // namespace
+
+Result<Exit> RunExport(Args args) {
+  ExportFlags flags;
+  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
+  if (!go_on) return Exit::kOk;
+  STRATA_RETURN_IF_ERROR(CheckFolders(flags));
+  // A bad folder is an error before a long import, not after it.
+  STRATA_TRY(std::optional<AtomicFolder> logs, CreateFolder(flags.torch_trace));
+  STRATA_TRY(std::optional<AtomicFolder> graphs, CreateFolder(flags.fx));
+
+  STRATA_TRY(const Ref ref, ParseRef(flags.ref));
+  STRATA_TRY(const SourceTrace source, SourceTrace::Open(ref.file, "strata export " + flags.ref));
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(source.path()));
   STRATA_TRY(const ExportSelection selection, Select(ref, *trace));
   ExportSummary log_summary, fx_summary;
@@ -126,11 +137,11 @@ Result<Exit> RunExport(Args args) {
   }
   if (logs) {
     STRATA_RETURN_IF_ERROR(logs->Commit());
-    Tell(*torch_trace, log_summary);
+    Tell(*flags.torch_trace, log_summary);
   }
   if (graphs) {
     STRATA_RETURN_IF_ERROR(graphs->Commit());
-    Tell(*fx, fx_summary);
+    Tell(*flags.fx, fx_summary);
   }
   return Exit::kOk;
 }
