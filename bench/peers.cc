@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <simdjson.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "embedded/bench_peers_assets.h"
 #include "runtime/files/safetensors.h"
 #include "runtime/train/data/tokens.h"
@@ -26,80 +27,92 @@ extern char** environ;
 namespace strata::cli {
 namespace {
 
-using nlohmann::ordered_json;
+namespace dom = simdjson::dom;
 
-ordered_json Describe(const RopeConfig& rope) {
+void Describe(const RopeConfig& rope, JsonWriter& json) {
   const char* const scaling = rope.scaling == RopeScaling::kLlama  ? "llama"
                               : rope.scaling == RopeScaling::kYarn ? "yarn"
                                                                    : "none";
-  return {{"theta", rope.theta},
-          {"backend", rope.backend == RopeBackend::kComplex ? "complex" : "cos_sin"},
-          {"scaling", scaling},
-          {"max_seq_len", rope.max_seq_len},
-          {"scaling_factor", rope.scaling_factor},
-          {"low_freq_factor", rope.low_freq_factor},
-          {"high_freq_factor", rope.high_freq_factor},
-          {"original_max_position_embeddings", rope.original_max_position_embeddings},
-          {"rope_factor", rope.rope_factor},
-          {"beta_fast", rope.beta_fast},
-          {"beta_slow", rope.beta_slow},
-          {"original_seq_len", rope.original_seq_len}};
+  json.BeginObject()
+      .Field("theta", rope.theta)
+      .Field("backend", rope.backend == RopeBackend::kComplex ? "complex" : "cos_sin")
+      .Field("scaling", scaling)
+      .Field("max_seq_len", rope.max_seq_len)
+      .Field("scaling_factor", rope.scaling_factor)
+      .Field("low_freq_factor", rope.low_freq_factor)
+      .Field("high_freq_factor", rope.high_freq_factor)
+      .Field("original_max_position_embeddings", rope.original_max_position_embeddings)
+      .Field("rope_factor", rope.rope_factor)
+      .Field("beta_fast", rope.beta_fast)
+      .Field("beta_slow", rope.beta_slow)
+      .Field("original_seq_len", rope.original_seq_len)
+      .EndObject();
 }
 
-ordered_json Describe(const MlaConfig& mla) {
-  return {{"q_lora_rank", mla.q_lora_rank},
-          {"kv_lora_rank", mla.kv_lora_rank},
-          {"qk_nope_head_dim", mla.qk_nope_head_dim},
-          {"qk_rope_head_dim", mla.qk_rope_head_dim},
-          {"v_head_dim", mla.v_head_dim},
-          {"mscale", mla.mscale}};
+void Describe(const MlaConfig& mla, JsonWriter& json) {
+  json.BeginObject()
+      .Field("q_lora_rank", mla.q_lora_rank)
+      .Field("kv_lora_rank", mla.kv_lora_rank)
+      .Field("qk_nope_head_dim", mla.qk_nope_head_dim)
+      .Field("qk_rope_head_dim", mla.qk_rope_head_dim)
+      .Field("v_head_dim", mla.v_head_dim)
+      .Field("mscale", mla.mscale)
+      .EndObject();
 }
 
-ordered_json Describe(const std::optional<MoeConfig>& moe) {
-  if (!moe) return nullptr;
-  ordered_json described = {
-      {"num_experts", moe->num_experts},
-      {"top_k", moe->top_k},
-      {"moe_hidden_dim", moe->moe_hidden_dim},
-      {"num_shared_experts", moe->num_shared_experts},
-      {"score_func", moe->score_func == ScoreFunction::kSoftmax ? "softmax" : "sigmoid"},
-      {"route_norm", moe->route_norm},
-      {"route_scale", moe->route_scale},
-      {"num_expert_groups", moe->num_expert_groups},
-      {"num_limited_groups", moe->num_limited_groups},
-      {"score_before_experts", moe->score_before_experts},
-      {"use_grouped_mm", moe->use_grouped_mm},
-      {"load_balance_coeff", nullptr}};
-  if (moe->load_balance_coeff) described["load_balance_coeff"] = *moe->load_balance_coeff;
-  return described;
+void Describe(const MoeConfig& moe, JsonWriter& json) {
+  json.BeginObject()
+      .Field("num_experts", moe.num_experts)
+      .Field("top_k", moe.top_k)
+      .Field("moe_hidden_dim", moe.moe_hidden_dim)
+      .Field("num_shared_experts", moe.num_shared_experts)
+      .Field("score_func", moe.score_func == ScoreFunction::kSoftmax ? "softmax" : "sigmoid")
+      .Field("route_norm", moe.route_norm)
+      .Field("route_scale", moe.route_scale)
+      .Field("num_expert_groups", moe.num_expert_groups)
+      .Field("num_limited_groups", moe.num_limited_groups)
+      .Field("score_before_experts", moe.score_before_experts)
+      .Field("use_grouped_mm", moe.use_grouped_mm)
+      .Key("load_balance_coeff");
+  moe.load_balance_coeff ? json.Double(*moe.load_balance_coeff) : json.Null();
+  json.EndObject();
 }
 
-/// What bench/peers/train_peers.py calls a configuration.
-ordered_json Describe(const TrainConfig& c) {
-  return {{"model", Name(c.model)},
-          {"dim", c.dim},
-          {"n_layers", c.n_layers},
-          {"n_dense_layers", c.n_dense_layers},
-          {"n_heads", c.n_heads},
-          {"n_kv_heads", c.n_kv_heads},
-          {"head_dim", c.head_dim},
-          {"hidden_dim", c.hidden_dim},
-          {"vocab_size", c.vocab_size},
-          {"qk_norm", c.qk_norm},
-          {"enable_weight_tying", c.enable_weight_tying},
-          {"device", c.device == DeviceKind::kCuda ? "cuda" : "cpu"},
-          {"precision", Name(c.mixed_precision_param)},
-          {"norm_eps", c.norm_eps},
-          {"rope", Describe(c.rope)},
-          {"mla", Describe(c.mla)},
-          {"moe", Describe(c.moe)},
-          {"optimizer",
-           {{"lr", c.optimizer.lr},
-            {"beta1", c.optimizer.beta1},
-            {"beta2", c.optimizer.beta2},
-            {"eps", c.optimizer.eps},
-            {"weight_decay", c.optimizer.weight_decay},
-            {"max_grad_norm", c.optimizer.max_grad_norm.value_or(1e30)}}}};
+/// The configuration under the names that bench/peers/train_peers.py reads.
+void Describe(const TrainConfig& c, JsonWriter& json) {
+  json.BeginObject()
+      .Field("model", Name(c.model))
+      .Field("dim", c.dim)
+      .Field("n_layers", c.n_layers)
+      .Field("n_dense_layers", c.n_dense_layers)
+      .Field("n_heads", c.n_heads)
+      .Field("n_kv_heads", c.n_kv_heads)
+      .Field("head_dim", c.head_dim)
+      .Field("hidden_dim", c.hidden_dim)
+      .Field("vocab_size", c.vocab_size)
+      .Field("qk_norm", c.qk_norm)
+      .Field("enable_weight_tying", c.enable_weight_tying)
+      .Field("device", c.device == DeviceKind::kCuda ? "cuda" : "cpu")
+      .Field("precision", Name(c.mixed_precision_param))
+      .Field("norm_eps", c.norm_eps);
+  Describe(c.rope, json.Key("rope"));
+  Describe(c.mla, json.Key("mla"));
+  json.Key("moe");
+  if (c.moe) {
+    Describe(*c.moe, json);
+  } else {
+    json.Null();
+  }
+  json.Key("optimizer")
+      .BeginObject()
+      .Field("lr", c.optimizer.lr)
+      .Field("beta1", c.optimizer.beta1)
+      .Field("beta2", c.optimizer.beta2)
+      .Field("eps", c.optimizer.eps)
+      .Field("weight_decay", c.optimizer.weight_decay)
+      .Field("max_grad_norm", c.optimizer.max_grad_norm.value_or(1e30))
+      .EndObject();
+  json.EndObject();
 }
 
 Status WriteInit(const Trainer& trainer, int64_t steps, const std::string& path) {
@@ -133,6 +146,7 @@ struct PeerProcess::State {
   pid_t child = -1;
   int connection = -1;  // the child's stdin and stdout
   std::string read;     // what came beyond the last line
+  dom::parser parser;   // of answers
 
   ~State() {
     if (connection >= 0) ::close(connection);  // it reads the end of its orders
@@ -145,7 +159,8 @@ struct PeerProcess::State {
     return Error("PyTorch cannot be measured: {}: {}", python, why.empty() ? "it ended" : why);
   }
 
-  Result<ordered_json> Ask(std::string order) {
+  /// The answer is valid until the next call.
+  Result<dom::element> Ask(std::string order) {
     order += '\n';
     if (::send(connection, order.data(), order.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(order.size())) {
@@ -159,10 +174,10 @@ struct PeerProcess::State {
       if (count <= 0) return GaveUp();
       read.append(buffer.data(), static_cast<size_t>(count));
     }
-    ordered_json answer =
-        ordered_json::parse(read.substr(0, end), nullptr, /*allow_exceptions=*/false);
+    dom::element answer;
+    const auto error = parser.parse(read.data(), end).get(answer);
     read.erase(0, end + 1);
-    if (!answer.is_object()) return GaveUp();
+    if (error != simdjson::SUCCESS || !answer.is_object()) return GaveUp();
     return answer;
   }
 };
@@ -179,12 +194,15 @@ Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& pytho
   if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
   STRATA_RETURN_IF_ERROR(WriteFile(script, assets::kTrainPeersPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/peer_models.py", assets::kPeerModelsPy));
-  const ordered_json body = {{"config", Describe(trainer.config())},
-                             {"init", init},
-                             {"peer", peer},
-                             {"threads", threads},
-                             {"cache", folder + "/inductor"}};
-  STRATA_RETURN_IF_ERROR(WriteFile(request, body.dump()));
+  std::string body;
+  JsonWriter json(body);
+  Describe(trainer.config(), json.BeginObject().Key("config"));
+  json.Field("init", init)
+      .Field("peer", peer)
+      .Field("threads", int32_t{threads})
+      .Field("cache", folder + "/inductor")
+      .EndObject();
+  STRATA_RETURN_IF_ERROR(WriteFile(request, body));
 
   auto state = std::make_unique<State>();
   state->python = python;
@@ -217,18 +235,22 @@ Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& pytho
 }
 
 Result<FirstSteps> PeerProcess::Begin() {
-  STRATA_TRY(const ordered_json answer, state_->Ask("begin"));
-  return FirstSteps{.first_wall = answer.at("first_wall_s").get<double>(),
-                    .first_cpu = answer.at("first_cpu_s").get<double>(),
-                    .peak_bytes = answer.at("peak_bytes").get<int64_t>(),
-                    .losses = answer.at("losses").get<std::vector<double>>()};
+  STRATA_TRY(const dom::element answer, state_->Ask("begin"));
+  FirstSteps first{.first_wall = answer["first_wall_s"].get_double().value(),
+                   .first_cpu = answer["first_cpu_s"].get_double().value(),
+                   .peak_bytes = answer["peak_bytes"].get_int64().value(),
+                   .losses = {}};
+  for (const dom::element loss : answer["losses"].get_array().value())
+    first.losses.push_back(loss.get_double().value());
+  return first;
 }
 
 Result<std::vector<StepTime>> PeerProcess::Run(int64_t steps) {
-  STRATA_TRY(const ordered_json answer, state_->Ask(fmt::format("run {}", steps)));
+  STRATA_TRY(const dom::element answer, state_->Ask(fmt::format("run {}", steps)));
   std::vector<StepTime> times;
-  for (const ordered_json& time : answer.at("times_ms"))
-    times.push_back({.cpu = time.at(0).get<double>(), .wall = time.at(1).get<double>()});
+  for (const dom::element time : answer["times_ms"].get_array().value())
+    times.push_back(
+        {.cpu = time.at(0).get_double().value(), .wall = time.at(1).get_double().value()});
   return times;
 }
 

@@ -1,6 +1,6 @@
 # Libraries of the distribution. Each has one target name; all headers are system headers.
 #
-#   fmt::fmt  nlohmann_json::nlohmann_json  simdjson::simdjson  tomlplusplus::tomlplusplus  CLI11::CLI11
+#   fmt::fmt  simdjson::simdjson  tomlplusplus::tomlplusplus  CLI11::CLI11
 #   SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  utf8proc::utf8proc  doctest::doctest
 #   Threads::Threads  graphviz::dot, which may be missing
 
@@ -24,7 +24,6 @@ function(strata_find_pkg_config target debian_package)
 endfunction()
 
 strata_find(fmt libfmt-dev)
-strata_find(nlohmann_json nlohmann-json3-dev)
 strata_find(simdjson libsimdjson-dev)
 strata_find(tomlplusplus libtomlplusplus-dev)
 strata_find(CLI11 libcli11-dev)

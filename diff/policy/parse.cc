@@ -6,8 +6,8 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/toml.h"
 #include "diff/policy/policy.h"
-#include "diff/policy/toml_reader.h"
 
 namespace strata {
 namespace {
@@ -110,7 +110,7 @@ class PolicyReader {
   }
 
   std::string WhereOf(const TomlValue& table, std::string_view key) const {
-    for (const TomlValue::Member& member : std::get<std::vector<TomlValue::Member>>(table.value)) {
+    for (const TomlValue::Member& member : std::get<TomlValue::Table>(table.value)) {
       if (member.key == key) return file_.Where(member.at);
     }
     return file_.file;

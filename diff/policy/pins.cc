@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/toml.h"
 #include "diff/graph/listing.h"
-#include "diff/policy/toml_reader.h"
 
 namespace strata {
 namespace {

@@ -2,24 +2,20 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
-#include <nlohmann/json.hpp>
+#include <cmath>
 #include <optional>
 #include <set>
-#include <toml++/toml.h>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+#include "base/python_literal.h"
 #include "base/text.h"
+#include "base/toml.h"
 
 namespace strata {
 namespace {
-
-// As toml++'s. Names hold those of the tables around them, so depth costs its square.
-constexpr size_t kMaxDepth = 256;
-// Both parsers quote the text that they stumbled over.
-constexpr size_t kMaxParserMessage = 200;
 
 bool IsIgnored(std::string_view key) {
   return key.starts_with('_');
@@ -29,215 +25,60 @@ std::string Dotted(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? OneLine(key) : fmt::format("{}.{}", prefix, OneLine(key));
 }
 
-/// Passes the characters of a text to a parser one by one. The position is visible from outside,
-/// which gives a SAX handler its line numbers.
-class TrackedIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  TrackedIterator(const char* at, const char** reached) : at_(at), reached_(reached) {}
-
-  reference operator*() const { return *at_; }
-  TrackedIterator& operator++() {
-    *reached_ = ++at_;
-    return *this;
-  }
-  bool operator==(const TrackedIterator& other) const { return at_ == other.at_; }
-  bool operator!=(const TrackedIterator& other) const { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  const char** reached_;
-};
-
-/// Collects entries while nlohmann's parser walks over the text.
-class JsonHandler {
- public:
-  JsonHandler(std::string_view text, std::string_view file) : text_(text), file_(file) {}
-
-  Result<std::vector<ConfigEntry>> Parse() && {
-    reached_ = text_.data();
-    nlohmann::json::sax_parse(TrackedIterator(text_.data(), &reached_),
-                              TrackedIterator(text_.data() + text_.size(), &reached_), this);
-    if (!error_.empty()) return Error("not valid JSON: {}:{}: {}", file_, Line(), error_);
-    return std::move(entries_);
-  }
-
-  // What nlohmann::json_sax asks for. A callback comes right after its token was read.
-  // NOLINTBEGIN(readability-identifier-naming)
-  bool null() { return Add(std::monostate()); }
-  bool boolean(bool value) { return Add(value); }
-  bool number_integer(int64_t value) { return Add(value); }
-  bool number_unsigned(uint64_t value) {
-    return std::in_range<int64_t>(value) ? Add(static_cast<int64_t>(value)) : Add(value);
-  }
-  bool number_float(double value, const std::string& /*spelling*/) { return Add(value); }
-  bool string(std::string& value) { return Add(std::move(value)); }
-  bool binary(nlohmann::json::binary_t& /*value*/) { return Fail("unexpected binary value"); }
-  bool key(std::string& name) {
-    key_ = {.name = Dotted(open_.back().name, name),
-            .line = Line(),
-            .is_ignored = open_.back().is_ignored || IsIgnored(name)};
-    return true;
-  }
-  bool start_object(size_t /*elements*/) {
-    if (open_.size() == kMaxDepth) return Fail("nested too deeply");
-    // The outermost object is the configuration itself.
-    if (!open_.empty() && !Add(OtherConfigValue{kTableKind})) return false;
-    open_.push_back(key_);
-    return true;
-  }
-  bool end_object() {
-    open_.pop_back();
-    return true;
-  }
-  bool start_array(size_t /*elements*/) {
-    if (open_.size() == kMaxDepth) return Fail("nested too deeply");
-    if (!Add(open_.size() == array_depth_ ? ConfigValue(OtherConfigValue{kArrayKind})
-                                          : std::vector<std::string>())) {
-      return false;
+ConfigValue ValueOf(const TomlValue& value) {
+  struct Converter {
+    ConfigValue operator()(std::monostate) const { return std::monostate(); }
+    ConfigValue operator()(bool v) const { return v; }
+    ConfigValue operator()(int64_t v) const { return v; }
+    ConfigValue operator()(uint64_t v) const { return v; }
+    ConfigValue operator()(double v) const { return v; }
+    ConfigValue operator()(const std::string& v) const { return v; }
+    ConfigValue operator()(TomlDate) const { return OtherConfigValue{"a date or time"}; }
+    ConfigValue operator()(const TomlValue::Table&) const { return OtherConfigValue{kTableKind}; }
+    ConfigValue operator()(const TomlValue::Array& elements) const {
+      std::vector<std::string> words;
+      for (const TomlValue& element : elements) {
+        const auto* word = std::get_if<std::string>(&element.value);
+        if (word == nullptr) return OtherConfigValue{kArrayKind};
+        words.push_back(*word);
+      }
+      return words;
     }
-    const bool is_value = !key_.is_ignored;
-    open_.push_back(key_);
-    if (is_value) array_depth_ = open_.size();
-    key_.is_ignored = true;  // its elements
-    open_.back().is_ignored = true;
-    return true;
-  }
-  bool end_array() {
-    if (open_.size() == array_depth_) array_depth_ = 0;
-    open_.pop_back();
-    return true;
-  }
-  bool parse_error(size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& exception) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: <what>"
-    const std::string_view message = exception.what();
-    const size_t colon = message.find(": ");
-    return Fail(colon == std::string_view::npos ? message : message.substr(colon + 2));
-  }
-  // NOLINTEND(readability-identifier-naming)
-
- private:
-  struct Key {
-    std::string name;  // with the tables around it
-    int64_t line = 1;
-    bool is_ignored = false;
   };
-
-  bool Add(ConfigValue value) {
-    if (open_.empty()) return Fail("begin with '{', a configuration is an object");
-    if (open_.size() == array_depth_) AddElement(std::move(value));
-    if (key_.is_ignored) return true;
-    entries_.push_back({key_.name, std::move(value), fmt::format("{}:{}", file_, key_.line)});
-    return true;
-  }
-  /// Of the array that is the last entry.
-  void AddElement(ConfigValue value) {
-    auto* words = std::get_if<std::vector<std::string>>(&entries_.back().value);
-    auto* word = std::get_if<std::string>(&value);
-    if (words != nullptr && word != nullptr) {
-      words->push_back(std::move(*word));
-    } else {
-      entries_.back().value = OtherConfigValue{kArrayKind};
-    }
-  }
-  bool Fail(std::string_view what) {
-    error_ = OneLine(what, kMaxParserMessage);
-    return false;
-  }
-  int64_t Line() const { return 1 + std::count(text_.data(), reached_, '\n'); }
-
-  std::string_view text_;
-  std::string_view file_;
-  const char* reached_ = nullptr;
-  Key key_;                 // of the value that comes next
-  std::vector<Key> open_;   // objects and arrays
-  size_t array_depth_ = 0;  // of open_ inside the array that is the last entry; 0: there is none
-  std::vector<ConfigEntry> entries_;
-  std::string error_;
-};
-
-ConfigValue TomlArray(const toml::array& array) {
-  std::vector<std::string> words;
-  for (const toml::node& element : array) {
-    if (!element.is_string()) return OtherConfigValue{kArrayKind};
-    words.push_back(element.as_string()->get());
-  }
-  return words;
+  return std::visit(Converter(), value.value);
 }
 
-ConfigValue TomlValue(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::boolean:
-      return node.as_boolean()->get();
-    case toml::node_type::integer:
-      return node.as_integer()->get();
-    case toml::node_type::floating_point:
-      return node.as_floating_point()->get();
-    case toml::node_type::string:
-      return node.as_string()->get();
-    case toml::node_type::table:
-      return OtherConfigValue{kTableKind};
-    case toml::node_type::array:
-      return TomlArray(*node.as_array());
-    default:
-      return OtherConfigValue{"a date or time"};
-  }
-}
-
-struct TomlEntry {
-  toml::source_position place;
+struct PlacedEntry {
+  size_t at = 0;
   ConfigEntry entry;
 };
 
-void FlattenToml(const toml::table& table, std::string_view prefix, std::string_view file,
-                 std::vector<TomlEntry>& entries) {
-  for (const auto& [key, node] : table) {
-    if (IsIgnored(key.str())) continue;
-    const std::string name = Dotted(prefix, key.str());
-    const toml::source_position place = key.source().begin;
-    entries.push_back({place, {name, TomlValue(node), fmt::format("{}:{}", file, place.line)}});
-    if (const toml::table* members = node.as_table()) FlattenToml(*members, name, file, entries);
+void Flatten(const TomlValue::Table& table, std::string_view prefix,
+             std::vector<PlacedEntry>& entries) {
+  for (const TomlValue::Member& member : table) {
+    if (IsIgnored(member.key)) continue;
+    const std::string name = Dotted(prefix, member.key);
+    entries.push_back({member.at, {name, ValueOf(member.value), ""}});
+    const auto* members = std::get_if<TomlValue::Table>(&member.value.value);
+    if (members != nullptr) Flatten(*members, name, entries);
   }
 }
 
-/// toml++ recurses along dotted keys without a limit, and a key stands on one line.
-Status CheckLineLengths(std::string_view text, std::string_view file) {
-  constexpr size_t kMaxLine = 4096;
-  int64_t line = 1;
-  for (size_t begin = 0; begin < text.size(); ++line) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    if (end - begin > kMaxLine) {
-      return Error("not valid TOML: {}:{}: line of more than {} characters", file, line, kMaxLine);
-    }
-    begin = end + 1;
+/// Counts the lines before offsets that ascend.
+class LineCounter {
+ public:
+  explicit LineCounter(std::string_view text) : text_(text) {}
+  int64_t At(size_t offset) {
+    line_ += std::ranges::count(text_.substr(counted_, offset - counted_), '\n');
+    counted_ = offset;
+    return line_;
   }
-  return Ok();
-}
 
-Result<std::vector<ConfigEntry>> ParseToml(std::string_view text, std::string_view file) {
-  STRATA_RETURN_IF_ERROR(CheckLineLengths(text, file));
-  std::vector<TomlEntry> found;
-  try {
-    FlattenToml(toml::parse(text), "", file, found);
-  } catch (const toml::parse_error& error) {
-    return Error("not valid TOML: {}:{}: {}", file, error.source().begin.line,
-                 OneLine(error.description(), kMaxParserMessage));
-  }
-  // A toml::table is sorted by key.
-  std::ranges::stable_sort(found, [](const TomlEntry& a, const TomlEntry& b) {
-    return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
-  });
-  std::vector<ConfigEntry> entries;
-  for (TomlEntry& item : found)
-    entries.push_back(std::move(item.entry));
-  return entries;
-}
+ private:
+  std::string_view text_;
+  size_t counted_ = 0;
+  int64_t line_ = 1;
+};
 
 template <class Number>
 std::optional<Number> ParseNumber(std::string_view text) {
@@ -257,6 +98,79 @@ ConfigValue ParseScalar(std::string_view text) {
     text = text.substr(1, text.size() - 2);
   }
   return std::string(text);
+}
+
+/// A member of the configuration's JSON.
+struct JsonMember {
+  std::string name;
+  ConfigValue value;
+  std::vector<JsonMember> members;  // of a table, in the order in which they were first put
+};
+
+bool IsTable(const ConfigValue& value) {
+  const auto* other = std::get_if<OtherConfigValue>(&value);
+  return other != nullptr && other->kind == kTableKind;
+}
+
+/// Puts a value at a dotted key. A table keeps the members that it has.
+void Put(std::string_view key, const ConfigValue& value, std::vector<JsonMember>& members) {
+  const size_t dot = key.find('.');
+  const std::string_view name = key.substr(0, dot);
+  auto found = std::ranges::find(members, name, &JsonMember::name);
+  if (found == members.end()) found = members.insert(found, {std::string(name), {}, {}});
+  if (dot == std::string_view::npos) {
+    found->value = value;
+  } else {
+    found->value = OtherConfigValue{kTableKind};
+    Put(key.substr(dot + 1), value, found->members);
+  }
+}
+
+template <class Item, class Fn>
+void AppendLines(char open, char close, size_t indent, const std::vector<Item>& items,
+                 std::string& out, Fn&& append) {
+  out += open;
+  for (const Item& item : items) {
+    out += &item == items.data() ? "\n" : ",\n";
+    out.append(indent + 2, ' ');
+    append(item);
+  }
+  if (!items.empty()) {
+    out += '\n';
+    out.append(indent, ' ');
+  }
+  out += close;
+}
+
+void AppendScalar(const ConfigValue& value, std::string& out) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    AppendJsonString(*text, out);
+  } else if (const auto* flag = std::get_if<bool>(&value)) {
+    out += *flag ? "true" : "false";
+  } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+    out += std::to_string(*integer);
+  } else if (const auto* large = std::get_if<uint64_t>(&value)) {
+    out += std::to_string(*large);
+  } else if (const auto* number = std::get_if<double>(&value); number && std::isfinite(*number)) {
+    AppendFloat(*number, out);
+  } else {
+    out += "null";
+  }
+}
+
+void AppendTable(const std::vector<JsonMember>& members, size_t indent, std::string& out) {
+  AppendLines('{', '}', indent, members, out, [&](const JsonMember& member) {
+    AppendJsonString(member.name, out);
+    out += ": ";
+    if (IsTable(member.value)) {
+      AppendTable(member.members, indent + 2, out);
+    } else if (const auto* words = std::get_if<std::vector<std::string>>(&member.value)) {
+      AppendLines('[', ']', indent + 2, *words, out,
+                  [&](const std::string& word) { AppendJsonString(word, out); });
+    } else {
+      AppendScalar(member.value, out);
+    }
+  });
 }
 
 }  // namespace
@@ -279,9 +193,24 @@ std::string Describe(const ConfigValue& value) {
 
 Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, ConfigFormat format,
                                                     std::string_view file) {
-  STRATA_TRY(std::vector<ConfigEntry> entries, format == ConfigFormat::kJson
-                                                   ? JsonHandler(text, file).Parse()
-                                                   : ParseToml(text, file));
+  const bool is_json = format == ConfigFormat::kJson;
+  LineCounter lines(text);
+  const auto bad = [&](size_t at, std::string_view what) {
+    return Error("not valid {}: {}:{}: {}", is_json ? "JSON" : "TOML", file, lines.At(at), what);
+  };
+  const auto parsed = is_json ? ReadJson(text) : ReadToml(text);
+  if (const auto* error = std::get_if<SyntaxError>(&parsed)) return bad(error->at, error->what);
+  const auto& root = std::get<TomlValue>(parsed);
+  const auto* table = std::get_if<TomlValue::Table>(&root.value);
+  if (table == nullptr) return bad(root.at, "begin with '{', a configuration is an object");
+  std::vector<PlacedEntry> found;
+  Flatten(*table, "", found);
+  std::ranges::stable_sort(found, {}, &PlacedEntry::at);  // TOML may return to a table
+  std::vector<ConfigEntry> entries;
+  for (PlacedEntry& item : found) {
+    item.entry.where = fmt::format("{}:{}", file, lines.At(item.at));
+    entries.push_back(std::move(item.entry));
+  }
   std::set<std::string_view> seen;
   for (const ConfigEntry& entry : entries) {
     if (!seen.insert(entry.key).second) {
@@ -292,30 +221,15 @@ Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, Confi
 }
 
 std::string ToJson(std::span<const ConfigEntry> entries) {
-  using Json = nlohmann::ordered_json;
-  Json root = Json::object();
+  std::vector<JsonMember> members;
   for (const ConfigEntry& entry : entries) {
-    Json value;
-    const auto* other = std::get_if<OtherConfigValue>(&entry.value);
-    if (other != nullptr && other->kind != kTableKind) continue;
-    if (other != nullptr) value = Json::object();
-    if (const auto* flag = std::get_if<bool>(&entry.value)) value = *flag;
-    if (const auto* integer = std::get_if<int64_t>(&entry.value)) value = *integer;
-    if (const auto* integer = std::get_if<uint64_t>(&entry.value)) value = *integer;
-    if (const auto* number = std::get_if<double>(&entry.value)) value = *number;
-    if (const auto* text = std::get_if<std::string>(&entry.value)) value = *text;
-    if (const auto* words = std::get_if<std::vector<std::string>>(&entry.value)) value = *words;
-    Json* table = &root;
-    std::string_view key = entry.key;
-    for (size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
-      table = &(*table)[std::string(key.substr(0, dot))];
-      key.remove_prefix(dot + 1);
+    if (!std::holds_alternative<OtherConfigValue>(entry.value) || IsTable(entry.value)) {
+      Put(entry.key, entry.value, members);
     }
-    // A table that members came before, or stands twice by --set, keeps them.
-    Json& place = (*table)[std::string(key)];
-    if (!(value.is_object() && place.is_object())) place = std::move(value);
   }
-  return root.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  std::string out;
+  AppendTable(members, 0, out);
+  return out + "\n";
 }
 
 Status OverrideEntry(std::string_view assignment, std::vector<ConfigEntry>& entries) {

@@ -82,15 +82,16 @@ RESTRICTED = [
     (r"(graphviz/)?(gvc|cgraph)\.h", r"scene/.*\.cc"),
     (r"utf8proc\.h", r"base/unicode\.cc|runtime/train/data/normalize\.cc"),
     # Slow to compile: not in headers.
-    (r"nlohmann/.*", r".*\.cc"),
+    (r"simdjson\.h|toml\+\+/.*", r".*\.cc"),
     (r"CLI/.*", r"(cli|bench)/.*"),
 ]
 
 # Only one file may know these.
 SINGLE = r"(graphviz/)?(gvc|cgraph)\.h"
 
-# base and ir have no dependencies but these: the C++ and C libraries, fmt, utf8proc, and xxHash for fingerprints.
-BASE_EXTERNAL = re.compile(r"[a-z0-9_]+|(sys/[a-z]+|unistd|fcntl|errno|dirent)\.h|fmt/.*|xxhash\.h|utf8proc\.h")
+# base and ir have no dependencies but these: the C++ and C libraries, fmt, simdjson, toml++, utf8proc and xxHash.
+BASE_EXTERNAL = re.compile(r"[a-z0-9_]+|(sys/[a-z]+|unistd|fcntl|errno|dirent)\.h|fmt/.*|"
+                           r"(simdjson|toml\+\+/toml|utf8proc|xxhash)\.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:<([^>]+)>|"([^"]+)")')
 
@@ -139,7 +140,7 @@ def check_line(root, path, header, quoted):
         if re.fullmatch(pattern, header) and not re.fullmatch(where, path):
             return f"<{header}> may not be included here"
     if folder in ("base", "ir", "ir/text", "ir/fx") and not BASE_EXTERNAL.fullmatch(header):
-        return f"{folder}/ may include the standard library, fmt, utf8proc and xxhash, not <{header}>"
+        return f"{folder}/ may include the standard library and small libraries, not <{header}>"
     return None
 
 

@@ -58,7 +58,7 @@ class IncludeDirections(unittest.TestCase):
     def test_libraries_have_their_place(self):
         for path, header in (("store/a.h", "sqlite3.h"), ("runtime/comm/a.cc", "nccl.h"),
                              ("runtime/torch/a.cc", "cuda_runtime.h"), ("scene/a.cc", "imgui.h"),
-                             ("diff/a.h", "nlohmann/json.hpp"), ("store/a.cc", "CLI/CLI.hpp")):
+                             ("diff/a.h", "simdjson.h"), ("store/a.cc", "CLI/CLI.hpp")):
             self.assertEqual(violations_of({path: f"#include <{header}>\n"}),
                              [f"{path}:1: <{header}> may not be included here"])
 
@@ -67,7 +67,7 @@ class IncludeDirections(unittest.TestCase):
         self.assertEqual(violations_of({"ir/a.h": good}), [])
         self.assertEqual(
             violations_of({"ir/a.h": "#include <zstd.h>\n"}),
-            ["ir/a.h:1: ir/ may include the standard library, fmt, utf8proc and xxhash, not <zstd.h>"])
+            ["ir/a.h:1: ir/ may include the standard library and small libraries, not <zstd.h>"])
 
     def test_one_file_knows_graphviz(self):
         line = "#include <graphviz/gvc.h>\n"

@@ -11,20 +11,35 @@
 
 namespace strata {
 
-/// A value of a TOML file, and where it stands.
+/// A date or a time; no reader here asks for one.
+struct TomlDate {};
+
+/// A value of a TOML or JSON text, and its offset.
 struct TomlValue {
   struct Member;
-  /// monostate: of a type that policies do not use (dates, floats).
-  std::variant<std::monostate, bool, int64_t, std::string, std::vector<TomlValue>,
-               std::vector<Member>>
+  using Array = std::vector<TomlValue>;
+  using Table = std::vector<Member>;  ///< in the order of the text; JSON may repeat a key
+  /// monostate: JSON's null. uint64_t only beyond the range of int64_t.
+  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, TomlDate, Array, Table>
       value;
-  size_t at = 0;  ///< offset in the text
+  size_t at = 0;
 };
 struct TomlValue::Member {
   std::string key;
   size_t at = 0;
   TomlValue value;
 };
+
+/// The first error of a text's grammar, and its offset.
+struct SyntaxError {
+  size_t at = 0;
+  std::string what;
+};
+
+/// The table that a TOML text is.
+std::variant<TomlValue, SyntaxError> ReadToml(std::string_view text);
+/// The value that a JSON text is. Objects are tables.
+std::variant<TomlValue, SyntaxError> ReadJson(std::string_view text);
 
 struct TomlFile {
   std::string text, file;
@@ -71,7 +86,7 @@ class TomlTable {
   void WrongType(const TomlValue& value, std::string_view key, std::string_view expected);
 
   const TomlFile& file_;
-  const std::vector<TomlValue::Member>* members_ = nullptr;  // null: not a table
+  const TomlValue::Table* members_ = nullptr;  // null: not a table
   const std::string what_;
   std::vector<std::string> known_;
   std::optional<Error> error_;
