@@ -8,7 +8,9 @@
 #include "bench/bench.h"
 #include "cli/flags.h"
 #include "ir/rewriter.h"
-#include "store/trace.h"
+#include "store/check.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 namespace strata::cli {
 namespace {

@@ -1,3 +1,5 @@
+#include "store/check.h"
+
 #include <string>
 
 #include <fmt/format.h>

@@ -15,7 +15,7 @@
 #include "cli/import_files.h"
 #include "diff/graph/hash.h"
 #include "ir/fx/fx.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
 #include "tlparse-export/torch_trace/stored_records.h"

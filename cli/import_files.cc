@@ -6,7 +6,7 @@
 
 #include "base/interrupt.h"
 #include "cli/command.h"
-#include "store/trace.h"
+#include "store/trace_writer.h"
 #include "tlparse-export/torch_trace/follow.h"
 #include "tlparse-export/torch_trace/input_files.h"
 

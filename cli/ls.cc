@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata::cli {
 namespace {

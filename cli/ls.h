@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata::cli {
 

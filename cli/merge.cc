@@ -11,7 +11,8 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 namespace strata::cli {
 namespace {

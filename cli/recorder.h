@@ -2,7 +2,7 @@
 #include <map>
 
 #include "passes/core/pass.h"
-#include "store/trace.h"
+#include "store/trace_writer.h"
 
 namespace strata::cli {
 

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/recorder.h"
 #include "passes/core/instrumentations.h"
-#include "store/trace.h"
+#include "store/trace_writer.h"
 
 namespace strata::cli {
 

@@ -11,7 +11,7 @@
 #include "base/selector.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata::cli {
 namespace {

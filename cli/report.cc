@@ -13,7 +13,7 @@
 #include "cli/ref.h"
 #include "cli/source_trace.h"
 #include "diff/diff.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/report/report_model.h"
 

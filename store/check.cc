@@ -1,3 +1,5 @@
+#include "store/check.h"
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -10,7 +12,7 @@
 #include "store/pack.h"
 #include "store/pool.h"
 #include "store/snapshot_loader.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata {
 namespace {

@@ -1,8 +1,8 @@
+#include "store/count_changes.h"
+
 #include <algorithm>
 #include <span>
 #include <vector>
-
-#include "store/snapshot_encoder.h"
 
 namespace strata {
 namespace {

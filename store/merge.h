@@ -1,5 +1,6 @@
 #pragma once
-#include "store/trace.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 namespace strata {
 

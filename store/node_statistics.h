@@ -6,7 +6,8 @@
 #include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/ids.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 namespace strata {
 

@@ -50,8 +50,4 @@ struct EncodedSnapshot {
 /// Errors: two nodes have one stable id, arguments are nested beyond reason.
 Result<EncodedSnapshot> EncodeSnapshot(const Graph& graph, SnapshotPools& pools);
 
-/// What happened between two snapshots of one file, from stable ids.
-ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& after,
-                          const SnapshotPools& pools);
-
 }  // namespace strata

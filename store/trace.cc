@@ -49,19 +49,6 @@ const StoredGraph* StoredRun::FindGraph(std::string_view wanted) const {
   return found == graphs.end() ? nullptr : &*found;
 }
 
-const StoredPass* FindExecutedPass(const TraceReader& trace, const StoredRun& run,
-                                   const ExecutedRange& range) {
-  const StoredPass* last = nullptr;
-  for (const StoredPass& pass : run.passes) {
-    const SnapshotInfo* after = trace.FindSnapshot(pass.record.after);
-    if (pass.record.graph == range.graph && pass.record.outcome == PassOutcome::kOk &&
-        after != nullptr && after->fingerprint == range.fingerprint) {
-      last = &pass;
-    }
-  }
-  return last;
-}
-
 bool LooksLikeTrace(const std::string& path) {
   // https://www.sqlite.org/fileformat.html, 1.3: the header string, and the application id at 68.
   constexpr std::string_view kHeader("SQLite format 3\0", 16);

@@ -1,3 +1,5 @@
+#include "store/trace_reader.h"
+
 #include <algorithm>
 #include <limits>
 #include <sys/stat.h>
@@ -8,7 +10,6 @@
 #include "store/database.h"
 #include "store/pack.h"
 #include "store/snapshot_loader.h"
-#include "store/trace.h"
 
 namespace strata {
 namespace {
@@ -318,6 +319,19 @@ Result<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) 
   STRATA_TRY(const bool changed, reader->Refresh());
   (void)changed;
   return std::unique_ptr<TraceReader>(std::move(reader));
+}
+
+const StoredPass* FindExecutedPass(const TraceReader& trace, const StoredRun& run,
+                                   const ExecutedRange& range) {
+  const StoredPass* last = nullptr;
+  for (const StoredPass& pass : run.passes) {
+    const SnapshotInfo* after = trace.FindSnapshot(pass.record.after);
+    if (pass.record.graph == range.graph && pass.record.outcome == PassOutcome::kOk &&
+        after != nullptr && after->fingerprint == range.fingerprint) {
+      last = &pass;
+    }
+  }
+  return last;
 }
 
 }  // namespace strata

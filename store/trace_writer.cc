@@ -1,3 +1,5 @@
+#include "store/trace_writer.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -8,11 +10,11 @@
 #include "base/file.h"
 #include "store/artifact_parts.h"
 #include "store/births.h"
+#include "store/count_changes.h"
 #include "store/database.h"
 #include "store/pack.h"
 #include "store/snapshot_encoder.h"
 #include "store/snapshot_loader.h"
-#include "store/trace.h"
 
 namespace strata {
 namespace {

@@ -12,7 +12,7 @@
 #include "bench/diff_eval/score.h"
 #include "bench/diff_eval/truth.h"
 #include "diff/diff.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata::bench {
 namespace {

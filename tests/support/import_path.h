@@ -2,7 +2,8 @@
 #include <memory>
 #include <string>
 
-#include "store/trace.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/support/results.h"
 #include "tlparse-export/torch_trace/input_files.h"
 

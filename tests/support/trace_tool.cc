@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "store/trace.h"
+#include "store/trace_writer.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

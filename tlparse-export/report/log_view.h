@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "store/trace.h"
+#include "store/trace_reader.h"
 #include "tlparse-export/report/log_tables.h"
 #include "tlparse-export/report/report_model.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "store/node_statistics.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata {
 

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "diff/graph/listing.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 #include "tlparse-export/report/measures.h"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 #include "tlparse-export/report/log_tables.h"
 
 /// What a report says, apart from how it looks.

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata {
 

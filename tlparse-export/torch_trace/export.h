@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/folder.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata {
 

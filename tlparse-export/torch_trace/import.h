@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/trace.h"
+#include "store/trace_writer.h"
 #include "tlparse-export/torch_trace/byte_source.h"
 #include "tlparse-export/torch_trace/log_splitter.h"
 

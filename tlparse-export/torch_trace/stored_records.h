@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/trace.h"
+#include "store/trace_reader.h"
 
 namespace strata {
 

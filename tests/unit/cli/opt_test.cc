@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "ir/text/native_text.h"
-#include "store/trace.h"
+#include "store/trace_reader.h"
 #include "tests/support/graphs.h"
 #include "tests/support/temp_dir.h"
 

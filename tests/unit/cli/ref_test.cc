@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "store/trace.h"
+#include "store/trace_writer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ir/module.h"
-#include "store/trace.h"
+#include "store/trace_writer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/temp_dir.h"
 
