@@ -10,6 +10,7 @@
 #include "cli/render/tint.h"
 #include "diff/contradictions.h"
 #include "diff/graph/statement.h"
+#include "diff/model/summary.h"
 #include "diff/operand_shift.h"
 
 namespace strata::cli {
@@ -60,20 +61,19 @@ class TextWriter {
     out_ += '\n';
   }
 
+  static Tint TintOf(const SummaryPart& part) {
+    if (part.what == "changed") return Tint::kChanged;
+    if (part.what == "moved") return Tint::kMoved;
+    if (part.what == "inserted") return Tint::kAdded;
+    if (part.what == "deleted") return Tint::kRemoved;
+    return part.count > 0 ? Tint::kDim : Tint::kNone;
+  }
+
   void Summary() {
     const DiffSummary& summary = diff_.summary;
     std::vector<std::string> parts;
-    const auto add = [&](int32_t count, Tint tint, std::string_view what) {
-      if (count > 0) parts.push_back(Tinted(tint, fmt::format("{} {}", count, what)));
-    };
-    add(summary.changed, Tint::kChanged, "changed");
-    add(summary.moved, Tint::kMoved, "moved");
-    add(summary.inserted, Tint::kAdded, "inserted");
-    add(summary.deleted, Tint::kRemoved, "deleted");
-    add(summary.derived, Tint::kDim, "derived");
-    if (parts.empty()) parts.emplace_back("no differences");
-    add(summary.renamed, Tint::kDim, "renamed");
-    add(summary.same, Tint::kDim, "same");
+    for (const SummaryPart& part : SummaryParts(summary))
+      parts.push_back(Tinted(TintOf(part), part.ToString()));
     out_ += fmt::format("{}\n", fmt::join(parts, " · "));
     std::vector<std::string> relations;
     const auto add_relation = [&](int32_t count, std::string_view what) {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "diff/graph/statement.h"
+#include "diff/model/summary.h"
 #include "diff/operand_shift.h"
 #include "ir/fingerprint.h"
 
@@ -120,19 +121,9 @@ class Writer {
   }
 
   std::string Headline() const {
-    const DiffSummary& s = diff_.summary;
     std::vector<std::string> parts;
-    const auto add = [&](int32_t count, std::string_view what) {
-      if (count > 0) parts.push_back(fmt::format("{} {}", count, what));
-    };
-    add(s.changed, "changed");
-    add(s.moved, "moved");
-    add(s.inserted, "inserted");
-    add(s.deleted, "deleted");
-    add(s.derived, "derived");
-    if (parts.empty()) parts.emplace_back("no differences");
-    add(s.renamed, "renamed");
-    add(s.same, "same");
+    for (const SummaryPart& part : SummaryParts(diff_.summary))
+      parts.push_back(part.ToString());
     return fmt::format("{}", fmt::join(parts, " · "));
   }
 
