@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Evaluates the differ and prints the tables: `./dev bench diff`. README.md tells what they say.
+# Evaluates the differ and prints the tables: `./dev bench diff`. README.md explains their columns.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -9,12 +9,12 @@ usage: ./dev bench diff [OPTION…]
 
 Builds, then measures the differ: speed, then mutated graphs of known lineage against known methods.
 
-  --judge          seeds that nothing was tuned with (2101 and 2102; default: 1 and 2)
+  --judge          seeds never used for tuning (2101 and 2102; default: 1 and 2)
   --graphs DIR     also mutate the FX texts in DIR
   --pairs DIR      also real pairs, DIR/KIND/CASE/{before,after}.txt: see bench/diff_eval/README.md
   --rates LIST     shares of the nodes that are mutated (default: 0.005,0.05)
-  --all-kinds      also mutations that no gate speaks of
-  --no-baselines   our matcher only: a fifth of the time
+  --all-kinds      also mutations that no accuracy gate uses
+  --no-baselines   only the differ: a fifth of the time
   --adversarial    only graphs that are hard to match, up to a million nodes
 END
 }
@@ -41,7 +41,7 @@ trap 'rm -rf "$work"' EXIT
 
 "$bin/strata" bench diff
 
-# Base graphs: those of the logs that are here, and what our own models trace to.
+# Base graphs: those of the logs in tests/data, and traces of the bundled models.
 number=0
 for log in tests/data/logs/*.log; do
   [[ -f $log ]] || continue
@@ -62,7 +62,7 @@ mapfile -t texts < <(find "$work" -name '*.txt' -size +20k -exec md5sum {} + | s
   xargs -r ls -S | head -12)
 
 echo
-echo "mutations, seeds ${seeds[0]} to $((seeds[0] + seeds[1] - 1)), ${#texts[@]} graphs of logs and of our own models"
+echo "mutations, seeds ${seeds[0]} to $((seeds[0] + seeds[1] - 1)), ${#texts[@]} graphs of logs and of the bundled models"
 "$bin/diff_eval" synthetic "${texts[@]}" "${graphs[@]}" --seeds "${seeds[@]}" ${options[@]}
 if [[ -n $pairs ]]; then
   echo

@@ -1,4 +1,4 @@
-// Evaluates the differ; README.md tells what is measured.
+// Evaluates the differ; README.md explains the measurements.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/diff_eval/grouping.h"
-#include "bench/diff_eval/pairs.h"
-#include "bench/diff_eval/passes.h"
-#include "bench/diff_eval/synthetic.h"
+#include "bench/diff_eval/experiments/grouping.h"
+#include "bench/diff_eval/experiments/pairs.h"
+#include "bench/diff_eval/experiments/passes.h"
+#include "bench/diff_eval/experiments/synthetic.h"
 
 namespace {
 

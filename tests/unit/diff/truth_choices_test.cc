@@ -1,5 +1,5 @@
 // The measure of the differ itself: which answers are as good as the lineage of a mutation.
-#include "bench/diff_eval/truth_choices.h"
+#include "bench/diff_eval/truth/choices.h"
 
 #include <string>
 #include <utility>
