@@ -6,9 +6,9 @@
 
 #include "bench/bench.h"
 #include "cli/flags.h"
-#include "diff/diff_json.h"
 #include "diff/match/matcher.h"
 #include "diff/match/synonyms.h"
+#include "diff/output/diff_json.h"
 #include "ir/rewriter.h"
 
 namespace strata::cli {

@@ -10,7 +10,7 @@
 #include "cli/flags.h"
 #include "cli/histories.h"
 #include "cli/ref.h"
-#include "diff/contradictions.h"
+#include "diff/compare/contradictions.h"
 #include "diff/diff.h"
 #include "store/trace.h"
 

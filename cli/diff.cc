@@ -10,7 +10,7 @@
 #include "cli/ref.h"
 #include "cli/render/diff_columns.h"
 #include "cli/render/diff_text.h"
-#include "diff/diff_json.h"
+#include "diff/output/diff_json.h"
 #include "diff/patch/patch.h"
 #include "diff/policy/pins.h"
 #include "diff/policy/policy.h"

@@ -6,15 +6,15 @@
 #include <set>
 #include <span>
 
-#include "diff/contradictions.h"
-#include "diff/fields.h"
+#include "diff/compare/contradictions.h"
+#include "diff/compare/fields.h"
+#include "diff/compare/provenance.h"
+#include "diff/compare/relations.h"
 #include "diff/graph/parallel.h"
 #include "diff/match/labels.h"
 #include "diff/match/matcher.h"
-#include "diff/match/provenance.h"
 #include "diff/match/synonyms.h"
 #include "diff/pattern/patterns.h"
-#include "diff/relations.h"
 
 namespace strata {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "base/unicode.h"
 #include "cli/render/tint.h"
-#include "diff/contradictions.h"
+#include "diff/compare/contradictions.h"
 #include "diff/graph/statement.h"
 #include "diff/model/summary.h"
-#include "diff/operand_shift.h"
+#include "diff/output/fold_shifts.h"
 
 namespace strata::cli {
 namespace {

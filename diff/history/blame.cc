@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "diff/contradictions.h"
+#include "diff/compare/contradictions.h"
 #include "diff/diff.h"
 #include "diff/history/blame_story.h"
 #include "diff/history/descent.h"

@@ -69,7 +69,7 @@ struct Relation {
 };
 
 /// A node of which the ids of a trace say one thing, and structure another; see
-/// diff/contradictions.h.
+/// diff/compare/contradictions.h.
 struct Contradiction {
   EntityId before;
   EntityId by_id;         ///< its partner by id; none: deleted

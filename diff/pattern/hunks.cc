@@ -13,7 +13,7 @@
 #include "diff/graph/arguments.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
-#include "diff/graph/place.h"
+#include "diff/graph/module_path.h"
 #include "diff/graph/union_find.h"
 #include "ir/module.h"
 
@@ -151,7 +151,7 @@ class HunkFinder {
     if (!item.before.valid()) {
       const std::string_view path = PathOfInserted(item.after);
       // By its shape alone: no node of the before graph has its role.
-      if (!path.empty()) return {path, LayerOf(path), HashText(PlaceShape(path))};
+      if (!path.empty()) return {path, LayerOf(path), HashText(ModulePathShape(path))};
       const size_t i = Index(item.after);
       anchor = anchors_[way][i];
       if (anchor < 0 || layers_.layer(anchor).empty()) {
@@ -403,7 +403,7 @@ class HunkFinder {
       if (field.path == "shape" || field.path == "strides") {
         hash = Mix(hash, HashOfSizes(before, after));
       } else if (field.path == "module") {
-        hash = Mix(hash, Mix(HashText(PlaceShape(before)), HashText(PlaceShape(after))));
+        hash = Mix(hash, Mix(HashText(ModulePathShape(before)), HashText(ModulePathShape(after))));
       } else {
         hash = Mix(hash, HashText(WithoutPlaces(before)));
         hash = Mix(hash, HashText(WithoutPlaces(after)));

@@ -9,7 +9,7 @@
 
 #include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
-#include "diff/graph/place.h"
+#include "diff/graph/module_path.h"
 #include "diff/pattern/repetitions.h"
 #include "ir/module.h"
 
@@ -46,7 +46,7 @@ void Layers::TakePaths(const Listing& listing, const Labels& labels) {
       if (is_new) {
         paths_.push_back(module.str(path));
         layers_.push_back(LayerOf(paths_.back()));
-        shapes.push_back(HashText(PlaceShape(paths_.back())));
+        shapes.push_back(HashText(ModulePathShape(paths_.back())));
       }
       place = found->second;
     }

@@ -10,7 +10,7 @@
 #include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
-#include "diff/graph/place.h"
+#include "diff/graph/module_path.h"
 #include "diff/pattern/hunks.h"
 #include "diff/pattern/layers.h"
 #include "diff/pattern/titles.h"
@@ -171,7 +171,7 @@ class PatternFinder {
       // A path stands for the modules around it too.
       for (std::string_view path = layers_.path(i); path.size() >= layer.size();
            path = path.substr(0, path.rfind('.'))) {
-        const uint64_t role = HashText(PlaceShape(path));
+        const uint64_t role = HashText(ModulePathShape(path));
         if (wanted.Contains(role)) layers_with_role_[role].insert(layer);
         if (path.size() == layer.size()) break;
       }
@@ -214,7 +214,7 @@ class PatternFinder {
       const std::string_view path = PlaceOf(hunk).path;
       if (path.empty()) continue;
       paths.emplace_back(path);
-      shapes.insert(PlaceShape(path));
+      shapes.insert(ModulePathShape(path));
     }
     // Many places in each layer: the layers say enough.
     constexpr size_t kManyShapes = 3;
@@ -234,7 +234,7 @@ class PatternFinder {
       });
       if (!whole_layers || !is_inside) paths.push_back(deviation.where);
     }
-    PlaceRange range = GeneralizePlaces(paths);
+    ModulePathRange range = GeneralizeModulePaths(paths);
     pattern.where = std::move(range.where);
     return pattern;
   }
@@ -301,7 +301,7 @@ class PatternFinder {
 
   static void SortByNumber(std::vector<Deviation>& deviations) {
     std::ranges::stable_sort(deviations, [](const Deviation& a, const Deviation& b) {
-      return ComparePlaces(a.where, b.where) < 0;
+      return CompareModulePaths(a.where, b.where) < 0;
     });
   }
 

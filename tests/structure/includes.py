@@ -11,8 +11,8 @@ import re
 BASE = {"base"}
 IR = BASE | {"ir"}
 TEXT = {"ir/text", "ir/fx"}
-DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/pattern", "diff/policy"}
-DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/patch", "diff/ranks"}
+DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pattern"}
+DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile"}
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
@@ -31,8 +31,10 @@ ALLOWED = {
     "diff/graph": IR,
     "diff/model": IR | {"diff/graph"},
     "diff/match": IR | {"diff/graph", "diff/model"},
+    "diff/compare": IR | {"diff/graph", "diff/model", "diff/match"},
     "diff/pattern": IR | {"diff/graph", "diff/model", "diff/match"},
     "diff/policy": IR | {"diff/graph", "diff/model"},
+    "diff/output": IR | {"diff/graph", "diff/model", "diff/policy"},
     "diff/patch": IR | {"ir/text", "diff/graph", "diff/model"},
     "diff": IR | DIFF_BELOW,
     "diff/history": IR | DIFF_BELOW | {"diff"},

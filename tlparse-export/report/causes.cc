@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "diff/graph/place.h"
+#include "diff/graph/module_path.h"
 #include "diff/pattern/titles.h"
 #include "ir/module.h"
 

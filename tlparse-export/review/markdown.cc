@@ -10,7 +10,7 @@
 #include "base/unicode.h"
 #include "diff/graph/statement.h"
 #include "diff/model/summary.h"
-#include "diff/operand_shift.h"
+#include "diff/output/fold_shifts.h"
 #include "ir/fingerprint.h"
 
 namespace strata {

@@ -16,7 +16,7 @@
 #include "bench/diff_eval/scores/judge.h"
 #include "bench/diff_eval/truth/truth.h"
 #include "diff/diff.h"
-#include "diff/diff_json.h"
+#include "diff/output/diff_json.h"
 #include "ir/fx/fx.h"
 
 namespace strata::bench {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "diff/diff.h"
-#include "diff/diff_json.h"
+#include "diff/output/diff_json.h"
 #include "ir/text/native_text.h"
 
 namespace strata {

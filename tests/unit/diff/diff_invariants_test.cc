@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "diff/diff_json.h"
+#include "diff/output/diff_json.h"
 #include "tests/support/random_graph.h"
 #include "tests/unit/diff/mutate.h"
 #include "tests/unit/diff/support.h"

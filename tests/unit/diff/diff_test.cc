@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "diff/contradictions.h"
-#include "diff/diff_json.h"
+#include "diff/compare/contradictions.h"
+#include "diff/output/diff_json.h"
 #include "tests/support/results.h"
 #include "tests/unit/diff/support.h"
 

@@ -1,4 +1,4 @@
-#include "diff/diff_json.h"
+#include "diff/output/diff_json.h"
 
 #include <cmath>
 

@@ -1,14 +1,14 @@
-#include "diff/relations.h"
+#include "diff/compare/relations.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <string_view>
 
+#include "diff/compare/split_replacement.h"
 #include "diff/graph/flat_map.h"
 #include "diff/graph/keyed.h"
 #include "diff/graph/union_find.h"
-#include "diff/replacement_parts.h"
 #include "ir/ops.h"
 
 namespace strata {

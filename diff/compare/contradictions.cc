@@ -1,4 +1,4 @@
-#include "diff/contradictions.h"
+#include "diff/compare/contradictions.h"
 
 #include <algorithm>
 #include <array>

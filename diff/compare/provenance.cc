@@ -1,4 +1,4 @@
-#include "diff/match/provenance.h"
+#include "diff/compare/provenance.h"
 
 #include <algorithm>
 #include <map>

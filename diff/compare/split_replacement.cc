@@ -1,4 +1,4 @@
-#include "diff/replacement_parts.h"
+#include "diff/compare/split_replacement.h"
 
 #include <algorithm>
 #include <map>

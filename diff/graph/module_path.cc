@@ -1,4 +1,4 @@
-#include "diff/graph/place.h"
+#include "diff/graph/module_path.h"
 
 #include <algorithm>
 #include <charconv>
@@ -45,8 +45,8 @@ std::string RangeText(const std::set<int32_t>& numbers, std::vector<int32_t>& mi
 }
 
 /// Paths of one shape.
-PlaceRange GeneralizeShape(const std::vector<std::string>& modules) {
-  PlaceRange range;
+ModulePathRange GeneralizeShape(const std::vector<std::string>& modules) {
+  ModulePathRange range;
   const std::vector<std::string_view> parts = Split(modules[0]);
   std::vector<std::set<int32_t>> numbers(parts.size());
   for (const std::string& module : modules) {
@@ -77,7 +77,7 @@ PlaceRange GeneralizeShape(const std::vector<std::string>& modules) {
 
 }  // namespace
 
-std::string PlaceShape(std::string_view module) {
+std::string ModulePathShape(std::string_view module) {
   std::string shape;
   for (std::string_view part : Split(module)) {
     if (!shape.empty()) shape += '.';
@@ -103,7 +103,7 @@ std::string_view CommonModule(std::string_view a, std::string_view b) {
   return a.substr(0, end);
 }
 
-int ComparePlaces(std::string_view a, std::string_view b) {
+int CompareModulePaths(std::string_view a, std::string_view b) {
   const std::vector<std::string_view> x = Split(a), y = Split(b);
   for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
     if (x[i] == y[i]) continue;
@@ -113,13 +113,13 @@ int ComparePlaces(std::string_view a, std::string_view b) {
   return static_cast<int>(x.size()) - static_cast<int>(y.size());
 }
 
-PlaceRange GeneralizePlaces(const std::vector<std::string>& modules) {
+ModulePathRange GeneralizeModulePaths(const std::vector<std::string>& modules) {
   std::map<std::string, std::vector<std::string>> by_shape;
   for (const std::string& module : modules)
-    by_shape[PlaceShape(module)].push_back(module);
-  PlaceRange result;
+    by_shape[ModulePathShape(module)].push_back(module);
+  ModulePathRange result;
   for (const auto& [shape, paths] : by_shape) {
-    const PlaceRange range = GeneralizeShape(paths);
+    const ModulePathRange range = GeneralizeShape(paths);
     if (!result.where.empty()) result.where += ", ";
     result.where += range.where;
     result.except.insert(result.except.end(), range.except.begin(), range.except.end());

@@ -1,4 +1,4 @@
-#include "diff/fields.h"
+#include "diff/compare/fields.h"
 
 #include <algorithm>
 #include <map>

@@ -6,7 +6,7 @@
 namespace strata {
 
 /// A module path with its numbers hidden: "layers.*.attention.wq".
-std::string PlaceShape(std::string_view module);
+std::string ModulePathShape(std::string_view module);
 
 /// The path up to its first number: "layers.3" of "layers.3.attention.wq"; "" when it has none.
 std::string_view LayerOf(std::string_view module);
@@ -15,10 +15,10 @@ std::string_view LayerOf(std::string_view module);
 std::string_view CommonModule(std::string_view a, std::string_view b);
 
 /// Order of paths with numbers compared as numbers: negative, zero or positive.
-int ComparePlaces(std::string_view a, std::string_view b);
+int CompareModulePaths(std::string_view a, std::string_view b);
 
 /// Several module paths in one expression.
-struct PlaceRange {
+struct ModulePathRange {
   std::string where;                ///< "layers.{0..31}.attention"; "" of no paths
   std::vector<std::string> except;  ///< paths inside the range that are not among them
 };
@@ -26,6 +26,6 @@ struct PlaceRange {
 /// Paths of one shape become one expression; where one number varies, the gaps of its range are
 /// exceptions (a third of the range at most, else the numbers are listed). Paths of several shapes
 /// are joined by ", ".
-PlaceRange GeneralizePlaces(const std::vector<std::string>& modules);
+ModulePathRange GeneralizeModulePaths(const std::vector<std::string>& modules);
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-#include "diff/operand_shift.h"
+#include "diff/output/fold_shifts.h"
 
 #include <algorithm>
 #include <iterator>
