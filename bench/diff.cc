@@ -105,7 +105,7 @@ Result<Exit> BenchDiff(Args args) {
     STRATA_TRY(const GraphDiff diff, Diff(a, b));
     // Two snapshots of one trace.
     DiffOptions ids{.stable_ids = true,
-                    .births = {after->provenance().begin(), after->provenance().end()}};
+                    .provenance = {after->provenance().begin(), after->provenance().end()}};
     PrintTiming("the same by ids", Measure(5, [&] { (void)Diff(a, b, ids); }));
     ids.contradictions = true;
     PrintTiming("and with contradictions", Measure(5, [&] { (void)Diff(a, b, ids); }));

@@ -21,30 +21,32 @@ const HistoryStep* StepOf(const History& history, int32_t step) {
 }
 
 /// The step at which they part, as the first run has it where it has it.
-const HistoryStep& PartingStep(const Parting& parting, const History& a, const History& b) {
-  const HistoryStep* step = StepOf(a, parting.steps.a);
-  return step != nullptr ? *step : *StepOf(b, parting.steps.b);
+const HistoryStep& PartingStep(const Divergence& divergence, const History& a, const History& b) {
+  const HistoryStep* step = StepOf(a, divergence.steps.a);
+  return step != nullptr ? *step : *StepOf(b, divergence.steps.b);
 }
 
-std::string Text(const std::optional<Parting>& parting, const History& a, const History& b) {
-  if (!parting) return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref));
-  const HistoryStep& step = PartingStep(*parting, a, b);
+std::string Text(const std::optional<Divergence>& divergence, const History& a, const History& b) {
+  if (!divergence)
+    return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref));
+  const HistoryStep& step = PartingStep(*divergence, a, b);
   std::string out;
   if (step.pass_index >= 0) {
     out = fmt::format("the runs diverge at pass {} '{}' of graph '{}'\n", step.pass_index,
-                      Visible(step.pass), Visible(parting->graph));
+                      Visible(step.pass), Visible(divergence->graph));
   } else if (step.before < 0) {
     out = fmt::format("the runs already differ when graph '{}' arrives, before any pass on it\n",
-                      Visible(parting->graph));
+                      Visible(divergence->graph));
   } else {
     out =
-        fmt::format("the runs diverge between the passes on graph '{}'\n", Visible(parting->graph));
+        fmt::format("the runs diverge between the passes on graph '{}'\n", Visible(divergence->graph));
   }
-  if (!parting->node().empty()) out += fmt::format("  node {}\n", Visible(parting->node()));
-  out += fmt::format("  {}\n", Visible(parting->what));
-  if (parting->moment_a >= 0 && parting->moment_b >= 0) {
-    std::string from = a.moment(parting->moment_a).ref, to = b.moment(parting->moment_b).ref;
-    if (parting->steps.b < 0) std::swap(from, to);  // as the change is told: what the pass did
+  if (!divergence->node().empty()) out += fmt::format("  node {}\n", Visible(divergence->node()));
+  out += fmt::format("  {}\n", Visible(divergence->what));
+  if (divergence->snapshot_a >= 0 && divergence->snapshot_b >= 0) {
+    std::string from = a.snapshot(divergence->snapshot_a).ref,
+                to = b.snapshot(divergence->snapshot_b).ref;
+    if (divergence->steps.b < 0) std::swap(from, to);  // as the change is told: what the pass did
     out += fmt::format("  strata diff {} {}\n", ShellWord(from), ShellWord(to));
   }
   return out;
@@ -61,31 +63,31 @@ void WriteName(JsonWriter& json, std::string_view key, const std::string& name) 
 }
 
 /// As `strata.bisect/1` of docs/json.md says.
-std::string Json(const std::optional<Parting>& parting, const History& a, const History& b) {
+std::string Json(const std::optional<Divergence>& divergence, const History& a, const History& b) {
   std::string out;
   JsonWriter json(out);
   json.BeginObject().Break(2).Field("schema", "strata.bisect/1");
   json.Break(2).Field("before", a.ref).Field("after", b.ref);
-  json.Break(2).Field("equal", !parting.has_value()).Break(2);
-  if (!parting) {
+  json.Break(2).Field("equal", !divergence.has_value()).Break(2);
+  if (!divergence) {
     for (const char* key : {"pass", "pass_name", "graph", "node", "what"})
       json.Key(key).Null();
   } else {
-    const HistoryStep& step = PartingStep(*parting, a, b);
+    const HistoryStep& step = PartingStep(*divergence, a, b);
     WriteIndex(json, "pass", &step);
     WriteName(json, "pass_name", step.pass);
-    json.Field("graph", parting->graph);
-    WriteName(json, "node", parting->node());
-    json.Field("what", parting->what).Break(2);
+    json.Field("graph", divergence->graph);
+    WriteName(json, "node", divergence->node());
+    json.Field("what", divergence->what).Break(2);
     json.Field("inputs_differ", step.before < 0);
-    WriteIndex(json, "pass_before", StepOf(a, parting->steps.a));
-    WriteIndex(json, "pass_after", StepOf(b, parting->steps.b));
-    WriteName(json, "node_before", parting->node_a);
-    WriteName(json, "node_after", parting->node_b);
-    json.Field("changes", parting->changes);
+    WriteIndex(json, "pass_before", StepOf(a, divergence->steps.a));
+    WriteIndex(json, "pass_after", StepOf(b, divergence->steps.b));
+    WriteName(json, "node_before", divergence->node_a);
+    WriteName(json, "node_after", divergence->node_b);
+    json.Field("changes", divergence->changes);
     json.Key("refs").BeginArray();
-    if (parting->moment_a >= 0) json.String(a.moment(parting->moment_a).ref);
-    if (parting->moment_b >= 0) json.String(b.moment(parting->moment_b).ref);
+    if (divergence->snapshot_a >= 0) json.String(a.snapshot(divergence->snapshot_a).ref);
+    if (divergence->snapshot_b >= 0) json.String(b.snapshot(divergence->snapshot_b).ref);
     json.EndArray();
   }
   json.Break(0).EndObject();
@@ -108,9 +110,9 @@ Result<Exit> RunBisect(Args args) {
 
   STRATA_TRY(const History a, LoadHistory(first));
   STRATA_TRY(const History b, LoadHistory(second));
-  STRATA_TRY(const std::optional<Parting> parting, FindParting(a, b));
-  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? Json(parting, a, b) : Text(parting, a, b)));
-  return parting ? Exit::kDifferences : Exit::kOk;
+  STRATA_TRY(const std::optional<Divergence> divergence, FindDivergence(a, b));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? Json(divergence, a, b) : Text(divergence, a, b)));
+  return divergence ? Exit::kDifferences : Exit::kOk;
 }
 
 }  // namespace strata::cli

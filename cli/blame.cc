@@ -95,8 +95,8 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
   std::string last;
   for (int32_t moment : MomentsOf(history, graph, ref)) {
     any_moment = true;
-    if (history.moment(moment).content == last) continue;
-    last = history.moment(moment).content;
+    if (history.snapshot(moment).content == last) continue;
+    last = history.snapshot(moment).content;
     STRATA_TRY(const LoadedGraph loaded, history.load(moment));
     const std::vector<std::string> names = FindNodes(loaded.graph(), wanted, history.stable_ids);
     for (const std::string& name : names)
@@ -110,27 +110,27 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
 /// many families of graphs the last ones as they are, which nobody reads in an error.
 Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& targets) {
   constexpr int kMostFamilies = 32;
-  std::vector<Target> left = targets, founders;
+  std::vector<Target> left = targets, first;
   for (int family = 0; family < kMostFamilies && !left.empty(); ++family) {
     const Target first = left[0];
     STRATA_TRY(const Blamer blamer, Blamer::Make(*first.history, first.graph));
     const auto is_kin = [&](const Target& target) {
       return target.history == first.history && blamer.Covers(target.graph);
     };
-    std::vector<Blamer::Place> places;
+    std::vector<Blamer::Occurrence> places;
     for (const Target& target : left) {
       if (is_kin(target)) places.emplace_back(target.moment, target.name);
     }
-    STRATA_TRY(places, blamer.Founders(places));
+    STRATA_TRY(places, blamer.FirstOccurrences(places));
     for (const Target& target : left) {
       if (is_kin(target) &&
-          std::ranges::find(places, Blamer::Place(target.moment, target.name)) != places.end())
-        founders.push_back(target);
+          std::ranges::find(places, Blamer::Occurrence(target.moment, target.name)) != places.end())
+        first.push_back(target);
     }
     std::erase_if(left, is_kin);
   }
-  founders.insert(founders.end(), left.begin(), left.end());
-  return founders;
+  first.insert(first.end(), left.begin(), left.end());
+  return first;
 }
 
 Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
@@ -164,8 +164,8 @@ Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
   std::string list;
   constexpr size_t kShown = 40;
   for (const Target& target : std::span(targets).first(std::min(targets.size(), kShown))) {
-    list +=
-        fmt::format("\n  {} {}", ShellWord(target.history->moment(target.moment).ref), target.name);
+    list += fmt::format("\n  {} {}", ShellWord(target.history->snapshot(target.moment).ref),
+                        target.name);
   }
   if (targets.size() > kShown) list += fmt::format("\n  and {} more", targets.size() - kShown);
   return Error("'{}' names several nodes: {}: say which one:{}", wanted, ref.text, list);

@@ -29,7 +29,7 @@ Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
       if (SameGraph(history, step.before, step.after)) continue;
       STRATA_TRY(const LoadedGraph before, history.load(step.before));
       STRATA_TRY(const LoadedGraph after, history.load(step.after));
-      STRATA_TRY(const std::vector<Provenance> births, history.births(step));
+      STRATA_TRY(const std::vector<Provenance> births, history.provenance(step));
       STRATA_TRY(const GraphDiff diff,
                  Diff(before.graph(), after.graph(),
                       {.stable_ids = true, .births = births, .contradictions = true}));

@@ -46,16 +46,16 @@ class RecentGraphs {
 /// Gives steps their REFs. A graph without a pass is the last one of its name, so that an earlier
 /// moment goes by an equal one that a pass names.
 void SetRefs(History& history) {
-  for (HistoryMoment& moment : history.moments) {
+  for (HistorySnapshot& moment : history.snapshots) {
     if (moment.ref.find(",pass=") != std::string::npos) continue;
-    const auto equal = std::ranges::find_if(history.moments, [&](const HistoryMoment& other) {
+    const auto equal = std::ranges::find_if(history.snapshots, [&](const HistorySnapshot& other) {
       return other.graph == moment.graph && other.content == moment.content &&
              other.ref.find(",pass=") != std::string::npos;
     });
-    if (equal != history.moments.end()) moment.ref = equal->ref;
+    if (equal != history.snapshots.end()) moment.ref = equal->ref;
   }
   for (HistoryStep& step : history.steps) {
-    step.ref = history.moment(step.after).ref;
+    step.ref = history.snapshot(step.after).ref;
     if (step.pass_index < 0) continue;
     step.ref = fmt::format("{},graph={},pass={}", history.ref, SelectorValue(history.GraphOf(step)),
                            step.pass_index);
@@ -115,17 +115,18 @@ Result<History> OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun
       ref += fmt::format(",pass={}:{}", pass.record.index, is_before ? "before" : "after");
       break;
     }
-    history.moments.push_back({graph_index(info.graph), std::move(ref), ToString(info.everything)});
+    history.snapshots.push_back(
+        {graph_index(info.graph), std::move(ref), ToString(info.everything)});
   }
   std::vector<int32_t> last(run.graphs.size(), -1);
   const auto arrive = [&](int32_t moment) {
-    const int32_t graph = history.moments[static_cast<size_t>(moment)].graph;
+    const int32_t graph = history.snapshots[static_cast<size_t>(moment)].graph;
     HistoryStep step;
     step.graph = graph;
     step.before = std::exchange(last[static_cast<size_t>(graph)], moment);
     step.after = moment;
-    const bool same =
-        step.before >= 0 && history.moment(step.before).content == history.moment(moment).content;
+    const bool same = step.before >= 0 &&
+                      history.snapshot(step.before).content == history.snapshot(moment).content;
     if (!same) history.steps.push_back(std::move(step));
   };
   size_t next = 0;
@@ -167,8 +168,8 @@ Result<History> OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun
   };
   if (history.stable_ids) {
     // Births of a pass over several graphs stand in its first record.
-    history.births = [trace,
-                      id = run.id](const HistoryStep& step) -> Result<std::vector<Provenance>> {
+    history.provenance = [trace,
+                          id = run.id](const HistoryStep& step) -> Result<std::vector<Provenance>> {
       std::vector<Provenance> births;
       for (const StoredPass& pass : trace->FindRun(id)->passes) {
         if (pass.record.index != step.pass_index) continue;
@@ -178,7 +179,7 @@ Result<History> OfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun
       return births;
     };
   } else {
-    history.births = [](const HistoryStep&) { return std::vector<Provenance>(); };
+    history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };
   }
   return history;
 }
@@ -250,7 +251,7 @@ History OfLogRun(const LogContent& log, size_t index, const LastLog& kept) {
           log.payloads[static_cast<size_t>(
                            log.payloads[static_cast<size_t>(moment.payload)].graph_id)]
               .text;
-      history.moments.push_back(
+      history.snapshots.push_back(
           {static_cast<int32_t>(g),
            fmt::format("{},graph={}", history.ref, SelectorValue(run.graphs[g].name)),
            fmt::format("{:x}-{}", HashText(text), text.size())});
@@ -260,7 +261,7 @@ History OfLogRun(const LogContent& log, size_t index, const LastLog& kept) {
   for (const LogPass& pass : run.passes) {
     ends[{pass.graph, pass.after}] = &pass;
     for (const auto& [moment, word] : {std::pair(pass.before, "before"), {pass.after, "after"}}) {
-      history.moments[static_cast<size_t>(moment_of[pass.graph][moment])].ref =
+      history.snapshots[static_cast<size_t>(moment_of[pass.graph][moment])].ref =
           fmt::format("{},graph={},pass={}:{}", history.ref,
                       SelectorValue(run.graphs[pass.graph].name), pass.index, word);
     }
@@ -284,17 +285,18 @@ History OfLogRun(const LogContent& log, size_t index, const LastLog& kept) {
       step.pass = end->second->name;
       step.pass_index = end->second->index;
     }
-    const bool same = m > 0 && history.moment(step.before).content == history.moments[i].content;
+    const bool same =
+        m > 0 && history.snapshot(step.before).content == history.snapshots[i].content;
     if (same && !is_pass) continue;  // where the next pass begins
     history.steps.push_back(std::move(step));
   }
   SetRefs(history);
 
   history.load = [loader = std::make_shared<LogLoader>(log.path, index, std::move(places), kept),
-                  moments = history.moments](int32_t moment) {
+                  moments = history.snapshots](int32_t moment) {
     return loader->Load(static_cast<size_t>(moment), moments[static_cast<size_t>(moment)].content);
   };
-  history.births = [](const HistoryStep&) { return std::vector<Provenance>(); };
+  history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };
   return history;
 }
 
@@ -306,12 +308,12 @@ Result<History> OfText(const Ref& ref) {
   history.ref = ref.file;
   history.graphs = {snapshot.graph_name};
   const Fingerprint everything = FingerprintOf(snapshot.graph(), FingerprintScope::kEverything);
-  history.moments = {{0, ref.text, ToString(everything)}};
+  history.snapshots = {{0, ref.text, ToString(everything)}};
   history.steps.emplace_back();
   SetRefs(history);
   LoadedGraph graph{std::shared_ptr<const Module>(std::move(snapshot.module)), snapshot.graph_id};
   history.load = [graph](int32_t) { return Result<LoadedGraph>(graph); };
-  history.births = [](const HistoryStep&) { return std::vector<Provenance>(); };
+  history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };
   return history;
 }
 

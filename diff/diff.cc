@@ -112,8 +112,8 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
 }
 
 /// Provenance records have priority over structure.
-void TakeBirths(const Matching& matching, std::span<const Provenance> births, GraphDiff& diff) {
-  std::vector<Relation> exact = RelationsOfBirths(diff.before, diff.after, matching, births);
+void UseProvenance(const Matching& matching, std::span<const Provenance> provenance, GraphDiff& diff) {
+  std::vector<Relation> exact = RelationsOfProvenance(diff.before, diff.after, matching, provenance);
   std::array<std::set<EntityId>, 2> told;
   for (const Relation& relation : exact) {
     told[kBefore].insert(relation.before.begin(), relation.before.end());
@@ -184,14 +184,15 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
   }
   diff.relations = FindRelations(diff.before, diff.after, matching);
-  if (options.stable_ids && !options.births.empty()) TakeBirths(matching, options.births, diff);
+  if (options.stable_ids && !options.provenance.empty())
+    UseProvenance(matching, options.provenance, diff);
   FillPairs(matching, labels.symbols, options, diff);
   MoveFinder(diff, matching).Run();
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
   if (options.stable_ids && options.contradictions) {
     const SynonymScope synonyms(labels.before, labels.after);
-    diff.contradictions = FindContradictions(diff, matching, options.births);
+    diff.contradictions = FindContradictions(diff, matching, options.provenance);
   }
   return diff;
 }

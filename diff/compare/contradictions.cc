@@ -119,10 +119,10 @@ class Suspects {
 
 class Finder {
  public:
-  Finder(const GraphDiff& told, const Matching& found, std::span<const Provenance> births)
+  Finder(const GraphDiff& told, const Matching& found, std::span<const Provenance> provenance)
       : told_(told), before_(found.labels(kBefore)), after_(found.labels(kAfter)), found_(found) {
-    for (const Provenance& birth : births)
-      births_.emplace(birth.node, &birth);
+    for (const Provenance& record : provenance)
+      provenance_.emplace(record.node, &record);
   }
 
   std::vector<Contradiction> Run() const {
@@ -168,9 +168,9 @@ class Finder {
     std::vector<StableId> queue{IdOf(told_.after, {pair.after})};
     constexpr size_t kMost = 256;
     for (size_t i = 0; i < queue.size() && i < kMost; ++i) {
-      const auto birth = births_.find(queue[i]);
-      if (birth == births_.end()) continue;
-      for (StableId from : birth->second->from) {
+      const auto record = provenance_.find(queue[i]);
+      if (record == provenance_.end()) continue;
+      for (StableId from : record->second->from) {
         if (ancestors.insert(static_cast<uint64_t>(from)).second) queue.push_back(from);
       }
     }
@@ -193,13 +193,13 @@ class Finder {
   const GraphDiff& told_;
   const Labels &before_, &after_;
   const Matching& found_;
-  std::unordered_map<StableId, const Provenance*> births_;
+  std::unordered_map<StableId, const Provenance*> provenance_;
 };
 
 }  // namespace
 
 std::vector<Contradiction> FindContradictions(const GraphDiff& told, const Matching& by_id,
-                                              std::span<const Provenance> births) {
+                                              std::span<const Provenance> provenance) {
   const Suspects suspects(by_id);
   if (!suspects.any()) return {};
   Matching found(by_id.labels(kBefore), by_id.labels(kAfter));
@@ -209,7 +209,7 @@ std::vector<Contradiction> FindContradictions(const GraphDiff& told, const Match
   }
   const Status matched = MatchListings(told.before, told.after, {}, found);
   STRATA_CHECK(matched, "nothing was asked for that can fail");
-  return Finder(told, found, births).Run();
+  return Finder(told, found, provenance).Run();
 }
 
 std::string ToString(const GraphDiff& told, const Contradiction& contradiction) {

@@ -13,11 +13,11 @@ namespace strata {
 /// ids have. Only the surroundings of nodes whose edges and ids do not go
 /// together are matched by structure; elsewhere structure could not say anything else.
 ///
-/// REQUIRES: `told` was made with `stable_ids`, from `by_id`; the labels know synonyms.
-std::vector<Contradiction> FindContradictions(const GraphDiff& told, const Matching& by_id,
-                                              std::span<const Provenance> births);
+/// REQUIRES: `by_ids` was made with `stable_ids`, from `by_id`; the labels know synonyms.
+std::vector<Contradiction> FindContradictions(const GraphDiff& by_ids, const Matching& by_id,
+                                              std::span<const Provenance> provenance);
 
 /// "by id it is mm_5, by structure mm_7".
-std::string ToString(const GraphDiff& told, const Contradiction& contradiction);
+std::string ToString(const GraphDiff& by_ids, const Contradiction& contradiction);
 
 }  // namespace strata

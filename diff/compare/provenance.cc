@@ -9,16 +9,16 @@
 namespace strata {
 namespace {
 
-class BirthReader {
+class ProvenanceReader {
  public:
-  BirthReader(const Listing& before, const Listing& after, const Matching& matching,
-              std::span<const Provenance> births)
+  ProvenanceReader(const Listing& before, const Listing& after, const Matching& matching,
+                   std::span<const Provenance> provenance)
       : before_(before),
         after_(after),
         matching_(matching),
         groups_(Index(before.size()) + Index(after.size())) {
-    for (const Provenance& birth : births)
-      births_.emplace(birth.node, &birth);
+    for (const Provenance& record : provenance)
+      provenance_.emplace(record.node, &record);
     for (EntityId id{0}; id.index < before.size(); ++id.index) {
       if (!before[id].element.valid()) entity_of_.emplace(StableIdOf(before, id), id.index);
     }
@@ -47,11 +47,11 @@ class BirthReader {
 
   void Read(EntityId id) {
     if (after_[id].element.valid()) return;
-    const auto birth = births_.find(StableIdOf(after_, id));
-    if (birth == births_.end()) return;
+    const auto record = provenance_.find(StableIdOf(after_, id));
+    if (record == provenance_.end()) return;
     std::vector<int32_t> ancestors;
-    Collect(*birth->second, 0, ancestors);
-    if (birth->second->origin == Origin::kCloned && ancestors.size() == 1 &&
+    Collect(*record->second, 0, ancestors);
+    if (record->second->origin == Origin::kCloned && ancestors.size() == 1 &&
         matching_.matched(kBefore, ancestors[0])) {
       copies_[ancestors[0]].push_back(id);
       return;
@@ -62,12 +62,13 @@ class BirthReader {
     }
   }
 
-  void Collect(const Provenance& birth, int depth, std::vector<int32_t>& ancestors) const {
+  void Collect(const Provenance& record, int depth, std::vector<int32_t>& ancestors) const {
     constexpr int kMaxDepth = 16;
-    for (StableId id : birth.from) {
+    for (StableId id : record.from) {
       if (const auto entity = entity_of_.find(id); entity != entity_of_.end()) {
         ancestors.push_back(entity->second);
-      } else if (const auto older = births_.find(id); older != births_.end() && depth < kMaxDepth) {
+      } else if (const auto older = provenance_.find(id);
+                 older != provenance_.end() && depth < kMaxDepth) {
         Collect(*older->second, depth + 1, ancestors);
       }
     }
@@ -120,7 +121,7 @@ class BirthReader {
 
   const Listing &before_, &after_;
   const Matching& matching_;
-  std::unordered_map<StableId, const Provenance*> births_;
+  std::unordered_map<StableId, const Provenance*> provenance_;
   std::unordered_map<StableId, int32_t> entity_of_;  // of the before graph
   UnionFind groups_;                                 // entities of both sides
   std::map<int32_t, std::vector<EntityId>> copies_;  // by original
@@ -129,10 +130,10 @@ class BirthReader {
 
 }  // namespace
 
-std::vector<Relation> RelationsOfBirths(const Listing& before, const Listing& after,
-                                        const Matching& matching,
-                                        std::span<const Provenance> births) {
-  return BirthReader(before, after, matching, births).Run();
+std::vector<Relation> RelationsOfProvenance(const Listing& before, const Listing& after,
+                                            const Matching& matching,
+                                            std::span<const Provenance> provenance) {
+  return ProvenanceReader(before, after, matching, provenance).Run();
 }
 
 }  // namespace strata

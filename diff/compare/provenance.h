@@ -13,8 +13,8 @@ namespace strata {
 /// (made and removed between them) are passed over to theirs. A node is in one relation at most.
 ///
 /// REQUIRES: `matching` is by StableIds.
-std::vector<Relation> RelationsOfBirths(const Listing& before, const Listing& after,
-                                        const Matching& matching,
-                                        std::span<const Provenance> births);
+std::vector<Relation> RelationsOfProvenance(const Listing& before, const Listing& after,
+                                            const Matching& matching,
+                                            std::span<const Provenance> provenance);
 
 }  // namespace strata

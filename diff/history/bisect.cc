@@ -12,20 +12,20 @@
 namespace strata {
 namespace {
 
-/// Identities of moments, each found once.
+/// Identities of snapshots, each found once.
 class Identities {
  public:
   Identities(const History& history, const BisectOptions& options)
       : history_(history), options_(options) {}
 
-  Result<std::string> Of(int32_t moment) {
-    const std::string& content = history_.moment(moment).content;
+  Result<std::string> Of(int32_t snapshot) {
+    const std::string& content = history_.snapshot(snapshot).content;
     if (const auto known = known_.find(content); known != known_.end()) return known->second;
     std::string identity;
     if (options_.identity) {
-      STRATA_TRY(identity, options_.identity(history_, moment));
+      STRATA_TRY(identity, options_.identity(history_, snapshot));
     } else {
-      STRATA_TRY(const LoadedGraph graph, history_.load(moment));
+      STRATA_TRY(const LoadedGraph graph, history_.load(snapshot));
       identity = ToString(FingerprintOf(graph.graph()));
     }
     return known_[content] = std::move(identity);
@@ -42,7 +42,7 @@ class Bisector {
   Bisector(const History& a, const History& b, const BisectOptions& options)
       : a_(a), b_(b), options_(options), identities_a_(a, options), identities_b_(b, options) {}
 
-  Result<std::optional<Parting>> Run() {
+  Result<std::optional<Divergence>> Run() {
     const std::vector<StepPair> pairs = AlignSteps(a_, b_);
     for (size_t i = 0; i < pairs.size(); ++i)
       STRATA_RETURN_IF_ERROR(Visit(static_cast<int32_t>(i), pairs[i]));
@@ -51,21 +51,22 @@ class Bisector {
     const GraphState* first = nullptr;
     for (const auto& [name, graph] : graphs_) {
       const bool earlier =
-          graph.parting && (first == nullptr || graph.parting->position < first->parting->position);
+          graph.divergence &&
+          (first == nullptr || graph.divergence->position < first->divergence->position);
       if (earlier) first = &graph;
     }
-    if (first == nullptr) return std::optional<Parting>();
-    Parting parting = *first->parting;
-    STRATA_RETURN_IF_ERROR(Describe(parting));
-    return std::optional<Parting>(std::move(parting));
+    if (first == nullptr) return std::optional<Divergence>();
+    Divergence divergence = *first->divergence;
+    STRATA_RETURN_IF_ERROR(Describe(divergence));
+    return std::optional<Divergence>(std::move(divergence));
   }
 
  private:
   /// What is known of a graph, as steps are visited.
   struct GraphState {
-    int32_t a = -1, b = -1;          // its last moments
-    std::optional<Parting> suspect;  // the first change in one run alone since both agreed
-    std::optional<Parting> parting;
+    int32_t a = -1, b = -1;             // its last snapshots
+    std::optional<Divergence> suspect;  // the first change in one run alone since both agreed
+    std::optional<Divergence> divergence;
   };
 
   std::string NameOf(const StepPair& pair) const {
@@ -81,7 +82,7 @@ class Bisector {
 
   Result<bool> Agree(const GraphState& graph) {
     if (graph.a < 0 || graph.b < 0) return graph.a == graph.b;
-    if (a_.moment(graph.a).content == b_.moment(graph.b).content) return true;
+    if (a_.snapshot(graph.a).content == b_.snapshot(graph.b).content) return true;
     STRATA_TRY(const std::string a, identities_a_.Of(graph.a));
     STRATA_TRY(const std::string b, identities_b_.Of(graph.b));
     return a == b;
@@ -90,19 +91,19 @@ class Bisector {
   Status Visit(int32_t position, const StepPair& pair) {
     const std::string name = NameOf(pair);
     GraphState& graph = graphs_[name];
-    if (graph.parting) return Ok();
+    if (graph.divergence) return Ok();
     const GraphState before = graph;
     if (pair.a >= 0) graph.a = StepA(pair).after;
     if (pair.b >= 0) graph.b = StepB(pair).after;
-    Parting here;
+    Divergence here;
     here.position = position;
     here.steps = pair;
     here.graph = name;
-    here.moment_a = graph.a;
-    here.moment_b = graph.b;
+    here.snapshot_a = graph.a;
+    here.snapshot_b = graph.b;
     if (pair.a >= 0 && pair.b >= 0) {
       STRATA_TRY(const bool agree, Agree(graph));
-      if (!agree) graph.parting = graph.suspect.value_or(here);
+      if (!agree) graph.divergence = graph.suspect.value_or(here);
       graph.suspect.reset();
     } else if (!graph.suspect && (graph.a != before.a || graph.b != before.b)) {
       graph.suspect = here;
@@ -112,22 +113,22 @@ class Bisector {
 
   /// A change in one run alone, after all that both did.
   Status Close(const std::string&, GraphState& graph) {
-    if (graph.parting || !graph.suspect) return Ok();
+    if (graph.divergence || !graph.suspect) return Ok();
     STRATA_TRY(const bool agree, Agree(graph));
-    if (!agree) graph.parting = graph.suspect;
+    if (!agree) graph.divergence = graph.suspect;
     return Ok();
   }
 
-  Status Describe(Parting& parting) const {
-    const bool only_a = parting.steps.b < 0, only_b = parting.steps.a < 0;
-    const HistoryStep& step = only_b ? StepB(parting.steps) : StepA(parting.steps);
-    if (parting.moment_a < 0 || parting.moment_b < 0) {
-      parting.what = fmt::format("only {} has graph '{}'", parting.moment_b < 0 ? a_.ref : b_.ref,
-                                 parting.graph);
+  Status Describe(Divergence& divergence) const {
+    const bool only_a = divergence.steps.b < 0, only_b = divergence.steps.a < 0;
+    const HistoryStep& step = only_b ? StepB(divergence.steps) : StepA(divergence.steps);
+    if (divergence.snapshot_a < 0 || divergence.snapshot_b < 0) {
+      divergence.what = fmt::format("only {} has graph '{}'",
+                                    divergence.snapshot_b < 0 ? a_.ref : b_.ref, divergence.graph);
       return Ok();
     }
-    STRATA_TRY(const LoadedGraph a, a_.load(parting.moment_a));
-    STRATA_TRY(const LoadedGraph b, b_.load(parting.moment_b));
+    STRATA_TRY(const LoadedGraph a, a_.load(divergence.snapshot_a));
+    STRATA_TRY(const LoadedGraph b, b_.load(divergence.snapshot_b));
     // Of a pass that one run alone has, what it does, not what the other run lacks.
     STRATA_TRY(const GraphDiff diff,
                only_a ? Diff(b.graph(), a.graph()) : Diff(a.graph(), b.graph()));
@@ -135,12 +136,12 @@ class Bisector {
     if (only_a || only_b) {
       prefix = fmt::format("{} runs only in {}: ", DescribeStep(only_a ? a_ : b_, step),
                            only_a ? a_.ref : b_.ref);
-    } else if (StepA(parting.steps).options != StepB(parting.steps).options) {
-      prefix = fmt::format("options '{}' → '{}': ", StepA(parting.steps).options,
-                           StepB(parting.steps).options);
+    } else if (StepA(divergence.steps).options != StepB(divergence.steps).options) {
+      prefix = fmt::format("options '{}' → '{}': ", StepA(divergence.steps).options,
+                           StepB(divergence.steps).options);
     }
-    parting.what = prefix + FirstChange(diff, parting);
-    if (only_a) std::swap(parting.node_a, parting.node_b);
+    divergence.what = prefix + FirstChange(diff, divergence);
+    if (only_a) std::swap(divergence.node_a, divergence.node_b);
     return Ok();
   }
 
@@ -154,34 +155,34 @@ class Bisector {
     });
   }
 
-  /// The title of the first hunk that counts; its node goes to `parting`.
-  std::string FirstChange(const GraphDiff& diff, Parting& parting) const {
+  /// The title of the first hunk that counts; its node goes to `divergence`.
+  std::string FirstChange(const GraphDiff& diff, Divergence& divergence) const {
     const Hunk* first = nullptr;
     for (const Hunk& hunk : diff.hunks) {
       if (!Counts(diff, hunk)) continue;
       if (first == nullptr) first = &hunk;
-      ++parting.changes;
+      ++divergence.changes;
     }
-    if (first == nullptr) return FirstDerived(diff, parting);
-    if (!first->deleted.empty()) parting.node_a = diff.before.name(first->deleted[0]);
-    if (!first->inserted.empty()) parting.node_b = diff.after.name(first->inserted[0]);
+    if (first == nullptr) return FirstDerived(diff, divergence);
+    if (!first->deleted.empty()) divergence.node_a = diff.before.name(first->deleted[0]);
+    if (!first->inserted.empty()) divergence.node_b = diff.after.name(first->inserted[0]);
     if (first->deleted.empty() && first->inserted.empty()) {
       const Pair& pair = diff.pairs[static_cast<size_t>(first->pairs[0])];
-      parting.node_a = diff.before.name(pair.before);
-      parting.node_b = diff.after.name(pair.after);
+      divergence.node_a = diff.before.name(pair.before);
+      divergence.node_b = diff.after.name(pair.after);
     }
     std::string what = Titles(diff).OfHunk(*first);
-    if (parting.changes > 1)
-      what += fmt::format(" (and {} more {})", parting.changes - 1,
-                          parting.changes == 2 ? "change" : "changes");
+    if (divergence.changes > 1)
+      what += fmt::format(" (and {} more {})", divergence.changes - 1,
+                          divergence.changes == 2 ? "change" : "changes");
     return what;
   }
 
-  static std::string FirstDerived(const GraphDiff& diff, Parting& parting) {
+  static std::string FirstDerived(const GraphDiff& diff, Divergence& divergence) {
     for (const Pair& pair : diff.pairs) {
       if (!pair.status.differs()) continue;
-      parting.node_a = diff.before.name(pair.before);
-      parting.node_b = diff.after.name(pair.after);
+      divergence.node_a = diff.before.name(pair.before);
+      divergence.node_b = diff.after.name(pair.after);
       return fmt::format("{}: {}", OperatorOf(diff.before, pair.before),
                          Titles::OfPair(pair.status, pair.fields));
     }
@@ -196,8 +197,8 @@ class Bisector {
 
 }  // namespace
 
-Result<std::optional<Parting>> FindParting(const History& a, const History& b,
-                                           const BisectOptions& options) {
+Result<std::optional<Divergence>> FindDivergence(const History& a, const History& b,
+                                                 const BisectOptions& options) {
   return Bisector(a, b, options).Run();
 }
 

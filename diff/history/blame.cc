@@ -7,8 +7,8 @@
 
 #include "diff/compare/contradictions.h"
 #include "diff/diff.h"
-#include "diff/history/blame_story.h"
 #include "diff/history/descent.h"
+#include "diff/history/node_history.h"
 
 namespace strata {
 
@@ -38,7 +38,7 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
     }
     blamer.stages_.push_back(std::move(stage));
   }
-  STRATA_CHECK(blamer.StageOf(graph) >= 0, "a graph without moments");
+  STRATA_CHECK(blamer.StageOf(graph) >= 0, "a graph without snapshots");
   return blamer;
 }
 
@@ -63,28 +63,28 @@ Result<Blamer::Stage> Blamer::MakeStage(const History& history, int32_t graph) {
       lineage.emplace(Listing(now.graph()).size());
       first = now;
     } else {
-      STRATA_TRY(const std::vector<Provenance> births, history.births(step));
+      STRATA_TRY(const std::vector<Provenance> provenance, history.provenance(step));
       STRATA_TRY(const GraphDiff diff, Diff(last.graph(), now.graph(),
                                             {.stable_ids = history.stable_ids,
-                                             .births = births,
+                                             .provenance = provenance,
                                              .contradictions = history.stable_ids}));
-      lineage->Add(diff, births);
-      const int32_t time = lineage->num_moments() - 1;
+      lineage->Add(diff, provenance);
+      const int32_t time = lineage->num_snapshots() - 1;
       for (const Contradiction& contradiction : diff.contradictions) {
-        doubts.push_back(
-            {lineage->LifeAt(time - 1, contradiction.before), time, ToString(diff, contradiction)});
+        doubts.push_back({lineage->NodeHistoryAt(time - 1, contradiction.before), time,
+                          ToString(diff, contradiction)});
       }
     }
     last = now;
   }
-  const int32_t end = lineage->num_moments() - 1;
+  const int32_t end = lineage->num_snapshots() - 1;
   if (!history.stable_ids && end > 1) {
     STRATA_TRY(const GraphDiff direct, Diff(first.graph(), last.graph()));
     const auto name = [&](EntityId id) {
       return id.valid() ? direct.after.name(id) : std::string("gone");
     };
     for (const Lineage::Contradiction& contradiction : lineage->Contradictions(direct, 0, end)) {
-      doubts.push_back({lineage->LifeAt(0, contradiction.before), end,
+      doubts.push_back({lineage->NodeHistoryAt(0, contradiction.before), end,
                         fmt::format("step by step it is {} in the end, compared directly {}",
                                     name(contradiction.composed), name(contradiction.direct))});
     }
@@ -95,7 +95,7 @@ Result<Blamer::Stage> Blamer::MakeStage(const History& history, int32_t graph) {
   return stage;
 }
 
-/// Compares the first moment of a graph with its parent.
+/// Compares the first snapshot of a graph with its parent.
 Status Blamer::Cross(Stage& stage) const {
   const Stage& parent = stages_[static_cast<size_t>(stage.parent)];
   STRATA_TRY(const LoadedGraph before, Load(parent, stage.parent_time));
@@ -103,10 +103,12 @@ Status Blamer::Cross(Stage& stage) const {
   STRATA_TRY(const GraphDiff diff,
              Diff(before.graph(), after.graph(), {.stable_ids = history_->stable_ids}));
   stage.crossings.resize(static_cast<size_t>(diff.after.size()));
-  const auto life_of = [&](EntityId id) { return parent.lineage.LifeAt(stage.parent_time, id); };
+  const auto history_of = [&](EntityId id) {
+    return parent.lineage.NodeHistoryAt(stage.parent_time, id);
+  };
   for (const Pair& pair : diff.pairs) {
     Crossing& crossing = stage.crossings[static_cast<size_t>(pair.after.index)];
-    crossing.before = life_of(pair.before);
+    crossing.before = history_of(pair.before);
     crossing.status = pair.status;
     crossing.fields = pair.fields;
     crossing.confidence = pair.confidence;
@@ -115,8 +117,8 @@ Status Blamer::Cross(Stage& stage) const {
     for (EntityId id : relation.after) {
       Crossing& crossing = stage.crossings[static_cast<size_t>(id.index)];
       for (EntityId other : relation.before) {
-        if (life_of(other) == crossing.before) continue;  // the original of a copy is a pair
-        crossing.relatives.push_back(life_of(other));
+        if (history_of(other) == crossing.before) continue;  // the original of a copy is a pair
+        crossing.relatives.push_back(history_of(other));
         crossing.relation = relation.kind;
       }
     }
@@ -129,84 +131,85 @@ int32_t Blamer::StageOf(int32_t graph) const {
   return found == stages_.end() ? -1 : static_cast<int32_t>(found - stages_.begin());
 }
 
-int32_t Blamer::LastTimeAt(const Stage& stage, int32_t moment) const {
-  const std::string& content = history_->moment(moment).content;
+int32_t Blamer::LastTimeAt(const Stage& stage, int32_t snapshot) const {
+  const std::string& content = history_->snapshot(snapshot).content;
   int32_t last = 0;
-  for (int32_t time = 0; time < stage.lineage.num_moments(); ++time) {
+  for (int32_t time = 0; time < stage.lineage.num_snapshots(); ++time) {
     const int32_t after = step(stage, time).after;
-    if (after == moment) return time;
-    if (history_->moment(after).content == content) last = time;
+    if (after == snapshot) return time;
+    if (history_->snapshot(after).content == content) last = time;
   }
   return last;
 }
 
-Result<Blamer::Found> Blamer::Find(int32_t moment, std::string_view name) const {
-  const int32_t index = StageOf(history_->moment(moment).graph);
-  STRATA_CHECK(index >= 0, "a moment of another family");
-  const int32_t time = LastTimeAt(stage(index), moment);
+Result<Blamer::Found> Blamer::Find(int32_t snapshot, std::string_view name) const {
+  const int32_t index = StageOf(history_->snapshot(snapshot).graph);
+  STRATA_CHECK(index >= 0, "a snapshot of another family");
+  const int32_t time = LastTimeAt(stage(index), snapshot);
   STRATA_TRY(const LoadedGraph graph, Load(stage(index), time));
   const EntityId id = Listing(graph.graph()).FindName(name);
   if (!id.valid()) {
     return Error(ErrorCode::kNotFound, "no node '{}': {}: 'strata show' lists its nodes", name,
-                 history_->moment(step(stage(index), time).after).ref);
+                 history_->snapshot(step(stage(index), time).after).ref);
   }
-  return Found{{index, stage(index).lineage.LifeAt(time, id)}, time};
+  return Found{{index, stage(index).lineage.NodeHistoryAt(time, id)}, time};
 }
 
 Result<std::string> Blamer::NameAt(Member member, int32_t time) const {
   STRATA_TRY(const LoadedGraph graph, Load(stage(member.stage), time));
-  return Listing(graph.graph()).name(stage(member.stage).lineage.At(member.life, time));
+  return Listing(graph.graph()).name(stage(member.stage).lineage.At(member.history, time));
 }
 
-Result<Blame> Blamer::Follow(int32_t moment, std::string_view name) const {
-  STRATA_TRY(const Found found, Find(moment, name));
-  Story story(*this);
-  STRATA_RETURN_IF_ERROR(story.Tell(found.member, found.time));
-  return std::move(story.blame());
+Result<Blame> Blamer::Follow(int32_t snapshot, std::string_view name) const {
+  STRATA_TRY(const Found found, Find(snapshot, name));
+  NodeHistory history(*this);
+  STRATA_RETURN_IF_ERROR(history.Build(found.member, found.time));
+  return std::move(history.blame());
 }
 
-Result<std::vector<Blame>> Blamer::Relatives(int32_t moment, std::string_view name,
+Result<std::vector<Blame>> Blamer::Relatives(int32_t snapshot, std::string_view name,
                                              size_t limit) const {
-  STRATA_TRY(const Found self, Find(moment, name));
+  STRATA_TRY(const Found self, Find(snapshot, name));
   std::vector<Member> queue = {self.member};
   std::set<Member> known = {self.member}, told;
   std::vector<Blame> relatives;
   for (size_t i = 0; i < queue.size() && relatives.size() < limit; ++i) {
-    if (told.contains(queue[i])) continue;  // in another graph, as part of a life told before
-    Story story(*this);
-    const int32_t last = stage(queue[i].stage).lineage.last(queue[i].life);
-    STRATA_RETURN_IF_ERROR(story.Tell(queue[i], i == 0 ? self.time : last));
-    told.insert(story.members().begin(), story.members().end());
-    for (const Member& relative : story.relatives()) {
+    if (told.contains(queue[i])) continue;  // in another graph, as part of a history told before
+    NodeHistory history(*this);
+    const int32_t last = stage(queue[i].stage).lineage.last(queue[i].history);
+    STRATA_RETURN_IF_ERROR(history.Build(queue[i], i == 0 ? self.time : last));
+    told.insert(history.members().begin(), history.members().end());
+    for (const Member& relative : history.relatives()) {
       if (known.insert(relative).second) queue.push_back(relative);
     }
-    if (i > 0) relatives.push_back(std::move(story.blame()));
+    if (i > 0) relatives.push_back(std::move(history.blame()));
   }
   return relatives;
 }
 
-Result<std::vector<Blamer::Place>> Blamer::Founders(const std::vector<Place>& places) const {
+Result<std::vector<Blamer::Occurrence>> Blamer::FirstOccurrences(
+    const std::vector<Occurrence>& occurrences) const {
   std::vector<Member> members;
   std::vector<std::set<Member>> told;
-  for (const auto& [moment, name] : places) {
-    STRATA_TRY(const Found found, Find(moment, name));
-    Story story(*this);
-    STRATA_RETURN_IF_ERROR(story.Tell(found.member, found.time));
+  for (const auto& [snapshot, name] : occurrences) {
+    STRATA_TRY(const Found found, Find(snapshot, name));
+    NodeHistory history(*this);
+    STRATA_RETURN_IF_ERROR(history.Build(found.member, found.time));
     members.push_back(found.member);
-    told.emplace_back(story.members().begin(), story.members().end());
-    told.back().insert(story.relatives().begin(), story.relatives().end());
+    told.emplace_back(history.members().begin(), history.members().end());
+    told.back().insert(history.relatives().begin(), history.relatives().end());
   }
-  std::vector<Place> founders;
-  for (size_t i = 0; i < places.size(); ++i) {
+  std::vector<Occurrence> first;
+  for (size_t i = 0; i < occurrences.size(); ++i) {
     const bool is_told = std::ranges::any_of(told, [&](const std::set<Member>& other) {
       const auto j = static_cast<size_t>(&other - told.data());
       // Of two that tell of each other the one in the earlier graph.
       return j != i && other.contains(members[i]) &&
              (!told[i].contains(members[j]) || members[j] < members[i]);
     });
-    if (!is_told) founders.push_back(places[i]);
+    if (!is_told) first.push_back(occurrences[i]);
   }
-  return founders;
+  return first;
 }
 
 }  // namespace strata

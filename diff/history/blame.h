@@ -29,13 +29,13 @@ struct BlameEvent {
   std::string ref;                ///< of the pass or of the graph
 };
 
-/// The life of a node over the passes of its graph, of the graphs that it came from, and of those
-/// that came from it.
+/// The history of a node over the passes of its graph, of the graphs that it came from, and of
+/// those that came from it.
 struct Blame {
   std::string node;  ///< as it was asked for
   std::string graph;
-  std::string ref;  ///< the moment at which it was asked for
-  /// That the nodes of the story are one; 1 inside our own traces. With several ends (a node that
+  std::string ref;  ///< the snapshot at which it was asked for
+  /// That the nodes of the history are one; 1 inside our own traces. With several ends (a node that
   /// is in the forward and in the backward graph) that of the least certain one.
   double confidence = 1;
   std::vector<BlameEvent> events;  ///< in order of time
@@ -48,70 +48,71 @@ struct Blame {
   std::vector<Doubt> contradictions = {};
 };
 
-/// Follows a node through all moments of its graph, and through the graphs that this one came from
-/// or that came from it (see FindDescents): backward and forward. Inside our own traces by
-/// StableIds and birth certificates, exactly; in imported logs by composed diffs.
+/// Follows a node through all snapshots of its graph, and through the graphs that this one came
+/// from or that came from it (see FindDescents): backward and forward. Inside our own traces by
+/// StableIds and record certificates, exactly; in imported logs by composed diffs.
 class Blamer {
  public:
-  /// Compares all moments of `graph` and of its family. REQUIRES: `history` outlives this.
+  /// Compares all snapshots of `graph` and of its family. REQUIRES: `history` outlives this.
   /// Errors: a graph that cannot be loaded.
   static Result<Blamer> Make(const History& history, int32_t graph);
 
   /// Whether a graph is one of the family.
   bool Covers(int32_t graph) const { return StageOf(graph) >= 0; }
-  /// The life of `name`, as it is called at `moment` of the history.
-  /// REQUIRES: the moment's graph is of the family. Errors: no such node there.
-  Result<Blame> Follow(int32_t moment, std::string_view name) const;
-  /// The lives of the nodes it was made from, and of those that stand for it, each with what they
-  /// came from and became; nearest first, at most `limit`.
-  Result<std::vector<Blame>> Relatives(int32_t moment, std::string_view name, size_t limit) const;
+  /// The history of `name`, as it is called at `snapshot` of the history.
+  /// REQUIRES: the snapshot's graph is of the family. Errors: no such node there.
+  Result<Blame> Follow(int32_t snapshot, std::string_view name) const;
+  /// The histories of the nodes it was made from, and of those that stand for it, each with what
+  /// they came from and became; nearest first, at most `limit`.
+  Result<std::vector<Blame>> Relatives(int32_t snapshot, std::string_view name, size_t limit) const;
 
-  /// A node by name at a moment.
-  using Place = std::pair<int32_t, std::string>;
-  /// Those places of whose nodes no other place's story tells, in their order: of a node that was
-  /// carried from graph to graph only the first.
-  Result<std::vector<Place>> Founders(const std::vector<Place>& places) const;
+  /// A node by name at a snapshot.
+  using Occurrence = std::pair<int32_t, std::string>;
+  /// Those occurrences of whose nodes no other place's history tells, in their order: of a node
+  /// that was carried from graph to graph only the first.
+  Result<std::vector<Occurrence>> FirstOccurrences(
+      const std::vector<Occurrence>& occurrences) const;
 
  private:
   /// How a node of a graph came over from the graph's parent.
   struct Crossing {
-    LifeId before;  ///< the same node there; none: it is new
+    NodeHistoryId before;  ///< the same node there; none: it is new
     PairStatus status;
     std::vector<FieldDiff> fields;
     double confidence = 1;
-    std::vector<LifeId> relatives;  ///< of a new one: of the parent
+    std::vector<NodeHistoryId> relatives;  ///< of a new one: of the parent
     std::optional<RelationKind> relation;
   };
-  /// What speaks against a life, at a moment of the lineage.
+  /// What speaks against a history, at a snapshot of the lineage.
   struct Doubt {
-    LifeId life;
+    NodeHistoryId history;
     int32_t time;
     std::string what;
   };
-  /// The lives of one graph.
+  /// The histories of one graph.
   struct Stage {
     Stage(int32_t its_graph, Lineage its_lineage)
         : graph(its_graph), lineage(std::move(its_lineage)) {}
 
     int32_t graph;
     Lineage lineage;
-    std::vector<int32_t> steps;  // by moment of the lineage: index into the history's steps
+    std::vector<int32_t> steps;  // by snapshot of the lineage: index into the history's steps
     std::vector<Doubt> doubts;
     int32_t parent = -1;              // index into stages_
-    int32_t parent_time = -1;         // moment of its lineage
-    std::vector<Crossing> crossings;  // by entity of the first moment
+    int32_t parent_time = -1;         // snapshot of its lineage
+    std::vector<Crossing> crossings;  // by entity of the first snapshot
     std::vector<int32_t> children;    // indices into stages_, in order of time
   };
   struct Member {
     int32_t stage = -1;
-    LifeId life;
+    NodeHistoryId history;
     friend auto operator<=>(const Member&, const Member&) = default;
   };
   struct Found {
     Member member;
-    int32_t time = 0;  ///< moment of the lineage
+    int32_t time = 0;  ///< snapshot of the lineage
   };
-  class Story;
+  class NodeHistory;
 
   explicit Blamer(const History& history) : history_(&history) {}
   static Result<Stage> MakeStage(const History& history, int32_t graph);
@@ -128,9 +129,9 @@ class Blamer {
   const std::string& GraphName(const Stage& stage) const {
     return history_->graphs[static_cast<size_t>(stage.graph)];
   }
-  /// The last time that the graph is at a moment of the history.
-  int32_t LastTimeAt(const Stage& stage, int32_t moment) const;
-  Result<Found> Find(int32_t moment, std::string_view name) const;
+  /// The last time that the graph is at a snapshot of the history.
+  int32_t LastTimeAt(const Stage& stage, int32_t snapshot) const;
+  Result<Found> Find(int32_t snapshot, std::string_view name) const;
   Result<std::string> NameAt(Member member, int32_t time) const;
 
   const History* history_;

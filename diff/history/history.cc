@@ -24,7 +24,8 @@ std::vector<uint64_t> KeysOf(const History& history, bool graph_names) {
 }  // namespace
 
 bool SameGraph(const History& history, int32_t a, int32_t b) {
-  return a == b || (!history.stable_ids && history.moment(a).content == history.moment(b).content);
+  return a == b ||
+         (!history.stable_ids && history.snapshot(a).content == history.snapshot(b).content);
 }
 
 std::string DescribeStep(const History& history, const HistoryStep& step) {

@@ -20,8 +20,8 @@ struct LoadedGraph {
   const Graph& graph() const { return module->graph(id); }
 };
 
-/// A graph at one moment of a run.
-struct HistoryMoment {
+/// A graph at one snapshot of a run.
+struct HistorySnapshot {
   int32_t graph = 0;  ///< index into History::graphs
   std::string ref;    ///< the REF that loads it
   /// Equal for graphs that are equal, names included and StableIds not, in any history.
@@ -31,14 +31,14 @@ struct HistoryMoment {
 /// What happened to one graph: it came, a pass ran on it, or it changed between passes.
 struct HistoryStep {
   int32_t graph = 0;    ///< index into History::graphs
-  int32_t before = -1;  ///< index into History::moments; -1: the graph comes with this step
+  int32_t before = -1;  ///< index into History::snapshots; -1: the graph comes with this step
   int32_t after = 0;    ///< the same as `before` when nothing changed
   /// Of a pass; "" and -1 for other steps.
   std::string pass, options;
   int32_t pass_index = -1;
   bool failed = false;
-  int64_t id = 0;   ///< of the pass record, for `births`
-  std::string ref;  ///< of the pass, or of the moment after
+  int64_t id = 0;   ///< of the pass record, for `provenance`
+  std::string ref;  ///< of the pass, or of the snapshot after
 };
 
 /// What a log tells of a graph. Graphs of one compilation may come from one another.
@@ -52,25 +52,27 @@ struct GraphRecord {
 struct History {
   std::string ref;  ///< the REF of the run: "run.strata#run=2"
   int32_t rank = 0;
-  /// Nodes keep their StableIds from moment to moment of a graph.
+  /// Nodes keep their StableIds from snapshot to snapshot of a graph.
   bool stable_ids = false;
   std::vector<std::string> graphs;
   std::vector<GraphRecord> records;  ///< by graph, of logs; else empty
-  std::vector<HistoryMoment> moments;
+  std::vector<HistorySnapshot> snapshots;
   std::vector<HistoryStep> steps;
 
-  /// Loads a moment.
-  std::function<Result<LoadedGraph>(int32_t moment)> load;
+  /// Loads a snapshot.
+  std::function<Result<LoadedGraph>(int32_t snapshot)> load;
   /// Births of a step's pass; none where nobody wrote them.
-  std::function<Result<std::vector<Provenance>>(const HistoryStep& step)> births;
+  std::function<Result<std::vector<Provenance>>(const HistoryStep& step)> provenance;
 
   const std::string& GraphOf(const HistoryStep& step) const {
     return graphs[static_cast<size_t>(step.graph)];
   }
-  const HistoryMoment& moment(int32_t index) const { return moments[static_cast<size_t>(index)]; }
+  const HistorySnapshot& snapshot(int32_t index) const {
+    return snapshots[static_cast<size_t>(index)];
+  }
 };
 
-/// Whether two moments hold the same graph, where ids are known to the last StableId.
+/// Whether two snapshots hold the same graph, where ids are known to the last StableId.
 bool SameGraph(const History& history, int32_t a, int32_t b);
 
 /// `pass 4 'dce'`, or `graph 'step'` for a step that is no pass: for messages.

@@ -5,51 +5,52 @@
 
 namespace strata {
 
-/// Who a new node was made from, and who stands for a deleted one.
+/// The nodes that a new node was made from, and the nodes that replace a deleted one.
 class Lineage::Relatives {
  public:
   struct Answer {
-    std::vector<LifeId> lives;
+    std::vector<NodeHistoryId> histories;
     std::optional<RelationKind> relation;
     std::optional<Origin> origin;
   };
 
-  /// `before` and `after` are the lives of the entities of both sides.
-  Relatives(const GraphDiff& diff, std::span<const Provenance> births,
-            const std::vector<int32_t>& before, const std::vector<int32_t>& after)
-      : diff_(diff), lives_{&before, &after} {
-    for (size_t i = 0; i < diff.relations.size(); ++i) {
-      for (EntityId id : diff.relations[i].before)
-        relation_of_[0].emplace(id.index, static_cast<int32_t>(i));
-      for (EntityId id : diff.relations[i].after)
-        relation_of_[1].emplace(id.index, static_cast<int32_t>(i));
+  /// `before` and `after` are the histories of the entities of each side.
+  Relatives(const GraphDiff& diff, std::span<const Provenance> provenance,
+            const IdVector<EntityId, NodeHistoryId>& before,
+            const IdVector<EntityId, NodeHistoryId>& after)
+      : diff_(diff), histories_{&before, &after} {
+    for (const Relation& relation : diff.relations) {
+      for (EntityId id : relation.before)
+        relation_of_[0].emplace(id, &relation);
+      for (EntityId id : relation.after)
+        relation_of_[1].emplace(id, &relation);
     }
-    if (births.empty()) return;
-    for (const Provenance& birth : births)
-      births_.emplace(birth.node, &birth);
-    MapIds(diff.before, *lives_[0]);
-    MapIds(diff.after, *lives_[1]);
+    if (provenance.empty()) return;
+    for (const Provenance& record : provenance)
+      provenance_.emplace(record.node, &record);
+    MapIds(diff.before, *histories_[0]);
+    MapIds(diff.after, *histories_[1]);
     for (EntityId id : diff.inserted) {
       const Answer parents = ParentsOf(id);
       if (!parents.origin) continue;
-      for (LifeId parent : parents.lives)
-        children_[parent.index].push_back({(*lives_[1])[Index(id.index)]});
+      for (NodeHistoryId parent : parents.histories)
+        children_[parent].push_back((*histories_[1])[id]);
     }
   }
 
   Answer ParentsOf(EntityId inserted) const {
-    const auto birth = births_.find(StableIdOf(diff_.after, inserted));
-    if (birth != births_.end() && !birth->second->from.empty()) {
+    const auto record = provenance_.find(StableIdOf(diff_.after, inserted));
+    if (record != provenance_.end() && !record->second->from.empty()) {
       Answer answer;
-      answer.origin = birth->second->origin;
-      Collect(*birth->second, 0, answer.lives);
+      answer.origin = record->second->origin;
+      Collect(*record->second, 0, answer.histories);
       return answer;
     }
     return Related(1, inserted);
   }
 
-  Answer HeirsOf(EntityId deleted) const {
-    const auto children = children_.find((*lives_[0])[Index(deleted.index)]);
+  Answer SuccessorsOf(EntityId deleted) const {
+    const auto children = children_.find((*histories_[0])[deleted]);
     if (children != children_.end()) return {children->second, std::nullopt, Origin::kReplaced};
     return Related(0, deleted);
   }
@@ -59,130 +60,128 @@ class Lineage::Relatives {
     return listing.graph(id).node(listing[id].node).stable_id;
   }
 
-  void MapIds(const Listing& listing, const std::vector<int32_t>& lives) {
-    for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  void MapIds(const Listing& listing, const IdVector<EntityId, NodeHistoryId>& histories) {
+    for (EntityId id : IdsOf(histories)) {
       if (!listing[id].element.valid())
-        life_of_id_.emplace(StableIdOf(listing, id), lives[Index(id.index)]);
+        history_of_id_.emplace(StableIdOf(listing, id), histories[id]);
     }
   }
 
-  /// Ancestors that no graph shows (made and removed by the same pass) are passed over to theirs.
-  void Collect(const Provenance& birth, int depth, std::vector<LifeId>& lives) const {
+  /// An ancestor that no graph contains (the pass created and removed it) is replaced by its own
+  /// ancestors.
+  void Collect(const Provenance& record, int depth, std::vector<NodeHistoryId>& histories) const {
     constexpr int kMaxDepth = 16;
-    for (StableId id : birth.from) {
-      if (const auto life = life_of_id_.find(id); life != life_of_id_.end()) {
-        if (std::ranges::find(lives, LifeId{life->second}) == lives.end())
-          lives.push_back({life->second});
-      } else if (const auto older = births_.find(id); older != births_.end() && depth < kMaxDepth) {
-        Collect(*older->second, depth + 1, lives);
+    for (StableId id : record.from) {
+      if (const auto history = history_of_id_.find(id); history != history_of_id_.end()) {
+        if (std::ranges::find(histories, history->second) == histories.end())
+          histories.push_back(history->second);
+      } else if (const auto older = provenance_.find(id);
+                 older != provenance_.end() && depth < kMaxDepth) {
+        Collect(*older->second, depth + 1, histories);
       }
     }
   }
 
   Answer Related(size_t side, EntityId id) const {
-    const auto found = relation_of_[side].find(id.index);
+    const auto found = relation_of_[side].find(id);
     if (found == relation_of_[side].end()) return {};
-    const Relation& relation = diff_.relations[Index(found->second)];
+    const Relation& relation = *found->second;
     Answer answer{{}, relation.kind, std::nullopt};
     for (EntityId other : side == 0 ? relation.after : relation.before)
-      answer.lives.push_back({(*lives_[1 - side])[Index(other.index)]});
+      answer.histories.push_back((*histories_[1 - side])[other]);
     return answer;
   }
 
   const GraphDiff& diff_;
-  std::array<const std::vector<int32_t>*, 2> lives_;  // by entity
-  std::array<std::unordered_map<int32_t, int32_t>, 2> relation_of_;
-  std::unordered_map<StableId, const Provenance*> births_;
-  std::unordered_map<StableId, int32_t> life_of_id_;
-  std::unordered_map<int32_t, std::vector<LifeId>> children_;  // by life
+  std::array<const IdVector<EntityId, NodeHistoryId>*, 2> histories_;
+  std::array<std::unordered_map<EntityId, const Relation*>, 2> relation_of_;
+  std::unordered_map<StableId, const Provenance*> provenance_;
+  std::unordered_map<StableId, NodeHistoryId> history_of_id_;
+  std::unordered_map<NodeHistoryId, std::vector<NodeHistoryId>> children_;
 };
 
-Lineage::Lineage(int32_t size) : lives_(Index(size)) {
-  std::vector<int32_t>& first = life_of_.emplace_back(Index(size));
-  for (int32_t i = 0; i < size; ++i) {
-    first[Index(i)] = i;
-    lives_[Index(i)].entities = {i};
-    lives_[Index(i)].events.emplace_back();
+Lineage::Lineage(size_t size) : histories_(size) {
+  IdVector<EntityId, NodeHistoryId>& first = histories_of_.emplace_back(size);
+  for (EntityId id : IdsOf(first)) {
+    first[id] = NodeHistoryId{id.index};
+    histories_[first[id]].entities = {id};
+    histories_[first[id]].events.emplace_back();
   }
 }
 
-LifeEvent& Lineage::AddEvent(int32_t life, LifeEvent::Kind kind) {
-  LifeEvent& event = lives_[Index(life)].events.emplace_back();
+NodeEvent& Lineage::AddEvent(NodeHistoryId history, NodeEvent::Kind kind) {
+  NodeEvent& event = histories_[history].events.emplace_back();
   event.kind = kind;
-  event.moment = num_moments() - 1;
+  event.snapshot = num_snapshots() - 1;
   return event;
 }
 
-void Lineage::Add(const GraphDiff& diff, std::span<const Provenance> births) {
-  STRATA_CHECK(static_cast<size_t>(diff.before.size()) == life_of_.back().size());
-  life_of_.emplace_back(Index(diff.after.size()), -1);
-  const int32_t moment = num_moments() - 1;
-  const std::vector<int32_t>& before = life_of_[Index(moment - 1)];
-  std::vector<int32_t>& after = life_of_[Index(moment)];
+void Lineage::Add(const GraphDiff& diff, std::span<const Provenance> provenance) {
+  STRATA_CHECK(diff.before.size() == histories_of_.back().size());
+  histories_of_.emplace_back(diff.after.size());
+  const int32_t snapshot = num_snapshots() - 1;
+  const IdVector<EntityId, NodeHistoryId>& before = HistoriesAt(snapshot - 1);
+  IdVector<EntityId, NodeHistoryId>& after = histories_of_.back();
   for (const Pair& pair : diff.pairs) {
-    const int32_t index = before[Index(pair.before.index)];
-    after[Index(pair.after.index)] = index;
-    Life& life = lives_[Index(index)];
-    life.entities.push_back(pair.after.index);
-    if (pair.confidence < 1) life.doubts.emplace_back(moment, pair.confidence);
+    const NodeHistoryId id = before[pair.before];
+    after[pair.after] = id;
+    NodeHistory& history = histories_[id];
+    history.entities.push_back(pair.after);
+    if (pair.confidence < 1) history.doubts.emplace_back(snapshot, pair.confidence);
     if (pair.status.same()) continue;
-    LifeEvent& event = AddEvent(index, LifeEvent::Kind::kKept);
+    NodeEvent& event = AddEvent(id, NodeEvent::Kind::kKept);
     event.status = pair.status;
     event.fields = pair.fields;
   }
-  for (EntityId id : diff.inserted) {
-    after[Index(id.index)] = num_lives();
-    Life& life = lives_.emplace_back();
-    life.first = moment;
-    life.entities = {id.index};
-  }
-  const Relatives relatives(diff, births, before, after);
-  const auto tell = [](LifeEvent& event, Relatives::Answer answer) {
-    event.relatives = std::move(answer.lives);
+  for (EntityId id : diff.inserted)
+    after[id] = histories_.Add({.first = snapshot, .entities = {id}, .events = {}, .doubts = {}});
+  const Relatives relatives(diff, provenance, before, after);
+  const auto set_relatives = [](NodeEvent& event, Relatives::Answer answer) {
+    event.relatives = std::move(answer.histories);
     event.relation = answer.relation;
     event.origin = answer.origin;
   };
   for (EntityId id : diff.inserted)
-    tell(AddEvent(after[Index(id.index)], LifeEvent::Kind::kBorn), relatives.ParentsOf(id));
+    set_relatives(AddEvent(after[id], NodeEvent::Kind::kCreated), relatives.ParentsOf(id));
   for (EntityId id : diff.deleted)
-    tell(AddEvent(before[Index(id.index)], LifeEvent::Kind::kDeleted), relatives.HeirsOf(id));
+    set_relatives(AddEvent(before[id], NodeEvent::Kind::kDeleted), relatives.SuccessorsOf(id));
 }
 
 void Lineage::AddUnchanged() {
-  life_of_.push_back(life_of_.back());
-  const std::vector<int32_t>& lives = life_of_.back();
-  for (size_t i = 0; i < lives.size(); ++i)
-    lives_[Index(lives[i])].entities.push_back(static_cast<int32_t>(i));
+  const IdVector<EntityId, NodeHistoryId> last = histories_of_.back();
+  for (EntityId id : IdsOf(last))
+    histories_[last[id]].entities.push_back(id);
+  histories_of_.push_back(last);
 }
 
-EntityId Lineage::At(LifeId life, int32_t moment) const {
-  const int32_t age = moment - first(life);
-  if (age < 0 || age >= span(life)) return {};
-  return {lives_[Index(life.index)].entities[Index(age)]};
+EntityId Lineage::At(NodeHistoryId history, int32_t snapshot) const {
+  const int32_t age = snapshot - first(history);
+  if (age < 0 || age >= span(history)) return {};
+  return histories_[history].entities[static_cast<size_t>(age)];
 }
 
-double Lineage::Confidence(LifeId life, int32_t from, int32_t to) const {
+double Lineage::Confidence(NodeHistoryId history, int32_t from, int32_t to) const {
   double confidence = 1;
-  for (const auto& [moment, sure] : lives_[Index(life.index)].doubts) {
-    if (moment > from && moment <= to) confidence *= sure;
+  for (const auto& [snapshot, sure] : histories_[history].doubts) {
+    if (snapshot > from && snapshot <= to) confidence *= sure;
   }
   return confidence;
 }
 
 std::vector<Lineage::Link> Lineage::Compose(int32_t from, int32_t to) const {
   std::vector<Link> links;
-  for (EntityId before{0}; Index(before.index) < life_of_[Index(from)].size(); ++before.index) {
-    const LifeId life = LifeAt(from, before);
-    const EntityId after = At(life, to);
-    if (after.valid()) links.push_back({before, after, Confidence(life, from, to)});
+  for (EntityId before : IdsOf(HistoriesAt(from))) {
+    const NodeHistoryId history = NodeHistoryAt(from, before);
+    const EntityId after = At(history, to);
+    if (after.valid()) links.push_back({before, after, Confidence(history, from, to)});
   }
   return links;
 }
 
-std::vector<LifeId> Lineage::Transients(int32_t from, int32_t to) const {
-  std::vector<LifeId> transients;
-  for (LifeId life{0}; life.index < num_lives(); ++life.index) {
-    if (first(life) > from && last(life) < to) transients.push_back(life);
+std::vector<NodeHistoryId> Lineage::Transients(int32_t from, int32_t to) const {
+  std::vector<NodeHistoryId> transients;
+  for (NodeHistoryId history : IdsOf(histories_)) {
+    if (first(history) > from && last(history) < to) transients.push_back(history);
   }
   return transients;
 }
@@ -190,10 +189,10 @@ std::vector<LifeId> Lineage::Transients(int32_t from, int32_t to) const {
 std::vector<Lineage::Contradiction> Lineage::Contradictions(const GraphDiff& direct, int32_t from,
                                                             int32_t to) const {
   std::vector<Contradiction> contradictions;
-  for (EntityId before{0}; before.index < direct.before.size(); ++before.index) {
-    const EntityId composed = At(LifeAt(from, before), to);
-    const int32_t pair = direct.pair_of_before[Index(before.index)];
-    const EntityId other = pair < 0 ? EntityId{} : direct.pairs[Index(pair)].after;
+  for (EntityId before : direct.before.ids()) {
+    const EntityId composed = At(NodeHistoryAt(from, before), to);
+    const PairId pair = direct.pair_of_before[before];
+    const EntityId other = pair.valid() ? direct.pairs[pair].after : EntityId{};
     if (composed != other) contradictions.push_back({before, composed, other});
   }
   return contradictions;

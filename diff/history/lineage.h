@@ -2,8 +2,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "diff/model/graph_diff.h"
 #include "ir/ids.h"
 #include "ir/module.h"
@@ -11,100 +13,102 @@
 namespace strata {
 
 /// A node through all graphs of a Lineage.
-using LifeId = Id<struct LifeTag>;
+using NodeHistoryId = Id<struct NodeHistoryTag>;
 
 /// What happened to a node on the way from one graph to the next.
-struct LifeEvent {
+struct NodeEvent {
   enum class Kind : uint8_t {
-    kGiven,    ///< it was there in the first graph
-    kBorn,     ///< it came into being
-    kKept,     ///< it lived on and differs: `status`, `fields`
-    kDeleted,  ///< it is gone
+    kGiven,    ///< the first graph contains it
+    kCreated,  ///< the step created it
+    kKept,     ///< the step changed it: `status`, `fields`
+    kDeleted,  ///< the step deleted it
   };
   Kind kind = Kind::kGiven;
-  int32_t moment = 0;             ///< of the graph after the event
+  int32_t snapshot = 0;           ///< the graph after the event
   PairStatus status;              ///< kKept
   std::vector<FieldDiff> fields;  ///< kKept
-  /// kBorn: the nodes it was made from. kDeleted: those that stand for it now.
-  std::vector<LifeId> relatives;
-  /// How the relatives were found: by a relation of the diff, or by a birth certificate.
+  /// kCreated: the nodes it was made from. kDeleted: the nodes that replace it.
+  std::vector<NodeHistoryId> relatives;
+  /// The source of `relatives`: a relation of the diff, or a provenance record.
   std::optional<RelationKind> relation;
   std::optional<Origin> origin;
 };
 
-/// Follows nodes along a pipeline: diffs of consecutive graphs, composed. Moments count the graphs
-/// from 0; entities are those of the listings of each diff.
+/// Follows nodes along a pipeline by composing the diffs of consecutive graphs. Snapshots are
+/// numbered from 0; entities are those of the listings of each diff.
 ///
 ///     Lineage lineage(graph_0_listing.size());
 ///     lineage.Add(diff_of_0_and_1);
 ///     lineage.Add(diff_of_1_and_2);
 ///     for (const auto& [before, after, confidence] : lineage.Compose(0, 2)) …
 ///
-/// Keeps nothing of the diffs but numbers and fields; memory is linear in nodes times moments.
+/// Copies ids and fields out of the diffs, which may be destroyed after `Add`. Memory is linear in
+/// nodes times snapshots.
 class Lineage {
  public:
   /// REQUIRES: the first graph has `size` printed nodes.
-  explicit Lineage(int32_t size);
+  explicit Lineage(size_t size);
 
-  /// The next graph. `births` (of own passes) tell ancestors exactly and win over relations.
-  /// REQUIRES: `diff.before` is the graph of the last moment.
-  void Add(const GraphDiff& diff, std::span<const Provenance> births = {});
-  /// The next graph is the last one again.
+  /// Appends the next graph. `provenance` gives the exact ancestors of the nodes that a pass
+  /// created and takes precedence over relations. REQUIRES: `diff.before` is the last graph.
+  void Add(const GraphDiff& diff, std::span<const Provenance> provenance = {});
+  /// Appends a graph equal to the last one.
   void AddUnchanged();
 
-  int32_t num_moments() const { return static_cast<int32_t>(life_of_.size()); }
-  int32_t num_lives() const { return static_cast<int32_t>(lives_.size()); }
+  int32_t num_snapshots() const { return static_cast<int32_t>(histories_of_.size()); }
 
-  LifeId LifeAt(int32_t moment, EntityId entity) const {
-    return {life_of_[Index(moment)][Index(entity.index)]};
+  NodeHistoryId NodeHistoryAt(int32_t snapshot, EntityId entity) const {
+    return HistoriesAt(snapshot)[entity];
   }
-  /// The node at a moment; none: not born yet, or deleted.
-  EntityId At(LifeId life, int32_t moment) const;
-  /// The first and the last moment of a life.
-  int32_t first(LifeId life) const { return lives_[Index(life.index)].first; }
-  int32_t last(LifeId life) const { return first(life) + span(life) - 1; }
-  /// In order of time; the first is kGiven or kBorn.
-  const std::vector<LifeEvent>& events(LifeId life) const {
-    return lives_[Index(life.index)].events;
+  /// The node at a snapshot; none: not created yet, or deleted.
+  EntityId At(NodeHistoryId history, int32_t snapshot) const;
+  /// The first and the last snapshot that contain the node.
+  int32_t first(NodeHistoryId history) const { return histories_[history].first; }
+  int32_t last(NodeHistoryId history) const { return first(history) + span(history) - 1; }
+  /// In order of time; the first is kGiven or kCreated.
+  const std::vector<NodeEvent>& events(NodeHistoryId history) const {
+    return histories_[history].events;
   }
-  /// Probability that the nodes of a life at two moments are one: the product along the way.
-  /// REQUIRES: it lives at both, and from <= to.
-  double Confidence(LifeId life, int32_t from, int32_t to) const;
+  /// Probability that the nodes of a history at two snapshots are the same node: the product over
+  /// the steps between them. REQUIRES: both snapshots contain the node, and from <= to.
+  double Confidence(NodeHistoryId history, int32_t from, int32_t to) const;
 
   struct Link {
     EntityId before, after;
     double confidence = 1;
   };
-  /// Which node of a later graph is which of an earlier one; by `before`.
+  /// The pairs of two snapshots, ordered by `before`.
   std::vector<Link> Compose(int32_t from, int32_t to) const;
-  /// Nodes born after `from` and gone before `to`: what a comparison of both ends cannot show.
-  std::vector<LifeId> Transients(int32_t from, int32_t to) const;
+  /// Nodes created after `from` and deleted before `to`. A diff of both ends cannot show them.
+  std::vector<NodeHistoryId> Transients(int32_t from, int32_t to) const;
 
-  /// A node of which the composed way and a direct comparison say different things.
+  /// A node for which the composed diffs and a direct diff disagree.
   struct Contradiction {
     EntityId before;
     EntityId composed, direct;  ///< none: deleted
   };
-  /// REQUIRES: `direct` compares the graphs of these moments.
+  /// REQUIRES: `direct` compares the graphs of these snapshots.
   std::vector<Contradiction> Contradictions(const GraphDiff& direct, int32_t from,
                                             int32_t to) const;
 
  private:
-  struct Life {
+  struct NodeHistory {
     int32_t first = 0;
-    std::vector<int32_t> entities;  // by moment, from `first`
-    std::vector<LifeEvent> events;
-    std::vector<std::pair<int32_t, double>> doubts;  // (moment, confidence) of unsure steps
+    std::vector<EntityId> entities;  // by snapshot, from `first`
+    std::vector<NodeEvent> events;
+    std::vector<std::pair<int32_t, double>> doubts;  // (snapshot, confidence) of unsure steps
   };
   class Relatives;
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-  int32_t span(LifeId life) const {
-    return static_cast<int32_t>(lives_[Index(life.index)].entities.size());
+  const IdVector<EntityId, NodeHistoryId>& HistoriesAt(int32_t snapshot) const {
+    return histories_of_[static_cast<size_t>(snapshot)];
   }
-  LifeEvent& AddEvent(int32_t life, LifeEvent::Kind kind);
+  int32_t span(NodeHistoryId history) const {
+    return static_cast<int32_t>(histories_[history].entities.size());
+  }
+  NodeEvent& AddEvent(NodeHistoryId history, NodeEvent::Kind kind);
 
-  std::vector<std::vector<int32_t>> life_of_;  // by moment, by entity
-  std::vector<Life> lives_;
+  std::vector<IdVector<EntityId, NodeHistoryId>> histories_of_;  // by snapshot
+  IdVector<NodeHistoryId, NodeHistory> histories_;
 };
 
 }  // namespace strata

@@ -16,7 +16,7 @@ struct DiffOptions {
   bool stable_ids = false;
   /// With `stable_ids`: provenance records of the trace's nodes. They show exactly what was
   /// replaced and copied.
-  std::vector<Provenance> births = {};
+  std::vector<Provenance> provenance = {};
   /// With `stable_ids`: also match by structure where ids and edges do not go together, and
   /// report where that contradicts the ids.
   bool contradictions = false;

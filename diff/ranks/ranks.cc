@@ -46,11 +46,11 @@ class RankComparer {
     std::optional<RankDifference> difference;
   };
 
-  Result<const RankForm*> FormOf(const History& history, int32_t moment) {
-    const std::string& content = history.moment(moment).content;
+  Result<const RankForm*> FormOf(const History& history, int32_t snapshot) {
+    const std::string& content = history.snapshot(snapshot).content;
     const auto known = forms_.find(content);
     if (known != forms_.end()) return &known->second;
-    STRATA_TRY(const LoadedGraph graph, history.load(moment));
+    STRATA_TRY(const LoadedGraph graph, history.load(snapshot));
     return &(forms_[content] = RankFormOf(graph.graph()));
   }
 
@@ -62,7 +62,7 @@ class RankComparer {
       const History& history = histories_[i];
       std::string contents;
       for (const HistoryStep& step : history.steps)
-        contents += StepText(history, step) + history.moment(step.after).content + "\n";
+        contents += StepText(history, step) + history.snapshot(step.after).content + "\n";
       const auto [known, is_new] = form_of_contents.try_emplace(contents);
       if (is_new) {
         for (const HistoryStep& step : history.steps) {
@@ -107,7 +107,7 @@ class RankComparer {
     const auto ref = [&](const Members& members) {
       const History& history = histories_[members.histories[0]];
       const HistoryStep& step = history.steps[static_cast<size_t>(apart->position)];
-      return history.moment(step.after).ref;
+      return history.snapshot(step.after).ref;
     };
     const std::string ref_most = apart ? ref(largest->second) : std::string();
     for (auto it = parts.begin(); it != parts.end(); ++it) {
@@ -252,8 +252,8 @@ class RankComparer {
         rank_class.ranks.push_back(history.rank);
         rank_class.identical &= history.steps.size() == first.steps.size();
         for (size_t s = 0; rank_class.identical && s < history.steps.size(); ++s) {
-          rank_class.identical = SameConstants(history.moment(history.steps[s].after).content,
-                                               first.moment(first.steps[s].after).content);
+          rank_class.identical = SameConstants(history.snapshot(history.steps[s].after).content,
+                                               first.snapshot(first.steps[s].after).content);
         }
       }
     }
@@ -271,8 +271,8 @@ class RankComparer {
     });
     const History& most = histories_[classes_[0].histories[0]];
     BisectOptions options;
-    options.identity = [this](const History& history, int32_t moment) -> Result<std::string> {
-      STRATA_TRY(const RankForm* form, FormOf(history, moment));
+    options.identity = [this](const History& history, int32_t snapshot) -> Result<std::string> {
+      STRATA_TRY(const RankForm* form, FormOf(history, snapshot));
       return ToString(form->hash);
     };
     options.ignore = [](const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
@@ -281,9 +281,9 @@ class RankComparer {
     for (size_t c = 1; c < classes_.size(); ++c) {
       Members& members = classes_[c];
       const History& other = histories_[members.histories[0]];
-      STRATA_TRY(const std::optional<Parting> parting, FindParting(most, other, options));
-      if (parting) {
-        members.difference = FromParting(*parting, most, other);
+      STRATA_TRY(const std::optional<Divergence> divergence, FindDivergence(most, other, options));
+      if (divergence) {
+        members.difference = FromDivergence(*divergence, most, other);
       } else if (members.apart || classes_[0].apart) {
         members.difference = members.apart ? members.apart : classes_[0].apart;
       } else {
@@ -306,21 +306,22 @@ class RankComparer {
     std::ranges::stable_sort(report_.differences, {}, &RankDifference::position);
   }
 
-  static RankDifference FromParting(const Parting& parting, const History& most,
-                                    const History& other) {
+  static RankDifference FromDivergence(const Divergence& divergence, const History& most,
+                                       const History& other) {
     RankDifference difference;
-    difference.position = parting.position;
-    const bool only_other = parting.steps.a < 0;
+    difference.position = divergence.position;
+    const bool only_other = divergence.steps.a < 0;
     const History& owner = only_other ? other : most;
     const HistoryStep& step =
-        owner.steps[static_cast<size_t>(only_other ? parting.steps.b : parting.steps.a)];
+        owner.steps[static_cast<size_t>(only_other ? divergence.steps.b : divergence.steps.a)];
     difference.pass_index = step.pass_index;
     difference.pass = step.pass;
-    difference.graph = parting.graph;
-    difference.node = parting.node();
-    difference.what = parting.what;
-    if (parting.moment_a >= 0) difference.ref_most = most.moment(parting.moment_a).ref;
-    if (parting.moment_b >= 0) difference.ref_other = other.moment(parting.moment_b).ref;
+    difference.graph = divergence.graph;
+    difference.node = divergence.node();
+    difference.what = divergence.what;
+    if (divergence.snapshot_a >= 0) difference.ref_most = most.snapshot(divergence.snapshot_a).ref;
+    if (divergence.snapshot_b >= 0)
+      difference.ref_other = other.snapshot(divergence.snapshot_b).ref;
     return difference;
   }
 
@@ -344,11 +345,11 @@ class RankComparer {
     std::map<std::string, List> known;  // by content
     for (const std::string& graph : graphs) {
       std::vector<RankCollectives> ranks;
-      for (const auto& [i, moment] : users[graph]) {
+      for (const auto& [i, snapshot] : users[graph]) {
         const History& history = histories_[i];
-        List& list = known[history.moment(moment).content];
+        List& list = known[history.snapshot(snapshot).content];
         if (list == nullptr) {
-          STRATA_TRY(const LoadedGraph loaded, history.load(moment));
+          STRATA_TRY(const LoadedGraph loaded, history.load(snapshot));
           list = std::make_shared<const std::vector<Collective>>(CollectivesOf(loaded.graph()));
         }
         ranks.push_back({history.rank, list});

@@ -132,7 +132,7 @@ class RunPair {
   }
 
   Result<ReportMoment> Moment(const History& history, int32_t index) {
-    const std::string& content = history.moment(index).content;
+    const std::string& content = history.snapshot(index).content;
     if (const auto known = moments_.find(content); known != moments_.end()) return known->second;
     STRATA_TRY(const LoadedGraph graph, history.load(index));
     return moments_[content] = report_.Moment(graph.graph());
@@ -140,7 +140,7 @@ class RunPair {
 
   Status AddPair(const HistoryStep& a, const HistoryStep& b) {
     ReportPass& pass = report_.AddRow(NameOf(b), b.options, after_.GraphOf(b));
-    if (before_.moment(a.after).content == after_.moment(b.after).content) {
+    if (before_.snapshot(a.after).content == after_.snapshot(b.after).content) {
       STRATA_TRY(pass.before, Moment(before_, a.after));
       pass.after = pass.before;
       return Ok();

@@ -294,7 +294,7 @@ class Maker {
     STRATA_TRY(std::vector<Provenance> births, trace_.LoadBirths(pass.id));
     DiffOptions options;
     options.stable_ids = stored.info.kind != RunKind::kImport;
-    if (options.stable_ids) options.births = births;
+    if (options.stable_ids) options.provenance = births;
     STRATA_TRY(GraphDiff diff, Diff(before->graph({0}), after->graph({0}), options));
     return Compared{std::move(before), std::move(after), std::move(diff), std::move(births)};
   }

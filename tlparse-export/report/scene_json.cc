@@ -301,37 +301,37 @@ class Writer {
   void Lives() {
     const Lineage* lineage = context_.lineage;
     if (lineage == nullptr) return;
-    const int32_t moment = lineage->num_moments() - 1;
-    const auto life = [&](const SceneNode& n) {
-      return n.after.valid() ? lineage->LifeAt(moment, n.after)
-                             : lineage->LifeAt(moment - 1, n.before);
+    const int32_t snapshot = lineage->num_snapshots() - 1;
+    const auto history = [&](const SceneNode& n) {
+      return n.after.valid() ? lineage->NodeHistoryAt(snapshot, n.after)
+                             : lineage->NodeHistoryAt(snapshot - 1, n.before);
     };
-    Differences("life", [&](const SceneNode& n) { return int64_t{life(n).index}; });
-    const auto relatives = [&](std::string_view key, LifeEvent::Kind kind) {
+    Differences("life", [&](const SceneNode& n) { return int64_t{history(n).index}; });
+    const auto relatives = [&](std::string_view key, NodeEvent::Kind kind) {
       Entries(key, [&](const SceneNode& n, int64_t i) {
         if (n.before.valid() == n.after.valid()) return;
-        for (const LifeEvent& event : lineage->events(life(n))) {
-          if (event.kind != kind || event.moment != moment || event.relatives.empty()) continue;
+        for (const NodeEvent& event : lineage->events(history(n))) {
+          if (event.kind != kind || event.snapshot != snapshot || event.relatives.empty()) continue;
           const std::string_view how = event.origin     ? ToString(*event.origin)
                                        : event.relation ? ToString(*event.relation)
                                                         : "";
           json_.BeginArray().Int(i).Int(Text(how)).BeginArray();
-          for (LifeId relative : event.relatives) {
-            const int32_t node = NodeOfLife(relative, moment);
+          for (NodeHistoryId relative : event.relatives) {
+            const int32_t node = NodeOfHistory(relative, snapshot);
             if (node >= 0) json_.Int(node);
           }
           json_.EndArray().EndArray();
         }
       });
     };
-    relatives("made", LifeEvent::Kind::kBorn);
-    relatives("gone", LifeEvent::Kind::kDeleted);
+    relatives("made", NodeEvent::Kind::kCreated);
+    relatives("gone", NodeEvent::Kind::kDeleted);
   }
 
-  int32_t NodeOfLife(LifeId life, int32_t moment) const {
-    const EntityId after = context_.lineage->At(life, moment);
+  int32_t NodeOfHistory(NodeHistoryId history, int32_t snapshot) const {
+    const EntityId after = context_.lineage->At(history, snapshot);
     if (after.valid()) return node_of_after_[At(after)];
-    const EntityId before = context_.lineage->At(life, moment - 1);
+    const EntityId before = context_.lineage->At(history, snapshot - 1);
     return before.valid() ? node_of_before_[At(before)] : -1;
   }
 

@@ -66,7 +66,7 @@ class PassCase {
     const Graph &a = before_->graph({0}), &b = after_->graph({0});
     STRATA_TRY(const GraphDiff diff, Diff(a, b));
     STRATA_TRY(const bool patched, PatchMakesAfter(diff));
-    STRATA_TRY(const GraphDiff by_id, Diff(a, b, {.stable_ids = true, .births = births_}));
+    STRATA_TRY(const GraphDiff by_id, Diff(a, b, {.stable_ids = true, .provenance = births_}));
     // Which of several copies is the original, nothing tells.
     Lineage lineage;
     std::set<std::pair<int32_t, int32_t>> replaced;

@@ -242,9 +242,10 @@ a -> b: renamed+changed
 
 /// `a: by id it is b, by structure a`, one line each.
 std::string ContradictionsOf(std::string_view before, std::string_view after,
-                             std::vector<Provenance> births = {}) {
-  const DiffCase both(before, after,
-                      {.stable_ids = true, .births = std::move(births), .contradictions = true});
+                             std::vector<Provenance> provenance = {}) {
+  const DiffCase both(
+      before, after,
+      {.stable_ids = true, .provenance = std::move(provenance), .contradictions = true});
   std::string text;
   for (const Contradiction& contradiction : both.diff.contradictions) {
     text += both.diff.before.name(contradiction.before) + ": " +
@@ -335,11 +336,11 @@ TEST_CASE("contradictions: a node that was made anew, from another one") {
   d = aten.exp.default(c) #6
   output([a, d]) #7
 )";
-  const auto birth = [](uint64_t from) {
+  const auto record = [](uint64_t from) {
     return std::vector<Provenance>{{StableId{9}, Origin::kReplaced, {StableId{from}}}};
   };
-  CHECK_EQ(ContradictionsOf(kBefore, kAfter, birth(3)), "");
-  CHECK_EQ(ContradictionsOf(kBefore, kAfter, birth(5)),
+  CHECK_EQ(ContradictionsOf(kBefore, kAfter, record(3)), "");
+  CHECK_EQ(ContradictionsOf(kBefore, kAfter, record(5)),
            "a: by id it is gone, by structure it is a, which says that it was made from others\n");
   CHECK_EQ(ContradictionsOf(kBefore, kAfter), "");
 }

@@ -22,28 +22,29 @@ struct Pipeline {
     for (size_t i = 1; i < modules.size(); ++i)
       lineage->Add(OrDie(Diff(graph(i - 1), graph(i))));
   }
-  const Graph& graph(size_t moment) const { return modules[moment]->graph({0}); }
-  LifeId Named(int32_t moment, std::string_view name) const {
-    return lineage->LifeAt(moment, Listing(graph(static_cast<size_t>(moment))).FindName(name));
+  const Graph& graph(size_t snapshot) const { return modules[snapshot]->graph({0}); }
+  NodeHistoryId Named(int32_t snapshot, std::string_view name) const {
+    return lineage->NodeHistoryAt(snapshot,
+                                  Listing(graph(static_cast<size_t>(snapshot))).FindName(name));
   }
-  std::string NameAt(LifeId life, int32_t moment) const {
-    const EntityId id = lineage->At(life, moment);
-    return id.valid() ? Listing(graph(static_cast<size_t>(moment))).name(id) : "-";
+  std::string NameAt(NodeHistoryId life, int32_t snapshot) const {
+    const EntityId id = lineage->At(life, snapshot);
+    return id.valid() ? Listing(graph(static_cast<size_t>(snapshot))).name(id) : "-";
   }
   /// "0 given, 1 changed, 2 deleted".
-  std::string Story(LifeId life) const {
+  std::string Story(NodeHistoryId life) const {
     std::vector<std::string> parts;
-    for (const LifeEvent& event : lineage->events(life)) {
+    for (const NodeEvent& event : lineage->events(life)) {
       static constexpr std::string_view kKinds[] = {"given", "born", "", "deleted"};
-      std::string what = event.kind == LifeEvent::Kind::kKept
+      std::string what = event.kind == NodeEvent::Kind::kKept
                              ? ToString(event.status)
                              : std::string(kKinds[static_cast<size_t>(event.kind)]);
-      for (LifeId relative : event.relatives) {
-        const int32_t moment =
-            event.kind == LifeEvent::Kind::kBorn ? event.moment - 1 : event.moment;
-        what += " " + NameAt(relative, moment);
+      for (NodeHistoryId relative : event.relatives) {
+        const int32_t snapshot =
+            event.kind == NodeEvent::Kind::kCreated ? event.snapshot - 1 : event.snapshot;
+        what += " " + NameAt(relative, snapshot);
       }
-      parts.push_back(fmt::format("{} {}", event.moment, what));
+      parts.push_back(fmt::format("{} {}", event.snapshot, what));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
   }
@@ -88,7 +89,7 @@ TEST_CASE("lineage: composed maps tell what became of the first graph, and what 
                     Listing(pipeline.graph(2)).name(link.after));
   }
   CHECK_EQ(fmt::format("{}", fmt::join(links, " ")), "x=x a=a b=b_1 output=output");
-  const std::vector<LifeId> transients = pipeline.lineage->Transients(0, 2);
+  const std::vector<NodeHistoryId> transients = pipeline.lineage->Transients(0, 2);
   REQUIRE_EQ(transients.size(), 1);
   CHECK_EQ(pipeline.NameAt(transients[0], 1), "k");
   const GraphDiff direct = OrDie(Diff(pipeline.graph(0), pipeline.graph(2)));
@@ -106,7 +107,7 @@ TEST_CASE("lineage: a direct comparison that says otherwise is told") {
   CHECK_EQ(contradictions[0].direct, Listing(pipeline.graph(2)).FindName("b_1"));
 }
 
-TEST_CASE("lineage: an unchanged moment keeps all lives, and confidences multiply") {
+TEST_CASE("lineage: an unchanged snapshot keeps all lives, and confidences multiply") {
   const Pipeline pipeline({kTexts.begin()[0]});
   Lineage lineage = *pipeline.lineage;
   lineage.AddUnchanged();
@@ -115,14 +116,14 @@ TEST_CASE("lineage: an unchanged moment keeps all lives, and confidences multipl
   lineage.Add(diff);
   diff.pairs[1].confidence = 0.25;
   lineage.Add(diff);
-  CHECK_EQ(lineage.num_moments(), 4);
-  const LifeId life = lineage.LifeAt(0, diff.pairs[1].before);
+  CHECK_EQ(lineage.num_snapshots(), 4);
+  const NodeHistoryId life = lineage.NodeHistoryAt(0, diff.pairs[1].before);
   CHECK_EQ(lineage.Confidence(life, 0, 1), 1);
   CHECK_EQ(lineage.Confidence(life, 0, 3), 0.125);
   CHECK_EQ(lineage.last(life), 3);
 }
 
-TEST_CASE("lineage: births name the ancestors, passing over nodes that nobody saw") {
+TEST_CASE("lineage: provenance name the ancestors, passing over nodes that nobody saw") {
   const auto before = ParseBody("  x = placeholder\n  a = f(x)\n  output(a)\n");
   const auto after = before->Clone();
   Graph& graph = after->graph({0});
@@ -135,16 +136,16 @@ TEST_CASE("lineage: births name the ancestors, passing over nodes that nobody sa
   rewriter.ReplaceUses(graph.result(a), graph.result(made));
   rewriter.Erase(middle);
   rewriter.Erase(a);
-  const std::vector<Provenance> births = after->TakeProvenance();
+  const std::vector<Provenance> provenance = after->TakeProvenance();
   const GraphDiff diff = OrDie(Diff(before->graph({0}), graph, {.stable_ids = true}));
   Lineage lineage(diff.before.size());
-  lineage.Add(diff, births);
-  const LifeId old_life = lineage.LifeAt(0, diff.before.FindName("a"));
+  lineage.Add(diff, provenance);
+  const NodeHistoryId old_life = lineage.NodeHistoryAt(0, diff.before.FindName("a"));
   REQUIRE_EQ(diff.inserted.size(), 1);
-  const LifeId new_life = lineage.LifeAt(1, diff.inserted[0]);
-  CHECK_EQ(lineage.events(new_life)[0].relatives, std::vector<LifeId>{old_life});
+  const NodeHistoryId new_life = lineage.NodeHistoryAt(1, diff.inserted[0]);
+  CHECK_EQ(lineage.events(new_life)[0].relatives, std::vector<NodeHistoryId>{old_life});
   CHECK_EQ(lineage.events(new_life)[0].origin, Origin::kReplaced);
-  CHECK_EQ(lineage.events(old_life).back().relatives, std::vector<LifeId>{new_life});
+  CHECK_EQ(lineage.events(old_life).back().relatives, std::vector<NodeHistoryId>{new_life});
 }
 
 }  // namespace

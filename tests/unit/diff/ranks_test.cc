@@ -204,26 +204,26 @@ peer 0 to 1 at 1, ranks 0 1: missing: rank 0 does not send recv f32[8]
 )");
 }
 
-/// A history of texts that are the graph's moments.
+/// A history of texts that are the graph's snapshots.
 History HistoryOf(int32_t rank, const std::vector<std::string>& bodies) {
   History history;
   history.rank = rank;
   history.ref = fmt::format("T#rank={}", rank);
   history.graphs = {"g"};
   for (size_t i = 0; i < bodies.size(); ++i) {
-    const auto moment = static_cast<int32_t>(i);
-    history.moments.push_back({0, fmt::format("{},moment={}", history.ref, i), bodies[i]});
+    const auto snapshot = static_cast<int32_t>(i);
+    history.snapshots.push_back({0, fmt::format("{},snapshot={}", history.ref, i), bodies[i]});
     HistoryStep& step = history.steps.emplace_back();
-    step.before = moment - 1;
-    step.after = moment;
-    step.pass_index = moment - 1;
+    step.before = snapshot - 1;
+    step.after = snapshot;
+    step.pass_index = snapshot - 1;
     if (i > 0) step.pass = fmt::format("p{}", i - 1);
   }
-  history.load = [bodies](int32_t moment) {
-    std::shared_ptr<const Module> module = ParseBody(bodies[static_cast<size_t>(moment)]);
+  history.load = [bodies](int32_t snapshot) {
+    std::shared_ptr<const Module> module = ParseBody(bodies[static_cast<size_t>(snapshot)]);
     return Result<LoadedGraph>(LoadedGraph{std::move(module), GraphId{0}});
   };
-  history.births = [](const HistoryStep&) { return std::vector<Provenance>(); };
+  history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };
   return history;
 }
 
@@ -241,9 +241,9 @@ TEST_CASE("ranks: many equal ranks are loaded once, classes are told in order") 
     const bool odd = rank == 100 || rank == 300;
     histories.push_back(HistoryOf(rank, {Body("sin"), Body(odd ? "tan" : "cos")}));
     auto load = histories.back().load;
-    histories.back().load = [load, &loads](int32_t moment) {
+    histories.back().load = [load, &loads](int32_t snapshot) {
       ++loads;
-      return load(moment);
+      return load(snapshot);
     };
   }
   const RanksReport report = OrDie(CompareRanks(histories));

@@ -1,4 +1,4 @@
-#include "diff/history/blame_story.h"
+#include "diff/history/node_history.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,8 +13,8 @@ namespace strata {
 namespace {
 
 /// How a node that was born is related to those it is from.
-std::string_view BirthWord(const std::optional<Origin>& origin,
-                           const std::optional<RelationKind>& relation) {
+std::string_view CreationPhrase(const std::optional<Origin>& origin,
+                                const std::optional<RelationKind>& relation) {
   if (origin) {
     switch (*origin) {
       case Origin::kCloned:
@@ -39,8 +39,8 @@ std::string_view BirthWord(const std::optional<Origin>& origin,
   return "";
 }
 
-std::string_view DeathWord(const std::optional<Origin>& origin,
-                           const std::optional<RelationKind>& relation) {
+std::string_view DeletionPhrase(const std::optional<Origin>& origin,
+                                const std::optional<RelationKind>& relation) {
   if (!origin && relation == RelationKind::kMerge) return "merged into";
   if (!origin && relation == RelationKind::kBecameInput) return "became the input";
   return "replaced by";
@@ -67,21 +67,22 @@ std::vector<std::string> Differences(PairStatus status, const std::vector<FieldD
 
 }  // namespace
 
-Status Blamer::Story::Tell(Member member, int32_t time) {
+Status Blamer::NodeHistory::Build(Member member, int32_t time) {
   const Stage& own = stage(member.stage);
   blame_.graph = blamer_.GraphName(own);
-  blame_.ref = blamer_.history_->moment(blamer_.step(own, time).after).ref;
+  blame_.ref = blamer_.history_->snapshot(blamer_.step(own, time).after).ref;
   STRATA_TRY(blame_.node, blamer_.NameAt(member, time));
-  blame_.confidence = own.lineage.Confidence(member.life, 0, std::numeric_limits<int32_t>::max());
-  STRATA_RETURN_IF_ERROR(AddLife(member, std::numeric_limits<int32_t>::max()));
+  blame_.confidence =
+      own.lineage.Confidence(member.history, 0, std::numeric_limits<int32_t>::max());
+  STRATA_RETURN_IF_ERROR(AddNodeEvents(member, std::numeric_limits<int32_t>::max()));
   for (Member at = member; const Crossing* crossing = CrossingOf(at);) {
     STRATA_RETURN_IF_ERROR(AddCrossing(at, *crossing));
     if (!crossing->before.valid()) break;
     const int32_t until = stage(at.stage).parent_time;
     at = {stage(at.stage).parent, crossing->before};
-    STRATA_RETURN_IF_ERROR(AddLife(at, until));
+    STRATA_RETURN_IF_ERROR(AddNodeEvents(at, until));
     blame_.confidence *=
-        crossing->confidence * stage(at.stage).lineage.Confidence(at.life, 0, until);
+        crossing->confidence * stage(at.stage).lineage.Confidence(at.history, 0, until);
   }
   STRATA_TRY(const double onwards, AddChildren(member));
   blame_.confidence *= onwards;
@@ -91,45 +92,45 @@ Status Blamer::Story::Tell(Member member, int32_t time) {
   return Ok();
 }
 
-const Blamer::Crossing* Blamer::Story::CrossingOf(Member member) const {
+const Blamer::Crossing* Blamer::NodeHistory::CrossingOf(Member member) const {
   const Stage& own = stage(member.stage);
-  if (own.parent < 0 || own.lineage.first(member.life) > 0) return nullptr;
-  return &own.crossings[static_cast<size_t>(own.lineage.At(member.life, 0).index)];
+  if (own.parent < 0 || own.lineage.first(member.history) > 0) return nullptr;
+  return &own.crossings[static_cast<size_t>(own.lineage.At(member.history, 0).index)];
 }
 
-Status Blamer::Story::AddLife(Member member, int32_t until) {
+Status Blamer::NodeHistory::AddNodeEvents(Member member, int32_t until) {
   members_.push_back(member);
   AddDoubts(member);
-  for (const LifeEvent& event : stage(member.stage).lineage.events(member.life)) {
-    if (event.moment > until) break;
+  for (const NodeEvent& event : stage(member.stage).lineage.events(member.history)) {
+    if (event.snapshot > until) break;
     // That it came with its graph is told by the crossing.
-    if (event.kind == LifeEvent::Kind::kGiven && CrossingOf(member) != nullptr) continue;
-    STRATA_RETURN_IF_ERROR(AddLifeEvent(member, event));
+    if (event.kind == NodeEvent::Kind::kGiven && CrossingOf(member) != nullptr) continue;
+    STRATA_RETURN_IF_ERROR(AddNodeEvent(member, event));
   }
   return Ok();
 }
 
-Status Blamer::Story::AddLifeEvent(Member member, const LifeEvent& event) {
-  BlameEvent& told = Add(member.stage, event.moment);
+Status Blamer::NodeHistory::AddNodeEvent(Member member, const NodeEvent& event) {
+  BlameEvent& told = Add(member.stage, event.snapshot);
   told.fields = event.fields;
-  const bool deleted = event.kind == LifeEvent::Kind::kDeleted;
-  STRATA_TRY(told.node, blamer_.NameAt(member, deleted ? event.moment - 1 : event.moment));
+  const bool deleted = event.kind == NodeEvent::Kind::kDeleted;
+  STRATA_TRY(told.node, blamer_.NameAt(member, deleted ? event.snapshot - 1 : event.snapshot));
   STRATA_TRY(std::vector<std::string> names,
-             NamesOf(member.stage, event.relatives, deleted ? event.moment : event.moment - 1));
+             NamesOf(member.stage, event.relatives, deleted ? event.snapshot : event.snapshot - 1));
   switch (event.kind) {
-    case LifeEvent::Kind::kGiven:
+    case NodeEvent::Kind::kGiven:
       told.what = "given";
       break;
-    case LifeEvent::Kind::kBorn:
-      told.what = Sentence("born", BirthWord(event.origin, event.relation), names);
+    case NodeEvent::Kind::kCreated:
+      told.what = Sentence("born", CreationPhrase(event.origin, event.relation), names);
       told.from = std::move(names);
       break;
-    case LifeEvent::Kind::kDeleted:
-      told.what = Sentence("deleted", DeathWord(event.origin, event.relation), names);
+    case NodeEvent::Kind::kDeleted:
+      told.what = Sentence("deleted", DeletionPhrase(event.origin, event.relation), names);
       told.to = std::move(names);
       break;
-    case LifeEvent::Kind::kKept: {
-      STRATA_TRY(const std::string before, blamer_.NameAt(member, event.moment - 1));
+    case NodeEvent::Kind::kKept: {
+      STRATA_TRY(const std::string before, blamer_.NameAt(member, event.snapshot - 1));
       told.what = fmt::format(
           "{}", fmt::join(Differences(event.status, event.fields, before, told.node), ", "));
       break;
@@ -138,14 +139,14 @@ Status Blamer::Story::AddLifeEvent(Member member, const LifeEvent& event) {
   return Ok();
 }
 
-Status Blamer::Story::AddCrossing(Member member, const Crossing& crossing) {
+Status Blamer::NodeHistory::AddCrossing(Member member, const Crossing& crossing) {
   const Stage& own = stage(member.stage);
   const std::string& parent = blamer_.GraphName(stage(own.parent));
   BlameEvent& told = Add(member.stage, 0);
   STRATA_TRY(told.node, blamer_.NameAt(member, 0));
   if (!crossing.before.valid()) {
     STRATA_TRY(told.from, NamesOf(own.parent, crossing.relatives, own.parent_time));
-    told.what = Sentence("born", BirthWord(std::nullopt, crossing.relation), told.from);
+    told.what = Sentence("born", CreationPhrase(std::nullopt, crossing.relation), told.from);
     if (told.from.empty()) return Ok();
     told.what += fmt::format(" of '{}'", parent);
     told.from_graph = parent;
@@ -161,36 +162,36 @@ Status Blamer::Story::AddCrossing(Member member, const Crossing& crossing) {
   return Ok();
 }
 
-Result<double> Blamer::Story::AddChildren(Member member) {
+Result<double> Blamer::NodeHistory::AddChildren(Member member) {
   const Stage& own = stage(member.stage);
   double least = 1;
-  bool lives_on = own.children.empty();
+  bool continues = own.children.empty();
   int32_t last_child = -1;
   for (int32_t child : own.children) {
     const Stage& next = stage(child);
-    if (!own.lineage.At(member.life, next.parent_time).valid()) continue;
+    if (!own.lineage.At(member.history, next.parent_time).valid()) continue;
     last_child = child;
-    const auto found = std::ranges::find(next.crossings, member.life, &Crossing::before);
+    const auto found = std::ranges::find(next.crossings, member.history, &Crossing::before);
     if (found == next.crossings.end()) {
-      STRATA_TRY(const bool has_heirs, AddHeirs(member, child));
-      lives_on |= has_heirs;
+      STRATA_TRY(const bool has_successors, AddSuccessors(member, child));
+      continues |= has_successors;
       continue;
     }
-    lives_on = true;
+    continues = true;
     const EntityId entity{static_cast<int32_t>(found - next.crossings.begin())};
-    const Member same{child, next.lineage.LifeAt(0, entity)};
+    const Member same{child, next.lineage.NodeHistoryAt(0, entity)};
     STRATA_RETURN_IF_ERROR(AddCrossing(same, *found));
-    STRATA_RETURN_IF_ERROR(AddHeirs(member, child));
-    STRATA_RETURN_IF_ERROR(AddLife(same, std::numeric_limits<int32_t>::max()));
+    STRATA_RETURN_IF_ERROR(AddSuccessors(member, child));
+    STRATA_RETURN_IF_ERROR(AddNodeEvents(same, std::numeric_limits<int32_t>::max()));
     STRATA_TRY(const double onwards, AddChildren(same));
     least = std::min(
         least, found->confidence * onwards *
-                   next.lineage.Confidence(same.life, 0, std::numeric_limits<int32_t>::max()));
+                   next.lineage.Confidence(same.history, 0, std::numeric_limits<int32_t>::max()));
   }
   // Graphs that are cut out of another one leave out what none of them needs.
   const bool is_last =
-      last_child >= 0 && stage(last_child).parent_time + 1 == own.lineage.num_moments();
-  if (lives_on || !is_last) return least;
+      last_child >= 0 && stage(last_child).parent_time + 1 == own.lineage.num_snapshots();
+  if (continues || !is_last) return least;
   BlameEvent& told = Add(last_child, 0);
   STRATA_TRY(told.node, blamer_.NameAt(member, stage(last_child).parent_time));
   std::vector<std::string> graphs;
@@ -201,40 +202,40 @@ Result<double> Blamer::Story::AddChildren(Member member) {
   return least;
 }
 
-Result<bool> Blamer::Story::AddHeirs(Member member, int32_t child) {
+Result<bool> Blamer::NodeHistory::AddSuccessors(Member member, int32_t child) {
   const Stage& next = stage(child);
-  std::vector<LifeId> heirs;
+  std::vector<NodeHistoryId> successors;
   std::optional<RelationKind> relation;
   for (size_t i = 0; i < next.crossings.size(); ++i) {
-    if (std::ranges::find(next.crossings[i].relatives, member.life) ==
+    if (std::ranges::find(next.crossings[i].relatives, member.history) ==
         next.crossings[i].relatives.end()) {
       continue;
     }
-    heirs.push_back(next.lineage.LifeAt(0, EntityId{static_cast<int32_t>(i)}));
+    successors.push_back(next.lineage.NodeHistoryAt(0, EntityId{static_cast<int32_t>(i)}));
     relation = next.crossings[i].relation;
   }
-  if (heirs.empty()) return false;
+  if (successors.empty()) return false;
   BlameEvent& told = Add(child, 0);
   told.from_graph = blamer_.GraphName(stage(member.stage));
   STRATA_TRY(told.node, blamer_.NameAt(member, next.parent_time));
-  STRATA_TRY(told.to, NamesOf(child, heirs, 0));
+  STRATA_TRY(told.to, NamesOf(child, successors, 0));
   const std::string_view how =
-      relation == RelationKind::kClone ? "copied to" : DeathWord(std::nullopt, relation);
+      relation == RelationKind::kClone ? "copied to" : DeletionPhrase(std::nullopt, relation);
   told.what = fmt::format("{} {}", how, Enumerate(told.to));
   return true;
 }
 
-void Blamer::Story::AddDoubts(Member member) {
+void Blamer::NodeHistory::AddDoubts(Member member) {
   const Stage& own = stage(member.stage);
   for (const Doubt& doubt : own.doubts) {
-    if (doubt.life != member.life) continue;
+    if (doubt.history != member.history) continue;
     const bool of_pass = blamer_.history_->stable_ids;
     blame_.contradictions.push_back(
         {of_pass ? blamer_.step(own, doubt.time).pass_index : -1, doubt.what});
   }
 }
 
-BlameEvent& Blamer::Story::Add(int32_t stage_index, int32_t time) {
+BlameEvent& Blamer::NodeHistory::Add(int32_t stage_index, int32_t time) {
   const Stage& own = stage(stage_index);
   const HistoryStep& at = blamer_.step(own, time);
   BlameEvent& told =
@@ -246,17 +247,16 @@ BlameEvent& Blamer::Story::Add(int32_t stage_index, int32_t time) {
   return told;
 }
 
-Result<std::vector<std::string>> Blamer::Story::NamesOf(int32_t stage_index,
-                                                        const std::vector<LifeId>& lives,
-                                                        int32_t time) {
+Result<std::vector<std::string>> Blamer::NodeHistory::NamesOf(
+    int32_t stage_index, const std::vector<NodeHistoryId>& histories, int32_t time) {
   std::vector<std::string> names;
-  for (LifeId life : lives) {
-    relatives_.push_back({stage_index, life});
+  for (NodeHistoryId history : histories) {
+    relatives_.push_back({stage_index, history});
     // A new node may be made from another new node.
     const Lineage& lineage = stage(stage_index).lineage;
-    const bool is_there = lineage.At(life, time).valid();
+    const bool is_there = lineage.At(history, time).valid();
     STRATA_TRY(std::string name,
-               blamer_.NameAt({stage_index, life}, is_there ? time : lineage.first(life)));
+               blamer_.NameAt({stage_index, history}, is_there ? time : lineage.first(history)));
     names.push_back(std::move(name));
   }
   return names;
