@@ -86,12 +86,18 @@ class IdRange {
     int32_t index_;
   };
 
-  constexpr explicit IdRange(size_t size) : size_(static_cast<int32_t>(size)) {}
-  constexpr Iterator begin() const { return Iterator(0); }
-  constexpr Iterator end() const { return Iterator(size_); }
+  constexpr explicit IdRange(size_t size) : end_{static_cast<int32_t>(size)} {}
+  /// From `begin` up to, not including, `end`.
+  constexpr IdRange(IdType begin, IdType end) : begin_(begin), end_(end) {}
+  constexpr Iterator begin() const { return Iterator(begin_.index); }
+  constexpr Iterator end() const { return Iterator(end_.index); }
+  constexpr size_t size() const { return static_cast<size_t>(end_.index - begin_.index); }
+  constexpr IdType begin_id() const { return begin_; }
+  constexpr IdType end_id() const { return end_; }
+  constexpr bool Contains(IdType id) const { return begin_ <= id && id < end_; }
 
  private:
-  int32_t size_;
+  IdType begin_{0}, end_{0};
 };
 
 template <class IdType>

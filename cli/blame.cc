@@ -43,7 +43,7 @@ std::vector<std::string> FindNodes(const Graph& graph, std::string_view wanted, 
   const bool is_id =
       wanted.starts_with('#') && stable_ids &&
       std::from_chars(wanted.data() + 1, wanted.data() + wanted.size(), number).ec == std::errc();
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const Entity& entity = listing[id];
     const Graph& owner = listing.graph(id);
     const Node& node = owner.node(entity.node);
@@ -52,7 +52,7 @@ std::vector<std::string> FindNodes(const Graph& graph, std::string_view wanted, 
         names.push_back(listing.name(id));
       continue;
     }
-    const bool is_in_body = listing.scope_of(id) != 0;
+    const bool is_in_body = listing.scope_of(id) != Listing::kProgram;
     if (is_in_body && listing.name(id).ends_with(fmt::format("/{}", wanted))) {
       names.push_back(listing.name(id));
       continue;

@@ -82,7 +82,8 @@ Result<MatchedGraphs> MatchGraphs(const Graph& before, const Graph& after, bool 
   const Listing& b = matched.diff.after;
   for (const Pair& pair : matched.diff.pairs) {
     // Bodies have no values of their own when they run.
-    if (a.scope_of(pair.before) != 0 || b.scope_of(pair.after) != 0) continue;
+    if (a.scope_of(pair.before) != Listing::kProgram) continue;
+    if (b.scope_of(pair.after) != Listing::kProgram) continue;
     const EntityKind kind = a[pair.before].kind;
     if (kind != EntityKind::kInput && kind != EntityKind::kCompute) continue;
     if (IsUndefined(a.target(pair.before))) continue;

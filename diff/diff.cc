@@ -27,22 +27,20 @@ class MoveFinder {
       : diff_(diff), matching_(matching) {}
 
   void Run() {
-    std::vector<std::vector<int32_t>> pairs_of_scope(diff_.before.scopes().size());
-    for (size_t i = 0; i < diff_.pairs.size(); ++i) {
-      const int32_t scope = diff_.before.scope_of(diff_.pairs[i].before);
-      pairs_of_scope[static_cast<size_t>(scope)].push_back(static_cast<int32_t>(i));
-    }
-    for (const std::vector<int32_t>& pairs : pairs_of_scope)
+    IdVector<ScopeId, std::vector<PairId>> pairs_of_scope(diff_.before.scopes().size());
+    for (PairId id : IdsOf(diff_.pairs))
+      pairs_of_scope[diff_.before.scope_of(diff_.pairs[id].before)].push_back(id);
+    for (const std::vector<PairId>& pairs : pairs_of_scope)
       MarkScope(pairs);
   }
 
  private:
-  void MarkScope(const std::vector<int32_t>& pairs) {
-    const int32_t home = MainScope(pairs);
+  void MarkScope(const std::vector<PairId>& pairs) {
+    const ScopeId home = MainScope(pairs);
     std::vector<OrderPoint> points;
-    std::vector<int32_t> pair_of_point;
-    for (int32_t index : pairs) {
-      Pair& pair = diff_.pairs[static_cast<size_t>(index)];
+    std::vector<PairId> pair_of_point;
+    for (PairId id : pairs) {
+      Pair& pair = diff_.pairs[id];
       if (diff_.after.scope_of(pair.after) != home) {
         pair.status.moved = true;
         continue;
@@ -51,21 +49,20 @@ class MoveFinder {
       const auto j = static_cast<size_t>(pair.after.index);
       const uint64_t label = matching_.labels(kBefore).type[i] + matching_.labels(kAfter).type[j];
       points.push_back({pair.before.index, pair.after.index, static_cast<uint32_t>(label)});
-      pair_of_point.push_back(index);
+      pair_of_point.push_back(id);
     }
     const std::vector<bool> kept = LargestOrderedSet(points);
     for (size_t i = 0; i < points.size(); ++i) {
-      if (!kept[i]) diff_.pairs[static_cast<size_t>(pair_of_point[i])].status.moved = true;
+      if (!kept[i]) diff_.pairs[pair_of_point[i]].status.moved = true;
     }
   }
 
   /// The scope of the other side that most of the pairs are in.
-  int32_t MainScope(const std::vector<int32_t>& pairs) const {
-    std::vector<int32_t> count(diff_.after.scopes().size(), 0);
-    for (int32_t index : pairs)
-      ++count[static_cast<size_t>(
-          diff_.after.scope_of(diff_.pairs[static_cast<size_t>(index)].after))];
-    return static_cast<int32_t>(std::ranges::max_element(count) - count.begin());
+  ScopeId MainScope(const std::vector<PairId>& pairs) const {
+    IdVector<ScopeId, int32_t> count(diff_.after.scopes().size(), 0);
+    for (PairId id : pairs)
+      ++count[diff_.after.scope_of(diff_.pairs[id].after)];
+    return ScopeId{static_cast<int32_t>(std::ranges::max_element(count) - count.begin())};
   }
 
   GraphDiff& diff_;
@@ -75,22 +72,22 @@ class MoveFinder {
 void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffOptions& options,
                GraphDiff& diff) {
   diff.pairs.reserve(matching.made().size());
-  for (EntityId id{0}; id.index < diff.before.size(); ++id.index) {
+  for (EntityId id : diff.before.ids()) {
     if (!matching.matched(kBefore, id.index)) continue;
     const Matching::Made& pair = matching.made(kBefore, id.index);
-    diff.pairs.push_back({{pair.before}, {pair.after}, {}, pair.via, pair.confidence, {}});
+    diff.pairs.Add({{pair.before}, {pair.after}, {}, pair.via, pair.confidence, {}});
   }
-  diff.pair_of_before.assign(static_cast<size_t>(diff.before.size()), -1);
-  diff.pair_of_after.assign(static_cast<size_t>(diff.after.size()), -1);
-  for (size_t i = 0; i < diff.pairs.size(); ++i) {
-    diff.pair_of_before[static_cast<size_t>(diff.pairs[i].before.index)] = static_cast<int32_t>(i);
-    diff.pair_of_after[static_cast<size_t>(diff.pairs[i].after.index)] = static_cast<int32_t>(i);
+  diff.pair_of_before.resize(diff.before.ids().size());
+  diff.pair_of_after.resize(diff.after.ids().size());
+  for (PairId id : IdsOf(diff.pairs)) {
+    diff.pair_of_before[diff.pairs[id].before] = id;
+    diff.pair_of_after[diff.pairs[id].after] = id;
   }
-  for (EntityId id{0}; id.index < diff.before.size(); ++id.index) {
-    if (diff.pair_of_before[static_cast<size_t>(id.index)] < 0) diff.deleted.push_back(id);
+  for (EntityId id : diff.before.ids()) {
+    if (!diff.pair_of_before[id].valid()) diff.deleted.push_back(id);
   }
-  for (EntityId id{0}; id.index < diff.after.size(); ++id.index) {
-    if (diff.pair_of_after[static_cast<size_t>(id.index)] < 0) diff.inserted.push_back(id);
+  for (EntityId id : diff.after.ids()) {
+    if (!diff.pair_of_after[id].valid()) diff.inserted.push_back(id);
   }
   const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, symbols, options);
   const auto compare = [&](std::span<Pair> pairs) {
@@ -106,14 +103,16 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
       pair.status.derived = derived && !own;
     }
   };
-  const std::span<Pair> pairs(diff.pairs);
+  const std::span<Pair> pairs(diff.pairs.values());
   const size_t half = pairs.size() / 2;
   AtOnce(half, [&] { compare(pairs.first(half)); }, [&] { compare(pairs.subspan(half)); });
 }
 
 /// Provenance records have priority over structure.
-void UseProvenance(const Matching& matching, std::span<const Provenance> provenance, GraphDiff& diff) {
-  std::vector<Relation> exact = RelationsOfProvenance(diff.before, diff.after, matching, provenance);
+void UseProvenance(const Matching& matching, std::span<const Provenance> provenance,
+                   GraphDiff& diff) {
+  std::vector<Relation> exact =
+      RelationsOfProvenance(diff.before, diff.after, matching, provenance);
   std::array<std::set<EntityId>, 2> told;
   for (const Relation& relation : exact) {
     told[kBefore].insert(relation.before.begin(), relation.before.end());

@@ -17,7 +17,7 @@ constexpr int kMaxDepth = 24;
 std::string ScenePathOf(const Listing& listing, EntityId id) {
   const Entity& entity = listing[id];
   const Graph& graph = listing.graph(id);
-  const Listing::Scope& scope = listing.scopes()[static_cast<size_t>(listing.scope_of(id))];
+  const Listing::Scope& scope = listing.scopes()[listing.scope_of(id)];
   std::string path = scope.prefix;
   std::ranges::replace(path, '/', '.');
   const std::string_view module = graph.module().str(graph.node(entity.node).module);

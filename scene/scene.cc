@@ -23,14 +23,15 @@ bool IsBackward(const Listing& listing, EntityId id) {
 
 /// After order, in which each removed node follows what it followed before.
 void AddNodes(const GraphDiff& diff, Scene& scene) {
-  std::vector<std::vector<EntityId>> removed_after(static_cast<size_t>(diff.after.size()) + 1);
-  int32_t anchor = -1;  // after entity that the next removed nodes follow
-  for (int32_t i = 0; i < diff.before.size(); ++i) {
-    const int32_t pair = diff.pair_of_before[static_cast<size_t>(i)];
-    if (pair >= 0) {
-      anchor = diff.pairs[static_cast<size_t>(pair)].after.index;
+  IdVector<EntityId, std::vector<EntityId>> removed_after(diff.after.ids().size());
+  std::vector<EntityId> removed_first;  // that follow no node of the after graph
+  EntityId anchor;                      // the after entity that the next removed nodes follow
+  for (EntityId id : diff.before.ids()) {
+    const PairId pair = diff.pair_of_before[id];
+    if (pair.valid()) {
+      anchor = diff.pairs[pair].after;
     } else {
-      removed_after[static_cast<size_t>(anchor + 1)].push_back({i});
+      (anchor.valid() ? removed_after[anchor] : removed_first).push_back(id);
     }
   }
   const auto add = [&](SceneNode node) {
@@ -40,22 +41,21 @@ void AddNodes(const GraphDiff& diff, Scene& scene) {
     scene.has_backward |= node.backward;
     scene.nodes.push_back(node);
   };
-  const auto add_removed = [&](int32_t place) {
-    for (EntityId id : removed_after[static_cast<size_t>(place)]) {
+  const auto add_removed = [&](const std::vector<EntityId>& removed) {
+    for (EntityId id : removed)
       add({.before = id, .after = {}, .status = SceneStatus::kRemoved});
-    }
   };
   scene.nodes.reserve(diff.pairs.size() + diff.inserted.size() + diff.deleted.size());
-  add_removed(0);
-  for (int32_t i = 0; i < diff.after.size(); ++i) {
-    const int32_t pair = diff.pair_of_after[static_cast<size_t>(i)];
-    if (pair >= 0) {
-      const Pair& p = diff.pairs[static_cast<size_t>(pair)];
-      add({.before = p.before, .after = p.after, .status = StatusOf(p.status), .pair = pair});
+  add_removed(removed_first);
+  for (EntityId id : diff.after.ids()) {
+    const PairId pair = diff.pair_of_after[id];
+    if (pair.valid()) {
+      const Pair& p = diff.pairs[pair];
+      add({.before = p.before, .after = id, .status = StatusOf(p.status), .pair = pair});
     } else {
-      add({.before = {}, .after = {i}, .status = SceneStatus::kAdded});
+      add({.before = {}, .after = id, .status = SceneStatus::kAdded});
     }
-    add_removed(i + 1);
+    add_removed(removed_after[id]);
   }
 }
 
@@ -74,13 +74,13 @@ std::vector<EntityId> Reads(const Listing& listing, EntityId id) {
 }
 
 void AddEdges(const GraphDiff& diff, Scene& scene) {
-  std::vector<int32_t> of_before(static_cast<size_t>(diff.before.size()), -1);
-  std::vector<int32_t> of_after(static_cast<size_t>(diff.after.size()), -1);
+  IdVector<EntityId, int32_t> of_before(diff.before.ids().size(), -1);
+  IdVector<EntityId, int32_t> of_after(diff.after.ids().size(), -1);
   for (size_t i = 0; i < scene.nodes.size(); ++i) {
     const SceneNode& node = scene.nodes[i];
     const auto index = static_cast<int32_t>(i);
-    if (node.before.valid()) of_before[static_cast<size_t>(node.before.index)] = index;
-    if (node.after.valid()) of_after[static_cast<size_t>(node.after.index)] = index;
+    if (node.before.valid()) of_before[node.before] = index;
+    if (node.after.valid()) of_after[node.after] = index;
   }
   std::vector<int32_t> before, after;
   for (size_t i = 0; i < scene.nodes.size(); ++i) {
@@ -89,12 +89,12 @@ void AddEdges(const GraphDiff& diff, Scene& scene) {
     after.clear();
     if (node.before.valid()) {
       for (EntityId id : Reads(diff.before, node.before)) {
-        before.push_back(of_before[static_cast<size_t>(id.index)]);
+        before.push_back(of_before[id]);
       }
     }
     if (node.after.valid()) {
       for (EntityId id : Reads(diff.after, node.after)) {
-        after.push_back(of_after[static_cast<size_t>(id.index)]);
+        after.push_back(of_after[id]);
       }
     }
     std::ranges::sort(before);

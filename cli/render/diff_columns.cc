@@ -131,7 +131,7 @@ class ColumnWriter {
     FindRows();
     FindShown();
     size_t hidden = 0;
-    int32_t scope = 0;
+    ScopeId scope = Listing::kProgram;
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (!shown_[i]) {
         ++hidden;
@@ -142,7 +142,7 @@ class ColumnWriter {
       const Row& row = rows_[i];
       if (row.after.valid() && diff_.after.scope_of(row.after) != scope) {
         scope = diff_.after.scope_of(row.after);
-        const std::string& prefix = diff_.after.scopes()[static_cast<size_t>(scope)].prefix;
+        const std::string& prefix = diff_.after.scopes()[scope].prefix;
         out_ += Tinted(options_.colours, Tint::kBold, fmt::format("── {}", Visible(prefix))) + '\n';
       }
       WriteRow(row);
@@ -155,8 +155,8 @@ class ColumnWriter {
   static size_t Index(EntityId id) { return static_cast<size_t>(id.index); }
 
   const Pair* PairOfAfter(EntityId after) const {
-    const int32_t index = diff_.pair_of_after[Index(after)];
-    return index < 0 ? nullptr : &diff_.pairs[static_cast<size_t>(index)];
+    const PairId index = diff_.pair_of_after[after];
+    return !index.valid() ? nullptr : &diff_.pairs[index];
   }
 
   /// In the order of the after side; deleted nodes where they were, before what was inserted there.
@@ -172,7 +172,7 @@ class ColumnWriter {
     EntityId before{0};
     const auto delete_up_to = [&](int32_t end) {
       for (; before.index < end; ++before.index) {
-        if (diff_.pair_of_before[Index(before)] < 0) {
+        if (!diff_.pair_of_before[before].valid()) {
           rows_.push_back({RowKind::kDeleted, before, {}, nullptr});
         }
       }
@@ -251,9 +251,9 @@ class ColumnWriter {
     std::map<std::string, std::string, std::less<>> images;
     for (EntityId operand : OperandsOf(diff_.before, row.before)) {
       if (!operand.valid()) continue;
-      const int32_t pair = diff_.pair_of_before[Index(operand)];
-      if (pair < 0) continue;
-      const EntityId image = diff_.pairs[static_cast<size_t>(pair)].after;
+      const PairId pair = diff_.pair_of_before[operand];
+      if (!pair.valid()) continue;
+      const EntityId image = diff_.pairs[pair].after;
       images[LastName(diff_.before, operand)] = LastName(diff_.after, image);
     }
     images[LastName(diff_.before, row.before)] = LastName(diff_.after, row.after);
@@ -282,7 +282,7 @@ class ColumnWriter {
 
   /// As statements write it: without the body's prefix.
   static std::string LastName(const Listing& listing, EntityId id) {
-    const std::string& prefix = listing.scopes()[static_cast<size_t>(listing.scope_of(id))].prefix;
+    const std::string& prefix = listing.scopes()[listing.scope_of(id)].prefix;
     return Visible(listing.name(id).substr(prefix.size()));
   }
 

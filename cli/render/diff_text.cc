@@ -132,21 +132,20 @@ class TextWriter {
   void Hunks() {
     if (diff_.hunks.empty()) return;
     out_ += fmt::format("\n{}\n", Tinted(Tint::kBold, "changes"));
-    std::vector<bool> pattern_shown(diff_.patterns.size(), false);
+    IdVector<PatternId, bool> pattern_shown(diff_.patterns.size());
     for (const Hunk& hunk : diff_.hunks) {
       size_t more = 0;
-      if (hunk.pattern >= 0 && !options_.all) {
-        const auto pattern = static_cast<size_t>(hunk.pattern);
-        if (pattern_shown[pattern]) continue;
-        pattern_shown[pattern] = true;
-        more = diff_.patterns[pattern].hunks.size() - 1;
+      if (hunk.pattern.valid() && !options_.all) {
+        if (pattern_shown[hunk.pattern]) continue;
+        pattern_shown[hunk.pattern] = true;
+        more = diff_.patterns[hunk.pattern].hunks.size() - 1;
       }
       for (EntityId id : hunk.deleted)
         NodeLine(diff_.before, id, '-', Tint::kRemoved);
       for (EntityId id : hunk.inserted)
         NodeLine(diff_.after, id, '+', Tint::kAdded);
-      for (int32_t index : hunk.pairs)
-        PairLines(diff_.pairs[static_cast<size_t>(index)]);
+      for (PairId index : hunk.pairs)
+        PairLines(diff_.pairs[index]);
       if (more > 0) out_ += Tinted(Tint::kDim, fmt::format("    and {} more like this\n", more));
     }
   }

@@ -66,7 +66,7 @@ std::string GraphJson(const Graph& graph, std::string_view ref) {
   json.Break(2).Field("graph", graph.name_text());
   json.Break(2).Field("fingerprint", ToString(FingerprintOf(graph)));
   json.Break(2).Key("nodes").BeginArray();
-  for (EntityId id{0}; id.index < listing.size(); ++id.index)
+  for (EntityId id : listing.ids())
     WriteNode(json, listing, id);
   json.EndArray().Break(0).EndObject();
   out += '\n';
@@ -77,12 +77,14 @@ std::string GraphDot(const Graph& graph) {
   const Listing listing(graph);
   std::string out = fmt::format("digraph {} {{\n  node [shape=box, fontname=\"monospace\"];\n",
                                 Quoted(graph.name_text()));
-  for (size_t i = 0; i < listing.scopes().size(); ++i) {
-    const Listing::Scope& scope = listing.scopes()[i];
-    if (i > 0) {
-      out += fmt::format("  subgraph cluster_{} {{\n    label={};\n", i, Quoted(scope.prefix));
+  for (ScopeId scope_id : IdsOf(listing.scopes())) {
+    const Listing::Scope& scope = listing.scopes()[scope_id];
+    const bool is_body = scope_id != Listing::kProgram;
+    if (is_body) {
+      out += fmt::format("  subgraph cluster_{} {{\n    label={};\n", scope_id.index,
+                         Quoted(scope.prefix));
     }
-    for (EntityId id{scope.begin}; id.index < scope.end; ++id.index) {
+    for (EntityId id : scope.ids) {
       const std::string name = listing.name(id);
       const std::string_view target = listing.target(id);
       const TypeText type = TypeTextOf(listing, id);
@@ -93,9 +95,9 @@ std::string GraphDot(const Graph& graph) {
       }
       out += fmt::format("  {} [label={}];\n", Quoted(name), Quoted(label));
     }
-    if (i > 0) out += "  }\n";
+    if (is_body) out += "  }\n";
   }
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     for (EntityId operand : OperandsOf(listing, id))
       out += fmt::format("  {} -> {};\n", Quoted(listing.name(operand)), Quoted(listing.name(id)));
   }

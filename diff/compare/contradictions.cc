@@ -119,8 +119,11 @@ class Suspects {
 
 class Finder {
  public:
-  Finder(const GraphDiff& told, const Matching& found, std::span<const Provenance> provenance)
-      : told_(told), before_(found.labels(kBefore)), after_(found.labels(kAfter)), found_(found) {
+  Finder(const GraphDiff& by_ids, const Matching& found, std::span<const Provenance> provenance)
+      : by_ids_(by_ids),
+        before_(found.labels(kBefore)),
+        after_(found.labels(kAfter)),
+        found_(found) {
     for (const Provenance& record : provenance)
       provenance_.emplace(record.node, &record);
   }
@@ -130,15 +133,15 @@ class Finder {
     for (const Matching::Made& pair : found_.made()) {
       if (pair.before < 0 || pair.via == Via::kId || !IsSure(pair)) continue;
       const EntityId before{pair.before}, after{pair.after};
-      const EntityId by_id = PartnerOf(told_.pair_of_before, before, &Pair::after);
+      const EntityId by_id = PartnerOf(by_ids_.pair_of_before, before, &Pair::after);
       if (by_id == after) continue;
-      const EntityId origin = PartnerOf(told_.pair_of_after, after, &Pair::before);
+      const EntityId origin = PartnerOf(by_ids_.pair_of_after, after, &Pair::before);
       const int merit = Merit(found_, pair.before, pair.after);
       const bool beats_partner = !by_id.valid() || merit > Merit(found_, pair.before, by_id.index);
       const bool beats_origin = !origin.valid() || merit > Merit(found_, origin.index, pair.after);
       if (!beats_partner || !beats_origin) continue;
       // Deleted and made anew: from that very node, or so they say.
-      if (!by_id.valid() && !origin.valid() && !DeniesBirth(pair)) continue;
+      if (!by_id.valid() && !origin.valid() && !DeniesProvenance(pair)) continue;
       contradictions.push_back({before, by_id, after, origin, pair.confidence});
     }
     std::ranges::sort(contradictions, {}, &Contradiction::before);
@@ -146,26 +149,26 @@ class Finder {
   }
 
  private:
-  EntityId PartnerOf(const std::vector<int32_t>& pair_of, EntityId id,
+  EntityId PartnerOf(const IdVector<EntityId, PairId>& pair_of, EntityId id,
                      EntityId Pair::*other) const {
-    const int32_t pair = pair_of[static_cast<size_t>(id.index)];
-    return pair < 0 ? EntityId{} : told_.pairs[static_cast<size_t>(pair)].*other;
+    const PairId pair = pair_of[id];
+    return pair.valid() ? by_ids_.pairs[pair].*other : EntityId{};
   }
 
   bool IsSure(const Matching::Made& pair) const {
     const EntityId before{pair.before};
     return pair.confidence >= kSure && pair.via != Via::kOrder &&
-           told_.before[before].kind == EntityKind::kCompute &&
-           !told_.before[before].element.valid() &&
+           by_ids_.before[before].kind == EntityKind::kCompute &&
+           !by_ids_.before[before].element.valid() &&
            before_.type[static_cast<size_t>(pair.before)] ==
                after_.type[static_cast<size_t>(pair.after)];
   }
 
   /// The after node has ancestors, and neither the before node nor its neighbours are among them: a
   /// rewrite of several nodes may name any of them.
-  bool DeniesBirth(const Matching::Made& pair) const {
+  bool DeniesProvenance(const Matching::Made& pair) const {
     std::set<uint64_t> ancestors;
-    std::vector<StableId> queue{IdOf(told_.after, {pair.after})};
+    std::vector<StableId> queue{IdOf(by_ids_.after, {pair.after})};
     constexpr size_t kMost = 256;
     for (size_t i = 0; i < queue.size() && i < kMost; ++i) {
       const auto record = provenance_.find(queue[i]);
@@ -176,7 +179,7 @@ class Finder {
     }
     if (ancestors.empty()) return false;
     const auto is_ancestor = [&](int32_t i) {
-      return ancestors.contains(static_cast<uint64_t>(IdOf(told_.before, {i})));
+      return ancestors.contains(static_cast<uint64_t>(IdOf(by_ids_.before, {i})));
     };
     const auto any = [&](std::span<const Labels::Edge> edges) {
       return std::ranges::any_of(
@@ -190,7 +193,7 @@ class Finder {
     return listing.graph(id).node(listing[id].node).stable_id;
   }
 
-  const GraphDiff& told_;
+  const GraphDiff& by_ids_;
   const Labels &before_, &after_;
   const Matching& found_;
   std::unordered_map<StableId, const Provenance*> provenance_;
@@ -198,28 +201,28 @@ class Finder {
 
 }  // namespace
 
-std::vector<Contradiction> FindContradictions(const GraphDiff& told, const Matching& by_id,
+std::vector<Contradiction> FindContradictions(const GraphDiff& by_ids, const Matching& by_id,
                                               std::span<const Provenance> provenance) {
   const Suspects suspects(by_id);
   if (!suspects.any()) return {};
   Matching found(by_id.labels(kBefore), by_id.labels(kAfter));
-  for (const Pair& pair : told.pairs) {
+  for (const Pair& pair : by_ids.pairs) {
     if (!suspects.Has(kBefore, pair.before.index))
       found.Match(pair.before.index, pair.after.index, Via::kId, 1);
   }
-  const Status matched = MatchListings(told.before, told.after, {}, found);
+  const Status matched = MatchListings(by_ids.before, by_ids.after, {}, found);
   STRATA_CHECK(matched, "nothing was asked for that can fail");
-  return Finder(told, found, provenance).Run();
+  return Finder(by_ids, found, provenance).Run();
 }
 
-std::string ToString(const GraphDiff& told, const Contradiction& contradiction) {
-  const std::string structure = told.after.name(contradiction.by_structure);
+std::string ToString(const GraphDiff& by_ids, const Contradiction& contradiction) {
+  const std::string structure = by_ids.after.name(contradiction.by_structure);
   std::string text = contradiction.by_id.valid()
                          ? fmt::format("by id it is {}, by structure {}",
-                                       told.after.name(contradiction.by_id), structure)
+                                       by_ids.after.name(contradiction.by_id), structure)
                          : fmt::format("by id it is gone, by structure it is {}", structure);
   if (contradiction.origin.valid()) {
-    text += fmt::format(", which by id was {}", told.before.name(contradiction.origin));
+    text += fmt::format(", which by id was {}", by_ids.before.name(contradiction.origin));
   } else if (!contradiction.by_id.valid()) {
     text += ", which says that it was made from others";
   }

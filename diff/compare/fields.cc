@@ -161,38 +161,36 @@ FieldComparer::FieldComparer(const Listing& before, const Listing& after, const 
       symbols_(symbols),
       meta_(options.meta),
       module_is_meta_(before.root().is_foreign() || after.root().is_foreign()),
-      relation_of_before_(static_cast<size_t>(before.size()), -1),
-      relation_of_after_(static_cast<size_t>(after.size()), -1) {
+      relation_of_before_(before.ids().size()),
+      relation_of_after_(after.ids().size()) {
   // A body is that to which its return went.
   const auto partners_of_bodies = [&](Side side, const Listing& listing, const Listing& other) {
-    std::vector<int32_t> partners;
+    IdVector<ScopeId, ScopeId> partners;
     for (const Listing::Scope& scope : listing.scopes()) {
-      const int32_t last = scope.end - 1;
-      const int32_t partner = last < scope.begin ? -1 : matching_.partner(side, last);
-      partners.push_back(partner < 0 ? -1 : other.scope_of(EntityId{partner}));
+      const int32_t last = scope.ids.end_id().index - 1;
+      const int32_t partner = scope.ids.size() == 0 ? -1 : matching_.partner(side, last);
+      partners.Add(partner < 0 ? ScopeId{} : other.scope_of(EntityId{partner}));
     }
     return partners;
   };
   body_of_before_ = partners_of_bodies(kBefore, before, after);
   body_of_after_ = partners_of_bodies(kAfter, after, before);
-  for (size_t i = 0; i < relations.size(); ++i) {
-    if (relations[i].kind == RelationKind::kClone) continue;
-    for (EntityId id : relations[i].before)
-      relation_of_before_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
-    for (EntityId id : relations[i].after)
-      relation_of_after_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
+  for (const Relation& relation : relations) {
+    if (relation.kind == RelationKind::kClone) continue;
+    for (EntityId id : relation.before)
+      relation_of_before_[id] = &relation;
+    for (EntityId id : relation.after)
+      relation_of_after_[id] = &relation;
   }
 }
 
 bool FieldComparer::BodiesDiffer(EntityId before, EntityId after) const {
   const auto body_of = [](const Listing& listing, EntityId id) {
-    return static_cast<size_t>(
-        listing.scope_of(listing.graph(id).args(listing[id].node)[0].graph()));
+    return listing.scope_of(listing.graph(id).args(listing[id].node)[0].graph());
   };
-  const size_t a = body_of(before_, before), b = body_of(after_, after);
-  const int32_t image = body_of_before_[a], origin = body_of_after_[b];
-  return (image >= 0 && static_cast<size_t>(image) != b) ||
-         (origin >= 0 && static_cast<size_t>(origin) != a);
+  const ScopeId a = body_of(before_, before), b = body_of(after_, after);
+  const ScopeId image = body_of_before_[a], origin = body_of_after_[b];
+  return (image.valid() && image != b) || (origin.valid() && origin != a);
 }
 
 bool FieldComparer::SameText(std::string_view before, std::string_view after) const {
@@ -200,8 +198,8 @@ bool FieldComparer::SameText(std::string_view before, std::string_view after) co
 }
 
 bool FieldComparer::Joined(EntityId before, EntityId after) const {
-  const int32_t relation = relation_of_before_[static_cast<size_t>(before.index)];
-  return relation >= 0 && relation == relation_of_after_[static_cast<size_t>(after.index)];
+  const Relation* relation = relation_of_before_[before];
+  return relation != nullptr && relation == relation_of_after_[after];
 }
 
 bool FieldComparer::OperandsDiffer(EntityId before, EntityId after) const {

@@ -10,7 +10,8 @@ namespace strata {
 /// Compares the nodes of pairs, field by field.
 class FieldComparer {
  public:
-  /// All arguments outlive it. `relations` decide which operand differences are consequences.
+  /// REQUIRES: all arguments outlive it, and `relations` does not change. `relations` decide which
+  /// operand differences are consequences.
   FieldComparer(const Listing& before, const Listing& after, const Matching& matching,
                 const std::vector<Relation>& relations, const SymbolNames& symbols,
                 const DiffOptions& options);
@@ -48,10 +49,10 @@ class FieldComparer {
   const Matching& matching_;
   const SymbolNames& symbols_;
   const bool meta_, module_is_meta_;
-  // Per body its main partner on the other side, by scope; -1: none.
-  std::vector<int32_t> body_of_before_, body_of_after_;
-  // Per entity the relation that joins it with nodes of the other side; -1: none.
-  std::vector<int32_t> relation_of_before_, relation_of_after_;
+  // The body of the other side that most of the body's nodes are in.
+  IdVector<ScopeId, ScopeId> body_of_before_, body_of_after_;
+  // The relation that joins an entity with nodes of the other side; null: none.
+  IdVector<EntityId, const Relation*> relation_of_before_, relation_of_after_;
 };
 
 }  // namespace strata

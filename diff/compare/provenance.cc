@@ -19,13 +19,13 @@ class ProvenanceReader {
         groups_(Index(before.size()) + Index(after.size())) {
     for (const Provenance& record : provenance)
       provenance_.emplace(record.node, &record);
-    for (EntityId id{0}; id.index < before.size(); ++id.index) {
+    for (EntityId id : before.ids()) {
       if (!before[id].element.valid()) entity_of_.emplace(StableIdOf(before, id), id.index);
     }
   }
 
   std::vector<Relation> Run() {
-    for (EntityId id{0}; id.index < after_.size(); ++id.index) {
+    for (EntityId id : after_.ids()) {
       if (!matching_.matched(kAfter, id.index)) Read(id);
     }
     JoinElements(kBefore, before_);
@@ -76,7 +76,7 @@ class ProvenanceReader {
 
   /// The elements of a tuple are where their node is.
   void JoinElements(Side side, const Listing& listing) {
-    for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    for (EntityId id : listing.ids()) {
       if (!listing[id].element.valid() || matching_.matched(side, id.index)) continue;
       const EntityId node = listing.Find(listing[id].graph, listing[id].node);
       if (!matching_.matched(side, node.index))

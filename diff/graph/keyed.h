@@ -10,13 +10,14 @@
 
 namespace strata {
 
-/// An entity and a feature of it; those of both sides with equal keys are candidates for each
-/// other.
-struct Keyed {
+/// An id and a feature of it. Entities of both sides with equal keys are candidates for each other.
+template <class IdType>
+struct KeyedBy {
   uint64_t key;
-  int32_t entity;
-  friend auto operator<=>(const Keyed&, const Keyed&) = default;
+  IdType entity;
+  friend auto operator<=>(const KeyedBy&, const KeyedBy&) = default;
 };
+using Keyed = KeyedBy<int32_t>;
 
 /// A set of hashes that may say yes to one that it does not have, once in sixteen times: it is
 /// small enough to be asked before anything expensive is done.
@@ -39,7 +40,8 @@ class HashFilter {
 };
 
 /// Sorts by key, then by entity.
-inline void SortKeys(std::vector<Keyed>& keys) {
+template <class IdType>
+void SortKeys(std::vector<KeyedBy<IdType>>& keys) {
   constexpr size_t kBuckets = 4096;
   if (std::ranges::is_sorted(keys)) return;
   if (keys.size() < 4 * kBuckets) {
@@ -47,15 +49,17 @@ inline void SortKeys(std::vector<Keyed>& keys) {
     return;
   }
   // Keys are hashes: their first bits cut a long list into many short ones that fit the cache.
-  const auto bucket_of = [](const Keyed& keyed) { return static_cast<size_t>(keyed.key >> 52); };
+  const auto bucket_of = [](const KeyedBy<IdType>& keyed) {
+    return static_cast<size_t>(keyed.key >> 52);
+  };
   std::vector<size_t> end(kBuckets, 0);
-  for (const Keyed& keyed : keys)
+  for (const KeyedBy<IdType>& keyed : keys)
     ++end[bucket_of(keyed)];
   size_t begin = 0;
   for (size_t& bucket : end)
     begin += std::exchange(bucket, begin);
-  std::vector<Keyed> sorted(keys.size());
-  for (const Keyed& keyed : keys)
+  std::vector<KeyedBy<IdType>> sorted(keys.size());
+  for (const KeyedBy<IdType>& keyed : keys)
     sorted[end[bucket_of(keyed)]++] = keyed;
   keys = std::move(sorted);
   for (size_t bucket = 0, first = 0; bucket < kBuckets; first = end[bucket++])
@@ -64,14 +68,16 @@ inline void SortKeys(std::vector<Keyed>& keys) {
 }
 
 /// Drops what has no equal on the other side, nearly all of it.
-inline void DropForeign(std::vector<Keyed>& before, std::vector<Keyed>& after) {
+template <class IdType>
+void DropForeign(std::vector<KeyedBy<IdType>>& before, std::vector<KeyedBy<IdType>>& after) {
   constexpr size_t kFew = 256;
   if (before.size() < kFew || after.size() < kFew) return;
-  const auto drop = [](std::vector<Keyed>& keys, const std::vector<Keyed>& others) {
+  const auto drop = [](std::vector<KeyedBy<IdType>>& keys,
+                       const std::vector<KeyedBy<IdType>>& others) {
     HashFilter known(others.size());
-    for (const Keyed& other : others)
+    for (const KeyedBy<IdType>& other : others)
       known.Add(other.key);
-    std::erase_if(keys, [&](const Keyed& keyed) { return !known.MayHave(keyed.key); });
+    std::erase_if(keys, [&](const KeyedBy<IdType>& keyed) { return !known.MayHave(keyed.key); });
   };
   drop(after, before);
   drop(before, after);
@@ -79,12 +85,13 @@ inline void DropForeign(std::vector<Keyed>& before, std::vector<Keyed>& after) {
 
 /// Calls `fn(befores, afters)` with the entities of each key that both sides have, in order of the
 /// keys. Entities of one key keep their order.
-template <class Fn>
-void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&& fn) {
+template <class IdType, class Fn>
+void ForEachCommonKey(std::vector<KeyedBy<IdType>>& before, std::vector<KeyedBy<IdType>>& after,
+                      Fn&& fn) {
   DropForeign(before, after);
   SortKeys(before);
   SortKeys(after);
-  std::vector<int32_t> befores, afters;
+  std::vector<IdType> befores, afters;
   for (size_t i = 0, j = 0; i < before.size() && j < after.size();) {
     if (before[i].key != after[j].key) {
       (before[i].key < after[j].key ? i : j) += 1;
@@ -97,7 +104,7 @@ void ForEachCommonKey(std::vector<Keyed>& before, std::vector<Keyed>& after, Fn&
       befores.push_back(before[i].entity);
     for (; j < after.size() && after[j].key == key; ++j)
       afters.push_back(after[j].entity);
-    fn(std::span<const int32_t>(befores), std::span<const int32_t>(afters));
+    fn(std::span<const IdType>(befores), std::span<const IdType>(afters));
   }
 }
 

@@ -47,45 +47,45 @@ std::string_view ToString(EntityKind kind) {
   return "";
 }
 
-Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs(), -1) {
+Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs()) {
   AddScope(graph, "", {});
 }
 
 void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred_by) {
-  const auto index = static_cast<int32_t>(scopes_.size());
-  scope_of_graph_[static_cast<size_t>(graph.id().index)] = index;
-  scopes_.push_back({&graph, prefix, size(), size(), referred_by, {}});
-  if (referred_by.valid()) scopes_.back().referrers.push_back(referred_by);
-  std::vector<int32_t>& of_node =
-      entity_of_node_.emplace_back(static_cast<size_t>(graph.node_bound()), -1);
-  std::vector<int32_t>& of_value =
-      entity_of_value_.emplace_back(static_cast<size_t>(graph.value_bound()), -1);
+  const EntityId begin = entities_.end_id();
+  const ScopeId scope = scopes_.Add({&graph, prefix, {begin, begin}, referred_by, {}});
+  scope_of_graph_[static_cast<size_t>(graph.id().index)] = scope;
+  if (referred_by.valid()) scopes_[scope].referrers.push_back(referred_by);
+  std::vector<EntityId> of_node(static_cast<size_t>(graph.node_bound()));
+  std::vector<EntityId> of_value(static_cast<size_t>(graph.value_bound()));
 
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
     const EntityKind kind = KindOf(node.kind);
-    of_node[static_cast<size_t>(id.index)] = size();
+    of_node[static_cast<size_t>(id.index)] = entities_.end_id();
     for (size_t i = 0; i < node.num_results; ++i)
-      of_value[static_cast<size_t>(graph.result(id, i).index)] = size();
-    entities_.push_back({graph.id(), id, {}, kind});
+      of_value[static_cast<size_t>(graph.result(id, i).index)] = entities_.end_id();
+    entities_.Add({graph.id(), id, {}, kind});
     if (!node.returns_tuple) continue;
     for (size_t i = 0; i < node.num_results; ++i) {
       const ValueId element = graph.result(id, i);
       if (!graph.value(element).name.valid()) continue;
-      of_value[static_cast<size_t>(element.index)] = size();
-      entities_.push_back({graph.id(), id, element, EntityKind::kCompute});
+      of_value[static_cast<size_t>(element.index)] =
+          entities_.Add({graph.id(), id, element, EntityKind::kCompute});
     }
   }
-  scopes_.back().end = size();
+  entity_of_node_.Add(std::move(of_node));
+  entity_of_value_.Add(std::move(of_value));
+  const IdRange<EntityId> ids(begin, entities_.end_id());
+  scopes_[scope].ids = ids;
 
-  // The vectors of this scope may move from here on.
-  const auto [begin, end] = std::pair(scopes_.back().begin, scopes_.back().end);
-  for (EntityId entity{begin}; entity.index < end; ++entity.index) {
-    const auto [unused, id, element, kind] = entities_[static_cast<size_t>(entity.index)];
+  // Adding the bodies may move the elements of the vectors.
+  for (EntityId entity : ids) {
+    const auto [unused, id, element, kind] = entities_[entity];
     if (element.valid()) continue;
     const auto add = [&, node_id = id](GraphId body) {
-      if (const int32_t known = scope_of_graph_[static_cast<size_t>(body.index)]; known >= 0) {
-        scopes_[static_cast<size_t>(known)].referrers.push_back(entity);
+      if (const ScopeId known = scope_of(body); known.valid()) {
+        scopes_[known].referrers.push_back(entity);
         return;
       }
       const Graph& inner = graph.module().graph(body);
@@ -103,20 +103,20 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
 }
 
 std::string Listing::name(EntityId id) const {
-  std::string name = scopes_[static_cast<size_t>(scope_of(id))].prefix;
+  std::string name = scopes_[scope_of(id)].prefix;
   return name += local_name(id);
 }
 
 std::string_view Listing::local_name(EntityId id) const {
   const Entity& entity = (*this)[id];
-  const Graph& graph = *scopes_[static_cast<size_t>(scope_of(id))].graph;
+  const Graph& graph = *scopes_[scope_of(id)].graph;
   if (entity.kind == EntityKind::kOutput) return "output";
   return entity.element.valid() ? graph.value_name(entity.element) : graph.name(entity.node);
 }
 
 bool SameName(const Listing& before, EntityId a, const Listing& after, EntityId b) {
   const auto prefix = [](const Listing& listing, EntityId id) -> const std::string& {
-    return listing.scopes()[static_cast<size_t>(listing.scope_of(id))].prefix;
+    return listing.scopes()[listing.scope_of(id)].prefix;
   };
   // Nearly always both are of the program itself, or of one body.
   if (prefix(before, a) == prefix(after, b)) return before.local_name(a) == after.local_name(b);
@@ -137,26 +137,22 @@ ValueId Listing::value(EntityId id) const {
 }
 
 EntityId Listing::Find(GraphId graph, NodeId node) const {
-  const int32_t scope = scope_of_graph_[static_cast<size_t>(graph.index)];
-  if (scope < 0 || !node.valid()) return {};
-  return {entity_of_node_[static_cast<size_t>(scope)][static_cast<size_t>(node.index)]};
+  const ScopeId scope = scope_of(graph);
+  if (!scope.valid() || !node.valid()) return {};
+  return entity_of_node_[scope][static_cast<size_t>(node.index)];
 }
 
 EntityId Listing::FindValue(GraphId graph, ValueId value) const {
-  const int32_t scope = scope_of_graph_[static_cast<size_t>(graph.index)];
-  if (scope < 0 || !value.valid()) return {};
-  return {entity_of_value_[static_cast<size_t>(scope)][static_cast<size_t>(value.index)]};
+  const ScopeId scope = scope_of(graph);
+  if (!scope.valid() || !value.valid()) return {};
+  return entity_of_value_[scope][static_cast<size_t>(value.index)];
 }
 
 EntityId Listing::FindName(std::string_view name) const {
-  for (EntityId id{0}; id.index < size(); ++id.index) {
+  for (EntityId id : ids()) {
     if (this->name(id) == name) return id;
   }
   return {};
-}
-
-int32_t Listing::scope_of(EntityId id) const {
-  return scope_of_graph_[static_cast<size_t>((*this)[id].graph.index)];
 }
 
 }  // namespace strata

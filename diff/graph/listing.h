@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/graph.h"
 #include "ir/ids.h"
 #include "ir/module.h"
@@ -12,6 +13,8 @@ namespace strata {
 
 /// An index into one Listing: a printed node. Ascending ids are the printed order.
 using EntityId = Id<struct EntityTag>;
+/// An index into Listing::scopes.
+using ScopeId = Id<struct ScopeTag>;
 
 /// What a printed node is; only nodes of one kind can be identical.
 enum class EntityKind : uint8_t { kInput, kConstant, kCompute, kOutput };
@@ -38,8 +41,10 @@ class Listing {
   /// REQUIRES: `graph` outlives the listing and is not changed.
   explicit Listing(const Graph& graph);
 
-  int32_t size() const { return static_cast<int32_t>(entities_.size()); }
-  const Entity& operator[](EntityId id) const { return entities_[static_cast<size_t>(id.index)]; }
+  int32_t size() const { return entities_.end_id().index; }
+  const Entity& operator[](EntityId id) const { return entities_[id]; }
+  /// All entities, in printed order.
+  IdRange<EntityId> ids() const { return IdsOf(entities_); }
 
   /// The name as scripts see it: `add_3`, `output`; in a body `true_graph_0/add_3`.
   std::string name(EntityId id) const;
@@ -58,33 +63,34 @@ class Listing {
   /// By name, as `name` gives it; none when there is none.
   EntityId FindName(std::string_view name) const;
 
-  const Graph& root() const { return *scopes_[0].graph; }
+  const Graph& root() const { return *scopes_[kProgram].graph; }
   const Graph& graph(EntityId id) const { return root().module().graph((*this)[id].graph); }
 
   /// A graph of the listing. The first one is the program, the others are bodies.
   struct Scope {
     const Graph* graph;
     std::string prefix;               ///< "" or "true_graph_0/"
-    int32_t begin, end;               ///< its entities
+    IdRange<EntityId> ids;            ///< its entities
     EntityId referred_by;             ///< the entity (of an outer scope) that refers to it first
     std::vector<EntityId> referrers;  ///< all that do, each as often as it does
   };
-  const std::vector<Scope>& scopes() const { return scopes_; }
-  /// Index into `scopes`.
-  int32_t scope_of(EntityId id) const;
-  /// The same of a graph; -1: not listed.
-  int32_t scope_of(GraphId graph) const {
+  const IdVector<ScopeId, Scope>& scopes() const { return scopes_; }
+  /// The scope of `root`.
+  static constexpr ScopeId kProgram{0};
+  ScopeId scope_of(EntityId id) const { return scope_of((*this)[id].graph); }
+  /// None: the graph is not listed.
+  ScopeId scope_of(GraphId graph) const {
     return scope_of_graph_[static_cast<size_t>(graph.index)];
   }
 
  private:
   void AddScope(const Graph& graph, std::string prefix, EntityId referred_by);
 
-  std::vector<Entity> entities_;
-  std::vector<Scope> scopes_;
-  std::vector<std::vector<int32_t>> entity_of_node_;   // per scope, by node index
-  std::vector<std::vector<int32_t>> entity_of_value_;  // per scope, by value index
-  std::vector<int32_t> scope_of_graph_;                // by graph index; -1: not listed
+  IdVector<EntityId, Entity> entities_;
+  IdVector<ScopeId, Scope> scopes_;
+  IdVector<ScopeId, std::vector<EntityId>> entity_of_node_;   // by node index
+  IdVector<ScopeId, std::vector<EntityId>> entity_of_value_;  // by value index
+  std::vector<ScopeId> scope_of_graph_;                       // by graph index
 };
 
 }  // namespace strata

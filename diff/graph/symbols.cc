@@ -46,7 +46,7 @@ std::vector<std::string> SymbolsOf(const Listing& listing) {
   std::vector<std::string> names;
   std::set<std::string, std::less<>> known;
   std::vector<bool> seen(module.types().size(), false);
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const ValueId value = listing.value(id);
     if (!value.valid()) continue;
     const TypeId type = listing.graph(id).value(value).type;
@@ -60,7 +60,7 @@ std::vector<std::string> SymbolsOf(const Listing& listing) {
 
 std::vector<EntityId> InputsOf(const Listing& listing) {
   std::vector<EntityId> inputs;
-  for (EntityId id{0}; id.index < listing.scopes()[0].end; ++id.index) {
+  for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
     if (listing[id].kind == EntityKind::kInput) inputs.push_back(id);
   }
   return inputs;
@@ -187,10 +187,10 @@ SymbolNames::SymbolNames(const Listing& before, const Listing& after) {
       }
       return hash;
     };
-    for (EntityId id{0}; id.index < before.size(); ++id.index)
+    for (EntityId id : before.ids())
       ++count[key_of(before, id, {})];
     int32_t common = 0;
-    for (EntityId id{0}; id.index < after.size(); ++id.index)
+    for (EntityId id : after.ids())
       common += count[key_of(after, id, names)]-- > 0 ? 1 : 0;
     return common;
   };

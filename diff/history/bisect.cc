@@ -147,8 +147,8 @@ class Bisector {
 
   bool Counts(const GraphDiff& diff, const Hunk& hunk) const {
     if (!options_.ignore || !hunk.inserted.empty() || !hunk.deleted.empty()) return true;
-    return std::ranges::any_of(hunk.pairs, [&](int32_t index) {
-      const Pair& pair = diff.pairs[static_cast<size_t>(index)];
+    return std::ranges::any_of(hunk.pairs, [&](PairId index) {
+      const Pair& pair = diff.pairs[index];
       return pair.status.moved || std::ranges::any_of(pair.fields, [&](const FieldDiff& field) {
                return !field.derived && !options_.ignore(diff, pair, field);
              });
@@ -167,7 +167,7 @@ class Bisector {
     if (!first->deleted.empty()) divergence.node_a = diff.before.name(first->deleted[0]);
     if (!first->inserted.empty()) divergence.node_b = diff.after.name(first->inserted[0]);
     if (first->deleted.empty() && first->inserted.empty()) {
-      const Pair& pair = diff.pairs[static_cast<size_t>(first->pairs[0])];
+      const Pair& pair = diff.pairs[first->pairs[0]];
       divergence.node_a = diff.before.name(pair.before);
       divergence.node_b = diff.after.name(pair.after);
     }

@@ -13,7 +13,7 @@ namespace {
 std::vector<uint64_t> KeysOf(const Graph& graph, bool stable_ids) {
   std::vector<uint64_t> keys;
   const Listing listing(graph);
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const Entity& entity = listing[id];
     if (entity.kind != EntityKind::kCompute || entity.element.valid()) continue;
     keys.push_back(stable_ids ? static_cast<uint64_t>(listing.graph(id).node(entity.node).stable_id)

@@ -100,8 +100,8 @@ class Lineage::Relatives {
   std::unordered_map<NodeHistoryId, std::vector<NodeHistoryId>> children_;
 };
 
-Lineage::Lineage(size_t size) : histories_(size) {
-  IdVector<EntityId, NodeHistoryId>& first = histories_of_.emplace_back(size);
+Lineage::Lineage(int32_t size) : histories_(static_cast<size_t>(size)) {
+  IdVector<EntityId, NodeHistoryId>& first = histories_of_.emplace_back(histories_.size());
   for (EntityId id : IdsOf(first)) {
     first[id] = NodeHistoryId{id.index};
     histories_[first[id]].entities = {id};
@@ -117,8 +117,8 @@ NodeEvent& Lineage::AddEvent(NodeHistoryId history, NodeEvent::Kind kind) {
 }
 
 void Lineage::Add(const GraphDiff& diff, std::span<const Provenance> provenance) {
-  STRATA_CHECK(diff.before.size() == histories_of_.back().size());
-  histories_of_.emplace_back(diff.after.size());
+  STRATA_CHECK(diff.pair_of_before.size() == histories_of_.back().size());
+  histories_of_.emplace_back(diff.pair_of_after.size());
   const int32_t snapshot = num_snapshots() - 1;
   const IdVector<EntityId, NodeHistoryId>& before = HistoriesAt(snapshot - 1);
   IdVector<EntityId, NodeHistoryId>& after = histories_of_.back();

@@ -47,7 +47,7 @@ struct NodeEvent {
 class Lineage {
  public:
   /// REQUIRES: the first graph has `size` printed nodes.
-  explicit Lineage(size_t size);
+  explicit Lineage(int32_t size);
 
   /// Appends the next graph. `provenance` gives the exact ancestors of the nodes that a pass
   /// created and takes precedence over relations. REQUIRES: `diff.before` is the last graph.

@@ -89,7 +89,7 @@ class Labeller {
         op_traits_(module_.strings().size()) {}
 
   void Run() {
-    for (EntityId id{0}; id.index < listing_.size(); ++id.index)
+    for (EntityId id : listing_.ids())
       Label(id);
   }
 
@@ -275,7 +275,7 @@ TypeFields KnownTypeFields(const Listing& listing) {
   const Module& module = listing.root().module();
   std::vector<bool> seen(module.types().size(), false);
   TypeFields fields;
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const ValueId value = listing.value(id);
     if (!value.valid()) continue;
     const TypeId type_id = listing.graph(id).value(value).type;
@@ -329,7 +329,7 @@ void Labels::AddEdges(const Listing& listing) {
   const auto n = static_cast<size_t>(listing.size());
   operand_begin_.assign(n + 1, 0);
   user_begin_.assign(n + 1, 0);
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const Entity& entity = listing[id];
     int32_t slot = 0;
     const auto add = [&](EntityId operand) {

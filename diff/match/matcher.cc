@@ -70,9 +70,9 @@ class Matcher {
     };
     std::unordered_map<uint64_t, int32_t> after;
     after.reserve(static_cast<size_t>(listings_[kAfter]->size()));
-    for (EntityId id{0}; id.index < listings_[kAfter]->size(); ++id.index)
+    for (EntityId id : listings_[kAfter]->ids())
       after.emplace(key_of(*listings_[kAfter], id), id.index);
-    for (EntityId id{0}; id.index < listings_[kBefore]->size(); ++id.index) {
+    for (EntityId id : listings_[kBefore]->ids()) {
       const uint64_t key = key_of(*listings_[kBefore], id);
       const auto found = after.find(key);
       if (key == 0 || found == after.end()) continue;
@@ -85,45 +85,47 @@ class Matcher {
 
   void MatchByStructure() {
     for (Side side : {kBefore, kAfter})
-      partner_of_scope_[side].assign(listings_[side]->scopes().size(), -1);
-    partner_of_scope_[kBefore][0] = partner_of_scope_[kAfter][0] = 0;
-    MatchScope(0, 0);
+      partner_of_scope_[side].resize(listings_[side]->scopes().size());
+    constexpr ScopeId kProgram = Listing::kProgram;
+    partner_of_scope_[kBefore][kProgram] = partner_of_scope_[kAfter][kProgram] = kProgram;
+    MatchScope(kProgram, kProgram);
     for (Side side : {kBefore, kAfter})
       bodies_of_[side] = BodiesByReferrer(side);
-    for (std::vector<size_t> queue{0}; !queue.empty();) {
-      std::vector<size_t> next;
-      for (size_t scope : queue)
+    for (std::vector<ScopeId> queue{kProgram}; !queue.empty();) {
+      std::vector<ScopeId> next;
+      for (ScopeId scope : queue)
         MatchBodies(scope, next);
       queue = std::move(next);
     }
     for (Side side : {kBefore, kAfter}) {
-      for (size_t i = 1; i < listings_[side]->scopes().size(); ++i)
-        MatchInlined(side, i);
+      for (ScopeId scope : IdsOf(listings_[side]->scopes())) {
+        if (scope != kProgram) MatchInlined(side, scope);
+      }
     }
   }
 
  private:
-  using BodiesOf = std::map<int32_t, std::vector<size_t>>;
+  using BodiesOf = std::map<int32_t, std::vector<ScopeId>>;
 
-  /// Indices of scopes by the entities that refer to them.
+  /// Bodies by the entities that refer to them.
   BodiesOf BodiesByReferrer(Side side) const {
     BodiesOf bodies;
-    const std::vector<Listing::Scope>& scopes = listings_[side]->scopes();
-    for (size_t i = 1; i < scopes.size(); ++i) {
-      for (EntityId referrer : scopes[i].referrers)
-        bodies[referrer.index].push_back(i);
+    const IdVector<ScopeId, Listing::Scope>& scopes = listings_[side]->scopes();
+    for (ScopeId scope : IdsOf(scopes)) {
+      for (EntityId referrer : scopes[scope].referrers)
+        bodies[referrer.index].push_back(scope);
     }
     return bodies;
   }
 
   /// Bodies that nodes of a scope of the before side refer to: a body is that to which the node's
   /// partner refers. Several may refer to one: equal bodies first. Adds those that were matched.
-  void MatchBodies(size_t outer, std::vector<size_t>& matched) {
-    const Listing::Scope& scope = listings_[kBefore]->scopes()[outer];
+  void MatchBodies(ScopeId outer, std::vector<ScopeId>& matched) {
+    const IdRange<EntityId> ids = listings_[kBefore]->scopes()[outer].ids;
     const BodiesOf& before = bodies_of_[kBefore];
     for (const bool equal : {true, false}) {
-      for (auto it = before.lower_bound(scope.begin); it != before.end() && it->first < scope.end;
-           ++it) {
+      for (auto it = before.lower_bound(ids.begin_id().index);
+           it != before.end() && it->first < ids.end_id().index; ++it) {
         if (!matching_.matched(kBefore, it->first)) continue;
         const int32_t image = matching_.partner(kBefore, it->first);
         const auto found = bodies_of_[kAfter].find(image);
@@ -136,17 +138,18 @@ class Matcher {
     }
   }
 
-  void MatchBody(size_t before, size_t after, std::vector<size_t>& matched) {
-    if (partner_of_scope_[kBefore][before] >= 0 || partner_of_scope_[kAfter][after] >= 0) return;
-    partner_of_scope_[kBefore][before] = static_cast<int32_t>(after);
-    partner_of_scope_[kAfter][after] = static_cast<int32_t>(before);
+  void MatchBody(ScopeId before, ScopeId after, std::vector<ScopeId>& matched) {
+    if (partner_of_scope_[kBefore][before].valid()) return;
+    if (partner_of_scope_[kAfter][after].valid()) return;
+    partner_of_scope_[kBefore][before] = after;
+    partner_of_scope_[kAfter][after] = before;
     MatchScope(before, after);
     matched.push_back(before);
   }
 
   std::unordered_map<std::string, int32_t> NamesOf(Side side) const {
     std::unordered_map<std::string, int32_t> names;
-    for (EntityId id{0}; id.index < listings_[side]->size(); ++id.index)
+    for (EntityId id : listings_[side]->ids())
       names.emplace(listings_[side]->name(id), id.index);
     return names;
   }
@@ -157,13 +160,13 @@ class Matcher {
                  side);
   }
 
-  void MatchScope(size_t before, size_t after) {
+  void MatchScope(ScopeId before, ScopeId after) {
     ScopePair scope;
-    const std::array<size_t, 2> index{before, after};
+    const std::array<ScopeId, 2> index{before, after};
     for (Side side : {kBefore, kAfter}) {
       const Listing::Scope& side_scope = listings_[side]->scopes()[index[side]];
-      scope.begin[side] = side_scope.begin;
-      scope.end[side] = side_scope.end;
+      scope.begin[side] = side_scope.ids.begin_id().index;
+      scope.end[side] = side_scope.ids.end_id().index;
     }
     // The scope's pairs are made from here on, but for pins: there may be thousands of scopes.
     const size_t first = has_pins_ ? 0 : matching_.made().size();
@@ -251,19 +254,18 @@ class Matcher {
 
   /// A body without a counterpart may have been inlined, or outlined: its nodes are those of the
   /// graph where it was called.
-  void MatchInlined(Side side, size_t body) {
+  void MatchInlined(Side side, ScopeId body) {
     const Listing& listing = *listings_[side];
     const Listing::Scope& inner = listing.scopes()[body];
-    const auto outer = static_cast<size_t>(listing.scope_of(inner.referred_by));
-    const int32_t host = partner_of_scope_[side][outer];
-    if (partner_of_scope_[side][body] >= 0 || host < 0) return;
+    const ScopeId host = partner_of_scope_[side][listing.scope_of(inner.referred_by)];
+    if (partner_of_scope_[side][body].valid() || !host.valid()) return;
     LendInputs(side, inner);
-    const Listing::Scope& other = listings_[1 - side]->scopes()[static_cast<size_t>(host)];
+    const Listing::Scope& other = listings_[1 - side]->scopes()[host];
     ScopePair scope;
-    scope.begin[side] = inner.begin;
-    scope.end[side] = inner.end;
-    scope.begin[1 - side] = other.begin;
-    scope.end[1 - side] = other.end;
+    scope.begin[side] = inner.ids.begin_id().index;
+    scope.end[side] = inner.ids.end_id().index;
+    scope.begin[1 - side] = other.ids.begin_id().index;
+    scope.end[1 - side] = other.ids.end_id().index;
     const size_t made = matching_.made().size();
     MatchCones(matching_, scope);
     MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
@@ -282,8 +284,9 @@ class Matcher {
       call = labels.users(call)[0].entity;
     }
     std::vector<int32_t> inputs;
-    for (int32_t i = body.begin; i < body.end; ++i) {
-      if (labels.kind[static_cast<size_t>(i)] == EntityKind::kInput) inputs.push_back(i);
+    for (EntityId id : body.ids) {
+      if (labels.kind[static_cast<size_t>(id.index)] == EntityKind::kInput)
+        inputs.push_back(id.index);
     }
     const auto operands = labels.operands(call);
     if (operands.size() < inputs.size()) return;
@@ -326,7 +329,7 @@ class Matcher {
   HopelessNodes hopeless_;
   bool has_pins_ = false;
   std::array<BodiesOf, 2> bodies_of_;
-  std::array<std::vector<int32_t>, 2> partner_of_scope_;  // by scope; -1: none
+  std::array<IdVector<ScopeId, ScopeId>, 2> partner_of_scope_;
 };
 
 }  // namespace

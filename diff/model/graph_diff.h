@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "diff/graph/listing.h"
 
 namespace strata {
@@ -43,6 +44,11 @@ struct FieldDiff {
   bool derived = false;                      ///< a consequence of another change
 };
 
+/// Indices into the vectors of one GraphDiff.
+using PairId = Id<struct PairTag>;
+using HunkId = Id<struct HunkTag>;
+using PatternId = Id<struct PatternTag>;
+
 /// A claim of identity: this node is that node.
 struct Pair {
   EntityId before, after;
@@ -80,16 +86,16 @@ struct Contradiction {
 
 /// A connected set of changes: pairs that differ, inserted and deleted nodes.
 struct Hunk {
-  std::vector<int32_t> pairs;  ///< indices into GraphDiff::pairs
+  std::vector<PairId> pairs;
   std::vector<EntityId> inserted, deleted;
-  int32_t pattern = -1;  ///< index into GraphDiff::patterns
+  PatternId pattern;  ///< none: no other hunk is equal
 };
 
 /// A place at which a pattern could be and is not.
 struct Deviation {
-  std::string where;           ///< "layers.7"
-  std::string what;            ///< the title of what happened there instead; "" when nothing did
-  std::vector<int32_t> hunks;  ///< that did it
+  std::string where;          ///< "layers.7"
+  std::string what;           ///< the title of what happened there instead; "" when nothing did
+  std::vector<HunkId> hunks;  ///< the hunks there
 };
 
 /// Hunks that are equal but for their place.
@@ -99,8 +105,8 @@ struct Pattern {
   std::string where;
   std::vector<std::string> except;    ///< places inside `where` that lack it: "layers.7"
   std::vector<Deviation> deviations;  ///< the same places, with what happened there
-  std::vector<int32_t> hunks;         ///< indices into GraphDiff::hunks
-  int32_t nodes = 0;                  ///< changed, inserted and deleted nodes of all its hunks
+  std::vector<HunkId> hunks;
+  int32_t nodes = 0;  ///< changed, inserted and deleted nodes of all its hunks
 };
 
 /// Counts as CONTRACTS defines them: pairs per atom, nodes, members of relations.
@@ -115,16 +121,16 @@ struct DiffSummary {
 /// after order.
 struct GraphDiff {
   Listing before, after;
-  std::vector<Pair> pairs;
+  IdVector<PairId, Pair> pairs;
   std::vector<EntityId> inserted, deleted;
   std::vector<Relation> relations;
-  std::vector<Hunk> hunks;  ///< in before order
+  IdVector<HunkId, Hunk> hunks;  ///< in before order
   /// Of two hunks and more. Those with deviations first, then by nodes.
-  std::vector<Pattern> patterns;
+  IdVector<PatternId, Pattern> patterns;
   DiffSummary summary;
   /// With DiffOptions::contradictions, in before order.
   std::vector<Contradiction> contradictions = {};
-  std::vector<int32_t> pair_of_before, pair_of_after;  ///< by entity; -1: deleted, inserted
+  IdVector<EntityId, PairId> pair_of_before, pair_of_after;  ///< none: deleted, inserted
 
   /// Nothing but names differs.
   bool Equal() const;

@@ -64,8 +64,8 @@ class OperandLists {
   /// The after node that is this before node; -1: none.
   int32_t ImageOf(EntityId before) const {
     if (!before.valid()) return -1;
-    const int32_t pair = diff_.pair_of_before[static_cast<size_t>(before.index)];
-    return pair < 0 ? -1 : diff_.pairs[static_cast<size_t>(pair)].after.index;
+    const PairId pair = diff_.pair_of_before[before];
+    return !pair.valid() ? -1 : diff_.pairs[pair].after.index;
   }
 
   /// What stands between two common operands: one for one, then what is left of the longer side.

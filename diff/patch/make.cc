@@ -37,28 +37,26 @@ struct NodeOrder {
 /// Which graphs of the two sides stand for each other, as scopes of their listings.
 struct GraphMap {
   explicit GraphMap(const GraphDiff& diff)
-      : before_of(diff.after.scopes().size(), -1), after_of(diff.before.scopes().size(), -1) {
-    std::map<std::pair<int32_t, int32_t>, int32_t> pairs;  // (after, before) -> shared nodes
+      : before_of(diff.after.scopes().size()), after_of(diff.before.scopes().size()) {
+    std::map<std::pair<ScopeId, ScopeId>, int32_t> pairs;  // (after, before) -> shared nodes
     for (const Pair& pair : diff.pairs)
       ++pairs[{diff.after.scope_of(pair.after), diff.before.scope_of(pair.before)}];
-    Join(0, 0);
-    std::vector<std::pair<int32_t, std::pair<int32_t, int32_t>>> candidates;
+    Join(Listing::kProgram, Listing::kProgram);
+    std::vector<std::pair<int32_t, std::pair<ScopeId, ScopeId>>> candidates;
     for (const auto& [scopes, count] : pairs)
       candidates.emplace_back(-count, scopes);
     std::ranges::sort(candidates);
     for (const auto& [unused, scopes] : candidates) {
       const auto [after, before] = scopes;
-      const bool is_free =
-          before_of[static_cast<size_t>(after)] < 0 && after_of[static_cast<size_t>(before)] < 0;
-      if (is_free) Join(after, before);
+      if (!before_of[after].valid() && !after_of[before].valid()) Join(after, before);
     }
   }
-  void Join(int32_t after, int32_t before) {
-    before_of[static_cast<size_t>(after)] = before;
-    after_of[static_cast<size_t>(before)] = after;
+  void Join(ScopeId after, ScopeId before) {
+    before_of[after] = before;
+    after_of[before] = after;
   }
 
-  std::vector<int32_t> before_of, after_of;
+  IdVector<ScopeId, ScopeId> before_of, after_of;
 };
 
 /// Names a graph of the before side as the after side does. A node without an image keeps its name:
@@ -88,9 +86,9 @@ class ImageNames final : public NativeNames {
   }
   int32_t OfGraph(const Graph& graph) const override {
     const int32_t before = numbers_.OfGraph(graph);
-    const int32_t after = before < 0 ? -1 : graphs_.after_of[static_cast<size_t>(before)];
-    missing_ |= after < 0;
-    return after;
+    const ScopeId after = before < 0 ? ScopeId{} : graphs_.after_of[ScopeId{before}];
+    missing_ |= !after.valid();
+    return after.index;
   }
 
   bool TakeMissing() { return std::exchange(missing_, false); }
@@ -112,15 +110,15 @@ class ImageNames final : public NativeNames {
 /// Writes the part of one graph.
 class PartWriter {
  public:
-  PartWriter(const GraphDiff& diff, const GraphMap& graphs, int32_t before_scope,
-             int32_t after_scope, const NativeLineStyle& style, std::string& out)
+  PartWriter(const GraphDiff& diff, const GraphMap& graphs, ScopeId before_scope,
+             ScopeId after_scope, const NativeLineStyle& style, std::string& out)
       : diff_(diff),
         graphs_(graphs),
         style_(style),
         before_numbers_(diff.before),
         after_numbers_(diff.after),
-        before_(*diff.before.scopes()[static_cast<size_t>(before_scope)].graph),
-        after_(*diff.after.scopes()[static_cast<size_t>(after_scope)].graph),
+        before_(*diff.before.scopes()[before_scope].graph),
+        after_(*diff.after.scopes()[after_scope].graph),
         out_(out) {}
 
   void Write() {
@@ -139,9 +137,9 @@ class PartWriter {
     origin_.assign(after_.nodes.size(), -1);
     for (size_t j = 0; j < after_.nodes.size(); ++j) {
       const EntityId entity = diff_.after.Find(after_.graph.id(), after_.nodes[j]);
-      const int32_t index = diff_.pair_of_after[Index(entity.index)];
-      if (index < 0) continue;
-      const EntityId partner = diff_.pairs[Index(index)].before;
+      const PairId index = diff_.pair_of_after[entity];
+      if (!index.valid()) continue;
+      const EntityId partner = diff_.pairs[index].before;
       const Entity& node = diff_.before[partner];
       if (node.element.valid() || node.graph != before_.graph.id()) continue;
       origin_[j] = before_.of(node.node);
@@ -381,27 +379,27 @@ std::string MakePatch(const GraphDiff& diff, const PatchOptions& options) {
   if (const std::string symbols = SymbolsOf(after); symbols != SymbolsOf(before)) {
     out += "symbols\n" + symbols;
   }
-  for (size_t scope = 0; scope < diff.after.scopes().size(); ++scope) {
+  for (ScopeId scope : IdsOf(diff.after.scopes())) {
     const Graph& graph = *diff.after.scopes()[scope].graph;
-    const int32_t from = graphs.before_of[scope];
-    out += fmt::format("\ngraph {} ", scope);
+    const ScopeId from = graphs.before_of[scope];
+    out += fmt::format("\ngraph {} ", scope.index);
     std::string header;
     PrintGraphLine(graph, header);
     out += header.substr(std::string_view("graph ").size());
-    if (from >= 0) {
-      out += fmt::format(" from {}\n", from);
-      PartWriter(diff, graphs, from, static_cast<int32_t>(scope), style, out).Write();
+    if (from.valid()) {
+      out += fmt::format(" from {}\n", from.index);
+      PartWriter(diff, graphs, from, scope, style, out).Write();
     } else {
       out += '\n';
       WriteNewGraph(diff.after, graph, style, out);
     }
   }
   bool any_dropped = false;
-  for (size_t scope = 0; scope < diff.before.scopes().size(); ++scope) {
-    if (graphs.after_of[scope] >= 0) continue;
+  for (ScopeId scope : IdsOf(diff.before.scopes())) {
+    if (graphs.after_of[scope].valid()) continue;
     if (!any_dropped) out += '\n';
     any_dropped = true;
-    out += fmt::format("drop graph {}  # ", scope);
+    out += fmt::format("drop graph {}  # ", scope.index);
     AppendName(diff.before.scopes()[scope].graph->name_text(), out);
     out += '\n';
   }

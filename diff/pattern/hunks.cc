@@ -68,7 +68,7 @@ class HunkFinder {
         item_of_{std::vector<int32_t>(static_cast<size_t>(diff.before.size()), -1),
                  std::vector<int32_t>(static_cast<size_t>(diff.after.size()), -1)} {}
 
-  std::vector<HunkFacts> Run() {
+  IdVector<HunkId, HunkFacts> Run() {
     AddItems();
     if (items_.empty()) return {};
     FindAnchors();
@@ -88,15 +88,15 @@ class HunkFinder {
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
   void AddItems() {
-    for (size_t i = 0; i < diff_.pairs.size(); ++i) {
-      const Pair& pair = diff_.pairs[i];
+    for (PairId id : IdsOf(diff_.pairs)) {
+      const Pair& pair = diff_.pairs[id];
       if (!pair.status.changed && !pair.status.moved) continue;
-      Add({static_cast<int32_t>(i), pair.before, pair.after, IsConsumer(pair)});
+      Add({id, pair.before, pair.after, IsConsumer(pair)});
     }
     for (EntityId id : diff_.deleted)
-      Add({-1, id, {}, false});
+      Add({{}, id, {}, false});
     for (EntityId id : diff_.inserted)
-      Add({-1, {}, id, false});
+      Add({{}, {}, id, false});
   }
 
   void Add(HunkItem item) {
@@ -189,7 +189,7 @@ class HunkFinder {
     for (Side side : {kBefore, kAfter}) {
       for (size_t item = 0; item < items_.size(); ++item) {
         const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
-        if (!id.valid() || items_[item].pair >= 0) continue;
+        if (!id.valid() || items_[item].pair.valid()) continue;
         for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
           if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
           const size_t other = Index(item_of_[side][Index(operand.entity)]);
@@ -269,25 +269,22 @@ class HunkFinder {
     }
   }
   bool OnlyMoved(const HunkItem& item) const {
-    return item.pair >= 0 && !diff_.pairs[Index(item.pair)].status.changed;
+    return item.pair.valid() && !diff_.pairs[item.pair].status.changed;
   }
 
   void Collect(UnionFind& sets) {
     // The root of a set is its first item.
-    std::vector<size_t> hunk_of_root(items_.size());
+    std::vector<HunkId> hunk_of_root(items_.size());
     for (size_t item = 0; item < items_.size(); ++item) {
       const size_t root = sets.Find(item);
-      if (root == item) {
-        hunk_of_root[root] = facts_.size();
-        facts_.emplace_back();
-      }
+      if (root == item) hunk_of_root[root] = facts_.Add({});
       facts_[hunk_of_root[root]].items.push_back(items_[item]);
     }
     SortByPlace();
     for (HunkFacts& facts : facts_) {
-      Hunk& hunk = diff_.hunks.emplace_back();
+      Hunk& hunk = diff_.hunks[diff_.hunks.Add({})];
       for (const HunkItem& item : facts.items) {
-        if (item.pair >= 0) {
+        if (item.pair.valid()) {
           hunk.pairs.push_back(item.pair);
         } else if (item.before.valid()) {
           hunk.deleted.push_back(item.before);
@@ -300,16 +297,16 @@ class HunkFinder {
 
   /// By the first node in before order; an inserted node stands behind the last pair before it.
   void SortByPlace() {
-    std::vector<int32_t> before_of_after(Index(diff_.after.size()));
-    int32_t last = -1;
-    for (size_t i = 0; i < before_of_after.size(); ++i) {
-      const int32_t pair = diff_.pair_of_after[i];
-      if (pair >= 0) last = diff_.pairs[Index(pair)].before.index;
-      before_of_after[i] = last;
+    IdVector<EntityId, EntityId> before_of_after(diff_.pair_of_after.size());
+    EntityId last;
+    for (EntityId id : IdsOf(before_of_after)) {
+      const PairId pair = diff_.pair_of_after[id];
+      if (pair.valid()) last = diff_.pairs[pair].before;
+      before_of_after[id] = last;
     }
     const auto place_of = [&](const HunkItem& item) {
       return item.before.valid() ? std::pair(item.before.index, -1)
-                                 : std::pair(before_of_after[Index(item.after)], item.after.index);
+                                 : std::pair(before_of_after[item.after].index, item.after.index);
     };
     // Places are looked up once: the largest hunk may be nearly everything.
     std::vector<Keyed> places;
@@ -390,7 +387,7 @@ class HunkFinder {
       const EntityId id = side == kBefore ? item.before : item.after;
       return Mix(SignatureOfNode(side, id), side + 1);
     }
-    const Pair& pair = diff_.pairs[Index(item.pair)];
+    const Pair& pair = diff_.pairs[item.pair];
     uint64_t hash = matching_.labels(kBefore).op[Index(pair.before)];
     if (!pair.status.changed) return Mix(hash, 3);
     for (const FieldDiff& field : pair.fields) {
@@ -477,12 +474,13 @@ class HunkFinder {
   std::vector<HunkItem> items_;
   std::vector<std::string_view> layer_of_item_;
   std::vector<uint64_t> hashes_;  // by item
-  std::vector<HunkFacts> facts_;
+  IdVector<HunkId, HunkFacts> facts_;
 };
 
 }  // namespace
 
-std::vector<HunkFacts> FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff) {
+IdVector<HunkId, HunkFacts> FindHunks(const Matching& matching, const Layers& layers,
+                                      GraphDiff& diff) {
   return HunkFinder(matching, layers, diff).Run();
 }
 

@@ -12,7 +12,7 @@ namespace strata {
 
 /// A node of a hunk: a pair that differs by itself, a deleted node, or an inserted one.
 struct HunkItem {
-  int32_t pair = -1;  ///< index into GraphDiff::pairs
+  PairId pair;  ///< none: deleted or inserted
   EntityId before, after;
   /// It only reads other nodes of its hunk, or reads them no more: it says where a change was made,
   /// not what was done.
@@ -43,6 +43,7 @@ struct HunkFacts {
 /// The key takes in operators, literals, fields with their values, and edges between the items
 /// (Weisfeiler-Lehman, 3 rounds). It takes in no names, no places, no surroundings, not the
 /// consumers, and of sizes only what changed about them.
-std::vector<HunkFacts> FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff);
+IdVector<HunkId, HunkFacts> FindHunks(const Matching& matching, const Layers& layers,
+                                      GraphDiff& diff);
 
 }  // namespace strata

@@ -26,9 +26,9 @@ Layers::Layers(const Listing& listing, const Labels& labels)
     std::ranges::fill(place_of_, 0);
   }
   std::vector<int32_t> sequence;
-  for (int32_t i = 0; i < listing.scopes()[0].end; ++i) {
-    if (place_of_[Index(i)] == 0 && labels.kind[Index(i)] == EntityKind::kCompute)
-      sequence.push_back(i);
+  for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
+    const size_t i = Index(id.index);
+    if (place_of_[i] == 0 && labels.kind[i] == EntityKind::kCompute) sequence.push_back(id.index);
   }
   FindByStructure(labels, sequence);
   PlaceInputs(listing, labels);
@@ -38,7 +38,7 @@ void Layers::TakePaths(const Listing& listing, const Labels& labels) {
   const Module& module = listing.root().module();
   std::unordered_map<StrId, size_t> places;
   std::vector<uint64_t> shapes{0};
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const StrId path = listing.graph(id).node(listing[id].node).module;
     size_t place = 0;
     if (path.valid() && !module.str(path).empty()) {

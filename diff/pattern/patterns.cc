@@ -23,7 +23,7 @@ using LayerSet = std::set<std::string_view>;
 
 /// Hunks at one role, or at roles that go together.
 struct Cluster {
-  std::vector<int32_t> hunks;
+  std::vector<HunkId> hunks;
   LayerSet layers;
   std::map<uint64_t, LayerSet> by_role;
 };
@@ -31,24 +31,24 @@ struct Cluster {
 /// Makes patterns of hunks.
 class PatternFinder {
  public:
-  PatternFinder(const Layers& layers, const std::vector<HunkFacts>& facts, GraphDiff& diff)
+  PatternFinder(const Layers& layers, const IdVector<HunkId, HunkFacts>& facts, GraphDiff& diff)
       : layers_(layers), facts_(facts), diff_(diff), titles_(diff), way_(facts.size(), 0) {}
 
   void Run() {
-    std::vector<Keyed> by_key;
-    for (size_t i = 0; i < facts_.size(); ++i)
-      by_key.push_back({facts_[i].key, static_cast<int32_t>(i)});
+    std::vector<KeyedBy<HunkId>> by_key;
+    for (HunkId hunk : IdsOf(facts_))
+      by_key.push_back({facts_[hunk].key, hunk});
     SortKeys(by_key);
     std::vector<Cluster> clusters;
-    std::vector<int32_t> hunks;
+    std::vector<HunkId> hunks;
     for (size_t begin = 0, end = 0; begin < by_key.size(); begin = end) {
       hunks.clear();
       for (; end < by_key.size() && by_key[end].key == by_key[begin].key; ++end)
         hunks.push_back(by_key[end].entity);
       if (hunks.size() == 1) {
         // Like no other. Where it is, is said as for several.
-        const auto& places = facts_[Index(hunks[0])].places;
-        way_[Index(hunks[0])] = places[0].layer.empty() && !places[1].layer.empty() ? 1 : 0;
+        const auto& places = facts_[hunks[0]].places;
+        way_[hunks[0]] = places[0].layer.empty() && !places[1].layer.empty() ? 1 : 0;
         continue;
       }
       for (Cluster& cluster : ClustersOf(hunks)) {
@@ -59,33 +59,30 @@ class PatternFinder {
     FindRoles(clusters);
     NoteHunksOfLayers(clusters);
     for (const Cluster& cluster : clusters)
-      diff_.patterns.push_back(PatternOf(cluster));
+      diff_.patterns.Add(PatternOf(cluster));
     std::ranges::sort(diff_.patterns, [](const Pattern& a, const Pattern& b) {
       if (a.deviations.empty() != b.deviations.empty()) return b.deviations.empty();
       return a.nodes != b.nodes ? a.nodes > b.nodes : a.hunks[0] < b.hunks[0];
     });
-    for (size_t i = 0; i < diff_.patterns.size(); ++i) {
-      for (int32_t hunk : diff_.patterns[i].hunks)
-        diff_.hunks[static_cast<size_t>(hunk)].pattern = static_cast<int32_t>(i);
+    for (PatternId pattern : IdsOf(diff_.patterns)) {
+      for (HunkId hunk : diff_.patterns[pattern].hunks)
+        diff_.hunks[hunk].pattern = pattern;
     }
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-  const HunkPlace& PlaceOf(int32_t hunk) const {
-    return facts_[Index(hunk)].places[way_[Index(hunk)]];
-  }
+  const HunkPlace& PlaceOf(HunkId hunk) const { return facts_[hunk].places[way_[hunk]]; }
 
   /// Hunks of one key, apart by where in a layer they are. Of the two ways to say where, that which
   /// makes fewer clusters of them, in more layers.
-  std::vector<Cluster> ClustersOf(const std::vector<int32_t>& hunks) {
+  std::vector<Cluster> ClustersOf(const std::vector<HunkId>& hunks) {
     const auto set_way = [&](uint8_t way) {
-      for (int32_t hunk : hunks)
-        way_[Index(hunk)] = way;
+      for (HunkId hunk : hunks)
+        way_[hunk] = way;
     };
     std::vector<Cluster> up = ClustersByRole(hunks);
-    const bool one_way = std::ranges::all_of(hunks, [&](int32_t hunk) {
-      const auto& places = facts_[Index(hunk)].places;
+    const bool one_way = std::ranges::all_of(hunks, [&](HunkId hunk) {
+      const auto& places = facts_[hunk].places;
       return places[0].layer == places[1].layer && places[0].role == places[1].role;
     });
     if (one_way) return up;
@@ -105,16 +102,16 @@ class PatternFinder {
   }
 
   /// Roles that change in the same layers belong together: a pass that does one thing everywhere.
-  std::vector<Cluster> ClustersByRole(const std::vector<int32_t>& hunks) const {
+  std::vector<Cluster> ClustersByRole(const std::vector<HunkId>& hunks) const {
     struct Role {
       uint64_t role = 0;
       LayerSet layers;
-      std::vector<int32_t> hunks;
+      std::vector<HunkId> hunks;
     };
     std::vector<Role> roles;
     std::unordered_map<uint64_t, size_t> index;
-    std::vector<int32_t> nowhere;
-    for (int32_t hunk : hunks) {
+    std::vector<HunkId> nowhere;
+    for (HunkId hunk : hunks) {
       const HunkPlace& place = PlaceOf(hunk);
       if (place.layer.empty()) {
         nowhere.push_back(hunk);
@@ -181,26 +178,26 @@ class PatternFinder {
   void NoteHunksOfLayers(const std::vector<Cluster>& clusters) {
     cluster_size_.assign(facts_.size(), 1);
     for (const Cluster& cluster : clusters) {
-      for (int32_t hunk : cluster.hunks)
-        cluster_size_[Index(hunk)] = cluster.hunks.size();
+      for (HunkId hunk : cluster.hunks)
+        cluster_size_[hunk] = cluster.hunks.size();
     }
-    for (size_t i = 0; i < facts_.size(); ++i) {
-      const HunkPlace& place = PlaceOf(static_cast<int32_t>(i));
-      if (!place.layer.empty()) hunks_of_layer_[place.layer].push_back(static_cast<int32_t>(i));
-      NoteReach(static_cast<int32_t>(i));
+    for (HunkId hunk : IdsOf(facts_)) {
+      const HunkPlace& place = PlaceOf(hunk);
+      if (!place.layer.empty()) hunks_of_layer_[place.layer].push_back(hunk);
+      NoteReach(hunk);
     }
   }
 
   /// A hunk has one place, or none, and may reach into others.
-  void NoteReach(int32_t hunk) {
+  void NoteReach(HunkId hunk) {
     const auto note = [&](EntityId before) {
       const std::string_view layer = layers_.layer(before.index);
       if (!layer.empty()) reaching_into_[layer].insert({layers_.role(before.index), hunk});
     };
-    for (EntityId id : diff_.hunks[Index(hunk)].deleted)
+    for (EntityId id : diff_.hunks[hunk].deleted)
       note(id);
-    for (int32_t pair : diff_.hunks[Index(hunk)].pairs)
-      note(diff_.pairs[Index(pair)].before);
+    for (PairId pair : diff_.hunks[hunk].pairs)
+      note(diff_.pairs[pair].before);
   }
 
   Pattern PatternOf(const Cluster& cluster) {
@@ -209,8 +206,8 @@ class PatternFinder {
     pattern.title = TitleOf(cluster);
     std::vector<std::string> paths;
     std::set<std::string> shapes;
-    for (int32_t hunk : cluster.hunks) {
-      pattern.nodes += static_cast<int32_t>(facts_[Index(hunk)].items.size());
+    for (HunkId hunk : cluster.hunks) {
+      pattern.nodes += static_cast<int32_t>(facts_[hunk].items.size());
       const std::string_view path = PlaceOf(hunk).path;
       if (path.empty()) continue;
       paths.emplace_back(path);
@@ -221,7 +218,7 @@ class PatternFinder {
     const bool whole_layers = shapes.size() > kManyShapes;
     if (whole_layers) {
       paths.assign(cluster.layers.begin(), cluster.layers.end());
-      for (int32_t hunk : cluster.hunks) {
+      for (HunkId hunk : cluster.hunks) {
         if (PlaceOf(hunk).layer.empty() && !PlaceOf(hunk).path.empty())
           paths.emplace_back(PlaceOf(hunk).path);
       }
@@ -241,12 +238,12 @@ class PatternFinder {
 
   /// With values if all hunks agree on them.
   std::string TitleOf(const Cluster& cluster) const {
-    const auto title = [&](int32_t hunk, bool values) {
-      return titles_.OfHunk(diff_.hunks[Index(hunk)], values);
+    const auto title = [&](HunkId hunk, bool values) {
+      return titles_.OfHunk(diff_.hunks[hunk], values);
     };
     // Consumers may differ from place to place: the most frequent title is the pattern's.
     std::map<std::string, int32_t> titles;
-    for (int32_t hunk : cluster.hunks)
+    for (HunkId hunk : cluster.hunks)
       ++titles[title(hunk, true)];
     const auto frequent = [&] {
       return std::ranges::max_element(titles, {}, [](const auto& entry) { return entry.second; })
@@ -257,7 +254,7 @@ class PatternFinder {
     const auto most = static_cast<size_t>(titles.at(with_values));
     if (2 * most > cluster.hunks.size()) return with_values;
     titles.clear();
-    for (int32_t hunk : cluster.hunks)
+    for (HunkId hunk : cluster.hunks)
       ++titles[title(hunk, false)];
     return frequent();
   }
@@ -279,7 +276,7 @@ class PatternFinder {
         all, [&](std::string_view layer) { return !cluster.layers.contains(layer); }));
     if (3 * uncovered > all.size()) return;
     std::unordered_map<uint64_t, std::string> suffixes;
-    for (int32_t hunk : cluster.hunks) {
+    for (HunkId hunk : cluster.hunks) {
       const HunkPlace& place = PlaceOf(hunk);
       if (!place.layer.empty())
         suffixes.try_emplace(place.role,
@@ -309,17 +306,17 @@ class PatternFinder {
   /// is peculiar to the layer.
   Deviation DeviationAt(const Cluster& cluster, std::string_view layer, std::string where) const {
     Deviation deviation{std::move(where), "", {}};
-    std::vector<int32_t> peculiar;
+    std::vector<HunkId> peculiar;
     if (const auto found = hunks_of_layer_.find(layer); found != hunks_of_layer_.end()) {
-      for (int32_t hunk : found->second) {
+      for (HunkId hunk : found->second) {
         if (std::ranges::binary_search(cluster.hunks, hunk)) continue;
         if (cluster.by_role.contains(PlaceOf(hunk).role)) deviation.hunks.push_back(hunk);
-        if (2 * cluster_size_[Index(hunk)] < cluster.hunks.size()) peculiar.push_back(hunk);
+        if (2 * cluster_size_[hunk] < cluster.hunks.size()) peculiar.push_back(hunk);
       }
     }
     if (const auto found = reaching_into_.find(layer);
         deviation.hunks.empty() && found != reaching_into_.end()) {
-      std::set<int32_t> hunks;
+      std::set<HunkId> hunks;
       for (const auto& [role, hunk] : found->second) {
         if (cluster.by_role.contains(role) && !std::ranges::binary_search(cluster.hunks, hunk))
           hunks.insert(hunk);
@@ -330,7 +327,7 @@ class PatternFinder {
     constexpr size_t kShown = 2;
     for (size_t i = 0; i < std::min(deviation.hunks.size(), kShown); ++i) {
       if (i > 0) deviation.what += "; ";
-      deviation.what += titles_.OfHunk(diff_.hunks[Index(deviation.hunks[i])]);
+      deviation.what += titles_.OfHunk(diff_.hunks[deviation.hunks[i]]);
     }
     if (deviation.hunks.size() > kShown)
       deviation.what += fmt::format("; and {} more", deviation.hunks.size() - kShown);
@@ -338,14 +335,14 @@ class PatternFinder {
   }
 
   const Layers& layers_;
-  const std::vector<HunkFacts>& facts_;
+  const IdVector<HunkId, HunkFacts>& facts_;
   GraphDiff& diff_;
   const Titles titles_;
-  std::vector<uint8_t> way_;          // by hunk: which of its places counts
-  std::vector<size_t> cluster_size_;  // by hunk
+  IdVector<HunkId, uint8_t> way_;  // which of its places counts
+  IdVector<HunkId, size_t> cluster_size_;
   std::unordered_map<uint64_t, LayerSet> layers_with_role_;
-  std::map<std::string_view, std::vector<int32_t>> hunks_of_layer_;
-  std::map<std::string_view, std::set<std::pair<uint64_t, int32_t>>> reaching_into_;  // role, hunk
+  std::map<std::string_view, std::vector<HunkId>> hunks_of_layer_;
+  std::map<std::string_view, std::set<std::pair<uint64_t, HunkId>>> reaching_into_;  // role, hunk
 };
 
 }  // namespace
@@ -357,7 +354,7 @@ void FindPatterns(const Matching& matching, GraphDiff& diff) {
                    });
   if (!any) return;
   const Layers layers(diff.before, matching.labels(kBefore));
-  const std::vector<HunkFacts> facts = FindHunks(matching, layers, diff);
+  const IdVector<HunkId, HunkFacts> facts = FindHunks(matching, layers, diff);
   PatternFinder(layers, facts, diff).Run();
 }
 

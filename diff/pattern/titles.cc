@@ -55,13 +55,13 @@ std::string_view OperatorOf(const Listing& listing, EntityId id) {
 
 Titles::Titles(const GraphDiff& diff)
     : diff_(diff),
-      relation_of_before_(static_cast<size_t>(diff.before.size()), -1),
-      relation_of_after_(static_cast<size_t>(diff.after.size()), -1) {
-  for (size_t i = 0; i < diff.relations.size(); ++i) {
-    for (EntityId id : diff.relations[i].before)
-      relation_of_before_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
-    for (EntityId id : diff.relations[i].after)
-      relation_of_after_[static_cast<size_t>(id.index)] = static_cast<int32_t>(i);
+      relation_of_before_(diff.before.ids().size()),
+      relation_of_after_(diff.after.ids().size()) {
+  for (const Relation& relation : diff.relations) {
+    for (EntityId id : relation.before)
+      relation_of_before_[id] = &relation;
+    for (EntityId id : relation.after)
+      relation_of_after_[id] = &relation;
   }
 }
 
@@ -74,19 +74,19 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
   std::vector<std::string> inserted, deleted;
   std::optional<RelationKind> kind;
   bool one_kind = true;
-  const auto note = [&](int32_t relation) {
-    const auto found = relation < 0 ? std::optional<RelationKind>()
-                                    : diff_.relations[static_cast<size_t>(relation)].kind;
+  const auto note = [&](const Relation* relation) {
+    const std::optional<RelationKind> found =
+        relation == nullptr ? std::nullopt : std::optional(relation->kind);
     if (inserted.size() + deleted.size() == 1) kind = found;
     one_kind &= kind == found;
   };
   for (EntityId id : hunk.deleted) {
     AddOnce(deleted, OperatorOf(diff_.before, id));
-    note(relation_of_before_[static_cast<size_t>(id.index)]);
+    note(relation_of_before_[id]);
   }
   for (EntityId id : hunk.inserted) {
     AddOnce(inserted, OperatorOf(diff_.after, id));
-    note(relation_of_after_[static_cast<size_t>(id.index)]);
+    note(relation_of_after_[id]);
   }
   if (one_kind && kind == RelationKind::kClone) return fmt::format("copy {}", Few(inserted));
   if (one_kind && kind == RelationKind::kMerge) return fmt::format("merge equal {}", Few(deleted));
@@ -102,8 +102,8 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
   if (!values) return title;
   title += Literals(hunk.inserted);
   std::vector<std::string> consumers;
-  for (int32_t pair : hunk.pairs)
-    AddOnce(consumers, OperatorOf(diff_.after, diff_.pairs[static_cast<size_t>(pair)].after));
+  for (PairId pair : hunk.pairs)
+    AddOnce(consumers, OperatorOf(diff_.after, diff_.pairs[pair].after));
   if (consumers.size() == 1) title += fmt::format(" before {}", consumers[0]);
   return title;
 }
@@ -123,8 +123,8 @@ std::string Titles::Literals(const std::vector<EntityId>& inserted) const {
 
 std::string Titles::OfPairs(const Hunk& hunk, bool values) const {
   std::vector<std::string> changes, moves;
-  for (int32_t index : hunk.pairs) {
-    const Pair& pair = diff_.pairs[static_cast<size_t>(index)];
+  for (PairId index : hunk.pairs) {
+    const Pair& pair = diff_.pairs[index];
     const std::string_view before = OperatorOf(diff_.before, pair.before);
     std::vector<const FieldDiff*> fields;
     for (const FieldDiff& field : pair.fields) {

@@ -31,7 +31,7 @@ class Titles {
   std::string Literals(const std::vector<EntityId>& inserted) const;
 
   const GraphDiff& diff_;
-  std::vector<int32_t> relation_of_before_, relation_of_after_;  // by entity; -1: none
+  IdVector<EntityId, const Relation*> relation_of_before_, relation_of_after_;  // null: none
 };
 
 /// The operator of a node as titles name it: "aten.mm.default", "input", "output".

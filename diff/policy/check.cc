@@ -78,14 +78,14 @@ class Checker {
 
   void FindPatterns() {
     for (const Hunk& hunk : diff_.hunks) {
-      if (hunk.pattern < 0) continue;
-      const std::string_view title = diff_.patterns[static_cast<size_t>(hunk.pattern)].title;
+      if (!hunk.pattern.valid()) continue;
+      const std::string_view title = diff_.patterns[hunk.pattern].title;
       for (EntityId id : hunk.deleted)
         before_pattern_[id] = title;
       for (EntityId id : hunk.inserted)
         after_pattern_[id] = title;
-      for (int32_t pair : hunk.pairs)
-        after_pattern_[diff_.pairs[static_cast<size_t>(pair)].after] = title;
+      for (PairId pair : hunk.pairs)
+        after_pattern_[diff_.pairs[pair].after] = title;
     }
   }
 
@@ -294,15 +294,15 @@ class Checker {
     std::vector<EntityId> sides[2];
     const Listing* const listings[2] = {&diff_.before, &diff_.after};
     for (size_t side = 0; side < 2; ++side) {
-      for (EntityId id{0}; id.index < listings[side]->scopes()[0].end; ++id.index)
+      for (EntityId id : listings[side]->scopes()[Listing::kProgram].ids)
         if ((*listings[side])[id].kind == EntityKind::kInput) sides[side].push_back(id);
     }
     if (sides[0].size() != sides[1].size()) {
       return fmt::format("{} inputs, not {}", sides[1].size(), sides[0].size());
     }
     for (size_t i = 0; i < sides[0].size(); ++i) {
-      const int32_t pair = diff_.pair_of_before[static_cast<size_t>(sides[0][i].index)];
-      if (pair < 0 || diff_.pairs[static_cast<size_t>(pair)].after != sides[1][i] ||
+      const PairId pair = diff_.pair_of_before[sides[0][i]];
+      if (!pair.valid() || diff_.pairs[pair].after != sides[1][i] ||
           TypesDiffer(TypeTextOf(diff_.before, sides[0][i]),
                       TypeTextOf(diff_.after, sides[1][i]))) {
         return fmt::format("input {} is another: {}, not {}", i, diff_.after.name(sides[1][i]),
@@ -345,7 +345,7 @@ class Checker {
   std::string SequencesDiffer(std::string_view what, Test&& test) const {
     const auto sequence = [&](const Listing& listing) {
       std::vector<EntityId> ids;
-      for (EntityId id{0}; id.index < listing.size(); ++id.index)
+      for (EntityId id : listing.ids())
         if (!listing.target(id).empty() && test(TraitsOf(listing.target(id)))) ids.push_back(id);
       return ids;
     };
@@ -374,9 +374,9 @@ class Checker {
 
   std::string NewTargets() const {
     std::set<std::string_view> known, added;
-    for (EntityId id{0}; id.index < diff_.before.size(); ++id.index)
+    for (EntityId id : diff_.before.ids())
       known.insert(diff_.before.target(id));
-    for (EntityId id{0}; id.index < diff_.after.size(); ++id.index)
+    for (EntityId id : diff_.after.ids())
       if (!known.contains(diff_.after.target(id))) added.insert(diff_.after.target(id));
     if (added.empty()) return "";
     std::string text = "new operators:";

@@ -25,7 +25,7 @@ Result<std::optional<Fingerprint>> ReadFingerprint(const TomlFile& file, TomlTab
 std::unordered_set<std::string> NamesOf(const Graph& graph) {
   const Listing listing(graph);
   std::unordered_set<std::string> names;
-  for (EntityId id{0}; id.index < listing.size(); ++id.index)
+  for (EntityId id : listing.ids())
     names.insert(listing.name(id));
   return names;
 }

@@ -95,32 +95,33 @@ Collective ReadCollective(const Listing& listing, EntityId id) {
 class Collector {
  public:
   explicit Collector(const Graph& graph) : listing_(graph) {
-    for (size_t i = 1; i < listing_.scopes().size(); ++i)
-      bodies_[listing_.scopes()[i].referred_by.index].push_back(i);
+    for (ScopeId scope : IdsOf(listing_.scopes())) {
+      if (scope != Listing::kProgram)
+        bodies_[listing_.scopes()[scope].referred_by].push_back(scope);
+    }
   }
 
   std::vector<Collective> Run() {
-    AddScope(0);
+    AddScope(Listing::kProgram);
     return std::move(collectives_);
   }
 
  private:
-  void AddScope(size_t index) {
-    const Listing::Scope& scope = listing_.scopes()[index];
-    for (EntityId id{scope.begin}; id.index < scope.end; ++id.index) {
+  void AddScope(ScopeId scope) {
+    for (EntityId id : listing_.scopes()[scope].ids) {
       const Entity& entity = listing_[id];
       const bool is_call = entity.kind == EntityKind::kCompute && !entity.element.valid();
       if (is_call && IsLaunch(listing_.target(id)))
         collectives_.push_back(ReadCollective(listing_, id));
-      if (const auto bodies = bodies_.find(id.index); bodies != bodies_.end()) {
-        for (size_t body : bodies->second)
+      if (const auto bodies = bodies_.find(id); bodies != bodies_.end()) {
+        for (ScopeId body : bodies->second)
           AddScope(body);
       }
     }
   }
 
   const Listing listing_;
-  std::map<int32_t, std::vector<size_t>> bodies_;
+  std::map<EntityId, std::vector<ScopeId>> bodies_;
   std::vector<Collective> collectives_;
 };
 

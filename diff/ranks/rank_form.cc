@@ -85,7 +85,7 @@ class FormMaker {
 
   RankForm Run() {
     uint64_t hi = 1, lo = 2;
-    for (EntityId id{0}; id.index < listing_.size(); ++id.index) {
+    for (EntityId id : listing_.ids()) {
       const uint64_t hash = HashOf(id);
       hi = Mix(hi, hash);
       lo = Mix(Spread(lo), hash);
@@ -337,7 +337,7 @@ std::set<int64_t> SizesOf(const Graph& graph) {
     if (hint) sizes.insert(*hint);
     return hint.value_or(0);
   };
-  for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+  for (EntityId id : listing.ids()) {
     const ValueId value = listing.value(id);
     const TypeId type_id = value.valid() ? listing.graph(id).value(value).type : TypeId{};
     if (!type_id.valid()) continue;

@@ -17,8 +17,8 @@ ChangeCounts CountsOf(const GraphDiff& diff, const Hunk& hunk) {
   ChangeCounts counts;
   counts.inserted = static_cast<int64_t>(hunk.inserted.size());
   counts.deleted = static_cast<int64_t>(hunk.deleted.size());
-  for (int32_t pair : hunk.pairs) {
-    const PairStatus& status = diff.pairs[static_cast<size_t>(pair)].status;
+  for (PairId pair : hunk.pairs) {
+    const PairStatus& status = diff.pairs[pair].status;
     counts.changed += status.changed ? 1 : 0;
     counts.moved += status.moved && !status.changed ? 1 : 0;
   }
@@ -46,11 +46,11 @@ std::vector<ReportCause> CausesOf(const GraphDiff& diff) {
     for (const Deviation& deviation : pattern.deviations)
       cause.except.emplace_back(deviation.where, deviation.what);
     cause.places = static_cast<int64_t>(pattern.hunks.size());
-    for (int32_t hunk : pattern.hunks)
-      add(diff.hunks[static_cast<size_t>(hunk)], cause);
+    for (HunkId hunk : pattern.hunks)
+      add(diff.hunks[hunk], cause);
   }
   for (const Hunk& hunk : diff.hunks) {
-    if (hunk.pattern >= 0) continue;
+    if (hunk.pattern.valid()) continue;
     ReportCause& cause = causes.emplace_back();
     cause.title = titles.OfHunk(hunk);
     cause.where = PlaceOfHunk(diff, hunk);
@@ -68,8 +68,8 @@ std::string PlaceOfHunk(const GraphDiff& diff, const Hunk& hunk) {
     const std::string_view module = graph.module().str(graph.node(listing[id].node).module);
     if (!module.empty()) place = place ? CommonModule(*place, module) : module;
   };
-  for (int32_t pair : hunk.pairs)
-    add(diff.before, diff.pairs[static_cast<size_t>(pair)].before);
+  for (PairId pair : hunk.pairs)
+    add(diff.before, diff.pairs[pair].before);
   for (EntityId id : hunk.deleted)
     add(diff.before, id);
   for (EntityId id : hunk.inserted)

@@ -276,8 +276,8 @@ class Writer {
 
   void Fields() {
     Entries("fields", [&](const SceneNode& n, int64_t i) {
-      if (n.pair < 0) return;
-      const Pair& pair = diff_.pairs[static_cast<size_t>(n.pair)];
+      if (!n.pair.valid()) return;
+      const Pair& pair = diff_.pairs[n.pair];
       if (pair.fields.empty()) return;
       json_.BeginArray().Int(i);
       for (const FieldDiff& field : pair.fields) {
@@ -289,8 +289,8 @@ class Writer {
       json_.EndArray();
     });
     Entries("via", [&](const SceneNode& n, int64_t i) {
-      if (n.pair < 0) return;
-      const Pair& pair = diff_.pairs[static_cast<size_t>(n.pair)];
+      if (!n.pair.valid()) return;
+      const Pair& pair = diff_.pairs[n.pair];
       if (pair.status.same() && pair.confidence >= 0.999) return;
       json_.BeginArray().Int(i).Int(Text(ToString(pair.via)));
       json_.Double(pair.confidence).EndArray();
@@ -345,8 +345,8 @@ class Writer {
       for (const Deviation& deviation : pattern.deviations) {
         json_.BeginArray().String(Texts::Cut(deviation.where));
         json_.String(Texts::Cut(deviation.what)).BeginArray();
-        for (int32_t hunk : deviation.hunks)
-          json_.Int(hunk);
+        for (HunkId hunk : deviation.hunks)
+          json_.Int(hunk.index);
         json_.EndArray().EndArray();
       }
       json_.EndArray().EndObject();
@@ -354,11 +354,11 @@ class Writer {
     json_.EndArray().Key("hunks").BeginArray();
     const Titles titles(diff_);
     for (const Hunk& hunk : diff_.hunks) {
-      json_.BeginArray().Int(hunk.pattern).Int(Text(titles.OfHunk(hunk)));
+      json_.BeginArray().Int(hunk.pattern.index).Int(Text(titles.OfHunk(hunk)));
       json_.Int(Text(PlaceOfHunk(diff_, hunk)));
       std::vector<int32_t> nodes;
-      for (int32_t pair : hunk.pairs)
-        nodes.push_back(node_of_after_[At(diff_.pairs[static_cast<size_t>(pair)].after)]);
+      for (PairId pair : hunk.pairs)
+        nodes.push_back(node_of_after_[At(diff_.pairs[pair].after)]);
       for (EntityId id : hunk.inserted)
         nodes.push_back(node_of_after_[At(id)]);
       for (EntityId id : hunk.deleted)

@@ -22,7 +22,7 @@ constexpr size_t kMaxLine = 600;
 class Side {
  public:
   explicit Side(const Listing& listing) : listing_(listing) {
-    for (size_t scope = 0; scope < listing.scopes().size(); ++scope)
+    for (ScopeId scope : IdsOf(listing.scopes()))
       CollectNative(scope);
     fx_ = PrintFx(listing.root(), {.comments = false, .frees = false});
     CollectFx();
@@ -31,7 +31,7 @@ class Side {
   /// "" for what has no line of its own.
   std::string_view Native(EntityId id) const {
     if (!id.valid() || listing_[id].element.valid()) return {};
-    const auto& lines = native_of_[static_cast<size_t>(listing_.scope_of(id))];
+    const auto& lines = native_of_[listing_.scope_of(id)];
     const auto line = lines.find(listing_[id].node.index);
     return line == lines.end() ? std::string_view() : line->second;
   }
@@ -52,13 +52,13 @@ class Side {
   }
 
  private:
-  void CollectNative(size_t scope) {
+  void CollectNative(ScopeId scope) {
     const Graph& graph = *listing_.scopes()[scope].graph;
     std::string& text = native_.emplace_back();
     PrintText(graph, {.types = false, .metadata = false}, text);
     std::string_view rest = text;
     rest.remove_prefix(rest.find('\n') + 1);  // graph NAME
-    auto& lines = native_of_.emplace_back();
+    auto& lines = native_of_[native_of_.Add({})];
     for (NodeId id : graph.nodes()) {
       const size_t end = rest.find('\n');
       std::string_view line = rest.substr(0, end);
@@ -115,9 +115,9 @@ class Side {
 
   const Listing& listing_;
   std::string fx_;
-  std::deque<std::string> native_;                                        // by scope
-  std::vector<std::unordered_map<int32_t, std::string_view>> native_of_;  // by scope, by node
-  std::unordered_map<std::string, std::string_view> fx_of_;               // by name
+  std::deque<std::string> native_;                                              // by scope
+  IdVector<ScopeId, std::unordered_map<int32_t, std::string_view>> native_of_;  // by node
+  std::unordered_map<std::string, std::string_view> fx_of_;                     // by name
 };
 
 }  // namespace

@@ -262,7 +262,7 @@ class Writer {
     if (!hunk.inserted.empty()) {
       first = hunk.inserted[0];
     } else if (!hunk.pairs.empty()) {
-      first = diff_.pairs[static_cast<size_t>(hunk.pairs[0])].after;
+      first = diff_.pairs[hunk.pairs[0]].after;
     } else if (!hunk.deleted.empty()) {
       first = hunk.deleted[0];
       side = &diff_.before;
@@ -280,8 +280,7 @@ class Writer {
     };
     show(hunk.deleted, [&](EntityId id) { return NodeLine(diff_.before, id, '-'); });
     show(hunk.inserted, [&](EntityId id) { return NodeLine(diff_.after, id, '+'); });
-    show(hunk.pairs,
-         [&](int32_t index) { return PairLines(diff_.pairs[static_cast<size_t>(index)], false); });
+    show(hunk.pairs, [&](PairId index) { return PairLines(diff_.pairs[index], false); });
     const size_t all = hunk.deleted.size() + hunk.inserted.size() + hunk.pairs.size();
     if (shown < all) {
       text += fmt::format("# and {} more nodes of this change\n", all - shown);
@@ -292,28 +291,27 @@ class Writer {
   /// Patterns are shown by their first hunk.
   std::vector<std::pair<const Hunk*, size_t>> Representatives() const {
     std::vector<std::pair<const Hunk*, size_t>> hunks;
-    std::vector<bool> seen(diff_.patterns.size(), false);
+    IdVector<PatternId, bool> seen(diff_.patterns.size());
     for (const Hunk& hunk : diff_.hunks) {
       size_t more = 0;
-      if (hunk.pattern >= 0) {
-        const auto pattern = static_cast<size_t>(hunk.pattern);
-        if (seen[pattern]) continue;
-        seen[pattern] = true;
-        more = diff_.patterns[pattern].hunks.size() - 1;
+      if (hunk.pattern.valid()) {
+        if (seen[hunk.pattern]) continue;
+        seen[hunk.pattern] = true;
+        more = diff_.patterns[hunk.pattern].hunks.size() - 1;
       }
       hunks.emplace_back(&hunk, more);
     }
     // What stands alone is what a reviewer has to read; what is returned follows from the rest.
     std::ranges::stable_sort(hunks, {}, [&](const auto& hunk) {
-      return IsOutputOnly(*hunk.first) ? 2 : hunk.first->pattern >= 0 ? 1 : 0;
+      return IsOutputOnly(*hunk.first) ? 2 : hunk.first->pattern.valid() ? 1 : 0;
     });
     return hunks;
   }
 
   bool IsOutputOnly(const Hunk& hunk) const {
     return hunk.inserted.empty() && hunk.deleted.empty() &&
-           std::ranges::all_of(hunk.pairs, [&](int32_t index) {
-             const EntityId id = diff_.pairs[static_cast<size_t>(index)].after;
+           std::ranges::all_of(hunk.pairs, [&](PairId index) {
+             const EntityId id = diff_.pairs[index].after;
              return diff_.after[id].kind == EntityKind::kOutput;
            });
   }

@@ -95,26 +95,27 @@ class Painter {
 
   /// Nodes of hunks that repeat one which is drawn.
   std::vector<bool> Repetitions() const {
-    std::vector<bool> of_before(Index(diff_.before.size())), of_after(Index(diff_.after.size()));
-    std::vector<bool> seen(diff_.patterns.size(), false);
+    IdVector<EntityId, bool> of_before(diff_.before.ids().size());
+    IdVector<EntityId, bool> of_after(diff_.after.ids().size());
+    IdVector<PatternId, bool> seen(diff_.patterns.size());
     for (const Hunk& hunk : diff_.hunks) {
-      if (hunk.pattern < 0) continue;
-      if (!seen[Index(hunk.pattern)]) {
-        seen[Index(hunk.pattern)] = true;
+      if (!hunk.pattern.valid()) continue;
+      if (!seen[hunk.pattern]) {
+        seen[hunk.pattern] = true;
         continue;
       }
       for (EntityId id : hunk.deleted)
-        of_before[Index(id.index)] = true;
+        of_before[id] = true;
       for (EntityId id : hunk.inserted)
-        of_after[Index(id.index)] = true;
-      for (int32_t pair : hunk.pairs)
-        of_after[Index(diff_.pairs[Index(pair)].after.index)] = true;
+        of_after[id] = true;
+      for (PairId pair : hunk.pairs)
+        of_after[diff_.pairs[pair].after] = true;
     }
     std::vector<bool> result(scene_.nodes.size());
     for (size_t i = 0; i < scene_.nodes.size(); ++i) {
       const SceneNode& node = scene_.nodes[i];
-      result[i] = (node.after.valid() && of_after[Index(node.after.index)]) ||
-                  (node.before.valid() && of_before[Index(node.before.index)]);
+      result[i] = (node.after.valid() && of_after[node.after]) ||
+                  (node.before.valid() && of_before[node.before]);
     }
     return result;
   }

@@ -110,16 +110,16 @@ class GroupingCase {
     const auto note = [&](const Listing& listing, EntityId id, int32_t group) {
       group_of.try_emplace(listing.graph(id).node(listing[id].node).stable_id, group);
     };
-    for (size_t h = 0; h < diff.hunks.size(); ++h) {
+    for (HunkId h : IdsOf(diff.hunks)) {
       const Hunk& hunk = diff.hunks[h];
-      const int32_t group = hunk.pattern >= 0 ? hunk.pattern : 1'000'000 + static_cast<int32_t>(h);
+      const int32_t group = hunk.pattern.valid() ? hunk.pattern.index : 1'000'000 + h.index;
       for (EntityId id : hunk.deleted)
         note(diff.before, id, group);
       for (EntityId id : hunk.inserted)
         note(diff.after, id, group);
-      for (int32_t pair : hunk.pairs) {
-        note(diff.before, diff.pairs[static_cast<size_t>(pair)].before, group);
-        note(diff.after, diff.pairs[static_cast<size_t>(pair)].after, group);
+      for (PairId pair : hunk.pairs) {
+        note(diff.before, diff.pairs[pair].before, group);
+        note(diff.after, diff.pairs[pair].after, group);
       }
     }
     // Consequences of changes are in no hunk.

@@ -38,14 +38,14 @@ struct RealPair {
 RealPair TruthOf(const Listing& before, const Listing& after) {
   RealPair pair;
   std::unordered_map<std::string, int32_t> by_name;
-  for (EntityId id{0}; id.index < after.size(); ++id.index) {
+  for (EntityId id : after.ids()) {
     pair.names_after.push_back(after.name(id));
     by_name.emplace(pair.names_after.back(), id.index);
   }
   pair.truth.assign(static_cast<size_t>(before.size()), -1);
   pair.known_before.assign(static_cast<size_t>(before.size()), false);
   pair.known_after.assign(static_cast<size_t>(after.size()), false);
-  for (EntityId id{0}; id.index < before.size(); ++id.index) {
+  for (EntityId id : before.ids()) {
     pair.names_before.push_back(before.name(id));
     const auto found = by_name.find(pair.names_before.back());
     if (found == by_name.end()) continue;

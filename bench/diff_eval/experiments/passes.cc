@@ -20,7 +20,7 @@ namespace {
 std::vector<std::string> NamesOf(const Graph& graph) {
   const Listing listing(graph);
   std::vector<std::string> names;
-  for (EntityId id{0}; id.index < listing.size(); ++id.index)
+  for (EntityId id : listing.ids())
     names.push_back(listing.name(id));
   return names;
 }
@@ -97,8 +97,8 @@ class PassCase {
       const EntityId attribute = after.FindValue(after[j].graph, arg.value());
       for (const Listing::Scope& scope : after.scopes()) {
         if (scope.referred_by != attribute) continue;
-        for (int32_t k = scope.begin; k < scope.end; ++k)
-          replaced.emplace(i, k);
+        for (EntityId id : scope.ids)
+          replaced.emplace(i, id.index);
       }
     }
   }
@@ -116,11 +116,9 @@ class PassCase {
       Score score;
       bool touched = truth.touched_before[i];
       if (claim >= 0) {
-        const auto j = static_cast<size_t>(claim);
-        touched |= truth.touched_after[j];
-        const int32_t pair = truth.diff.pair_of_after[j];
-        const int32_t origin =
-            pair < 0 ? -1 : truth.diff.pairs[static_cast<size_t>(pair)].before.index;
+        touched |= truth.touched_after[static_cast<size_t>(claim)];
+        const PairId pair = truth.diff.pair_of_after[EntityId{claim}];
+        const int32_t origin = !pair.valid() ? -1 : truth.diff.pairs[pair].before.index;
         score.right =
             claim == is || (origin >= 0 && orbits[static_cast<size_t>(origin)] == orbits[i]);
         score.wrong = score.right == 0 && !replaced.contains({static_cast<int32_t>(i), claim});

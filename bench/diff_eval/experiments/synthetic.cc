@@ -142,8 +142,8 @@ class Evaluation {
     STRATA_TRY(const GraphDiff back, Diff(b, a));
     for (const Pair& pair : diff.pairs) {
       ++tally.pairs;
-      const int32_t other = back.pair_of_before[static_cast<size_t>(pair.after.index)];
-      tally.mirrored += other >= 0 && back.pairs[static_cast<size_t>(other)].after == pair.before;
+      const PairId other = back.pair_of_before[pair.after];
+      tally.mirrored += other.valid() && back.pairs[other].after == pair.before;
     }
     return Ok();
   }

@@ -20,10 +20,10 @@ struct Lines {
 Lines LinesOf(const Graph& graph) {
   const Listing listing(graph);
   Lines lines;
-  for (int32_t i = 0; i < listing.scopes()[0].end; ++i) {
-    if (listing[{i}].kind != EntityKind::kInput) continue;
-    lines.text.push_back("input " + listing.name({i}));
-    lines.entity.push_back(i);
+  for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
+    if (listing[id].kind != EntityKind::kInput) continue;
+    lines.text.push_back("input " + listing.name(id));
+    lines.entity.push_back(id.index);
   }
   const std::string text = PrintFx(graph, {.comments = false, .frees = false});
   for (size_t begin = 0; begin < text.size();) {
@@ -131,7 +131,7 @@ Result<Partners> MatchByStrippedLines(const Graph& before, const Graph& after) {
 Result<Partners> MatchByName(const Graph& before, const Graph& after) {
   const Listing a(before), b(after);
   Partners partners(static_cast<size_t>(a.size()), -1);
-  for (EntityId id{0}; id.index < a.size(); ++id.index) {
+  for (EntityId id : a.ids()) {
     const EntityId found = b.FindName(a.name(id));
     if (found.valid() && a[id].kind == b[found].kind) {
       partners[static_cast<size_t>(id.index)] = found.index;

@@ -8,8 +8,8 @@ namespace {
 constexpr int kMost = 16;  // lines of each part
 
 const Pair* PairOf(const GraphDiff& diff, int32_t before) {
-  const int32_t pair = diff.pair_of_before[static_cast<size_t>(before)];
-  return pair < 0 ? nullptr : &diff.pairs[static_cast<size_t>(pair)];
+  const PairId pair = diff.pair_of_before[EntityId{before}];
+  return !pair.valid() ? nullptr : &diff.pairs[pair];
 }
 
 /// What an edit script costs: a node made or removed 1, a field 0.5, a move 0.25.

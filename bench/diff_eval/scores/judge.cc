@@ -70,14 +70,14 @@ void Judge::CountOurs(Tally& tally) const {
 }
 
 EntityId Judge::TruePartner(EntityId before) const {
-  const int32_t pair = truth_.diff.pair_of_before[static_cast<size_t>(before.index)];
-  return pair < 0 ? EntityId{} : truth_.diff.pairs[static_cast<size_t>(pair)].after;
+  const PairId pair = truth_.diff.pair_of_before[before];
+  return !pair.valid() ? EntityId{} : truth_.diff.pairs[pair].after;
 }
 
 bool Judge::Exchangeable(size_t before, int32_t claim) const {
-  const int32_t pair = truth_.diff.pair_of_after[static_cast<size_t>(claim)];
-  if (pair < 0) return false;
-  const EntityId origin = truth_.diff.pairs[static_cast<size_t>(pair)].before;
+  const PairId pair = truth_.diff.pair_of_after[EntityId{claim}];
+  if (!pair.valid()) return false;
+  const EntityId origin = truth_.diff.pairs[pair].before;
   return orbits_[static_cast<size_t>(origin.index)] == orbits_[before];
 }
 
@@ -90,17 +90,15 @@ void Judge::CountStatuses(Tally& tally) const {
   };
   for (int32_t i = 0; i < diff_.before.size(); ++i) {
     const auto index = static_cast<size_t>(i);
-    const int32_t said = diff_.pair_of_before[index], is = truth_.diff.pair_of_before[index];
-    const std::string said_text =
-        said < 0 ? "deleted" : StatusOf(diff_.pairs[static_cast<size_t>(said)]);
-    const std::string is_text =
-        is < 0 ? "deleted" : StatusOf(truth_.diff.pairs[static_cast<size_t>(is)]);
+    const PairId said = diff_.pair_of_before[EntityId{i}],
+                 is = truth_.diff.pair_of_before[EntityId{i}];
+    const std::string said_text = !said.valid() ? "deleted" : StatusOf(diff_.pairs[said]);
+    const std::string is_text = !is.valid() ? "deleted" : StatusOf(truth_.diff.pairs[is]);
     count(said_text == is_text, is_text != "same" || truth_.touched_before[index]);
   }
   for (int32_t j = 0; j < diff_.after.size(); ++j) {
-    const auto index = static_cast<size_t>(j);
-    const bool is_new = truth_.diff.pair_of_after[index] < 0;
-    const bool said_new = diff_.pair_of_after[index] < 0;
+    const bool is_new = !truth_.diff.pair_of_after[EntityId{j}].valid();
+    const bool said_new = !diff_.pair_of_after[EntityId{j}].valid();
     if (is_new || said_new) count(is_new == said_new, true);
   }
 }
@@ -153,14 +151,14 @@ void Judge::CountHunks(Tally& tally) const {
     hunks.push_back(hunk);
     rewrites.push_back(found->second);
   };
-  for (size_t h = 0; h < diff_.hunks.size(); ++h) {
-    const int hunk = static_cast<int>(h);
+  for (HunkId h : IdsOf(diff_.hunks)) {
+    const int hunk = h.index;
     for (EntityId id : diff_.hunks[h].inserted)
       add(diff_.after, id, hunk);
     for (EntityId id : diff_.hunks[h].deleted)
       add(diff_.before, id, hunk);
-    for (int32_t pair : diff_.hunks[h].pairs)
-      add(diff_.before, diff_.pairs[static_cast<size_t>(pair)].before, hunk);
+    for (PairId pair : diff_.hunks[h].pairs)
+      add(diff_.before, diff_.pairs[pair].before, hunk);
   }
   if (hunks.size() < 2) return;
   tally.rand_sum += AdjustedRandIndex(hunks, rewrites);

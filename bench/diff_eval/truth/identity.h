@@ -13,7 +13,7 @@ namespace strata::bench {
 class Identities {
  public:
   explicit Identities(const Listing& listing) : listing_(listing) {
-    for (EntityId id{0}; id.index < listing.size(); ++id.index) {
+    for (EntityId id : listing.ids()) {
       const Entity& entity = listing[id];
       const StableId node = listing.graph(id).node(entity.node).stable_id;
       if (entity.element.valid()) {

@@ -23,9 +23,9 @@ std::vector<int> ImagesOf(const Lineage& lineage, const GraphDiff& claim, const 
     std::map<int, int> votes;
     for (StableId id : roles) {
       const EntityId node = before.Find(id);
-      const int32_t pair = claim.pair_of_before[static_cast<size_t>(node.index)];
-      if (pair < 0) continue;
-      const auto found = layer_of.find(claim.pairs[static_cast<size_t>(pair)].after);
+      const PairId pair = claim.pair_of_before[node];
+      if (!pair.valid()) continue;
+      const auto found = layer_of.find(claim.pairs[pair].after);
       if (found != layer_of.end()) ++votes[found->second];
     }
     const auto most = std::ranges::max_element(

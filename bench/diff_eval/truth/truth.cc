@@ -63,9 +63,9 @@ class TruthMaker {
       for (StableId before_id : relation.before) {
         const EntityId before = ids_before_.Find(before_id);
         if (!before.valid()) continue;
-        const int32_t pair = claim_.pair_of_before[static_cast<size_t>(before.index)];
-        if (pair < 0) continue;
-        const EntityId image = claim_.pairs[static_cast<size_t>(pair)].after;
+        const PairId pair = claim_.pair_of_before[before];
+        if (!pair.valid()) continue;
+        const EntityId image = claim_.pairs[pair].after;
         const bool is_choice = std::ranges::any_of(
             relation.after, [&](StableId id) { return ids_after_.Find(id) == image; });
         if (!is_choice) continue;
@@ -96,9 +96,9 @@ class TruthMaker {
       for (StableId id : relation.after) {
         const EntityId after = ids_after_.Find(id);
         if (!after.valid()) continue;
-        const int32_t pair = claim_.pair_of_after[static_cast<size_t>(after.index)];
-        if (pair < 0) continue;
-        const EntityId before = claim_.pairs[static_cast<size_t>(pair)].before;
+        const PairId pair = claim_.pair_of_after[after];
+        if (!pair.valid()) continue;
+        const EntityId before = claim_.pairs[pair].before;
         if (values[static_cast<size_t>(before.index)] ==
             values[static_cast<size_t>(original.index)]) {
           pins.Add(claim_.before.name(before), claim_.after.name(after));
@@ -113,9 +113,9 @@ class TruthMaker {
     const SymbolNames symbols(claim_.before, claim_.after);
     const Labels a(claim_.before, fields), b(claim_.after, fields, symbols);
     std::vector<int32_t> claim, lineage;
-    for (EntityId id{0}; id.index < claim_.before.size(); ++id.index) {
-      const int32_t pair = claim_.pair_of_before[static_cast<size_t>(id.index)];
-      claim.push_back(pair < 0 ? -1 : claim_.pairs[static_cast<size_t>(pair)].after.index);
+    for (EntityId id : claim_.before.ids()) {
+      const PairId pair = claim_.pair_of_before[id];
+      claim.push_back(!pair.valid() ? -1 : claim_.pairs[pair].after.index);
       lineage.push_back(ids_after_.ImageOf(ids_before_, id).index);
     }
     for (const auto& [i, j] : ChoicesAsGood(a, b, claim, lineage))

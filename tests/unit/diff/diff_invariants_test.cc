@@ -78,9 +78,9 @@ TEST_CASE("the diff in the other direction is the mirror image") {
     const GraphDiff there = DiffModules(*before, *after), back = DiffModules(*after, *before);
     for (const Pair& pair : there.pairs) {
       ++pairs;
-      const int32_t index = back.pair_of_before[static_cast<size_t>(pair.after.index)];
-      if (index < 0) continue;
-      const Pair& other = back.pairs[static_cast<size_t>(index)];
+      const PairId index = back.pair_of_before[pair.after];
+      if (!index.valid()) continue;
+      const Pair& other = back.pairs[index];
       mirrored += other.after == pair.before;
     }
   }
@@ -109,8 +109,8 @@ Found CountFound(Mutation mutation, double rate) {
     const GraphDiff diff = DiffModules(*before, *after);
     for (int32_t i = 0; i < diff.before.size(); ++i) {
       const auto partner = [&](const GraphDiff& of) {
-        const int32_t pair = of.pair_of_before[static_cast<size_t>(i)];
-        return pair < 0 ? EntityId{} : of.pairs[static_cast<size_t>(pair)].after;
+        const PairId pair = of.pair_of_before[EntityId{i}];
+        return !pair.valid() ? EntityId{} : of.pairs[pair].after;
       };
       if (partner(diff) == partner(truth)) {
         found.right += partner(diff).valid();

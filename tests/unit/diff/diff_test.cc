@@ -428,7 +428,7 @@ TEST_CASE("a change in every layer but one is a pattern with an exception") {
   CHECK_EQ(both.diff.summary.inserted, 7);
   CHECK_EQ(both.diff.summary.changed, 7);
   REQUIRE_EQ(both.diff.patterns.size(), 1);
-  const Pattern& pattern = both.diff.patterns[0];
+  const Pattern& pattern = both.diff.patterns[PatternId{0}];
   CHECK_EQ(pattern.title, "insert aten._to_copy.default before aten.add.Tensor");
   CHECK_EQ(pattern.where, "layers.{0..7}.mlp");
   CHECK_EQ(pattern.except, std::vector<std::string>{"layers.5.mlp"});

@@ -24,8 +24,7 @@ constexpr std::string_view kBody = R"(
 std::string FoldedOutputs(std::string_view before, std::string_view after) {
   const DiffCase both(fmt::format("{}  output({})\n", kBody, before),
                       fmt::format("{}  output({})\n", kBody, after));
-  const auto output = static_cast<size_t>(both.diff.before.FindName("output").index);
-  const auto pair = static_cast<size_t>(both.diff.pair_of_before[output]);
+  const PairId pair = both.diff.pair_of_before[both.diff.before.FindName("output")];
   const ReadableFields readable = FoldShifts(both.diff, both.diff.pairs[pair]);
   std::string text;
   for (const FieldDiff& field : readable.fields) {

@@ -112,12 +112,12 @@ TEST_CASE("lineage: an unchanged snapshot keeps all lives, and confidences multi
   Lineage lineage = *pipeline.lineage;
   lineage.AddUnchanged();
   GraphDiff diff = OrDie(Diff(pipeline.graph(0), pipeline.graph(0)));
-  diff.pairs[1].confidence = 0.5;
+  diff.pairs[PairId{1}].confidence = 0.5;
   lineage.Add(diff);
-  diff.pairs[1].confidence = 0.25;
+  diff.pairs[PairId{1}].confidence = 0.25;
   lineage.Add(diff);
   CHECK_EQ(lineage.num_snapshots(), 4);
-  const NodeHistoryId life = lineage.NodeHistoryAt(0, diff.pairs[1].before);
+  const NodeHistoryId life = lineage.NodeHistoryAt(0, diff.pairs[PairId{1}].before);
   CHECK_EQ(lineage.Confidence(life, 0, 1), 1);
   CHECK_EQ(lineage.Confidence(life, 0, 3), 0.125);
   CHECK_EQ(lineage.last(life), 3);

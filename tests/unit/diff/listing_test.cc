@@ -12,7 +12,7 @@ using testing::ParseOrDie;
 
 std::string NamesOf(const Listing& listing) {
   std::string names;
-  for (EntityId id{0}; id.index < listing.size(); ++id.index)
+  for (EntityId id : listing.ids())
     names += listing.name(id) + " ";
   return names;
 }
@@ -53,8 +53,8 @@ graph false_graph_0 body
            "x true_graph_0 false_graph_0 cond output true_graph_0/y true_graph_0/sin "
            "true_graph_0/output false_graph_0/z false_graph_0/output ");
   CHECK_EQ(listing.scopes().size(), 3);
-  CHECK_EQ(listing.scopes()[1].referred_by, listing.FindName("true_graph_0"));
-  CHECK_EQ(listing.scope_of(listing.FindName("false_graph_0/z")), 2);
+  CHECK_EQ(listing.scopes()[ScopeId{1}].referred_by, listing.FindName("true_graph_0"));
+  CHECK_EQ(listing.scope_of(listing.FindName("false_graph_0/z")), ScopeId{2});
 }
 
 }  // namespace

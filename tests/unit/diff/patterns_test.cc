@@ -127,9 +127,10 @@ TEST_CASE("patterns: one thing done at several places of the same layers is one 
   const DiffCase both(before + fmt::format("  output({})\n", last),
                       after + fmt::format("  output({})\n", last));
   REQUIRE_EQ(both.diff.patterns.size(), 1);
-  CHECK_EQ(both.diff.patterns[0].hunks.size(), 17);
-  CHECK_EQ(both.diff.patterns[0].title, "change aten.view.default to aten.reshape.default");
-  CHECK_EQ(both.diff.patterns[0].except, std::vector<std::string>{"layers.4.k"});
+  CHECK_EQ(both.diff.patterns[PatternId{0}].hunks.size(), 17);
+  CHECK_EQ(both.diff.patterns[PatternId{0}].title,
+           "change aten.view.default to aten.reshape.default");
+  CHECK_EQ(both.diff.patterns[PatternId{0}].except, std::vector<std::string>{"layers.4.k"});
 }
 
 TEST_CASE("patterns: a place left out of whole layers is not named among them") {
@@ -153,8 +154,8 @@ TEST_CASE("patterns: a place left out of whole layers is not named among them") 
   };
   const DiffCase both(text(false), text(true));
   REQUIRE_EQ(both.diff.patterns.size(), 1);
-  CHECK_EQ(both.diff.patterns[0].where, "layers.{0..5}");
-  CHECK_EQ(both.diff.patterns[0].except, std::vector<std::string>{"layers.4.k"});
+  CHECK_EQ(both.diff.patterns[PatternId{0}].where, "layers.{0..5}");
+  CHECK_EQ(both.diff.patterns[PatternId{0}].except, std::vector<std::string>{"layers.4.k"});
 }
 
 TEST_CASE("patterns: what changed about sizes counts, not the sizes") {
@@ -169,8 +170,8 @@ TEST_CASE("patterns: what changed about sizes counts, not the sizes") {
   output([a, b])
 )");
   REQUIRE_EQ(both.diff.patterns.size(), 1);
-  CHECK_EQ(both.diff.patterns[0].title, "change shape of input");
-  CHECK_EQ(both.diff.patterns[0].where, "layers.{0..1}.x");
+  CHECK_EQ(both.diff.patterns[PatternId{0}].title, "change shape of input");
+  CHECK_EQ(both.diff.patterns[PatternId{0}].where, "layers.{0..1}.x");
 }
 
 TEST_CASE("patterns: hunks of neighbouring layers that touch stay apart") {

@@ -40,8 +40,8 @@ std::string DescribeTexts(std::string_view before, std::string_view after,
 }
 
 std::string PartnerOf(const GraphDiff& diff, std::string_view before) {
-  const int32_t pair = diff.pair_of_before[static_cast<size_t>(diff.before.FindName(before).index)];
-  return pair < 0 ? "-" : diff.after.name(diff.pairs[static_cast<size_t>(pair)].after);
+  const PairId pair = diff.pair_of_before[diff.before.FindName(before)];
+  return !pair.valid() ? "-" : diff.after.name(diff.pairs[pair].after);
 }
 
 }  // namespace strata::testing

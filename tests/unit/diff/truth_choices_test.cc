@@ -1,12 +1,11 @@
 // The measure of the differ itself: which answers are as good as the lineage of a mutation.
-#include "bench/diff_eval/truth/choices.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "bench/diff_eval/truth/choices.h"
 #include "diff/graph/listing.h"
 #include "tests/unit/diff/support.h"
 
@@ -22,7 +21,7 @@ Names ChoicesAsGood(std::string_view before_text, std::string_view after_text, c
   const auto after_module = testing::ParseBody(after_text);
   const Listing before(before_module->graph({0})), after(after_module->graph({0}));
   std::vector<int32_t> lineage, claimed;
-  for (EntityId id{0}; id.index < before.size(); ++id.index)
+  for (EntityId id : before.ids())
     lineage.push_back(after.FindName(before.name(id)).index);
   claimed = lineage;
   for (const auto& [a, b] : claim)
