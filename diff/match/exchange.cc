@@ -1,9 +1,9 @@
+#include "diff/match/exchange.h"
+
 #include <algorithm>
 #include <compare>
 #include <iterator>
 #include <map>
-
-#include "diff/match/stages.h"
 
 namespace strata {
 namespace {

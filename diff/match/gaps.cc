@@ -1,9 +1,10 @@
+#include "diff/match/gaps.h"
+
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
 
 #include "diff/graph/parallel.h"
-#include "diff/match/stages.h"
 
 namespace strata {
 namespace {

@@ -1,7 +1,8 @@
+#include "diff/match/in_place.h"
+
 #include <algorithm>
 #include <string>
 
-#include "diff/match/stages.h"
 #include "ir/ops.h"
 
 namespace strata {

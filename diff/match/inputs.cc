@@ -1,8 +1,9 @@
+#include "diff/match/inputs.h"
+
 #include <optional>
 
 #include "diff/graph/flat_map.h"
 #include "diff/match/neighbourhood.h"
-#include "diff/match/stages.h"
 
 namespace strata {
 namespace {

@@ -3,7 +3,17 @@
 #include <map>
 #include <unordered_map>
 
-#include "diff/match/stages.h"
+#include "diff/match/chunks.h"
+#include "diff/match/cones.h"
+#include "diff/match/exchange.h"
+#include "diff/match/gaps.h"
+#include "diff/match/in_place.h"
+#include "diff/match/inputs.h"
+#include "diff/match/local.h"
+#include "diff/match/prefer_operands.h"
+#include "diff/match/radius.h"
+#include "diff/match/repair.h"
+#include "diff/match/settle_equals.h"
 
 namespace strata {
 namespace {
@@ -219,7 +229,7 @@ class Matcher {
     MatchCones(matching_, scope);
     if (Done(scope)) return;
     MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
-    ForbidParts(matching_, scope);
+    ForbidChunks(matching_, scope);
     local_.Run(scope);
     if (ReviseInputs(matching_, scope)) local_.Run(scope);
     if (Done(scope)) return;

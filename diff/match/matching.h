@@ -23,6 +23,10 @@ struct ScopePair {
   friend bool operator==(const ScopePair&, const ScopePair&) = default;
 };
 
+/// The most pairs of candidates that a stage compares one by one. Larger sets wait for better
+/// evidence.
+inline constexpr size_t kMaxChoices = 1024;
+
 /// A partial matching of two labelled listings, and the evidence that it gives about nodes that are
 /// not matched yet. All updates cost the degree of the pair.
 class Matching {

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "diff/match/repair.h"
 
-#include "diff/match/stages.h"
+#include <algorithm>
 
 namespace strata {
 namespace {

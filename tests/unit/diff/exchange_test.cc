@@ -1,10 +1,12 @@
 // Nodes that others could stand for: which of them each one is, where they changed places.
+#include "diff/match/exchange.h"
+
 #include <string>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "diff/match/stages.h"
+#include "diff/match/repair.h"
 #include "tests/unit/diff/support.h"
 
 namespace strata {

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "diff/match/stages.h"
 #include "ir/fx/fx.h"
 #include "tests/unit/diff/support.h"
 

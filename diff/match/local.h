@@ -2,48 +2,15 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "diff/graph/keyed.h"
+#include "diff/graph/order.h"
 #include "diff/match/equal_nodes.h"
 #include "diff/match/matching.h"
-#include "diff/match/regions.h"
 
-// The stages of the matcher, from strong evidence to weak. Each matches what it is sure of and
-// leaves the rest.
 namespace strata {
-
-/// Pairs of candidates that are compared one by one; larger sets wait for better evidence.
-inline constexpr size_t kMaxChoices = 1024;
-
-/// Inputs and constants by place and type; where the lists differ, by what uses them.
-void MatchInputs(Matching& matching, const ScopePair& scope);
-
-/// Takes back pairs of inputs that were made for their place and type alone, where the nodes around
-/// them show that they are not the same. Returns true if there were any.
-bool ReviseInputs(Matching& matching, const ScopePair& scope);
-
-/// Inputs that are left, by place and type.
-void MatchInputsLeft(Matching& matching, const ScopePair& scope);
-
-/// Nodes whose whole computation (everything above them) is the same; where that leaves a choice,
-/// those with the same use of the result (everything below them) too.
-void MatchCones(Matching& matching, const ScopePair& scope);
-
-/// Computations that are left and compute the same values, as many on both sides: in order,
-/// whoever reads them.
-void MatchEqualValues(Matching& matching, const ScopePair& scope);
-
-/// How much of a node itself a hash of its neighbourhood takes in; see Labels.
-enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
-
-/// Nodes whose neighbourhood is the same, and unique, up to a distance: the largest one first.
-void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
-                 int max_radius);
-
-/// Forbids nodes that are copies of a few nodes, one per part of a value that only one side cuts
-/// into parts: `f(x)` has become `cat(f(x0), f(x1))`, and is neither of the two.
-void ForbidParts(Matching& matching, const ScopePair& scope);
 
 /// Neighbours of matched nodes, by what they have in common, until nothing more follows. Looks
 /// around each pair of `matching` once per kind of evidence, also over several runs.
@@ -128,64 +95,5 @@ class LocalMatcher {
   PositionMap positions_{{}};
   size_t positions_made_ = 0;  // pairs that positions_ knows; 0: not made for this scope
 };
-
-/// What is left between matched nodes, in order.
-void MatchGaps(Matching& matching, const ScopePair& scope);
-
-/// What is left in regions that have the same around them, wherever they stand: in order.
-/// REQUIRES: no pair is removed during its lifetime.
-class RegionMatcher {
- public:
-  RegionMatcher(Matching& matching, const ScopePair& scope);
-  /// Looks where something changed since the last time.
-  void Run();
-
- private:
-  Matching& matching_;
-  size_t size_;  // of the scope
-  std::array<Regions, 2> regions_;
-};
-
-/// Nodes that stood nowhere where a node of their operator stands on the other side, and when that
-/// was: until something changes around them, repair need not ask again.
-class HopelessNodes {
- public:
-  explicit HopelessNodes(const Matching& matching) {
-    for (Side side : {kBefore, kAfter})
-      since_[side].resize(static_cast<size_t>(matching.labels(side).size()));
-  }
-  void Add(Side side, int32_t i, uint32_t now) { since_[side][static_cast<size_t>(i)] = now; }
-  /// 0: it is not one.
-  uint32_t since(Side side, int32_t i) const { return since_[side][static_cast<size_t>(i)]; }
-
- private:
-  std::array<std::vector<uint32_t>, 2> since_;  // by entity
-};
-
-/// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
-/// where more edges agree with the new one. Looks where something changed after `since`, a time of
-/// `matching.clock()`; 0: everywhere. Returns true if any pair is new.
-bool Repair(Matching& matching, const ScopePair& scope, HopelessNodes& hopeless,
-            uint32_t since = 0);
-
-/// Lets matched nodes exchange their partners, chains of them too, where more edges agree then.
-/// Looks where something changed after `since`, as above. Returns true if any did.
-bool Exchange(Matching& matching, const ScopePair& scope, uint32_t since = 0);
-
-/// Operands count before users: two nodes of one label give each other their partners where both
-/// have more operands in common with the other one's. Returns true if any did.
-bool PreferOperands(Matching& matching, const ScopePair& scope);
-
-/// Nodes whose operator was replaced between what they read and who reads them, not all of which is
-/// known. Looks next to pairs from the `since`th of `matching.made()` on. Returns true if there
-/// were any.
-bool MatchInPlace(const Listing& before, const Listing& after, Matching& matching,
-                  const ScopePair& scope, size_t since);
-
-/// Of several equal nodes of which the other side has one, the one that stands where it stands is
-/// its partner, unless users decide otherwise. `equals`: by side. Returns true if another one is it
-/// now.
-bool SettleEquals(Matching& matching, const ScopePair& scope,
-                  const std::vector<EqualNodes>& equals);
 
 }  // namespace strata

@@ -1,8 +1,9 @@
+#include "diff/match/settle_equals.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "diff/match/equal_nodes.h"
-#include "diff/match/stages.h"
 
 namespace strata {
 namespace {

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "diff/match/prefer_operands.h"
 
-#include "diff/match/stages.h"
+#include <algorithm>
 
 namespace strata {
 namespace {

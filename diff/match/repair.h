@@ -1,0 +1,32 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "diff/match/matching.h"
+
+namespace strata {
+
+/// Nodes that stood nowhere where a node of their operator stands on the other side, and when that
+/// was: until something changes around them, repair need not ask again.
+class HopelessNodes {
+ public:
+  explicit HopelessNodes(const Matching& matching) {
+    for (Side side : {kBefore, kAfter})
+      since_[side].resize(static_cast<size_t>(matching.labels(side).size()));
+  }
+  void Add(Side side, int32_t i, uint32_t now) { since_[side][static_cast<size_t>(i)] = now; }
+  /// 0: it is not one.
+  uint32_t since(Side side, int32_t i) const { return since_[side][static_cast<size_t>(i)]; }
+
+ private:
+  std::array<std::vector<uint32_t>, 2> since_;  // by entity
+};
+
+/// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
+/// where more edges agree with the new one. Looks where something changed after `since`, a time of
+/// `matching.clock()`; 0: everywhere. Returns true if any pair is new.
+bool Repair(Matching& matching, const ScopePair& scope, HopelessNodes& hopeless,
+            uint32_t since = 0);
+
+}  // namespace strata
