@@ -11,7 +11,7 @@
 #include "cli/render/diff_columns.h"
 #include "cli/render/diff_text.h"
 #include "diff/output/diff_json.h"
-#include "diff/patch/patch.h"
+#include "diff/patch/make.h"
 #include "diff/policy/pins.h"
 #include "diff/policy/policy.h"
 #include "tlparse-export/report/diff_report.h"

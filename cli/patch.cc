@@ -1,9 +1,9 @@
-#include "diff/patch/patch.h"
-
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/ref.h"
+#include "diff/patch/apply.h"
+#include "diff/patch/parse.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
 

@@ -1,3 +1,5 @@
+#include "diff/patch/apply.h"
+
 #include <set>
 #include <utility>
 
@@ -6,7 +8,6 @@
 #include "base/source_error.h"
 #include "diff/graph/listing.h"
 #include "diff/patch/lines.h"
-#include "diff/patch/patch.h"
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
 #include "ir/text/native_words.h"

@@ -1,3 +1,5 @@
+#include "diff/patch/make.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -14,16 +16,7 @@
 namespace strata {
 namespace {
 
-// What FX text writes as code and the graph keeps in attributes; see ir/fx/fx.h. The text of the
-// result is wrong without them.
-bool IsFormAttribute(std::string_view key) {
-  static constexpr std::array<std::string_view, 8> kForm = {
-      "argument", "python_type", "class",     "signature",
-      "return",   "return_type", "arguments", "flatten"};
-  return std::ranges::find(kForm, key) != kForm.end();
-}
-
-/// Nodes of a graph by position, and the other way round.
+/// The nodes of a graph by position, and the position of each node.
 struct NodeOrder {
   explicit NodeOrder(const Graph& of)
       : graph(of), nodes(of.nodes().Snapshot()), position(OrderOf(of)) {}
@@ -341,26 +334,6 @@ std::string SymbolsOf(const Graph& graph) {
 }
 
 }  // namespace
-
-NativeLineStyle LineStyleOf(Patch::Carries carries) {
-  NativeLineStyle style;
-  style.sources = carries == Patch::Carries::kEverything;
-  style.places = carries != Patch::Carries::kComputation;
-  if (carries == Patch::Carries::kComputation) style.attribute = &IsFormAttribute;
-  return style;
-}
-
-std::string_view ToString(Patch::Carries carries) {
-  switch (carries) {
-    case Patch::Carries::kComputation:
-      return "computation";
-    case Patch::Carries::kPlaces:
-      return "places";
-    case Patch::Carries::kEverything:
-      return "everything";
-  }
-  return "";
-}
 
 std::string MakePatch(const GraphDiff& diff, const PatchOptions& options) {
   const Graph& before = diff.before.root();

@@ -1,8 +1,9 @@
+#include "diff/patch/parse.h"
+
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "diff/patch/patch.h"
 #include "ir/text/native_cursor.h"
 
 namespace strata {

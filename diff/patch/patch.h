@@ -6,10 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
-#include "diff/model/graph_diff.h"
 #include "ir/fingerprint.h"
-#include "ir/module.h"
 #include "ir/text/native_line.h"
 
 namespace strata {
@@ -84,26 +81,6 @@ struct Patch {
   std::unique_ptr<const std::string> text;  ///< what the views point into
   std::string file;                         ///< its name in messages
 };
-
-struct PatchOptions {
-  bool metadata = false;  ///< carry everything
-};
-
-/// The patch that makes `diff.after` of `diff.before`. The matching decides how short it is, never
-/// what it gives: lines that are not equal letter by letter are written out.
-std::string MakePatch(const GraphDiff& diff, const PatchOptions& options = {});
-
-/// Errors read `file:line:column: what`, then the line and a caret.
-Result<Patch> ParsePatch(std::string_view text, std::string_view file = "<patch>");
-
-/// Builds the result; its graph 0 has the fingerprint that the patch promises. Nodes that are kept
-/// or changed keep their StableId, and the metadata that the patch does not carry.
-///
-/// The names of `base` may be others than those that the patch shows: what it does not name keeps
-/// the base's name, or gets a number where that is taken.
-/// Errors: another base (both fingerprints are named); lines that contradict the base or each
-/// other.
-Result<std::unique_ptr<Module>> ApplyPatch(const Graph& base, const Patch& patch);
 
 /// How lines of such a patch are printed.
 NativeLineStyle LineStyleOf(Patch::Carries carries);

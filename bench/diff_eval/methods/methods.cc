@@ -1,7 +1,9 @@
 #include "bench/diff_eval/methods/methods.h"
 
 #include "diff/diff.h"
-#include "diff/patch/patch.h"
+#include "diff/patch/apply.h"
+#include "diff/patch/make.h"
+#include "diff/patch/parse.h"
 #include "ir/fingerprint.h"
 #include "ir/fx/fx.h"
 

@@ -3,7 +3,9 @@
 #include <string_view>
 
 #include "diff/diff.h"
-#include "diff/patch/patch.h"
+#include "diff/patch/apply.h"
+#include "diff/patch/make.h"
+#include "diff/patch/parse.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
 #include "ir/verify.h"

@@ -1,11 +1,12 @@
-#include "diff/patch/patch.h"
-
 #include <algorithm>
 #include <filesystem>
 
 #include <doctest/doctest.h>
 
 #include "base/file.h"
+#include "diff/patch/apply.h"
+#include "diff/patch/make.h"
+#include "diff/patch/parse.h"
 #include "ir/fingerprint.h"
 #include "ir/fx/fx.h"
 #include "ir/rewriter.h"
