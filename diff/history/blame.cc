@@ -171,14 +171,15 @@ Result<std::vector<Blame>> Blamer::Relatives(int32_t snapshot, std::string_view 
                                              size_t limit) const {
   STRATA_TRY(const Found self, Find(snapshot, name));
   std::vector<Member> queue = {self.member};
-  std::set<Member> known = {self.member}, told;
+  std::set<Member> known = {self.member}, covered;
   std::vector<Blame> relatives;
   for (size_t i = 0; i < queue.size() && relatives.size() < limit; ++i) {
-    if (told.contains(queue[i])) continue;  // in another graph, as part of a history told before
+    if (covered.contains(queue[i]))
+      continue;  // in another graph: a history built before contains it
     NodeHistory history(*this);
     const int32_t last = stage(queue[i].stage).lineage.last(queue[i].history);
     STRATA_RETURN_IF_ERROR(history.Build(queue[i], i == 0 ? self.time : last));
-    told.insert(history.members().begin(), history.members().end());
+    covered.insert(history.members().begin(), history.members().end());
     for (const Member& relative : history.relatives()) {
       if (known.insert(relative).second) queue.push_back(relative);
     }
@@ -190,24 +191,24 @@ Result<std::vector<Blame>> Blamer::Relatives(int32_t snapshot, std::string_view 
 Result<std::vector<Blamer::Occurrence>> Blamer::FirstOccurrences(
     const std::vector<Occurrence>& occurrences) const {
   std::vector<Member> members;
-  std::vector<std::set<Member>> told;
+  std::vector<std::set<Member>> covered;
   for (const auto& [snapshot, name] : occurrences) {
     STRATA_TRY(const Found found, Find(snapshot, name));
     NodeHistory history(*this);
     STRATA_RETURN_IF_ERROR(history.Build(found.member, found.time));
     members.push_back(found.member);
-    told.emplace_back(history.members().begin(), history.members().end());
-    told.back().insert(history.relatives().begin(), history.relatives().end());
+    covered.emplace_back(history.members().begin(), history.members().end());
+    covered.back().insert(history.relatives().begin(), history.relatives().end());
   }
   std::vector<Occurrence> first;
   for (size_t i = 0; i < occurrences.size(); ++i) {
-    const bool is_told = std::ranges::any_of(told, [&](const std::set<Member>& other) {
-      const auto j = static_cast<size_t>(&other - told.data());
-      // Of two that tell of each other the one in the earlier graph.
+    const bool is_covered = std::ranges::any_of(covered, [&](const std::set<Member>& other) {
+      const auto j = static_cast<size_t>(&other - covered.data());
+      // Of two that contain each other, the one in the earlier graph.
       return j != i && other.contains(members[i]) &&
-             (!told[i].contains(members[j]) || members[j] < members[i]);
+             (!covered[i].contains(members[j]) || members[j] < members[i]);
     });
-    if (!is_told) first.push_back(occurrences[i]);
+    if (!is_covered) first.push_back(occurrences[i]);
   }
   return first;
 }

@@ -19,11 +19,11 @@ struct BlameEvent {
   /// `given`, `carried over`, `born: copy of mm`, `moved, changed args[1]: 2 → 3`,
   /// `deleted: replaced by addmm`, …
   std::string what;
-  std::string node;               ///< its name after the event; of a deletion before it
-  std::vector<std::string> from;  ///< born: the nodes it was made from, before the pass
-  std::vector<std::string> to;    ///< deleted: the nodes that stand for it, after the pass
-  /// The graph that `from` names nodes of, or that the node was carried over from, when it is
-  /// another one.
+  std::string node;               ///< its name after the event; for a deletion, before it
+  std::vector<std::string> from;  ///< created: the nodes it was made from, before the pass
+  std::vector<std::string> to;    ///< deleted: the nodes that replace it, after the pass
+  /// The graph of the nodes in `from`, or the graph that the node was carried over from; "":
+  /// `graph`.
   std::string from_graph;
   std::vector<FieldDiff> fields;  ///< what differs
   std::string ref;                ///< of the pass or of the graph
@@ -32,15 +32,15 @@ struct BlameEvent {
 /// The history of a node over the passes of its graph, of the graphs that it came from, and of
 /// those that came from it.
 struct Blame {
-  std::string node;  ///< as it was asked for
+  std::string node;  ///< the requested name
   std::string graph;
-  std::string ref;  ///< the snapshot at which it was asked for
-  /// That the nodes of the history are one; 1 inside our own traces. With several ends (a node that
-  /// is in the forward and in the backward graph) that of the least certain one.
+  std::string ref;  ///< the requested snapshot
+  /// Probability that all nodes of the history are the same node; 1 in traces with stable ids. With
+  /// several ends (a node in the forward and in the backward graph), the lowest of them.
   double confidence = 1;
   std::vector<BlameEvent> events;  ///< in order of time
-  /// Where structure speaks against the ids of a trace, or a direct comparison of the first and the
-  /// last graph against the way from one to the next.
+  /// Where structure contradicts the ids of a trace, or a direct diff of the first and the last
+  /// graph contradicts the composed diffs.
   struct Doubt {
     int32_t pass_index = -1;  ///< -1: no pass
     std::string what;
@@ -48,48 +48,48 @@ struct Blame {
   std::vector<Doubt> contradictions = {};
 };
 
-/// Follows a node through all snapshots of its graph, and through the graphs that this one came
-/// from or that came from it (see FindDescents): backward and forward. Inside our own traces by
-/// StableIds and record certificates, exactly; in imported logs by composed diffs.
+/// Follows a node backward and forward through all snapshots of its graph and of the related graphs
+/// (see FindDescents). Exact in traces with StableIds and provenance records; in imported logs by
+/// composed diffs.
 class Blamer {
  public:
-  /// Compares all snapshots of `graph` and of its family. REQUIRES: `history` outlives this.
+  /// Diffs all snapshots of `graph` and of its related graphs. REQUIRES: `history` outlives this.
   /// Errors: a graph that cannot be loaded.
   static Result<Blamer> Make(const History& history, int32_t graph);
 
-  /// Whether a graph is one of the family.
+  /// Whether the graph is one of the related graphs.
   bool Covers(int32_t graph) const { return StageOf(graph) >= 0; }
-  /// The history of `name`, as it is called at `snapshot` of the history.
-  /// REQUIRES: the snapshot's graph is of the family. Errors: no such node there.
+  /// The history of the node named `name` at `snapshot`. REQUIRES: Covers(the snapshot's graph).
+  /// Errors: the snapshot has no such node.
   Result<Blame> Follow(int32_t snapshot, std::string_view name) const;
   /// The histories of the nodes it was made from, and of those that stand for it, each with what
   /// they came from and became; nearest first, at most `limit`.
   Result<std::vector<Blame>> Relatives(int32_t snapshot, std::string_view name, size_t limit) const;
 
-  /// A node by name at a snapshot.
+  /// A snapshot, and the name of a node there.
   using Occurrence = std::pair<int32_t, std::string>;
-  /// Those occurrences of whose nodes no other place's history tells, in their order: of a node
-  /// that was carried from graph to graph only the first.
+  /// The occurrences without those that the history of another one contains, in order: of a node
+  /// that was carried from graph to graph, only the first.
   Result<std::vector<Occurrence>> FirstOccurrences(
       const std::vector<Occurrence>& occurrences) const;
 
  private:
-  /// How a node of a graph came over from the graph's parent.
+  /// How a node of a graph relates to the graph's parent.
   struct Crossing {
-    NodeHistoryId before;  ///< the same node there; none: it is new
+    NodeHistoryId before;  ///< the same node in the parent; none: it is new
     PairStatus status;
     std::vector<FieldDiff> fields;
     double confidence = 1;
     std::vector<NodeHistoryId> relatives;  ///< of a new one: of the parent
     std::optional<RelationKind> relation;
   };
-  /// What speaks against a history, at a snapshot of the lineage.
+  /// A contradiction in a history, at a snapshot of the lineage.
   struct Doubt {
     NodeHistoryId history;
     int32_t time;
     std::string what;
   };
-  /// The histories of one graph.
+  /// The histories of the nodes of one graph.
   struct Stage {
     Stage(int32_t its_graph, Lineage its_lineage)
         : graph(its_graph), lineage(std::move(its_lineage)) {}

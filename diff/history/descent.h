@@ -7,21 +7,22 @@
 
 namespace strata {
 
-/// Where a graph of a history comes from: it was cut out of another one (a forward graph out of the
-/// joint graph), or is another one, printed again.
+/// The parent of a graph: the graph that it was cut out of (a forward graph out of the joint graph)
+/// or that it repeats.
 struct Descent {
-  int32_t parent = -1;  ///< index into History::graphs; -1: it comes from no other graph
-  int32_t step = -1;    ///< of the parent, the last one before the graph came
+  int32_t parent = -1;  ///< index into History::graphs; -1: none
+  int32_t step = -1;    ///< the parent's last step before the graph appears
 };
 
-/// By graph; of a log told for the graphs of `graph`'s compilation only, whose texts are loaded.
+/// The parent of each graph. For a log, only of the graphs of `graph`'s compilation, whose texts
+/// are loaded.
 ///
-/// A graph comes from the earlier one that has most of its computations; of several that have as
-/// many, from the smallest; then from one of which no graph of this record came yet; then from the
-/// latest. One that has less than half of them is none. Computations are one when their StableIds
-/// are, or, in logs, names and operators: PyTorch keeps both when it cuts and prints graphs again.
-/// Nothing else depends on names; which node is which is for `Diff` to say. Graphs of equal records
-/// (of parts that are compiled one by one) do not come from one another.
+/// The parent is the earlier graph that shares most computations; of several, the smallest, then
+/// one that is not yet a parent of a graph of this record, then the latest. A graph that shares
+/// less than half is not a parent. Computations are shared if their StableIds are equal or, in
+/// logs, their names and operators: PyTorch keeps both when it partitions and prints a graph again.
+/// Nothing else depends on names; `Diff` decides which nodes are the same. Graphs of equal records
+/// (parts that are compiled one by one) are not parents of each other.
 ///
 /// Errors: a graph that cannot be loaded.
 Result<std::vector<Descent>> FindDescents(const History& history, int32_t graph);

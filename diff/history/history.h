@@ -28,12 +28,12 @@ struct HistorySnapshot {
   std::string content;
 };
 
-/// What happened to one graph: it came, a pass ran on it, or it changed between passes.
+/// What happened to one graph: it appeared, a pass ran on it, or it changed between passes.
 struct HistoryStep {
   int32_t graph = 0;    ///< index into History::graphs
-  int32_t before = -1;  ///< index into History::snapshots; -1: the graph comes with this step
+  int32_t before = -1;  ///< index into History::snapshots; -1: the graph appears
   int32_t after = 0;    ///< the same as `before` when nothing changed
-  /// Of a pass; "" and -1 for other steps.
+  /// The pass; "" and -1 for other steps.
   std::string pass, options;
   int32_t pass_index = -1;
   bool failed = false;
@@ -41,14 +41,14 @@ struct HistoryStep {
   std::string ref;  ///< of the pass, or of the snapshot after
 };
 
-/// What a log tells of a graph. Graphs of one compilation may come from one another.
+/// The log record of a graph. Only graphs of one compilation are related (see FindDescents).
 struct GraphRecord {
   std::string compilation;  ///< "0/0", "1/2_1"; "": outside of compilations
   std::string name;         ///< of the record that the graph came with
 };
 
 /// What a run did to its graphs, in order of time: a run of a trace, a log of one rank, or a single
-/// graph. Names, and graphs on demand.
+/// graph. Graphs are loaded on demand.
 struct History {
   std::string ref;  ///< the REF of the run: "run.strata#run=2"
   int32_t rank = 0;
@@ -61,7 +61,7 @@ struct History {
 
   /// Loads a snapshot.
   std::function<Result<LoadedGraph>(int32_t snapshot)> load;
-  /// Births of a step's pass; none where nobody wrote them.
+  /// Provenance records of a step's pass; empty if the pass recorded none.
   std::function<Result<std::vector<Provenance>>(const HistoryStep& step)> provenance;
 
   const std::string& GraphOf(const HistoryStep& step) const {
@@ -72,15 +72,15 @@ struct History {
   }
 };
 
-/// Whether two snapshots hold the same graph, where ids are known to the last StableId.
+/// Whether two snapshots hold the same graph, including StableIds if the history has them.
 bool SameGraph(const History& history, int32_t a, int32_t b);
 
-/// `pass 4 'dce'`, or `graph 'step'` for a step that is no pass: for messages.
+/// For messages: `pass 4 'dce'`, or `graph 'step'` for a step without a pass.
 std::string DescribeStep(const History& history, const HistoryStep& step);
 
-/// Steps of two runs that correspond: the same pass on the same graph, or the graph's arrival, in
-/// one order. A step without partner has -1 on the other side. Histories of one graph each are
-/// about the same graph, whatever it is called.
+/// Corresponding steps of two runs: the same pass on the same graph, or the first step of a graph,
+/// in the order of both runs. A step without a counterpart has -1 on the other side. If both
+/// histories have one graph, names of graphs are ignored.
 struct StepPair {
   int32_t a = -1, b = -1;
 };

@@ -103,7 +103,7 @@ Status Blamer::NodeHistory::AddNodeEvents(Member member, int32_t until) {
   AddDoubts(member);
   for (const NodeEvent& event : stage(member.stage).lineage.events(member.history)) {
     if (event.snapshot > until) break;
-    // That it came with its graph is told by the crossing.
+    // The crossing reports that it came with its graph.
     if (event.kind == NodeEvent::Kind::kGiven && CrossingOf(member) != nullptr) continue;
     STRATA_RETURN_IF_ERROR(AddNodeEvent(member, event));
   }
@@ -111,28 +111,28 @@ Status Blamer::NodeHistory::AddNodeEvents(Member member, int32_t until) {
 }
 
 Status Blamer::NodeHistory::AddNodeEvent(Member member, const NodeEvent& event) {
-  BlameEvent& told = Add(member.stage, event.snapshot);
-  told.fields = event.fields;
+  BlameEvent& result = Add(member.stage, event.snapshot);
+  result.fields = event.fields;
   const bool deleted = event.kind == NodeEvent::Kind::kDeleted;
-  STRATA_TRY(told.node, blamer_.NameAt(member, deleted ? event.snapshot - 1 : event.snapshot));
+  STRATA_TRY(result.node, blamer_.NameAt(member, deleted ? event.snapshot - 1 : event.snapshot));
   STRATA_TRY(std::vector<std::string> names,
              NamesOf(member.stage, event.relatives, deleted ? event.snapshot : event.snapshot - 1));
   switch (event.kind) {
     case NodeEvent::Kind::kGiven:
-      told.what = "given";
+      result.what = "given";
       break;
     case NodeEvent::Kind::kCreated:
-      told.what = Sentence("born", CreationPhrase(event.origin, event.relation), names);
-      told.from = std::move(names);
+      result.what = Sentence("born", CreationPhrase(event.origin, event.relation), names);
+      result.from = std::move(names);
       break;
     case NodeEvent::Kind::kDeleted:
-      told.what = Sentence("deleted", DeletionPhrase(event.origin, event.relation), names);
-      told.to = std::move(names);
+      result.what = Sentence("deleted", DeletionPhrase(event.origin, event.relation), names);
+      result.to = std::move(names);
       break;
     case NodeEvent::Kind::kKept: {
       STRATA_TRY(const std::string before, blamer_.NameAt(member, event.snapshot - 1));
-      told.what = fmt::format(
-          "{}", fmt::join(Differences(event.status, event.fields, before, told.node), ", "));
+      result.what = fmt::format(
+          "{}", fmt::join(Differences(event.status, event.fields, before, result.node), ", "));
       break;
     }
   }
@@ -142,23 +142,24 @@ Status Blamer::NodeHistory::AddNodeEvent(Member member, const NodeEvent& event) 
 Status Blamer::NodeHistory::AddCrossing(Member member, const Crossing& crossing) {
   const Stage& own = stage(member.stage);
   const std::string& parent = blamer_.GraphName(stage(own.parent));
-  BlameEvent& told = Add(member.stage, 0);
-  STRATA_TRY(told.node, blamer_.NameAt(member, 0));
+  BlameEvent& result = Add(member.stage, 0);
+  STRATA_TRY(result.node, blamer_.NameAt(member, 0));
   if (!crossing.before.valid()) {
-    STRATA_TRY(told.from, NamesOf(own.parent, crossing.relatives, own.parent_time));
-    told.what = Sentence("born", CreationPhrase(std::nullopt, crossing.relation), told.from);
-    if (told.from.empty()) return Ok();
-    told.what += fmt::format(" of '{}'", parent);
-    told.from_graph = parent;
+    STRATA_TRY(result.from, NamesOf(own.parent, crossing.relatives, own.parent_time));
+    result.what = Sentence("born", CreationPhrase(std::nullopt, crossing.relation), result.from);
+    if (result.from.empty()) return Ok();
+    result.what += fmt::format(" of '{}'", parent);
+    result.from_graph = parent;
     return Ok();
   }
   STRATA_TRY(const std::string before,
              blamer_.NameAt({own.parent, crossing.before}, own.parent_time));
-  std::vector<std::string> parts = Differences(crossing.status, crossing.fields, before, told.node);
+  std::vector<std::string> parts =
+      Differences(crossing.status, crossing.fields, before, result.node);
   parts.insert(parts.begin(), fmt::format("carried over from '{}'", parent));
-  told.what = fmt::format("{}", fmt::join(parts, ", "));
-  told.fields = crossing.fields;
-  told.from_graph = parent;
+  result.what = fmt::format("{}", fmt::join(parts, ", "));
+  result.fields = crossing.fields;
+  result.from_graph = parent;
   return Ok();
 }
 
@@ -192,13 +193,13 @@ Result<double> Blamer::NodeHistory::AddChildren(Member member) {
   const bool is_last =
       last_child >= 0 && stage(last_child).parent_time + 1 == own.lineage.num_snapshots();
   if (continues || !is_last) return least;
-  BlameEvent& told = Add(last_child, 0);
-  STRATA_TRY(told.node, blamer_.NameAt(member, stage(last_child).parent_time));
+  BlameEvent& result = Add(last_child, 0);
+  STRATA_TRY(result.node, blamer_.NameAt(member, stage(last_child).parent_time));
   std::vector<std::string> graphs;
   for (int32_t child : own.children)
     graphs.push_back(fmt::format("'{}'", blamer_.GraphName(stage(child))));
-  told.what = fmt::format("deleted: not in {}", Enumerate(graphs));
-  told.from_graph = blamer_.GraphName(own);
+  result.what = fmt::format("deleted: not in {}", Enumerate(graphs));
+  result.from_graph = blamer_.GraphName(own);
   return least;
 }
 
@@ -215,13 +216,13 @@ Result<bool> Blamer::NodeHistory::AddSuccessors(Member member, int32_t child) {
     relation = next.crossings[i].relation;
   }
   if (successors.empty()) return false;
-  BlameEvent& told = Add(child, 0);
-  told.from_graph = blamer_.GraphName(stage(member.stage));
-  STRATA_TRY(told.node, blamer_.NameAt(member, next.parent_time));
-  STRATA_TRY(told.to, NamesOf(child, successors, 0));
+  BlameEvent& result = Add(child, 0);
+  result.from_graph = blamer_.GraphName(stage(member.stage));
+  STRATA_TRY(result.node, blamer_.NameAt(member, next.parent_time));
+  STRATA_TRY(result.to, NamesOf(child, successors, 0));
   const std::string_view how =
       relation == RelationKind::kClone ? "copied to" : DeletionPhrase(std::nullopt, relation);
-  told.what = fmt::format("{} {}", how, Enumerate(told.to));
+  result.what = fmt::format("{} {}", how, Enumerate(result.to));
   return true;
 }
 
@@ -238,13 +239,13 @@ void Blamer::NodeHistory::AddDoubts(Member member) {
 BlameEvent& Blamer::NodeHistory::Add(int32_t stage_index, int32_t time) {
   const Stage& own = stage(stage_index);
   const HistoryStep& at = blamer_.step(own, time);
-  BlameEvent& told =
+  BlameEvent& result =
       events_.emplace_back(own.steps[static_cast<size_t>(time)], BlameEvent{}).second;
-  told.pass_index = at.pass_index;
-  told.pass = at.pass;
-  told.graph = blamer_.GraphName(own);
-  told.ref = at.ref;
-  return told;
+  result.pass_index = at.pass_index;
+  result.pass = at.pass;
+  result.graph = blamer_.GraphName(own);
+  result.ref = at.ref;
+  return result;
 }
 
 Result<std::vector<std::string>> Blamer::NodeHistory::NamesOf(

@@ -8,41 +8,39 @@
 
 namespace strata {
 
-/// Puts together what happened to one node: in its graph, in the graphs that this one came from,
-/// and in those that came from it.
+/// Collects the events of one node: in its graph, and in the related graphs before and after it.
 class Blamer::NodeHistory {
  public:
   explicit NodeHistory(const Blamer& blamer) : blamer_(blamer) {}
 
-  /// `time`: when the node has the name that it was asked for with. To be called once.
+  /// `time`: the snapshot of the requested name. REQUIRES: not called before.
   Status Build(Member member, int32_t time);
 
   Blame& blame() { return blame_; }
-  /// The histories that the history is about, one per graph.
+  /// The node in each graph.
   const std::vector<Member>& members() const { return members_; }
-  /// Those they were made from, and that stand for them.
+  /// Ancestors of the members, and nodes that replace them.
   const std::vector<Member>& relatives() const { return relatives_; }
 
  private:
   const Stage& stage(int32_t index) const { return blamer_.stage(index); }
-  /// How a member came to its graph; none when it was not there as it came, or came from nowhere.
+  /// How a member relates to the graph's parent; null if it was created later, or without a parent.
   const Crossing* CrossingOf(Member member) const;
 
-  /// What happened to it in its graph, up to a snapshot.
+  /// Adds the events in its own graph, up to a snapshot.
   Status AddNodeEvents(Member member, int32_t until);
   Status AddNodeEvent(Member member, const NodeEvent& event);
   Status AddCrossing(Member member, const Crossing& crossing);
-  /// What became of it in the graphs that came from its graph. Returns the confidence of the least
-  /// certain way.
+  /// Adds the events in the children of its graph. Returns the lowest confidence among them.
   Result<double> AddChildren(Member member);
-  /// The nodes of a child that stand for one of its parent, or are copies of it. Returns whether
-  /// there are some.
+  /// Adds the nodes of a child that replace or copy a node of its parent. Returns false if there
+  /// are none.
   Result<bool> AddSuccessors(Member member, int32_t child);
   void AddDoubts(Member member);
 
-  /// An event at a snapshot of a stage's graph.
+  /// Adds an event at a snapshot of a stage's graph.
   BlameEvent& Add(int32_t stage, int32_t time);
-  /// Their names, at a time of theirs; notes them as relatives.
+  /// The names at `time`; adds the nodes to `relatives_`.
   Result<std::vector<std::string>> NamesOf(int32_t stage,
                                            const std::vector<NodeHistoryId>& histories,
                                            int32_t time);

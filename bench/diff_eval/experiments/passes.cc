@@ -50,10 +50,10 @@ struct PassTally {
 /// One run of a pass.
 class PassCase {
  public:
-  PassCase(const StoredPass& pass, std::vector<Provenance> births, std::unique_ptr<Module> before,
-           std::unique_ptr<Module> after)
+  PassCase(const StoredPass& pass, std::vector<Provenance> provenance,
+           std::unique_ptr<Module> before, std::unique_ptr<Module> after)
       : pass_(pass),
-        births_(std::move(births)),
+        provenance_(std::move(provenance)),
         before_(std::move(before)),
         after_(std::move(after)),
         names_before_(NamesOf(before_->graph({0}))),
@@ -66,8 +66,8 @@ class PassCase {
     const Graph &a = before_->graph({0}), &b = after_->graph({0});
     STRATA_TRY(const GraphDiff diff, Diff(a, b));
     STRATA_TRY(const bool patched, PatchMakesAfter(diff));
-    STRATA_TRY(const GraphDiff by_id, Diff(a, b, {.stable_ids = true, .provenance = births_}));
-    // Which of several copies is the original, nothing tells.
+    STRATA_TRY(const GraphDiff by_id, Diff(a, b, {.stable_ids = true, .provenance = provenance_}));
+    // Any of several copies may be the original.
     Lineage lineage;
     std::set<std::pair<int32_t, int32_t>> replaced;
     for (const Relation& relation : by_id.relations) {
@@ -145,7 +145,7 @@ class PassCase {
   std::string After(int32_t j) const { return j < 0 ? "-" : names_after_[static_cast<size_t>(j)]; }
 
   const StoredPass& pass_;
-  const std::vector<Provenance> births_;
+  const std::vector<Provenance> provenance_;
   const std::unique_ptr<Module> before_, after_;
   const std::vector<std::string> names_before_, names_after_;
 };
@@ -171,8 +171,8 @@ Status EvaluatePasses(const std::vector<std::string>& traces, bool verbose) {
         if (record.outcome != PassOutcome::kOk || record.before == record.after) continue;
         STRATA_TRY(std::unique_ptr<Module> before, trace->LoadSnapshot(record.before));
         STRATA_TRY(std::unique_ptr<Module> after, trace->LoadSnapshot(record.after));
-        STRATA_TRY(std::vector<Provenance> births, trace->LoadBirths(pass.id));
-        const PassCase one(pass, std::move(births), std::move(before), std::move(after));
+        STRATA_TRY(std::vector<Provenance> provenance, trace->LoadBirths(pass.id));
+        const PassCase one(pass, std::move(provenance), std::move(before), std::move(after));
         STRATA_TRY(const PassTally tally, one.Run(verbose));
         tallies[record.name].Add(tally);
         total.Add(tally);

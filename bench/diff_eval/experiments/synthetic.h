@@ -12,7 +12,7 @@ struct SyntheticOptions {
   uint32_t first_seed = 1, num_seeds = 2;
   std::vector<double> rates{0.005, 0.05};  ///< shares of the nodes that are mutated
   bool baselines = false;
-  bool all_kinds = false;  ///< also those that no gate speaks of
+  bool all_kinds = false;  ///< also those that no accuracy gate uses
   std::string only;        ///< a kind by name; "": all
   bool verbose = false;
   std::string dump;  ///< a folder for the texts of cases with errors; "": none

@@ -18,7 +18,7 @@ std::set<NodeId> NodesOf(const Layer& layer) {
 
 }  // namespace
 
-/// Layers between others that can be told apart from them: results are read by the neighbours, by
+/// Inner layers that differ from their neighbours: results are read by the neighbours, by
 /// the layer itself, or returned.
 std::vector<size_t> Mutator::InnerLayers(const std::vector<Layer>& layers) const {
   std::vector<size_t> inner;

@@ -11,7 +11,7 @@
 
 namespace strata::bench {
 
-/// What may happen to a graph. The first 13 are the kinds that the gates speak of.
+/// A kind of change. The accuracy gates use the first 13.
 enum class Mutation : uint8_t {
   kDelete,       ///< a node goes; its users read its operand
   kInsert,       ///< a cast, copy or alias on the edges of a value
@@ -29,7 +29,7 @@ enum class Mutation : uint8_t {
   kSwap,         ///< two operands change places
   kDecompose,    ///< a node becomes several
   kMerge,        ///< common subexpression elimination
-  kDeadCode,     ///< nodes that nobody uses
+  kDeadCode,     ///< nodes without users
   kInputs,       ///< inputs added, dropped, exchanged
   kOutputs,      ///< results added, dropped, exchanged
   kOffload,      ///< a computation becomes an input
@@ -48,10 +48,11 @@ inline constexpr int kNumGateMutations = 13, kNumMutations = 30;
 std::string_view ToString(Mutation mutation);
 /// Whether the mutation is one of the graph, whatever the rate.
 bool IsOfGraph(Mutation mutation);
-/// Whether the graph must repeat layers, told by the module paths of its nodes.
+/// Whether the graph must repeat layers, as the module paths of its nodes show.
 bool NeedsLayers(Mutation mutation);
 
-/// Truth beyond identity, which StableIds tell: relations and rewrites between nodes by StableId.
+/// The truth beyond the identity that StableIds give: relations and rewrites between nodes by
+/// StableId.
 struct Lineage {
   struct Relation {
     RelationKind kind;
@@ -61,7 +62,7 @@ struct Lineage {
   /// Per rewrite the nodes that it made, edited or removed.
   std::vector<std::vector<StableId>> rewrites;
   /// Per layer, where one was added or removed, its nodes in the order of their roles. Which of
-  /// several equal layers it was, nothing tells.
+  /// several equal layers it was is undecidable.
   std::vector<std::vector<StableId>> layers_before, layers_after;
 };
 

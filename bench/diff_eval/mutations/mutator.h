@@ -107,7 +107,7 @@ class Mutator {
 
   StableId IdOf(NodeId id) const { return graph_.node(id).stable_id; }
   void Touch(NodeId id) { touched_.insert(id.index); }
-  /// Begins a rewrite; its nodes are told with Mark.
+  /// Begins a rewrite; Mark adds its nodes.
   void Begin() { lineage_.rewrites.emplace_back(); }
   void Mark(NodeId id) {
     Touch(id);

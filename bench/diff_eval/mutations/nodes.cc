@@ -341,7 +341,7 @@ bool Mutator::Offload(NodeId id) {
   Mark(id);
   lineage_.relations.push_back({RelationKind::kBecameInput, {IdOf(id)}, {IdOf(input)}});
   rewriter_.ReplaceUses(graph_.result(id), graph_.result(input));
-  // What nobody needs any more goes with it.
+  // Nodes that become unused are deleted too.
   std::vector<NodeId> dead{id};
   while (!dead.empty()) {
     const NodeId node = dead.back();

@@ -6,7 +6,7 @@
 
 namespace strata::bench {
 
-/// A tree of nodes that nobody else reads becomes one node.
+/// Replaces a tree of nodes without other users by one node.
 bool Mutator::FuseRegion(NodeId id) {
   constexpr size_t kMost = 8;
   std::vector<NodeId> region{id};

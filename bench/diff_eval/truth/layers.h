@@ -8,8 +8,8 @@
 
 namespace strata::bench {
 
-/// Of equal layers nothing tells which one was added or removed. Where a diff keeps all layers of
-/// the smaller side in order, its choice of them is right: the pairs by which it is, where they
+/// Which of several equal layers was added or removed is undecidable. Where a diff keeps all layers
+/// of the smaller side in order, its choice of them is right: the pairs by which it is, where they
 /// are not those of the lineage.
 std::vector<std::pair<EntityId, EntityId>> ChosenLayers(const Lineage& lineage,
                                                         const GraphDiff& claim,
