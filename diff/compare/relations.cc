@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "diff/compare/split_replacement.h"
 #include "diff/graph/flat_map.h"
@@ -259,66 +261,19 @@ class RelationFinder {
            KindOf(side, i) != EntityKind::kOutput;
   }
 
-  /// Connected regions of deleted and of inserted nodes that the same consumers read at the same
-  /// places, most of them, and that read something in common.
+  /// Entities of both sides as elements of one UnionFind.
+  size_t Element(Side side, int32_t i) const {
+    return Index(i) + (side == kBefore ? 0 : Index(matching_.labels(kBefore).size()));
+  }
+
+  /// Connected regions of deleted and of inserted nodes. A region of both sides is a replacement if
+  /// most of its consumers read one by the other at the same operand slots, and if both sides read
+  /// a value in common.
   void FindReplacements() {
-    const std::array<size_t, 2> offset{0, Index(matching_.labels(kBefore).size())};
-    UnionFind regions(offset[kAfter] + Index(matching_.labels(kAfter).size()));
-    for (Side side : {kBefore, kAfter}) {
-      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-        if (!CanBeReplaced(side, i)) continue;
-        for (const Labels::Edge& operand : matching_.labels(side).operands(i)) {
-          if (CanBeReplaced(side, operand.entity)) {
-            regions.Join(offset[side] + Index(i), offset[side] + Index(operand.entity));
-          }
-        }
-      }
-    }
-    std::vector<std::pair<size_t, int>>
-        votes;  // of consumers: what they read instead is new, or not
-    for (Side side : {kBefore, kAfter}) {
-      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-        if (!CanBeReplaced(side, i)) continue;
-        for (const Labels::Edge& user : matching_.labels(side).users(i)) {
-          const int32_t image = matching_.partner(side, user.entity);
-          if (image < 0 || !SlotsAgree(side, user.entity)) continue;
-          const auto operands = matching_.labels(Other(side)).operands(image);
-          const size_t slot = Index(user.slot);
-          if (slot < operands.size() && CanBeReplaced(Other(side), operands[slot].entity)) {
-            regions.Join(offset[side] + Index(i),
-                         offset[Other(side)] + Index(operands[slot].entity));
-            votes.emplace_back(offset[side] + Index(i), 1);
-          } else {
-            votes.emplace_back(offset[side] + Index(i), -1);
-          }
-        }
-      }
-    }
-    // By root: whether the region has nodes of each side, and the sum of its votes.
-    struct Region {
-      std::array<bool, 2> has{};
-      int32_t votes = 0;
-    };
-    std::vector<Region> region_of(offset[kAfter] + Index(matching_.labels(kAfter).size()));
-    for (Side side : {kBefore, kAfter}) {
-      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-        if (CanBeReplaced(side, i))
-          region_of[regions.Find(offset[side] + Index(i))].has[side] = true;
-      }
-    }
-    for (const auto& [i, vote] : votes)
-      region_of[regions.Find(i)].votes += vote;
-    std::map<size_t, Relation> found;  // by root
-    for (Side side : {kBefore, kAfter}) {
-      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-        if (!CanBeReplaced(side, i)) continue;
-        const size_t root = regions.Find(offset[side] + Index(i));
-        const Region& region = region_of[root];
-        if (!region.has[kBefore] || !region.has[kAfter] || region.votes < 0) continue;
-        (side == kBefore ? found[root].before : found[root].after).push_back({i});
-      }
-    }
-    for (auto& [root, relation] : found) {
+    UnionFind regions(Element(kAfter, matching_.labels(kAfter).size()));
+    JoinNeighbours(regions);
+    const std::vector<Vote> votes = JoinAcrossSides(regions);
+    for (Relation& relation : RegionsOfBothSides(regions, votes)) {
       if (!ShareInputs(relation)) continue;
       for (Relation& part : SplitReplacement(before_, after_, matching_, relation)) {
         part.kind = RelationKind::kReplace;
@@ -326,6 +281,71 @@ class RelationFinder {
         relations_.push_back(std::move(part));
       }
     }
+  }
+
+  /// Calls `fn(side, i)` for each node that a replacement may contain.
+  template <class Fn>
+  void ForEachReplaceable(Fn&& fn) const {
+    for (Side side : {kBefore, kAfter}) {
+      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+        if (CanBeReplaced(side, i)) fn(side, i);
+      }
+    }
+  }
+
+  void JoinNeighbours(UnionFind& regions) const {
+    ForEachReplaceable([&](Side side, int32_t i) {
+      for (const Labels::Edge& operand : matching_.labels(side).operands(i)) {
+        if (CanBeReplaced(side, operand.entity))
+          regions.Join(Element(side, i), Element(side, operand.entity));
+      }
+    });
+  }
+
+  /// An element, and +1 if a consumer of it reads an unmatched node instead on the other side, else
+  /// -1.
+  using Vote = std::pair<size_t, int32_t>;
+
+  /// Joins nodes that the same consumer reads at the same operand slot.
+  std::vector<Vote> JoinAcrossSides(UnionFind& regions) const {
+    std::vector<Vote> votes;
+    ForEachReplaceable([&](Side side, int32_t i) {
+      for (const Labels::Edge& user : matching_.labels(side).users(i)) {
+        const int32_t image = matching_.partner(side, user.entity);
+        if (image < 0 || !SlotsAgree(side, user.entity)) continue;
+        const auto operands = matching_.labels(Other(side)).operands(image);
+        const size_t slot = Index(user.slot);
+        const bool is_new =
+            slot < operands.size() && CanBeReplaced(Other(side), operands[slot].entity);
+        if (is_new) regions.Join(Element(side, i), Element(Other(side), operands[slot].entity));
+        votes.emplace_back(Element(side, i), is_new ? 1 : -1);
+      }
+    });
+    return votes;
+  }
+
+  /// The regions with nodes of each side and without a majority of votes against them.
+  std::vector<Relation> RegionsOfBothSides(UnionFind& regions, const std::vector<Vote>& votes) {
+    struct Region {
+      std::array<bool, 2> has{};
+      int32_t votes = 0;
+    };
+    std::vector<Region> region_of(Element(kAfter, matching_.labels(kAfter).size()));  // by root
+    ForEachReplaceable(
+        [&](Side side, int32_t i) { region_of[regions.Find(Element(side, i))].has[side] = true; });
+    for (const auto& [element, vote] : votes)
+      region_of[regions.Find(element)].votes += vote;
+    std::map<size_t, Relation> by_root;
+    ForEachReplaceable([&](Side side, int32_t i) {
+      const size_t root = regions.Find(Element(side, i));
+      const Region& region = region_of[root];
+      if (!region.has[kBefore] || !region.has[kAfter] || region.votes < 0) return;
+      (side == kBefore ? by_root[root].before : by_root[root].after).push_back({i});
+    });
+    std::vector<Relation> found;
+    for (auto& [root, relation] : by_root)
+      found.push_back(std::move(relation));
+    return found;
   }
 
   /// True if both regions read some value in common, or one of them reads nothing (a constant).

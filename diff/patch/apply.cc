@@ -217,22 +217,45 @@ class Applier {
     return Ok();
   }
 
-  /// Names for what is in the result.
+  using Names = std::set<std::string, std::less<>>;
+
+  /// Names of the nodes and elements of the base that are in the result.
   Status AssignNames(const Patch::GraphPart& part, BaseGraph& base) {
-    std::set<std::string, std::less<>> taken;
+    Names taken;
     for (const Patch::Step& step : part.steps) {
       if (step.after.empty()) continue;
       const LineNames names = *NamesOfLine(step.after);
       taken.insert(names.node);
       taken.insert(names.elements.begin(), names.elements.end());
-      if (step.action != Patch::Action::kChange) continue;
-      const NodeId node = base.nodes[static_cast<size_t>(step.first - 1)];
-      base.node_names[static_cast<size_t>(node.index)] = names.node;
-      for (size_t i = 0; i < names.elements.size() && i < base.graph.node(node).num_results; ++i) {
-        if (names.elements[i].empty()) continue;
-        base.element_names[base.graph.result(node, i).index] = names.elements[i];
-      }
+      if (step.action == Patch::Action::kChange)
+        SetNames(names, step, base, [](std::string_view) { return true; });
     }
+    STRATA_RETURN_IF_ERROR(AssignListedNames(part, base, taken));
+    // A kept node that reads a dropped one now reads the node that took over its name.
+    for (const Patch::Step& step : part.steps) {
+      if (step.action != Patch::Action::kDrop) continue;
+      const std::optional<LineNames> names = NamesOfLine(step.before);
+      if (names) SetNames(*names, step, base, [&](auto name) { return taken.contains(name); });
+    }
+    KeepOtherNames(base, taken);
+    return Ok();
+  }
+
+  /// Gives the step's node and its elements those names of its line for which `use` is true.
+  template <class Use>
+  static void SetNames(const LineNames& names, const Patch::Step& step, BaseGraph& base,
+                       Use&& use) {
+    const NodeId node = base.nodes[static_cast<size_t>(step.first - 1)];
+    if (use(std::string_view(names.node)))
+      base.node_names[static_cast<size_t>(node.index)] = names.node;
+    for (size_t i = 0; i < names.elements.size() && i < base.graph.node(node).num_results; ++i) {
+      if (names.elements[i].empty() || !use(std::string_view(names.elements[i]))) continue;
+      base.element_names[base.graph.result(node, i).index] = names.elements[i];
+    }
+  }
+
+  /// The names that the patch lists for kept nodes.
+  Status AssignListedNames(const Patch::GraphPart& part, BaseGraph& base, Names& taken) {
     for (const Patch::Name& name : part.names) {
       const auto position = static_cast<size_t>(name.node - 1);
       const Patch::Action action = base.step_of[position]->action;
@@ -248,20 +271,11 @@ class Applier {
         base.element_names[element.index] = name.after;
       }
     }
-    // A kept node that reads a dropped one reads what has its name now.
-    for (const Patch::Step& step : part.steps) {
-      if (step.action != Patch::Action::kDrop) continue;
-      const std::optional<LineNames> names = NamesOfLine(step.before);
-      if (!names) continue;
-      const NodeId node = base.nodes[static_cast<size_t>(step.first - 1)];
-      if (taken.contains(names->node)) {
-        base.node_names[static_cast<size_t>(node.index)] = names->node;
-      }
-      for (size_t i = 0; i < names->elements.size() && i < base.graph.node(node).num_results; ++i) {
-        if (names->elements[i].empty() || !taken.contains(names->elements[i])) continue;
-        base.element_names[base.graph.result(node, i).index] = names->elements[i];
-      }
-    }
+    return Ok();
+  }
+
+  /// Other kept nodes keep their names in the base, with a number if the name is taken.
+  static void KeepOtherNames(BaseGraph& base, Names& taken) {
     const auto own_or_free = [&](std::string_view name) {
       std::string free(name);
       for (int suffix = 1; !taken.insert(free).second; ++suffix)
@@ -282,7 +296,6 @@ class Applier {
         if (element_name.empty()) element_name = own_or_free(base.graph.value_name(element));
       }
     }
-    return Ok();
   }
 
   /// The result as native text; each line remembers its place in the patch.
