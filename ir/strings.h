@@ -31,7 +31,9 @@ class StringTable {
 
   std::vector<std::string_view> texts_;
   std::vector<uint64_t> hashes_;
-  std::vector<int32_t> slots_;  // open addressing, a power of two; -1 is free
+  // By hash: indices into texts_, -1 is free; open addressing, a power of two. Not a FlatMap, whose
+  // slots hold their keys: a slot here is 4 bytes where a key alone would take 16.
+  std::vector<int32_t> slots_;
   std::vector<std::unique_ptr<char[]>> blocks_;
   size_t block_used_ = 0, block_size_ = 0;
 };

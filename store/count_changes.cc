@@ -56,9 +56,9 @@ ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& 
   const Window window = FindWindow(before.chunks, after.chunks);
   const std::vector<uint32_t> old_nodes = NodesOf(window.before, pools);
   const std::vector<uint32_t> new_nodes = NodesOf(window.after, pools);
-  FlatMap<uint64_t> old_places(old_nodes.size());
+  StableIdIndex old_places(old_nodes.size());
   for (size_t i = 0; i < old_nodes.size(); ++i) {
-    old_places.FindOrInsert(pools.facts(old_nodes[i]).stable_id, static_cast<uint32_t>(i));
+    old_places.Emplace(pools.facts(old_nodes[i]).stable_id, static_cast<uint32_t>(i));
   }
 
   ChangeCounts counts;
@@ -67,13 +67,13 @@ ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& 
     counts.deleted += pools.facts(version).printed;
   for (uint32_t version : new_nodes) {
     const SnapshotPools::NodeFacts& now = pools.facts(version);
-    const uint32_t place = old_places.Find(now.stable_id);
-    if (place == FlatMap<uint64_t>::kMissing) {
+    const uint32_t* place = old_places.Find(now.stable_id);
+    if (place == nullptr) {
       counts.inserted += now.printed;
       continue;
     }
-    const SnapshotPools::NodeFacts& then = pools.facts(old_nodes[place]);
-    kept.push_back(place);
+    const SnapshotPools::NodeFacts& then = pools.facts(old_nodes[*place]);
+    kept.push_back(*place);
     counts.changed += now.content != then.content ? 1 : 0;
     // A node that lives on may be read at more elements, or at fewer.
     const uint32_t common = std::min(now.printed, then.printed);

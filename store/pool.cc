@@ -19,17 +19,17 @@ PoolWriter::Interned PoolWriter::Intern(std::string_view bytes, uint32_t guess) 
   const Hash128 hash = HashBytes(bytes);
   if (guess > forgotten_ && hashes_[guess - forgotten_ - 1] == hash) return {guess, false};
   const uint32_t next = size() + 1;
-  const uint32_t id = index_.FindOrInsert(hash, next);
-  if (id != next) return {id, false};
+  const auto [id, is_new] = index_.Emplace(hash, next);
+  if (!is_new) return {*id, false};
   hashes_.push_back(hash);
   ByteWriter(pending_).Sized(bytes);
   pending_ends_.push_back(pending_.size());
-  return {id, true};
+  return {next, true};
 }
 
 void PoolWriter::Forget() {
   forgotten_ = size();
-  index_ = FlatMap<Hash128>();
+  index_ = ContentIndex();
   hashes_ = {};
 }
 

@@ -38,7 +38,7 @@ class PoolWriter {
 
  private:
   TableId table_;
-  FlatMap<Hash128> index_;
+  ContentIndex index_;
   std::vector<Hash128> hashes_;  // by id, minus 1 and forgotten_
   uint32_t forgotten_ = 0;
   std::string pending_;               // records with their lengths

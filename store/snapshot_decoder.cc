@@ -93,13 +93,12 @@ class Decoder {
 
     graph_ = &graph;
     nodes_.clear();
-    places_ = FlatMap<uint64_t>(versions.size());
+    places_ = StableIdIndex(versions.size());
     std::vector<std::string_view> records(versions.size());
     for (size_t i = 0; i < versions.size(); ++i) {
       if (!GetRecord(sources_.nodes, versions[i], records[i], error_)) return;
       const uint64_t stable_id = ByteReader(records[i]).Varint();
-      const auto place = static_cast<uint32_t>(i);
-      if (stable_id == 0 || places_.FindOrInsert(stable_id, place) != place) {
+      if (stable_id == 0 || !places_.Emplace(stable_id, static_cast<uint32_t>(i)).second) {
         return Fail(sources_.nodes.Damaged(versions[i], "its stable id occurs twice"));
       }
     }
@@ -304,20 +303,20 @@ class Decoder {
   }
 
   ValueId Operand(uint64_t stable_id, uint32_t index) {
-    const uint32_t place = places_.Find(stable_id);
-    if (place == FlatMap<uint64_t>::kMissing) {
+    const uint32_t* place = places_.Find(stable_id);
+    if (place == nullptr) {
       FailNode("it reads a node that is not in the graph");
       return {};
     }
-    if (place >= nodes_.size()) {
+    if (*place >= nodes_.size()) {
       reads_later_ = true;
       return {};
     }
-    if (index >= graph_->node(nodes_[place]).num_results) {
+    if (index >= graph_->node(nodes_[*place]).num_results) {
       FailNode("it reads a result that its operand does not have");
       return {};
     }
-    return graph_->result(nodes_[place], index);
+    return graph_->result(nodes_[*place], index);
   }
 
   /// The first error stands.
@@ -339,7 +338,7 @@ class Decoder {
   // Of the graph that is being read.
   Graph* graph_ = nullptr;
   Rewriter* rewriter_ = nullptr;
-  FlatMap<uint64_t> places_;   // in program order, by stable id
+  StableIdIndex places_;       // in program order, by stable id
   std::vector<NodeId> nodes_;  // in program order, as far as they are made
   // Of the node that is being read.
   NodeParts parts_;

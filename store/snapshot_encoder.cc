@@ -33,7 +33,7 @@ class Encoder {
     size_t nodes = 0;
     for (const Graph* graph : graphs_)
       nodes += static_cast<size_t>(graph->num_nodes());
-    FlatMap<uint64_t> seen(nodes);
+    StableIdIndex seen(nodes);
 
     ByteWriter root(snapshot_.root);
     root.Varint(graphs_.size());
@@ -87,12 +87,11 @@ class Encoder {
     }
   }
 
-  Status EncodeNodes(const Graph& graph, FlatMap<uint64_t>& seen) {
+  Status EncodeNodes(const Graph& graph, StableIdIndex& seen) {
     std::vector<uint32_t> chunk;
     for (NodeId id : graph.nodes()) {
       const auto stable_id = static_cast<uint64_t>(graph.node(id).stable_id);
-      const auto place = static_cast<uint32_t>(seen.size());
-      if (seen.FindOrInsert(stable_id, place) != place) {
+      if (!seen.Emplace(stable_id, static_cast<uint32_t>(seen.size())).second) {
         return Error(ErrorCode::kInvalid,
                      "two nodes have one stable id: {}, node '{}': make nodes through Rewriter",
                      graph.name_text(), graph.name(id));

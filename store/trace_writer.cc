@@ -238,9 +238,9 @@ class Writer final : public TraceWriter {
       const std::string_view part = bytes.substr(0, kPartBytes);
       bytes.remove_prefix(part.size());
       const auto next = static_cast<uint32_t>(rows_[static_cast<size_t>(TableId::kArtifactData)]);
-      const uint32_t row = part_rows_.FindOrInsert(HashBytes(part), next + 1);
-      parts.push_back(row);
-      if (row <= next) continue;
+      const auto [row, is_new] = part_rows_.Emplace(HashBytes(part), next + 1);
+      parts.push_back(*row);
+      if (!is_new) continue;
       STRATA_RETURN_IF_ERROR(
           database_->Put(TableId::kArtifactData, Count(TableId::kArtifactData),
                          {static_cast<int64_t>(part.size()), packer_.Pack(part)}));
@@ -386,7 +386,7 @@ class Writer final : public TraceWriter {
   std::vector<StoredSnapshot> snapshots_;
   std::map<std::pair<RunId, std::string>, int64_t> graphs_;
   std::map<int64_t, LastExecuted> executed_;  // by row of the graph
-  FlatMap<Hash128> part_rows_;                // rows of artifact data by content
+  ContentIndex part_rows_;                    // rows of artifact data by content
   std::array<int64_t, kNumTables> rows_{};
   std::array<bool, kNumTables> counted_{};  // rows_ differs from the file
   uint64_t next_stable_id_ = 1;

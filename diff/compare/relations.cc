@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "diff/compare/split_replacement.h"
-#include "diff/graph/flat_map.h"
 #include "diff/graph/keyed.h"
 #include "diff/graph/union_find.h"
 #include "ir/ops.h"
@@ -71,7 +71,7 @@ class RelationFinder {
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
       if (!matching_.matched(side, i)) wanted.Add(numbers[Index(i)]);
     }
-    FlatMap<int32_t> first;
+    FlatMap<uint64_t, int32_t> first;
     for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
       const uint64_t number = numbers[Index(i)];
       if (wanted.MayHave(number) && matching_.matched(side, i)) first.Emplace(number, i);

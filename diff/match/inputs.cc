@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/match/neighbourhood.h"
 
 namespace strata {
@@ -379,7 +379,7 @@ class InputMatcher {
 
   /// Whether the other side has the operators of none of these: then they are not evidence.
   bool AreForeign(Side side, std::span<const Labels::Edge> users) const {
-    std::optional<FlatMap<bool>>& others = ops_[1 - side];
+    std::optional<FlatMap<uint64_t, bool>>& others = ops_[1 - side];
     if (!others) {
       others.emplace();
       for (int32_t i = scope_.begin[1 - side]; i < scope_.end[1 - side]; ++i)
@@ -397,8 +397,9 @@ class InputMatcher {
   std::vector<Proposal> proposals_;
   size_t num_sets_ = 0;
   bool is_disordered_ = false;
-  std::array<std::vector<bool>, 2> proposed_;                // by place in the scope
-  mutable std::array<std::optional<FlatMap<bool>>, 2> ops_;  // by side; made when asked for first
+  std::array<std::vector<bool>, 2> proposed_;  // by place in the scope
+  mutable std::array<std::optional<FlatMap<uint64_t, bool>>, 2>
+      ops_;  // by side; made when asked for first
 };
 
 /// Whether all users of an unmatched input are unmatched, and there are some.

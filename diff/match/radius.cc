@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/graph/keyed.h"
 #include "diff/match/found_pairs.h"
 #include "diff/match/neighbourhood.h"

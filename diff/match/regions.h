@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/match/matching.h"
 
 namespace strata {
@@ -56,9 +56,9 @@ class Regions {
   std::vector<int32_t> region_of_;  // by place in the scope
   std::vector<Region> regions_;     // those that are gone too
   std::vector<int32_t> members_;
-  std::vector<uint64_t> tokens_;  // of Around
-  FlatMap<Alike> alike_;          // by what is around them
-  size_t taken_in_ = 0;           // of matching_.made()
+  std::vector<uint64_t> tokens_;    // of Around
+  FlatMap<uint64_t, Alike> alike_;  // by what is around them
+  size_t taken_in_ = 0;             // of matching_.made()
 };
 
 }  // namespace strata

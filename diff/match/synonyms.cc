@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
 #include "diff/graph/parallel.h"
@@ -50,7 +50,7 @@ std::vector<bool> LonelyCalls(const Labels& labels, const Labels& others) {
   for (size_t i = 0; i < labels.op.size(); ++i) {
     if (is_call(labels, i) && theirs.MayHave(labels.op[i])) wanted.Add(labels.op[i]);
   }
-  FlatMap<bool> ops;
+  FlatMap<uint64_t, bool> ops;
   for (size_t i = 0; i < others.op.size(); ++i) {
     if (is_call(others, i) && wanted.MayHave(others.op[i])) ops.Emplace(others.op[i], true);
   }
@@ -222,7 +222,7 @@ class SynonymFinder {
 
   /// For each the first that says the same.
   static std::vector<size_t> FirstAlike(const std::vector<Lonely>& ops) {
-    FlatMap<uint32_t> known(ops.size());
+    FlatMap<uint64_t, uint32_t> known(ops.size());
     std::vector<size_t> first;
     first.reserve(ops.size());
     for (const Lonely& op : ops)
@@ -230,7 +230,7 @@ class SynonymFinder {
     return first;
   }
 
-  void CompareBy(Multiset Lonely::*set, const std::vector<size_t>& first_gone,
+  void CompareBy(Multiset Lonely::* set, const std::vector<size_t>& first_gone,
                  const std::vector<size_t>& first_come) {
     const auto keys = [&](const std::vector<Lonely>& ops, const std::vector<size_t>& first) {
       std::vector<Keyed> result;
@@ -280,8 +280,8 @@ class SynonymFinder {
 
 /// The operators of one side by their names without library and overload; of several that which is
 /// called most. Some have no such name.
-FlatMap<const Lonely*> ByName(const std::vector<Lonely>& ops, const Labels& labels) {
-  FlatMap<const Lonely*> by_name;
+FlatMap<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops, const Labels& labels) {
+  FlatMap<uint64_t, const Lonely*> by_name;
   for (const Lonely& op : ops) {
     const uint64_t name = labels.name[static_cast<size_t>(op.calls[0].entity)];
     if (name == 0) continue;
@@ -300,7 +300,7 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
       [&] { come.emplace(after, before); });
   const SynonymFinder finder(gone->ops(), come->ops());
   comparisons_ = finder.comparisons();
-  const FlatMap<const Lonely*> by_name = ByName(gone->ops(), before);
+  const FlatMap<uint64_t, const Lonely*> by_name = ByName(gone->ops(), before);
   for (size_t j = 0; j < come->ops().size(); ++j) {
     const Lonely& news = come->ops()[j];
     const Lonely* const* namesake =

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/module_path.h"
 #include "diff/pattern/repetitions.h"
@@ -147,7 +147,7 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& s
     }
   }
   // Its index among the nodes of its kind in its layer.
-  FlatMap<uint64_t> seen;
+  FlatMap<uint64_t, uint64_t> seen;
   std::vector<uint64_t> hash_of_layer;  // by place
   for (std::string_view layer : layers_)
     hash_of_layer.push_back(HashText(layer));

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
 #include "diff/graph/module_path.h"
@@ -152,7 +152,7 @@ class PatternFinder {
 
   /// Which layers of the before graph have the roles of the clusters.
   void FindRoles(const std::vector<Cluster>& clusters) {
-    FlatMap<bool> wanted;
+    FlatMap<uint64_t, bool> wanted;
     for (const Cluster& cluster : clusters) {
       for (const auto& [role, layers] : cluster.by_role)
         wanted.Emplace(role, true);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <map>
 
-#include "diff/graph/flat_map.h"
+#include "base/flat_map.h"
 #include "diff/graph/hash.h"
 
 namespace strata {
@@ -19,7 +19,7 @@ int32_t CommonLabels(const std::vector<int32_t>& classes, const Repetition& stre
     int32_t part = -1, here = 0;  // in the last part that has it
     int32_t fewest = 0;           // over the parts before that one
   };
-  FlatMap<Count> counts;  // by class
+  FlatMap<uint64_t, Count> counts;  // by class
   const auto num_parts = static_cast<int32_t>(stretch.begins.size());
   int32_t common = 0;  // that the parts so far have
   for (int32_t part = 0; part < num_parts; ++part) {
@@ -125,7 +125,7 @@ std::vector<uint64_t> Widened(const Labels& labels, const std::vector<int32_t>& 
 
 /// Numbers for labels, in order of the first place.
 std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
-  FlatMap<int32_t> index;
+  FlatMap<uint64_t, int32_t> index;
   std::vector<int32_t> classes;
   classes.reserve(labels.size());
   for (uint64_t label : labels)

@@ -230,13 +230,13 @@ class LogImporter::Impl {
 
   /// The number of the text; a new one is kept as it stands if printing does not give it again.
   Result<int32_t> TextOf(LogItem& item) {
-    const auto next = static_cast<uint32_t>(texts_.size());
-    const uint32_t text = text_index_.FindOrInsert(item.plain_hash, next);
-    if (text == next) {
+    const auto next = static_cast<int32_t>(texts_.size());
+    const auto [text, is_new] = text_index_.Emplace(item.plain_hash, next);
+    if (is_new) {
       STRATA_CHECK(item.parsed != nullptr);
       texts_.push_back({item.plain_hash, std::move(item.parsed)});
     }
-    return static_cast<int32_t>(text);
+    return *text;
   }
 
   Result<SnapshotId> AddSnapshot(Run& run, const std::string& name, int32_t number,
@@ -258,9 +258,9 @@ class LogImporter::Impl {
   }
 
   Status AddMoment(Run& run, const LogItem& item, SnapshotId snapshot) {
-    const auto next = static_cast<uint32_t>(odd_texts_.size());
-    const uint32_t odd = odd_index_.FindOrInsert(item.hash, next);
-    if (odd == next) {
+    const auto [odd, is_new] =
+        odd_index_.Emplace(item.hash, static_cast<uint32_t>(odd_texts_.size()));
+    if (is_new) {
       odd_texts_.push_back(ArtifactId::kNone);
       if (!item.text.empty()) {
         STRATA_TRY(odd_texts_.back(), trace_.AddArtifact(run.id, item.record.name, "graph",
@@ -272,7 +272,7 @@ class LogImporter::Impl {
     json.BeginObject();
     AddFields(item.record, json);
     json.Field("snapshot", static_cast<int64_t>(snapshot));
-    json.Field("text", static_cast<int64_t>(odd_texts_[odd]));
+    json.Field("text", static_cast<int64_t>(odd_texts_[*odd]));
     json.EndObject();
     run.moments += '\n';
     return run.moments.size() < kMomentsBytes ? Ok() : FlushMoments(run);
@@ -351,7 +351,8 @@ class LogImporter::Impl {
   ImportSummary& summary_;
   std::vector<Log> logs_;
   int32_t world_ = 1;
-  FlatMap<Hash128> text_index_, odd_index_;
+  FlatMap<Hash128, int32_t> text_index_;
+  ContentIndex odd_index_;
   std::vector<Text> texts_;
   std::vector<ArtifactId> odd_texts_;  // by text with its graph id; none: printing gives it
   GraphCache cache_;

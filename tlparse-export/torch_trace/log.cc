@@ -67,16 +67,14 @@ class Collector final : public LogSink {
 
   int32_t AddPayload(const ReadPayload& read) {
     const auto index = static_cast<int32_t>(content_.payloads.size());
-    const auto known =
-        static_cast<int32_t>(payload_index_.FindOrInsert(read.hash, static_cast<uint32_t>(index)));
-    if (known < index) return known;
+    const auto [known, is_new] = payload_index_.Emplace(read.hash, index);
+    if (!is_new) return *known;
     LogPayload& payload = content_.payloads.emplace_back();
     payload.is_graph = read.is_graph;
     payload.text = read.text;
     if (!read.is_graph) return index;
     const Hash128 hash = HashBytes(WithoutGraphId(read.text));
-    payload.graph_id =
-        static_cast<int32_t>(graph_index_.FindOrInsert(hash, static_cast<uint32_t>(index)));
+    payload.graph_id = *graph_index_.Emplace(hash, index).first;
     return index;
   }
 
@@ -84,9 +82,9 @@ class Collector final : public LogSink {
   LogContent content_;
   std::optional<Error> error_;
   RunFinder runs_;
-  std::vector<GraphTracker> trackers_;  // by run
-  FlatMap<Hash128> payload_index_;      // by text
-  FlatMap<Hash128> graph_index_;        // by text without its graph id
+  std::vector<GraphTracker> trackers_;       // by run
+  FlatMap<Hash128, int32_t> payload_index_;  // by text
+  FlatMap<Hash128, int32_t> graph_index_;    // by text without its graph id
 };
 
 }  // namespace

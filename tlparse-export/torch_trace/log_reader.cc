@@ -266,7 +266,7 @@ ReadPayload LogReader::Verify(std::string& payload) {
     }
   }
   Hash128 hash = HashBytes(payload);
-  const Known& known = known_[HashForTable(hash) % kKnown];
+  const Known& known = known_[hash.lo % kKnown];
   if (known.hash == hash && known.md5 == md5) return {payload, hash, known.is_graph};
   std::string actual = Md5Hex(payload);
   if (actual != md5 && Repair(payload, md5)) {
@@ -277,7 +277,7 @@ ReadPayload LogReader::Verify(std::string& payload) {
     actual = Md5Hex(payload);
   }
   hash = HashBytes(payload);
-  Known& entry = known_[HashForTable(hash) % kKnown];
+  Known& entry = known_[hash.lo % kKnown];
   entry = {std::move(actual), hash, LooksLikeFxGraph(payload)};
   return {payload, hash, entry.is_graph};
 }

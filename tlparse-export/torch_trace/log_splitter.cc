@@ -36,11 +36,6 @@ void AppendLines(const LogRecord& record, const ReadPayload* payload, std::strin
   }
 }
 
-bool IsNew(FlatMap<Hash128>& seen, const Hash128& hash) {
-  const auto next = static_cast<uint32_t>(seen.size());
-  return seen.FindOrInsert(hash, next) == next;
-}
-
 }  // namespace
 
 std::shared_ptr<ParsedText> ParsedTexts::Get(const Hash128& hash, std::string_view text,
@@ -48,9 +43,9 @@ std::shared_ptr<ParsedText> ParsedTexts::Get(const Hash128& hash, std::string_vi
   std::shared_ptr<Slot> slot;
   {
     const std::lock_guard lock(mutex_);
-    const uint32_t index = index_.FindOrInsert(hash, static_cast<uint32_t>(slots_.size()));
-    if (index == slots_.size()) slots_.push_back(std::make_shared<Slot>());
-    slot = slots_[index];
+    const auto [found, is_new] = slots_.Emplace(hash, nullptr);
+    if (is_new) *found = std::make_shared<Slot>();
+    slot = *found;
   }
   std::call_once(slot->once, [&] {
     Result<FxDocument> document = ParseFx(text, options);
@@ -141,16 +136,16 @@ void LogSplitter::AddGraph(size_t run, LogRecord record, const ReadPayload& payl
   item.hash = payload.hash;
   const std::string_view plain = WithoutGraphId(payload.text);
   item.plain_hash = plain.size() == payload.text.size() ? payload.hash : HashBytes(plain);
-  if (unreadable_.Find(item.hash) != FlatMap<Hash128>::kMissing) {
+  if (unreadable_.Contains(item.hash)) {
     return AddRecord(run, std::move(record), payload.text);
   }
-  if (IsNew(seen_texts_, item.hash)) {
+  if (seen_texts_.Emplace(item.hash, true).second) {
     FxOptions options;
     options.file = path_;
     if (!record.prefix.empty()) options.place = {.lines = record.line, .columns = 1};
     std::shared_ptr<ParsedText> parsed = texts_.Get(item.plain_hash, payload.text, options);
     if (!parsed->is_readable) {
-      unreadable_.FindOrInsert(item.hash, 0);
+      unreadable_.Emplace(item.hash, true);
       Warn(fmt::format("{}:{}: {}: it looks like a graph and is none: it is kept as it stands",
                        path_, record.line, record.name));
       return AddRecord(run, std::move(record), payload.text);
@@ -164,7 +159,7 @@ void LogSplitter::AddGraph(size_t run, LogRecord record, const ReadPayload& payl
     WarnOf(record, *parsed);
     const bool is_odd = parsed->printed != item.hash || parsed->document.num_diagnostics > 0;
     if (is_odd) item.text = payload.text;
-    if (IsNew(seen_plain_, item.plain_hash)) item.parsed = std::move(parsed);
+    if (seen_plain_.Emplace(item.plain_hash, true).second) item.parsed = std::move(parsed);
   }
   item.record = std::move(record);
   batch_.items.push_back(std::move(item));

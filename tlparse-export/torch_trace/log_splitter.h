@@ -37,8 +37,7 @@ class ParsedTexts {
     ParsedText text;
   };
   std::mutex mutex_;
-  FlatMap<Hash128> index_;
-  std::vector<std::shared_ptr<Slot>> slots_;
+  FlatMap<Hash128, std::shared_ptr<Slot>> slots_;
 };
 
 /// What becomes of a record, or of a crowd of small ones.
@@ -127,7 +126,7 @@ class LogSplitter final : private LogSink {
   std::vector<std::string> starts_;                         // by run
   std::map<std::pair<size_t, std::string>, Crowd> crowds_;  // by run and kind
   size_t crowd_bytes_ = 0;
-  FlatMap<Hash128> seen_texts_, seen_plain_, unreadable_;
+  FlatMap<Hash128, bool> seen_texts_, seen_plain_, unreadable_;
   std::optional<Error> error_;
 };
 

@@ -1,4 +1,4 @@
-// Hash tables and lists of keys that the matcher is fast by.
+// Filters and lists of keys that the matcher is fast by.
 #include "diff/graph/keyed.h"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include "diff/graph/flat_map.h"
 #include "diff/graph/hash.h"
 
 namespace strata {
@@ -20,49 +19,6 @@ std::vector<Keyed> RandomKeys(size_t count, uint64_t seed) {
   for (size_t i = 0; i < count; ++i)
     keys.push_back({Spread(random() % (count / 3 + 1)), static_cast<int32_t>(i)});
   return keys;
-}
-
-TEST_CASE("FlatMap: what was put in is found, also after growing") {
-  FlatMap<int> map;
-  constexpr int kCount = 1000;
-  for (int i = 0; i < kCount; ++i) {
-    // Small numbers are no hashes, and 0 is a key like any other.
-    const auto [value, is_new] = map.Emplace(static_cast<uint64_t>(i), i);
-    CHECK(is_new);
-    CHECK_EQ(*value, i);
-  }
-  CHECK_EQ(map.size(), kCount);
-  for (int i = 0; i < kCount; ++i) {
-    const int* found = map.Find(static_cast<uint64_t>(i));
-    REQUIRE(found != nullptr);
-    CHECK_EQ(*found, i);
-  }
-  CHECK_FALSE(map.Contains(kCount));
-  CHECK(map.Find(~uint64_t{0}) == nullptr);
-}
-
-TEST_CASE("FlatMap: a key keeps its first value until that is written to") {
-  FlatMap<int> map(8);
-  CHECK(map.Emplace(7, 1).second);
-  const auto [value, is_new] = map.Emplace(7, 2);
-  CHECK_FALSE(is_new);
-  CHECK_EQ(*value, 1);
-  *value = 3;
-  CHECK_EQ(*map.Find(7), 3);
-  CHECK_EQ(map.size(), 1);
-}
-
-TEST_CASE("FlatMap: keys that want one place are told apart") {
-  // All of these have the same first bits after the multiplication that finds their place.
-  constexpr uint64_t kInverse = 0xF1DE83E19937733Dull;  // of 0x9E3779B97F4A7C15, modulo 2^64
-  static_assert(kInverse * 0x9E3779B97F4A7C15ull == 1);
-  FlatMap<uint64_t> map;
-  for (uint64_t i = 0; i < 100; ++i)
-    map.Emplace(kInverse * i, i);
-  CHECK_EQ(map.size(), 100);
-  for (uint64_t i = 0; i < 100; ++i)
-    CHECK_EQ(*map.Find(kInverse * i), i);
-  CHECK_FALSE(map.Contains(kInverse * 100));
 }
 
 TEST_CASE("HashFilter: it never says no to what it has, and seldom yes to what it has not") {
