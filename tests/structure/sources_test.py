@@ -5,7 +5,7 @@ import re
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FOLDERS = ["ir", "store", "diff", "passes", "runtime", "scene", "tlparse-export", "viewer", "cli", "tests"]
+FOLDERS = ["base", "ir", "store", "diff", "passes", "runtime", "scene", "tlparse-export", "viewer", "cli", "bench", "tests"]
 
 
 def walk():
