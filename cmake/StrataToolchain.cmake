@@ -13,6 +13,12 @@ find_package(PkgConfig REQUIRED)
 # Scripts of the build use the standard library only; the system's Python starts faster than a version manager's.
 find_program(STRATA_PYTHON python3 HINTS /usr/bin REQUIRED)
 
+# Bundles the modules of the report's page.
+find_program(STRATA_ESBUILD esbuild)
+if(NOT STRATA_ESBUILD)
+  message(FATAL_ERROR "esbuild is missing: run './dev setup' or: apt-get install esbuild")
+endif()
+
 find_program(STRATA_CCACHE ccache)
 if(STRATA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${STRATA_CCACHE})

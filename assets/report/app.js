@@ -1,95 +1,199 @@
 // The frame of the page, what it shows, and the start.
 
-const mainBox = $("#main"), live = $("[role=status]"), searchBox = $(".finder .search");
-const say = (text) => { live.textContent = text; };
+import { $, $$, h, hear, link, plain, say } from "./dom.js";
+import { current, redrawAll, showCurrent } from "./current.js";
+import {
+  currentRun,
+  findSubject,
+  go,
+  goTo,
+  hashOf,
+  linkTo,
+  note,
+  readHash,
+  refOf,
+  render,
+  renderWith,
+  state,
+  views,
+} from "./route.js";
+import { doSearch, palette, searchNext } from "./search.js";
+import { initialTheme, setTheme } from "./theme.js";
+import { isTwin, loadDetail, loadReport, report, subjects } from "./store.js";
+import { keepView, passView } from "./pass.js";
+import { mainBox, searchBox } from "./frame.js";
+import { nothing } from "./tables.js";
+import { onKey } from "./keys.js";
+import { overview } from "./overview.js";
+import { plural } from "./format.js";
+
+import "./log.js";
+import "./memory_view.js";
+import "./operators_view.js";
+import "./ranks_view.js";
 
 /** What the frame does; it stands in frame.html. */
 function frame() {
   const finder = $(".finder"), results = $("#results");
-  hear($(".skip"), "click", (event) => { event.preventDefault(); mainBox.focus(); });
+  hear($(".skip"), "click", (event) => {
+    event.preventDefault();
+    mainBox.focus();
+  });
   hear(searchBox, "input", () => doSearch(searchBox.value));
-  hear(searchBox, "focus", () => { if (searchBox.value) doSearch(searchBox.value); });
-  hear(searchBox, "keydown", (event) => { if (event.key === "Enter") searchNext(event.shiftKey ? -1 : 1); });
-  hear(finder, "focusout", (event) => { if (!finder.contains(event.relatedTarget)) results.hidden = true; });
+  hear(searchBox, "focus", () => {
+    if (searchBox.value) doSearch(searchBox.value);
+  });
+  hear(searchBox, "keydown", (event) => {
+    if (event.key === "Enter") searchNext(event.shiftKey ? -1 : 1);
+  });
+  hear(finder, "focusout", (event) => {
+    if (!finder.contains(event.relatedTarget)) results.hidden = true;
+  });
   hear($("#commands"), "click", palette);
-  for (const choice of $$("[data-theme-button]")) hear(choice, "click", () => { setTheme(choice.dataset.themeButton, true); redrawAll(); });
+  for (const choice of $$("[data-theme-button]")) {
+    hear(choice, "click", () => {
+      setTheme(choice.dataset.themeButton, true);
+      redrawAll();
+    });
+  }
   if (innerWidth < 1100) searchBox.placeholder = "Search";
   $("#app").hidden = false;
 }
 function refreshFrame(subject) {
-  const run = currentRun() || {}, own = subjects.filter((s) => s.run === run), first = subject || own.find((s) => s.detail >= 0) || own[0] || subjects[0];
-  const entry = (key, label, href = hashOf({view: key, run: report.runs.length > 1 ? String(run.id) : ""})) => h("a", {href, id: `nav-${key}`, "aria-current": (subject ? "subject" : state.view) === key && "page"}, label);
-  $(".pages").replaceChildren(entry("overview", "Overview"), first ? entry("subject", subjects.some((s) => s.pass) ? "Passes" : "Graphs", linkTo(first)) : "", ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => entry(key, view.label)));
+  const run = currentRun() || {},
+    own = subjects.filter((s) => s.run === run),
+    first = subject || own.find((s) => s.detail >= 0) || own[0] || subjects[0];
+  const entry = (
+    key,
+    label,
+    href = hashOf({ view: key, run: report.runs.length > 1 ? String(run.id) : "" }),
+  ) =>
+    h("a", {
+      href,
+      id: `nav-${key}`,
+      "aria-current": (subject ? "subject" : state.view) === key && "page",
+    }, label);
+  $(".pages").replaceChildren(
+    entry("overview", "Overview"),
+    first
+      ? entry("subject", subjects.some((s) => s.pass) ? "Passes" : "Graphs", linkTo(first))
+      : "",
+    ...[...views].filter(([, view]) => view.shows()).map(([key, view]) => entry(key, view.label)),
+  );
   const choose = (event) => {
     const next = report.runs[event.target.value];
-    if (subject) goTo(subjects.find((s) => s.run === next && isTwin(s, subject)) || subjects.find((s) => s.run === next && s.detail >= 0) || subjects.find((s) => s.run === next) || subject);
-    else go({run: String(next.id), graph: ""});
+    if (subject) {
+      goTo(
+        subjects.find((s) => s.run === next && isTwin(s, subject)) || subjects.find((s) =>
+          s.run === next && s.detail >= 0
+        ) || subjects.find((s) => s.run === next) || subject,
+      );
+    } else go({ run: String(next.id), graph: "" });
   };
-  $(".run").replaceChildren(report.runs.length > 1 ? h("select", {label: "Run", change: choose}, report.runs.map((r, i) => h("option", {value: i, selected: r === run}, `Run ${r.id} · rank ${r.rank}${r.kind === report.runs[0].kind ? "" : ` · ${r.kind}`}`))) : h("span.quiet.cut", report.title));
+  $(".run").replaceChildren(
+    report.runs.length > 1
+      ? h(
+        "select",
+        { label: "Run", change: choose },
+        report.runs.map((r, i) =>
+          h(
+            "option",
+            { value: i, selected: r === run },
+            `Run ${r.id} · rank ${r.rank}${r.kind === report.runs[0].kind ? "" : ` · ${r.kind}`}`,
+          )
+        ),
+      )
+      : h("span.quiet.cut", report.title),
+  );
 }
 
 let renderNumber = 0;
 /** Shows the state; what goes wrong is told where one looks. */
-async function render() {
+async function show() {
   try {
     await draw();
   } catch (error) {
-    mainBox.replaceChildren(h("div.empty", {role: "alert"}, h("h2", "This view cannot be shown"), h("p", error.message), link("#overview", "To the overview")));
+    mainBox.replaceChildren(
+      h(
+        "div.empty",
+        { role: "alert" },
+        h("h2", "This view cannot be shown"),
+        h("p", error.message),
+        link("#overview", "To the overview"),
+      ),
+    );
     document.documentElement.dataset.ready = String(renderNumber);
     throw error;
   }
 }
 async function draw() {
   keepView();
-  const mine = ++renderNumber, subject = state.view === "subject" && subjects.length ? findSubject(state.ref, state.from) : null;
-  const slow = setTimeout(() => say("Reading the graphs of this pass"), 300), detail = subject ? await loadDetail(subject.detail) : null;
+  const mine = ++renderNumber,
+    subject = state.view === "subject" && subjects.length
+      ? findSubject(state.ref, state.from)
+      : null;
+  const slow = setTimeout(() => say("Reading the graphs of this pass"), 300),
+    detail = subject ? await loadDetail(subject.detail) : null;
   clearTimeout(slow);
-  if (mine !== renderNumber) return;  // a newer state came meanwhile
-  redraws = [];
-  graphView = null;
-  currentSubject = subject;
-  currentDetail = detail;
+  if (mine !== renderNumber) return; // a newer state came meanwhile
+  showCurrent(subject, detail);
   const active = document.activeElement && document.activeElement.id, scroll = mainBox.scrollTop;
   if (subject) note(refOf(subject));
   refreshFrame(subject);
   if (searchBox.value !== state.filter) searchBox.value = state.filter;
-  const page = !report.runs.length ? nothing("This file holds no run.") : subject ? passView(subject) : await (views.has(state.view) ? views.get(state.view).render() : overview());
+  const page = !report.runs.length
+    ? nothing("This file holds no run.")
+    : subject
+    ? passView(subject)
+    : await (views.has(state.view) ? views.get(state.view).render() : overview());
   if (mine !== renderNumber) return;
   const railScroll = $(".passes") ? $(".passes").scrollTop : 0;
   mainBox.replaceChildren(page);
   mainBox.scrollTop = subject ? 0 : scroll;
-  const rows = $(".passes"), current = $(".passes [aria-current=true]"), again = active && document.getElementById(active);
+  const rows = $(".passes"),
+    current = $(".passes [aria-current=true]"),
+    again = active && document.getElementById(active);
   if (rows) rows.scrollTop = railScroll;
-  if (current) current.scrollIntoView({block: "nearest"});
+  if (current) current.scrollIntoView({ block: "nearest" });
   if (again) again.focus();
-  const words = subject && detail ? `${plain(subject.name)} · ${plural(detail.count, "node")}${detail.changes.length ? ` in both graphs · ${plural(detail.changes.length, "difference")}` : ""}` : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
-  document.title = `${subject ? `${plain(subject.name)} – ` : ""}${plain(report.title)} – Strata`;
+  const words = subject && detail
+    ? `${plain(subject.name)} · ${plural(detail.count, "node")}${
+      detail.changes.length
+        ? ` in both graphs · ${plural(detail.changes.length, "difference")}`
+        : ""
+    }`
+    : `${plain(report.title)} · ${plural(report.runs.length, "run")}`;
+  const pageName = subject ? `${plain(subject.name)} – ` : "";
+  document.title = `${pageName}${plain(report.title)} – Strata`;
   $("#words").textContent = words;
   redrawAll();
   performance.mark("ready");
   document.documentElement.dataset.ready = String(renderNumber);
 }
-let soon = 0;
-function renderSoon() { clearTimeout(soon); soon = setTimeout(render, 120); }
-function redrawAll() {
-  for (const draw of redraws) draw();
-  if (graphView) graphView.draw();
-}
-
 async function start() {
   setTheme(initialTheme(), false);
-  report = await inflate("data-main");
-  collectSubjects();
+  renderWith(show);
+  await loadReport();
   frame();
   readHash();
-  hear(window, "popstate", () => { readHash(); render(); });
+  hear(window, "popstate", () => {
+    readHash();
+    render();
+  });
   hear(window, "resize", redrawAll);
   hear(window, "keydown", onKey);
-  hear(window, "keyup", (event) => { if (event.key === "b" && graphView) graphView.showBefore(false); });
+  hear(window, "keyup", (event) => {
+    if (event.key === "b" && current.graphView) current.graphView.showBefore(false);
+  });
   await render();
 }
 start().catch((error) => {
   $("#app").hidden = false;
-  $("#app").replaceChildren(h("p.empty", `This report cannot be shown: ${error.message}. It needs a browser of 2023 or later.`));
+  $("#app").replaceChildren(
+    h(
+      "p.empty",
+      `This report cannot be shown: ${error.message}. It needs a browser of 2023 or later.`,
+    ),
+  );
   throw error;
 });

@@ -1,46 +1,111 @@
-// A scene to look at and to walk through: one canvas, or two with the same camera; pointer, keys, minimap.
+// A scene to look at and to walk through: one canvas, or two with the same camera; pointer, keys,
+// minimap.
+
+import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS, statusWord } from "./status.js";
+import { BOXES, ScenePainter, TWO_LINES } from "./paint.js";
+import { EDGE_LABELS, note, state } from "./route.js";
+import { HEAD, SceneLayout } from "./layout.js";
+import { colors } from "./theme.js";
+import { h, hear, plain, rectOf } from "./dom.js";
+import { number, plural } from "./format.js";
+import { prepare } from "./barcode.js";
 
 const MIN_SCALE = 0.02, MAX_SCALE = 3;
 /** What lines tell of the values that flow along them. */
-const EDGE_LABELS = ["", "shape", "dtype", "bytes"];
 
-class GraphView {
+export class GraphView {
   /** `on`: {select(node), changed()}: a node was chosen; open slabs or folds changed. */
   constructor(detail, mode, on) {
-    Object.assign(this, {detail, mode, on, open: new Set([0]), unfolded: new Set(), hidden: new Set(), only: null, hops: 1, selected: -1, last: -1, cursor: -1, hover: null, hits: null, lit: null, overlay: null, cam: {x: 0, y: 0, scale: 1}, sync: true, done: [], undone: [], fitted: false, before: false});
-    this.panes = (mode === "side" ? ["before", "after"] : [mode === "blink" ? "blink" : "union"]).map((side) => this.pane(side));
-    this.mini = h("canvas.mini", {"aria-hidden": "true"});
-    this.element = h(`div.panes.${mode}`, this.panes.map((pane) => pane.element), mode === "side" ? null : this.mini);
-    this.zoomLabel = h("button", {title: "To 100 %", click: () => this.zoom(1 / this.scale)}, "100%");
+    Object.assign(this, {
+      detail,
+      mode,
+      on,
+      open: new Set([0]),
+      unfolded: new Set(),
+      hidden: new Set(),
+      only: null,
+      hops: 1,
+      selected: -1,
+      last: -1,
+      cursor: -1,
+      hover: null,
+      hits: null,
+      lit: null,
+      overlay: null,
+      cam: { x: 0, y: 0, scale: 1 },
+      sync: true,
+      done: [],
+      undone: [],
+      fitted: false,
+      before: false,
+    });
+    this.panes = (mode === "side" ? ["before", "after"] : [mode === "blink" ? "blink" : "union"])
+      .map((side) => this.pane(side));
+    this.mini = h("canvas.mini", { "aria-hidden": "true" });
+    this.element = h(
+      `div.panes.${mode}`,
+      this.panes.map((pane) => pane.element),
+      mode === "side" ? null : this.mini,
+    );
+    this.zoomLabel = h(
+      "button",
+      { title: "To 100 %", click: () => this.zoom(1 / this.scale) },
+      "100%",
+    );
     this.countLabel = h("span.quiet.small.optional");
     this.panes.forEach((pane) => this.listen(pane));
     this.listenMini();
-    new ResizeObserver(() => { if (this.fitted) this.draw(); else this.home(); }).observe(this.panes[0].stage);
+    new ResizeObserver(() => {
+      if (this.fitted) this.draw();
+      else this.home();
+    }).observe(this.panes[0].stage);
     // Tests ask the scene where things stand; a picture cannot be asked.
     this.element.view = this;
   }
   /** The camera in hand. Two sides have one, or each its own. */
-  get x() { return this.cam.x; }
-  set x(x) { this.cam.x = x; }
-  get y() { return this.cam.y; }
-  set y(y) { this.cam.y = y; }
-  get scale() { return this.cam.scale; }
-  set scale(scale) { this.cam.scale = scale; }
+  get x() {
+    return this.cam.x;
+  }
+  set x(x) {
+    this.cam.x = x;
+  }
+  get y() {
+    return this.cam.y;
+  }
+  set y(y) {
+    this.cam.y = y;
+  }
+  get scale() {
+    return this.cam.scale;
+  }
+  set scale(scale) {
+    this.cam.scale = scale;
+  }
   toggleSync() {
     if (this.panes.length < 2) return "Side by side only";
     this.sync = !this.sync;
-    for (const pane of this.panes) pane.cam = this.sync ? this.cam : {...this.cam};
+    for (const pane of this.panes) pane.cam = this.sync ? this.cam : { ...this.cam };
     this.cam = this.panes[0].cam;
     this.draw();
     return this.sync ? "Both sides move together" : "Each side moves alone";
   }
   pane(side) {
-    const canvas = h("canvas.graph", {tabindex: "0", role: "application", label: `Graph${side === "before" || side === "after" ? `, ${side}` : ""}. The table has the same nodes. Arrow keys walk, Enter opens.`});
+    const canvas = h("canvas.graph", {
+      tabindex: "0",
+      role: "application",
+      label: `Graph${
+        side === "before" || side === "after" ? `, ${side}` : ""
+      }. The table has the same nodes. Arrow keys walk, Enter opens.`,
+    });
     const stage = h("div.stage", canvas);
     const removed = this.detail.counts[1], added = this.detail.counts[0], total = this.detail.count;
-    const words = {before: ["Before", plural(total - added, "node")], after: ["After", plural(total - removed, "node")], blink: ["After", "hold b for before"]}[side];
+    const words = {
+      before: ["Before", plural(total - added, "node")],
+      after: ["After", plural(total - removed, "node")],
+      blink: ["After", "hold b for before"],
+    }[side];
     const caption = words && h("div.caption", h("b", words[0]), h("span.quiet", words[1]));
-    return {side, canvas, stage, caption, cam: this.cam, element: h("div.pane", caption, stage)};
+    return { side, canvas, stage, caption, cam: this.cam, element: h("div.pane", caption, stage) };
   }
 
   // --- What is open ---
@@ -51,44 +116,64 @@ class GraphView {
     if (d.changes.length) {
       const first = d.changes.find((i) => d.status[i] !== DERIVED) ?? d.changes[0];
       this.openTo(d.cluster[first]);
-      if (d.count <= 60) for (const node of d.changes) this.openTo(d.cluster[node]);
+      if (d.count <= 60) { for (const node of d.changes) this.openTo(d.cluster[node]); }
     } else if (d.count <= 60) {
       d.clusters.forEach((c, i) => this.open.add(i));
     }
     this.openOnly(0);
   }
   /** What lies in a closed slab stays unseen, so the way to it opens too. */
-  openTo(cluster) { for (let c = cluster; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c); }
+  openTo(cluster) {
+    for (let c = cluster; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
+  }
   /** A slab with nothing but one slab inside says nothing while that is closed. */
   openOnly(cluster) {
-    const {clusters} = this.detail;
-    for (let c = cluster; clusters[c].children.length === 1 && clusters[c].blocks.length === 1;) this.open.add(c = clusters[c].children[0]);
+    const { clusters } = this.detail;
+    for (let c = cluster; clusters[c].children.length === 1 && clusters[c].blocks.length === 1;) {
+      this.open.add(c = clusters[c].children[0]);
+    }
   }
-  openPaths() { return [...this.open].filter((c) => c !== 0).map((c) => this.detail.clusters[c].path); }
+  openPaths() {
+    return [...this.open].filter((c) => c !== 0).map((c) => this.detail.clusters[c].path);
+  }
   setOpen(paths) {
     this.open = new Set([0]);
     for (const path of paths) this.openTo(this.detail.clusterOfPath.get(path) ?? 0);
   }
   layout() {
     this.scene = new SceneLayout(this.detail, this);
-    this.shape = {open: new Set(this.open), unfolded: new Set(this.unfolded), hidden: new Set(this.hidden), only: this.only};
+    this.shape = {
+      open: new Set(this.open),
+      unfolded: new Set(this.unfolded),
+      hidden: new Set(this.hidden),
+      only: this.only,
+    };
     const shown = this.scene.boxes.reduce((sum, box) => sum + (box.node >= 0), 0);
     this.countLabel.textContent = `${number(shown)} of ${number(this.detail.count)} drawn`;
   }
-  /** Lays out again, which can be undone; what `find` finds in the old scene keeps its place on the screen. */
+  /**
+   * Lays out again, which can be undone; what `find` finds in the old scene keeps its place on the
+   * screen.
+   */
   relayout(find) {
     const before = find && this.scene && find(this.scene);
     this.done.push(this.shape);
     this.undone = [];
     this.layout();
     const after = before && find(this.scene);
-    if (before && after) { this.x += (before.x - after.x) * this.scale; this.y += (before.y - after.y) * this.scale; }
+    if (before && after) {
+      this.x += (before.x - after.x) * this.scale;
+      this.y += (before.y - after.y) * this.scale;
+    }
     this.on.changed();
     this.draw();
   }
   toggle(cluster, below = false) {
     const d = this.detail, close = this.open.has(cluster);
-    const all = (c, act) => { act(c); d.clusters[c].children.forEach((child) => all(child, act)); };
+    const all = (c, act) => {
+      act(c);
+      d.clusters[c].children.forEach((child) => all(child, act));
+    };
     if (close) all(cluster, (c) => this.open.delete(c));
     else if (below) all(cluster, (c) => this.open.add(c));
     else {
@@ -106,19 +191,35 @@ class GraphView {
     this.relayout((scene) => scene.boxOf.get(this.selected));
   }
   /** The slab that keys speak of: the one last touched, or the one around the selection. */
-  get here() { return this.cursor >= 0 ? this.cursor : this.selected >= 0 ? this.detail.cluster[this.selected] : -1; }
-  toggleHere(below) { if (this.here > 0) this.toggle(this.here, below); }
-  /** Opens the slab in hand, or goes to the first thing inside; closes it, or the one around it. Returns what it came to. */
+  get here() {
+    return this.cursor >= 0
+      ? this.cursor
+      : this.selected >= 0
+      ? this.detail.cluster[this.selected]
+      : -1;
+  }
+  toggleHere(below) {
+    if (this.here > 0) this.toggle(this.here, below);
+  }
+  /**
+   * Opens the slab in hand, or goes to the first thing inside; closes it, or the one around it.
+   * Returns what it came to.
+   */
   step(inward) {
-    const {clusters} = this.detail, {slabs, boxes} = this.scene;
+    const { clusters } = this.detail, { slabs, boxes } = this.scene;
     let c = this.here;
     if (inward && c < 0) {
-      const closed = slabs.find((slab) => !slab.open && slab.differs) || slabs.find((slab) => !slab.open);
+      const closed = slabs.find((slab) => !slab.open && slab.differs) ||
+        slabs.find((slab) => !slab.open);
       if (!closed) return "Every slab is open";
       c = closed.cluster;
     } else if (inward && this.open.has(c)) {
       const [child] = clusters[c].children, box = boxes.find((b) => b.cluster === c && b.node >= 0);
-      if (child === undefined && box) { this.select(box.node); this.center(box.node); return this.detail.nodeName(box.node); }
+      if (child === undefined && box) {
+        this.select(box.node);
+        this.center(box.node);
+        return this.detail.nodeName(box.node);
+      }
       c = child ?? c;
     } else if (!inward) {
       if (c < 0) c = [...slabs].reverse().find((slab) => slab.open).cluster;
@@ -135,7 +236,8 @@ class GraphView {
     this.relayout((scene) => scene.slabOf.get(box.cluster));
   }
   undo(again) {
-    const [from, to] = again ? [this.undone, this.done] : [this.done, this.undone], shape = from.pop();
+    const [from, to] = again ? [this.undone, this.done] : [this.done, this.undone],
+      shape = from.pop();
     if (!shape) return again ? "Nothing to redo" : "Nothing to undo";
     to.push(this.shape);
     Object.assign(this, shape);
@@ -162,73 +264,125 @@ class GraphView {
   /** Shows nothing but the selection and what is next to it; called again, a step more. */
   isolate() {
     if (this.selected < 0) return "Select a node first";
-    if (!this.only || this.isolated !== this.selected) Object.assign(this, {only: new Set([this.selected]), isolated: this.selected, reach: 0});
+    if (!this.only || this.isolated !== this.selected) {
+      Object.assign(this, { only: new Set([this.selected]), isolated: this.selected, reach: 0 });
+    }
     this.only = this.grow(this.only, this.only, ["inputs", "outputs"]);
     this.open = new Set([0]);
     for (const node of this.only) this.openTo(this.detail.cluster[node]);
     this.relayout((scene) => scene.boxOf.get(this.selected));
-    return `${plural(this.only.size, "node")} within ${plural(++this.reach, "step")}, Esc shows all`;
+    return `${plural(this.only.size, "node")} within ${
+      plural(++this.reach, "step")
+    }, Esc shows all`;
   }
   /** A set of nodes with those next to its edge. */
   grow(set, edge, directions) {
     const next = new Set(set);
-    for (const node of edge) for (const direction of directions) for (const [other] of this.detail[direction](node)) next.add(other);
+    for (const node of edge) {
+      for (const direction of directions) {
+        for (const [other] of this.detail[direction](node)) next.add(other);
+      }
+    }
     return next;
   }
   /** Takes back what dims or isolates; false when nothing does. */
   clear() {
-    if (this.lit) { this.lit = null; this.draw(); return true; }
-    if (this.only) { this.showAll(); return true; }
+    if (this.lit) {
+      this.lit = null;
+      this.draw();
+      return true;
+    }
+    if (this.only) {
+      this.showAll();
+      return true;
+    }
     return false;
   }
 
   // --- Camera ---
 
-  /** Of the stage; `room` is what the minimap leaves free: everything that is brought into view comes there. */
-  size() { const {width, height} = rectOf(this.panes[0].stage); return {width, height, room: width - (this.hasMini() ? 108 : 0)}; }
-  hasMini() { return this.mode !== "side" && rectOf(this.panes[0].stage).width > 560; }
+  /**
+   * Of the stage; `room` is what the minimap leaves free: everything that is brought into view
+   * comes there.
+   */
+  size() {
+    const { width, height } = rectOf(this.panes[0].stage);
+    return { width, height, room: width - (this.hasMini() ? 108 : 0) };
+  }
+  hasMini() {
+    return this.mode !== "side" && rectOf(this.panes[0].stage).width > 560;
+  }
   /** Fits the width, readable, with the selection or the first change in the middle. */
   home() {
-    const {width, room} = this.size();
+    const { width, room } = this.size();
     if (width < 10) return;
     this.fitted = true;
     if (state.cam) {
       const [x, y, scale] = state.cam.split(",").map(Number);
-      if (scale > 0) { Object.assign(this, {scale}); this.x = width / 2 - x * scale; this.y = this.size().height / 2 - y * scale; this.draw(); return; }
+      if (scale > 0) {
+        Object.assign(this, { scale });
+        this.x = width / 2 - x * scale;
+        this.y = this.size().height / 2 - y * scale;
+        this.draw();
+        return;
+      }
     }
     const narrow = width < 560;
-    this.scale = Math.min(1, Math.max(!narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45, (room - (narrow ? 16 : 32)) / this.scene.width));
+    this.scale = Math.min(
+      1,
+      Math.max(
+        !narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45,
+        (room - (narrow ? 16 : 32)) / this.scene.width,
+      ),
+    );
     this.x = Math.max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
     this.y = 16;
-    const first = this.selected >= 0 ? this.selected : this.detail.changes.find((i) => this.scene.boxOf.has(i));
+    const first = this.selected >= 0
+      ? this.selected
+      : this.detail.changes.find((i) => this.scene.boxOf.has(i));
     if (first !== undefined && this.scene.boxOf.has(first)) this.center(first);
     else this.draw();
   }
   fit(left, top, right, bottom) {
-    const {room, height} = this.size();
-    this.scale = Math.max(MIN_SCALE, Math.min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)));
+    const { room, height } = this.size();
+    this.scale = Math.max(
+      MIN_SCALE,
+      Math.min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)),
+    );
     this.x = room / 2 - (left + right) / 2 * this.scale;
     this.y = Math.min(16, height / 2 - (top + bottom) / 2 * this.scale);
     this.draw();
   }
-  fitAll() { this.fit(0, 0, this.scene.width, this.scene.height); }
+  fitAll() {
+    this.fit(0, 0, this.scene.width, this.scene.height);
+  }
   /** The selection, or all that is lit; without both everything. */
   fitSelection() {
-    const boxes = [...this.lit || [this.selected]].map((node) => this.scene.boxOf.get(node)).filter(Boolean), ends = (key, size) => [Math.min(...boxes.map((b) => b[key])), Math.max(...boxes.map((b) => b[key] + b[size]))], [[left, right], [top, bottom]] = [ends("x", "width"), ends("y", "height")];
+    const boxes = [...this.lit || [this.selected]].map((node) => this.scene.boxOf.get(node)).filter(
+        Boolean,
+      ),
+      ends = (
+        key,
+        size,
+      ) => [Math.min(...boxes.map((b) => b[key])), Math.max(...boxes.map((b) => b[key] + b[size]))],
+      [[left, right], [top, bottom]] = [ends("x", "width"), ends("y", "height")];
     if (boxes.length) this.fit(left, top, right, bottom);
     else this.fitAll();
   }
   center(node) {
-    const box = this.scene.boxOf.get(node), {room, height} = this.size();
+    const box = this.scene.boxOf.get(node), { room, height } = this.size();
     if (!box) return;
     const spare = room - this.scene.width * this.scale;
     // Nothing is gained by showing what is beside the graph.
-    this.x = spare > 0 ? spare / 2 : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
+    this.x = spare > 0
+      ? spare / 2
+      : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
     this.y = Math.min(16, height / 2 - (box.y + box.height / 2) * this.scale);
     this.draw();
   }
   zoom(factor, cx, cy) {
-    const {room, height} = this.size(), scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
+    const { room, height } = this.size(),
+      scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
     cx ??= room / 2;
     cy ??= height / 2;
     this.x = cx - (cx - this.x) * scale / this.scale;
@@ -236,24 +390,42 @@ class GraphView {
     this.scale = scale;
     this.draw();
   }
-  pan(dx, dy) { this.x += dx; this.y += dy; this.draw(); }
+  pan(dx, dy) {
+    this.x += dx;
+    this.y += dy;
+    this.draw();
+  }
   /** The camera as links have it: the middle of the stage, and the zoom. */
-  camera() { const {width, height} = this.size(); return [(width / 2 - this.x) / this.scale, (height / 2 - this.y) / this.scale, this.scale].map((v, i) => +v.toFixed(i < 2 ? 0 : 3)).join(","); }
+  camera() {
+    const { width, height } = this.size();
+    return [(width / 2 - this.x) / this.scale, (height / 2 - this.y) / this.scale, this.scale].map((
+      v,
+      i,
+    ) => +v.toFixed(i < 2 ? 0 : 3)).join(",");
+  }
 
   // --- Selection ---
 
   /** Shows a node: opens its slabs, unfolds if it is folded, and brings it to the middle. */
   reveal(node) {
-    const count = this.open.size, wasHidden = this.hidden.delete(node) | (this.only && !this.only.has(node));
+    const count = this.open.size,
+      wasHidden = this.hidden.delete(node) | (this.only && !this.only.has(node));
     if (wasHidden) this.only = null;
     this.openTo(this.detail.cluster[node]);
     let moved = this.open.size > count || wasHidden;
     if (moved) this.layout();
     const box = this.scene.boxOf.get(node);
-    if (box && box.node < 0) { this.unfolded.add(box.block); this.layout(); moved = true; }
+    if (box && box.node < 0) {
+      this.unfolded.add(box.block);
+      this.layout();
+      moved = true;
+    }
     if (moved) this.on.changed();
     this.setSelected(node);
-    if (this.scale < TWO_LINES) { this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().room - 32) / this.scene.width)); this.fitted = true; }
+    if (this.scale < TWO_LINES) {
+      this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().room - 32) / this.scene.width));
+      this.fitted = true;
+    }
     this.center(node);
   }
   setSelected(node) {
@@ -267,10 +439,14 @@ class GraphView {
     this.on.select(node);
     this.draw();
   }
-  /** Lights what flows into or out of the selection, a step further with each call; dims the rest. */
+  /**
+   * Lights what flows into or out of the selection, a step further with each call; dims the rest.
+   */
   light(directions) {
     if (this.selected < 0) return "Select a node first";
-    if (!this.lit || this.litBy !== directions[0]) Object.assign(this, {lit: new Set([this.selected]), litBy: directions[0]});
+    if (!this.lit || this.litBy !== directions[0]) {
+      Object.assign(this, { lit: new Set([this.selected]), litBy: directions[0] });
+    }
     this.lit = this.grow(this.lit, this.lit, directions);
     this.draw();
     return `${plural(this.lit.size, "node")} lit`;
@@ -281,7 +457,15 @@ class GraphView {
     if (from < 0 || to < 0) return "Select two nodes, one after the other";
     const search = (start, end) => {
       const via = new Map([[start, -1]]);
-      for (const queue = [start]; queue.length && !via.has(end);) { const node = queue.shift(); for (const [other] of this.detail.outputs(node)) if (!via.has(other)) { via.set(other, node); queue.push(other); } }
+      for (const queue = [start]; queue.length && !via.has(end);) {
+        const node = queue.shift();
+        for (const [other] of this.detail.outputs(node)) {
+          if (!via.has(other)) {
+            via.set(other, node);
+            queue.push(other);
+          }
+        }
+      }
       const way = [];
       for (let node = via.has(end) ? end : -1; node >= 0; node = via.get(node)) way.push(node);
       return way;
@@ -295,24 +479,36 @@ class GraphView {
   }
   /** To the nearest node in a direction of the screen; false for keys that are no arrows. */
   walkKey(key) {
-    const way = {ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0]}[key];
+    const way =
+      { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[key];
     if (!way) return false;
     const [dx, dy] = way, from = this.scene.boxOf.get(this.selected);
     let best = from ? null : this.scene.boxes.find((box) => box.node >= 0), least = Infinity;
     for (const box of from ? this.scene.boxes : []) {
-      const ox = box.x - from.x, oy = box.y - from.y, along = ox * dx + oy * dy, across = Math.abs(ox * dy) + Math.abs(oy * dx);
+      const ox = box.x - from.x,
+        oy = box.y - from.y,
+        along = ox * dx + oy * dy,
+        across = Math.abs(ox * dy) + Math.abs(oy * dx);
       if (box.node < 0 || along <= 1 || along + 2 * across >= least) continue;
       least = along + 2 * across;
       best = box;
     }
-    if (best) { this.select(best.node); this.center(best.node); }
+    if (best) {
+      this.select(best.node);
+      this.center(best.node);
+    }
     return true;
   }
 
   hit(event, canvas) {
-    const box = rectOf(canvas), x = (event.clientX - box.left - this.x) / this.scale, y = (event.clientY - box.top - this.y) / this.scale;
+    const box = rectOf(canvas),
+      x = (event.clientX - box.left - this.x) / this.scale,
+      y = (event.clientY - box.top - this.y) / this.scale;
     const inside = (b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height;
-    for (const group of this.scene.groups) { const box = inside(group) && group.boxes.find(inside); if (box) return box; }
+    for (const group of this.scene.groups) {
+      const box = inside(group) && group.boxes.find(inside);
+      if (box) return box;
+    }
     for (let i = this.scene.slabs.length - 1; i > 0; i--) {
       const slab = this.scene.slabs[i];
       if (inside(slab) && (!slab.open || y <= slab.y + HEAD)) return slab;
@@ -323,19 +519,36 @@ class GraphView {
   tip(target) {
     const d = this.detail;
     if (!target) return "";
-    if (!target.block) { const c = d.clusters[target.cluster]; return `${plain(c.path)}\n${plural(c.counts[0], "node")}`; }
-    if (target.node < 0) return target.members.slice(0, 12).map((node) => d.nodeName(node)).join(", ") + (target.members.length > 12 ? ", …" : "");
-    return [d.opOf(target.node), d.nodeName(target.node), d.typeOf(target.node), d.moduleOf(target.node), statusWord(d.statusOf(target.node))].filter(Boolean).join("\n");
+    if (!target.block) {
+      const c = d.clusters[target.cluster];
+      return `${plain(c.path)}\n${plural(c.counts[0], "node")}`;
+    }
+    if (target.node < 0) {
+      return target.members.slice(0, 12).map((node) => d.nodeName(node)).join(", ") +
+        (target.members.length > 12 ? ", …" : "");
+    }
+    return [
+      d.opOf(target.node),
+      d.nodeName(target.node),
+      d.typeOf(target.node),
+      d.moduleOf(target.node),
+      statusWord(d.statusOf(target.node)),
+    ].filter(Boolean).join("\n");
   }
   click(target, below) {
     if (!target) this.select(-1);
-    else if (target.cluster !== undefined && target.block === undefined) this.toggle(target.cluster, below);
-    else if (target.node >= 0) this.select(target.node);
+    else if (target.cluster !== undefined && target.block === undefined) {
+      this.toggle(target.cluster, below);
+    } else if (target.node >= 0) this.select(target.node);
     else this.unfold(target);
   }
 
   listen(pane) {
-    const pointers = new Map(), {canvas} = pane, hold = () => { this.cam = pane.cam; };
+    const pointers = new Map(),
+      { canvas } = pane,
+      hold = () => {
+        this.cam = pane.cam;
+      };
     let moved = 0, pinch = 0;
     hear(canvas, "pointerdown", (event) => {
       hold();
@@ -349,13 +562,25 @@ class GraphView {
       if (!last) {
         const target = this.hit(event, canvas);
         canvas.style.cursor = target ? "pointer" : "default";
-        if (target !== this.hover) { this.hover = target; canvas.title = this.tip(target); this.draw(); }
+        if (target !== this.hover) {
+          this.hover = target;
+          canvas.title = this.tip(target);
+          this.draw();
+        }
         return;
       }
       pointers.set(event.pointerId, event);
       if (pointers.size === 2) {
-        const [a, b] = [...pointers.values()], distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY), box = rectOf(canvas);
-        if (pinch) this.zoom(distance / pinch, (a.clientX + b.clientX) / 2 - box.left, (a.clientY + b.clientY) / 2 - box.top);
+        const [a, b] = [...pointers.values()],
+          distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY),
+          box = rectOf(canvas);
+        if (pinch) {
+          this.zoom(
+            distance / pinch,
+            (a.clientX + b.clientX) / 2 - box.left,
+            (a.clientY + b.clientY) / 2 - box.top,
+          );
+        }
         pinch = distance;
         moved = 10;
         return;
@@ -365,7 +590,9 @@ class GraphView {
     });
     const up = (event) => {
       const was = pointers.delete(event.pointerId);
-      if (was && moved <= 4 && event.type === "pointerup") this.click(this.hit(event, canvas), event.shiftKey);
+      if (was && moved <= 4 && event.type === "pointerup") {
+        this.click(this.hit(event, canvas), event.shiftKey);
+      }
     };
     hear(canvas, "pointerup", up);
     hear(canvas, "pointercancel", up);
@@ -373,48 +600,92 @@ class GraphView {
       event.preventDefault();
       hold();
       const box = rectOf(canvas);
-      if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(-event.deltaY * 0.004), event.clientX - box.left, event.clientY - box.top);
-      else this.pan(-(event.shiftKey ? event.deltaY : event.deltaX), event.shiftKey ? 0 : -event.deltaY);
-    }, {passive: false});
+      if (event.ctrlKey || event.metaKey) {
+        this.zoom(
+          Math.exp(-event.deltaY * 0.004),
+          event.clientX - box.left,
+          event.clientY - box.top,
+        );
+      } else {this.pan(
+          -(event.shiftKey ? event.deltaY : event.deltaX),
+          event.shiftKey ? 0 : -event.deltaY,
+        );}
+    }, { passive: false });
   }
   listenMini() {
     const jump = (event) => {
-      const box = rectOf(this.mini), {k, left, top} = this.miniFrame, {room, height} = this.size();
+      const box = rectOf(this.mini),
+        { k, left, top } = this.miniFrame,
+        { room, height } = this.size();
       this.x = room / 2 - (event.clientX - box.left - left) / k * this.scale;
       this.y = height / 2 - (event.clientY - box.top - top) / k * this.scale;
       this.draw();
     };
-    hear(this.mini, "pointerdown", (event) => { this.mini.setPointerCapture(event.pointerId); jump(event); });
-    hear(this.mini, "pointermove", (event) => { if (event.buttons) jump(event); });
+    hear(this.mini, "pointerdown", (event) => {
+      this.mini.setPointerCapture(event.pointerId);
+      jump(event);
+    });
+    hear(this.mini, "pointermove", (event) => {
+      if (event.buttons) jump(event);
+    });
   }
 
   // --- Drawing ---
 
   draw() {
-    this.pending ||= requestAnimationFrame(() => { this.pending = 0; this.paint(); });
+    this.pending ||= requestAnimationFrame(() => {
+      this.pending = 0;
+      this.paint();
+    });
   }
   /** While b is held: the graph before, instead of both or of the one after. */
-  showBefore(before) { this.before = before && this.mode !== "side"; this.draw(); }
+  showBefore(before) {
+    this.before = before && this.mode !== "side";
+    this.draw();
+  }
   nextLabels() {
     const labels = EDGE_LABELS[(EDGE_LABELS.indexOf(state.labels) + 1) % EDGE_LABELS.length];
-    note({labels});
+    note({ labels });
     this.draw();
     return labels ? `On the lines: ${labels}` : "Nothing on the lines";
   }
-  sideOf({side}) { return this.before ? "before" : side === "blink" ? "after" : side; }
-  look(pane) { return {scale: pane.cam.scale, side: this.sideOf(pane), selected: this.sync || pane.cam === this.cam ? this.selected : -1, cursor: this.cursor, hover: this.hover, hits: this.hits, lit: this.lit, overlay: this.overlay, valueLabels: state.labels}; }
+  sideOf({ side }) {
+    return this.before ? "before" : side === "blink" ? "after" : side;
+  }
+  look(pane) {
+    return {
+      scale: pane.cam.scale,
+      side: this.sideOf(pane),
+      selected: this.sync || pane.cam === this.cam ? this.selected : -1,
+      cursor: this.cursor,
+      hover: this.hover,
+      hits: this.hits,
+      lit: this.lit,
+      overlay: this.overlay,
+      valueLabels: state.labels,
+    };
+  }
   paint() {
     if (!this.scene) return;
     for (const pane of this.panes) {
       const box = prepare(pane.canvas);
       if (!box) continue;
-      const c = box.context, {x, y, scale} = pane.cam, left = -x / scale, top = -y / scale, right = left + box.width / scale, bottom = top + box.height / scale;
+      const c = box.context,
+        { x, y, scale } = pane.cam,
+        left = -x / scale,
+        top = -y / scale,
+        right = left + box.width / scale,
+        bottom = top + box.height / scale;
       c.save();
       c.translate(x, y);
       c.scale(scale, scale);
-      new ScenePainter(c, this.scene, this.look(pane)).paint((b) => b.x < right && b.x + b.width > left && b.y - 16 < bottom && b.y + b.height + 16 > top);
+      new ScenePainter(c, this.scene, this.look(pane)).paint((b) =>
+        b.x < right && b.x + b.width > left && b.y - 16 < bottom && b.y + b.height + 16 > top
+      );
       c.restore();
-      if (pane.side === "blink") pane.caption.firstChild.textContent = this.before ? "Before" : "After";
+      if (pane.side === "blink") {
+        pane.caption.firstChild.textContent = this.before ? "Before" : "After";
+      }
     }
     this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
     this.mini.hidden = !this.hasMini();
@@ -424,39 +695,93 @@ class GraphView {
   }
   /** Whether the counts at the end of a slab's head lie under the minimap. */
   headUnderMini() {
-    const mini = rectOf(this.mini), stage = rectOf(this.panes[0].stage), left = (mini.left - stage.left - this.x) / this.scale, right = (mini.right - stage.left - this.x) / this.scale, top = (mini.top - stage.top - this.y) / this.scale, bottom = (mini.bottom - stage.top - this.y) / this.scale;
-    return this.scale >= BOXES && this.scene.slabs.some((slab) => slab.cluster > 0 && slab.x + slab.width > left && slab.x + slab.width - 150 < right && slab.y < bottom && slab.y + HEAD > top);
+    const mini = rectOf(this.mini),
+      stage = rectOf(this.panes[0].stage),
+      left = (mini.left - stage.left - this.x) / this.scale,
+      right = (mini.right - stage.left - this.x) / this.scale,
+      top = (mini.top - stage.top - this.y) / this.scale,
+      bottom = (mini.bottom - stage.top - this.y) / this.scale;
+    return this.scale >= BOXES &&
+      this.scene.slabs.some((slab) =>
+        slab.cluster > 0 && slab.x + slab.width > left && slab.x + slab.width - 150 < right &&
+        slab.y < bottom && slab.y + HEAD > top
+      );
   }
   paintMini() {
-    const box = prepare(this.mini), {scene} = this;
+    const box = prepare(this.mini), { scene } = this;
     if (!box) return;
-    const c = box.context, {width, height} = box, k = Math.min((width - 12) / scene.width, (height - 12) / scene.height), left = (width - scene.width * k) / 2, top = Math.min(6, (height - scene.height * k) / 2);
-    this.miniFrame = {k, left, top};
+    const c = box.context,
+      { width, height } = box,
+      k = Math.min((width - 12) / scene.width, (height - 12) / scene.height),
+      left = (width - scene.width * k) / 2,
+      top = Math.min(6, (height - scene.height * k) / 2);
+    this.miniFrame = { k, left, top };
     // The scene is drawn once, the frame over it each time.
-    if (scene.picture !== colors) { scene.picture = colors; scene.miniature = this.miniature(this.miniFrame); }
+    if (scene.picture !== colors) {
+      scene.picture = colors;
+      scene.miniature = this.miniature(this.miniFrame);
+    }
     c.drawImage(scene.miniature, 0, 0, width, height);
-    const {width: stage, height: tall} = this.size();
-    const x0 = Math.max(1, left - this.x / this.scale * k), y0 = Math.max(1, top - this.y / this.scale * k);
+    const { width: stage, height: tall } = this.size();
+    const x0 = Math.max(1, left - this.x / this.scale * k),
+      y0 = Math.max(1, top - this.y / this.scale * k);
     c.strokeStyle = colors.accent;
     c.lineWidth = 1.5;
-    c.strokeRect(x0, y0, Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0, Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0);
+    c.strokeRect(
+      x0,
+      y0,
+      Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0,
+      Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0,
+    );
   }
-  miniature({k, left, top}) {
-    const canvas = document.createElement("canvas"), c = canvas.getContext("2d"), {scene, detail} = this, ratio = this.mini.width / rectOf(this.mini).width;
+  miniature({ k, left, top }) {
+    const canvas = document.createElement("canvas"),
+      c = canvas.getContext("2d"),
+      { scene, detail } = this,
+      ratio = this.mini.width / rectOf(this.mini).width;
     canvas.width = this.mini.width;
     canvas.height = this.mini.height;
     c.scale(ratio, ratio);
-    const fill = (b, color, least = 1) => { c.fillStyle = color; c.fillRect(left + b.x * k, top + b.y * k, Math.max(1, b.width * k), Math.max(least, b.height * k)); };
+    const fill = (b, color, least = 1) => {
+      c.fillStyle = color;
+      c.fillRect(
+        left + b.x * k,
+        top + b.y * k,
+        Math.max(1, b.width * k),
+        Math.max(least, b.height * k),
+      );
+    };
     for (const slab of scene.slabs) {
       if (slab.cluster === 0) continue;
       fill(slab, slab.open ? colors["well-2"] : colors.tick);
       if (slab.open || !slab.differs) continue;
       const counts = detail.clusters[slab.cluster].counts;
-      [[CHANGED, 3], [REMOVED, 2], [ADDED, 1], [MOVED, 4]].forEach(([status, at], i) => { if (counts[at]) fill({x: slab.x + slab.width * (0.45 + 0.13 * i), y: slab.y, width: slab.width * 0.12, height: slab.height}, colors[STATUS[status]], 1.5); });
+      [[CHANGED, 3], [REMOVED, 2], [ADDED, 1], [MOVED, 4]].forEach(([status, at], i) => {
+        if (counts[at]) {
+          fill(
+            {
+              x: slab.x + slab.width * (0.45 + 0.13 * i),
+              y: slab.y,
+              width: slab.width * 0.12,
+              height: slab.height,
+            },
+            colors[STATUS[status]],
+            1.5,
+          );
+        }
+      });
     }
     for (const b of scene.boxes) {
       const status = b.node < 0 ? SAME : detail.status[b.node];
-      fill(b, status === SAME ? colors["tick-2"] : status === DERIVED ? colors.edge : colors[STATUS[status]], 1.5);
+      fill(
+        b,
+        status === SAME
+          ? colors["tick-2"]
+          : status === DERIVED
+          ? colors.edge
+          : colors[STATUS[status]],
+        1.5,
+      );
     }
     return canvas;
   }

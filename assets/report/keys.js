@@ -1,93 +1,217 @@
-// Keys: what each does, counts before them, bookmarks. The list that the help shows is in frame.html.
+// Keys: what each does, counts before them, bookmarks. The list that the help shows is in
+// frame.html.
+
+import { $, $$, copyText, say, stepOf } from "./dom.js";
+import { DERIVED } from "./status.js";
+import { copyLink, openCopies } from "./copy.js";
+import { currentRun, go, goTo, render, state } from "./route.js";
+import { current } from "./current.js";
+import { mainBox, searchBox } from "./frame.js";
+import { overlaysOf } from "./overlay.js";
+import { palette, searchNext } from "./search.js";
+import { past } from "./format.js";
+import { report, subjects } from "./store.js";
+import { selectNode } from "./inspector.js";
+import { setHops, setOverlay } from "./pass.js";
 
 /** The n-th next of a list, around its end; from before its begin when `at` is not in it. */
-const around = (list, at, n) => (at < 0 && n > 0 ? n - 1 : at + n + (at < 0) + list.length * 99) % list.length;
+export const around = (list, at, n) =>
+  (at < 0 && n > 0 ? n - 1 : at + n + (at < 0) + list.length * 99) % list.length;
 
 function stepPass(n, changed) {
-  const here = currentSubject, list = subjects.filter((s) => !changed || s.detail >= 0 || s === here), at = here ? list.indexOf(here) : n > 0 ? -1 : list.length, next = list[Math.max(0, Math.min(list.length - 1, at + n))];
+  const here = current.subject,
+    list = subjects.filter((s) => !changed || s.detail >= 0 || s === here),
+    at = here ? list.indexOf(here) : n > 0 ? -1 : list.length,
+    next = list[Math.max(0, Math.min(list.length - 1, at + n))];
   if (next && next !== here) goTo(next);
   else say(n > 0 ? "This is the last one" : "This is the first one");
 }
 function stepChange(n) {
-  const d = currentDetail;
-  if (!d || !d.changes.length) { say("Nothing changed here"); return; }
+  const d = current.detail;
+  if (!d || !d.changes.length) {
+    say("Nothing changed here");
+    return;
+  }
   // Causes before consequences, as the table has them.
-  const list = [...d.changes.filter((i) => d.status[i] !== DERIVED), ...d.changes.filter((i) => d.status[i] === DERIVED)], next = around(list, list.indexOf(d.find(state.node)), n);
+  const list = [
+      ...d.changes.filter((i) => d.status[i] !== DERIVED),
+      ...d.changes.filter((i) => d.status[i] === DERIVED),
+    ],
+    next = around(list, list.indexOf(d.find(state.node)), n);
   selectNode(list[next], true);
   say(`change ${next + 1} of ${list.length}`);
 }
 /** The next connected change: what was rewritten together. */
 function stepHunk(n) {
-  const d = currentDetail, list = d ? [...d.hunks].sort((a, b) => a.nodes[0] - b.nodes[0]) : [];
-  if (!list.length) { say("Nothing changed here"); return; }
-  const here = d.find(state.node), next = around(list, list.findIndex((hunk) => hunk.nodes.includes(here)), n);
+  const d = current.detail, list = d ? [...d.hunks].sort((a, b) => a.nodes[0] - b.nodes[0]) : [];
+  if (!list.length) {
+    say("Nothing changed here");
+    return;
+  }
+  const here = d.find(state.node),
+    next = around(list, list.findIndex((hunk) => hunk.nodes.includes(here)), n);
   selectNode(list[next].nodes[0], true);
   say(`${past(list[next].title)}, place ${next + 1} of ${list.length}`);
 }
 function stepRun(n) {
   const runs = report.runs, select = $(".run select");
-  if (!select) { say("One run in this file"); return; }
+  if (!select) {
+    say("One run in this file");
+    return;
+  }
   select.value = String(around(runs, runs.indexOf(currentRun()), n));
   select.dispatchEvent(new Event("change"));
 }
 /** The property after the one shown, and none at last. */
 function stepOverlay(n) {
-  const list = ["", ...overlaysOf(currentDetail || {count: 0})];
+  const list = ["", ...overlaysOf(current.detail || { count: 0 })];
   setOverlay(list[around(list, list.indexOf(state.overlay), n)]);
   render();
 }
 
 const bookmarks = new Map();
-const mode = (name) => () => go({tab: "graph", mode: name, cam: ""});
+const mode = (name) => () => go({ tab: "graph", mode: name, cam: "" });
 /** Something that a drawn graph does, and tells. */
-const onGraph = (action) => (n) => say(graphView ? action(graphView, n) || "" : "Open the graph first");
-const again = (action) => onGraph((view, n) => { let words = ""; for (let i = 0; i < n; i++) words = action(view); return words; });
+const onGraph = (action) => (n) =>
+  say(current.graphView ? action(current.graphView, n) || "" : "Open the graph first");
+const again = (action) =>
+  onGraph((view, n) => {
+    let words = "";
+    for (let i = 0; i < n; i++) words = action(view);
+    return words;
+  });
 
-/** What keys do, so many times; the second of two goes the other way. Their words stand in frame.html, with those of keys that are handled below. */
-const ACTIONS = new Map(Object.entries({
-  "j k": stepPass, "J K": (n) => stepPass(n, true), "n N": stepChange, "] [": stepHunk, "r R": stepRun, "o O": stepOverlay, "+ -": onGraph((v, n) => v.zoom(1.25 ** n)), 0: onGraph((v) => v.zoom(1 / v.scale)),
-  1: mode("unified"), 2: mode("side"), 3: mode("blink"), 4: () => go({tab: "text"}), "/": () => { searchBox.focus(); searchBox.select(); }, c: () => setHops(state.hops === "all" ? "1" : "all"), g: () => palette(), "?": help,
-  h: onGraph((v) => v.step(false)), l: onGraph((v) => v.step(true)), f: onGraph((v) => v.fitSelection()), Space: onGraph((v) => v.fitAll()), s: onGraph((v) => v.toggleSync()), t: onGraph((v) => v.nextLabels()), b: onGraph((v) => v.showBefore(true)), p: onGraph((v) => v.path()),
-  u: again((v) => v.light(["inputs"])), d: again((v) => v.light(["outputs"])), i: again((v) => v.isolate()), x: onGraph((v) => v.hide()), X: onGraph((v) => v.showAll()), y: () => copyLink(), Y: () => copyText(state.node, "Name"),
-}).flatMap(([keys, action]) => keys.split(" ").map((key, i) => [key, (n) => action(i ? -n : n)])));
+/**
+ * What keys do, so many times; the second of two goes the other way. Their words stand in
+ * frame.html, with those of keys that are handled below.
+ */
+const ACTIONS = new Map(
+  Object.entries({
+    "j k": stepPass,
+    "J K": (n) => stepPass(n, true),
+    "n N": stepChange,
+    "] [": stepHunk,
+    "r R": stepRun,
+    "o O": stepOverlay,
+    "+ -": onGraph((v, n) => v.zoom(1.25 ** n)),
+    0: onGraph((v) => v.zoom(1 / v.scale)),
+    1: mode("unified"),
+    2: mode("side"),
+    3: mode("blink"),
+    4: () => go({ tab: "text" }),
+    "/": () => {
+      searchBox.focus();
+      searchBox.select();
+    },
+    c: () => setHops(state.hops === "all" ? "1" : "all"),
+    g: () => palette(),
+    "?": help,
+    h: onGraph((v) => v.step(false)),
+    l: onGraph((v) => v.step(true)),
+    f: onGraph((v) => v.fitSelection()),
+    Space: onGraph((v) => v.fitAll()),
+    s: onGraph((v) => v.toggleSync()),
+    t: onGraph((v) => v.nextLabels()),
+    b: onGraph((v) => v.showBefore(true)),
+    p: onGraph((v) => v.path()),
+    u: again((v) => v.light(["inputs"])),
+    d: again((v) => v.light(["outputs"])),
+    i: again((v) => v.isolate()),
+    x: onGraph((v) => v.hide()),
+    X: onGraph((v) => v.showAll()),
+    y: () => copyLink(),
+    Y: () => copyText(state.node, "Name"),
+  }).flatMap(([keys, action]) => keys.split(" ").map((key, i) => [key, (n) => action(i ? -n : n)])),
+);
 /** [words, first key, action] of all keys that have one. */
-const keyCommands = () => $$(".help kbd").map((kbd) => { const [key] = kbd.textContent.split(" "); return [kbd.nextSibling.textContent, key, ACTIONS.get(key)]; }).filter(([, , action]) => action);
+export const keyCommands = () =>
+  $$(".help kbd").map((kbd) => {
+    const [key] = kbd.textContent.split(" ");
+    return [kbd.nextSibling.textContent, key, ACTIONS.get(key)];
+  }).filter(([, , action]) => action);
 function help() {
   $(".help button").onclick = () => $(".help").close();
   $(".help").showModal();
 }
 function clearSelection() {
   $("#results").hidden = true;
-  if (graphView && graphView.clear()) return;
-  if (currentDetail) selectNode(-1);
+  if (current.graphView && current.graphView.clear()) return;
+  if (current.detail) selectNode(-1);
 }
 
-/** Keys that begin something: a bookmark, or a count. Counts begin with 5 to 9, since 1 to 4 are modes. */
+/**
+ * Keys that begin something: a bookmark, or a count. Counts begin with 5 to 9, since 1 to 4 are
+ * modes.
+ */
 let waiting = "", count = "";
-function onKey(event) {
-  const {target} = event, key = event.key === " " ? "Space" : event.key, within = (selector) => target.closest && target.closest(selector), field = target instanceof HTMLInputElement && target.type !== "checkbox" || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement, dialog = $("dialog[open]");
-  const act = (action, ...words) => { event.preventDefault(); action(...words); };
+export function onKey(event) {
+  const { target } = event,
+    key = event.key === " " ? "Space" : event.key,
+    within = (selector) => target.closest && target.closest(selector),
+    field = target instanceof HTMLInputElement && target.type !== "checkbox" ||
+      target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement,
+    dialog = $("dialog[open]");
+  const act = (action, ...words) => {
+    event.preventDefault();
+    action(...words);
+  };
   if (event.ctrlKey || event.metaKey) {
-    const action = {p: palette, f: ACTIONS.get("/"), e: openCopies, z: field ? null : () => graphView && say(graphView.undo(event.shiftKey))}[key.toLowerCase()];
-    if (action && !dialog) act(action);
+    const action = {
+      p: palette,
+      f: ACTIONS.get("/"),
+      e: openCopies,
+      z: field ? null : () => current.graphView && say(current.graphView.undo(event.shiftKey)),
+    }[key.toLowerCase()];
+    if (action && !dialog) {
+      act(action);
+    }
     return;
   }
-  if (event.altKey) { const step = stepOf(event, "ArrowLeft", "ArrowRight"); if (step) history.go(step); return; }
-  if (key === "F3") { act(searchNext, event.shiftKey ? -1 : 1); return; }
+  if (event.altKey) {
+    const step = stepOf(event, "ArrowLeft", "ArrowRight");
+    if (step) history.go(step);
+    return;
+  }
+  if (key === "F3") {
+    act(searchNext, event.shiftKey ? -1 : 1);
+    return;
+  }
   if (dialog || event.defaultPrevented) return;
-  if (key === "Escape") { count = waiting = ""; if (field) target.blur(); clearSelection(); return; }
+  if (key === "Escape") {
+    count = waiting = "";
+    if (field) target.blur();
+    clearSelection();
+    return;
+  }
   // Buttons and links have Space and Enter for themselves.
   if (field || (key === "Space" || key === "Enter") && within("button, a, summary, tr")) return;
   if (waiting) act(bookmark, key);
-  else if (key === "m" || key === "'") act(() => { waiting = key; });
-  else if ((count ? /^\d$/ : /^[5-9]$/).test(key)) act(() => say(count += key));
-  else if (key === "Enter" && graphView) act(() => graphView.toggleHere(event.shiftKey));
-  else if (graphView && (target === document.body || target === mainBox || within(".panes")) && graphView.walkKey(key)) event.preventDefault();
-  else if (ACTIONS.has(key)) { const times = Math.min(999, Number(count) || 1); count = ""; act(ACTIONS.get(key), times); }
+  else if (key === "m" || key === "'") {
+    act(() => {
+      waiting = key;
+    });
+  } else if ((count ? /^\d$/ : /^[5-9]$/).test(key)) act(() => say(count += key));
+  else if (key === "Enter" && current.graphView) {
+    act(() => current.graphView.toggleHere(event.shiftKey));
+  } else if (
+    current.graphView && (target === document.body || target === mainBox || within(".panes")) &&
+    current.graphView.walkKey(key)
+  ) event.preventDefault();
+  else if (ACTIONS.has(key)) {
+    const times = Math.min(999, Number(count) || 1);
+    count = "";
+    act(ACTIONS.get(key), times);
+  }
 }
 function bookmark(key) {
   if (waiting === "m") bookmarks.set(key, location.hash);
   else if (bookmarks.has(key)) location.hash = bookmarks.get(key);
-  say(waiting === "m" ? `Bookmark ${key} set` : bookmarks.has(key) ? `Bookmark ${key}` : `No bookmark ${key}`);
+  say(
+    waiting === "m"
+      ? `Bookmark ${key} set`
+      : bookmarks.has(key)
+      ? `Bookmark ${key}`
+      : `No bookmark ${key}`,
+  );
   waiting = "";
 }

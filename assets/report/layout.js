@@ -1,13 +1,31 @@
-// Where everything of a scene stands when some slabs are open: boxes, lines, folds, in pixels at zoom 1. The scene says
-// rows and columns (scene/layout.cc); here they become pixels, and rows far from every difference are folded.
+// Where everything of a scene stands when some slabs are open: boxes, lines, folds, in pixels at
+// zoom 1. The scene says rows and columns (scene/layout.cc); here they become pixels, and rows far
+// from every difference are folded.
+
+import { SAME } from "./status.js";
 
 // Measures of the design language.
-const NODE_W = 148, NODE_H = 38, GAP_X = 14, GAP_Y = 34, GUTTER = 44, PAD = 12, HEAD = 28, SLAB = 46, THIN = 30, ROW_GAP = 20, FOLD_H = 24, MARGIN = 22, RAIL = 12;
+export const NODE_W = 148,
+  NODE_H = 38,
+  GAP_X = 14,
+  GAP_Y = 34,
+  GUTTER = 44,
+  PAD = 12,
+  HEAD = 28,
+  SLAB = 46,
+  THIN = 30,
+  ROW_GAP = 20,
+  FOLD_H = 24,
+  MARGIN = 22,
+  RAIL = 12;
 const MIN_WIDTH = 480, MIN_RUN = 3, MAX_SPAN = 7, SIDE_TRACKS = 4;
 const GUTTER_TRACKS = [0, -7, 7, -14, 14];
 const PITCH = NODE_H + GAP_Y, HALF = (NODE_W + GAP_X) / 2;
 
-/** Rows of a block from the top, without those of hidden nodes; a run of them is one fold, but for one that nobody wanted hidden. */
+/**
+ * Rows of a block from the top, without those of hidden nodes; a run of them is one fold, but for
+ * one that nobody wanted hidden.
+ */
 function foldRows(block, hidden, wanted) {
   const lanes = [[], []];
   for (const place of block.places) (lanes[place.backward][place.row] ||= []).push(place);
@@ -16,13 +34,19 @@ function foldRows(block, hidden, wanted) {
     let pending = [];
     const flush = () => {
       const members = pending.map((place) => place.node);
-      if (members.length === 1 && !wanted(members[0])) out.push([{node: members[0], members, x: pending[0].x}]);
-      else if (members.length) out.push([{node: -1, members, x: 0, wanted: members.some(wanted)}]);
+      if (members.length === 1 && !wanted(members[0])) {
+        out.push([{ node: members[0], members, x: pending[0].x }]);
+      } else if (members.length) {
+        out.push([{ node: -1, members, x: 0, wanted: members.some(wanted) }]);
+      }
       pending = [];
     };
     for (const row of rows.filter(Boolean)) {
       const visible = row.filter((place) => !hidden(place.node));
-      if (visible.length) { flush(); out.push(visible.map((place) => ({node: place.node, members: [place.node], x: place.x}))); }
+      if (visible.length) {
+        flush();
+        out.push(visible.map((place) => ({ node: place.node, members: [place.node], x: place.x })));
+      }
       pending.push(...row.filter((place) => hidden(place.node)));
     }
     flush();
@@ -30,17 +54,39 @@ function foldRows(block, hidden, wanted) {
   });
   // Backward runs up: its first nodes stand at the bottom.
   const height = Math.max(shown[0].length, shown[1].length), boxes = [];
-  shown.forEach((rows, backward) => rows.forEach((row, i) => row.forEach((box) => boxes.push({...box, backward, row: backward ? height - rows.length + i : i}))));
-  return {boxes, height};
+  shown.forEach((rows, backward) =>
+    rows.forEach((row, i) =>
+      row.forEach((box) =>
+        boxes.push({ ...box, backward, row: backward ? height - rows.length + i : i })
+      )
+    )
+  );
+  return { boxes, height };
 }
 
-class SceneLayout {
+export class SceneLayout {
   /**
-   * `open`: clusters; `hops`: how far from a difference nodes are shown; `unfolded`: blocks that show all; `hidden`: nodes
-   * that are not; `only`: if not null, nodes beside which none is.
+   * `open`: clusters; `hops`: how far from a difference nodes are shown; `unfolded`: blocks that
+   * show all; `hidden`: nodes that are not; `only`: if not null, nodes beside which none is.
    */
-  constructor(detail, {open, hops, unfolded, hidden, only}) {
-    Object.assign(this, {detail, open, hops, unfolded, hidden, only, slabs: [], boxes: [], groups: [], flows: [], skips: [], edges: [], boxOf: new Map(), slabOf: new Map(), folded: new Map()});
+  constructor(detail, { open, hops, unfolded, hidden, only }) {
+    Object.assign(this, {
+      detail,
+      open,
+      hops,
+      unfolded,
+      hidden,
+      only,
+      slabs: [],
+      boxes: [],
+      groups: [],
+      flows: [],
+      skips: [],
+      edges: [],
+      boxOf: new Map(),
+      slabOf: new Map(),
+      folded: new Map(),
+    });
     let pads = 0, reach = 0;
     for (const c of open) {
       let sum = 0;
@@ -52,22 +98,33 @@ class SceneLayout {
         for (const box of this.folded.get(block).boxes) reach = Math.max(reach, Math.abs(box.x));
       }
     }
-    // Lanes are as wide as the widest row needs, the same in all slabs, so that they stand in one line.
+    // Lanes are as wide as the widest row needs, the same in all slabs, so that they stand in one
+    // line.
     this.lane = NODE_W + 2 * reach * HALF + 2 * MARGIN;
-    this.width = Math.max(MIN_WIDTH, detail.twoLanes ? 2 * this.lane + GUTTER : this.lane) + 2 * pads;
+    this.width = Math.max(MIN_WIDTH, detail.twoLanes ? 2 * this.lane + GUTTER : this.lane) +
+      2 * pads;
     this.height = this.place(0, 0, 0, this.width, 0);
     this.route();
   }
-  padOf(cluster) { return cluster === 0 ? 0 : PAD + (this.detail.clusters[cluster].skips ? RAIL : 0); }
+  padOf(cluster) {
+    return cluster === 0 ? 0 : PAD + (this.detail.clusters[cluster].skips ? RAIL : 0);
+  }
   /** Tests of a node: whether it is hidden, and whether by hand. */
   isHidden(block) {
-    const {status, distance, changes} = this.detail, all = this.hops === "all" || changes.length === 0, wanted = (node) => this.hidden.has(node) || Boolean(this.only && !this.only.has(node));
+    const { status, distance, changes } = this.detail,
+      all = this.hops === "all" || changes.length === 0,
+      wanted = (node) => this.hidden.has(node) || Boolean(this.only && !this.only.has(node));
     if (this.unfolded.has(block)) return [() => false, wanted];
-    return [(node) => wanted(node) || !all && !this.only && status[node] === SAME && distance[node] > this.hops, wanted];
+    return [
+      (node) =>
+        wanted(node) || !all && !this.only && status[node] === SAME && distance[node] > this.hops,
+      wanted,
+    ];
   }
 
   place(cluster, x, y, width, depth) {
-    const c = this.detail.clusters[cluster], slab = {cluster, x, y, width, depth, open: this.open.has(cluster), differs: c.differs};
+    const c = this.detail.clusters[cluster],
+      slab = { cluster, x, y, width, depth, open: this.open.has(cluster), differs: c.differs };
     this.slabs.push(slab);
     this.slabOf.set(cluster, slab);
     if (!slab.open) {
@@ -78,7 +135,14 @@ class SceneLayout {
     let at = y + (cluster === 0 ? 0 : HEAD + 4), previous = null;
     const gap = (lanes) => {
       if (previous) {
-        this.flows.push({x: left, y: at, width: inner, height: ROW_GAP, forward: previous[0] && lanes[0], backward: previous[1] && lanes[1]});
+        this.flows.push({
+          x: left,
+          y: at,
+          width: inner,
+          height: ROW_GAP,
+          forward: previous[0] && lanes[0],
+          backward: previous[1] && lanes[1],
+        });
         at += ROW_GAP;
       }
       previous = lanes;
@@ -90,14 +154,19 @@ class SceneLayout {
           const each = (inner - (row.length - 1) * GAP_X) / row.length;
           let tallest = 0;
           if (row.run) tallest = this.placeRun(row, left, at, inner, depth + 1);
-          else row.forEach((child, i) => { tallest = Math.max(tallest, this.place(child, left + i * (each + GAP_X), at, each, depth + 1)); });
-          for (const child of row) sequence.push({y: at, height: this.slabOf.get(child).height});
+          else {row.forEach((child, i) => {
+              tallest = Math.max(
+                tallest,
+                this.place(child, left + i * (each + GAP_X), at, each, depth + 1),
+              );
+            });}
+          for (const child of row) sequence.push({ y: at, height: this.slabOf.get(child).height });
           at += tallest;
         }
       } else {
         gap([block.places.some((p) => !p.backward), block.places.some((p) => p.backward)]);
         const height = this.placeNodes(block, cluster, left, at + 14, inner) + 28;
-        sequence.push({y: at, height});
+        sequence.push({ y: at, height });
         at += height;
       }
     }
@@ -105,7 +174,9 @@ class SceneLayout {
     slab.height = at - y + (cluster === 0 ? 0 : PAD);
     return slab.height;
   }
-  /** Equal neighbours that are closed are one slab, so that an open one among them stays in sight. */
+  /**
+   * Equal neighbours that are closed are one slab, so that an open one among them stays in sight.
+   */
   runsOf(clusters) {
     const rows = [];
     for (const child of clusters) {
@@ -113,10 +184,22 @@ class SceneLayout {
       if (row && !this.open.has(child) && !this.open.has(row[0])) row.push(child);
       else rows.push([child]);
     }
-    return rows.flatMap((row) => row.length < MIN_RUN ? row.map((child) => [child]) : [Object.assign(row, {run: true})]);
+    return rows.flatMap((row) =>
+      row.length < MIN_RUN ? row.map((child) => [child]) : [Object.assign(row, { run: true })]
+    );
   }
   placeRun(row, x, y, width, depth) {
-    const slab = {cluster: row[0], run: row, x, y, width, height: SLAB, depth, open: false, differs: this.detail.clusters[row[0]].differs};
+    const slab = {
+      cluster: row[0],
+      run: row,
+      x,
+      y,
+      width,
+      height: SLAB,
+      depth,
+      open: false,
+      differs: this.detail.clusters[row[0]].differs,
+    };
     this.slabs.push(slab);
     for (const child of row) this.slabOf.set(child, slab);
     return SLAB + 10;
@@ -126,7 +209,10 @@ class SceneLayout {
     if (!d.twoLanes) return [true, false];
     for (const cluster of clusters) {
       const c = d.clusters[cluster];
-      c.lanes ||= d.nodesOf(cluster).reduce((seen, i) => { seen[d.backward[i]] = true; return seen; }, [false, false]);
+      c.lanes ||= d.nodesOf(cluster).reduce((seen, i) => {
+        seen[d.backward[i]] = true;
+        return seen;
+      }, [false, false]);
       lanes[0] ||= c.lanes[0];
       lanes[1] ||= c.lanes[1];
     }
@@ -137,7 +223,12 @@ class SceneLayout {
     const rows = [], d = this.detail;
     for (const child of clusters) {
       const row = rows[rows.length - 1];
-      const joins = row && row.length < 3 && d.clusters[child].joins && !this.open.has(child) && row.every((c) => !this.open.has(c) && (d.clusters[c].differs || d.clusters[c].repeats > 0) === (d.clusters[child].differs || d.clusters[child].repeats > 0));
+      const joins = row && row.length < 3 && d.clusters[child].joins && !this.open.has(child) &&
+        row.every((c) =>
+          !this.open.has(c) &&
+          (d.clusters[c].differs || d.clusters[c].repeats > 0) ===
+            (d.clusters[child].differs || d.clusters[child].repeats > 0)
+        );
       if (joins) row.push(child);
       else rows.push([child]);
     }
@@ -145,14 +236,26 @@ class SceneLayout {
   }
   placeNodes(block, cluster, x, y, width) {
     const two = this.detail.twoLanes, middle = x + width / 2, laneWidth = this.lane;
-    const lane = [two ? middle - GUTTER / 2 - laneWidth / 2 : middle, middle + GUTTER / 2 + laneWidth / 2];
-    const {boxes, height} = this.folded.get(block);
+    const lane = [
+      two ? middle - GUTTER / 2 - laneWidth / 2 : middle,
+      middle + GUTTER / 2 + laneWidth / 2,
+    ];
+    const { boxes, height } = this.folded.get(block);
     // What is in sight is found by groups first: a scene may have thousands of boxes.
-    this.groups.push({x, y: y - 14, width, height: height * PITCH + 14, boxes, edges: []});
+    this.groups.push({ x, y: y - 14, width, height: height * PITCH + 14, boxes, edges: [] });
     for (const box of boxes) {
       const tall = box.node >= 0 ? NODE_H : FOLD_H;
-      Object.assign(box, {block, cluster, x: lane[box.backward] + box.x * HALF - NODE_W / 2, y: y + box.row * PITCH + (NODE_H - tall) / 2, width: NODE_W, height: tall,
-        left: lane[box.backward] - laneWidth / 2, right: lane[box.backward] + laneWidth / 2, gutter: middle});
+      Object.assign(box, {
+        block,
+        cluster,
+        x: lane[box.backward] + box.x * HALF - NODE_W / 2,
+        y: y + box.row * PITCH + (NODE_H - tall) / 2,
+        width: NODE_W,
+        height: tall,
+        left: lane[box.backward] - laneWidth / 2,
+        right: lane[box.backward] + laneWidth / 2,
+        gutter: middle,
+      });
       this.boxes.push(box);
       for (const member of box.members) this.boxOf.set(member, box);
     }
@@ -161,10 +264,20 @@ class SceneLayout {
   placeSkips(c, slab, sequence) {
     const used = [0, 0];
     for (let k = 0; k < (c.skips || []).length; k += 4) {
-      const [from, to, backward, status] = c.skips.slice(k, k + 4), a = sequence[from], b = sequence[to];
+      const [from, to, backward, status] = c.skips.slice(k, k + 4),
+        a = sequence[from],
+        b = sequence[to];
       if (!a || !b || a.y === b.y || used[backward] === 3) continue;
-      const track = used[backward]++, side = backward ? 1 : -1, edge = (backward ? slab.x + slab.width - PAD - RAIL : slab.x + PAD + RAIL);
-      this.skips.push({x: edge, rail: edge + side * (7 + 6 * track), from: backward ? a.y + 8 : a.y + a.height - 8, to: backward ? b.y + b.height - 8 : b.y + 10, status});
+      const track = used[backward]++,
+        side = backward ? 1 : -1,
+        edge = backward ? slab.x + slab.width - PAD - RAIL : slab.x + PAD + RAIL;
+      this.skips.push({
+        x: edge,
+        rail: edge + side * (7 + 6 * track),
+        from: backward ? a.y + 8 : a.y + a.height - 8,
+        to: backward ? b.y + b.height - 8 : b.y + 10,
+        status,
+      });
     }
   }
 
@@ -172,63 +285,125 @@ class SceneLayout {
 
   route() {
     const tracks = new Map();
-    for (const group of this.groups) for (const box of group.boxes) {
-      const edges = [], seen = new Set();
-      for (const member of box.members) {
-        for (const [from, status] of this.detail.inputs(member)) {
-          const source = this.boxOf.get(from);
-          if (source === box) continue;
-          if (!source || source.block !== box.block) { if (box.node >= 0) (box.stubs ||= []).push([from, status]); continue; }
-          // A long way is told by name: a line across many rows cannot be followed.
-          if (Math.abs(source.row - box.row) > MAX_SPAN && box.node >= 0) { (box.stubs ||= []).push([from, status]); continue; }
-          // Several values between two boxes are one line, unless the change tells them apart.
-          if (seen.has(source) && status === SAME) continue;
-          seen.add(source);
-          edges.push({a: source, b: box, from, status, cross: source.backward !== box.backward});
+    for (const group of this.groups) {
+      for (const box of group.boxes) {
+        const edges = [], seen = new Set();
+        for (const member of box.members) {
+          for (const [from, status] of this.detail.inputs(member)) {
+            const source = this.boxOf.get(from);
+            if (source === box) continue;
+            if (!source || source.block !== box.block) {
+              if (box.node >= 0) (box.stubs ||= []).push([from, status]);
+              continue;
+            }
+            // A long way is told by name: a line across many rows cannot be followed.
+            if (Math.abs(source.row - box.row) > MAX_SPAN && box.node >= 0) {
+              (box.stubs ||= []).push([from, status]);
+              continue;
+            }
+            // Several values between two boxes are one line, unless the change tells them apart.
+            if (seen.has(source) && status === SAME) continue;
+            seen.add(source);
+            edges.push({
+              a: source,
+              b: box,
+              from,
+              status,
+              cross: source.backward !== box.backward,
+            });
+          }
         }
+        edges.sort((p, q) => q.cross - p.cross || p.a.x - q.a.x);
+        edges.forEach((edge, k) => {
+          edge.port = box.x + box.width / 2 +
+            (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
+          edge.points = this.points(edge, group.boxes, tracks);
+          if (edge.points) {
+            this.edges.push(edge);
+            edge.a.feeds = true;
+            group.edges.push(edge);
+            box.firstPort = Math.min(box.firstPort ?? Infinity, edge.port);
+          } else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
+        });
+        if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));
       }
-      edges.sort((p, q) => q.cross - p.cross || p.a.x - q.a.x);
-      edges.forEach((edge, k) => {
-        edge.port = box.x + box.width / 2 + (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
-        edge.points = this.points(edge, group.boxes, tracks);
-        if (edge.points) { this.edges.push(edge); edge.a.feeds = true; group.edges.push(edge); box.firstPort = Math.min(box.firstPort ?? Infinity, edge.port); }
-        else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
-      });
-      if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));
     }
   }
-  /** Orthogonal: straight down where the way is free, else beside the boxes; between lanes through the gutter. Null: no track is free. */
-  points({a, b, port, cross}, boxes, tracks) {
-    const down = b.backward ? -1 : 1, end = b.backward ? b.y + b.height : b.y, last = end - down * 5;
+  /**
+   * Orthogonal: straight down where the way is free, else beside the boxes; between lanes through
+   * the gutter. Null: no track is free.
+   */
+  points({ a, b, port, cross }, boxes, tracks) {
+    const down = b.backward ? -1 : 1,
+      end = b.backward ? b.y + b.height : b.y,
+      last = end - down * 5;
     if (cross) {
-      const track = this.track(tracks, a.block, "gutter", Math.min(a.y, b.y), Math.max(a.y, b.y)), x = a.gutter + GUTTER_TRACKS[track], turn = end - down * 17;
+      const track = this.track(tracks, a.block, "gutter", Math.min(a.y, b.y), Math.max(a.y, b.y)),
+        x = a.gutter + GUTTER_TRACKS[track],
+        turn = end - down * 17;
       if (track >= GUTTER_TRACKS.length) return null;
-      const blocked = boxes.some((o) => o !== a && o.y < a.y + a.height && o.y + o.height > a.y && (x > a.x ? o.x > a.x && o.x < x : o.x < a.x && o.x + o.width > x));
-      if (!blocked) return [[x > a.x ? a.x + a.width : a.x, a.y + a.height / 2], [x, a.y + a.height / 2], [x, turn], [port, turn], [port, last]];
+      const blocked = boxes.some((o) =>
+        o !== a && o.y < a.y + a.height && o.y + o.height > a.y &&
+        (x > a.x ? o.x > a.x && o.x < x : o.x < a.x && o.x + o.width > x)
+      );
+      if (!blocked) {
+        return [
+          [x > a.x ? a.x + a.width : a.x, a.y + a.height / 2],
+          [x, a.y + a.height / 2],
+          [x, turn],
+          [port, turn],
+          [port, last],
+        ];
+      }
       const out = a.backward ? a.y : a.y + a.height, step = out + (a.backward ? -1 : 1) * 12;
-      return [[a.x + a.width / 2 + 24, out], [a.x + a.width / 2 + 24, step], [x, step], [x, turn], [port, turn], [port, last]];
+      return [[a.x + a.width / 2 + 24, out], [a.x + a.width / 2 + 24, step], [x, step], [x, turn], [
+        port,
+        turn,
+      ], [port, last]];
     }
-    const start = a.backward ? a.y : a.y + a.height, x = a.x + a.width / 2, near = start + down * 9, far = end - down * 20;
+    const start = a.backward ? a.y : a.y + a.height,
+      x = a.x + a.width / 2,
+      near = start + down * 9,
+      far = end - down * 20;
     if ((end - start) * down > 0) {
-      if (Math.abs(x - port) < 1 && this.free(boxes, x, start, end, a, b)) return [[x, start], [port, last]];
-      if (this.free(boxes, port, near, end, a, b)) return [[x, start], [x, near], [port, near], [port, last]];
-      if (this.free(boxes, x, start, far, a, b)) return [[x, start], [x, far], [port, far], [port, last]];
+      if (Math.abs(x - port) < 1 && this.free(boxes, x, start, end, a, b)) {
+        return [[x, start], [port, last]];
+      }
+      if (this.free(boxes, port, near, end, a, b)) {
+        return [[x, start], [x, near], [port, near], [port, last]];
+      }
+      if (this.free(boxes, x, start, far, a, b)) {
+        return [[x, start], [x, far], [port, far], [port, last]];
+      }
     }
-    const track = this.track(tracks, a.block, a.backward, Math.min(start, end), Math.max(start, end)), offset = 4 + track * 4.5;
+    const track = this.track(
+        tracks,
+        a.block,
+        a.backward,
+        Math.min(start, end),
+        Math.max(start, end),
+      ),
+      offset = 4 + track * 4.5;
     if (track >= SIDE_TRACKS) return null;
     const side = a.backward ? a.right - MARGIN + offset : a.left + MARGIN - offset;
     return [[x, start], [x, near], [side, near], [side, far], [port, far], [port, last]];
   }
   free(boxes, x, from, to, a, b) {
     const [top, bottom] = from < to ? [from, to] : [to, from];
-    return !boxes.some((o) => o !== a && o !== b && x > o.x - 4 && x < o.x + o.width + 4 && bottom > o.y - 2 && top < o.y + o.height + 2);
+    return !boxes.some((o) =>
+      o !== a && o !== b && x > o.x - 4 && x < o.x + o.width + 4 && bottom > o.y - 2 &&
+      top < o.y + o.height + 2
+    );
   }
   /** The first track on which nothing runs between these heights. */
   track(tracks, block, lane, top, bottom) {
     if (!tracks.has(block)) tracks.set(block, {});
     const of = tracks.get(block)[lane] ||= [];
     let track = of.findIndex((spans) => spans.every(([t, b]) => bottom < t || top > b));
-    if (track < 0) { track = of.length; of.push([]); }
+    if (track < 0) {
+      track = of.length;
+      of.push([]);
+    }
     of[track].push([top, bottom]);
     return track;
   }

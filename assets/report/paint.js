@@ -1,8 +1,25 @@
-// How a scene is drawn: slabs, flows, edges, stubs, nodes. The same calls draw on a canvas, a picture and an SVG file.
+// How a scene is drawn: slabs, flows, edges, stubs, nodes. The same calls draw on a canvas, a
+// picture and an SVG file.
 
-/** From this zoom on, nodes show two lines, their inputs from elsewhere and arrow heads; below the next, no labels. */
-const TWO_LINES = 0.78, LABELS = 0.4, BOXES = 0.2;
-const VIEWS = /^(view|_unsafe_view|reshape|t|transpose|permute|detach|alias|expand|slice|select|squeeze|unsqueeze|getitem|input|output|split|as_strided|wait_tensor)\b/;
+import { ADDED, BADGES, RELATIONS, REMOVED, SIGN } from "./status.js";
+import { HEAD, NODE_H, NODE_W, THIN } from "./layout.js";
+import { bytes, dtypeOf, number, plural, shortType } from "./format.js";
+import { colors, heat } from "./theme.js";
+import { drawBarcode } from "./barcode.js";
+import { plain } from "./dom.js";
+
+/**
+ * From this zoom on, nodes show two lines, their inputs from elsewhere and arrow heads; below the
+ * next, no labels.
+ */
+export const TWO_LINES = 0.78, LABELS = 0.4, BOXES = 0.2;
+/** Operators that compute nothing: drawn in plain weight. */
+const VIEWS = new Set(
+  [
+    "view _unsafe_view reshape t transpose permute detach alias expand slice select squeeze",
+    "unsqueeze getitem input output split as_strided wait_tensor",
+  ].join(" ").split(" "),
+);
 
 const cuts = new Map();
 /** The text, with an ellipsis if it is wider. Measuring is slow, so results are kept. */
@@ -25,46 +42,75 @@ function cutText(c, text, width) {
   return cut;
 }
 
-class ScenePainter {
+export class ScenePainter {
   /**
-   * look: {scale, side, selected, cursor, hover, hits, lit, overlay, valueLabels}. `side` is "union", "before" or "after";
-   * `cursor` the slab that keys speak of; `lit` a set of nodes beside which all others are dimmed.
+   * look: {scale, side, selected, cursor, hover, hits, lit, overlay, valueLabels}. `side` is
+   * "union", "before" or "after"; `cursor` the slab that keys speak of; `lit` a set of nodes beside
+   * which all others are dimmed.
    */
   constructor(c, layout, look) {
-    Object.assign(this, {c, layout, d: layout.detail}, look);
+    Object.assign(this, { c, layout, d: layout.detail }, look);
     this.two = this.scale >= TWO_LINES;
     this.labels = this.scale >= LABELS;
     this.lines = this.scale >= BOXES;
   }
   paint(shows) {
-    const slabs = this.layout.slabs.filter(shows), groups = this.layout.groups.filter(shows), boxes = groups.flatMap((group) => group.boxes.filter(shows));
+    const slabs = this.layout.slabs.filter(shows),
+      groups = this.layout.groups.filter(shows),
+      boxes = groups.flatMap((group) => group.boxes.filter(shows));
     for (const slab of slabs) if (slab.open) this.slab(slab);
     if (this.lines) {
       for (const flow of this.layout.flows) if (shows(flow)) this.flow(flow);
-      for (const skip of this.layout.skips) if (shows({x: skip.rail - 20, y: Math.min(skip.from, skip.to), width: 40, height: Math.abs(skip.from - skip.to)})) this.skip(skip);
-      for (const group of groups) for (const edge of group.edges) if (this.edgeShows(edge, shows)) this.edge(edge);
+      for (const skip of this.layout.skips) {
+        if (
+          shows({
+            x: skip.rail - 20,
+            y: Math.min(skip.from, skip.to),
+            width: 40,
+            height: Math.abs(skip.from - skip.to),
+          })
+        ) this.skip(skip);
+      }
+      for (const group of groups) {
+        for (const edge of group.edges) if (this.edgeShows(edge, shows)) this.edge(edge);
+      }
     }
     for (const slab of slabs) if (!slab.open) this.slab(slab);
-    for (const box of boxes) if (this.lines) this.box(box); else this.mark(box);
-    if (this.two) for (const box of boxes) {
-      if (box.stubs) this.stub(box);
-      if (this.valueLabels && box.feeds && box.node >= 0) this.valueLabel(box);
+    for (const box of boxes) {
+      if (this.lines) this.box(box);
+      else this.mark(box);
+    }
+    if (this.two) {
+      for (const box of boxes) {
+        if (box.stubs) this.stub(box);
+        if (this.valueLabels && box.feeds && box.node >= 0) this.valueLabel(box);
+      }
     }
     if (this.lines && this.selected >= 0) this.relations();
   }
   /** From the selected node to those that are not the same, but belong together. */
   relations() {
-    const {c, d} = this, here = this.layout.boxOf.get(this.selected);
+    const { c, d } = this, here = this.layout.boxOf.get(this.selected);
     for (const r of here ? d.relations : []) {
       if (!r.before.includes(this.selected) && !r.after.includes(this.selected)) continue;
       for (const other of [...r.before, ...r.after].slice(0, 24)) {
-        const there = this.layout.boxOf.get(other) || this.layout.slabOf.get(this.closedSlab(other));
+        const there = this.layout.boxOf.get(other) ||
+          this.layout.slabOf.get(this.closedSlab(other));
         if (!there || there === here) continue;
-        const middle = (b) => [b.x + b.width / 2, b.y + b.height / 2], [[x0, y0], [x1, y1]] = [middle(here), middle(there)], bend = Math.abs(x1 - x0) < 20 ? here.width * 0.8 : 0;
+        const middle = (b) => [b.x + b.width / 2, b.y + b.height / 2],
+          [[x0, y0], [x1, y1]] = [middle(here), middle(there)],
+          bend = Math.abs(x1 - x0) < 20 ? here.width * 0.8 : 0;
         this.pen(colors["ink-2"], 1.5, [2, 3]);
         c.beginPath();
         c.moveTo(x0 + here.width / 2 * Math.sign(x1 - x0 || 1), y0);
-        c.bezierCurveTo(x0 + bend + (x1 - x0) / 3, y0, x1 + bend - (x1 - x0) / 3, y1, x1 - there.width / 2 * Math.sign(x1 - x0 || -1), y1);
+        c.bezierCurveTo(
+          x0 + bend + (x1 - x0) / 3,
+          y0,
+          x1 + bend - (x1 - x0) / 3,
+          y1,
+          x1 - there.width / 2 * Math.sign(x1 - x0 || -1),
+          y1,
+        );
         c.stroke();
         this.font(400, 11);
         this.sticker(RELATIONS[r.kind] || r.kind, (x0 + x1) / 2 + bend * 0.75, (y0 + y1) / 2, 9);
@@ -73,14 +119,22 @@ class ScenePainter {
   }
   /** Words on a line, on a ground of their own. */
   sticker(words, x, y, half, room) {
-    const {c} = this, shown = room === undefined ? words : cutText(c, words, room), width = c.measureText(shown).width;
+    const { c } = this,
+      shown = room === undefined ? words : cutText(c, words, room),
+      width = c.measureText(shown).width;
     c.fillStyle = colors.surface;
     c.fillRect(x - width / 2 - 4, y - half, width + 8, 2 * half);
     this.text(shown, x - width / 2, y, colors["ink-2"]);
   }
   /** What flows out of a node, where its lines begin. */
-  valueLabel({node, x, y, width, height, backward}) {
-    const {d} = this, type = d.typeOf(node), words = {dtype: dtypeOf(type), shape: (/\[[^\]]*\]/.exec(type) || [""])[0], bytes: d.bytes.has(node) ? bytes(d.bytes.get(node)) : ""}[this.valueLabels];
+  valueLabel({ node, x, y, width, height, backward }) {
+    const { d } = this,
+      type = d.typeOf(node),
+      words = {
+        dtype: dtypeOf(type),
+        shape: (/\[[^\]]*\]/.exec(type) || [""])[0],
+        bytes: d.bytes.has(node) ? bytes(d.bytes.get(node)) : "",
+      }[this.valueLabels];
     if (!words || this.isGhost(node)) return;
     this.font(400, 10, "mono");
     this.sticker(words, x + width / 2, backward ? y - 11 : y + height + 11, 6, width - 16);
@@ -88,19 +142,40 @@ class ScenePainter {
   /** The outermost closed slab that holds a node. */
   closedSlab(node) {
     let found = -1;
-    for (let cluster = this.d.cluster[node]; cluster >= 0; cluster = this.d.clusters[cluster].parent) if (!this.layout.open.has(cluster)) found = cluster;
+    for (
+      let cluster = this.d.cluster[node];
+      cluster >= 0;
+      cluster = this.d.clusters[cluster].parent
+    ) if (!this.layout.open.has(cluster)) found = cluster;
     return found;
   }
   /** A box from far away: its fill, and whether it is selected. */
-  mark({x, y, width, height, node}) {
-    const {c} = this, status = node < 0 ? "same" : this.d.statusOf(node);
-    c.fillStyle = node < 0 ? colors.fold : node === this.selected || (this.hits && this.hits.has(node)) ? colors.accent : status === "same" ? colors.tick : status === "derived" ? colors.edge : colors[status];
+  mark({ x, y, width, height, node }) {
+    const { c } = this, status = node < 0 ? "same" : this.d.statusOf(node);
+    c.fillStyle = node < 0
+      ? colors.fold
+      : node === this.selected || (this.hits && this.hits.has(node))
+      ? colors.accent
+      : status === "same"
+      ? colors.tick
+      : status === "derived"
+      ? colors.edge
+      : colors[status];
     c.fillRect(x, y, width, height);
   }
-  isGhost(node) { return this.isGone(this.d.status[node]); }
-  isGone(status) { return status === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1); }
-  edgeShows({a, b}, shows) {
-    return shows({x: Math.min(a.x, b.x) - 40, y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x) + NODE_W + 80, height: Math.abs(a.y - b.y) + NODE_H});
+  isGhost(node) {
+    return this.isGone(this.d.status[node]);
+  }
+  isGone(status) {
+    return status === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1);
+  }
+  edgeShows({ a, b }, shows) {
+    return shows({
+      x: Math.min(a.x, b.x) - 40,
+      y: Math.min(a.y, b.y),
+      width: Math.abs(a.x - b.x) + NODE_W + 80,
+      height: Math.abs(a.y - b.y) + NODE_H,
+    });
   }
   /** Text is never smaller than 9 px on screen; further out it keeps the size of a label. */
   font(weight, size, family = "sans") {
@@ -118,9 +193,10 @@ class ScenePainter {
   // --- Slabs ---
 
   slab(slab) {
-    const {c, d} = this, cluster = d.clusters[slab.cluster];
+    const { c, d } = this, cluster = d.clusters[slab.cluster];
     if (slab.cluster === 0) return;
-    const several = slab.run ? slab.run.length : cluster.repeats, one = slab.run || !cluster.repeats ? slab.cluster : cluster.children[0];
+    const several = slab.run ? slab.run.length : cluster.repeats,
+      one = slab.run || !cluster.repeats ? slab.cluster : cluster.children[0];
     this.pen(this.hover === slab || this.cursor === slab.cluster ? colors["ink-2"] : colors.rule);
     if (slab.open) {
       c.fillStyle = slab.depth % 2 ? colors.well : colors["well-2"];
@@ -140,22 +216,56 @@ class ScenePainter {
       c.stroke();
     }
     if (!this.lines) return;
-    const tall = slab.height > THIN && !slab.open, middle = slab.y + (slab.open ? HEAD / 2 + 2 : tall ? 15 : THIN / 2);
+    const tall = slab.height > THIN && !slab.open,
+      middle = slab.y + (slab.open ? HEAD / 2 + 2 : tall ? 15 : THIN / 2);
     this.triangle(slab.x + 13, middle, slab.open);
-    const right = this.badges(slab.run ? cluster.counts.map((count) => count * several) : cluster.counts, slab.x + slab.width - 10, middle);
+    const right = this.badges(
+      slab.run ? cluster.counts.map((count) => count * several) : cluster.counts,
+      slab.x + slab.width - 10,
+      middle,
+    );
     this.font(slab.differs ? 600 : 400, 12);
-    const words = plain(slab.run ? `{${cluster.label}..${d.clusters[slab.run[several - 1]].label}} ×${several} equal` : several ? `${cluster.label} ×${several} equal` : cluster.label);
-    const width = this.text(words, slab.x + 22, middle, slab.differs || slab.open ? colors.ink : colors["ink-2"], right - slab.x - 30);
+    const words = plain(
+      slab.run
+        ? `{${cluster.label}..${d.clusters[slab.run[several - 1]].label}} ×${several} equal`
+        : several
+        ? `${cluster.label} ×${several} equal`
+        : cluster.label,
+    );
+    const width = this.text(
+      words,
+      slab.x + 22,
+      middle,
+      slab.differs || slab.open ? colors.ink : colors["ink-2"],
+      right - slab.x - 30,
+    );
     this.font(400, 11);
-    const note = this.overlay ? this.overlay.ofCluster(slab.cluster) : plural(cluster.counts[0] * (slab.run ? several : 1), "node"), at = slab.x + 30 + width, room = right - 8 - at;
+    const note = this.overlay
+        ? this.overlay.ofCluster(slab.cluster)
+        : plural(cluster.counts[0] * (slab.run ? several : 1), "node"),
+      at = slab.x + 30 + width,
+      room = right - 8 - at;
     if (note && c.measureText(note).width < room) this.text(note, at, middle, colors["ink-3"]);
     if (slab.open) return;
     const nodes = d.nodesOf(one), y = tall ? slab.y + 27 : slab.y + 9, height = tall ? 14 : 12;
-    const left = tall ? slab.x + 12 : Math.max(slab.x + slab.width * 0.42, at + c.measureText(note || "").width + 16), end = tall ? slab.x + slab.width - 12 : right - 8;
+    const left = tall
+        ? slab.x + 12
+        : Math.max(slab.x + slab.width * 0.42, at + c.measureText(note || "").width + 16),
+      end = tall ? slab.x + slab.width - 12 : right - 8;
     if (end - left < 60) return;
-    if (this.overlay && tall) { this.overlayBar(slab, left, y, end - left, height); return; }
-    if (!d.twoLanes) { drawBarcode(c, left, y, end - left, height, nodes, d.status); return; }
-    const half = (end - left - 16) / 2, lanes = d.clusters[one].halves ||= [nodes.filter((i) => !d.backward[i]), nodes.filter((i) => d.backward[i]).reverse()];
+    if (this.overlay && tall) {
+      this.overlayBar(slab, left, y, end - left, height);
+      return;
+    }
+    if (!d.twoLanes) {
+      drawBarcode(c, left, y, end - left, height, nodes, d.status);
+      return;
+    }
+    const half = (end - left - 16) / 2,
+      lanes = d.clusters[one].halves ||= [
+        nodes.filter((i) => !d.backward[i]),
+        nodes.filter((i) => d.backward[i]).reverse(),
+      ];
     drawBarcode(c, left, y, half, height, lanes[0], d.status);
     drawBarcode(c, left + half + 16, y, half, height, lanes[1], d.status);
     c.fillStyle = colors["rule-2"];
@@ -173,7 +283,9 @@ class ScenePainter {
   /** Right aligned at `right`; returns where they begin. */
   badges(counts, right, y) {
     const [, added, removed, changed, moved, derived] = counts;
-    [added, removed, changed, moved, derived].map((count, i) => [BADGES[i], count]).filter(([, count]) => count).reverse().forEach(([status, count]) => {
+    [added, removed, changed, moved, derived].map((count, i) => [BADGES[i], count]).filter((
+      [, count],
+    ) => count).reverse().forEach(([status, count]) => {
       this.font(status === "derived" ? 400 : 600, 11);
       const text = SIGN[status] + number(count);
       right -= this.c.measureText(text).width;
@@ -182,8 +294,8 @@ class ScenePainter {
     });
     return right;
   }
-  flow({x, y, width, height, forward, backward}) {
-    const {c} = this;
+  flow({ x, y, width, height, forward, backward }) {
+    const { c } = this;
     this.pen(c.fillStyle = colors.edge, 1.5);
     const arrow = (at, up) => {
       const [from, to] = up ? [y + height - 3, y + 3] : [y + 3, y + height - 3];
@@ -191,11 +303,14 @@ class ScenePainter {
       this.head(at, to, up);
     };
     if (!this.d.twoLanes) arrow(x + width / 2, false);
-    else { if (forward) arrow(x + width / 4, false); if (backward) arrow(x + width * 3 / 4, true); }
+    else {
+      if (forward) arrow(x + width / 4, false);
+      if (backward) arrow(x + width * 3 / 4, true);
+    }
   }
-  skip({x, rail, from, to, status}) {
+  skip({ x, rail, from, to, status }) {
     if (this.isGone(status)) return;
-    const {c} = this, inward = rail < x ? 1 : -1;
+    const { c } = this, inward = rail < x ? 1 : -1;
     this.pen(c.fillStyle = this.lineColor(status), status === ADDED ? 2 : 1);
     this.line([[x, from], [rail, from], [rail, to], [x - inward * 3, to]], 4);
     this.area([x, to], [x - inward * 5, to - 3], [x - inward * 5, to + 3]);
@@ -203,29 +318,58 @@ class ScenePainter {
 
   // --- Edges ---
 
-  lineColor(status, near) { return status === ADDED ? colors.added : status === REMOVED ? colors.removed : near ? colors.ink : colors.edge; }
-  edge({a, b, status, points}) {
+  lineColor(status, near) {
+    return status === ADDED
+      ? colors.added
+      : status === REMOVED
+      ? colors.removed
+      : near
+      ? colors.ink
+      : colors.edge;
+  }
+  edge({ a, b, status, points }) {
     if (this.isGone(status)) return;
-    const {c} = this, near = [a.node, b.node].some((node) => node >= 0 && node === this.selected);
+    const { c } = this, near = [a.node, b.node].some((node) => node >= 0 && node === this.selected);
     c.globalAlpha = this.lit && !(this.isLit(a) && this.isLit(b)) ? 0.2 : 1;
-    this.pen(c.fillStyle = this.lineColor(status, near), status === ADDED ? 2 : status === REMOVED || near ? 1.5 : 1, status === REMOVED && this.labels ? [4, 3] : []);
+    this.pen(
+      c.fillStyle = this.lineColor(status, near),
+      status === ADDED ? 2 : status === REMOVED || near ? 1.5 : 1,
+      status === REMOVED && this.labels ? [4, 3] : [],
+    );
     this.line(points, 5);
     const [x, y] = points[points.length - 1];
     this.head(x, y + (b.backward ? -5 : 5), b.backward);
     c.globalAlpha = 1;
   }
-  isLit(box) { return !this.lit || box.members.some((node) => this.lit.has(node)); }
+  isLit(box) {
+    return !this.lit || box.members.some((node) => this.lit.has(node));
+  }
   /** An input from elsewhere: a short arrow with the source's name; a changed one first. */
   stub(box) {
     const stubs = box.stubs.filter(([, status]) => !this.isGone(status));
     if (!stubs.length || this.isGhost(box.node) || !this.isLit(box)) return;
-    const {c} = this, [from, status] = stubs[0], up = box.backward, x = box.x + 10, edge = up ? box.y + box.height : box.y, out = up ? 1 : -1;
-    this.pen(c.fillStyle = this.lineColor(status), status === ADDED ? 2 : 1, status === REMOVED ? [3, 2] : []);
+    const { c } = this,
+      [from, status] = stubs[0],
+      up = box.backward,
+      x = box.x + 10,
+      edge = up ? box.y + box.height : box.y,
+      out = up ? 1 : -1;
+    this.pen(
+      c.fillStyle = this.lineColor(status),
+      status === ADDED ? 2 : 1,
+      status === REMOVED ? [3, 2] : [],
+    );
     this.line([[x, edge + out * 13], [x, edge + out * 6]]);
     this.head(x, edge, up);
     this.font(400, 10, "mono");
-    const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "", room = Math.min(box.firstPort ?? Infinity, box.x + box.width) - 8 - x - 6 - c.measureText(more).width;
-    const color = status === ADDED ? colors["added-text"] : status === REMOVED ? colors["removed-text"] : colors["ink-3"];
+    const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "",
+      room = Math.min(box.firstPort ?? Infinity, box.x + box.width) - 8 - x - 6 -
+        c.measureText(more).width;
+    const color = status === ADDED
+      ? colors["added-text"]
+      : status === REMOVED
+      ? colors["removed-text"]
+      : colors["ink-3"];
     const width = this.text(this.d.nodeName(from), x + 6, edge + out * 9, color, room);
     if (more) this.text(more, x + 6 + width, edge + out * 9, color);
   }
@@ -233,7 +377,7 @@ class ScenePainter {
   // --- Nodes ---
 
   box(box) {
-    const {c} = this, {x, y, width, height, node} = box;
+    const { c } = this, { x, y, width, height, node } = box;
     c.globalAlpha = this.isLit(box) ? 1 : 0.25;
     if (node < 0) {
       c.fillStyle = colors.fold;
@@ -241,8 +385,17 @@ class ScenePainter {
       c.fill();
       if (this.labels) {
         this.font(400, 11);
-        const count = number(box.members.length), kind = box.wanted ? "hidden" : "unchanged", words = [`… ${count} ${kind} nodes`, `… ${count} ${kind}`, `… ${count}`].find((t) => c.measureText(t).width <= width - 8) || "…";
-        this.text(words, x + (width - c.measureText(words).width) / 2, y + height / 2 + 0.5, colors["ink-3"]);
+        const count = number(box.members.length),
+          kind = box.wanted ? "hidden" : "unchanged",
+          words = [`… ${count} ${kind} nodes`, `… ${count} ${kind}`, `… ${count}`].find((t) =>
+            c.measureText(t).width <= width - 8
+          ) || "…";
+        this.text(
+          words,
+          x + (width - c.measureText(words).width) / 2,
+          y + height / 2 + 0.5,
+          colors["ink-3"],
+        );
       }
     } else {
       this.halo(box);
@@ -251,29 +404,49 @@ class ScenePainter {
     }
     c.globalAlpha = 1;
   }
-  halo({x, y, width, height, node}) {
-    const {c} = this, ring = (offset, line, color) => { this.pen(color, line); this.rounded(x - offset, y - offset, width + 2 * offset, height + 2 * offset, 4 + offset); c.stroke(); };
-    if (node === this.selected) { ring(4, 6, colors.halo); ring(1, 2, colors.ink); }
-    else if (this.hover && this.hover.node === node) ring(2, 1, colors["ink-2"]);
+  halo({ x, y, width, height, node }) {
+    const { c } = this,
+      ring = (offset, line, color) => {
+        this.pen(color, line);
+        this.rounded(x - offset, y - offset, width + 2 * offset, height + 2 * offset, 4 + offset);
+        c.stroke();
+      };
+    if (node === this.selected) {
+      ring(4, 6, colors.halo);
+      ring(1, 2, colors.ink);
+    } else if (this.hover && this.hover.node === node) ring(2, 1, colors["ink-2"]);
     else if (this.hits && this.hits.has(node)) ring(2, 2, colors.accent);
   }
-  ghost({x, y, width, height, node}) {
-    const {c} = this;
+  ghost({ x, y, width, height, node }) {
+    const { c } = this;
     this.pen(colors["ink-4"], 1, [1.5, 3]);
     this.rounded(x + 0.5, y + 0.5, width - 1, height - 1, 4);
     c.stroke();
     if (!this.labels) return;
     this.font(400, 11);
-    this.text(this.d.status[node] === REMOVED ? "removed here" : "not here yet", x + 10, y + height / 2 + 0.5, colors["ink-3"], width - 16);
+    this.text(
+      this.d.status[node] === REMOVED ? "removed here" : "not here yet",
+      x + 10,
+      y + height / 2 + 0.5,
+      colors["ink-3"],
+      width - 16,
+    );
   }
-  node({x, y, width, height, node}) {
-    const {c, d, two} = this, status = d.statusOf(node), marked = status !== "same" && status !== "derived", over = this.overlay && this.overlay.ofNode(node);
+  node({ x, y, width, height, node }) {
+    const { c, d, two } = this,
+      status = d.statusOf(node),
+      marked = status !== "same" && status !== "derived",
+      over = this.overlay && this.overlay.ofNode(node);
     this.rounded(x, y, width, height, 4);
     c.fillStyle = over && over.fill || !this.overlay && colors[`${status}-fill`] || colors.surface;
     c.fill();
     if (status === "removed" && this.lines) this.hatch(x, y, width, height);
     const color = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"];
-    this.pen(color, status === "added" ? 2 : marked ? 1.5 : 1, this.labels && {removed: [5, 3], moved: [1.5, 2.5]}[status] || []);
+    this.pen(
+      color,
+      status === "added" ? 2 : marked ? 1.5 : 1,
+      this.labels && { removed: [5, 3], moved: [1.5, 2.5] }[status] || [],
+    );
     this.rounded(x, y, width, height, 4);
     c.stroke();
     if ((status === "changed" || status === "derived") && this.lines) {
@@ -282,37 +455,78 @@ class ScenePainter {
       c.stroke();
     }
     if (!this.labels) return;
-    const ink = over && over.ink, first = two ? y + 13 : y + height / 2, left = status === "same" ? x + 10 : x + 26;
+    const ink = over && over.ink,
+      first = two ? y + 13 : y + height / 2,
+      left = status === "same" ? x + 10 : x + 26;
     if (status !== "same") this.sign(x + 8, two ? y + 6 : y + height / 2 - 6.5, status);
     const label = d.opLabel(node), room0 = x + width - 8 - left;
-    this.font(marked || !VIEWS.test(label) ? 600 : 400, 12);
+    this.font(marked || !VIEWS.has(/^\w*/.exec(label)[0]) ? 600 : 400, 12);
     // What it became says more than half of what it was.
     const op = c.measureText(label).width > room0 ? label.replace(/^.*→ /, "") : label;
-    const wide = this.text(op, left, first, ink || (status === "removed" ? colors["ink-2"] : colors.ink), room0);
+    const wide = this.text(
+      op,
+      left,
+      first,
+      ink || (status === "removed" ? colors["ink-2"] : colors.ink),
+      room0,
+    );
     if (!two) return;
     this.font(400, 10, "mono");
-    const name = d.nodeName(node), room = x + width - 8 - (left + wide + 8), nameWidth = name.length * 5 > room ? Infinity : c.measureText(name).width;
+    const name = d.nodeName(node),
+      room = x + width - 8 - (left + wide + 8),
+      nameWidth = name.length * 5 > room ? Infinity : c.measureText(name).width;
     // Dropped, not shortened, where there is no room.
-    if (name !== op && nameWidth <= room) this.text(name, x + width - 8 - nameWidth, first + 0.5, ink || (marked ? colors["ink-2"] : colors["ink-3"]));
+    if (name !== op && nameWidth <= room) {
+      this.text(
+        name,
+        x + width - 8 - nameWidth,
+        first + 0.5,
+        ink || (marked ? colors["ink-2"] : colors["ink-3"]),
+      );
+    }
     this.font(400, 10.5, "mono");
     const value = over && over.text;
     const end = value ? x + width - 8 - c.measureText(value).width : x + width - 8;
     if (value) this.text(value, end, y + 27.5, ink || colors.ink);
-    this.text(shortType(d.typeOf(node)) || "–", x + 10, y + 27.5, ink || colors["ink-2"], end - x - (value ? 16 : 10));
+    this.text(
+      shortType(d.typeOf(node)) || "–",
+      x + 10,
+      y + 27.5,
+      ink || colors["ink-2"],
+      end - x - (value ? 16 : 10),
+    );
   }
   /** The badge of a node: strokes, not glyphs, so that a small ~ never reads as a minus. */
   sign(x, y, status) {
-    const {c} = this, derived = status === "derived", mx = x + 6.5, my = y + 6.5;
+    const { c } = this, derived = status === "derived", mx = x + 6.5, my = y + 6.5;
     this.rounded(x, y, 13, 13, 2);
     this.pen(colors["ink-3"]);
     if (derived) c.stroke();
-    else { c.fillStyle = colors[`${status}-text`]; c.fill(); }
+    else {
+      c.fillStyle = colors[`${status}-text`];
+      c.fill();
+    }
     this.pen(derived ? colors["ink-3"] : colors["badge-ink"], 1.6);
     c.beginPath();
-    if (status === "added" || status === "removed") { c.moveTo(mx - 3.5, my); c.lineTo(mx + 3.5, my); }
-    if (status === "added") { c.moveTo(mx, my - 3.5); c.lineTo(mx, my + 3.5); }
-    if (status === "changed" || derived) { c.moveTo(mx - 4, my + 1.4); c.bezierCurveTo(mx - 2.6, my - 3.6, mx - 0.6, my - 1.6, mx, my); c.bezierCurveTo(mx + 0.6, my + 1.6, mx + 2.6, my + 3.6, mx + 4, my - 1.4); }
-    if (status === "moved") { c.arc(mx, my + 1, 3, Math.PI, Math.PI * 1.85); c.moveTo(mx + 4.5, my - 1.5); c.lineTo(mx + 2.8, my + 1.5); c.lineTo(mx, my - 0.5); }
+    if (status === "added" || status === "removed") {
+      c.moveTo(mx - 3.5, my);
+      c.lineTo(mx + 3.5, my);
+    }
+    if (status === "added") {
+      c.moveTo(mx, my - 3.5);
+      c.lineTo(mx, my + 3.5);
+    }
+    if (status === "changed" || derived) {
+      c.moveTo(mx - 4, my + 1.4);
+      c.bezierCurveTo(mx - 2.6, my - 3.6, mx - 0.6, my - 1.6, mx, my);
+      c.bezierCurveTo(mx + 0.6, my + 1.6, mx + 2.6, my + 3.6, mx + 4, my - 1.4);
+    }
+    if (status === "moved") {
+      c.arc(mx, my + 1, 3, Math.PI, Math.PI * 1.85);
+      c.moveTo(mx + 4.5, my - 1.5);
+      c.lineTo(mx + 2.8, my + 1.5);
+      c.lineTo(mx, my - 0.5);
+    }
     c.stroke();
   }
 
@@ -325,13 +539,25 @@ class ScenePainter {
   }
   rounded(x, y, width, height, radius) {
     this.c.beginPath();
-    this.c.roundRect(x, y, Math.max(0, width), Math.max(0, height), Math.min(radius, width / 2, height / 2));
+    this.c.roundRect(
+      x,
+      y,
+      Math.max(0, width),
+      Math.max(0, height),
+      Math.min(radius, width / 2, height / 2),
+    );
   }
   line(points, radius = 0) {
-    const {c} = this, half = (p, q) => (Math.abs(p[0] - q[0]) + Math.abs(p[1] - q[1])) / 2;
+    const { c } = this, half = (p, q) => (Math.abs(p[0] - q[0]) + Math.abs(p[1] - q[1])) / 2;
     c.beginPath();
     c.moveTo(...points[0]);
-    for (let i = 1; i + 1 < points.length; i++) c.arcTo(...points[i], ...points[i + 1], Math.min(radius, half(points[i], points[i - 1]), half(points[i + 1], points[i])));
+    for (let i = 1; i + 1 < points.length; i++) {
+      c.arcTo(
+        ...points[i],
+        ...points[i + 1],
+        Math.min(radius, half(points[i], points[i - 1]), half(points[i + 1], points[i])),
+      );
+    }
     c.lineTo(...points[points.length - 1]);
     c.stroke();
   }
@@ -341,7 +567,11 @@ class ScenePainter {
   }
   triangle(x, y, down) {
     this.c.fillStyle = colors["ink-2"];
-    this.area(...down ? [[x - 4, y - 2.5], [x + 4, y - 2.5], [x, y + 3.5]] : [[x - 2.5, y - 4], [x - 2.5, y + 4], [x + 3.5, y]]);
+    this.area(
+      ...down
+        ? [[x - 4, y - 2.5], [x + 4, y - 2.5], [x, y + 3.5]]
+        : [[x - 2.5, y - 4], [x - 2.5, y + 4], [x + 3.5, y]],
+    );
   }
   area(first, ...others) {
     this.c.beginPath();
@@ -350,7 +580,7 @@ class ScenePainter {
     this.c.fill();
   }
   hatch(x, y, width, height) {
-    const {c} = this;
+    const { c } = this;
     this.pen(colors.hatch);
     c.beginPath();
     // Strokes at 45 degrees, ended at the box: clipping would cost a layer each.

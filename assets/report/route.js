@@ -1,25 +1,57 @@
-// What is looked at. All of it is in the fragment, so every view has a link, and the browser's buttons go back and
-// forth. The fragment begins with a view's name or with the selector of a REF: #run=1,graph=step,pass=3&tab=table.
+// What is looked at. All of it is in the fragment, so every view has a link, and the browser's
+// buttons go back and forth. The fragment begins with a view's name or with the selector of a REF:
+// #run=1,graph=step,pass=3&tab=table.
+
+import { OVERLAYS } from "./overlay.js";
+import { current } from "./current.js";
+import { report, subjects } from "./store.js";
 
 /**
- * Pages of the header: key → {label, shows(), render()}. `shows` tells whether this report has anything for it, `render`
- * gives its element or a promise of one. A file adds its page with `views.set`, at its top level.
+ * Pages of the header: key → {label, shows(), render()}. `shows` tells whether this report has
+ * anything for it, `render` gives its element or a promise of one. A file adds its page with
+ * `views.set`, at its top level.
  */
-const views = new Map();
+export const views = new Map();
 
-const TABS = ["graph", "table", "text", "patterns"];
+export const TABS = ["graph", "table", "text", "patterns"];
+/** What edges of the graph are labelled with. */
+export const EDGE_LABELS = ["", "shape", "dtype", "bytes"];
 const MODES = ["unified", "side", "blink"];
-/** Defaults are not in the fragment; `from` is the REF of the graph that `ref` is compared with, where that is not the one before a pass. */
-const DEFAULTS = {view: "overview", ref: "", from: "", run: "", graph: "", tab: "graph", mode: "unified", node: "", hops: "1", overlay: "", labels: "", sort: "", spelling: "native", open: "", filter: "", cam: ""};
+/**
+ * Defaults are not in the fragment; `from` is the REF of the graph that `ref` is compared with,
+ * where that is not the one before a pass.
+ */
+const DEFAULTS = {
+  view: "overview",
+  ref: "",
+  from: "",
+  run: "",
+  graph: "",
+  tab: "graph",
+  mode: "unified",
+  node: "",
+  hops: "1",
+  overlay: "",
+  labels: "",
+  sort: "",
+  spelling: "native",
+  open: "",
+  filter: "",
+  cam: "",
+};
 const KEYS = Object.keys(DEFAULTS).slice(2);
-const state = {...DEFAULTS};
-/** What to draw again when the theme or the size changes; emptied by each render. */
-let redraws = [];
+export const state = { ...DEFAULTS };
 
-function readHash() {
+export function readHash() {
   let text = location.hash.slice(1);
   const [head, ...words] = text.split("&");
-  const decode = (word) => { try { return decodeURIComponent(word); } catch { return word; } };
+  const decode = (word) => {
+    try {
+      return decodeURIComponent(word);
+    } catch {
+      return word;
+    }
+  };
   Object.assign(state, DEFAULTS);
   text = decode(head);
   state.view = text === "" ? "overview" : views.has(text) || text === "overview" ? text : "subject";
@@ -36,40 +68,70 @@ function readHash() {
   if (state.spelling !== "fx") state.spelling = DEFAULTS.spelling;
 }
 /** The fragment of a state; keys that it leaves out have their defaults. */
-function hashOf(wanted) {
-  const s = {...DEFAULTS, ...wanted};
-  const encode = (word) => encodeURIComponent(word).replace(/%(3D|2C|3A|2F|7B|7D|20)/g, (code) => code === "%20" ? "+" : decodeURIComponent(code)).replace(/\+/g, "%20");
+export function hashOf(wanted) {
+  const s = { ...DEFAULTS, ...wanted };
+  const encode = (word) =>
+    encodeURIComponent(word).replace(
+      /%(3D|2C|3A|2F|7B|7D|20)/g,
+      (code) => code === "%20" ? "+" : decodeURIComponent(code),
+    ).replace(/\+/g, "%20");
   const words = [s.view === "subject" ? encode(s.ref) : s.view];
-  for (const key of KEYS) if (s[key] !== DEFAULTS[key] && !(s.view === "subject" && (key === "run" || key === "graph"))) words.push(`${key}=${encode(s[key])}`);
+  for (const key of KEYS) {
+    if (s[key] !== DEFAULTS[key] && !(s.view === "subject" && (key === "run" || key === "graph"))) {
+      words.push(`${key}=${encode(s[key])}`);
+    }
+  }
   return "#" + words.join("&");
 }
-const refOf = (subject) => ({ref: subject.ref, from: subject.base || ""});
-const linkTo = (subject, more) => hashOf({view: "subject", ...refOf(subject), ...more});
+export const refOf = (subject) => ({ ref: subject.ref, from: subject.base || "" });
+export const linkTo = (subject, more) => hashOf({ view: "subject", ...refOf(subject), ...more });
+
+let draw = async () => {};
+/**
+ * Registers the function that shows the state: app.js knows the views, which navigate through this
+ * file.
+ */
+export function renderWith(render) {
+  draw = render;
+}
+export const render = () => draw();
+let soon = 0;
+export function renderSoon() {
+  clearTimeout(soon);
+  soon = setTimeout(render, 120);
+}
 
 /** A new page of the history. */
-function go(change) {
+export function go(change) {
   Object.assign(state, change);
   const hash = hashOf(state);
   if (hash !== location.hash) history.pushState(null, "", hash);
   return render();
 }
 /** Small moves (selection, folds) belong to the page they happen on. */
-function note(change) {
+export function note(change) {
   Object.assign(state, change);
   const hash = hashOf(state);
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 /** Another pass or graph: what was chosen of the last one stays, but for its node. */
-const goTo = (subject, more) => go({view: "subject", ...refOf(subject), node: "", cam: "", ...more});
+export const goTo = (subject, more) =>
+  go({ view: "subject", ...refOf(subject), node: "", cam: "", ...more });
 
 /** The subject a selector names; selectors may leave out parts, as REFs may. */
-function findSubject(ref, from = "") {
+export function findSubject(ref, from = "") {
   const wanted = ref.split(",").map((part) => part.replace(/:(before|after)$/, "")).filter(Boolean);
-  const fits = (subject) => wanted.every((part) => subject.ref.split(",").includes(part) || (subject.pass && part === `pass=${subject.pass.name}`) || part === `rank=${subject.run.rank}`);
-  return subjects.find((subject) => subject.ref === ref && (subject.base || "") === from) || subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) || subjects[0];
+  const fits = (subject) =>
+    wanted.every((part) =>
+      subject.ref.split(",").includes(part) ||
+      (subject.pass && part === `pass=${subject.pass.name}`) || part === `rank=${subject.run.rank}`
+    );
+  return subjects.find((subject) => subject.ref === ref && (subject.base || "") === from) ||
+    subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) ||
+    subjects[0];
 }
 /** The run that overview, memory and the like speak of. */
-function currentRun() {
-  if (state.view === "subject" && currentSubject) return currentSubject.run;
+export function currentRun() {
+  if (state.view === "subject" && current.subject) return current.subject.run;
   return report.runs.find((run) => String(run.id) === state.run) || report.runs[0];
 }

@@ -1,6 +1,11 @@
 // What the file holds, decoded when it is looked at.
 
-async function inflate(id) {
+import { CHANGED, countsOf, REMOVED, SAME, STATUS } from "./status.js";
+import { fxLine, matcher, shortOp } from "./format.js";
+import { plain } from "./dom.js";
+import { rangeTest } from "./overlay.js";
+
+export async function inflate(id) {
   const element = document.getElementById(id);
   if (!element) return null;
   const packed = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
@@ -21,12 +26,17 @@ async function loadTexts(name) {
   return (await Promise.all(parts)).flat();
 }
 let names = [];
-const loadNames = once(async () => { names = await loadTexts("names"); });
+const loadNames = once(async () => {
+  names = await loadTexts("names");
+});
 const loadLineTexts = once(() => loadTexts("texts"));
 /** What is counted of each graph: memory, operators, collectives. */
-const loadFacts = once(async () => await inflate("facts") || []);
+export const loadFacts = once(async () => await inflate("facts") || []);
 
-const undo = (list) => { let sum = 0; return Int32Array.from(list, (step) => sum += step); };
+const undo = (list) => {
+  let sum = 0;
+  return Int32Array.from(list, (step) => sum += step);
+};
 const sparse = (list) => new Map(list || []);
 /** [key, …rest] entries by key. */
 const keyed = (list) => new Map((list || []).map(([key, ...rest]) => [key, rest]));
@@ -36,17 +46,31 @@ class Detail {
   constructor(data, index) {
     this.index = index;
     this.count = data.nodes;
-    for (const key of ["op", "type", "phase", "place", "code", "status", "backward", "distance"]) this[key] = data[key];
+    for (const key of ["op", "type", "phase", "place", "code", "status", "backward", "distance"]) {
+      this[key] = data[key];
+    }
     for (const key of ["name", "seq", "cluster", "order"]) this[key] = undo(data[key]);
     this.life = data.life ? undo(data.life) : null;
-    for (const key of ["was", "tags", "time", "bytes", "flops", "stream", "measured", "ranks"]) this[key] = sparse(data[key]);
+    for (const key of ["was", "tags", "time", "bytes", "flops", "stream", "measured", "ranks"]) {
+      this[key] = sparse(data[key]);
+    }
     for (const key of ["via", "made", "gone", "values", "across"]) this[key] = keyed(data[key]);
     this.ranksLeftOut = data.ranks_left_out;
     this.fields = keyed(data.fields);
     this.twoLanes = data.two_lanes;
     this.patterns = data.patterns;
-    this.hunks = data.hunks.map(([pattern, title, where, nodes]) => ({pattern, title: str(title), where: str(where), nodes}));
-    this.relations = data.relations.map(([kind, before, after, confidence]) => ({kind, before, after, confidence}));
+    this.hunks = data.hunks.map(([pattern, title, where, nodes]) => ({
+      pattern,
+      title: str(title),
+      where: str(where),
+      nodes,
+    }));
+    this.relations = data.relations.map(([kind, before, after, confidence]) => ({
+      kind,
+      before,
+      after,
+      confidence,
+    }));
     this.readEdges(data.edges);
     this.readClusters(data.clusters);
     this.changes = [];
@@ -56,7 +80,10 @@ class Detail {
 
   /** Edges stand by consumer: how many, then (distance to the producer, status) of each. */
   readEdges(packed) {
-    const from = [], status = [], begin = new Int32Array(this.count + 1), users = new Int32Array(this.count + 1);
+    const from = [],
+      status = [],
+      begin = new Int32Array(this.count + 1),
+      users = new Int32Array(this.count + 1);
     let at = 0;
     for (let i = 0; i < this.count; i++) {
       for (let left = packed[at++]; left > 0; left--) {
@@ -67,16 +94,41 @@ class Detail {
       begin[i + 1] = from.length;
     }
     for (let i = 0; i < this.count; i++) users[i + 1] += users[i];
-    const to = new Int32Array(from.length), edge = new Int32Array(from.length), next = users.slice();
-    for (let i = 0; i < this.count; i++) for (let k = begin[i]; k < begin[i + 1]; k++) { const slot = next[from[k]]++; to[slot] = i; edge[slot] = k; }
-    Object.assign(this, {from, edgeStatus: status, begin, users, to, edge});
+    const to = new Int32Array(from.length),
+      edge = new Int32Array(from.length),
+      next = users.slice();
+    for (let i = 0; i < this.count; i++) {
+      for (let k = begin[i]; k < begin[i + 1]; k++) {
+        const slot = next[from[k]]++;
+        to[slot] = i;
+        edge[slot] = k;
+      }
+    }
+    Object.assign(this, { from, edgeStatus: status, begin, users, to, edge });
   }
   /** [[other node, status], …] */
-  inputs(i) { const list = []; for (let k = this.begin[i]; k < this.begin[i + 1]; k++) list.push([this.from[k], this.edgeStatus[k]]); return list; }
-  outputs(i) { const list = []; for (let k = this.users[i]; k < this.users[i + 1]; k++) list.push([this.to[k], this.edgeStatus[this.edge[k]]]); return list; }
+  inputs(i) {
+    const list = [];
+    for (let k = this.begin[i]; k < this.begin[i + 1]; k++) {
+      list.push([this.from[k], this.edgeStatus[k]]);
+    }
+    return list;
+  }
+  outputs(i) {
+    const list = [];
+    for (let k = this.users[i]; k < this.users[i + 1]; k++) {
+      list.push([this.to[k], this.edgeStatus[this.edge[k]]]);
+    }
+    return list;
+  }
 
   readClusters(packed) {
-    this.clusters = packed.map((c) => ({...c, path: str(c.path), label: str(c.label), children: []}));
+    this.clusters = packed.map((c) => ({
+      ...c,
+      path: str(c.path),
+      label: str(c.label),
+      children: [],
+    }));
     this.clusters.forEach((c, i) => {
       if (c.parent >= 0) this.clusters[c.parent].children.push(i);
       c.differs = c.counts.slice(1).some((count) => count > 0);
@@ -85,7 +137,12 @@ class Detail {
         const list = [];
         for (let k = 0, node = 0; k < block.places.length; k += 4) {
           node += block.places[k];
-          list.push({node, backward: block.places[k + 1], row: block.places[k + 2], x: block.places[k + 3]});
+          list.push({
+            node,
+            backward: block.places[k + 1],
+            row: block.places[k + 2],
+            x: block.places[k + 3],
+          });
         }
         block.places = list;
       }
@@ -98,22 +155,39 @@ class Detail {
     return c.nodes ||= this.order.slice(c.range[0], c.range[1]).sort();
   }
 
-  nodeName(i) { return plain(str(this.name[i])); }
-  opOf(i) { return plain(str(this.op[i])); }
-  typeOf(i) { return plain(str(this.type[i])); }
-  moduleOf(i) { return plain(this.clusters[this.cluster[i]].path); }
-  statusOf(i) { return STATUS[this.status[i]]; }
+  nodeName(i) {
+    return plain(str(this.name[i]));
+  }
+  opOf(i) {
+    return plain(str(this.op[i]));
+  }
+  typeOf(i) {
+    return plain(str(this.type[i]));
+  }
+  moduleOf(i) {
+    return plain(this.clusters[this.cluster[i]].path);
+  }
+  statusOf(i) {
+    return STATUS[this.status[i]];
+  }
   /** "view → reshape" when the operator changed. */
   opLabel(i) {
-    const target = this.status[i] === CHANGED && (this.fields.get(i) || []).find(([path]) => str(path) === "target");
-    if (target && target[1] >= 0 && target[2] >= 0) return `${shortOp(plain(str(target[1])))} → ${shortOp(plain(str(target[2])))}`;
+    const target = this.status[i] === CHANGED &&
+      (this.fields.get(i) || []).find(([path]) => str(path) === "target");
+    if (target && target[1] >= 0 && target[2] >= 0) {
+      return `${shortOp(plain(str(target[1])))} → ${shortOp(plain(str(target[2])))}`;
+    }
     return shortOp(this.opOf(i));
   }
   /** The node of that name; one that exists after the pass, if there are two. */
   find(name) {
     if (!this.byName) {
       this.byName = new Map();
-      for (let i = this.count - 1; i >= 0; i--) if (this.status[i] !== REMOVED || !this.byName.has(str(this.name[i]))) this.byName.set(str(this.name[i]), i);
+      for (let i = this.count - 1; i >= 0; i--) {
+        if (this.status[i] !== REMOVED || !this.byName.has(str(this.name[i]))) {
+          this.byName.set(str(this.name[i]), i);
+        }
+      }
     }
     return this.byName.get(name);
   }
@@ -132,69 +206,121 @@ class Detail {
       return hit;
     };
     const modules = this.clusters.map((c) => fits(c.path));
-    for (let i = 0; i < this.count; i++) if (inRange ? inRange(i) : fits(str(this.name[i])) || test(this.op[i]) || modules[this.cluster[i]] || test(this.type[i])) hits.push(i);
+    for (let i = 0; i < this.count; i++) {
+      if (
+        inRange
+          ? inRange(i)
+          : fits(str(this.name[i])) || test(this.op[i]) || modules[this.cluster[i]] ||
+            test(this.type[i])
+      ) hits.push(i);
+    }
     return hits;
   }
 }
-const str = (index) => index < 0 ? "" : names[index];
+export const str = (index) => index < 0 ? "" : names[index];
 
 const details = new Map();
-async function loadDetail(index) {
+export async function loadDetail(index) {
   if (index < 0) return null;
   if (!details.has(index)) {
-    details.set(index, Promise.all([inflate(`data-${index}`), loadNames()]).then(([data]) => data ? new Detail(data, index) : null));
+    details.set(
+      index,
+      Promise.all([inflate(`data-${index}`), loadNames()]).then(([data]) =>
+        data ? new Detail(data, index) : null
+      ),
+    );
   }
   return details.get(index);
 }
 
 /** Printed lines of a scene: {native(i, before), fx(i, before)}; null when they were left out. */
-async function loadLines(detail) {
-  detail.lines ||= Promise.all([inflate(`lines-${detail.index}`), loadLineTexts()]).then(([data, texts]) => {
-    if (!data) return null;
-    const text = (index) => index < 0 ? "" : plain(texts[index]);
-    const after = undo(data.after), before = keyed(data.before), odd = new Map(data.fx.map(([node, side, line]) => [node * 2 + side, line]));
-    const line = (i, old) => text(old && before.has(i) ? before.get(i)[0] : after[i]);
-    const type = (i, old) => old && before.has(i) ? text(before.get(i)[1]) : detail.typeOf(i);
-    return {
-      native(i, old) { const words = line(i, old), of = type(i, old); return words && of ? `${words} : ${of}` : words; },
-      fx(i, old) {
-        // A side that looks as the other one has its odd line there.
-        const side = old || detail.status[i] === REMOVED ? 0 : 1;
-        const own = odd.get(i * 2 + side) ?? (before.has(i) ? undefined : odd.get(i * 2 + 1));
-        return own !== undefined ? text(own) : fxLine(line(i, old), type(i, old));
-      },
-    };
-  });
+export async function loadLines(detail) {
+  detail.lines ||= Promise.all([inflate(`lines-${detail.index}`), loadLineTexts()]).then(
+    ([data, texts]) => {
+      if (!data) return null;
+      const text = (index) => index < 0 ? "" : plain(texts[index]);
+      const after = undo(data.after),
+        before = keyed(data.before),
+        odd = new Map(data.fx.map(([node, side, line]) => [node * 2 + side, line]));
+      const line = (i, old) => text(old && before.has(i) ? before.get(i)[0] : after[i]);
+      const type = (i, old) => old && before.has(i) ? text(before.get(i)[1]) : detail.typeOf(i);
+      return {
+        native(i, old) {
+          const words = line(i, old), of = type(i, old);
+          return words && of ? `${words} : ${of}` : words;
+        },
+        fx(i, old) {
+          // A side that looks as the other one has its odd line there.
+          const side = old || detail.status[i] === REMOVED ? 0 : 1;
+          const own = odd.get(i * 2 + side) ?? (before.has(i) ? undefined : odd.get(i * 2 + 1));
+          return own !== undefined ? text(own) : fxLine(line(i, old), type(i, old));
+        },
+      };
+    },
+  );
   return detail.lines;
 }
 
-let report = null;
+export let report = null;
 /** Everything that can be looked at: passes, and graphs that no pass shows. */
-const subjects = [];
+export const subjects = [];
 
+export async function loadReport() {
+  report = await inflate("data-main");
+  collectSubjects();
+}
 function collectSubjects() {
   for (const run of report.runs) {
-    for (const pass of run.passes) subjects.push({...pass, run, pass, last: pass.after});
-    for (const graph of run.graphs) if (graph.detail >= 0) subjects.push({...graph, run, group: "other graphs", graph: graph.name, counts: [0, 0, 0, 0, 0]});
-    for (const stage of run.stages) if (stage.detail >= 0) subjects.push({...stage, run, group: "stages of compilation", name: `${stage.from} → ${stage.graph}`, last: stage.after});
-    for (const pair of report.rank_pairs) if (pair.run === run.id && pair.detail >= 0) subjects.push({...pair, run, group: "between ranks", last: pair.after});
+    for (const pass of run.passes) subjects.push({ ...pass, run, pass, last: pass.after });
+    for (const graph of run.graphs) {
+      if (graph.detail >= 0) {
+        subjects.push({
+          ...graph,
+          run,
+          group: "other graphs",
+          graph: graph.name,
+          counts: [0, 0, 0, 0, 0],
+        });
+      }
+    }
+    for (const stage of run.stages) {
+      if (stage.detail >= 0) {
+        subjects.push({
+          ...stage,
+          run,
+          group: "stages of compilation",
+          name: `${stage.from} → ${stage.graph}`,
+          last: stage.after,
+        });
+      }
+    }
+    for (const pair of report.rank_pairs) {
+      if (pair.run === run.id && pair.detail >= 0) {
+        subjects.push({ ...pair, run, group: "between ranks", last: pair.after });
+      }
+    }
   }
 }
 /** Whether two runs have these at the same place. */
-const isTwin = (a, b) => a.graph === b.graph && a.group === b.group && a.index === b.index;
+export const isTwin = (a, b) => a.graph === b.graph && a.group === b.group && a.index === b.index;
 /** "#3 dce" */
-const titleOf = (pass) => `#${pass.index} ${plain(pass.name)}`;
-const nameOf = (subject) => subject.pass ? titleOf(subject) : plain(subject.name);
-const isQuiet = (pass) => pass.detail < 0 && pass.status !== "failed";
+export const titleOf = (pass) => `#${pass.index} ${plain(pass.name)}`;
+export const nameOf = (subject) => subject.pass ? titleOf(subject) : plain(subject.name);
+export const isQuiet = (pass) => pass.detail < 0 && pass.status !== "failed";
 /** Names of a run's graphs; the one that most passes work on first. */
-function graphsOf(run) {
+export function graphsOf(run) {
   const count = (name) => run.passes.filter((pass) => pass.graph === name).length;
   return run.graphs.map((graph) => graph.name).sort((a, b) => count(b) - count(a));
 }
 /** The moments of a graph: before its first pass, then after each of its passes. */
-function momentsOf(run, graph) {
+export function momentsOf(run, graph) {
   const passes = run.passes.filter((pass) => pass.graph === graph && pass.after.facts >= 0);
-  if (passes.length) return [{...passes[0].before, name: "as it came"}, ...passes.map((pass) => ({...pass.after, name: titleOf(pass), pass}))];
+  if (passes.length) {
+    return [
+      { ...passes[0].before, name: "as it came" },
+      ...passes.map((pass) => ({ ...pass.after, name: titleOf(pass), pass })),
+    ];
+  }
   const own = run.graphs.find((g) => g.name === graph);
-  return own ? [{...own.last, name: "as it came"}] : [];
+  return own ? [{ ...own.last, name: "as it came" }] : [];
 }

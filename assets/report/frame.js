@@ -1,0 +1,5 @@
+// Parts of the frame (frame.html) that several views use.
+
+import { $ } from "./dom.js";
+
+export const mainBox = $("#main"), searchBox = $(".finder .search");
