@@ -57,7 +57,7 @@ EXCLUDED = ["docs/glossary.md", "tests/data/", "tests/fuzz/", "assets/report/ven
 
 CPP = (".h", ".cc", ".js", ".css", ".cu")
 HASH = (".cmake", "CMakeLists.txt", ".toml", ".yml", ".yaml", ".sh", ".clang-tidy", ".env")
-SHELL = ("dev", "tools/setup", "tools/lint_js", ".ci/run")
+SHELL = ("dev", "tools/setup", ".ci/run")
 
 
 # --- The glossary -----------------------------------------------------------------------------------------------------
