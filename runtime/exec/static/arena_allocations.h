@@ -31,11 +31,12 @@ class AllocationOrder {
   std::vector<int32_t> places_;
 };
 
-/// While it lives, ATen's CPU allocator gives the calling thread these places: operators without an
-/// out-variant allocate their results where they shall lie. Until the order is known, a place goes
-/// to the first allocation of its size. Others get memory as always. One at a time per thread.
+/// During its lifetime, ATen's CPU allocator returns these buffers to the calling thread, so that
+/// operators without an out-variant allocate their results in the arena. Until the order is known,
+/// a buffer goes to the first allocation of its size. Other allocations are served as before.
+/// At most one per thread.
 ///
-/// Whether results came to lie in their places, the caller must look at.
+/// The caller must check whether the results use the buffers.
 class ArenaAllocations {
  public:
   ArenaAllocations(std::span<const ResultBuffer> places, const AllocationOrder& order);

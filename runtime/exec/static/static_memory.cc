@@ -1,10 +1,10 @@
-// Where the tensors of a static program lie: inputs that are pointed to, places in its block, and
-// outputs that outlive a run.
+// The memory of a static program: borrowed inputs, the block, and outputs that outlive a run.
 
 #include <algorithm>
 #include <utility>
 
 #include <ATen/ops/clone.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/CPUAllocator.h>
 
 #include "runtime/aten/literals.h"
@@ -28,7 +28,7 @@ Tensor TensorOver(const c10::Storage& storage, const PlanLayout& layout) {
   return tensor;
 }
 
-bool LiesAs(const Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+bool HasLayout(const Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
   if (tensor.sizes() != sizes) return false;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (sizes[dim] > 1 && tensor.strides()[dim] != strides[dim]) return false;
@@ -45,36 +45,64 @@ static Tensor OnAnotherStorage(const Tensor& tensor, const c10::Storage& storage
   return other;
 }
 
-void StaticProgram::State::SetStorage(int32_t owner, const c10::Storage& storage) {
+void StaticState::SetStorage(int32_t owner, const c10::Storage& storage) {
   for (const int32_t slot : storages[static_cast<size_t>(owner)].slots)
     TensorAt(slot).unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
-  for (const at::Tensor& other : storages[static_cast<size_t>(owner)].others)
-    other.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
-  FindAddresses(owner);
+  for (const Tensor& alias : storages[static_cast<size_t>(owner)].aliases)
+    alias.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  UpdateAddresses(owner);
 }
 
-void StaticProgram::State::FindAddresses(int32_t owner) {
-  StaticStorage& storage = storages[static_cast<size_t>(owner)];
-  for (const StaticStorage::Address& address : storage.addresses) {
-    StaticStep& step = steps[address.step];
-    c10::TensorImpl& tensor = *step.arguments[address.argument];
-    const bool is_there = tensor.unsafe_storage().data() != nullptr;
-    step.addresses[address.argument] = is_there ? tensor.mutable_data() : nullptr;
+void StaticState::UpdateAddresses(int32_t owner) {
+  for (const StaticStorage::Use& use : storages[static_cast<size_t>(owner)].uses) {
+    const bool has_memory = use.tensor->unsafe_storage().data() != nullptr;
+    use.step->SetAddress(use.argument, has_memory ? use.tensor->mutable_data() : nullptr);
   }
 }
 
-void StaticProgram::State::Release(int32_t owner) {
+void StaticState::Release(int32_t owner) {
   SetStorage(owner, EmptyStorage(storages[static_cast<size_t>(owner)].bytes));
 }
 
-void StaticProgram::State::TakeStorage(int32_t owner) {
+void StaticState::TakeStorage(int32_t owner) {
   const auto bytes = static_cast<size_t>(storages[static_cast<size_t>(owner)].bytes);
   SetStorage(owner,
              {c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator()->allocate(bytes),
               /*allocator=*/nullptr, /*resizable=*/false});
 }
 
-Status StaticProgram::State::BindInputs(std::span<const Tensor> given) {
+PlanLayout StaticState::LayoutNow(const DynamicLayout& layout) const {
+  const auto size_of = [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; };
+  PlanLayout now{.dtype = layout.dtype, .sizes = {}, .strides = {}, .offset = 0};
+  for (const SizeForm& size : layout.sizes)
+    now.sizes.push_back(size.At(size_of));
+  for (const SizeForm& stride : layout.strides)
+    now.strides.push_back(stride.At(size_of));
+  return now;
+}
+
+int64_t StaticState::BytesNow(int32_t slot) const {
+  return plan.slots[static_cast<size_t>(slot)].dynamic_layout->bytes.At(
+      [&](int32_t size) { return *numbers[static_cast<size_t>(size)]; });
+}
+
+void* StaticState::AllocateInArena(int32_t slot, int64_t bytes) {
+  const std::optional<int64_t> offset = dynamic_arena.Allocate(slot, bytes);
+  return offset ? Base() + *offset : nullptr;
+}
+
+Tensor StaticState::NewDynamicTensor(int32_t slot, const PlanLayout& layout) {
+  const int64_t bytes = layout.storage_bytes();
+  void* const address = AllocateInArena(slot, bytes);
+  if (address == nullptr)
+    return at::empty_strided(layout.sizes, layout.strides, ToScalarType(layout.dtype));
+  return TensorOver({c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes),
+                     c10::DataPtr(address, c10::Device(c10::kCPU)), /*allocator=*/nullptr,
+                     /*resizable=*/false},
+                    layout);
+}
+
+Status StaticState::BindInputs(std::span<const Tensor> given) {
   for (size_t i = 0; i < given.size(); ++i) {
     StaticInput& input = inputs[i];
     if (input.own == nullptr) {
@@ -89,7 +117,7 @@ Status StaticProgram::State::BindInputs(std::span<const Tensor> given) {
     input.own->set_data_ptr_noswap({data, c10::Device(c10::kCPU)});
     input.own->set_nbytes(lent.nbytes());
     if (offset != input.offset) STRATA_RETURN_IF_ERROR(MoveInput(input.slot, offset));
-    FindAddresses(input.slot);
+    UpdateAddresses(input.slot);
     input = {.slot = input.slot,
              .own = input.own,
              .data = data,
@@ -100,7 +128,7 @@ Status StaticProgram::State::BindInputs(std::span<const Tensor> given) {
 }
 
 /// Views of an input know their offsets from its first element.
-Status StaticProgram::State::MoveInput(int32_t slot, int64_t offset) {
+Status StaticState::MoveInput(int32_t slot, int64_t offset) {
   const Tensor& input = TensorAt(slot);
   const int64_t moved =
       (offset - input.storage_offset()) * static_cast<int64_t>(input.element_size());
@@ -117,41 +145,41 @@ Status StaticProgram::State::MoveInput(int32_t slot, int64_t offset) {
   };
   for (const int32_t view : StorageOf(slot).slots)
     move(TensorAt(view));
-  for (const Tensor& other : StorageOf(slot).others)
-    move(other);
+  for (const Tensor& alias : StorageOf(slot).aliases)
+    move(alias);
   return Ok();
 }
 
-void StaticProgram::State::ReleaseDynamicInputs() {
+void StaticState::ReleaseDynamicInputs() {
   for (const StaticInput& input : inputs) {
     if (input.own == nullptr) TensorAt(input.slot).reset();
   }
 }
 
-bool StaticProgram::State::HasHeldOutputs() {
+bool StaticState::HasHeldOutputs() {
   return block.memory != nullptr && std::ranges::any_of(outputs, [&](int32_t owner) {
            return TensorAt(owner).storage().use_count() > StorageOf(owner).references;
          });
 }
 
-void StaticProgram::State::KeepHeldOutputs() {
+void StaticState::KeepHeldOutputs() {
   if (HasHeldOutputs()) LetGoOfBlock();
 }
 
-void StaticProgram::State::EnsureBlock() {
+void StaticState::EnsureBlock() {
   if (block.memory != nullptr) return;
   UseBlock({.memory = std::make_shared<c10::DataPtr>(
                 c10::GetCPUAllocator()->allocate(static_cast<size_t>(block_bytes))),
             .bytes = block_bytes});
 }
 
-void StaticProgram::State::UseBlock(MemoryBlock memory) {
+void StaticState::UseBlock(MemoryBlock memory) {
   block = std::move(memory);
   scratch = nullptr;
   PlaceStorages();
 }
 
-void StaticProgram::State::Borrow(const ScratchMemory& lent) {
+void StaticState::Borrow(const ScratchMemory& lent) {
   if (!can_borrow || lent.owner == nullptr || block_bytes > lent.bytes) {
     if (scratch != nullptr) LetGoOfBlock();
     return;
@@ -163,7 +191,7 @@ void StaticProgram::State::Borrow(const ScratchMemory& lent) {
   PlaceStorages();
 }
 
-void StaticProgram::State::LetGoOfBlock() {
+void StaticState::LetGoOfBlock() {
   for (size_t owner = 0; owner < storages.size(); ++owner) {
     const StaticStorage::Kind kind = storages[owner].kind;
     if (kind == StaticStorage::Kind::kOutput || kind == StaticStorage::Kind::kBlock)
@@ -173,7 +201,7 @@ void StaticProgram::State::LetGoOfBlock() {
   scratch = nullptr;
 }
 
-void StaticProgram::State::PlaceStorages() {
+void StaticState::PlaceStorages() {
   char* const base = Base();
   for (size_t owner = 0; owner < storages.size(); ++owner) {
     StaticStorage& storage = storages[owner];
@@ -194,7 +222,7 @@ void StaticProgram::State::PlaceStorages() {
   }
 }
 
-Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> given) {
+Tensor StaticState::OutputAt(int32_t slot, std::span<const Tensor> given) {
   const Tensor& home = TensorAt(slot);
   if (!home.defined()) return home;
   if (StorageOf(slot).kind == StaticStorage::Kind::kOutput)
@@ -204,11 +232,11 @@ Tensor StaticProgram::State::OutputAt(int32_t slot, std::span<const Tensor> give
     if (home.storage().unsafeGetStorageImpl() == inputs[i].own)
       return OnAnotherStorage(home, given[i].storage());
   }
-  // What an operator wrote in place may be a tensor of ours.
+  // An operator may have written a tensor of the program in place.
   return OnAnotherStorage(home, home.storage());
 }
 
-std::vector<Tensor> StaticProgram::State::TakeOutputs(std::span<const Tensor> given) {
+std::vector<Tensor> StaticState::TakeOutputs(std::span<const Tensor> given) {
   std::vector<at::Tensor> taken;
   taken.reserve(plan.outputs.size());
   for (const int32_t slot : plan.outputs)

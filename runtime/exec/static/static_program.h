@@ -19,6 +19,7 @@
 namespace strata {
 
 class ExecutionObserver;
+struct StaticState;
 
 /// Memory that belongs to another program, which does not need it between its runs.
 struct ScratchMemory {
@@ -33,54 +34,52 @@ struct MemoryBlock {
   int64_t bytes = 0;
 };
 
-/// A plan whose steps are bound to tensors once, for all runs: every value has a tensor object that
-/// stays, views of it are made when the plan is bound, and argument stacks hold both. A run calls
-/// operators, and nothing else.
+/// A plan whose steps are bound to tensors once, for all runs. Every value has one tensor object,
+/// views of it are made at bind time, and argument stacks hold both. A run calls operators and
+/// kernels, and nothing else.
 ///
-/// Memory of a value is one of
-///   - its place in the block that the memory plan lays out; the operator's out-variant writes
-///   there;
-///   - what the operator returns, where it has no out-variant: the tensor object takes over that
-///     storage until the value dies;
-///   - the caller's, for inputs;
-///   - for outputs, a place in the block, too. While somebody holds one, the next run takes a new
-///   block.
+/// The memory of a value is one of
+///   - its buffer in the block, to which the operator's out-variant writes;
+///   - the storage that the operator returns, if it has no out-variant: the tensor object adopts it
+///     until the value's last use;
+///   - the caller's memory, for inputs.
+/// Outputs have buffers in the block, too. While the caller holds one, the next run takes a new
+/// block.
 class StaticProgram {
  public:
-  /// Takes no memory for results before it runs. Results go to `scratch` where that is large enough
-  /// and none of them is an output that others keep. REQUIRES: plan outlives the program; kernels
-  /// are those of the plan, null if it has none.
+  /// Allocates no memory for results before the first run. Results use `scratch` if it is large
+  /// enough and no output is larger than a number. REQUIRES: the plan outlives the program;
+  /// `kernels` are those of the plan, null if it has none.
   static Result<std::unique_ptr<StaticProgram>> Bind(const Plan& plan, const Constants& constants,
                                                      const KernelLibrary* kernels,
                                                      const ScratchMemory& scratch);
   ~StaticProgram();
 
-  /// As Executor::Run. Nothing of the inputs is referred to after it.
-  /// What an operator throws passes through; `failed_step` tells which it was.
+  /// As Executor::Run. The program does not refer to the inputs afterwards. What an operator throws
+  /// passes through; `failed_step` is then its step.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer);
   size_t failed_step() const;
-  void Reset();  ///< lets go of what a failed run left
+  void Reset();  ///< releases what a failed run left
 
-  /// What a run needs beyond inputs.
+  /// The memory that a run needs beyond inputs.
   PlannedMemory planned_memory() const;
   ScratchMemory scratch();
-  /// Outputs lie in the block: a run while somebody holds some of the last one takes another.
+  /// Outputs are in the block: a run takes another block while the caller holds one of them.
   bool lends_outputs() const;
 
-  /// Lets go of the block; returns it unless somebody holds an output of the last run, which lies
-  /// there. The next run takes a new one, if none is given.
+  /// Releases the block, and returns it unless the caller holds an output of the last run. The next
+  /// run allocates a new one, unless it is given one.
   MemoryBlock TakeBlock();
   /// Uses the block if it is large enough. REQUIRES: there is none, as after `TakeBlock`.
   void GiveBlock(MemoryBlock block);
-  /// From now on results go to `scratch`, as for `Bind`; where they cannot, to a block of its own.
+  /// From now on results use `scratch` as for `Bind`, or else a block of the program.
   void Borrow(const ScratchMemory& scratch);
 
  private:
-  struct State;
-  explicit StaticProgram(std::unique_ptr<State> state);
+  explicit StaticProgram(std::unique_ptr<StaticState> state);
   friend class StaticBinder;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<StaticState> state_;
 };
 
 }  // namespace strata

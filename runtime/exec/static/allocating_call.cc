@@ -1,0 +1,149 @@
+#include "runtime/exec/static/allocating_call.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/clone.h>
+
+#include <fmt/format.h>
+
+#include "runtime/aten/out_variants.h"
+#include "runtime/exec/static/arena_allocations.h"
+#include "runtime/exec/static/operator_stack.h"
+#include "runtime/exec/static/substitutes.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+class AllocatingCall final : public Step {
+ public:
+  AllocatingCall(const PlanStep& step, OperatorStack call, bool has_dynamic_operands)
+      : step_(step), call_(std::move(call)), has_dynamic_operands_(has_dynamic_operands) {}
+
+  /// The result has memory in the block.
+  void Preallocate(int32_t slot) { preallocated_.push_back(slot); }
+  /// The result, of data-dependent size, is allocated in the dynamic arena if there is room.
+  void UseArena(int32_t slot) { arena_slot_ = slot; }
+
+  void Run(StaticState& state) override {
+    if (preallocated_.empty() && arena_slot_ < 0) {
+      call_.Call(state);
+    } else {
+      CallPreallocated(state);
+    }
+    Adopt(state);
+  }
+  bool CallsOperator() const override { return true; }
+  bool UsesArena(int32_t slot) const override { return arena_slot_ == slot; }
+
+ private:
+  void CallPreallocated(StaticState& state) {
+    std::vector<ResultBuffer> places;
+    for (const int32_t slot : preallocated_) {
+      const c10::Storage& storage = state.TensorAt(slot).storage();
+      places.push_back({storage.mutable_data(), storage.nbytes()});
+    }
+    if (arena_slot_ >= 0) {
+      const int64_t bytes = state.BytesNow(arena_slot_);
+      if (void* const address = state.AllocateInArena(arena_slot_, bytes))
+        places.push_back({address, static_cast<size_t>(bytes)});
+    }
+    const ArenaAllocations placing(places, allocations_);
+    call_.Call(state);
+    if (has_dynamic_operands_ || allocations_.is_known()) return;
+    std::vector<const void*> results(places.size(), nullptr);
+    ForEachResult(state.stack, step_, [&](int32_t slot, const Tensor& result) {
+      const auto place = std::ranges::find(preallocated_, slot);
+      if (place == preallocated_.end()) return;
+      results[static_cast<size_t>(place - preallocated_.begin())] = result.storage().data();
+    });
+    placing.Teach(allocations_, results);
+  }
+
+  /// Makes what the operator returned the tensors of its results.
+  void Adopt(StaticState& state) {
+    torch::jit::Stack& stack = state.stack;
+    if (stack.size() == 1 && stack[0].isInt() && step_.results.size() == 1 && step_.results[0] >= 0)
+      state.numbers[static_cast<size_t>(step_.results[0])] = stack[0].toInt();
+    std::vector<std::pair<Tensor, Tensor>> copies;  // the program's tensor, the operator's
+    ForEachResult(stack, step_, [&](int32_t slot, const Tensor& result) {
+      AdoptResult(state, slot, result, copies);
+    });
+    // One result may lie where another belongs.
+    if (copies.size() > 1) {
+      for (auto& [tensor, result] : copies)
+        result = result.clone();
+    }
+    for (const auto& [tensor, result] : copies)
+      tensor.copy_(result);
+    stack.clear();
+  }
+
+  static void AdoptResult(StaticState& state, int32_t slot, const Tensor& result,
+                          std::vector<std::pair<Tensor, Tensor>>& copies) {
+    Tensor& tensor = state.TensorAt(slot);
+    if (state.is_dynamic[static_cast<size_t>(slot)]) {
+      tensor = result;
+      return;
+    }
+    if (result.sizes() != tensor.sizes()) {
+      throw std::runtime_error(fmt::format("returned {}{}, not what was traced",
+                                           c10::str(result.sizes()), c10::str(result.strides())));
+    }
+    const int32_t owner = state.plan.slots[static_cast<size_t>(slot)].storage;
+    const bool is_adopted = state.StorageOf(slot).kind == StaticStorage::Kind::kAdopted;
+    const bool has_layout = HasLayout(result, tensor.sizes(), tensor.strides()) &&
+                            result.storage_offset() == tensor.storage_offset();
+    if (!has_layout) {
+      if (is_adopted) state.TakeStorage(owner);
+      copies.emplace_back(tensor, result.clone());  // it may lie where it belongs
+    } else if (is_adopted) {
+      state.SetStorage(owner, result.storage());
+    } else if (result.storage().data() != tensor.storage().data()) {
+      copies.emplace_back(tensor, result);
+    }
+  }
+
+  const PlanStep& step_;
+  OperatorStack call_;
+  bool has_dynamic_operands_;  // their layouts change, and with them the allocations
+  std::vector<int32_t> preallocated_;
+  int32_t arena_slot_ = -1;
+  AllocationOrder allocations_;
+};
+
+}  // namespace
+
+Result<Binding> BindAllocatingCall(const PlanStep& step, int32_t index, BindContext& context) {
+  const PlanStep called = step.mutates ? WithTensorOverload(step) : step;
+  STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
+  STRATA_TRY(OperatorStack call, OperatorStack::Bind(called, op, context));
+  bool is_fixed = true;
+  step.ForEachOperand([&](int32_t slot) { is_fixed = is_fixed && context.IsFixed(slot); });
+  auto bound = std::make_unique<AllocatingCall>(step, std::move(call), !is_fixed);
+  const PlanOptions& options = context.plan().options;
+  for (const int32_t slot : step.results) {
+    if (slot < 0) continue;
+    const bool is_own = context.OwnerOf(slot) == slot && !step.mutates && !step.is_view;
+    if (!is_own || !context.Slot(slot).layout) {
+      context.MakeDynamic(slot);
+      // Of several results, one could be allocated where another is live.
+      if (is_own && step.results.size() == 1 && context.CanUseArena(slot)) bound->UseArena(slot);
+    } else if (options.static_memory && options.arena_results) {
+      context.Place(slot, index);
+      bound->Preallocate(slot);
+    } else {
+      StaticStorage& storage = context.StorageOf(slot);
+      storage = {StaticStorage::Kind::kAdopted, context.Slot(slot).layout->storage_bytes(), slot};
+      context.state().TensorAt(slot) =
+          TensorOver(EmptyStorage(storage.bytes), *context.Slot(slot).layout);
+    }
+  }
+  return Bound(std::move(bound));
+}
+
+}  // namespace strata

@@ -1,0 +1,81 @@
+#include "runtime/exec/static/bind_context.h"
+
+#include <algorithm>
+
+#include "passes/compile/pointwise.h"
+#include "runtime/exec/static/substitutes.h"
+
+namespace strata {
+
+using at::Tensor;
+
+bool BindContext::IsFixed(int32_t slot) {
+  return Slot(slot).layout && state_.TensorAt(slot).defined() &&
+         !state_.is_dynamic[static_cast<size_t>(slot)];
+}
+
+bool BindContext::HaveLayouts(const PlanStep& step) const {
+  return std::ranges::all_of(step.results, [&](int32_t slot) {
+    return slot >= 0 && Slot(slot).layout && OwnerOf(slot) == slot;
+  });
+}
+
+int32_t BindContext::OperandWrittenAs(const PlanStep& step, int32_t result) const {
+  int32_t found = -1;
+  step.ForEachOperand([&](int32_t operand) {
+    if (found < 0 && OwnerOf(operand) == OwnerOf(result) &&
+        Slot(operand).layout == Slot(result).layout) {
+      found = operand;
+    }
+  });
+  return found;
+}
+
+const Tensor& BindContext::Place(int32_t slot, int32_t index) {
+  using Kind = StaticStorage::Kind;
+  StaticStorage& storage = StorageOf(slot);
+  storage = {assignment_.is_output(slot) ? Kind::kOutput : Kind::kBlock,
+             Slot(slot).layout->storage_bytes(), slot};
+  assignment_.Add(slot, index);
+  return state_.TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
+}
+
+void BindContext::Share(int32_t slot, int32_t index,
+                        const std::function<bool(int32_t operand)>& may_share) {
+  if (plan_.options.in_place) assignment_.Share(slot, index, may_share);
+}
+
+void BindContext::ShareOperands(const PlanStep& step, int32_t slot, int32_t index) {
+  const FusibleOp* const fusible = FindFusible(step.op);
+  if (fusible != nullptr && fusible->kind == FusionKind::kPointwise) {
+    Share(slot, index, [](int32_t /*operand*/) { return true; });
+  } else if (ReadsRowsFirst(step)) {
+    Share(slot, index, [&](int32_t operand) { return operand == step.args[0].slot; });
+  }
+}
+
+void BindContext::MakeDynamic(int32_t slot) {
+  if (OwnerOf(slot) == slot) StorageOf(slot).kind = StaticStorage::Kind::kDynamic;
+  state_.is_dynamic[static_cast<size_t>(slot)] = true;
+}
+
+bool BindContext::CanUseArena(int32_t slot) const {
+  const PlanOptions& options = plan_.options;
+  return options.static_memory && options.arena_results && options.dynamic_arena &&
+         Slot(slot).dynamic_layout && assignment_.last_use(slot) != BufferAssignment::kForever;
+}
+
+Tensor BindContext::Alias(int32_t slot, const PlanLayout& layout) {
+  Tensor alias = TensorOver(state_.TensorAt(slot).storage(), layout);
+  StorageOf(slot).aliases.push_back(alias);
+  return alias;
+}
+
+void BindContext::BindArguments(Step& step, const std::vector<int32_t>& slots) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    StorageOf(slots[i]).uses.push_back(
+        {.step = &step, .argument = i, .tensor = TensorAt(slots[i]).unsafeGetTensorImpl()});
+  }
+}
+
+}  // namespace strata
