@@ -15,6 +15,7 @@
 #include "bench/bench.h"
 #include "ir/fx/fx.h"
 #include "ir/rewriter.h"
+#include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/md5.h"
 
 namespace strata::cli {
@@ -83,19 +84,23 @@ void Edit(Graph& graph, size_t step) {
 }  // namespace
 
 Result<std::vector<std::string>> ReadLogsBelow(const std::string& folder) {
+  constexpr size_t kLargestPart = 4'000'000;  // a longer log would outweigh all others
   namespace fs = std::filesystem;
   std::vector<std::string> paths;
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
     const std::string path = entry.path().string();
-    if (path.ends_with(".log") && path.find("/malformed/") == std::string::npos) {
+    if ((path.ends_with(".log") || path.ends_with(".log.zst")) &&
+        path.find("/malformed/") == std::string::npos) {
       paths.push_back(path);
     }
   }
   std::ranges::sort(paths);
   std::vector<std::string> logs;
   for (const std::string& path : paths) {
-    STRATA_TRY(std::string log, ReadFile(path));
+    STRATA_TRY(std::string bytes, ReadFile(path));
+    STRATA_TRY(std::string log, Decompress(std::move(bytes), path));
+    if (log.size() > kLargestPart) continue;
     if (!log.empty() && log.back() != '\n') log += '\n';
     logs.push_back(std::move(log));
   }

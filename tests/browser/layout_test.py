@@ -37,7 +37,7 @@ def others(site):
         "failed": (log(site), "#log&graph=2/0"),
         "log_ranks": (rank_logs(site), "#log"),
         "ranks_pair": (site.ranks(), "#run=3,graph=before_fuse_pass,pass=0"),
-        "stages": (site.report(os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log")), ""),
+        "stages": (site.report(os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log.zst")), ""),
         "two_runs": (site.two_runs(), ""),
         "profile": (site.profiled() or site.training(), PASS + "&overlay=mean&hops=all"),
         "profile_memory": (site.profiled() or site.training(), "#memory"),

@@ -98,7 +98,7 @@ def two_runs(site):
 
 def stages(site):
     """Graphs of one compilation, each beside the one that it was made from."""
-    log = os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log")
+    log = os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log.zst")
     page = site.report(log)
     site.open(page)
     rows = site.js("return [...[...document.querySelectorAll('section')].find((e) => e.innerText.startsWith('Stages')).querySelectorAll('tbody tr')].map((e) => [...e.cells].slice(0, 2).map((c) => c.innerText))")

@@ -18,6 +18,8 @@ import re
 import subprocess
 import sys
 
+from strata_case import read_log
+
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_",
@@ -291,7 +293,7 @@ def files_below(words):
             if os.path.basename(folder) == "malformed":
                 continue
             for file in sorted(files):
-                if file.endswith((".log", ".txt")):
+                if file.endswith((".log", ".log.zst", ".txt")):
                     yield os.path.join(folder, file)
 
 
@@ -299,8 +301,7 @@ def main():
     tool, words = sys.argv[1], sys.argv[2:]
     compared = differing = 0
     for file in files_below(words):
-        with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            text = stream.read()
+        text = read_log(file).decode("utf-8", "surrogateescape")
         plain = functools.partial(re.sub, "\x1b\\[[0-9;]*m", "")  # without colours
         texts = [t for t in map(plain, [text] if is_graph(plain(text)) else payloads(text)) if is_graph(t)]
         if not texts:

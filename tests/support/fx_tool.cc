@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ir/fx/fx.h"
+#include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
 
 namespace strata {
@@ -82,7 +83,8 @@ void WriteNodes(const Graph& graph, JsonWriter& json) {
 }
 
 Status PrintNodes(const std::string& path) {
-  STRATA_TRY(const std::string text, ReadFile(path));
+  STRATA_TRY(std::string bytes, ReadFile(path));
+  STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
   LogContent log;
   if (LooksLikeLog(text)) {
     STRATA_TRY(log, ReadLog(text, path));

@@ -20,6 +20,23 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LOGS = os.path.join(ROOT, "tests", "data", "logs")
+
+
+def read_log(path):
+    """The bytes of a file, decompressed if its name ends with .zst."""
+    if path.endswith(".zst"):
+        return subprocess.run(["zstd", "-dcq", path], check=True, stdout=subprocess.PIPE).stdout
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def decompress_log(path, folder):
+    """A copy of a log in `folder` for programs that read no compressed files; returns its path."""
+    copy = os.path.join(folder, os.path.basename(path).removesuffix(".zst"))
+    with open(copy, "wb") as file:
+        file.write(read_log(path))
+    return copy
 
 
 class StrataCase(unittest.TestCase):

@@ -4,13 +4,12 @@
 PYTHON is an interpreter in which `import torch` works: an ordinary installation of the pinned version with its CUDA
 libraries. The environment that ./dev sets up is not one, it holds LibTorch only. Everything runs on the CPU.
 
-Each program below runs in a process of its own with TORCH_TRACE set; its log is copied here under the program's name.
+Each program below runs in a process of its own with TORCH_TRACE set; its log is compressed here under the program's name.
 The logs are checked in: they differ between runs in times, process ids and addresses.
 """
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,7 +170,6 @@ DEEP = (TRAINER
         .replace("self.w1(x)", "self.w1(self.ffn_norm(x))"))
 
 PROGRAMS = {"trainer": TRAINER, "compile": COMPILE, "trainer_49layers": DEEP}
-COMPRESSED = ["trainer_49layers"]  # 12 MB of text
 
 
 def main():
@@ -185,11 +183,7 @@ def main():
             # Run from its folder: the log names the file as it was given.
             subprocess.run([python, "-W", "ignore", script.name], cwd=folder, env=environment, check=True)
             (log,) = logs.iterdir()
-            copy = HERE / f"{name}_torch2.11.log"
-            if name in COMPRESSED:
-                subprocess.run(["zstd", "-19", "-q", "-f", log, "-o", f"{copy}.zst"], check=True)
-            else:
-                shutil.copyfile(log, copy)
+            subprocess.run(["zstd", "-19", "-q", "-f", log, "-o", HERE / f"{name}_torch2.11.log.zst"], check=True)
 
 
 if __name__ == "__main__":

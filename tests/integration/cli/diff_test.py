@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from strata_case import ROOT, StrataCase, main  # noqa: E402
 LOGS = os.path.join(ROOT, "tests", "data", "logs")
-LOG = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log")
+LOG = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log.zst")
 
 BEFORE = '''class GraphModule(torch.nn.Module):
     def forward(self, L_x_: "f32[4, 8][8, 1]cpu", L_w_: "f32[8, 8][8, 1]cpu"):

@@ -19,11 +19,13 @@ import sys
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import LOGS, ROOT, decompress_log, read_log  # noqa: E402
+
 DATA = os.path.join(ROOT, "tests", "data")
-LOGS = os.path.join(DATA, "logs")
-COMPILE = os.path.join(LOGS, "compile_torch2.11.log")
-TRAINER = os.path.join(LOGS, "trainer_torch2.11.log")
+COMPILE = os.path.join(LOGS, "compile_torch2.11.log.zst")
+TRAINER = os.path.join(LOGS, "trainer_torch2.11.log.zst")
 
 # What tlparse writes for the log as a whole, and pages with links to files whose names hold a counter.
 WHOLE_LOG = re.compile(r"^(index\.html|compile_directory\.json|raw\.jsonl|raw\.log|failures_and_restarts\.html)$"
@@ -38,7 +40,7 @@ STEP = '''class GraphModule(torch.nn.Module):
 
 
 def logs():
-    return sorted(glob.glob(os.path.join(LOGS, "*.log")) + glob.glob(os.path.join(LOGS, "llama3_*", "*.log")))
+    return sorted(glob.glob(os.path.join(LOGS, "**", "*.log.zst"), recursive=True))
 
 
 def tlparse_program():
@@ -127,6 +129,10 @@ class ExportTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, f"{log}: {done.stderr.decode(errors='replace')[-2000:]}")
         return out
 
+    def plain(self, log):
+        """A copy of the log that tlparse reads."""
+        return decompress_log(log, self.folder)
+
     def logs_of(self, folder):
         return sorted(glob.glob(os.path.join(folder, "*.log")))
 
@@ -134,7 +140,7 @@ class ExportTest(unittest.TestCase):
         for log in logs():
             with self.subTest(log=log):
                 (exported,) = self.logs_of(self.export(log))
-                before, after = tree(self.tlparse(log, strict=False)), tree(self.tlparse(exported))
+                before, after = tree(self.tlparse(self.plain(log), strict=False)), tree(self.tlparse(exported))
                 # tlparse drops records of a ranked log that lack the rank, and shows unknown ones by their md5.
                 lost = [key for key in (before - after) if not key[0].startswith("payloads/")]
                 self.assertEqual([name for name, _ in lost], [])
@@ -155,8 +161,7 @@ class ExportTest(unittest.TestCase):
         odd = [b"../", b"\xff", b"\0", b"\r\n", b'"', b"{", b"}", b"NaN", b"-1", b"99999999999999999999", b"null", b"\\ud800", b"1.5", b"\t", b"\n", b"[]", b'"rank": 3, ']
         for seed in range(12):
             chance = random.Random(seed)
-            with open(chance.choice((COMPILE, TRAINER)), "rb") as file:
-                lines = file.read().split(b"\n")
+            lines = read_log(chance.choice((COMPILE, TRAINER))).split(b"\n")
             for _ in range(8):
                 headers = [i for i, line in enumerate(lines) if line.startswith(b"V")]
                 i = chance.choice(headers)
@@ -190,7 +195,7 @@ class ExportTest(unittest.TestCase):
                     with open(path, "rb") as file:
                         texts.add(without_id(file.read()))
                 graph = re.compile(rb"^ *class .*\(torch\.nn\.Module\):\n+ *def forward\(", re.MULTILINE)
-                shown = [(name, content) for name, content in tree(self.tlparse(log, strict=False))
+                shown = [(name, content) for name, content in tree(self.tlparse(self.plain(log), strict=False))
                          if graph.search(content) and not re.search(rb"^(import|from) ", content, re.MULTILINE)]  # fmt: skip
                 self.assertTrue(shown)
                 self.assertEqual([name for name, content in shown if without_id(content) not in texts], [])
@@ -247,7 +252,10 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(self.runs(self.imported(log))[0]["rank"], 1)
 
     def test_tlparse_compares_ranks_of_an_export_as_those_of_the_logs(self):
-        source = os.path.join(LOGS, "llama3_fsdp2_2ranks")
+        source = self.fresh()
+        os.mkdir(source)
+        for log in glob.glob(os.path.join(LOGS, "llama3_fsdp2_2ranks", "*")):
+            decompress_log(log, source)
         trees = []
         for folder in (source, self.export(source)):
             out = self.tlparse(folder, strict=folder != source, options=["--all-ranks-html"])

@@ -18,11 +18,14 @@ import tempfile
 import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import ROOT, decompress_log, read_log  # noqa: E402
+
 DATA = os.path.join(ROOT, "tests", "data")
-TRAINER = os.path.join(DATA, "logs", "trainer_torch2.11.log")
-COMPILE = os.path.join(DATA, "logs", "compile_torch2.11.log")
-GRAPH_TRAINER = os.path.join(DATA, "logs", "graph_trainer_2layer_torch2.14.1.log")
+TRAINER = os.path.join(DATA, "logs", "trainer_torch2.11.log.zst")
+COMPILE = os.path.join(DATA, "logs", "compile_torch2.11.log.zst")
+GRAPH_TRAINER = os.path.join(DATA, "logs", "graph_trainer_2layer_torch2.14.1.log.zst")
 MALFORMED = os.path.join(DATA, "logs", "malformed")
 VERDICTS = os.path.join(DATA, "logs", "malformed_verdicts.tsv")
 
@@ -43,14 +46,13 @@ def record(name, payload, **context):
 def payloads(log):
     """The payloads of artifacts by name; of equal names the last."""
     found, lines = {}, None
-    with open(log, encoding="utf-8") as stream:
-        for line in stream.read().split("\n"):
-            header = re.match(r"V\d{4} \S+ \d+ [^:]+:\d+\] (\{.*)", line)
-            if header:
-                name = json.loads(header.group(1)).get("artifact", {}).get("name")
-                lines = found[name] = []
-            elif line.startswith("\t"):
-                lines.append(line[1:])
+    for line in read_log(log).decode().split("\n"):
+        header = re.match(r"V\d{4} \S+ \d+ [^:]+:\d+\] (\{.*)", line)
+        if header:
+            name = json.loads(header.group(1)).get("artifact", {}).get("name")
+            lines = found[name] = []
+        elif line.startswith("\t"):
+            lines.append(line[1:])
     return {name: "\n".join(lines) for name, lines in found.items()}
 
 
@@ -156,8 +158,7 @@ class ImportTest(unittest.TestCase):
         self.assertEqual(len(self.listing()), 1)
 
     def test_compressed_logs(self):
-        with open(TRAINER, "rb") as stream:
-            log = stream.read()
+        log = read_log(TRAINER)
         path = os.path.join(self.folder, "a.log.gz")
         half = len(log) // 2
         with open(path, "wb") as stream:
@@ -244,11 +245,13 @@ class ImportTest(unittest.TestCase):
                 self.assertEqual(code, "0", case)
 
     def test_standard_input(self):
-        with open(TRAINER, "rb") as stream:
-            done = subprocess.run([self.strata, "import", "-", "-o", self.trace], stdin=stream, capture_output=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        (run,) = self.listing()
-        self.assertEqual((run["source"], len(run["passes"])), ("standard input", 4))
+        for log in (TRAINER, decompress_log(TRAINER, self.folder)):
+            with open(log, "rb") as stream:
+                done = subprocess.run([self.strata, "import", "-", "-o", self.trace], stdin=stream, capture_output=True,
+                                      check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            (run,) = self.listing()
+            self.assertEqual((run["source"], len(run["passes"])), ("standard input", 4))
 
     def test_folder_of_fx_texts(self):
         for name in ("b", "a"):
@@ -267,7 +270,7 @@ class ImportTest(unittest.TestCase):
         if not os.path.exists(tlparse):
             self.skipTest("tlparse is not installed")
         folder = os.path.join(self.folder, "tl_out")
-        subprocess.run([tlparse, COMPILE, "--no-browser", "-o", folder], check=True, capture_output=True)
+        subprocess.run([tlparse, decompress_log(COMPILE, self.folder), "--no-browser", "-o", folder], check=True, capture_output=True)
         def graphs():
             (run,) = self.listing()
             return [(g["name"], g["fingerprint"]) for g in run["graphs"]], [(p["name"], p["graph"]) for p in run["passes"]]

@@ -12,8 +12,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 
-from strata_case import ROOT, StrataCase, main  # noqa: E402
-LOG = os.path.join(ROOT, "tests", "data", "logs", "compile_torch2.11.log")
+from strata_case import LOGS, ROOT, StrataCase, main, read_log  # noqa: E402
+
+LOG = os.path.join(LOGS, "compile_torch2.11.log.zst")
 CONFIG = os.path.join(ROOT, "configs", "demo_llama3.toml")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -63,8 +64,7 @@ class InterruptTest(Case):
                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         self.wait_for(program, lambda: "o.strata.partial" in self.left())
         program.send_signal(signal.SIGHUP)
-        with open(LOG, encoding="utf-8") as log:
-            _, errors = program.communicate(log.read())
+        _, errors = program.communicate(read_log(LOG).decode())
         self.assertEqual((program.returncode, self.left()), (0, ["o.strata", "tmp"]), errors)
 
 

@@ -17,13 +17,15 @@ import sys
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-LOGS = os.path.join(ROOT, "tests", "data", "logs")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+
+from strata_case import LOGS, ROOT, decompress_log  # noqa: E402
+
 FIELDS = ["line", "compile", "kind", "name", "prefix", "meta", "bytes", "part", "slot", "ref", "nodes", "count"]
 
 
 def logs():
-    return sorted(glob.glob(os.path.join(LOGS, "*.log")) + glob.glob(os.path.join(LOGS, "llama3_*", "*.log")))
+    return sorted(glob.glob(os.path.join(LOGS, "**", "*.log.zst"), recursive=True))
 
 
 def data(page):
@@ -67,8 +69,9 @@ class ReportLogTest(unittest.TestCase):
         for i, log in enumerate(logs()):
             with self.subTest(log=os.path.basename(log)):
                 page, out = os.path.join(self.folder, f"{i}.html"), os.path.join(self.folder, str(i))
+                plain = decompress_log(log, self.folder)
                 subprocess.run([self.strata, "report", log, "-o", page], check=True, capture_output=True)
-                subprocess.run([self.tlparse, "--no-browser", "-o", out, log], check=True, capture_output=True)
+                subprocess.run([self.tlparse, "--no-browser", "-o", out, plain], check=True, capture_output=True)
                 self.compare(data(page), out)
 
     def compare(self, parts, out):

@@ -10,11 +10,11 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 
-from strata_case import ROOT, StrataCase, main  # noqa: E402
-LOGS = os.path.join(ROOT, "tests", "data", "logs")
-GRAPH_TRAINER = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log")
+from strata_case import LOGS, StrataCase, main, read_log  # noqa: E402
+
+GRAPH_TRAINER = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log.zst")
 TWO_RANKS = os.path.join(LOGS, "llama3_fsdp2_2ranks")
-COMPILED = os.path.join(LOGS, "llama3_compile_torch2.11.log")
+COMPILED = os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")
 
 
 def record(name, text, rank, **keys):
@@ -304,8 +304,7 @@ class BisectTest(RunsCase):
 
     def test_edited_fixture(self):
         """Of the recorded run pass 4 removes one more node."""
-        with open(GRAPH_TRAINER, encoding="utf-8") as file:
-            text = file.read()
+        text = read_log(GRAPH_TRAINER).decode()
         begin = text.index('"after_remove_identity_slice_pass"')
         edited = text[:begin] + text[begin:].replace("aten.silu.default(", "aten.gelu.default(", 1)
         self.write("edited.log", edited)

@@ -1,8 +1,7 @@
-// What is exported and imported again is what it was: for every log and text that is there, those
-// of tests/data and those beside the checkout.
+// Exporting a trace and importing the export gives the same trace, for every log and FX text of
+// tests/data.
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "base/file.h"
 #include "ir/fx/fx.h"
 #include "tests/support/import_path.h"
+#include "tests/support/log_files.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tlparse-export/torch_trace/export.h"
@@ -23,21 +23,17 @@
 namespace strata {
 namespace {
 
+using testing::CompressedLogs;
+using testing::FilesBelow;
 using testing::ImportPath;
 using testing::TempDir;
 
-std::vector<std::string> FilesBelow(const std::string& folder, std::string_view extension) {
-  std::vector<std::string> files;
-  if (!std::filesystem::exists(folder)) return files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.path().string().ends_with(extension)) files.push_back(entry.path().string());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
+/// The logs of tests/data, malformed ones included.
 std::vector<std::string> AllLogs() {
-  return FilesBelow("tests/data/logs", ".log");
+  std::vector<std::string> logs = CompressedLogs();
+  for (std::string& log : FilesBelow("tests/data/logs/malformed", ".log"))
+    logs.push_back(std::move(log));
+  return logs;
 }
 
 /// An envelope without what an export may add or make anew.

@@ -1,7 +1,5 @@
-// Properties that hold for every graph of every log and text that is there: those of tests/data,
-// and those beside the checkout.
+// Properties of every graph of the logs and the FX texts in tests/data.
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -15,31 +13,19 @@
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
+#include "tests/support/log_files.h"
 #include "tests/support/results.h"
 #include "tlparse-export/torch_trace/log.h"
 
 namespace strata {
 namespace {
 
-const std::string kLogs = "tests/data/logs";
-
-std::vector<std::string> FilesBelow(const std::string& folder, std::string_view extension) {
-  std::vector<std::string> files;
-  if (!std::filesystem::exists(folder)) return files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    if (path.ends_with(extension) && path.find("/malformed/") == std::string::npos) {
-      files.push_back(path);
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
+using testing::CompressedLogs;
+using testing::FilesBelow;
+using testing::ReadLogText;
 
 LogContent ReadHealthy(const std::string& path) {
-  const Result<std::string> text = ReadFile(path);
-  REQUIRE_OK(text);
-  Result<LogContent> log = ReadLog(*text, path, {.strict = true});
+  Result<LogContent> log = ReadLog(ReadLogText(path), path, {.strict = true});
   REQUIRE_OK(log);
   return std::move(*log);
 }
@@ -54,7 +40,7 @@ void ForEachGraph(Fn&& fn) {
     fn(path, *text);
     ++graphs;
   }
-  const std::vector<std::string> logs = FilesBelow(kLogs, ".log");
+  const std::vector<std::string> logs = CompressedLogs();
   for (const std::string& path : logs) {
     for (const LogPayload& payload : ReadHealthy(path).payloads) {
       if (!payload.is_graph) continue;
@@ -143,7 +129,7 @@ TEST_CASE("files: every annotation prints as it was read") {
 }
 
 TEST_CASE("files: graphs have as many nodes as PyTorch counted when it compiled them") {
-  const std::vector<std::string> logs = FilesBelow(kLogs, ".log");
+  const std::vector<std::string> logs = CompressedLogs();
   size_t compared = 0;
   for (const std::string& path : logs) {
     const LogContent log = ReadHealthy(path);
@@ -180,7 +166,7 @@ TEST_CASE("files: a text cut anywhere is still read") {
 }
 
 TEST_CASE("files: the trainer's log is one graph with four passes") {
-  const LogContent log = ReadHealthy("tests/data/logs/trainer_torch2.11.log");
+  const LogContent log = ReadHealthy("tests/data/logs/trainer_torch2.11.log.zst");
   REQUIRE_EQ(log.runs.size(), 1);
   const LogRun& run = log.runs[0];
   REQUIRE_EQ(run.graphs.size(), 1);
@@ -193,7 +179,7 @@ TEST_CASE("files: the trainer's log is one graph with four passes") {
 }
 
 TEST_CASE("files: malformed logs are read without trouble") {
-  const std::string folder = kLogs + "/malformed";
+  const std::string folder = "tests/data/logs/malformed";
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".log") continue;

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "ir/fx/fx.h"
+#include "tests/support/log_files.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/log/log_text.h"
@@ -156,9 +157,7 @@ TEST_CASE("import: a graph that cannot be read to its end is kept as it stands, 
 }
 
 TEST_CASE("import: the counts of a pass fit the numbers of nodes") {
-  const Result<std::string> text = ReadFile("tests/data/logs/trainer_torch2.11.log");
-  REQUIRE_OK(text);
-  Imported imported(*text);
+  Imported imported(testing::ReadLogText("tests/data/logs/trainer_torch2.11.log.zst"));
   for (const StoredPass& pass : imported.trace->runs()[0].passes) {
     const SnapshotInfo& before = *imported.trace->FindSnapshot(pass.record.before);
     const SnapshotInfo& after = *imported.trace->FindSnapshot(pass.record.after);

@@ -1,5 +1,4 @@
-#include <fstream>
-#include <optional>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -8,17 +7,18 @@
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
 #include "tests/support/graphs.h"
+#include "tests/support/log_files.h"
 
 namespace strata {
 namespace {
 
 using testing::OrDie;
 
-constexpr const char* kLog = "tests/data/logs/graph_trainer_2layer_torch2.14.1.log";
+constexpr const char* kLog = "tests/data/logs/graph_trainer_2layer_torch2.14.1.log.zst";
 
 /// The payload of the log's artifact `name`: the lines behind its header that begin with a tab.
 std::string Payload(const std::string& name) {
-  std::ifstream log(kLog);
+  std::istringstream log(testing::ReadLogText(kLog));
   const std::string key = fmt::format("\"name\": \"{}\"", name);
   std::string payload;
   bool inside = false;
