@@ -4,11 +4,9 @@
 #include <fstream>
 #include <functional>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
@@ -22,18 +20,25 @@ using testing::Artifact;
 using testing::GraphText;
 using testing::TempDir;
 
-/// Follows while a script writes: after each look at the logs, the next step; then the end.
+std::unique_ptr<TraceReader> OpenTrace(const std::string& path) {
+  auto reader = TraceReader::Open(path);
+  REQUIRE_OK(reader);
+  return std::move(*reader);
+}
+
+/// Follows logs into the trace `path` while `steps` write them: each step runs after a look at the
+/// logs without news. Following ends after the last step.
 class Followed {
  public:
-  explicit Followed(const std::vector<std::string>& words,
-                    std::vector<std::function<void()>> steps) {
-    auto writer = TraceWriter::Create(TracePath());
+  Followed(const std::string& path, const std::vector<std::string>& words,
+           std::vector<std::function<void()>> steps) {
+    auto writer = TraceWriter::Create(path);
     REQUIRE_OK(writer);
     FollowOptions options;
     size_t next = 0;
     int patience = 0;
     options.wait = [&](int ms) {
-      // Two looks without news: what stands at the end of the logs has been seen.
+      // After two looks without news, the follower has seen the end of each log.
       patience = ms > 0 ? patience + 1 : 0;
       if (patience < 2) return false;
       patience = 0;
@@ -44,20 +49,8 @@ class Followed {
     status = FollowLogs(words, options, **writer, summary);
     if (status) CHECK_OK((*writer)->Finish());
     writer->reset();
-    trace = Open();
+    trace = OpenTrace(path);
   }
-
-  static std::unique_ptr<TraceReader> Open() {
-    auto reader = TraceReader::Open(TracePath());
-    REQUIRE_OK(reader);
-    return std::move(*reader);
-  }
-  static std::string TracePath() {
-    return (fs::temp_directory_path() / fmt::format("strata_follow_{}.strata", ::getpid()))
-        .string();
-  }
-
-  ~Followed() { fs::remove(TracePath()); }
 
   Status status;
   ImportSummary summary;
@@ -70,18 +63,19 @@ void Append(const std::string& path, std::string_view text) {
 
 TEST_CASE("follow: a log that grows, from before it is there") {
   const TempDir folder;
-  const std::string log = folder / "a.log";
+  const std::string log = folder / "a.log", trace_path = folder / "t.strata";
   const std::string before = Artifact("before_a", GraphText(1));
   const std::string after = Artifact("after_a", GraphText(2));
   std::vector<size_t> passes;
   const auto look = [&] {
-    const auto trace = Followed::Open();
+    const auto trace = OpenTrace(trace_path);
     passes.push_back(trace->runs().empty() ? 99 : trace->runs()[0].passes.size());
   };
-  const Followed followed({log}, {look, [&] { Append(log, before.substr(0, 30)); }, look,
-                                  [&] { Append(log, before.substr(30)); }, look,
-                                  [&] { Append(log, after.substr(0, after.size() - 10)); }, look,
-                                  [&] { Append(log, after.substr(after.size() - 10)); }, look});
+  const Followed followed(trace_path, {log},
+                          {look, [&] { Append(log, before.substr(0, 30)); }, look,
+                           [&] { Append(log, before.substr(30)); }, look,
+                           [&] { Append(log, after.substr(0, after.size() - 10)); }, look,
+                           [&] { Append(log, after.substr(after.size() - 10)); }, look});
   CHECK_OK(followed.status);
   // The pass is there when its last record is whole, not only when another one follows.
   CHECK_EQ(passes, std::vector<size_t>{99, 99, 0, 0, 1});
@@ -92,9 +86,9 @@ TEST_CASE("follow: a log that grows, from before it is there") {
 }
 
 TEST_CASE("follow: ranks of a folder come one by one") {
-  const TempDir folder;
+  const TempDir folder, out;
   const Followed followed(
-      {folder.path()},
+      out / "t.strata", {folder.path()},
       {[&] { Append(folder / "x_rank_1.log", Artifact("g", GraphText(1), R"(, "rank": 1)")); },
        [&] { Append(folder / "x_rank_0.log", Artifact("g", GraphText(1), R"(, "rank": 0)")); }});
   CHECK_OK(followed.status);
@@ -108,13 +102,14 @@ TEST_CASE("follow: a log that is cut, and one that is replaced") {
   const std::string log = folder / "a.log";
   const std::string first = Artifact("first", GraphText(1)) + Artifact("second", GraphText(2));
   const Followed followed(
-      {log}, {[&] { Append(log, first); },
-              [&] { std::ofstream(log, std::ios::trunc) << Artifact("third", GraphText(3)); },
-              [&] {
-                Append(folder / "new", Artifact("fourth", GraphText(4)));
-                fs::rename(log, folder / "a.log.1");
-                fs::rename(folder / "new", log);
-              }});
+      folder / "t.strata", {log},
+      {[&] { Append(log, first); },
+       [&] { std::ofstream(log, std::ios::trunc) << Artifact("third", GraphText(3)); },
+       [&] {
+         Append(folder / "new", Artifact("fourth", GraphText(4)));
+         fs::rename(log, folder / "a.log.1");
+         fs::rename(folder / "new", log);
+       }});
   CHECK_OK(followed.status);
   CHECK_EQ(followed.summary.num_warnings, 0);
   REQUIRE_EQ(followed.trace->runs().size(), 1);
