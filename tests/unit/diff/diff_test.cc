@@ -215,8 +215,10 @@ graph false_graph_0 body
   const auto before = module("aten.cos.default"), after = module("aten.tan.default");
   const GraphDiff diff = testing::OrDie(Diff(before->graph({0}), after->graph({0})));
   CHECK_EQ(Describe(diff),
-           "\nfalse_graph_0/f -> false_graph_0/f: changed\n"
-           "  target: aten.cos.default -> aten.tan.default\n");
+           R"(
+false_graph_0/f -> false_graph_0/f: changed
+  target: aten.cos.default -> aten.tan.default
+)");
 }
 
 TEST_CASE("stable ids decide inside one trace") {
@@ -271,8 +273,12 @@ TEST_CASE("contradictions: an id that went to another node") {
            "a: by id it is b, by structure a, which by id was b\n"
            "b: by id it is a, by structure b, which by id was a\n");
   const DiffCase both(kBefore,
-                      "  x = placeholder #1\n  a = aten.sin.default(x) #8\n"
-                      "  b = aten.cos.default(a) #2\n  output(b) #4\n",
+                      R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #8
+  b = aten.cos.default(a) #2
+  output(b) #4
+)",
                       {.stable_ids = true, .contradictions = true});
   const std::string json = DiffJson(both.diff, "a", "b");
   CHECK_NE(json.find("{\"before\": \"a\", \"by_id\": \"b\", \"by_structure\": \"a\", "
@@ -346,8 +352,17 @@ TEST_CASE("contradictions: a node that was made anew, from another one") {
 }
 
 TEST_CASE("pins override everything") {
-  constexpr std::string_view kBefore = "  x = placeholder\n  a = f(x)\n  b = f(a)\n  output(b)\n";
-  CHECK_EQ(DescribeTexts(kBefore, "  x = placeholder\n  a = f(x)\n  output(a)\n",
+  constexpr std::string_view kBefore = R"(
+  x = placeholder
+  a = f(x)
+  b = f(a)
+  output(b)
+)";
+  CHECK_EQ(DescribeTexts(kBefore, R"(
+  x = placeholder
+  a = f(x)
+  output(a)
+)",
                          {.pins = {{"b", "a"}}}),
            R"(
 b -> a: renamed+changed
@@ -357,8 +372,13 @@ b -> a: renamed+changed
 }
 
 TEST_CASE("a vetoed pair is not made, nor is any of a node that has no partner") {
-  constexpr std::string_view kText =
-      "  x = placeholder\n  a = f(x)\n  b = f(x)\n  c = g(a, b)\n  output(c)\n";
+  constexpr std::string_view kText = R"(
+  x = placeholder
+  a = f(x)
+  b = f(x)
+  c = g(a, b)
+  output(c)
+)";
   CHECK_EQ(DescribeTexts(kText, kText, {.vetoes = {{"a", "a"}}}), R"(
 c -> c: changed
   operands[0]: a -> a
@@ -381,7 +401,11 @@ replace c -> c
 }
 
 TEST_CASE("pins that cannot be are errors") {
-  const auto module = testing::ParseBody("  x = placeholder\n  a = f(x)\n  output(a)\n");
+  const auto module = testing::ParseBody(R"(
+  x = placeholder
+  a = f(x)
+  output(a)
+)");
   const Graph& graph = module->graph({0});
   const auto error_of = [&](std::vector<std::pair<std::string, std::string>> pins) {
     return MessageOf(Diff(graph, graph, {.pins = std::move(pins)}));

@@ -17,10 +17,16 @@ using testing::DiffCase;
 using testing::PartnerOf;
 
 TEST_CASE("match: of nodes that exchanged their users each keeps its operands") {
-  const std::string head =
-      "  x = placeholder\n  y = placeholder\n  u = placeholder\n  v = placeholder\n"
-      "  p = aten.sin.default(x)\n  q = aten.cos.default(y)\n"
-      "  a = aten.mm.default(p, u)\n  b = aten.mm.default(q, v)\n";
+  const std::string head = R"(
+  x = placeholder
+  y = placeholder
+  u = placeholder
+  v = placeholder
+  p = aten.sin.default(x)
+  q = aten.cos.default(y)
+  a = aten.mm.default(p, u)
+  b = aten.mm.default(q, v)
+)";
   SUBCASE("all of them") {
     CHECK_EQ(DescribeTexts(head + "  c = aten.sub.Tensor(a, b)\n  output([c])\n",
                            head + "  c = aten.sub.Tensor(b, a)\n  output([c])\n"),
@@ -63,10 +69,12 @@ TEST_CASE("match: layers that changed places keep their nodes, told by their wei
     std::string text = "  x = placeholder : f32[8, 8]\n" + inputs, value = "x";
     for (const int i : order) {
       text += fmt::format(
-          "  a{0} = aten.mm.default({1}, u{0}) : f32[8, 8]\n"
-          "  b{0} = aten.relu.default(a{0}) : f32[8, 8]\n"
-          "  c{0} = aten.mm.default(b{0}, w{0}) : f32[8, 8]\n"
-          "  d{0} = aten.add.Tensor({1}, c{0}) : f32[8, 8]\n",
+          R"(
+  a{0} = aten.mm.default({1}, u{0}) : f32[8, 8]
+  b{0} = aten.relu.default(a{0}) : f32[8, 8]
+  c{0} = aten.mm.default(b{0}, w{0}) : f32[8, 8]
+  d{0} = aten.add.Tensor({1}, c{0}) : f32[8, 8]
+)",
           i, value);
       value = fmt::format("d{}", i);
     }
@@ -130,32 +138,42 @@ TEST_CASE("match: a region between replaced nodes is found where it has been mov
     const auto branch = [&](std::string_view n, std::string_view w, std::string_view c) {
       const std::string in =
           is_after ? fmt::format(
-                         "  m{0} = aten.mm.default(x, {1}) : f32[8, 8]\n"
-                         "  p{0} = aten.add.Tensor(m{0}, {2}) : f32[8, 8]\n",
+                         R"(
+  m{0} = aten.mm.default(x, {1}) : f32[8, 8]
+  p{0} = aten.add.Tensor(m{0}, {2}) : f32[8, 8]
+)",
                          n, w, c)
                    : fmt::format("  p{0} = aten.addmm.default({2}, x, {1}) : f32[8, 8]\n", n, w, c);
       const std::string out =
           is_after
               ? fmt::format(
-                    "  q{0} = aten.mm.default(k{0}, {1}) : f32[8, 8]\n"
-                    "  r{0} = aten.add.Tensor(q{0}, {2}) : f32[8, 8]\n",
+                    R"(
+  q{0} = aten.mm.default(k{0}, {1}) : f32[8, 8]
+  r{0} = aten.add.Tensor(q{0}, {2}) : f32[8, 8]
+)",
                     n, w, c)
               : fmt::format("  r{0} = aten.addmm.default({2}, k{0}, {1}) : f32[8, 8]\n", n, w, c);
       return in +
              fmt::format(
-                 "  h{0} = aten.mul.Tensor(p{0}, 0.5) : f32[8, 8]\n"
-                 "  i{0} = aten.mul.Tensor(p{0}, 0.7) : f32[8, 8]\n"
-                 "  e{0} = aten.erf.default(i{0}) : f32[8, 8]\n"
-                 "  j{0} = aten.add.Scalar(e{0}, 1) : f32[8, 8]\n"
-                 "  k{0} = aten.mul.Tensor(h{0}, j{0}) : f32[8, 8]\n",
+                 R"(
+  h{0} = aten.mul.Tensor(p{0}, 0.5) : f32[8, 8]
+  i{0} = aten.mul.Tensor(p{0}, 0.7) : f32[8, 8]
+  e{0} = aten.erf.default(i{0}) : f32[8, 8]
+  j{0} = aten.add.Scalar(e{0}, 1) : f32[8, 8]
+  k{0} = aten.mul.Tensor(h{0}, j{0}) : f32[8, 8]
+)",
                  n) +
              out + fmt::format("  s{0} = aten.relu.default(r{0}) : f32[8, 8]\n", n);
     };
     const std::string a = branch("a", "w1", "c1"), b = branch("b", "w2", "c2");
-    return "  x = placeholder : f32[8, 8]\n  w1 = placeholder : f32[8, 8]\n"
-           "  w2 = placeholder : f32[8, 8]\n  c1 = placeholder : f32[8]\n"
-           "  c2 = placeholder : f32[8]\n" +
-           (is_after ? b + a : a + b) + "  output([sa, sb])\n";
+    return R"(
+  x = placeholder : f32[8, 8]
+  w1 = placeholder : f32[8, 8]
+  w2 = placeholder : f32[8, 8]
+  c1 = placeholder : f32[8]
+  c2 = placeholder : f32[8]
+)" + (is_after ? b + a : a + b) +
+           "  output([sa, sb])\n";
   };
   const DiffCase both(graph(false), graph(true));
   for (const std::string name : {"ha", "ia", "ea", "ja", "ka", "hb", "ib", "eb", "jb", "kb"})
@@ -166,9 +184,11 @@ TEST_CASE("match: values that nobody reads any more are the same values") {
   std::string before = "  x = placeholder : f32[]\n", after = before, results, unused;
   for (int i = 0; i < 3; ++i) {
     const std::string values = fmt::format(
-        "  f{0} = aten.full.default([], 0.1) : f32[]\n"
-        "  a{0} = aten.abs.default(f{0}) : f32[]\n"
-        "  s{0} = aten.sub.Tensor(f{0}, 1) : f32[]\n",
+        R"(
+  f{0} = aten.full.default([], 0.1) : f32[]
+  a{0} = aten.abs.default(f{0}) : f32[]
+  s{0} = aten.sub.Tensor(f{0}, 1) : f32[]
+)",
         i);
     before += values + fmt::format("  r{0} = my.step.default(x, {0}, a{0}, s{0}) : f32[]\n", i);
     unused += values;

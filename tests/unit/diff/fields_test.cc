@@ -85,7 +85,11 @@ TEST_CASE("fields: a list against a tuple, an operand by position against one by
   CHECK_EQ(DescribeBodies("  v = f(x, [1, 2])\n  output(v)\n", "  v = f(x, (1, 2))\n  output(v)\n"),
            "\nv -> v: changed\n  args[1]: [1, 2] -> (1, 2)\n");
   CHECK_EQ(DescribeBodies("  v = f(x, y)\n  output(v)\n", "  v = f(x, other=y)\n  output(v)\n"),
-           "\nv -> v: changed\n  args[1]: y -> null\n  kwargs.other: null -> y\n");
+           R"(
+v -> v: changed
+  args[1]: y -> null
+  kwargs.other: null -> y
+)");
 }
 
 TEST_CASE("fields: types, where both sides tell them") {
@@ -185,19 +189,41 @@ v -> v: same
 }
 
 TEST_CASE("fields: the number of a lifted constant is a name, the path of a parameter is not") {
-  CHECK_EQ(DescribeBodies("  _tensor_constant0 = attr _tensor_constant0 : f32[2]\n"
-                          "  v = f(x, _tensor_constant0)\n  output(v)\n",
-                          "  _tensor_constant3 = attr _tensor_constant3 : f32[2]\n"
-                          "  v = f(x, _tensor_constant3)\n  output(v)\n"),
+  CHECK_EQ(DescribeBodies(R"(
+  _tensor_constant0 = attr _tensor_constant0 : f32[2]
+  v = f(x, _tensor_constant0)
+  output(v)
+)",
+                          R"(
+  _tensor_constant3 = attr _tensor_constant3 : f32[2]
+  v = f(x, _tensor_constant3)
+  output(v)
+)"),
            "\n_tensor_constant0 -> _tensor_constant3: renamed\n");
-  CHECK_EQ(DescribeBodies("  w = attr layers.0.weight : f32[2]\n  v = f(x, w)\n  output(v)\n",
-                          "  w = attr layers.1.weight : f32[2]\n  v = f(x, w)\n  output(v)\n"),
+  CHECK_EQ(DescribeBodies(R"(
+  w = attr layers.0.weight : f32[2]
+  v = f(x, w)
+  output(v)
+)",
+                          R"(
+  w = attr layers.1.weight : f32[2]
+  v = f(x, w)
+  output(v)
+)"),
            "\nw -> w: changed\n  target: layers.0.weight -> layers.1.weight\n");
 }
 
 TEST_CASE("fields: the output is a node with operands") {
-  CHECK_EQ(DescribeBodies("  a = f(x)\n  b = g(y)\n  output([a, b])\n",
-                          "  a = f(x)\n  b = g(y)\n  output([b])\n"),
+  CHECK_EQ(DescribeBodies(R"(
+  a = f(x)
+  b = g(y)
+  output([a, b])
+)",
+                          R"(
+  a = f(x)
+  b = g(y)
+  output([b])
+)"),
            R"(
 output -> output: changed
   operands[0]: a -> b

@@ -51,16 +51,22 @@ std::string FlatText(int count) {
     text += fmt::format("  w{} = placeholder : f32[8]\n", i);
   for (int i = 0; i < count; ++i) {
     text += fmt::format(
-        "  n{0} = aten.rsqrt.default({1})\n  m{0} = aten.mul.Tensor(n{0}, w{0})\n"
-        "  s{0} = aten.silu.default(m{0})\n  a{0} = aten.add.Tensor({1}, s{0})\n",
+        R"(
+  n{0} = aten.rsqrt.default({1})
+  m{0} = aten.mul.Tensor(n{0}, w{0})
+  s{0} = aten.silu.default(m{0})
+  a{0} = aten.add.Tensor({1}, s{0})
+)",
         i, last);
     last = fmt::format("a{}", i);
   }
   for (int i = count - 1; i >= 0; --i) {
     text += fmt::format(
-        "  d{0} = aten.silu_backward.default({1}, m{0})\n"
-        "  e{0} = aten.mm.default(d{0}, n{0})\n"
-        "  g{0} = aten.sub.Tensor(e{0}, {1})\n",
+        R"(
+  d{0} = aten.silu_backward.default({1}, m{0})
+  e{0} = aten.mm.default(d{0}, n{0})
+  g{0} = aten.sub.Tensor(e{0}, {1})
+)",
         i, last);
     last = fmt::format("g{}", i);
   }

@@ -123,8 +123,12 @@ TEST_CASE("lineage: an unchanged snapshot keeps all lives, and confidences multi
   CHECK_EQ(lineage.last(life), 3);
 }
 
-TEST_CASE("lineage: provenance name the ancestors, passing over nodes that nobody saw") {
-  const auto before = ParseBody("  x = placeholder\n  a = f(x)\n  output(a)\n");
+TEST_CASE("lineage: provenance names ancestors across nodes of intermediate graphs") {
+  const auto before = ParseBody(R"(
+  x = placeholder
+  a = f(x)
+  output(a)
+)");
   const auto after = before->Clone();
   Graph& graph = after->graph({0});
   Rewriter rewriter(graph);

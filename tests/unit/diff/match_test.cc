@@ -43,12 +43,19 @@ TEST_CASE("results that were dropped do not shift the others") {
 }
 
 TEST_CASE("a node that computes now what another one did is itself still") {
-  const std::string head =
-      "  x = placeholder\n  y = placeholder\n"
-      "  p = aten.sin.default(x)\n  q = aten.cos.default(y)\n  a = aten.neg.default(p)\n";
-  const std::string tail =
-      "  d = aten.relu.default(c)\n  e = aten.add.Tensor(b, x)\n  f = aten.add.Tensor(d, y)\n"
-      "  output([e, f])\n";
+  const std::string head = R"(
+  x = placeholder
+  y = placeholder
+  p = aten.sin.default(x)
+  q = aten.cos.default(y)
+  a = aten.neg.default(p)
+)";
+  const std::string tail = R"(
+  d = aten.relu.default(c)
+  e = aten.add.Tensor(b, x)
+  f = aten.add.Tensor(d, y)
+  output([e, f])
+)";
   const DiffCase both(head + "  b = aten.relu.default(a)\n  c = aten.neg.default(q)\n" + tail,
                       head + "  b = aten.relu.default(q)\n  c = aten.neg.default(p)\n" + tail);
   for (const char* name : {"a", "b", "c", "d"})
@@ -57,74 +64,122 @@ TEST_CASE("a node that computes now what another one did is itself still") {
 }
 
 TEST_CASE("of two calls with the same operands that is the same which reads no more") {
-  // Regions that are compiled for themselves: a forward and a backward body of each.
-  const auto body = [](std::string_view name, std::string_view inputs, std::string_view lines,
-                       std::string_view results) {
-    return fmt::format(
-        "\n    class {}(torch.nn.Module):\n        def forward(self, a: \"f32[4]\", w: "
-        "\"f32[8]\"{}):\n"
-        "{}            return ({})\n",
-        name, inputs, lines, results);
-  };
-  const std::string relu = "            r: \"f32[4]\" = torch.ops.aten.relu.default(a)\n";
-  const std::string mask = relu + "            m: \"b8[4]\" = torch.ops.aten.le.Scalar(r, 0)\n";
-  const std::string grads =
-      "            r: \"f32[4]\" = torch.ops.aten.mul.Tensor(a, g)\n"
-      "            q: \"f32[8]\" = torch.ops.aten.neg.default(w)\n";
-  const std::string head =
-      "class G(torch.nn.Module):\n"
-      "    def forward(self, x: \"f32[4]\", w0: \"f32[8]\", w1: \"f32[8]\"";
-  const std::string call = " = torch.ops.higher_order.invoke_subgraph(";
-  const std::string before =
-      head + ", t: \"f32[]\"):\n        f0 = self.f0\n        i0" + call +
-      "f0, 'f0', x, w0)\n        g0: \"f32[4]\" = i0[0]\n        f1 = self.f1\n        i1" + call +
-      "f1, 'f1', g0, w1)\n        g1: \"f32[4]\" = i1[0]\n"
-      "        s: \"f32[]\" = torch.ops.aten.sum.default(g1)\n"
-      "        e: \"f32[4]\" = torch.ops.aten.expand.default(t, [4])\n"
-      "        b1 = self.b1\n        j1" +
-      call +
-      "b1, 'b1', g0, w1, e)\n        h0: \"f32[4]\" = j1[0]\n        h1: \"f32[8]\" = j1[1]\n"
-      "        b0 = self.b0\n        j0" +
-      call +
-      "b0, 'b0', x, w0, h0)\n        h2: \"f32[4]\" = j0[0]\n        h3: \"f32[8]\" = j0[1]\n"
-      "        return (s, h1, h2, h3,)\n" +
-      body("f0", "", relu, "r,") + body("f1", "", relu, "r,") +
-      body("b1", ", g: \"f32[4]\"", grads, "r, q") + body("b0", ", g: \"f32[4]\"", grads, "r, q");
-  const std::string after =
-      head + "):\n        p0 = self.p0\n        i0" + call +
-      "p0, 'p0', x, w0)\n        g9: \"b8[4]\" = i0[1]\n        g0: \"f32[4]\" = i0[0]\n"
-      "        p1 = self.p1\n        i1" +
-      call +
-      "p1, 'p1', g0, w1)\n        g8: \"b8[4]\" = i1[1]\n        g1: \"f32[4]\" = i1[0]\n"
-      "        s: \"f32[]\" = torch.ops.aten.sum.default(g1)\n        return (s, g9, g8,)\n" +
-      body("p0", "", mask, "r, m") + body("p1", "", mask, "r, m");
-  const FxCase both(before, after);
+  // Regions that are compiled separately: a forward and a backward body of each.
+  constexpr std::string_view kBefore = R"fx(class G(torch.nn.Module):
+    def forward(self, x: "f32[4]", w0: "f32[8]", w1: "f32[8]", t: "f32[]"):
+        f0 = self.f0
+        i0 = torch.ops.higher_order.invoke_subgraph(f0, 'f0', x, w0)
+        g0: "f32[4]" = i0[0]
+        f1 = self.f1
+        i1 = torch.ops.higher_order.invoke_subgraph(f1, 'f1', g0, w1)
+        g1: "f32[4]" = i1[0]
+        s: "f32[]" = torch.ops.aten.sum.default(g1)
+        e: "f32[4]" = torch.ops.aten.expand.default(t, [4])
+        b1 = self.b1
+        j1 = torch.ops.higher_order.invoke_subgraph(b1, 'b1', g0, w1, e)
+        h0: "f32[4]" = j1[0]
+        h1: "f32[8]" = j1[1]
+        b0 = self.b0
+        j0 = torch.ops.higher_order.invoke_subgraph(b0, 'b0', x, w0, h0)
+        h2: "f32[4]" = j0[0]
+        h3: "f32[8]" = j0[1]
+        return (s, h1, h2, h3,)
+
+    class f0(torch.nn.Module):
+        def forward(self, a: "f32[4]", w: "f32[8]"):
+            r: "f32[4]" = torch.ops.aten.relu.default(a)
+            return (r,)
+
+    class f1(torch.nn.Module):
+        def forward(self, a: "f32[4]", w: "f32[8]"):
+            r: "f32[4]" = torch.ops.aten.relu.default(a)
+            return (r,)
+
+    class b1(torch.nn.Module):
+        def forward(self, a: "f32[4]", w: "f32[8]", g: "f32[4]"):
+            r: "f32[4]" = torch.ops.aten.mul.Tensor(a, g)
+            q: "f32[8]" = torch.ops.aten.neg.default(w)
+            return (r, q)
+
+    class b0(torch.nn.Module):
+        def forward(self, a: "f32[4]", w: "f32[8]", g: "f32[4]"):
+            r: "f32[4]" = torch.ops.aten.mul.Tensor(a, g)
+            q: "f32[8]" = torch.ops.aten.neg.default(w)
+            return (r, q)
+)fx";
+  constexpr std::string_view kAfter = R"fx(class G(torch.nn.Module):
+    def forward(self, x: "f32[4]", w0: "f32[8]", w1: "f32[8]"):
+        p0 = self.p0
+        i0 = torch.ops.higher_order.invoke_subgraph(p0, 'p0', x, w0)
+        g9: "b8[4]" = i0[1]
+        g0: "f32[4]" = i0[0]
+        p1 = self.p1
+        i1 = torch.ops.higher_order.invoke_subgraph(p1, 'p1', g0, w1)
+        g8: "b8[4]" = i1[1]
+        g1: "f32[4]" = i1[0]
+        s: "f32[]" = torch.ops.aten.sum.default(g1)
+        return (s, g9, g8,)
+
+    class p0(torch.nn.Module):
+        def forward(self, a: "f32[4]", w: "f32[8]"):
+            r: "f32[4]" = torch.ops.aten.relu.default(a)
+            m: "b8[4]" = torch.ops.aten.le.Scalar(r, 0)
+            return (r, m)
+
+    class p1(torch.nn.Module):
+        def forward(self, a: "f32[4]", w: "f32[8]"):
+            r: "f32[4]" = torch.ops.aten.relu.default(a)
+            m: "b8[4]" = torch.ops.aten.le.Scalar(r, 0)
+            return (r, m)
+)fx";
+  const FxCase both(kBefore, kAfter);
   for (const char* name : {"i0", "i1", "g1", "s"})
     CHECK_EQ(PartnerOf(both.diff, name), name);
   CHECK_EQ(PartnerOf(both.diff, "f1"), "p1");
 }
 
 TEST_CASE("an operator is replaced in place though one of its users reads something else") {
-  const std::string head = "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n";
-  const DiffCase both(head +
-                          "  c = aten.add.Tensor(a, y)\n  d = aten.relu.default(c)\n"
-                          "  e = aten.tanh.default(c)\n  output([d, e])\n",
-                      head +
-                          "  c = other.add.default(a, y)\n  d = aten.relu.default(c)\n"
-                          "  e = aten.tanh.default(a)\n  output([d, e])\n");
+  const std::string head = R"(
+  x = placeholder
+  y = placeholder
+  a = aten.sin.default(x)
+)";
+  const DiffCase both(head + R"(
+  c = aten.add.Tensor(a, y)
+  d = aten.relu.default(c)
+  e = aten.tanh.default(c)
+  output([d, e])
+)",
+                      head + R"(
+  c = other.add.default(a, y)
+  d = aten.relu.default(c)
+  e = aten.tanh.default(a)
+  output([d, e])
+)");
   CHECK_EQ(PartnerOf(both.diff, "c"), "c");
   CHECK(both.diff.relations.empty());
 }
 
 TEST_CASE("a fused operator is not the last of those that it stands for") {
-  const std::string head = "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n";
-  const DiffCase both(head +
-                          "  b = aten.exp.default(a)\n  c = aten.cos.default(b)\n"
-                          "  d = aten.div.Tensor(c, y)\n  e = aten.mul.Tensor(d, y)\n"
-                          "  r = aten.relu.default(e)\n  output([r])\n",
-                      head +
-                          "  f = fused.exp_cos.default(a)\n  g = fused.div_mul.default(f, y)\n"
-                          "  r = aten.relu.default(g)\n  output([r])\n");
+  const std::string head = R"(
+  x = placeholder
+  y = placeholder
+  a = aten.sin.default(x)
+)";
+  const DiffCase both(head + R"(
+  b = aten.exp.default(a)
+  c = aten.cos.default(b)
+  d = aten.div.Tensor(c, y)
+  e = aten.mul.Tensor(d, y)
+  r = aten.relu.default(e)
+  output([r])
+)",
+                      head + R"(
+  f = fused.exp_cos.default(a)
+  g = fused.div_mul.default(f, y)
+  r = aten.relu.default(g)
+  output([r])
+)");
   CHECK_EQ(PartnerOf(both.diff, "e"), "-");
 }
 
@@ -150,13 +205,21 @@ TEST_CASE("an operator that another one replaced everywhere is matched like any 
   std::string last_before = "x", last_after = "x";
   for (int i = 0; i < 4; ++i) {
     before += fmt::format(
-        "  v{0} = aten.view.default({1}, [4, 8])\n  m{0} = aten.addmm.default(x, v{0}, x)\n  w{0} "
-        "= aten.view.default(m{0}, [2, 2, 8])\n  r{0} = aten.relu.default(w{0})\n",
+        R"(
+  v{0} = aten.view.default({1}, [4, 8])
+  m{0} = aten.addmm.default(x, v{0}, x)
+  w{0} = aten.view.default(m{0}, [2, 2, 8])
+  r{0} = aten.relu.default(w{0})
+)",
         i, last_before);
     after += fmt::format(
-        "  v{0} = aten.reshape.default({1}, [4, 8])\n  n{0} = aten.mm.default(v{0}, x)\n  p{0} = "
-        "aten.add.Tensor(n{0}, x)\n  w{0} = aten.reshape.default(p{0}, [2, 2, 8])\n  r{0} = "
-        "aten.relu.default(w{0})\n",
+        R"(
+  v{0} = aten.reshape.default({1}, [4, 8])
+  n{0} = aten.mm.default(v{0}, x)
+  p{0} = aten.add.Tensor(n{0}, x)
+  w{0} = aten.reshape.default(p{0}, [2, 2, 8])
+  r{0} = aten.relu.default(w{0})
+)",
         i, last_after);
     last_before = last_after = fmt::format("r{}", i);
   }
@@ -171,12 +234,21 @@ TEST_CASE("an operator that another one replaced everywhere is matched like any 
 TEST_CASE("a part of a decomposed operator is not the operator") {
   // silu(g) * u with sigmoid and a product: the sigmoid looks like the silu from above.
   const DiffCase both(
-      "  x = placeholder\n  g = aten.sin.default(x)\n  s = aten.silu.default(g)\n  m = "
-      "aten.mul.Tensor(s, x)\n"
-      "  output(m)\n",
-      "  x = placeholder\n  g = aten.sin.default(x)\n  q = aten.sigmoid.default(g)\n  s = "
-      "aten.mul.Tensor(g, q)\n"
-      "  m = aten.mul.Tensor(s, x)\n  output(m)\n");
+      R"(
+  x = placeholder
+  g = aten.sin.default(x)
+  s = aten.silu.default(g)
+  m = aten.mul.Tensor(s, x)
+  output(m)
+)",
+      R"(
+  x = placeholder
+  g = aten.sin.default(x)
+  q = aten.sigmoid.default(g)
+  s = aten.mul.Tensor(g, q)
+  m = aten.mul.Tensor(s, x)
+  output(m)
+)");
   CHECK_EQ(Describe(both.diff), R"(
 m -> m: derived
   operands[0]: s -> s (derived)
@@ -189,9 +261,22 @@ replace s -> q, s
 
 TEST_CASE("of merged equals the first is the partner, and their consumers are derived") {
   const DiffCase both(
-      "  x = placeholder\n  a = f(x)\n  b = g(a)\n  c = f(x)\n  d = g(c)\n  s = h(b, d)\n  "
-      "output(s)\n",
-      "  x = placeholder\n  a = f(x)\n  b = g(a)\n  s = h(b, b)\n  output(s)\n");
+      R"(
+  x = placeholder
+  a = f(x)
+  b = g(a)
+  c = f(x)
+  d = g(c)
+  s = h(b, d)
+  output(s)
+)",
+      R"(
+  x = placeholder
+  a = f(x)
+  b = g(a)
+  s = h(b, b)
+  output(s)
+)");
   CHECK_EQ(PartnerOf(both.diff, "a"), "a");
   CHECK_EQ(PartnerOf(both.diff, "b"), "b");
   CHECK_EQ(both.diff.summary.merged, 2);
@@ -200,16 +285,24 @@ TEST_CASE("of merged equals the first is the partner, and their consumers are de
 
 TEST_CASE("match: of merged equals the first is the partner though its own user was cut away") {
   // A backward graph that computes again what it needs of the forward one: `d` for `n`.
-  const std::string head =
-      "  x = placeholder\n  y = placeholder\n"
-      "  m = aten.mul.Tensor(x, y)\n  s = aten.add.Tensor(x, y)\n"
-      "  d = aten.div.Tensor(m, s)\n";
-  const std::string rest =
-      "  f = aten.neg.default(e)\n  g = aten.mul.Tensor(f, s)\n  output([g])\n";
-  const DiffCase both(head +
-                          "  a = aten.add.Tensor(d, x)\n  b = aten.sin.default(a)\n"
-                          "  n = aten.div.Tensor(m, s)\n  e = aten.div.Tensor(n, s)\n" +
-                          rest,
+  const std::string head = R"(
+  x = placeholder
+  y = placeholder
+  m = aten.mul.Tensor(x, y)
+  s = aten.add.Tensor(x, y)
+  d = aten.div.Tensor(m, s)
+)";
+  const std::string rest = R"(
+  f = aten.neg.default(e)
+  g = aten.mul.Tensor(f, s)
+  output([g])
+)";
+  const DiffCase both(head + R"(
+  a = aten.add.Tensor(d, x)
+  b = aten.sin.default(a)
+  n = aten.div.Tensor(m, s)
+  e = aten.div.Tensor(n, s)
+)" + rest,
                       head + "  e = aten.div.Tensor(d, s)\n" + rest);
   CHECK_EQ(PartnerOf(both.diff, "d"), "d");
   CHECK_EQ(PartnerOf(both.diff, "n"), "-");
@@ -217,14 +310,25 @@ TEST_CASE("match: of merged equals the first is the partner though its own user 
 
 TEST_CASE("a consumer whose operand was merged into an equal node is found by that node") {
   std::string text = "  x = placeholder\n  y = placeholder\n";
-  const DiffCase both(text +
-                          "  a = f(x)\n  b = f(x)\n  p = aten.mul.Tensor(y, a)\n  q = "
-                          "aten.mul.Tensor(y, b)\n  r = g(p)\n  s = g(q)\n"
-                          "  t = h(r, s)\n  output(t)\n",
-                      text +
-                          "  a = f(x)\n  p = aten.mul.Tensor(y, a)\n  q = aten.mul.Tensor(y, a)\n  "
-                          "r = g(p)\n  s = g(q)\n"
-                          "  t = h(r, s)\n  output(t)\n");
+  const DiffCase both(text + R"(
+  a = f(x)
+  b = f(x)
+  p = aten.mul.Tensor(y, a)
+  q = aten.mul.Tensor(y, b)
+  r = g(p)
+  s = g(q)
+  t = h(r, s)
+  output(t)
+)",
+                      text + R"(
+  a = f(x)
+  p = aten.mul.Tensor(y, a)
+  q = aten.mul.Tensor(y, a)
+  r = g(p)
+  s = g(q)
+  t = h(r, s)
+  output(t)
+)");
   for (const char* name : {"p", "q", "r", "s"})
     CHECK_EQ(PartnerOf(both.diff, name), name);
 }
@@ -235,8 +339,11 @@ TEST_CASE("stacked equal nodes that all get casts keep their places") {
     const std::string operand = i == 0 ? "x" : fmt::format("p{}", i - 1);
     before += fmt::format("  p{} = aten.permute.default({}, [1, 0])\n", i, operand);
     after += fmt::format(
-        "  d{0} = cast.down({1})\n  q{0} = aten.permute.default(d{0}, [1, 0])\n  p{0} = "
-        "cast.up(q{0})\n",
+        R"(
+  d{0} = cast.down({1})
+  q{0} = aten.permute.default(d{0}, [1, 0])
+  p{0} = cast.up(q{0})
+)",
         i, operand);
   }
   const DiffCase both(before + "  output(p2)\n", after + "  output(p2)\n");
@@ -245,10 +352,13 @@ TEST_CASE("stacked equal nodes that all get casts keep their places") {
 }
 
 TEST_CASE("a node edited in a stack of its like is not the next one") {
-  constexpr std::string_view kBefore =
-      "  x = placeholder\n  a = aten.permute.default(x, [1, 0])\n  b = aten.permute.default(a, [1, "
-      "0])\n"
-      "  c = f(a, b)\n  output(c)\n";
+  constexpr std::string_view kBefore = R"(
+  x = placeholder
+  a = aten.permute.default(x, [1, 0])
+  b = aten.permute.default(a, [1, 0])
+  c = f(a, b)
+  output(c)
+)";
   for (const char* edited : {"aten.permute.default(x, [0, 1])", "aten.other.default(x, [1, 0])"}) {
     std::string after(kBefore);
     after.replace(after.find("aten.permute.default(x, [1, 0])"), 31, edited);
@@ -314,12 +424,28 @@ TEST_CASE("one change at a hub spoils nothing around it") {
 
 TEST_CASE("match: nodes are what they read, however many read them") {
   const DiffCase both(
-      "  x = placeholder\n  y = placeholder\n  a = f(x)\n  b = f(y)\n  c = g(a, 1)\n  d = g(a, "
-      "2)\n  e = g(b, 3)\n  k = g(b, 4)\n"
-      "  output([c, d, e, k])\n",
-      "  x = placeholder\n  y = placeholder\n  a = f(y)\n  b = f(x)\n  c = g(a, 1)\n  d = g(a, "
-      "2)\n  e = g(b, 3)\n  k = g(b, 4)\n"
-      "  output([c, d, e, k])\n");
+      R"(
+  x = placeholder
+  y = placeholder
+  a = f(x)
+  b = f(y)
+  c = g(a, 1)
+  d = g(a, 2)
+  e = g(b, 3)
+  k = g(b, 4)
+  output([c, d, e, k])
+)",
+      R"(
+  x = placeholder
+  y = placeholder
+  a = f(y)
+  b = f(x)
+  c = g(a, 1)
+  d = g(a, 2)
+  e = g(b, 3)
+  k = g(b, 4)
+  output([c, d, e, k])
+)");
   // Operands count before users, however many these are.
   CHECK_EQ(PartnerOf(both.diff, "a"), "b");
   CHECK_EQ(PartnerOf(both.diff, "b"), "a");

@@ -183,8 +183,11 @@ TEST_CASE("patterns: hunks of neighbouring layers that touch stay apart") {
     const std::string meta = fmt::format("{{module=layers.{}}}", i);
     before += fmt::format("  a{0} = aten.mul.Tensor({1}, w{0}) {2}\n", i, last_before, meta);
     after += fmt::format(
-        "  i{0} = aten.neg.default({1}) {2}\n  a{0} = aten.mul.Tensor(i{0}, w{0}) {2}\n"
-        "  o{0} = aten.exp.default(a{0}) {2}\n",
+        R"(
+  i{0} = aten.neg.default({1}) {2}
+  a{0} = aten.mul.Tensor(i{0}, w{0}) {2}
+  o{0} = aten.exp.default(a{0}) {2}
+)",
         i, last_after, meta);
     last_before = fmt::format("a{}", i);
     last_after = fmt::format("o{}", i);

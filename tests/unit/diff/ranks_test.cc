@@ -57,7 +57,13 @@ TEST_CASE("ranks: what may differ by rank is not in a form, everything else is")
   CHECK_EQ(second.device, 1);
   CHECK_EQ(second.groups, std::vector<std::string>{"tp_1"});
   const auto hash = [&](std::string_view call) {
-    return ToString(form(fmt::format("  x = placeholder\n  s = {}\n  output(s)\n", call)).hash);
+    return ToString(form(fmt::format(R"(
+  x = placeholder
+  s = {}
+  output(s)
+)",
+                                     call))
+                        .hash);
   };
   CHECK_NE(hash("aten.slice.Tensor(x, 0, 0, 4)"), hash("aten.slice.Tensor(x, 1, 0, 4)"));
   CHECK_NE(hash("aten.view.default(x, [4])"), hash("aten.view.default(x, [5])"));
@@ -97,14 +103,18 @@ std::string Mismatches(const std::vector<std::string>& bodies) {
 
 std::string AllReduce(std::string_view name, std::string_view group, std::string_view op = "sum") {
   return fmt::format(
-      "  {0} = _c10d_functional.all_reduce.default(x, \"{2}\", \"{1}\") : f32[8]\n"
-      "  w{0} = _c10d_functional.wait_tensor.default({0}) : f32[8]\n",
+      R"(
+  {0} = _c10d_functional.all_reduce.default(x, "{2}", "{1}") : f32[8]
+  w{0} = _c10d_functional.wait_tensor.default({0}) : f32[8]
+)",
       name, group, op);
 }
 std::string AllGather(std::string_view name, int size, std::string_view group) {
   return fmt::format(
-      "  {0} = _c10d_functional.all_gather_into_tensor.default(x, {1}, \"{2}\")\n"
-      "  w{0} = _c10d_functional.wait_tensor.default({0})\n",
+      R"(
+  {0} = _c10d_functional.all_gather_into_tensor.default(x, {1}, "{2}")
+  w{0} = _c10d_functional.wait_tensor.default({0})
+)",
       name, size, group);
 }
 
@@ -229,8 +239,12 @@ History HistoryOf(int32_t rank, const std::vector<std::string>& bodies) {
 
 std::string Body(std::string_view op, int64_t offset = 0) {
   return fmt::format(
-      "  x = placeholder\n  a = aten.{}.default(x)\n  b = aten.slice.Tensor(a, 0, "
-      "{}, 64)\n  output(b)\n",
+      R"(
+  x = placeholder
+  a = aten.{}.default(x)
+  b = aten.slice.Tensor(a, 0, {}, 64)
+  output(b)
+)",
       op, offset);
 }
 
@@ -274,8 +288,12 @@ TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
   const auto told = [](std::string_view first, std::string_view second) {
     const auto body = [](std::string_view call) {
       return fmt::format(
-          "  x = placeholder : f32[8, 6]\n  w = placeholder : f32[50, 6]\n"
-          "  a = {} : f32[4, 6]\n  output(a)\n",
+          R"(
+  x = placeholder : f32[8, 6]
+  w = placeholder : f32[50, 6]
+  a = {} : f32[4, 6]
+  output(a)
+)",
           call);
     };
     const RanksReport report =

@@ -182,9 +182,13 @@ TEST_CASE("replace: where several cuts are possible, the names of new operators 
   output(e)
 )";
   const auto relations = [&](std::string_view first, std::string_view second) {
-    const DiffCase both(kBefore, fmt::format("  x = placeholder\n  f = fused.{}.default(x)\n"
-                                             "  g = fused.{}.default(f)\n"
-                                             "  e = aten.neg.default(g)\n  output(e)\n",
+    const DiffCase both(kBefore, fmt::format(R"(
+  x = placeholder
+  f = fused.{}.default(x)
+  g = fused.{}.default(f)
+  e = aten.neg.default(g)
+  output(e)
+)",
                                              first, second));
     const std::string text = Describe(both.diff);
     return text.substr(text.find("replace"));

@@ -49,10 +49,16 @@ TEST_CASE(
 
 TEST_CASE("synonyms: an operator of another library, or in place, stands for its namesake") {
   const std::string head = "  x = placeholder : f32[4]\n  y = placeholder : f32[4]\n";
-  LabelCase both(testing::ParseBody(head + "  a = torch.nn.functional.silu(x)\n"
-                                           "  b = aten.add.Tensor(a, y)\n  output([b])\n"),
-                 testing::ParseBody(head + "  b = aten.add_.Scalar(x, 1)\n"
-                                           "  a = aten.silu.default(b)\n  output([a])\n"));
+  LabelCase both(testing::ParseBody(head + R"(
+  a = torch.nn.functional.silu(x)
+  b = aten.add.Tensor(a, y)
+  output([b])
+)"),
+                 testing::ParseBody(head + R"(
+  b = aten.add_.Scalar(x, 1)
+  a = aten.silu.default(b)
+  output([a])
+)"));
   const SynonymScope scope(both.before, both.after);
   const auto op = [](const Labels& labels, const Listing& listing, const char* name) {
     return labels.op[static_cast<size_t>(listing.FindName(name).index)];

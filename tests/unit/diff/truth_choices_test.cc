@@ -35,14 +35,24 @@ Names ChoicesAsGood(std::string_view before_text, std::string_view after_text, c
   return names;
 }
 
-const std::string kHead =
-    "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n  b = aten.sin.default(y)\n";
+const std::string kHead = R"(
+  x = placeholder
+  y = placeholder
+  a = aten.sin.default(x)
+  b = aten.sin.default(y)
+)";
 
 TEST_CASE("truth: two nodes that read each other's operands may have changed places") {
-  const std::string before =
-      kHead + "  c = aten.neg.default(a)\n  d = aten.neg.default(b)\n  output([c, d])\n";
-  const std::string after =
-      kHead + "  c = aten.neg.default(b)\n  d = aten.neg.default(a)\n  output([c, d])\n";
+  const std::string before = kHead + R"(
+  c = aten.neg.default(a)
+  d = aten.neg.default(b)
+  output([c, d])
+)";
+  const std::string after = kHead + R"(
+  c = aten.neg.default(b)
+  d = aten.neg.default(a)
+  output([c, d])
+)";
   const Names places{{"c", "d"}, {"d", "c"}};
   CHECK(ChoicesAsGood(before, after, places) == places);
   // As many users speak for it, but no operands.
@@ -51,10 +61,13 @@ TEST_CASE("truth: two nodes that read each other's operands may have changed pla
 }
 
 TEST_CASE("truth: what leans on a wrong pair is wrong") {
-  const std::string chains = kHead +
-                             "  c = aten.neg.default(a)\n  d = aten.neg.default(b)\n"
-                             "  e = aten.cos.default(c)\n  f = aten.cos.default(d)\n"
-                             "  output([e, f])\n";
+  const std::string chains = kHead + R"(
+  c = aten.neg.default(a)
+  d = aten.neg.default(b)
+  e = aten.cos.default(c)
+  f = aten.cos.default(d)
+  output([e, f])
+)";
   CHECK(ChoicesAsGood(chains, chains,
                       {{"a", "b"}, {"b", "a"}, {"c", "d"}, {"d", "c"}, {"e", "f"}, {"f", "e"}})
             .empty());
@@ -64,19 +77,30 @@ TEST_CASE("truth: of stacked equals of which one was removed the last may be the
   const std::string head = "  x = placeholder\n  a = aten.neg.default(x)\n";
   const std::string tail = "  output([c])\n";
   // `a` was removed; or `b`, and `a` lives on under its name.
-  CHECK(ChoicesAsGood(
-            head + "  b = aten.neg.default(a)\n  c = aten.sin.default(b)\n" + tail,
-            "  x = placeholder\n  b = aten.neg.default(x)\n  c = aten.sin.default(b)\n" + tail,
-            {{"a", "b"}, {"b", ""}}) == Names{{"a", "b"}});
+  CHECK(ChoicesAsGood(head + "  b = aten.neg.default(a)\n  c = aten.sin.default(b)\n" + tail,
+                      R"(
+  x = placeholder
+  b = aten.neg.default(x)
+  c = aten.sin.default(b)
+)" + tail,
+                      {{"a", "b"}, {"b", ""}}) == Names{{"a", "b"}});
 }
 
 TEST_CASE("truth: inputs of one type go by their place") {
-  const std::string before =
-      "  x = placeholder\n  y = placeholder\n  a = aten.sin.default(x)\n  b = aten.cos.default(y)\n"
-      "  output([a, b])\n";
-  const std::string after =
-      "  y = placeholder\n  x = placeholder\n  a = aten.sin.default(x)\n  b = aten.cos.default(y)\n"
-      "  output([a, b])\n";
+  const std::string before = R"(
+  x = placeholder
+  y = placeholder
+  a = aten.sin.default(x)
+  b = aten.cos.default(y)
+  output([a, b])
+)";
+  const std::string after = R"(
+  y = placeholder
+  x = placeholder
+  a = aten.sin.default(x)
+  b = aten.cos.default(y)
+  output([a, b])
+)";
   const Names places{{"x", "y"}, {"y", "x"}};
   CHECK(ChoicesAsGood(before, after, places) == places);
   CHECK(ChoicesAsGood(before, before, places).empty());

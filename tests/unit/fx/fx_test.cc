@@ -22,15 +22,16 @@ FxDocument Parse(std::string_view text) {
   return std::move(*document);
 }
 
-/// Wraps body lines (indented by 8) into a class.
+/// Wraps body lines (indented by 8) into a class. A line break before the first is dropped.
 std::string Program(std::string_view parameters, std::string_view body) {
+  if (body.starts_with('\n')) body.remove_prefix(1);
   return "class GraphModule(torch.nn.Module):\n    def forward(self, " + std::string(parameters) +
          "):\n" + std::string(body);
 }
 
-/// The graph of a text in Strata's own spelling, without types and metadata.
+/// The graph as native text without types and metadata, after a line break.
 std::string Plain(const FxDocument& document) {
-  return PrintText(*document.module, {.types = false, .metadata = false});
+  return "\n" + PrintText(*document.module, {.types = false, .metadata = false});
 }
 
 NodeId OrderedNode(const Graph& graph, int position) {
@@ -106,12 +107,39 @@ TEST_CASE("fx: getitem lines after their producer are its elements, and count as
 TEST_CASE("fx: other getitem lines are nodes of their own") {
   // Descending; another use of the tuple; a line between; an index that is no number.
   for (const char* body : {
-           "        a = f(x)\n        b = a[1]\n        c = a[0]\n        return (b, c)\n",
-           "        a = f(x)\n        b = a[0]\n        c = g(a)\n        return (b, c)\n",
-           "        a = f(x)\n        c = g(x)\n        b = a[0]\n        return (b, c)\n",
-           "        a = f(x)\n        b = a['k']\n        return (b,)\n",
-           "        a = f(x)\n        b = a[-1]\n        return (b,)\n",
-           "        a: \"f32[2]\" = f(x)\n        b = a[0]\n        return (b,)\n",
+           R"(
+        a = f(x)
+        b = a[1]
+        c = a[0]
+        return (b, c)
+)",
+           R"(
+        a = f(x)
+        b = a[0]
+        c = g(a)
+        return (b, c)
+)",
+           R"(
+        a = f(x)
+        c = g(x)
+        b = a[0]
+        return (b, c)
+)",
+           R"(
+        a = f(x)
+        b = a['k']
+        return (b,)
+)",
+           R"(
+        a = f(x)
+        b = a[-1]
+        return (b,)
+)",
+           R"(
+        a: "f32[2]" = f(x)
+        b = a[0]
+        return (b,)
+)",
        }) {
     const FxDocument document = Parse(Program("x", body));
     CHECK_EQ(document.graph().num_nodes(), document.graph().num_printed_nodes());
@@ -120,7 +148,11 @@ TEST_CASE("fx: other getitem lines are nodes of their own") {
 }
 
 TEST_CASE("fx: a strict error shows the place") {
-  CHECK_EQ(StrictError(Program("x", "        y = f(x,)\n        z = f(x, q)\n        return z\n")),
+  CHECK_EQ(StrictError(Program("x", R"(
+        y = f(x,)
+        z = f(x, q)
+        return z
+)")),
            "t.txt:4:18: unknown name\n"
            "          z = f(x, q)\n"
            "                   ^");
@@ -129,8 +161,11 @@ TEST_CASE("fx: a strict error shows the place") {
 }
 
 TEST_CASE("fx: by default a statement that cannot be read is passed over and told") {
-  const Result<FxDocument> document =
-      ParseFx(Program("x", "        y = f(x, q)\n        z = g(y, x)\n        return (z, y)\n"));
+  const Result<FxDocument> document = ParseFx(Program("x", R"(
+        y = f(x, q)
+        z = g(y, x)
+        return (z, y)
+)"));
   REQUIRE(document.has_value());
   REQUIRE_EQ(document->num_diagnostics, 1);
   CHECK_EQ(document->diagnostics[0].line, 3);
@@ -148,52 +183,60 @@ std::string Body(std::string_view body, std::string_view parameters = "x, y") {
 }
 
 TEST_CASE("fx: operators, attributes, methods and modules") {
-  CHECK_EQ(Body("        a = x + 1;  a = None\n"
-                "        b = -x\n"
-                "        c = 1 - x\n"
-                "        d = x.T\n"
-                "        e = getattr(x, 'odd name')\n"
-                "        f = x.view(-1, y, k = None)\n"
-                "        g = self.layers.lin(x)\n"
-                "        h = getattr(getattr(self.layers, \"0\"), \"1\").weight\n"
-                "        i = torch._C._nn.gelu(x)\n"
-                "        j = __main___helper(x, k = y)\n"
-                "        k = torch.ops.aten.add.Tensor(x, y)\n"
-                "        l = x == 'a = b'\n"),
-           "graph GraphModule foreign\n"
-           "  x = placeholder\n"
-           "  y = placeholder\n"
-           "  a = _operator.add(x, 1)\n"
-           "  b = _operator.neg(x)\n"
-           "  c = _operator.sub(1, x)\n"
-           "  d = getattr(x, 'T')\n"
-           "  e = getattr(x, 'odd name')\n"
-           "  f = method view(x, -1, y, k=None)\n"
-           "  g = submodule layers.lin(x)\n"
-           "  h = attr layers.0.1.weight\n"
-           "  i = torch._C._nn.gelu(x)\n"
-           "  j = __main___helper(x, k=y)\n"
-           "  k = aten.add.Tensor(x, y)\n"
-           "  l = _operator.eq(x, 'a = b')\n"
-           "  output(x)\n");
+  CHECK_EQ(Body(R"(
+        a = x + 1;  a = None
+        b = -x
+        c = 1 - x
+        d = x.T
+        e = getattr(x, 'odd name')
+        f = x.view(-1, y, k = None)
+        g = self.layers.lin(x)
+        h = getattr(getattr(self.layers, "0"), "1").weight
+        i = torch._C._nn.gelu(x)
+        j = __main___helper(x, k = y)
+        k = torch.ops.aten.add.Tensor(x, y)
+        l = x == 'a = b'
+)"),
+           R"(
+graph GraphModule foreign
+  x = placeholder
+  y = placeholder
+  a = _operator.add(x, 1)
+  b = _operator.neg(x)
+  c = _operator.sub(1, x)
+  d = getattr(x, 'T')
+  e = getattr(x, 'odd name')
+  f = method view(x, -1, y, k=None)
+  g = submodule layers.lin(x)
+  h = attr layers.0.1.weight
+  i = torch._C._nn.gelu(x)
+  j = __main___helper(x, k=y)
+  k = aten.add.Tensor(x, y)
+  l = _operator.eq(x, 'a = b')
+  output(x)
+)");
 }
 
 TEST_CASE("fx: two statements on a line are one node, frees are none") {
-  CHECK_EQ(Body("        x += 1;  iadd = x;  iadd = None\n"
-                "        x[(slice(None, y, 2), None)] = 1.0;  setitem = x;  x = setitem = None\n"),
-           "graph GraphModule foreign\n"
-           "  x = placeholder\n"
-           "  y = placeholder\n"
-           "  iadd = _operator.iadd(x, 1)\n"
-           "  setitem = _operator.setitem(x, (call('slice', None, y, 2), None), 1.0)\n"
-           "  output(x)\n");
+  CHECK_EQ(Body(R"(
+        x += 1;  iadd = x;  iadd = None
+        x[(slice(None, y, 2), None)] = 1.0;  setitem = x;  x = setitem = None
+)"),
+           R"(
+graph GraphModule foreign
+  x = placeholder
+  y = placeholder
+  iadd = _operator.iadd(x, 1)
+  setitem = _operator.setitem(x, (call('slice', None, y, 2), None), 1.0)
+  output(x)
+)");
 }
 
 TEST_CASE("fx: strings may hold anything") {
-  const FxDocument document = Parse(Program(
-      "x",
-      "        a = f(x, 'it;  b = None # \"q\"', \"it's\", 'nl\\n\\\\', '\\x00\\u200b', b'\\x00')\n"
-      "        return a\n"));
+  const FxDocument document = Parse(Program("x", R"(
+        a = f(x, 'it;  b = None # "q"', "it's", 'nl\n\\', '\x00\u200b', b'\x00')
+        return a
+)"));
   const Graph& graph = document.graph();
   const std::span<const Arg> args = graph.args(OrderedNode(graph, 1));
   CHECK_EQ(document.module->str(args[1].str()), "it;  b = None # \"q\"");
@@ -224,21 +267,25 @@ TEST_CASE("fx: an argument is named as the body names it") {
   const FxDocument document = Parse(
       Program("s0: \"Sym(s0)\", L_x_: \"f32[s0]\", L_mesh_ : torch.distributed.DeviceMesh, *args, "
               "y = None, **kw",
-              "        l_x_ = L_x_\n"
-              "        l_mesh_ = L_mesh_\n"
-              "        _args = args\n"
-              "        a = f(l_x_, l_mesh_, _args, y, kw)\n"
-              "        return a\n"));
+              R"(
+        l_x_ = L_x_
+        l_mesh_ = L_mesh_
+        _args = args
+        a = f(l_x_, l_mesh_, _args, y, kw)
+        return a
+)"));
   CHECK_EQ(Plain(document),
-           "graph GraphModule foreign\n"
-           "  s0 = placeholder\n"
-           "  l_x_ = placeholder\n"
-           "  l_mesh_ = placeholder\n"
-           "  _args = placeholder\n"
-           "  y = placeholder(None)\n"
-           "  kw = placeholder\n"
-           "  a = f(l_x_, l_mesh_, _args, y, kw)\n"
-           "  output(a)\n");
+           R"(
+graph GraphModule foreign
+  s0 = placeholder
+  l_x_ = placeholder
+  l_mesh_ = placeholder
+  _args = placeholder
+  y = placeholder(None)
+  kw = placeholder
+  a = f(l_x_, l_mesh_, _args, y, kw)
+  output(a)
+)");
   const Graph& graph = document.graph();
   CHECK_EQ(graph.attribute(OrderedNode(graph, 1), "argument"), "L_x_");
   CHECK_EQ(graph.attribute(OrderedNode(graph, 2), "python_type"), "torch.distributed.DeviceMesh");
@@ -246,75 +293,86 @@ TEST_CASE("fx: an argument is named as the body names it") {
 }
 
 TEST_CASE("fx: a pytree prologue names the inputs, also where an argument has a node's name") {
-  const FxDocument document = Parse(
-      Program("t, k",
-              "        p_1: \"f32[2][1]cpu\"; k_z: \"f32[2][1]cpu\"; \n"
-              "\n"
-              "        p_1, k_z, = fx_pytree.tree_flatten_spec(([t], {'k':k}), self._in_spec)\n"
-              "        t = torch.ops.aten.t.default(p_1)\n"
-              "        return pytree.tree_unflatten([t, k_z], self._out_spec)\n"));
+  const FxDocument document = Parse(Program("t, k", R"(
+        p_1: "f32[2][1]cpu"; k_z: "f32[2][1]cpu";)"
+                                                    " \n"  // the line ends with a space
+                                                    R"(
+        p_1, k_z, = fx_pytree.tree_flatten_spec(([t], {'k':k}), self._in_spec)
+        t = torch.ops.aten.t.default(p_1)
+        return pytree.tree_unflatten([t, k_z], self._out_spec)
+)"));
   CHECK_EQ(Plain(document),
-           "graph GraphModule foreign\n"
-           "  p_1 = placeholder\n"
-           "  k_z = placeholder\n"
-           "  t = aten.t.default(p_1)\n"
-           "  output([t, k_z])\n");
+           R"(
+graph GraphModule foreign
+  p_1 = placeholder
+  k_z = placeholder
+  t = aten.t.default(p_1)
+  output([t, k_z])
+)");
 }
 
 TEST_CASE("fx: export takes arguments apart, then shuffles them") {
-  const FxDocument document = Parse(Program(
-      "a, b",
-      "        _0, _1, = pytree.tree_leaves((self, a, b,))\n"
-      "        x, = self._in_shuffle_graph(_0, _1)\n"
-      "        y = torch.sin(x)\n"
-      "        return pytree.tree_unflatten(self._out_shuffle_graph(x, x, y), self._out_spec)\n"));
+  const FxDocument document = Parse(Program("a, b", R"(
+        _0, _1, = pytree.tree_leaves((self, a, b,))
+        x, = self._in_shuffle_graph(_0, _1)
+        y = torch.sin(x)
+        return pytree.tree_unflatten(self._out_shuffle_graph(x, x, y), self._out_spec)
+)"));
   CHECK_EQ(Plain(document),
-           "graph GraphModule foreign\n  x = placeholder\n  y = torch.sin(x)\n  output([y])\n");
+           R"(
+graph GraphModule foreign
+  x = placeholder
+  y = torch.sin(x)
+  output([y])
+)");
 }
 
 TEST_CASE("fx: boxed inputs and boxed arguments are no nodes") {
   const FxDocument document = Parse(
-      "class GraphModule(torch.nn.Module):\n"
-      "    def forward(self, args_list):\n"
-      "        args_iter = iter(args_list)\n"
-      "        x = next(args_iter)\n"
-      "        y = next(args_iter)\n"
-      "        args_list.clear()\n"
-      "        n_boxed_arg_0 = [x, y];  x = y = None\n"
-      "        z = torch.ops.higher_order.call(n_boxed_arg_0, k = n_boxed_arg_0);  n_boxed_arg_0 = "
-      "None\n"
-      "        return z\n");
+      R"(class GraphModule(torch.nn.Module):
+    def forward(self, args_list):
+        args_iter = iter(args_list)
+        x = next(args_iter)
+        y = next(args_iter)
+        args_list.clear()
+        n_boxed_arg_0 = [x, y];  x = y = None
+        z = torch.ops.higher_order.call(n_boxed_arg_0, k = n_boxed_arg_0);  n_boxed_arg_0 = None
+        return z
+)");
   CHECK_EQ(Plain(document),
-           "graph GraphModule foreign\n"
-           "  x = placeholder\n"
-           "  y = placeholder\n"
-           "  z = higher_order.call([x, y], k=[x, y])\n"
-           "  output(z)\n");
+           R"(
+graph GraphModule foreign
+  x = placeholder
+  y = placeholder
+  z = higher_order.call([x, y], k=[x, y])
+  output(z)
+)");
 }
 
 TEST_CASE("fx: bodies by path, one under two names, one called as a module") {
   const FxDocument document = Parse(
-      "class GraphModule(torch.nn.Module):\n"
-      "    def forward(self, x):\n"
-      "        sub_0 = self.sub\n"
-      "        sub_1 = self.sub\n"
-      "        a = torch.ops.higher_order.cond(x, sub_0, sub_1, (x,))\n"
-      "        b = self.part_1(a)\n"
-      "        return b\n"
-      "\n"
-      "    class sub(torch.nn.Module):\n"
-      "        def forward(self, x):\n"
-      "            inner = self.inner\n"
-      "            a = torch.ops.higher_order.wrap(inner, x)\n"
-      "            return (a,)\n"
-      "\n"
-      "        class inner(torch.nn.Module):\n"
-      "            def forward(self, x):\n"
-      "                return (x,)\n"
-      "\n"
-      "    class part_1(torch.nn.Module):\n"
-      "        def forward(self, x):\n"
-      "            return x\n");
+      R"(class GraphModule(torch.nn.Module):
+    def forward(self, x):
+        sub_0 = self.sub
+        sub_1 = self.sub
+        a = torch.ops.higher_order.cond(x, sub_0, sub_1, (x,))
+        b = self.part_1(a)
+        return b
+
+    class sub(torch.nn.Module):
+        def forward(self, x):
+            inner = self.inner
+            a = torch.ops.higher_order.wrap(inner, x)
+            return (a,)
+
+        class inner(torch.nn.Module):
+            def forward(self, x):
+                return (x,)
+
+    class part_1(torch.nn.Module):
+        def forward(self, x):
+            return x
+)");
   const Module& module = *document.module;
   REQUIRE_EQ(module.num_graphs(), 4);
   CHECK_EQ(module.graph(GraphId{1}).name_text(), "sub");
@@ -365,16 +423,23 @@ TEST_CASE("fx: comments of all years") {
 }
 
 TEST_CASE("fx: a repr over several lines, and resynchronization after one that does not end") {
-  CHECK_EQ(Body("        a = f(<Mesh\n"
-                "            [0, 1]>, x)\n"),
-           "graph GraphModule foreign\n"
-           "  x = placeholder\n"
-           "  y = placeholder\n"
-           "  a = f(raw('<Mesh\\n            [0, 1]>'), x)\n"
-           "  output(x)\n");
-  const Result<FxDocument> document = ParseFx(Program(
-      "x",
-      "        a = f(x, (1\n            more of it\n        b = g(x)\n        return (b, a)\n"));
+  CHECK_EQ(Body(R"(
+        a = f(<Mesh
+            [0, 1]>, x)
+)"),
+           R"(
+graph GraphModule foreign
+  x = placeholder
+  y = placeholder
+  a = f(raw('<Mesh\n            [0, 1]>'), x)
+  output(x)
+)");
+  const Result<FxDocument> document = ParseFx(Program("x", R"(
+        a = f(x, (1
+            more of it
+        b = g(x)
+        return (b, a)
+)"));
   REQUIRE(document.has_value());
   CHECK_EQ(document->num_diagnostics, 1);
   CHECK_EQ(document->graph().num_nodes(), 3);
@@ -454,8 +519,11 @@ TEST_CASE("fx: hostile text costs little and harms nothing") {
     lists += fmt::format("        l{0} = [l{1}, l{1}]\n", i, i - 1);
   CHECK_GE(diagnostics(Program("x", lists + "        a = f(l39)\n        return a\n")), 1);
   // An element far away is no reason to make room for all before it.
-  const Result<FxDocument> far =
-      ParseFx(Program("x", "        a = f(x)\n        b = a[999999999]\n        return b\n"));
+  const Result<FxDocument> far = ParseFx(Program("x", R"(
+        a = f(x)
+        b = a[999999999]
+        return b
+)"));
   REQUIRE(far.has_value());
   CHECK_LT(far->graph().value_bound(), 10);
 }

@@ -200,13 +200,19 @@ graph body_0 body
 }
 
 TEST_CASE("bodies that nest and repeat are looked at once") {
-  std::string text =
-      "graph g\n  x = placeholder\n  call = higher_order.wrap(graph(1), x)\n"
-      "  output(x)\n";
+  std::string text = R"(
+graph g
+  x = placeholder
+  call = higher_order.wrap(graph(1), x)
+  output(x)
+)";
   for (int i = 1; i < 60; ++i) {
     text += fmt::format(
-        "graph b{0} body\n  a = higher_order.wrap(graph({1}))\n  b = "
-        "higher_order.wrap(graph({1}))\n",
+        R"(
+graph b{0} body
+  a = higher_order.wrap(graph({1}))
+  b = higher_order.wrap(graph({1}))
+)",
         i, i + 1);
   }
   auto module = OrDie(ParseText(text + "graph last body\n  x = placeholder\n"));

@@ -21,10 +21,10 @@ namespace {
 using testing::OrDie;
 using testing::TempDir;
 
-constexpr std::string_view kGraph =
-    "class GraphModule(torch.nn.Module):\n"
-    "    def forward(self, x: \"f32[2][1]cpu\"):\n"
-    "        return (x,)\n";
+constexpr std::string_view kGraph = R"(class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[2][1]cpu"):
+        return (x,)
+)";
 constexpr size_t kEnough = size_t{25} << 20;
 
 std::string Record(std::string_view event, std::string_view payload, std::string_view compile) {

@@ -20,10 +20,13 @@ namespace {
 using testing::ParseOrDie;
 using testing::TempDir;
 
-constexpr std::string_view kBefore =
-    "graph step\n  x = placeholder : f32[4, 8][8, 1]cpu\n  a = aten.neg.default(x) : f32[4, 8][8, "
-    "1]cpu "
-    "{forward module=layers.0}\n  b = aten.abs.default(a)\n  output([b])\n";
+constexpr std::string_view kBefore = R"(
+graph step
+  x = placeholder : f32[4, 8][8, 1]cpu
+  a = aten.neg.default(x) : f32[4, 8][8, 1]cpu {forward module=layers.0}
+  b = aten.abs.default(a)
+  output([b])
+)";
 
 /// A trace with one pass that removes `a`, and one that failed.
 std::string WriteTrace(const TempDir& dir) {
@@ -32,8 +35,12 @@ std::string WriteTrace(const TempDir& dir) {
   REQUIRE_OK(writer);
   auto before = ParseOrDie(kBefore);
   auto after = ParseOrDie(
-      "graph step\n  x = placeholder : f32[4, 8][8, 1]cpu #1\n"
-      "  b = aten.abs.default(x) #3\n  output([b]) #4\n");
+      R"(
+graph step
+  x = placeholder : f32[4, 8][8, 1]cpu #1
+  b = aten.abs.default(x) #3
+  output([b]) #4
+)");
   RunInfo info;
   info.source = "step.txt";
   const auto run = (*writer)->BeginRun(info);
@@ -187,10 +194,14 @@ TEST_CASE("a text of megabytes is cut, and every text stands once") {
 
 TEST_CASE("the page makes FX lines of native ones; the odd ones are sent") {
   auto module = ParseOrDie(
-      "graph step\n  x = placeholder : f32[4, 8][8, 1]cpu\n"
-      "  a = aten.neg.default(x) : f32[4, 8][8, 1]cpu\n"
-      "  (b, c) = aten.split.Tensor(a, 2) as split : (f32[2, 8][8, 1]cpu, f32[2, 8][8, 1]cpu)\n"
-      "  s = _operator.add(b, c) : f32[2, 8][8, 1]cpu\n  output([s])\n");
+      R"(
+graph step
+  x = placeholder : f32[4, 8][8, 1]cpu
+  a = aten.neg.default(x) : f32[4, 8][8, 1]cpu
+  (b, c) = aten.split.Tensor(a, 2) as split : (f32[2, 8][8, 1]cpu, f32[2, 8][8, 1]cpu)
+  s = _operator.add(b, c) : f32[2, 8][8, 1]cpu
+  output([s])
+)");
   const auto diff = Diff(module->graph({0}), module->graph({0}), {.pins = {}, .stable_ids = true});
   REQUIRE_OK(diff);
   Texts names, lines;

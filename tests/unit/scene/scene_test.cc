@@ -158,9 +158,19 @@ TEST_CASE("equal neighbours are one group, a deviating one stands alone") {
 
 TEST_CASE("a removed node stands where it was, with the lines it had") {
   const Compared c = Compare(
-      "graph g\n  x = placeholder\n  a = aten.neg.default(x)\n"
-      "  b = aten.abs.default(a)\n  output([b])\n",
-      "graph g\n  x = placeholder\n  b = aten.abs.default(x)\n  output([b])\n");
+      R"(
+graph g
+  x = placeholder
+  a = aten.neg.default(x)
+  b = aten.abs.default(a)
+  output([b])
+)",
+      R"(
+graph g
+  x = placeholder
+  b = aten.abs.default(x)
+  output([b])
+)");
   const Scene scene = MakeScene(c.diff);
   std::vector<std::string> order;
   for (const SceneNode& node : scene.nodes)
