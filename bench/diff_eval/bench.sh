@@ -44,7 +44,7 @@ trap 'rm -rf "$work"' EXIT
 # Base graphs: those of the logs in tests/data, and traces of the bundled models.
 number=0
 for log in tests/data/logs/*.log.zst; do
-  [[ -f $log && $log != *_49layers_* ]] || continue # 7,000 nodes: too slow for so many mutations
+  [[ -f $log && $log != *_49layers_* ]] || continue # 7,000 nodes: too slow for this number of mutations
   number=$((number + 1))
   "$bin/strata" export "$log" --fx "$work/log$number" 2>/dev/null || true
 done

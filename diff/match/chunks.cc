@@ -103,8 +103,7 @@ void ForbidChunks(Matching& matching, const ScopePair& scope) {
   std::array<std::vector<Parts>, 2> parts;
   const auto find = [&](Side side) { parts[side] = PartFinder(matching, side, scope).Find(); };
   const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
-  AtOnce(
-      size, [&] { find(kBefore); }, [&] { find(kAfter); });
+  AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
   // What both sides cut into as many parts was not cut by this change.
   const auto shape_of = [&](Side side, const Parts& of) {
     return std::tuple(matching.labels(side).op[static_cast<size_t>(of.levels[0][0])],

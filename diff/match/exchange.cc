@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 
+#include "diff/graph/keyed.h"
+
 namespace strata {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "diff/graph/keyed.h"
 #include "diff/graph/parallel.h"
 
 namespace strata {
@@ -121,7 +122,7 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
 }
 
 /// Nodes with the same label, first with first.
-void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::*label) {
+void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::* label) {
   const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
     std::vector<Keyed> result;
     for (int32_t i : entities) {

@@ -70,8 +70,7 @@ const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
     std::array<std::optional<EqualNodes>, 2> equals;
     const auto find = [&](Side side) { equals[side].emplace(matching_.labels(side), scope, side); };
     const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
-    AtOnce(
-        size, [&] { find(kBefore); }, [&] { find(kAfter); });
+    AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
     equals_ = {std::move(*equals[kBefore]), std::move(*equals[kAfter])};
   }
   scope_ = scope;

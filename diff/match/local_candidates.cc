@@ -66,7 +66,7 @@ uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
     if (around_[kBefore].empty() || around_[kAfter].empty()) continue;
     // One bit per label: two labels seldom share one, and then a visit is in vain. A form counts
     // where it is specific.
-    const auto have_in_common = [&](const std::vector<uint64_t> Labels::*label) {
+    const auto have_in_common = [&](const std::vector<uint64_t> Labels::* label) {
       std::array<uint64_t, 2> bits{};
       for (Side side : {kBefore, kAfter}) {
         for (int32_t i : around_[side]) {

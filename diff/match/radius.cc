@@ -40,7 +40,7 @@ double ConfidenceOf(LabelLevel level) {
 
 /// Whether unmatched nodes of both sides have a label in common.
 bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector labels_of) {
-  FlatMap<bool> labels;
+  FlatMap<uint64_t, bool> labels;
   for (int32_t i : matching.Unmatched(kBefore, scope))
     labels.Emplace((matching.labels(kBefore).*labels_of)[static_cast<size_t>(i)], true);
   return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](int32_t i) {

@@ -212,7 +212,7 @@ class HunkFinder {
   void JoinConsumers(UnionFind& sets) {
     for (size_t item = 0; item < items_.size(); ++item) {
       const HunkItem& consumer = items_[item];
-      if (consumer.pair < 0) continue;
+      if (!consumer.pair.valid()) continue;
       if (matching_.labels(kBefore).kind[Index(consumer.before)] == EntityKind::kOutput) continue;
       std::optional<size_t> first;
       for (Side side : {kBefore, kAfter}) {
@@ -382,7 +382,7 @@ class HunkFinder {
 
   /// What an item is, without where it is.
   uint64_t Signature(const HunkItem& item) const {
-    if (item.pair < 0) {
+    if (!item.pair.valid()) {
       const Side side = item.before.valid() ? kBefore : kAfter;
       const EntityId id = side == kBefore ? item.before : item.after;
       return Mix(SignatureOfNode(side, id), side + 1);
