@@ -40,7 +40,7 @@ static Thread threads[1024];
 static void __syncthreads() { swapcontext(&threads[threadIdx.x].context, &scheduler); }
 )";
 
-// The grid, block after block; in a block thread after thread, each to its next barrier.
+// The grid, block by block; within a block thread by thread, each up to its next barrier.
 constexpr std::string_view kAfter = R"(
 static void (*entry)(void* const*);
 static void* const* entry_arguments;
@@ -106,7 +106,7 @@ std::string Source(std::span<const Kernel> kernels) {
   return source + "}\n";
 }
 
-/// Numbers of an argument, as kernels hold them.
+/// The elements of an argument in the kernel's type.
 struct Numbers {
   DType dtype = DType::kF32;
   std::vector<char> bytes;
@@ -145,7 +145,7 @@ struct Numbers {
   size_t size() const { return bytes.size() / static_cast<size_t>(ByteSize(dtype)); }
 };
 
-/// Random arguments, as large as their accesses reach.
+/// Random arguments, as large as the largest access.
 std::vector<Numbers> MakeArguments(const Kernel& kernel, std::mt19937& random) {
   std::vector<Numbers> arguments(static_cast<size_t>(kernel.num_arguments));
   for (const Kernel::Access& access : kernel.accesses) {
@@ -157,7 +157,7 @@ std::vector<Numbers> MakeArguments(const Kernel& kernel, std::mt19937& random) {
     const size_t bytes = static_cast<size_t>((last + 1) * ByteSize(access.dtype));
     numbers.bytes.resize(std::max(numbers.bytes.size(), bytes));
   }
-  // Positive: squares and sums of them, denominators and roots get what they are made for.
+  // Positive: sums of squares, denominators and square roots get valid operands.
   std::uniform_real_distribution<float> uniform(0.05F, 2.0F);
   for (Numbers& numbers : arguments) {
     for (size_t i = 0; i < numbers.size(); ++i)
@@ -220,7 +220,7 @@ std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise)
     bool is_bitwise = true;
     for (size_t argument = 0; argument < wanted.size(); ++argument) {
       is_bitwise = is_bitwise && wanted[argument].bytes == got[argument].bytes;
-      // Sums run in another order; bf16 rounds at 2^-9.
+      // Sums are computed in another order; bf16 rounds at 2^-9.
       const double tolerance = wanted[argument].dtype == DType::kBF16 ? 0.02 : 2e-5;
       for (size_t k = 0; k < wanted[argument].size(); ++k) {
         const double a = wanted[argument].At(k), b = got[argument].At(k);

@@ -9,18 +9,18 @@
 
 namespace strata::testing {
 
-/// Runs the CUDA that runtime/codegen writes on the CPU: its text is compiled as C++, the threads
-/// of a block take turns, and each turn ends at __syncthreads(). What a GPU would compute, but for
-/// the last bits of exp, log and tanh.
+/// Runs the CUDA source of runtime/codegen on the CPU: the source is compiled as C++, and the
+/// threads of a block take turns that end at __syncthreads(). Results equal those of a GPU except
+/// for the last bits of exp, log and tanh.
 class CudaEmulator {
  public:
-  /// Fails the test when the text does not compile.
+  /// Fails the test if the source does not compile.
   explicit CudaEmulator(std::span<const Kernel> kernels);
   CudaEmulator(const CudaEmulator&) = delete;
   CudaEmulator& operator=(const CudaEmulator&) = delete;
   ~CudaEmulator();
 
-  /// As KernelLibrary's functions, for all units.
+  /// The functions of KernelLibrary, for all units.
   void Launch(size_t kernel, std::span<void* const> arguments) const;
 
  private:
@@ -30,9 +30,9 @@ class CudaEmulator {
   void* handle_ = nullptr;
 };
 
-/// Compares what kernels give as C++ and as emulated CUDA, on random numbers. "": no difference
-/// beyond rounding, or which kernel differs, where and by how much. Counts equal kernels bit by bit
-/// in `num_bitwise`.
+/// Compares the results of kernels as C++ and as emulated CUDA on random operands. Returns "" if
+/// they differ by rounding only, else the kernel, the position and the difference. Counts the
+/// bitwise equal kernels in `num_bitwise`.
 std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise);
 
 }  // namespace strata::testing

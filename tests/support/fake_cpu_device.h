@@ -18,8 +18,8 @@ struct DeviceFunction {
 
 namespace testing {
 
-/// A double of a GPU whose memory is the CPU's, whose operators are the CPU's, and whose kernels
-/// are C++. What is captured runs at once; replaying does nothing but count.
+/// A fake GPU with the memory and the operators of the CPU; its kernels are C++. Captured work runs
+/// at once; a replay only counts.
 class FakeCpuDevice : public FakeDevice {
  public:
   explicit FakeCpuDevice(bool is_gpu = false) {

@@ -9,8 +9,8 @@
 
 namespace strata::testing {
 
-/// A device that keeps a diary. Kernels are functions: run at once, or when their graph is
-/// replayed.
+/// A fake device that logs its calls. Kernels are functions: they run at once, or when their graph
+/// is replayed.
 class FakeDevice : public Device {
  public:
   const DeviceTraits& traits() const override { return traits_; }

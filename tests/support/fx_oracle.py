@@ -3,10 +3,9 @@
 
 usage: fx_oracle.py FX_TOOL FILE_OR_FOLDER…
 
-Of each graph and body: names, kinds, targets and operands, in order; numbers of arguments, of types, and of nodes whose
-comment tells a place or a sequence number. Shares no code and no idea with the C++ parser: the
-text is valid Python once the class has a name, so `ast` reads it. Folders that do not exist and
-those of malformed logs are passed over.
+Compares names, kinds, targets and operands of each graph and body, in order; the numbers of arguments and of types; and
+the numbers of nodes whose comment has a location or a sequence number. Shares no code with the C++ parser: the text is
+valid Python once the class has a name, so `ast` reads it. Skips missing folders and folders of malformed logs.
 """
 
 import ast
@@ -51,7 +50,7 @@ def payloads(text):
             finish()
             try:
                 envelope = json.loads(header.group(1))
-                # A dump_file is source that stacks refer to.
+                # A dump_file is source code to which stacks refer.
                 lines, expected = [], None if "dump_file" in envelope else envelope.get("has_payload")
             except ValueError:
                 lines, expected = [], None  # a record that was cut
@@ -60,7 +59,7 @@ def payloads(text):
 
 
 def without_imports(text):
-    """The class or function of a Python file that holds nothing else; any other text as it is."""
+    """The class or function of a Python file that contains nothing else; any other text unchanged."""
     rest = re.sub(r"\A(?:(?:import|from) .*\n|[ \r]*\n|#.*\n)+", "", text)
     return text if re.search(r"\n[^\s#]", rest) else rest
 
@@ -73,7 +72,7 @@ def is_graph(text):
 
 
 def classes(text):
-    """The text as Python: the class with its bodies, names kept aside."""
+    """The text as Python: the class with its bodies, and the original names."""
     text = without_imports(text)
     if text.lstrip().startswith("def forward("):
         text = "class GraphModule(torch.nn.Module):\n" + re.sub("^(?=.)", "    ", text, flags=re.M)
@@ -133,7 +132,7 @@ class Body:
         self.add(name, "output", "", operands)
 
     def count(self, s):
-        """Metadata of the node that statement `s` makes: its type, and what the comment above it tells."""
+        """Metadata of the node that statement `s` makes: its type, and the content of the comment above it."""
         if isinstance(s, ast.AnnAssign) and isinstance(s.annotation, ast.Constant):
             self.counts[1] += 1
         for line in reversed(self.lines[self.first_line : s.lineno]):
@@ -143,7 +142,7 @@ class Body:
                 break
 
     def statement(self, rest):
-        # `a += 1;  iadd = a` is one node, of which the second part tells the type.
+        # `a += 1;  iadd = a` is one node; its second part has the type.
         first = rest[1] if isinstance(rest[0], ast.AugAssign) else rest[0]
         known = len(self.nodes)
         self.read_statement(rest)
@@ -271,7 +270,7 @@ class Body:
         if isinstance(node, ast.Attribute):
             return []
         if isinstance(node, ast.BinOp):
-            return []  # a size: its symbols are no nodes
+            return []  # a size: its symbols are not nodes
         return [name for child in ast.iter_child_nodes(node) for name in self.operands(child)]
 
 

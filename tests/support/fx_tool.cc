@@ -1,4 +1,5 @@
-// What the parsers of FX text and of logs read, for the oracle in fx_oracle.py, and their speed.
+// Prints the result of the FX and log parsers for the oracle in fx_oracle.py, and measures their
+// speed.
 //
 //   fx_tool nodes FILE…   one JSON line per distinct graph of each log or FX text
 //   fx_tool print FILE    an FX text, read and printed
@@ -38,7 +39,7 @@ std::string_view KindName(NodeKind kind) {
   }
 }
 
-/// What statements tell besides names and operands, counted.
+/// Counts of arguments, types, locations and sequence numbers.
 void WriteCounts(const Graph& graph, JsonWriter& json) {
   int64_t arguments = 0, typed = 0, placed = 0, numbered = 0;
   for (NodeId id : graph.nodes()) {

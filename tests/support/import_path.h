@@ -9,8 +9,8 @@
 
 namespace strata::testing {
 
-/// Imports a log, a folder or an FX text into a new trace at `trace` and opens it; null, with a
-/// message of a failed import, when nothing in it can be read.
+/// Imports a log, a folder or an FX text into a new trace at `trace` and opens it. Returns null and
+/// logs the message if the import fails.
 inline std::unique_ptr<TraceReader> ImportPath(const std::string& path, const std::string& trace,
                                                ImportSummary* summary = nullptr) {
   auto inputs = FindInputs({path});

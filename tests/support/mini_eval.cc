@@ -40,8 +40,8 @@ std::vector<size_t> Positions(const MiniTensor& t) {
   return positions;
 }
 
-/// Strides that show `t` in another shape without a copy; none when there are none.
-/// Source: at::detail::computeStride.
+/// Strides that view `t` in another shape without a copy, if there are any. Source:
+/// at::detail::computeStride.
 std::optional<std::vector<int64_t>> ViewStrides(const MiniTensor& t,
                                                 std::span<const int64_t> sizes) {
   if (t.numel() == 0) return ContiguousStrides(sizes);
@@ -215,7 +215,7 @@ Result<std::vector<MiniInterpreter::TensorPtr>> MiniInterpreter::Call(NodeId nod
   const auto one = [](MiniTensor t) {
     return std::vector{std::make_shared<MiniTensor>(std::move(t))};
   };
-  // The second operand in the shape of `self`: a tensor of that shape, or a number.
+  // The second operand in the shape of `self`: a tensor of that shape or a number.
   const auto other = [&]() -> Result<std::vector<float>> {
     const auto count = static_cast<size_t>(self->numel());
     const auto args = graph_.args(node);

@@ -9,14 +9,14 @@
 
 namespace strata::testing {
 
-/// A float tensor as ATen has it: sizes and strides over a storage that other tensors may share.
+/// A float tensor like ATen's: sizes and strides over a storage that other tensors may share.
 /// Copies share the storage.
 struct MiniTensor {
   std::shared_ptr<std::vector<float>> storage;
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
 
-  /// A contiguous tensor. REQUIRES: as many values as the sizes say.
+  /// A contiguous tensor. REQUIRES: the number of values fits the sizes.
   static MiniTensor Make(std::vector<int64_t> sizes, std::vector<float> values);
   /// The elements in row-major order.
   std::vector<float> Values() const;
@@ -32,9 +32,9 @@ class MiniInterpreter {
  public:
   explicit MiniInterpreter(const Graph& graph) : graph_(graph) {}
 
-  /// Binds the result of a placeholder; other nodes must not write to its storage behind our back.
+  /// Binds the result of a placeholder; only nodes run by this object may write to its storage.
   void Bind(NodeId placeholder, MiniTensor tensor);
-  /// Runs one node. Errors: an operator or argument it does not know, shapes that do not fit.
+  /// Runs one node. Errors: an unknown operator or argument, shapes that do not fit.
   Status Step(NodeId node);
   /// REQUIRES: the value was computed.
   const MiniTensor& tensor(ValueId value) const;
@@ -51,7 +51,8 @@ class MiniInterpreter {
   std::vector<TensorPtr> tensors_;  // by value; in-place operators return the tensor they change
 };
 
-/// What a graph computes: its outputs, then its inputs as it left them, each sizes and elements.
+/// The results of a graph: its outputs, then its inputs after the run, each with sizes and
+/// elements.
 struct Outcome {
   struct Tensor {
     std::vector<int64_t> sizes;
@@ -65,8 +66,8 @@ struct Outcome {
 /// Runs a whole graph on copies of `inputs`, one per placeholder.
 Result<Outcome> Evaluate(const Graph& graph, std::span<const MiniTensor> inputs);
 
-/// Runs a whole graph on small integers made from `seed`, in the shapes of the placeholders' types.
-/// REQUIRES: these types are known and constant.
+/// Runs a whole graph on small integers generated from `seed`, in the shapes of the placeholders'
+/// types. REQUIRES: these types are known and constant.
 Result<Outcome> Evaluate(const Graph& graph, uint32_t seed = 1);
 
 }  // namespace strata::testing

@@ -11,7 +11,8 @@
 namespace strata::testing {
 namespace {
 
-/// Runs each node as it is made: the tensors tell which operator fits next, and the types.
+/// Runs each node when it is created: the tensors decide which operator fits next, and give the
+/// types.
 class Generator {
  public:
   Generator(uint32_t seed, const RandomGraphOptions& options)
@@ -44,7 +45,7 @@ class Generator {
     return static_cast<int64_t>(random_() % static_cast<uint32_t>(bound));
   }
   bool OneIn(int64_t n) { return Below(n) == 0; }
-  /// Rather a late value than an early one, so that chains grow.
+  /// Prefers late values, so that chains grow.
   ValueId Pick() {
     const int64_t last = static_cast<int64_t>(values_.size());
     return values_[static_cast<size_t>(std::max(Below(last), Below(last)))];
@@ -97,7 +98,7 @@ class Generator {
   void Call(std::string_view op, std::initializer_list<Arg> args) {
     const NodeId node = rewriter_.Create(op, args, From::Source());
     const Status done = interpreter_.Step(node);
-    if (!done) {  // a view that would need a copy: a reshape does
+    if (!done) {  // a view would need a copy, so this is a reshape
       STRATA_CHECK(op.find("view") != op.npos, "{}", done.error().message());
       rewriter_.SetOp(node, "aten.reshape.default");
       STRATA_CHECK(interpreter_.Step(node));
@@ -132,7 +133,8 @@ class Generator {
     return rewriter_.MakeSpan(ArgKind::kList, ints);
   }
 
-  /// The same shape in half of the cases, else two neighbours joined or one row added.
+  /// The same shape in half of the cases, else two adjacent dimensions merged or one of size 1
+  /// added.
   std::vector<int64_t> NewShape(const MiniTensor& t) {
     std::vector<int64_t> sizes = t.sizes;
     if (OneIn(2)) return sizes;

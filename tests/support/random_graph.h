@@ -8,7 +8,7 @@ namespace strata::testing {
 
 struct RandomGraphOptions {
   int num_nodes = 40;
-  bool in_place = true;  ///< with writes to aliases and changes of shape in place
+  bool in_place = true;  ///< with writes to aliases and in-place changes of shape
 };
 
 /// A module with one typed graph "g" that `Evaluate` can run: elementwise operators, matrix

@@ -8,7 +8,7 @@
 
 namespace strata::testing {
 
-// A model of each family that trains in a moment; what a test wants otherwise are overrides.
+// Small models of each family that train fast. Tests change them by overrides.
 
 inline constexpr std::string_view kSmallLlama3 = R"(
 model = "llama3"

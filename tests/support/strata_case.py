@@ -1,9 +1,9 @@
-"""What tests of the whole program share.
+"""The base class of tests that run the whole program.
 
     from strata_case import StrataCase, main
 
     class LsTest(StrataCase):
-        def test_what_is_no_trace(self):
+        def test_a_file_that_is_not_a_trace(self):
             self.write("notes.txt", "…")
             self.assertEqual(self.fails("ls", "notes.txt"), "not a trace: …")
 
@@ -40,7 +40,7 @@ def decompress_log(path, folder):
 
 
 class StrataCase(unittest.TestCase):
-    """A test with a folder of its own, in which the program runs."""
+    """A test with its own folder, in which the program runs."""
 
     strata = ""
 
@@ -57,7 +57,7 @@ class StrataCase(unittest.TestCase):
             return file.read()
 
     def write(self, name, content):
-        """A file of the folder, of text as it is or of bytes; returns its path."""
+        """Writes a file of the folder from text or bytes; returns its path."""
         path = self.path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
@@ -69,7 +69,7 @@ class StrataCase(unittest.TestCase):
                               env={**os.environ, **environment}, timeout=120, check=False)
 
     def fails(self, *words):
-        """What the program says of a command that must fail as every command does."""
+        """The message of a command that must fail with exit status 2."""
         done = self.run_strata(*words)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertTrue(done.stderr.startswith("strata: error: "), done.stderr)

@@ -14,9 +14,9 @@ The norm of the difference of two sketches estimates the norm of the difference 
 difference is, with a standard deviation of 12 % (CountSketch: Charikar, Chen, Farach-Colton, 2002). A difference twice as
 large as measured has a probability below 1e-5. The other statistics are lower bounds of that norm.
 
-Positions, sums and signs are drawn from Python's Mersenne Twister, which is the same in every version, with the name
-of the tensor as seed: tensors that changed places differ in their digests even if their statistics do not. Standard
-library only.
+Python's Mersenne Twister, which is the same in every version, generates positions, sums and signs from the name of the
+tensor. Tensors that changed places therefore differ in their digests even if their statistics do not. Standard library
+only.
 """
 
 import array
@@ -34,7 +34,7 @@ def norm(values):
 
 
 def as_text(value, digits):
-    """The float with so many digits, as JSON writes it."""
+    """The float rounded to `digits` digits, for JSON."""
     return float(f"{value:.{digits}g}")
 
 

@@ -1,12 +1,12 @@
-// Writes traces that no pass of ours would leave, for tests of what reads them: what stands in them
-// is said by the text, ids and births included.
+// Writes traces that Strata's passes never write, to test readers. The text specifies all content,
+// including ids and provenance records.
 //
 //   trace_tool OUT < TEXT
 //
-//   === graph NAME      a graph as it came; native text without its first line, each node with #id
-//   === pass NAME GRAPH   the graph after a pass
-//   birth ID ORIGIN ID…   first lines of a pass: which node it made, how (replaced, cloned,
-//                         created), from which
+//   === graph NAME             an imported graph: native text without its first line, nodes with #id
+//   === pass NAME GRAPH        the graph after a pass
+//   provenance ID ORIGIN ID…   first lines of a pass: the new node, its origin (replaced, cloned,
+//                              created), its ancestors
 
 #include <charconv>
 #include <cstdio>
@@ -33,14 +33,14 @@ Origin OriginOf(const std::string& word) {
   return Origin::kCreated;
 }
 
-Provenance ReadBirth(std::istringstream line) {
+Provenance ReadProvenance(std::istringstream line) {
   std::string word, origin;
   uint64_t id = 0;
   line >> word >> id >> origin;
-  Provenance birth{StableId{id}, OriginOf(origin), {}};
+  Provenance record{StableId{id}, OriginOf(origin), {}};
   while (line >> id)
-    birth.from.push_back(StableId{id});
-  return birth;
+    record.from.push_back(StableId{id});
+  return record;
 }
 
 class Writer {
@@ -60,8 +60,8 @@ class Writer {
     PassRecord pass;
     std::string body;
     while (std::getline(lines, line)) {
-      if (line.starts_with("birth ")) {
-        pass.births.push_back(ReadBirth(std::istringstream(line)));
+      if (line.starts_with("provenance ")) {
+        pass.births.push_back(ReadProvenance(std::istringstream(line)));
       } else {
         body += line + "\n";
       }

@@ -30,7 +30,7 @@ TRACE = """\
   d = aten.exp.default(c) #6
   output([a, d]) #7
 === pass renew step
-birth 9 replaced 6
+provenance 9 replaced 6
   x = placeholder #1
   y = placeholder #2
   a = aten.sin.default(x) #9
@@ -39,7 +39,7 @@ birth 9 replaced 6
   d = aten.exp.default(c) #6
   output([a, d]) #7
 === pass fold step
-birth 10 replaced 5 4
+provenance 10 replaced 5 4
   x = placeholder #1
   y = placeholder #2
   a = aten.sin.default(x) #9
@@ -141,7 +141,7 @@ CUT = """\
   c = aten.mul.Tensor(g, b) #5
   output(c) #9
 === pass double backward
-birth 10 cloned 5
+provenance 10 cloned 5
   g = placeholder #2
   b = placeholder #8
   c = aten.mul.Tensor(g, b) #5

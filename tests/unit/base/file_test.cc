@@ -30,7 +30,7 @@ std::string TextOf(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-TEST_CASE("a file that was written reads back") {
+TEST_CASE("a written file reads back") {
   const TempDir dir;
   const std::string bytes("a\0b\n", 4);
   CHECK_OK(WriteFile(dir / "f", bytes));
@@ -41,7 +41,7 @@ TEST_CASE("a file that was written reads back") {
   CHECK_FALSE(std::filesystem::exists(dir / "f.partial"));
 }
 
-TEST_CASE("an empty file reads and maps as no bytes") {
+TEST_CASE("an empty file is read and mapped as zero bytes") {
   const TempDir dir;
   CHECK_OK(WriteFile(dir / "f", ""));
   CHECK_EQ(ReadOrDie(dir / "f"), "");
@@ -50,7 +50,7 @@ TEST_CASE("an empty file reads and maps as no bytes") {
   CHECK(mapped->bytes().empty());
 }
 
-TEST_CASE("a mapped file outlives its name and moves") {
+TEST_CASE("a mapping stays valid after the file is removed and the mapping moved") {
   const TempDir dir;
   CHECK_OK(WriteFile(dir / "f", "kept"));
   Result<MappedFile> mapped = MappedFile::Open(dir / "f");
@@ -70,7 +70,7 @@ TEST_CASE("a pipe is read to its end") {
   CHECK_EQ(TextOf(*mapped), "through");
 }
 
-TEST_CASE("what cannot be read is told with its name") {
+TEST_CASE("read errors name the file") {
   const TempDir dir;
   CHECK_EQ(MessageOf(ReadFile("/no/such/file")), "no such file: /no/such/file: check the path");
   CHECK_EQ(ReadFile("/no/such/file").error().code(), ErrorCode::kNotFound);
@@ -94,7 +94,7 @@ TEST_CASE("an output appears under its name at the commit") {
   CHECK_FALSE(std::filesystem::exists(dir / "out.partial"));
 }
 
-TEST_CASE("an output without a commit leaves nothing") {
+TEST_CASE("an output without a commit leaves no file") {
   const TempDir dir;
   {
     Result<AtomicFile> file = AtomicFile::Create(dir / "out");
@@ -106,7 +106,7 @@ TEST_CASE("an output without a commit leaves nothing") {
   CHECK(std::filesystem::is_empty(dir.path()));
 }
 
-TEST_CASE("what a killed writer left is overwritten") {
+TEST_CASE("the partial file of a killed writer is overwritten") {
   const TempDir dir;
   std::ofstream(dir / "out.partial") << "a longer rest";
   CHECK_OK(WriteFile(dir / "out", "new"));
@@ -124,13 +124,13 @@ TEST_CASE("an output keeps the mode of the file it replaces, and a link stays a 
   CHECK_EQ(std::filesystem::status(dir / "real").permissions(), std::filesystem::perms::owner_all);
 }
 
-TEST_CASE("devices are written through and keep their names") {
+TEST_CASE("devices are written directly and keep their names") {
   CHECK_OK(WriteFile("/dev/null", "gone"));
   CHECK(std::filesystem::is_character_file("/dev/null"));
   CHECK_FALSE(std::filesystem::exists("/dev/null.partial"));
 }
 
-TEST_CASE("outputs that cannot be are refused before any work") {
+TEST_CASE("impossible outputs are rejected before any work") {
   const TempDir dir;
   CHECK_EQ(MessageOf(AtomicFile::Create(dir / "no/out")),
            "cannot write: " + dir / "no/out" + ": no folder '" + dir / "no" + "', create it first");

@@ -38,7 +38,7 @@ TEST_CASE("folder: files appear together") {
   CHECK_EQ(Entries(temp.path()), 2);
 }
 
-TEST_CASE("folder: without a commit nothing is left") {
+TEST_CASE("folder: without a commit no file remains") {
   const TempDir temp;
   {
     auto folder = AtomicFolder::Create(temp / "f");
@@ -48,7 +48,7 @@ TEST_CASE("folder: without a commit nothing is left") {
   CHECK_EQ(Entries(temp.path()), 0);
 }
 
-TEST_CASE("folder: what a killed writer left is in nobody's way") {
+TEST_CASE("folder: the partial folder of a killed writer does not disturb the next one") {
   const TempDir temp;
   std::filesystem::create_directories(temp / "f/.partial/x");
   std::filesystem::create_directories(temp / "g.partial/x");
@@ -61,7 +61,7 @@ TEST_CASE("folder: what a killed writer left is in nobody's way") {
   }
 }
 
-TEST_CASE("folder: places that are no new folders are told") {
+TEST_CASE("folder: errors name paths that cannot become new folders") {
   const TempDir temp;
   REQUIRE_OK(WriteFile(temp / "file", "x"));
   std::filesystem::create_directory(temp / "full");

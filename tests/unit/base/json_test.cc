@@ -7,7 +7,7 @@
 namespace strata {
 namespace {
 
-TEST_CASE("json is written in the order of the calls") {
+TEST_CASE("JSON is written in the order of the calls") {
   std::string out;
   JsonWriter json(out);
   json.BeginObject().Field("schema", "strata.diff/1").Field("nodes", 3).Field("ok", true);
@@ -18,7 +18,7 @@ TEST_CASE("json is written in the order of the calls") {
            R"("empty": []})");
 }
 
-TEST_CASE("json elements stand on lines of their own where asked") {
+TEST_CASE("JSON elements are on separate lines if requested") {
   std::string out;
   JsonWriter json(out);
   json.BeginObject().Key("a").BeginArray();
@@ -26,7 +26,7 @@ TEST_CASE("json elements stand on lines of their own where asked") {
   CHECK_EQ(out, "{\"a\": [\n  1,\n  2\n]}");
 }
 
-TEST_CASE("json strings are escaped and always UTF-8") {
+TEST_CASE("JSON strings are escaped and always valid UTF-8") {
   std::string out;
   AppendJsonString("a\"\\\n\t\x01é→😀", out);
   CHECK_EQ(out, "\"a\\\"\\\\\\n\\t\\u0001é→😀\"");
@@ -36,7 +36,7 @@ TEST_CASE("json strings are escaped and always UTF-8") {
   CHECK_EQ(out, "\"" + bad + "|" + bad + bad + "|" + bad + bad + bad + "|" + bad + bad + "\"");
 }
 
-TEST_CASE("json has no NaN and no infinity") {
+TEST_CASE("JSON writes NaN and infinity as null") {
   std::string out;
   JsonWriter json(out);
   json.BeginArray().Double(std::numeric_limits<double>::quiet_NaN());

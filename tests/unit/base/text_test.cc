@@ -13,7 +13,7 @@ namespace {
 
 const std::vector<std::string> kNames = {"dim", "n_layers", "n_heads", "optimizer.lr"};
 
-TEST_CASE("the closest name is a misspelling away") {
+TEST_CASE("the closest name is at most a misspelling away") {
   CHECK_EQ(ClosestMatch("dims", kNames), "dim");
   CHECK_EQ(ClosestMatch("dmi", kNames), "dim");
   CHECK_EQ(ClosestMatch("n_layer", kNames), "n_layers");
@@ -24,24 +24,24 @@ TEST_CASE("the closest name is a misspelling away") {
   CHECK_EQ(ClosestMatch("x", {}), std::nullopt);
 }
 
-TEST_CASE("of equally close names the first is taken") {
+TEST_CASE("the first of equally close names is suggested") {
   const std::vector<std::string> names = {"beta2", "beta1"};
   CHECK_EQ(ClosestMatch("beta3", names), "beta2");
 }
 
-TEST_CASE("a message asks only when something is close") {
+TEST_CASE("a message suggests a name only if one is close") {
   CHECK_EQ(DidYouMean("dims", kNames), ", did you mean 'dim'");
   CHECK_EQ(DidYouMean("unrelated", kNames), "");
 }
 
-TEST_CASE("foreign text is shown on one line, and not pages of it") {
+TEST_CASE("foreign text is shown on one line and cut to a limit") {
   CHECK_EQ(OneLine("plain é"), "plain é");
   CHECK_EQ(OneLine("a\nb\x01"), "a\\nb\\u0001");
   CHECK_EQ(OneLine("abcdef", 4), "abcd…");
   CHECK_EQ(OneLine("\xff"), "\xEF\xBF\xBD");
 }
 
-TEST_CASE("a word of a command line reads back as it was") {
+TEST_CASE("a quoted word of a command line reads back unchanged") {
   CHECK_EQ(ShellWord("out/demo.strata"), "out/demo.strata");
   CHECK_EQ(ShellWord("a#pass=1"), "\"a#pass=1\"");
   CHECK_EQ(ShellWord("tune{a=1}"), "\"tune{a=1}\"");
@@ -52,7 +52,7 @@ TEST_CASE("a word of a command line reads back as it was") {
   CHECK_EQ(ShellWord("\u202e"), R"($'\xe2\x80\xae')");
 }
 
-TEST_CASE("long lists end in a count") {
+TEST_CASE("long lists end with a count") {
   CHECK_EQ(Enumerate(kNames, 4), "dim, n_layers, n_heads, optimizer.lr");
   CHECK_EQ(Enumerate(kNames, 2), "dim, n_layers and 2 more");
   CHECK_EQ(Enumerate({}), "");

@@ -5,11 +5,11 @@
 namespace strata {
 namespace {
 
-TEST_CASE("markup in a text is text") {
+TEST_CASE("markup characters are escaped") {
   CHECK_EQ(EscapeMarkup("<b a=\"1\" c='2'>&é"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;é");
 }
 
-TEST_CASE("what is not seen is written out") {
+TEST_CASE("invisible characters are written as escapes") {
   CHECK_EQ(Visible("plain äöü 漢字 🎉"), "plain äöü 漢字 🎉");
   CHECK_EQ(Visible("a\nb\x1b[31m\x7f"), "a\\x0ab\\x1b[31m\\x7f");
   CHECK_EQ(Visible("safe\xE2\x80\xAE"
@@ -21,7 +21,7 @@ TEST_CASE("what is not seen is written out") {
   CHECK_EQ(Visible("\xFF\xC3"), "\\xff\\xc3");
 }
 
-TEST_CASE("columns of a terminal") {
+TEST_CASE("display width in terminal columns") {
   CHECK_EQ(DisplayWidth(""), 0);
   CHECK_EQ(DisplayWidth("mm_3 → ä"), 8);
   CHECK_EQ(DisplayWidth("漢字"), 4);

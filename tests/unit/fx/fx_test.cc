@@ -65,13 +65,13 @@ const std::string kTrainer =
         return [getitem, None]
 )";
 
-TEST_CASE("fx: a graph_trainer graph comes back byte for byte") {
+TEST_CASE("fx: a graph_trainer graph reads back byte for byte") {
   const FxDocument document = Parse(kTrainer);
   CHECK_EQ(PrintFx(document.graph()), kTrainer);
   CHECK(document.graph().is_foreign());
 }
 
-TEST_CASE("fx: comments give phase, module, sequence number, location and attributes") {
+TEST_CASE("fx: comments set phase, module, sequence number, location and attributes") {
   const FxDocument document = Parse(kTrainer);
   const Graph& graph = document.graph();
   const Module& module = *document.module;
@@ -98,14 +98,15 @@ TEST_CASE("fx: comments give phase, module, sequence number, location and attrib
   CHECK_EQ(graph.node(copy).seq_nr, -1);
 }
 
-TEST_CASE("fx: getitem lines after their producer are its elements, and count as nodes") {
+TEST_CASE(
+    "fx: getitem lines directly after their producer become its elements and count as nodes") {
   const FxDocument document = Parse(kTrainer);
   CHECK_EQ(document.graph().num_nodes(), 7);
   CHECK_EQ(document.graph().num_printed_nodes(), 9);
 }
 
-TEST_CASE("fx: other getitem lines are nodes of their own") {
-  // Descending; another use of the tuple; a line between; an index that is no number.
+TEST_CASE("fx: other getitem lines are separate nodes") {
+  // Descending; another use of the tuple; a line in between; an index that is not a number.
   for (const char* body : {
            R"(
         a = f(x)
@@ -147,7 +148,7 @@ TEST_CASE("fx: other getitem lines are nodes of their own") {
   }
 }
 
-TEST_CASE("fx: a strict error shows the place") {
+TEST_CASE("fx: a strict error shows the position") {
   CHECK_EQ(StrictError(Program("x", R"(
         y = f(x,)
         z = f(x, q)
@@ -160,7 +161,7 @@ TEST_CASE("fx: a strict error shows the place") {
            "no graph: t.txt: expected a 'class …(torch.nn.Module):' or a 'def forward(…):'");
 }
 
-TEST_CASE("fx: by default a statement that cannot be read is passed over and told") {
+TEST_CASE("fx: by default an unreadable statement is skipped and reported") {
   const Result<FxDocument> document = ParseFx(Program("x", R"(
         y = f(x, q)
         z = g(y, x)
@@ -175,9 +176,9 @@ TEST_CASE("fx: by default a statement that cannot be read is passed over and tol
   CHECK_EQ(document->graph().num_nodes(), 3);
 }
 
-// Dialects. Names of the cases are those of the hard cases of the study of FX text.
+// Dialects of FX text.
 
-/// Reads a body strictly and gives its lines in Strata's own spelling.
+/// Reads a body strictly; returns its lines as native text.
 std::string Body(std::string_view body, std::string_view parameters = "x, y") {
   return Plain(Parse(Program(parameters, std::string(body) + "        return x\n")));
 }
@@ -217,7 +218,7 @@ graph GraphModule foreign
 )");
 }
 
-TEST_CASE("fx: two statements on a line are one node, frees are none") {
+TEST_CASE("fx: two statements on a line are one node, frees are ignored") {
   CHECK_EQ(Body(R"(
         x += 1;  iadd = x;  iadd = None
         x[(slice(None, y, 2), None)] = 1.0;  setitem = x;  x = setitem = None
@@ -232,7 +233,7 @@ graph GraphModule foreign
 )");
 }
 
-TEST_CASE("fx: strings may hold anything") {
+TEST_CASE("fx: strings may contain any character") {
   const FxDocument document = Parse(Program("x", R"(
         a = f(x, 'it;  b = None # "q"', "it's", 'nl\n\\', '\x00\u200b', b'\x00')
         return a
@@ -242,12 +243,13 @@ TEST_CASE("fx: strings may hold anything") {
   CHECK_EQ(document.module->str(args[1].str()), "it;  b = None # \"q\"");
   CHECK_EQ(document.module->str(args[2].str()), "it's");
   CHECK_EQ(document.module->str(args[3].str()), "nl\n\\");
-  // Python escapes what it cannot show; what we would spell otherwise is kept as it stands.
+  // Python escapes characters that it cannot print; escapes that Strata prints otherwise are kept
+  // as raw text.
   CHECK_EQ(args[4].kind(), ArgKind::kRaw);
   CHECK_EQ(args[5].kind(), ArgKind::kRaw);
 }
 
-TEST_CASE("fx: literals have kinds") {
+TEST_CASE("fx: each literal has its kind") {
   const FxDocument document = Parse(Program(
       "x",
       "        a = f(1, -1.5, 1e-05, inf, -inf, True, None, torch.float32, device(type='cuda', "
@@ -263,7 +265,7 @@ TEST_CASE("fx: literals have kinds") {
                                        K::kRaw, K::kDim, K::kList, K::kRaw, K::kRaw, K::kRaw});
 }
 
-TEST_CASE("fx: an argument is named as the body names it") {
+TEST_CASE("fx: an argument gets the name that the body uses") {
   const FxDocument document = Parse(
       Program("s0: \"Sym(s0)\", L_x_: \"f32[s0]\", L_mesh_ : torch.distributed.DeviceMesh, *args, "
               "y = None, **kw",
@@ -292,7 +294,7 @@ graph GraphModule foreign
   CHECK_EQ(graph.attribute(OrderedNode(graph, 3), "argument"), "*args");
 }
 
-TEST_CASE("fx: a pytree prologue names the inputs, also where an argument has a node's name") {
+TEST_CASE("fx: a pytree prologue names the inputs, even if an argument has the name of a node") {
   const FxDocument document = Parse(Program("t, k", R"(
         p_1: "f32[2][1]cpu"; k_z: "f32[2][1]cpu";)"
                                                     " \n"  // the line ends with a space
@@ -311,7 +313,7 @@ graph GraphModule foreign
 )");
 }
 
-TEST_CASE("fx: export takes arguments apart, then shuffles them") {
+TEST_CASE("fx: the unpacking and shuffling of exported arguments is read") {
   const FxDocument document = Parse(Program("a, b", R"(
         _0, _1, = pytree.tree_leaves((self, a, b,))
         x, = self._in_shuffle_graph(_0, _1)
@@ -327,7 +329,7 @@ graph GraphModule foreign
 )");
 }
 
-TEST_CASE("fx: boxed inputs and boxed arguments are no nodes") {
+TEST_CASE("fx: boxed inputs and boxed arguments do not become nodes") {
   const FxDocument document = Parse(
       R"(class GraphModule(torch.nn.Module):
     def forward(self, args_list):
@@ -349,7 +351,7 @@ graph GraphModule foreign
 )");
 }
 
-TEST_CASE("fx: bodies by path, one under two names, one called as a module") {
+TEST_CASE("fx: bodies have paths; one has two names, one is called as a module") {
   const FxDocument document = Parse(
       R"(class GraphModule(torch.nn.Module):
     def forward(self, x):
@@ -385,7 +387,7 @@ TEST_CASE("fx: bodies by path, one under two names, one called as a module") {
   CHECK_EQ(PrintFx(Parse(PrintFx(graph)).graph()), PrintFx(graph));
 }
 
-TEST_CASE("fx: comments of all years") {
+TEST_CASE("fx: comment formats of all PyTorch versions are read") {
   const auto first = [](std::string_view comment) {
     FxDocument document =
         Parse(Program("x", std::string(comment) + "\n        a = f(x)\n        return a\n"));
@@ -422,7 +424,7 @@ TEST_CASE("fx: comments of all years") {
            "forward  -1");
 }
 
-TEST_CASE("fx: a repr over several lines, and resynchronization after one that does not end") {
+TEST_CASE("fx: a repr may span lines; the parser resynchronizes after an unterminated one") {
   CHECK_EQ(Body(R"(
         a = f(<Mesh
             [0, 1]>, x)
@@ -445,13 +447,13 @@ graph GraphModule foreign
   CHECK_EQ(document->graph().num_nodes(), 3);
 }
 
-TEST_CASE("fx: a trace that failed has no return; a text that was cut is told") {
+TEST_CASE("fx: a failed trace has no return; a truncated text is reported") {
   const std::string cut = "def forward(self, x):\n    neg = -x;  x = neg = None\n";
   const Result<FxDocument> failed = ParseFx("\n\n\n" + cut + "    ", {.strict = true});
   REQUIRE(failed.has_value());
   CHECK_EQ(failed->num_diagnostics, 0);
   CHECK_EQ(failed->num_findings, 0);
-  CHECK_EQ(failed->graph().num_nodes(), 3);  // an output of nothing
+  CHECK_EQ(failed->graph().num_nodes(), 3);  // an output without operands
   const Result<FxDocument> again = ParseFx(PrintFx(failed->graph()), {.strict = true});
   REQUIRE(again.has_value());
   CHECK(FingerprintOf(again->graph()) == FingerprintOf(failed->graph()));
@@ -461,7 +463,7 @@ TEST_CASE("fx: a trace that failed has no return; a text that was cut is told") 
   CHECK_EQ(rest->diagnostics[0].what, "the graph has no return");
 }
 
-TEST_CASE("fx: text around a graph") {
+TEST_CASE("fx: only the text that exports and graph ids add around a graph is accepted") {
   const std::string graph = Program("x", "        return x\n");
   CHECK_EQ(
       Parse("ExportedProgram:\n" + graph + "\nGraph signature: ExportGraphSignature(…)\nmore\n")
@@ -472,12 +474,12 @@ TEST_CASE("fx: text around a graph") {
   CHECK_EQ(StrictError(graph + "bye\n"), "t.txt:4:1: text after the graph\n  bye\n  ^");
 }
 
-TEST_CASE("fx: recognised by content") {
+TEST_CASE("fx: graphs are recognized by content") {
   CHECK(LooksLikeFxGraph(kTrainer));
   CHECK(LooksLikeFxGraph("\n\ndef forward(self, x):\n    return x\n"));
   CHECK(LooksLikeFxGraph(
       "from __future__ import annotations\n\n\n\ndef forward(self, x):\n    return x\n"));
-  // A graph that was saved as a Python file, and a program that holds one.
+  // A graph saved as a Python file, and a program that contains one.
   const std::string imports =
       "from __future__ import annotations\nimport torch\n\n# Graph\nfrom torch import device\n";
   CHECK(LooksLikeFxGraph(imports + kTrainer));
@@ -493,7 +495,7 @@ TEST_CASE("fx: recognised by content") {
   CHECK_FALSE(LooksLikeFxGraph(""));
 }
 
-TEST_CASE("fx: hostile text costs little and harms nothing") {
+TEST_CASE("fx: hostile text is parsed in bounded time and memory") {
   const auto diagnostics = [](const std::string& text) {
     const Result<FxDocument> document = ParseFx(text);
     REQUIRE(document.has_value());
@@ -513,12 +515,12 @@ TEST_CASE("fx: hostile text costs little and harms nothing") {
                std::string(4 * i + 4, ' ') + "def forward(self):\n" + std::string(4 * i + 8, ' ') +
                "return None\n";
   CHECK_GE(diagnostics(classes), 1);
-  // Lists that name lists would be a graph of 2^40 operands.
+  // Nested lists would expand to 2^40 operands.
   std::string lists = "        l0 = [x, x]\n";
   for (int i = 1; i < 40; ++i)
     lists += fmt::format("        l{0} = [l{1}, l{1}]\n", i, i - 1);
   CHECK_GE(diagnostics(Program("x", lists + "        a = f(l39)\n        return a\n")), 1);
-  // An element far away is no reason to make room for all before it.
+  // A large index does not allocate all elements before it.
   const Result<FxDocument> far = ParseFx(Program("x", R"(
         a = f(x)
         b = a[999999999]
@@ -540,7 +542,7 @@ std::string FxOf(std::string_view native) {
   return text;
 }
 
-TEST_CASE("fx: names that Python does not accept are printed as others") {
+TEST_CASE("fx: names that Python does not accept are replaced") {
   CHECK_EQ(FxOf(R"(
 graph g
   %'x -> y' = placeholder
@@ -564,7 +566,7 @@ graph g
 )");
 }
 
-TEST_CASE("fx: a body under two names is two classes") {
+TEST_CASE("fx: a body with two names is printed as two classes") {
   const std::string text = FxOf(R"(
 graph g
   x = placeholder

@@ -24,7 +24,7 @@ struct Table {
   }
 };
 
-TEST_CASE("sizes: the texts that sympy prints come back unchanged") {
+TEST_CASE("sizes: texts printed by sympy come back unchanged") {
   // Seen in logs of PyTorch 2.11 and 2.14, and in its documentation of symbolic shapes.
   for (const char* text : {
            "0",
@@ -69,7 +69,7 @@ TEST_CASE("sizes: the texts that sympy prints come back unchanged") {
   }
 }
 
-TEST_CASE("sizes: expressions that differ in spelling only are one") {
+TEST_CASE("sizes: expressions that differ only in spelling have one id") {
   Table t;
   CHECK_EQ(t("s0*2"), t("s0 + s0"));
   CHECK_EQ(t("s0*s1"), t("s1*s0"));
@@ -88,7 +88,7 @@ TEST_CASE("sizes: expressions that differ in spelling only are one") {
   CHECK_NE(t("s0"), t("s1"));
 }
 
-TEST_CASE("sizes: the first spelling is printed, the canonical one is the same for all") {
+TEST_CASE("sizes: the first spelling is printed, the canonical spelling is shared") {
   Table a, b;
   CHECK_EQ(a.dims.ToString(a("s1*s0 + 1")), "s1*s0 + 1");
   CHECK_EQ(a.dims.ToString(a("1 + s0*s1")), "s1*s0 + 1");
@@ -96,14 +96,14 @@ TEST_CASE("sizes: the first spelling is printed, the canonical one is the same f
   CHECK_EQ(a.Canonical("s1*s0 + 1"), b.Canonical("1 + s0*s1"));
 }
 
-TEST_CASE("sizes: the order of operands does not depend on the order of first mention") {
+TEST_CASE("sizes: the order of operands does not depend on the order of creation") {
   Table a, b;
   a("z");
   a("a");
   CHECK_EQ(a.Canonical("z*a + z + a + 1"), b.Canonical("a*z + a + z + 1"));
 }
 
-TEST_CASE("sizes: numbers round as Python's") {
+TEST_CASE("sizes: division rounds as in Python") {
   Table t;
   CHECK_EQ(t("(-7//2)"), t("-4"));
   CHECK_EQ(t("((-7)//2)"), t("-4"));
@@ -113,7 +113,7 @@ TEST_CASE("sizes: numbers round as Python's") {
   CHECK_EQ(t("7 - 2 - 1"), t("4"));
 }
 
-TEST_CASE("sizes: what does not fit is kept as it stands") {
+TEST_CASE("sizes: expressions that overflow are kept as text") {
   Table t;
   CHECK_EQ(t.dims.ToString(t("9223372036854775807 + 1")), "9223372036854775807 + 1");
   CHECK_EQ(t.dims.kind(t("9223372036854775807 + 1")), DimKind::kAdd);
@@ -123,7 +123,7 @@ TEST_CASE("sizes: what does not fit is kept as it stands") {
   CHECK_EQ(t.dims.Hint(t("9223372036854775807*4")), std::nullopt);
 }
 
-TEST_CASE("sizes: text that is none is an error") {
+TEST_CASE("sizes: other text is an error") {
   Table t;
   for (const char* text : {"", " ", "s0 +", "(s0", "s0)", "f(", "f()", "f(s0,)", "1 2", "s0 s1",
                            "+", "*", "s0 ** ", "2.0e", "#", "'a'", "Max()"}) {
@@ -131,7 +131,7 @@ TEST_CASE("sizes: text that is none is an error") {
   }
 }
 
-TEST_CASE("sizes: deep nesting is refused, long sums are not") {
+TEST_CASE("sizes: deep nesting is rejected, long sums are accepted") {
   Table t;
   CHECK_FALSE(t.dims.Parse(std::string(100000, '(')).has_value());
   CHECK_FALSE(t.dims.Parse(std::string(100000, '-') + "1").has_value());
@@ -142,7 +142,7 @@ TEST_CASE("sizes: deep nesting is refused, long sums are not") {
   CHECK_EQ(t.dims.ToString(t(sum)), sum);
 }
 
-TEST_CASE("sizes: hints") {
+TEST_CASE("sizes: hints evaluate expressions") {
   Table t;
   t.dims.SetSymbol({.name = t.strings.Intern("s0"), .hint = 10});
   t.dims.SetSymbol({.name = t.strings.Intern("s1"), .hint = 3});
@@ -156,7 +156,7 @@ TEST_CASE("sizes: hints") {
   CHECK_EQ(t.dims.Hint(t("ToFloat(s0)")), std::nullopt);
 }
 
-TEST_CASE("sizes: what is proved") {
+TEST_CASE("sizes: equalities and bounds that are proved") {
   Table t;
   CHECK(t.dims.ProvablyEqual(t("s0 + s1"), t("s1 + s0")));
   CHECK(t.dims.ProvablyLess(t("s0"), t("s0 + 1")));
@@ -175,7 +175,7 @@ TEST_CASE("sizes: what is proved") {
   CHECK(t.dims.ProvablyEqual(t("s0"), t("4")));
 }
 
-TEST_CASE("sizes: operators build what the parser builds") {
+TEST_CASE("sizes: operators build the same expressions as the parser") {
   Table t;
   CHECK_EQ(t.dims.Add(t("s0"), t("1")), t("s0 + 1"));
   CHECK_EQ(t.dims.Mul(t("s0"), t.dims.Const(0)), t.dims.Const(0));

@@ -78,7 +78,7 @@ TEST_CASE("order is part of the computation") {
   CHECK(Of(a) != Of(b));
 }
 
-TEST_CASE("an element that nobody reads is not seen by the computation") {
+TEST_CASE("a trailing unnamed element does not change the fingerprint") {
   const std::string a =
       "graph g\n  x = placeholder\n  (a, _) = aten.split.Tensor(x, 2) as s\n  output([a])\n";
   const std::string b =
@@ -89,7 +89,7 @@ TEST_CASE("an element that nobody reads is not seen by the computation") {
   CHECK(Of(a) != Of(c));
 }
 
-TEST_CASE("a body counts by its content, not by its number") {
+TEST_CASE("a body contributes its content, not its id") {
   const auto text = [](std::string_view bodies, int which, std::string_view op) {
     return "graph g\n  x = placeholder\n  f = attr f(graph(" + std::to_string(which) +
            "))\n  y = higher_order.cond(x, f)\n  output([y])\n" + std::string(bodies) +
@@ -100,7 +100,7 @@ TEST_CASE("a body counts by its content, not by its number") {
   CHECK(Of(text("", 1, "aten.neg.default")) != Of(text("", 1, "aten.abs.default")));
 }
 
-TEST_CASE("erased nodes leave no mark") {
+TEST_CASE("erased nodes do not change the fingerprint") {
   auto module = ParseOrDie(kBase);
   Graph& graph = module->graph({0});
   const Fingerprint before = FingerprintOf(graph, FingerprintScope::kEverything);
@@ -109,7 +109,7 @@ TEST_CASE("erased nodes leave no mark") {
   CHECK(FingerprintOf(graph, FingerprintScope::kEverything) == before);
 }
 
-TEST_CASE("text form round trip") {
+TEST_CASE("the text form of a fingerprint reads back") {
   const Fingerprint fingerprint{0x0123456789abcdefull, 0xfull};
   CHECK(ToString(fingerprint) == "0123456789abcdef000000000000000f");
   CHECK(FingerprintFromString(ToString(fingerprint)) == fingerprint);

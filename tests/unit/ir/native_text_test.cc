@@ -46,7 +46,7 @@ graph body_0 body
   CHECK(Verify(*ParseOrDie(text)).has_value());
 }
 
-TEST_CASE("an offset is any expression") {
+TEST_CASE("an offset may be any expression") {
   const std::string text =
       "graph g\n  x = placeholder : f32[u1, 4][4, 1]cpu@(4*u0 + 4*(u1//2)) #1\n"
       "  output(x) #2\n";
@@ -66,20 +66,20 @@ graph g
   CHECK(PrintText(*ParseOrDie(text)) == "graph g\n  x = placeholder\n  output(x)\n");
 }
 
-TEST_CASE("options leave parts out") {
+TEST_CASE("printing options omit parts") {
   auto module = ParseOrDie("graph g\n  x = placeholder : f32[2][1]cpu {forward} #9\n  output(x)\n");
   CHECK(PrintText(*module, {.types = false, .metadata = false}) ==
         "graph g\n  x = placeholder\n  output(x)\n");
 }
 
-TEST_CASE("missing ids are made, given ids are kept and not given out again") {
+TEST_CASE("missing ids are created, given ids are kept and not reused") {
   auto module =
       ParseOrDie("graph g\n  x = placeholder #41\n  y = aten.neg.default(x)\n  output(y)\n");
   CHECK(PrintText(*module, {.stable_ids = true}) ==
         "graph g\n  x = placeholder #41\n  y = aten.neg.default(x) #42\n  output(y) #43\n");
 }
 
-TEST_CASE("hostile names survive") {
+TEST_CASE("hostile names read back unchanged") {
   for (const std::string& name :
        {std::string("None"), std::string("_"), std::string("0x"), std::string("a.b"),
         std::string("'"), std::string("\"'\\"), std::string("</script>"), std::string("\x01\n\t\r"),
@@ -97,7 +97,7 @@ TEST_CASE("hostile names survive") {
   }
 }
 
-TEST_CASE("numbers print as Python prints them") {
+TEST_CASE("numbers are printed as in Python") {
   const auto print = [](double value) {
     std::string out;
     AppendFloat(value, out);
@@ -114,7 +114,7 @@ TEST_CASE("numbers print as Python prints them") {
   CHECK(print(123456789.125) == "123456789.125");
 }
 
-TEST_CASE("errors name the place, show the line and a caret") {
+TEST_CASE("errors name the position and show the line with a caret") {
   CHECK(Problem("graph g\n  x = placeholder\n  y = aten.neg.default(z)\n") ==
         "t.graph:3:24: no value 'z' above\n"
         "    y = aten.neg.default(z)\n"

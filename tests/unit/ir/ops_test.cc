@@ -11,7 +11,7 @@
 namespace strata {
 namespace {
 
-// "view mutates effectful random collective", without those that do not hold.
+// A subset of "view mutates effectful random collective".
 std::string Words(std::string_view op) {
   const OpTraits traits = TraitsOf(op);
   std::string words;
@@ -35,7 +35,7 @@ TEST_CASE("traits agree with PyTorch's schemas and tags for every ATen operator"
     const size_t space = line.find(' ');
     const std::string op = line.substr(0, space);
     std::string words = Words(op);
-    // Schemas do not tell effects; torch/fx/node.py does, and the next test.
+    // Schemas do not state effects; torch/fx/node.py does, see the next test.
     if (words == "effectful") words.clear();
     CHECK_MESSAGE(words == (space == std::string::npos ? "" : line.substr(space + 1)), op);
     CHECK_MESSAGE(TraitsOf(op).known, op);
@@ -70,7 +70,7 @@ TEST_CASE("collectives are effectful, and waiting for one is not a collective") 
            "mutates effectful collective");
 }
 
-TEST_CASE("names that follow ATen's rules tell mutation of unknown operators") {
+TEST_CASE("mutation of unknown operators follows from ATen's naming rules") {
   CHECK_EQ(Words("mylib.accumulate_.default"), "mutates");
   CHECK_EQ(Words("mylib.fused.out"), "mutates");
   CHECK_EQ(Words("mylib.fused.default"), "");
@@ -80,7 +80,7 @@ TEST_CASE("names that follow ATen's rules tell mutation of unknown operators") {
   CHECK_FALSE(TraitsOf("").known);
 }
 
-TEST_CASE("functions of Python have the traits of the operator they call") {
+TEST_CASE("Python functions have the traits of the operator that they call") {
   CHECK_EQ(Words("torch.nn.functional.silu"), "");
   CHECK(TraitsOf("torch.nn.functional.silu").known);
   CHECK_EQ(Words("torch.transpose"), "view");
@@ -102,7 +102,7 @@ TEST_CASE("names split into library, base and overload") {
   CHECK_FALSE(IsOverloadOf("aten.addmm.default", "aten.add"));
 }
 
-TEST_CASE("a node is impure when it writes, has an effect, draws, or runs unknown code") {
+TEST_CASE("a node is impure if it writes, has an effect, is random, or runs unknown code") {
   auto module = ParseText(R"(graph g
   x = placeholder
   add = aten.add.Tensor(x, x)

@@ -27,7 +27,7 @@ std::string Text(const Graph& graph) {
   return PrintText(graph);
 }
 
-TEST_CASE("a created node goes to the cursor and inherits metadata from its first ancestor") {
+TEST_CASE("a created node is placed at the cursor and inherits metadata from its first ancestor") {
   auto module = ParseOrDie(kChain);
   Graph& graph = *module->FindGraph("step");
   Rewriter rewriter(graph);
@@ -42,7 +42,7 @@ TEST_CASE("a created node goes to the cursor and inherits metadata from its firs
   CHECK(Verify(graph).has_value());
 }
 
-TEST_CASE("creating records provenance, tracing does not") {
+TEST_CASE("Create records provenance, tracing does not") {
   auto module = ParseOrDie(kChain);
   Graph& graph = *module->FindGraph("step");
   CHECK(module->provenance().empty());
@@ -58,7 +58,7 @@ TEST_CASE("creating records provenance, tracing does not") {
   CHECK(module->provenance().empty());
 }
 
-TEST_CASE("replacing uses reaches arguments inside lists") {
+TEST_CASE("ReplaceUses reaches arguments inside lists") {
   auto module = ParseOrDie(kChain);
   Graph& graph = *module->FindGraph("step");
   Rewriter rewriter(graph);
@@ -83,7 +83,7 @@ TEST_CASE("uses are listed oldest first, one per argument") {
   CHECK(graph.value(ValueNamed(graph, "a")).num_uses == 3);
 }
 
-TEST_CASE("an erased node leaves order, uses and count") {
+TEST_CASE("an erased node is removed from order, uses and count") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder
   a = aten.relu.default(x)
@@ -99,7 +99,7 @@ TEST_CASE("an erased node leaves order, uses and count") {
   CHECK(Verify(graph).has_value());
 }
 
-TEST_CASE("moving keeps identity and uses") {
+TEST_CASE("a moved node keeps identity and uses") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder
   a = aten.relu.default(x) #7
@@ -114,7 +114,7 @@ TEST_CASE("moving keeps identity and uses") {
   CHECK(Verify(graph).has_value());
 }
 
-TEST_CASE("a clone has a new identity, its own lists and free names") {
+TEST_CASE("a clone has a new identity, its own lists and unused names") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder
   (a, b) = aten.split.Tensor(x, [1, 2]) as split {+recompute='must'}
@@ -133,7 +133,7 @@ TEST_CASE("a clone has a new identity, its own lists and free names") {
   CHECK(Verify(graph).has_value());
 }
 
-TEST_CASE("names count on from the name without its number, as FX does") {
+TEST_CASE("name suffixes count from the name without its number, as in FX") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder
   add = aten.add.Tensor(x, x)
@@ -147,7 +147,7 @@ TEST_CASE("names count on from the name without its number, as FX does") {
         "add_3");
 }
 
-TEST_CASE("an alias names the owner of the storage") {
+TEST_CASE("alias_of names the owner of the storage") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder
   v = aten.view.default(x, [4]) ~x
@@ -156,14 +156,14 @@ TEST_CASE("an alias names the owner of the storage") {
 )");
   Graph& graph = *module->FindGraph("g");
   CHECK(graph.value(ValueNamed(graph, "w")).alias_of == ValueNamed(graph, "x"));
-  SUBCASE("removing a view in between leaves the others") {
+  SUBCASE("removing a view from a chain keeps the other aliases") {
     Rewriter rewriter(graph);
     rewriter.ReplaceUses(ValueNamed(graph, "v"), ValueNamed(graph, "x"));
     rewriter.Erase(NodeNamed(graph, "v"));
     CHECK(graph.value(ValueNamed(graph, "w")).alias_of == ValueNamed(graph, "x"));
     CHECK(Verify(graph).has_value());
   }
-  SUBCASE("who aliased an erased owner has the storage alone") {
+  SUBCASE("aliases of an erased owner own their storage") {
     Rewriter rewriter(graph);
     for (const char* use : {"v", "w"}) {
       const NodeId node = NodeNamed(graph, use);
@@ -174,7 +174,7 @@ TEST_CASE("an alias names the owner of the storage") {
     CHECK_FALSE(graph.value(ValueNamed(graph, "w")).alias_of.valid());
     CHECK(Verify(graph).has_value());
   }
-  SUBCASE("replacing the owner takes its views along") {
+  SUBCASE("views follow the replacement of their owner") {
     Rewriter rewriter(graph);
     rewriter.SetCursorAfter(NodeNamed(graph, "x"));
     const NodeId y = rewriter.Create("aten.empty.memory_format", {}, From{NodeNamed(graph, "x")});
@@ -185,7 +185,7 @@ TEST_CASE("an alias names the owner of the storage") {
   }
 }
 
-TEST_CASE("arguments may be replaced by views of the same graph's arguments") {
+TEST_CASE("arguments may be replaced by spans of the same graph's arguments") {
   auto module = ParseOrDie(kChain);
   Graph& graph = *module->FindGraph("step");
   Rewriter rewriter(graph);
@@ -196,7 +196,7 @@ TEST_CASE("arguments may be replaced by views of the same graph's arguments") {
   CHECK(Verify(graph).has_value());
 }
 
-TEST_CASE("a node that gains results keeps the uses of its old ones") {
+TEST_CASE("a node that gains results keeps the uses of its old results") {
   auto module = ParseOrDie(kChain);
   Graph& graph = *module->FindGraph("step");
   Rewriter rewriter(graph);

@@ -7,7 +7,7 @@
 namespace strata {
 namespace {
 
-TEST_CASE("equal text has one id, different text another") {
+TEST_CASE("equal texts share an id, different texts do not") {
   StringTable table;
   const StrId a = table.Intern("aten.mm.default");
   CHECK(a == table.Intern(std::string("aten.mm.") + "default"));
@@ -15,7 +15,7 @@ TEST_CASE("equal text has one id, different text another") {
   CHECK(table[a] == "aten.mm.default");
 }
 
-TEST_CASE("find does not add") {
+TEST_CASE("Find does not add a string") {
   StringTable table;
   CHECK_FALSE(table.Find("x").valid());
   CHECK(table.size() == 0);
@@ -32,7 +32,7 @@ TEST_CASE("the empty string and strings with zero bytes are strings") {
   CHECK(table[StrId{}].empty());
 }
 
-TEST_CASE("views survive growth, also of strings larger than a block") {
+TEST_CASE("views stay valid while the table grows, also with strings larger than a block") {
   StringTable table;
   const std::string large(200'000, 'x');
   const std::string_view first = table[table.Intern("first")];

@@ -38,7 +38,7 @@ TEST_CASE("types: annotations come back unchanged") {
            "DTensor(f32[4, 4][4, 1]cpu, S(0))",
            "DTensor(f32[4, 4], R)",
            "DTensor(bf16[4, s0][s0, 1]cuda:0, P(sum)S(1)R)",
-           // Not understood, and kept.
+           // Not understood, kept as text.
            "DTensor(f32[4, 4][4, 1]cpu, S(1)[1]S(1)[0])",
            "DTensor(f32[4, 4][4, 1]cpu, _S(0, 2))",
            "q128[4]",
@@ -58,7 +58,7 @@ TEST_CASE("types: annotations come back unchanged") {
   }
 }
 
-TEST_CASE("types: a tensor annotation in its parts") {
+TEST_CASE("types: the parts of a tensor annotation") {
   Tables t;
   const Type& type = t("bf16[s0, 64][64, 1]cuda:0");
   CHECK_EQ(type.kind, TypeKind::kTensor);
@@ -72,7 +72,7 @@ TEST_CASE("types: a tensor annotation in its parts") {
   CHECK_FALSE(type.wrapper.valid());
 }
 
-TEST_CASE("types: what an annotation does not tell is unknown") {
+TEST_CASE("types: parts that an annotation omits are unknown") {
   Tables t;
   CHECK_FALSE(t("f32[2]").has_strides);
   CHECK_FALSE(t("f32[2]").device.valid());
@@ -80,7 +80,7 @@ TEST_CASE("types: what an annotation does not tell is unknown") {
   CHECK_NE(t.types.Parse("f32[]"), t.types.Parse("f32[][]"));
 }
 
-TEST_CASE("types: booleans are b8, eight bits are b8x1") {
+TEST_CASE("types: bool is b8, bits8 is b8x1") {
   Tables t;
   CHECK_EQ(t("b8[1]").dtype, DType::kBool);
   CHECK_EQ(t("b8x1[1]").dtype, DType::kBits8);
@@ -98,7 +98,7 @@ TEST_CASE("types: placements, one per mesh axis") {
   CHECK_EQ(type.placements[2].kind, Placement::Kind::kReplicate);
 }
 
-TEST_CASE("types: a type with placements is a DTensor, however it is made") {
+TEST_CASE("types: a type with placements is a DTensor, whatever created it") {
   Tables t;
   Type type = t("f32[4, 4][4, 1]cpu");
   type.placements.push_back({.kind = Placement::Kind::kShard, .dim = 1, .reduce = {}});
@@ -113,14 +113,14 @@ TEST_CASE("types: equal types have one id") {
   CHECK_NE(t.types.Parse("f32[2, 3][3, 1]cpu"), t.types.Parse("f32[2, 3][1, 2]cpu"));
 }
 
-TEST_CASE("types: strides of empty tensors as PyTorch gives them") {
+TEST_CASE("types: strides of empty tensors are PyTorch's") {
   Tables t;
   // torch.empty(2, 0, 3).stride() == (3, 3, 1)
   const TypeId id = t.types.Tensor(DType::kF32, std::array<int64_t, 3>{2, 0, 3}, "cpu");
   CHECK_EQ(t.types.ToString(id), "f32[2, 0, 3][3, 3, 1]cpu");
 }
 
-TEST_CASE("types: bytes under hints") {
+TEST_CASE("types: hints give the size in bytes") {
   Tables t;
   CHECK_EQ(t.types.Bytes(t.types.Parse("bf16[256, 64]")), 32768);
   CHECK_EQ(t.types.Bytes(t.types.Parse("f32[]")), 4);
@@ -131,7 +131,7 @@ TEST_CASE("types: bytes under hints") {
   CHECK_EQ(t.types.Bytes(t.types.Parse("f32[9223372036854775807]")), std::nullopt);
 }
 
-TEST_CASE("types: every dtype under both names") {
+TEST_CASE("types: every dtype is found by both names") {
   for (int i = 1; i <= static_cast<int>(DType::kF4E2M1FNX2); ++i) {
     const auto dtype = static_cast<DType>(i);
     CHECK_EQ(DTypeFromShortName(ShortName(dtype)), dtype);
@@ -142,7 +142,7 @@ TEST_CASE("types: every dtype under both names") {
   CHECK_EQ(ByteSize(DType::kUnknown), 0);
 }
 
-TEST_CASE("types: hostile annotations end as opaque text") {
+TEST_CASE("types: hostile annotations become opaque text") {
   Tables t;
   for (const std::string& text :
        {"f32[" + std::string(100000, '(') + "]", "f32" + std::string(100000, '['),

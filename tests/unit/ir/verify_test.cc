@@ -27,32 +27,32 @@ std::string Problem(const Graph& graph) {
   return status ? "" : status.error().message();
 }
 
-TEST_CASE("a sound graph passes") {
+TEST_CASE("a valid graph passes") {
   CHECK(Problem(*ParseOrDie(kGraph)->FindGraph("g")) == "");
 }
 
-TEST_CASE("a use before its definition is named") {
+TEST_CASE("a use before its definition is reported") {
   auto module = ParseOrDie(kGraph);
   Graph& graph = *module->FindGraph("g");
   Rewriter(graph).MoveBefore(NodeNamed(graph, "b"), NodeNamed(graph, "a"));
   CHECK(Problem(graph) == "graph 'g', node 'b': reads 'a' before it is defined");
 }
 
-TEST_CASE("a node behind the output is named") {
+TEST_CASE("a node after the output is reported") {
   auto module = ParseOrDie(kGraph);
   Graph& graph = *module->FindGraph("g");
   Rewriter(graph).MoveBefore(NodeNamed(graph, "b"), NodeId{});
   CHECK(Problem(graph) == "graph 'g', node 'output': an output that is not last");
 }
 
-TEST_CASE("two nodes of one name are named") {
+TEST_CASE("two nodes with one name are reported") {
   auto module = ParseOrDie(kGraph);
   Graph& graph = *module->FindGraph("g");
   Rewriter(graph).SetName(NodeNamed(graph, "b"), "a");
   CHECK(Problem(graph) == "graph 'g', node 'a': the name 'a' is taken by another node");
 }
 
-TEST_CASE("a type with too few strides is named") {
+TEST_CASE("a type with too few strides is reported") {
   auto module = ParseOrDie(kGraph);
   Graph& graph = *module->FindGraph("g");
   Type type = module->types()[graph.value(ValueNamed(graph, "x")).type];
@@ -61,7 +61,7 @@ TEST_CASE("a type with too few strides is named") {
   CHECK(Problem(graph) == "graph 'g', node 'a': 1 sizes but 0 strides");
 }
 
-TEST_CASE("an alias across devices is named") {
+TEST_CASE("an alias across devices is reported") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder : f32[2][1]cpu
   a = aten.view.default(x, [2]) : f32[2][1]cuda:0 ~x
@@ -71,7 +71,7 @@ TEST_CASE("an alias across devices is named") {
         "graph 'g', node 'a': is on cuda:0 but aliases 'x' on cpu");
 }
 
-TEST_CASE("a graph that contains itself is refused by the reader and named") {
+TEST_CASE("a graph that contains itself is rejected by the reader and reported") {
   for (const char* text : {R"(graph g
   g = attr g(graph(0))
 )",
@@ -89,7 +89,7 @@ graph c body
   }
 }
 
-TEST_CASE("bodies nest to a limit, and one body may serve many nodes") {
+TEST_CASE("bodies nest up to a limit, and several nodes may share a body") {
   const auto nested = [](int depth) {
     std::string text;
     for (int i = 0; i < depth; ++i)
@@ -103,7 +103,7 @@ TEST_CASE("bodies nest to a limit, and one body may serve many nodes") {
   CHECK(deeper.error().message() == "deep.txt: graph 'last' is nested more than 64 deep");
 }
 
-TEST_CASE("two nodes with one stable id are named") {
+TEST_CASE("two nodes with one stable id are reported") {
   auto module = ParseOrDie("graph g\n  x = placeholder #5\n  output([x])\n");
   Rewriter(module->graph({0}))
       .Create({.op = "f", .name = "a", .stable_id = StableId{5}}, From::Source());

@@ -35,14 +35,14 @@ std::string CreateError(const std::string& path) {
   return message;
 }
 
-/// A small trace, finished.
+/// A small finished trace.
 void WriteSmall(const std::string& path) {
   const auto writer = OrDie(TraceWriter::Create(path));
   OrDie(writer->BeginRun({}));
   OrDie(writer->Finish());
 }
 
-/// Runs `body` in a process of its own, which may lose rights; the message it returns.
+/// Runs `body` in a child process, which may drop privileges; returns its message.
 std::string InChild(const std::function<std::string()>& body) {
   int ends[2];
   REQUIRE_EQ(::pipe(ends), 0);
@@ -64,7 +64,7 @@ std::string InChild(const std::function<std::string()>& body) {
   return message;
 }
 
-TEST_CASE("what is no trace is refused in one line") {
+TEST_CASE("files that are not traces are rejected in one line") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   CHECK_EQ(OpenError(path), "no such file: " + path + ": check the path");
@@ -78,7 +78,7 @@ TEST_CASE("what is no trace is refused in one line") {
   CHECK_FALSE(LooksLikeTrace(path));
   WriteSmall(folder / "sound.strata");
   CHECK(LooksLikeTrace(folder / "sound.strata"));
-  // Another program's database: the same format with another application id.
+  // A database of another program: the same format with another application id.
   std::string bytes = Slurp(folder / "sound.strata");
   bytes[68] = 'X';
   Spill(path, bytes);
@@ -87,7 +87,7 @@ TEST_CASE("what is no trace is refused in one line") {
   CHECK_FALSE(LooksLikeTrace(folder / "missing"));
 }
 
-TEST_CASE("a newer schema asks for a newer Strata") {
+TEST_CASE("the error for a newer schema asks for a newer Strata") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   WriteSmall(path);
@@ -99,7 +99,7 @@ TEST_CASE("a newer schema asks for a newer Strata") {
                                 ": its schema is 3, this build reads up to 2; update Strata");
 }
 
-TEST_CASE("an output that cannot be made is refused and leaves nothing") {
+TEST_CASE("an impossible output is rejected and leaves no file") {
   const TempDir folder;
   CHECK_EQ(CreateError(folder / "no/t.strata"), "cannot write: " + (folder / "no/t.strata") +
                                                     ": no folder '" + (folder / "no") +
@@ -117,7 +117,7 @@ TEST_CASE("an output that cannot be made is refused and leaves nothing") {
   CHECK_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST_CASE("a folder that may not be written is refused") {
+TEST_CASE("an unwritable folder is rejected") {
   const TempDir folder;
   fs::create_directory(folder / "closed");
   ::chmod((folder / "closed").c_str(), 0555);
@@ -130,7 +130,7 @@ TEST_CASE("a folder that may not be written is refused") {
            "cannot write: " + path + ": permission denied, choose a place that you may write to");
 }
 
-TEST_CASE("a trace is read in a folder that may not be written") {
+TEST_CASE("a trace in an unwritable folder can be read") {
   const TempDir folder;
   fs::create_directory(folder / "closed");
   const std::string path = folder / "closed/t.strata";
@@ -142,26 +142,26 @@ TEST_CASE("a trace is read in a folder that may not be written") {
     });
   };
   ::chmod(folder.path().c_str(), 0755);
-  SUBCASE("finished") {
+  SUBCASE("a finished trace") {
     WriteSmall(path);
     ::chmod((folder / "closed").c_str(), 0555);
     CHECK_EQ(as_stranger(), "1 runs");
   }
-  SUBCASE("while it is written") {
+  SUBCASE("a live trace") {
     const auto writer = OrDie(TraceWriter::Create(path));
     OrDie(writer->BeginRun({}));
     ::chmod((folder / "closed").c_str(), 0555);
     CHECK_EQ(as_stranger(), "1 runs");
   }
-  SUBCASE("a copy of a live trace, without its helper files") {
+  SUBCASE("a copy of a live trace without its helper files") {
     const auto writer = OrDie(TraceWriter::Create(folder / "live.strata"));
     OrDie(writer->BeginRun({}));
-    // As a checkpoint leaves it: all in the file, none in the log.
+    // As after a checkpoint: all pages in the file, no pages in the log.
     fs::copy_file(folder / "live.strata", path);
     ::chmod((folder / "closed").c_str(), 0555);
     CHECK_EQ(as_stranger(), "0 runs");
   }
-  SUBCASE("may not be read itself") {
+  SUBCASE("an unreadable trace") {
     WriteSmall(path);
     ::chmod(path.c_str(), 0);
     CHECK_EQ(as_stranger(),
@@ -169,7 +169,7 @@ TEST_CASE("a trace is read in a folder that may not be written") {
   }
 }
 
-TEST_CASE("a full disk is one error, and what was stored before it stays") {
+TEST_CASE("a full disk gives one error, and data stored earlier stays") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   const auto fill = [&](TraceWriter::Mode mode) {
@@ -187,7 +187,7 @@ TEST_CASE("a full disk is one error, and what was stored before it stays") {
           c = static_cast<char>(random());
         const auto added = (*writer)->AddArtifact(*run, "noise", "bytes", noise);
         if (added) continue;
-        // Nothing can follow.
+        // Every later call fails.
         const Status ended = (*writer)->EndRun(*run, RunStatus::kFinished);
         const Status finished = (*writer)->Finish();
         return ended || finished ? "went on" : added.error().message();
@@ -206,7 +206,7 @@ TEST_CASE("a full disk is one error, and what was stored before it stays") {
   CHECK(OrDie(CheckTrace(path)).empty());
 }
 
-TEST_CASE("a trace that is being written is not replaced") {
+TEST_CASE("a trace that is being written cannot be replaced") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   const std::string expected =
@@ -227,7 +227,7 @@ TEST_CASE("a trace that is being written is not replaced") {
   CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 0);
 }
 
-TEST_CASE("a trace that is written meanwhile is not replaced in the end") {
+TEST_CASE("a trace that another writer finished meanwhile is not replaced") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   const auto aside = OrDie(TraceWriter::Create(path, TraceWriter::Mode::kAside));
@@ -239,7 +239,7 @@ TEST_CASE("a trace that is written meanwhile is not replaced in the end") {
            "cannot write: " + path + ": it is being written already, wait or give another name");
 }
 
-TEST_CASE("without Finish an output aside leaves nothing, a live one all it has") {
+TEST_CASE("without Finish an output written aside leaves no file, a live one keeps all it has") {
   const TempDir folder;
   {
     const auto aside =
@@ -259,14 +259,14 @@ TEST_CASE("a finished trace is one file") {
   CHECK_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST_CASE("an older trace is replaced, and the log that its kill left does not count") {
+TEST_CASE("an older trace is replaced, and the log of its killed writer is ignored") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   InChild([&] {
     const auto writer = OrDie(TraceWriter::Create(path));
     for (int i = 0; i < 7; ++i)
       OrDie(writer->BeginRun({}));
-    ::_exit(0);  // as a kill would
+    ::_exit(0);  // as after a kill
     return std::string();
   });
   REQUIRE(fs::exists(path + "-wal"));
@@ -275,7 +275,7 @@ TEST_CASE("an older trace is replaced, and the log that its kill left does not c
   CHECK_EQ(OrDie(TraceReader::Open(path))->runs().size(), 1);
 }
 
-TEST_CASE("names with signs of URIs are files like others") {
+TEST_CASE("names with URI characters are ordinary file names") {
   const TempDir folder;
   const std::string path = folder / "a b%41?mode=rw#c.strata";
   WriteSmall(path);

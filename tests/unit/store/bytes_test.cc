@@ -7,7 +7,7 @@
 namespace strata {
 namespace {
 
-TEST_CASE("a length that counts itself among the bytes left makes the reader fail") {
+TEST_CASE("a length that includes itself makes the reader fail") {
   const std::string bytes = "\x01";
   ByteReader in(bytes);
   CHECK_EQ(in.Sized(), "");
@@ -15,7 +15,7 @@ TEST_CASE("a length that counts itself among the bytes left makes the reader fai
   CHECK_EQ(in.left(), 0);
 }
 
-TEST_CASE("numbers and texts read back as written") {
+TEST_CASE("numbers and texts read back unchanged") {
   std::string bytes;
   ByteWriter out(bytes);
   out.Varint(300);

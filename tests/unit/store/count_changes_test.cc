@@ -10,7 +10,7 @@
 namespace strata::store_test {
 namespace {
 
-/// A node of a snapshot, for the slow way of counting.
+/// A node of a snapshot, for the brute-force count.
 struct Entity {
   uint64_t stable_id;
   std::string content;
@@ -24,7 +24,7 @@ std::vector<Entity> EntitiesOf(const Module& module) {
     for (NodeId id : graph.nodes()) {
       const Node& node = graph.node(id);
       Entity entity{static_cast<uint64_t>(node.stable_id), "", 1};
-      // Operands by stable id; everything else as this module's ids, which Clone keeps.
+      // Operands by stable id; everything else by the ids of this module, which Clone keeps.
       entity.content = fmt::format("{} {} {} {} ", static_cast<int>(node.kind), graph.op(id),
                                    module.str(node.module), static_cast<int>(node.phase));
       const auto append = [&](const auto& self, const Arg& arg) -> void {
@@ -57,7 +57,7 @@ std::vector<Entity> EntitiesOf(const Module& module) {
   return entities;
 }
 
-/// The definition of ChangeCounts, written down without a thought for speed.
+/// The definition of ChangeCounts by brute force.
 ChangeCounts CountSlowly(const std::vector<Entity>& before, const std::vector<Entity>& after) {
   ChangeCounts counts;
   std::map<uint64_t, size_t> old_places;
@@ -93,7 +93,7 @@ struct Recorded {
   int64_t nodes_before, nodes_after;
 };
 
-/// What the store counts between two states of the program of a module.
+/// The store's counts between two states of a module.
 Recorded Record(const Module& before, const Module& after) {
   const TempDir folder;
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata", TraceWriter::Mode::kAside));
@@ -106,7 +106,7 @@ Recorded Record(const Module& before, const Module& after) {
           writer->snapshot(stored.record.after).nodes};
 }
 
-TEST_CASE("counts of random edits agree with counting slowly") {
+TEST_CASE("counts of random edits equal the brute-force counts") {
   for (uint64_t seed = 1; seed <= 15; ++seed) {
     CAPTURE(seed);
     const auto before = MakeModule(seed, 400);
@@ -133,7 +133,7 @@ graph step
   output([b, c])
 )";
 
-TEST_CASE("names, attributes and other metadata are not changes") {
+TEST_CASE("differences in names, attributes and other metadata are not changes") {
   const auto before = OrDie(ParseText(kChain));
   const auto after = before->Clone();
   Graph& graph = after->graph(GraphId{0});
@@ -148,7 +148,7 @@ TEST_CASE("names, attributes and other metadata are not changes") {
   CHECK_EQ(Record(*before, *after).counts, ChangeCounts{});
 }
 
-TEST_CASE("an operator, an argument, a type, a module and a phase are changes") {
+TEST_CASE("differences in operator, argument, type, module and phase are changes") {
   const auto before = OrDie(ParseText(kChain));
   const auto count = [&](const auto& edit) {
     const auto after = before->Clone();
@@ -168,7 +168,7 @@ TEST_CASE("an operator, an argument, a type, a module and a phase are changes") 
   CHECK_EQ(count([](Rewriter& r, Graph& g, NodeId a) { r.SetArgs(a, {}, {}), (void)g; }), one);
 }
 
-TEST_CASE("an element that is read no more is a deleted node, one that moves is moved") {
+TEST_CASE("an element without users counts as deleted, an element in another position as moved") {
   const auto before = OrDie(ParseText(kChain));
   const auto after = before->Clone();
   Graph& graph = after->graph(GraphId{0});
@@ -184,7 +184,7 @@ TEST_CASE("an element that is read no more is a deleted node, one that moves is 
   CHECK_EQ(Record(*before, *after).counts, expected);
 }
 
-TEST_CASE("a graph that a pass added is all inserted") {
+TEST_CASE("all nodes of a graph that a pass added are inserted") {
   const auto module = MakeModule(1, 20);
   const TempDir folder;
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
@@ -195,7 +195,7 @@ TEST_CASE("a graph that a pass added is all inserted") {
   CHECK_EQ(stored.record.counts->inserted, writer->snapshot(stored.record.after).nodes);
 }
 
-TEST_CASE("an importer's counts stand") {
+TEST_CASE("counts given by an importer are stored unchanged") {
   const auto module = MakeModule(1, 20);
   const TempDir folder;
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));

@@ -8,8 +8,8 @@
 namespace strata::store_test {
 namespace {
 
-/// Damaged bytes give an error, or exactly what was stored. And `strata check` sees what reading
-/// sees.
+/// Damaged bytes give an error, or exactly the stored content. `strata check` reports the same
+/// damage as reading.
 class Expectation {
  public:
   explicit Expectation(const TempDir& folder) : path_(folder / "damaged.strata") {
@@ -41,7 +41,7 @@ class Expectation {
   int error_count_ = 0, intact_count_ = 0;
 };
 
-TEST_CASE("a flipped bit gives an error or an intact answer") {
+TEST_CASE("a flipped bit gives an error or the stored content") {
   const TempDir folder;
   Expectation expectation(folder);
   Random random(1);
@@ -54,12 +54,12 @@ TEST_CASE("a flipped bit gives an error or an intact answer") {
     damaged[place] = static_cast<char>(damaged[place] ^ flip);
     expectation.Check(damaged);
   }
-  // Most of a small file is the empty rest of its tables' pages.
+  // Most of a small file is unused space in the pages of its tables.
   CHECK_GT(expectation.error_count(), 250);
   CHECK_GT(expectation.intact_count(), 100);
 }
 
-TEST_CASE("every byte of the header and of the schema may be wrong") {
+TEST_CASE("damage to any byte of the header and of the schema is handled") {
   const TempDir folder;
   Expectation expectation(folder);
   for (size_t place = 0; place < 200; ++place) {
@@ -91,7 +91,7 @@ TEST_CASE("lost, swapped and repeated pages are noticed") {
   }
 }
 
-TEST_CASE("a trace that was cut off is noticed") {
+TEST_CASE("a truncated trace is noticed") {
   const TempDir folder;
   Expectation expectation(folder);
   for (size_t size = 1; size < expectation.bytes().size(); size += 1021) {
@@ -127,9 +127,9 @@ TEST_CASE("an error names table and row, and check lists all of them") {
                        path, findings[0].row));
 }
 
-// A killed run leaves what it wrote last in `-wal`. Damage there is where the log ends for SQLite:
-// what is read is a moment before it.
-TEST_CASE("a flipped bit in the log of a killed run gives an earlier moment or an error") {
+// The last writes of a killed run are in `-wal`. For SQLite the log ends at the first damaged
+// frame, so reading returns an earlier state.
+TEST_CASE("a flipped bit in the log of a killed run gives an earlier state or an error") {
   const TempDir folder;
   const std::string live = folder / "live.strata", damaged = folder / "damaged.strata";
   const auto module = MakeModule(3, 30);

@@ -19,7 +19,7 @@ std::string Hex(std::string_view bytes) {
   return hex;
 }
 
-/// The records of a pool, in hex or, for strings, as they are.
+/// The records of a pool in hex; strings unchanged.
 std::vector<std::string> RecordsOf(Database& database, TableId table) {
   std::vector<std::string> records;
   PoolReader pool(database, table);
@@ -30,9 +30,9 @@ std::vector<std::string> RecordsOf(Database& database, TableId table) {
   }
 }
 
-// The bytes below were put together by hand from docs/trace_format.md. A change here is a new
+// The bytes below were assembled by hand from docs/trace_format.md. A change here requires a new
 // schema version.
-TEST_CASE("a snapshot is these bytes") {
+TEST_CASE("a snapshot has these bytes") {
   const TempDir dir;
   const auto module = OrDie(ParseText(R"(graph g
   x = placeholder : f32[2][1]cpu #1
@@ -50,8 +50,9 @@ TEST_CASE("a snapshot is these bytes") {
            std::vector<std::string>{"00 0a 01 02 00 00 01 01 04 01 01 02 00 00"});
   CHECK_EQ(RecordsOf(*database, TableId::kNodePool),
            std::vector<std::string>{
-               // id 1, placeholder, no phase, operator, module, arguments; a result of type 1 that
-               // is no alias; "x", no element name, no place, seq -1, line -1, stream, attributes
+               // id 1, placeholder, no phase, operator, module, arguments; a result of type 1
+               // without an alias; "x", no element name, no location, seq -1, line -1, stream,
+               // attributes
                "01 00 00 00 00 00 00 01 01 00 03 00 00 01 01 00 00",
                // id 2, call, forward, relu, layers.0; operand: first result of id 2 - 1
                "02 02 01 04 05 01 41 02 00 01 01 00 06 00 00 06 01 00 00",
@@ -65,7 +66,7 @@ TEST_CASE("a snapshot is these bytes") {
   CHECK_EQ(Hex(row.Bytes(5)), "01 01 00 03 01 02 00");
 }
 
-TEST_CASE("numbers of kinds, types and statuses are as stored") {
+TEST_CASE("numbers of kinds, types and statuses match the format") {
   constexpr std::string_view kDTypes[] = {
       "u8",    "i8",     "i16",      "i32",        "i64",        "u16",       "u32",
       "u64",   "f16",    "f32",      "f64",        "bf16",       "c32",       "c64",
@@ -87,7 +88,7 @@ TEST_CASE("numbers of kinds, types and statuses are as stored") {
   CHECK_EQ(static_cast<int>(PassOutcome::kFailed), 3);
 }
 
-TEST_CASE("births are these bytes") {
+TEST_CASE("provenance records have these bytes") {
   const Provenance births[] = {{StableId{10}, Origin::kCloned, {StableId{7}}},
                                {StableId{9}, Origin::kReplaced, {}}};
   // Two; 10 from 0, cloned, of one: 10 - 7; 9 from 10, replaced, of none.
@@ -96,7 +97,7 @@ TEST_CASE("births are these bytes") {
   CHECK_FALSE(DecodeBirths(std::string_view("\0\0", 2)).has_value());
 }
 
-TEST_CASE("packed bytes say how they are packed") {
+TEST_CASE("packed bytes state their compression") {
   Packer packer;
   CHECK_EQ(Hex(packer.Pack("ab")), "00 61 62");
   const std::string long_text(1000, 'x');
@@ -126,7 +127,7 @@ TEST_CASE("every table is strict, and its rows are numbered and summed") {
 }
 
 // Fingerprints are a part of the format: they are compared when a graph is loaded.
-TEST_CASE("a trace that an earlier Strata wrote is read as it was") {
+TEST_CASE("traces of earlier schema versions are read unchanged") {
   for (int version = 1; version <= kSchemaVersion; ++version) {
     const std::string name = fmt::format("tests/data/store/schema_{}", version);
     REQUIRE(std::filesystem::exists(name + ".strata"));

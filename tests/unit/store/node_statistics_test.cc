@@ -13,7 +13,7 @@ namespace {
 using testing::OrDie;
 using testing::TempDir;
 
-TEST_CASE("what nodes took is read as it was written") {
+TEST_CASE("node times read back as written") {
   const TempDir dir;
   const std::string path = dir / "t.strata";
   const StatisticsTable table{
@@ -66,7 +66,7 @@ TEST_CASE("what nodes took is read as it was written") {
   CHECK(tables[1].nodes.empty());
 }
 
-TEST_CASE("tables of traces that did not tell how many steps were looked at are of all") {
+TEST_CASE("tables without a count of profiled steps cover all steps") {
   const TempDir dir;
   const std::string path = dir / "t.strata";
   {
@@ -88,7 +88,7 @@ TEST_CASE("tables of traces that did not tell how many steps were looked at are 
   CHECK_EQ(tables[0].nodes[0].time_ns, 100);
 }
 
-TEST_CASE("statistics that nobody wrote so are told") {
+TEST_CASE("malformed statistics are errors") {
   const TempDir dir;
   const std::string path = dir / "t.strata";
   {

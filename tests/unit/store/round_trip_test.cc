@@ -8,7 +8,7 @@
 namespace strata::store_test {
 namespace {
 
-TEST_CASE("a loaded snapshot is the graph that was saved") {
+TEST_CASE("a loaded snapshot equals the saved graph") {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     const TempDir folder;
@@ -31,7 +31,7 @@ TEST_CASE("a loaded snapshot is the graph that was saved") {
   }
 }
 
-TEST_CASE("every snapshot of a pipeline loads as it was") {
+TEST_CASE("every snapshot of a pipeline loads unchanged") {
   const TempDir folder;
   const auto module = MakeModule(7, 300);
   Random random(8);
@@ -52,13 +52,13 @@ TEST_CASE("every snapshot of a pipeline loads as it was") {
   }
 }
 
-TEST_CASE("a body is stored once and keeps its place among the bodies") {
+TEST_CASE("a body is stored once and keeps its position among the bodies") {
   const TempDir folder;
   const auto module = MakeModule(3, 60);
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
   const RunId run = OrDie(writer->BeginRun({}));
   const SnapshotId whole = OrDie(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
-  // A body can be a program of its own.
+  // A body can also be stored as a graph.
   const SnapshotId body = OrDie(writer->AddSnapshot(run, "body", module->graph(GraphId{2})));
   const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
   const auto loaded = OrDie(reader->LoadSnapshot(whole));
@@ -70,7 +70,7 @@ TEST_CASE("a body is stored once and keeps its place among the bodies") {
   CHECK_EQ(FullText(loaded_body->graph(GraphId{0})), FullText(module->graph(GraphId{2})));
 }
 
-TEST_CASE("a broken graph, as a failed pass leaves it, loads as broken as it was") {
+TEST_CASE("an invalid graph of a failed pass loads unchanged") {
   const TempDir folder;
   Module module;
   Graph& graph = module.AddGraph("step");
@@ -86,9 +86,9 @@ TEST_CASE("a broken graph, as a failed pass leaves it, loads as broken as it was
     output.kind = NodeKind::kOutput;
     output.args = {&result, 1};
     rewriter.Create(output, From::Source());
-    rewriter.MoveBefore(b, x);  // reads what comes later
+    rewriter.MoveBefore(b, x);  // uses a later value
     rewriter.SetAlias(graph.result(b), graph.result(a));
-    rewriter.MoveBefore(a, NodeId{});  // stands behind the output
+    rewriter.MoveBefore(a, NodeId{});  // is after the output
     rewriter.SetName(a, "x");
     rewriter.SetName(b, "x");
   }
@@ -115,7 +115,7 @@ TEST_CASE("an empty graph and strings of any bytes are stored") {
   CHECK_EQ(reader->FindSnapshot(id)->graph, odd);
 }
 
-TEST_CASE("nodes that share a stable id are refused") {
+TEST_CASE("nodes that share a stable id are rejected") {
   const TempDir folder;
   Module module;
   Graph& graph = module.AddGraph("step");
@@ -131,7 +131,7 @@ TEST_CASE("nodes that share a stable id are refused") {
   REQUIRE_FALSE(id.has_value());
   CHECK_EQ(id.error().message(),
            "two nodes have one stable id: step, node 'ones_1': make nodes through Rewriter");
-  // The trace goes on.
+  // The trace stays usable.
   CHECK(writer->EndRun(run, RunStatus::kFailed).has_value());
 }
 

@@ -282,7 +282,7 @@ void Edit(Module& module, Random& random, size_t count) {
         if (!graph.HasUses(id)) rewriter.Erase(id);
         break;
       case 1: {
-        // Stays before its users: nothing but it moves, and only backwards over strangers.
+        // Stays before its users: only this node moves, backwards, past unrelated nodes.
         const NodeId before = node.prev;
         bool is_operand = !before.valid();
         if (!is_operand) {

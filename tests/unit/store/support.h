@@ -21,19 +21,19 @@ inline size_t Below(Random& random, size_t bound) {
   return static_cast<size_t>(random() % bound);
 }
 
-/// A program "step" of about `nodes` nodes that uses everything a graph can hold: all kinds of
+/// A program "step" of about `nodes` nodes with everything that a graph can contain: all kinds of
 /// nodes and arguments, bodies inside bodies, tuples, aliases, symbolic sizes, placements,
 /// metadata.
 std::unique_ptr<Module> MakeModule(uint64_t seed, size_t nodes);
 
-/// `count` random edits of the program: nodes made, erased, moved, rewired, renamed, tagged. The
-/// graph stays sound.
+/// `count` random edits of the program: nodes created, erased, moved, rewired, renamed, tagged. The
+/// graph stays valid.
 void Edit(Module& module, Random& random, size_t count);
 
-/// Native text with stable ids: equal text is an equal graph.
+/// Native text with stable ids. Equal graphs have equal texts.
 std::string FullText(const Graph& graph);
 
-/// Bytes of a file.
+/// The bytes of a file.
 std::string Slurp(const std::string& path);
 void Spill(const std::string& path, const std::string& bytes);
 
@@ -43,8 +43,8 @@ void WriteTrace(TraceWriter& writer, Module& module, Random& random, int passes,
 /// Writes a trace that has a row in every table.
 void WriteSmallTrace(const std::string& path, size_t nodes);
 
-/// Everything that a trace tells, as text, with or without the text of its graphs; the first error
-/// that reading it gives.
+/// Everything that a trace contains, as text, with or without the text of its graphs. Fails with
+/// the first error of reading it.
 Result<std::string> Dump(const std::string& path, bool texts = true);
 
 }  // namespace strata::store_test

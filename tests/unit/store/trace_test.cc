@@ -9,7 +9,7 @@
 namespace strata::store_test {
 namespace {
 
-TEST_CASE("runs, passes, steps, artifacts and events are read as they were written") {
+TEST_CASE("runs, passes, steps, artifacts and events read back as written") {
   const TempDir folder;
   const auto module = MakeModule(1, 40);
   const Graph& step = module->graph(GraphId{0});
@@ -130,7 +130,7 @@ TEST_CASE("runs, passes, steps, artifacts and events are read as they were writt
   CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
 }
 
-TEST_CASE("steps that run the same plan become one range, and name the pass that made it") {
+TEST_CASE("steps that run the same plan become one range and name the pass that produced it") {
   const TempDir folder;
   const auto module = MakeModule(1, 40);
   const Graph& step = module->graph(GraphId{0});
@@ -178,11 +178,11 @@ TEST_CASE("steps that run the same plan become one range, and name the pass that
   const StoredPass* pass = FindExecutedPass(*reader, read, read.executed[2]);
   REQUIRE(pass != nullptr);
   CHECK_EQ(pass->record.index, 0);
-  // Only a graph that was recorded is listed.
+  // Only recorded graphs are listed.
   CHECK_EQ(read.graphs.size(), 1);
 }
 
-TEST_CASE("a reader sees a run grow, and each pass as a whole") {
+TEST_CASE("a reader sees a growing run, and each pass atomically") {
   const TempDir folder;
   const auto module = MakeModule(1, 60);
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
@@ -204,7 +204,7 @@ TEST_CASE("a reader sees a run grow, and each pass as a whole") {
   CHECK_EQ(writer->next_stable_id(), module->next_stable_id());
 }
 
-TEST_CASE("what other snapshots hold costs nothing") {
+TEST_CASE("content shared with other snapshots is not stored again") {
   const TempDir folder;
   const auto module = MakeModule(1, 4000);
   const auto size_with = [&](int snapshots, size_t edits) {
@@ -227,7 +227,7 @@ TEST_CASE("what other snapshots hold costs nothing") {
   CHECK_LE(size_with(41, 40), 3 * one);
 }
 
-TEST_CASE("same input, same bytes") {
+TEST_CASE("equal input gives equal bytes") {
   const TempDir folder;
   for (const char* name : {"a.strata", "b.strata"}) {
     const auto module = MakeModule(6, 100);
@@ -239,7 +239,7 @@ TEST_CASE("same input, same bytes") {
   CHECK(Slurp(folder / "a.strata") == Slurp(folder / "b.strata"));
 }
 
-TEST_CASE("stable ids of modules of one trace do not meet") {
+TEST_CASE("modules of one trace have distinct stable ids") {
   const TempDir folder;
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
   CHECK_EQ(writer->next_stable_id(), 1);
@@ -251,7 +251,7 @@ TEST_CASE("stable ids of modules of one trace do not meet") {
   CHECK_EQ(other.NewStableId(), StableId{module->next_stable_id()});
 }
 
-TEST_CASE("content of artifacts is stored once, grows, and is read part by part") {
+TEST_CASE("artifact content is stored once, can be appended, and is read in parts") {
   const TempDir folder;
   const auto writer = OrDie(TraceWriter::Create(folder / "t.strata"));
   const RunId run = OrDie(writer->BeginRun({}));
@@ -279,7 +279,7 @@ TEST_CASE("content of artifacts is stored once, grows, and is read part by part"
   CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
 }
 
-TEST_CASE("a snapshot under another name costs a row") {
+TEST_CASE("a snapshot with another name costs one row") {
   const TempDir folder;
   const auto module = MakeModule(5, 200);
   module->MarkForeign(GraphId{0});
