@@ -240,7 +240,8 @@ Result<FirstSteps> PeerProcess::Begin() {
                    .first_cpu = answer["first_cpu_s"].get_double().value(),
                    .peak_bytes = answer["peak_bytes"].get_int64().value(),
                    .losses = {}};
-  for (const dom::element loss : answer["losses"].get_array().value())
+  const dom::array losses = answer["losses"].get_array().value();
+  for (const dom::element loss : losses)
     first.losses.push_back(loss.get_double().value());
   return first;
 }
@@ -248,7 +249,8 @@ Result<FirstSteps> PeerProcess::Begin() {
 Result<std::vector<StepTime>> PeerProcess::Run(int64_t steps) {
   STRATA_TRY(const dom::element answer, state_->Ask(fmt::format("run {}", steps)));
   std::vector<StepTime> times;
-  for (const dom::element time : answer["times_ms"].get_array().value())
+  const dom::array of_steps = answer["times_ms"].get_array().value();
+  for (const dom::element time : of_steps)
     times.push_back(
         {.cpu = time.at(0).get_double().value(), .wall = time.at(1).get_double().value()});
   return times;

@@ -110,7 +110,7 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
 /// many families of graphs the last ones as they are, which nobody reads in an error.
 Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& targets) {
   constexpr int kMostFamilies = 32;
-  std::vector<Target> left = targets, first;
+  std::vector<Target> left = targets, kept;
   for (int family = 0; family < kMostFamilies && !left.empty(); ++family) {
     const Target first = left[0];
     STRATA_TRY(const Blamer blamer, Blamer::Make(*first.history, first.graph));
@@ -125,12 +125,12 @@ Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& target
     for (const Target& target : left) {
       if (is_kin(target) &&
           std::ranges::find(places, Blamer::Occurrence(target.moment, target.name)) != places.end())
-        first.push_back(target);
+        kept.push_back(target);
     }
     std::erase_if(left, is_kin);
   }
-  first.insert(first.end(), left.begin(), left.end());
-  return first;
+  kept.insert(kept.end(), left.begin(), left.end());
+  return kept;
 }
 
 Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,

@@ -29,10 +29,10 @@ Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
       if (SameGraph(history, step.before, step.after)) continue;
       STRATA_TRY(const LoadedGraph before, history.load(step.before));
       STRATA_TRY(const LoadedGraph after, history.load(step.after));
-      STRATA_TRY(const std::vector<Provenance> births, history.provenance(step));
+      STRATA_TRY(const std::vector<Provenance> provenance, history.provenance(step));
       STRATA_TRY(const GraphDiff diff,
                  Diff(before.graph(), after.graph(),
-                      {.stable_ids = true, .births = births, .contradictions = true}));
+                      {.stable_ids = true, .provenance = provenance, .contradictions = true}));
       for (const Contradiction& contradiction : diff.contradictions) {
         found.push_back(fmt::format("{}: pass '{}': {}: {}", step.ref, step.pass,
                                     diff.before.name(contradiction.before),

@@ -123,7 +123,7 @@ DiffOptions OptionsFor(const Snapshot& before, const Snapshot& after) {
   DiffOptions options;
   options.stable_ids = !before.origin.empty() && before.origin == after.origin &&
                        before.graph_name == after.graph_name;
-  if (options.stable_ids) options.births = before.births;
+  if (options.stable_ids) options.provenance = before.births;
   return options;
 }
 

@@ -17,7 +17,7 @@ enum class SceneStatus : uint8_t { kSame, kAdded, kRemoved, kChanged, kDerived, 
 struct SceneNode {
   EntityId before, after;  ///< none: the side lacks it
   SceneStatus status = SceneStatus::kSame;
-  PairId pair;            ///< none: one side lacks it
+  PairId pair = {};       ///< none: one side lacks it
   int32_t cluster = 0;    ///< index into Scene::clusters
   bool backward = false;  ///< right lane, which runs up
   /// Edges to the nearest difference, at most kFar: what is far may be folded.

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "store/check.h"
+#include "store/trace_reader.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {

@@ -13,6 +13,7 @@
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "store/bytes.h"
+#include "store/check.h"
 #include "store/database.h"
 #include "store/pool.h"
 #include "store/snapshot_decoder.h"

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/match/matching.h"
 #include "ir/fx/fx.h"
 #include "tests/unit/diff/support.h"
 

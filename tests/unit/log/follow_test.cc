@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "store/trace_reader.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/log/log_text.h"

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "ir/fx/fx.h"
+#include "store/trace_reader.h"
 #include "tests/support/log_files.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
