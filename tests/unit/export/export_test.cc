@@ -44,7 +44,7 @@ std::unique_ptr<Module> Step(int addend) {
   return OrDie(ParseFx(text, {.graph_name = "step", .strict = true})).module;
 }
 
-/// A trace of a run of ours: two graphs, three passes, what was executed, hostile names.
+/// A trace of a Strata run: two graphs, three passes, executed graphs, hostile names.
 std::unique_ptr<TraceReader> OwnTrace(const std::string& path) {
   const auto writer = OrDie(TraceWriter::Create(path));
   RunInfo info;
@@ -112,7 +112,7 @@ const ArtifactInfo* Find(const StoredRun& run, std::string_view artifact) {
   return nullptr;
 }
 
-TEST_CASE("export: a run of ours keeps graphs, passes, what ran, and its artifacts") {
+TEST_CASE("export: a Strata run keeps graphs, passes, executed graphs and artifacts") {
   const TempDir folder;
   const auto trace = OwnTrace(folder / "t.strata");
   const auto again = ExportAndImport(*trace, Everything(*trace), folder);
@@ -144,7 +144,7 @@ TEST_CASE("export: a run of ours keeps graphs, passes, what ran, and its artifac
   CHECK_EQ(*again->LoadArtifact(Find(is, "bytes")->id), std::string("\xFF\0x\r", 4));
 }
 
-TEST_CASE("export: a selected graph comes alone") {
+TEST_CASE("export: a selected graph is exported alone") {
   const TempDir folder;
   const auto trace = OwnTrace(folder / "t.strata");
   ExportSelection selection = Everything(*trace);
@@ -155,7 +155,7 @@ TEST_CASE("export: a selected graph comes alone") {
   CHECK(Find(again->runs()[0], "strata_config") == nullptr);
 }
 
-TEST_CASE("export: same trace, same bytes") {
+TEST_CASE("export: equal traces give equal bytes") {
   const TempDir folder;
   const auto trace = OwnTrace(folder / "t.strata");
   std::string texts[2];
@@ -169,7 +169,7 @@ TEST_CASE("export: same trace, same bytes") {
   CHECK_EQ(texts[0], texts[1]);
 }
 
-TEST_CASE("export: names of graphs never leave the folder") {
+TEST_CASE("export: graph names cannot escape the folder") {
   const TempDir folder;
   const auto trace = OwnTrace(folder / "t.strata");
   AtomicFolder made = OrDie(AtomicFolder::Create(folder / "fx"));
@@ -187,7 +187,7 @@ TEST_CASE("export: names of graphs never leave the folder") {
   CHECK_EQ(files, 1 + 3 + 1);  // the trace, three snapshots, the index
 }
 
-TEST_CASE("export: an index of FX texts that leads out of its folder is not followed") {
+TEST_CASE("export: paths of an index that leave its folder are rejected") {
   const TempDir folder;
   OrDie(WriteFile(folder / "secret.txt", "class A(torch.nn.Module):\n    def forward(self):\n"));
   std::filesystem::create_directory(folder / "fx");

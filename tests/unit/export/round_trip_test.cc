@@ -36,7 +36,7 @@ std::vector<std::string> AllLogs() {
   return logs;
 }
 
-/// An envelope without what an export may add or make anew.
+/// An envelope without the fields that an export may add or change.
 std::string Essence(const std::string& envelope) {
   const auto fields = ReadJsonObject(envelope);
   if (!fields) return envelope;
@@ -48,7 +48,7 @@ std::string Essence(const std::string& envelope) {
   return out;
 }
 
-/// Everything that a run tells, line by line.
+/// The content of a run, line by line.
 std::vector<std::string> Describe(TraceReader& trace, const StoredRun& run) {
   std::vector<std::string> lines{fmt::format("rank {}", run.info.rank)};
   const auto moment = [&](SnapshotId id) {
@@ -68,7 +68,7 @@ std::vector<std::string> Describe(TraceReader& trace, const StoredRun& run) {
                                 moment(record.after)));
   }
   for (const ArtifactInfo& artifact : run.artifacts) {
-    // Told as records; a text that several runs show is kept in one of them.
+    // Compared as records; a text that several runs share is kept in one of them.
     if (artifact.kind == "moments" || artifact.kind == "records" || artifact.kind == "graph")
       continue;
     const auto bytes = trace.LoadArtifact(artifact.id);
@@ -156,7 +156,7 @@ std::vector<std::string> DescribeGraphs(const TraceReader& trace, const StoredRu
   return lines;
 }
 
-TEST_CASE("round trip: FX texts have the fingerprints that the index tells") {
+TEST_CASE("round trip: FX texts have the fingerprints of the index") {
   std::vector<std::string> sources = AllLogs();
   for (std::string& file : FilesBelow("tests/data/fx", ".txt"))
     sources.push_back(std::move(file));

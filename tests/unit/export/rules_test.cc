@@ -14,7 +14,7 @@ bool Takes(std::string_view envelope, std::string_view payload = "") {
   return TlparseTakes(kPrefix, envelope, payload);
 }
 
-TEST_CASE("rules: what PyTorch writes is taken") {
+TEST_CASE("rules: PyTorch's records are accepted") {
   CHECK(Takes(R"({"artifact": {"name": "before_dce", "encoding": "string"}, "rank": 0})"));
   CHECK(Takes(R"({"dynamo_start": {"stack": [{"line": 1, "name": "f", "filename": 0}]}})"));
   CHECK(Takes(R"({"compilation_metrics": {"co_name": null, "graph_op_count": 3, "start_time": 1.5,
@@ -28,7 +28,7 @@ TEST_CASE("rules: what PyTorch writes is taken") {
            "device": "device(type='cpu')", "size": [2, "s0"], "is_leaf": true}})j"));
 }
 
-TEST_CASE("rules: what tlparse cannot read, or writes where it should not, is not taken") {
+TEST_CASE("rules: records that tlparse cannot read, or writes outside its folder, are rejected") {
   for (const char* envelope : {
            R"({"rank": 0})",
            R"({"odd_event": {}})",
@@ -59,7 +59,7 @@ TEST_CASE("rules: what tlparse cannot read, or writes where it should not, is no
                     std::string(200, ']') + "}}"));
 }
 
-TEST_CASE("rules: headers of logs that tlparse finds") {
+TEST_CASE("rules: log headers that tlparse recognizes") {
   CHECK(IsPlainPrefix(kPrefix));
   CHECK(IsPlainPrefix("C0101 00:00:00.000000 139877824898048 /a b/x.py:1] "));
   CHECK_FALSE(IsPlainPrefix("D1120 18:32:38.396000 14073 torch/x.py:10] "));
@@ -70,7 +70,7 @@ TEST_CASE("rules: headers of logs that tlparse finds") {
   CHECK_FALSE(IsPlainPrefix(""));
 }
 
-TEST_CASE("rules: names that leave the folder become names of files") {
+TEST_CASE("rules: names that leave the folder become file names") {
   CHECK_EQ(PlainName("after_dce"), "after_dce");
   CHECK_EQ(PlainName("../../etc/passwd"), ".__.__etc_passwd");
   CHECK_EQ(PlainName(""), "record");

@@ -22,7 +22,7 @@ constexpr std::string_view kGzip(
     "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x4c\x4a\x06\x00\xc2\x41\x24\x35\x03\x00\x00\x00",
     23);
 
-TEST_CASE("decompress: gzip and zstd by content, anything else as it is") {
+TEST_CASE("decompress: gzip and zstd are recognized by content, other bytes stay unchanged") {
   CHECK_EQ(*Decompress("plain", "f"), "plain");
   CHECK_EQ(*Decompress("", "f"), "");
   CHECK_EQ(*Decompress(std::string(kGzip), "f"), "abc");
@@ -30,12 +30,12 @@ TEST_CASE("decompress: gzip and zstd by content, anything else as it is") {
   CHECK_EQ(*Decompress(Zstd(""), "f"), "");
 }
 
-TEST_CASE("decompress: streams one after the other are one content") {
+TEST_CASE("decompress: concatenated streams are one content") {
   CHECK_EQ(*Decompress(std::string(kGzip) + std::string(kGzip), "f"), "abcabc");
   CHECK_EQ(*Decompress(Zstd("abc") + Zstd("def"), "f"), "abcdef");
 }
 
-TEST_CASE("decompress: large contents, at and around the size of a step") {
+TEST_CASE("decompress: large contents, at and around the size of a piece") {
   for (const size_t size :
        {(size_t{1} << 20) - 1, size_t{1} << 20, (size_t{1} << 20) + 1, size_t{5} << 20}) {
     const std::string content(size, 'x');
@@ -43,7 +43,7 @@ TEST_CASE("decompress: large contents, at and around the size of a step") {
   }
 }
 
-TEST_CASE("decompress: cut or changed data is an error") {
+TEST_CASE("decompress: truncated or changed data is an error") {
   const std::string what = "damaged: f: the compressed data is cut or changed";
   const std::string zstd = Zstd(std::string(1000, 'x'));
   for (const std::string& good : {std::string(kGzip), zstd}) {

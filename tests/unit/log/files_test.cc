@@ -60,7 +60,7 @@ FxDocument ParseStrictly(const std::string& path, std::string_view text) {
   return std::move(*document);
 }
 
-TEST_CASE("files: every graph is read without a loss, and is sound") {
+TEST_CASE("files: every graph is read without a diagnostic and is valid") {
   ForEachGraph([](const std::string& path, const std::string& text) {
     CHECK(LooksLikeFxGraph(text));
     const FxDocument document = ParseStrictly(path, text);
@@ -70,10 +70,10 @@ TEST_CASE("files: every graph is read without a loss, and is sound") {
   });
 }
 
-TEST_CASE("files: every graph prints to the text that it was read from, frees and comments too") {
+TEST_CASE("files: every graph prints its original text, including frees and comments") {
   ForEachGraph([](const std::string& path, const std::string& text) {
-    // Things around a graph that are not the graph's: an export's frame, terminal colours, blocks
-    // of metadata.
+    // Text around a graph that is not part of it: the frame of an export, terminal colours,
+    // metadata blocks.
     const bool has_more = text.starts_with("ExportedProgram:") ||
                           text.find('\x1b') != std::string::npos ||
                           text.find("\"\"\"") != std::string::npos;
@@ -98,7 +98,7 @@ TEST_CASE("files: a printed graph reads back with the same fingerprint") {
   });
 }
 
-TEST_CASE("files: a graph survives Strata's own spelling, and then FX text") {
+TEST_CASE("files: a graph survives native text, and then FX text") {
   ForEachGraph([](const std::string& path, const std::string& text) {
     const FxDocument document = ParseStrictly(path, text);
     const auto native = ParseText(PrintText(*document.module), path);
@@ -111,7 +111,7 @@ TEST_CASE("files: a graph survives Strata's own spelling, and then FX text") {
   });
 }
 
-TEST_CASE("files: every annotation prints as it was read") {
+TEST_CASE("files: every annotation prints unchanged") {
   ForEachGraph([](const std::string&, const std::string& text) {
     if (text.find('\x1b') != std::string::npos) return;
     StringTable strings;
@@ -128,7 +128,7 @@ TEST_CASE("files: every annotation prints as it was read") {
   });
 }
 
-TEST_CASE("files: graphs have as many nodes as PyTorch counted when it compiled them") {
+TEST_CASE("files: graphs have the number of nodes that PyTorch counted during compilation") {
   const std::vector<std::string> logs = CompressedLogs();
   size_t compared = 0;
   for (const std::string& path : logs) {
@@ -156,7 +156,7 @@ TEST_CASE("files: graphs have as many nodes as PyTorch counted when it compiled 
   CHECK_GE(compared, 4);
 }
 
-TEST_CASE("files: a text cut anywhere is still read") {
+TEST_CASE("files: a text truncated anywhere is still read") {
   const Result<std::string> text = ReadFile("tests/data/fx/operators.txt");
   REQUIRE_OK(text);
   for (size_t size = 0; size < text->size(); size += 7) {
@@ -178,7 +178,7 @@ TEST_CASE("files: the trainer's log is one graph with four passes") {
   CHECK_EQ(run.passes[3].name, "normalize_view_ops_as_reshape");
 }
 
-TEST_CASE("files: malformed logs are read without trouble") {
+TEST_CASE("files: malformed logs are read without an error") {
   const std::string folder = "tests/data/logs/malformed";
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -62,7 +62,7 @@ void Append(const std::string& path, std::string_view text) {
   std::ofstream(path, std::ios::app | std::ios::binary) << text;
 }
 
-TEST_CASE("follow: a log that grows, from before it is there") {
+TEST_CASE("follow: a log that grows, starting before it exists") {
   const TempDir folder;
   const std::string log = folder / "a.log", trace_path = folder / "t.strata";
   const std::string before = Artifact("before_a", GraphText(1));
@@ -78,7 +78,7 @@ TEST_CASE("follow: a log that grows, from before it is there") {
                            [&] { Append(log, after.substr(0, after.size() - 10)); }, look,
                            [&] { Append(log, after.substr(after.size() - 10)); }, look});
   CHECK_OK(followed.status);
-  // The pass is there when its last record is whole, not only when another one follows.
+  // The pass appears once its last record is complete, before another record follows.
   CHECK_EQ(passes, std::vector<size_t>{99, 99, 0, 0, 1});
   CHECK_EQ(followed.summary.num_warnings, 0);
   REQUIRE_EQ(followed.trace->runs().size(), 1);
@@ -98,7 +98,7 @@ TEST_CASE("follow: ranks of a folder come one by one") {
   CHECK_EQ(followed.trace->runs()[1].info.world, 2);
 }
 
-TEST_CASE("follow: a log that is cut, and one that is replaced") {
+TEST_CASE("follow: a truncated log and a replaced log") {
   const TempDir folder;
   const std::string log = folder / "a.log";
   const std::string first = Artifact("first", GraphText(1)) + Artifact("second", GraphText(2));
@@ -120,7 +120,7 @@ TEST_CASE("follow: a log that is cut, and one that is replaced") {
   CHECK_EQ(names, std::vector<std::string>{"first", "second", "third", "fourth"});
 }
 
-TEST_CASE("follow: an end after silence, and nothing at all") {
+TEST_CASE("follow: following ends after idle time, and fails without records") {
   const TempDir folder;
   auto writer = TraceWriter::Create(folder / "t.strata");
   REQUIRE_OK(writer);

@@ -81,7 +81,7 @@ class Imported {
   TempDir folder_;
 };
 
-TEST_CASE("import: graphs, passes and what they changed") {
+TEST_CASE("import: graphs, passes and their changes") {
   Imported imported(Artifact("traced", GraphText(1)) + Artifact("before_dce", GraphText(1)) +
                     Artifact("after_dce", GraphText(1)) + Artifact("before_fold", GraphText(1)) +
                     Artifact("after_fold", GraphText(2)));
@@ -124,7 +124,7 @@ TEST_CASE("import: all other records are kept") {
   CHECK_EQ(imported.Bytes("str"), R"({"3": "/a.py"})");
 }
 
-TEST_CASE("import: a run for each rank") {
+TEST_CASE("import: one run per rank") {
   Imported imported(Artifact("g", GraphText(1), R"(, "rank": 1)") +
                     Artifact("g", GraphText(2), R"(, "rank": 0)"));
   REQUIRE_EQ(imported.trace->runs().size(), 2);
@@ -134,7 +134,7 @@ TEST_CASE("import: a run for each rank") {
   CHECK_EQ(imported.trace->runs()[1].info.world, 2);
 }
 
-TEST_CASE("import: a graph that cannot be read to its end is kept as it stands, and told") {
+TEST_CASE("import: an unreadable graph is kept as text and reported") {
   const std::string broken =
       "class A(torch.nn.Module):\n    def forward(self, x):\n        y = f(x\n        return x\n";
   Imported imported(Artifact("g", broken));
@@ -157,7 +157,7 @@ TEST_CASE("import: a graph that cannot be read to its end is kept as it stands, 
       "                 ^");
 }
 
-TEST_CASE("import: the counts of a pass fit the numbers of nodes") {
+TEST_CASE("import: the counts of a pass agree with the numbers of nodes") {
   Imported imported(testing::ReadLogText("tests/data/logs/trainer_torch2.11.log.zst"));
   for (const StoredPass& pass : imported.trace->runs()[0].passes) {
     const SnapshotInfo& before = *imported.trace->FindSnapshot(pass.record.before);
@@ -167,7 +167,7 @@ TEST_CASE("import: the counts of a pass fit the numbers of nodes") {
   }
 }
 
-TEST_CASE("import: every record of the log is told, with its place and its text") {
+TEST_CASE("import: every record of the log is stored with its position and text") {
   const std::string odd = GraphText(2) + "# graph id: 77\n";
   Imported imported(Artifact("before_dce", GraphText(1)) + Artifact("after_dce", GraphText(1)) +
                     Artifact("odd", odd));
@@ -180,7 +180,7 @@ TEST_CASE("import: every record of the log is told, with its place and its text"
   CHECK_EQ(imported.Bytes("odd"), odd);
 }
 
-/// A log of one rank: its own records, a compilation that all ranks have, a pass.
+/// A log of one rank: its own records, a compilation of all ranks, a pass.
 std::string RankLog(int rank) {
   const std::string context = fmt::format(R"(, "rank": {})", rank);
   std::string log;
@@ -194,7 +194,7 @@ std::string RankLog(int rank) {
   return log;
 }
 
-TEST_CASE("import: the number of threads changes nothing") {
+TEST_CASE("import: the number of threads does not affect the trace") {
   std::vector<std::string> logs;
   std::vector<std::pair<std::string, std::string_view>> named;
   for (int rank = 0; rank < 6; ++rank)
@@ -210,7 +210,7 @@ TEST_CASE("import: the number of threads changes nothing") {
   CHECK(one.bytes == many.bytes);
 }
 
-TEST_CASE("import: what several compilations show is stored once") {
+TEST_CASE("import: content of several compilations is stored once") {
   std::string log;
   for (int i = 0; i < 50; ++i) {
     const std::string compile = fmt::format(R"(, "frame_id": {}, "frame_compile_id": 0)", i);
@@ -227,7 +227,7 @@ TEST_CASE("import: what several compilations show is stored once") {
   CHECK_EQ((*module)->graph(GraphId{0}).name_text(), "joint@49/0");
 }
 
-TEST_CASE("import: passes take the time between their records") {
+TEST_CASE("import: the time of a pass is the time between its records") {
   const auto at = [](std::string_view time, std::string_view name, int graph) {
     std::string record = Artifact(name, GraphText(graph));
     record.replace(0, 21, fmt::format("V1231 {}", time));
@@ -249,7 +249,7 @@ TEST_CASE("import: passes take the time between their records") {
   CHECK_EQ((*events)[0].duration_ns, 250'000'000);
 }
 
-TEST_CASE("import: a rank that is told late") {
+TEST_CASE("import: a rank that a later record states") {
   const std::string first = Record(R"("torch_version": {})", "2.11") + Artifact("g", GraphText(1));
   Imported imported(first + Artifact("h", GraphText(2), R"(, "rank": 3)"));
   REQUIRE_EQ(imported.trace->runs().size(), 1);
@@ -258,7 +258,7 @@ TEST_CASE("import: a rank that is told late") {
   CHECK_EQ(imported.trace->runs()[0].graphs.size(), 2);
 }
 
-TEST_CASE("import: what is freed is compared with what is used") {
+TEST_CASE("import: frees are compared with uses") {
   const std::string text = R"(class A(torch.nn.Module):
     def forward(self, x):
         a = torch.relu(x);  x = None

@@ -34,7 +34,7 @@ std::string Outline(const LogRun& run) {
   return out;
 }
 
-TEST_CASE("log: header lines, also with something before them") {
+TEST_CASE("log: header lines are recognized, also after a prefix") {
   for (const char* line : {
            "V1120 18:28:13.658000 9595 torch/x.py:10] {}",
            "[rank0]:V1120 18:28:13.658000 9595 torch/x.py:10] {}",
@@ -57,7 +57,7 @@ TEST_CASE("log: header lines, also with something before them") {
   }
 }
 
-TEST_CASE("log: a graph over its passes") {
+TEST_CASE("log: passes are assigned to their graph") {
   const std::string log_text =
       Artifact("make_fx_graph_traced", GraphText(1)) + Artifact("before_dce", GraphText(1)) +
       Artifact("after_dce", GraphText(1)) + Artifact("before_fold", GraphText(1)) +
@@ -73,7 +73,7 @@ TEST_CASE("log: a graph over its passes") {
            "2 dce on make_fx_graph_traced +\n");
 }
 
-TEST_CASE("log: a pass that never ended is a graph of its own") {
+TEST_CASE("log: an unfinished pass is a separate graph") {
   const LogContent log =
       Read(Artifact("make_fx_graph_traced", GraphText(1)) + Artifact("before_a", GraphText(1)) +
            Artifact("after_b", GraphText(1)) + Artifact("before_c", GraphText(1)) +
@@ -81,7 +81,7 @@ TEST_CASE("log: a pass that never ended is a graph of its own") {
   CHECK_EQ(Outline(log.runs[0]), "make_fx_graph_traced: 2\nafter_b: 4\n0 c on after_b +\n");
 }
 
-TEST_CASE("log: passes nest") {
+TEST_CASE("log: passes may nest") {
   const LogContent log =
       Read(Artifact("g", GraphText(1)) + Artifact("before_outer", GraphText(1)) +
            Artifact("before_inner", GraphText(1)) + Artifact("after_inner", GraphText(2)) +
@@ -89,7 +89,7 @@ TEST_CASE("log: passes nest") {
   CHECK_EQ(Outline(log.runs[0]), "g: 5\n0 inner on g +\n1 outer on g +\n");
 }
 
-TEST_CASE("log: inside compilations each graph is its own, and names tell which") {
+TEST_CASE("log: inside compilations graphs are distinguished by their names") {
   const std::string first = R"(, "frame_id": 0, "frame_compile_id": 0, "attempt": 0)";
   const std::string second = R"(, "frame_id": 1, "frame_compile_id": 0, "attempt": 1)";
   const LogContent log =
@@ -126,7 +126,7 @@ TEST_CASE("log: ranks by record, by process, by file name") {
   CHECK_EQ(Read(Artifact("g", GraphText(1)), "a_rank_9/b.log").runs[0].rank, 0);
 }
 
-TEST_CASE("log: compile ids as PyTorch writes them") {
+TEST_CASE("log: compile ids have PyTorch's format") {
   const auto compile = [](std::string_view context) {
     return Read(Artifact("g", "x", context)).runs[0].records[0].compile;
   };
@@ -139,7 +139,7 @@ TEST_CASE("log: compile ids as PyTorch writes them") {
   CHECK_EQ(compile(R"(, "frame_id": "zero", "frame_compile_id": 0)"), "zero/0");
 }
 
-TEST_CASE("log: what editors and transports do to a payload is undone") {
+TEST_CASE("log: changes of editors and transports to a payload are undone") {
   const std::string payload = GraphText(1) + "\n        x";
   const std::string whole = Artifact("g", payload);
   std::string stripped = whole;  // a lone tab at a line's end
@@ -164,7 +164,7 @@ TEST_CASE("log: what editors and transports do to a payload is undone") {
   }
 }
 
-TEST_CASE("log: damage is told, and what can be used is used") {
+TEST_CASE("log: damage is reported, and the intact records are used") {
   struct Case {
     std::string text;
     size_t line;
@@ -196,7 +196,7 @@ TEST_CASE("log: damage is told, and what can be used is used") {
   }
 }
 
-TEST_CASE("log: strings of stack frames, negative ids and later definitions too") {
+TEST_CASE("log: strings of stack frames, including negative ids and later definitions") {
   const std::string prefix = "V1120 18:28:13.658000 9595 x.py:10] ";
   const LogContent log =
       Read(prefix + R"({"str": ["/a.py", 7]})" + "\n" + prefix + R"({"str": ["/b.py", -1]})" +
@@ -214,7 +214,7 @@ TEST_CASE("log: an envelope with two events gives two records") {
   CHECK_EQ(log.payloads.size(), 1);
 }
 
-TEST_CASE("log: the source that Python runs for a graph is no graph") {
+TEST_CASE("log: the Python source of a graph is not read as a graph") {
   const std::string source = "def forward(self, x):\n    return x\n";
   const LogContent log = Read(Record(R"("dump_file": {"name": "<eval_with_key>.1"})", source) +
                               Artifact("make_fx_fail_partial", source));
@@ -222,7 +222,7 @@ TEST_CASE("log: the source that Python runs for a graph is no graph") {
   CHECK_EQ(log.runs[0].graphs[0].name, "make_fx_fail_partial");
 }
 
-TEST_CASE("log: thousands of records that look like beginnings of passes cost little") {
+TEST_CASE("log: thousands of unfinished passes are read fast") {
   std::string same, other;
   for (int i = 0; i < 20000; ++i) {
     constexpr std::string_view kGraph = "class A(torch.nn.Module):\n    def forward(self):\n";
@@ -233,7 +233,7 @@ TEST_CASE("log: thousands of records that look like beginnings of passes cost li
   CHECK_EQ(Read(other).runs[0].graphs.size(), 20000);
 }
 
-TEST_CASE("log: what stands only before passes that never ended is a graph of its own, too") {
+TEST_CASE("log: a graph seen only before unfinished passes is a separate graph, too") {
   const LogContent log =
       Read(Artifact("g", GraphText(1)) + Artifact("before_a", GraphText(2)) +
            Artifact("before_b", GraphText(3)) + Artifact("after_b", GraphText(4)));

@@ -22,7 +22,7 @@ inline std::string GraphText(int addend) {
       addend);
 }
 
-/// A record: `event` is its part of the envelope, `context` the rest with a comma before it.
+/// A record: `event` is the first part of the envelope, `context` the remainder after a comma.
 inline std::string Record(std::string_view event, std::string_view payload,
                           std::string_view context = "") {
   std::string text = fmt::format(

@@ -20,7 +20,7 @@ TEST_CASE("md5: the test suite of RFC 1321") {
            "57edf4a22be3c955ac49da2e2107b67a");
 }
 
-TEST_CASE("md5: lengths around the ends of blocks") {
+TEST_CASE("md5: lengths around block boundaries") {
   // Python: hashlib.md5(b"x" * n).hexdigest()
   CHECK_EQ(Md5Hex(std::string(55, 'x')), "04364420e25c512fd958a70738aa8f72");
   CHECK_EQ(Md5Hex(std::string(56, 'x')), "668a72d5ba17f08e62dabcafad6db14b");

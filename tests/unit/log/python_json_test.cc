@@ -5,7 +5,7 @@
 namespace strata {
 namespace {
 
-TEST_CASE("python json: fields keep their text") {
+TEST_CASE("Python JSON: fields keep their text") {
   const auto fields =
       ReadJsonObject(R"( {"a": {"b": [1, NaN, "x}"]}, "c": -Infinity, "a": null} )");
   REQUIRE(fields.has_value());
@@ -17,7 +17,7 @@ TEST_CASE("python json: fields keep their text") {
   CHECK(ReadJsonObject("{}")->empty());
 }
 
-TEST_CASE("python json: what is none is refused") {
+TEST_CASE("Python JSON: invalid JSON is rejected") {
   for (const char* text : {"", "{", "[1]", "{\"a\"}", "{\"a\": }", "{\"a\": 1,}", "{\"a\": 1} x",
                            "{a: 1}", "{\"a\": nil}", "{\"a\": \"b}", "{\"a\": [1, }"}) {
     CHECK_FALSE_MESSAGE(ReadJsonObject(text).has_value(), text);
@@ -25,7 +25,7 @@ TEST_CASE("python json: what is none is refused") {
   CHECK_FALSE(ReadJsonObject("{\"a\": " + std::string(100000, '[') + "}").has_value());
 }
 
-TEST_CASE("python json: strings") {
+TEST_CASE("Python JSON: strings") {
   CHECK_EQ(ReadJsonString(R"("a\"b\\c\/\n\t\u00e9\ud83d\ude00")"), "a\"b\\c/\n\t\u00e9\U0001F600");
   CHECK_EQ(ReadJsonString(R"("\ud83d")"), "\uFFFD");
   CHECK_EQ(ReadJsonString("\"\xff\""), "\xff");
@@ -33,7 +33,7 @@ TEST_CASE("python json: strings") {
   CHECK_EQ(ReadJsonString("1"), std::nullopt);
 }
 
-TEST_CASE("python json: arrays and numbers") {
+TEST_CASE("Python JSON: arrays and numbers") {
   CHECK_EQ(ReadJsonArray(R"(["/a,b.py", -1])")->size(), 2);
   CHECK_EQ(ReadJsonArray("[1, ]"), std::nullopt);
   CHECK_EQ(ReadJsonInt("-1"), -1);

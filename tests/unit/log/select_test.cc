@@ -39,14 +39,14 @@ TEST_CASE("log selector: a graph is its last moment, a record its own") {
            "run=1,graph=after_dce record 2; run=1,graph=after_dce record 4; ");
 }
 
-TEST_CASE("log selector: passes by index, name and beginning of a name") {
+TEST_CASE("log selector: passes by index, name and prefix of a name") {
   CHECK_EQ(Selected({.pass = "1"}), "run=1,graph=traced,pass=1:after record 4; ");
   CHECK_EQ(Selected({.pass = "0", .before = true}), "run=1,graph=traced,pass=0:before record 1; ");
   CHECK_EQ(Selected({.pass = "d…"}),
            "run=1,graph=traced,pass=0:after record 2; run=1,graph=traced,pass=1:after record 4; ");
 }
 
-TEST_CASE("log selector: what is not there is told with what is") {
+TEST_CASE("log selector: errors list what exists") {
   CHECK_EQ(Selected({.graph = "tracde"}),
            "no graph 'tracde': log_rank_0.log: the log has traced, other, did you mean 'traced'");
   CHECK_EQ(Selected({.pass = "cse"}), "no pass 'cse': log_rank_0.log: the log has dce");

@@ -28,7 +28,7 @@ LogCompile Compile(std::string id, std::string_view metrics) {
   return compile;
 }
 
-TEST_CASE("how an attempt ended is told by its metrics and by those of later attempts") {
+TEST_CASE("the outcome of an attempt follows from its metrics and those of later attempts") {
   std::vector<LogCompile> compiles = {
       Compile("0/0", R"({"graph_op_count": 3, "fail_type": null})"),
       Compile("1/0", ""),
@@ -87,7 +87,7 @@ TEST_CASE("one log, and logs without compilations, are not compared") {
   CHECK(CompareLogs({LogFacts(), LogFacts()}).empty());
 }
 
-TEST_CASE("collectives of the schedule stand beside those that code calls, comments aside") {
+TEST_CASE("collectives of the schedule are compared with those of the code, without comments") {
   const std::vector<LogTable> tables = CollectivesTable(
       {R"(["torch.ops._c10d_functional.all_reduce.default", "wait_tensor", "send"])"},
       {"a = torch.ops._c10d_functional.all_reduce_.default(x)  # "

@@ -98,7 +98,7 @@ TEST_CASE("log view: records with their payloads, graphs with their REF") {
   CHECK_EQ(Json(view, "log-1-0"), R"(["x = 1\ny = 2"])");
 }
 
-TEST_CASE("log view: what only describes stands together, events by themselves") {
+TEST_CASE("log view: descriptions are grouped, events are separate") {
   std::string text;
   for (int i = 0; i < 5; ++i) {
     text += Record(fmt::format(R"("describe_tensor": {{"id": {}}})", i), "", "");
@@ -121,7 +121,7 @@ std::string Noise(size_t bytes, uint64_t seed) {
   return text;
 }
 
-TEST_CASE("log view: what has no room is told, the largest first to go") {
+TEST_CASE("log view: omitted records are reported; the largest are omitted first") {
   std::string text = Artifact("small", "kept");
   for (int i = 0; i < 6; ++i)
     text += Artifact(fmt::format("large{}", i), Noise(300'000 + static_cast<size_t>(i), i + 1u));

@@ -26,7 +26,7 @@ std::string Step(std::string_view op) {
       op);
 }
 
-/// A trace with a run per rank: `ops` tells their graphs, `times` how long node 2 took on each.
+/// A trace with a run per rank: `ops` gives their graphs, `times` the time of node 2 on each.
 std::string WriteRanks(const TempDir& dir, const std::vector<std::string_view>& ops,
                        const std::vector<int64_t>& times) {
   const std::string path = dir / "ranks.strata";
@@ -69,7 +69,7 @@ RankFacts FactsOfFirst(TraceReader& trace, int64_t budget) {
   return *facts;
 }
 
-TEST_CASE("of ranks that differ, each node tells which have it, and how their times are apart") {
+TEST_CASE("each node of differing ranks lists its ranks and the spread of their times") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteRanks(dir, {"abs", "abs", "exp"}, {300, 100, 700}));
   REQUIRE_OK(trace);
@@ -84,7 +84,7 @@ TEST_CASE("of ranks that differ, each node tells which have it, and how their ti
   CHECK(!facts.is_left_out);
 }
 
-TEST_CASE("ranks with one graph have no sets, but times") {
+TEST_CASE("ranks with equal graphs have times but no sets") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteRanks(dir, {"abs", "abs"}, {300, 100}));
   REQUIRE_OK(trace);
@@ -95,7 +95,7 @@ TEST_CASE("ranks with one graph have no sets, but times") {
   CHECK(RankPairsOf(**trace).empty());
 }
 
-TEST_CASE("ranks that are too large to be compared are told to be left out") {
+TEST_CASE("ranks that are too large to compare are reported as omitted") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteRanks(dir, {"abs", "exp"}, {300, 100}));
   REQUIRE_OK(trace);
@@ -103,7 +103,7 @@ TEST_CASE("ranks that are too large to be compared are told to be left out") {
   CHECK(!FactsOfFirst(**trace, 8).is_left_out);
 }
 
-TEST_CASE("every two different graphs of a place are a pair, with REFs of both") {
+TEST_CASE("every two different graphs of a position form a pair with both REFs") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteRanks(dir, {"abs", "exp", "abs", "sin"}, {1, 1, 1, 1}));
   REQUIRE_OK(trace);

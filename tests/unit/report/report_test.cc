@@ -64,7 +64,7 @@ graph step
   return path;
 }
 
-TEST_CASE("a report holds runs, passes with their counts, steps and one detail per change") {
+TEST_CASE("a report contains runs, passes with counts, steps and one detail per change") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteTrace(dir));
   REQUIRE_OK(trace);
@@ -94,7 +94,7 @@ std::map<std::string, size_t> PartSizes(const ReportModel& model) {
   return sizes;
 }
 
-TEST_CASE("what does not fit is left out by name: lines first, then scenes") {
+TEST_CASE("content beyond the limit is omitted by name: lines first, then scenes") {
   const TempDir dir;
   auto trace = TraceReader::Open(WriteTrace(dir));
   REQUIRE_OK(trace);
@@ -106,7 +106,7 @@ TEST_CASE("what does not fit is left out by name: lines first, then scenes") {
   CHECK(sizes.contains("lines-0"));
   CHECK(sizes.contains("texts-0"));
 
-  // The page itself is counted generously, so that a limit can hold.
+  // The size of the page itself is overestimated, so that the limit holds.
   const size_t page = 200 << 10;
   const auto scenes = MakeReport(**trace, {.title = "t", .max_bytes = page + 2700});
   REQUIRE_OK(scenes);
@@ -124,7 +124,7 @@ TEST_CASE("what does not fit is left out by name: lines first, then scenes") {
   CHECK(html->find("Left out: pass drop-neg") != std::string::npos);
 }
 
-TEST_CASE("the same trace gives the same bytes") {
+TEST_CASE("equal traces give equal bytes") {
   const TempDir dir;
   const std::string path = WriteTrace(dir);
   std::string pages[2];
@@ -162,7 +162,7 @@ TEST_CASE("names become text, never markup") {
   CHECK(html->find("<script>") == html->rfind("<script>"));
 }
 
-TEST_CASE("a scene's columns are as long as it has nodes") {
+TEST_CASE("the columns of a scene have one entry per node") {
   auto before = ParseOrDie(kBefore);
   auto after = ParseOrDie(kBefore);
   const auto diff = Diff(before->graph({0}), after->graph({0}));
@@ -183,7 +183,7 @@ TEST_CASE("a scene's columns are as long as it has nodes") {
   CHECK(count(data.lines, "after") == 4);
 }
 
-TEST_CASE("a text of megabytes is cut, and every text stands once") {
+TEST_CASE("a text of megabytes is truncated, and every text is stored once") {
   Texts texts;
   CHECK(texts.Add("") == -1);
   CHECK(texts.Add("a") == 0);
@@ -192,7 +192,7 @@ TEST_CASE("a text of megabytes is cut, and every text stands once") {
   CHECK(texts.Json(0, texts.size()).size() < 3000);
 }
 
-TEST_CASE("the page makes FX lines of native ones; the odd ones are sent") {
+TEST_CASE("the page converts native lines to FX; other lines are stored") {
   auto module = ParseOrDie(
       R"(
 graph step
@@ -215,7 +215,7 @@ graph step
   CHECK(json.find("\"return [s]\"") != std::string::npos);
 }
 
-TEST_CASE("patterns and single hunks are causes, with the places that lack them") {
+TEST_CASE("patterns and single hunks are causes, with their deviations") {
   const auto blocks = [](std::string_view op, int but) {
     std::string text = "graph step\n  x0 = placeholder\n";
     for (int i = 0; i < 8; ++i) {

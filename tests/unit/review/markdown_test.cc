@@ -25,7 +25,7 @@ std::string Review(const GraphDiff& diff, ReviewOptions options = {}) {
   return OrDie(ReviewMarkdown(diff, options));
 }
 
-TEST_CASE("a review tells the verdict, the counts and the changes") {
+TEST_CASE("a review contains the verdict, the counts and the changes") {
   const DiffCase c(R"(
     x = placeholder : f32[4]
     relu = aten.relu.default(x) : f32[4] {module=layers.0.act}
@@ -85,7 +85,7 @@ TEST_CASE("an allowed change and no change at all") {
   CHECK_EQ(text.find("```"), std::string::npos);
 }
 
-/// What stands outside of fences and inline code: the part that is markup.
+/// The text outside of fences and inline code: the markup.
 std::string MarkupOf(const std::string& text) {
   std::istringstream lines(text);
   std::string markup;
@@ -120,7 +120,7 @@ std::string MarkupOf(const std::string& text) {
   return markup;
 }
 
-TEST_CASE("hostile names are no markup") {
+TEST_CASE("hostile names are not markup") {
   const DiffCase c(
       "%'<script>|``a' = placeholder {module=%'@team|`x'}\n"
       "%'**b**' = aten.sin.default(%'<script>|``a')\n"
@@ -150,7 +150,7 @@ TEST_CASE("links are web addresses") {
            "not a URL: --image data:x: it begins with https:// or http://");
 }
 
-TEST_CASE("a review is never longer than it may be, and says what it leaves out") {
+TEST_CASE("a review stays within its limit and lists what it omits") {
   for (const uint32_t seed : {1u, 2u, 3u}) {
     const auto before = RandomGraph(seed, {.num_nodes = 4000});
     const auto after = before->Clone();

@@ -19,7 +19,7 @@ size_t Count(std::string_view text, std::string_view what) {
   return count;
 }
 
-TEST_CASE("a picture has what changed and its neighbours") {
+TEST_CASE("a picture contains the changed nodes and their neighbours") {
   const DiffCase c(R"(
     x = placeholder : f32[4]
     far = aten.sin.default(x) : f32[4]
@@ -53,7 +53,7 @@ TEST_CASE("no change, no boxes") {
   CHECK_NE(svg.find("no differences"), std::string::npos);
 }
 
-TEST_CASE("names are text, whatever they hold") {
+TEST_CASE("names are escaped as text") {
   const DiffCase c(
       "x = placeholder\noutput(x)",
       "x = placeholder\n%'</title><script>alert(1)</script>&\"' = aten.sin.default(x)\n"
@@ -63,7 +63,7 @@ TEST_CASE("names are text, whatever they hold") {
   CHECK_NE(svg.find("&lt;/title&gt;&lt;script&gt;"), std::string::npos);
 }
 
-TEST_CASE("a large change is drawn in part, and the picture says so") {
+TEST_CASE("a large change is drawn partially, and the picture says so") {
   const auto before = testing::RandomGraph(1, {.num_nodes = 3000});
   const auto after = before->Clone();
   testing::Mutate(*after, testing::Mutation::kReplaceOp, 0.3, 1);
