@@ -68,7 +68,7 @@ TEST_CASE("flags of every kind are read in any order") {
   CHECK(sample.meta);
 }
 
-TEST_CASE("what follows -- is not an option") {
+TEST_CASE("arguments after -- are not options") {
   Sample sample;
   const std::vector<std::string> words{"a", "--", "--meta"};
   REQUIRE(sample.flags.Parse(words));
@@ -76,7 +76,7 @@ TEST_CASE("what follows -- is not an option") {
   CHECK_FALSE(sample.meta);
 }
 
-TEST_CASE("flag errors name the flag and where to read about it") {
+TEST_CASE("flag errors name the flag and its help") {
   CHECK_EQ(Sample().ErrorOf({}), "missing argument BEFORE: strata diff: see 'strata diff --help'");
   CHECK_EQ(Sample().ErrorOf({"a", "b", "c"}),
            "unexpected argument 'c': strata diff: see 'strata diff --help'");

@@ -24,7 +24,7 @@ constexpr std::string_view kAfter = R"(graph step
   output([a]) #10
 )";
 
-/// A run with something of everything. Fingerprints are filled in by `Expected`.
+/// A run with every kind of content. `Expected` fills in the fingerprints.
 struct Listing {
   TempDir dir;
   std::string path = dir / "t.strata";
@@ -77,7 +77,7 @@ struct Listing {
   }
 };
 
-TEST_CASE("ls shows graphs, passes with their counts, what ran, and artifacts") {
+TEST_CASE("ls shows graphs, passes with their counts, executed graphs and artifacts") {
   const Listing listing;
   CHECK_EQ(ListText(*listing.trace), listing.Expected(R"(run 1: train, rank 0 of 2, failed
   source: llama3.toml
@@ -102,7 +102,7 @@ TEST_CASE("ls shows graphs, passes with their counts, what ran, and artifacts") 
 )"));
 }
 
-TEST_CASE("ls says what a pass did that no count tells") {
+TEST_CASE("ls describes effects of a pass that counts do not show") {
   TempDir dir;
   const auto before = testing::ParseOrDie(kBefore);
   std::string text(kBefore);

@@ -28,7 +28,7 @@ graph g
   output(relu)
 )";
 
-/// A folder with `kGraph` in it.
+/// A folder that contains `kGraph`.
 struct Workplace {
   testing::TempDir folder;
   std::string input = Path("g.txt");
@@ -81,7 +81,7 @@ TEST_CASE("opt records the graph before and after each pass") {
 )");
 }
 
-TEST_CASE("opt works on a snapshot of a trace, whose nodes keep their ids") {
+TEST_CASE("opt accepts a snapshot of a trace and keeps the ids of its nodes") {
   const Workplace work;
   const std::string first = work.Path("first.strata"), second = work.Path("second.strata");
   REQUIRE(RunOpt(std::vector<std::string>{work.input, "--passes", "dce", "-o", first}));
@@ -95,7 +95,7 @@ TEST_CASE("opt works on a snapshot of a trace, whose nodes keep their ids") {
   CHECK_EQ(PrintText(*before, {.stable_ids = true}), PrintText(*input, {.stable_ids = true}));
 }
 
-TEST_CASE("opt works on all graphs of a text") {
+TEST_CASE("opt applies passes to all graphs of a text") {
   const Workplace work;
   const std::string two = work.Path("two.txt"), trace_path = work.Path("t.strata");
   OrDie(Workplace::Write(two, R"(graph step
@@ -113,7 +113,7 @@ graph optimizer
   CHECK_EQ(trace->runs()[0].passes.size(), 2);
 }
 
-TEST_CASE("opt says what is wrong and leaves no file") {
+TEST_CASE("opt reports errors and leaves no file") {
   const Workplace work;
   const std::string output = work.Path("t.strata");
   const auto error = [&](std::vector<std::string> words) {

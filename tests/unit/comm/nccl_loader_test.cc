@@ -23,7 +23,7 @@ TEST_CASE("NCCL loads with a version and a GPU, or says which part is missing") 
   CHECK_EQ(message.find('\n'), std::string::npos);
 }
 
-TEST_CASE("truth values have no average, and nothing has sums of types that NCCL does not know") {
+TEST_CASE("booleans have no average, and types that NCCL does not know have no reductions") {
   void* library = ::dlopen(NcclLibrary::DefaultPath().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     MESSAGE("skipped: ", std::string(::dlerror()));
@@ -39,7 +39,7 @@ TEST_CASE("truth values have no average, and nothing has sums of types that NCCL
   CHECK_EQ(reduce(DType::kC64, NcclReduce::kSum), "NCCL has no such element type");
 }
 
-TEST_CASE("a missing NCCL library is named, with what to install") {
+TEST_CASE("the error for a missing NCCL library names it and the package to install") {
   const Result<NcclLibrary> library = NcclLibrary::Load("no/such/libstrata_nccl.so");
   REQUIRE(!library);
   CHECK_EQ(
@@ -47,7 +47,7 @@ TEST_CASE("a missing NCCL library is named, with what to install") {
       "this build has no NCCL: no/such/libstrata_nccl.so: run ./dev setup cuda, then build again");
 }
 
-TEST_CASE("a file that is no library does not load") {
+TEST_CASE("a file that is not a library does not load") {
   const Result<NcclLibrary> library = NcclLibrary::Load("CMakeLists.txt");
   REQUIRE(!library);
   CHECK(library.error().message().starts_with("cannot load NCCL: CMakeLists.txt: "));

@@ -16,7 +16,8 @@ using testing::Evaluate;
 using testing::OrDie;
 using testing::ParseBody;
 
-/// Runs `P`; the graph must be sound, the answer true, a second run must find nothing.
+/// Runs `P`. The graph must be valid, the reported change correct, and a second run must change
+/// nothing.
 template <class P = Canonicalize>
 Changed Run(Module& module) {
   const Graph& graph = *module.FindGraph("g");
@@ -30,7 +31,7 @@ Changed Run(Module& module) {
   return changed;
 }
 
-/// As `Run`, and outputs and written inputs must be bitwise what they were.
+/// As `Run`; outputs and written inputs must stay bitwise equal.
 template <class P = Canonicalize>
 Changed RunSameValues(Module& module) {
   const Graph& graph = *module.FindGraph("g");
@@ -40,7 +41,7 @@ Changed RunSameValues(Module& module) {
   return changed;
 }
 
-TEST_CASE("CA-1: relu, detach, neg: the detach goes") {
+TEST_CASE("CA-1: relu, detach, neg: the detach is removed") {
   auto module = ParseBody(R"(
   x = placeholder : f32[4]
   relu = aten.relu.default(x)
@@ -86,7 +87,7 @@ TEST_CASE("CA-3: both users of a detach read its input") {
 )");
 }
 
-TEST_CASE("CA-4: view, reshape and _unsafe_view to the same shape go") {
+TEST_CASE("CA-4: view, reshape and _unsafe_view to the same shape are removed") {
   for (const char* op :
        {"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default"}) {
     auto module = ParseBody(fmt::format(R"(
@@ -105,7 +106,7 @@ TEST_CASE("CA-4: view, reshape and _unsafe_view to the same shape go") {
   }
 }
 
-TEST_CASE("CA-4: a chain of three identity views goes in one sweep") {
+TEST_CASE("CA-4: a chain of three identity views is removed in one sweep") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   a = aten.view.default(x, [2, 3]) : f32[2, 3]
@@ -172,7 +173,7 @@ TEST_CASE("CA-7: a graph without views does not change") {
   CHECK(RunSameValues(*module) == Changed::kNo);
 }
 
-TEST_CASE("CA-8: t of t goes, relu reads the placeholder") {
+TEST_CASE("CA-8: t of t is removed, relu reads the placeholder") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   a = aten.t.default(x)
@@ -217,7 +218,7 @@ TEST_CASE("CA-10: the inner t stays for its other user") {
 )");
 }
 
-TEST_CASE("CA-11: t of t of t is one t") {
+TEST_CASE("CA-11: t of t of t becomes one t") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   a = aten.t.default(x)
@@ -233,7 +234,7 @@ TEST_CASE("CA-11: t of t of t is one t") {
 )");
 }
 
-TEST_CASE("CA-12: a slice of a whole dimension goes") {
+TEST_CASE("CA-12: a slice of a whole dimension is removed") {
   for (const char* bounds : {"0, 0, 4", "0, 0, 9223372036854775807, 1", "2, 0, 8", "-1, 0, 8", "1",
                              "1, None, None", "1, 0, None, 1", "1, 0, 7"}) {
     auto module = ParseBody(fmt::format(R"(
@@ -252,7 +253,7 @@ TEST_CASE("CA-12: a slice of a whole dimension goes") {
   }
 }
 
-TEST_CASE("CA-12: bounds may be given by keyword or left out") {
+TEST_CASE("CA-12: bounds may be keywords or omitted") {
   for (const char* bounds : {"", ", end=4", ", dim=2, start=0, end=8, step=1"}) {
     auto module = ParseBody(fmt::format(R"(
   x = placeholder : f32[4, 6, 8]
@@ -264,7 +265,7 @@ TEST_CASE("CA-12: bounds may be given by keyword or left out") {
   }
 }
 
-TEST_CASE("CA-13: a slice that leaves something out stays") {
+TEST_CASE("CA-13: a slice that drops elements stays") {
   for (const char* bounds : {"0, 2, 8", "0, 0, 4", "0, 0, 8, 2", "0, 0, -1", "0, -8, 8"}) {
     auto module = ParseBody(fmt::format(R"(
   x = placeholder : f32[8, 8]
@@ -285,7 +286,7 @@ TEST_CASE("CA-14: a slice of an unknown type stays") {
   CHECK(Run<RemoveIdentitySlices>(*module) == Changed::kNo);
 }
 
-TEST_CASE("CA-14: a slice of a dimension that is not there stays") {
+TEST_CASE("CA-14: a slice of a missing dimension stays") {
   for (const char* dim : {"1", "-2"}) {
     auto module = ParseBody(fmt::format(R"(
   x = placeholder : f32[8]
@@ -297,7 +298,7 @@ TEST_CASE("CA-14: a slice of a dimension that is not there stays") {
   }
 }
 
-TEST_CASE("CA-15: two chained identity slices go") {
+TEST_CASE("CA-15: two chained identity slices are removed") {
   auto module = ParseBody(R"(
   x = placeholder : f32[4, 6]
   a = aten.slice.Tensor(x, 0, 0, 9223372036854775807) : f32[4, 6]
@@ -313,7 +314,7 @@ TEST_CASE("CA-15: two chained identity slices go") {
 )");
 }
 
-TEST_CASE("CA-16: a slice whose start, end or step the graph computes stays") {
+TEST_CASE("CA-16: a slice with a computed start, end or step stays") {
   for (const char* bounds : {"0, n, 8", "0, 0, n", "0, 0, 8, n"}) {
     auto module = ParseBody(fmt::format(R"(
   x = placeholder : f32[8]
@@ -326,7 +327,7 @@ TEST_CASE("CA-16: a slice whose start, end or step the graph computes stays") {
   }
 }
 
-TEST_CASE("CA-17: after _unsafe_view of view neither is left") {
+TEST_CASE("CA-17: _unsafe_view of view is removed entirely") {
   auto module = ParseBody(R"(
   x = placeholder : f32[4, 4]
   a = aten.view.default(x, [2, 8]) : f32[2, 8]
@@ -384,7 +385,7 @@ TEST_CASE("CA-18: the example of the catalogue") {
 )");
 }
 
-TEST_CASE("CA-19: sizes that are not provably equal keep the view and teach nothing of symbols") {
+TEST_CASE("CA-19: the view stays if sizes are not provably equal, and symbols learn no fact") {
   auto module = OrDie(ParseText(R"(symbol s0 hint=4 min=2
 symbol s1 hint=4 min=2
 graph g
@@ -429,7 +430,7 @@ TEST_CASE("a write through a removed detach or view still reaches its input") {
 )");
 }
 
-TEST_CASE("a write to the input still shows in what was a view of it") {
+TEST_CASE("a write to the input is still visible in its former view") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   a = aten.t.default(x) : f32[3, 2]
@@ -447,7 +448,8 @@ TEST_CASE("a write to the input still shows in what was a view of it") {
 )");
 }
 
-TEST_CASE("a detach stays where one of the two is transposed in place: it holds the other shape") {
+TEST_CASE(
+    "a detach stays if its input or result is transposed in place: it keeps the other shape") {
   for (const char* changed : {"d", "x", "y"}) {
     auto module = ParseBody(fmt::format(R"(
   p = placeholder : f32[2, 3]
@@ -464,7 +466,7 @@ TEST_CASE("a detach stays where one of the two is transposed in place: it holds 
   }
 }
 
-TEST_CASE("t of a t that is transposed in place between them stays") {
+TEST_CASE("t of t stays if the inner result is transposed in place in between") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   a = aten.t.default(x) : f32[3, 2]
@@ -476,7 +478,7 @@ TEST_CASE("t of a t that is transposed in place between them stays") {
   CHECK(RunSameValues(*module) == Changed::kNo);
 }
 
-TEST_CASE("aliases of a removed view belong to its input") {
+TEST_CASE("aliases of a removed view become aliases of its input") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   v = aten._unsafe_view.default(x, [2, 3]) : f32[2, 3]

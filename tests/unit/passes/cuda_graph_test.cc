@@ -12,14 +12,14 @@ namespace {
 using testing::OrDie;
 using testing::ParseBody;
 
-/// Why node `a` cannot be captured; "" when it can.
+/// Why node `a` cannot be captured; "" if it can.
 std::string Obstacle(std::string_view body, double capability = 9.0) {
   const auto module = ParseBody(body);
   const Graph& graph = *module->FindGraph("g");
   return CudaGraphObstacle(graph, testing::NodeNamed(graph, "a"), capability).value_or("");
 }
 
-TEST_CASE("CG-1: relu is fine, reading a value is not") {
+TEST_CASE("CG-1: relu can be captured, reading a value cannot") {
   CHECK_EQ(Obstacle(R"(
   x = placeholder : f32[4][1]cuda:0
   a = aten.relu.default(x) : f32[4][1]cuda:0
@@ -34,7 +34,9 @@ TEST_CASE("CG-1: relu is fine, reading a value is not") {
            "reads a value on the host");
 }
 
-TEST_CASE("CG-2: copies to the device unless pinned, grouped products, symbols, the host alone") {
+TEST_CASE(
+    "CG-2: unpinned copies to the device, grouped products, symbols and host-only nodes cannot be "
+    "captured") {
   CHECK_EQ(Obstacle(R"(
   x = placeholder : f32[4][1]cpu
   a = aten._to_copy.default(x, device=device('cuda:0')) : f32[4][1]cuda:0
@@ -73,7 +75,7 @@ TEST_CASE("CG-2: copies to the device unless pinned, grouped products, symbols, 
            "runs on the host");
 }
 
-TEST_CASE("CG-5: operators of ours are fine when their tensors are the GPU's") {
+TEST_CASE("CG-5: Strata's operators can be captured if their tensors are on the GPU") {
   CHECK_EQ(Obstacle(R"(
   x = placeholder : f32[4][1]cuda:0
   a = strata_moe.dispatch.default(x) : f32[4][1]cuda:0
@@ -91,7 +93,7 @@ TEST_CASE("CG-2: results of one operator share its verdict") {
            "runs on the host");
 }
 
-TEST_CASE("CG-6: the pass marks what can be captured, and says what cannot") {
+TEST_CASE("CG-6: the pass marks capturable nodes and reports the others") {
   const auto module = ParseBody(R"(
   x = placeholder : f32[4][1]cuda:0
   a = aten.relu.default(x) : f32[4][1]cuda:0

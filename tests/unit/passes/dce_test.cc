@@ -16,7 +16,7 @@ using testing::Evaluate;
 using testing::OrDie;
 using testing::ParseBody;
 
-/// Runs the pass; the graph must be sound and the answer true.
+/// Runs the pass. The graph must be valid and the reported change correct.
 Changed Dce(Module& module) {
   const Graph& graph = *module.FindGraph("g");
   const Fingerprint before = FingerprintOf(graph, FingerprintScope::kEverything);
@@ -26,7 +26,7 @@ Changed Dce(Module& module) {
   return changed;
 }
 
-TEST_CASE("DC-1: a dead pure add goes, a live relu stays") {
+TEST_CASE("DC-1: a dead pure add is removed, a live relu stays") {
   auto module = ParseBody(R"(
   x = placeholder : f32[4]
   add = aten.add.Tensor(x, x)
@@ -44,7 +44,7 @@ TEST_CASE("DC-1: a dead pure add goes, a live relu stays") {
   CHECK(Dce(*module) == Changed::kNo);
 }
 
-TEST_CASE("DC-2: a dead mm whose shapes do not fit goes without an error") {
+TEST_CASE("DC-2: a dead mm with incompatible shapes is removed without an error") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
   mm = aten.mm.default(x, x)
@@ -71,7 +71,7 @@ TEST_CASE("DC-3: an unused copy_ stays, it writes") {
   CHECK_EQ(module->FindGraph("g")->num_nodes(), 5);
 }
 
-TEST_CASE("DC-4: an asynchronous assert goes with the condition that only it reads") {
+TEST_CASE("DC-4: an asynchronous assert is removed with the condition that only it reads") {
   for (const char* overload : {"default", "msg"}) {
     auto module = ParseBody(fmt::format(R"(
   x = placeholder : f32[4]
@@ -103,7 +103,7 @@ TEST_CASE("other asserts stay with their conditions") {
   CHECK(Dce(*module) == Changed::kNo);
 }
 
-TEST_CASE("collectives, waits and random numbers stay though nobody reads them") {
+TEST_CASE("unread collectives, waits and random numbers stay") {
   auto module = ParseBody(R"(
   x = placeholder
   ag = _c10d_functional.all_gather_into_tensor.default(x, 8, 'fsdp')
@@ -114,7 +114,7 @@ TEST_CASE("collectives, waits and random numbers stay though nobody reads them")
   CHECK(Dce(*module) == Changed::kNo);
 }
 
-TEST_CASE("placeholders stay, unread attributes go") {
+TEST_CASE("placeholders stay, unread attributes are removed") {
   auto module = ParseBody(R"(
   x = placeholder
   y = placeholder
@@ -156,7 +156,7 @@ TEST_CASE("unread elements of a tuple lose their names, the node stays for the o
   CHECK(Dce(*module) == Changed::kNo);
 }
 
-TEST_CASE("a tuple of which nothing is read goes whole, and what only it read") {
+TEST_CASE("an unread tuple is removed with the nodes that only it reads") {
   auto module = ParseBody(R"(
   x = placeholder
   neg = aten.neg.default(x)
@@ -171,7 +171,7 @@ TEST_CASE("a tuple of which nothing is read goes whole, and what only it read") 
 )");
 }
 
-TEST_CASE("a dead owner of storage may go before what an imprecise text says shares it") {
+TEST_CASE("a dead storage owner is removed even if an imprecise text claims aliases of it") {
   auto module = ParseBody(R"(
   x = placeholder
   dead = aten.relu.default(x)
@@ -199,7 +199,7 @@ graph body_0 body
   }
 }
 
-TEST_CASE("bodies that nest and repeat are looked at once") {
+TEST_CASE("nested and repeated bodies are visited once") {
   std::string text = R"(
 graph g
   x = placeholder
@@ -219,7 +219,7 @@ graph b{0} body
   CHECK(Dce(*module) == Changed::kYes);
 }
 
-TEST_CASE("bodies are not visited, every program is") {
+TEST_CASE("the pass visits every program and no body") {
   auto module = OrDie(ParseText(R"(graph g
   x = placeholder
   dead = aten.neg.default(x)

@@ -21,7 +21,8 @@ using testing::ParseBody;
 
 constexpr Fuse::Options kFast{.numerics = Fuse::Numerics::kFast};
 
-/// Runs the pass; the graphs must be sound, the answer true, and every body a kernel.
+/// Runs the pass. The graphs must be valid, the reported change correct, and every body must
+/// compile to a kernel.
 std::unique_ptr<Module> Fused(std::string_view body, const Fuse::Options& options = {}) {
   auto module = ParseBody(body);
   const Graph& graph = *module->FindGraph("g");
@@ -44,7 +45,8 @@ std::string OpsOf(const Module& module, int32_t body = 1) {
   return ops;
 }
 
-TEST_CASE("a chain becomes one node; what only it reads is inside, its body the operators") {
+TEST_CASE(
+    "a chain becomes one node with its private operands inside; its body contains the operators") {
   const auto module = Fused(R"(
   x = placeholder : f32[4, 8][8, 1]cpu
   y = placeholder : f32[4, 8][8, 1]cpu
@@ -63,8 +65,7 @@ TEST_CASE("a chain becomes one node; what only it reads is inside, its body the 
   CHECK_EQ(OpsOf(*module), "aten.add.Tensor aten.mul.Tensor aten.neg.default ");
 }
 
-TEST_CASE(
-    "a cast that says where its operand lies is one like others; to another device it is none") {
+TEST_CASE("a cast with a device argument is fused; a copy to another device is not") {
   const auto graph = [](std::string_view device) {
     return Fused(fmt::format(R"(
   x = placeholder : f32[8][1]cuda:0
@@ -107,7 +108,7 @@ TEST_CASE("equal bodies are one; a lone operator stays") {
 )");
 }
 
-TEST_CASE("what leaves and comes back is not inside") {
+TEST_CASE("a path that leaves the group and returns stays outside") {
   const auto module = Fused(R"(
   x = placeholder : f32[8][1]cpu
   a = aten.neg.default(x) : f32[8][1]cpu
@@ -126,7 +127,7 @@ TEST_CASE("what leaves and comes back is not inside") {
 )");
 }
 
-TEST_CASE("a norm is one kernel; fast says that it adds in an order of its own") {
+TEST_CASE("a norm is one kernel; with fast numerics it uses its own order of summation") {
   constexpr std::string_view kNorm = R"(
   x = placeholder : f32[4, 8][8, 1]cpu
   w = placeholder : f32[8][1]cpu
@@ -153,7 +154,7 @@ TEST_CASE("a norm is one kernel; fast says that it adds in an order of its own")
   (r, z) = strata.fused.default(kernel_0, x, w, fast=True) as fused
   output([z, r])
 )");
-  // The sum is known to nobody else: adding to it in place is adding.
+  // The sum has no other user: adding in place equals adding.
   CHECK_EQ(OpsOf(*fast),
            "aten.pow.Tensor_Scalar aten.mean.dim aten.add.Scalar aten.rsqrt.default "
            "aten.mul.Tensor aten.mul.Tensor ");
@@ -185,7 +186,7 @@ TEST_CASE("writes to inputs stay writes, in their order with readers") {
   CHECK_EQ(OpsOf(*module), "aten.mul_.Scalar aten.add_.Tensor ");
 }
 
-TEST_CASE("memory that is read under an older name is left alone") {
+TEST_CASE("writes to memory that is read later through an older alias are not fused") {
   constexpr std::string_view kOlderName = R"(
   p = placeholder : f32[8][1]cpu
   v = aten.view.default(p, [2, 4]) : f32[2, 4][4, 1]cpu ~p
@@ -221,7 +222,8 @@ TEST_CASE("members look through views; other readers keep them") {
 }
 
 TEST_CASE(
-    "bitwise takes no functions of a library, and sums only as ATen's CPU kernels compute them") {
+    "bitwise numerics fuse no library functions, and sums only in the order of ATen's CPU "
+    "kernels") {
   const auto fuses = [](std::string_view op, std::string_view from, std::string_view to,
                         const Fuse::Options& options = {}) {
     const auto module = ParseBody(fmt::format(R"(
@@ -254,8 +256,8 @@ TEST_CASE(
   CHECK(only_fast("aten.exp.default(a)", "f32[8][1]cpu", "f32[8][1]cpu"));
 }
 
-TEST_CASE("a value that goes to one other kernel alone is computed there") {
-  // As in AdamW: without moving, `u` would be written by the first kernel and read by the second.
+TEST_CASE("a value with a single other kernel as user is computed there") {
+  // As in AdamW: otherwise the first kernel would write `u` and the second would read it.
   const auto module = Fused(R"(
   m = placeholder : f32[8][1]cpu
   v = placeholder : f32[8][1]cpu
@@ -275,7 +277,7 @@ TEST_CASE("a value that goes to one other kernel alone is computed there") {
   CHECK_EQ(OpsOf(*module, body.index), "aten.mul.Tensor aten.add.Scalar aten.div.Tensor ");
 }
 
-TEST_CASE("phases and sizes are not mixed, broadcasts are read as they lie") {
+TEST_CASE("phases and sizes are not mixed, broadcasts are read with their strides") {
   auto phases = ParseBody(R"(
   x = placeholder : f32[8][1]cpu
   a = aten.neg.default(x) : f32[8][1]cpu {forward}

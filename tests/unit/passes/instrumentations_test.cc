@@ -60,7 +60,7 @@ graph g
 )");
 }
 
-TEST_CASE("printing on change heeds the pattern, which must match the whole name") {
+TEST_CASE("printing on change applies the pattern to the whole name") {
   for (const auto& [pattern, shown] : {std::pair{"remove-.*", true}, {"detach", false}}) {
     auto module = ParseBody(kGraph);
     std::string printed;
@@ -73,7 +73,7 @@ TEST_CASE("printing on change heeds the pattern, which must match the whole name
   }
 }
 
-TEST_CASE("a malformed pattern is an error that says so") {
+TEST_CASE("a malformed pattern is an error") {
   const auto print = PrintOnChange::Create("dce(", [](std::string_view) {});
   REQUIRE_FALSE(print);
   CHECK_EQ(print.error().message(),
@@ -81,7 +81,7 @@ TEST_CASE("a malformed pattern is an error that says so") {
            "github.com/google/re2/wiki/Syntax");
 }
 
-TEST_CASE("times and node counts of each pass") {
+TEST_CASE("the times and node counts of each pass are printed") {
   auto module = ParseBody(kGraph);
   TimePasses times;
   PassManager manager = Pipeline("dce,canonicalize");

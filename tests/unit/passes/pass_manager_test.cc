@@ -57,7 +57,7 @@ Result<Changed> DoNothing(Module& /*module*/) {
   return Changed::kNo;
 }
 
-/// Writes down what it is told.
+/// Logs its calls.
 class Diary final : public PassInstrumentation, public SnapshotSink {
  public:
   Status BeforePipeline(std::string_view pipeline, const Module&) override {
@@ -109,7 +109,7 @@ constexpr std::string_view kGraph = R"(
   output(relu)
 )";
 
-TEST_CASE("instrumentations are told of each pass in order") {
+TEST_CASE("instrumentations observe each pass in order") {
   auto module = ParseBody(kGraph);
   PassManager manager;
   manager.Add(MakePass("negate", NegateRelus));
@@ -125,7 +125,7 @@ TEST_CASE("instrumentations are told of each pass in order") {
            "end\n");
 }
 
-TEST_CASE("a run tells fingerprints per program and the births of nodes") {
+TEST_CASE("a run reports fingerprints per program and provenance records") {
   auto module = ParseBody(kGraph);
   const Graph& graph = *module->FindGraph("g");
   const StableId relu = graph.node(graph.node(graph.first()).next).stable_id;
@@ -168,7 +168,7 @@ TEST_CASE("a program that a pass adds has no fingerprint before") {
   CHECK(diary.runs[0].graphs[1].changed());
 }
 
-TEST_CASE("a pass that claims a change that nobody can see is unchanged") {
+TEST_CASE("a pass that reports a change without making one is unchanged") {
   auto module = ParseBody(kGraph);
   PassManager manager;
   manager.Add(MakePass("boast", [](Module&) -> Result<Changed> { return Changed::kYes; }));
@@ -178,7 +178,7 @@ TEST_CASE("a pass that claims a change that nobody can see is unchanged") {
   CHECK(diary.runs[0].status == PassStatus::kUnchanged);
 }
 
-TEST_CASE("a failing pass ends the pipeline and leaves its graph in the recording") {
+TEST_CASE("a failing pass ends the pipeline, and its graph is recorded") {
   auto module = ParseBody(kGraph);
   PassManager manager({.input_ref = "out/demo.strata#pass=0:before"});
   manager.Add(MakePass("nothing", DoNothing));
@@ -212,7 +212,7 @@ graph g
   CHECK_EQ(diary.snapshots[3], "end");
 }
 
-TEST_CASE("a failure of a recorded pipeline is reproduced from the snapshot before the pass") {
+TEST_CASE("the command of a recorded failure starts from the snapshot before the pass") {
   auto module = ParseBody(kGraph);
   PassManager manager({.input_ref = "g.txt", .run_ref = "out/t.strata#run=2"});
   manager.Add(MakePass("nothing", DoNothing));
@@ -224,7 +224,7 @@ TEST_CASE("a failure of a recorded pipeline is reproduced from the snapshot befo
            "\"out/t.strata#run=2,pass=1:before\" --passes bad");
 }
 
-TEST_CASE("a pass that leaves a broken graph fails, and the broken graph is recorded") {
+TEST_CASE("a pass that leaves an invalid graph fails, and the graph is recorded") {
   auto module = ParseBody(kGraph);
   PassManager manager;
   manager.Add(MakePass("shuffle", BreakOrder));
@@ -254,7 +254,7 @@ TEST_CASE("a pass that hides a change fails") {
            "strata opt INPUT --passes sly");
 }
 
-TEST_CASE("a change of a name, a phase or an attribute is a change") {
+TEST_CASE("a changed name, phase or attribute is a change") {
   for (int what = 0; what < 3; ++what) {
     auto module = ParseBody(kGraph);
     PassManager manager;
@@ -271,7 +271,7 @@ TEST_CASE("a change of a name, a phase or an attribute is a change") {
   }
 }
 
-TEST_CASE("a broken input is told from a broken result") {
+TEST_CASE("an invalid input is distinguished from an invalid result") {
   auto module = ParseBody(kGraph);
   OrDie(BreakOrder(*module));
   PassManager manager;
@@ -298,13 +298,13 @@ TEST_CASE("a recording that cannot be written ends the pipeline") {
   CHECK_EQ(result.error().message(), "disk full");
 }
 
-TEST_CASE("an empty pipeline is fine") {
+TEST_CASE("an empty pipeline succeeds") {
   auto module = ParseBody(kGraph);
   PassManager manager;
   CHECK(OrDie(manager.Run(*module)) == Changed::kNo);
 }
 
-TEST_CASE("a command line for a shell quotes what a shell would read") {
+TEST_CASE("a command line quotes characters that the shell interprets") {
   auto module = ParseBody(kGraph);
   PassManager manager({.input_ref = "it's $HOME.txt"});
   manager.Add(MakePass("bad", [](Module&) -> Result<Changed> { return Error("no"); }));

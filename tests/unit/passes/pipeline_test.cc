@@ -62,7 +62,7 @@ TEST_CASE("pipeline text names passes in order") {
   CHECK_EQ(Reprinted(" \n"), "");
 }
 
-TEST_CASE("options reach the pass, in their types") {
+TEST_CASE("options reach the pass with their types") {
   const auto passes = OrDie(ParsePipeline(
       "tunable{prefetch=-3, budget=1e3, strict=true, plan=llama3.toml, mode=small}", Registry()));
   const auto& options = static_cast<const Tunable&>(*passes[0]).options();
@@ -85,7 +85,7 @@ TEST_CASE("defaults are not printed") {
   CHECK_EQ(Reprinted("tunable{prefetch=1,plan=\"\",mode=fast}"), "tunable");
 }
 
-TEST_CASE("an unknown pass: the place, the closest name, all names") {
+TEST_CASE("the error for an unknown pass shows the position, the closest name and all names") {
   CHECK_EQ(Reprinted("dce,dcee"),
            "pipeline:1:5: unknown pass 'dcee'; did you mean 'dce'? available: dce, canonicalize, "
            "remove-detach, remove-identity-views, remove-double-transposes, "
@@ -100,7 +100,7 @@ TEST_CASE("an unknown pass: the place, the closest name, all names") {
            "    ^");
 }
 
-TEST_CASE("an unknown option: the options that exist") {
+TEST_CASE("the error for an unknown option lists all options") {
   CHECK_EQ(Reprinted("tunable{prefech=2}"),
            "pipeline:1:9: pass 'tunable' has no option 'prefech'; did you mean 'prefetch'? "
            "available: prefetch, budget, strict, plan, mode\n"
@@ -112,7 +112,7 @@ TEST_CASE("an unknown option: the options that exist") {
            "      ^");
 }
 
-TEST_CASE("a value of the wrong type: what is expected") {
+TEST_CASE("the error for a value of the wrong type states the expected type") {
   CHECK_EQ(Reprinted("tunable{prefetch=two}"),
            "pipeline:1:18: option 'prefetch' of pass 'tunable': expected an integer, not 'two'\n"
            "  tunable{prefetch=two}\n"
@@ -135,7 +135,7 @@ TEST_CASE("a value of the wrong type: what is expected") {
            "pipeline:1:16: option 'strict' of pass 'tunable': expected true or false, not 'yes'");
 }
 
-TEST_CASE("broken syntax: the place and what belongs there") {
+TEST_CASE("syntax errors show the position and the expected syntax") {
   const auto what = [](std::string_view text) {
     const std::string message = Reprinted(text);
     return message.substr(0, message.find('\n'));

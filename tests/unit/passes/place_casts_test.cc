@@ -17,7 +17,7 @@ namespace {
 using testing::OrDie;
 using testing::ParseBody;
 
-/// Names of the nodes in order, after the pass, which must tell truly whether it changed the graph.
+/// The names of the nodes in order after the pass. The reported change must be correct.
 std::string OrderAfter(std::string_view body) {
   const auto module = ParseBody(body);
   const Graph& graph = *module->FindGraph("g");
@@ -33,7 +33,7 @@ std::string OrderAfter(std::string_view body) {
   return names;
 }
 
-TEST_CASE("a cast of an input goes to its first reader, one that is an output to what it casts") {
+TEST_CASE("a cast of an input moves to its first reader, a cast that is an output to its operand") {
   CHECK_EQ(OrderAfter(R"(
   x = placeholder : bf16[4, 4][4, 1]cpu
   v = placeholder : f32[4, 4][4, 1]cpu
@@ -51,7 +51,7 @@ TEST_CASE("a cast of an input goes to its first reader, one that is an output to
            "hv a fa hw t b fb c ");
 }
 
-TEST_CASE("casts of one place keep their order; who is where it belongs stays") {
+TEST_CASE("casts of one position keep their order; a cast at its position stays") {
   CHECK_EQ(OrderAfter(R"(
   v = placeholder : f32[4, 4][4, 1]cpu
   w = placeholder : f32[4, 4][4, 1]cpu
@@ -62,7 +62,7 @@ TEST_CASE("casts of one place keep their order; who is where it belongs stays") 
   output([fa])
 )"),
            "hv hw a fa ");
-  // The next node after `b` is a cast that goes elsewhere.
+  // The next node after `b` is a cast that moves elsewhere.
   CHECK_EQ(OrderAfter(R"(
   x = placeholder : bf16[4, 4][4, 1]cpu
   a = aten.mm.default(x, x) : bf16[4, 4][4, 1]cpu
@@ -74,7 +74,7 @@ TEST_CASE("casts of one place keep their order; who is where it belongs stays") 
            "a fa b fb ");
 }
 
-TEST_CASE("memory that is written, casts of casts and casts that others read stay") {
+TEST_CASE("casts of written memory, casts of casts and casts with other readers stay") {
   CHECK_EQ(OrderAfter(R"(
   w = placeholder : f32[4][1]cpu
   h = aten._to_copy.default(w, dtype=torch.bfloat16) : bf16[4][1]cpu

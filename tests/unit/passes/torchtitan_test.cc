@@ -16,7 +16,7 @@ using testing::OrDie;
 
 constexpr const char* kLog = "tests/data/logs/graph_trainer_2layer_torch2.14.1.log.zst";
 
-/// The payload of the log's artifact `name`: the lines behind its header that begin with a tab.
+/// The payload of the log's artifact `name`: the lines after its header that begin with a tab.
 std::string Payload(const std::string& name) {
   std::istringstream log(testing::ReadLogText(kLog));
   const std::string key = fmt::format("\"name\": \"{}\"", name);
@@ -38,7 +38,7 @@ std::string TextOf(const Graph& graph) {
   return PrintFx(graph, {.comments = false});
 }
 
-TEST_CASE("every cleanup pass makes of a Llama3 step what torchtitan's own pass made of it") {
+TEST_CASE("every cleanup pass changes a Llama3 step exactly as torchtitan's own pass") {
   for (const auto& [theirs, ours] : {std::pair{"eliminate_dead_code_pass", "dce"},
                                      {"canonicalize_graph_pass", "canonicalize"},
                                      {"remove_detach_pass", "remove-detach"},

@@ -9,8 +9,8 @@
 namespace strata {
 namespace {
 
-TEST_CASE("crossings, covered boxes, ways aside and rows are counted") {
-  // 0 1 over 2 3, crosswise.
+TEST_CASE("crossings, covered boxes, detours and rows are counted") {
+  // 0 1 above 2 3, with crossing edges.
   LaneShape shape{.nodes = 4, .edges = {{0, 3}, {1, 2}}};
   LanePlaces places{.row = {0, 0, 1, 1}, .x = {-1, 1, -1, 1}, .rows = 2};
   LaneCost cost = CostOf(shape, places);
@@ -22,7 +22,7 @@ TEST_CASE("crossings, covered boxes, ways aside and rows are counted") {
   cost = CostOf(shape, places);
   CHECK(cost.crossings == 0);
   CHECK(cost.length == 0);
-  // A line over a row, through the box between its ends; then beside it.
+  // An edge across a row, through the box between its ends; then beside it.
   shape = {.nodes = 3, .edges = {{0, 1}, {0, 2}, {1, 2}}};
   places = {.row = {0, 1, 2}, .x = {0, 0, 0}, .rows = 3};
   CHECK(CostOf(shape, places).covered == 1);
@@ -30,12 +30,12 @@ TEST_CASE("crossings, covered boxes, ways aside and rows are counted") {
   CHECK(CostOf(shape, places).covered == 0);
 }
 
-TEST_CASE("lines from one node do not cross, wherever they go") {
+TEST_CASE("edges from one node do not cross") {
   const LaneShape shape{.nodes = 3, .edges = {{0, 1}, {0, 2}}};
   CHECK(CostOf(shape, {.row = {0, 1, 1}, .x = {0, -1, 1}, .rows = 2}).crossings == 0);
 }
 
-TEST_CASE("rows by longest paths hold at most as many nodes as there are columns") {
+TEST_CASE("rows by longest paths contain at most one node per column") {
   LaneShape shape{.nodes = 6, .edges = {}, .columns = 2};
   for (int32_t i = 1; i < 6; ++i)
     shape.edges.emplace_back(0, i);
@@ -44,14 +44,14 @@ TEST_CASE("rows by longest paths hold at most as many nodes as there are columns
   CHECK(places.row == std::vector<int32_t>{0, 1, 1, 2, 2, 3});
 }
 
-/// Two chains whose ends are swapped: longest paths keep the order of the program.
+/// Two chains whose ends are swapped: longest paths keep program order.
 LaneShape Twisted() {
   return {.nodes = 8,
           .edges = {{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 6}, {4, 7}, {5, 6}, {5, 7}},
           .columns = 2};
 }
 
-TEST_CASE("a lane is placed by dot only where that is clearly better") {
+TEST_CASE("a lane is laid out by dot only if the result is clearly better") {
   LaneLayouts lanes;
   const LanePlaces chosen = lanes.Of(Twisted());
   CHECK(CostOf(Twisted(), chosen).total() <= CostOf(Twisted(), PlaceByPaths(Twisted())).total());
@@ -59,7 +59,7 @@ TEST_CASE("a lane is placed by dot only where that is clearly better") {
   CHECK(lanes.statistics().failed == 0);
 }
 
-TEST_CASE("equal shapes are placed once, and the same each time") {
+TEST_CASE("equal shapes are laid out once and identically") {
   LaneLayouts lanes, others;
   const LanePlaces first = lanes.Of(Twisted()), again = lanes.Of(Twisted());
   CHECK(lanes.statistics().shapes == 1);
@@ -68,7 +68,7 @@ TEST_CASE("equal shapes are placed once, and the same each time") {
   CHECK(others.Of(Twisted()).x == first.x);
 }
 
-TEST_CASE("what is too large, or beyond the budget, is placed by longest paths") {
+TEST_CASE("large lanes, and lanes beyond the budget, are laid out by longest paths") {
   LaneLayouts small({.max_nodes = 4}), poor({.budget = 4}), none({.dot = false});
   for (LaneLayouts* lanes : {&small, &poor, &none}) {
     CHECK(lanes->Of(Twisted()).x == PlaceByPaths(Twisted()).x);
@@ -76,9 +76,8 @@ TEST_CASE("what is too large, or beyond the budget, is placed by longest paths")
   }
 }
 
-TEST_CASE(
-    "a worker that does not answer in time is given up, and the lane is placed all the same") {
-  // Takes `dot` a hundred times as long as it is given.
+TEST_CASE("a worker that times out is abandoned, and its lane is laid out by longest paths") {
+  // `dot` needs a hundred times the limit.
   LaneShape shape{.nodes = 400, .edges = {}, .columns = 4};
   for (int32_t to = 1; to < shape.nodes; ++to) {
     for (int32_t k = 0; k < 3; ++k)

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ParseOrDie;
 
-TEST_CASE("a value lives from its node to its last reader, also through a view") {
+TEST_CASE("the lifetime of a value ends at its last reader, including readers of its views") {
   // Bytes: x 16, a 16, b 16, c 8. The view v keeps a alive until c.
   const auto module = ParseOrDie(R"(graph step
   x = placeholder : f32[4][1]cpu
@@ -32,7 +32,7 @@ TEST_CASE("a value lives from its node to its last reader, also through a view")
   CHECK(module->graph({0}).value_name(profile.holders[0].value) == "x");
 }
 
-TEST_CASE("operators tell aliases that a foreign text does not") {
+TEST_CASE("aliases that a foreign text omits follow from the operators") {
   const auto module = ParseOrDie(R"(graph step
   x = placeholder : f32[4][1]cpu
   a = aten.neg.default(x) : f32[4][1]cpu
@@ -46,7 +46,7 @@ TEST_CASE("operators tell aliases that a foreign text does not") {
   CHECK(profile.unknown == 1);  // n
 }
 
-TEST_CASE("an input that stands late is held all the time") {
+TEST_CASE("a late placeholder is held from the start") {
   const auto module = ParseOrDie(R"(graph step
   x = placeholder : f32[4][1]cpu
   a = aten.neg.default(x) : f32[4][1]cpu
@@ -58,7 +58,7 @@ TEST_CASE("an input that stands late is held all the time") {
   CHECK(profile.holders.size() == 3);
 }
 
-TEST_CASE("FLOPs as PyTorch's counter has them") {
+TEST_CASE("FLOPs equal those of PyTorch's counter") {
   // torch.utils.flop_counter: mm 2*4*8*3, addmm the same, bmm times its batch, attention
   // 2*(2*1*2*6*6*8); backward 2.5 times that when all widths are equal.
   const auto module = ParseOrDie(R"(graph step
@@ -87,7 +87,7 @@ TEST_CASE("FLOPs as PyTorch's counter has them") {
   CHECK(FlopsOf(graph) == 9408);
 }
 
-TEST_CASE("convolutions count both gradients, transposed ones slide over their input") {
+TEST_CASE("convolutions count both gradients, transposed convolutions slide over their input") {
   // Two images of 3 x 8 x 8, sixteen filters of 3 x 3 x 3, results 6 x 6.
   const auto module = ParseOrDie(R"(graph step
   x = placeholder : f32[2, 3, 8, 8][192, 64, 8, 1]cpu
@@ -109,7 +109,7 @@ TEST_CASE("convolutions count both gradients, transposed ones slide over their i
 }
 
 TEST_CASE("grouped products count each row or column once") {
-  // Rows of eight tokens in groups, each group with a matrix of its own.
+  // Eight tokens in groups, each group with its own matrix.
   const auto module = ParseOrDie(R"(graph step
   a = placeholder : f32[8, 4][4, 1]cpu
   b = placeholder : f32[3, 4, 6][24, 6, 1]cpu

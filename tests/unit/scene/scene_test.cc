@@ -18,7 +18,7 @@ namespace {
 
 using testing::ParseOrDie;
 
-/// A difference that outlives its modules' owner.
+/// A diff together with its modules.
 struct Compared {
   std::unique_ptr<Module> before, after;
   GraphDiff diff;
@@ -31,7 +31,8 @@ Compared Compare(std::string_view before, std::string_view after) {
   return {std::move(a), std::move(b), std::move(diff).value()};
 }
 
-/// `layers` blocks of three forward and two backward nodes each; `changed` has another operator.
+/// `layers` blocks of three forward and two backward nodes each; block `changed` has another
+/// operator.
 std::string Blocks(int layers, int changed = -1) {
   std::string text = "graph step\n  x_in = placeholder\n";
   std::string x = "x_in";
@@ -63,7 +64,7 @@ std::string NameOf(const GraphDiff& diff, const SceneNode& node) {
   return node.after.valid() ? diff.after.name(node.after) : diff.before.name(node.before);
 }
 
-/// What every scene must hold.
+/// The invariants of every scene.
 void CheckSound(const GraphDiff& diff, const Scene& scene) {
   CHECK(scene.nodes.size() == diff.pairs.size() + diff.inserted.size() + diff.deleted.size());
   std::vector<int> placed(scene.nodes.size(), 0);
@@ -94,14 +95,14 @@ void CheckSound(const GraphDiff& diff, const Scene& scene) {
     CHECK(edge.from != edge.to);
 }
 
-TEST_CASE("every node has one place, also in graphs that differ") {
+TEST_CASE("every node has one position, also in graphs that differ") {
   for (int layers : {1, 2, 5}) {
     const Compared c = Compare(Blocks(layers), Blocks(layers, layers / 2));
     CheckSound(c.diff, MakeScene(c.diff));
   }
 }
 
-TEST_CASE("modules nest as their paths do, inputs have a slab of their own") {
+TEST_CASE("modules nest by path, inputs have their own slab") {
   const Compared c = Compare(Blocks(2), Blocks(2));
   const Scene scene = MakeScene(c.diff);
   const SceneCluster& wq = ClusterOf(scene, "layers.1.wq");
@@ -141,7 +142,7 @@ TEST_CASE("forward runs down, backward runs up") {
   CHECK(places[0].row > places[1].row);  // the first to run is the lowest
 }
 
-TEST_CASE("equal neighbours are one group, a deviating one stands alone") {
+TEST_CASE("equal neighbours form one group, a deviating one is separate") {
   const Compared c = Compare(Blocks(8), Blocks(8, 3));
   const Scene scene = MakeScene(c.diff);
   std::vector<std::string> labels;
@@ -156,7 +157,7 @@ TEST_CASE("equal neighbours are one group, a deviating one stands alone") {
   CHECK(ClusterOf(scene, "layers.{4..7}").repeats == 4);
 }
 
-TEST_CASE("a removed node stands where it was, with the lines it had") {
+TEST_CASE("a removed node keeps its position and its edges") {
   const Compared c = Compare(
       R"(
 graph g
@@ -189,7 +190,7 @@ graph g
   CHECK(scene.clusters[0].counts.removed == 1);
 }
 
-TEST_CASE("each node knows how far the nearest difference is") {
+TEST_CASE("each node has its distance to the nearest difference") {
   std::string before = "graph g\n  v0 = placeholder {module=m}\n", after = before;
   for (int i = 1; i < 20; ++i) {
     before += fmt::format("  v{} = aten.neg.default(v{}) {{forward module=m}}\n", i, i - 1);
@@ -218,7 +219,7 @@ TEST_CASE("siblings without data between them may share a row") {
   CHECK_FALSE(ClusterOf(scene, "a.wo").joins_previous);
 }
 
-TEST_CASE("hostile module paths neither nest without end nor lose nodes") {
+TEST_CASE("hostile module paths nest to a limit and lose no node") {
   std::string path;
   for (int i = 0; i < 5000; ++i)
     path += "a.";
@@ -233,7 +234,7 @@ TEST_CASE("hostile module paths neither nest without end nor lose nodes") {
   }
 }
 
-TEST_CASE("the same difference gives the same scene") {
+TEST_CASE("equal diffs give equal scenes") {
   const Compared c = Compare(Blocks(6), Blocks(6, 2));
   const Scene a = MakeScene(c.diff), b = MakeScene(c.diff);
   REQUIRE(a.clusters.size() == b.clusters.size());

@@ -13,7 +13,7 @@ namespace {
 
 using testing::ParseOrDie;
 
-/// `blocks` times five operators, without modules, between an embedding and a loss.
+/// `blocks` blocks of five operators, without modules, between an embedding and a loss.
 std::string Repeating(int blocks, bool backward) {
   std::string text = "graph step\n  x = placeholder\n  e = aten.embedding.default(x)\n";
   std::string last = "e";
@@ -47,7 +47,7 @@ const SceneCluster* Find(const Scene& scene, std::string_view path) {
   return found == scene.clusters.end() ? nullptr : &*found;
 }
 
-TEST_CASE("without modules, what repeats becomes blocks") {
+TEST_CASE("without modules, repetitions become blocks") {
   const Scene scene = SceneOf(Repeating(6, false));
   const SceneCluster* group = Find(scene, "layers.{0..5}");
   REQUIRE(group != nullptr);
@@ -56,7 +56,7 @@ TEST_CASE("without modules, what repeats becomes blocks") {
   CHECK(Find(scene, "layers.3")->counts.nodes == 5);
 }
 
-TEST_CASE("backward blocks stand beside their forward blocks") {
+TEST_CASE("backward blocks are beside their forward blocks") {
   const Scene scene = SceneOf(Repeating(4, true));
   const SceneCluster* block = Find(scene, "layers.0");
   REQUIRE(block != nullptr);
@@ -66,14 +66,14 @@ TEST_CASE("backward blocks stand beside their forward blocks") {
   CHECK(scene.clusters[static_cast<size_t>(last.cluster)].path == "layers.0");
 }
 
-TEST_CASE("once is no repetition, and modules win over structure") {
+TEST_CASE("a single occurrence is not a repetition, and modules take precedence over structure") {
   CHECK(Find(SceneOf(Repeating(1, false)), "layers.0") == nullptr);
   std::string text = Repeating(6, false);
   text.replace(text.find("(x)\n"), 3, "(x) {forward module=tok}");
   CHECK(Find(SceneOf(text), "layers.0") == nullptr);
 }
 
-TEST_CASE("a slab of too many nodes is cut into parts that hold slices of both lanes") {
+TEST_CASE("a slab of too many nodes is split into parts with slices of both lanes") {
   const Scene scene = SceneOf(Repeating(1, true), {.max_nodes = 4});
   const SceneCluster* part = Find(scene, "part 1 of 6");
   REQUIRE(part != nullptr);
@@ -87,7 +87,7 @@ TEST_CASE("a slab of too many nodes is cut into parts that hold slices of both l
   CHECK(scene.clusters[0].counts.nodes == static_cast<int32_t>(scene.nodes.size()));
 }
 
-TEST_CASE("a residual is a skip beside the rows that it passes") {
+TEST_CASE("a residual edge is drawn beside the rows that it skips") {
   const Scene scene = SceneOf(R"(graph step
   x = placeholder
   a = aten.neg.default(x) {forward module=layer.norm}
