@@ -22,7 +22,7 @@ Kernel KernelOf(std::string_view body) {
   return OrDie(MakeKernel(module->graph(GraphId{1})));
 }
 
-TEST_CASE("a chain of elements: a thread for each, in steps of the grid") {
+TEST_CASE("an elementwise chain runs a thread per element in a grid-stride loop") {
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[4, 600][600, 1]cpu
   w = placeholder : f32[600][1]cpu
@@ -49,7 +49,7 @@ TEST_CASE("a chain of elements: a thread for each, in steps of the grid") {
   CHECK_EQ(LaunchOf(kernel).threads, 256);
 }
 
-TEST_CASE("rows: a block for each, sums joined in one order, what follows reads them") {
+TEST_CASE("row sums run a block per row and are combined in a fixed order") {
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[4, 600][600, 1]cpu
   s = aten.sum.dim_IntList(x, [1], True) : f32[4, 1][1, 1]cpu
@@ -116,7 +116,7 @@ const std::vector<Kernel>& SomeKernels() {
   return kernels;
 }
 
-TEST_CASE("more than 2^31 elements are counted in 64 bits; what is written in place is not const") {
+TEST_CASE("more than 2^31 elements use 64-bit indices; pointers written in place are not const") {
   const Kernel large = KernelOf(R"(
   x = placeholder : f32[65536, 65536][65536, 1]cpu
   a = aten.neg.default(x) : f32[65536, 65536][65536, 1]cpu
@@ -183,7 +183,7 @@ TEST_CASE("in large tensors a thread loads four elements before it computes the 
   CHECK_EQ(num_bitwise, 1);
 }
 
-TEST_CASE("a kernel without rows is launched all the same: a grid has a block at least") {
+TEST_CASE("a kernel without rows is launched with a grid of one block") {
   Kernel kernel = KernelOf(R"(
   x = placeholder : f32[4, 600][600, 1]cpu
   s = aten.sum.dim_IntList(x, [1], True) : f32[4, 1][1, 1]cpu
@@ -195,7 +195,7 @@ TEST_CASE("a kernel without rows is launched all the same: a grid has a block at
   CHECK_EQ(LaunchOf(kernel).blocks, 1);
 }
 
-TEST_CASE("what it computes, run on the CPU thread by thread, is what the C++ computes") {
+TEST_CASE("emulated CUDA computes the same values as the C++ kernels") {
   size_t num_bitwise = 0;
   CHECK_EQ(testing::CompareWithCpp(SomeKernels(), num_bitwise), "");
   CHECK(num_bitwise >= 1);  // strides and writes in place: no sum, no exponential

@@ -65,7 +65,7 @@ Floats Numbers(size_t count, float seed) {
   return numbers;
 }
 
-TEST_CASE("a product and the sum that takes it are rounded once, or twice where ATen does so") {
+TEST_CASE("multiply-add is rounded once, or twice if ATen rounds twice") {
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[64][1]cpu
   y = placeholder : f32[64][1]cpu
@@ -173,7 +173,7 @@ constexpr std::string_view kSmall = R"(
   output([a])
 )";
 
-TEST_CASE("what was built once is found again, and built again when it was damaged") {
+TEST_CASE("a built kernel is found again, and rebuilt if its file is damaged") {
   const Folder folder;
   const Kernel kernel = KernelOf(kSmall);
   const auto load = [&] {
@@ -189,7 +189,7 @@ TEST_CASE("what was built once is found again, and built again when it was damag
   }
 }
 
-TEST_CASE("no compiler, and one that fails, are told") {
+TEST_CASE("a missing and a failing compiler are reported") {
   const Folder folder;
   const Kernel kernel = KernelOf(kSmall);
   const auto load = [&](const std::string& compiler) {
@@ -208,7 +208,7 @@ TEST_CASE("no compiler, and one that fails, are told") {
   CHECK(message.find(names[0]) != std::string::npos);
 }
 
-TEST_CASE("source that does not fit on the disk is an error, and half of it is not kept") {
+TEST_CASE("a full disk is an error, and no partial source is kept") {
   const Folder folder;
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[64][1]cpu
@@ -230,7 +230,7 @@ TEST_CASE("source that does not fit on the disk is an error, and half of it is n
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("a result lies where an operand lay that no later loop reads") {
+TEST_CASE("a result reuses the buffer of an operand that no later loop reads") {
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[6, 37][37, 1]cpu
   h = placeholder : f32[6, 37][37, 1]cpu

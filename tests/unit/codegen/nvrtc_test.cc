@@ -38,7 +38,7 @@ bool Holds(const CudaImage& image, std::string_view text) {
   return bytes.find(text) != std::string_view::npos;
 }
 
-TEST_CASE("kernels become machine code of each architecture, with a function for each") {
+TEST_CASE("kernels compile to machine code of each architecture, one function per kernel") {
   const testing::TempDir folder;
   if (!HasNvrtc(folder.path())) return;
   const auto module = testing::ParseBody(R"(
@@ -70,7 +70,7 @@ std::string PathOfLoaded(std::string_view name) {
   return "";
 }
 
-TEST_CASE("NVRTC compiles where the linker does not look for it: in wheels") {
+TEST_CASE("NVRTC is found in wheels, outside of the linker's search path") {
   const testing::TempDir folder;
   constexpr const char* kLinker = "/lib64/ld-linux-x86-64.so.2";
   if (!HasNvrtc(folder.path()) || !std::filesystem::exists(kLinker)) return;
@@ -83,7 +83,7 @@ TEST_CASE("NVRTC compiles where the linker does not look for it: in wheels") {
   CHECK_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
 }
 
-TEST_CASE("numbers that are none, or infinite, compile") {
+TEST_CASE("NaN and infinite constants compile") {
   const testing::TempDir folder;
   if (!HasNvrtc(folder.path())) return;
   const auto module = testing::ParseBody(R"(
@@ -97,9 +97,7 @@ TEST_CASE("numbers that are none, or infinite, compile") {
   CHECK(CompileCuda(kernels, 90, {.cache_dir = folder.path()}));
 }
 
-TEST_CASE(
-    "what was compiled once is found again, by another name for other hardware, or compiled again "
-    "when it was damaged") {
+TEST_CASE("compiled code is cached per architecture and recompiled if its file is damaged") {
   const testing::TempDir folder;
   if (!HasNvrtc(folder.path())) return;
   const CudaImage again = OrDie(CompileCudaSource(kSource, 90, {.cache_dir = folder.path()}));
@@ -116,7 +114,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("code that does not compile is told with the compiler's line; nothing is kept") {
+TEST_CASE("a compilation error shows the compiler's line, and no file is kept") {
   const testing::TempDir folder;
   if (!HasNvrtc(folder.path())) return;
   const std::string message = MessageOf(

@@ -18,7 +18,7 @@ using testing::DescribeTexts;
 using testing::DiffCase;
 using testing::MessageOf;
 
-TEST_CASE("names do not matter: a misleading rename is no change") {
+TEST_CASE("names do not matter: a misleading rename is not a change") {
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder
   w = placeholder
@@ -120,7 +120,7 @@ b -> b: changed
 )");
 }
 
-TEST_CASE("moved is what left the largest ordered set") {
+TEST_CASE("nodes outside of the largest ordered set are moved") {
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder
   a = aten.sin.default(x)
@@ -146,7 +146,7 @@ output -> output: changed
 )");
 }
 
-TEST_CASE("inputs keep their identity by place and type") {
+TEST_CASE("inputs keep their identity by position and type") {
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder : f32[2]
   w = placeholder : f32[2]
@@ -167,7 +167,7 @@ s -> s: changed
 )");
 }
 
-TEST_CASE("a dropped input is found by what used it") {
+TEST_CASE("a dropped input is found by its users") {
   CHECK_EQ(DescribeTexts(R"(
   a = placeholder : f32[2]
   b = placeholder : f32[2]
@@ -221,7 +221,7 @@ false_graph_0/f -> false_graph_0/f: changed
 )");
 }
 
-TEST_CASE("stable ids decide inside one trace") {
+TEST_CASE("stable ids decide matches inside one trace") {
   // By structure `a` is `a`; the ids say that `a` became `b`.
   constexpr std::string_view kBefore = R"(
   x = placeholder #1
@@ -256,7 +256,7 @@ std::string ContradictionsOf(std::string_view before, std::string_view after,
   return text;
 }
 
-TEST_CASE("contradictions: an id that went to another node") {
+TEST_CASE("contradictions: an id assigned to another node") {
   constexpr std::string_view kBefore = R"(
   x = placeholder #1
   a = aten.sin.default(x) #2
@@ -302,7 +302,7 @@ TEST_CASE("contradictions: an id that went to another node") {
            "");
 }
 
-TEST_CASE("contradictions: ids that two regions exchanged show where the regions end") {
+TEST_CASE("contradictions: exchanged ids of two regions are reported at their boundaries") {
   // Two chains of eight from an input each; `first` and `second` are the first ids of their nodes.
   const auto chains = [](int first, int second) {
     std::string text = "  x = placeholder #1\n  y = placeholder #2\n";
@@ -323,7 +323,7 @@ TEST_CASE("contradictions: ids that two regions exchanged show where the regions
     CHECK_NE(told.find(end), std::string::npos);
 }
 
-TEST_CASE("contradictions: a node that was made anew, from another one") {
+TEST_CASE("contradictions: a recreated node with another node as ancestor") {
   constexpr std::string_view kBefore = R"(
   x = placeholder #1
   y = placeholder #2
@@ -371,7 +371,7 @@ b -> a: renamed+changed
 )");
 }
 
-TEST_CASE("a vetoed pair is not made, nor is any of a node that has no partner") {
+TEST_CASE("a vetoed pair is not made, nor any pair of a node pinned to no counterpart") {
   constexpr std::string_view kText = R"(
   x = placeholder
   a = f(x)
@@ -400,7 +400,7 @@ replace c -> c
   }
 }
 
-TEST_CASE("pins that cannot be are errors") {
+TEST_CASE("impossible pins are errors") {
   const auto module = testing::ParseBody(R"(
   x = placeholder
   a = f(x)

@@ -16,7 +16,7 @@ using testing::DescribeTexts;
 using testing::DiffCase;
 using testing::PartnerOf;
 
-TEST_CASE("match: of nodes that exchanged their users each keeps its operands") {
+TEST_CASE("match: nodes that exchanged their users are matched by operands") {
   const std::string head = R"(
   x = placeholder
   y = placeholder
@@ -36,7 +36,7 @@ c -> c: changed
   operands[1]: b -> a
 )");
   }
-  SUBCASE("those that are left, too") {
+  SUBCASE("also among the remaining nodes") {
     std::string rewired = head;
     rewired.replace(rewired.find("(p, u)"), 6, "(p, v)");
     CHECK_EQ(DescribeTexts(head + "  c = aten.sub.Tensor(a, b)\n  output([c, u])\n",
@@ -49,7 +49,7 @@ c -> c: changed
   operands[1]: b -> a
 )");
   }
-  SUBCASE("unless as many speak for the exchange: then users decide") {
+  SUBCASE("with equal evidence for the exchange, users decide") {
     std::string crossed = head;
     crossed.replace(crossed.find("(p, u)"), 6, "(p, v)");
     crossed.replace(crossed.find("(q, v)"), 6, "(q, u)");
@@ -60,7 +60,7 @@ c -> c: changed
   }
 }
 
-TEST_CASE("match: layers that changed places keep their nodes, told by their weights") {
+TEST_CASE("match: reordered layers keep their nodes, identified by their weights") {
   std::string inputs;
   for (int i = 0; i < 5; ++i)
     inputs +=
@@ -90,7 +90,7 @@ TEST_CASE("match: layers that changed places keep their nodes, told by their wei
   CHECK_EQ(both.diff.summary.moved, 4);
 }
 
-TEST_CASE("match: a long chain in which every operator has another name") {
+TEST_CASE("match: a long chain whose operators all have other names") {
   const auto chain = [](std::string_view name, int length) {
     std::string text = "  n = placeholder : f32[4]\n", value = "n";
     for (int i = 0; i < length; ++i) {
@@ -104,7 +104,7 @@ TEST_CASE("match: a long chain in which every operator has another name") {
   CHECK_EQ(PartnerOf(DiffCase(chain("layers", 50), chain("model.layers", 49)).diff, "n25"), "-");
 }
 
-TEST_CASE("match: where each node took the place of the next, the last place is the first one's") {
+TEST_CASE("match: nodes that rotated positions are matched cyclically") {
   const auto graph = [](std::string_view a, std::string_view b, std::string_view c) {
     std::string text = "  x = placeholder\n";
     for (int i = 1; i <= 4; ++i)
@@ -132,7 +132,7 @@ TEST_CASE("match: where each node took the place of the next, the last place is 
   CHECK_EQ(matching.partner(kBefore, before.FindName("a").index), after.FindName("c").index);
 }
 
-TEST_CASE("match: a region between replaced nodes is found where it has been moved to") {
+TEST_CASE("match: a region between replaced nodes is found at its new position") {
   // Two branches; all that is around them is replaced, and the second one comes first.
   const auto graph = [](bool is_after) {
     const auto branch = [&](std::string_view n, std::string_view w, std::string_view c) {
@@ -180,7 +180,7 @@ TEST_CASE("match: a region between replaced nodes is found where it has been mov
     CHECK_EQ(PartnerOf(both.diff, name), name);
 }
 
-TEST_CASE("match: values that nobody reads any more are the same values") {
+TEST_CASE("match: values that lost their users keep their counterparts") {
   std::string before = "  x = placeholder : f32[]\n", after = before, results, unused;
   for (int i = 0; i < 3; ++i) {
     const std::string values = fmt::format(
@@ -201,7 +201,7 @@ TEST_CASE("match: values that nobody reads any more are the same values") {
     CHECK_EQ(PartnerOf(both.diff, name), name);
 }
 
-TEST_CASE("match: chains exchange their partners where more edges agree then") {
+TEST_CASE("match: chains exchange their counterparts if more edges agree afterwards") {
   const auto module = testing::ParseBody(R"(
   x = placeholder
   v = placeholder
@@ -237,13 +237,13 @@ TEST_CASE("match: chains exchange their partners where more edges agree then") {
       CHECK_EQ(partner(matching, name), name);
     CHECK_FALSE(Exchange(matching, scope));
   }
-  SUBCASE("a chain whose own partners are free; what it gives up is found again") {
+  SUBCASE("a chain whose counterparts are free; the released nodes are matched again") {
     Matching matching = matched_as({{"p", "q"}, {"p1", "q1"}});
     CHECK(Exchange(matching, scope));
     for (std::string_view name : {"p", "p1", "q", "q1"})
       CHECK_EQ(partner(matching, name), name);
   }
-  SUBCASE("what was told stays") {
+  SUBCASE("pinned pairs stay") {
     Matching matching(labels, labels);
     for (std::string_view name : {"x", "v", "w", "a", "b", "output"})
       matching.Match(id(name), id(name), Via::kLocal, 1);
@@ -253,7 +253,9 @@ TEST_CASE("match: chains exchange their partners where more edges agree then") {
   }
 }
 
-TEST_CASE("match: of two nodes that one edge each speaks for, the one with the operands stays") {
+TEST_CASE(
+    "match: of two candidates with one agreeing edge each, the one with equal operands is "
+    "matched") {
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder : f32[4]
   r1 = placeholder : f32[5]

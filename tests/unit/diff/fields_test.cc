@@ -60,7 +60,7 @@ v -> v: changed
 )");
 }
 
-TEST_CASE("fields: operands by image, so that new names of operands are no change") {
+TEST_CASE("fields: operands compare by counterpart, so renamed operands are not a change") {
   CHECK_EQ(DescribeBodies(R"(
   a = aten.sin.default(x)
   b = aten.cos.default(a)
@@ -92,7 +92,7 @@ v -> v: changed
 )");
 }
 
-TEST_CASE("fields: types, where both sides tell them") {
+TEST_CASE("fields: types are compared if both sides have them") {
   CHECK_EQ(DescribeBodies("  v = f(x) : f32[6, 8][8, 1]cpu\n  output(v)\n",
                           "  v = f(x) : bf16[8, 6][6, 1]cuda:0\n  output(v)\n"),
            R"(

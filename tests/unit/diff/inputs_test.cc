@@ -13,7 +13,7 @@ namespace {
 using testing::DiffCase;
 using testing::PartnerOf;
 
-TEST_CASE("inputs: the only one of its type stays it, though all its users were replaced") {
+TEST_CASE("inputs: the only input of a type is matched even if all its users were replaced") {
   const std::string tail = "  e = aten.relu.default(d) : f32[2, 8]\n  output([e])\n";
   const std::string before = R"(
   w = placeholder : f32[8, 3]
@@ -22,7 +22,7 @@ TEST_CASE("inputs: the only one of its type stays it, though all its users were 
   c = aten.mm.default(x, w) : f32[2, 8]
   d = aten.add.Tensor(c, b) : f32[2, 8]
 )" + tail;
-  SUBCASE("by others") {
+  SUBCASE("users replaced by other operators") {
     const DiffCase both(before,
                         R"(
   x = placeholder : f32[2, 3]
@@ -32,7 +32,7 @@ TEST_CASE("inputs: the only one of its type stays it, though all its users were 
     CHECK_EQ(PartnerOf(both.diff, "x"), "x");
     CHECK_EQ(PartnerOf(both.diff, "w"), "-");
   }
-  SUBCASE("but not if it stands where a computation stood") {
+  SUBCASE("not if it replaces a computation") {
     const DiffCase both(before,
                         R"(
   y = placeholder : f32[2, 3]
@@ -69,7 +69,7 @@ std::string Layers(const std::vector<std::string>& inputs, std::string_view f) {
   return text + "  output([x4])\n";
 }
 
-TEST_CASE("inputs: a list in another order tells nothing of inputs with one use in many layers") {
+TEST_CASE("inputs: reordered inputs with one use per layer are matched by use") {
   std::vector<std::string> by_kind, by_layer;
   for (const char* kind : {"g", "u", "v"}) {
     for (int i = 0; i < 4; ++i)
@@ -90,7 +90,7 @@ TEST_CASE("inputs: a list in another order tells nothing of inputs with one use 
     CHECK_EQ(PartnerOf(both.diff, input), input);
 }
 
-TEST_CASE("inputs: where no operator is on both sides the list of types is all there is") {
+TEST_CASE("inputs: without common operators inputs are matched by their list of types") {
   const std::string inputs = R"(
   a = placeholder : f32[4, 8]
   b = placeholder : f32[4]

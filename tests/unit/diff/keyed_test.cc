@@ -21,7 +21,7 @@ std::vector<Keyed> RandomKeys(size_t count, uint64_t seed) {
   return keys;
 }
 
-TEST_CASE("HashFilter: it never says no to what it has, and seldom yes to what it has not") {
+TEST_CASE("HashFilter: no false negatives and few false positives") {
   for (const size_t size : {1, 10, 1000, 100'000}) {
     HashFilter filter(size);
     for (uint64_t i = 0; i < size; ++i)

@@ -24,20 +24,20 @@ std::string Show(const Repetitions& found) {
   return text;
 }
 
-TEST_CASE("layers: repeated stretches are found between other things") {
+TEST_CASE("layers: repeated sequences are found between other nodes") {
   CHECK_EQ(Show(FindRepetitions(LabelsOf("XYabcdabcdabcdabcdZ"))), "2 6 10 14 to 18;");
 }
 
-TEST_CASE("layers: a repetition with more or less than the others stays one") {
+TEST_CASE("layers: a repetition with additional or missing nodes stays a layer") {
   CHECK_EQ(Show(FindRepetitions(LabelsOf("XabcdabcdabQcdabcZd"))), "1 5 9 14 to 19;");
 }
 
-TEST_CASE("layers: forward and backward repeat each for itself") {
+TEST_CASE("layers: forward and backward repeat separately") {
   CHECK_EQ(Show(FindRepetitions(LabelsOf("abcdabcdabcdLefghefghefgh"))),
            "0 4 8 to 12;13 17 21 to 25;");
 }
 
-TEST_CASE("layers: nothing repeats in what does not") {
+TEST_CASE("layers: graphs without repetition have no layers") {
   CHECK_EQ(Show(FindRepetitions(LabelsOf("abcdefghijklmnop"))), "");
   CHECK_EQ(Show(FindRepetitions(LabelsOf("abcdefghijkabmnop"))), "");
   CHECK_EQ(Show(FindRepetitions({})), "");
@@ -73,7 +73,7 @@ std::string FlatText(int count) {
   return text + fmt::format("  output({})\n", last);
 }
 
-TEST_CASE("layers: without module paths structure tells them, backward in reverse") {
+TEST_CASE("layers: without module paths they follow from structure, backward in reverse") {
   const auto module = testing::ParseBody(FlatText(5));
   const Listing listing(module->graph({0}));
   const Labels labels(listing, KnownTypeFields(listing));
@@ -95,7 +95,7 @@ TEST_CASE("layers: without module paths structure tells them, backward in revers
   CHECK_NE(role("m0"), role("s0"));
 }
 
-TEST_CASE("layers: module paths are taken where there are any") {
+TEST_CASE("layers: module paths take precedence over structure") {
   const auto module = testing::ParseBody(R"(
   x = placeholder
   a = f(x) {module=model.layers.3.mlp}

@@ -27,7 +27,7 @@ struct FxCase {
   GraphDiff diff;
 };
 
-TEST_CASE("results that were dropped do not shift the others") {
+TEST_CASE("dropped results do not shift the others") {
   std::string before = "  x = placeholder\n", after = before, results_before, results_after;
   for (int i = 0; i < 6; ++i) {
     const std::string node = fmt::format(
@@ -43,7 +43,7 @@ TEST_CASE("results that were dropped do not shift the others") {
     CHECK_EQ(PartnerOf(both.diff, fmt::format("s{}", i)), fmt::format("s{}", i));
 }
 
-TEST_CASE("a node that computes now what another one did is itself still") {
+TEST_CASE("a node that now computes the value of another one keeps its identity") {
   const std::string head = R"(
   x = placeholder
   y = placeholder
@@ -64,7 +64,7 @@ TEST_CASE("a node that computes now what another one did is itself still") {
   CHECK(both.diff.inserted.empty());
 }
 
-TEST_CASE("of two calls with the same operands that is the same which reads no more") {
+TEST_CASE("of two calls with equal operands, the one without additional operands is matched") {
   // Regions that are compiled separately: a forward and a backward body of each.
   constexpr std::string_view kBefore = R"fx(class G(torch.nn.Module):
     def forward(self, x: "f32[4]", w0: "f32[8]", w1: "f32[8]", t: "f32[]"):
@@ -139,7 +139,7 @@ TEST_CASE("of two calls with the same operands that is the same which reads no m
   CHECK_EQ(PartnerOf(both.diff, "f1"), "p1");
 }
 
-TEST_CASE("an operator is replaced in place though one of its users reads something else") {
+TEST_CASE("an operator is replaced in place even if one of its users was rewired") {
   const std::string head = R"(
   x = placeholder
   y = placeholder
@@ -161,7 +161,7 @@ TEST_CASE("an operator is replaced in place though one of its users reads someth
   CHECK(both.diff.relations.empty());
 }
 
-TEST_CASE("a fused operator is not the last of those that it stands for") {
+TEST_CASE("a fused operator is not matched with the last operator that it replaces") {
   const std::string head = R"(
   x = placeholder
   y = placeholder
@@ -184,7 +184,7 @@ TEST_CASE("a fused operator is not the last of those that it stands for") {
   CHECK_EQ(PartnerOf(both.diff, "e"), "-");
 }
 
-TEST_CASE("match: a hub fused with one of its many operands is another node") {
+TEST_CASE("match: a hub fused with one of its many operands is a new node") {
   std::string head, nodes, list, fused = "x0";
   for (int i = 0; i < 30; ++i) {
     head += fmt::format("  x{} = placeholder : f32[8]\n", i);
@@ -201,7 +201,7 @@ TEST_CASE("match: a hub fused with one of its many operands is another node") {
   CHECK_EQ(PartnerOf(both.diff, "n7"), "n7");
 }
 
-TEST_CASE("an operator that another one replaced everywhere is matched like any other") {
+TEST_CASE("an operator that was replaced everywhere is matched like any other") {
   std::string before = "  x = placeholder\n", after = before;
   std::string last_before = "x", last_after = "x";
   for (int i = 0; i < 4; ++i) {
@@ -232,7 +232,7 @@ TEST_CASE("an operator that another one replaced everywhere is matched like any 
   }
 }
 
-TEST_CASE("a part of a decomposed operator is not the operator") {
+TEST_CASE("a part of a decomposed operator is not matched with the operator") {
   // silu(g) * u with sigmoid and a product: the sigmoid looks like the silu from above.
   const DiffCase both(
       R"(
@@ -260,7 +260,7 @@ replace s -> q, s
 )");
 }
 
-TEST_CASE("of merged equals the first is the partner, and their consumers are derived") {
+TEST_CASE("of merged equal nodes the first is matched, and their users are derived changes") {
   const DiffCase both(
       R"(
   x = placeholder
@@ -284,7 +284,7 @@ TEST_CASE("of merged equals the first is the partner, and their consumers are de
   CHECK_EQ(both.diff.summary.changed, 0);
 }
 
-TEST_CASE("match: of merged equals the first is the partner though its own user was cut away") {
+TEST_CASE("match: of merged equal nodes the first is matched even if its own user was removed") {
   // A backward graph that computes again what it needs of the forward one: `d` for `n`.
   const std::string head = R"(
   x = placeholder
@@ -309,7 +309,7 @@ TEST_CASE("match: of merged equals the first is the partner though its own user 
   CHECK_EQ(PartnerOf(both.diff, "n"), "-");
 }
 
-TEST_CASE("a consumer whose operand was merged into an equal node is found by that node") {
+TEST_CASE("a user whose operand was merged into an equal node is found through that node") {
   std::string text = "  x = placeholder\n  y = placeholder\n";
   const DiffCase both(text + R"(
   a = f(x)
@@ -334,7 +334,7 @@ TEST_CASE("a consumer whose operand was merged into an equal node is found by th
     CHECK_EQ(PartnerOf(both.diff, name), name);
 }
 
-TEST_CASE("stacked equal nodes that all get casts keep their places") {
+TEST_CASE("chained equal nodes that all get casts keep their positions") {
   std::string before = "  x = placeholder\n", after = before;
   for (int i = 0; i < 3; ++i) {
     const std::string operand = i == 0 ? "x" : fmt::format("p{}", i - 1);
@@ -352,7 +352,7 @@ TEST_CASE("stacked equal nodes that all get casts keep their places") {
     CHECK_EQ(PartnerOf(both.diff, fmt::format("p{}", i)), fmt::format("q{}", i));
 }
 
-TEST_CASE("a node edited in a stack of its like is not the next one") {
+TEST_CASE("an edited node in a chain of equal nodes is not matched with the next one") {
   constexpr std::string_view kBefore = R"(
   x = placeholder
   a = aten.permute.default(x, [1, 0])
@@ -369,7 +369,7 @@ TEST_CASE("a node edited in a stack of its like is not the next one") {
   }
 }
 
-TEST_CASE("an activation that became an input is not an input that was dropped") {
+TEST_CASE("an activation that became an input is not matched with a dropped input") {
   // w1 has the type of the saved value, and stands where it stands.
   const DiffCase both(R"(
   w0 = placeholder : f32[4]
@@ -395,7 +395,7 @@ TEST_CASE("an activation that became an input is not an input that was dropped")
   CHECK_EQ(PartnerOf(both.diff, "b"), "-");
 }
 
-TEST_CASE("inputs added in one place leave the others what they are, used or not") {
+TEST_CASE("added inputs do not change the matches of the others, used or unused") {
   std::string before, after, calls_before, calls_after;
   for (int i = 0; i < 6; ++i) {
     before += fmt::format("  w{} = placeholder : f32[4]\n", i);
@@ -410,7 +410,7 @@ TEST_CASE("inputs added in one place leave the others what they are, used or not
     CHECK_EQ(PartnerOf(both.diff, fmt::format("w{}", i)), fmt::format("w{}", i));
 }
 
-TEST_CASE("one change at a hub spoils nothing around it") {
+TEST_CASE("a change at a hub does not affect its neighbours") {
   std::string before = "  x = placeholder\n  h = aten.exp.default(x)\n", after = before, results;
   for (int i = 0; i < 100; ++i) {
     before += fmt::format("  a{0} = aten.mul.Tensor(h, {0})\n", i);
@@ -423,7 +423,7 @@ TEST_CASE("one change at a hub spoils nothing around it") {
   CHECK_EQ(both.diff.summary.changed, 1);
 }
 
-TEST_CASE("match: nodes are what they read, however many read them") {
+TEST_CASE("match: operands outweigh any number of users") {
   const DiffCase both(
       R"(
   x = placeholder
@@ -452,7 +452,7 @@ TEST_CASE("match: nodes are what they read, however many read them") {
   CHECK_EQ(PartnerOf(both.diff, "b"), "a");
 }
 
-TEST_CASE("names of symbols are names") {
+TEST_CASE("names of symbols do not matter") {
   const auto text = [](std::string_view s, std::string_view t) {
     return fmt::format(R"fx(class G(torch.nn.Module):
     def forward(self, {0}: "Sym({0})", {1}: "Sym({1})", x: "f32[{0}, {1}][{1}, 1]cpu", y: "f32[{1}, 8][8, 1]cpu"):
@@ -502,7 +502,7 @@ TEST_CASE("nodes of a body keep their identity when it is inlined, and when it i
   }
 }
 
-TEST_CASE("match: operators of one kind replaced, and what they stood for decomposed") {
+TEST_CASE("match: replaced operators next to decomposed ones") {
   // `view` lives on elsewhere, so that the two operators are not one to the matcher.
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder : f32[2, 3, 4]
@@ -558,7 +558,7 @@ replace n -> n, n1
 )");
 }
 
-TEST_CASE("match: what a graph returns is found among its results without looking through them") {
+TEST_CASE("match: returned values are found without a search through all results") {
   // Looking through them would take minutes.
   constexpr int kResults = 100'000;
   const auto write = [](int first) {
