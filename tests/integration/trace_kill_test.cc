@@ -6,6 +6,7 @@
 
 #include "store/check.h"
 #include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "store/trace_reader.h"
 #include "store/trace_writer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/temp_dir.h"

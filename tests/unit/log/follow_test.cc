@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/log/log_text.h"

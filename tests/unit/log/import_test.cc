@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "ir/fx/fx.h"
 #include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/support/log_files.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"

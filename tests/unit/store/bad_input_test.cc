@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include "store/check.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/support/results.h"
 #include "tests/unit/store/support.h"
 

@@ -5,6 +5,8 @@
 
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {

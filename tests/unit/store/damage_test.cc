@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "store/check.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {

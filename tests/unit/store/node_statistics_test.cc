@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/support/results.h"
 #include "tests/unit/store/support.h"
 

@@ -3,6 +3,8 @@
 #include "ir/fingerprint.h"
 #include "ir/rewriter.h"
 #include "ir/verify.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {

@@ -7,6 +7,8 @@
 
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 
 namespace strata::store_test {
 namespace {

@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "ir/rewriter.h"
+#include "store/check.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
 
 namespace strata::store_test {
