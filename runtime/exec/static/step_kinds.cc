@@ -3,7 +3,6 @@
 #include "runtime/exec/static/allocating_call.h"
 #include "runtime/exec/static/concatenation.h"
 #include "runtime/exec/static/fused_kernel.h"
-#include "runtime/exec/static/iterated_kernel.h"
 #include "runtime/exec/static/library_call.h"
 
 namespace strata {
@@ -13,8 +12,7 @@ using BindKind = Result<Binding> (*)(const PlanStep& step, int32_t index, BindCo
 
 /// For steps on fixed operands whose results have static layouts.
 constexpr BindKind kStaticKinds[] = {
-    BindFill,          BindCopy,           BindEmbeddingGradient,
-    BindConcatenation, BindIteratedKernel, BindOutVariant,
+    BindFill, BindCopy, BindEmbeddingGradient, BindConcatenation, BindOutVariant,
 };
 
 /// For the others, in this order.

@@ -81,39 +81,5 @@ TEST_CASE("what an operator lays out otherwise than was traced is laid out as tr
   }
 }
 
-TEST_CASE(
-    "a kernel on an iterator of an earlier run has the bits of its operator, where inputs move") {
-  Executor executor = Bind(R"(
-  x = placeholder : f32[5, 9][9, 1]cpu
-  y = placeholder : f32[9][1]cpu
-  p = aten.mul.Tensor(x, y) : f32[5, 9][9, 1]cpu
-  s = aten.silu.default(p) : f32[5, 9][9, 1]cpu
-  b = aten.silu_backward.default(s, x) : f32[5, 9][9, 1]cpu
-  q = aten.mul.Tensor(b, b) : f32[5, 9][9, 1]cpu
-  r = aten.sqrt.default(q) : f32[5, 9][9, 1]cpu
-  c = aten.sum.dim_IntList(r, [0], True) : f32[1, 9][9, 1]cpu
-  d = aten.sum.dim_IntList(r, [0, 1]) : f32[][]cpu
-  n = aten.linalg_vector_norm.default(r, 2) : f32[][]cpu
-  e = aten.mul.Tensor(c, n) : f32[1, 9][9, 1]cpu
-  output([e, n, d, r])
-)",
-                           PlanOptions::Fastest());
-  at::manual_seed(5);
-  std::vector<Tensors> outputs;  // held: each run has memory of its own
-  for (int run = 0; run < 4; ++run) {
-    // At another address, and at another offset of its storage, in each run.
-    const Tensor x = at::randn({5 + run, 9}).slice(0, run), y = at::randn({9});
-    const Tensor s = (x * y).clone();
-    const Tensor b = at::silu_backward(at::silu(s), x), r = (b * b).sqrt();
-    const Tensor n = at::linalg_vector_norm(r, 2), d = r.sum(at::IntArrayRef{0, 1});
-    const Tensors expected{r.sum(at::IntArrayRef{0}, true) * n, n, d, r};
-    outputs.push_back(OrDie(executor.Run(Tensors{x, y})));
-    for (size_t i = 0; i < expected.size(); ++i) {
-      INFO("run ", run, ", output ", i);
-      CHECK(at::equal(outputs.back()[i], expected[i]));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace strata
