@@ -1,7 +1,13 @@
-// The frame of the page, what it shows, and the start.
+// The start of the page, its frame, and the view that the fragment names.
 
-import { $, $$, h, hear, link, plain, say } from "./dom.js";
 import { current, redrawAll, showCurrent } from "./current.js";
+import { $, $$, h, hear, link, plain, say } from "./dom.js";
+import { nothing } from "./elements.js";
+import { plural } from "./format.js";
+import { mainBox, searchBox } from "./frame.js";
+import { onKey, openPalette } from "./keys.js";
+import { overview } from "./overview.js";
+import { keepView, passView } from "./pass.js";
 import {
   currentRun,
   findSubject,
@@ -17,22 +23,16 @@ import {
   state,
   views,
 } from "./route.js";
-import { doSearch, palette, searchNext } from "./search.js";
-import { initialTheme, setTheme } from "./theme.js";
+import { doSearch, searchNext } from "./search.js";
 import { isTwin, loadDetail, loadReport, report, subjects } from "./store.js";
-import { keepView, passView } from "./pass.js";
-import { mainBox, searchBox } from "./frame.js";
-import { nothing } from "./tables.js";
-import { onKey } from "./keys.js";
-import { overview } from "./overview.js";
-import { plural } from "./format.js";
+import { initialTheme, setTheme } from "./theme.js";
 
 import "./log.js";
 import "./memory_view.js";
 import "./operators_view.js";
 import "./ranks_view.js";
 
-/** What the frame does; it stands in frame.html. */
+/** Connects the elements of frame.html. */
 function frame() {
   const finder = $(".finder"), results = $("#results");
   hear($(".skip"), "click", (event) => {
@@ -49,7 +49,7 @@ function frame() {
   hear(finder, "focusout", (event) => {
     if (!finder.contains(event.relatedTarget)) results.hidden = true;
   });
-  hear($("#commands"), "click", palette);
+  hear($("#commands"), "click", openPalette);
   for (const choice of $$("[data-theme-button]")) {
     hear(choice, "click", () => {
       setTheme(choice.dataset.themeButton, true);
@@ -83,10 +83,9 @@ function refreshFrame(subject) {
   const choose = (event) => {
     const next = report.runs[event.target.value];
     if (subject) {
+      const own = subjects.filter((s) => s.run === next);
       goTo(
-        subjects.find((s) => s.run === next && isTwin(s, subject)) || subjects.find((s) =>
-          s.run === next && s.detail >= 0
-        ) || subjects.find((s) => s.run === next) || subject,
+        own.find((s) => isTwin(s, subject)) || own.find((s) => s.detail >= 0) || own[0] || subject,
       );
     } else go({ run: String(next.id), graph: "" });
   };
@@ -108,7 +107,7 @@ function refreshFrame(subject) {
 }
 
 let renderNumber = 0;
-/** Shows the state; what goes wrong is told where one looks. */
+/** Shows the state; an error replaces the view. */
 async function show() {
   try {
     await draw();
@@ -135,7 +134,7 @@ async function draw() {
   const slow = setTimeout(() => say("Reading the graphs of this pass"), 300),
     detail = subject ? await loadDetail(subject.detail) : null;
   clearTimeout(slow);
-  if (mine !== renderNumber) return; // a newer state came meanwhile
+  if (mine !== renderNumber) return; // a newer state is being shown
   showCurrent(subject, detail);
   const active = document.activeElement && document.activeElement.id, scroll = mainBox.scrollTop;
   if (subject) note(refOf(subject));

@@ -1,10 +1,10 @@
 // The barcode: one tick per node in program order.
 
-import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS } from "./status.js";
-import { colors } from "./theme.js";
-import { h, rectOf } from "./dom.js";
 import { onRedraw } from "./current.js";
+import { h, rectOf } from "./dom.js";
+import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS } from "./status.js";
 import { report } from "./store.js";
+import { colors } from "./theme.js";
 
 /** Fits a canvas to its box; returns a context in CSS pixels, or null while it is not shown. */
 export function prepare(canvas) {
@@ -25,7 +25,7 @@ export function prepare(canvas) {
 
 /**
  * Added stands above the middle line, removed below, changed across; unchanged are short and pale.
- * `has(i, status)` tells the ticks.
+ * `has(i, status)`: whether tick i has the status.
  */
 function drawTicks(c, x, y, width, height, count, has) {
   const step = Math.min(4, width / count), thick = Math.max(1, step * 0.7), middle = y + height / 2;
@@ -58,8 +58,8 @@ export const drawBarcode = (c, x, y, width, height, nodes, status) =>
   nodes.length &&
   drawTicks(c, x, y, width, height, nodes.length, (i, wanted) => status[nodes[i]] === wanted);
 /**
- * A canvas with the barcode of a scene. It is in the overview's data: scenes are inflated when they
- * are looked at.
+ * A canvas with the barcode of a scene. Its marks are in the data of the overview, so no
+ * scene is inflated.
  */
 export function barcodeOf(detail, label) {
   const canvas = h("canvas", { role: "img", label: label }), marks = report.barcodes[detail] || "";

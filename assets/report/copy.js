@@ -1,16 +1,14 @@
-// Copies for other places: Markdown for a review, SVG and PNG for a page, FX for a program.
+// Copies: links, commands, Markdown, SVG and PNG, FX and native text.
 
-import { $, copyText, h, plain, save, say, stepOf } from "./dom.js";
-import { ADDED, badgeText, DERIVED, REMOVED, statusWord } from "./status.js";
-import { ScenePainter } from "./paint.js";
-import { around } from "./keys.js";
-import { colors } from "./theme.js";
 import { current } from "./current.js";
+import { $, copyText, h, plain, save, say, stepOf } from "./dom.js";
+import { around, past } from "./format.js";
+import { ScenePainter } from "./paint.js";
 import { findSubject, hashOf, state } from "./route.js";
+import { ADDED, badgeText, DERIVED, REMOVED, statusWord } from "./status.js";
 import { loadDetail, loadLines, report, str, subjects } from "./store.js";
-import { past } from "./format.js";
-import { whatChanged } from "./tables.js";
-import { whereWords } from "./overview.js";
+import { colors } from "./theme.js";
+import { whatChanged, whereWords } from "./words.js";
 
 const cell = (text) => plain(String(text)).replace(/[\\`*_|<>[\]~]/g, "\\$&");
 export function markdownTable(detail, nodes) {
@@ -254,23 +252,15 @@ function savePng(view, name) {
   );
   canvas.toBlob((blob) => save(blob, name));
 }
-export const copyLink = () =>
-  copyText(
-    location.href.split("#")[0] + hashOf(
-      current.graphView
-        ? {
-          ...state,
-          cam: current.graphView.camera(),
-          open: current.graphView.openPaths().join(";"),
-        }
-        : state,
-    ),
-    "Link",
-  );
+export function copyLink() {
+  const { graphView: view } = current,
+    shown = view ? { ...state, cam: view.camera(), open: view.openPaths().join(";") } : state;
+  copyText(location.href.split("#")[0] + hashOf(shown), "Link");
+}
 
 /** A REF of this file as a word of a shell. */
 export const refWord = (selector) => `'${`${report.title}#${selector}`.replaceAll("'", "'\\''")}'`;
-/** What tells the same on the command line. */
+/** The command that prints the same difference or graph. */
 function commandOf({ run, base, pass, ref }) {
   if (run.kind === "diff" || run.kind === "graph") return run.command;
   return base
@@ -290,14 +280,15 @@ export function copies(subject, detail) {
       ["Copy graph as FX", () => copyGraph(detail, "fx")],
       ["Copy graph as native text", () => copyGraph(detail, "native")],
     ];
-  if (current.graphView) {
-    list.push(["Copy picture as SVG", () => copyText(sceneSvg(current.graphView), "SVG")], [
-      "Save picture as SVG",
-      () => save(new Blob([sceneSvg(current.graphView)], { type: "image/svg+xml" }), `${file}.svg`),
-    ], [
-      "Save picture as PNG",
-      () => savePng(current.graphView, `${file}.png`),
-    ]);
+  const { graphView: view } = current;
+  if (view) {
+    const saveSvg = () =>
+      save(new Blob([sceneSvg(view)], { type: "image/svg+xml" }), `${file}.svg`);
+    list.push(
+      ["Copy picture as SVG", () => copyText(sceneSvg(view), "SVG")],
+      ["Save picture as SVG", saveSvg],
+      ["Save picture as PNG", () => savePng(view, `${file}.png`)],
+    );
   }
   return list;
 }

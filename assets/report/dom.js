@@ -54,8 +54,8 @@ export const link = (href, ...words) => h("a", { href }, words.map(dotted));
 export const button = (click, ...words) => h("button", { click }, ...words);
 export const hear = (target, type, act, options) => target.addEventListener(type, act, options);
 export const rectOf = (element) => element.getBoundingClientRect();
-export const $ = (selector, of = document) => of.querySelector(selector),
-  $$ = (selector, of = document) => [...of.querySelectorAll(selector)];
+export const $ = (selector, of = document) => of.querySelector(selector);
+export const $$ = (selector, of = document) => [...of.querySelectorAll(selector)];
 /** 1 or -1 where the key steps forth or back, which is then done with the event; else 0. */
 export function stepOf(event, back, forth) {
   const step = { [back]: -1, [forth]: 1 }[event.key] || 0;

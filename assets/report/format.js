@@ -1,4 +1,4 @@
-// Numbers, names and texts as people read them.
+// Numbers, names and texts in their readable form.
 
 import { plain } from "./dom.js";
 
@@ -47,7 +47,7 @@ export function shortType(type) {
 export const dtypeOf = (type) => (/^(?:[A-Za-z]+\()?([a-z][a-z0-9]+)\[/.exec(type) || ["", ""])[1];
 export const placementOf = (type) => (/, ((?:R|S\(\d+\)|P\(\w*\))+)\)$/.exec(type) || ["", ""])[1];
 
-/** "insert a" in the words of a report: what happened, in the past. */
+/** The title of a change in the past tense: "insert a" becomes "Added a". */
 export function past(title) {
   const change = /^(?:change|replace) (.*) (?:to|by) (.*)$/.exec(title);
   const words = change
@@ -73,8 +73,8 @@ export function fxLine(native, type) {
 }
 
 /**
- * A test for a regular expression as people type it; for anything that is none, for the words
- * themselves.
+ * A test of a text: a regular expression in either case; an invalid expression stands for its
+ * own characters.
  */
 export function matcher(text) {
   if (!text) return () => true;
@@ -87,7 +87,7 @@ export function matcher(text) {
   }
 }
 
-/** Of each of x the place in y that it has in a longest common subsequence, or -1. */
+/** For each item of x its index in y in a longest common subsequence, or -1. */
 export function matching(x, y, isEqual = (a, b) => a === b) {
   const best = Array.from({ length: x.length + 1 }, () => new Uint16Array(y.length + 1)),
     out = x.map(() => -1);
@@ -105,3 +105,6 @@ export function matching(x, y, isEqual = (a, b) => a === b) {
   }
   return out;
 }
+/** The n-th next of a list, around its end; from before its begin when `at` is not in it. */
+export const around = (list, at, n) =>
+  (at < 0 && n > 0 ? n - 1 : at + n + (at < 0) + list.length * 99) % list.length;

@@ -2,4 +2,5 @@
 
 import { $ } from "./dom.js";
 
-export const mainBox = $("#main"), searchBox = $(".finder .search");
+export const mainBox = $("#main");
+export const searchBox = $(".finder .search");

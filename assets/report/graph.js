@@ -1,18 +1,16 @@
-// A scene to look at and to walk through: one canvas, or two with the same camera; pointer, keys,
-// minimap.
+// An interactive scene: one canvas, or two with the same camera; selection, folds, minimap.
 
-import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS, statusWord } from "./status.js";
+import { prepare } from "./barcode.js";
+import { h, joined, plain, rectOf } from "./dom.js";
+import { number, plural } from "./format.js";
+import { listenToMinimap, PanePointers } from "./graph_pointer.js";
+import { HEAD, SceneLayout } from "./layout.js";
 import { BOXES, ScenePainter, TWO_LINES } from "./paint.js";
 import { EDGE_LABELS, note, state } from "./route.js";
-import { HEAD, SceneLayout } from "./layout.js";
+import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS, statusWord } from "./status.js";
 import { colors } from "./theme.js";
-import { h, hear, plain, rectOf } from "./dom.js";
-import { number, plural } from "./format.js";
-import { prepare } from "./barcode.js";
 
 const MIN_SCALE = 0.02, MAX_SCALE = 3;
-/** What lines tell of the values that flow along them. */
-
 export class GraphView {
   /** `on`: {select(node), changed()}: a node was chosen; open slabs or folds changed. */
   constructor(detail, mode, on) {
@@ -53,16 +51,16 @@ export class GraphView {
       "100%",
     );
     this.countLabel = h("span.quiet.small.optional");
-    this.panes.forEach((pane) => this.listen(pane));
-    this.listenMini();
+    for (const pane of this.panes) new PanePointers(this, pane);
+    listenToMinimap(this);
     new ResizeObserver(() => {
       if (this.fitted) this.draw();
       else this.home();
     }).observe(this.panes[0].stage);
-    // Tests ask the scene where things stand; a picture cannot be asked.
+    // Tests read the positions from the scene, since a canvas has only pixels.
     this.element.view = this;
   }
-  /** The camera in hand. Two sides have one, or each its own. */
+  /** The current camera. Two sides share one, or each has its own. */
   get x() {
     return this.cam.x;
   }
@@ -108,7 +106,7 @@ export class GraphView {
     return { side, canvas, stage, caption, cam: this.cam, element: h("div.pane", caption, stage) };
   }
 
-  // --- What is open ---
+  // --- Open slabs ---
 
   /** Opens the way to the first change, and more while all of it fits on a few screens. */
   openFirst() {
@@ -122,11 +120,11 @@ export class GraphView {
     }
     this.openOnly(0);
   }
-  /** What lies in a closed slab stays unseen, so the way to it opens too. */
+  /** Opens a slab and all slabs around it. */
   openTo(cluster) {
     for (let c = cluster; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
   }
-  /** A slab with nothing but one slab inside says nothing while that is closed. */
+  /** Opens a single slab inside a slab: closed, it would be the only content. */
   openOnly(cluster) {
     const { clusters } = this.detail;
     for (let c = cluster; clusters[c].children.length === 1 && clusters[c].blocks.length === 1;) {
@@ -152,8 +150,8 @@ export class GraphView {
     this.countLabel.textContent = `${number(shown)} of ${number(this.detail.count)} drawn`;
   }
   /**
-   * Lays out again, which can be undone; what `find` finds in the old scene keeps its place on the
-   * screen.
+   * Lays out again, as a step that can be undone. The box that `find` returns keeps its place on
+   * the screen.
    */
   relayout(find) {
     const before = find && this.scene && find(this.scene);
@@ -168,6 +166,10 @@ export class GraphView {
     this.on.changed();
     this.draw();
   }
+  /** Lays out again around the selection. */
+  refresh() {
+    this.relayout((scene) => scene.boxOf.get(this.selected));
+  }
   toggle(cluster, below = false) {
     const d = this.detail, close = this.open.has(cluster);
     const all = (c, act) => {
@@ -178,7 +180,7 @@ export class GraphView {
     else if (below) all(cluster, (c) => this.open.add(c));
     else {
       this.open.add(cluster);
-      // Of equal slabs the first one speaks for all.
+      // The first of equal slabs stands for all.
       if (d.clusters[cluster].repeats) this.open.add(d.clusters[cluster].children[0]);
       this.openOnly(cluster);
     }
@@ -188,9 +190,9 @@ export class GraphView {
   /** Every slab, or none. */
   openAll(open) {
     this.open = new Set(open ? this.detail.clusters.keys() : [0]);
-    this.relayout((scene) => scene.boxOf.get(this.selected));
+    this.refresh();
   }
-  /** The slab that keys speak of: the one last touched, or the one around the selection. */
+  /** The slab that keys act on: the last one opened or closed, or the one around the selection. */
   get here() {
     return this.cursor >= 0
       ? this.cursor
@@ -202,8 +204,8 @@ export class GraphView {
     if (this.here > 0) this.toggle(this.here, below);
   }
   /**
-   * Opens the slab in hand, or goes to the first thing inside; closes it, or the one around it.
-   * Returns what it came to.
+   * Inward: opens the current slab, or goes to its first slab or node. Outward: closes it, or the
+   * slab around it. Returns a message.
    */
   step(inward) {
     const { clusters } = this.detail, { slabs, boxes } = this.scene;
@@ -247,21 +249,21 @@ export class GraphView {
     return again ? "Done again" : "Undone";
   }
 
-  // --- What is hidden ---
+  // --- Hidden nodes ---
 
   hide() {
     if (this.selected < 0) return "Select a node first";
     this.hidden.add(this.selected);
-    this.relayout((scene) => scene.boxOf.get(this.selected));
+    this.refresh();
     return `${plural(this.hidden.size, "node")} hidden, X shows all`;
   }
   showAll() {
     this.hidden.clear();
     this.only = null;
-    this.relayout((scene) => scene.boxOf.get(this.selected));
+    this.refresh();
     return "All is shown";
   }
-  /** Shows nothing but the selection and what is next to it; called again, a step more. */
+  /** Shows only the selection and its neighbours; each further call adds a step. */
   isolate() {
     if (this.selected < 0) return "Select a node first";
     if (!this.only || this.isolated !== this.selected) {
@@ -270,7 +272,7 @@ export class GraphView {
     this.only = this.grow(this.only, this.only, ["inputs", "outputs"]);
     this.open = new Set([0]);
     for (const node of this.only) this.openTo(this.detail.cluster[node]);
-    this.relayout((scene) => scene.boxOf.get(this.selected));
+    this.refresh();
     return `${plural(this.only.size, "node")} within ${
       plural(++this.reach, "step")
     }, Esc shows all`;
@@ -285,7 +287,7 @@ export class GraphView {
     }
     return next;
   }
-  /** Takes back what dims or isolates; false when nothing does. */
+  /** Ends highlighting or isolation; false without either. */
   clear() {
     if (this.lit) {
       this.lit = null;
@@ -356,7 +358,7 @@ export class GraphView {
   fitAll() {
     this.fit(0, 0, this.scene.width, this.scene.height);
   }
-  /** The selection, or all that is lit; without both everything. */
+  /** Fits the selection, or the lit nodes; without both, everything. */
   fitSelection() {
     const boxes = [...this.lit || [this.selected]].map((node) => this.scene.boxOf.get(node)).filter(
         Boolean,
@@ -373,7 +375,7 @@ export class GraphView {
     const box = this.scene.boxOf.get(node), { room, height } = this.size();
     if (!box) return;
     const spare = room - this.scene.width * this.scale;
-    // Nothing is gained by showing what is beside the graph.
+    // Empty space beside the graph stays out of sight.
     this.x = spare > 0
       ? spare / 2
       : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
@@ -402,6 +404,40 @@ export class GraphView {
       v,
       i,
     ) => +v.toFixed(i < 2 ? 0 : 3)).join(",");
+  }
+
+  /** The node and the slab nearest to the middle of the screen, and their places on the screen. */
+  anchor() {
+    const { room, height } = this.size(),
+      d = this.detail,
+      distance = (b) =>
+        Math.abs(this.x + (b.x + b.width / 2) * this.scale - room / 2) +
+        Math.abs(this.y + (b.y + Math.min(b.height, 40) / 2) * this.scale - height / 2);
+    const near = (list) =>
+      list.reduce((best, b) => !best || distance(b) < distance(best) ? b : best, null);
+    const box = near(this.scene.boxes.filter((b) => b.node >= 0)),
+      slab = near(this.scene.slabs.filter((s) => s.cluster > 0)),
+      at = (b) => [this.x + b.x * this.scale, this.y + b.y * this.scale];
+    return {
+      scale: this.scale,
+      life: box && d.life ? d.life[box.node] : -1,
+      node: box ? at(box) : null,
+      path: slab ? d.clusters[slab.cluster].path : "",
+      slab: slab ? at(slab) : null,
+    };
+  }
+  /** Unchanged nodes stay where they were on the screen. */
+  keepCamera({ scale, life, node, path, slab }) {
+    const d = this.detail,
+      box = node && d.ofLife(life) !== undefined ? this.scene.boxOf.get(d.ofLife(life)) : null,
+      other = slab && this.scene.slabOf.get(d.clusterOfPath.get(path));
+    if (!box && !other) {
+      this.home();
+      return;
+    }
+    const [[x, y], target] = box ? [node, box] : [slab, other];
+    Object.assign(this, { scale, fitted: true, x: x - target.x * scale, y: y - target.y * scale });
+    this.draw();
   }
 
   // --- Selection ---
@@ -477,7 +513,7 @@ export class GraphView {
     this.relayout((scene) => scene.boxOf.get(to));
     return `A way over ${plural(way.length, "node")}`;
   }
-  /** To the nearest node in a direction of the screen; false for keys that are no arrows. */
+  /** To the nearest node in a direction of the screen; false for other keys than arrows. */
   walkKey(key) {
     const way =
       { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[key];
@@ -515,7 +551,7 @@ export class GraphView {
     }
     return null;
   }
-  /** What a box is, in full. */
+  /** The full text of a box. */
   tip(target) {
     const d = this.detail;
     if (!target) return "";
@@ -527,13 +563,13 @@ export class GraphView {
       return target.members.slice(0, 12).map((node) => d.nodeName(node)).join(", ") +
         (target.members.length > 12 ? ", …" : "");
     }
-    return [
+    return joined([
       d.opOf(target.node),
       d.nodeName(target.node),
       d.typeOf(target.node),
       d.moduleOf(target.node),
       statusWord(d.statusOf(target.node)),
-    ].filter(Boolean).join("\n");
+    ], "\n");
   }
   click(target, below) {
     if (!target) this.select(-1);
@@ -541,93 +577,6 @@ export class GraphView {
       this.toggle(target.cluster, below);
     } else if (target.node >= 0) this.select(target.node);
     else this.unfold(target);
-  }
-
-  listen(pane) {
-    const pointers = new Map(),
-      { canvas } = pane,
-      hold = () => {
-        this.cam = pane.cam;
-      };
-    let moved = 0, pinch = 0;
-    hear(canvas, "pointerdown", (event) => {
-      hold();
-      pointers.set(event.pointerId, event);
-      canvas.setPointerCapture(event.pointerId);
-      moved = pinch = 0;
-    });
-    hear(canvas, "pointermove", (event) => {
-      const last = pointers.get(event.pointerId);
-      hold();
-      if (!last) {
-        const target = this.hit(event, canvas);
-        canvas.style.cursor = target ? "pointer" : "default";
-        if (target !== this.hover) {
-          this.hover = target;
-          canvas.title = this.tip(target);
-          this.draw();
-        }
-        return;
-      }
-      pointers.set(event.pointerId, event);
-      if (pointers.size === 2) {
-        const [a, b] = [...pointers.values()],
-          distance = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY),
-          box = rectOf(canvas);
-        if (pinch) {
-          this.zoom(
-            distance / pinch,
-            (a.clientX + b.clientX) / 2 - box.left,
-            (a.clientY + b.clientY) / 2 - box.top,
-          );
-        }
-        pinch = distance;
-        moved = 10;
-        return;
-      }
-      moved += Math.abs(event.clientX - last.clientX) + Math.abs(event.clientY - last.clientY);
-      this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
-    });
-    const up = (event) => {
-      const was = pointers.delete(event.pointerId);
-      if (was && moved <= 4 && event.type === "pointerup") {
-        this.click(this.hit(event, canvas), event.shiftKey);
-      }
-    };
-    hear(canvas, "pointerup", up);
-    hear(canvas, "pointercancel", up);
-    hear(canvas, "wheel", (event) => {
-      event.preventDefault();
-      hold();
-      const box = rectOf(canvas);
-      if (event.ctrlKey || event.metaKey) {
-        this.zoom(
-          Math.exp(-event.deltaY * 0.004),
-          event.clientX - box.left,
-          event.clientY - box.top,
-        );
-      } else {this.pan(
-          -(event.shiftKey ? event.deltaY : event.deltaX),
-          event.shiftKey ? 0 : -event.deltaY,
-        );}
-    }, { passive: false });
-  }
-  listenMini() {
-    const jump = (event) => {
-      const box = rectOf(this.mini),
-        { k, left, top } = this.miniFrame,
-        { room, height } = this.size();
-      this.x = room / 2 - (event.clientX - box.left - left) / k * this.scale;
-      this.y = height / 2 - (event.clientY - box.top - top) / k * this.scale;
-      this.draw();
-    };
-    hear(this.mini, "pointerdown", (event) => {
-      this.mini.setPointerCapture(event.pointerId);
-      jump(event);
-    });
-    hear(this.mini, "pointermove", (event) => {
-      if (event.buttons) jump(event);
-    });
   }
 
   // --- Drawing ---

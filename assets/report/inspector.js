@@ -1,136 +1,151 @@
-// What is told of the selected node.
+// The panel of the selected node: fields, inputs, outputs, provenance.
 
-import { $, $$, dotted, h } from "./dom.js";
-import { ADDED, chip, DERIVED, PHASE, REMOVED, SAME, SIGN, STATUS, statusWord } from "./status.js";
+import { current, onSelection } from "./current.js";
+import { dotted, h } from "./dom.js";
+import { andMore, columnHead, grid, rowHead, td } from "./elements.js";
+import { number, plural, shortType } from "./format.js";
 import { OVERLAYS, real } from "./overlay.js";
-import { current } from "./current.js";
-import { go, linkTo, note, state } from "./route.js";
+import { relations } from "./patterns.js";
+import { linkTo, state } from "./route.js";
+import { selectNode, showNode } from "./selection.js";
+import { ADDED, chip, DERIVED, PHASE, REMOVED, SAME, SIGN, STATUS, statusWord } from "./status.js";
 import { loadDetail, loadLines, str, titleOf } from "./store.js";
 import { marked } from "./text_diff.js";
-import { number, plural, shortType } from "./format.js";
-import { relations } from "./patterns.js";
-import { td } from "./overview.js";
 
-export function inspector(detail) {
-  const node = detail.find(state.node),
-    box = h("aside", { class: node === undefined ? "inspector none" : "inspector", label: "Node" });
-  if (node === undefined) {
-    box.append(
-      h("h2", "No node selected"),
-      h(
-        "p.mid",
-        detail.changes.length
-          ? ["Click a node, or press ", h("kbd", "n"), " for the first change of this pass."]
-          : "Click a node to see its fields, inputs and outputs.",
-      ),
-    );
-    return box;
-  }
-  const name = detail.nodeName(node);
-  box.append(
-    h(
-      "div.node-head",
-      h("h2", { title: detail.opOf(node) }, detail.opLabel(node)),
-      chip(detail.statusOf(node)),
-      h("span.spacer"),
-      h("button.close", { label: "Close", click: () => selectNode(-1) }, "×"),
-      h(
-        "div.mono.mid.wrap",
-        dotted(detail.was.has(node) ? `${str(detail.was.get(node))} → ${name}` : name),
-      ),
-    ),
-  );
-  box.append(
+/** The panel of the selected node; it follows the selection. */
+export function inspectorPanel(detail) {
+  let panel = inspector(detail);
+  onSelection(() => {
+    const next = inspector(detail);
+    next.classList.toggle("sheet-open", Boolean(state.node));
+    panel.replaceWith(next);
+    panel = next;
+  });
+  return panel;
+}
+function inspector(detail) {
+  const node = detail.find(state.node);
+  if (node === undefined) return nothingSelected(detail);
+  return h(
+    "aside.inspector",
+    { label: "Node" },
+    nodeHead(detail, node),
     h("h3", "Fields"),
     fieldTable(detail, node),
-    ...whyDerived(detail, node),
-    ...relationsOf(detail, node),
+    whyDerived(detail, node),
+    relationsOf(detail, node),
+    flowList(detail, "Inputs", detail.inputs(node)),
+    flowList(detail, "Outputs", detail.outputs(node)),
+    printedLines(detail, node),
+    sourceOf(detail, node),
+    historyOf(detail, node),
+    matchOf(detail, node),
   );
-  box.append(
-    ...flowList(detail, "Inputs", detail.inputs(node)),
-    ...flowList(detail, "Outputs", detail.outputs(node)),
+}
+const nothingSelected = (detail) =>
+  h(
+    "aside.inspector.none",
+    { label: "Node" },
+    h("h2", "No node selected"),
+    h(
+      "p.mid",
+      detail.changes.length
+        ? ["Click a node, or press ", h("kbd", "n"), " for the first change of this pass."]
+        : "Click a node to see its fields, inputs and outputs.",
+    ),
   );
-  const lines = h("div");
-  box.append(lines);
+function nodeHead(detail, node) {
+  const name = detail.nodeName(node);
+  return h(
+    "div.node-head",
+    h("h2", { title: detail.opOf(node) }, detail.opLabel(node)),
+    chip(detail.statusOf(node)),
+    h("span.spacer"),
+    h("button.close", { label: "Close", click: () => selectNode(-1) }, "×"),
+    h(
+      "div.mono.mid.wrap",
+      dotted(detail.was.has(node) ? `${str(detail.was.get(node))} → ${name}` : name),
+    ),
+  );
+}
+/** The printed line of the node; two lines where the pass changed it. */
+function printedLines(detail, node) {
+  const box = h("div");
   loadLines(detail).then((printed) => {
     if (!printed) return;
-    const [before, after] = [true, false].map((old) =>
-      detail.status[node] === (old ? ADDED : REMOVED) ? "" : printed[state.spelling](node, old)
-    );
-    if (before && before !== after) {
-      lines.append(
-        h("h3", after ? "Line before" : "Line"),
-        h("pre", after ? marked(before, after) : dotted(before)),
-      );
-    }
-    if (after) {
-      lines.append(
-        h("h3", before && before !== after ? "Line after" : "Line"),
-        h("pre", before && before !== after ? marked(after, before) : dotted(after)),
-      );
-    }
+    const lineOf = (absent, old) =>
+      detail.status[node] === absent ? "" : printed[state.spelling](node, old);
+    const before = lineOf(ADDED, true), after = lineOf(REMOVED, false);
+    if (before && after && before !== after) {
+      box.append(h("h3", "Line before"), h("pre", marked(before, after)));
+      box.append(h("h3", "Line after"), h("pre", marked(after, before)));
+    } else if (before || after) box.append(h("h3", "Line"), h("pre", dotted(before || after)));
   });
-  if (detail.place[node] >= 0) {
-    box.append(
-      h("h3", "Source"),
-      h("div.small.mono.mid.wrap", dotted(str(detail.place[node]))),
-      detail.code[node] >= 0 && h("pre", str(detail.code[node])),
-    );
-  }
-  const history = h("div");
-  box.append(history);
-  blame(detail, node).then((list) => {
-    if (list) history.append(h("h3", "Provenance"), list);
-  });
-  const via = detail.via.get(node);
-  if (via) {
-    const words = {
-      id: "The same identity on both sides",
-      pin: "Pinned by hand",
-      input: "An input at the same place",
-      cone: "The whole computation above is the same",
-      radius: "The neighbourhood is the same and unique",
-      local: "Next to matched nodes",
-      order: "Between matched nodes in order",
-    };
-    box.append(
-      h("h3", "Match"),
-      h(
-        "p",
-        { class: via[1] < 0.9 ? "unsure" : "" },
-        `${words[str(via[0])] || str(via[0])}; ${
-          via[1] < 0.9 ? "likely the same node, " : ""
-        }confidence ${via[1].toFixed(2)}.`,
-      ),
-    );
-  }
   return box;
 }
+const sourceOf = (detail, node) =>
+  detail.place[node] >= 0 && [
+    h("h3", "Source"),
+    h("div.small.mono.mid.wrap", dotted(str(detail.place[node]))),
+    detail.code[node] >= 0 && h("pre", str(detail.code[node])),
+  ];
+function historyOf(detail, node) {
+  const box = h("div");
+  blame(detail, node).then((list) => {
+    if (list) box.append(h("h3", "Provenance"), list);
+  });
+  return box;
+}
+/** How the differ found that both sides have this node. */
+const MATCHES = {
+  id: "The same identity on both sides",
+  pin: "Pinned by hand",
+  input: "An input at the same place",
+  cone: "The whole computation above is the same",
+  radius: "The neighbourhood is the same and unique",
+  local: "Next to matched nodes",
+  order: "Between matched nodes in order",
+};
+function matchOf(detail, node) {
+  const via = detail.via.get(node);
+  if (!via) return null;
+  const rule = str(via[0]), unsure = via[1] < 0.9;
+  return [
+    h("h3", "Match"),
+    h(
+      "p",
+      { class: unsure ? "unsure" : "" },
+      `${MATCHES[rule] || rule}; ${unsure ? "likely the same node, " : ""}confidence ${
+        via[1].toFixed(2)
+      }.`,
+    ),
+  ];
+}
 
-/** Root causes, then what follows from them, then fields that are as they were. */
+/** Root causes, then derived changes, then unchanged fields. */
 function fieldTable(detail, node) {
   const rows = [],
     fields = (detail.fields.get(node) || []).slice().sort((a, b) => a[3] - b[3]),
-    told = new Set(fields.map(([path]) => str(path)));
+    shown = new Set(fields.map(([path]) => str(path)));
   for (const [path, before, after, derived] of fields) {
     rows.push(
       h(
         "tr",
         { class: derived ? "derived" : "cause" },
-        h("th", { scope: "row" }, str(path)),
+        rowHead(str(path)),
         td(str(before) || "–", "mono old"),
         td(str(after) || "–", "mono new"),
       ),
     );
   }
   const one = (field, value) => {
-    if (value && !told.has(field)) {
+    if (value && !shown.has(field)) {
       rows.push(
-        h("tr", h("th", { scope: "row" }, field), h("td.mono", { colspan: "2" }, dotted(value))),
+        h("tr", rowHead(field), h("td.mono", { colspan: "2" }, dotted(value))),
       );
     }
   };
-  if (!told.has("target")) one("operator", detail.opOf(node));
+  if (!shown.has("target")) one("operator", detail.opOf(node));
   one("type", detail.typeOf(node));
   one("module", detail.moduleOf(node));
   one("phase", PHASE[detail.phase[node]]);
@@ -157,13 +172,11 @@ function fieldTable(detail, node) {
       one(tag.slice(0, tag.indexOf("=")), tag.slice(tag.indexOf("=") + 1));
     }
   }
-  return h(
+  return grid(
     "table.fields",
-    h(
-      "thead",
-      h("tr", ["field", "before", "after"].map((word) => h("th", { scope: "col" }, word))),
-    ),
-    h("tbody", rows),
+    {},
+    ["field", "before", "after"].map((word) => columnHead(word)),
+    rows,
   );
 }
 function whyDerived(detail, node) {
@@ -229,7 +242,7 @@ function flowList(detail, title, list) {
   return [
     h("h3", `${title} ${list.length}`),
     ...rows,
-    list.length > 24 ? h("p.quiet", `and ${number(list.length - 24)} more`) : "",
+    andMore(list, 24),
   ];
 }
 
@@ -270,7 +283,7 @@ async function blame(detail, node) {
     if (dead || (other && at === undefined)) continue; // not born yet, or gone
     const status = other ? other.statusOf(at) : "same";
     if (!born && other && status !== "added" && !rows.length && !quiet.length) {
-      rows.push(row("same", "as it came"));
+      rows.push(row("same", "before the first pass"));
     }
     born = true;
     if (status === "same") {
@@ -283,33 +296,4 @@ async function blame(detail, node) {
   }
   flush();
   return h("div.provenance", rows);
-}
-
-export function refreshInspector(sheet = false) {
-  const old = $(".inspector");
-  if (old && current.detail) {
-    old.replaceWith(inspector(current.detail));
-    $(".inspector").classList.toggle("sheet-open", sheet && Boolean(state.node));
-  }
-  const node = current.detail ? current.detail.find(state.node) : undefined;
-  for (const row of $$("[data-node]")) {
-    row.setAttribute("aria-selected", String(Number(row.dataset.node) === node));
-  }
-}
-/** Selects in whatever tab is shown; `reveal` brings it to the middle of the graph. */
-export function selectNode(node, reveal = false) {
-  note({ node: node >= 0 ? str(current.detail.name[node]) : "" });
-  if (current.graphView && node >= 0 && reveal) current.graphView.reveal(node);
-  else if (current.graphView) {
-    current.graphView.setSelected(node);
-    current.graphView.draw();
-  }
-  refreshInspector(true);
-}
-/** As a link to the node: in the graph, whatever tab one comes from. */
-export function showNode(node) {
-  if (current.graphView) selectNode(node, true);
-  else if (state.tab === "graph" || state.tab === "patterns") {
-    go({ tab: "graph", node: str(current.detail.name[node]) });
-  } else selectNode(node);
 }

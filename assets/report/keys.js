@@ -1,22 +1,18 @@
-// Keys: what each does, counts before them, bookmarks. The list that the help shows is in
-// frame.html.
+// Keys: their actions, counts before them, bookmarks. The help in frame.html lists them.
 
-import { $, $$, copyText, say, stepOf } from "./dom.js";
-import { DERIVED } from "./status.js";
 import { copyLink, openCopies } from "./copy.js";
-import { currentRun, go, goTo, render, state } from "./route.js";
 import { current } from "./current.js";
+import { $, $$, copyText, say, stepOf } from "./dom.js";
+import { around, past } from "./format.js";
 import { mainBox, searchBox } from "./frame.js";
 import { overlaysOf } from "./overlay.js";
-import { palette, searchNext } from "./search.js";
-import { past } from "./format.js";
-import { report, subjects } from "./store.js";
-import { selectNode } from "./inspector.js";
+import { Palette } from "./palette.js";
 import { setHops, setOverlay } from "./pass.js";
-
-/** The n-th next of a list, around its end; from before its begin when `at` is not in it. */
-export const around = (list, at, n) =>
-  (at < 0 && n > 0 ? n - 1 : at + n + (at < 0) + list.length * 99) % list.length;
+import { currentRun, go, goTo, render, state } from "./route.js";
+import { searchNext } from "./search.js";
+import { selectNode } from "./selection.js";
+import { DERIVED } from "./status.js";
+import { report, subjects } from "./store.js";
 
 function stepPass(n, changed) {
   const here = current.subject,
@@ -41,7 +37,7 @@ function stepChange(n) {
   selectNode(list[next], true);
   say(`change ${next + 1} of ${list.length}`);
 }
-/** The next connected change: what was rewritten together. */
+/** Goes to the next hunk, a connected set of changes. */
 function stepHunk(n) {
   const d = current.detail, list = d ? [...d.hunks].sort((a, b) => a.nodes[0] - b.nodes[0]) : [];
   if (!list.length) {
@@ -71,7 +67,7 @@ function stepOverlay(n) {
 
 const bookmarks = new Map();
 const mode = (name) => () => go({ tab: "graph", mode: name, cam: "" });
-/** Something that a drawn graph does, and tells. */
+/** An action on the drawn graph; its message goes to the footer. */
 const onGraph = (action) => (n) =>
   say(current.graphView ? action(current.graphView, n) || "" : "Open the graph first");
 const again = (action) =>
@@ -82,8 +78,8 @@ const again = (action) =>
   });
 
 /**
- * What keys do, so many times; the second of two goes the other way. Their words stand in
- * frame.html, with those of keys that are handled below.
+ * Actions of keys, with a count; of two keys the second goes the other way. frame.html has their
+ * descriptions, with those of keys that are handled below.
  */
 const ACTIONS = new Map(
   Object.entries({
@@ -104,7 +100,7 @@ const ACTIONS = new Map(
       searchBox.select();
     },
     c: () => setHops(state.hops === "all" ? "1" : "all"),
-    g: () => palette(),
+    g: openPalette,
     "?": help,
     h: onGraph((v) => v.step(false)),
     l: onGraph((v) => v.step(true)),
@@ -124,11 +120,14 @@ const ACTIONS = new Map(
   }).flatMap(([keys, action]) => keys.split(" ").map((key, i) => [key, (n) => action(i ? -n : n)])),
 );
 /** [words, first key, action] of all keys that have one. */
-export const keyCommands = () =>
+const keyCommands = () =>
   $$(".help kbd").map((kbd) => {
     const [key] = kbd.textContent.split(" ");
     return [kbd.nextSibling.textContent, key, ACTIONS.get(key)];
   }).filter(([, , action]) => action);
+export function openPalette() {
+  new Palette(keyCommands()).open();
+}
 function help() {
   $(".help button").onclick = () => $(".help").close();
   $(".help").showModal();
@@ -157,7 +156,7 @@ export function onKey(event) {
   };
   if (event.ctrlKey || event.metaKey) {
     const action = {
-      p: palette,
+      p: openPalette,
       f: ACTIONS.get("/"),
       e: openCopies,
       z: field ? null : () => current.graphView && say(current.graphView.undo(event.shiftKey)),

@@ -1,6 +1,6 @@
-// Where everything of a scene stands when some slabs are open: boxes, lines, folds, in pixels at
-// zoom 1. The scene says rows and columns (scene/layout.cc); here they become pixels, and rows far
-// from every difference are folded.
+// The positions of boxes, lines and folds of a scene with some slabs open, in pixels at zoom 1.
+// scene/layout.cc computes rows and columns; here they become pixels, and rows far from every
+// difference are folded.
 
 import { SAME } from "./status.js";
 
@@ -24,7 +24,7 @@ const PITCH = NODE_H + GAP_Y, HALF = (NODE_W + GAP_X) / 2;
 
 /**
  * Rows of a block from the top, without those of hidden nodes; a run of them is one fold, but for
- * one that nobody wanted hidden.
+ * a single node that was not hidden by hand.
  */
 function foldRows(block, hidden, wanted) {
   const lanes = [[], []];
@@ -241,7 +241,7 @@ export class SceneLayout {
       middle + GUTTER / 2 + laneWidth / 2,
     ];
     const { boxes, height } = this.folded.get(block);
-    // What is in sight is found by groups first: a scene may have thousands of boxes.
+    // Groups are tested for visibility first: a scene may have thousands of boxes.
     this.groups.push({ x, y: y - 14, width, height: height * PITCH + 14, boxes, edges: [] });
     for (const box of boxes) {
       const tall = box.node >= 0 ? NODE_H : FOLD_H;
@@ -296,12 +296,12 @@ export class SceneLayout {
               if (box.node >= 0) (box.stubs ||= []).push([from, status]);
               continue;
             }
-            // A long way is told by name: a line across many rows cannot be followed.
+            // A source many rows away is shown by name: a line that long cannot be followed.
             if (Math.abs(source.row - box.row) > MAX_SPAN && box.node >= 0) {
               (box.stubs ||= []).push([from, status]);
               continue;
             }
-            // Several values between two boxes are one line, unless the change tells them apart.
+            // Several values between two boxes are one line, unless their statuses differ.
             if (seen.has(source) && status === SAME) continue;
             seen.add(source);
             edges.push({

@@ -1,27 +1,16 @@
 // The log of a run: compilations, records and their payloads, as the report packs them.
 
 import { h, link } from "./dom.js";
+import { matcher } from "./format.js";
 import { hashOf } from "./route.js";
 import { inflate, report } from "./store.js";
-import { matcher } from "./format.js";
 
-const RECORD = [
-  "line",
-  "compile",
-  "kind",
-  "name",
-  "prefix",
-  "meta",
-  "bytes",
-  "part",
-  "slot",
-  "ref",
-  "nodes",
-  "count",
-];
+/** Names of records that map generated kernels to nodes. */
+export const PROVENANCE = /^inductor_provenance_tracking_node_mappings/;
+const RECORD = "line compile kind name prefix meta bytes part slot ref nodes count".split(" ");
 /**
- * JSON of Python, which knows numbers that JSON does not; null for what is none, and for what is
- * nested to do harm.
+ * JSON as Python writes it, with NaN and Infinity; null for an invalid text, and for one nested
+ * over 200 levels.
  */
 export function readJson(text) {
   let depth = 0, most = 0;
@@ -43,7 +32,7 @@ export function readJson(text) {
 }
 export const listOf = (value) => Array.isArray(value) ? value : [];
 const logs = new Map();
-/** What is known of a run's log; null when it has none. */
+/** The log of a run; null for a run without one. */
 export function loadLog(run) {
   if (!logs.has(run.id)) {
     logs.set(
@@ -61,7 +50,7 @@ class LogRecord {
     });
     this.place = place;
   }
-  /** What the record says beside its payload; of ten thousands few are looked at. */
+  /** The fields of the record beside its payload, parsed when they are first read. */
   get data() {
     return this.read ||= readJson(this.meta) || {};
   }
@@ -107,8 +96,8 @@ class Log {
       compile.stack && compile.stack.length && compile.stack[compile.stack.length - 1].name || "";
   }
   /** "model.py:7 in forward" with its line of code. */
-  frame(told) {
-    const frame = told || {},
+  frame(packed) {
+    const frame = packed || {},
       file = frame.uninterned_filename || this.strings.get(String(frame.filename)) || "(unknown)";
     return {
       file: String(file).replace(/^.*#link-tree\//, ""),
@@ -133,7 +122,7 @@ class Log {
   }
 }
 
-/** Records that match, of the logs that were looked at; the others are read for the next search. */
+/** Matching records of the logs that were read; the other logs are read for the next search. */
 const readLogs = [];
 export function searchRecords(text) {
   for (const run of report.runs) {
@@ -170,7 +159,7 @@ export const statusChip = (status) =>
     { class: `chip ${{ failed: "removed", restarted: "changed" }[status] || "same"}` },
     status,
   );
-/** Caches tell how they did by the names of their records. */
+/** "hit", "miss" or "bypass" from the name of a cache record. */
 export const cacheWord = (record) => {
   const match = /cache_(hit|miss|bypass)/.exec(record.name);
   return match ? match[1] : "";

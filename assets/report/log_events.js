@@ -1,8 +1,8 @@
 // The timeline of events of a log.
 
 import { button, h, save, svg } from "./dom.js";
+import { table } from "./elements.js";
 import { number, plural, time } from "./format.js";
-import { table } from "./overview.js";
 
 /** Begin and end as one: [{name, start, length, depth, thread, args}], times in ms. */
 function spansOf(events) {
@@ -39,81 +39,74 @@ function spansOf(events) {
 }
 export async function eventPart(log, wanted) {
   const events = (await log.loadEvents()).filter(wanted),
-    spans = spansOf(events).filter((span) =>
-      Number.isFinite(span.start) && Number.isFinite(span.length)
+    spans = spansOf(events).filter((s) => Number.isFinite(s.start) && Number.isFinite(s.length));
+  const saveEvents = () =>
+    save(
+      new Blob([JSON.stringify(events)], { type: "application/json" }),
+      "chromium_events.json",
     );
-  const all = button(
-    () =>
-      save(
-        new Blob([JSON.stringify(events)], { type: "application/json" }),
-        "chromium_events.json",
-      ),
-    "Save for Perfetto",
-  );
+  const saver = button(saveEvents, "Save for Perfetto");
   if (!spans.length) {
-    return h("div.box.pad", `${plural(events.length, "event")} without a duration. `, all);
+    return h("div.box.pad", `${plural(events.length, "event")} without a duration. `, saver);
   }
+  return h("div.box.pad", flameChart(spans), timeByName(spans), h("p", saver));
+}
+const WIDTH = 1000, ROW = 18, MAX_SPANS = 3000;
+/** The spans of each thread, nested ones below; the longest are drawn. */
+function flameChart(spans) {
   const begin = Math.min(...spans.map((s) => s.start)),
     end = Math.max(...spans.map((s) => s.start + s.length)),
-    width = 1000,
-    row = 18,
-    threads = [...new Set(spans.map((s) => s.thread))];
-  let top = 0;
-  const tops = new Map(threads.map((thread) => {
-    const mine = top;
-    top += (Math.max(...spans.filter((s) => s.thread === thread).map((s) => s.depth)) + 1) * row +
-      6;
-    return [thread, mine];
-  }));
-  const chart = svg("svg", {
+    duration = end - begin,
+    { tops, height } = threadRows(spans);
+  const x = (t) => (t - begin) / (duration || 1) * WIDTH,
+    longest = [...spans].sort((a, b) => b.length - a.length).slice(0, MAX_SPANS);
+  return svg(
+    "svg",
+    {
       class: "flame",
-      viewBox: `0 0 ${width} ${top + 16}`,
+      viewBox: `0 0 ${WIDTH} ${height + 16}`,
       role: "img",
-      "aria-label": `${plural(spans.length, "span")} over ${time(end - begin)}`,
-    }),
-    x = (t) => (t - begin) / (end - begin || 1) * width;
-  for (const span of [...spans].sort((a, b) => b.length - a.length).slice(0, 3000)) {
-    const left = x(span.start),
-      size = Math.max(0.5, x(span.start + span.length) - left),
-      y = tops.get(span.thread) + span.depth * row,
-      group = svg(
-        "g",
-        svg("title", `${span.name}, ${time(span.length)}`),
-        svg("rect", { x: left.toFixed(2), y, width: size.toFixed(2), height: row - 2 }),
-      );
-    const letters = Math.floor(size / 6.2) - 1;
-    if (letters > 3) {
-      group.append(
-        svg(
-          "text",
-          { x: (left + 4).toFixed(2), y: y + 12 },
-          span.name.length > letters ? `${span.name.slice(0, letters - 1)}…` : span.name,
-        ),
-      );
-    }
-    chart.append(group);
-  }
-  chart.append(
-    svg("text", { class: "axis", x: 0, y: top + 12 }, "0"),
-    svg("text", { class: "axis", x: width, y: top + 12, "text-anchor": "end" }, time(end - begin)),
+      "aria-label": `${plural(spans.length, "span")} over ${time(duration)}`,
+    },
+    longest.map((span) => flameBar(span, x, tops.get(span.thread) + span.depth * ROW)),
+    svg("text", { class: "axis", x: 0, y: height + 12 }, "0"),
+    svg("text", { class: "axis", x: WIDTH, y: height + 12, "text-anchor": "end" }, time(duration)),
   );
-  const names = new Map();
-  for (const span of spans) {
-    const sum = names.get(span.name) || [0, 0];
-    names.set(span.name, [sum[0] + 1, sum[1] + span.length]);
+}
+/** Where the rows of each thread begin. */
+function threadRows(spans) {
+  const tops = new Map();
+  let height = 0;
+  for (const thread of new Set(spans.map((s) => s.thread))) {
+    const depths = spans.filter((s) => s.thread === thread).map((s) => s.depth);
+    tops.set(thread, height);
+    height += (Math.max(...depths) + 1) * ROW + 6;
   }
-  const rows = [...names].sort((a, b) => b[1][1] - a[1][1]);
+  return { tops, height };
+}
+function flameBar(span, x, y) {
+  const left = x(span.start),
+    width = Math.max(0.5, x(span.start + span.length) - left),
+    letters = Math.floor(width / 6.2) - 1,
+    words = span.name.length > letters ? `${span.name.slice(0, letters - 1)}…` : span.name;
+  return svg(
+    "g",
+    svg("title", `${span.name}, ${time(span.length)}`),
+    svg("rect", { x: left.toFixed(2), y, width: width.toFixed(2), height: ROW - 2 }),
+    letters > 3 && svg("text", { x: (left + 4).toFixed(2), y: y + 12 }, words),
+  );
+}
+function timeByName(spans) {
+  const sums = new Map();
+  for (const { name, length } of spans) {
+    const [count, sum] = sums.get(name) || [0, 0];
+    sums.set(name, [count + 1, sum + length]);
+  }
+  const longest = [...sums].sort(([, [, a]], [, [, b]]) => b - a),
+    rows = longest.slice(0, 200).map(([name, [count, sum]]) => [name, number(count), time(sum)]);
   return h(
-    "div.box.pad",
-    chart,
-    h(
-      "details",
-      h("summary", `Time by name, ${plural(rows.length, "name")}`),
-      table(
-        ["=~event", "#times", "#together"],
-        rows.slice(0, 200).map(([name, [count, sum]]) => [name, number(count), time(sum)]),
-      ),
-    ),
-    h("p", all),
+    "details",
+    h("summary", `Time by name, ${plural(longest.length, "name")}`),
+    table(["=~event", "#times", "#together"], rows),
   );
 }

@@ -1,120 +1,147 @@
 // From generated kernels back to the graphs of a compilation.
 
-import { boxed, section } from "./overview.js";
-import { codeView, lineHeight, markLines } from "./log_record.js";
-import { frameLine } from "./log.js";
+import { codeView, lineHeight, markLines } from "./code_view.js";
 import { fxText } from "./copy.js";
 import { h, hear, rectOf, stepOf, visible } from "./dom.js";
+import { boxed, section } from "./elements.js";
 import { listOf, recordLink } from "./log_data.js";
+import { frameLine } from "./log_parts.js";
 
-export const PROVENANCE = /^inductor_provenance_tracking_node_mappings/;
 /**
- * The graph before Inductor's passes, the one after them, and the code made of it: a line of one
- * marks its lines in the others.
+ * The graph before Inductor's passes, the graph after them, and the code that Inductor generated: a
+ * line of one marks its lines in the others.
  */
 export async function provenancePart(log, { records }, record, map) {
-  if (!map) return [];
+  if (!map) return null;
+  const sources = sourcesOf(records, record),
+    texts = await Promise.all(sources.map((source) => textOf(log, source))),
+    panes = new LinkedPanes(texts, linesOf(texts, map));
+  return section(
+    "Provenance",
+    "a line marks its origin and the code made from it",
+    h(
+      "div.texts",
+      panes.boxes.map((box, i) =>
+        h("div", h("h3", sources[i] ? recordLink(log, sources[i]) : "–"), box)
+      ),
+    ),
+  );
+}
+/** Three records around a record: graph before, graph after, code. The nearest one before it. */
+function sourcesOf(records, record) {
   const at = records.indexOf(record),
     near = (fits) => records.slice(0, at).findLast(fits) || records.find(fits),
-    named = (name) => (r) => r.ref && name.test(r.name);
-  const sources = [
-    near(named(/(before|inductor)_pre_grad_graph/)),
-    near(named(/(after|inductor)_post_grad_graph/)),
+    graph = (name) => near((r) => r.ref && name.test(r.name));
+  return [
+    graph(/(before|inductor)_pre_grad_graph/),
+    graph(/(after|inductor)_post_grad_graph/),
     near((r) => r.kind === "inductor_output_code" || /aot_wrapper_code/.test(r.name)),
   ];
-  const texts = await Promise.all(
-    sources.map(async (source) =>
-      source && (await log.payload(source) || source.ref && await fxText(source.ref)) || ""
-    ),
-  );
-  const [pre, post] = texts.map((text) =>
-    new Map(
-      visible(text).split("\n").map((line, i) => [line.split(/[:=]/)[0].trim(), i + 1]).reverse(),
-    )
-  );
-  const code = visible(texts[2]).split("\n"),
-    start = code.findIndex((line) => /def call\(|::run_impl\(/.test(line)),
-    has = (line, name) =>
-      line.includes(name) && !/\d/.test(line.charAt(line.indexOf(name) + name.length));
-  // A kernel is called below the line that tells its name and number; without such a line wherever
-  // its name stands.
-  const linesOf = (name) => {
+}
+async function textOf(log, source) {
+  if (!source) return "";
+  return await log.payload(source) || source.ref && await fxText(source.ref) || "";
+}
+/** Pairs of lines: {became: [[before, after], …], generated: [[after, code], …]}. */
+function linesOf([before, after, code], map) {
+  const nodesBefore = definitionsOf(before), nodesAfter = definitionsOf(after);
+  const lineAfter = (name) => nodesAfter.has(name) ? [nodesAfter.get(name)] : [];
+  const swap = ([a, b]) => [b, a];
+  return {
+    became: pairsOf(map.postToPre, lineAfter, nodesBefore).map(swap),
+    generated: pairsOf(map.cppCodeToPost, kernelFinder(code), nodesAfter).map(swap),
+  };
+}
+/** The first line that defines each name. */
+function definitionsOf(text) {
+  const lines = visible(text).split("\n");
+  return new Map(lines.map((line, i) => [line.split(/[:=]/)[0].trim(), i + 1]).reverse());
+}
+/** [line of the key, line of the value] for each key and each of its values that have a line. */
+function pairsOf(map, linesOfKey, lineOfValue) {
+  const pairs = [];
+  for (const [key, values] of Object.entries(map || {})) {
+    for (const line of linesOfKey(key)) {
+      for (const value of listOf(values)) {
+        if (lineOfValue.has(value)) pairs.push([line, lineOfValue.get(value)]);
+      }
+    }
+  }
+  return pairs;
+}
+/**
+ * Finds the lines of a kernel. Its call follows the line with its name and number; without such a
+ * line, every line with its name counts.
+ */
+function kernelFinder(code) {
+  const lines = visible(code).split("\n"),
+    start = lines.findIndex((line) => /def call\(|::run_impl\(/.test(line));
+  const has = (line, name) =>
+    line.includes(name) && !/\d/.test(line.charAt(line.indexOf(name) + name.length));
+  const after = (begin, name) => lines.findIndex((line, i) => i > begin && has(line, name));
+  return (name) => {
     const bare = name.replace(/:\d+$/, ""),
-      told = bare === name ? -1 : code.findIndex((line, i) => i > start && has(line, name)),
-      call = told < 0 ? -1 : code.findIndex((line, i) => i > told && has(line, bare));
-    return call < 0
-      ? code.flatMap((line, i) => i > start && has(line, bare) ? [i + 1] : [])
-      : [call + 1];
+      named = bare === name ? -1 : after(start, name),
+      call = named < 0 ? -1 : after(named, bare);
+    if (call >= 0) return [call + 1];
+    return lines.flatMap((line, i) => i > start && has(line, bare) ? [i + 1] : []);
   };
-  const pairs = (told, from, to) =>
-    Object.entries(told || {}).flatMap(([name, list]) =>
-      Array.isArray(list)
-        ? from(name).flatMap((a) =>
-          list.flatMap((other) => to.has(other) ? [[a, to.get(other)]] : [])
-        )
-        : []
-    );
-  const became = pairs(map.postToPre, (name) => post.has(name) ? [post.get(name)] : [], pre).map((
-      [a, b],
-    ) => [b, a]
-    ),
-    made = pairs(map.cppCodeToPost, linesOf, post).map(([a, b]) => [b, a]);
-  const boxes = texts.map((text) =>
-      codeView(text || "Not in this report.", /::run_impl/.test(text) ? "cpp" : "python", true)
-    ),
-    places = [0, 0, 0];
-  const pick = (pane, line) => {
-    if (line < 1 || line === places[pane]) return;
-    places[pane] = line;
-    const middle = pane === 1
-      ? [line]
-      : (pane ? made : became).filter((pair) => pair[pane >> 1] === line).map((pair) =>
-        pair[1 - (pane >> 1)]
-      );
-    [
-      became.filter((pair) => middle.includes(pair[1])).map(([a]) => a),
-      middle,
-      made.filter((pair) => middle.includes(pair[0])).map(([, b]) => b),
-    ].forEach((list, i) => {
-      const box = boxes[i],
-        lines = i === pane ? [line] : [...new Set(list)].sort((a, b) => a - b),
-        top = lineHeight(box) * lines[lines.length >> 1];
-      markLines(box, lines);
-      if (
-        top && (i !== pane || top < box.scrollTop || top > box.scrollTop + box.clientHeight - 36)
-      ) box.scrollTop = top - box.clientHeight / 2;
-    });
-  };
-  boxes.forEach((box, i) => {
+}
+/** Texts side by side: pointer and arrow keys pick a line, which marks its lines in all texts. */
+class LinkedPanes {
+  constructor(texts, { became, generated }) {
+    const language = (text) => /::run_impl/.test(text) ? "cpp" : "python";
+    Object.assign(this, { became, generated, places: texts.map(() => 0) });
+    this.boxes = texts.map((text) => codeView(text || "Not in this report.", language(text), true));
+    for (const pane of this.boxes.keys()) this.listen(pane);
+    const [first] = [...generated.map(([line]) => line), ...became.map(([, line]) => line)];
+    if (first) requestAnimationFrame(() => this.pick(1, first));
+  }
+  listen(pane) {
+    const box = this.boxes[pane];
     for (const kind of ["mousemove", "click"]) {
-      hear(box, kind, (event) =>
-        pick(
-          i,
-          Math.floor((event.clientY - rectOf(box).top + box.scrollTop - 8) / lineHeight(box)) + 1,
-        ));
+      hear(box, kind, (event) => {
+        const y = event.clientY - rectOf(box).top + box.scrollTop - 8;
+        this.pick(pane, Math.floor(y / lineHeight(box)) + 1);
+      });
     }
     hear(box, "keydown", (event) => {
       const step = stepOf(event, "ArrowUp", "ArrowDown");
-      if (step) pick(i, places[i] + step);
+      if (step) this.pick(pane, this.places[pane] + step);
     });
-  });
-  const [first] = [...made.map(([line]) => line), ...became.map(([, line]) => line)];
-  if (first) requestAnimationFrame(() => pick(1, first));
-  return [
-    section(
-      "Provenance",
-      "a line marks what it came from and what became of it",
-      h(
-        "div.texts",
-        boxes.map((box, i) =>
-          h("div", h("h3", sources[i] ? recordLink(log, sources[i]) : "–"), box)
-        ),
-      ),
-    ),
-  ];
+  }
+  pick(pane, line) {
+    if (line < 1 || line === this.places[pane]) return;
+    this.places[pane] = line;
+    const middle = this.middleOf(pane, line);
+    const lists = [
+      this.became.filter(([, after]) => middle.includes(after)).map(([before]) => before),
+      middle,
+      this.generated.filter(([after]) => middle.includes(after)).map(([, code]) => code),
+    ];
+    lists[pane] = [line];
+    for (const [i, list] of lists.entries()) {
+      const lines = [...new Set(list)].sort((a, b) => a - b);
+      markLines(this.boxes[i], lines);
+      this.scrollTo(this.boxes[i], lines[lines.length >> 1], i !== pane);
+    }
+  }
+  /** The lines of the middle text, the graph after the passes, that belong to a line. */
+  middleOf(pane, line) {
+    if (pane === 1) return [line];
+    return pane === 0
+      ? this.became.filter(([before]) => before === line).map(([, after]) => after)
+      : this.generated.filter(([, code]) => code === line).map(([after]) => after);
+  }
+  /** Centers a line; one that is in sight only if `always`. */
+  scrollTo(box, line, always) {
+    if (!line) return;
+    const top = lineHeight(box) * line, bottom = box.scrollTop + box.clientHeight - 36;
+    if (always || top < box.scrollTop || top > bottom) box.scrollTop = top - box.clientHeight / 2;
+  }
 }
 
-/** How an expression of sizes came about, down to its symbols. */
+/** The derivation of an expression of sizes, down to its symbols. */
 export function expressionPart(log, { data }) {
   const made = new Map(), expr = String(data.expr ?? "");
   if (!expr && !data.result_id) return [];
@@ -144,7 +171,7 @@ export function expressionPart(log, { data }) {
       ),
     );
   };
-  // A guard without the number of its expression tells it, or what it compares.
+  // A guard without the number of its expression has its text, or the text of a comparison.
   const root = made.get(data.expr_node_id ?? data.result_id) || made.get(expr) ||
     made.get(expr.replace(/^\w\w\((.*), .*\)$|^(.*) [<>]=? .*$/, "$1$2"));
   return root

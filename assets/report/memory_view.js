@@ -1,124 +1,110 @@
-import { boxed, lineChart, table, td } from "./overview.js";
-import { bytes, delta, plural, shortOp, shortType } from "./format.js";
-import { currentRun, hashOf, linkTo, views } from "./route.js";
-import { graphChoice, pageHead } from "./views_common.js";
+// Bytes alive over the program, the peak after each pass, and the largest values at the peak.
+
 import { h, joined, link, plain } from "./dom.js";
-import { loadFacts, momentsOf, report, subjects } from "./store.js";
-import { nothing } from "./tables.js";
+import { boxed, nothing, pageHead, table, td } from "./elements.js";
+import { bytes, delta, plural, shortOp, shortType } from "./format.js";
+import { lineChart } from "./line_chart.js";
+import { currentRun, hashOf, linkTo, views } from "./route.js";
+import { loadFacts, report, snapshotsOf, subjects } from "./store.js";
+import { graphChoice } from "./views_common.js";
+
 views.set("memory", {
   label: "Memory",
   shows: () => report.runs.some((run) => run.graphs.some((graph) => graph.last.peak > 0)),
   async render() {
     const run = currentRun(),
       { graph, choice } = graphChoice(run),
-      moments = momentsOf(run, graph),
+      snapshots = snapshotsOf(run, graph),
       facts = await loadFacts();
-    const [first, last] = [moments[0], moments[moments.length - 1]].map((moment) =>
-      moment && { moment, facts: facts[moment.facts] }
-    );
-    const page = h(
+    const factsOf = (snapshot) => snapshot && facts[snapshot.facts],
+      first = factsOf(snapshots[0]),
+      last = factsOf(snapshots.at(-1));
+    const words = `bytes alive after each node of ${
+      graph || ""
+    } in program order, estimated from shapes, rank ${run.rank}`;
+    const head = [pageHead("Memory", words), choice];
+    if (!last || !last.live.length) {
+      return h("div.page", head, nothing("No sizes are known in this graph."));
+    }
+    const linkOf = (name) => nodeLink(run, graph, name), several = snapshots.length > 1;
+    return h(
       "div.page",
-      pageHead(
-        "Memory",
-        `bytes alive after each node of ${
-          graph || ""
-        } in program order, estimated from shapes, rank ${run.rank}`,
-      ),
-      choice,
+      head,
+      chartOf(first, last, linkOf, several),
+      several && peakTable(snapshots),
+      holderTable(last, linkOf, several),
     );
-    if (!last || !last.facts || !last.facts.live.length) {
-      page.append(nothing("No sizes are known in this graph."));
-      return page;
-    }
-    const points = (f) => f.live.map((value, i) => [i / Math.max(1, f.live.length - 1), value]),
-      differs = first.facts !== last.facts && first.facts.live.join() !== last.facts.live.join();
-    const top = (f, kind) => {
-      const at = f.live.indexOf(Math.max(...f.live));
-      return [
-        at / Math.max(1, f.live.length - 1),
-        f.live[at],
-        kind ? "" : `peak ${bytes(f.peak)}`,
-        kind,
-      ];
-    };
-    const phases = last.facts.phases.map(([phase, end]) => `${phase} to ${Math.round(end * 100)} %`)
-      .join(", ");
-    page.append(h(
-      "div.box.pad",
-      lineChart(points(last.facts), {
-        label: `Bytes alive over the program; peak ${bytes(last.facts.peak)}`,
-        unit: bytes,
-        left: "first node",
-        right: "last node",
-        fill: true,
-        at: (
-          i,
-        ) => [
-          `${plain(last.facts.live_at[i] || "")}: ${bytes(last.facts.live[i])}`,
-          nodeLink(run, graph, last.facts.live_at[i]),
-        ],
-        before: differs ? points(first.facts) : null,
-        marks: [...(differs ? [top(first.facts, "before")] : []), top(last.facts)],
-      }),
-      h(
-        "p.quiet.small",
-        joined([
-          phases,
-          `inputs and constants ${bytes(last.facts.inputs)}`,
-          last.facts.unknown &&
-          `${plural(last.facts.unknown, "value")} of unknown size counted as nothing`,
-          differs
-            ? `dashed: as it came, peak ${
-              bytes(first.facts.peak)
-            }; line: after the last pass, peak ${bytes(last.facts.peak)}`
-            : moments.length > 1 && "the same before and after every pass",
-        ], " · "),
-      ),
-    ));
-    if (moments.length > 1) {
-      page.append(
-        boxed(
-          "Peak by pass",
-          "",
-          table(
-            ["pass", "#peak", "#Δ"],
-            moments.map((moment, i) => ({
-              moment,
-              step: i ? moment.peak - moments[i - 1].peak : 0,
-              i,
-            })).filter(({ step, i }) => step || i === 0 || i === moments.length - 1).map((
-              { moment, step },
-            ) => [
-              moment.pass ? link(linkTo(moment.pass), moment.name) : moment.name,
-              bytes(moment.peak),
-              td(delta(step, bytes), step < 0 ? "added" : step > 0 ? "removed" : ""),
-            ]),
-          ),
-        ),
-      );
-    }
-    page.append(
-      boxed(
-        "Largest at the peak",
-        moments.length > 1 && "after the last pass",
-        table(
-          ["=node", "?operator", "?=type", "?module", "?phase", "#bytes"],
-          last.facts.holders.map((
-            [name, op, type, module, phase, size],
-          ) => [
-            link(nodeLink(run, graph, name), name),
-            shortOp(op),
-            shortType(type),
-            module || "–",
-            phase || "–",
-            bytes(size),
-          ]),
-        ),
-      ),
-    );
-    return page;
   },
 });
+
+/** Bytes alive before the first pass and after the last one. */
+function chartOf(first, last, linkOf, several) {
+  const differs = first !== last && first.live.join() !== last.live.join(),
+    share = (facts, i) => i / Math.max(1, facts.live.length - 1),
+    points = (facts) => facts.live.map((value, i) => [share(facts, i), value]);
+  const top = (facts, words, kind) => {
+    const at = facts.live.indexOf(Math.max(...facts.live));
+    return [share(facts, at), facts.live[at], words, kind];
+  };
+  const peak = `peak ${bytes(last.peak)}`,
+    lastMark = top(last, peak),
+    marks = differs ? [top(first, "", "before"), lastMark] : [lastMark];
+  const chart = lineChart(points(last), {
+    label: `Bytes alive over the program; ${peak}`,
+    unit: bytes,
+    left: "first node",
+    right: "last node",
+    fill: true,
+    at(i) {
+      const name = last.live_at[i];
+      return [`${plain(name || "")}: ${bytes(last.live[i])}`, linkOf(name)];
+    },
+    before: differs ? points(first) : null,
+    marks,
+  });
+  const phases = last.phases.map(([phase, end]) => `${phase} to ${Math.round(end * 100)} %`),
+    unknown = `${plural(last.unknown, "value")} of unknown size counted as nothing`,
+    sides = differs
+      ? `dashed: before the first pass, peak ${
+        bytes(first.peak)
+      }; line: after the last pass, ${peak}`
+      : several && "the same before and after every pass";
+  const words = [
+    phases.join(", "),
+    `inputs and constants ${bytes(last.inputs)}`,
+    last.unknown && unknown,
+    sides,
+  ];
+  return h("div.box.pad", chart, h("p.quiet.small", joined(words, " · ")));
+}
+/** The first and the last snapshot, and those between with another peak. */
+function peakTable(snapshots) {
+  const rows = snapshots.flatMap((snapshot, i) => {
+    const step = i ? snapshot.peak - snapshots[i - 1].peak : 0;
+    if (!step && i > 0 && i < snapshots.length - 1) return [];
+    return [[
+      snapshot.pass ? link(linkTo(snapshot.pass), snapshot.name) : snapshot.name,
+      bytes(snapshot.peak),
+      td(delta(step, bytes), step < 0 ? "added" : step > 0 ? "removed" : ""),
+    ]];
+  });
+  return boxed("Peak by pass", "", table(["pass", "#peak", "#Δ"], rows));
+}
+function holderTable(facts, linkOf, several) {
+  const rows = facts.holders.map(([name, op, type, module, phase, size]) => [
+    link(linkOf(name), name),
+    shortOp(op),
+    shortType(type),
+    module || "–",
+    phase || "–",
+    bytes(size),
+  ]);
+  return boxed(
+    "Largest at the peak",
+    several && "after the last pass",
+    table(["=node", "?operator", "?=type", "?module", "?phase", "#bytes"], rows),
+  );
+}
 /** A link to a node in the last scene of its graph. */
 function nodeLink(run, graph, name) {
   const subject = subjects.filter((s) => s.run === run && s.graph === graph && s.detail >= 0).pop();

@@ -1,93 +1,71 @@
-import { currentRun, state, views } from "./route.js";
-import { delta, matcher, number, plural } from "./format.js";
-import { graphChoice, pageHead } from "./views_common.js";
+// How often a graph calls each operator, before the first pass and after the last one.
+
 import { h, svg } from "./dom.js";
-import { loadFacts, momentsOf, report } from "./store.js";
-import { nothing } from "./tables.js";
-import { table, td } from "./overview.js";
+import { nothing, pageHead, table, td } from "./elements.js";
+import { delta, matcher, number, plural } from "./format.js";
+import { currentRun, state, views } from "./route.js";
+import { loadFacts, report, snapshotsOf } from "./store.js";
+import { graphChoice } from "./views_common.js";
+
 views.set("operators", {
   label: "Operators",
   shows: () => report.runs.some((run) => run.graphs.length > 0),
   async render() {
     const run = currentRun(),
       { graph, choice } = graphChoice(run),
-      moments = momentsOf(run, graph),
-      facts = await loadFacts(),
-      fits = matcher(state.filter);
-    const page = h("div.page"),
-      [first, last] = [moments[0], moments[moments.length - 1]].map((moment) =>
-        new Map(moment && facts[moment.facts] ? facts[moment.facts].ops : [])
-      );
-    const list = [...new Set([...first.keys(), ...last.keys()])].filter(fits).map((
-      op,
-    ) => [op, first.get(op) || 0, last.get(op) || 0]).sort((a, b) =>
-      Math.max(b[1], b[2]) - Math.max(a[1], a[2]) || (a[0] < b[0] ? -1 : 1)
-    );
-    page.append(
-      pageHead(
-        "Operators",
-        `${plural(list.length, "operator")} of ${graph || ""}${
-          moments.length > 1 ? ", as it came and after the last pass" : ""
-        }`,
-      ),
-      choice,
-    );
-    if (!list.length) {
-      page.append(
-        nothing(
-          state.filter ? `Nothing matches “${state.filter}”.` : "This graph calls no operator.",
-        ),
-      );
-      return page;
-    }
-    const most = Math.max(...list.map(([, before, after]) => Math.max(before, after)));
-    const bar = (before, after) => {
-      const share = (count) => `${(count / most * 100).toFixed(1)}%`,
-        step = after - before,
-        box = svg(
-          "svg",
-          { class: "bar", "aria-hidden": "true" },
-          svg("rect", {
-            x: 0,
-            y: 2,
-            width: share(Math.min(before, after)),
-            height: 8,
-            fill: "var(--tick-2)",
-          }),
-        );
-      if (step) {
-        box.append(
-          svg("rect", {
-            x: share(Math.min(before, after)),
-            y: 2.5,
-            width: share(Math.abs(step)),
-            height: 7,
-            class: step < 0 ? "less" : "more",
-          }),
-        );
-      }
-      return box;
-    };
-    page.append(
-      h(
-        "div.box.pad",
-        table(
-          ["=~operator", "#before", "#after", "#Δ", "?calls"],
-          list.slice(0, 400).map((
-            [op, before, after],
-          ) => [
-            op,
-            number(before),
-            number(after),
-            td(
-              delta(after - before, number),
-              after < before ? "removed" : after > before ? "added" : "quiet",
-            ),
-            td(bar(before, after), "wide"),
-          ]),
-        ),
-      ),
-    );
-    return page;
+      snapshots = snapshotsOf(run, graph),
+      rows = operatorCounts(snapshots, await loadFacts());
+    const words = `${plural(rows.length, "operator")} of ${graph || ""}${
+      snapshots.length > 1 ? ", before the first pass and after the last pass" : ""
+    }`;
+    return h("div.page", pageHead("Operators", words), choice, operatorTable(rows));
   },
 });
+
+/** [operator, calls before, calls after] of those that match the search, most calls first. */
+function operatorCounts(snapshots, facts) {
+  const countsAt = (snapshot) =>
+    new Map(snapshot && facts[snapshot.facts] ? facts[snapshot.facts].ops : []);
+  const before = countsAt(snapshots[0]), after = countsAt(snapshots.at(-1));
+  const names = [...new Set([...before.keys(), ...after.keys()])].filter(matcher(state.filter)),
+    rows = names.map((op) => [op, before.get(op) || 0, after.get(op) || 0]),
+    most = ([, old, now]) => Math.max(old, now);
+  return rows.sort((a, b) => most(b) - most(a) || (a[0] < b[0] ? -1 : 1));
+}
+function operatorTable(rows) {
+  if (!rows.length) {
+    return nothing(
+      state.filter ? `Nothing matches “${state.filter}”.` : "This graph calls no operator.",
+    );
+  }
+  const most = Math.max(...rows.map(([, before, after]) => Math.max(before, after)));
+  const cells = rows.slice(0, 400).map(([op, before, after]) => {
+    const kind = after < before ? "removed" : after > before ? "added" : "quiet";
+    return [
+      op,
+      number(before),
+      number(after),
+      td(delta(after - before, number), kind),
+      td(callBar(before / most, after / most), "wide"),
+    ];
+  });
+  return h("div.box.pad", table(["=~operator", "#before", "#after", "#Δ", "?calls"], cells));
+}
+/** The calls of both sides in grey, and the difference in its colour. */
+function callBar(before, after) {
+  const percent = (share) => `${(share * 100).toFixed(1)}%`, common = Math.min(before, after);
+  const both = { x: 0, y: 2, width: percent(common), height: 8, fill: "var(--tick-2)" },
+    difference = {
+      x: percent(common),
+      y: 2.5,
+      width: percent(Math.abs(after - before)),
+      height: 7,
+      class: after < before ? "less" : "more",
+    };
+  return svg(
+    "svg",
+    { class: "bar", "aria-hidden": "true" },
+    svg("rect", both),
+    before !== after && svg("rect", difference),
+  );
+}

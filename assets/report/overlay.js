@@ -1,11 +1,9 @@
-// What nodes and slabs are coloured by: measured time and values, bytes, operations, kinds of
-// things. Each value is also text.
+// Overlays colour nodes and slabs by a property: time, values, bytes, FLOPs, data type and others.
+// Each value is also shown as text.
 
 import { bytes, dtypeOf, flops, MINUS, number, placementOf, time } from "./format.js";
 import { PHASE, REMOVED } from "./status.js";
 import { colors, heat } from "./theme.js";
-import { plain } from "./dom.js";
-import { str } from "./store.js";
 
 export const real = (value) => String(+value.toPrecision(4)).replace("-", MINUS);
 /**
@@ -14,7 +12,6 @@ export const real = (value) => String(+value.toPrecision(4)).replace("-", MINUS)
 const statistic = (tell, fits = () => true) => (d) =>
   new Map([...d.values].map(([i, row]) => [i, tell(row)]).filter(([, value]) => fits(value)));
 const NONE = () => null;
-const tagsOf = (d, i) => d.tags.has(i) ? str(d.tags.get(i)).split("\n").map(plain) : [""];
 const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
 /**
  * label, then either `kind` of a node, or `map` of nodes to numbers with their `unit`, and `words`
@@ -53,14 +50,13 @@ export const OVERLAYS = {
   stream: { label: "Stream", kind: (d, i) => d.stream.has(i) ? `stream ${d.stream.get(i)}` : "" },
   rank: {
     label: "Ranks that have it",
-    kind: (d, i) =>
-      d.ranks.has(i) ? str(d.ranks.get(i)) : d.status[i] === REMOVED ? "" : "all ranks",
+    kind: (d, i) => d.ranksOf(i) || (d.status[i] === REMOVED ? "" : "all ranks"),
   },
   recompute: {
     label: "Recompute, offload",
-    kind: (d, i) => short(tagsOf(d, i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || ""),
+    kind: (d, i) => short(d.tagsOf(i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || ""),
   },
-  tags: { label: "Tags", kind: (d, i) => short(tagsOf(d, i)[0]) },
+  tags: { label: "Tags", kind: (d, i) => short(d.tagsOf(i)[0]) },
 };
 const UNITS = { us: 1e3, ms: 1e6, s: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 /**
@@ -89,83 +85,76 @@ export const overlaysOf = (d) =>
       : new Set(Array.from({ length: d.count }, (_, i) => o.kind(d, i))).size > 1
   ).map(([key]) => key);
 
-/** {ofNode, ofCluster, shareOf, legend} of a scene, or null. */
+/** {label, ofNode, ofCluster, shareOf, legend} of a scene, or null. */
 export function makeOverlay(d, key) {
   const overlay = OVERLAYS[key];
   if (!overlay) return null;
-  if (overlay.kind) {
-    const kinds = new Map();
-    for (let i = 0; i < d.count; i++) {
-      const kind = overlay.kind(d, i);
-      if (kind) kinds.set(kind, (kinds.get(kind) || 0) + 1);
-    }
-    const list = [...kinds].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, 8).map((
-      [kind],
-    ) => kind);
-    // The most frequent kind stays plain, so that the others stand out.
-    const look = new Map(
-      list.map((
-        kind,
-        i,
-      ) => [kind, i === 0 ? {} : heat(1 - (i - 1) / Math.max(1, list.length - 1) * 0.9)]),
-    );
-    return {
-      label: overlay.label,
-      ofNode: (i) => {
-        const kind = overlay.kind(d, i);
-        return { text: kind, ...look.get(kind) };
-      },
-      ofCluster: (c) => {
-        const seen = new Set(d.nodesOf(c).map((i) => list.indexOf(overlay.kind(d, i))));
-        return [...seen].filter((k) => k >= 0).sort((a, b) => a - b).slice(0, 3).map((k) => list[k])
-          .join(", ");
-      },
-      shareOf: () => null,
-      legend: list.map((kind) => [kind, look.get(kind).fill || colors.surface]),
-    };
+  return overlay.kind ? kindOverlay(d, overlay) : numberOverlay(d, overlay);
+}
+/** Nodes by kind: the eight most frequent kinds have a colour. */
+function kindOverlay(d, { label, kind }) {
+  const counts = new Map();
+  for (let i = 0; i < d.count; i++) {
+    const word = kind(d, i);
+    if (word) counts.set(word, (counts.get(word) || 0) + 1);
   }
-  const values = overlay.map(d),
-    all = Float64Array.from(values.values()).sort(),
-    low = all[0],
-    high = all[all.length - 1],
-    join = overlay.join || ((a, b) => a + b),
-    joined = new Map();
-  const of = (c) => {
-    if (!joined.has(c)) {
-      joined.set(
-        c,
-        d.nodesOf(c).reduce(
-          (sum, i) =>
-            !values.has(i) ? sum : sum === null ? values.get(i) : join(sum, values.get(i)),
-          null,
-        ),
-      );
-    }
-    return joined.get(c);
-  };
-  // Square roots: sizes span many powers of ten, and shares near nothing should differ from
-  // nothing. Values of both signs: linear near zero, where half of them are, and logarithmic
-  // beyond.
-  const half = all.map(Math.abs).sort()[all.length >> 1] || 1,
-    bend = (v) => overlay.join ? Math.asinh(v / half) : Math.sqrt(Math.max(0, v)),
-    from = overlay.join ? bend(low) : 0,
-    span = bend(high) - from || 1;
-  const back = (share) => {
-    const v = from + share * span;
-    return overlay.join ? half * Math.sinh(v) : v * v;
-  };
+  const byCount = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)),
+    kinds = byCount.slice(0, 8).map(([word]) => word);
+  // The most frequent kind stays plain, so that the others stand out.
+  const shareOf = (i) => 1 - (i - 1) / Math.max(1, kinds.length - 1) * 0.9,
+    look = new Map(kinds.map((word, i) => [word, i === 0 ? {} : heat(shareOf(i))]));
   return {
-    label: overlay.label,
+    label,
+    ofNode(i) {
+      const text = kind(d, i);
+      return { text, ...look.get(text) };
+    },
+    ofCluster(c) {
+      const present = new Set(d.nodesOf(c).map((i) => kind(d, i)));
+      return kinds.filter((word) => present.has(word)).slice(0, 3).join(", ");
+    },
+    shareOf: () => null,
+    legend: kinds.map((word) => [word, look.get(word).fill || colors.surface]),
+  };
+}
+/**
+ * The shares of numbers between the least and the greatest, and back. Sizes span many powers of
+ * ten, so their shares are square roots. Values of both signs are linear near zero, where half of
+ * them are, and logarithmic beyond.
+ */
+function scaleOf(sorted, signed) {
+  const half = sorted.map(Math.abs).sort()[sorted.length >> 1] || 1,
+    bend = (v) => signed ? Math.asinh(v / half) : Math.sqrt(Math.max(0, v)),
+    unbend = (v) => signed ? half * Math.sinh(v) : v * v,
+    from = signed ? bend(sorted[0]) : 0,
+    span = bend(sorted[sorted.length - 1]) - from || 1;
+  return { share: (v) => (bend(v) - from) / span, valueAt: (share) => unbend(from + share * span) };
+}
+/** The number of each cluster: the joined numbers of its nodes; null for a cluster without any. */
+function clusterNumbers(d, values, join) {
+  const known = new Map();
+  return (c) => {
+    if (!known.has(c)) {
+      const own = d.nodesOf(c).filter((i) => values.has(i)).map((i) => values.get(i));
+      known.set(c, own.length ? own.reduce((a, b) => join(a, b)) : null);
+    }
+    return known.get(c);
+  };
+}
+function numberOverlay(d, { label, unit, map, join }) {
+  const values = map(d),
+    scale = scaleOf(Float64Array.from(values.values()).sort(), Boolean(join)),
+    ofCluster = clusterNumbers(d, values, join || ((a, b) => a + b));
+  const marks = values.size ? [0, 0.5, 1] : [],
+    textAt = (share) => scale.valueAt(share) ? unit(scale.valueAt(share)) : "0";
+  return {
+    label,
     ofNode: (i) =>
-      values.has(i)
-        ? { text: overlay.unit(values.get(i)), ...heat((bend(values.get(i)) - from) / span) }
-        : null,
-    ofCluster: (c) => join === NONE || of(c) === null ? "" : overlay.unit(of(c)),
-    shareOf: (c) => !overlay.join && of(0) ? (of(c) || 0) / of(0) : null,
+      values.has(i) ? { text: unit(values.get(i)), ...heat(scale.share(values.get(i))) } : null,
+    ofCluster: (c) => join === NONE || ofCluster(c) === null ? "" : unit(ofCluster(c)),
+    shareOf: (c) => !join && ofCluster(0) ? (ofCluster(c) || 0) / ofCluster(0) : null,
     legend: [
-      ...[0, 0.5, 1].filter(() => values.size).map((
-        share,
-      ) => [back(share) ? overlay.unit(back(share)) : "0", heat(share).fill]),
+      ...marks.map((share) => [textAt(share), heat(share).fill]),
       ...values.size < d.count ? [["no value", colors.surface]] : [],
     ],
   };

@@ -1,12 +1,12 @@
 // How a scene is drawn: slabs, flows, edges, stubs, nodes. The same calls draw on a canvas, a
 // picture and an SVG file.
 
-import { ADDED, BADGES, RELATIONS, REMOVED, SIGN } from "./status.js";
-import { HEAD, NODE_H, NODE_W, THIN } from "./layout.js";
-import { bytes, dtypeOf, number, plural, shortType } from "./format.js";
-import { colors, heat } from "./theme.js";
 import { drawBarcode } from "./barcode.js";
 import { plain } from "./dom.js";
+import { bytes, dtypeOf, number, plural, shortType } from "./format.js";
+import { HEAD, NODE_H, NODE_W, THIN } from "./layout.js";
+import { ADDED, BADGES, RELATIONS, REMOVED, SIGN } from "./status.js";
+import { colors, heat } from "./theme.js";
 
 /**
  * From this zoom on, nodes show two lines, their inputs from elsewhere and arrow heads; below the
@@ -20,6 +20,9 @@ const VIEWS = new Set(
     "unsqueeze getitem input output split as_strided wait_tensor",
   ].join(" ").split(" "),
 );
+
+/** Statuses that a border and bold text point out. */
+const isMarked = (status) => status !== "same" && status !== "derived";
 
 const cuts = new Map();
 /** The text, with an ellipsis if it is wider. Measuring is slow, so results are kept. */
@@ -45,7 +48,7 @@ function cutText(c, text, width) {
 export class ScenePainter {
   /**
    * look: {scale, side, selected, cursor, hover, hits, lit, overlay, valueLabels}. `side` is
-   * "union", "before" or "after"; `cursor` the slab that keys speak of; `lit` a set of nodes beside
+   * "union", "before" or "after"; `cursor` the slab that keys act on; `lit` a set of nodes beside
    * which all others are dimmed.
    */
   constructor(c, layout, look) {
@@ -193,83 +196,87 @@ export class ScenePainter {
   // --- Slabs ---
 
   slab(slab) {
-    const { c, d } = this, cluster = d.clusters[slab.cluster];
     if (slab.cluster === 0) return;
-    const several = slab.run ? slab.run.length : cluster.repeats,
-      one = slab.run || !cluster.repeats ? slab.cluster : cluster.children[0];
+    this.slabBody(slab);
+    if (!this.lines) return;
+    const tall = slab.height > THIN && !slab.open,
+      middle = slab.y + (slab.open ? HEAD / 2 + 2 : tall ? 15 : THIN / 2),
+      { textEnd, badgesBegin } = this.slabHead(slab, middle);
+    if (slab.open) return;
+    const left = tall ? slab.x + 12 : Math.max(slab.x + slab.width * 0.42, textEnd + 16),
+      right = tall ? slab.x + slab.width - 12 : badgesBegin - 8;
+    if (right - left < 60) return;
+    const y = slab.y + (tall ? 27 : 9), height = tall ? 14 : 12;
+    if (this.overlay && tall) this.overlayBar(slab, left, y, right - left, height);
+    else this.slabBarcode(slab, left, y, right - left, height);
+  }
+  /** How many equal slabs this one stands for; 0 for a slab of its own. */
+  repeatsOf({ run, cluster }) {
+    return run ? run.length : this.d.clusters[cluster].repeats;
+  }
+  slabBody(slab) {
+    const { c } = this, cards = slab.open || !this.repeatsOf(slab) ? 0 : 2;
     this.pen(this.hover === slab || this.cursor === slab.cluster ? colors["ink-2"] : colors.rule);
-    if (slab.open) {
-      c.fillStyle = slab.depth % 2 ? colors.well : colors["well-2"];
-      this.rounded(slab.x, slab.y, slab.width, slab.height, 6);
-      c.fill();
-      c.stroke();
-    } else {
-      for (let i = several ? 2 : 0; i > 0; i--) {
-        c.fillStyle = colors.surface;
-        this.rounded(slab.x + 5 * i, slab.y + 5 * i, slab.width - 10 * i, slab.height, 6);
-        c.fill();
-        c.stroke();
-      }
-      c.fillStyle = slab.differs || d.changes.length === 0 ? colors.surface : colors.fold;
-      this.rounded(slab.x, slab.y, slab.width, slab.height, 6);
+    // The slab, and behind it the edges of equal ones.
+    for (let i = cards; i >= 0; i--) {
+      c.fillStyle = i > 0 ? colors.surface : this.slabColor(slab);
+      this.rounded(slab.x + 5 * i, slab.y + 5 * i, slab.width - 10 * i, slab.height, 6);
       c.fill();
       c.stroke();
     }
-    if (!this.lines) return;
-    const tall = slab.height > THIN && !slab.open,
-      middle = slab.y + (slab.open ? HEAD / 2 + 2 : tall ? 15 : THIN / 2);
+  }
+  slabColor(slab) {
+    if (slab.open) return slab.depth % 2 ? colors.well : colors["well-2"];
+    return slab.differs || this.d.changes.length === 0 ? colors.surface : colors.fold;
+  }
+  /** The triangle, the name, the size and the counts of a slab; returns the room between them. */
+  slabHead(slab, middle) {
+    const { c, d } = this,
+      { counts } = d.clusters[slab.cluster],
+      times = slab.run ? slab.run.length : 1;
     this.triangle(slab.x + 13, middle, slab.open);
-    const right = this.badges(
-      slab.run ? cluster.counts.map((count) => count * several) : cluster.counts,
+    const badgesBegin = this.badges(
+      counts.map((count) => count * times),
       slab.x + slab.width - 10,
       middle,
     );
     this.font(slab.differs ? 600 : 400, 12);
-    const words = plain(
-      slab.run
-        ? `{${cluster.label}..${d.clusters[slab.run[several - 1]].label}} ×${several} equal`
-        : several
-        ? `${cluster.label} ×${several} equal`
-        : cluster.label,
-    );
-    const width = this.text(
-      words,
-      slab.x + 22,
-      middle,
-      slab.differs || slab.open ? colors.ink : colors["ink-2"],
-      right - slab.x - 30,
-    );
+    const ink = slab.differs || slab.open ? colors.ink : colors["ink-2"],
+      room = badgesBegin - slab.x - 30,
+      begin = slab.x + 30 + this.text(this.slabName(slab), slab.x + 22, middle, ink, room);
     this.font(400, 11);
-    const note = this.overlay
+    const size = this.overlay
         ? this.overlay.ofCluster(slab.cluster)
-        : plural(cluster.counts[0] * (slab.run ? several : 1), "node"),
-      at = slab.x + 30 + width,
-      room = right - 8 - at;
-    if (note && c.measureText(note).width < room) this.text(note, at, middle, colors["ink-3"]);
-    if (slab.open) return;
-    const nodes = d.nodesOf(one), y = tall ? slab.y + 27 : slab.y + 9, height = tall ? 14 : 12;
-    const left = tall
-        ? slab.x + 12
-        : Math.max(slab.x + slab.width * 0.42, at + c.measureText(note || "").width + 16),
-      end = tall ? slab.x + slab.width - 12 : right - 8;
-    if (end - left < 60) return;
-    if (this.overlay && tall) {
-      this.overlayBar(slab, left, y, end - left, height);
-      return;
-    }
+        : plural(counts[0] * times, "node"),
+      width = c.measureText(size).width;
+    if (size && width < badgesBegin - 8 - begin) this.text(size, begin, middle, colors["ink-3"]);
+    return { textEnd: begin + width, badgesBegin };
+  }
+  slabName(slab) {
+    const { clusters } = this.d, { label } = clusters[slab.cluster], times = this.repeatsOf(slab);
+    const last = slab.run && clusters[slab.run[times - 1]].label,
+      name = slab.run ? `{${label}..${last}}` : label;
+    return plain(times ? `${name} ×${times} equal` : name);
+  }
+  /** The nodes of a closed slab, forward and backward apart; of equal slabs those of the first. */
+  slabBarcode(slab, x, y, width, height) {
+    const { c, d } = this,
+      cluster = d.clusters[slab.cluster],
+      one = slab.run || !cluster.repeats ? slab.cluster : cluster.children[0],
+      nodes = d.nodesOf(one);
     if (!d.twoLanes) {
-      drawBarcode(c, left, y, end - left, height, nodes, d.status);
+      drawBarcode(c, x, y, width, height, nodes, d.status);
       return;
     }
-    const half = (end - left - 16) / 2,
+    const half = (width - 16) / 2,
       lanes = d.clusters[one].halves ||= [
         nodes.filter((i) => !d.backward[i]),
         nodes.filter((i) => d.backward[i]).reverse(),
       ];
-    drawBarcode(c, left, y, half, height, lanes[0], d.status);
-    drawBarcode(c, left + half + 16, y, half, height, lanes[1], d.status);
+    drawBarcode(c, x, y, half, height, lanes[0], d.status);
+    drawBarcode(c, x + half + 16, y, half, height, lanes[1], d.status);
     c.fillStyle = colors["rule-2"];
-    c.fillRect(left + half + 7.5, y, 1, height);
+    c.fillRect(x + half + 7.5, y, 1, height);
   }
   /** The slab's share of the whole, as a bar. */
   overlayBar(slab, x, y, width, height) {
@@ -432,21 +439,36 @@ export class ScenePainter {
       width - 16,
     );
   }
-  node({ x, y, width, height, node }) {
-    const { c, d, two } = this,
-      status = d.statusOf(node),
-      marked = status !== "same" && status !== "derived",
-      over = this.overlay && this.overlay.ofNode(node);
+  node(box) {
+    const { x, y, width, height, node } = box, over = this.overlay && this.overlay.ofNode(node);
+    this.nodeBody(box, over);
+    if (!this.labels) return;
+    const status = this.d.statusOf(node), first = this.two ? y + 13 : y + height / 2;
+    if (status !== "same") this.sign(x + 8, first - (this.two ? 7 : 6.5), status);
+    const end = this.nodeOperator(box, first, over);
+    if (!this.two) return;
+    this.nodeName(box, first + 0.5, end, over);
+    this.font(400, 10.5, "mono");
+    const ink = over && over.ink, value = over && over.text;
+    let room = width - 18;
+    if (value) {
+      const valueWidth = this.c.measureText(value).width;
+      this.text(value, x + width - 8 - valueWidth, y + 27.5, ink || colors.ink);
+      room -= valueWidth + 6;
+    }
+    const type = shortType(this.d.typeOf(node)) || "–";
+    this.text(type, x + 10, y + 27.5, ink || colors["ink-2"], room);
+  }
+  /** The box of a node: filled by overlay or status, with the status as its border. */
+  nodeBody({ x, y, width, height, node }, over) {
+    const { c } = this, status = this.d.statusOf(node), marked = isMarked(status);
     this.rounded(x, y, width, height, 4);
     c.fillStyle = over && over.fill || !this.overlay && colors[`${status}-fill`] || colors.surface;
     c.fill();
     if (status === "removed" && this.lines) this.hatch(x, y, width, height);
-    const color = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"];
-    this.pen(
-      color,
-      status === "added" ? 2 : marked ? 1.5 : 1,
-      this.labels && { removed: [5, 3], moved: [1.5, 2.5] }[status] || [],
-    );
+    const color = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"],
+      dash = this.labels && { removed: [5, 3], moved: [1.5, 2.5] }[status] || [];
+    this.pen(color, status === "added" ? 2 : marked ? 1.5 : 1, dash);
     this.rounded(x, y, width, height, 4);
     c.stroke();
     if ((status === "changed" || status === "derived") && this.lines) {
@@ -454,47 +476,30 @@ export class ScenePainter {
       this.rounded(x + 3, y + 3, width - 6, height - 6, 3);
       c.stroke();
     }
-    if (!this.labels) return;
-    const ink = over && over.ink,
-      first = two ? y + 13 : y + height / 2,
-      left = status === "same" ? x + 10 : x + 26;
-    if (status !== "same") this.sign(x + 8, two ? y + 6 : y + height / 2 - 6.5, status);
-    const label = d.opLabel(node), room0 = x + width - 8 - left;
-    this.font(marked || !VIEWS.has(/^\w*/.exec(label)[0]) ? 600 : 400, 12);
-    // What it became says more than half of what it was.
-    const op = c.measureText(label).width > room0 ? label.replace(/^.*→ /, "") : label;
-    const wide = this.text(
-      op,
-      left,
-      first,
-      ink || (status === "removed" ? colors["ink-2"] : colors.ink),
-      room0,
-    );
-    if (!two) return;
+  }
+  /** Returns where the operator ends. */
+  nodeOperator({ x, width, node }, y, over) {
+    const { c, d } = this,
+      status = d.statusOf(node),
+      label = d.opLabel(node),
+      left = x + (status === "same" ? 10 : 26),
+      room = x + width - 8 - left;
+    this.font(isMarked(status) || !VIEWS.has(/^\w*/.exec(label)[0]) ? 600 : 400, 12);
+    // The new operator says more than half of both.
+    const shown = c.measureText(label).width > room ? label.replace(/^.*→ /, "") : label,
+      ink = over && over.ink || (status === "removed" ? colors["ink-2"] : colors.ink);
+    return left + this.text(shown, left, y, ink, room);
+  }
+  /** The name at the right: dropped, not shortened, where there is no room. */
+  nodeName({ x, width, node }, y, operatorEnd, over) {
+    const { d } = this, name = d.nodeName(node), room = x + width - 16 - operatorEnd;
     this.font(400, 10, "mono");
-    const name = d.nodeName(node),
-      room = x + width - 8 - (left + wide + 8),
-      nameWidth = name.length * 5 > room ? Infinity : c.measureText(name).width;
-    // Dropped, not shortened, where there is no room.
-    if (name !== op && nameWidth <= room) {
-      this.text(
-        name,
-        x + width - 8 - nameWidth,
-        first + 0.5,
-        ink || (marked ? colors["ink-2"] : colors["ink-3"]),
-      );
+    if (name === d.opLabel(node) || name.length * 5 > room) return;
+    const nameWidth = this.c.measureText(name).width,
+      ink = isMarked(d.statusOf(node)) ? colors["ink-2"] : colors["ink-3"];
+    if (nameWidth <= room) {
+      this.text(name, x + width - 8 - nameWidth, y, over && over.ink || ink);
     }
-    this.font(400, 10.5, "mono");
-    const value = over && over.text;
-    const end = value ? x + width - 8 - c.measureText(value).width : x + width - 8;
-    if (value) this.text(value, end, y + 27.5, ink || colors.ink);
-    this.text(
-      shortType(d.typeOf(node)) || "–",
-      x + 10,
-      y + 27.5,
-      ink || colors["ink-2"],
-      end - x - (value ? 16 : 10),
-    );
   }
   /** The badge of a node: strokes, not glyphs, so that a small ~ never reads as a minus. */
   sign(x, y, status) {

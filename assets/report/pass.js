@@ -1,17 +1,28 @@
 // One pass or graph: rail, head, tabs, and the graph with its tools.
 
-import { $, $$, button, h, stepOf } from "./dom.js";
-import { ADDED, badges, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS } from "./status.js";
-import { GraphView } from "./graph.js";
-import { matcher, MINUS, number, past, plural, time } from "./format.js";
-import { makeOverlay, OVERLAYS, overlaysOf } from "./overlay.js";
-import { go, linkTo, note, state, TABS } from "./route.js";
 import { copyMenu } from "./copy.js";
 import { current } from "./current.js";
+import { $, $$, button, h, stepOf } from "./dom.js";
+import { matcher, MINUS, number, past, plural, time } from "./format.js";
+import { GraphView } from "./graph.js";
+import { inspectorPanel } from "./inspector.js";
+import { makeOverlay, OVERLAYS, overlaysOf } from "./overlay.js";
 import { failure } from "./overview.js";
-import { inspector, refreshInspector } from "./inspector.js";
-import { isQuiet, isTwin, str, subjects } from "./store.js";
 import { patternsTab } from "./patterns.js";
+import { go, linkTo, note, state, TABS } from "./route.js";
+import { noteSelection } from "./selection.js";
+import {
+  ADDED,
+  badges,
+  CHANGED,
+  DERIVED,
+  MOVED,
+  REMOVED,
+  SAME,
+  STATUS,
+  statusWord,
+} from "./status.js";
+import { isQuiet, isTwin, subjects } from "./store.js";
 import { tableTab } from "./tables.js";
 import { textTab } from "./text_diff.js";
 
@@ -80,91 +91,80 @@ const whatOf = (subject, detail) =>
     ? h("span.quiet", plural(subject.last.nodes, "node"))
     : badges((detail || subject).counts);
 
+const PANELS = { graph: graphTab, table: tableTab, text: textTab, patterns: patternsTab };
+
 export function passView(subject) {
-  const detail = current.detail, work = h("div.work"), graph = state.tab === "graph";
-  const wide = graph && detail && modeOf(detail) === "side";
-  const page = h("div", { class: `pass${wide ? " wide" : ""}` }, wide ? null : rail(subject), work);
-  const words = subject.pass && subject.pass.causes.length
-    ? past(subject.pass.causes[0].title)
-    : "";
-  work.append(
-    h(
-      "div.pass-head",
-      subject.pass && h("span.quiet", `#${subject.index}`),
-      h("h1.cut", { title: subject.name }, subject.name),
-      whatOf(subject, detail),
-      h("span.quiet.small.cut.optional", { title: words }, words),
-      h("span.spacer"),
-      rankWords(subject),
-      detail && copyMenu(subject, detail),
-    ),
-  );
+  const { detail } = current,
+    wide = state.tab === "graph" && detail && modeOf(detail) === "side",
+    page = h("div", { class: wide ? "pass wide" : "pass" }, !wide && rail(subject));
   if (!detail) {
-    work.append(
-      h(
-        "div.empty",
-        subject.pass && subject.pass.status === "failed"
-          ? failure(subject.pass)
-          : subject.detail >= 0
-          ? h(
-            "div",
-            h("h2", "Left out"),
-            h("p", "The graphs of this pass did not fit into the report; the trace has them."),
-          )
-          : h(
-            "div",
-            h("h2", "No changes in this pass"),
-            h(
-              "p",
-              "The fingerprint before and after is the same: ",
-              h("code", subject.last.fingerprint),
-              ". Press ",
-              h("kbd", "J"),
-              " for the next pass with changes.",
-            ),
-          ),
-      ),
-    );
+    page.append(h("div.work", passHead(subject), h("div.empty", whyEmpty(subject))));
     return page;
   }
-  const tabs = [["graph", "Graph", 0], ["table", "Table", detail.changes.length || detail.count], [
-    "text",
-    "Text",
-    0,
-  ], ["patterns", "Patterns", detail.patterns.length]];
-  work.append(
-    h(
-      "div.tabs",
-      { role: "tablist", label: "Views of the pass", keydown: stepTab },
-      tabs.map(([key, label, count]) =>
-        h(
-          "button",
-          {
-            role: "tab",
-            id: `tab-${key}`,
-            "aria-controls": "panel",
-            "aria-selected": String(state.tab === key),
-            tabindex: state.tab === key ? "0" : "-1",
-            click: () => go({ tab: key, cam: "" }),
-          },
-          label,
-          count ? h("span.quiet", ` ${number(count)}`) : null,
-        )
-      ),
-    ),
-  );
   const panel = h("div.panel", {
     id: "panel",
     role: "tabpanel",
     "aria-labelledby": `tab-${state.tab}`,
   });
-  work.append(panel);
-  ({ graph: graphTab, table: tableTab, text: textTab, patterns: patternsTab })[state.tab](
-    panel,
-    detail,
-  );
-  if (!wide && state.tab !== "patterns") page.append(inspector(detail));
+  page.append(h("div.work", passHead(subject, detail), tabList(detail), panel));
+  PANELS[state.tab](panel, detail);
+  if (!wide && state.tab !== "patterns") page.append(inspectorPanel(detail));
   return page;
+}
+function passHead(subject, detail) {
+  const [cause] = subject.pass ? subject.pass.causes : [], words = cause ? past(cause.title) : "";
+  return h(
+    "div.pass-head",
+    subject.pass && h("span.quiet", `#${subject.index}`),
+    h("h1.cut", { title: subject.name }, subject.name),
+    whatOf(subject, detail),
+    h("span.quiet.small.cut.optional", { title: words }, words),
+    h("span.spacer"),
+    rankWords(subject),
+    detail && copyMenu(subject, detail),
+  );
+}
+function whyEmpty(subject) {
+  if (subject.pass && subject.pass.status === "failed") return failure(subject.pass);
+  if (subject.detail >= 0) {
+    return [
+      h("h2", "Left out"),
+      h("p", "The graphs of this pass did not fit into the report; the trace has them."),
+    ];
+  }
+  return [
+    h("h2", "No changes in this pass"),
+    h(
+      "p",
+      "The fingerprint before and after is the same: ",
+      h("code", subject.last.fingerprint),
+      ". Press ",
+      h("kbd", "J"),
+      " for the next pass with changes.",
+    ),
+  ];
+}
+function tabList(detail) {
+  const counts = { table: detail.changes.length || detail.count, patterns: detail.patterns.length };
+  const tab = (key) =>
+    h(
+      "button",
+      {
+        role: "tab",
+        id: `tab-${key}`,
+        "aria-controls": "panel",
+        "aria-selected": String(state.tab === key),
+        tabindex: state.tab === key ? "0" : "-1",
+        click: () => go({ tab: key, cam: "" }),
+      },
+      key[0].toUpperCase() + key.slice(1),
+      counts[key] ? h("span.quiet", ` ${number(counts[key])}`) : null,
+    );
+  return h(
+    "div.tabs",
+    { role: "tablist", label: "Views of the pass", keydown: stepTab },
+    TABS.map(tab),
+  );
 }
 /** Which other ranks have this very graph. */
 function rankWords(subject) {
@@ -190,89 +190,102 @@ function stepTab(event) {
 
 function graphTab(panel, detail) {
   const view = current.graphView = new GraphView(detail, modeOf(detail), {
-    select: (node) => {
-      note({ node: node >= 0 ? str(detail.name[node]) : "" });
-      refreshInspector(true);
-    },
-    changed: () => {
+    select: noteSelection,
+    changed() {
       keepView();
       note({ open: view.openPaths().join(";") });
     },
   });
   view.hops = state.hops;
-  if (state.open) view.setOpen(state.open.split(";"));
-  else if (kept.graph === graphKey() && kept.open) view.setOpen(kept.open);
-  else view.openFirst();
-  if (view.open.size === 1 && !state.open) view.openFirst();
+  openSlabs(view);
   view.overlay = makeOverlay(detail, state.overlay);
   view.hits = state.filter ? new Set(detail.search(state.filter)) : null;
   view.layout();
-
+  panel.append(toolbar(detail, view), view.element, legend(detail, view));
+  requestAnimationFrame(() => {
+    if (current.graphView === view) placeCamera(view, detail.find(state.node));
+  });
+}
+/** The slabs of the link, else those of the pass before, else the way to the first change. */
+function openSlabs(view) {
+  if (state.open) {
+    view.setOpen(state.open.split(";"));
+    return;
+  }
+  if (kept.graph === graphKey() && kept.open) view.setOpen(kept.open);
+  if (view.open.size === 1) view.openFirst();
+}
+function placeCamera(view, node) {
+  const hasNode = node !== undefined;
+  if (hasNode) view.selected = node;
+  if (kept.graph === graphKey() && kept.camera && !state.cam) view.keepCamera(kept.camera);
+  else view.home();
+  if (hasNode && !state.cam) view.reveal(node);
+}
+function toolbar(detail, view) {
+  const differs = detail.changes.length > 0;
+  return h(
+    "div.toolbar",
+    differs && [modeButtons(), hopChoice()],
+    colourChoice(detail),
+    h(
+      "span.tools",
+      view.countLabel,
+      h(
+        "div.segments",
+        h("button", { label: "Zoom out", click: () => view.zoom(0.8) }, MINUS),
+        view.zoomLabel,
+        h("button", { label: "Zoom in", click: () => view.zoom(1.25) }, "+"),
+        button(() => view.fitAll(), "Fit"),
+      ),
+    ),
+  );
+}
+const MODE_LABELS = { unified: "Unified", side: "Side by side", blink: "Blink" };
+const modeButtons = () =>
+  h(
+    "div.segments",
+    { role: "group", label: "How both graphs are shown" },
+    Object.entries(MODE_LABELS).map(([mode, label]) =>
+      h("button", {
+        "aria-pressed": String(state.mode === mode),
+        click: () => go({ mode, cam: "" }),
+      }, label)
+    ),
+  );
+/** Whether only changes are shown, and how many unchanged nodes around them. */
+function hopChoice() {
   const check = h("input", {
     type: "checkbox",
     id: "changed-only",
-    change: (event) => setHops(event.target.checked ? "1" : "all"),
+    change: () => setHops(check.checked ? "1" : "all"),
   });
   check.checked = state.hops !== "all";
   const hops = h(
     "select",
     {
       label: "Unchanged nodes shown around a change",
-      change: (event) => setHops(event.target.value),
+      change: () => setHops(hops.value),
     },
     [0, 1, 2, 3].map((k) =>
       h("option", { value: k, selected: state.hops === `${k}` }, plural(k, "hop"))
     ),
   );
-  const overlays = overlaysOf(detail), differs = detail.changes.length > 0;
-  const colour = h(
+  return [h("label.optional", check, "Changed only +"), h("span.optional", hops)];
+}
+function colourChoice(detail) {
+  const overlays = overlaysOf(detail);
+  if (!overlays.length && !detail.ranksLeftOut) return null;
+  const choice = h(
     "select",
-    { label: "Colour by", change: (event) => setOverlay(event.target.value) },
+    { label: "Colour by", change: () => setOverlay(choice.value) },
     h("option", { value: "" }, "Colour: status"),
     overlays.map((key) =>
       h("option", { value: key, selected: key === state.overlay }, OVERLAYS[key].label)
     ),
     detail.ranksLeftOut && h("option", { disabled: true }, "Ranks: not compared, too many nodes"),
   );
-  const modes = [["unified", "Unified"], ["side", "Side by side"], ["blink", "Blink"]];
-  panel.append(
-    h(
-      "div.toolbar",
-      differs &&
-        h(
-          "div.segments",
-          { role: "group", label: "How both graphs are shown" },
-          modes.map(([mode, label]) =>
-            h("button", {
-              "aria-pressed": String(state.mode === mode),
-              click: () => go({ mode, cam: "" }),
-            }, label)
-          ),
-        ),
-      differs && [h("label.optional", check, "Changed only +"), h("span.optional", hops)],
-      (overlays.length > 0 || detail.ranksLeftOut) && h("span.optional", colour),
-      h(
-        "span.tools",
-        view.countLabel,
-        h(
-          "div.segments",
-          h("button", { label: "Zoom out", click: () => view.zoom(0.8) }, MINUS),
-          view.zoomLabel,
-          h("button", { label: "Zoom in", click: () => view.zoom(1.25) }, "+"),
-          button(() => view.fitAll(), "Fit"),
-        ),
-      ),
-    ),
-  );
-  panel.append(view.element, legend(detail, view));
-  const node = detail.find(state.node);
-  requestAnimationFrame(() => {
-    if (current.graphView !== view) return;
-    if (node !== undefined) view.selected = node;
-    if (kept.graph === graphKey() && kept.camera && !state.cam) view.keepCamera(kept.camera);
-    else view.home();
-    if (node !== undefined && !state.cam) view.reveal(node);
-  });
+  return h("span.optional", choice);
 }
 /** One graph has no two sides. */
 const modeOf = (detail) => detail.changes.length ? state.mode : "unified";
@@ -282,86 +295,44 @@ const graphKey = () => `${current.subject.run.id} ${current.subject.graph}`;
  * graph.
  */
 export function keepView() {
-  if (!current.graphView || !current.subject || !current.graphView.fitted) return;
-  kept.graph = graphKey();
-  kept.open = current.graphView.openPaths();
-  kept.camera = current.graphView.anchor();
+  const { graphView: view } = current;
+  if (!view || !view.fitted) return;
+  Object.assign(kept, { graph: graphKey(), open: view.openPaths(), camera: view.anchor() });
 }
-/** What is nearest to the middle of the screen, by name or path, and where on the screen it is. */
-GraphView.prototype.anchor = function () {
-  const { room, height } = this.size(),
-    d = this.detail,
-    distance = (b) =>
-      Math.abs(this.x + (b.x + b.width / 2) * this.scale - room / 2) +
-      Math.abs(this.y + (b.y + Math.min(b.height, 40) / 2) * this.scale - height / 2);
-  const near = (list) =>
-    list.reduce((best, b) => !best || distance(b) < distance(best) ? b : best, null);
-  const box = near(this.scene.boxes.filter((b) => b.node >= 0)),
-    slab = near(this.scene.slabs.filter((s) => s.cluster > 0)),
-    at = (b) => [this.x + b.x * this.scale, this.y + b.y * this.scale];
-  return {
-    scale: this.scale,
-    life: box && d.life ? d.life[box.node] : -1,
-    node: box ? at(box) : null,
-    path: slab ? d.clusters[slab.cluster].path : "",
-    slab: slab ? at(slab) : null,
-  };
-};
-/** Unchanged nodes stay where they were on the screen. */
-GraphView.prototype.keepCamera = function ({ scale, life, node, path, slab }) {
-  const d = this.detail,
-    box = node && d.ofLife(life) !== undefined ? this.scene.boxOf.get(d.ofLife(life)) : null,
-    other = slab && this.scene.slabOf.get(d.clusterOfPath.get(path));
-  if (!box && !other) {
-    this.home();
-    return;
-  }
-  const [[x, y], target] = box ? [node, box] : [slab, other];
-  Object.assign(this, { scale, fitted: true, x: x - target.x * scale, y: y - target.y * scale });
-  this.draw();
-};
 export function setHops(hops) {
   note({ hops, cam: "" });
-  if (!current.graphView) return;
-  current.graphView.hops = hops;
-  current.graphView.unfolded.clear();
+  const { graphView: view } = current;
+  if (!view) return;
+  view.hops = hops;
+  view.unfolded.clear();
   const check = $("#changed-only");
   if (check) check.checked = hops !== "all";
-  current.graphView.relayout((scene) =>
-    scene.boxOf.get(current.graphView.selected) || scene.slabs[1]
-  );
+  view.relayout((scene) => scene.boxOf.get(view.selected) || scene.slabs[1]);
 }
 export function setOverlay(overlay) {
   note({ overlay });
-  if (!current.graphView) return;
-  current.graphView.overlay = makeOverlay(current.detail, overlay);
-  $(".legend").replaceWith(legend(current.detail, current.graphView));
-  current.graphView.draw();
+  const { detail, graphView: view } = current;
+  if (!view) return;
+  view.overlay = makeOverlay(detail, overlay);
+  $(".legend").replaceWith(legend(detail, view));
+  view.draw();
 }
-function legend(detail, view) {
-  const present = new Set(detail.status),
-    marks = [[ADDED, "added"], [REMOVED, "removed"], [CHANGED, "changed"], [DERIVED, "derived"], [
-      MOVED,
-      "moved",
-    ], [SAME, "unchanged"]].filter(([status]) => present.has(status));
-  const box = h(
+const LEGEND = [ADDED, REMOVED, CHANGED, DERIVED, MOVED, SAME];
+function legend(detail, { overlay }) {
+  const marks = LEGEND.filter((status) => detail.status.includes(status));
+  const colorMark = ([word, fill]) => {
+    const key = h("i.key");
+    key.style.background = fill;
+    return h("span", key, word);
+  };
+  return h(
     "div.legend",
-    marks.map(([status, word]) => h("span", h(`i.key.${STATUS[status]}`), word)),
-  );
-  if (view.overlay) box.append(h("b", view.overlay.label));
-  if (view.overlay) {
-    for (const [word, fill] of view.overlay.legend) {
-      const key = h("i.key");
-      key.style.background = fill;
-      box.append(h("span", key, word));
-    }
-  }
-  box.append(
+    marks.map((status) => h("span", h(`i.key.${STATUS[status]}`), statusWord(STATUS[status]))),
+    overlay && [h("b", overlay.label), overlay.legend.map(colorMark)],
     h("span.spacer"),
     h(
       "span.optional",
       detail.twoLanes ? "forward runs down on the left, backward up on the right" : "runs down",
     ),
   );
-  return box;
 }

@@ -1,80 +1,79 @@
 // Equal changes at several places, and relations between nodes.
 
+import { prepare } from "./barcode.js";
+import { onRedraw } from "./current.js";
+import { dotted, h } from "./dom.js";
+import { andMore, nothing } from "./elements.js";
+import { past, plural } from "./format.js";
+import { showNode } from "./selection.js";
 import { badges, countsOf, RELATIONS } from "./status.js";
 import { colors } from "./theme.js";
-import { dotted, h } from "./dom.js";
-import { nothing } from "./tables.js";
-import { number, past, plural } from "./format.js";
-import { onRedraw } from "./current.js";
-import { prepare } from "./barcode.js";
-import { showNode } from "./inspector.js";
-import { whereWords } from "./overview.js";
+import { whereWords } from "./words.js";
 
 export function patternsTab(panel, detail) {
-  const sheet = h("div.sheet"), shown = new Set();
-  panel.append(sheet);
-  detail.patterns.forEach((pattern, index) => {
-    const places = detail.hunks.filter((hunk) => hunk.pattern === index),
-      counts = countsOf(detail, places.flatMap((hunk) => hunk.nodes));
-    places.forEach((hunk) => shown.add(hunk));
-    sheet.append(
-      h(
-        "section.pattern",
-        h("h2", past(pattern.title), " ", badges(counts)),
-        h(
-          "p.mid",
-          whereWords({ where: pattern.where, places: places.length, except: pattern.deviations }),
-        ),
-        pattern.deviations.length > 0 &&
-          h("div.multiples", pattern.deviations.map((deviation) => deviating(detail, deviation))),
-        multiples(detail, places),
-      ),
-    );
-  });
-  const single = detail.hunks.filter((hunk) => !shown.has(hunk)).sort((a, b) =>
-    b.nodes.length - a.nodes.length
+  const placesOf = (index) => detail.hunks.filter((hunk) => hunk.pattern === index),
+    repeated = (hunk) => detail.patterns[hunk.pattern] !== undefined,
+    single = detail.hunks.filter((hunk) => !repeated(hunk));
+  const parts = [
+    ...detail.patterns.map((pattern, index) => patternPart(detail, pattern, placesOf(index))),
+    single.length && singleChanges(detail, single),
+    detail.relations.length && relationPart(detail),
+  ].filter(Boolean);
+  panel.append(
+    h(
+      "div.sheet",
+      parts.length
+        ? parts
+        : nothing("No change repeats, and no node was replaced, copied or merged."),
+    ),
   );
-  if (single.length) {
-    sheet.append(
-      h(
-        "section.pattern",
-        h("h2", `${plural(single.length, "change")} at one place`),
-        h(
-          "div",
-          single.slice(0, 100).map((hunk) =>
-            h(
-              "button.cause",
-              { click: () => showNode(hunk.nodes[0]) },
-              badges(countsOf(detail, hunk.nodes)),
-              h(
-                "span",
-                h("b", past(hunk.title)),
-                h("br"),
-                h("span.mid", hunk.where || "without module"),
-              ),
-            )
-          ),
-        ),
-        single.length > 100 && h("p.quiet", `and ${number(single.length - 100)} more in the table`),
-      ),
-    );
-  }
-  if (detail.relations.length) {
-    sheet.append(
-      h(
-        "section.pattern",
-        h("h2", plural(detail.relations.length, "relation")),
-        h("p.mid", "Nodes that are not the same, but belong together."),
-        relations(detail, detail.relations.slice(0, 200)),
-        detail.relations.length > 200 &&
-          h("p.quiet", `and ${number(detail.relations.length - 200)} more`),
-      ),
-    );
-  }
-  if (!sheet.children.length) {
-    sheet.append(nothing("No change repeats, and no node was replaced, copied or merged."));
-  }
 }
+const patternPart = (detail, pattern, places) =>
+  h(
+    "section.pattern",
+    h(
+      "h2",
+      past(pattern.title),
+      " ",
+      badges(countsOf(detail, places.flatMap((hunk) => hunk.nodes))),
+    ),
+    h(
+      "p.mid",
+      whereWords({ where: pattern.where, places: places.length, except: pattern.deviations }),
+    ),
+    pattern.deviations.length > 0 &&
+      h("div.multiples", pattern.deviations.map((deviation) => deviating(detail, deviation))),
+    multiples(detail, places),
+  );
+function singleChanges(detail, hunks) {
+  const row = (hunk) =>
+    h(
+      "button.cause",
+      { click: () => showNode(hunk.nodes[0]) },
+      badges(countsOf(detail, hunk.nodes)),
+      h(
+        "span",
+        h("b", past(hunk.title)),
+        h("br"),
+        h("span.mid", hunk.where || "without module"),
+      ),
+    );
+  const largestFirst = hunks.sort((a, b) => b.nodes.length - a.nodes.length);
+  return h(
+    "section.pattern",
+    h("h2", `${plural(hunks.length, "change")} at one place`),
+    h("div", largestFirst.slice(0, 100).map(row)),
+    andMore(hunks, 100, "more in the table"),
+  );
+}
+const relationPart = (detail) =>
+  h(
+    "section.pattern",
+    h("h2", plural(detail.relations.length, "relation")),
+    h("p.mid", "Nodes that are not the same, but belong together."),
+    relations(detail, detail.relations.slice(0, 200)),
+    andMore(detail.relations, 200),
+  );
 /** Small pictures of equal changes, one per place; a click goes there. */
 function multiples(detail, places) {
   const box = h("div.multiples");
@@ -113,9 +112,7 @@ function multiples(detail, places) {
       ),
     );
   }
-  if (places.length > 48) {
-    box.append(h("span.quiet.small", `and ${number(places.length - 48)} equal places more`));
-  }
+  box.append(andMore(places, 48, "equal places more"));
   return box;
 }
 /** A place inside the range of a pattern that lacks it: what happened there instead, or nothing. */

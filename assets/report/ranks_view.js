@@ -1,10 +1,12 @@
-import { $$, h, joined, link } from "./dom.js";
-import { boxed } from "./overview.js";
-import { goTo, linkTo, views } from "./route.js";
-import { graphsOf, loadFacts, momentsOf, report, subjects } from "./store.js";
-import { matching, number, plural } from "./format.js";
-import { pageHead } from "./views_common.js";
+// Ranks: their graphs after each pass, and their collectives in order.
+
 import { refWord } from "./copy.js";
+import { $$, h, joined, link } from "./dom.js";
+import { boxed, columnHead, grid, pageHead, rowHead } from "./elements.js";
+import { matching, number, plural } from "./format.js";
+import { goTo, linkTo, views } from "./route.js";
+import { graphsOf, loadFacts, report, snapshotsOf, subjects } from "./store.js";
+
 const LETTER = (i) => i < 26 ? String.fromCharCode(65 + i) : `${i + 1}`;
 const COLLECTIVE = [
   [/all_gather/, "AG"],
@@ -42,17 +44,17 @@ views.set("ranks", {
     }
     const name = (run) =>
       new Set(runs.map((r) => r.rank)).size === runs.length ? `rank ${run.rank}` : `run ${run.id}`;
-    page.append(matrix(runs, name), ...await collectiveLanes(runs, name));
-    const untold = report.rank_pairs.filter((pair) => pair.detail < 0);
-    if (untold.length) {
+    page.append(matrix(runs, name), await collectiveLanes(runs, name) || "");
+    const left = report.rank_pairs.filter((pair) => pair.detail < 0);
+    if (left.length) {
       page.append(
         h(
           "p.quiet.small",
-          `${plural(untold.length, "pair")} of graphs that differ ${
-            untold.length === 1 ? "is" : "are"
+          `${plural(left.length, "pair")} of graphs that differ ${
+            left.length === 1 ? "is" : "are"
           } not compared node by node, beyond 20,000 nodes: ${
-            untold.slice(0, 4).map((pair) => pair.name).join("; ")
-          }${untold.length > 4 ? "; …" : ""}`,
+            left.slice(0, 4).map((pair) => pair.name).join("; ")
+          }${left.length > 4 ? "; …" : ""}`,
         ),
       );
     }
@@ -74,202 +76,191 @@ function ranges(group, name) {
     spans.map(([from, to]) => from === to ? from : `${from}–${to}`).join(", ")
   }`;
 }
-/** What every rank had after each pass, as letters: equal letters are equal graphs. */
-function matrix(runs, name) {
-  const markOf = (e) => e ? (e.after || e.last).fingerprint : "";
-  const places = runs.map((run) =>
-    new Map(
-      [
-        ...run.passes,
-        ...run.graphs.filter((graph) => !run.passes.some((pass) => pass.graph === graph.name)),
-      ].map((e) => [`${e.graph}\n${e.index}\n${e.name}`, e]),
-    )
-  );
-  let split = null, first = null;
-  const cells = [...new Set(places.flatMap((of) => [...of.keys()]))].map((key) => {
-    const entries = places.map((of) => of.get(key)),
-      { name: title, index } = entries.find(Boolean),
-      marks = entries.map(markOf),
-      kinds = [...new Set(marks)],
-      column = { title, head: index === undefined ? title : `#${index}` };
-    const parts = split === null && kinds.length > 1;
-    if (parts) {
-      split = {
-        column,
-        groups: kinds.map((mark) => runs.filter((_, i) => marks[i] === mark)),
-      };
-    }
-    return { column, parts, entries, letters: marks.map((mark) => kinds.indexOf(mark)) };
+const printOf = (entry) => entry ? (entry.after || entry.last).fingerprint : "";
+/**
+ * The passes of all runs, and their graphs without passes, as columns: {title, head, entries,
+ * groups}. `entries` has one pass or graph per run, `groups` the number of its fingerprint.
+ */
+function columnsOf(runs) {
+  const places = runs.map((run) => {
+    const hasPass = (graph) => run.passes.some((pass) => pass.graph === graph.name),
+      entries = [...run.passes, ...run.graphs.filter((graph) => !hasPass(graph))];
+    return new Map(entries.map((e) => [`${e.graph}\n${e.index}\n${e.name}`, e]));
   });
-  const groups = (list) => list.map((group) => ranges(group, name)).join(" | ");
+  const keys = new Set(places.flatMap((entries) => [...entries.keys()]));
+  return [...keys].map((key) => {
+    const entries = places.map((of) => of.get(key)),
+      prints = entries.map(printOf),
+      kinds = [...new Set(prints)],
+      { name: title, index } = entries.find(Boolean);
+    return {
+      title,
+      head: index === undefined ? title : `#${index}`,
+      entries,
+      groups: prints.map((print) => kinds.indexOf(print)),
+    };
+  });
+}
+/** The graph of every rank after each pass, as letters: equal letters are equal graphs. */
+function matrix(runs, name) {
+  const columns = columnsOf(runs),
+    split = columns.find((column) => column.groups.some((group) => group > 0)),
+    chooser = new CellChooser();
   const words = split
-    ? `Ranks part at ${split.column.head} ${split.column.title}: ${groups(split.groups)}.`
+    ? `Ranks diverge at ${split.head} ${split.title}: ${groupWords(split, runs, name)}.`
     : "All ranks have the same graphs after every pass.";
-  const hint = h("p.mid", { role: "note" }, "Choose two cells to compare them."),
-    subjectOf = (e) => subjects.find((s) => s.ref === e.ref && !s.base);
-  /** The first cell is kept, the second one opens what is different between them. */
-  const choose = (event, e, title) => {
-    const other = first,
-      marks = other && [markOf(other), markOf(e)].sort().join(),
-      pair = other &&
-        subjects.find((s) =>
-          s.group === "between ranks" && s.graph === (e.graph || e.name) &&
-          s.index === (e.index ?? -1) &&
-          [markOf({ last: s.before }), markOf(s)].sort().join() === marks
-        );
-    first = other ? null : e;
-    for (const cell of $$(".cell", grid)) {
-      cell.setAttribute("aria-pressed", String(Boolean(first) && cell === event.currentTarget));
-    }
-    if (first) {
-      hint.replaceChildren(
-        title,
-        ": ",
-        subjectOf(e) ? link(linkTo(subjectOf(e)), "open it") : "no pass changed it",
-        ", or choose a second cell to compare it with.",
-      );
-    } else if (pair) goTo(pair);
-    else if (markOf(other) === markOf(e)) {
-      hint.replaceChildren(
-        other === e ? "Choose two cells to compare them." : "Both are the same graph.",
-      );
-    } else {hint.replaceChildren(
-        "These two were not compared here. This does it:",
-        h("pre", `strata diff ${refWord(other.ref)} ${refWord(e.ref)}`),
-      );}
-  };
-  const grid = h(
+  const head = (column) =>
+    columnHead(h("span.cut", column.head), {
+      title: column.title,
+      class: column === split && "parting",
+    });
+  const row = (run, i) =>
+    h(
+      "tr",
+      rowHead(name(run)),
+      columns.map((column) => h("td", chooser.cell(column, i, name(run)))),
+    );
+  const cells = grid(
     "table.matrix",
     { label: words },
-    h(
-      "thead",
-      h(
-        "tr",
-        h("th", { scope: "col" }, ""),
-        cells.map(({ column, parts }) =>
-          h(
-            "th",
-            { scope: "col", title: column.title, class: parts && "parting" },
-            h("span.cut", column.head),
-          )
-        ),
-      ),
-    ),
-    h(
-      "tbody",
-      runs.map((run, i) =>
-        h(
-          "tr",
-          h("th", { scope: "row" }, name(run)),
-          cells.map(({ column, entries, letters }) => {
-            const e = entries[i],
-              title = `${name(run)}, ${column.title}: group ${LETTER(letters[i])}`;
-            return h(
-              "td",
-              e
-                ? h("button", {
-                  class: `cell ${"abcd"[Math.min(3, letters[i])]}`,
-                  title,
-                  "aria-pressed": "false",
-                  click: (event) => choose(event, e, title),
-                }, LETTER(letters[i]))
-                : h("span.cell.none", "none"),
-            );
-          }),
-        )
-      ),
-    ),
+    [columnHead(""), columns.map(head)],
+    runs.map(row),
   );
   return boxed(
     "Graphs after each pass",
-    `equal letters: equal fingerprints${split ? "; underlined: where ranks part first" : ""}`,
-    told(words, grid),
-    hint,
+    `equal letters: equal fingerprints${split ? "; underlined: where ranks diverge" : ""}`,
+    summaryAnd(words, cells),
+    chooser.hint,
   );
 }
-const told = (words, grid) => [h("p.mid.told", words), h("div.scroll", grid)];
+function groupWords({ groups }, runs, name) {
+  const members = [...new Set(groups)].map((group) => runs.filter((_, i) => groups[i] === group));
+  return members.map((group) => ranges(group, name)).join(" | ");
+}
+const CHOOSE = "Choose two cells to compare them.";
+/** The first cell is kept; the second one opens the difference between both. */
+class CellChooser {
+  constructor() {
+    this.hint = h("p.mid", { role: "note" }, CHOOSE);
+    this.first = null;
+  }
+  cell(column, i, rank) {
+    const entry = column.entries[i], group = column.groups[i], letter = LETTER(group);
+    if (!entry) return h("span.cell.none", "none");
+    const title = `${rank}, ${column.title}: group ${letter}`;
+    return h("button", {
+      class: `cell ${"abcd"[Math.min(3, group)]}`,
+      title,
+      "aria-pressed": "false",
+      click: (event) => this.choose(event.currentTarget, entry, title),
+    }, letter);
+  }
+  choose(button, entry, title) {
+    const { first } = this;
+    this.first = first ? null : entry;
+    for (const cell of $$(".matrix .cell")) {
+      cell.setAttribute("aria-pressed", String(!first && cell === button));
+    }
+    if (first) this.compare(first, entry);
+    else {
+      const subject = subjects.find((s) => s.ref === entry.ref && !s.base);
+      this.hint.replaceChildren(
+        title,
+        ": ",
+        subject ? link(linkTo(subject), "open it") : "no pass changed it",
+        ", or choose a second cell to compare it with.",
+      );
+    }
+  }
+  compare(first, second) {
+    const pair = pairOf(first, second);
+    if (pair) goTo(pair);
+    else if (printOf(first) === printOf(second)) {
+      this.hint.replaceChildren(first === second ? CHOOSE : "Both are the same graph.");
+    } else {
+      this.hint.replaceChildren(
+        "These two were not compared here. This command compares them:",
+        h("pre", `strata diff ${refWord(first.ref)} ${refWord(second.ref)}`),
+      );
+    }
+  }
+}
+/** The comparison in this file of two graphs after the same pass. */
+function pairOf(first, second) {
+  const prints = (a, b) => [printOf(a), printOf(b)].sort().join(), wanted = prints(first, second);
+  return subjects.find((s) =>
+    s.group === "between ranks" && s.graph === (second.graph || second.name) &&
+    s.index === (second.index ?? -1) && prints({ last: s.before }, s) === wanted
+  );
+}
+const summaryAnd = (words, cells) => [h("p.mid.told", words), h("div.scroll", cells)];
 
 /** Collectives in order, a lane per rank, aligned with those of the first rank. */
 async function collectiveLanes(runs, name) {
-  const facts = await loadFacts(),
-    lanes = runs.map((run) => {
-      const moments = momentsOf(run, graphsOf(run)[0]), last = moments[moments.length - 1];
-      return (last && facts[last.facts] && facts[last.facts].collectives || []).map((
-        [node, op, type, group],
-      ) => ({ node, op, type, group }));
-    });
-  const most = Math.max(...lanes.map((lane) => lane.length));
-  if (!most) return [];
-  const short = (c) => COLLECTIVE.find(([shape]) => shape.test(c.op))[1],
-    same = (a, b) => a.op === b.op && a.type === b.type && a.group === b.group,
-    reference = lanes[0];
-  // A lane against the first: equal operators in order belong together, whatever their types.
-  const align = (lane) => {
-    if (lane === reference || reference.length * lane.length > 1e6) {
-      return reference.map((_, i) => lane[i] || null);
-    }
-    return matching(reference, lane, (a, b) => a.op === b.op).map((at) => lane[at] || null);
-  };
-  const aligned = lanes.map(align),
-    differs = reference.map((c, i) => aligned.some((lane) => !lane[i] || !same(lane[i], c))),
-    first = differs.indexOf(true);
-  const from = Math.max(0, first - 6), to = Math.min(reference.length, from + 60);
-  const rows = runs.map((run, r) =>
+  const facts = await loadFacts(), lanes = runs.map((run) => collectivesOf(run, facts));
+  if (!lanes.some((lane) => lane.length)) return null;
+  const [reference] = lanes,
+    aligned = lanes.map((lane) => align(reference, lane)),
+    agrees = (c, i) => aligned.every((lane) => lane[i] && isSame(lane[i], c)),
+    first = reference.findIndex((c, i) => !agrees(c, i)),
+    from = Math.max(0, first - 6),
+    to = Math.min(reference.length, from + 60);
+  const extra = lanes.map((lane, r) => lane.length - aligned[r].filter(Boolean).length),
+    words = collectiveWords(reference, first, extra.some(Boolean)) +
+      (extra.some(Boolean)
+        ? ` Without a partner on the first rank: ${
+          joined(runs.map((run, r) => extra[r] && `${name(run)} ${extra[r]}`))
+        }.`
+        : "");
+  const wanted = reference.slice(from, to);
+  const row = (run, r) =>
     h(
       "tr",
-      h("th", { scope: "row" }, name(run)),
-      aligned[r].slice(from, to).map((c, k) => {
-        const wanted = reference[from + k],
-          odd = c && !same(c, wanted),
-          words = c ? `${c.op} ${c.type} ${c.group}` : "none";
-        return h(
-          "td",
-          h(
-            "span",
-            { class: `collective${!c ? " missing" : odd ? " odd" : ""}`, title: words },
-            c ? short(c) + (odd ? " ~" : "") : "none",
-          ),
-        );
-      }),
-    )
-  );
-  const extra = lanes.map((lane, r) => lane.length - aligned[r].filter(Boolean).length);
-  const words = first < 0 && !extra.some(Boolean)
-    ? `All ${plural(reference.length, "collective")} agree in operator, type and group.`
-    : first < 0
-    ? "The first rank's collectives agree."
-    : `Collective ${first} is the first that differs: ${reference[first].op} ${
-      reference[first].type
-    }.`;
-  const sentence = `${words}${
-    extra.some(Boolean)
-      ? ` Without a partner on the first rank: ${
-        joined(runs.map((run, r) => extra[r] && `${name(run)} ${extra[r]}`))
-      }.`
-      : ""
-  }`;
-  const grid = h(
+      rowHead(name(run)),
+      aligned[r].slice(from, to).map((c, k) => h("td", collectiveMark(c, wanted[k]))),
+    );
+  const cells = grid(
     "table.lanes",
-    { label: sentence },
-    h(
-      "thead",
-      h(
-        "tr",
-        h("th", { scope: "col" }, ""),
-        reference.slice(from, to).map((_, k) => h("th", { scope: "col" }, String(from + k))),
-      ),
-    ),
-    h("tbody", rows),
+    { label: words },
+    [columnHead(""), wanted.map((_, k) => columnHead(String(from + k)))],
+    runs.map(row),
   );
-  return [
-    boxed(
-      "Collectives in order",
-      `of ${graphsOf(runs[0])[0]} after the last pass${
-        reference.length > to - from
-          ? `; ${to - from} of ${number(reference.length)} around the first difference`
-          : ""
-      }`,
-      told(sentence, grid),
-    ),
-  ];
+  const part = reference.length > to - from
+    ? `; ${to - from} of ${number(reference.length)} around the first difference`
+    : "";
+  return boxed(
+    "Collectives in order",
+    `of ${graphsOf(runs[0])[0]} after the last pass${part}`,
+    summaryAnd(words, cells),
+  );
+}
+function collectivesOf(run, facts) {
+  const last = snapshotsOf(run, graphsOf(run)[0]).at(-1), known = last && facts[last.facts];
+  return (known && known.collectives || []).map(([, op, type, group]) => ({ op, type, group }));
+}
+const isSame = (a, b) => a.op === b.op && a.type === b.type && a.group === b.group;
+/** A lane against the first: equal operators in order belong together, whatever their types. */
+function align(reference, lane) {
+  if (lane === reference || reference.length * lane.length > 1e6) {
+    return reference.map((_, i) => lane[i] || null);
+  }
+  return matching(reference, lane, (a, b) => a.op === b.op).map((at) => lane[at] || null);
+}
+function collectiveMark(c, wanted) {
+  if (!c) return h("span.collective.missing", { title: "none" }, "none");
+  const odd = !isSame(c, wanted), [, short] = COLLECTIVE.find(([shape]) => shape.test(c.op));
+  return h(
+    "span",
+    { class: odd ? "collective odd" : "collective", title: `${c.op} ${c.type} ${c.group}` },
+    odd ? `${short} ~` : short,
+  );
+}
+function collectiveWords(reference, first, hasExtra) {
+  if (first >= 0) {
+    const { op, type } = reference[first];
+    return `Collective ${first} is the first that differs: ${op} ${type}.`;
+  }
+  return hasExtra
+    ? "The first rank's collectives agree."
+    : `All ${plural(reference.length, "collective")} agree in operator, type and group.`;
 }

@@ -1,14 +1,14 @@
-// What is looked at. All of it is in the fragment, so every view has a link, and the browser's
+// The state of the page. All of it is in the fragment, so every view has a link, and the browser's
 // buttons go back and forth. The fragment begins with a view's name or with the selector of a REF:
 // #run=1,graph=step,pass=3&tab=table.
 
-import { OVERLAYS } from "./overlay.js";
 import { current } from "./current.js";
+import { OVERLAYS } from "./overlay.js";
 import { report, subjects } from "./store.js";
 
 /**
- * Pages of the header: key → {label, shows(), render()}. `shows` tells whether this report has
- * anything for it, `render` gives its element or a promise of one. A file adds its page with
+ * Pages of the header: key → {label, shows(), render()}. `shows`: whether this report has
+ * content for it; `render` gives its element or a promise of one. A file adds its page with
  * `views.set`, at its top level.
  */
 export const views = new Map();
@@ -114,7 +114,7 @@ export function note(change) {
   const hash = hashOf(state);
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
-/** Another pass or graph: what was chosen of the last one stays, but for its node. */
+/** Goes to another pass or graph; all choices stay, except the node. */
 export const goTo = (subject, more) =>
   go({ view: "subject", ...refOf(subject), node: "", cam: "", ...more });
 
@@ -130,7 +130,7 @@ export function findSubject(ref, from = "") {
     subjects.find((subject) => subject.detail >= 0 && fits(subject)) || subjects.find(fits) ||
     subjects[0];
 }
-/** The run that overview, memory and the like speak of. */
+/** The run that overview, memory and similar pages show. */
 export function currentRun() {
   if (state.view === "subject" && current.subject) return current.subject.run;
   return report.runs.find((run) => String(run.id) === state.run) || report.runs[0];

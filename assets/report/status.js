@@ -1,7 +1,7 @@
 // The statuses of nodes: words, signs, counts.
 
-import { MINUS, number } from "./format.js";
 import { h, joined } from "./dom.js";
+import { MINUS, number } from "./format.js";
 
 export const STATUS = ["same", "added", "removed", "changed", "derived", "moved"];
 export const SAME = 0, ADDED = 1, REMOVED = 2, CHANGED = 3, DERIVED = 4, MOVED = 5;

@@ -1,9 +1,9 @@
-// What the file holds, decoded when it is looked at.
+// The data in the file, decoded when they are first shown.
 
-import { CHANGED, countsOf, REMOVED, SAME, STATUS } from "./status.js";
-import { fxLine, matcher, shortOp } from "./format.js";
 import { plain } from "./dom.js";
+import { fxLine, matcher, shortOp } from "./format.js";
 import { rangeTest } from "./overlay.js";
+import { CHANGED, countsOf, REMOVED, SAME, STATUS } from "./status.js";
 
 export async function inflate(id) {
   const element = document.getElementById(id);
@@ -30,7 +30,7 @@ const loadNames = once(async () => {
   names = await loadTexts("names");
 });
 const loadLineTexts = once(() => loadTexts("texts"));
-/** What is counted of each graph: memory, operators, collectives. */
+/** Memory, operators and collectives of each graph. */
 export const loadFacts = once(async () => await inflate("facts") || []);
 
 const undo = (list) => {
@@ -41,7 +41,10 @@ const sparse = (list) => new Map(list || []);
 /** [key, …rest] entries by key. */
 const keyed = (list) => new Map((list || []).map(([key, ...rest]) => [key, rest]));
 
-/** One scene with what belongs to its nodes; made once, kept. */
+/**
+ * A scene and the data of its nodes; scene_json.h documents the packed form. Arrays have an entry
+ * per node, maps have the nodes with a value.
+ */
 class Detail {
   constructor(data, index) {
     this.index = index;
@@ -170,6 +173,14 @@ class Detail {
   statusOf(i) {
     return STATUS[this.status[i]];
   }
+  /** "key=value" of each tag; one empty text for a node without tags. */
+  tagsOf(i) {
+    return str(this.tags.get(i) ?? -1).split("\n").map(plain);
+  }
+  /** The ranks that have the node, where not all have it. */
+  ranksOf(i) {
+    return str(this.ranks.get(i) ?? -1);
+  }
   /** "view → reshape" when the operator changed. */
   opLabel(i) {
     const target = this.status[i] === CHANGED &&
@@ -261,8 +272,37 @@ export async function loadLines(detail) {
   return detail.lines;
 }
 
+/**
+ * The data of a report, as tlparse-export/report/report_json.cc writes them.
+ *
+ * `counts` are [added, removed, changed, moved, derived]. `detail` is the number of a scene, -1 for
+ * none; `facts` an entry of the counts of all graphs. `ref` selects a graph of the trace, `base`
+ * the graph that it is compared with.
+ *
+ * @typedef {{nodes: number, fingerprint: string, facts: number, peak: number, flops: number}}
+ *   Snapshot
+ * @typedef {{title: string, where: string, except: [string, string][], places: number,
+ *   nodes: number, counts: number[]}} Cause
+ * @typedef {{index: number, name: string, options: string, graph: string, status: string,
+ *   ms: number, before: Snapshot, after: Snapshot, counts: number[], causes: Cause[],
+ *   error: string, reproduce: string, ref: string, detail: number}} Pass
+ * @typedef {{name: string, ref: string, last: Snapshot, detail: number}} Graph
+ * @typedef {{from: string, graph: string, before: Snapshot, after: Snapshot, counts: number[],
+ *   ref: string, base: string, compared: boolean, detail: number}} Stage
+ * @typedef {{graph: string, first: number, last: number, fingerprint: string, ref: string}}
+ *   Executed
+ * @typedef {{id: number, kind: string, status: string, source: string, command: string,
+ *   pipeline: string, rank: number, world: number, graphs: Graph[], passes: Pass[],
+ *   stages: Stage[], executed: Executed[], steps: [number, ?number, ?number, number][]}} Run
+ * @typedef {{name: string, graph: string, index: number, run: number, before: Snapshot,
+ *   after: Snapshot, counts: number[], ref: string, base: string, detail: number}} RankPair
+ * @typedef {{title: string, runs: Run[], rank_pairs: RankPair[], log_tables: Array,
+ *   barcodes: string[], left_out: string[]}} Report
+ */
+
+/** @type {Report} */
 export let report = null;
-/** Everything that can be looked at: passes, and graphs that no pass shows. */
+/** Everything with a page of its own: passes, and graphs that no pass shows. */
 export const subjects = [];
 
 export async function loadReport() {
@@ -312,15 +352,15 @@ export function graphsOf(run) {
   const count = (name) => run.passes.filter((pass) => pass.graph === name).length;
   return run.graphs.map((graph) => graph.name).sort((a, b) => count(b) - count(a));
 }
-/** The moments of a graph: before its first pass, then after each of its passes. */
-export function momentsOf(run, graph) {
+/** The snapshots of a graph: before its first pass, then after each of its passes. */
+export function snapshotsOf(run, graph) {
   const passes = run.passes.filter((pass) => pass.graph === graph && pass.after.facts >= 0);
   if (passes.length) {
     return [
-      { ...passes[0].before, name: "as it came" },
+      { ...passes[0].before, name: "before the first pass" },
       ...passes.map((pass) => ({ ...pass.after, name: titleOf(pass), pass })),
     ];
   }
   const own = run.graphs.find((g) => g.name === graph);
-  return own ? [{ ...own.last, name: "as it came" }] : [];
+  return own ? [{ ...own.last, name: "before the first pass" }] : [];
 }

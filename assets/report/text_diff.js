@@ -1,13 +1,13 @@
 // The text of a pass: both sides line by line.
 
-import { $, dotted, h } from "./dom.js";
-import { ADDED, REMOVED } from "./status.js";
-import { matching, MINUS, plural } from "./format.js";
 import { copyGraph } from "./copy.js";
+import { $, dotted, h } from "./dom.js";
+import { inPortions, nothing } from "./elements.js";
+import { matching, MINUS, plural } from "./format.js";
 import { go, state } from "./route.js";
-import { inPortions, nothing } from "./tables.js";
+import { selectNode } from "./selection.js";
+import { ADDED, REMOVED } from "./status.js";
 import { loadLines } from "./store.js";
-import { selectNode } from "./inspector.js";
 
 /** Marks the words in which two lines differ: common words, in order, stay plain. */
 export function marked(line, other) {
@@ -71,25 +71,7 @@ function textRows(detail, lines, spelling, context) {
   return rows;
 }
 export async function textTab(panel, detail) {
-  const choose = (spelling, label) =>
-    h("button", {
-      "aria-pressed": String(state.spelling === spelling),
-      click: () => go({ spelling }),
-    }, label);
-  panel.append(
-    h(
-      "div.toolbar",
-      h(
-        "div.segments",
-        { role: "group", label: "Spelling" },
-        choose("native", "Native"),
-        choose("fx", "FX"),
-      ),
-      h("span.quiet.small.optional", "what differs inside a line is marked"),
-      h("span.spacer"),
-      h("button", { click: () => copyGraph(detail) }, "Copy graph"),
-    ),
-  );
+  panel.append(textTools(detail));
   const sheet = h("div.sheet.text", { tabindex: "0", role: "region", label: "Text of the graphs" });
   panel.append(sheet);
   const lines = await loadLines(detail);
@@ -97,47 +79,74 @@ export async function textTab(panel, detail) {
     sheet.append(nothing("The lines did not fit into this report; the trace has them."));
     return;
   }
-  const rows = textRows(detail, lines, state.spelling, 3), selected = detail.find(state.node);
+  const rows = textRows(detail, lines, state.spelling, 3);
   if (!rows.length) {
     sheet.append(
       nothing(
         state.filter
           ? `No line matches “${state.filter}”.`
-          : "Nothing differs in the lines; the table tells of types and places.",
+          : "No line differs; the table has differences of types and source locations.",
       ),
     );
     return;
   }
-  let module = null;
-  const draw = (row) => {
-    if (row.fold) {
-      const fold = h("button.line.fold-line", {
-        click: () => fold.replaceWith(...row.fold.map(draw).flat()),
-      }, `… ${plural(row.fold.length, "unchanged line")}`);
-      module = null;
-      return [fold];
-    }
-    const kind = row.sign === "+" ? "plus" : row.sign ? "minus" : "",
-      place = detail.moduleOf(row.node);
-    const line = h(
-      `div.line.${kind}`,
-      {
-        "data-node": row.node,
-        "aria-selected": String(row.node === selected),
-        click: () => selectNode(row.node),
-      },
-      h("span.nr", row.old && kind !== "plus" ? String(row.old) : ""),
-      h("span.nr", row.now && kind !== "minus" ? String(row.now) : ""),
-      h("span.sign", row.sign || " "),
-      h("span.source", row.other ? marked(row.text, row.other) : row.text),
-    );
-    if (place === module) return [line];
-    module = place;
-    return [h("div.place", place || "without module"), line];
-  };
+  const draw = rowPainter(detail);
   inPortions(rows, sheet, (list) => {
     $(".more-rows", sheet).before(...list.flatMap(draw));
   }, "lines");
   const first = $("[aria-selected=true]", sheet);
   if (first) first.scrollIntoView({ block: "center" });
+}
+function textTools(detail) {
+  const choose = (spelling, label) =>
+    h("button", {
+      "aria-pressed": String(state.spelling === spelling),
+      click: () => go({ spelling }),
+    }, label);
+  return h(
+    "div.toolbar",
+    h(
+      "div.segments",
+      { role: "group", label: "Spelling" },
+      choose("native", "Native"),
+      choose("fx", "FX"),
+    ),
+    h("span.quiet.small.optional", "differences inside a line are marked"),
+    h("span.spacer"),
+    h("button", { click: () => copyGraph(detail) }, "Copy graph"),
+  );
+}
+/** Makes the elements of a row; the first line of each module has the module's path above it. */
+function rowPainter(detail) {
+  const selected = detail.find(state.node);
+  let module = null;
+  const draw = (row) => {
+    if (row.fold) {
+      const fold = h("button.line.fold-line", {
+        click: () => fold.replaceWith(...row.fold.flatMap(draw)),
+      }, `… ${plural(row.fold.length, "unchanged line")}`);
+      module = null;
+      return [fold];
+    }
+    const line = textLine(row, row.node === selected), place = detail.moduleOf(row.node);
+    if (place === module) return [line];
+    module = place;
+    return [h("div.place", place || "without module"), line];
+  };
+  return draw;
+}
+function textLine(row, selected) {
+  const kind = row.sign === "+" ? "plus" : row.sign ? "minus" : "";
+  return h(
+    `div.line.${kind}`,
+    {
+      "data-node": row.node,
+      "aria-selected": String(selected),
+      click: () => selectNode(row.node),
+    },
+    h("span.nr", row.old && kind !== "plus" ? String(row.old) : ""),
+    h("span.nr", row.now && kind !== "minus" ? String(row.now) : ""),
+    h("span.sign", row.sign || " "),
+    h("span.source", row.other ? marked(row.text, row.other) : row.text),
+  );
 }

@@ -1,12 +1,10 @@
 // Pages beside the overview and the passes: ranks, memory, operators.
 
-import { dotted, h } from "./dom.js";
+import { h } from "./dom.js";
 import { go, state } from "./route.js";
 import { graphsOf } from "./store.js";
 
-export const pageHead = (title, words) =>
-  h("div.hero", h("h1", title), h("span.quiet.small", dotted(words)));
-/** Chooses the graph that a page speaks of. */
+/** The graph that a page shows, and the element to choose it. */
 export function graphChoice(run) {
   const graphs = graphsOf(run);
   if (!graphs.includes(state.graph)) state.graph = "";

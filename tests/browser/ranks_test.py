@@ -10,7 +10,7 @@ def parting(site):
     site.open(site.training(), "#ranks")
     site.shows("main", "One rank in this file")
     site.open(site.ranks(), "#ranks")
-    site.shows(".told", "Ranks part at #0")
+    site.shows(".told", "Ranks diverge at #0")
     site.shows(".told", "ranks 0–1 | rank 2")
     letters = site.texts(".matrix .cell")
     assert letters == ["A", "A", "B"], letters

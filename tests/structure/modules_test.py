@@ -13,6 +13,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "assets", "report")
+MAX_FUNCTION_LINES = 60
 ESBUILD = sys.argv.pop() if len(sys.argv) > 1 else "esbuild"
 
 
@@ -23,6 +24,38 @@ def files(ending):
 def read(name):
     with open(os.path.join(PAGE, name), encoding="utf-8") as file:
         return file.read()
+
+
+def functions(text):
+    """(line, length) of each function and method, by indentation: the sources are formatted."""
+    lines = text.split("\n")
+    begin = re.compile(r"(?:export )?(?:async )?function |(?:export )?const \w+ = .*=>|"
+                       r"  (?:async |static |get |set )?(?!if|for|while|switch|catch)\w+\(.*\{$")
+    for i, line in enumerate(lines):
+        if not begin.match(line):
+            continue
+        indent = len(line) - len(line.lstrip())
+        closing = (k for k in range(i + 1, len(lines)) if lines[k].strip() and not lines[k].startswith(" " * (indent + 1))
+                   and not lines[k].strip().startswith(") {"))
+        yield i + 1, next(closing, len(lines)) - i + 1
+
+
+def imports(name):
+    return [a or b for a, b in re.findall(r'^import (?:\{[^}]*\} from "\./([\w.]+)"|"\./([\w.]+)");$', read(name), re.M)]
+
+
+def cycle_through(name):
+    """The modules on a way of imports from `name` back to it; None without such a way."""
+    seen, todo = set(), [(name, (name,))]
+    while todo:
+        at, path = todo.pop()
+        for other in imports(at):
+            if other == name:
+                return path
+            if other not in seen:
+                seen.add(other)
+                todo.append((other, path + (other,)))
+    return None
 
 
 def bundle(entry):
@@ -58,6 +91,15 @@ class Modules(unittest.TestCase):
     def test_lines_are_short(self):
         long = [f"{name}:{i}" for name in files(".js") for i, line in enumerate(read(name).split("\n"), 1) if len(line) > 100]
         self.assertEqual(long, [])
+
+    def test_functions_fit_on_a_screen(self):
+        found = {name: list(functions(read(name))) for name in files(".js")}
+        self.assertGreater(sum(map(len, found.values())), 400)
+        self.assertEqual([f"{name}:{line}: {length} lines" for name, list_ in found.items()
+                          for line, length in list_ if length > MAX_FUNCTION_LINES], [])
+
+    def test_imports_have_no_cycle(self):
+        self.assertEqual([path for path in map(cycle_through, files(".js")) if path], [])
 
     def test_text_never_becomes_markup_or_code(self):
         unsafe = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|"

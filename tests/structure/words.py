@@ -27,6 +27,7 @@ CLEAN = [
     "CMakeLists.txt",
     "CONTRIBUTING.md",
     "README.md",
+    "assets/",
     "base/",
     "bench/diff_eval/",
     "cmake/",
