@@ -91,6 +91,9 @@ class Modules(unittest.TestCase):
     def test_lines_are_short(self):
         long = [f"{name}:{i}" for name in files(".js") for i, line in enumerate(read(name).split("\n"), 1) if len(line) > 100]
         self.assertEqual(long, [])
+        wide = [f"{name}:{i}" for name in files(".css") + files(".html")
+                for i, line in enumerate(read(name).split("\n"), 1) if len(line) > 120]
+        self.assertEqual(wide, [])
 
     def test_functions_fit_on_a_screen(self):
         found = {name: list(functions(read(name))) for name in files(".js")}
