@@ -106,7 +106,7 @@ void Grid(Writer& writer, int nodes, bool is_after) {
 /// Every node of a lower half reads every node of the upper half, in lists; after: one list is
 /// reversed.
 void Bipartite(Writer& writer, int nodes, bool is_after) {
-  // So many edges that nodes alone say nothing about the cost.
+  // Edges dominate: the number of nodes alone does not give the cost.
   int half = 1;
   while (half * half < 10 * nodes)
     ++half;

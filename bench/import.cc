@@ -31,7 +31,7 @@ double Megabytes(const std::string& path) {
   return error ? 0 : static_cast<double>(size) / 1e6;
 }
 
-/// A folder of our own that is gone in the end.
+/// A temporary folder, removed by the destructor.
 class WorkFolder {
  public:
   explicit WorkFolder(const std::string& parent)

@@ -24,7 +24,7 @@ struct FirstSteps {
 };
 
 /// PyTorch with the same model, initial values and tokens, in a Python process that lives as long
-/// as this object and takes steps when it is told to: bench/peers/train_peers.py.
+/// as this object and runs steps on request: bench/peers/train_peers.py.
 class PeerProcess {
  public:
   /// `trainer` has done no step; files go to `folder`, which outlives the peer.

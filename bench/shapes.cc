@@ -9,7 +9,7 @@ namespace {
 
 // debugmodel is torchtitan's flavour with shorter sequences, as qwen3, moe and moe-sizes are, with
 // fewer layers; 36m a Llama3 of 36 million parameters, 1b one of 1.1 billion. In moe one product
-// computes all experts; in moe-sizes they compute one by one, with sizes that are read from data.
+// computes all experts; in moe-sizes they compute one by one, with data-dependent sizes.
 constexpr BenchShape kShapes[] = {
     {.name = "12x16",
      .config = "model=llama3 n_layers=12 dim=16 n_heads=4 n_kv_heads=2 hidden_dim=32 "

@@ -17,7 +17,7 @@ struct BenchShape {
 
 std::span<const BenchShape> BenchShapes();
 
-/// What a run of the shape is told: as many steps as one likes, on a GPU in bf16.
+/// The configuration of a run of the shape: any number of steps, on a GPU in bf16.
 Result<TrainConfig> ConfigOf(const BenchShape& shape, DeviceKind device);
 
 }  // namespace strata::cli

@@ -42,7 +42,7 @@ class Contender {
   virtual Status Create() { return Ok(); }
   virtual Result<FirstSteps> Begin() = 0;
   virtual Result<std::vector<StepTime>> Run(int64_t steps) = 0;
-  /// Lets go of all memory: nothing follows.
+  /// Releases all memory; no call may follow.
   virtual void End() = 0;
 
   std::string name;

@@ -11,7 +11,7 @@
 #include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/histories.h"
+#include "refs/histories.h"
 
 namespace strata::cli {
 namespace {
@@ -38,8 +38,8 @@ std::string Text(const std::optional<Divergence>& divergence, const History& a, 
     out = fmt::format("the runs already differ when graph '{}' arrives, before any pass on it\n",
                       Visible(divergence->graph));
   } else {
-    out =
-        fmt::format("the runs diverge between the passes on graph '{}'\n", Visible(divergence->graph));
+    out = fmt::format("the runs diverge between the passes on graph '{}'\n",
+                      Visible(divergence->graph));
   }
   if (!divergence->node().empty()) out += fmt::format("  node {}\n", Visible(divergence->node()));
   out += fmt::format("  {}\n", Visible(divergence->what));

@@ -16,9 +16,9 @@
 #include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/histories.h"
-#include "cli/ref.h"
 #include "ir/ops.h"
+#include "refs/histories.h"
+#include "refs/ref.h"
 
 namespace strata::cli {
 namespace {
@@ -81,7 +81,7 @@ std::vector<int32_t> MomentsOf(const History& history, int32_t graph, const Ref&
     if (!ref.pass) {
       moments.push_back(step.after);
     } else if (IsPass(*ref.pass, step)) {
-      moments.push_back(ref.moment == Ref::Moment::kBefore ? step.before : step.after);
+      moments.push_back(ref.side == Ref::Side::kBefore ? step.before : step.after);
     }
   }
   std::erase(moments, -1);

@@ -8,17 +8,17 @@
 #include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/histories.h"
-#include "cli/ref.h"
 #include "diff/compare/contradictions.h"
 #include "diff/diff.h"
+#include "refs/histories.h"
+#include "refs/ref.h"
 #include "store/trace.h"
 
 namespace strata::cli {
 
 namespace {
 
-/// What ids and births of each pass say that the structure of its graphs does not.
+/// Contradictions between the recorded provenance of each pass and the structure of its graphs.
 Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
   std::vector<std::string> found;
   STRATA_TRY(const std::vector<History> histories, LoadHistories(path));

@@ -12,14 +12,14 @@ namespace strata::cli {
 enum class Exit : int {
   kOk = 0,
   kDifferences = 1,  ///< the command worked and found differences
-  kTrouble = 2,      ///< an Error was printed
+  kError = 2,        ///< an Error was printed
 };
 
 /// The words after the command's name.
 using Args = std::span<const std::string>;
 
 /// One verb of the program. Data goes to stdout (`WriteFile("-", …)`), everything else to stderr.
-/// A returned Error is printed as `strata: error: <message>` and ends with Exit::kTrouble.
+/// A returned Error is printed as `strata: error: <message>` and ends with Exit::kError.
 struct Command {
   std::string_view name;
   std::string_view summary;  ///< one line of `strata --help`
@@ -32,6 +32,9 @@ std::span<const Command> Commands();
 
 /// The whole program: `words` are the arguments after the program's name. Prints errors.
 Exit Main(Args words, std::span<const Command> commands);
+
+/// `strata VERB ARGS…` as shell text: words are quoted where needed.
+std::string CommandLine(std::string_view verb, Args args);
 
 /// `strata: warning: <text>` on stderr.
 void Warn(std::string_view text);

@@ -10,9 +10,9 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/ref.h"
 #include "cli/value_pairs.h"
 #include "ir/fingerprint.h"
+#include "refs/ref.h"
 
 namespace strata::cli {
 namespace {

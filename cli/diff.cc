@@ -7,13 +7,13 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
-#include "cli/ref.h"
 #include "cli/render/diff_columns.h"
 #include "cli/render/diff_text.h"
 #include "diff/output/diff_json.h"
 #include "diff/patch/make.h"
 #include "diff/policy/pins.h"
 #include "diff/policy/policy.h"
+#include "refs/ref.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/review/markdown.h"
 #include "tlparse-export/review/svg.h"
@@ -119,8 +119,9 @@ Result<Exit> RunDiff(Args args) {
   if (!go_on) return Exit::kOk;
 
   STRATA_TRY(const std::optional<Policy> policy, ReadPolicy(flags.policy));
-  STRATA_TRY(const Snapshot before, LoadRef(flags.before, {.lenient = flags.lenient}));
-  STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient}));
+  STRATA_TRY(const Snapshot before,
+             LoadRef(flags.before, {.lenient = flags.lenient, .warn = Warn}));
+  STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient, .warn = Warn}));
   DiffOptions options = OptionsFor(before, after);
   options.meta = flags.meta;
   options.contradictions = options.stable_ids;

@@ -1,67 +1,21 @@
 #include "tlparse-export/torch_trace/export.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "base/shell.h"
-#include "base/suggest.h"
-#include "base/text.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/ref.h"
-#include "cli/source_trace.h"
+#include "refs/export_refs.h"
+#include "refs/ref.h"
+#include "refs/source_trace.h"
 
 namespace strata::cli {
 namespace {
 
-/// The runs that the REF names. Errors: nothing is of that name.
-Result<ExportSelection> Select(const Ref& ref, const TraceReader& trace) {
-  if (ref.pass) {
-    return Error("a pass is no export: {}: leave out pass=, or 'strata show {} --format fx'",
-                 ref.text, ShellWord(ref.text));
-  }
-  ExportSelection selection;
-  selection.graph = ref.graph;
-  std::vector<std::string> there, graphs;
-  for (const StoredRun& run : trace.runs()) {
-    const auto id = static_cast<int64_t>(run.id);
-    there.push_back(fmt::format("run={},rank={}", id, run.info.rank));
-    if ((ref.run && *ref.run != id) || (ref.rank && *ref.rank != run.info.rank)) continue;
-    for (const StoredGraph& graph : run.graphs)
-      graphs.push_back(graph.name);
-    if (!ref.graph || run.FindGraph(*ref.graph) != nullptr) selection.runs.push_back(run.id);
-  }
-  if (!selection.runs.empty()) return selection;
-  if (ref.graph && !graphs.empty()) {
-    return Error(ErrorCode::kNotFound, "no graph '{}': {}: it has {}{}", *ref.graph, ref.file,
-                 Enumerate(graphs, 12), DidYouMean(*ref.graph, graphs));
-  }
-  if (there.empty() && !ref.has_selector()) return selection;
-  return Error(ErrorCode::kNotFound, "no such run: {}: it has {}", ref.text,
-               there.empty() ? "none" : Enumerate(there, 12));
-}
-
-/// REFs into what the user gave: the trace, or the logs that were imported for the moment.
-RefOf MakeRefs(const Ref& ref, const TraceReader& trace, bool is_imported) {
-  return [&ref, &trace, is_imported](const StoredRun& run, const std::string& selector) {
-    const auto id = static_cast<int64_t>(run.id);
-    if (!is_imported) return fmt::format("{}#run={},{}", ref.file, id, selector);
-    const SnapshotInfo* first = trace.FindSnapshot(run.graphs.front().snapshots.front());
-    const bool is_text = first->attributes.find(R"("kind": "fx")") != std::string::npos;
-    if (is_text) return fmt::format("{}#{}", run.info.source, selector);
-    const auto number = std::ranges::count_if(trace.runs(), [&](const StoredRun& other) {
-      return other.info.source == run.info.source && other.id <= run.id;
-    });
-    return fmt::format("{}#run={},{}", run.info.source, number, selector);
-  };
-}
-
-void Tell(const std::string& path, const ExportSummary& summary) {
+void PrintSummary(const std::string& path, const ExportSummary& summary) {
   fmt::print(stderr, "{}: {} files, {} graphs, {} passes", path, summary.files, summary.graphs,
              summary.passes);
   if (summary.records > 0) fmt::print(stderr, ", {} records", summary.records);
@@ -124,24 +78,25 @@ Result<Exit> RunExport(Args args) {
   STRATA_TRY(std::optional<AtomicFolder> graphs, CreateFolder(flags.fx));
 
   STRATA_TRY(const Ref ref, ParseRef(flags.ref));
-  STRATA_TRY(const SourceTrace source, SourceTrace::Open(ref.file, "strata export " + flags.ref));
+  STRATA_TRY(const SourceTrace source,
+             SourceTrace::Open(ref.file, "strata export " + flags.ref, Warn));
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(source.path()));
-  STRATA_TRY(const ExportSelection selection, Select(ref, *trace));
+  STRATA_TRY(const ExportSelection selection, SelectForExport(ref, *trace));
   ExportSummary log_summary, fx_summary;
   if (logs) {
     STRATA_RETURN_IF_ERROR(ExportTorchTrace(*trace, selection, *logs, log_summary));
   }
   if (graphs) {
-    STRATA_RETURN_IF_ERROR(ExportFx(*trace, selection, MakeRefs(ref, *trace, source.is_imported()),
-                                    *graphs, fx_summary));
+    STRATA_RETURN_IF_ERROR(ExportFx(
+        *trace, selection, RefsForExport(ref, *trace, source.is_imported()), *graphs, fx_summary));
   }
   if (logs) {
     STRATA_RETURN_IF_ERROR(logs->Commit());
-    Tell(*flags.torch_trace, log_summary);
+    PrintSummary(*flags.torch_trace, log_summary);
   }
   if (graphs) {
     STRATA_RETURN_IF_ERROR(graphs->Commit());
-    Tell(*flags.fx, fx_summary);
+    PrintSummary(*flags.fx, fx_summary);
   }
   return Exit::kOk;
 }

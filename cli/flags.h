@@ -52,7 +52,7 @@ class Flags {
   /// May be given several times; one value each time.
   void Repeated(std::string_view name, std::string_view value, std::vector<std::string>* target,
                 std::string_view help);
-  /// One of a few words; `*target` is the default.
+  /// One of `choices`; `*target` is the default.
   void Choice(std::string_view name, std::string* target, std::vector<std::string> choices,
               std::string_view help);
   void Required(std::string_view name, std::string_view value, std::string* target,

@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/import_files.h"
-#include "cli/ref.h"
+#include "refs/import_files.h"
+#include "refs/ref.h"
 
 namespace strata::cli {
 
@@ -49,8 +49,8 @@ Result<Exit> RunImport(Args args) {
                                 options.strict ? " --strict" : "", follow ? " --follow" : "");
   std::optional<double> idle_s;
   if (idle > 0) idle_s = idle;
-  STRATA_TRY(const ImportSummary summary, follow ? FollowFiles(words, output, options, idle_s)
-                                                 : ImportFiles(words, output, options));
+  STRATA_TRY(const ImportSummary summary, follow ? FollowFiles(words, output, options, idle_s, Warn)
+                                                 : ImportFiles(words, output, options, Warn));
   fmt::print(stderr, "{}: {} records, {} graphs in {} snapshots, {} passes ({} changed nothing)\n",
              output, summary.records, summary.graphs, summary.snapshots, summary.passes,
              summary.unchanged_passes);

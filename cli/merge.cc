@@ -10,7 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/ref.h"
+#include "refs/ref.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 

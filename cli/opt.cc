@@ -11,13 +11,13 @@
 #include "cli/command.h"
 #include "cli/exec_runtime.h"
 #include "cli/flags.h"
-#include "cli/recording.h"
-#include "cli/ref.h"
 #include "cli/stop_between_passes.h"
 #include "ir/text/native_text.h"
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
+#include "refs/recording.h"
+#include "refs/ref.h"
 
 namespace strata::cli {
 namespace {

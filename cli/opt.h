@@ -6,7 +6,7 @@
 
 namespace strata::cli {
 
-/// Makes what `--prove` watches passes with; differences up to `ulps` are none.
+/// Makes the instrumentation of `--prove`; values within `ulps` ULPs are equal.
 using MakeProver = std::unique_ptr<PassInstrumentation> (*)(double ulps);
 
 /// `strata opt`. Without a prover, which needs LibTorch, `--prove` starts the program that has one.

@@ -1,11 +1,11 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/ref.h"
 #include "diff/patch/apply.h"
 #include "diff/patch/parse.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
+#include "refs/ref.h"
 
 namespace strata::cli {
 namespace {
@@ -26,7 +26,7 @@ Result<std::string> FxText(const Graph& graph, const Patch& patch) {
 
 Result<Exit> RunPatch(Args args) {
   std::string ref, path, format = "fx", output = "-";
-  LoadOptions load;
+  LoadOptions load{.warn = Warn};
   Flags flags("patch", "applies a patch: makes the after side of a diff from its before side");
   flags.Positional("REF", &ref, "the before side, or a graph with the same fingerprint");
   flags.Positional("PATCH", &path, "the output of 'strata diff --patch'; - is standard input");

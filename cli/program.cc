@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/shell.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/unicode.h"
@@ -74,6 +75,13 @@ Result<Exit> RunOrTell(Args words, std::span<const Command> commands) {
 
 }  // namespace
 
+std::string CommandLine(std::string_view verb, Args args) {
+  std::string line = fmt::format("strata {}", verb);
+  for (const std::string& word : args)
+    line += " " + ShellWord(word);
+  return line;
+}
+
 void Warn(std::string_view text) {
   const std::string line = fmt::format("strata: warning: {}\n", VisibleLines(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -85,7 +93,7 @@ Exit Main(Args words, std::span<const Command> commands) {
   const std::string line = fmt::format("strata: error: {}\n", VisibleLines(exit.error().message()));
   std::fwrite(line.data(), 1, line.size(), stderr);
   EndAsInterrupted();
-  return Exit::kTrouble;
+  return Exit::kError;
 }
 
 }  // namespace strata::cli

@@ -6,12 +6,12 @@
 
 namespace strata::cli {
 
-/// Runs every graph that a pass changed, before and after, on the same made-up inputs, and compares
-/// them node by node: a pipeline is value-neutral pass by pass, or ends at the pass that is not. A
-/// line on stderr for each graph.
+/// Runs every graph that a pass changed, before and after, on the same synthetic inputs, and
+/// compares them node by node: a pipeline is value-neutral pass by pass, or ends at the pass that
+/// is not. A line on stderr for each graph.
 class ProvePasses final : public PassInstrumentation {
  public:
-  /// Differences up to `ulps` are none.
+  /// Values within `ulps` ULPs are equal.
   explicit ProvePasses(double ulps) : ulps_(ulps) {}
 
   Status BeforePass(const PassRun& run, const Module& module) override;

@@ -14,7 +14,7 @@
 #include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/histories.h"
+#include "refs/histories.h"
 
 namespace strata::cli {
 namespace {
@@ -148,13 +148,13 @@ std::string Json(const RanksReport& report) {
   return out + "\n";
 }
 
-/// Logs that do not tell their ranks are numbered in order.
+/// Numbers logs without ranks in order.
 void NumberRanks(std::vector<History>& histories) {
   std::set<int32_t> ranks;
   for (const History& history : histories)
     ranks.insert(history.rank);
   if (ranks.size() == histories.size()) return;
-  Warn("several runs tell the same rank: they are numbered in the order of the command line");
+  Warn("several runs have the same rank: they are numbered in the order of the command line");
   for (size_t i = 0; i < histories.size(); ++i)
     histories[i].rank = static_cast<int32_t>(i);
 }

@@ -9,10 +9,10 @@
 #include "base/shell.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/histories.h"
-#include "cli/ref.h"
-#include "cli/source_trace.h"
 #include "diff/diff.h"
+#include "refs/histories.h"
+#include "refs/ref.h"
+#include "refs/source_trace.h"
 #include "store/trace_reader.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/report/report_model.h"
@@ -23,14 +23,14 @@ namespace {
 /// The whole of a trace, a log, a folder of logs.
 Result<ReportModel> ReportOfFile(const std::string& input, ReportOptions options) {
   if (options.title.empty()) options.title = std::filesystem::path(input).filename().string();
-  STRATA_TRY(const SourceTrace source, SourceTrace::Open(input, "strata report " + input));
+  STRATA_TRY(const SourceTrace source, SourceTrace::Open(input, "strata report " + input, Warn));
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(source.path()));
   return MakeReport(*trace, options);
 }
 
 /// What one pass did, or one graph as it stands.
 Result<ReportModel> ReportOfRef(const std::string& text, const Ref& ref) {
-  if (!ref.pass || ref.moment != Ref::Moment::kUnsaid) {
+  if (!ref.pass || ref.side != Ref::Side::kUnspecified) {
     STRATA_TRY(const Snapshot snapshot, LoadRef(text));
     return GraphReport(snapshot.graph(), text);
   }

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/ref.h"
+#include "refs/ref.h"
 #include "runtime/exec/compare_values.h"
 #include "runtime/exec/profile.h"
 

@@ -1,16 +1,16 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/ref.h"
 #include "cli/render/graph_text.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
+#include "refs/ref.h"
 #include "tlparse-export/review/svg.h"
 
 namespace strata::cli {
 namespace {
 
-/// Strata's own spelling, bodies included where they can be told from other programs.
+/// Native text, with bodies if the module has no other program.
 std::string NativeText(const Snapshot& snapshot) {
   const bool is_alone = snapshot.module->programs().size() == 1;
   return is_alone ? PrintText(*snapshot.module) : PrintText(snapshot.graph());
@@ -20,7 +20,7 @@ std::string NativeText(const Snapshot& snapshot) {
 
 Result<Exit> RunShow(Args args) {
   std::string ref, format = "text", output = "-";
-  LoadOptions load;
+  LoadOptions load{.warn = Warn};
   Flags flags("show", "prints a graph");
   flags.Positional("REF", &ref, "a trace, a log or the text of a graph; see 'strata --help'");
   flags.Choice("--format", &format, {"text", "fx", "json", "dot", "svg"},

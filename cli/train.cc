@@ -17,9 +17,9 @@
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/prove.h"
-#include "cli/recording.h"
 #include "cli/stop_between_passes.h"
 #include "cli/train_outputs.h"
+#include "refs/recording.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
@@ -81,7 +81,7 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   return flags.Parse(args);
 }
 
-/// The checkpoint that the run goes on from, if it does.
+/// The checkpoint that the run resumes from, if any.
 Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
                                                  const TrainConfig& config) {
   const CheckpointConfig& options = config.checkpoint;
@@ -96,7 +96,7 @@ Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
   if (!flags.resume) {
     if (steps.empty() || options.load_only) return std::optional<Checkpoint>();
     return Error(
-        "checkpoints of another run: {}: go on with --resume, or choose another "
+        "checkpoints of another run: {}: continue with --resume, or choose another "
         "dump_folder",
         folder);
   }
@@ -104,8 +104,8 @@ Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
     STRATA_TRY(Checkpoint checkpoint, LoadCheckpoint(folder, options.load_step));
     if (!options.load_only && steps.back() > options.load_step) {
       Warn(
-          fmt::format("checkpoints up to step {} are in {}: until this run is there, --resume goes "
-                      "on from that one unless checkpoint.load_step says otherwise",
+          fmt::format("checkpoints up to step {} are in {}: until this run is there, --resume "
+                      "continues from that one unless checkpoint.load_step says otherwise",
                       steps.back(), folder));
     }
     return std::optional(std::move(checkpoint));
@@ -284,7 +284,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     if (stop.came()) {
       return Error(
           "interrupted: after step {} of {}: trace and metrics hold the steps done, "
-          "checkpoints go on with --resume",
+          "checkpoints continue with --resume",
           trainer.steps_done(), config.steps);
     }
     const bool look_at_values = flags.values == "last" && trainer.steps_done() + 1 == config.steps;
@@ -335,13 +335,13 @@ Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& 
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
 }
 
-/// What the run was told, where `debug` asks for it.
+/// Prints or saves the configuration, as `debug` requests.
 Status TellConfig(const TrainFlags& flags, const TrainConfig& config) {
   if (!config.print_config && config.save_config_file.empty()) return Ok();
   STRATA_TRY(const std::string text, MergedConfig(flags.config, flags.overrides));
   if (config.print_config) fmt::print(stderr, "{}", text);
   if (config.save_config_file.empty()) return Ok();
-  std::error_code ignored;  // the file tells
+  std::error_code ignored;  // writing the file reports it
   std::filesystem::create_directories(config.dump_folder, ignored);
   STRATA_TRY(AtomicFile file,
              AtomicFile::Create(fmt::format("{}/{}", config.dump_folder, config.save_config_file)));
@@ -377,7 +377,7 @@ Result<Exit> RunTrain(Args args) {
       Warn(difference);
   }
   STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer->pipeline()));
-  // For a moment: no training is lost to a bad path.
+  // Created early: a bad path fails before the training.
   if (flags.inputs) {
     if (const auto file = AtomicFile::Create(*flags.inputs); !file) return file.error();
   }

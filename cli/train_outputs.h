@@ -32,8 +32,8 @@ class TrainOutputs {
   /// Instead of Finish, of a run that was stopped: what it wrote step by step gets its name, the
   /// rest is dropped.
   Status FinishInterrupted(const Trainer& trainer);
-  /// Instead of Finish, of a run that failed: where it can go on from a checkpoint, metrics of the
-  /// steps done get their name. What fails here is not told: the run's own error is.
+  /// Instead of Finish, of a run that failed: where it can resume from a checkpoint, metrics of the
+  /// steps done get their name. Errors here are dropped: the run's own error is reported.
   void FinishFailed(const Trainer& trainer);
 
  private:

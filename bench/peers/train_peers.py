@@ -1,4 +1,4 @@
-"""Trains the model of a configuration (peer_models.py) with plain PyTorch, when it is told to, and tells what a step costs.
+"""Trains the model of a configuration (peer_models.py) with plain PyTorch on request, and reports the time of each step.
 
     python train_peers.py REQUEST.json
 
@@ -40,7 +40,7 @@ class Peer:
         self.tokens = tensors["tokens"].to(self.device)
         backend = {"aot_eager": "aot_eager", "inductor": "inductor", "inductor-graphs": "inductor"}.get(name)
         if backend and c["moe"]:
-            # Sizes that are read from data are symbols of one graph, instead of breaking it.
+            # Data-dependent sizes become symbols of one graph instead of graph breaks.
             torch._dynamo.config.capture_scalar_outputs = True
             # PyTorch 2.11 compiles grouped products of bf16 only.
             c["moe"]["use_grouped_mm"] &= c["precision"] == "bfloat16"

@@ -247,7 +247,7 @@ class ColumnWriter {
     };
     const std::string before = text(diff_.before, row.before);
     const std::string after = text(diff_.after, row.after);
-    // Operands that are each other's images are no difference under whatever names.
+    // Operands that are matched with each other are equal, whatever their names.
     std::map<std::string, std::string, std::less<>> images;
     for (EntityId operand : OperandsOf(diff_.before, row.before)) {
       if (!operand.valid()) continue;

@@ -233,7 +233,7 @@ class TextWriter {
     }
   }
 
-  /// What was asked for with --meta and is no difference.
+  /// The metadata that --meta asks for; it is not a difference.
   void Metadata() {
     bool any = false;
     for (const Pair& pair : diff_.pairs) {

@@ -9,8 +9,8 @@ namespace strata::cli {
 
 enum class Tint : uint8_t { kNone, kAdded, kRemoved, kChanged, kMoved, kDim, kBold };
 
-/// `text` in a colour of a terminal with 256. Okabe and Ito's, which everybody tells apart; a sign
-/// says the same to those who see none.
+/// `text` in a colour of a terminal with 256. Okabe and Ito's palette, which is distinct under
+/// colour blindness; a sign repeats the meaning without colour.
 inline std::string Tinted(bool colours, Tint tint, std::string_view text, bool underlined = false) {
   if (!colours || text.empty() || (tint == Tint::kNone && !underlined)) return std::string(text);
   static constexpr std::string_view kCodes[] = {"",        "38;5;36", "38;5;166", "38;5;178",

@@ -228,7 +228,7 @@ class TrainResumeTest(unittest.TestCase):
         again = ["--resume", "--set", "checkpoint.load_step=4", "--set", "optimizer.lr=0.1"]
         self.assertEqual(self.run_strata(self.command(6, "run", *again)),
                          "strata: warning: checkpoints up to step 8 are in run/checkpoint: until this run is there, "
-                         "--resume goes on from that one unless checkpoint.load_step says otherwise\n")
+                         "--resume continues from that one unless checkpoint.load_step says otherwise\n")
         self.assertEqual(self.checkpoints("run"), [5, 6])
         self.run_strata(self.command(7, "run", "--resume"))
         self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2, 3, 4, 5, 6, 7])
@@ -261,7 +261,7 @@ class TrainResumeTest(unittest.TestCase):
         here = os.path.join("first", "checkpoint")
         self.assertEqual(
             self.run_strata(self.command(3, "first"), code=2),
-            f"strata: error: checkpoints of another run: {here}: go on with --resume, or choose another dump_folder\n")
+            f"strata: error: checkpoints of another run: {here}: continue with --resume, or choose another dump_folder\n")
         self.assertEqual(
             self.run_strata(self.command(9, "first", "--resume", "--set", "checkpoint.load_step=7"), code=2),
             f"strata: error: no checkpoint of step 7: {here}: there are those of 2, 3\n")

@@ -70,9 +70,10 @@ ALLOWED = {
     "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
     "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
-    "cli": IR | TEXT | {"store", "scene", "cli/render"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "refs": IR | TEXT | {"store", "passes/core", "tlparse-export/torch_trace"} | DIFF,
+    "cli": IR | TEXT | {"store", "scene", "refs", "cli/render"} | DIFF | PASSES | RUNTIME | EXPORT,
     "cli/render": IR | TEXT | {"store", "scene"} | DIFF | EXPORT,
-    "bench": IR | TEXT | {"store", "scene", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).

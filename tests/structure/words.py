@@ -64,6 +64,7 @@ CLEAN = [
     "tests/unit/review/",
     "tests/unit/scene/",
     "tests/unit/store/",
+    "tlparse-export/torch_trace/",
     "tools/",
 ]
 

@@ -36,8 +36,8 @@ class ByteSource {
   std::optional<std::string_view> peeked_;
 };
 
-/// The content of a file, `-` for standard input. What is compressed with gzip or zstd, told by its
-/// first bytes, is decompressed; several compressed streams one after the other are one content.
+/// The content of a file, `-` for standard input. Content that begins like gzip or zstd
+/// is decompressed; consecutive compressed streams are one content.
 /// Errors of this and of Read, with `path` in them: as ReadFile; damaged or cut data.
 Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 

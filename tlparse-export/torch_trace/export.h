@@ -10,7 +10,7 @@
 
 namespace strata {
 
-/// What of a trace is exported.
+/// The part of a trace to export.
 struct ExportSelection {
   std::vector<RunId> runs;                ///< not empty
   std::optional<std::string> graph = {};  ///< this one only, without artifacts
@@ -23,9 +23,9 @@ struct ExportSummary {
 
 /// Writes runs as logs of TORCH_TRACE that `tlparse --strict` takes and that import back to the
 /// same graphs, passes and artifacts: `dedicated_log_torch_trace.log` for a single run of rank 0
-/// whose log told no rank, else `dedicated_log_torch_trace_rank_<r>.log`; a further run of one rank
+/// whose log had no rank, else `dedicated_log_torch_trace_rank_<r>.log`. A further run of a rank
 /// has
-/// `_run_<id>` in its name, as tlparse has one log per rank.
+/// `_run_<id>` in its name, because tlparse reads one log per rank.
 ///
 /// An imported run becomes the log that it was, but for checksums, ranks and what is wrapped
 /// (log_writer.h). Runs of Strata become: per graph a compilation [0/<place of the graph>] with its

@@ -88,7 +88,7 @@ int64_t TimeOf(std::string_view prefix) {
 }
 
 std::optional<LogHeader> ReadHeader(std::string_view line) {
-  // Nobody puts more than this before a record.
+  // Launchers write shorter prefixes before a record.
   constexpr size_t kMaxShift = 300;
   // The shortest header: `V0101 00:00:00.0 1 x:1] {`.
   constexpr size_t kMinLength = 25;

@@ -104,7 +104,7 @@ class LogImporter::Impl {
     Log& log = logs_[number];
     for (Run& run : log.runs) {
       for (const GraphTracker::Orphan& orphan : run.tracker.TakeOrphans()) {
-        const Moment moment = run.graphs[orphan.graph][orphan.moment];
+        const Moment moment = run.graphs[orphan.graph][orphan.snapshot];
         run.graphs.emplace_back();
         STRATA_TRY(
             [[maybe_unused]] const SnapshotId snapshot,

@@ -32,16 +32,16 @@ struct ImportSummary {
 ///  - records with a payload by their names, kind "record", the payload as bytes;
 ///  - those without one, and events of a kind that comes by the thousand, together by their kind,
 ///    kind "records": the lines of the log as they stand, attribute `lines` where they stood;
-///  - records with a graph together as "graphs", kind "moments": for each a line of JSON with the
+///  - records with a graph together as "graphs", kind `"moments"`: for each a line of JSON with the
 ///    record's attributes, its `snapshot`, and in `text` the artifact that keeps its text or 0;
 ///  - texts that printing the snapshot does not give again (forms of old versions, texts that could
 ///    not be read to their end), kind "graph", besides the snapshot;
 ///  - the string table, kind "strings": a JSON object.
 ///
-/// "records" and "moments" come in parts: several artifacts of a name. Nothing of a log is lost.
-/// Attributes of snapshots and artifacts tell record, line, compilation and envelope. A text that
-/// several records, compilations or ranks show is stored once. What is held in memory does not grow
-/// with the logs, but for some bytes per graph.
+/// `"records"` and `"moments"` come in parts: several artifacts of a name. Nothing of a log is
+/// lost. Attributes of snapshots and artifacts contain record, line, compilation and envelope. A
+/// text that several records, compilations or ranks show is stored once. What is held in memory
+/// does not grow with the logs, but for some bytes per graph.
 class LogImporter {
  public:
   /// REQUIRES: all arguments outlive this.

@@ -25,8 +25,8 @@ bool IsText(const std::string& name) {
   return name.ends_with(".txt") || name.ends_with(".txt.gz") || name.ends_with(".txt.zst");
 }
 
-/// The rank that the first records of a log tell; a rank that traces before its process group is
-/// there has none in the name of its file.
+/// The rank in the first records of a log. A rank that traces before its process group exists has
+/// none in its file name.
 std::optional<int32_t> RankInside(const std::string& path) {
   const auto source = OpenByteSource(path);
   if (!source) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<int32_t> RankInside(const std::string& path) {
   return std::nullopt;
 }
 
-/// Logs in order of ranks, told by their names or their records, and then of names.
+/// Sorts logs by rank (from the file name, else from the records), then by name.
 void SortByRank(std::vector<std::string>& files) {
   std::vector<std::pair<int32_t, std::string>> ranked;
   for (std::string& file : files) {
@@ -136,7 +136,7 @@ class FileInputs final : public LogInputs {
     return Ok();
   }
 
-  /// The copy of the log that tlparse keeps tells more than what it made of it.
+  /// Prefers the copy of the log that tlparse keeps: it has more than the files made from it.
   bool AddTlparse(const std::string& folder) {
     std::error_code error;
     const std::string copy = folder + "/raw.log";

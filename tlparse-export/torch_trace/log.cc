@@ -125,18 +125,18 @@ bool LooksLikeLog(std::string_view text) {
   return false;
 }
 
-std::string LogContent::Place(const LogRun& run, const LogMoment& moment) const {
-  const LogRecord& record = run.records[moment.record];
+std::string LogContent::Place(const LogRun& run, const LogSnapshot& snapshot) const {
+  const LogRecord& record = run.records[snapshot.record];
   return fmt::format("{}:{} ({})", path, record.line, record.name);
 }
 
 Result<FxDocument> LogContent::Parse(const LogRun& run, const LogGraph& graph,
-                                     const LogMoment& moment, FxOptions options) const {
-  const LogRecord& record = run.records[moment.record];
+                                     const LogSnapshot& snapshot, FxOptions options) const {
+  const LogRecord& record = run.records[snapshot.record];
   options.file = path;
   if (!record.prefix.empty()) options.place = {.lines = record.line, .columns = 1};
   options.graph_name = graph.name;
-  return ParseFx(payloads[static_cast<size_t>(moment.payload)].text, options);
+  return ParseFx(payloads[static_cast<size_t>(snapshot.payload)].text, options);
 }
 
 }  // namespace strata

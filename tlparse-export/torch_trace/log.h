@@ -14,7 +14,7 @@
 /// torch/_logging/_internal.py (TorchLogsFormatter, trace_structured).
 namespace strata {
 
-/// What could not be used of a log.
+/// A part of a log that could not be used.
 struct LogDiagnostic {
   size_t line = 0;  ///< 1-based
   std::string what;
@@ -42,8 +42,8 @@ struct LogRecord {
   bool has_graph = false;
 };
 
-/// A graph at one moment.
-struct LogMoment {
+/// A graph at one snapshot.
+struct LogSnapshot {
   size_t record = 0;  ///< index into LogRun::records
   int32_t payload = -1;
 };
@@ -53,7 +53,7 @@ struct LogGraph {
   /// Unique in its run: the record's name (for passes without a graph before them, the name of the
   /// pass), with `@1/0` when an earlier compilation has one of that name, then `.2`, `.3`, ….
   std::string name;
-  std::vector<LogMoment> moments;  ///< not empty
+  std::vector<LogSnapshot> snapshots;  ///< not empty
 };
 
 /// A pair of records `before_<name>` and `after_<name>`.
@@ -61,8 +61,8 @@ struct LogPass {
   int32_t index = 0;
   std::string name;
   size_t graph = 0;              ///< index into LogRun::graphs
-  size_t before = 0, after = 0;  ///< indices into its moments
-  bool unchanged = false;        ///< both moments have the same text
+  size_t before = 0, after = 0;  ///< indices into its snapshots
+  bool unchanged = false;        ///< both snapshots have the same text
 };
 
 /// What one rank wrote.
@@ -87,15 +87,15 @@ struct LogContent {
   size_t num_diagnostics = 0;
   size_t num_records = 0;
 
-  /// A graph at one moment, under its graph's name. Messages say where the text stands in the log;
-  /// of `options`, file and name are not read.
-  Result<FxDocument> Parse(const LogRun& run, const LogGraph& graph, const LogMoment& moment,
+  /// A graph at one snapshot, under its graph's name. Messages say where the text stands in the
+  /// log; of `options`, file and name are not read.
+  Result<FxDocument> Parse(const LogRun& run, const LogGraph& graph, const LogSnapshot& snapshot,
                            FxOptions options = {}) const;
   /// `log.txt:12 (before_dce)`, for messages.
-  std::string Place(const LogRun& run, const LogMoment& moment) const;
+  std::string Place(const LogRun& run, const LogSnapshot& snapshot) const;
 };
 
-/// Reads a whole log. Whatever is damaged is told in `diagnostics` and passed over: junk between
+/// Reads a whole log. Damaged parts are reported in `diagnostics` and skipped: junk between
 /// records, broken JSON, payloads that their md5 contradicts (they are kept), bytes that are not
 /// UTF-8. Ranks are those of the records, else of the name `path`, else 0.
 ///

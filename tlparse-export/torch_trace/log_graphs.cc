@@ -34,11 +34,11 @@ GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, i
   if (record.starts_with(kBefore) && record.size() > kBefore.size()) {
     const std::string_view pass = record.substr(kBefore.size());
     const std::optional<size_t> known = FindGraph(compile, text);
-    const GraphStep step = AddMoment(known ? *known : NewGraph(pass, compile), compile, text);
+    const GraphStep step = AddSnapshot(known ? *known : NewGraph(pass, compile), compile, text);
     Open begun{.graph = step.graph,
-               .moment = step.moment,
+               .snapshot = step.snapshot,
                .text = text,
-               .is_strange = step.moment > 0 && !step.is_same,
+               .is_strange = step.snapshot > 0 && !step.is_same,
                .compile = std::string(compile),
                .record = std::string(record)};
     const auto [open, is_new] = open_.try_emplace(Key(compile, pass), begun);
@@ -47,12 +47,12 @@ GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, i
   }
   if (const std::string_view pass = PassEndedBy(record); !pass.empty()) {
     if (const auto open = open_.extract(Key(compile, pass)); !open.empty()) {
-      GraphStep step = AddMoment(open.mapped().graph, compile, text);
-      step.ended = {std::string(pass), open.mapped().moment, open.mapped().text == text};
+      GraphStep step = AddSnapshot(open.mapped().graph, compile, text);
+      step.ended = {std::string(pass), open.mapped().snapshot, open.mapped().text == text};
       return step;
     }
   }
-  return AddMoment(NewGraph(record, compile), compile, text);
+  return AddSnapshot(NewGraph(record, compile), compile, text);
 }
 
 void GraphTracker::Abandon(Open open) {
@@ -62,25 +62,25 @@ void GraphTracker::Abandon(Open open) {
 std::vector<GraphTracker::Orphan> GraphTracker::TakeOrphans() {
   for (auto& [key, open] : std::exchange(open_, {}))
     Abandon(std::move(open));
-  std::ranges::sort(abandoned_, {}, [](const Open& o) { return std::pair(o.graph, o.moment); });
+  std::ranges::sort(abandoned_, {}, [](const Open& o) { return std::pair(o.graph, o.snapshot); });
   std::vector<Orphan> orphans;
   for (const Open& open : std::exchange(abandoned_, {})) {
-    orphans.push_back({open.graph, open.moment, NewGraph(open.record, open.compile), open.text});
+    orphans.push_back({open.graph, open.snapshot, NewGraph(open.record, open.compile), open.text});
   }
   return orphans;
 }
 
-/// The graph that a pass which begins with this text goes on with.
+/// The graph on which a pass that begins with this text runs.
 std::optional<size_t> GraphTracker::FindGraph(std::string_view compile, int32_t text) const {
   const auto found = of_text_.find({std::string(compile), text});
   if (found != of_text_.end() && graphs_[found->second].last_text == text) return found->second;
   return compile.empty() ? last_outside_ : std::nullopt;
 }
 
-GraphStep GraphTracker::AddMoment(size_t graph, std::string_view compile, int32_t text) {
+GraphStep GraphTracker::AddSnapshot(size_t graph, std::string_view compile, int32_t text) {
   Graph& at = graphs_[graph];
-  GraphStep step{.graph = graph, .moment = at.moments, .is_same = at.last_text == text};
-  ++at.moments;
+  GraphStep step{.graph = graph, .snapshot = at.snapshots, .is_same = at.last_text == text};
+  ++at.snapshots;
   at.last_text = text;
   of_text_[{std::string(compile), text}] = graph;
   if (compile.empty()) last_outside_ = graph;
@@ -105,22 +105,22 @@ size_t GraphTracker::NewGraph(std::string_view name, std::string_view compile) {
 
 void AddOrphans(GraphTracker& tracker, LogRun& run) {
   for (const GraphTracker::Orphan& orphan : tracker.TakeOrphans()) {
-    const LogMoment moment = run.graphs[orphan.graph].moments[orphan.moment];
-    run.graphs.push_back({tracker.name(orphan.new_graph), {moment}});
+    const LogSnapshot snapshot = run.graphs[orphan.graph].snapshots[orphan.snapshot];
+    run.graphs.push_back({tracker.name(orphan.new_graph), {snapshot}});
   }
 }
 
 void AddStep(const GraphStep& step, const GraphTracker& tracker, LogRun& run) {
   if (step.graph == run.graphs.size()) run.graphs.push_back({tracker.name(step.graph), {}});
   LogGraph& graph = run.graphs[step.graph];
-  graph.moments.push_back({run.records.size() - 1, run.records.back().payload});
+  graph.snapshots.push_back({run.records.size() - 1, run.records.back().payload});
   if (!step.ended) return;
   LogPass pass;
   pass.index = static_cast<int32_t>(run.passes.size());
   pass.name = step.ended->name;
   pass.graph = step.graph;
   pass.before = step.ended->before;
-  pass.after = step.moment;
+  pass.after = step.snapshot;
   pass.unchanged = step.ended->is_unchanged;
   run.passes.push_back(std::move(pass));
 }

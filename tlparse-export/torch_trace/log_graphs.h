@@ -19,11 +19,11 @@ std::string_view WithoutGraphId(std::string_view text);
 /// What a record with a graph is to the graphs of its run.
 struct GraphStep {
   size_t graph = 0;      ///< number of the graph, in order of first appearance
-  size_t moment = 0;     ///< of the graph
-  bool is_same = false;  ///< as the moment before it
+  size_t snapshot = 0;   ///< of the graph
+  bool is_same = false;  ///< as the snapshot before it
   struct Pass {
     std::string name;
-    size_t before = 0;  ///< moment
+    size_t before = 0;  ///< snapshot
     bool is_unchanged = false;
   };
   std::optional<Pass> ended = {};  ///< the pass that this record ends
@@ -40,10 +40,10 @@ class GraphTracker {
  public:
   /// `text` is the same for texts that differ in nothing but a graph id.
   GraphStep Add(std::string_view record, std::string_view compile, int32_t text);
-  /// What stands only before passes that never ended. To be called once, at the end; a moment is
-  /// then the first one of a new graph, too.
+  /// Snapshots that only precede passes that never ended. To be called once, at the end; a snapshot
+  /// is then the first one of a new graph, too.
   struct Orphan {
-    size_t graph, moment;  ///< where it stands
+    size_t graph, snapshot;  ///< where it stands
     size_t new_graph;
     int32_t text;
   };
@@ -55,11 +55,11 @@ class GraphTracker {
  private:
   struct Graph {
     std::string name;
-    size_t moments = 0;
+    size_t snapshots = 0;
     int32_t last_text = -1;
   };
   struct Open {
-    size_t graph, moment;
+    size_t graph, snapshot;
     int32_t text;
     bool is_strange;  // the graph had another text
     std::string compile, record;
@@ -67,7 +67,7 @@ class GraphTracker {
   void Abandon(Open open);
   using Key = std::pair<std::string, std::string>;
 
-  GraphStep AddMoment(size_t graph, std::string_view compile, int32_t text);
+  GraphStep AddSnapshot(size_t graph, std::string_view compile, int32_t text);
   size_t NewGraph(std::string_view name, std::string_view compile);
   std::optional<size_t> FindGraph(std::string_view compile, int32_t text) const;
 
@@ -83,7 +83,7 @@ class GraphTracker {
 
 /// Adds the last record of `run` to its graphs and passes.
 void AddStep(const GraphStep& step, const GraphTracker& tracker, LogRun& run);
-/// Adds what GraphTracker::TakeOrphans tells; nothing can follow.
+/// Adds the graphs of GraphTracker::TakeOrphans; no record may follow.
 void AddOrphans(GraphTracker& tracker, LogRun& run);
 
 }  // namespace strata

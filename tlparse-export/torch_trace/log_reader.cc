@@ -151,7 +151,7 @@ void LogReader::TakePayloadLine(std::string_view line) {
     open_->payload.append(line).push_back('\n');
     return;
   }
-  if (is_open_ && open_->is_broken) return;  // told already
+  if (is_open_ && open_->is_broken) return;  // reported already
   if (stray_from_ != 0 && stray_from_ + strays_ == line_) {
     ++strays_;
     return;
@@ -194,7 +194,7 @@ void LogReader::OpenRecord(std::string_view line, const LogHeader& header) {
   if (auto wrapped = UnwrapRecord(open_->envelope)) Unwrap(*std::move(wrapped));
 }
 
-/// Goes on with the record that an export put into the artifact that was opened.
+/// Continues with the record that an export put into the opened artifact.
 void LogReader::Unwrap(WrappedRecord record) {
   open_->wrapped = std::move(record);
   const std::optional<LogHeader> header = ReadHeader(open_->wrapped->header);

@@ -14,7 +14,7 @@
 
 namespace strata {
 
-/// A payload as it was read. Views are valid during the call that tells of it.
+/// A payload as it was read. Views are valid during the call that delivers it.
 struct ReadPayload {
   std::string_view text;
   Hash128 hash;  ///< of the text
@@ -43,7 +43,7 @@ class LogReader {
   void Feed(std::string_view bytes);
   /// The log has ended.
   void Finish();
-  /// For a log that may go on: tells of the last record if it is whole, as its md5 shows.
+  /// For a log that may still grow: delivers the last record if its md5 shows that it is whole.
   void FinishWholeRecord();
   /// The log begins anew: what was begun has ended, and lines count from 1.
   void Restart();
@@ -67,7 +67,7 @@ class LogReader {
   void OpenRecord(std::string_view line, const LogHeader& header);
   void Unwrap(WrappedRecord record);
   void FinishRecord();
-  /// Makes `payload` what was logged, as its md5 tells.
+  /// Restores `payload` to the logged bytes, as its md5 confirms.
   ReadPayload Verify(std::string& payload);
   bool Repair(std::string& text, const std::string& md5) const;
   void AddString(std::string_view value);
@@ -86,7 +86,7 @@ class LogReader {
   size_t line_ = 0;      // number of the last line
   std::unique_ptr<Open> open_ = std::make_unique<Open>();
   bool is_open_ = false;
-  size_t stray_from_ = 0, strays_ = 0;  // payload lines without a record, told once
+  size_t stray_from_ = 0, strays_ = 0;  // payload lines without a record, reported once
   std::vector<Known> known_ = std::vector<Known>(kKnown);
 };
 

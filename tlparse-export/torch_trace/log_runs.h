@@ -12,10 +12,10 @@ namespace strata {
 /// The number behind `rank_` in a file's name.
 std::optional<int32_t> RankOfPath(std::string_view path);
 
-/// Tells which run a record belongs to while a log is read. Each rank is a run. A record that does
-/// not say its rank belongs to the rank of its process; as long as nothing is known of that, to the
-/// rank in the file's name, else to the first one of the log, else to rank 0. A process may learn
-/// its rank late: then what it wrote before is that rank's too.
+/// Finds the run that a record belongs to while a log is read. Each rank is a run. A record that
+/// does not say its rank belongs to the rank of its process; as long as nothing is known of that,
+/// to the rank in the file's name, else to the first one of the log, else to rank 0. A process may
+/// learn its rank late: then what it wrote before is that rank's too.
 class RunFinder {
  public:
   explicit RunFinder(std::string_view path) : file_rank_(RankOfPath(path)) {}

@@ -85,11 +85,11 @@ Result<std::vector<LogChoice>> Choose(const LogContent& log, const LogSelector& 
       const LogGraph& graph = run.run->graphs[i];
       names.push_back(graph.name);
       if (!selector.graph || *selector.graph == graph.name) {
-        choices.push_back({run.run, i, graph.moments.size() - 1,
+        choices.push_back({run.run, i, graph.snapshots.size() - 1,
                            fmt::format("run={},graph={}", run.id, SelectorValue(graph.name))});
       }
-      for (size_t m = 0; m < graph.moments.size() && selector.graph; ++m) {
-        const std::string& record = run.run->records[graph.moments[m].record].name;
+      for (size_t m = 0; m < graph.snapshots.size() && selector.graph; ++m) {
+        const std::string& record = run.run->records[graph.snapshots[m].record].name;
         if (record != *selector.graph) continue;
         records.push_back(
             {run.run, i, m, fmt::format("run={},graph={}", run.id, SelectorValue(record))});

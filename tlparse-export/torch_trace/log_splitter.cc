@@ -51,7 +51,7 @@ std::shared_ptr<ParsedText> ParsedTexts::Get(const Hash128& hash, std::string_vi
     Result<FxDocument> document = ParseFx(text, options);
     if (!document) return;
     slot->text.document = std::move(*document);
-    slot->text.document.module->TakeProvenance();  // a text tells none
+    slot->text.document.module->TakeProvenance();  // a text has none
     slot->text.is_readable = true;
     slot->text.printed = HashBytes(PrintFx(slot->text.document.graph()));
   });

@@ -21,8 +21,8 @@ class MadeLog : public ByteSource {
   std::string made_;
 };
 
-/// The text of a file inside of `folder`; other files are none of ours. Errors: `name` leads out of
-/// the folder, or the file cannot be read.
+/// The text of a file inside `folder`. Errors: `name` leads out of the folder, or the file cannot
+/// be read.
 Result<std::string> ReadInside(const std::string& folder, const std::string& name);
 
 }  // namespace strata

@@ -23,7 +23,7 @@ struct StoredRecord {
   std::string text;                         ///< the payload, when there is neither
 };
 
-/// All records of a run in order of the log; none for runs that are no imports.
+/// All records of a run in order of the log; none for runs that are not imports.
 Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run);
 
 /// Those of them that hold graphs, in the order in which these came.

@@ -106,7 +106,7 @@ class JsonLines final : public MadeLog {
   void AddLine(const std::string& line) {
     const auto fields = ReadJsonObject(line);
     if (!fields) {
-      made_ += line + "\n";  // the reader of the log tells of it
+      made_ += line + "\n";  // the reader of the log reports it
       return;
     }
     if (const JsonField* table = Find(*fields, "string_table")) return AddStrings(table->value);

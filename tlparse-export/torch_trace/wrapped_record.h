@@ -10,7 +10,7 @@
 namespace strata {
 
 /// A record that other readers of logs cannot take as it is (an event of an unknown kind, a name
-/// that leaves the folder, bytes that are no text), inside an artifact that they can. The object
+/// that leaves the folder, bytes that are not text), inside an artifact that they can. The object
 /// `strata` of the artifact's metadata keeps what it was; readers of logs pass over fields that
 /// they do not know:
 ///

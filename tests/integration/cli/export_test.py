@@ -327,7 +327,7 @@ class ExportTest(unittest.TestCase):
             ([TRAINER], "nothing to write: strata export: give --torch-trace DIR, --fx DIR or both"),
             ([TRAINER, "--fx", "a", "--torch-trace", "./a"], "one folder for two exports: a: give each its own"),
             ([TRAINER + "#rank=7", "--fx", "new"], f"no such run: {TRAINER}#rank=7: it has run=1,rank=0"),
-            ([TRAINER + "#pass=1", "--fx", "new"], "a pass is no export: "),
+            ([TRAINER + "#pass=1", "--fx", "new"], "a pass cannot be exported: "),
             ([TRAINER + "#graph=make_fx", "--fx", "new"], "no graph 'make_fx': "),
         ]  # fmt: skip
         for words, message in cases:

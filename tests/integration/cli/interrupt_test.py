@@ -88,7 +88,7 @@ class TrainTest(Case):
         self.assertEqual(self.steps(), list(range(1, done + 1)))
         self.assertEqual(errors, "strata: stopping at the next step or pass; again to stop at once\n"
                          f"strata: error: interrupted: after step {done} of 1000000: trace and metrics hold the "
-                         "steps done, checkpoints go on with --resume\n")
+                         "steps done, checkpoints continue with --resume\n")
         sound = subprocess.run([self.strata, "check", self.path("t.strata")], capture_output=True, check=False)
         self.assertEqual(sound.returncode, 0, sound.stdout)
         listed = subprocess.run([self.strata, "ls", self.path("t.strata"), "--json"], capture_output=True, check=True)

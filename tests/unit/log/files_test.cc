@@ -189,7 +189,7 @@ TEST_CASE("files: malformed logs are read without an error") {
     REQUIRE_OK(log);
     for (const LogRun& run : log->runs) {
       for (const LogGraph& graph : run.graphs)
-        CHECK_OK(log->Parse(run, graph, graph.moments.back()));
+        CHECK_OK(log->Parse(run, graph, graph.snapshots.back()));
     }
     ++files;
   }

@@ -22,11 +22,11 @@ LogContent Read(std::string_view text, std::string_view path = "log") {
   return std::move(*log);
 }
 
-/// `name: moments` of each graph, `index name graph +` of each pass, `=` for an unchanged one.
+/// `name: snapshots` of each graph, `index name graph +` of each pass, `=` for an unchanged one.
 std::string Outline(const LogRun& run) {
   std::string out;
   for (const LogGraph& graph : run.graphs)
-    out += fmt::format("{}: {}\n", graph.name, graph.moments.size());
+    out += fmt::format("{}: {}\n", graph.name, graph.snapshots.size());
   for (const LogPass& pass : run.passes) {
     out += fmt::format("{} {} on {} {}\n", pass.index, pass.name, run.graphs[pass.graph].name,
                        pass.unchanged ? "=" : "+");

@@ -28,11 +28,11 @@ std::string Selected(const LogSelector& selector) {
   if (!choices) return choices.error().message();
   std::string out;
   for (const LogChoice& choice : *choices)
-    out += fmt::format("{} record {}; ", choice.selector, choice.moment_of().record);
+    out += fmt::format("{} record {}; ", choice.selector, choice.snapshot_of().record);
   return out;
 }
 
-TEST_CASE("log selector: a graph is its last moment, a record its own") {
+TEST_CASE("log selector: a graph is its last snapshot, a record its own") {
   CHECK_EQ(Selected({.graph = "traced"}), "run=1,graph=traced record 4; ");
   CHECK_EQ(Selected({.rank = 1}), "run=2,graph=other record 0; ");
   CHECK_EQ(Selected({.graph = "after_dce"}),

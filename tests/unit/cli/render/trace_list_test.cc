@@ -1,4 +1,4 @@
-#include "cli/ls.h"
+#include "cli/render/trace_list.h"
 
 #include <doctest/doctest.h>
 

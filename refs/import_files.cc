@@ -1,36 +1,42 @@
-#include "cli/import_files.h"
+#include "refs/import_files.h"
 
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/interrupt.h"
-#include "cli/command.h"
 #include "store/trace_writer.h"
 #include "tlparse-export/torch_trace/follow.h"
 #include "tlparse-export/torch_trace/input_files.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
-/// Prints warnings, those that it has not printed yet.
-class WarningPrinter {
+/// Passes the warnings of an import on, each once.
+class WarningForwarder {
  public:
-  explicit WarningPrinter(const ImportSummary& summary) : summary_(summary) {}
+  WarningForwarder(const ImportSummary& summary, const WarningSink& warn)
+      : summary_(summary), warn_(warn) {}
 
-  void PrintNew() {
-    for (; printed_ < summary_.warnings.size(); ++printed_)
-      Warn(summary_.warnings[printed_]);
+  void ForwardNew() {
+    for (; forwarded_ < summary_.warnings.size(); ++forwarded_)
+      Forward(summary_.warnings[forwarded_]);
   }
-  void PrintRest() {
-    PrintNew();
-    const auto untold = summary_.num_warnings - static_cast<int64_t>(printed_);
-    if (untold > 0) Warn(fmt::format("and {} more of these", untold));
+  /// The rest, and how many warnings the summary counted without keeping their text.
+  void ForwardRest() {
+    ForwardNew();
+    const auto dropped = summary_.num_warnings - static_cast<int64_t>(forwarded_);
+    if (dropped > 0) Forward(fmt::format("and {} more of these", dropped));
   }
 
  private:
+  void Forward(std::string_view warning) const {
+    if (warn_) warn_(warning);
+  }
+
   const ImportSummary& summary_;
-  size_t printed_ = 0;
+  const WarningSink& warn_;
+  size_t forwarded_ = 0;
 };
 
 }  // namespace
@@ -44,34 +50,35 @@ Result<std::vector<std::string>> LogFilesOf(const std::string& word) {
 }
 
 Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const std::string& output,
-                                  const ImportOptions& options) {
+                                  const ImportOptions& options, const WarningSink& warn) {
   STRATA_TRY(const std::unique_ptr<LogInputs> inputs, FindInputs(words));
   STRATA_TRY(const std::unique_ptr<TraceWriter> trace,
              TraceWriter::Create(output, TraceWriter::Mode::kAside));
   ImportSummary summary;
   const Status imported = ImportLogs(*inputs, options, *trace, summary);
-  WarningPrinter(summary).PrintRest();
+  WarningForwarder(summary, warn).ForwardRest();
   if (!imported) return imported.error();
   STRATA_RETURN_IF_ERROR(trace->Finish());
   return summary;
 }
 
 Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const std::string& output,
-                                  const ImportOptions& options, std::optional<double> idle_s) {
+                                  const ImportOptions& options, std::optional<double> idle_s,
+                                  const WarningSink& warn) {
   STRATA_TRY(const std::unique_ptr<TraceWriter> trace, TraceWriter::Create(output));
   ImportSummary summary;
-  WarningPrinter warnings(summary);
+  WarningForwarder warnings(summary, warn);
   const StopRequest stop;
   const auto wait = [&](int ms) {
-    warnings.PrintNew();
+    warnings.ForwardNew();
     return stop.Wait(ms);
   };
   const Status followed =
       FollowLogs(words, {.import = options, .idle_s = idle_s, .wait = wait}, *trace, summary);
-  warnings.PrintRest();
+  warnings.ForwardRest();
   if (!followed) return followed.error();
   STRATA_RETURN_IF_ERROR(trace->Finish());
   return summary;
 }
 
-}  // namespace strata::cli
+}  // namespace strata

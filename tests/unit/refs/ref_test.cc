@@ -1,4 +1,4 @@
-#include "cli/ref.h"
+#include "refs/ref.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 using testing::MessageOf;
@@ -27,12 +27,12 @@ TEST_CASE("a REF is a file and a selector") {
   CHECK_EQ(full.rank, 3);
   CHECK_EQ(full.graph, "step");
   CHECK_EQ(full.pass, "dce");
-  CHECK(full.moment == Ref::Moment::kBefore);
+  CHECK(full.side == Ref::Side::kBefore);
 
   const Ref after = OrDie(ParseRef("run.strata#pass=12:after"));
   CHECK_EQ(after.pass, "12");
-  CHECK(after.moment == Ref::Moment::kAfter);
-  CHECK(OrDie(ParseRef("run.strata#pass=12")).moment == Ref::Moment::kUnsaid);
+  CHECK(after.side == Ref::Side::kAfter);
+  CHECK(OrDie(ParseRef("run.strata#pass=12")).side == Ref::Side::kUnspecified);
 }
 
 TEST_CASE("a file whose name holds # is found") {
@@ -162,4 +162,4 @@ TEST_CASE("a REF that names nothing says what there is") {
 }
 
 }  // namespace
-}  // namespace strata::cli
+}  // namespace strata

@@ -1,10 +1,10 @@
-#include "cli/recorder.h"
+#include "refs/trace_recorder.h"
 
 #include <algorithm>
 
 #include "ir/verify.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 PassOutcome OutcomeOf(PassStatus status) {
@@ -21,7 +21,7 @@ PassOutcome OutcomeOf(PassStatus status) {
 
 }  // namespace
 
-Status Recorder::Begin(std::string_view, const Module& module) {
+Status TraceRecorder::Begin(std::string_view, const Module& module) {
   first_index_ = next_index_;
   for (GraphId id : module.programs()) {
     const Graph& graph = module.graph(id);
@@ -31,15 +31,16 @@ Status Recorder::Begin(std::string_view, const Module& module) {
   return Ok();
 }
 
-Status Recorder::Write(const PassRun& run, const Module& module) {
+Status TraceRecorder::Write(const PassRun& run, const Module& module) {
   next_index_ = first_index_ + run.index + 1;
   std::vector<GraphId> changed;
-  // A failed run tells no fingerprints, and a graph that contains itself has none.
+  // A failed run has no fingerprints, and neither has a graph that contains itself.
   const bool has_fingerprints = CheckBodies(module).has_value();
   for (GraphId id : module.programs()) {
-    const auto told = std::ranges::find(run.graphs, id, &GraphChange::graph);
-    const bool differs =
-        told != run.graphs.end() ? told->changed() : has_fingerprints && Differs(module.graph(id));
+    const auto reported = std::ranges::find(run.graphs, id, &GraphChange::graph);
+    const bool differs = reported != run.graphs.end()
+                             ? reported->changed()
+                             : has_fingerprints && Differs(module.graph(id));
     if (differs) changed.push_back(id);
   }
   if (changed.empty()) {
@@ -49,14 +50,14 @@ Status Recorder::Write(const PassRun& run, const Module& module) {
   }
   std::vector<Provenance> births = run.births;
   for (GraphId id : changed) {
-    // Births are of the pass; they stand in its first record.
+    // Provenance belongs to the pass: its first record holds it.
     STRATA_RETURN_IF_ERROR(WriteProgram(run, module.graph(id), true, std::exchange(births, {})));
   }
   return Ok();
 }
 
-Status Recorder::WriteProgram(const PassRun& run, const Graph& graph, bool changed,
-                              std::vector<Provenance> births) {
+Status TraceRecorder::WriteProgram(const PassRun& run, const Graph& graph, bool changed,
+                                   std::vector<Provenance> births) {
   PassRecord record;
   record.index = first_index_ + run.index;
   record.name = run.name;
@@ -74,19 +75,19 @@ Status Recorder::WriteProgram(const PassRun& run, const Graph& graph, bool chang
   return Ok();
 }
 
-Status Recorder::End(const Module&) {
+Status TraceRecorder::End(const Module&) {
   return Ok();
 }
 
-SnapshotId Recorder::Last(GraphId graph) const {
+SnapshotId TraceRecorder::Last(GraphId graph) const {
   const auto found = last_.find(graph);
   return found == last_.end() ? SnapshotId::kNone : found->second;
 }
 
-bool Recorder::Differs(const Graph& graph) const {
+bool TraceRecorder::Differs(const Graph& graph) const {
   const SnapshotId last = Last(graph.id());
   return last == SnapshotId::kNone ||
          trace_.snapshot(last).everything != FingerprintOf(graph, FingerprintScope::kEverything);
 }
 
-}  // namespace strata::cli
+}  // namespace strata

@@ -1,10 +1,9 @@
-#include "cli/recorder.h"
+#include "refs/trace_recorder.h"
 
 #include <memory>
 
 #include <doctest/doctest.h>
 
-#include "cli/ls.h"
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
 #include "passes/core/instrumentations.h"
@@ -13,7 +12,7 @@
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 using testing::OrDie;
@@ -84,7 +83,7 @@ struct Run {
   void Add(std::string name, TestPass::Action action) {
     manager.Add(std::make_unique<TestPass>(std::move(name), std::move(action)));
   }
-  Status RecordInto(Recorder& recorder) {
+  Status RecordInto(TraceRecorder& recorder) {
     RecordSnapshots record(recorder);
     manager.Watch(record);
     const auto changed = manager.Run(*module);
@@ -95,7 +94,7 @@ struct Run {
 TEST_CASE("every pass is recorded with each program that it changed") {
   const TempDir dir;
   const auto trace = OrDie(TraceWriter::Create(dir / "t.strata"));
-  Recorder recorder(*trace, OrDie(trace->BeginRun({})));
+  TraceRecorder recorder(*trace, OrDie(trace->BeginRun({})));
   Run run;
   run.Add("none", DoNothing);
   run.Add("clone", CloneRelu);
@@ -136,7 +135,7 @@ TEST_CASE("every pass is recorded with each program that it changed") {
 TEST_CASE("a failed pass leaves its broken graph and the command that shows it again") {
   const TempDir dir;
   const auto trace = OrDie(TraceWriter::Create(dir / "t.strata"));
-  Recorder recorder(*trace, OrDie(trace->BeginRun({})));
+  TraceRecorder recorder(*trace, OrDie(trace->BeginRun({})));
   Run run;
   run.Add("break", BreakOrder);
   run.Add("never", CloneRelu);
@@ -156,7 +155,7 @@ TEST_CASE("a failed pass leaves its broken graph and the command that shows it a
 TEST_CASE("a pass that fails before it touches a graph is recorded as well") {
   const TempDir dir;
   const auto trace = OrDie(TraceWriter::Create(dir / "t.strata"));
-  Recorder recorder(*trace, OrDie(trace->BeginRun({})));
+  TraceRecorder recorder(*trace, OrDie(trace->BeginRun({})));
   Run run;
   run.Add("fail", [](Module&) -> Result<Changed> { return Error("no plan: step: give one"); });
   CHECK_FALSE(run.RecordInto(recorder).has_value());
@@ -169,7 +168,7 @@ TEST_CASE("a pass that fails before it touches a graph is recorded as well") {
 TEST_CASE("pipelines of one run number their passes on and share snapshots") {
   const TempDir dir;
   const auto trace = OrDie(TraceWriter::Create(dir / "t.strata"));
-  Recorder recorder(*trace, OrDie(trace->BeginRun({})));
+  TraceRecorder recorder(*trace, OrDie(trace->BeginRun({})));
   Run run;
   run.Add("none", DoNothing);
   REQUIRE_OK(run.RecordInto(recorder));
@@ -186,4 +185,4 @@ TEST_CASE("pipelines of one run number their passes on and share snapshots") {
 }
 
 }  // namespace
-}  // namespace strata::cli
+}  // namespace strata

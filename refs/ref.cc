@@ -1,4 +1,4 @@
-#include "cli/ref.h"
+#include "refs/ref.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,15 +10,15 @@
 #include "base/selector.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "cli/ref_log.h"
-#include "cli/ref_trace.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
+#include "refs/ref_log.h"
+#include "refs/ref_trace.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 Error BadSelector(std::string_view ref, std::string_view what) {
@@ -52,11 +52,11 @@ Status ReadSelectorPart(std::string_view part, Ref& ref) {
     ref.graph = FromSelectorValue(value);
   } else if (key == "pass") {
     std::string_view pass = value;
-    for (const auto& [suffix, moment] :
-         {std::pair(":before", Ref::Moment::kBefore), std::pair(":after", Ref::Moment::kAfter)}) {
+    for (const auto& [suffix, side] :
+         {std::pair(":before", Ref::Side::kBefore), std::pair(":after", Ref::Side::kAfter)}) {
       if (!pass.ends_with(suffix)) continue;
       pass.remove_suffix(std::string_view(suffix).size());
-      ref.moment = moment;
+      ref.side = side;
       break;
     }
     ref.pass = FromSelectorValue(pass);
@@ -163,4 +163,4 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   return Error("not a graph: {}: give a trace, a log of PyTorch, or the text of a graph", ref.file);
 }
 
-}  // namespace strata::cli
+}  // namespace strata

@@ -1,24 +1,24 @@
-#include "cli/ref_log.h"
+#include "refs/ref_log.h"
 
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "cli/command.h"
 #include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/log_select.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
-/// Warns of what a lenient parser passed over.
-void WarnOf(const FxDocument& document, std::string_view where) {
+/// Reports the text that a lenient parser skipped.
+void ReportSkipped(const FxDocument& document, std::string_view where, const WarningSink& warn) {
+  if (!warn) return;
   for (const FxDiagnostic& diagnostic : document.diagnostics) {
-    Warn(fmt::format("{}:{}:{}: {}: passed over '{}'", where, diagnostic.line, diagnostic.column,
+    warn(fmt::format("{}:{}:{}: {}: passed over '{}'", where, diagnostic.line, diagnostic.column,
                      diagnostic.what, diagnostic.skipped));
   }
   if (document.num_diagnostics > document.diagnostics.size()) {
-    Warn(fmt::format("{}: and {} more places like these", where,
+    warn(fmt::format("{}: and {} more places like these", where,
                      document.num_diagnostics - document.diagnostics.size()));
   }
 }
@@ -41,7 +41,7 @@ Result<Snapshot> LoadFromLog(const Ref& ref, std::string_view content, const Loa
   selector.rank = ref.rank;
   selector.graph = ref.graph;
   selector.pass = ref.pass;
-  selector.before = ref.moment == Ref::Moment::kBefore;
+  selector.before = ref.side == Ref::Side::kBefore;
   STRATA_TRY(const std::vector<LogChoice> choices, Choose(log, selector));
   if (choices.size() > 1) {
     std::vector<std::string> selectors;
@@ -52,8 +52,8 @@ Result<Snapshot> LoadFromLog(const Ref& ref, std::string_view content, const Loa
   const LogChoice& found = choices[0];
   FxOptions fx;
   fx.strict = !options.lenient;
-  STRATA_TRY(FxDocument document, log.Parse(*found.run, found.graph_of(), found.moment_of(), fx));
-  WarnOf(document, log.Place(*found.run, found.moment_of()));
+  STRATA_TRY(FxDocument document, log.Parse(*found.run, found.graph_of(), found.snapshot_of(), fx));
+  ReportSkipped(document, log.Place(*found.run, found.snapshot_of()), options.warn);
   return MakeSnapshot(ref, std::move(document));
 }
 
@@ -73,8 +73,8 @@ Result<Snapshot> LoadFxText(const Ref& ref, std::string_view content, const Load
   fx.graph_name = name;
   fx.strict = !options.lenient;
   STRATA_TRY(FxDocument document, ParseFx(content, fx));
-  WarnOf(document, ref.file);
+  ReportSkipped(document, ref.file, options.warn);
   return MakeSnapshot(ref, std::move(document));
 }
 
-}  // namespace strata::cli
+}  // namespace strata

@@ -8,21 +8,22 @@
 #include "base/result.h"
 #include "diff/model/diff_options.h"
 #include "ir/module.h"
+#include "refs/warnings.h"
 
-namespace strata::cli {
+namespace strata {
 
-/// A REF taken apart: `FILE[#SELECTOR]`, the selector being `key=value` joined by commas. A file
-/// whose name holds `#` is found too.
+/// A parsed REF: `FILE[#SELECTOR]`; a selector is `key=value` pairs joined by commas. A file whose
+/// name contains `#` is found, too.
 struct Ref {
   /// Which graph of a pass.
-  enum class Moment : uint8_t { kUnsaid, kBefore, kAfter };
+  enum class Side : uint8_t { kUnspecified, kBefore, kAfter };
 
   std::string text;  ///< as the user wrote it
   std::string file;
   std::optional<int64_t> run, rank;
   std::optional<std::string> graph;
   std::optional<std::string> pass;  ///< a number or a name
-  Moment moment = Moment::kUnsaid;
+  Side side = Side::kUnspecified;
 
   bool has_selector() const { return run || rank || graph || pass; }
 };
@@ -40,21 +41,22 @@ struct Snapshot {
   /// The run of a trace in which nodes keep their stable ids; "" for foreign graphs. Snapshots with
   /// equal origins and equal graph names are joined by id.
   std::string origin;
-  /// Birth certificates of the nodes of that run.
+  /// Provenance records of the nodes of that run.
   std::vector<Provenance> births;
 
   const Graph& graph() const { return module->graph(graph_id); }
 };
 
-/// How two snapshots are compared: by identity and birth certificates where both are of one graph
+/// How two snapshots are compared: by stable ids and provenance records if both belong to one graph
 /// of one run.
 DiffOptions OptionsFor(const Snapshot& before, const Snapshot& after);
 
 struct LoadOptions {
-  /// Go on with what could be read of a text that cannot be read to its end, and warn.
+  /// Recover from parse errors: keep what could be parsed, and report the rest to `warn`.
   bool lenient = false;
-  /// A text of several graphs is no error: `graph_id` is the first, and the module has the others.
+  /// Accept a text of several graphs: `graph_id` is the first, and the module has the others.
   bool whole_text = false;
+  WarningSink warn = {};
 };
 
 /// Finds and loads the one graph that `ref` names: in a trace, in a log, or as the text of a graph
@@ -67,4 +69,4 @@ Result<Snapshot> LoadRef(std::string_view ref, const LoadOptions& options = {});
 /// The Error for a REF that names several snapshots; `selectors` say which.
 Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors);
 
-}  // namespace strata::cli
+}  // namespace strata

@@ -4,22 +4,22 @@
 #include "passes/core/pass.h"
 #include "store/trace_writer.h"
 
-namespace strata::cli {
+namespace strata {
 
-/// Records pipelines into a run of a trace: every program before the first pass, and each pass with
-/// what it made of them.
+/// Records pipelines into a run of a trace: every program before the first pass, then each pass
+/// with the programs that it changed.
 ///
 ///     STRATA_TRY(RunId run, trace.BeginRun({.kind = RunKind::kOpt, .pipeline = manager.Text()}));
-///     Recorder recorder(trace, run);
+///     TraceRecorder recorder(trace, run);
 ///     RecordSnapshots record(recorder);
 ///     manager.Watch(record);
 ///
-/// Pipelines that are recorded one after the other number their passes on. A trace of a module
-/// starts before its nodes do: give `trace.next_stable_id()` to Module::ReserveStableIds.
-class Recorder final : public SnapshotSink {
+/// Passes of consecutive pipelines are numbered consecutively. Create the trace before the module's
+/// nodes, and pass `trace.next_stable_id()` to Module::ReserveStableIds.
+class TraceRecorder final : public SnapshotSink {
  public:
   /// REQUIRES: `trace` outlives this, and `run` is a run of it that has not ended.
-  Recorder(TraceWriter& trace, RunId run) : trace_(trace), run_(run) {}
+  TraceRecorder(TraceWriter& trace, RunId run) : trace_(trace), run_(run) {}
 
   Status Begin(std::string_view pipeline, const Module& module) override;
   Status Write(const PassRun& run, const Module& module) override;
@@ -28,7 +28,7 @@ class Recorder final : public SnapshotSink {
   RunId run() const { return run_; }
 
  private:
-  /// Records what a pass did to one program; `changed` tells whether there is a new snapshot.
+  /// Records what a pass did to one program; `changed`: store a new snapshot.
   Status WriteProgram(const PassRun& run, const Graph& graph, bool changed,
                       std::vector<Provenance> births);
   SnapshotId Last(GraphId graph) const;
@@ -42,4 +42,4 @@ class Recorder final : public SnapshotSink {
   int32_t next_index_ = 0;
 };
 
-}  // namespace strata::cli
+}  // namespace strata

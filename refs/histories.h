@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/ref.h"
 #include "diff/history/history.h"
+#include "refs/ref.h"
 
-namespace strata::cli {
+namespace strata {
 
 /// The runs that `text` names: those of a trace or of a log, of all logs of a folder, or the single
 /// graph of a text. Of the selector only `run=` and `rank=` choose; the rest is the caller's.
@@ -19,4 +19,4 @@ Result<std::vector<History>> LoadHistories(std::string_view text);
 /// The one run that `text` names. Errors: several; they are listed.
 Result<History> LoadHistory(std::string_view text);
 
-}  // namespace strata::cli
+}  // namespace strata

@@ -3,12 +3,11 @@
 #include <optional>
 #include <string>
 
-#include "cli/command.h"
-#include "cli/recorder.h"
 #include "passes/core/instrumentations.h"
+#include "refs/trace_recorder.h"
 #include "store/trace_writer.h"
 
-namespace strata::cli {
+namespace strata {
 
 /// The one run that a command records into a trace of its own; nothing when none is asked for.
 class Recording {
@@ -31,11 +30,8 @@ class Recording {
 
  private:
   std::unique_ptr<TraceWriter> trace_;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<TraceRecorder> recorder_;
   std::unique_ptr<RecordSnapshots> watcher_;
 };
 
-/// `strata VERB ARGS…` as a shell reads it.
-std::string CommandLine(std::string_view verb, Args args);
-
-}  // namespace strata::cli
+}  // namespace strata

@@ -1,4 +1,4 @@
-#include "cli/ref_trace.h"
+#include "refs/ref_trace.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "store/trace_reader.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 /// A snapshot that a REF may mean.
@@ -108,7 +108,7 @@ Result<std::vector<Candidate>> PassCandidates(const Ref& ref,
       names.push_back(pass.record.name);
       if (!IsPass(*ref.pass, pass.record)) continue;
       if (ref.graph && *ref.graph != pass.record.graph) continue;
-      const bool before = ref.moment == Ref::Moment::kBefore;
+      const bool before = ref.side == Ref::Side::kBefore;
       candidates.push_back({run, pass.record.graph,
                             fmt::format("run={},graph={},pass={}:{}", static_cast<int64_t>(run->id),
                                         SelectorValue(pass.record.graph), pass.record.index,
@@ -165,4 +165,4 @@ Result<Snapshot> LoadFromTrace(const Ref& ref) {
   return snapshot;
 }
 
-}  // namespace strata::cli
+}  // namespace strata

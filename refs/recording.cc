@@ -1,17 +1,15 @@
-#include "cli/recording.h"
+#include "refs/recording.h"
 
 #include <fmt/format.h>
 
-#include "base/shell.h"
-
-namespace strata::cli {
+namespace strata {
 
 Result<Recording> Recording::Begin(const std::optional<std::string>& path, const RunInfo& run) {
   Recording recording;
   if (!path) return recording;
   STRATA_TRY(recording.trace_, TraceWriter::Create(*path));
   STRATA_TRY(const RunId id, recording.trace_->BeginRun(run));
-  recording.recorder_ = std::make_unique<Recorder>(*recording.trace_, id);
+  recording.recorder_ = std::make_unique<TraceRecorder>(*recording.trace_, id);
   recording.watcher_ = std::make_unique<RecordSnapshots>(*recording.recorder_);
   return recording;
 }
@@ -28,11 +26,4 @@ Status Recording::End(bool succeeded) {
   return ended;
 }
 
-std::string CommandLine(std::string_view verb, Args args) {
-  std::string line = fmt::format("strata {}", verb);
-  for (const std::string& word : args)
-    line += " " + ShellWord(word);
-  return line;
-}
-
-}  // namespace strata::cli
+}  // namespace strata

@@ -1,0 +1,10 @@
+#pragma once
+#include "refs/ref.h"
+
+namespace strata {
+
+/// Loads the graph that `ref` names in the trace `ref.file`. A pass without a side is the graph
+/// after it; a graph without a pass is the last one of its name.
+Result<Snapshot> LoadFromTrace(const Ref& ref);
+
+}  // namespace strata
