@@ -20,8 +20,10 @@ const HistoryStep* StepOf(const History& history, int32_t step) {
   return step < 0 ? nullptr : &history.steps[static_cast<size_t>(step)];
 }
 
-/// The step at which they part, as the first run has it where it has it.
-const HistoryStep& PartingStep(const Divergence& divergence, const History& a, const History& b) {
+/// The step at which the runs diverge: that of the first run, or of the second where it alone has
+/// it.
+const HistoryStep& DivergenceStep(const Divergence& divergence, const History& a,
+                                  const History& b) {
   const HistoryStep* step = StepOf(a, divergence.steps.a);
   return step != nullptr ? *step : *StepOf(b, divergence.steps.b);
 }
@@ -29,7 +31,7 @@ const HistoryStep& PartingStep(const Divergence& divergence, const History& a, c
 std::string Text(const std::optional<Divergence>& divergence, const History& a, const History& b) {
   if (!divergence)
     return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref));
-  const HistoryStep& step = PartingStep(*divergence, a, b);
+  const HistoryStep& step = DivergenceStep(*divergence, a, b);
   std::string out;
   if (step.pass_index >= 0) {
     out = fmt::format("the runs diverge at pass {} '{}' of graph '{}'\n", step.pass_index,
@@ -46,7 +48,7 @@ std::string Text(const std::optional<Divergence>& divergence, const History& a, 
   if (divergence->snapshot_a >= 0 && divergence->snapshot_b >= 0) {
     std::string from = a.snapshot(divergence->snapshot_a).ref,
                 to = b.snapshot(divergence->snapshot_b).ref;
-    if (divergence->steps.b < 0) std::swap(from, to);  // as the change is told: what the pass did
+    if (divergence->steps.b < 0) std::swap(from, to);  // in the direction of the pass's change
     out += fmt::format("  strata diff {} {}\n", ShellWord(from), ShellWord(to));
   }
   return out;
@@ -73,7 +75,7 @@ std::string Json(const std::optional<Divergence>& divergence, const History& a, 
     for (const char* key : {"pass", "pass_name", "graph", "node", "what"})
       json.Key(key).Null();
   } else {
-    const HistoryStep& step = PartingStep(*divergence, a, b);
+    const HistoryStep& step = DivergenceStep(*divergence, a, b);
     WriteIndex(json, "pass", &step);
     WriteName(json, "pass_name", step.pass);
     json.Field("graph", divergence->graph);

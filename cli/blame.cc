@@ -73,28 +73,28 @@ bool IsPass(const std::string& wanted, const HistoryStep& step) {
          step.pass.starts_with(wanted.substr(0, wanted.size() - kEllipsis.size()));
 }
 
-/// Moments of a graph at which the selector wants the node, the last one first.
-std::vector<int32_t> MomentsOf(const History& history, int32_t graph, const Ref& ref) {
-  std::vector<int32_t> moments;
+/// Snapshots of a graph at which the selector asks for the node, the last one first.
+std::vector<int32_t> SnapshotsOf(const History& history, int32_t graph, const Ref& ref) {
+  std::vector<int32_t> snapshots;
   for (const HistoryStep& step : history.steps) {
     if (step.graph != graph) continue;
     if (!ref.pass) {
-      moments.push_back(step.after);
+      snapshots.push_back(step.after);
     } else if (IsPass(*ref.pass, step)) {
-      moments.push_back(ref.side == Ref::Side::kBefore ? step.before : step.after);
+      snapshots.push_back(ref.side == Ref::Side::kBefore ? step.before : step.after);
     }
   }
-  std::erase(moments, -1);
-  std::ranges::reverse(moments);
-  return moments;
+  std::erase(snapshots, -1);
+  std::ranges::reverse(snapshots);
+  return snapshots;
 }
 
 /// Adds the node as the graph has it last. Several nodes of one module are each a target.
 Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string_view wanted,
-              bool& any_moment, std::vector<Target>& targets) {
+              bool& any_snapshot, std::vector<Target>& targets) {
   std::string last;
-  for (int32_t moment : MomentsOf(history, graph, ref)) {
-    any_moment = true;
+  for (int32_t moment : SnapshotsOf(history, graph, ref)) {
+    any_snapshot = true;
     if (history.snapshot(moment).content == last) continue;
     last = history.snapshot(moment).content;
     STRATA_TRY(const LoadedGraph loaded, history.load(moment));
@@ -106,8 +106,8 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
   return Ok();
 }
 
-/// Of the places that are one node in several graphs, one from another, only the first; of very
-/// many families of graphs the last ones as they are, which nobody reads in an error.
+/// Keeps the first of the targets that are one node in graphs made from each other. Beyond the first
+/// kMostFamilies families of graphs all targets are kept: an error does not list that many.
 Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& targets) {
   constexpr int kMostFamilies = 32;
   std::vector<Target> left = targets, kept;
@@ -136,21 +136,21 @@ Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& target
 Result<Target> FindTarget(const std::vector<History>& histories, const Ref& ref,
                           std::string_view wanted) {
   std::vector<Target> targets;
-  bool any_moment = false;
+  bool any_snapshot = false;
   std::vector<std::string> graphs;
   for (const History& history : histories) {
     for (size_t graph = 0; graph < history.graphs.size(); ++graph) {
       graphs.push_back(history.graphs[graph]);
       if (ref.graph && *ref.graph != history.graphs[graph]) continue;
       STRATA_RETURN_IF_ERROR(
-          FindIn(history, static_cast<int32_t>(graph), ref, wanted, any_moment, targets));
+          FindIn(history, static_cast<int32_t>(graph), ref, wanted, any_snapshot, targets));
     }
   }
   if (targets.size() > 1) {
     STRATA_TRY(targets, WithoutRepetitions(targets));
   }
   if (targets.size() == 1) return targets[0];
-  if (targets.empty() && !any_moment) {
+  if (targets.empty() && !any_snapshot) {
     return Error(ErrorCode::kNotFound,
                  "no such graph or pass: {}: 'strata ls' lists them; it has graphs {}", ref.text,
                  Enumerate(graphs));
