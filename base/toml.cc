@@ -182,7 +182,7 @@ class JsonTree {
   }
 
   /// An integer beyond 64 bits is a floating-point number.
-  static decltype(TomlValue::value) Number(ondemand::value value, size_t at) {
+  decltype(TomlValue::value) Number(ondemand::value value, size_t at) const {
     ondemand::number number;
     if (value.get_number().get(number) == simdjson::SUCCESS) {
       if (number.is_int64()) return number.get_int64();
@@ -192,6 +192,11 @@ class JsonTree {
     const std::string_view digits = TrimBlanks(value.raw_json_token());
     double large = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), large);
+    // A number needs a character after it: a text that ends with one ends too early.
+    if (error == std::errc() && end == digits.data() + digits.size() &&
+        at + digits.size() == text_.size()) {
+      throw SyntaxError{at + digits.size(), "unexpected end"};
+    }
     const bool is_integer =
         digits.find_first_not_of("0123456789", digits.starts_with('-') ? 1 : 0) ==
         std::string_view::npos;

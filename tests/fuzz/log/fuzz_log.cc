@@ -16,10 +16,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   STRATA_CHECK(strict.has_value() == (log->num_diagnostics == 0));
   for (const LogRun& run : log->runs) {
     for (const LogGraph& graph : run.graphs) {
-      STRATA_CHECK(!graph.moments.empty());
-      for (const LogMoment& moment : graph.moments) {
-        STRATA_CHECK(log->payloads[static_cast<size_t>(moment.payload)].is_graph);
-        static_cast<void>(log->Parse(run, graph, moment));
+      STRATA_CHECK(!graph.snapshots.empty());
+      for (const LogSnapshot& snapshot : graph.snapshots) {
+        STRATA_CHECK(log->payloads[static_cast<size_t>(snapshot.payload)].is_graph);
+        static_cast<void>(log->Parse(run, graph, snapshot));
       }
       LogSelector selector;
       selector.rank = run.rank;
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     for (const LogPass& pass : run.passes) {
       STRATA_CHECK(pass.before < pass.after);
-      STRATA_CHECK(pass.after < run.graphs[pass.graph].moments.size());
+      STRATA_CHECK(pass.after < run.graphs[pass.graph].snapshots.size());
     }
   }
   return 0;

@@ -73,7 +73,7 @@ TEST_CASE("text that is not JSON has an error with its offset") {
 TEST_CASE("text that is not TOML has an error with its line and a caret") {
   CHECK_EQ(MessageOf(ParseToml("a = 1\nb\n", "f.toml")),
            "f.toml:2:2: not valid TOML: Error while parsing key-value pair: expected '=', saw "
-           "'\\n'\n  b\n   ^");
+           "'\\\\n'\n  b\n   ^");
 }
 
 }  // namespace

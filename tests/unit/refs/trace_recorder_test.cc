@@ -8,6 +8,7 @@
 #include "ir/text/native_text.h"
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"
+#include "store/trace_reader.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
