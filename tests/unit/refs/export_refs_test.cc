@@ -59,7 +59,7 @@ TEST_CASE("an export that selects nothing says what there is") {
            fmt::format("no graph 'stp': {}: it has step, did you mean 'step'", path));
   CHECK_EQ(message("#pass=2"),
            fmt::format("a pass cannot be exported: {0}#pass=2: leave out pass=, or "
-                       "'strata show '{0}#pass=2' --format fx'",
+                       "'strata show \"{0}#pass=2\" --format fx'",
                        path));
 }
 
