@@ -106,8 +106,8 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
   return Ok();
 }
 
-/// Keeps the first of the targets that are one node in graphs made from each other. Beyond the first
-/// kMostFamilies families of graphs all targets are kept: an error does not list that many.
+/// Keeps the first of the targets that are one node in graphs made from each other. Beyond the
+/// first kMostFamilies families of graphs all targets are kept: an error does not list that many.
 Result<std::vector<Target>> WithoutRepetitions(const std::vector<Target>& targets) {
   constexpr int kMostFamilies = 32;
   std::vector<Target> left = targets, kept;

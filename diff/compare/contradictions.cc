@@ -150,7 +150,7 @@ class Finder {
 
  private:
   EntityId PartnerOf(const IdVector<EntityId, PairId>& pair_of, EntityId id,
-                     EntityId Pair::*other) const {
+                     EntityId Pair::* other) const {
     const PairId pair = pair_of[id];
     return pair.valid() ? by_ids_.pairs[pair].*other : EntityId{};
   }

@@ -3,7 +3,8 @@
 //
 //   trace_tool OUT < TEXT
 //
-//   === graph NAME             an imported graph: native text without its first line, nodes with #id
+//   === graph NAME             an imported graph: native text without its first line, nodes with
+//   #id
 //   === pass NAME GRAPH        the graph after a pass
 //   provenance ID ORIGIN ID…   first lines of a pass: the new node, its origin (replaced, cloned,
 //                              created), its ancestors
