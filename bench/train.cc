@@ -21,6 +21,7 @@
 #include "bench/peers.h"
 #include "bench/shapes.h"
 #include "cli/flags.h"
+#include "runtime/aten/threads.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"
 
@@ -409,7 +410,8 @@ Result<Exit> BenchTrain(Args args) {
                "interpreter with PyTorch (default: .venv-bench/bin/python where it is)");
   flags.Repeated("--peer", "NAME", &options.peers,
                  "eager, eager-loop, aot_eager, inductor (default: all but eager-loop)");
-  flags.Option("--threads", "N", &options.threads, "threads inside operators");
+  flags.Option("--threads", "N", &options.threads, "threads inside operators (default: 1)", 1,
+               kMaxThreads);
   flags.Option("--rounds", "N", &options.rounds, "turns of each");
   flags.Example("strata bench train");
   flags.Example("strata bench train --shape 36m --threads 2 --python venv/bin/python");

@@ -13,6 +13,7 @@
 #include "cli/value_pairs.h"
 #include "ir/fingerprint.h"
 #include "refs/ref.h"
+#include "runtime/aten/threads.h"
 
 namespace strata::cli {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 struct CompareFlags {
   std::string before, after;
   std::optional<std::string> inputs;
-  int64_t seed = 0;
+  int64_t seed = 0, threads = 0;
   double ulps = 0.0;
   bool json = false;
 };
@@ -35,6 +36,7 @@ Result<bool> ParseFlags(Args args, CompareFlags& out) {
                "synthetic)");
   flags.Option("--seed", "N", &out.seed, "seed of synthetic inputs");
   flags.Option("--ulps", "N", &out.ulps, "treat values within N ULPs as equal");
+  flags.Threads(&out.threads);
   flags.Switch("--json", &out.json, "print strata.compare-values/1");
   flags.Example("strata compare-values 't.strata#graph=step,pass=1:before' 't.strata#graph=step'");
   flags.Example("strata compare-values a.txt b.txt --inputs in.safetensors --ulps 4 --json");
@@ -109,6 +111,7 @@ Result<Exit> RunCompareValues(Args args) {
   CompareFlags flags;
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
+  SetThreads(ChooseThreads(flags.threads));
   STRATA_TRY(const Snapshot before, LoadRef(flags.before));
   STRATA_TRY(const Snapshot after, LoadRef(flags.after));
   const bool same_trace = !before.origin.empty() && before.origin == after.origin &&

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/suggest.h"
+#include "runtime/aten/threads.h"
 
 namespace strata::cli {
 namespace {
@@ -220,6 +221,12 @@ void Flags::Option(std::string_view name, std::string_view value, int64_t* targe
         *target = number;
         return Ok();
       });
+}
+
+void Flags::Threads(int64_t* target) {
+  Option("--threads", "N", target,
+         "threads inside operators (default: OMP_NUM_THREADS, else the physical cores)", 1,
+         kMaxThreads);
 }
 
 void Flags::Option(std::string_view name, std::string_view value, double* target,

@@ -55,6 +55,9 @@ class Flags {
   /// One of `choices`; `*target` is the default.
   void Choice(std::string_view name, std::string* target, std::vector<std::string> choices,
               std::string_view help);
+  /// `--threads N` of a command that executes graphs; 0, which cannot be given, is the default of
+  /// runtime/aten/threads.h.
+  void Threads(int64_t* target);
   void Required(std::string_view name, std::string_view value, std::string* target,
                 std::string_view help);
 

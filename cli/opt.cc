@@ -27,6 +27,7 @@ struct OptFlags {
   std::optional<std::string> trace, print_on_change, reproducer;
   bool list = false, time = false, prove = false;
   double prove_ulps = 0.0;
+  int64_t threads = 0;
 };
 
 Result<bool> ParseFlags(Args args, OptFlags& out) {
@@ -44,6 +45,7 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
                "after each pass, run the graphs before and after it on the same inputs and compare "
                "the values of their nodes");
   flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
+  flags.Threads(&out.threads);
   flags.Option("--reproducer", "FILE", &out.reproducer, "if a pass fails, write the input graph");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
   flags.Example("strata opt 'run.strata#graph=step' --passes canonicalize -o out/opt.strata");
@@ -122,10 +124,11 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
   STRATA_TRY(Recording recording, BeginRecording(flags, args, manager));
   std::optional<StopBetweenPasses> stop;
   if (flags.trace) manager.Watch(stop.emplace());
-  std::unique_ptr<PassInstrumentation> prover;
+  Prover prover;
   if (flags.prove) {
-    prover = make_prover(flags.prove_ulps);
-    manager.Watch(*prover);
+    prover = make_prover(flags.prove_ulps, flags.threads);
+    STRATA_RETURN_IF_ERROR(recording.AddEnvironment(prover.environment));
+    manager.Watch(*prover.watcher);
   }
   const Result<Changed> passed = manager.Run(*input.module);
   if (flags.time) PrintAside(times.Table());

@@ -3,11 +3,19 @@
 
 #include "cli/command.h"
 #include "passes/core/pass.h"
+#include "store/environment.h"
 
 namespace strata::cli {
 
-/// Makes the instrumentation of `--prove`; values within `ulps` ULPs are equal.
-using MakeProver = std::unique_ptr<PassInstrumentation> (*)(double ulps);
+/// The instrumentation of `--prove`, and the environment in which it runs graphs.
+struct Prover {
+  std::unique_ptr<PassInstrumentation> watcher;
+  Environment environment;
+};
+
+/// Makes it; values within `ulps` ULPs are equal, graphs run on `threads` threads, 0 being the
+/// default.
+using MakeProver = Prover (*)(double ulps, int64_t threads);
 
 /// `strata opt`. Without a prover, which needs LibTorch, `--prove` starts the program that has one.
 Result<Exit> RunOptWith(Args args, MakeProver make_prover);

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "refs/ref.h"
+#include "runtime/aten/threads.h"
 #include "runtime/exec/compare_values.h"
 #include "runtime/exec/profile.h"
 
@@ -18,7 +19,7 @@ namespace {
 struct RunFlags {
   std::string ref;
   std::optional<std::string> inputs, outputs;
-  int64_t seed = 0;
+  int64_t seed = 0, threads = 0;
 };
 
 Result<bool> ParseFlags(Args args, RunFlags& out) {
@@ -30,6 +31,7 @@ Result<bool> ParseFlags(Args args, RunFlags& out) {
   flags.Option("--seed", "N", &out.seed, "seed of synthetic inputs");
   flags.Option("--outputs", "FILE", &out.outputs,
                "write the outputs, by node name, and the inputs that the graph wrote");
+  flags.Threads(&out.threads);
   flags.Example(
       "strata run 't.strata#graph=step' --inputs in.safetensors --outputs out.safetensors");
   return flags.Parse(args);
@@ -53,6 +55,7 @@ Result<Exit> RunRun(Args args) {
   RunFlags flags;
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
+  SetThreads(ChooseThreads(flags.threads));
   STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
   NamedTensors inputs;
   if (flags.inputs) {

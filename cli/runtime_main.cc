@@ -9,6 +9,7 @@
 #include "cli/opt.h"
 #include "cli/prove.h"
 #include "runtime/aten/exceptions.h"
+#include "runtime/aten/threads.h"
 
 namespace strata::cli {
 
@@ -21,8 +22,10 @@ Result<Exit> RunTrain(Args args);          // cli/train.cc
 namespace {
 
 Result<Exit> RunProvedOpt(Args args) {
-  return RunOptWith(args, [](double ulps) -> std::unique_ptr<PassInstrumentation> {
-    return std::make_unique<ProvePasses>(ulps);
+  return RunOptWith(args, [](double ulps, int64_t threads) -> Prover {
+    SetThreads(ChooseThreads(threads));
+    return {.watcher = std::make_unique<ProvePasses>(ulps),
+            .environment = {.threads = NumThreads()}};
   });
 }
 

@@ -20,9 +20,11 @@
 #include "cli/stop_between_passes.h"
 #include "cli/train_outputs.h"
 #include "refs/recording.h"
+#include "runtime/aten/threads.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
+#include "store/environment.h"
 #include "store/node_statistics.h"
 
 namespace strata::cli {
@@ -39,7 +41,7 @@ struct TrainFlags {
   std::string values = "none";
   double prove_ulps = 0.0;
   std::string passes{kDefaultPasses};
-  int64_t threads = 1;
+  int64_t threads = 0;
 };
 
 Result<bool> ParseFlags(Args args, TrainFlags& out) {
@@ -74,7 +76,7 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
                "after each pass, run the graphs before and after it on the same inputs and compare "
                "the values of their nodes");
   flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
-  flags.Option("--threads", "N", &out.threads, "threads inside operators", 1, 1024);
+  flags.Threads(&out.threads);
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
@@ -128,7 +130,7 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
   TrainSetup setup{.config = config,
                    .data = nullptr,
                    .passes = flags.passes,
-                   .threads = static_cast<int>(flags.threads)};
+                   .threads = ChooseThreads(flags.threads)};
   STRATA_TRY(setup.data, OpenData(flags, config));
   if (config.validator.enable) {
     STRATA_TRY(setup.validation, OpenValidationData(config));
@@ -384,6 +386,7 @@ Result<Exit> RunTrain(Args args) {
   TrainOutputs outputs;
   STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, trainer->steps_done()));
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
+  STRATA_RETURN_IF_ERROR(recording.AddEnvironment({.threads = NumThreads()}));
   StopBetweenPasses stop;
   const Status trained = CompileAndTrain(*trainer, flags, outputs, recording, stop);
   const Status recorded = recording.End(trained.has_value());

@@ -1,4 +1,5 @@
-# Tests. All run with the repository root as working directory.
+# Tests. All run with the repository root as working directory. Those that may use LibTorch have OMP_NUM_THREADS=1: they
+# run side by side, one core each. Tests of several threads ask for them.
 #
 # strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…])
 #
@@ -38,7 +39,7 @@ function(strata_test name)
                COMMAND ${name} --source-file=*/${stem}.cc
                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
       set_tests_properties("${prefix}: ${stem}" PROPERTIES
-        LABELS "${arg_LABELS}" FAIL_REGULAR_EXPRESSION "test cases: +0 \\|")
+        LABELS "${arg_LABELS}" FAIL_REGULAR_EXPRESSION "test cases: +0 \\|" ENVIRONMENT OMP_NUM_THREADS=1)
     endforeach()
   else()
     set(listing ${CMAKE_CURRENT_BINARY_DIR}/${name}.ctest.cmake)
@@ -77,7 +78,8 @@ function(strata_script_test name)
   endif()
   add_test(NAME ${name} COMMAND ${python} -B ${script} ${arg_ARGS}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77 ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()
 
 function(strata_fuzz name)

@@ -14,6 +14,10 @@ Result<Recording> Recording::Begin(const std::optional<std::string>& path, const
   return recording;
 }
 
+Status Recording::AddEnvironment(const Environment& environment) {
+  return trace_ ? strata::AddEnvironment(*trace_, run(), environment) : Ok();
+}
+
 std::string Recording::RunRef() const {
   if (!trace_) return {};
   return fmt::format("{}#run={}", trace_->path(), static_cast<int64_t>(run()));

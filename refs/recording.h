@@ -5,6 +5,7 @@
 
 #include "passes/core/instrumentations.h"
 #include "refs/trace_recorder.h"
+#include "store/environment.h"
 #include "store/trace_writer.h"
 
 namespace strata {
@@ -15,6 +16,9 @@ class Recording {
   /// Creates the trace at `path`, if there is one, and begins the run. Errors as
   /// TraceWriter::Create.
   static Result<Recording> Begin(const std::optional<std::string>& path, const RunInfo& run);
+
+  /// Says in the trace, if there is one, what the run executes its graphs with.
+  Status AddEnvironment(const Environment& environment);
 
   /// Null: nothing is recorded.
   TraceWriter* trace() { return trace_.get(); }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/selector.h"
 #include "base/unicode.h"
+#include "store/environment.h"
 
 namespace strata::cli {
 namespace {
@@ -43,6 +44,9 @@ class JsonListing {
     json_.Field("command", run.info.command);
     json_.Field("pipeline", run.info.pipeline);
     json_.Field("status", ToString(run.status));
+    if (const auto environment = EnvironmentOf(run)) {
+      json_.Field("threads", environment->threads);
+    }
     json_.Key("graphs").BeginArray();
     for (const StoredGraph& graph : run.graphs) {
       const SnapshotInfo& last = *trace_.FindSnapshot(graph.snapshots.back());
@@ -175,6 +179,9 @@ class TextListing {
     if (!run.info.source.empty()) out_ += fmt::format("  source: {}\n", Visible(run.info.source));
     if (!run.info.pipeline.empty())
       out_ += fmt::format("  pipeline: {}\n", Visible(run.info.pipeline));
+    if (const auto environment = EnvironmentOf(run)) {
+      out_ += fmt::format("  threads: {}\n", environment->threads);
+    }
     Graphs(run);
     Passes(run);
     ExecutedRanges(run);

@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/strides.h>
 
@@ -15,6 +14,7 @@
 #include "base/suggest.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
+#include "runtime/aten/threads.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
@@ -87,6 +87,7 @@ struct Trainer::State {
         feed(config, std::move(setup.data), PlaceOf(device.get())),
         validation(std::move(setup.validation)),
         training(spec, given, PlaceOf(device.get())),
+        threads(setup.threads),
         passes(std::move(pipeline_passes)),
         graphs(setup.plan, device.get()) {
     for (const std::unique_ptr<Pass>& pass : passes)
@@ -99,6 +100,7 @@ struct Trainer::State {
   BatchFeed feed;
   std::unique_ptr<DataSource> validation;
   TrainingState training;
+  int threads;
   std::vector<std::unique_ptr<Pass>> passes;  // until they ran
   std::string pipeline;                       // their text
   TrainingGraphs graphs;
@@ -272,7 +274,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
     return std::move(groups).error();
   }
   STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, PassesOf(config, setup.passes));
-  at::set_num_threads(setup.threads);
+  SetThreads(setup.threads);
   return std::unique_ptr<Trainer>(new Trainer(
       std::make_unique<State>(std::move(setup), std::move(spec), std::move(passes), given)));
 }
@@ -357,6 +359,7 @@ CheckpointInfo Trainer::Position() const {
                       .first_scheduled_step = state_->first_scheduled_step,
                       .data_position = state_->feed.Position(),
                       .data_traits = {}};
+  if (state_->device == nullptr) info.threads = state_->threads;
   for (const DataTrait& trait : state_->feed.Traits())
     info.data_traits.emplace(trait.name, trait.value);
   return info;
@@ -381,6 +384,12 @@ Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) 
     STRATA_TRY(differences,
                CompareTraits(info.data_traits, state_->feed.Traits(), checkpoint.model.path()));
     STRATA_RETURN_IF_ERROR(state_->feed.Seek(info.data_position));
+  }
+  if (state_->device == nullptr && info.threads > 0 && info.threads != state_->threads) {
+    differences.push_back(fmt::format(
+        "written by a run with --threads {}, this one has {}: {}: sums may round differently, "
+        "--threads {} keeps the bits",
+        info.threads, state_->threads, checkpoint.model.path(), info.threads));
   }
   state_->steps_done = info.step;
   state_->first_scheduled_step = exclude.lr_scheduler ? info.step : info.first_scheduled_step;

@@ -33,7 +33,7 @@ struct TrainSetup {
   std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
   PlanOptions plan = PlanOptions::Fastest();
-  int threads = 1;  ///< inside operators; sums over more threads may round differently
+  int threads = 1;  ///< inside operators, of the whole process (runtime/aten/threads.h)
   /// Where to train; none: a GPU is opened if config.device asks for one, else the CPU.
   std::unique_ptr<Device> device = nullptr;
 };
@@ -95,7 +95,8 @@ class Trainer {
   /// What a run needs to resume from here. The bytes are valid until the next step.
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;
-  /// Resumes from there. Returns warnings: traits of the data that differ from the run before.
+  /// Resumes from there. Returns warnings: traits of the data, and the number of threads, that
+  /// differ from the run before.
   /// Errors: tensors that are not this configuration's, more steps than it has, other data or
   /// another order of them.
   Result<std::vector<std::string>> Restore(const Checkpoint& checkpoint);

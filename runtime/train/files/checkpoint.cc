@@ -168,6 +168,7 @@ class FolderWriter {
     if (info.first_scheduled_step > 0) {
       json.Field("first_scheduled_step", info.first_scheduled_step);
     }
+    if (info.threads > 0) json.Field("threads", info.threads);
     if (!info.data_traits.empty()) {
       json.Key("data").BeginObject();
       for (const auto& [name, value] : info.data_traits)
@@ -301,6 +302,7 @@ class ManifestReader {
     if (root["first_scheduled_step"].get(info.first_scheduled_step) != simdjson::SUCCESS) {
       info.first_scheduled_step = 0;
     }
+    if (root["threads"].get(info.threads) != simdjson::SUCCESS) info.threads = 0;
     info.data_position = position;
     simdjson::dom::object data;
     if (root["data"].get(data) == simdjson::SUCCESS) {

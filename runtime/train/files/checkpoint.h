@@ -31,6 +31,7 @@ struct CheckpointInfo {
   std::string data_position;         ///< DataSource::Position
   /// DataSource::Traits by their names; empty in checkpoints of versions that did not store them.
   std::map<std::string, std::string> data_traits = {};
+  int64_t threads = 0;  ///< inside operators; 0: a run on a GPU, or a version that did not store it
   bool has_optimizer = true;     ///< false: the model alone, a run cannot resume
   bool is_hugging_face = false;  ///< names and layouts of the tensors
 };

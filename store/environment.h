@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "store/trace_reader.h"
+#include "store/trace_writer.h"
+
+namespace strata {
+
+/// The machine's part of a run that executed graphs: with another environment, results may have
+/// other bits.
+struct Environment {
+  int64_t threads = 0;  ///< inside operators
+};
+
+/// Stores it as an artifact of kind `environment`, named `environment.json`:
+/// `{"threads":4}`, also as its attributes.
+Status AddEnvironment(TraceWriter& trace, RunId run, const Environment& environment);
+
+/// None: the run executed nothing, or is of a version that did not record it.
+std::optional<Environment> EnvironmentOf(const StoredRun& run);
+
+}  // namespace strata
