@@ -14,19 +14,23 @@ constexpr BenchShape kShapes[] = {
     {.name = "12x16",
      .config = "model=llama3 n_layers=12 dim=16 n_heads=4 n_kv_heads=2 hidden_dim=32 "
                "vocab_size=96 batch_size=2 seq_len=8",
-     .is_tiny = true},
+     .is_tiny = true,
+     .eager_limit = 0.12},
     {.name = "32x16",
      .config = "model=llama3 n_layers=32 dim=16 n_heads=4 n_kv_heads=2 hidden_dim=32 "
                "vocab_size=96 batch_size=2 seq_len=8",
-     .is_tiny = true},
+     .is_tiny = true,
+     .eager_limit = 0.12},
     {.name = "12x64",
      .config = "model=llama3 n_layers=12 dim=64 n_heads=4 n_kv_heads=2 hidden_dim=128 "
                "vocab_size=96 batch_size=2 seq_len=16",
-     .is_tiny = true},
+     .is_tiny = true,
+     .eager_limit = 0.25},
     {.name = "32x64",
      .config = "model=llama3 n_layers=32 dim=64 n_heads=4 n_kv_heads=2 hidden_dim=128 "
                "vocab_size=96 batch_size=2 seq_len=16",
-     .is_tiny = true},
+     .is_tiny = true,
+     .eager_limit = 0.25},
     {.name = "debugmodel",
      .config = "model=llama3 n_layers=6 dim=256 n_heads=16 hidden_dim=768 vocab_size=2048 "
                "batch_size=4 seq_len=256"},

@@ -12,6 +12,8 @@ struct BenchShape {
   std::string_view name;
   std::string_view config;  ///< as words that `strata train --set` takes
   bool is_tiny = false;     ///< most of a step is what calling operators costs
+  /// Bitwise plans must take at most this part of PyTorch eager's time.
+  double eager_limit = 0.90;
   bool needs_gpu = false;
 };
 

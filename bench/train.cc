@@ -287,8 +287,7 @@ void PrintGates(const BenchShape& shape, const TrainConfig& config, const Conten
   const auto peak = [](const Contender& c) { return static_cast<double>(c.first.peak_bytes); };
   if (shape.is_tiny) PrintGate("bitwise / C++ eager", RatioOf(bitwise, eager, of), 0.25);
   if (const Contender* python = Find(contenders, "PyTorch eager")) {
-    PrintGate("bitwise / PyTorch eager", RatioOf(bitwise, *python, of),
-              shape.is_tiny ? 0.20 : 0.90);
+    PrintGate("bitwise / PyTorch eager", RatioOf(bitwise, *python, of), shape.eager_limit);
     PrintGate("peak memory, bitwise / PyTorch eager", peak(bitwise) / peak(*python), 1);
   }
   if (const Contender* inductor = Find(contenders, "PyTorch inductor")) {
