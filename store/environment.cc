@@ -9,21 +9,21 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kKind = "environment";
 constexpr std::string_view kThreads = "\"threads\":";
 
 }  // namespace
 
 Status AddEnvironment(TraceWriter& trace, RunId run, const Environment& environment) {
   const std::string json = fmt::format("{{{}{}}}", kThreads, environment.threads);
-  const auto added = trace.AddArtifact(run, "environment.json", kKind, json + "\n", json);
+  const auto added =
+      trace.AddArtifact(run, "environment.json", kEnvironmentKind, json + "\n", json);
   if (!added) return added.error();
   return Ok();
 }
 
 std::optional<Environment> EnvironmentOf(const StoredRun& run) {
   for (const ArtifactInfo& artifact : run.artifacts) {
-    if (artifact.kind != kKind) continue;
+    if (artifact.kind != kEnvironmentKind) continue;
     std::string_view text = artifact.attributes;
     const size_t begin = text.find(kThreads);
     if (begin == std::string_view::npos) continue;

@@ -1,12 +1,16 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/result.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 
 namespace strata {
+
+/// The kind of the artifact that holds it.
+inline constexpr std::string_view kEnvironmentKind = "environment";
 
 /// The machine's part of a run that executed graphs: with another environment, results may have
 /// other bits.

@@ -242,10 +242,12 @@ class TextListing {
   }
 
   void Artifacts(const StoredRun& run) {
-    if (run.artifacts.empty()) return;
     std::vector<Row> rows = {{"artifact", "kind", "bytes"}};
-    for (const ArtifactInfo& artifact : run.artifacts)
+    for (const ArtifactInfo& artifact : run.artifacts) {
+      if (artifact.kind == kEnvironmentKind) continue;  // has a line of its own
       rows.push_back({artifact.name, artifact.kind, fmt::format("{}", artifact.bytes)});
+    }
+    if (rows.size() == 1) return;
     out_ += "\n";
     AppendTable(rows, {2}, out_);
   }
