@@ -22,6 +22,7 @@
 #include "refs/recording.h"
 #include "runtime/aten/threads.h"
 #include "runtime/train/data/packing.h"
+#include "runtime/train/resume.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
 #include "store/environment.h"
@@ -36,7 +37,7 @@ struct TrainFlags {
   std::optional<std::string> init, tokens, trace;
   TrainOutputPaths outputs;
   std::optional<std::string> inputs;
-  bool resume = false, prove = false;
+  bool resume = false, overwrite = false, prove = false;
   int64_t profile = 0;
   std::string values = "none";
   double prove_ulps = 0.0;
@@ -58,11 +59,15 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Option("--metrics", "FILE", &out.outputs.metrics,
                "write loss and gradient norm, one JSON line per step");
   flags.Option("--dump-grads", "FILE", &out.outputs.gradients,
-               "write the gradients of the first step, before clipping");
+               "write the gradients of the first step that this run does, before clipping");
   flags.Option("--save", "FILE", &out.outputs.parameters,
                "write the parameters after the last step");
   flags.Switch("--resume", &out.resume,
                "continue from the latest checkpoint, if one exists; requires checkpoint.enable");
+  flags.Switch(
+      "--overwrite", &out.overwrite,
+      "replace checkpoints and metrics of another run; without it, such checkpoints are an "
+      "error, and such metrics are kept as FILE.1");
   flags.Option("--trace", "FILE", &out.trace,
                "record graphs, passes and steps as a trace, which is readable during the run");
   flags.Option(
@@ -81,43 +86,6 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
   return flags.Parse(args);
-}
-
-/// The checkpoint that the run resumes from, if any.
-Result<std::optional<Checkpoint>> FindCheckpoint(const TrainFlags& flags,
-                                                 const TrainConfig& config) {
-  const CheckpointConfig& options = config.checkpoint;
-  if (!options.enable) {
-    if (!flags.resume) return std::optional<Checkpoint>();
-    return Error(
-        "nothing to resume: --resume: give --set checkpoint.enable=true and the "
-        "dump_folder of the run");
-  }
-  const std::string folder = CheckpointFolder(config);
-  const std::vector<int64_t> steps = ListCheckpoints(folder);
-  if (!flags.resume) {
-    if (steps.empty() || options.load_only) return std::optional<Checkpoint>();
-    return Error(
-        "checkpoints of another run: {}: continue with --resume, or choose another "
-        "dump_folder",
-        folder);
-  }
-  if (options.load_step >= 0) {
-    STRATA_TRY(Checkpoint checkpoint, LoadCheckpoint(folder, options.load_step));
-    if (!options.load_only && steps.back() > options.load_step) {
-      Warn(
-          fmt::format("checkpoints up to step {} are in {}: until this run is there, --resume "
-                      "continues from that one unless checkpoint.load_step says otherwise",
-                      steps.back(), folder));
-    }
-    return std::optional(std::move(checkpoint));
-  }
-  // One of the model alone is the end of a run, perhaps of a shorter one.
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    STRATA_TRY(Checkpoint checkpoint, LoadCheckpoint(folder, *step));
-    if (checkpoint.optimizer) return std::optional(std::move(checkpoint));
-  }
-  return std::optional<Checkpoint>();
 }
 
 Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const TrainConfig& config) {
@@ -351,6 +319,20 @@ Status TellConfig(const TrainFlags& flags, const TrainConfig& config) {
   return file.Commit();
 }
 
+/// The end of a run whose last step is in a checkpoint.
+Result<Exit> TellFinished(const TrainFlags& flags, const Checkpoint& last) {
+  for (const auto* path : {&flags.outputs.gradients, &flags.inputs}) {
+    if (!*path || std::filesystem::exists(**path)) continue;
+    return Error("no step is left to write this from: {}: {} has all {} steps; train more steps",
+                 **path, last.model.path(), last.info.step);
+  }
+  STRATA_RETURN_IF_ERROR(
+      WriteMissingOutputs(last, flags.outputs.metrics, flags.outputs.parameters));
+  fmt::print(stderr, "strata: nothing to do: {}: all {} steps are done\n", last.model.path(),
+             last.info.step);
+  return Exit::kOk;
+}
+
 }  // namespace
 
 Result<Exit> RunTrain(Args args) {
@@ -371,10 +353,14 @@ Result<Exit> RunTrain(Args args) {
   if (flags.prove && config.device == DeviceKind::kCuda) {
     return Error("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'");
   }
+  STRATA_TRY(const RunStart start,
+             FindRunStart(config, {.resume = flags.resume, .overwrite = flags.overwrite}));
+  for (const std::string& warning : start.warnings)
+    Warn(warning);
+  if (start.is_finished) return TellFinished(flags, *start.checkpoint);
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
-  STRATA_TRY(const std::optional<Checkpoint> checkpoint, FindCheckpoint(flags, config));
-  if (checkpoint) {
-    STRATA_TRY(const std::vector<std::string> differences, trainer->Restore(*checkpoint));
+  if (start.checkpoint) {
+    STRATA_TRY(const std::vector<std::string> differences, trainer->Restore(*start.checkpoint));
     for (const std::string& difference : differences)
       Warn(difference);
   }
@@ -384,7 +370,7 @@ Result<Exit> RunTrain(Args args) {
     if (const auto file = AtomicFile::Create(*flags.inputs); !file) return file.error();
   }
   TrainOutputs outputs;
-  STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, trainer->steps_done()));
+  STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, start.step(), flags.overwrite));
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
   STRATA_RETURN_IF_ERROR(recording.AddEnvironment({.threads = NumThreads()}));
   StopBetweenPasses stop;

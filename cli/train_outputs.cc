@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "cli/command.h"
 #include "runtime/train/initial_weights.h"
+#include "runtime/train/resume.h"
 
 namespace strata::cli {
 namespace {
@@ -78,10 +80,6 @@ double SecondsSince1970() {
 
 }  // namespace
 
-std::string CheckpointFolder(const TrainConfig& config) {
-  return fmt::format("{}/{}", config.dump_folder, config.checkpoint.folder);
-}
-
 double MemoryGiB(const Trainer& trainer) {
   if (const Device* device = trainer.device(); device != nullptr) {
     return static_cast<double>(device->memory().peak_allocated) / 0x1p30;
@@ -96,7 +94,9 @@ double MemoryGiB(const Trainer& trainer) {
 }
 
 Status TrainOutputs::Open(const TrainOutputPaths& paths, const TrainConfig& config,
-                          int64_t first_step) {
+                          int64_t first_step, bool overwrite) {
+  first_step_ = first_step;
+  overwrite_ = overwrite;
   if (paths.metrics) {
     STRATA_TRY(metrics_, MetricsWriter::Create(*paths.metrics, first_step));
   }
@@ -104,9 +104,11 @@ Status TrainOutputs::Open(const TrainOutputPaths& paths, const TrainConfig& conf
   STRATA_RETURN_IF_ERROR(OpenFile(paths.parameters, parameters_file_));
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (checkpoint.enable && !checkpoint.load_only) {
+    const auto replace_after = overwrite ? std::optional(first_step) : std::nullopt;
     STRATA_TRY(checkpoints_, CheckpointWriter::Open(CheckpointFolder(config),
                                                     {.mode = checkpoint.async_mode,
-                                                     .keep_latest_k = checkpoint.keep_latest_k}));
+                                                     .keep_latest_k = checkpoint.keep_latest_k,
+                                                     .replace_after = replace_after}));
   }
   if (config.metrics.enable_tensorboard) {
     STRATA_TRY(events_, EventFile::Create(
@@ -122,7 +124,7 @@ Status TrainOutputs::AfterStep(const StepReport& report, const Trainer& trainer)
   const TrainConfig& config = trainer.config();
   const int64_t step = report.metrics.step;
   if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Write(report.metrics));
-  if (gradients_file_ && step == 1) {
+  if (gradients_file_ && step == first_step_ + 1) {
     for (const TensorView& gradient : trainer.Gradients())
       gradients_.push_back(Copy(gradient));
   }
@@ -169,16 +171,29 @@ Status TrainOutputs::AddEvents(const StepReport& report, const Trainer& trainer)
   return events_->Add(report.metrics.step, SecondsSince1970(), scalars);
 }
 
+Status TrainOutputs::CommitMetrics() {
+  if (!overwrite_) {
+    STRATA_TRY(const std::string kept, metrics_->KeepOlder());
+    if (!kept.empty()) {
+      Warn(
+          fmt::format("metrics of another run had this name: {} holds them now; --overwrite "
+                      "replaces them",
+                      kept));
+    }
+  }
+  return metrics_->Commit();
+}
+
 Status TrainOutputs::FinishInterrupted(const Trainer& trainer) {
   if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
-  return metrics_ && trainer.steps_done() > 0 ? metrics_->Commit() : Ok();
+  return metrics_ && trainer.steps_done() > 0 ? CommitMetrics() : Ok();
 }
 
 void TrainOutputs::FinishFailed(const Trainer& trainer) {
   if (!checkpoints_ || trainer.steps_done() == 0) return;
   const Status written = checkpoints_->Wait();
   if (metrics_) {
-    if (const Status committed = metrics_->Commit(); !committed) return;
+    if (const Status committed = CommitMetrics(); !committed) return;
   }
 }
 
@@ -190,7 +205,7 @@ Status TrainOutputs::Finish(const Trainer& trainer) {
     STRATA_RETURN_IF_ERROR(AppendSafetensors(*parameters_file_, trainer.Parameters()));
   }
   if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
-  if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Commit());
+  if (metrics_) STRATA_RETURN_IF_ERROR(CommitMetrics());
   if (gradients_file_) STRATA_RETURN_IF_ERROR(gradients_file_->Commit());
   return parameters_file_ ? parameters_file_->Commit() : Ok();
 }

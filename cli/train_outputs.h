@@ -24,9 +24,11 @@ struct TrainOutputPaths {
 /// to a bad path; those of the command line get their names together at the end.
 class TrainOutputs {
  public:
-  /// `first_step`: that the run goes on after; metrics of later steps, which an older run wrote,
-  /// are dropped.
-  Status Open(const TrainOutputPaths& paths, const TrainConfig& config, int64_t first_step);
+  /// The run continues after `first_step`; metrics of later steps, which an older run wrote, are
+  /// dropped. `overwrite`: its first checkpoint replaces those of later steps, its metrics those of
+  /// another run.
+  Status Open(const TrainOutputPaths& paths, const TrainConfig& config, int64_t first_step,
+              bool overwrite);
   Status AfterStep(const StepReport& report, const Trainer& trainer);
   Status Finish(const Trainer& trainer);
   /// Instead of Finish, of a run that was stopped: what it wrote step by step gets its name, the
@@ -38,6 +40,7 @@ class TrainOutputs {
 
  private:
   Status SaveCheckpoint(const Trainer& trainer, bool is_last);
+  Status CommitMetrics();
   Status AddEvents(const StepReport& report, const Trainer& trainer);
 
   std::optional<MetricsWriter> metrics_;
@@ -47,10 +50,9 @@ class TrainOutputs {
   std::optional<EventFile> events_;
   std::chrono::steady_clock::time_point last_events_;
   int64_t last_events_step_ = 0;
+  int64_t first_step_ = 0;  // done before this run
+  bool overwrite_ = false;
 };
-
-/// `<dump_folder>/<checkpoint.folder>`.
-std::string CheckpointFolder(const TrainConfig& config);
 
 /// What this process has in memory, or on a GPU the most that lived there at once, in GiB.
 double MemoryGiB(const Trainer& trainer);

@@ -1,8 +1,12 @@
 #include "runtime/train/metrics.h"
 
 #include <charconv>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/json.h"
 
@@ -57,6 +61,28 @@ Result<MetricsWriter> MetricsWriter::Create(const std::string& path, int64_t res
   STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
   if (!kept.empty()) STRATA_RETURN_IF_ERROR(file.Append(kept));
   return MetricsWriter(std::move(file));
+}
+
+Result<std::string> MetricsWriter::KeepOlder() const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = file_.target_path();
+  if (file_.partial_path().empty() || !fs::is_regular_file(target, error)) return std::string();
+  STRATA_TRY(const std::string older, ReadFile(target.string()));
+  STRATA_TRY(const std::string newer, ReadFile(file_.partial_path()));
+  if (newer.starts_with(older)) return std::string();
+  for (int64_t number = 1;; ++number) {
+    std::string kept = fmt::format("{}.{}", file_.path(), number);
+    fs::create_hard_link(target, kept, error);
+    if (!error) return kept;
+    if (error == std::errc::file_exists) continue;
+    // A file system without links.
+    if (fs::copy_file(target, kept, fs::copy_options::skip_existing, error)) return kept;
+    if (error) {
+      return Error(ErrorCode::kIo, "cannot keep the metrics of another run: {}: {}", kept,
+                   error.message());
+    }
+  }
 }
 
 Status MetricsWriter::Write(const StepMetrics& metrics) {

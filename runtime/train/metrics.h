@@ -33,7 +33,13 @@ class MetricsWriter {
   /// has of the steps up to `resumed_step`.
   static Result<MetricsWriter> Create(const std::string& path, int64_t resumed_step = 0);
   Status Write(const StepMetrics& metrics);
+  /// Errors: as of AtomicFile.
   Status Commit() { return file_.Commit(); }
+
+  /// To be called before `Commit`: an older file of the name with lines that this one lacks, so one
+  /// of another run, gets the name `<path>.1` (or `.2`, … the first that is free). Returns that
+  /// name; empty: no line would be lost. Errors: the file cannot be linked or copied.
+  Result<std::string> KeepOlder() const;
 
  private:
   explicit MetricsWriter(AtomicFile file) : file_(std::move(file)) {}

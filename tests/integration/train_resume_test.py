@@ -6,6 +6,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -108,7 +109,7 @@ class TrainResumeTest(unittest.TestCase):
     def test_a_run_goes_on_from_the_step_that_is_asked_for(self):
         self.run_strata(self.command(6, "whole"))
         self.run_strata(self.command(4, "part"))
-        self.run_strata(self.command(6, "part", "--resume", "--set", "checkpoint.load_step=3",
+        self.run_strata(self.command(6, "part", "--resume", "--overwrite", "--set", "checkpoint.load_step=3",
                                      "--set", "lr_scheduler.total_steps=6"))
         whole, part = self.read("whole.jsonl").splitlines(), self.read("part.jsonl").splitlines()
         self.assertEqual(len(part), 6)
@@ -179,6 +180,97 @@ class TrainResumeTest(unittest.TestCase):
                                      "--set", "optimizer.weight_decay=0"))
         self.assertEqual(self.read("again.safetensors"), self.read("first.safetensors"))
 
+    MODEL_ONLY = ["--set", "checkpoint.last_save_model_only=true", "--set", "checkpoint.interval=500"]
+
+    def everything(self, out):
+        """The content of all files of a run."""
+        files = [f"{out}.jsonl", f"{out}.safetensors"]
+        for folder, _, names in os.walk(self.path(out)):
+            files += [os.path.relpath(os.path.join(folder, name), self.folder.name) for name in names]
+        return {name: self.read(name) for name in files}
+
+    def test_a_finished_run_is_not_trained_again(self):
+        for out, options in (("model", self.MODEL_ONLY), ("full", [])):
+            self.run_strata(self.command(3, out, *options))
+            before = self.everything(out)
+            self.assertEqual(self.run_strata(self.command(3, out, *options, "--resume")),
+                             f"strata: nothing to do: {out}/checkpoint/step-3: all 3 steps are done\n")
+            self.assertEqual(self.everything(out), before)
+
+    def test_a_checkpoint_of_the_model_alone_is_not_resumed_and_not_replaced(self):
+        self.run_strata(self.command(3, "run", *self.MODEL_ONLY))
+        before = self.everything("run")
+        here = "run/checkpoint/step-3"
+        self.assertEqual(
+            self.run_strata(self.command(5, "run", *self.MODEL_ONLY, "--resume"), code=2),
+            f"strata: error: checkpoint of the model alone: {here}: it has no optimizer state to continue from; begin "
+            f"another training with --init {here} and another dump_folder, or train with "
+            "checkpoint.last_save_model_only = false\n")
+        self.assertEqual(
+            self.run_strata(self.command(5, "run", *self.MODEL_ONLY), code=2),
+            "strata: error: checkpoints of another run: run/checkpoint: they hold the model alone; begin another "
+            f"training with --init {here} and another dump_folder, or replace them with --overwrite\n")
+        self.assertEqual(
+            self.run_strata(self.command(2, "run", *self.MODEL_ONLY, "--resume", "--set", "lr_scheduler.warmup_steps=1"),
+                            code=2),
+            f"strata: error: checkpoint of a longer run: {here}: 3 steps are done, steps = 2; train more steps, or take "
+            "another with checkpoint.load_step\n")
+        self.assertEqual(self.everything("run"), before)
+        self.run_strata(self.command(2, "run", *self.MODEL_ONLY, "--overwrite"))
+        self.assertEqual((self.checkpoints("run"), len(self.metrics("run"))), ([2], 2))
+
+    def test_a_run_is_extended_from_its_last_whole_checkpoint(self):
+        some = ["--set", "checkpoint.last_save_model_only=true", "--set", "checkpoint.interval=2"]
+        constant = ["--set", "lr_scheduler.total_steps=7"]
+        self.run_strata(self.command(7, "whole", *constant))
+        self.run_strata(self.command(5, "part", *constant, *some))
+        self.assertEqual(self.checkpoints("part"), [4, 5])
+        self.assertEqual(self.run_strata(self.command(7, "part", *constant, *some, "--resume")),
+                         "strata: warning: part/checkpoint/step-5 holds the model alone: continuing from step 4, the "
+                         "latest checkpoint with an optimizer state\n")
+        self.assertEqual(self.read("part.jsonl"), self.read("whole.jsonl"))
+        self.assertEqual(self.read("part.safetensors"), self.read("whole.safetensors"))
+
+    def test_metrics_of_another_run_are_replaced_only_on_request(self):
+        off = ["--set", "checkpoint.enable=false"]
+        self.run_strata(self.command(2, "run", *off))
+        first = self.read("run.jsonl")
+        self.run_strata(self.command(3, "run", *off, "--set", "lr_scheduler.total_steps=2"))  # begins with the same lines
+        self.assertEqual((len(self.metrics("run")), os.path.exists(self.path("run.jsonl.1"))), (3, False))
+        # A run that is to be resumed and finds no checkpoint begins them anew.
+        for number in (1, 2):
+            older = self.read("run.jsonl")
+            self.assertEqual(self.run_strata(self.command(3, "run", "--set", f"seed={number}", "--resume")),
+                             f"strata: warning: metrics of another run had this name: run.jsonl.{number} holds them now; "
+                             "--overwrite replaces them\n")
+            self.assertEqual(self.read(f"run.jsonl.{number}"), older)
+            shutil.rmtree(self.path("run"))
+        self.run_strata(self.command(2, "run", *off, "--overwrite"))
+        self.assertEqual(self.read("run.jsonl"), first)
+        self.assertFalse(os.path.exists(self.path("run.jsonl.3")))
+
+    def test_outputs_that_a_killed_run_left_unfinished_are_finished(self):
+        self.run_strata(self.command(3, "run", *self.MODEL_ONLY))
+        before = self.everything("run")
+        os.rename(self.path("run.jsonl"), self.path("run.jsonl.partial"))
+        os.remove(self.path("run.safetensors"))
+        self.run_strata(self.command(3, "run", *self.MODEL_ONLY, "--resume"))
+        self.assertEqual(self.everything("run"), before)
+
+    def test_a_resumed_run_writes_the_gradients_of_its_first_step(self):
+        schedule = ["--set", "lr_scheduler.total_steps=5"]
+        self.run_strata(self.command(5, "whole", *schedule))
+        self.run_strata(self.command(3, "part", *schedule))
+        self.run_strata(self.command(4, "part", *schedule, "--resume", "--dump-grads", "g4"))
+        self.run_strata(self.command(5, "part", *schedule, "--resume", "--dump-grads", "g5"))
+        self.assertGreater(len(self.read("g4")), 4000)
+        self.assertNotEqual(self.read("g4"), self.read("g5"))
+        self.assertEqual(
+            self.run_strata(self.command(5, "part", *schedule, "--resume", "--dump-grads", "none"), code=2),
+            "strata: error: no step is left to write this from: none: part/checkpoint/step-5 has all 5 steps; train "
+            "more steps\n")
+        self.assertFalse(os.path.exists(self.path("none")))
+
     def data_run(self, out, steps, *options, code=0):
         return self.run_strata([*self.command(steps, out), *options], code=code)
 
@@ -226,9 +318,15 @@ class TrainResumeTest(unittest.TestCase):
         self.run_strata(self.command(8, "run", "--set", "checkpoint.keep_latest_k=5"))
         self.assertEqual(self.checkpoints("run"), [4, 5, 6, 7, 8])
         again = ["--resume", "--set", "checkpoint.load_step=4", "--set", "optimizer.lr=0.1"]
-        self.assertEqual(self.run_strata(self.command(6, "run", *again)),
-                         "strata: warning: checkpoints up to step 8 are in run/checkpoint: until this run is there, "
-                         "--resume continues from that one unless checkpoint.load_step says otherwise\n")
+        metrics = self.read("run.jsonl")
+        self.assertEqual(self.run_strata(self.command(6, "run", *again), code=2),
+                         "strata: error: checkpoints of later steps: run/checkpoint: there are some up to step 8, and "
+                         "checkpoint.load_step = 4 would replace them; allow it with --overwrite, or copy "
+                         "run/checkpoint/step-4 to another dump_folder\n")
+        self.assertEqual((self.checkpoints("run"), self.read("run.jsonl")), ([4, 5, 6, 7, 8], metrics))
+        self.assertEqual(self.run_strata(self.command(6, "run", *again, "--overwrite")),
+                         "strata: warning: checkpoints up to step 8 are in run/checkpoint: the first checkpoint of this "
+                         "run replaces those after step 4; until then --resume continues from the latest\n")
         self.assertEqual(self.checkpoints("run"), [5, 6])
         self.run_strata(self.command(7, "run", "--resume"))
         self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2, 3, 4, 5, 6, 7])
@@ -261,7 +359,8 @@ class TrainResumeTest(unittest.TestCase):
         here = os.path.join("first", "checkpoint")
         self.assertEqual(
             self.run_strata(self.command(3, "first"), code=2),
-            f"strata: error: checkpoints of another run: {here}: continue with --resume, or choose another dump_folder\n")
+            f"strata: error: checkpoints of another run: {here}: continue with --resume, choose another dump_folder, "
+            "or replace them with --overwrite\n")
         self.assertEqual(
             self.run_strata(self.command(9, "first", "--resume", "--set", "checkpoint.load_step=7"), code=2),
             f"strata: error: no checkpoint of step 7: {here}: there are those of 2, 3\n")

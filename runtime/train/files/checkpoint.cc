@@ -257,6 +257,12 @@ Status WriteCheckpoint(const std::string& folder, const CheckpointWriter::Option
   STRATA_RETURN_IF_ERROR(Name(aside, path));
   STRATA_RETURN_IF_ERROR(SyncFolder(folder));
 
+  if (options.replace_after) {
+    for (const int64_t step : ListCheckpoints(folder)) {
+      if (step > *options.replace_after && step != info.step)
+        STRATA_RETURN_IF_ERROR(Remove(CheckpointPath(folder, step)));
+    }
+  }
   if (options.keep_latest_k == 0) return Ok();
   std::vector<int64_t> steps = ListCheckpoints(folder);
   // Those of later steps are of a course that was left: older than all of this one.
@@ -423,12 +429,14 @@ Result<CheckpointWriter> CheckpointWriter::Open(const std::string& folder, const
 
 Status CheckpointWriter::Save(const CheckpointInfo& info, const CheckpointTensors& tensors) {
   STRATA_RETURN_IF_ERROR(state_->Wait());
-  if (state_->options.mode == AsyncMode::kDisabled) {
-    return WriteCheckpoint(state_->folder, state_->options, info, tensors);
+  Options options = state_->options;
+  state_->options.replace_after.reset();
+  if (options.mode == AsyncMode::kDisabled) {
+    return WriteCheckpoint(state_->folder, options, info, tensors);
   }
   state_->writing =
       std::async(std::launch::async,
-                 [folder = state_->folder, options = state_->options, info,
+                 [folder = state_->folder, options, info,
                   staged = std::make_unique<Staged>(tensors)]() -> Status {
                    return WriteCheckpoint(folder, options, info, std::move(staged->tensors));
                  });

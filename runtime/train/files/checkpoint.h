@@ -48,6 +48,8 @@ class CheckpointWriter {
     AsyncMode mode = AsyncMode::kDisabled;
     int64_t keep_latest_k = 0;                ///< 0: all
     int64_t shard_bytes = int64_t{4} << 30U;  ///< a file is closed when it holds as many
+    /// The first save removes checkpoints of later steps than this, which are of another run.
+    std::optional<int64_t> replace_after = std::nullopt;
   };
 
   /// Makes the folder and removes what a killed run left unfinished in it. Errors: not a folder, or
