@@ -1,0 +1,455 @@
+#include "scene/geometry.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "scene/geometry_lines.h"
+
+namespace strata {
+namespace {
+
+using M = SceneMeasures;
+
+constexpr double kMinWidth = 480;
+constexpr size_t kMinRun = 3;        // closed equal neighbours that are drawn as one slab
+constexpr size_t kMaxRow = 3;        // independent closed slabs side by side
+constexpr int32_t kMostRails = 3;    // per side of a slab
+constexpr int32_t kSmallScene = 60;  // nodes; all of its differences are opened
+
+size_t At(int32_t index) {
+  return static_cast<size_t>(index);
+}
+
+/// The boxes of a block before they have positions.
+struct FoldedBlock {
+  std::vector<SceneBox> boxes;  // `x` in half columns from the middle of the lane
+  int32_t height = 0;           // rows
+};
+
+class Maker {
+ public:
+  Maker(const Scene& scene, const SceneView& view)
+      : scene_(scene), view_(view), lanes_(scene.clusters.size()) {
+    const SceneCounts& counts = scene.clusters.front().counts;
+    all_ = view.hops == SceneView::kAllHops || counts.differences() == 0;
+    made_.box_of.assign(scene.nodes.size(), -1);
+    made_.slab_of.assign(scene.clusters.size(), -1);
+  }
+
+  SceneGeometry Run() {
+    Measure();
+    made_.height = Place(0, {.x = 0, .y = 0, .width = made_.width}, 0);
+    RouteLines(scene_, made_);
+    for (const SceneBox& box : made_.boxes)
+      made_.drawn += box.node >= 0 ? 1 : 0;
+    return std::move(made_);
+  }
+
+ private:
+  const SceneCluster& cluster(int32_t index) const { return scene_.clusters[At(index)]; }
+  bool IsOpen(int32_t index) const { return index == 0 || view_.open.contains(index); }
+  bool Differs(int32_t index) const { return cluster(index).counts.differences() > 0; }
+  double PadOf(int32_t index) const {
+    return index == 0 ? 0 : M::kPad + (cluster(index).skips.empty() ? 0 : M::kRail);
+  }
+
+  /// Folds every open block. Lanes are as wide as the widest row needs, the same in all slabs, so
+  /// that they are aligned.
+  void Measure() {
+    double pads = 0, reach = 0;
+    const auto measure = [&](int32_t index) {
+      double sum = 0;
+      for (int32_t c = index; c >= 0; c = cluster(c).parent)
+        sum += PadOf(c);
+      pads = std::max(pads, sum);
+      const std::vector<SceneBlock>& blocks = cluster(index).blocks;
+      for (size_t b = 0; b < blocks.size(); ++b) {
+        if (!blocks[b].clusters.empty()) continue;
+        FoldedBlock& folded = folded_[{index, static_cast<int32_t>(b)}];
+        folded = Fold(blocks[b], index, static_cast<int32_t>(b));
+        for (const SceneBox& box : folded.boxes)
+          reach = std::max(reach, std::abs(box.x));
+      }
+    };
+    measure(0);
+    for (int32_t index : view_.open) {
+      if (index > 0 && At(index) < scene_.clusters.size()) measure(index);
+    }
+    lane_ = M::kNodeWidth + 2 * reach * M::kHalf + 2 * M::kMargin;
+    made_.width =
+        std::max(kMinWidth, scene_.has_backward ? 2 * lane_ + M::kGutter : lane_) + 2 * pads;
+  }
+
+  bool ByHand(int32_t node) const {
+    return view_.hidden.contains(node) || (view_.only && !view_.only->contains(node));
+  }
+  bool IsHidden(int32_t node, bool unfolded) const {
+    if (unfolded) return false;
+    if (ByHand(node)) return true;
+    const SceneNode& n = scene_.nodes[At(node)];
+    return !all_ && !view_.only && n.status == SceneStatus::kSame &&
+           int32_t{n.distance} > view_.hops;
+  }
+
+  SceneBox NodeBox(const ScenePlace& place) const {
+    SceneBox box;
+    box.node = place.node;
+    box.members = {place.node};
+    box.x = place.x;
+    return box;
+  }
+
+  /// Appends what stands for hidden nodes: a fold, or the node itself if it is alone and was not
+  /// hidden by the user.
+  void Flush(std::vector<ScenePlace>& pending, std::vector<std::vector<SceneBox>>& rows) const {
+    if (pending.size() == 1 && !ByHand(pending[0].node)) {
+      rows.push_back({NodeBox(pending[0])});
+    } else if (!pending.empty()) {
+      SceneBox fold;
+      for (const ScenePlace& place : pending) {
+        fold.members.push_back(place.node);
+        fold.by_hand |= ByHand(place.node);
+      }
+      rows.push_back({std::move(fold)});
+    }
+    pending.clear();
+  }
+
+  /// The rows of one lane, from the top, without those of hidden nodes.
+  std::vector<std::vector<SceneBox>> FoldLane(const SceneBlock& block, bool backward,
+                                              bool unfolded) const {
+    std::map<int32_t, std::vector<const ScenePlace*>> rows;
+    for (const ScenePlace& place : block.places) {
+      if (place.backward == backward) rows[place.row].push_back(&place);
+    }
+    std::vector<std::vector<SceneBox>> shown;
+    std::vector<ScenePlace> pending;
+    for (const auto& [row, places] : rows) {
+      std::vector<SceneBox> visible;
+      for (const ScenePlace* place : places) {
+        if (!IsHidden(place->node, unfolded)) visible.push_back(NodeBox(*place));
+      }
+      if (!visible.empty()) {
+        Flush(pending, shown);
+        shown.push_back(std::move(visible));
+      }
+      for (const ScenePlace* place : places) {
+        if (IsHidden(place->node, unfolded)) pending.push_back(*place);
+      }
+    }
+    Flush(pending, shown);
+    return shown;
+  }
+
+  FoldedBlock Fold(const SceneBlock& block, int32_t index, int32_t number) const {
+    const bool unfolded = view_.unfolded.contains({index, number});
+    std::array<std::vector<std::vector<SceneBox>>, 2> lanes = {FoldLane(block, false, unfolded),
+                                                               FoldLane(block, true, unfolded)};
+    FoldedBlock folded;
+    folded.height = static_cast<int32_t>(std::max(lanes[0].size(), lanes[1].size()));
+    for (size_t backward = 0; backward < 2; ++backward) {
+      // Backward runs up: its first nodes stand at the bottom.
+      const int32_t first =
+          backward == 0 ? 0 : folded.height - static_cast<int32_t>(lanes[1].size());
+      for (size_t i = 0; i < lanes[backward].size(); ++i) {
+        for (SceneBox& box : lanes[backward][i]) {
+          box.backward = backward != 0;
+          box.row = first + static_cast<int32_t>(i);
+          box.cluster = index;
+          box.block = number;
+          folded.boxes.push_back(std::move(box));
+        }
+      }
+    }
+    return folded;
+  }
+
+  /// Places a slab at the upper left corner of `room`; returns its height with all that belongs to
+  /// it.
+  double Place(int32_t index, SceneRect room, int32_t depth) {
+    const auto at = made_.slabs.size();
+    SceneSlab& slab = made_.slabs.emplace_back();
+    static_cast<SceneRect&>(slab) = room;
+    slab.cluster = index;
+    slab.depth = depth;
+    slab.open = IsOpen(index);
+    slab.differs = Differs(index);
+    made_.slab_of[At(index)] = static_cast<int32_t>(at);
+    const SceneCluster& c = cluster(index);
+    if (!slab.open) {
+      slab.height = slab.differs || c.repeats > 0 ? M::kSlab : M::kThinSlab;
+      return slab.height + (c.repeats > 0 ? 10 : 0);
+    }
+    const double pad = PadOf(index);
+    const SceneRect inner = {.x = room.x + pad,
+                             .y = room.y + (index == 0 ? 0 : M::kHead + 4),
+                             .width = room.width - 2 * pad};
+    std::vector<SceneRect> sequence;  // of blocks and child slabs, for the rails
+    const double end = PlaceBlocks(index, inner, depth, sequence);
+    PlaceRails(c, made_.slabs[at], sequence);
+    made_.slabs[at].height = end - room.y + (index == 0 ? 0 : M::kPad);
+    return made_.slabs[at].height;
+  }
+
+  using Lanes = std::array<bool, 2>;
+
+  /// Returns where the blocks end.
+  double PlaceBlocks(int32_t index, SceneRect inner, int32_t depth,
+                     std::vector<SceneRect>& sequence) {
+    double at = inner.y;
+    std::optional<Lanes> previous;
+    const auto gap = [&](Lanes lanes) {
+      if (previous) {
+        SceneFlow flow;
+        static_cast<SceneRect&>(flow) = {inner.x, at, inner.width, M::kRowGap};
+        flow.forward = (*previous)[0] && lanes[0];
+        flow.backward = (*previous)[1] && lanes[1];
+        made_.flows.push_back(flow);
+        at += M::kRowGap;
+      }
+      previous = lanes;
+    };
+    const SceneCluster& c = cluster(index);
+    for (size_t b = 0; b < c.blocks.size(); ++b) {
+      const SceneBlock& block = c.blocks[b];
+      if (block.clusters.empty()) {
+        Lanes lanes = {false, false};
+        for (const ScenePlace& place : block.places)
+          lanes[place.backward ? 1 : 0] = true;
+        gap(lanes);
+        const double height =
+            PlaceNodes(index, static_cast<int32_t>(b), {inner.x, at + 14, inner.width, 0}) + 28;
+        sequence.push_back({.x = 0, .y = at, .width = 0, .height = height});
+        at += height;
+        continue;
+      }
+      for (const Row& row : c.repeats > 0 ? RunsOf(block.clusters) : RowsOf(block.clusters)) {
+        gap(LanesOf(row.clusters));
+        const double tallest = PlaceRow(row, {inner.x, at, inner.width, 0}, depth + 1);
+        for (int32_t child : row.clusters) {
+          const double height = made_.slabs[At(made_.slab_of[At(child)])].height;
+          sequence.push_back({.x = 0, .y = at, .width = 0, .height = height});
+        }
+        at += tallest;
+      }
+    }
+    return at;
+  }
+
+  struct Row {
+    std::vector<int32_t> clusters;
+    bool is_run = false;  // drawn as one slab
+  };
+
+  /// Closed equal neighbours are one slab, so that an open one among them stays in sight.
+  std::vector<Row> RunsOf(const std::vector<int32_t>& clusters) const {
+    std::vector<Row> runs;
+    for (int32_t child : clusters) {
+      if (!runs.empty() && !IsOpen(child) && !IsOpen(runs.back().clusters[0])) {
+        runs.back().clusters.push_back(child);
+      } else {
+        runs.push_back({.clusters = {child}});
+      }
+    }
+    std::vector<Row> rows;
+    for (Row& run : runs) {
+      if (run.clusters.size() >= kMinRun) {
+        run.is_run = true;
+        rows.push_back(std::move(run));
+      } else {
+        for (int32_t child : run.clusters)
+          rows.push_back({.clusters = {child}});
+      }
+    }
+    return rows;
+  }
+
+  /// Closed independent neighbours share a row; an open slab has a row of its own.
+  std::vector<Row> RowsOf(const std::vector<int32_t>& clusters) const {
+    const auto tall = [&](int32_t c) { return Differs(c) || cluster(c).repeats > 0; };
+    std::vector<Row> rows;
+    for (int32_t child : clusters) {
+      const bool joins =
+          !rows.empty() && rows.back().clusters.size() < kMaxRow && cluster(child).joins_previous &&
+          !IsOpen(child) &&
+          std::ranges::all_of(
+              rows.back().clusters,
+              [&](int32_t other) { return !IsOpen(other) && tall(other) == tall(child); });
+      if (joins) {
+        rows.back().clusters.push_back(child);
+      } else {
+        rows.push_back({.clusters = {child}});
+      }
+    }
+    return rows;
+  }
+
+  double PlaceRow(const Row& row, SceneRect room, int32_t depth) {
+    if (row.is_run) {
+      const auto at = static_cast<int32_t>(made_.slabs.size());
+      SceneSlab& slab = made_.slabs.emplace_back();
+      static_cast<SceneRect&>(slab) = room;
+      slab.height = M::kSlab;
+      slab.cluster = row.clusters[0];
+      slab.run = row.clusters;
+      slab.depth = depth;
+      slab.differs = Differs(row.clusters[0]);
+      for (int32_t child : row.clusters)
+        made_.slab_of[At(child)] = at;
+      return M::kSlab + 10;
+    }
+    const auto count = static_cast<double>(row.clusters.size());
+    const double each = (room.width - (count - 1) * M::kGapX) / count;
+    double tallest = 0;
+    for (size_t i = 0; i < row.clusters.size(); ++i) {
+      const double x = room.x + static_cast<double>(i) * (each + M::kGapX);
+      tallest = std::max(tallest, Place(row.clusters[i], {x, room.y, each, 0}, depth));
+    }
+    return tallest;
+  }
+
+  Lanes LanesOf(const std::vector<int32_t>& clusters) {
+    if (!scene_.has_backward) return {true, false};
+    Lanes lanes = {false, false};
+    for (int32_t index : clusters) {
+      std::optional<Lanes>& known = lanes_[At(index)];
+      if (!known) {
+        known = Lanes{false, false};
+        const SceneCluster& c = cluster(index);
+        for (int32_t i = c.subtree_begin; i < c.subtree_end; ++i)
+          (*known)[scene_.nodes[At(scene_.by_cluster[At(i)])].backward ? 1 : 0] = true;
+      }
+      lanes[0] |= (*known)[0];
+      lanes[1] |= (*known)[1];
+    }
+    return lanes;
+  }
+
+  /// Returns the height of the rows.
+  double PlaceNodes(int32_t index, int32_t number, SceneRect room) {
+    FoldedBlock folded = std::move(folded_[{index, number}]);
+    const double middle = room.x + room.width / 2;
+    const double lane[2] = {scene_.has_backward ? middle - M::kGutter / 2 - lane_ / 2 : middle,
+                            middle + M::kGutter / 2 + lane_ / 2};
+    SceneGroup& group = made_.groups.emplace_back();
+    static_cast<SceneRect&>(group) = {room.x, room.y - 14, room.width,
+                                      folded.height * M::kPitch + 14};
+    group.boxes_begin = static_cast<int32_t>(made_.boxes.size());
+    for (SceneBox& box : folded.boxes) {
+      const double tall = box.node >= 0 ? M::kNodeHeight : M::kFoldHeight;
+      const double center = lane[box.backward ? 1 : 0];
+      box.x = center + box.x * M::kHalf - M::kNodeWidth / 2;
+      box.y = room.y + box.row * M::kPitch + (M::kNodeHeight - tall) / 2;
+      box.width = M::kNodeWidth;
+      box.height = tall;
+      box.left = center - lane_ / 2;
+      box.right_side = center + lane_ / 2;
+      box.gutter = middle;
+      box.group = static_cast<int32_t>(made_.groups.size()) - 1;
+      box.first_port = std::numeric_limits<double>::infinity();
+      for (int32_t member : box.members)
+        made_.box_of[At(member)] = static_cast<int32_t>(made_.boxes.size());
+      made_.boxes.push_back(std::move(box));
+    }
+    group.boxes_end = static_cast<int32_t>(made_.boxes.size());
+    return std::max(0.0, folded.height * M::kPitch - M::kGapY);
+  }
+
+  void PlaceRails(const SceneCluster& c, const SceneRect& slab,
+                  const std::vector<SceneRect>& sequence) {
+    int32_t used[2] = {0, 0};
+    for (const SceneSkip& skip : c.skips) {
+      if (At(skip.from) >= sequence.size() || At(skip.to) >= sequence.size()) continue;
+      const SceneRect &a = sequence[At(skip.from)], &b = sequence[At(skip.to)];
+      int32_t& tracks = used[skip.backward ? 1 : 0];
+      if (a.y == b.y || tracks == kMostRails) continue;
+      const double side = skip.backward ? 1 : -1;
+      SceneRail rail;
+      rail.x = skip.backward ? slab.right() - M::kPad - M::kRail : slab.x + M::kPad + M::kRail;
+      rail.rail = rail.x + side * (7 + 6 * tracks++);
+      rail.from = skip.backward ? a.y + 8 : a.bottom() - 8;
+      rail.to = skip.backward ? b.bottom() - 8 : b.y + 10;
+      rail.status = skip.status;
+      made_.rails.push_back(rail);
+    }
+  }
+
+  const Scene& scene_;
+  const SceneView& view_;
+  std::vector<std::optional<Lanes>> lanes_;  // of each cluster
+  bool all_ = false;
+  double lane_ = 0;  // width
+  std::map<std::pair<int32_t, int32_t>, FoldedBlock> folded_;
+  SceneGeometry made_;
+};
+
+}  // namespace
+
+const SceneBox* SceneGeometry::BoxOf(int32_t node) const {
+  if (node < 0 || At(node) >= box_of.size() || box_of[At(node)] < 0) return nullptr;
+  return &boxes[At(box_of[At(node)])];
+}
+
+const SceneSlab* SceneGeometry::SlabOf(int32_t cluster) const {
+  if (cluster < 0 || At(cluster) >= slab_of.size() || slab_of[At(cluster)] < 0) return nullptr;
+  return &slabs[At(slab_of[At(cluster)])];
+}
+
+const SceneSlab* SceneGeometry::ClosedSlabOf(const Scene& scene, int32_t cluster) const {
+  const SceneSlab* found = nullptr;
+  for (int32_t c = cluster; c > 0; c = scene.clusters[At(c)].parent) {
+    const SceneSlab* slab = SlabOf(c);
+    if (slab != nullptr && !slab->open) found = slab;
+  }
+  return found;
+}
+
+SceneGeometry MakeGeometry(const Scene& scene, const SceneView& view) {
+  return Maker(scene, view).Run();
+}
+
+std::vector<std::vector<int32_t>> ChildrenOf(const Scene& scene) {
+  std::vector<std::vector<int32_t>> children(scene.clusters.size());
+  for (size_t i = 1; i < scene.clusters.size(); ++i)
+    children[At(scene.clusters[i].parent)].push_back(static_cast<int32_t>(i));
+  return children;
+}
+
+void OpenTo(const Scene& scene, int32_t cluster, std::set<int32_t>& open) {
+  for (int32_t c = cluster; c >= 0; c = scene.clusters[At(c)].parent)
+    open.insert(c);
+}
+
+void OpenOnlyChild(const Scene& scene, int32_t cluster, std::set<int32_t>& open) {
+  while (true) {
+    const std::vector<SceneBlock>& blocks = scene.clusters[At(cluster)].blocks;
+    if (blocks.size() != 1 || blocks[0].clusters.size() != 1) return;
+    cluster = blocks[0].clusters[0];
+    open.insert(cluster);
+  }
+}
+
+std::set<int32_t> FirstOpen(const Scene& scene) {
+  std::set<int32_t> open = {0};
+  const bool small = scene.nodes.size() <= At(kSmallScene);
+  const SceneNode* first = nullptr;
+  for (const SceneNode& node : scene.nodes) {
+    if (node.status == SceneStatus::kSame) continue;
+    if (small) OpenTo(scene, node.cluster, open);
+    const bool cause = node.status != SceneStatus::kDerived;
+    if (first == nullptr || (cause && first->status == SceneStatus::kDerived)) first = &node;
+  }
+  if (first != nullptr) {
+    OpenTo(scene, first->cluster, open);
+  } else if (small) {
+    for (size_t i = 0; i < scene.clusters.size(); ++i)
+      open.insert(static_cast<int32_t>(i));
+  }
+  OpenOnlyChild(scene, 0, open);
+  return open;
+}
+
+}  // namespace strata

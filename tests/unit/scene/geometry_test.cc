@@ -1,0 +1,152 @@
+#include "scene/geometry.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "diff/diff.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::ParseOrDie;
+using M = SceneMeasures;
+
+/// A chain of `count` nodes in one module; node `changed` has another operator on the right side.
+std::string Chain(int count, int changed = -1) {
+  std::string text = "graph step\n  x = placeholder : f32[4][1]cpu\n";
+  std::string last = "x";
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format("  n{} = aten.{}.default({}) : f32[4][1]cpu {{forward module=net.body}}\n",
+                        i, i == changed ? "relu" : "neg", last);
+    last = fmt::format("n{}", i);
+  }
+  return text + fmt::format("  output([{}])\n", last);
+}
+
+struct Compared {
+  std::unique_ptr<Module> before, after;
+};
+
+Compared Compare(const std::string& a, const std::string& b) {
+  return {.before = ParseOrDie(a), .after = ParseOrDie(b)};
+}
+
+Scene SceneOf(const Compared& c) {
+  return MakeScene(OrDie(Diff(c.before->graph({0}), c.after->graph({0}))));
+}
+
+std::set<int32_t> Everything(const Scene& scene) {
+  std::set<int32_t> open;
+  for (size_t i = 0; i < scene.clusters.size(); ++i)
+    open.insert(static_cast<int32_t>(i));
+  return open;
+}
+
+int32_t TotalMembers(const SceneGeometry& geometry) {
+  int32_t sum = 0;
+  for (const SceneBox& box : geometry.boxes)
+    sum += static_cast<int32_t>(box.members.size());
+  return sum;
+}
+
+TEST_CASE("rows far from every difference are folded, and every node is in exactly one box") {
+  const Compared c = Compare(Chain(30), Chain(30, 20));
+  const Scene scene = SceneOf(c);
+  const SceneGeometry geometry = MakeGeometry(scene, {.open = Everything(scene), .hops = 1});
+  CHECK(TotalMembers(geometry) == static_cast<int32_t>(scene.nodes.size()));
+  CHECK(geometry.drawn < 10);
+  const auto folds = std::ranges::count_if(
+      geometry.boxes, [](const SceneBox& box) { return box.node < 0 && box.members.size() > 1; });
+  CHECK(folds >= 2);
+  const SceneGeometry all =
+      MakeGeometry(scene, {.open = Everything(scene), .hops = SceneView::kAllHops});
+  CHECK(all.drawn == static_cast<int32_t>(scene.nodes.size()));
+}
+
+TEST_CASE("a closed slab has no boxes, and its nodes are found by their slab") {
+  const Compared c = Compare(Chain(8), Chain(8, 3));
+  const Scene scene = SceneOf(c);
+  const SceneGeometry closed = MakeGeometry(scene, {});
+  const int32_t node = static_cast<int32_t>(
+      std::ranges::find(scene.nodes, SceneStatus::kChanged, &SceneNode::status) -
+      scene.nodes.begin());
+  const int32_t cluster = scene.nodes[static_cast<size_t>(node)].cluster;
+  const SceneSlab* slab = closed.ClosedSlabOf(scene, cluster);
+  REQUIRE(slab != nullptr);
+  CHECK(slab->height == M::kSlab);
+  CHECK(closed.BoxOf(node) == nullptr);
+  const SceneGeometry open = MakeGeometry(scene, {.open = FirstOpen(scene)});
+  REQUIRE(open.BoxOf(node) != nullptr);
+  CHECK(open.ClosedSlabOf(scene, cluster) == nullptr);
+}
+
+TEST_CASE("boxes of a block do not overlap, and lines end at their boxes") {
+  const Compared c = Compare(Chain(12), Chain(12, 5));
+  const Scene scene = SceneOf(c);
+  const SceneGeometry geometry =
+      MakeGeometry(scene, {.open = Everything(scene), .hops = SceneView::kAllHops});
+  for (size_t i = 0; i < geometry.boxes.size(); ++i) {
+    for (size_t k = 0; k < i; ++k)
+      CHECK_FALSE(geometry.boxes[i].Meets(geometry.boxes[k]));
+  }
+  CHECK(geometry.lines.size() >= 11);
+  for (const SceneLine& line : geometry.lines) {
+    const SceneBox& from = geometry.boxes[static_cast<size_t>(line.from)];
+    const SceneBox& to = geometry.boxes[static_cast<size_t>(line.to)];
+    CHECK(from.feeds);
+    CHECK(line.points.front().y == from.bottom());
+    CHECK(line.points.back().y == to.y - 5);
+    CHECK(line.points.back().x > to.x);
+    CHECK(line.points.back().x < to.right());
+  }
+}
+
+TEST_CASE("hidden nodes become a fold that says so, and an isolated set is shown alone") {
+  const Compared c = Compare(Chain(6), Chain(6, 2));
+  const Scene scene = SceneOf(c);
+  const int32_t node = 4;
+  const SceneGeometry hidden = MakeGeometry(
+      scene, {.open = Everything(scene), .hops = SceneView::kAllHops, .hidden = {node}});
+  REQUIRE(hidden.BoxOf(node) != nullptr);
+  CHECK(hidden.BoxOf(node)->node == -1);
+  CHECK(hidden.BoxOf(node)->by_hand);
+  const SceneGeometry only =
+      MakeGeometry(scene, {.open = Everything(scene), .only = std::set<int32_t>{node}});
+  CHECK(only.drawn == 1);
+}
+
+TEST_CASE("equal layers are one slab until one of them is opened") {
+  std::string text = "graph step\n  x = placeholder\n";
+  std::string last = "x";
+  for (int i = 0; i < 5; ++i) {
+    text += fmt::format("  a{0} = aten.neg.default({1}) {{forward module=layers.{0}}}\n", i, last);
+    text += fmt::format("  b{0} = aten.relu.default(a{0}) {{forward module=layers.{0}}}\n", i);
+    last = fmt::format("b{}", i);
+  }
+  text += fmt::format("  output([{}])\n", last);
+  const Compared c = Compare(text, text);
+  const Scene scene = SceneOf(c);
+  const auto group = std::ranges::find_if(
+      scene.clusters, [](const SceneCluster& cluster) { return cluster.repeats == 5; });
+  REQUIRE(group != scene.clusters.end());
+  const auto index = static_cast<int32_t>(group - scene.clusters.begin());
+  SceneView view;
+  OpenTo(scene, index, view.open);
+  const SceneGeometry geometry = MakeGeometry(scene, view);
+  CHECK(std::ranges::any_of(geometry.slabs,
+                            [](const SceneSlab& slab) { return slab.run.size() == 5; }));
+  view.open.insert(index + 1);
+  const SceneGeometry opened = MakeGeometry(scene, view);
+  REQUIRE(opened.SlabOf(index + 1) != nullptr);
+  CHECK(opened.SlabOf(index + 1)->open);
+  CHECK(opened.SlabOf(index + 2)->run.size() == 4);
+}
+
+}  // namespace
+}  // namespace strata
