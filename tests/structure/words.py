@@ -51,6 +51,7 @@ CLEAN = [
     "runtime/train/",
     "scene/",
     "store/",
+    "tests/gui/",
     "tests/structure/",
     "tests/support/",
     "tests/unit/base/",
@@ -66,8 +67,10 @@ CLEAN = [
     "tests/unit/review/",
     "tests/unit/scene/",
     "tests/unit/store/",
+    "tests/unit/viewer/",
     "tlparse-export/torch_trace/",
     "tools/",
+    "viewer/",
 ]
 
 # Never read: the glossary itself, and data. When everything else is clean, CLEAN becomes ["."].

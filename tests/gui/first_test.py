@@ -1,0 +1,94 @@
+"""Opens a log, steps through its passes, selects nodes, looks at the picture."""
+
+import unittest
+
+from gui_case import LOG, GuiCase, element, names
+
+
+class First(GuiCase):
+
+    def test_opens_a_log_and_shows_passes_graph_and_node(self):
+        picture = self.picture("first")
+        tree = self.view(f"""
+            assert passes/pass:1 exists
+            key J J
+            assert state pass_index > 0
+            key n
+            assert state status != same
+            assert node/status contains ed
+            screenshot {picture}
+        """, LOG)
+        self.assert_picture(picture, 1600, 1000)
+        state = tree["state"]
+        self.assertGreater(int(state["passes"]), 3)
+        self.assertGreater(int(state["drawn"]), 0)
+        self.assertGreater(len(names(tree, "graph/union/node:")), 0)
+        self.assertEqual(element(tree, "node/name")["text"], state["node"])
+        node = element(tree, f"graph/union/node:{state['node']}")
+        self.assertTrue(node["selected"])
+
+    def test_clicks_select_passes_and_nodes_and_open_slabs(self):
+        tree = self.view("""
+            key J
+            key Escape
+            click graph/union/node:*
+            assert state node != ""
+            key Escape
+            assert state node = ""
+            run close-all
+            assert count graph/union/node:* <= 2
+            click graph/union/slab:*
+            assert count graph/union/slab:* > 1
+            key Ctrl+Z
+            click passes/pass:1
+        """, LOG)
+        self.assertEqual(tree["state"]["pass_index"], "1")
+        self.assertTrue(element(tree, "passes/pass:1")["selected"])
+
+    def test_a_link_selects_pass_and_node(self):
+        before = self.view("key J\nkey n\n", LOG)["state"]
+        after = self.view("", f"{LOG}#{before['link']}")["state"]
+        self.assertEqual((after["pass"], after["node"]), (before["pass"], before["node"]))
+
+    def test_the_wheel_zooms_and_a_drag_pans(self):
+        tree = self.view("""
+            key J
+            scroll graph/union/stage 3 ctrl
+            drag graph/union/stage -120 -80
+            key Space
+        """, LOG)
+        self.assertLessEqual(int(tree["state"]["zoom"]), 100)
+
+    def test_a_failed_assertion_is_one_line_with_its_place(self):
+        done = self.start("wait\nassert state pass = nonsense\n", LOG)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^strata: error: \S*script.txt:2: state pass is '.*', not = 'nonsense'\n$")
+
+    def test_bad_scripts_files_and_displays_are_one_line(self):
+        for script, words, message in [
+                ("clack x\n", [LOG], "script.txt:1: unknown verb 'clack', did you mean 'click'"),
+                ("click\n", [LOG], "script.txt:1: wrong number of words"),
+                ("key Nonsense\n", [LOG], "script.txt:1: 'Nonsense' is not a key"),
+                ("click no/such\n", [LOG], "script.txt:1: no element 'no/such' is on the screen")]:
+            done = self.start(script, *words)
+            self.assertEqual(done.returncode, 2, script)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(message, done.stderr)
+        done = self.start("wait\n", LOG, display=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("strata: error: no display", done.stderr)
+
+    def test_a_missing_file_is_shown_as_an_error(self):
+        tree = self.view("", self.path("missing.strata"))
+        self.assertIn("missing.strata", tree["state"]["error"])
+        self.assertIn("strata: error:", element(tree, "start/error")["text"])
+
+    def test_dark_and_light_have_the_same_layout(self):
+        light = self.view("key J\n", LOG)
+        dark = self.view(f"key J\nscreenshot {self.picture('first_dark')}\n", "--theme", "dark", LOG)
+        rects = lambda tree: [(e["name"], e["rect"]) for e in tree["elements"]]
+        self.assertEqual(rects(light), rects(dark))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+#include "viewer/model/commands.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/results.h"
+
+namespace strata::viewer {
+namespace {
+
+CommandTable Table() {
+  CommandTable table;
+  table.Add("next", "Next", {"j"}, [](int) {});
+  table.Add("back", "Back", {"k", "Left"}, [](int) {});
+  return table;
+}
+
+TEST_CASE("a key that is bound again is taken from the command that had it") {
+  CommandTable table = Table();
+  CHECK(table.OfKey("j") == table.Find("next"));
+  CHECK_OK(table.Bind("back", {"j"}));
+  CHECK(table.OfKey("j") == table.Find("back"));
+  CHECK(table.OfKey("k") == nullptr);
+  CHECK(table.Find("next")->keys.empty());
+}
+
+TEST_CASE("bindings are read from a file, and errors name the line") {
+  CommandTable table = Table();
+  CHECK_OK(table.ReadBindings("# mine\n\nnext = n Ctrl+N\n", "keys.txt"));
+  CHECK(table.OfKey("Ctrl+N") == table.Find("next"));
+  CHECK(table.OfKey("j") == nullptr);
+  CHECK(table.ReadBindings("next = a\nnexd = b\n", "keys.txt").error().message() ==
+        "unknown command 'nexd', did you mean 'next': keys.txt:2: see the names in "
+        "docs/viewer.md");
+  CHECK(table.ReadBindings("next a\n", "keys.txt").error().message() ==
+        "no '=': keys.txt:1: write COMMAND = KEY");
+}
+
+}  // namespace
+}  // namespace strata::viewer

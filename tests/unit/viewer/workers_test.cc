@@ -1,0 +1,70 @@
+#include "viewer/model/workers.h"
+
+#include <doctest/doctest.h>
+
+namespace strata::viewer {
+namespace {
+
+/// Delivers until nothing is left.
+void Finish(Workers& workers) {
+  while (workers.busy()) {
+    if (!workers.Poll()) std::this_thread::yield();
+  }
+}
+
+TEST_CASE("what a job returns runs on the thread that polls") {
+  std::atomic<int> wakes = 0;
+  Workers workers([&] { ++wakes; });
+  const std::thread::id here = std::this_thread::get_id();
+  bool delivered = false, elsewhere = false;
+  workers.Post("a", [&](const Outdated&) -> Workers::Deliver {
+    elsewhere = std::this_thread::get_id() != here;
+    return [&] { delivered = std::this_thread::get_id() == here; };
+  });
+  CHECK(workers.busy("a"));
+  Finish(workers);
+  CHECK(delivered);
+  CHECK(elsewhere);
+  CHECK(wakes == 1);
+}
+
+TEST_CASE("a newer job makes the earlier one of its slot outdated") {
+  Workers workers([] {});
+  std::atomic<bool> started = false;
+  bool saw_outdated = false, first = false, second = false;
+  workers.Post("a", [&](const Outdated& outdated) -> Workers::Deliver {
+    started = true;
+    while (!outdated)
+      std::this_thread::yield();
+    saw_outdated = true;
+    return [&] { first = true; };
+  });
+  while (!started)
+    std::this_thread::yield();
+  workers.Post("a", [&](const Outdated&) -> Workers::Deliver { return [&] { second = true; }; });
+  Finish(workers);
+  CHECK(second);
+  CHECK_FALSE(first);
+  while (!saw_outdated)
+    std::this_thread::yield();
+}
+
+TEST_CASE("a job that waits and one that was cancelled never deliver") {
+  Workers workers([] {}, 1);
+  std::atomic<bool> go = false;
+  int delivered = 0;
+  workers.Post("slow", [&](const Outdated&) -> Workers::Deliver {
+    while (!go)
+      std::this_thread::yield();
+    return [&] { ++delivered; };
+  });
+  workers.Post("b", [&](const Outdated&) -> Workers::Deliver { return [&] { delivered += 10; }; });
+  workers.Post("b", [&](const Outdated&) -> Workers::Deliver { return [&] { delivered += 100; }; });
+  workers.Cancel("slow");
+  go = true;
+  Finish(workers);
+  CHECK(delivered == 100);
+}
+
+}  // namespace
+}  // namespace strata::viewer

@@ -1,0 +1,107 @@
+#include <cmath>
+
+#include "viewer/app.h"
+
+namespace strata::viewer {
+
+/// Every action, with the keys of the report's page.
+void App::AddCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
+  };
+  add("next-pass", "Next pass", {"j"}, [&m](int n) { m.StepPass(n, false); });
+  add("previous-pass", "Pass before", {"k"}, [&m](int n) { m.StepPass(-n, false); });
+  add("next-changed-pass", "Next pass with changes", {"J"}, [&m](int n) { m.StepPass(n, true); });
+  add("previous-changed-pass", "Pass with changes before", {"K"},
+      [&m](int n) { m.StepPass(-n, true); });
+  add("next-change", "Next change in this pass", {"n"}, [&m](int n) { m.StepChange(n); });
+  add("previous-change", "Change before", {"N"}, [&m](int n) { m.StepChange(-n); });
+  add("next-hunk", "Next place that was rewritten", {"]"}, [&m](int n) { m.StepHunk(n); });
+  add("previous-hunk", "Place before", {"["}, [&m](int n) { m.StepHunk(-n); });
+  add("next-run", "Next rank or run", {"r"}, [&m](int n) { m.StepRun(n); });
+  add("previous-run", "Rank or run before", {"R"}, [&m](int n) { m.StepRun(-n); });
+  add("unified", "Unified graph", {"1"}, [&m](int) { m.mode = Mode::kUnified; });
+  add("side-by-side", "Graphs side by side", {"2"}, [&m](int) { m.mode = Mode::kSideBySide; });
+  add("blink", "Blink between both graphs", {"3"}, [&m](int) { m.mode = Mode::kBlink; });
+  add("show-before", "Hold: the graph before", {"b"}, [&m](int) { m.show_before = true; });
+  add("changed-only", "Changed nodes only, or everything", {"c"},
+      [&m](int) { m.SetHops(m.hops() == SceneView::kAllHops ? 1 : SceneView::kAllHops); });
+  add("light-theme", "Light theme", {}, [this](int) { SetTheme(false); });
+  add("dark-theme", "Dark theme", {}, [this](int) { SetTheme(true); });
+  add("palette", "Commands", {"Ctrl+P"}, [](int) {});
+  add("refresh", "Read the file again", {"F5"}, [&m](int) { m.Refresh(); });
+  add("quit", "Quit", {"Ctrl+Q"}, [this](int) { quit_ = true; });
+}
+
+/// Those that act on the graph.
+void App::AddGraphCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(GraphModel&, int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys),
+                  [&m, run = std::move(run)](int n) {
+                    if (m.graph() != nullptr && m.graph()->geometry() != nullptr) {
+                      run(*m.graph(), n);
+                    } else {
+                      m.Say("Open a graph first");
+                    }
+                  });
+  };
+  const auto say = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<std::string(GraphModel&)> run) {
+    add(std::move(id), std::move(words), std::move(keys),
+        [&m, run = std::move(run)](GraphModel& g, int n) {
+          std::string words_said;
+          for (int i = 0; i < n; ++i)
+            words_said = run(g);
+          m.Say(words_said);
+        });
+  };
+  const auto walk = [&](std::string id, std::string words, std::string key, int dx, int dy) {
+    add(std::move(id), std::move(words), {std::move(key)}, [dx, dy](GraphModel& g, int) {
+      const int32_t next = g.Nearest(dx, dy);
+      if (next < 0) return;
+      g.Select(next);
+      g.Center(next);
+    });
+  };
+  walk("left", "To the nearest node on the left", "Left", -1, 0);
+  walk("right", "To the nearest node on the right", "Right", 1, 0);
+  walk("up", "To the nearest node above", "Up", 0, -1);
+  walk("down", "To the nearest node below", "Down", 0, 1);
+  add("toggle", "Open or close the slab around the node", {"Enter"},
+      [](GraphModel& g, int) { g.ToggleHere(false); });
+  add("toggle-below", "Open or close it with all below", {"Shift+Enter"},
+      [](GraphModel& g, int) { g.ToggleHere(true); });
+  say("outward", "Close the slab, then the one around it", {"h"},
+      [](GraphModel& g) { return g.Step(false); });
+  say("inward", "Open the slab, then go to the first inside", {"l"},
+      [](GraphModel& g) { return g.Step(true); });
+  add("open-all", "Open every slab", {}, [](GraphModel& g, int) { g.OpenAll(true); });
+  add("close-all", "Close every slab", {}, [](GraphModel& g, int) { g.OpenAll(false); });
+  add("fit-selection", "Fit the selection", {"f"}, [](GraphModel& g, int) { g.FitSelection(); });
+  add("fit-all", "Fit everything", {"Space"}, [](GraphModel& g, int) { g.FitAll(); });
+  add("zoom-in", "Zoom in", {"+", "="}, [](GraphModel& g, int n) { g.Zoom(std::pow(1.25, n)); });
+  add("zoom-out", "Zoom out", {"-"}, [](GraphModel& g, int n) { g.Zoom(std::pow(0.8, n)); });
+  add("zoom-reset", "Zoom to 100 %", {"0"}, [](GraphModel& g, int) { g.Zoom(1 / g.camera.scale); });
+  say("upstream", "Highlight what flows in, a step further each time", {"u"},
+      [](GraphModel& g) { return g.Light(true); });
+  say("downstream", "Highlight what flows out", {"d"},
+      [](GraphModel& g) { return g.Light(false); });
+  say("path", "Highlight a way between the last two nodes", {"p"},
+      [](GraphModel& g) { return g.Path(); });
+  say("isolate", "Nothing but the neighbourhood, a step more each time", {"i"},
+      [](GraphModel& g) { return g.Isolate(); });
+  say("hide", "Hide the node", {"x"}, [](GraphModel& g) { return g.Hide(); });
+  say("show-all", "Show all that is hidden", {"X"}, [](GraphModel& g) { return g.ShowAll(); });
+  say("undo", "Undo what was opened, folded or hidden", {"Ctrl+Z"},
+      [](GraphModel& g) { return g.Undo(); });
+  say("redo", "Redo", {"Ctrl+Shift+Z"}, [](GraphModel& g) { return g.Redo(); });
+  add("clear", "Clear", {"Escape"}, [](GraphModel& g, int) {
+    if (!g.Clear()) g.Select(-1);
+  });
+}
+
+}  // namespace strata::viewer

@@ -1,0 +1,71 @@
+#include "viewer/model/commands.h"
+
+#include <algorithm>
+
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace strata::viewer {
+
+void CommandTable::Add(std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int count)> run) {
+  commands_.push_back({std::move(id), std::move(words), std::move(keys), std::move(run)});
+}
+
+const Command* CommandTable::Find(std::string_view id) const {
+  const auto found = std::ranges::find(commands_, id, &Command::id);
+  return found == commands_.end() ? nullptr : &*found;
+}
+
+const Command* CommandTable::OfKey(std::string_view key) const {
+  const auto found = std::ranges::find_if(commands_, [&](const Command& command) {
+    return std::ranges::find(command.keys, key) != command.keys.end();
+  });
+  return found == commands_.end() ? nullptr : &*found;
+}
+
+Status CommandTable::Bind(std::string_view id, std::vector<std::string> keys) {
+  const auto found = std::ranges::find(commands_, id, &Command::id);
+  if (found == commands_.end()) {
+    std::vector<std::string> names;
+    for (const Command& command : commands_)
+      names.push_back(command.id);
+    return Error(ErrorCode::kNotFound, "unknown command '{}'{}", OneLine(id),
+                 DidYouMean(std::string(id), names));
+  }
+  for (Command& command : commands_) {
+    std::erase_if(command.keys, [&](const std::string& key) {
+      return std::ranges::find(keys, key) != keys.end();
+    });
+  }
+  found->keys = std::move(keys);
+  return Ok();
+}
+
+Status CommandTable::ReadBindings(std::string_view text, std::string_view file) {
+  int line_number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line_number;
+    line = TrimBlanks(line);
+    if (line.empty() || line[0] == '#') continue;
+    const size_t equal = line.find('=');
+    if (equal == std::string_view::npos)
+      return Error("no '=': {}:{}: write COMMAND = KEY", file, line_number);
+    std::vector<std::string> keys;
+    std::string_view rest = TrimBlanks(line.substr(equal + 1));
+    while (!rest.empty()) {
+      const size_t blank = std::min(rest.find(' '), rest.size());
+      keys.emplace_back(rest.substr(0, blank));
+      rest = TrimBlanks(rest.substr(blank));
+    }
+    if (Status bound = Bind(TrimBlanks(line.substr(0, equal)), std::move(keys)); !bound)
+      return Error("{}: {}:{}: see the names in docs/viewer.md", bound.error().message(), file,
+                   line_number);
+  }
+  return Ok();
+}
+
+}  // namespace strata::viewer

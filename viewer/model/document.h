@@ -1,0 +1,98 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "refs/source_trace.h"
+#include "scene/scene.h"
+#include "store/trace_reader.h"
+
+namespace strata::viewer {
+
+/// What the viewer shows at a time: a pass with its two graphs, or a graph by itself.
+struct Subject {
+  enum class Kind : uint8_t { kPass, kGraph };
+
+  Kind kind = Kind::kPass;
+  RunId run = RunId::kNone;
+  int32_t rank = 0;
+  std::string graph;
+  std::string name, options;  ///< of the pass, or of the graph
+  int32_t index = -1;         ///< of the pass in its pipeline
+  PassId pass = PassId::kNone;
+  SnapshotId before = SnapshotId::kNone, after = SnapshotId::kNone;  ///< equal: nothing changed
+  SceneCounts counts;  ///< of the pass, without derived changes; `nodes` of the graph after
+  int64_t nodes_before = 0;
+  std::string fingerprint;  ///< of the graph after
+  bool stable_ids = false;  ///< nodes of both graphs are joined by their stable ids
+  bool failed = false;
+  double ms = 0;
+  std::string error, reproduce;  ///< of a failed pass
+  std::string selector;          ///< "run=1,graph=step,pass=3"
+
+  bool changed() const { return before != after && !failed; }
+  /// "#3 dce", or the name of the graph.
+  std::string Title() const;
+};
+
+/// A run, as the passes pane lists it.
+struct RunEntry {
+  RunId id = RunId::kNone;
+  std::string kind, status;  ///< "train", "running"
+  std::string source, command, pipeline;
+  int32_t rank = 0, world = 1;
+  int32_t first_subject = 0, end_subject = 0;  ///< of Contents::subjects
+  std::vector<std::string> graphs;
+  int64_t last_step = 0;  ///< of training; 0: none
+  double loss = 0;        ///< of the last step
+};
+
+/// What a trace holds at one time. Does not change.
+struct Contents {
+  std::vector<RunEntry> runs;
+  std::vector<Subject> subjects;  ///< run by run: passes in order, then graphs without passes
+
+  /// The subject that a selector of a REF or a link names, leaving out parts as REFs may; -1: none.
+  int32_t Find(std::string_view selector) const;
+  const RunEntry* RunOf(const Subject& subject) const;
+};
+
+/// An open file: a trace, or what was imported from a log, a folder of logs or an FX text. Usable
+/// from several threads.
+class Document {
+ public:
+  /// Imports what is not a trace; `warn` receives the import's warnings.
+  static Result<std::shared_ptr<Document>> Open(const std::string& file, const WarningSink& warn);
+
+  const std::string& file() const { return file_; }  ///< as the user named it
+  const std::string& trace_path() const { return source_.path(); }
+  bool is_imported() const { return source_.is_imported(); }
+
+  std::shared_ptr<const Contents> contents() const;
+  /// Sees what a live run added. True when there was something.
+  Result<bool> Refresh();
+
+  /// A graph; the last few are kept.
+  Result<std::shared_ptr<const Module>> Load(SnapshotId id);
+  Result<std::vector<Provenance>> LoadProvenance(PassId id);
+
+ private:
+  explicit Document(SourceTrace source) : source_(std::move(source)) {}
+  /// Rebuilds `contents_`. REQUIRES: the caller holds `mutex_`, or no other thread knows this.
+  Status ReadContents();
+
+  std::string file_;
+  SourceTrace source_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<TraceReader> reader_;
+  std::shared_ptr<const Contents> contents_;
+  std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 4> loaded_;
+  size_t next_loaded_ = 0;
+};
+
+}  // namespace strata::viewer

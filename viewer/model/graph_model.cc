@@ -1,0 +1,277 @@
+#include "viewer/model/graph_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace strata::viewer {
+namespace {
+
+constexpr double kTwoLines = 0.78;  // below this zoom nodes show one line
+
+}  // namespace
+
+GraphModel::GraphModel(std::shared_ptr<const Comparison> comparison, Workers& workers)
+    : comparison_(std::move(comparison)),
+      workers_(workers),
+      slot_(fmt::format("layout {}", static_cast<void*>(this))) {}
+
+GraphModel::~GraphModel() {
+  workers_.Cancel(slot_);
+}
+
+GraphModel::Kept GraphModel::Keep() const {
+  Kept kept;
+  kept.open = OpenPaths();
+  kept.scale = camera.scale;
+  if (geometry_ == nullptr || !placed_) return kept;
+  const double x = stage_.room / 2, y = stage_.height / 2;
+  const auto distance = [&](const SceneRect& rect) {
+    return std::abs(camera.ToStageX(rect.x + rect.width / 2) - x) +
+           std::abs(camera.ToStageY(rect.y + std::min(rect.height, 40.0) / 2) - y);
+  };
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const SceneBox& box : geometry_->boxes) {
+    if (box.node < 0 || distance(box) >= nearest) continue;
+    nearest = distance(box);
+    kept.node = comparison_->NameOf(box.node);
+    kept.node_at = {camera.ToStageX(box.x), camera.ToStageY(box.y)};
+  }
+  nearest = std::numeric_limits<double>::infinity();
+  for (const SceneSlab& slab : geometry_->slabs) {
+    if (slab.cluster == 0 || distance(slab) >= nearest) continue;
+    nearest = distance(slab);
+    kept.path = comparison_->cluster(slab.cluster).path;
+    kept.path_at = {camera.ToStageX(slab.x), camera.ToStageY(slab.y)};
+  }
+  return kept;
+}
+
+void GraphModel::Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops) {
+  view_ = {};
+  view_.hops = hops;
+  if (kept && !kept->open.empty()) {
+    SetOpen(kept->open);
+  }
+  if (view_.open.size() == 1) view_.open = FirstOpen(comparison_->scene());
+  kept_ = kept;
+  selected_ = selected;
+  if (selected >= 0) OpenTo(comparison_->scene(), comparison_->node(selected).cluster, view_.open);
+  Layout({});
+}
+
+bool GraphModel::laying_out() const {
+  return workers_.busy(slot_);
+}
+
+void GraphModel::Layout(Anchor anchor) {
+  workers_.Post(
+      slot_,
+      [comparison = comparison_, view = view_, anchor = std::move(anchor),
+       this](const Outdated& outdated) -> Workers::Deliver {
+        auto geometry =
+            std::make_shared<const SceneGeometry>(MakeGeometry(comparison->scene(), view));
+        if (outdated) return {};
+        // This object cancels its slot before it goes away, so a delivery finds it.
+        return [this, geometry = std::move(geometry), anchor] { Arrive(geometry, anchor); };
+      });
+}
+
+void GraphModel::Arrive(std::shared_ptr<const SceneGeometry> geometry, const Anchor& anchor) {
+  const std::shared_ptr<const SceneGeometry> before = std::exchange(geometry_, std::move(geometry));
+  const SceneRect* from = anchor && before != nullptr ? anchor(*before) : nullptr;
+  const SceneRect* to = from != nullptr ? anchor(*geometry_) : nullptr;
+  if (to != nullptr) {
+    camera.x += (from->x - to->x) * camera.scale;
+    camera.y += (from->y - to->y) * camera.scale;
+  }
+  if (!placed_ && stage_.width > 0) PlaceKept();
+  if (reveal_ >= 0) {
+    if (camera.scale < kTwoLines) {
+      camera.scale = std::min(1.0, std::max(kTwoLines, (stage_.room - 32) / geometry_->width));
+    }
+    Center(std::exchange(reveal_, -1));
+  }
+  if (reveal_cluster_ >= 0) CenterCluster(std::exchange(reveal_cluster_, -1));
+}
+
+void GraphModel::PlaceKept() {
+  placed_ = true;
+  if (kept_) {
+    const SceneBox* box =
+        kept_->node.empty() ? nullptr : geometry_->BoxOf(comparison_->Find(kept_->node));
+    const SceneSlab* slab =
+        kept_->path.empty() ? nullptr : geometry_->SlabOf(comparison_->FindCluster(kept_->path));
+    if (box != nullptr || slab != nullptr) {
+      const ScenePoint at = box != nullptr ? kept_->node_at : kept_->path_at;
+      const SceneRect& rect = box != nullptr ? static_cast<const SceneRect&>(*box) : *slab;
+      camera = {at.x - rect.x * kept_->scale, at.y - rect.y * kept_->scale, kept_->scale};
+      return;
+    }
+  }
+  Home();
+}
+
+void GraphModel::Relayout(const Anchor& anchor) {
+  Layout(anchor);
+}
+
+// --- Camera ---
+
+void GraphModel::SetStage(const Stage& stage) {
+  stage_ = stage;
+  if (!placed_ && geometry_ != nullptr && stage.width > 0) PlaceKept();
+}
+
+void GraphModel::Pan(double dx, double dy) {
+  camera.x += dx;
+  camera.y += dy;
+}
+
+void GraphModel::Zoom(double factor) {
+  camera.Zoom(factor, stage_.room / 2, stage_.height / 2);
+}
+
+void GraphModel::Fit(double left, double top, double right, double bottom) {
+  camera.scale =
+      std::max(Camera::kLeast, std::min({1.0, (stage_.room - 32) / std::max(1.0, right - left),
+                                         (stage_.height - 32) / std::max(1.0, bottom - top)}));
+  camera.x = stage_.room / 2 - (left + right) / 2 * camera.scale;
+  camera.y = std::min(16.0, stage_.height / 2 - (top + bottom) / 2 * camera.scale);
+}
+
+void GraphModel::FitAll() {
+  if (geometry_ != nullptr) Fit(0, 0, geometry_->width, geometry_->height);
+}
+
+void GraphModel::FitSelection() {
+  if (geometry_ == nullptr) return;
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  double left = kFar, top = kFar, right = -kFar, bottom = -kFar;
+  for (int32_t node : lit_ ? *lit_ : std::set<int32_t>{selected_}) {
+    const SceneBox* box = geometry_->BoxOf(node);
+    if (box == nullptr) continue;
+    left = std::min(left, box->x);
+    top = std::min(top, box->y);
+    right = std::max(right, box->right());
+    bottom = std::max(bottom, box->bottom());
+  }
+  if (left < right) {
+    Fit(left, top, right, bottom);
+    // A selection above the middle of the scene is not moved to the top of the stage.
+    camera.y = stage_.height / 2 - (top + bottom) / 2 * camera.scale;
+  } else {
+    FitAll();
+  }
+}
+
+void GraphModel::Center(int32_t node) {
+  if (geometry_ == nullptr || node < 0) return;
+  const SceneRect* rect = geometry_->BoxOf(node);
+  if (rect == nullptr)
+    rect = geometry_->ClosedSlabOf(comparison_->scene(), comparison_->node(node).cluster);
+  if (rect == nullptr) return;
+  const double spare = stage_.room - geometry_->width * camera.scale;
+  // Empty space beside the graph stays out of sight.
+  camera.x =
+      spare > 0
+          ? spare / 2
+          : std::min(16.0, std::max(spare - 16,
+                                    stage_.room / 2 - (rect->x + rect->width / 2) * camera.scale));
+  camera.y = std::min(16.0, stage_.height / 2 - (rect->y + rect->height / 2) * camera.scale);
+}
+
+void GraphModel::Home() {
+  if (geometry_ == nullptr) return;
+  camera.scale = std::min(1.0, std::max(0.5, (stage_.room - 32) / geometry_->width));
+  camera.x = std::max(16.0, (stage_.room - geometry_->width * camera.scale) / 2);
+  camera.y = 16;
+  int32_t first = selected_;
+  for (int32_t node : comparison_->changes_by_cause()) {
+    if (first >= 0) break;
+    if (geometry_->BoxOf(node) != nullptr) first = node;
+  }
+  Center(first);
+}
+
+// --- Selection ---
+
+void GraphModel::Select(int32_t node) {
+  if (node != selected_ && selected_ >= 0) last_ = selected_;
+  selected_ = node;
+  cursor_ = -1;
+  lit_.reset();
+}
+
+void GraphModel::Reveal(int32_t node) {
+  if (node < 0) return;
+  Select(node);
+  const SceneView before = view_;
+  view_.hidden.erase(node);
+  if (view_.only && !view_.only->contains(node)) view_.only.reset();
+  const SceneNode& n = comparison_->node(node);
+  OpenTo(comparison_->scene(), n.cluster, view_.open);
+  const bool folds = view_.hops != SceneView::kAllHops && !comparison_->changes().empty();
+  if (folds && n.status == SceneStatus::kSame && int32_t{n.distance} > view_.hops) {
+    const std::vector<SceneBlock>& blocks = comparison_->cluster(n.cluster).blocks;
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      if (std::ranges::find(blocks[b].places, node, &ScenePlace::node) != blocks[b].places.end())
+        view_.unfolded.insert({n.cluster, static_cast<int32_t>(b)});
+    }
+  }
+  reveal_ = node;
+  if (view_ == before && geometry_ != nullptr) {
+    if (camera.scale < kTwoLines) {
+      camera.scale = std::min(1.0, std::max(kTwoLines, (stage_.room - 32) / geometry_->width));
+    }
+    Center(std::exchange(reveal_, -1));
+  } else {
+    done_.push_back(before);
+    undone_.clear();
+    Layout({});
+  }
+}
+
+void GraphModel::RevealCluster(int32_t cluster) {
+  const SceneView before = view_;
+  OpenTo(comparison_->scene(), cluster, view_.open);
+  cursor_ = cluster;
+  reveal_cluster_ = cluster;
+  if (view_ == before && geometry_ != nullptr) {
+    CenterCluster(std::exchange(reveal_cluster_, -1));
+  } else {
+    done_.push_back(before);
+    undone_.clear();
+    Layout({});
+  }
+}
+
+void GraphModel::CenterCluster(int32_t cluster) {
+  const SceneSlab* slab = geometry_->SlabOf(cluster);
+  if (slab == nullptr) return;
+  camera.scale = std::max(camera.scale, 0.5);
+  const double spare = stage_.room - geometry_->width * camera.scale;
+  camera.x = spare > 0 ? spare / 2 : std::min(16.0, 16 - slab->x * camera.scale);
+  camera.y = std::min(16.0, 48 - slab->y * camera.scale);
+}
+
+int32_t GraphModel::Nearest(int dx, int dy) const {
+  if (geometry_ == nullptr) return -1;
+  const SceneBox* from = geometry_->BoxOf(selected_);
+  int32_t best = -1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const SceneBox& box : geometry_->boxes) {
+    if (box.node < 0) continue;
+    if (from == nullptr) return box.node;
+    const double x = box.x - from->x, y = box.y - from->y;
+    const double along = x * dx + y * dy, across = std::abs(x * dy) + std::abs(y * dx);
+    if (along <= 1 || along + 2 * across >= least) continue;
+    least = along + 2 * across;
+    best = box.node;
+  }
+  return best;
+}
+
+}  // namespace strata::viewer

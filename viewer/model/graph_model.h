@@ -1,0 +1,139 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scene/geometry.h"
+#include "viewer/model/camera.h"
+#include "viewer/model/comparison.h"
+#include "viewer/model/workers.h"
+
+namespace strata::viewer {
+
+/// The graph of one comparison as it is looked at: what is open, folded, hidden, selected, and
+/// where the camera is. Layout runs on a worker; until it arrives the geometry before it stays.
+/// Use from the thread that polls the workers.
+class GraphModel {
+ public:
+  /// REQUIRES: `workers` outlives this.
+  GraphModel(std::shared_ptr<const Comparison> comparison, Workers& workers);
+  ~GraphModel();
+  GraphModel(const GraphModel&) = delete;
+  GraphModel& operator=(const GraphModel&) = delete;
+
+  /// What stays when the next pass of the same graph is shown: open slabs by path, and what was in
+  /// the middle of the stage.
+  struct Kept {
+    std::vector<std::string> open;
+    double scale = 1;
+    std::string node, path;  ///< nearest to the middle; "": none
+    ScenePoint node_at, path_at;
+  };
+  Kept Keep() const;
+
+  /// Lays out for the first time. Without `kept`: with the slabs around the first difference open,
+  /// and the selection or first difference in the middle.
+  void Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops);
+
+  const Comparison& comparison() const { return *comparison_; }
+  const std::shared_ptr<const Comparison>& shared_comparison() const { return comparison_; }
+  /// Null: not laid out yet.
+  const SceneGeometry* geometry() const { return geometry_.get(); }
+  bool laying_out() const;
+  const SceneView& view() const { return view_; }
+
+  // --- Camera ---
+
+  Camera camera;
+  const Stage& stage() const { return stage_; }
+  /// The first call with room places the camera.
+  void SetStage(const Stage& stage);
+  void Pan(double dx, double dy);
+  void Zoom(double factor);
+  void FitAll();
+  /// Fits the selection or the highlighted nodes; without both, everything.
+  void FitSelection();
+  /// Brings the middle of the node, or of the closed slab that holds it, to the middle.
+  void Center(int32_t node);
+  /// Fits the width, readable, with the selection or the first difference in the middle.
+  void Home();
+
+  // --- Selection ---
+
+  int32_t selected() const { return selected_; }
+  void Select(int32_t node);  ///< -1: none
+  /// Selects a node, opens the slabs around it and moves it into sight.
+  void Reveal(int32_t node);
+  /// Opens a slab with those around it, and moves its head into sight.
+  void RevealCluster(int32_t cluster);
+  /// The node nearest to the selection in a direction; -1: none.
+  int32_t Nearest(int dx, int dy) const;
+
+  // --- Open, fold, hide; each of these can be undone ---
+
+  void Toggle(int32_t cluster, bool below = false);
+  void OpenAll(bool open);
+  void Unfold(const SceneBox& box);
+  void SetHops(int32_t hops);
+  /// The slab that keys act on: the one opened or closed last, or the one around the selection.
+  int32_t cursor() const;
+  void ToggleHere(bool below);
+  /// Inward: opens the current slab or goes to its first content. Outward: closes it or the slab
+  /// around it. Returns what to say.
+  std::string Step(bool inward);
+  std::string Hide();
+  std::string ShowAll();
+  /// Shows the selection and its neighbours alone; each further call adds a step.
+  std::string Isolate();
+  std::string Undo();
+  std::string Redo();
+  std::vector<std::string> OpenPaths() const;
+  void SetOpen(const std::vector<std::string>& paths);
+
+  // --- Highlight ---
+
+  /// If set, all other nodes are dimmed.
+  const std::optional<std::set<int32_t>>& lit() const { return lit_; }
+  /// Highlights what flows into (or out of) the selection; each further call adds a step.
+  std::string Light(bool upstream);
+  /// Highlights a shortest way between the last two selected nodes.
+  std::string Path();
+  /// Ends highlighting or isolation; false without either.
+  bool Clear();
+
+ private:
+  using Anchor = std::function<const SceneRect*(const SceneGeometry&)>;
+  /// Lays out again, as a step that can be undone. What `anchor` returns keeps its place.
+  void Relayout(const Anchor& anchor);
+  void Layout(Anchor anchor);
+  void Arrive(std::shared_ptr<const SceneGeometry> geometry, const Anchor& anchor);
+  void Fit(double left, double top, double right, double bottom);
+  Anchor AtSelection() const;
+  void PlaceKept();
+  void CenterCluster(int32_t cluster);
+  std::string Swap(std::vector<SceneView>& from, std::vector<SceneView>& to);
+  std::set<int32_t> Grow(const std::set<int32_t>& set, bool inputs, bool outputs) const;
+
+  std::shared_ptr<const Comparison> comparison_;
+  Workers& workers_;
+  const std::string slot_;  // of the workers
+  std::shared_ptr<const SceneGeometry> geometry_;
+  SceneView view_;
+  std::vector<SceneView> done_, undone_;
+  Stage stage_;
+  bool placed_ = false;  // the camera
+  std::optional<Kept> kept_;
+  int32_t selected_ = -1, last_ = -1, cursor_ = -1;
+  int32_t reveal_ = -1;          // node to be centred when the layout arrives
+  int32_t reveal_cluster_ = -1;  // the same, of a slab
+  int32_t isolated_ = -1, reach_ = 0;
+  std::optional<std::set<int32_t>> lit_;
+  bool lit_upstream_ = false;
+  int32_t lit_from_ = -1, lit_steps_ = 0;
+};
+
+}  // namespace strata::viewer

@@ -1,0 +1,34 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata::viewer {
+
+/// A link to what is shown: the fragment of the report's page and of `strata-view 'T#…'`. It begins
+/// with the selector of a REF, then has the choices that differ from their defaults:
+/// `run=1,graph=step,pass=3&tab=table&node=mm_12`. Both programs read and write the same text; the
+/// page has the same in assets/report/route.js.
+struct Link {
+  std::string ref;   ///< "run=1,graph=step,pass=3"; "": the first subject
+  std::string from;  ///< the REF that `ref` is compared with, if it is not the graph before a pass
+  std::string tab = "graph";     ///< "graph", "table", "text", "patterns"
+  std::string mode = "unified";  ///< "unified", "side", "blink"
+  std::string node;              ///< the selected node
+  std::string hops = "1";        ///< "0" … "3", "all"
+  std::string overlay, labels, sort;
+  std::string spelling = "native";
+  std::vector<std::string> open;  ///< module paths
+  std::string filter;
+  std::string cam;  ///< "x,y,scale" of the middle of the stage
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// Reads a fragment, with or without its `#`. Unknown choices are ignored, unknown values become
+/// defaults.
+Link ParseLink(std::string_view fragment);
+/// Without `#`.
+std::string PrintLink(const Link& link);
+
+}  // namespace strata::viewer

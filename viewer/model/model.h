@@ -1,0 +1,121 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "viewer/model/comparison.h"
+#include "viewer/model/document.h"
+#include "viewer/model/graph_model.h"
+#include "viewer/model/link.h"
+#include "viewer/model/workers.h"
+
+namespace strata::viewer {
+
+/// Where the viewer shows the two graphs of a subject.
+enum class Mode : uint8_t { kUnified, kSideBySide, kBlink };
+/// The tabs below the graph.
+enum class Tab : uint8_t { kNone, kTable, kText, kPatterns, kLog };
+
+/// Everything that the viewer knows, without how it looks: the open document, what of it is shown,
+/// what is selected. Panes read it and call its actions. Use from the thread that polls the
+/// workers.
+class Model {
+ public:
+  explicit Model(std::function<void()> wake);
+
+  Workers& workers() { return workers_; }
+  /// Delivers what workers have finished. True when something changed.
+  bool Poll() { return workers_.Poll(); }
+  bool busy() const { return workers_.busy(); }
+
+  // --- Documents ---
+
+  /// Opens `FILE[#LINK]` in the background.
+  void Open(const std::string& text);
+  /// Compares the graphs that two REFs name, in the background.
+  void OpenPair(const std::string& before, const std::string& after);
+  /// Sees what a live run added to the document.
+  void Refresh();
+  bool opening() const { return workers_.busy("open"); }
+  const std::string& opening_name() const { return opening_name_; }
+  const Document* document() const { return document_.get(); }
+  /// What the document held when it was read last. REQUIRES: document().
+  const Contents& contents() const { return *contents_; }
+  bool has_contents() const { return contents_ != nullptr; }
+
+  // --- Subjects ---
+
+  /// Index into contents().subjects; -1: none, or two REFs are compared.
+  int32_t subject_index() const { return subject_; }
+  const Subject* subject() const;
+  void Show(int32_t subject);
+  /// The n-th next subject; `changed`: only those with changes count.
+  void StepPass(int n, bool changed);
+  void StepRun(int n);
+  /// A title for what is shown; "" without a document.
+  std::string Title() const;
+
+  // --- The comparison ---
+
+  const Comparison* comparison() const { return graph_ ? &graph_->comparison() : nullptr; }
+  GraphModel* graph() { return graph_.get(); }
+  const GraphModel* graph() const { return graph_.get(); }
+  /// The next comparison is being made.
+  bool comparing() const { return workers_.busy("compare"); }
+  int32_t selected() const { return graph_ ? graph_->selected() : -1; }
+  void Select(int32_t node);
+  void Reveal(int32_t node);
+  /// Selects the n-th next difference, root causes first.
+  void StepChange(int n);
+  /// Goes to the n-th next hunk.
+  void StepHunk(int n);
+
+  // --- Choices ---
+
+  Mode mode = Mode::kUnified;
+  Tab tab = Tab::kNone;
+  bool show_before = false;  ///< while the key is held: the graph before
+  int32_t hops() const { return hops_; }
+  void SetHops(int32_t hops);
+  /// Of what is shown, as the page writes links.
+  Link CurrentLink() const;
+
+  // --- Messages ---
+
+  const std::string& message() const { return message_; }
+  void Say(std::string message) { message_ = std::move(message); }
+  /// What went wrong last; "": nothing. Shown until the next action succeeds.
+  const std::string& error() const { return error_; }
+  /// All messages and warnings, oldest first.
+  const std::vector<std::string>& log() const { return log_; }
+
+ private:
+  struct Opened {
+    std::shared_ptr<Document> document;
+    std::vector<std::string> warnings;
+  };
+  void OnOpened(Opened opened, const Link& link);
+  void Fail(const Error& error);
+  void ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key);
+  void Compare(std::function<Result<Comparison::Input>()> load, const std::string& key);
+
+  std::string opening_name_;
+  std::shared_ptr<Document> document_;
+  std::shared_ptr<const Contents> contents_;
+  int32_t subject_ = -1;
+  std::optional<Link> pending_;  // to be applied when the comparison arrives
+  std::string graph_key_;        // of which graph open slabs and the camera are kept
+  int32_t hops_ = 1;
+  std::string message_, error_;
+  std::vector<std::string> log_;
+  std::shared_ptr<SharedLanes> lanes_;
+  Workers workers_;  // destroyed before what its jobs use
+  std::unique_ptr<GraphModel> graph_;
+};
+
+}  // namespace strata::viewer

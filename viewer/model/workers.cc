@@ -1,0 +1,96 @@
+#include "viewer/model/workers.h"
+
+#include <utility>
+
+namespace strata::viewer {
+
+Workers::Workers(std::function<void()> wake, int threads) : wake_(std::move(wake)) {
+  for (int i = 0; i < threads; ++i)
+    threads_.emplace_back([this] { Run(); });
+}
+
+Workers::~Workers() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+    for (auto& [slot, outdated] : current_)
+      *outdated = true;
+  }
+  ready_.notify_all();
+  for (std::thread& thread : threads_)
+    thread.join();
+}
+
+void Workers::Post(const std::string& slot, Job job) {
+  auto outdated = std::make_shared<std::atomic<bool>>(false);
+  {
+    const std::scoped_lock lock(mutex_);
+    std::shared_ptr<std::atomic<bool>>& current = current_[slot];
+    if (current) *current = true;
+    current = outdated;
+    std::erase_if(waiting_, [&](const Task& task) { return task.slot == slot; });
+    waiting_.push_back({slot, std::move(outdated), std::move(job), {}});
+  }
+  ready_.notify_one();
+}
+
+void Workers::Cancel(const std::string& slot) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = current_.find(slot);
+  if (found == current_.end()) return;
+  *found->second = true;
+  current_.erase(found);
+  std::erase_if(waiting_, [&](const Task& task) { return task.slot == slot; });
+}
+
+bool Workers::Poll() {
+  std::deque<Task> done;
+  {
+    const std::scoped_lock lock(mutex_);
+    done.swap(done_);
+  }
+  bool delivered = false;
+  for (Task& task : done) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (*task.outdated) continue;
+      current_.erase(task.slot);
+    }
+    if (task.deliver) task.deliver();
+    delivered = true;
+  }
+  return delivered;
+}
+
+bool Workers::busy() const {
+  const std::scoped_lock lock(mutex_);
+  return !current_.empty();
+}
+
+bool Workers::busy(const std::string& slot) const {
+  const std::scoped_lock lock(mutex_);
+  return current_.contains(slot);
+}
+
+void Workers::Run() {
+  while (true) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
+      if (ending_) return;
+      task = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    task.deliver = task.job(Outdated(task.outdated));
+    task.job = {};
+    {
+      const std::scoped_lock lock(mutex_);
+      if (*task.outdated) continue;
+      done_.push_back(std::move(task));
+    }
+    wake_();
+  }
+}
+
+}  // namespace strata::viewer

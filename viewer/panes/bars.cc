@@ -1,0 +1,180 @@
+#include "viewer/panes/bars.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "scene/words.h"
+
+namespace strata::viewer {
+namespace {
+
+/// The mark of Strata: three layers.
+void DrawMark(Ui& ui, float x, float y) {
+  ui.Fill({x, y + ui.px(1), ui.px(14), ui.px(3)}, ui.theme->ink);
+  ui.Fill({x + ui.px(6), y + ui.px(7), ui.px(14), ui.px(3)}, ui.theme->accent);
+  ui.Fill({x, y + ui.px(14), ui.px(14), ui.px(3)}, ui.theme->ink);
+}
+
+std::vector<std::string> Breadcrumb(const Ui& ui) {
+  std::vector<std::string> parts;
+  const Model& model = ui.model;
+  if (model.document() != nullptr)
+    parts.push_back(Visible(std::filesystem::path(model.document()->file()).filename().string()));
+  if (!model.Title().empty()) parts.push_back(model.Title());
+  const Comparison* comparison = model.comparison();
+  if (comparison == nullptr || model.selected() < 0) return parts;
+  const std::string module = comparison->ModuleOf(model.selected());
+  if (!module.empty()) parts.push_back(module);
+  parts.push_back(comparison->NameOf(model.selected()));
+  return parts;
+}
+
+std::string RunWords(const RunEntry& run) {
+  std::string words = run.kind;
+  if (run.last_step > 0)
+    words +=
+        fmt::format(", {}{}", run.last_step > 1 ? "steps 1–" : "step ", NumberText(run.last_step));
+  if (run.world > 1) words += fmt::format(", rank {} of {}", run.rank, run.world);
+  if (run.status == "running") words += ", live";
+  if (run.status == "failed") words += ", failed";
+  return words;
+}
+
+}  // namespace
+
+void TopBar::Draw(Ui& ui, const Area& area) {
+  const Theme& theme = *ui.theme;
+  const UiScope scope(ui, "top");
+  ui.Fill(area, theme.surface);
+  ui.Fill({area.x, area.bottom() - 1, area.width, 1}, theme.rule);
+  float x = area.x + ui.px(12);
+  DrawMark(ui, x, area.y + (area.height - ui.px(18)) / 2);
+  x += ui.px(30);
+  x += ui.TextIn({x, area.y, area.width, area.height}, "Strata", ui.font(Face::kBold, 13),
+                 theme.ink);
+  x += ui.px(20);
+  const float y = area.y + ui.px(6), height = area.height - ui.px(12);
+  if (ui.model.has_contents() && !ui.model.contents().runs.empty()) {
+    const Contents& contents = ui.model.contents();
+    std::vector<std::string> runs;
+    int chosen = 0;
+    for (size_t i = 0; i < contents.runs.size(); ++i) {
+      runs.push_back(fmt::format("Run {}: {}", static_cast<int64_t>(contents.runs[i].id),
+                                 RunWords(contents.runs[i])));
+      if (ui.model.subject() != nullptr && ui.model.subject()->run == contents.runs[i].id)
+        chosen = static_cast<int>(i);
+    }
+    const int before = chosen;
+    const float width =
+        std::min(ui.px(260),
+                 ui.font(Face::kBold, 12).WidthOf(runs[static_cast<size_t>(chosen)]) + ui.px(36));
+    if (ui.Choice("run", {x, y, width, height}, runs, chosen)) ui.model.StepRun(chosen - before);
+    x += width + ui.px(16);
+  }
+  float right = area.right() - ui.px(12);
+  const float themes = ui.px(64);
+  if (ui.Button("dark", "Dark", {right - themes, y, themes, height}, theme.dark))
+    ui.commands.Find("dark-theme")->run(1);
+  right -= themes - ui.px(1);
+  if (ui.Button("light", "Light", {right - themes, y, themes, height}, !theme.dark))
+    ui.commands.Find("light-theme")->run(1);
+  right -= themes + ui.px(12);
+  const float commands = ui.px(150);
+  if (ui.Button("commands", "Commands  Ctrl P", {right - commands, y, commands, height}))
+    ui.commands.Find("palette")->run(1);
+  right -= commands + ui.px(16);
+  // Where one is, in the middle of what is left.
+  const std::vector<std::string> parts = Breadcrumb(ui);
+  const Font plain = ui.font(Face::kSans, 12), bold = ui.font(Face::kBold, 12);
+  float width = 0;
+  for (size_t i = 0; i < parts.size(); ++i)
+    width += (i + 1 == parts.size() ? bold : plain).WidthOf(parts[i]) + (i > 0 ? ui.px(20) : 0);
+  float at = x + std::max(0.0F, (right - x - width) / 2);
+  for (size_t i = 0; i < parts.size() && at < right - ui.px(20); ++i) {
+    const bool last = i + 1 == parts.size();
+    if (i > 0) {
+      ui.draw().AddTriangleFilled({at + ui.px(7), area.y + area.height / 2 - ui.px(3.5F)},
+                                  {at + ui.px(7), area.y + area.height / 2 + ui.px(3.5F)},
+                                  {at + ui.px(12), area.y + area.height / 2}, theme.ink_3);
+      at += ui.px(20);
+    }
+    at += ui.TextIn({at, area.y, right - at, area.height}, parts[i], last ? bold : plain,
+                    last ? theme.ink : theme.ink_2);
+  }
+}
+
+void PassBar::Draw(Ui& ui, const Area& area) {
+  const Theme& theme = *ui.theme;
+  const UiScope scope(ui, "pass");
+  ui.Fill(area, theme.surface);
+  ui.Fill({area.x, area.bottom() - 1, area.width, 1}, theme.rule);
+  float x = area.x + ui.px(12);
+  const float right = area.right() - ui.px(12);
+  const Subject* subject = ui.model.subject();
+  if (subject != nullptr && subject->index >= 0)
+    x += ui.TextIn({x, area.y, ui.px(60), area.height}, fmt::format("#{}", subject->index),
+                   ui.font(Face::kSans, 13), theme.ink_3) +
+         ui.px(8);
+  const std::string name = subject != nullptr ? Visible(subject->name) : ui.model.Title();
+  if (name.empty()) return;
+  x += ui.TextIn({x, area.y, (right - x) * 0.6F, area.height}, name, ui.font(Face::kBold, 15),
+                 theme.ink) +
+       ui.px(16);
+  ui.Register("title", "text", ui.model.Title(), {area.x, area.y, x - area.x, area.height});
+  const Comparison* comparison = ui.model.comparison();
+  if (comparison == nullptr) return;
+  const SceneCounts& counts = comparison->counts();
+  float width = 0;
+  for (const int32_t count :
+       {counts.added, counts.removed, counts.changed, counts.moved, counts.derived}) {
+    if (count > 0) width += ui.font(Face::kBold, 12).WidthOf("+" + NumberText(count)) + ui.px(9);
+  }
+  const std::string words = counts.differences() > 0 ? CountsText(counts)
+                            : subject != nullptr && subject->kind == Subject::Kind::kPass
+                                ? "No changes in this pass"
+                                : Plural(counts.nodes, "node");
+  ui.Register("counts", "text", words, {x, area.y, width, area.height});
+  if (counts.differences() > 0) {
+    ui.Counts(counts, x + width, area.y + area.height / 2, 12);
+  } else {
+    ui.TextIn({x, area.y, right - x, area.height}, words, ui.font(Face::kSans, 12), theme.ink_3);
+  }
+}
+
+void StatusBar::Draw(Ui& ui, const Area& area) {
+  const Theme& theme = *ui.theme;
+  const UiScope scope(ui, "status");
+  ui.Fill(area, theme.surface);
+  ui.Fill({area.x, area.y, area.width, 1}, theme.rule);
+  const Font font = ui.font(Face::kSans, 11);
+  float x = area.x + ui.px(12);
+  const auto put = [&](const std::string& words, Color color) {
+    if (words.empty()) return;
+    x += ui.TextIn({x, area.y, area.width, area.height}, words, font, color) + ui.px(20);
+  };
+  const GraphModel* graph = ui.model.graph();
+  if (graph != nullptr && graph->geometry() != nullptr) {
+    put(fmt::format("{} of {} nodes drawn", NumberText(graph->geometry()->drawn),
+                    NumberText(graph->comparison().size())),
+        theme.ink_2);
+  }
+  if (const Subject* subject = ui.model.subject();
+      subject != nullptr && !subject->fingerprint.empty())
+    put("fingerprint " + subject->fingerprint.substr(0, 8), theme.ink_3);
+  if (ui.model.busy()) put("working", theme.ink_3);
+  const bool failed = !ui.model.error().empty();
+  const std::string& message = failed ? ui.model.error() : ui.model.message();
+  ui.Register("message", "text", message, {x, area.y, ui.px(200), area.height});
+  put(message.substr(0, message.find('\n')), failed ? theme.removed.text : theme.ink);
+  const std::string_view keys = "j k passes   n change   1 2 3 mode   / search   ? keys";
+  const float room = area.right() - ui.px(12) - x;
+  if (font.WidthOf(keys) < room)
+    ui.TextRight({x, area.y, room, area.height}, keys, font, theme.ink_3);
+}
+
+}  // namespace strata::viewer

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "viewer/ui/elements.h"
+#include "viewer/ui/scene_painter.h"
+
+namespace strata::viewer {
+
+/// The graph: toolbar, canvas with minimap, legend.
+class GraphPane {
+ public:
+  void Draw(Ui& ui, const Area& area);
+
+ private:
+  void Toolbar(Ui& ui, const Area& area);
+  void Canvas(Ui& ui, const Area& area);
+  void Empty(Ui& ui, const Area& area) const;
+  void Minimap(Ui& ui, const Area& area, const Touch& touch) const;
+  void Legend(Ui& ui, const Area& area) const;
+  /// What is under the pointer: a box, or the head of a slab.
+  struct Hit {
+    const SceneBox* box = nullptr;
+    const SceneSlab* slab = nullptr;
+  };
+  Hit HitAt(const GraphModel& graph, double x, double y) const;
+  void Pointer(Ui& ui, GraphModel& graph, const Area& stage);
+  std::string TipOf(const Comparison& comparison, const Hit& hit) const;
+
+  double moved_ = 0;  // pixels since the button went down
+  int32_t hover_node_ = -1, hover_slab_ = -1;
+};
+
+}  // namespace strata::viewer

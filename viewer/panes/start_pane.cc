@@ -1,0 +1,62 @@
+#include "viewer/panes/start_pane.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+
+namespace strata::viewer {
+
+void StartPane::Draw(Ui& ui, const Area& area) {
+  const Theme& theme = *ui.theme;
+  const UiScope scope(ui, "start");
+  UiPanel panel(ui, "page", area, theme.bg);
+  const float width = std::min(area.width - ui.px(48), ui.px(640));
+  const float left = area.x + (area.width - width) / 2;
+  panel.Skip(std::max(ui.px(24), area.height * 0.25F));
+  const auto line = [&](std::string_view text, const Font& font, Color color, float height) {
+    const Area at = panel.Next(ui.px(height));
+    ui.TextIn({left, at.y, width, at.height}, text, font, color);
+    return at;
+  };
+  const bool failed = !ui.model.error().empty();
+  if (ui.model.opening() || ui.model.comparing()) {
+    line("Reading " + Visible(ui.model.opening_name()), ui.font(Face::kBold, 20), theme.ink, 36);
+    const std::string words = "A log is imported first; the window stays responsive.";
+    ui.Register("loading", "text", words, line(words, ui.font(Face::kSans, 13), theme.ink_2, 24));
+    return;
+  }
+  line(failed ? "This file cannot be shown" : "Strata", ui.font(Face::kBold, 20), theme.ink, 36);
+  if (failed) {
+    ImGui::SetCursorScreenPos({left, panel.Next(0).y});
+    ImGui::PushFont(ui.font(Face::kMono, 12).font);
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    ImGui::PushStyleColor(ImGuiCol_Text, theme.removed.text);
+    const std::string text = "strata: error: " + ui.model.error();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::TextUnformatted(text.data(), text.data() + text.size());
+    ImGui::PopStyleColor();
+    ImGui::PopTextWrapPos();
+    ImGui::PopFont();
+    ui.Register("error", "text", text, {at.x, at.y, width, ui.px(40)});
+    panel.Skip(ui.px(16));
+  }
+  ui.Register("hint", "text", "Open a trace",
+              line("Open a trace, a PyTorch log, a folder of logs of several ranks, or an FX text:",
+                   ui.font(Face::kSans, 13), theme.ink_2, 28));
+  for (const char* command : {"strata-view out/demo.strata", "strata-view TORCH_TRACE_FOLDER",
+                              "strata-view 'run.strata#pass=3&node=mm_12'"}) {
+    const Area at = panel.Next(ui.px(28));
+    const Area box = {left, at.y + ui.px(2), width, at.height - ui.px(4)};
+    ui.Fill(box, theme.well, 4);
+    ui.TextIn({box.x + ui.px(10), box.y, box.width, box.height}, command, ui.font(Face::kMono, 12),
+              theme.ink);
+  }
+  panel.Skip(ui.px(12));
+  line("Or drop the file on this window. ./dev demo writes a trace to begin with.",
+       ui.font(Face::kSans, 13), theme.ink_2, 28);
+}
+
+}  // namespace strata::viewer

@@ -1,0 +1,261 @@
+#include "viewer/ui/elements.h"
+
+#include <cmath>
+
+#include <imgui_stdlib.h>
+
+#include "scene/words.h"
+
+namespace strata::viewer {
+namespace {
+
+ImVec2 Snap(float x, float y) {
+  return {std::round(x), std::round(y)};
+}
+
+}  // namespace
+
+void Ui::Register(std::string_view name, std::string_view role, std::string_view text,
+                  const Area& area, bool selected, bool enabled) {
+  if (!tree.recording()) return;
+  UiElement element;
+  element.name = Path(name);
+  element.role = role;
+  element.text = text;
+  element.x = area.x;
+  element.y = area.y;
+  element.width = area.width;
+  element.height = area.height;
+  element.selected = selected;
+  element.enabled = enabled;
+  tree.Add(std::move(element));
+}
+
+float Ui::Text(float x, float y, std::string_view text, const Font& font, Color color,
+               float width) const {
+  const std::string cut = width > 0 ? font.Cut(text, width) : std::string();
+  const std::string_view shown = width > 0 ? std::string_view(cut) : text;
+  if (shown.empty()) return 0;
+  draw().AddText(font.font, font.size, Snap(x, y), color, shown.data(),
+                 shown.data() + shown.size());
+  return font.WidthOf(shown);
+}
+
+float Ui::TextIn(const Area& area, std::string_view text, const Font& font, Color color) const {
+  return Text(area.x, area.y + (area.height - font.size) / 2, text, font, color, area.width);
+}
+
+float Ui::TextRight(const Area& area, std::string_view text, const Font& font, Color color) const {
+  const std::string shown = font.Cut(text, area.width);
+  const float width = font.WidthOf(shown);
+  Text(area.right() - width, area.y + (area.height - font.size) / 2, shown, font, color);
+  return width;
+}
+
+void Ui::Fill(const Area& area, Color color, float radius) const {
+  draw().AddRectFilled(area.min(), area.max(), color, px(radius));
+}
+
+void Ui::Frame(const Area& area, Color color, float radius, float line) const {
+  const float half = px(line) / 2;
+  draw().AddRect({area.x + half, area.y + half}, {area.right() - half, area.bottom() - half}, color,
+                 px(radius), 0, px(line));
+}
+
+float Ui::Counts(const SceneCounts& counts, float right, float middle, float pixels) const {
+  const std::pair<SceneStatus, int32_t> parts[] = {{SceneStatus::kDerived, counts.derived},
+                                                   {SceneStatus::kMoved, counts.moved},
+                                                   {SceneStatus::kChanged, counts.changed},
+                                                   {SceneStatus::kRemoved, counts.removed},
+                                                   {SceneStatus::kAdded, counts.added}};
+  for (const auto& [status, count] : parts) {
+    if (count == 0) continue;
+    const Font f = font(status == SceneStatus::kDerived ? Face::kSans : Face::kBold, pixels);
+    const std::string text = std::string(SignOf(status)) + NumberText(count);
+    right -= f.WidthOf(text);
+    Text(right, middle - f.size / 2, text, f, theme->TextOf(status));
+    right -= px(8);
+  }
+  return right;
+}
+
+Touch Ui::Press(std::string_view name, std::string_view role, std::string_view text,
+                const Area& area, bool selected, bool enabled) {
+  Register(name, role, text, area, selected, enabled);
+  if (area.width < 1 || area.height < 1) return {};
+  const ImVec2 cursor = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos(area.min());
+  const std::string id = Path(name);
+  ImGui::PushID(id.data(), id.data() + id.size());
+  ImGui::BeginDisabled(!enabled);
+  Touch touch;
+  touch.clicked = ImGui::InvisibleButton("##press", {area.width, area.height});
+  touch.hovered = ImGui::IsItemHovered();
+  touch.held = ImGui::IsItemActive();
+  touch.double_clicked = touch.hovered && ImGui::IsMouseDoubleClicked(0);
+  ImGui::EndDisabled();
+  ImGui::PopID();
+  ImGui::SetCursorScreenPos(cursor);
+  return touch;
+}
+
+bool Ui::Button(std::string_view name, std::string_view label, const Area& area, bool pressed,
+                std::string_view tip, bool enabled) {
+  const Touch touch = Press(name, "button", label, area, pressed, enabled);
+  const bool lit = pressed || touch.held;
+  Fill(area, lit ? theme->accent_fill : touch.hovered ? theme->bg : theme->surface, 4);
+  Frame(area, lit ? theme->accent : touch.hovered ? theme->rule_2 : theme->rule, 4);
+  const Font f = font(lit ? Face::kBold : Face::kSans, 12);
+  const std::string shown = f.Cut(label, area.width - px(8));
+  Text(area.x + (area.width - f.WidthOf(shown)) / 2, area.y + (area.height - f.size) / 2, shown, f,
+       !enabled ? theme->ink_4
+       : lit    ? theme->accent
+                : theme->ink_2);
+  if (touch.hovered && !tip.empty()) Tip(tip);
+  return touch.clicked;
+}
+
+bool Ui::Tab(std::string_view name, std::string_view label, std::string_view count,
+             const Area& area, bool selected) {
+  const Touch touch = Press(name, "tab", label, area, selected);
+  const Font f = font(selected ? Face::kBold : Face::kSans, 12);
+  const float used = Text(area.x + px(10), area.y + (area.height - f.size) / 2, label, f,
+                          selected || touch.hovered ? theme->ink : theme->ink_2);
+  if (!count.empty()) {
+    const Font quiet = font(Face::kSans, 12);
+    Text(area.x + px(15) + used, area.y + (area.height - quiet.size) / 2, count, quiet,
+         theme->ink_3);
+  }
+  if (selected) Fill({area.x, area.bottom() - px(2), area.width, px(2)}, theme->accent);
+  return touch.clicked;
+}
+
+bool Ui::Checkbox(std::string_view name, std::string_view label, const Area& area, bool checked) {
+  const Touch touch = Press(name, "checkbox", label, area, checked);
+  const float size = px(14);
+  const Area box = {area.x, std::round(area.y + (area.height - size) / 2), size, size};
+  Fill(box, checked ? theme->accent : theme->surface, 3);
+  Frame(box, checked ? theme->accent : touch.hovered ? theme->ink_2 : theme->rule_2, 3);
+  if (checked) {
+    const ImVec2 points[] = {{box.x + px(3), box.y + px(7)},
+                             {box.x + px(6), box.y + px(10)},
+                             {box.x + px(11), box.y + px(4)}};
+    draw().AddPolyline(points, 3, theme->badge_ink, 0, px(2));
+  }
+  TextIn({box.right() + px(6), area.y, area.right() - box.right() - px(6), area.height}, label,
+         font(Face::kSans, 12), theme->ink);
+  return touch.clicked;
+}
+
+bool Ui::Input(std::string_view name, std::string_view hint, const Area& area, std::string& text,
+               bool focus) {
+  Register(name, "input", text, area);
+  const ImVec2 cursor = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos(area.min());
+  ImGui::SetNextItemWidth(area.width);
+  const Font f = font(Face::kSans, 12);
+  ImGui::PushFont(f.font);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(10), (area.height - f.size) / 2});
+  if (focus) ImGui::SetKeyboardFocusHere();
+  const std::string id = "##" + Path(name), hint_text(hint);
+  const bool changed = ImGui::InputTextWithHint(id.c_str(), hint_text.c_str(), &text,
+                                                ImGuiInputTextFlags_AutoSelectAll);
+  if (ImGui::IsItemActive()) Frame(area, theme->accent, 3, 2);
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  ImGui::SetCursorScreenPos(cursor);
+  return changed;
+}
+
+bool Ui::Choice(std::string_view name, const Area& area, const std::vector<std::string>& choices,
+                int& chosen) {
+  if (choices.empty()) return false;
+  const std::string& label = choices[static_cast<size_t>(chosen)];
+  const Touch touch = Press(name, "choice", label, area);
+  Fill(area, theme->surface, 4);
+  Frame(area, touch.hovered ? theme->rule_2 : theme->rule, 4);
+  const Font f = font(Face::kBold, 12);
+  TextIn({area.x + px(8), area.y, area.width - px(24), area.height}, label, f, theme->ink);
+  const float x = area.right() - px(12), y = area.y + area.height / 2;
+  draw().AddTriangleFilled({x - px(4), y - px(2)}, {x + px(4), y - px(2)}, {x, y + px(3)},
+                           theme->ink_2);
+  const std::string id = Path(name) + "##choices";
+  if (touch.clicked) ImGui::OpenPopup(id.c_str());
+  bool changed = false;
+  ImGui::SetNextWindowPos({area.x, area.bottom() + px(2)});
+  if (ImGui::BeginPopup(id.c_str(), ImGuiWindowFlags_NoMove)) {
+    const float row = px(24);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const Area item = {at.x, at.y, std::max(area.width, f.WidthOf(choices[i]) + px(24)), row};
+      const std::string item_name = std::string(name) + ":" + choices[i];
+      const bool current = static_cast<int>(i) == chosen;
+      const Touch on = Press(item_name, "option", choices[i], item, current);
+      if (current || on.hovered) Fill(item, current ? theme->accent_fill : theme->bg, 3);
+      TextIn({item.x + px(8), item.y, item.width - px(8), row}, choices[i],
+             font(current ? Face::kBold : Face::kSans, 12), theme->ink);
+      ImGui::Dummy({item.width, row});
+      if (!on.clicked) continue;
+      changed = !current;
+      chosen = static_cast<int>(i);
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  return changed;
+}
+
+void Ui::Tip(std::string_view text) const {
+  ImGui::PushFont(font(Face::kSans, 12).font);
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(px(420));
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+  ImGui::PopFont();
+}
+
+UiScope::UiScope(Ui& ui, std::string_view name) : ui_(ui), size_(ui.scope_.size()) {
+  ui.scope_ += name;
+  ui.scope_ += '/';
+}
+
+UiScope::~UiScope() {
+  ui_.scope_.resize(size_);
+}
+
+UiPanel::UiPanel(Ui& ui, std::string_view name, const Area& area, Color color, bool scrolls) {
+  ImGui::SetCursorScreenPos(area.min());
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildBorderSize, 0);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, color);
+  const ImGuiWindowFlags flags =
+      scrolls ? ImGuiWindowFlags_None
+              : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+  const std::string id = ui.Path(name) + "##panel";
+  ImGui::BeginChild(id.c_str(), {area.width, area.height}, false, flags);
+  width_ = ImGui::GetContentRegionAvail().x;
+}
+
+UiPanel::~UiPanel() {
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(3);
+}
+
+Area UiPanel::Next(float height) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({width_, height});
+  return {at.x, at.y, width_, height};
+}
+
+void UiPanel::Skip(float height) {
+  ImGui::Dummy({width_, height});
+}
+
+bool UiPanel::Shows(const Area& area) const {
+  return ImGui::IsRectVisible(area.min(), area.max());
+}
+
+}  // namespace strata::viewer

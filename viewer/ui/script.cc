@@ -1,0 +1,327 @@
+#include "viewer/ui/script.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "base/unicode.h"
+#include "viewer/ui/ui_state.h"
+
+namespace strata::viewer {
+namespace {
+
+constexpr int32_t kQuietFrames = 3;
+constexpr auto kLimit = std::chrono::seconds(60);
+
+struct Verb {
+  size_t least, most;  // words
+  const char* usage;
+};
+
+const std::map<std::string, Verb, std::less<>>& Verbs() {
+  static const std::map<std::string, Verb, std::less<>> kVerbs = {
+      {"open", {1, 1, "open FILE[#LINK]"}},
+      {"compare", {2, 2, "compare REF REF"}},
+      {"wait", {0, 1, "wait [MILLISECONDS]"}},
+      {"key", {1, 99, "key KEY…"}},
+      {"hold", {1, 1, "hold KEY"}},
+      {"release", {1, 1, "release KEY"}},
+      {"type", {1, 99, "type TEXT"}},
+      {"click", {1, 2, "click ELEMENT [right|double|shift|ctrl]"}},
+      {"move", {1, 1, "move ELEMENT"}},
+      {"drag", {3, 3, "drag ELEMENT DX DY"}},
+      {"scroll", {2, 3, "scroll ELEMENT NOTCHES [ctrl|shift]"}},
+      {"run", {1, 2, "run COMMAND [COUNT]"}},
+      {"goto", {1, 1, "goto NODE"}},
+      {"resize", {2, 2, "resize WIDTH HEIGHT"}},
+      {"screenshot", {1, 1, "screenshot FILE.png"}},
+      {"tree", {1, 1, "tree FILE.json"}},
+      {"assert",
+       {2, 99, "assert ELEMENT WHAT… | assert state KEY OP VALUE | assert count PATTERN OP N"}},
+      {"quit", {0, 0, "quit"}}};
+  return kVerbs;
+}
+
+/// Splits a line into words; "…" holds blanks, with \" and \\ inside.
+Result<std::vector<std::string>> SplitWords(std::string_view line) {
+  std::vector<std::string> words;
+  size_t i = 0;
+  while (true) {
+    while (i < line.size() && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
+      ++i;
+    if (i == line.size() || (line[i] == '#' && words.empty())) return words;
+    std::string word;
+    if (line[i] == '"') {
+      for (++i; i < line.size() && line[i] != '"'; ++i) {
+        if (line[i] == '\\' && i + 1 < line.size()) ++i;
+        word += line[i];
+      }
+      if (i == line.size()) return Error("no closing quote");
+      ++i;
+    } else {
+      while (i < line.size() && line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
+        word += line[i++];
+    }
+    words.push_back(std::move(word));
+  }
+}
+
+Result<double> Number(const std::string& word) {
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0') return Error("'{}' is not a number", OneLine(word));
+  return value;
+}
+
+std::string Rest(const std::vector<std::string>& words, size_t from) {
+  std::string text;
+  for (size_t i = from; i < words.size(); ++i)
+    text += (i > from ? " " : "") + words[i];
+  return text;
+}
+
+/// Whether `actual OP wanted` holds; numbers are compared as numbers.
+Result<bool> Holds(const std::string& actual, const std::string& op, const std::string& wanted) {
+  if (op == "=" || op == "==") return actual == wanted;
+  if (op == "!=") return actual != wanted;
+  if (op == "contains") return actual.find(wanted) != std::string::npos;
+  if (op == "fits") return FitsPattern(actual, wanted);
+  STRATA_TRY(const double a, Number(actual));
+  STRATA_TRY(const double b, Number(wanted));
+  if (op == "<") return a < b;
+  if (op == "<=") return a <= b;
+  if (op == ">") return a > b;
+  if (op == ">=") return a >= b;
+  return Error("unknown operator '{}': use = != < <= > >= contains fits", OneLine(op));
+}
+
+}  // namespace
+
+Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::string& file) {
+  std::vector<ScriptLine> lines;
+  int32_t number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    Result<std::vector<std::string>> words = SplitWords(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    if (!words) return std::move(words).error().In(fmt::format("{}:{}", file, number));
+    if (words->empty()) continue;
+    ScriptLine line{.number = number, .verb = words->front(), .words = {}};
+    line.words.assign(words->begin() + 1, words->end());
+    const auto verb = Verbs().find(line.verb);
+    if (verb == Verbs().end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, known] : Verbs())
+        names.push_back(name);
+      return Error("{}:{}: unknown verb '{}'{}: see docs/viewer.md", file, number,
+                   OneLine(line.verb), DidYouMean(line.verb, names));
+    }
+    if (line.words.size() < verb->second.least || line.words.size() > verb->second.most)
+      return Error("{}:{}: wrong number of words: write {}", file, number, verb->second.usage);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+bool ScriptRunner::NeedsTree(const ScriptLine& line) {
+  static constexpr std::string_view kVerbs[] = {"click", "move",   "drag",      "scroll",
+                                                "tree",  "assert", "screenshot"};
+  return std::ranges::find(kVerbs, line.verb) != std::end(kVerbs);
+}
+
+void ScriptRunner::Next() {
+  ++next_;
+  quiet_frames_ = 0;
+  began_ = Clock::now();
+}
+
+Status ScriptRunner::At(const ScriptLine& line, const Status& status) const {
+  if (status) return Ok();
+  return Error("{}:{}: {}", file_, line.number, status.error().message());
+}
+
+bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
+  runs_after_ = false;
+  if (done() || !failed_) return false;
+  const bool busy = ui.model.busy() || !host.input().empty() || ui.animating;
+  quiet_frames_ = busy ? 0 : quiet_frames_ + 1;
+  const ScriptLine& line = lines_[next_];
+  if (quiet_frames_ < kQuietFrames || Clock::now() < resume_) {
+    if (Clock::now() - began_ > kLimit && Clock::now() > resume_ + kLimit)
+      failed_ = Error("{}:{}: still busy after 60 s: {}", file_, line.number, line.verb);
+    return false;
+  }
+  if (NeedsTree(line)) {
+    runs_after_ = true;
+    if (line.verb == "screenshot") host.KeepPixels();
+    return true;
+  }
+  failed_ = At(line, Act(ui, host, line));
+  Next();
+  return false;
+}
+
+Status ScriptRunner::AfterFrame(Ui& ui, ScriptHost& host) {
+  if (!failed_) return failed_;
+  if (!runs_after_) return Ok();
+  const ScriptLine line = lines_[next_];
+  Next();
+  if (line.verb == "screenshot") return At(line, host.Screenshot(line.words[0]));
+  if (line.verb == "tree")
+    return At(line, WriteFile(line.words[0], TreeJson(StateOf(ui.model, ui.theme->dark), ui.tree)));
+  if (line.verb == "assert") return At(line, Assert(ui, line));
+  return At(line, ActOnElement(ui, host, line));
+}
+
+Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
+  if (line.verb == "open") {
+    ui.model.Open(line.words[0]);
+  } else if (line.verb == "compare") {
+    ui.model.OpenPair(line.words[0], line.words[1]);
+  } else if (line.verb == "wait") {
+    if (line.words.empty()) return Ok();
+    STRATA_TRY(const double ms, Number(line.words[0]));
+    resume_ =
+        Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(std::clamp(ms, 0.0, 6e5)));
+  } else if (line.verb == "key" || line.verb == "hold" || line.verb == "release") {
+    for (const std::string& word : line.words) {
+      KeyPress press;
+      if (!ParseKey(word, press)) return Error("'{}' is not a key", OneLine(word));
+      std::vector<InputEvent> events = EventsOf(press);
+      if (line.verb == "hold") events.pop_back();
+      if (line.verb == "release") events.erase(events.begin(), events.end() - 1);
+      for (const InputEvent& event : events)
+        host.input().Push(event);
+    }
+  } else if (line.verb == "type") {
+    const std::string text = Rest(line.words, 0);
+    for (size_t i = 0; i < text.size();) {
+      const size_t length = std::max<size_t>(1, Utf8Length(text, i));
+      uint32_t code = static_cast<unsigned char>(text[i]);
+      if (length > 1) {
+        code &= 0xFFU >> (length + 1);
+        for (size_t k = 1; k < length; ++k)
+          code = (code << 6) | (static_cast<unsigned char>(text[i + k]) & 0x3FU);
+      }
+      host.input().Push({.kind = InputEvent::Kind::kText, .character = code});
+      i += length;
+    }
+  } else if (line.verb == "run") {
+    const Command* command = ui.commands.Find(line.words[0]);
+    if (command == nullptr) return Error("unknown command '{}'", OneLine(line.words[0]));
+    double count = 1;
+    if (line.words.size() > 1) {
+      STRATA_TRY(count, Number(line.words[1]));
+    }
+    command->run(static_cast<int>(std::clamp(count, -1e6, 1e6)));
+  } else if (line.verb == "goto") {
+    const Comparison* comparison = ui.model.comparison();
+    const int32_t node = comparison != nullptr ? comparison->Find(line.words[0]) : -1;
+    if (node < 0) return Error("no node is named '{}'", OneLine(line.words[0]));
+    ui.model.Reveal(node);
+  } else if (line.verb == "resize") {
+    STRATA_TRY(const double width, Number(line.words[0]));
+    STRATA_TRY(const double height, Number(line.words[1]));
+    host.Resize(static_cast<int>(std::clamp(width, 100.0, 8192.0)),
+                static_cast<int>(std::clamp(height, 100.0, 8192.0)));
+  } else if (line.verb == "quit") {
+    host.Quit();
+  }
+  return Ok();
+}
+
+Status ScriptRunner::ActOnElement(Ui& ui, ScriptHost& host, const ScriptLine& line) {
+  const UiElement* element = ui.tree.Find(line.words[0]);
+  if (element == nullptr) return Error("no element '{}' is on the screen", OneLine(line.words[0]));
+  if (!element->enabled) return Error("'{}' is disabled", element->name);
+  const float x = element->x + element->width / 2, y = element->y + element->height / 2;
+  InputQueue& input = host.input();
+  const auto move = [&](float to_x, float to_y) {
+    input.Push({.kind = InputEvent::Kind::kMove, .x = to_x, .y = to_y});
+  };
+  const std::string modifier = line.words.size() > 1 ? line.words.back() : "";
+  const uint8_t mods = modifier == "shift" ? kShift : modifier == "ctrl" ? kCtrl : kNoMods;
+  const auto button = [&](int which, bool down) {
+    input.Push({.kind = InputEvent::Kind::kButton, .key = which, .down = down, .mods = mods});
+  };
+  move(x, y);
+  if (line.verb == "click") {
+    const int which = modifier == "right" ? 1 : 0;
+    for (int i = 0; i < (modifier == "double" ? 2 : 1); ++i) {
+      button(which, true);
+      button(which, false);
+    }
+  } else if (line.verb == "drag") {
+    STRATA_TRY(const double dx, Number(line.words[1]));
+    STRATA_TRY(const double dy, Number(line.words[2]));
+    button(0, true);
+    for (int step = 1; step <= 4; ++step)
+      move(x + static_cast<float>(dx) * static_cast<float>(step) / 4,
+           y + static_cast<float>(dy) * static_cast<float>(step) / 4);
+    button(0, false);
+  } else if (line.verb == "scroll") {
+    STRATA_TRY(const double notches, Number(line.words[1]));
+    input.Push(
+        {.kind = InputEvent::Kind::kWheel, .mods = mods, .x = 0, .y = static_cast<float>(notches)});
+  }
+  return Ok();
+}
+
+Status ScriptRunner::AssertState(const Ui& ui, const ScriptLine& line) const {
+  if (line.words.size() < 3) return Error("write assert state KEY OP VALUE");
+  for (const auto& [key, value] : StateOf(ui.model, ui.theme->dark)) {
+    if (key != line.words[1]) continue;
+    const std::string wanted = Rest(line.words, 3);
+    STRATA_TRY(const bool holds, Holds(value, line.words[2], wanted));
+    if (!holds)
+      return Error("state {} is '{}', not {} '{}'", key, OneLine(value, 200), line.words[2],
+                   OneLine(wanted, 200));
+    return Ok();
+  }
+  return Error("the state has no '{}'", OneLine(line.words[1]));
+}
+
+Status ScriptRunner::Assert(const Ui& ui, const ScriptLine& line) const {
+  const std::vector<std::string>& words = line.words;
+  if (words[0] == "state") return AssertState(ui, line);
+  if (words[0] == "count") {
+    if (words.size() != 4) return Error("write assert count PATTERN OP N");
+    const std::string count = fmt::format("{}", ui.tree.Count(words[1]));
+    STRATA_TRY(const bool holds, Holds(count, words[2], words[3]));
+    if (!holds)
+      return Error("{} elements fit '{}', not {} {}", count, words[1], words[2], words[3]);
+    return Ok();
+  }
+  const UiElement* element = ui.tree.Find(words[0]);
+  const std::string& what = words[1];
+  if (what == "absent") {
+    if (element != nullptr) return Error("'{}' is on the screen", element->name);
+    return Ok();
+  }
+  if (element == nullptr) return Error("no element '{}' is on the screen", OneLine(words[0]));
+  const std::pair<std::string_view, bool> flags[] = {{"exists", true},
+                                                     {"selected", element->selected},
+                                                     {"unselected", !element->selected},
+                                                     {"enabled", element->enabled},
+                                                     {"disabled", !element->enabled}};
+  for (const auto& [flag, holds] : flags) {
+    if (what != flag) continue;
+    if (!holds) return Error("'{}' is not {}", element->name, what);
+    return Ok();
+  }
+  const std::string wanted = Rest(words, 2);
+  STRATA_TRY(const bool holds, Holds(element->text, what == "text" ? "=" : what, wanted));
+  if (!holds)
+    return Error("the text of '{}' is '{}', not {} '{}'", element->name,
+                 OneLine(element->text, 200), what, OneLine(wanted, 200));
+  return Ok();
+}
+
+}  // namespace strata::viewer

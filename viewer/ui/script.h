@@ -1,0 +1,71 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "viewer/ui/elements.h"
+#include "viewer/ui/input_queue.h"
+
+namespace strata::viewer {
+
+/// A line of a script: a verb and its words. docs/viewer.md describes the language.
+struct ScriptLine {
+  int32_t number = 0;  ///< in the file, from 1
+  std::string verb;
+  std::vector<std::string> words;
+};
+
+/// Errors read `FILE:LINE: what`: an unknown verb, a wrong number of words, an open quote.
+Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::string& file);
+
+/// What a script needs of the window. The viewer implements it; tests have a double.
+class ScriptHost {
+ public:
+  virtual ~ScriptHost() = default;
+  virtual InputQueue& input() = 0;
+  /// The picture of the frame that is being drawn is kept.
+  virtual void KeepPixels() = 0;
+  virtual Status Screenshot(const std::string& path) = 0;
+  virtual void Resize(int width, int height) = 0;
+  virtual void Quit() = 0;
+};
+
+/// Runs a script line by line in the frames of the viewer. A line runs when the line before has had
+/// its effect: no input is waiting, no worker is busy, and two frames were drawn since.
+class ScriptRunner {
+ public:
+  ScriptRunner(std::vector<ScriptLine> lines, std::string file)
+      : lines_(std::move(lines)), file_(std::move(file)) {}
+
+  bool done() const { return next_ == lines_.size(); }
+  /// Before a frame is drawn. True: the frame must record the UI tree.
+  bool BeforeFrame(Ui& ui, ScriptHost& host);
+  /// After it was drawn. Errors: an assertion does not hold, an element is missing, a file cannot
+  /// be written, a line takes longer than a minute.
+  Status AfterFrame(Ui& ui, ScriptHost& host);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Lines that look at the UI tree or the picture run after the frame; all others before.
+  static bool NeedsTree(const ScriptLine& line);
+  void Next();
+  Status At(const ScriptLine& line, const Status& status) const;
+  Status Act(Ui& ui, ScriptHost& host, const ScriptLine& line);
+  Status ActOnElement(Ui& ui, ScriptHost& host, const ScriptLine& line);
+  Status Assert(const Ui& ui, const ScriptLine& line) const;
+  Status AssertState(const Ui& ui, const ScriptLine& line) const;
+
+  std::vector<ScriptLine> lines_;
+  std::string file_;
+  size_t next_ = 0;
+  int32_t quiet_frames_ = 0;  // since something happened
+  Clock::time_point began_ = Clock::now(), resume_ = Clock::now();
+  bool runs_after_ = false;  // the line runs after this frame
+  Status failed_;
+};
+
+}  // namespace strata::viewer

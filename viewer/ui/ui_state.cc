@@ -1,0 +1,105 @@
+#include "viewer/ui/ui_state.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace strata::viewer {
+namespace {
+
+std::string_view NameOf(Mode mode) {
+  return mode == Mode::kSideBySide ? "side" : mode == Mode::kBlink ? "blink" : "unified";
+}
+
+std::string_view NameOf(Tab tab) {
+  switch (tab) {
+    case Tab::kTable:
+      return "table";
+    case Tab::kText:
+      return "text";
+    case Tab::kPatterns:
+      return "patterns";
+    case Tab::kLog:
+      return "log";
+    case Tab::kNone:
+      break;
+  }
+  return "none";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark) {
+  std::vector<std::pair<std::string, std::string>> state;
+  const auto add = [&](std::string key, std::string value) {
+    state.emplace_back(std::move(key), std::move(value));
+  };
+  const auto number = [](int64_t value) { return fmt::format("{}", value); };
+  const Subject* subject = model.subject();
+  const Comparison* comparison = model.comparison();
+  const GraphModel* graph = model.graph();
+  add("file", model.document() != nullptr ? model.document()->file() : "");
+  add("title", model.Title());
+  add("run", subject != nullptr ? number(static_cast<int64_t>(subject->run)) : "");
+  add("graph", subject != nullptr ? subject->graph : "");
+  add("pass", subject != nullptr && subject->index >= 0 ? subject->name : "");
+  add("pass_index", subject != nullptr ? number(subject->index) : "-1");
+  add("link", PrintLink(model.CurrentLink()));
+  add("mode", std::string(NameOf(model.mode)));
+  add("tab", std::string(NameOf(model.tab)));
+  add("hops", model.hops() == SceneView::kAllHops ? "all" : number(model.hops()));
+  add("theme", dark ? "dark" : "light");
+  add("error", model.error());
+  add("message", model.message());
+  add("runs",
+      number(model.has_contents() ? static_cast<int64_t>(model.contents().runs.size()) : 0));
+  int64_t passes = 0;
+  if (model.has_contents()) {
+    for (const Subject& s : model.contents().subjects)
+      passes += s.kind == Subject::Kind::kPass ? 1 : 0;
+  }
+  add("passes", number(passes));
+  const SceneCounts counts = comparison != nullptr ? comparison->counts() : SceneCounts{};
+  add("nodes", number(counts.nodes));
+  add("added", number(counts.added));
+  add("removed", number(counts.removed));
+  add("changed", number(counts.changed));
+  add("moved", number(counts.moved));
+  add("derived", number(counts.derived));
+  const bool drawn = graph != nullptr && graph->geometry() != nullptr;
+  add("drawn", number(drawn ? graph->geometry()->drawn : 0));
+  add("zoom", number(graph != nullptr ? std::lround(graph->camera.scale * 100) : 0));
+  add("node", model.selected() >= 0 ? comparison->NameOf(model.selected()) : "");
+  add("status",
+      model.selected() >= 0 ? std::string(ToString(comparison->StatusOf(model.selected()))) : "");
+  add("module", model.selected() >= 0 ? comparison->ModuleOf(model.selected()) : "");
+  add("lit",
+      number(graph != nullptr && graph->lit() ? static_cast<int64_t>(graph->lit()->size()) : 0));
+  return state;
+}
+
+std::string TreeJson(const std::vector<std::pair<std::string, std::string>>& state,
+                     const UiTree& tree) {
+  std::string text;
+  JsonWriter json(text);
+  json.BeginObject().Field("schema", "strata.ui/1");
+  json.Break(1).Key("state").BeginObject();
+  for (const auto& [key, value] : state)
+    json.Break(2).Field(key, value);
+  json.EndObject();
+  json.Break(1).Key("elements").BeginArray();
+  for (const UiElement& element : tree.elements()) {
+    json.Break(2).BeginObject().Field("name", element.name).Field("role", element.role);
+    json.Field("text", element.text).Key("rect").BeginArray();
+    for (const float value : {element.x, element.y, element.width, element.height})
+      json.Int(std::lround(value));
+    json.EndArray().Field("selected", element.selected).Field("enabled", element.enabled);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+  return text + "\n";
+}
+
+}  // namespace strata::viewer
