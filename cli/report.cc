@@ -2,10 +2,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/same_file.h"
 #include "base/shell.h"
 #include "cli/command.h"
 #include "cli/flags.h"
@@ -72,6 +75,19 @@ Status OpenInBrowser(const std::string& file) {
   return Ok();
 }
 
+/// Rejects an output that is one of the files of `refs`; a report beside logs in their folder is
+/// fine.
+Status CheckOutput(const std::string& output, const std::vector<std::string>& refs) {
+  std::vector<NamedPath> inputs;
+  for (const std::string& text : refs) {
+    if (text.empty()) continue;
+    STRATA_TRY(const Ref ref, ParseRef(text));
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(ref.file, ignored)) inputs.push_back({"REF", ref.file});
+  }
+  return CheckOutputs(std::vector<NamedPath>{{"--output", output}}, inputs);
+}
+
 }  // namespace
 
 Result<Exit> RunReport(Args args) {
@@ -94,6 +110,7 @@ Result<Exit> RunReport(Args args) {
   if (!go_on) return Exit::kOk;
 
   STRATA_TRY(const Ref ref, ParseRef(input));
+  STRATA_RETURN_IF_ERROR(CheckOutput(output, {input, other}));
   Result<ReportModel> made = !other.empty()          ? ReportOfTwo(input, other)
                              : ref.graph || ref.pass ? ReportOfRef(input, ref)
                                                      : ReportOfFile(input, options);

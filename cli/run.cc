@@ -1,11 +1,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "base/same_file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "refs/ref.h"
@@ -55,6 +57,12 @@ Result<Exit> RunRun(Args args) {
   RunFlags flags;
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
+  if (flags.outputs) {
+    STRATA_TRY(const Ref ref, ParseRef(flags.ref));
+    STRATA_RETURN_IF_ERROR(CheckOutputs(
+        std::vector<NamedPath>{{"--outputs", *flags.outputs}},
+        std::vector<NamedPath>{{"REF", ref.file}, {"--inputs", flags.inputs.value_or("")}}));
+  }
   SetThreads(ChooseThreads(flags.threads));
   STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
   NamedTensors inputs;

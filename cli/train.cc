@@ -18,7 +18,9 @@
 #include "cli/progress.h"
 #include "cli/prove.h"
 #include "cli/stop_between_passes.h"
+#include "cli/train_inputs.h"
 #include "cli/train_outputs.h"
+#include "cli/train_trace.h"
 #include "refs/recording.h"
 #include "runtime/aten/threads.h"
 #include "runtime/train/data/packing.h"
@@ -105,7 +107,7 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
   }
   const std::string& from_config = config.checkpoint.initial_load_path;
   if (flags.init || !from_config.empty()) {
-    STRATA_TRY(setup.init, TensorFiles::Open(flags.init.value_or(from_config)));
+    STRATA_TRY(setup.init, OpenInitialTensors(flags.init.value_or(from_config)));
   }
   return Trainer::Create(std::move(setup));
 }
@@ -138,8 +140,9 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
   CompileWatch watch;
   watch.watchers.push_back(&stop);
   ProvePasses prover(flags.prove_ulps);
+  RecordPasses record(recording);
   if (recording.trace() != nullptr) {
-    watch.watchers.push_back(&recording.watcher());
+    watch.watchers.push_back(&record);
     watch.first_stable_id = recording.trace()->next_stable_id();
     watch.run_ref = recording.RunRef();
   }
@@ -252,10 +255,11 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     STRATA_TRY(const bool has_next, trainer.HasNext());
     if (!has_next) break;
     if (stop.came()) {
-      return Error(
-          "interrupted: after step {} of {}: trace and metrics hold the steps done, "
-          "checkpoints continue with --resume",
-          trainer.steps_done(), config.steps);
+      return Error("interrupted: after step {} of {}: {}", trainer.steps_done(), config.steps,
+                   config.checkpoint.enable && !config.checkpoint.load_only
+                       ? "continue with --resume"
+                       : "trace and metrics hold the steps done, checkpoints continue with "
+                         "--resume");
     }
     const bool look_at_values = flags.values == "last" && trainer.steps_done() + 1 == config.steps;
     const bool is_profiled = IsProfiled(flags, config, trainer.steps_done() + 1);
@@ -264,7 +268,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     if (trainer.IsValidationStep()) {
       STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
     }
-    STRATA_RETURN_IF_ERROR(Record(recording, report));
+    STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, Record(recording, report)));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
     detail = rate.Describe(report, trainer);
     const int64_t step = report.metrics.step;
@@ -300,8 +304,9 @@ Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& 
   if (flags.outputs.gradients) trainer.KeepGradients();
   const int64_t first_step = trainer.steps_done() + 1;
   STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording, stop.request()));
-  STRATA_RETURN_IF_ERROR(RecordProfiles(recording, trainer, flags, first_step));
-  STRATA_RETURN_IF_ERROR(RecordKernels(recording, trainer));
+  STRATA_RETURN_IF_ERROR(
+      ContinueWithoutTrace(recording, RecordProfiles(recording, trainer, flags, first_step)));
+  STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, RecordKernels(recording, trainer)));
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
 }
 
@@ -313,10 +318,27 @@ Status TellConfig(const TrainFlags& flags, const TrainConfig& config) {
   if (config.save_config_file.empty()) return Ok();
   std::error_code ignored;  // writing the file reports it
   std::filesystem::create_directories(config.dump_folder, ignored);
-  STRATA_TRY(AtomicFile file,
-             AtomicFile::Create(fmt::format("{}/{}", config.dump_folder, config.save_config_file)));
+  const std::string path = fmt::format("{}/{}", config.dump_folder, config.save_config_file);
+  // A saved configuration that is trained again saves itself.
+  if (const auto saved = ReadFile(path); saved && *saved == text) return Ok();
+  STRATA_RETURN_IF_ERROR(CheckOutputs(std::vector<NamedPath>{{"debug.save_config_file", path}},
+                                      TrainInputs(flags.config, config, flags.init, flags.tokens)));
+  STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
   STRATA_RETURN_IF_ERROR(file.Append(text));
   return file.Commit();
+}
+
+std::vector<NamedPath> OutputsOf(const TrainFlags& flags) {
+  std::vector<NamedPath> outputs;
+  const auto add = [&](std::string name, const std::optional<std::string>& path) {
+    if (path) outputs.push_back({std::move(name), *path});
+  };
+  add("--metrics", flags.outputs.metrics);
+  add("--dump-grads", flags.outputs.gradients);
+  add("--save", flags.outputs.parameters);
+  add("--trace", flags.trace);
+  add("--dump-inputs", flags.inputs);
+  return outputs;
 }
 
 /// The end of a run whose last step is in a checkpoint.
@@ -347,6 +369,8 @@ Result<Exit> RunTrain(Args args) {
   if (config.profiler.enable_profiling && !flags.trace) {
     return Error("nothing to record into: profiler.enable_profiling: give --trace");
   }
+  STRATA_RETURN_IF_ERROR(
+      CheckOutputs(OutputsOf(flags), TrainInputs(flags.config, config, flags.init, flags.tokens)));
   for (const std::string& warning : ScheduleWarnings(config))
     Warn(warning);
   STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
@@ -382,7 +406,7 @@ Result<Exit> RunTrain(Args args) {
     outputs.FinishFailed(*trainer);
   }
   STRATA_RETURN_IF_ERROR(trained);
-  STRATA_RETURN_IF_ERROR(recorded);
+  STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, recorded));
   STRATA_RETURN_IF_ERROR(outputs.Finish(*trainer));
   return Exit::kOk;
 }

@@ -140,6 +140,7 @@ Status TrainOutputs::AfterStep(const StepReport& report, const Trainer& trainer)
 Status TrainOutputs::SaveCheckpoint(const Trainer& trainer, bool is_last) {
   const CheckpointConfig& options = trainer.config().checkpoint;
   CheckpointInfo info = trainer.Position();
+  last_checkpoint_ = info.step;
   if (is_last && options.last_save_model_only) {
     info.has_optimizer = false;
     info.is_hugging_face = options.last_save_in_hf;
@@ -185,6 +186,10 @@ Status TrainOutputs::CommitMetrics() {
 }
 
 Status TrainOutputs::FinishInterrupted(const Trainer& trainer) {
+  const int64_t step = trainer.steps_done();
+  if (checkpoints_ && step > first_step_ && step != last_checkpoint_) {
+    STRATA_RETURN_IF_ERROR(SaveCheckpoint(trainer, /*is_last=*/false));
+  }
   if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
   return metrics_ && trainer.steps_done() > 0 ? CommitMetrics() : Ok();
 }

@@ -31,8 +31,8 @@ class TrainOutputs {
               bool overwrite);
   Status AfterStep(const StepReport& report, const Trainer& trainer);
   Status Finish(const Trainer& trainer);
-  /// Instead of Finish, of a run that was stopped: what it wrote step by step gets its name, the
-  /// rest is dropped.
+  /// Instead of Finish, of a run that was stopped: writes a checkpoint of the last step, gives what
+  /// was written step by step its name, and drops the rest.
   Status FinishInterrupted(const Trainer& trainer);
   /// Instead of Finish, of a run that failed: where it can resume from a checkpoint, metrics of the
   /// steps done get their name. Errors here are dropped: the run's own error is reported.
@@ -51,6 +51,7 @@ class TrainOutputs {
   std::chrono::steady_clock::time_point last_events_;
   int64_t last_events_step_ = 0;
   int64_t first_step_ = 0;  // done before this run
+  int64_t last_checkpoint_ = 0;
   bool overwrite_ = false;
 };
 

@@ -23,6 +23,11 @@ std::string Recording::RunRef() const {
   return fmt::format("{}#run={}", trace_->path(), static_cast<int64_t>(run()));
 }
 
+void Recording::GiveUp() {
+  trace_->EndAfterError(run());
+  trace_.reset();
+}
+
 Status Recording::End(bool succeeded) {
   if (!trace_) return Ok();
   Status ended = trace_->EndRun(run(), succeeded ? RunStatus::kFinished : RunStatus::kFailed);

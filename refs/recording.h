@@ -20,6 +20,10 @@ class Recording {
   /// Says in the trace, if there is one, what the run executes its graphs with.
   Status AddEnvironment(const Environment& environment);
 
+  /// For a run that is worth more than its trace: closes a trace that cannot be written to (disk
+  /// full) as far as there is room, and records nothing from here on. REQUIRES: trace().
+  void GiveUp();
+
   /// Null: nothing is recorded.
   TraceWriter* trace() { return trace_.get(); }
   /// Records pipelines. REQUIRES: trace().

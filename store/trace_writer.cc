@@ -176,6 +176,15 @@ class Writer final : public TraceWriter {
     return aside_ ? aside_->Commit() : Ok();
   }
 
+  void EndAfterError(RunId run) override {
+    // The log that is stored into the file makes room for another.
+    (void)database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    failed_.reset();
+    counted_ = {};
+    if (!EndRun(run, RunStatus::kFailed)) return;
+    (void)Finish();
+  }
+
   uint64_t next_stable_id() const override { return next_stable_id_; }
   const SnapshotInfo& snapshot(SnapshotId id) const override {
     return snapshots_[static_cast<size_t>(id) - 1].info;

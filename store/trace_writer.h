@@ -14,7 +14,8 @@ namespace strata {
 /// of the process loses nothing of it, and readers of the file see all of it or nothing. Use from
 /// one thread.
 ///
-/// After an error (disk full) the trace holds what earlier calls stored, and further calls fail.
+/// After an error (disk full) the trace holds what earlier calls stored, and further calls but
+/// `EndAfterError` fail.
 class TraceWriter {
  public:
   enum class Mode : uint8_t {
@@ -77,6 +78,11 @@ class TraceWriter {
 
   /// REQUIRES: `status` is not kRunning.
   virtual Status EndRun(RunId run, RunStatus status) = 0;
+
+  /// For a program that outlives its trace: after an error, ends `run` as kFailed and makes the
+  /// trace one file, as far as the disk has room. What has none is left out: the run then counts as
+  /// not ended. No call may follow.
+  virtual void EndAfterError(RunId run) = 0;
 
   /// Makes the trace one durable file (no `-wal` beside it) under its name. No call may follow.
   virtual Status Finish() = 0;

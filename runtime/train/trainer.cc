@@ -15,6 +15,7 @@
 #include "passes/core/registry.h"
 #include "passes/passes.h"
 #include "runtime/aten/threads.h"
+#include "runtime/config/course.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
@@ -362,6 +363,7 @@ CheckpointInfo Trainer::Position() const {
   if (state_->device == nullptr) info.threads = state_->threads;
   for (const DataTrait& trait : state_->feed.Traits())
     info.data_traits.emplace(trait.name, trait.value);
+  info.config = CourseFields(state_->config);
   return info;
 }
 
@@ -390,6 +392,13 @@ Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) 
         "written by a run with --threads {}, this one has {}: {}: sums may round differently, "
         "--threads {} keeps the bits",
         info.threads, state_->threads, checkpoint.model.path(), info.threads));
+  }
+  if (!info.config.empty()) {
+    const std::string changes = ChangesSince(info.config, state_->config);
+    if (!changes.empty()) {
+      differences.push_back(fmt::format("the configuration is not that of the checkpoint: {}: {}",
+                                        checkpoint.model.path(), changes));
+    }
   }
   state_->steps_done = info.step;
   state_->first_scheduled_step = exclude.lr_scheduler ? info.step : info.first_scheduled_step;

@@ -95,8 +95,8 @@ class Trainer {
   /// What a run needs to resume from here. The bytes are valid until the next step.
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;
-  /// Resumes from there. Returns warnings: traits of the data, and the number of threads, that
-  /// differ from the run before.
+  /// Resumes from there. Returns warnings: traits of the data, fields of the configuration, and the
+  /// number of threads, that differ from the run before.
   /// Errors: tensors that are not this configuration's, more steps than it has, other data or
   /// another order of them.
   Result<std::vector<std::string>> Restore(const Checkpoint& checkpoint);

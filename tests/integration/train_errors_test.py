@@ -6,6 +6,7 @@
 import json
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -153,6 +154,33 @@ class TrainErrorsTest(unittest.TestCase):
                                          f"--{option}={self.path('no/file')}"),
                               self.fails("is a directory: {dir}: give a file", f"--{option}={self.folder.name}")):
                     self.assertEqual(table, "")
+
+    def test_outputs_that_name_an_input_or_each_other(self):
+        with open(self.config, "rb") as file:
+            config = file.read()
+        path, link = self.write("c.json", config.decode()), self.path("link")
+        os.symlink(path, link)
+        os.mkdir(self.path("init"))
+        shutil.copy(self.init, self.path("init/model.safetensors"))
+        shutil.copy(self.tokens, self.path("tokens"))
+        for options, name, output, kind in [
+            (["--metrics=" + path], "c.json", "--metrics", "CONFIG"),
+            (["--save=" + link], "link", "--save", "CONFIG"),
+            (["--dump-grads=" + self.path("tokens"), "--tokens=" + self.path("./tokens")], "tokens", "--dump-grads",
+             "--tokens"),
+            (["--save=" + self.path("init/model.safetensors"), "--init=" + self.path("init")],
+             "init/model.safetensors", "--save", "--init"),
+            (["--dump-inputs=" + self.path("c.json")], "c.json", "--dump-inputs", "CONFIG"),
+            (["--set=debug.save_config_file=c.json", "--set=dump_folder=" + self.folder.name], "c.json",
+             "debug.save_config_file", "CONFIG"),
+        ]:
+            with self.subTest(options):
+                self.fails(f"output would replace an input: {{dir}}/{name}: {output} names a file of {kind}; give "
+                           "another name", *options, config=path)
+        self.fails("two outputs have one name: {dir}/one: --dump-grads and --save; give another name",
+                   "--dump-grads=" + self.path("one"), "--save=" + self.path("init/../one"), config=path)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), config)
 
     def test_a_folder_of_checkpoints_that_cannot_be_made(self):
         long = "x" * 300

@@ -144,15 +144,15 @@ class TrainResumeTest(unittest.TestCase):
                     file.write(json.dumps({"text": words * (1 + i % 5)}) + "\n")
 
         text("train.jsonl", "abcd ")
-        text("same.jsonl", "abcd ")
-        text("other.jsonl", "zyxw")
+        text("same_text.jsonl", "abcd ")
+        text("other_text.jsonl", "zyxw")
         options = ["--set", "dataloader.dataset=text", "--set", "dataloader.dataset_path=train.jsonl", "--set",
                    "vocab_size=258", "--set", "optimizer.lr=0.01"]
         validator = ["--set", "validator.enable=true", "--set", "validator.freq=4", "--set",
-                     "validator.dataset_path=same.jsonl"]
+                     "validator.dataset_path=same_text.jsonl"]
         self.run_strata(self.command(12, "plain", *options))
         self.run_strata(self.command(12, "same", *options, *validator))
-        self.run_strata(self.command(12, "other", *options, *validator, "--set", "validator.dataset_path=other.jsonl"))
+        self.run_strata(self.command(12, "other", *options, *validator, "--set", "validator.dataset_path=other_text.jsonl"))
         plain, same, other = self.metrics("plain"), self.metrics("same"), self.metrics("other")
         self.assertEqual([line["step"] for line in same if "validation_loss" in line], [1, 4, 8, 12])
         self.assertEqual([line["loss"] for line in plain], [line["loss"] for line in same])
@@ -271,6 +271,32 @@ class TrainResumeTest(unittest.TestCase):
             "more steps\n")
         self.assertFalse(os.path.exists(self.path("none")))
 
+    def test_changed_fields_are_listed(self):
+        self.run_strata(self.command(3, "run"))
+        changes = sum((["--set", word] for word in ["rope.theta=10000", "optimizer.lr=1e-4", "lr_scheduler=null",
+                                                    "optimizer.param_groups.norms.pattern=norm"]), [])
+        self.assertEqual(
+            self.run_strata(self.command(4, "run", "--resume", *changes)),
+            "strata: warning: the configuration is not that of the checkpoint: run/checkpoint/step-3: "
+            "lr_scheduler.decay_type is none, was cosine; lr_scheduler.min_lr_factor is none, was 0; "
+            "lr_scheduler.total_steps is none, was 3; lr_scheduler.warmup_steps is none, was 3; optimizer.lr is 0.0001, was 0.0008; "
+            "optimizer.param_groups.norms.beta1 is 0.9, was none; optimizer.param_groups.norms.beta2 is 0.95, was none; "
+            "optimizer.param_groups.norms.eps is 1e-08, was none; optimizer.param_groups.norms.lr is 0.0001, was none; "
+            "optimizer.param_groups.norms.pattern is norm, was none; "
+            "optimizer.param_groups.norms.weight_decay is 0.1, was none; rope.theta is 10000, was 500000\n")
+
+    def test_a_damaged_checkpoint_starts_no_other_training(self):
+        self.run_strata(self.command(3, "run", *self.MODEL_ONLY))
+        name = "run/checkpoint/step-3/model-00001-of-00001.safetensors"
+        whole = self.read(name)
+        self.write(name, whole[:-1] + bytes([whole[-1] ^ 1]))
+        self.assertEqual(
+            self.run_strata(self.command(3, "next", "--init", "run/checkpoint/step-3"), code=2),
+            "strata: error: damaged checkpoint: run/checkpoint/step-3: model-00001-of-00001.safetensors is not what was "
+            "written; start from another one\n")
+        self.write(name, whole)
+        self.run_strata(self.command(3, "next", "--init", "run/checkpoint/step-3"))
+
     def data_run(self, out, steps, *options, code=0):
         return self.run_strata([*self.command(steps, out), *options], code=code)
 
@@ -326,7 +352,9 @@ class TrainResumeTest(unittest.TestCase):
         self.assertEqual((self.checkpoints("run"), self.read("run.jsonl")), ([4, 5, 6, 7, 8], metrics))
         self.assertEqual(self.run_strata(self.command(6, "run", *again, "--overwrite")),
                          "strata: warning: checkpoints up to step 8 are in run/checkpoint: the first checkpoint of this "
-                         "run replaces those after step 4; until then --resume continues from the latest\n")
+                         "run replaces those after step 4; until then --resume continues from the latest\n"
+                         "strata: warning: the configuration is not that of the checkpoint: run/checkpoint/step-4: "
+                         "optimizer.lr is 0.1, was 0.0008\n")
         self.assertEqual(self.checkpoints("run"), [5, 6])
         self.run_strata(self.command(7, "run", "--resume"))
         self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2, 3, 4, 5, 6, 7])

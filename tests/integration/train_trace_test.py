@@ -6,6 +6,7 @@
 import json
 import os
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -109,6 +110,26 @@ class TrainTraceTest(unittest.TestCase):
                      "aten._fused_adamw_.tensor_lr", "cuda_graph='full'"):
             self.assertIn(part, text)
         self.assertNotIn("]cpu", text)
+
+    def test_a_trace_that_has_no_room_does_not_end_the_training(self):
+        plain = self.train("whole.strata", "--set", "steps=300")
+        for kilobytes, steps_recorded in ((70, False), (200, True)):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, kilobytes * 1024))  # noqa: E731, B023
+            trace = f"t{kilobytes}.strata"
+            result = subprocess.run([self.strata, "train", "config.toml", "--set", "steps=300", "--trace", trace],
+                                    cwd=self.folder.name, capture_output=True, text=True, timeout=120, check=False,
+                                    preexec_fn=limit)
+            self.assertEqual((result.returncode, result.stdout), (0, plain), result.stderr)
+            self.assertEqual(result.stderr,
+                             f"strata: warning: file size limit reached: {trace}: raise the limit (ulimit -f); the trace "
+                             "ends incomplete, the training continues without it\n")
+            self.assertIn("sound", self.run_strata("check", trace))
+            run = self.ls(trace)
+            self.assertEqual(run["status"], "failed")
+            self.assertEqual(os.listdir(self.folder.name).count(trace + "-wal"), 0)
+            self.assertEqual(bool(run["executed"]), steps_recorded)
+            if steps_recorded:
+                self.assertIn(run["executed"][0]["last_step"], range(1, 300))
 
     def test_the_configuration_chooses_steps_to_profile(self):
         self.train("t.strata", "--set", "steps=7", "--set", "profiler.enable_profiling=true", "--set",

@@ -169,12 +169,8 @@ class FolderWriter {
       json.Field("first_scheduled_step", info.first_scheduled_step);
     }
     if (info.threads > 0) json.Field("threads", info.threads);
-    if (!info.data_traits.empty()) {
-      json.Key("data").BeginObject();
-      for (const auto& [name, value] : info.data_traits)
-        json.Field(name, value);
-      json.EndObject();
-    }
+    WriteFields("data", info.data_traits, json);
+    WriteFields("config", info.config, json);
     json.Key("files").BeginArray();
     for (const File& file : files_) {
       json.Break(2).BeginObject().Field("file", file.name).Field("bytes", file.bytes);
@@ -190,6 +186,15 @@ class FolderWriter {
     std::string name, hash;
     int64_t bytes = 0;
   };
+
+  static void WriteFields(std::string_view key, const std::map<std::string, std::string>& fields,
+                          JsonWriter& json) {
+    if (fields.empty()) return;
+    json.Key(key).BeginObject();
+    for (const auto& [name, value] : fields)
+      json.Field(name, value);
+    json.EndObject();
+  }
 
   std::string Path(std::string_view name) const { return fmt::format("{}/{}", folder_, name); }
 
@@ -310,14 +315,8 @@ class ManifestReader {
     }
     if (root["threads"].get(info.threads) != simdjson::SUCCESS) info.threads = 0;
     info.data_position = position;
-    simdjson::dom::object data;
-    if (root["data"].get(data) == simdjson::SUCCESS) {
-      for (const auto& [name, value] : data) {
-        std::string_view word;
-        if (value.get(word) != simdjson::SUCCESS) return Bad("what it says of the data is no text");
-        info.data_traits.emplace(name, word);
-      }
-    }
+    STRATA_RETURN_IF_ERROR(ReadFields(root, "data", info.data_traits));
+    STRATA_RETURN_IF_ERROR(ReadFields(root, "config", info.config));
     return ReadFiles(root);
   }
 
@@ -325,6 +324,19 @@ class ManifestReader {
   std::vector<File> files;
 
  private:
+  static Status ReadFields(simdjson::dom::element root, std::string_view key,
+                           std::map<std::string, std::string>& fields) {
+    simdjson::dom::object object;
+    if (root[key].get(object) != simdjson::SUCCESS) return Ok();
+    for (const auto& [name, value] : object) {
+      std::string_view word;
+      if (value.get(word) != simdjson::SUCCESS) {
+        return Bad(fmt::format("a value of '{}' is not a text", key));
+      }
+      fields.emplace(name, word);
+    }
+    return Ok();
+  }
   Status ReadFiles(simdjson::dom::element root) {
     simdjson::dom::array array;
     if (root["files"].get(array) != simdjson::SUCCESS) return Bad("it has no list of files");
@@ -343,6 +355,36 @@ class ManifestReader {
   }
   static Error Bad(std::string_view why) { return Error(ErrorCode::kCorrupt, "{}", why); }
 };
+
+/// Opens the folder `path`, whose manifest is `text`, and compares its files with it. `advice` says
+/// what to do instead of using a damaged one.
+Result<Checkpoint> Verify(const std::string& path, const std::string& text,
+                          std::string_view advice) {
+  const auto damaged = [&](std::string_view why) {
+    return Error(ErrorCode::kCorrupt, "damaged checkpoint: {}: {}; {}", path, why, advice);
+  };
+  ManifestReader manifest;
+  if (const Status read = manifest.Read(text); !read) {
+    return damaged(fmt::format("{}: {}", kManifest, read.error().message()));
+  }
+  std::vector<std::string> model, optimizer;
+  for (const ManifestReader::File& file : manifest.files) {
+    const std::string file_path = fmt::format("{}/{}", path, file.name);
+    const auto mapped = MappedFile::Open(file_path);
+    if (!mapped) return damaged(fmt::format("{} is missing", OneLine(file.name)));
+    if (std::ssize(mapped->bytes()) != file.bytes || HashOf(mapped->bytes()) != file.hash) {
+      return damaged(fmt::format("{} is not what was written", OneLine(file.name)));
+    }
+    if (file.name.starts_with("model-")) model.push_back(file_path);
+    if (file.name.starts_with("optimizer-")) optimizer.push_back(file_path);
+  }
+  STRATA_TRY(TensorFiles model_files, TensorFiles::OpenAll(path, model));
+  Checkpoint checkpoint{.info = manifest.info, .model = std::move(model_files), .optimizer = {}};
+  if (manifest.info.has_optimizer) {
+    STRATA_TRY(checkpoint.optimizer, TensorFiles::OpenAll(path, optimizer));
+  }
+  return checkpoint;
+}
 
 }  // namespace
 
@@ -363,37 +405,19 @@ std::vector<int64_t> ListCheckpoints(const std::string& folder) {
 
 Result<Checkpoint> LoadCheckpoint(const std::string& folder, int64_t step) {
   const std::string path = CheckpointPath(folder, step);
-  const auto damaged = [&path](std::string_view why) {
-    return Error(ErrorCode::kCorrupt,
-                 "damaged checkpoint: {}: {}; remove the folder and resume from the one before",
-                 path, why);
-  };
-  auto text = ReadFile(fmt::format("{}/{}", path, kManifest));
+  const auto text = ReadFile(fmt::format("{}/{}", path, kManifest));
   if (!text) {
     return Error(ErrorCode::kNotFound, "no checkpoint of step {}: {}: {}", step, folder,
                  DescribeThose(folder));
   }
-  ManifestReader manifest;
-  if (const Status read = manifest.Read(*text); !read) {
-    return damaged(fmt::format("{}: {}", kManifest, read.error().message()));
-  }
-  std::vector<std::string> model, optimizer;
-  for (const ManifestReader::File& file : manifest.files) {
-    const std::string file_path = fmt::format("{}/{}", path, file.name);
-    const auto mapped = MappedFile::Open(file_path);
-    if (!mapped) return damaged(fmt::format("{} is missing", OneLine(file.name)));
-    if (std::ssize(mapped->bytes()) != file.bytes || HashOf(mapped->bytes()) != file.hash) {
-      return damaged(fmt::format("{} is not what was written", OneLine(file.name)));
-    }
-    if (file.name.starts_with("model-")) model.push_back(file_path);
-    if (file.name.starts_with("optimizer-")) optimizer.push_back(file_path);
-  }
-  STRATA_TRY(TensorFiles model_files, TensorFiles::OpenAll(path, model));
-  Checkpoint checkpoint{.info = manifest.info, .model = std::move(model_files), .optimizer = {}};
-  if (manifest.info.has_optimizer) {
-    STRATA_TRY(checkpoint.optimizer, TensorFiles::OpenAll(path, optimizer));
-  }
-  return checkpoint;
+  return Verify(path, *text, "remove the folder and resume from the one before");
+}
+
+Result<TensorFiles> OpenInitialTensors(const std::string& path) {
+  const auto text = ReadFile(fmt::format("{}/{}", path, kManifest));
+  if (!text) return TensorFiles::Open(path);
+  STRATA_TRY(Checkpoint checkpoint, Verify(path, *text, "start from another one"));
+  return std::move(checkpoint.model);
 }
 
 struct CheckpointWriter::State {

@@ -31,6 +31,8 @@ struct CheckpointInfo {
   std::string data_position;         ///< DataSource::Position
   /// DataSource::Traits by their names; empty in checkpoints of versions that did not store them.
   std::map<std::string, std::string> data_traits = {};
+  /// CourseFields of the run; empty as above.
+  std::map<std::string, std::string> config = {};
   int64_t threads = 0;  ///< inside operators; 0: a run on a GPU, or a version that did not store it
   bool has_optimizer = true;     ///< false: the model alone, a run cannot resume
   bool is_hugging_face = false;  ///< names and layouts of the tensors
@@ -90,5 +92,10 @@ struct Checkpoint {
 /// Reads a checkpoint and compares every file with its size and hash. Errors: there is none of this
 /// step, or its files are not those that were written.
 Result<Checkpoint> LoadCheckpoint(const std::string& folder, int64_t step);
+
+/// The tensors of a file or folder to start another training from. Of a folder `step-N` of
+/// checkpoints every file is compared with its size and hash. Errors: as of TensorFiles::Open and
+/// LoadCheckpoint.
+Result<TensorFiles> OpenInitialTensors(const std::string& path);
 
 }  // namespace strata

@@ -5,6 +5,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,25 @@ class TrainTest(Case):
         listed = subprocess.run([self.strata, "ls", self.path("t.strata"), "--json"], capture_output=True, check=True)
         executed = json.loads(listed.stdout)["runs"][0]["executed"]
         self.assertEqual({entry["last_step"] for entry in executed}, {done})
+
+    def test_a_checkpoint_is_written_and_the_training_goes_on_from_it(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            command = ["train", CONFIG, "--set", "checkpoint.enable=true", "--set", "dump_folder=out", "--resume", "--overwrite", "--metrics", "m.jsonl", "--set"]
+            program = self.start(*command, "steps=1000000")
+            self.wait_for(program, lambda: len(self.steps()) > 2 and "m.jsonl.partial" in self.left())
+            program.send_signal(number)
+            _, errors = program.communicate()
+            done = len(self.steps())
+            self.assertEqual(program.returncode, -number, errors)
+            self.assertEqual(errors, "strata: stopping at the next step or pass; again to stop at once\n"
+                             f"strata: error: interrupted: after step {done} of 1000000: continue with --resume\n")
+            self.assertEqual(os.listdir(self.path("out/checkpoint")), [f"step-{done}"])
+            program = self.start(*command, f"steps={done + 2}")
+            _, errors = program.communicate()
+            self.assertEqual((program.returncode, errors), (0, ""))
+            self.assertEqual(self.steps(), list(range(1, done + 3)))
+            os.remove(self.path("m.jsonl"))
 
 
 if __name__ == "__main__":
