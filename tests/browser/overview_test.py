@@ -66,7 +66,7 @@ def two_runs(site):
     assert site.count(".cause") == 1, "one cause, however many steps it lasts"
     site.shows(".cause", "#0 …")
     site.shows(".cards", "at the end")
-    site.shows(".timeline", "as it came")
+    site.shows(".timeline", "initial")
     site.shows(".timeline", "canonicalize")
     site.shows(".cause", "silu became relu")
     site.shows(".cause", "layers.2.feed_forward")

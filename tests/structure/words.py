@@ -68,7 +68,7 @@ CLEAN = [
     "tests/unit/scene/",
     "tests/unit/store/",
     "tests/unit/viewer/",
-    "tlparse-export/torch_trace/",
+    "tlparse-export/",
     "tools/",
     "viewer/",
 ]

@@ -32,11 +32,11 @@ std::pair<std::string, std::string> ShortNames(std::string_view before, std::str
   return {std::string(before), std::string(after)};
 }
 
-ReportMoment MomentOf(const Graph& graph, ReportParts& parts) {
-  ReportMoment moment = {.nodes = Listing(graph).size(),
-                         .fingerprint = ToString(FingerprintOf(graph))};
-  parts.Fill(parts.AddFacts(graph), moment);
-  return moment;
+ReportSnapshot SnapshotOf(const Graph& graph, ReportParts& parts) {
+  ReportSnapshot snapshot = {.nodes = Listing(graph).size(),
+                             .fingerprint = ToString(FingerprintOf(graph))};
+  parts.Fill(parts.AddFacts(graph), snapshot);
+  return snapshot;
 }
 
 /// Puts differences of two sides together as the passes of one run.
@@ -53,7 +53,7 @@ class PairReport {
         fmt::format("strata {} {} {}", command, ShellWord(before_ref), ShellWord(after_ref));
   }
 
-  ReportMoment Moment(const Graph& graph) { return MomentOf(graph, parts_); }
+  ReportSnapshot Snapshot(const Graph& graph) { return SnapshotOf(graph, parts_); }
 
   /// A row that shows no difference. Returns its pass, to be filled in.
   ReportPass& AddRow(std::string_view name, std::string_view options, std::string_view graph) {
@@ -71,8 +71,8 @@ class PairReport {
   Status AddDiff(const GraphDiff& diff, ReportPass& pass) {
     const DiffSummary& summary = diff.summary;
     if (!diff.Equal()) pass.status = "ok";
-    pass.before = Moment(diff.before.root());
-    pass.after = Moment(diff.after.root());
+    pass.before = Snapshot(diff.before.root());
+    pass.after = Snapshot(diff.after.root());
     pass.counts = {.inserted = summary.inserted,
                    .deleted = summary.deleted,
                    .changed = summary.changed,
@@ -84,13 +84,13 @@ class PairReport {
   }
 
   Result<ReportModel> Finish() {
-    std::map<std::string, ReportMoment> last;  // by graph
+    std::map<std::string, ReportSnapshot> last;  // by graph
     for (const ReportPass& pass : run_.passes)
       last[pass.graph] = pass.after;
-    for (const auto& [name, moment] : last) {
+    for (const auto& [name, snapshot] : last) {
       ReportGraph graph;
       graph.name = name;
-      graph.last = moment;
+      graph.last = snapshot;
       run_.graphs.push_back(std::move(graph));
     }
     model_.runs.push_back(std::move(run_));
@@ -128,20 +128,21 @@ class RunPair {
  private:
   static std::string_view NameOf(const HistoryStep& step) {
     if (!step.pass.empty()) return step.pass;
-    return step.before < 0 ? "as it came" : "between passes";
+    return step.before < 0 ? "initial" : "between passes";
   }
 
-  Result<ReportMoment> Moment(const History& history, int32_t index) {
+  Result<ReportSnapshot> Snapshot(const History& history, int32_t index) {
     const std::string& content = history.snapshot(index).content;
-    if (const auto known = moments_.find(content); known != moments_.end()) return known->second;
+    if (const auto known = snapshots_.find(content); known != snapshots_.end())
+      return known->second;
     STRATA_TRY(const LoadedGraph graph, history.load(index));
-    return moments_[content] = report_.Moment(graph.graph());
+    return snapshots_[content] = report_.Snapshot(graph.graph());
   }
 
   Status AddPair(const HistoryStep& a, const HistoryStep& b) {
     ReportPass& pass = report_.AddRow(NameOf(b), b.options, after_.GraphOf(b));
     if (before_.snapshot(a.after).content == after_.snapshot(b.after).content) {
-      STRATA_TRY(pass.before, Moment(before_, a.after));
+      STRATA_TRY(pass.before, Snapshot(before_, a.after));
       pass.after = pass.before;
       return Ok();
     }
@@ -154,7 +155,7 @@ class RunPair {
   Status AddLonely(const History& history, const HistoryStep& step) {
     ReportPass& pass = report_.AddRow(fmt::format("{} (only in {})", NameOf(step), history.ref),
                                       step.options, history.GraphOf(step));
-    STRATA_TRY(pass.after, Moment(history, step.after));
+    STRATA_TRY(pass.after, Snapshot(history, step.after));
     pass.before = pass.after;
     return Ok();
   }
@@ -162,7 +163,7 @@ class RunPair {
   const History& before_;
   const History& after_;
   PairReport report_;
-  std::map<std::string, ReportMoment> moments_;  // by content
+  std::map<std::string, ReportSnapshot> snapshots_;  // by content
 };
 
 }  // namespace
@@ -188,7 +189,7 @@ Result<ReportModel> GraphReport(const Graph& graph, std::string_view ref) {
   run.command = fmt::format("strata report {}", ShellWord(ref));
   ReportGraph shown;
   shown.name = graph.name_text();
-  shown.last = MomentOf(graph, parts);
+  shown.last = SnapshotOf(graph, parts);
   shown.selector = fmt::format("run=1,graph={}", SelectorValue(shown.name));
   DiffOptions options;
   options.stable_ids = true;

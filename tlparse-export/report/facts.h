@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// What is counted of a graph at one moment: memory, arithmetic, operators, collectives.
+/// Counts of a graph at one snapshot: memory, arithmetic, operators, collectives.
 struct GraphFacts {
   int64_t peak = 0;    ///< bytes, estimated from shapes
   int64_t inputs = 0;  ///< of inputs and constants
@@ -18,7 +18,7 @@ struct GraphFacts {
   std::vector<int64_t> live;  ///< bytes over the program, at most kPoints, each the most of a slice
   std::vector<std::string> live_at;  ///< the node of each point
   std::vector<std::pair<std::string, double>>
-      phases;  ///< where a phase ends, from 0 to 1, in order; of programs that tell phases
+      phases;  ///< where a phase ends, from 0 to 1, in order; of programs that state phases
 
   struct Holder {
     std::string name, op, type, module, phase;

@@ -197,7 +197,7 @@ void AddExpectedTable(const std::vector<LogFacts>& logs, std::vector<LogTable>& 
   tables.push_back(std::move(table));
 }
 
-/// The collective that an operator is; "other" when it is none of those that are told apart.
+/// The kind of collective that an operator is; "other" for kinds that the table does not list.
 std::string CollectiveOf(std::string_view op) {
   for (std::string_view known :
        {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "wait_tensor"}) {
@@ -282,7 +282,7 @@ void JudgeAttempts(std::vector<LogCompile>& compiles) {
     if (compile.id == "-") {
       compile.status = "";
     } else if (!compile.has_metrics) {
-      // Metrics of the last attempt tell of restarts; it is the attempts before it that were.
+      // The metrics of the last attempt report restarts; the attempts before it were restarted.
       compile.status = measured[base] > 0 ? "restarted" : "no metrics";
     } else if (compile.restarts > 0 && attempts[base] == 1 && compile.status == "compiled") {
       compile.status = "restarted";

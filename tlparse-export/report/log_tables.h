@@ -29,7 +29,7 @@ struct LogTable {
 };
 void AppendJson(const LogTable& table, JsonWriter& json);
 
-/// How an attempt to compile ended, and what tells ranks apart.
+/// How an attempt to compile ended, and the values in which ranks may differ.
 struct LogCompile {
   std::string id;      ///< "0/0", "1/2_1"; "-": records outside of compilations
   std::string status;  ///< "compiled", "restarted", "empty graph", "failed", "no metrics"; "": "-"
@@ -53,14 +53,14 @@ struct LogFacts {
   std::vector<std::string> order;  ///< compilations whose graphs ran, one after the other
 };
 
-/// "hit", "miss" or "bypass" of a record that tells how a cache did; else "".
+/// "hit", "miss" or "bypass" of a record of a cache; "" of any other record.
 std::string CacheWord(std::string_view name);
 /// Reads what a `compilation_metrics` says into `compile`; JSON as text.
 void JudgeByMetrics(std::string_view metrics, LogCompile& compile);
 /// Ends judging, when all attempts are known: those before the last were restarted.
 void JudgeAttempts(std::vector<LogCompile>& compiles);
 
-/// Where ranks part: compilations and caches, payloads of one name, the order of execution, and
+/// Where ranks diverge: compilations and caches, payloads of one name, the order of execution, and
 /// what Inductor expects graphs to take. None for fewer than two logs with compilations.
 std::vector<LogTable> CompareLogs(const std::vector<LogFacts>& logs);
 

@@ -31,7 +31,7 @@ struct Row {
   StoredRecord record;
   std::string metadata;
   std::string ref;
-  std::string sum;  // the beginning of the payload's md5, as the log tells it
+  std::string sum;  // the beginning of the payload's md5, as the log states it
   int64_t nodes = 0, bytes = -1, count = 1;
   Place place;
 };
@@ -47,7 +47,7 @@ std::string Size(int64_t bytes) {
   return fmt::format("{} KiB", (bytes + 1023) / 1024);
 }
 
-/// Events that only describe inputs; a log has many, and nobody reads them one by one.
+/// Events that only describe inputs; a log has many, which are of no use one by one.
 bool IsDescription(std::string_view kind) {
   return kind.starts_with("describe_");
 }
@@ -62,7 +62,7 @@ std::string_view Find(const std::vector<JsonField>& envelope, std::string_view k
 std::string MetadataOf(const StoredRecord& record, const std::vector<JsonField>& envelope) {
   const std::string_view event = Find(envelope, record.kind);
   if (event != "{}") return std::string(event);
-  // Outside of compilations records tell where they were written.
+  // Outside of compilations, a record states where it was written.
   const std::string_view stack = Find(envelope, "stack");
   return stack.empty() ? std::string() : fmt::format("{{\"stack\": {}}}", stack);
 }

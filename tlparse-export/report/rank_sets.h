@@ -17,7 +17,7 @@ struct RankTimes {
   int32_t slowest = -1;  ///< a rank; -1: fewer than two ranks were measured
 };
 
-/// What ranks tell of the entities of a graph.
+/// Facts of the ranks about the entities of a graph.
 struct RankFacts {
   /// Which ranks have an entity with nothing of its own changed: "ranks 0–2, 5"; "" where all have
   /// it. Empty when all ranks agree.
@@ -42,8 +42,8 @@ struct RankPair {
   SnapshotId before_snapshot = SnapshotId::kNone, after_snapshot = SnapshotId::kNone;
 };
 
-/// Every two different graphs that ranks have at one place, each told by the first run that has it;
-/// places in the order of the first run. None when two runs are of one rank.
+/// Every two different graphs that ranks have at one place, each named by the first run that has
+/// it; places in the order of the first run. None when two runs are of one rank.
 std::vector<RankPair> RankPairsOf(const TraceReader& trace);
 
 }  // namespace strata

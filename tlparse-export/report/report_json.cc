@@ -11,10 +11,10 @@ void AppendText(std::string_view key, std::string_view text, JsonWriter& json) {
   json.Field(key, Texts::Cut(text));
 }
 
-void AppendMoment(std::string_view key, const ReportMoment& moment, JsonWriter& json) {
-  json.Key(key).BeginObject().Field("nodes", moment.nodes);
-  json.Field("fingerprint", moment.fingerprint).Field("facts", moment.facts);
-  json.Field("peak", moment.peak).Field("flops", moment.flops).EndObject();
+void AppendSnapshot(std::string_view key, const ReportSnapshot& snapshot, JsonWriter& json) {
+  json.Key(key).BeginObject().Field("nodes", snapshot.nodes);
+  json.Field("fingerprint", snapshot.fingerprint).Field("facts", snapshot.facts);
+  json.Field("peak", snapshot.peak).Field("flops", snapshot.flops).EndObject();
 }
 
 void AppendCounts(const ChangeCounts& counts, int64_t derived, JsonWriter& json) {
@@ -29,8 +29,8 @@ void AppendPass(const ReportPass& pass, JsonWriter& json) {
   AppendText("graph", pass.graph, json);
   json.Field("status", pass.status);
   json.Field("ms", static_cast<double>(pass.wall_ns) / 1e6);
-  AppendMoment("before", pass.before, json);
-  AppendMoment("after", pass.after, json);
+  AppendSnapshot("before", pass.before, json);
+  AppendSnapshot("after", pass.after, json);
   AppendCounts(pass.counts, pass.derived, json);
   json.Key("causes").BeginArray();
   for (const ReportCause& cause : pass.causes) {
@@ -62,7 +62,7 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
     json.BeginObject();
     AppendText("name", graph.name, json);
     AppendText("ref", graph.selector, json);
-    AppendMoment("last", graph.last, json);
+    AppendSnapshot("last", graph.last, json);
     json.Field("detail", graph.detail).EndObject();
   }
   json.EndArray().Key("passes").BeginArray();
@@ -73,8 +73,8 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
     json.BeginObject();
     AppendText("from", stage.from, json);
     AppendText("graph", stage.graph, json);
-    AppendMoment("before", stage.before, json);
-    AppendMoment("after", stage.after, json);
+    AppendSnapshot("before", stage.before, json);
+    AppendSnapshot("after", stage.after, json);
     AppendCounts(stage.counts, stage.derived, json);
     AppendText("ref", stage.selector, json);
     AppendText("base", stage.base, json);
@@ -103,8 +103,8 @@ void AppendRankPair(const ReportRankPair& pair, JsonWriter& json) {
   AppendText("name", pair.name, json);
   AppendText("graph", pair.graph, json);
   json.Field("index", pair.index).Field("run", pair.run);
-  AppendMoment("before", pair.before, json);
-  AppendMoment("after", pair.after, json);
+  AppendSnapshot("before", pair.before, json);
+  AppendSnapshot("after", pair.after, json);
   AppendCounts(pair.counts, pair.derived, json);
   AppendText("ref", pair.selector, json);
   AppendText("base", pair.base, json);

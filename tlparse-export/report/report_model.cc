@@ -57,7 +57,7 @@ class Maker {
   struct Chain {
     std::unique_ptr<Lineage> lineage;
     SnapshotId last = SnapshotId::kNone;
-    std::string past;  ///< fingerprints of all moments: equal pasts are shown the same
+    std::string past;  ///< fingerprints of all snapshots: equal pasts are shown the same
     std::vector<const StoredPass*> skipped;  ///< that the lineage does not know yet
   };
   struct Compared {
@@ -137,17 +137,17 @@ class Maker {
     return loaded_[(next_loaded_ + 1) % loaded_.size()].second;
   }
 
-  Result<ReportMoment> Moment(SnapshotId id) {
+  Result<ReportSnapshot> Snapshot(SnapshotId id) {
     const SnapshotInfo* info = trace_.FindSnapshot(id);
-    if (info == nullptr) return ReportMoment{};
-    ReportMoment moment = {.nodes = info->nodes, .fingerprint = ToString(info->fingerprint)};
+    if (info == nullptr) return ReportSnapshot{};
+    ReportSnapshot snapshot = {.nodes = info->nodes, .fingerprint = ToString(info->fingerprint)};
     const auto [known, is_new] = facts_of_.try_emplace(info->everything, -1);
     if (is_new) {
       STRATA_TRY(const std::shared_ptr<const Module> module, Load(id));
       known->second = parts_.AddFacts(module->graph({0}));
     }
-    parts_.Fill(known->second, moment);
-    return moment;
+    parts_.Fill(known->second, snapshot);
+    return snapshot;
   }
 
   Status AddPass(const StoredRun& stored, const StoredPass& pass, const Measures& measures,
@@ -160,8 +160,8 @@ class Maker {
     shown.graph = record.graph;
     shown.status = ToString(record.outcome);
     shown.wall_ns = record.wall_ns;
-    STRATA_TRY(shown.before, Moment(record.before));
-    STRATA_TRY(shown.after, Moment(record.after));
+    STRATA_TRY(shown.before, Snapshot(record.before));
+    STRATA_TRY(shown.after, Snapshot(record.after));
     if (record.counts) shown.counts = *record.counts;
     shown.error = record.error;
     shown.reproduce = record.reproduce;
@@ -217,8 +217,8 @@ class Maker {
     ReportStage shown;
     shown.from = stage.from->name;
     shown.graph = stage.to->name;
-    STRATA_TRY(shown.before, Moment(from));
-    STRATA_TRY(shown.after, Moment(to));
+    STRATA_TRY(shown.before, Snapshot(from));
+    STRATA_TRY(shown.after, Snapshot(to));
     shown.selector = GraphSelector(stored, stage.to->name);
     shown.base = GraphSelector(stored, stage.from->name);
     STRATA_TRY(const Known* known, CompareApart(fmt::format("{} from {}", shown.graph, shown.from),
@@ -238,8 +238,8 @@ class Maker {
     shown.graph = pair.graph;
     shown.index = pair.pass == nullptr ? -1 : pair.pass->record.index;
     shown.run = static_cast<int64_t>(pair.after->id);
-    STRATA_TRY(shown.before, Moment(pair.before_snapshot));
-    STRATA_TRY(shown.after, Moment(pair.after_snapshot));
+    STRATA_TRY(shown.before, Snapshot(pair.before_snapshot));
+    STRATA_TRY(shown.after, Snapshot(pair.after_snapshot));
     const auto selector = [&](const StoredRun& run) {
       return pair.pass == nullptr ? GraphSelector(run, pair.graph) : PassSelector(run, *pair.pass);
     };
@@ -311,7 +311,7 @@ class Maker {
                   const Measures& measures, ReportRun& run) {
     ReportGraph shown;
     shown.name = graph.name;
-    STRATA_TRY(shown.last, Moment(graph.snapshots.back()));
+    STRATA_TRY(shown.last, Snapshot(graph.snapshots.back()));
     shown.selector = GraphSelector(stored, graph.name);
     if (draw) {
       const auto [known, is_new] = known_.try_emplace(Name(graph.snapshots.back()));

@@ -19,7 +19,7 @@ struct ReportPart {
   std::string packed;  ///< as Pack makes it
 };
 
-struct ReportMoment {
+struct ReportSnapshot {
   int64_t nodes = 0;
   std::string fingerprint;
   int32_t facts = -1;  ///< index into the list of the part `facts`; -1: not counted
@@ -39,7 +39,7 @@ struct ReportPass {
   int32_t index = 0;
   std::string name, options, graph, status;  ///< status: "ok", "unchanged", "failed"
   int64_t wall_ns = 0;
-  ReportMoment before, after;
+  ReportSnapshot before, after;
   ChangeCounts counts;
   int64_t derived = 0;
   std::vector<ReportCause> causes;  ///< most nodes first, a few
@@ -50,7 +50,7 @@ struct ReportPass {
 
 struct ReportGraph {
   std::string name;
-  ReportMoment last;
+  ReportSnapshot last;
   std::string selector;
   int32_t detail = -1;  ///< -1: seen in a pass
 };
@@ -58,7 +58,7 @@ struct ReportGraph {
 /// How one graph of a compilation became another one.
 struct ReportStage {
   std::string from, graph;  ///< names
-  ReportMoment before, after;
+  ReportSnapshot before, after;
   ChangeCounts counts;
   int64_t derived = 0;
   std::string selector;  ///< of `graph`
@@ -72,7 +72,7 @@ struct ReportRankPair {
   std::string name, graph;
   int32_t index = -1;  ///< of the pass; -1: none
   int64_t run = 0;     ///< of `after`
-  ReportMoment before, after;
+  ReportSnapshot before, after;
   ChangeCounts counts;
   int64_t derived = 0;
   std::string selector, base;  ///< of both sides
@@ -96,7 +96,7 @@ struct ReportModel {
   std::vector<ReportRun> runs;
   std::vector<ReportRankPair> rank_pairs;  ///< every two different graphs of a place
   std::vector<ReportPart> parts;
-  std::vector<LogTable> log_tables;   ///< where the logs of ranks part
+  std::vector<LogTable> log_tables;   ///< where the logs of ranks diverge
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
 };

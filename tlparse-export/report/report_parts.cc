@@ -49,10 +49,10 @@ int32_t ReportParts::AddFacts(const Graph& graph) {
   return static_cast<int32_t>(facts_.size()) - 1;
 }
 
-void ReportParts::Fill(int32_t facts, ReportMoment& moment) const {
-  moment.facts = facts;
-  moment.peak = facts_[static_cast<size_t>(facts)].peak;
-  moment.flops = facts_[static_cast<size_t>(facts)].flops;
+void ReportParts::Fill(int32_t facts, ReportSnapshot& snapshot) const {
+  snapshot.facts = facts;
+  snapshot.peak = facts_[static_cast<size_t>(facts)].peak;
+  snapshot.flops = facts_[static_cast<size_t>(facts)].flops;
 }
 
 size_t PageBytes(const ReportModel& model) {

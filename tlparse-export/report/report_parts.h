@@ -24,10 +24,10 @@ class ReportParts {
   /// The number of the scene. `title` names it if it is left out.
   Result<int32_t> AddScene(std::string title, const GraphDiff& diff, const SceneContext& context);
 
-  /// The number under which a moment refers to the facts of a graph.
+  /// The number under which a snapshot refers to the facts of a graph.
   int32_t AddFacts(const Graph& graph);
-  /// Writes facts into a moment.
-  void Fill(int32_t facts, ReportMoment& moment) const;
+  /// Writes facts into a snapshot.
+  void Fill(int32_t facts, ReportSnapshot& snapshot) const;
 
   /// Writes the parts into the model, which has everything else. What does not fit into
   /// `max_bytes` goes: printed lines first, all of them, since they share their texts; then scenes,

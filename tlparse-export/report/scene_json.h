@@ -14,17 +14,17 @@ namespace strata {
 
 /// What is known of a scene's nodes beyond the difference itself; everything may be missing.
 struct SceneContext {
-  const Lineage* lineage = nullptr;  ///< its last moment is the after side
+  const Lineage* lineage = nullptr;  ///< its last snapshot is the after side
   const Measures* measures = nullptr;
   const RankFacts* ranks = nullptr;  ///< of the after side
 };
 
-/// A scene with what the page tells of each node. Texts are numbers of `names` and `lines`; columns
-/// have an entry per node; Δ: each number is the difference to the one before.
+/// A scene with everything that the page shows of each node. Texts are numbers of `names` and
+/// `lines`; columns have an entry per node; Δ: each number is the difference to the one before.
 ///
 ///     nodes                       how many
 ///     name Δ, op, type, phase, seq Δ, place, code, status, backward, distance,
-///     cluster Δ, life Δ
+///     cluster Δ, `life` Δ
 ///     was, tags, time, bytes, flops, stream, measured, ranks     [node, …], …   of nodes that have
 ///     one;
 ///                                 time in ns a step, measured: bytes that the node made

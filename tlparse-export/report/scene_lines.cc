@@ -15,7 +15,7 @@
 namespace strata {
 namespace {
 
-/// Printed lines longer than this are cut: a return of 300 values tells nothing by its 290th.
+/// Printed lines longer than this are cut: the 290th value of a return is of no use.
 constexpr size_t kMaxLine = 600;
 
 /// The lines of one side, of the program and its bodies.

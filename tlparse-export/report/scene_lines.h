@@ -7,7 +7,7 @@
 
 namespace strata {
 
-/// The printed lines of a scene's nodes; SceneData::lines tells the form.
+/// The printed lines of a scene's nodes; for the form, see SceneData::lines.
 std::string LinesJson(const GraphDiff& diff, const Scene& scene, Texts& lines);
 
 }  // namespace strata

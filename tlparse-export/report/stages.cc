@@ -11,7 +11,7 @@
 namespace strata {
 namespace {
 
-/// The compilation that the record of a snapshot belongs to: "0/0"; "" when none is told.
+/// The compilation that the record of a snapshot belongs to: "0/0"; "" when the record names none.
 std::string CompileOf(const TraceReader& trace, const StoredGraph& graph) {
   const SnapshotInfo* info = trace.FindSnapshot(graph.snapshots.front());
   if (info == nullptr) return "";
@@ -22,7 +22,7 @@ std::string CompileOf(const TraceReader& trace, const StoredGraph& graph) {
   return "";
 }
 
-/// Without what tells it from graphs of the same name: `aot_forward_graph@1/0`,
+/// The name without the suffix that distinguishes graphs of one name: `aot_forward_graph@1/0`,
 /// `post_grad_graph.2`.
 std::string_view PlainName(std::string_view name) {
   name = name.substr(0, name.find('@'));

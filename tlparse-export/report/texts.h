@@ -12,7 +12,7 @@ namespace strata {
 /// The texts of a report, each once however many graphs hold it; the page refers to them by number.
 class Texts {
  public:
-  /// What is longer is cut, with an ellipsis: a name of megabytes tells nothing by its end.
+  /// Longer texts are cut, with an ellipsis: the end of a name of megabytes is of no use.
   static constexpr size_t kMaxLength = 2000;
 
   /// The number of a text; -1 of the empty one.
