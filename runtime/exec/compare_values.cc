@@ -35,7 +35,7 @@ int64_t Place(Float value) {
 template <class T>
 double UlpsBetween(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    // Doubles do not tell large neighbours apart.
+    // Large neighbours are the same double.
     if (a == b) return 0.0;
     return std::max(1.0, std::abs(static_cast<double>(a) - static_cast<double>(b)));
   } else {

@@ -47,7 +47,7 @@ struct ComparedValues {
 struct ValueComparison {
   /// Of pairs of nodes, as they were computed, in the order of the second graph.
   ComparedValues nodes;
-  int64_t not_compared = 0;  ///< pairs of nodes of other sizes or types, or of what is no tensor
+  int64_t not_compared = 0;  ///< pairs of nodes of other sizes or types, or without a tensor
   ComparedValues outputs;    ///< of the graphs
   ComparedValues written;    ///< of pairs of inputs that a run wrote to, as they are afterwards
 
@@ -58,8 +58,8 @@ struct ValueComparison {
 
 /// Runs two graphs, each on its inputs, operator by operator, and compares what `pairs` join:
 /// results of nodes when they are computed, inputs after the run. Outputs are compared by their
-/// places where both graphs have equally many, others by pairs. Differences up to
-/// `tolerated_ulps` are none; another type or size of an output or an input is one.
+/// places where both graphs have equally many, others by pairs. Values within `tolerated_ulps`
+/// ULPs count as equal; another type or size of an output or an input is a difference.
 ///
 /// Keeps a copy of each paired value of the first graph. Errors: a graph that cannot be executed.
 Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,

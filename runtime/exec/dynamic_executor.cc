@@ -31,7 +31,7 @@ Status DynamicExecutor::Choose(const SymbolSizes& sizes) {
 
 Result<std::vector<at::Tensor>> DynamicExecutor::Run(std::span<const at::Tensor> inputs,
                                                      ExecutionObserver* observer) {
-  // Without open sizes there is nothing to choose.
+  // A graph of static shapes has one plan.
   if (!plans_.front().first.empty()) {
     std::vector<std::vector<int64_t>> shapes;
     for (const at::Tensor& input : inputs)

@@ -14,10 +14,9 @@
 
 namespace strata {
 
-/// Executes a graph whose sizes are open: makes a plan for each combination of sizes that its
-/// inputs have, and keeps those that were used last. A graph without open sizes has one plan.
-/// Static plans share a block of memory, that of the one that ran last: it grows when a plan needs
-/// more.
+/// Executes a graph with dynamic shapes: makes a plan for each combination of sizes that its inputs
+/// have, and keeps the plans used last. A graph of static shapes has one plan. Static plans share
+/// one arena, which grows when a plan needs more.
 class DynamicExecutor {
  public:
   /// Plans that are kept.

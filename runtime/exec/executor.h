@@ -35,7 +35,7 @@ class Executor {
   /// operations of the graph; views of them may be among the outputs.
   ///
   /// Errors: inputs of another number, dtype, size or stride than the graph's; whatever an operator
-  /// throws, told with the node, its operands' types, module path and source line.
+  /// throws, with the node, its operands' types, module path and source line.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer = nullptr);
 
@@ -44,10 +44,10 @@ class Executor {
   bool reuses_outputs() const;
   /// Which nodes of the captured device graph are of which module.
   std::vector<KernelAnnotation> annotations() const;
-  /// Outputs lie in memory that the next run wants: it overwrites them, or takes as much anew while
-  /// somebody holds one.
+  /// Whether outputs are in memory that the next run reuses: it overwrites them, or allocates new
+  /// memory while the caller holds one.
   bool lends_outputs() const;
-  /// What a run needs beyond inputs; nothing is told of a device.
+  /// Memory that a run needs beyond its inputs; zero on a device, where it is not known.
   PlannedMemory planned_memory() const;
   /// Memory for a plan that runs between two runs of this one, and keeps nothing there.
   ScratchMemory scratch();

@@ -83,7 +83,7 @@ class Merger {
         if (op == instead && graph_.node(node()).kind == graph.node(Partner(other)).kind) continue;
         const auto differs = [&](std::string_view what, size_t here, size_t there) {
           return fmt::format(
-              "is computed at {}, and {} at {}: a program with open sizes must do "
+              "is computed at {}, and {} at {}: a program with dynamic shapes must do "
               "the same at all of them",
               At(here), what.empty() ? "nothing more" : what, At(there));
         };
@@ -213,7 +213,7 @@ class Merger {
       if (arg.as_float() == others[other].as_float()) continue;
       return Refuse(
           fmt::format("takes {} at {} and {} at {}: only whole numbers can depend on "
-                      "open sizes, divide by the size instead",
+                      "dynamic sizes, divide by the size instead",
                       arg.as_float(), At(0), others[other].as_float(), At(other + 1)));
     }
     return Ok();
@@ -271,7 +271,7 @@ class Merger {
     if (known->second) return *known->second;
     return Refuse(
         fmt::format("has a number that is {} at {} and {} at {}: no sum or product of "
-                    "open sizes",
+                    "the dynamic sizes",
                     numbers[0], At(0), numbers[1], At(1)));
   }
 
@@ -342,8 +342,8 @@ Status CheckConstants(const Constants& constants, const Constants& others) {
     if (a.is_same(b)) continue;
     if (a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && at::equal(a, b)) continue;
     return Error(ErrorCode::kUnsupported,
-                 "cannot trace: {}: a tensor from outside that depends on open sizes: make it an "
-                 "input",
+                 "cannot trace: {}: a tensor from outside that depends on dynamic shapes: make it "
+                 "an input",
                  constants[i].first);
   }
   return Ok();

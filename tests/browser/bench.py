@@ -62,7 +62,7 @@ def measure(browser, name, url, size):
     browser.get("about:blank")
     browser.get("file://" + url)
     browser.execute_async_script("const done = arguments[0]; (function wait() { if (document.documentElement.dataset.ready) done(); else setTimeout(wait, 5); })();")
-    # The page tells itself when it was ready: from the start of the navigation to the first overview.
+    # The page marks when it was ready: from the start of the navigation to the first overview.
     line("ready to use", browser.execute_script("return performance.getEntriesByName('ready')[0].startTime"), 1000)
     browser.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})  # for the steps below, which are text
     browser.get("about:blank")

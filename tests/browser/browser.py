@@ -126,7 +126,7 @@ class Site:
         return self.js("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
 
     def says(self, words):
-        """What the page tells in its last line, to listeners as well."""
+        """Waits for words in the status line, which screen readers announce."""
         self.shows("[role=status]", words)
 
     def click_words(self, selector, words):

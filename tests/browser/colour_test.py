@@ -102,7 +102,7 @@ def times_across_ranks(site):
 
 
 def ranks_that_are_too_large(site):
-    """Ranks that were not compared are no silence: the choice of colours says so."""
+    """The choice of colours says which ranks were not compared."""
     site.graph(site.training(), PASS)
     site.js("document.querySelector('.panes').view.detail.ranksLeftOut = true")
     site.click("#tab-table")

@@ -144,7 +144,7 @@ def links(site):
 
 
 def policy_holds(site):
-    """The page's policy stops what a mistake of ours would let through."""
+    """The page's policy stops what a mistake in the page would let through."""
     site.open(site.opt("hostile", hostile_step()))
     site.js("""const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s);
         const i = document.createElement('img'); i.src = 'https://example.com/x.png'; document.body.append(i);

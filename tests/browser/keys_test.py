@@ -18,7 +18,7 @@ def help_tells_of_all(site):
     site.open(site.training(), PASS)
     site.press("?")
     site.shows("dialog[open]", "Next change in this pass")
-    # What is told is done: by the map of keys, or where the frame's file says it is handled.
+    # Every key of the help is handled: by the map of keys, or where the frame's file says it is.
     told = [key for keys in site.texts(".help kbd") for key in keys.split()]
     wanted = "j k J K n N ] [ h l ← ↑ ↓ → Enter / F3 g Ctrl P f Space + - 0 u d p i x X 1 2 3 4 b s c o O t m x ' x r R y Y Alt ← → Ctrl Z Ctrl E ? Tab Ctrl O F5 Esc".split()
     assert told == wanted, told

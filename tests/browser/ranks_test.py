@@ -1,4 +1,4 @@
-"""Several ranks in one report: where they part, and what is different between two of them.
+"""Several ranks in one report: where they diverge, and what is different between two of them.
 
 usage: ranks_test.py STRATA SCREENSHOTS
 """

@@ -24,7 +24,7 @@ def inspector_and_blame(site):
     site.view("v.center(v.selected)")
     site.drawn()
     site.shot("module_light")
-    # A removed node tells what stands for it.
+    # A removed node names the nodes that replace it.
     site.open(site.training(), PASS + "&node=detach_0")
     site.shows(".inspector .chip", "removed")
 

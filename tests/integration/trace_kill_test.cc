@@ -15,7 +15,7 @@ namespace {
 constexpr int kKills = 50;
 constexpr size_t kNodes = 80, kEdits = 6;
 
-/// What the writer tells once it is stored: 'c' created, 'p' a pass ended, 'f' finished.
+/// Reports what the writer has stored: 'c' created, 'p' a pass ended, 'f' finished.
 void Tell(int pipe, char what) {
   if (::write(pipe, &what, 1) != 1) ::_exit(1);
 }
@@ -86,7 +86,7 @@ TEST_CASE("a trace survives SIGKILL at any moment with all passes that had ended
     const auto reader = OrDie(TraceReader::Open(path));
     REQUIRE_EQ(reader->runs().size(), 1);
     const StoredRun& run = reader->runs()[0];
-    // The one that was being told when the signal came may be there too.
+    // The pass that was being reported when the signal came may be there too.
     CHECK_GE(run.passes.size(), ended);
     CHECK_LE(run.passes.size(), ended + 1);
     if (told.ends_with('f')) CHECK_EQ(run.status, RunStatus::kFinished);

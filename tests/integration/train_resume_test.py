@@ -369,7 +369,7 @@ class TrainResumeTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("run.safetensors")))
         self.data_run("run", 4, "--resume", "--set", "checkpoint.exclude_from_loading=dataloader")
         self.assertEqual([line["step"] for line in self.metrics("run")], [1, 2, 3, 4])
-        # Without checkpoints there is nothing to go on from, and nothing is left.
+        # Without checkpoints there is nothing to resume from, and nothing is left.
         self.data_run("none", 4, *tokens, "--set", "checkpoint.enable=false", code=2)
         self.assertFalse(os.path.exists(self.path("none.jsonl")))
 

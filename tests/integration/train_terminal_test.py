@@ -41,7 +41,7 @@ class TrainTerminalTest(unittest.TestCase):
             file.write(CONFIG)
 
     def on_terminal(self, columns, terminal="xterm"):
-        """What is written to a terminal of so many columns."""
+        """Output on a terminal with that number of columns."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         with subprocess.Popen([self.strata, "train", "config.toml"], cwd=self.folder.name, stdin=theirs, stdout=theirs,

@@ -306,7 +306,7 @@ struct BoxedProgram::State {
     }
   }
 
-  /// Who looks on sees what a step took until it was done.
+  /// With an observer, waits for the device: a step's time includes its work there.
   void AwaitDevice() const {
     if (device != nullptr) OrThrow(device->Synchronize());
   }
@@ -470,7 +470,7 @@ size_t BoxedProgram::failed_step() const {
 
 void BoxedProgram::Reset() {
   if (Device* device = state_->device; device != nullptr) {
-    // Side streams may still use what is let go of, which stream 0 would hand out anew.
+    // Side streams may still use memory that is released here and that stream 0 would reuse.
     (void)device->UseStream(0);
     (void)device->Synchronize();
   }

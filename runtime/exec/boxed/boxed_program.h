@@ -39,14 +39,14 @@ class BoxedProgram {
                                                     Device* device);
   ~BoxedProgram();
 
-  /// As Executor::Run. What an operator throws passes through; `failed_step` tells which it was.
-  /// While an observer looks on, nothing is replayed.
+  /// As Executor::Run. Exceptions of operators pass through; `failed_step` names the step. With an
+  /// observer, no device graph is replayed.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer);
   size_t failed_step() const;
-  void Reset();  ///< lets go of what a failed run left
+  void Reset();  ///< releases the values that a failed run left
 
-  /// On the CPU: what operators allocate. On a device nothing is told.
+  /// On the CPU: what operators allocate. On a device: nothing is known.
   PlannedMemory planned_memory() const;
   /// The next run writes its outputs over those of this one.
   bool reuses_outputs() const;

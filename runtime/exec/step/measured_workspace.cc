@@ -91,7 +91,7 @@ int64_t MeasuredWorkspaceBytes(const Plan& plan, const PlanStep& step) {
   try {
     measured = Measure(plan, step);
   } catch (const std::exception&) {
-    // What an operator refuses, the run will tell.
+    // The run reports what an operator refuses.
   }
   return known[key] = std::max(told, measured);
 }

@@ -4,8 +4,8 @@
 
 namespace strata {
 
-/// Counts the bytes that ATen's CPU allocator hands out to the calling thread, while it lives. What
-/// was there before does not count. One at a time per thread.
+/// Counts the bytes that ATen's CPU allocator gives to the calling thread, from construction to
+/// destruction. Earlier allocations do not count. REQUIRES: one at a time per thread.
 class MemoryMeter {
  public:
   MemoryMeter();

@@ -12,13 +12,13 @@ namespace strata {
 class ExecutionObserver {
  public:
   virtual ~ExecutionObserver() = default;
-  /// `results` as the operator returned them, a returned list as its elements; undefined for what
-  /// is no tensor. Before anything is killed.
+  /// `results` as the operator returned them, a returned list as its elements; undefined for a
+  /// result that is not a tensor. Called before any operand is released.
   virtual void OnStep(const PlanStep& step, std::span<const at::Tensor> results) = 0;
-  /// Whether it is told of steps that a run does not do, too: folded views, hoisted constants.
+  /// Whether `OnStep` is also called for steps that a run skips: folded views, hoisted constants.
   virtual bool WantsAllSteps() const { return true; }
   /// Where to write when each step ended; null: nowhere. A static plan that has it calls `OnStep`
-  /// only for steps whose results have sizes that nobody knew before.
+  /// only for steps whose results have data-dependent sizes.
   virtual StepTimes* times() { return nullptr; }
 };
 

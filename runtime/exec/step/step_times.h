@@ -12,8 +12,8 @@
 namespace strata {
 
 /// When each step of a run ended, read from the processor's counter: a few nanoseconds a step, one
-/// write to memory that is there. The run as a whole is timed by the steady clock, which tells what
-/// a tick is.
+/// write to memory allocated before. The steady clock times the run as a whole, which gives the
+/// length of a tick.
 class StepTimes {
  public:
   /// The run begins. `steps`: those that `Mark` is called after, by index in the plan, in order.

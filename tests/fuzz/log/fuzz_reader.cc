@@ -12,7 +12,7 @@ namespace {
 
 using namespace strata;
 
-/// Writes down all that is told.
+/// Writes down every call.
 class Notes final : public LogSink {
  public:
   void OnRecord(LogRecord record, std::optional<int32_t> rank, std::string_view thread,
@@ -45,8 +45,8 @@ std::string Read(std::string_view log, size_t piece, bool pauses) {
 
 }  // namespace
 
-// A log is read the same whatever the pieces in which it comes. To look for a whole record at any
-// moment does no harm.
+// A log reads the same in whatever pieces it arrives. Looking for a whole record is allowed at any
+// time.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t piece = size_t{data[0]} + 1;

@@ -4,7 +4,7 @@
     random_models.py STRATA [COUNT] [SEED] [FAMILY]
 
 Needs `pip install torch==2.11.0`. Draws dims, ratios of heads, rotary embeddings, latent ranks, router settings,
-precision, optimizer constants, and ways to make the graph that change no number: chunked loss, open sizes, experts one
+precision, optimizer constants, and ways to make the graph that change no number: chunked loss, dynamic shapes, experts one
 by one. Makes a numbers fixture of each as tests/data/numerics/make_reference.py does, with the tolerances that rounding
 alone explains, and judges `strata train` by it as the tests do. Models in which a token nearly chose another expert, or
 that rounding alone drives apart, are drawn anew. Prints each model that differs; exits 1 if there is one.

@@ -2,7 +2,7 @@
 
     docs_test.py STRATA [--update]
 
-A block of the document that begins with `$ strata … --help` must go on with that output; each command of
+A block of the document that begins with `$ strata … --help` must continue with that output; each command of
 `strata --help` must have one. `--update` writes them.
 """
 

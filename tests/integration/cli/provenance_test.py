@@ -1,4 +1,4 @@
-"""Traces whose ids and births contradict the structure of their graphs: what the commands tell.
+"""Traces whose ids and provenance records contradict the structure of their graphs: output of the commands.
 
     provenance_test.py STRATA TRACE_TOOL
 """
@@ -121,7 +121,7 @@ a  in graph 'step'
             {"pass": 0, "what": "by id it is c, by structure b, which by id was c"}])
 
 
-# Graphs of one trace: ids tell which came from which.
+# Graphs of one trace: ids say which node came from which.
 CUT = """\
 === graph joint
   x = placeholder #1

@@ -151,7 +151,7 @@ class RanksTest(RunsCase):
             return self.ranks([[line.replace("wt, 0, 0, 8", f"wt, 0, {rank * offset}, 64") for line in LAYERS]
                                for rank in range(2)], code)
 
-        # Tensors have 8 rows. 5 is no size of any.
+        # Tensors have 8 rows. None has a size of 5.
         self.assertEqual([(c["node"], c["path"], c["formula"]) for c in ranks(8, 0)["constants"]],
                          [("sl", "args[2]", "8·rank")])
         report = ranks(5, 1)
@@ -408,7 +408,7 @@ exp  in graph 'aot_joint_graph'
   aot_backward_graph  pass 1  absolute  changed target: aten.neg.default → aten.abs.default
 """
         self.assertEqual(self.story("a.log", "neg"), "neg  in graph 'aot_joint_graph'\n" + told)
-        # Asked for at the other end, the story is the same.
+        # Asked for at the other end, the history is the same.
         self.assertEqual(self.story("a.log#graph=aot_backward_graph", "neg"),
                          "neg  in graph 'aot_backward_graph'\n" + told)
 

@@ -100,7 +100,7 @@ TEST_CASE("match: a long chain whose operators all have other names") {
     return text + "  output([" + value + "])\n";
   };
   CHECK_EQ(DiffCase(chain("layers", 50), chain("model.layers", 50)).diff.summary.changed, 50);
-  // Which one is missing, nothing tells.
+  // Nothing says which one is missing.
   CHECK_EQ(PartnerOf(DiffCase(chain("layers", 50), chain("model.layers", 49)).diff, "n25"), "-");
 }
 

@@ -1,4 +1,4 @@
-// Inputs that neither a common list nor common users tell.
+// Inputs that neither a common list nor common users identify.
 #include <string>
 #include <vector>
 

@@ -46,7 +46,7 @@ TEST_CASE("SortKeys: short and long lists come out in the order of key and entit
     SortKeys(keys);
     CHECK(keys == expected);
   }
-  // Keys that are no hashes are all in one bucket.
+  // Small numbers, unlike hashes, are all in one bucket.
   std::vector<Keyed> small;
   for (int32_t i = 20'000; i-- > 0;)
     small.push_back({static_cast<uint64_t>(i % 7), i});

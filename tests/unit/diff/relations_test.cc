@@ -278,7 +278,7 @@ replace split, a, b, y0, y1, y -> y
 )");
 }
 
-/// A chain of unary nodes `n0 = op(first)`, `n1 = op(n0)`, …; suffixes tell chains apart.
+/// A chain of unary nodes `n0 = op(first)`, `n1 = op(n0)`, …; suffixes distinguish chains.
 std::string Chain(std::string_view first, std::string_view suffix) {
   std::string text, last(first);
   for (const std::string_view op : {"sin", "cos", "tan", "exp", "log"}) {

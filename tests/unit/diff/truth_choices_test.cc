@@ -55,7 +55,7 @@ TEST_CASE("truth: two nodes that read each other's operands may have changed pla
 )";
   const Names places{{"c", "d"}, {"d", "c"}};
   CHECK(ChoicesAsGood(before, after, places) == places);
-  // As many users speak for it, but no operands.
+  // As many users support it, but no operands.
   CHECK(ChoicesAsGood(before, after, {{"a", "b"}, {"b", "a"}}).empty());
   CHECK(ChoicesAsGood(before, before, places).empty());
 }

@@ -1,5 +1,5 @@
-// Training as it is made for a GPU: its graphs, its kernels, and what it computes, on a double of
-// the device whose attention and norms are the CPU's.
+// Training as planned for a GPU: its graphs, kernels and results, on a fake device whose attention
+// and norms are the CPU's.
 
 #include <cmath>
 #include <dlfcn.h>

@@ -54,7 +54,7 @@ class ReplayingFakeDevice final : public FakeCpuDevice {
   }
 
  private:
-  // Between autograd and whoever calls; used by nobody else.
+  // Between autograd and the caller; nothing else uses it.
   static constexpr c10::DispatchKey kTapeKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
   static ReplayingFakeDevice*& Active() {

@@ -203,7 +203,7 @@ TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but 
     DynamicExecutor executor = open.Bind(PlanOptions::Fastest());
     std::vector<int64_t> held;
     for (const Tensors& of_run : inputs) {
-      OrDie(executor.Run(of_run));  // nobody holds its outputs
+      OrDie(executor.Run(of_run));  // its outputs are released
       held.push_back(executor.planned_memory().held);
       const double live = static_cast<double>(meter->live_bytes());
       CHECK_LT(std::abs(live / static_cast<double>(held.back()) - 1), 0.03);
@@ -238,7 +238,9 @@ size_t CountFused(const Graph& graph) {
   return count;
 }
 
-TEST_CASE("fused kernels take open sizes when they run: one source for all, the operators' bits") {
+TEST_CASE(
+    "fused kernels take dynamic sizes when they run: one source for all, bitwise equal to the "
+    "operators") {
   at::set_num_threads(1);
   const std::string passes = std::string(kDefaultPasses) + ",fuse";
   for (const std::string_view text : {kSmallLlama3, kSmallDeepSeekV3}) {
@@ -262,7 +264,7 @@ TEST_CASE("fused kernels take open sizes when they run: one source for all, the 
   }
 }
 
-TEST_CASE("sizes and arguments of an open graph are expressions of s0 and s1") {
+TEST_CASE("sizes and arguments of a dynamic graph are expressions of s0 and s1") {
   const Traced open(Config(kSmallLlama3, {kOpen}), "");
   const Graph& graph = open.step();
   const auto type = [&](std::string_view name) {
@@ -275,11 +277,11 @@ TEST_CASE("sizes and arguments of an open graph are expressions of s0 and s1") {
   CHECK(text.find("aten.view.default(embedding, ") == std::string::npos);
   CHECK(text.find("[sym(s0), sym(s1), -1, 8]") != std::string::npos);
   CHECK_EQ(PrintText(*OrDie(ParseText(text, "open.txt"))), text);
-  // The optimizer has no open sizes.
+  // The optimizer has static shapes.
   CHECK_FALSE(HasDynamicShapes(*open.module.FindGraph(kOptimizerGraph)));
 }
 
-TEST_CASE("sizes that are not open are numbers, whatever they were while sampling") {
+TEST_CASE("static sizes are numbers, whatever they were while sampling") {
   for (const std::string_view dims : {"batch", "seq"}) {
     const Traced open(Config(kSmallQwen3, {fmt::format("compile.symbolic_dims={}", dims)}), "");
     const Graph& graph = open.step();
@@ -298,12 +300,12 @@ TEST_CASE("sizes that are not open are numbers, whatever they were while samplin
   }
 }
 
-TEST_CASE("a sequence that is not open may be padded by attention's kernel for GPUs") {
+TEST_CASE("a sequence of static size may be padded by attention's kernel for GPUs") {
   const TargetScope target(
       {.name = "cuda:0", .is_gpu = true, .capability = 9.0, .cudnn = 0, .deterministic = false});
   const Traced open(Config(kSmallDeepSeekV3, {"compile.symbolic_dims=batch"}), "");
   CHECK(HasDynamicShapes(open.step()));
-  // Experts one by one: so many tokens that each has some while sampling.
+  // Experts one by one: enough tokens that each expert has some while sampling.
   const Traced one_by_one(
       Config(kSmallDeepSeekV3, {kOneByOne, "seq_len=60", "rope.max_seq_len=60"}), "");
   CHECK(PrintText(one_by_one.step()).find("Sym(u0)") != std::string::npos);
@@ -391,7 +393,7 @@ TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
   }
 }
 
-// Programs that cannot be traced with open sizes.
+// Programs that cannot be traced with dynamic shapes.
 
 /// The refusal of a program over x `[batch, seq]`, f32.
 std::string Refusal(const std::function<Tensors(const Tensor& x)>& program) {
@@ -428,7 +430,7 @@ TEST_CASE("a branch on a size is refused with module and line") {
             }),
             "aten.cos.default",
             "is computed at batch 3, seq 17, and aten.sin.default at batch 7, seq 23: a program "
-            "with open sizes must do the same at all of them");
+            "with dynamic shapes must do the same at all of them");
   CheckSays(Refusal([](const Tensor& x) -> Tensors {
               const ModuleScope scope("layers.0");
               Tensor y = x;
@@ -438,7 +440,7 @@ TEST_CASE("a branch on a size is refused with module and line") {
             }),
             "aten.neg.default",
             "is computed at batch 5, seq 19, and nothing more at batch 3, seq 17: a program "
-            "with open sizes must do the same at all of them");
+            "with dynamic shapes must do the same at all of them");
 }
 
 TEST_CASE("a number that is no expression of the sizes is refused with module and line") {
@@ -448,14 +450,14 @@ TEST_CASE("a number that is no expression of the sizes is refused with module an
             }),
             "aten.slice.Tensor",
             "has a number that is 8 at batch 3, seq 17 and 9 at batch 5, seq 19: no sum or product "
-            "of open sizes");
+            "of the dynamic sizes");
   CheckSays(Refusal([](const Tensor& x) -> Tensors {
               const ModuleScope scope("layers.0");
               return {x * (1.0 / static_cast<double>(x.size(0)))};
             }),
             "aten.mul.Scalar",
             "takes 0.3333333333333333 at batch 3, seq 17 and 0.2 at batch 5, seq 19: only whole "
-            "numbers can depend on open sizes, divide by the size instead");
+            "numbers can depend on dynamic sizes, divide by the size instead");
 }
 
 TEST_CASE("reading a value and branching on it are refused with module and line") {

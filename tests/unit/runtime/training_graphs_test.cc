@@ -61,7 +61,7 @@ class CheckTypes final : public ExecutionObserver {
   int checked = 0;
 
  private:
-  /// False for sizes that are read from data, and for what has them.
+  /// False for types with data-dependent sizes.
   bool IsOfKnownSize(const Type& type) const {
     return type.kind == TypeKind::kTensor && std::ranges::all_of(type.sizes, [&](DimId size) {
              return graph_.module().dims().AsConst(size).has_value();

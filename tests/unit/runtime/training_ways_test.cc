@@ -152,7 +152,7 @@ TEST_CASE("documents of one row see nothing of each other") {
     const Tensors packed = LossAndGradients(
         TrainSpec(run.config), model, {.tokens = tokens, .labels = labels, .positions = positions});
     CHECK_LT(WorstDifference(packed, apart), 2e-6);
-    // And they would, if nobody kept them apart.
+    // Without boundaries between documents they would.
     const Tensors mixed = LossAndGradients(
         TrainSpec(run.config), model,
         {.tokens = tokens, .labels = labels, .positions = at::arange(10).view({1, 10})});

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using testing::MessageOf;
 using testing::TempDir;
 
-/// A model of two tensors and its moments; every element is `value`.
+/// A model of two tensors and AdamW's two averages of each; every element is `value`.
 class State {
  public:
   explicit State(float value)

@@ -459,7 +459,7 @@ TEST_CASE("an override without key or value says how to write it") {
 }
 
 TEST_CASE("devices and what they may do") {
-  CHECK_EQ(ErrorWithSet("device=cuda"), "");  // whether there is one, training tells
+  CHECK_EQ(ErrorWithSet("device=cuda"), "");  // training checks that there is one
   CHECK_EQ(ErrorWithSet("device=gpu"),
            "unknown device: --set device=gpu: found the string 'gpu', choose one of cpu, cuda, did "
            "you mean 'cpu'");

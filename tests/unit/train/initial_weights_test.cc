@@ -109,7 +109,7 @@ TEST_CASE("another model's file tells all kinds in one line, with a few names of
            "parameters of this configuration");
 }
 
-/// Tensors of one value per element, counted up, so that each element tells where it came from.
+/// Tensors of one value per element, counted up, so that each element says where it came from.
 struct Counted {
   std::vector<std::string> names;
   std::vector<std::vector<int64_t>> shapes;

@@ -135,7 +135,7 @@ TEST_CASE("other tokenizers are refused by what they need") {
            refused("its model has dropout, which gives a text other tokens each time"));
   CHECK_EQ(message(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
            refused("merge 1 is of tokens that are not in the vocabulary"));
-  // 2^63 - 1: one more is no number.
+  // 2^63 - 1: one more does not fit.
   CHECK_EQ(
       message(R"({"model": {"type": "BPE", "vocab": {"a": 9223372036854775807}, "merges": []}})"),
       refused("token 'a' has no id"));

@@ -154,7 +154,7 @@ TEST_CASE(
       for (const int32_t slot : step.results)
         if (slot >= 0) storages.insert(storage_of(slot));
       if (!writes) step.ForEachOperand([&](int32_t slot) { storages.insert(storage_of(slot)); });
-      // A write whose result nobody reads is told by its first operand.
+      // A write without a user of its result is known by its first operand.
       if (step.mutates) storages.insert(storage_of(step.args[0].slot));
       return storages;
     };

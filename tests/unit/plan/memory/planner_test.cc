@@ -31,8 +31,8 @@ TEST_CASE("places are aligned, nothing takes no place") {
 }
 
 TEST_CASE("gradients take the places of what they are computed from, outputs lie side by side") {
-  // Values of layers, and as they die the larger gradients, which live to the end, between values
-  // of a moment.
+  // Values of layers, and as their lifetimes end the larger gradients, which live to the end,
+  // between short-lived values.
   constexpr int32_t kLayers = 20, kEnd = 2 * kLayers;
   std::vector<MemoryRequest> requests;
   for (int32_t layer = 0; layer < kLayers; ++layer)

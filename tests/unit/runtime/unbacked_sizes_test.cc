@@ -1,4 +1,4 @@
-// Plans of graphs that read sizes from data: what they need, and their kernels.
+// Plans of graphs with data-dependent sizes: their memory and their kernels.
 
 #include <algorithm>
 #include <cstring>
