@@ -236,7 +236,8 @@ def files(root, entries):
         if os.path.isfile(top):
             found.add(os.path.normpath(entry))
         for directory, folders, names in os.walk(top):
-            folders[:] = [folder for folder in folders if folder not in ("build", "out", ".venv", ".git")]
+            folders[:] = [folder for folder in folders
+                          if folder not in ("build", "out", ".git") and not folder.startswith(".venv")]
             found.update(os.path.relpath(os.path.join(directory, name), root) for name in names)
     return sorted(path for path in found if not any(path == no or path.startswith(no) for no in EXCLUDED)
                   and (path.endswith((".md", ".py") + CPP + HASH) or os.path.basename(path) in HASH or path in SHELL))
