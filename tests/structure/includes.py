@@ -43,6 +43,7 @@ ALLOWED = {
     "passes/cleanup": IR | {"passes/core"},
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes": IR | PASSES,
+    "prove": IR,
     "runtime/config": IR,
     "runtime/plan": IR | {"passes/core", "passes/compile"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
@@ -75,8 +76,8 @@ ALLOWED = {
     "viewer/ui": IR | {"store", "scene", "viewer/model"} | DIFF,
     "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
-    "cli": IR | TEXT | {"store", "scene", "refs", "cli/render"} | DIFF | PASSES | RUNTIME | EXPORT,
-    "cli/render": IR | TEXT | {"store", "scene"} | DIFF | EXPORT,
+    "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "cli/render": IR | TEXT | {"store", "scene", "prove"} | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 

@@ -1,0 +1,15 @@
+#pragma once
+#include <string>
+
+#include "prove/call.h"
+
+namespace strata::prove {
+
+/// Whether a value is the expected one. None as an expectation is met by every value.
+bool SameValue(const Value& expected, const Value& actual);
+
+/// How a value differs from the expected one: "1/2 of the expected value", "other sizes: …", "13 of
+/// 64 elements differ". REQUIRES: !SameValue.
+std::string DescribeDifference(const Value& expected, const Value& actual);
+
+}  // namespace strata::prove

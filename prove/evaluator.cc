@@ -1,0 +1,252 @@
+#include "prove/evaluator.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "ir/module.h"
+#include "prove/inputs.h"
+#include "prove/ops/elementwise.h"
+
+namespace strata::prove {
+namespace {
+
+/// A result is read by an element of a list as itself.
+Argument ArgumentFrom(const Value& value) {
+  if (const auto* tensor = std::get_if<Tensor>(&value)) return {*tensor};
+  if (const auto* number = std::get_if<int64_t>(&value)) return {*number};
+  if (const auto* body = std::get_if<GraphId>(&value)) return {*body};
+  return {};
+}
+
+/// Whether the operator writes its result to its first argument: "aten.add_.Tensor".
+bool IsInPlace(std::string_view op) {
+  const size_t first = op.find('.');
+  if (first == std::string_view::npos) return false;
+  const std::string_view name = op.substr(first + 1, op.find('.', first + 1) - first - 1);
+  return name.size() > 1 && name.ends_with('_') && !name.ends_with("__");
+}
+
+/// Writes `result` to `target`, which keeps its sizes.
+Status WriteTo(const Tensor& target, const Tensor& result) {
+  STRATA_TRY(const Tensor source, ConvertTo(result, target.domain()).Expand(target.sizes()));
+  target.Write(source.Read());
+  return Ok();
+}
+
+/// For each kind of law that all tensors of the call know: the call on what they know.
+void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
+  using Member = std::shared_ptr<const Tensor> Laws::*;
+  std::vector<Laws> kept(results.size());
+  bool has_any = false;
+  for (const Member member :
+       {&Laws::exponential, &Laws::square, &Laws::minuend, &Laws::subtrahend}) {
+    Call companion = call;
+    bool knows = true, has_numbers = false;
+    const auto replace = [&](Argument& argument) {
+      auto* tensor = std::get_if<Tensor>(&argument.value);
+      if (tensor == nullptr || tensor->domain() != Domain::kFloat) return;
+      const Laws* laws = tensor->laws();
+      has_numbers = true;
+      knows = knows && laws != nullptr && laws->*member != nullptr;
+      if (knows) *tensor = *(laws->*member);
+    };
+    for (Argument& argument : companion.args()) {
+      replace(argument);
+      if (auto* list = std::get_if<std::vector<Argument>>(&argument.value))
+        std::ranges::for_each(*list, replace);
+    }
+    if (!knows || !has_numbers) continue;
+    Result<Values> moved = definition.evaluate(companion);
+    if (!moved || moved->size() != results.size()) continue;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (auto* tensor = std::get_if<Tensor>(&(*moved)[i]))
+        kept[i].*member = std::make_shared<const Tensor>(tensor->Copy());
+    }
+    has_any = true;
+  }
+  if (!has_any) return;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (auto* tensor = std::get_if<Tensor>(&results[i])) tensor->SetLaws(std::move(kept[i]));
+  }
+}
+
+uint64_t HashOf(uint64_t hash, const Argument& argument) {
+  if (const auto* tensor = std::get_if<Tensor>(&argument.value)) {
+    for (const int64_t size : tensor->sizes())
+      hash = Mix(hash ^ static_cast<uint64_t>(size));
+    for (const uint64_t word : tensor->Read())
+      hash = Mix(hash ^ word);
+  } else if (const auto* list = std::get_if<std::vector<Argument>>(&argument.value)) {
+    for (const Argument& element : *list)
+      hash = HashOf(hash, element);
+  }
+  return hash;
+}
+
+}  // namespace
+
+Value CopyOf(const Value& value) {
+  if (const auto* tensor = std::get_if<Tensor>(&value)) return tensor->Copy();
+  return value;
+}
+
+Result<Argument> Evaluator::ArgumentOf(const Arg& arg) const {
+  const Module& module = graph_.module();
+  switch (arg.kind()) {
+    case ArgKind::kNone:
+      return Argument{};
+    case ArgKind::kValue:
+      return ArgumentFrom(values_[static_cast<size_t>(arg.value().index)]);
+    case ArgKind::kInt:
+      return Argument{arg.as_int()};
+    case ArgKind::kFloat:
+      return Argument{arg.as_float()};
+    case ArgKind::kBool:
+      return Argument{arg.as_bool()};
+    case ArgKind::kDim: {
+      const std::optional<int64_t> size = module.dims().Hint(arg.dim());
+      if (!size) return Error(ErrorCode::kUnsupported, "a size that is not known");
+      return Argument{*size};
+    }
+    case ArgKind::kDType:
+      return Argument{arg.dtype()};
+    case ArgKind::kGraph:
+      return Argument{arg.graph()};
+    case ArgKind::kList:
+    case ArgKind::kTuple: {
+      std::vector<Argument> list;
+      for (const Arg& element : graph_.elements(arg)) {
+        STRATA_TRY(Argument argument, ArgumentOf(element));
+        list.push_back(std::move(argument));
+      }
+      return Argument{std::move(list)};
+    }
+    case ArgKind::kString:
+    case ArgKind::kDevice:
+    case ArgKind::kRaw:
+      return Argument{std::string(module.str(arg.str()))};
+    case ArgKind::kDict:
+    case ArgKind::kCall:
+      break;
+  }
+  return Error(ErrorCode::kUnsupported, "an argument of no tensor operator");
+}
+
+Result<Call> Evaluator::CallOf(NodeId node) {
+  std::vector<Argument> args;
+  for (const Arg& arg : graph_.args(node)) {
+    STRATA_TRY(Argument argument, ArgumentOf(arg));
+    args.push_back(std::move(argument));
+  }
+  std::vector<std::pair<std::string, Argument>> kwargs;
+  for (size_t i = 0; i < graph_.node(node).num_kwargs; ++i) {
+    const NamedArg kwarg = graph_.kwarg(node, i);
+    STRATA_TRY(Argument argument, ArgumentOf(kwarg.value));
+    kwargs.emplace_back(graph_.module().str(kwarg.name), std::move(argument));
+  }
+  Call call(graph_.op(node), std::move(args), std::move(kwargs), graph_.node(node).num_results);
+  call.run_body = [this](GraphId body, std::span<const Value> inputs) -> Result<Values> {
+    Evaluator evaluator(graph_.module().graph(body), seed_);
+    STRATA_TRY(Values results, evaluator.Run(inputs));
+    opaque_.insert(evaluator.opaque().begin(), evaluator.opaque().end());
+    evaluations_ += evaluator.evaluations();
+    return results;
+  };
+  return call;
+}
+
+Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
+  opaque_.insert(std::string(call.op()));
+  uint64_t hash = FunctionKey(call.Literals());
+  for (const Argument& argument : call.args())
+    hash = HashOf(hash, argument);
+  Values results;
+  for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+    const TypeId type = graph_.value(graph_.result(node, i)).type;
+    STRATA_TRY(Value value, RandomValue(graph_.module(), type, Mix(hash ^ i)));
+    results.push_back(std::move(value));
+  }
+  return results;
+}
+
+Result<Values> Evaluator::EvaluateCall(NodeId node) {
+  STRATA_TRY(Call call, CallOf(node));
+  const OpDefinition* definition = FindDefinition(call.op());
+  if (definition == nullptr) return EvaluateOpaque(node, call);
+  STRATA_TRY(Values results, definition->evaluate(call));
+  if (definition->moves_data) KeepLaws(*definition, call, results);
+  const Argument* target = call.Find(SIZE_MAX, "out");
+  if (target == nullptr && IsInPlace(call.op())) target = call.Find(0, {});
+  if (target != nullptr && target->is_tensor() && results.size() == 1) {
+    const auto& tensor = std::get<Tensor>(target->value);
+    STRATA_RETURN_IF_ERROR(WriteTo(tensor, std::get<Tensor>(results[0])));
+    results[0] = tensor;
+  }
+  return results;
+}
+
+/// The same random content for the same attribute: its real content is not in the graph.
+Result<Value> Evaluator::Attribute(NodeId node) {
+  for (const Arg& arg : graph_.args(node)) {
+    if (arg.kind() == ArgKind::kGraph) return Value(arg.graph());
+  }
+  const TypeId type = graph_.value(graph_.result(node)).type;
+  return RandomValue(graph_.module(), type, Mix(seed_ ^ FunctionKey(graph_.op(node))));
+}
+
+Result<Values> Evaluator::Evaluate(NodeId node, std::span<const Value> inputs, size_t& next_input) {
+  switch (graph_.node(node).kind) {
+    case NodeKind::kPlaceholder:
+      if (next_input >= inputs.size())
+        return Error(ErrorCode::kInvalid, "more inputs than there are values");
+      return Values{inputs[next_input++]};
+    case NodeKind::kGetAttr: {
+      STRATA_TRY(Value value, Attribute(node));
+      return Values{std::move(value)};
+    }
+    case NodeKind::kCall:
+      return EvaluateCall(node);
+    default:
+      return Error(ErrorCode::kUnsupported, "a call of Python code");
+  }
+}
+
+Result<std::vector<Value>> Evaluator::Run(std::span<const Value> inputs, const Observer& observe) {
+  values_.assign(static_cast<size_t>(graph_.value_bound()), Value());
+  last_use_.assign(values_.size(), -1);
+  const std::vector<int32_t> order = OrderOf(graph_);
+  for (const NodeId node : graph_.nodes()) {
+    graph_.ForEachOperand(node, [&](ValueId value) {
+      last_use_[static_cast<size_t>(value.index)] = order[static_cast<size_t>(node.index)];
+    });
+  }
+  size_t next_input = 0;
+  for (const NodeId node : graph_.nodes()) {
+    if (graph_.node(node).kind == NodeKind::kOutput) break;
+    Result<Values> results = Evaluate(node, inputs, next_input);
+    if (!results)
+      return std::move(results).error().In(
+          fmt::format("{} ({})", graph_.name(node), graph_.op(node)));
+    ++evaluations_;
+    if (observe) observe(node, *results);
+    const size_t count = std::min<size_t>(results->size(), graph_.node(node).num_results);
+    for (size_t i = 0; i < count; ++i)
+      values_[static_cast<size_t>(graph_.result(node, i).index)] = std::move((*results)[i]);
+    graph_.ForEachOperand(node, [&](ValueId value) {
+      const auto at = static_cast<size_t>(value.index);
+      if (last_use_[at] == order[static_cast<size_t>(node.index)]) values_[at] = Value();
+    });
+  }
+  std::vector<Value> outputs;
+  if (graph_.output() == NodeId{}) return outputs;
+  graph_.ForEachOperand(graph_.output(), [&](ValueId value) {
+    outputs.push_back(values_[static_cast<size_t>(value.index)]);
+  });
+  return outputs;
+}
+
+}  // namespace strata::prove

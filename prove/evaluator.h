@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "prove/call.h"
+
+namespace strata::prove {
+
+/// Evaluates a graph exactly, node by node.
+class Evaluator {
+ public:
+  /// Called after each node that is not the output; may overwrite the elements of its results.
+  using Observer = std::function<void(NodeId node, std::span<Value> results)>;
+
+  /// Sizes that are symbols have their hints. REQUIRES: the graph outlives this.
+  Evaluator(const Graph& graph, uint64_t seed) : graph_(graph), seed_(seed) {}
+
+  /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what
+  /// the output node returns, flattened. Errors: a call that fails in PyTorch too, by the name of
+  /// its node.
+  Result<std::vector<Value>> Run(std::span<const Value> inputs, const Observer& observe = {});
+
+  /// Operators without a definition that were called. Of those only this is known: equal calls give
+  /// equal results.
+  const std::set<std::string>& opaque() const { return opaque_; }
+  int64_t evaluations() const { return evaluations_; }
+
+ private:
+  Result<Values> Evaluate(NodeId node, std::span<const Value> inputs, size_t& next_input);
+  Result<Values> EvaluateCall(NodeId node);
+  Result<Values> EvaluateOpaque(NodeId node, Call& call);
+  Result<Value> Attribute(NodeId node);
+  Result<Argument> ArgumentOf(const Arg& arg) const;
+  Result<Call> CallOf(NodeId node);
+
+  const Graph& graph_;
+  uint64_t seed_;
+  std::vector<Value> values_;      // by ValueId
+  std::vector<int32_t> last_use_;  // by ValueId: position of the last node that reads it
+  std::set<std::string> opaque_;
+  int64_t evaluations_ = 0;
+};
+
+/// Random inputs for a graph, the same for the same seed, names and types: numbers are not 0;
+/// integers that index a dimension lie in it, and some labels are ignored. Errors: an input of
+/// unknown type or size.
+Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed);
+
+/// The value with memory of its own.
+Value CopyOf(const Value& value);
+
+}  // namespace strata::prove

@@ -1,0 +1,190 @@
+#include "prove/field.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+
+namespace strata::prove {
+namespace {
+
+constexpr uint64_t kExpFunction = 0x6578706f6e656e74U;
+constexpr uint64_t kRootFunction = 0x73717561726520f1U;
+
+bool IsPositive(Residue a) {
+  return a == kInfinity || (IsNumber(a) && a != 0 && a <= kPrime / 2);
+}
+
+/// Where a value stands in the order.
+int64_t Place(Residue a) {
+  if (a == kInfinity) return std::numeric_limits<int64_t>::max();
+  if (a == kMinusInfinity) return std::numeric_limits<int64_t>::min();
+  const auto value = static_cast<int64_t>(a);
+  return a <= kPrime / 2 ? value : value - static_cast<int64_t>(kPrime);
+}
+
+/// A number whose square is `a`, if the field has one, else one that stands for it.
+Residue Root(Residue a) {
+  const Residue root = Power(a, (kPrime + 1) / 4);  // the prime is 3 modulo 4
+  return Mul(root, root) == a ? root : Uninterpreted(kRootFunction, a);
+}
+
+Residue Fraction(int64_t numerator, int64_t denominator) {
+  return Div(FromInteger(numerator), FromInteger(denominator));
+}
+
+constexpr int64_t kMaxTerm = 4096;      // of fractions nearest to a double
+constexpr int64_t kMaxFloatTerm = 512;  // to a float: more would be nearest by chance
+
+bool IsNearest(double value, double exact, int64_t numerator, int64_t denominator) {
+  if (value == exact) return true;
+  return numerator <= kMaxFloatTerm && denominator <= kMaxFloatTerm &&
+         value == static_cast<double>(static_cast<float>(exact));
+}
+
+/// The image of n/d or its root if `value`, which is positive, is nearest to it; else kUndefined.
+Residue FromSmallFraction(double value) {
+  for (int64_t d = 1; d <= kMaxTerm; ++d) {
+    const double n = std::round(value * static_cast<double>(d));
+    if (n < 1 || n > static_cast<double>(kMaxTerm)) continue;
+    if (IsNearest(value, n / static_cast<double>(d), static_cast<int64_t>(n), d))
+      return Fraction(static_cast<int64_t>(n), d);
+  }
+  for (int64_t d = 1; d <= kMaxTerm; ++d) {
+    const double n = std::round(value * value * static_cast<double>(d));
+    if (n < 1 || n > static_cast<double>(kMaxTerm)) continue;
+    const double root = std::sqrt(n / static_cast<double>(d));
+    const double inverse = 1.0 / std::sqrt(static_cast<double>(d) / n);
+    if (value == root || value == inverse) return Root(Fraction(static_cast<int64_t>(n), d));
+  }
+  return kUndefined;
+}
+
+/// m·2^e, exactly.
+Residue FromDyadic(double value) {
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);
+  const Residue m = FromInteger(static_cast<int64_t>(std::ldexp(mantissa, 53)));
+  exponent -= 53;
+  const Residue power = Power(2, static_cast<uint64_t>(std::abs(exponent)));
+  return exponent < 0 ? Div(m, power) : Mul(m, power);
+}
+
+}  // namespace
+
+namespace internal {
+
+Residue AddCodes(Residue a, Residue b) {
+  if (a == kUndefined || b == kUndefined) return kUndefined;
+  if (a == kNan || b == kNan) return kNan;
+  if (IsNumber(a)) return b;
+  if (IsNumber(b) || a == b) return a;
+  return kNan;
+}
+
+Residue MulCodes(Residue a, Residue b) {
+  if (a == kUndefined || b == kUndefined) return kUndefined;
+  if (a == kNan || b == kNan || a == 0 || b == 0) return kNan;
+  return IsPositive(a) == IsPositive(b) ? kInfinity : kMinusInfinity;
+}
+
+}  // namespace internal
+
+Residue Neg(Residue a) {
+  if (a == kInfinity) return kMinusInfinity;
+  if (a == kMinusInfinity) return kInfinity;
+  if (!IsNumber(a) || a == 0) return a;
+  return kPrime - a;
+}
+
+Residue Inverse(Residue a) {
+  if (a == 0) return kInfinity;
+  if (a == kInfinity || a == kMinusInfinity) return 0;
+  if (!IsNumber(a)) return a;
+  return Power(a, kPrime - 2);
+}
+
+void InvertAll(std::span<Residue> elements) {
+  // Montgomery, "Speeding the Pollard and elliptic curve methods of factorization", 1987.
+  std::vector<Residue> products;  // of the numbers before each one
+  products.reserve(elements.size());
+  Residue product = 1;
+  const auto is_unit = [](Residue a) { return IsNumber(a) && a != 0; };
+  for (const Residue element : elements) {
+    products.push_back(product);
+    if (is_unit(element)) product = Mul(product, element);
+  }
+  Residue inverse = Inverse(product);
+  for (size_t i = elements.size(); i-- > 0;) {
+    const Residue element = elements[i];
+    if (is_unit(element)) {
+      elements[i] = Mul(inverse, products[i]);
+      inverse = Mul(inverse, element);
+    } else {
+      elements[i] = Inverse(element);
+    }
+  }
+}
+
+Residue Power(Residue a, uint64_t exponent) {
+  Residue power = 1;
+  for (; exponent != 0; exponent >>= 1U) {
+    if ((exponent & 1U) != 0) power = Mul(power, a);
+    if (exponent > 1) a = Mul(a, a);
+  }
+  return power;
+}
+
+Residue FromInteger(int64_t value) {
+  const int64_t prime = static_cast<int64_t>(kPrime);
+  const int64_t rest = value % prime;
+  return static_cast<Residue>(rest < 0 ? rest + prime : rest);
+}
+
+Residue FromLiteral(double value) {
+  if (std::isnan(value)) return kNan;
+  if (std::isinf(value)) return value > 0 ? kInfinity : kMinusInfinity;
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
+  if (std::trunc(value) == value && std::abs(value) <= kExactIntegers)
+    return FromInteger(static_cast<int64_t>(value));
+  const double size = std::abs(value);
+  Residue image = FromSmallFraction(size);
+  if (image == kUndefined) {
+    const auto rounded = static_cast<double>(static_cast<float>(size));
+    image = FromDyadic(std::isfinite(rounded) && rounded > 0 ? rounded : size);
+  }
+  return value < 0 ? Neg(image) : image;
+}
+
+int Compare(Residue a, Residue b) {
+  const int64_t first = Place(a), second = Place(b);
+  return first < second ? -1 : static_cast<int>(first > second);
+}
+
+Residue Uninterpreted(uint64_t function, Residue a) {
+  if (a == kUndefined || a == kNan) return a;
+  return 1 + Mix(function ^ Mix(a ^ Mix(function))) % (kPrime - 1);
+}
+
+void ExpAll(std::span<Residue> elements) {
+  std::vector<size_t> places;  // of the negative ones
+  std::vector<Residue> inverses;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    Residue& a = elements[i];
+    if (a == 0 || a == kMinusInfinity) {
+      a = a == 0 ? 1 : 0;
+    } else if (IsNumber(a) && a > kPrime / 2) {
+      places.push_back(i);
+      inverses.push_back(Uninterpreted(kExpFunction, kPrime - a));
+    } else if (IsNumber(a)) {
+      a = Uninterpreted(kExpFunction, a);
+    }
+  }
+  InvertAll(inverses);
+  for (size_t k = 0; k < places.size(); ++k)
+    elements[places[k]] = inverses[k];
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,158 @@
+#include "prove/inputs.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "ir/ops.h"
+#include "prove/evaluator.h"
+#include "prove/ops/elementwise.h"
+
+namespace strata::prove {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 26;
+constexpr uint64_t kSmallIntegers = 4;  // without a use that bounds them
+
+Result<Sizes> SizesOf(const Module& module, const Type& type) {
+  Sizes sizes;
+  int64_t elements = 1;
+  for (const DimId dim : type.sizes) {
+    const std::optional<int64_t> size = module.dims().Hint(dim);
+    if (!size) return Error(ErrorCode::kUnsupported, "a size that is not known");
+    sizes.push_back(*size);
+    elements *= std::max<int64_t>(*size, 1);
+    if (elements > kMaxElements)
+      return Error(ErrorCode::kUnsupported, "a tensor of more than {} elements", kMaxElements);
+  }
+  return sizes;
+}
+
+/// A number that is neither 0 nor a code.
+Residue RandomNumber(uint64_t key, uint64_t index) {
+  return 1 + RandomBits(key, index) % (kPrime - 1);
+}
+
+Tensor RandomNumbers(Domain domain, Sizes sizes, uint64_t key) {
+  Tensor tensor(domain, std::move(sizes), 0);
+  std::vector<uint64_t>& words = tensor.storage()->words;
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = RandomNumber(key, i);
+  return tensor;
+}
+
+/// What an integer input is read as.
+struct IndexUse {
+  int64_t bound = 0;               ///< the number of elements that it indexes; 0: unknown
+  std::optional<int64_t> ignored;  ///< a label of this value does not count
+};
+
+int64_t SizeAt(const Graph& graph, NodeId node, size_t argument, int64_t dim) {
+  const Module& module = graph.module();
+  if (argument >= graph.args(node).size() || !graph.args(node)[argument].is_value()) return 0;
+  const TypeId type = graph.value(graph.args(node)[argument].value()).type;
+  if (type == TypeId{}) return 0;
+  const std::vector<DimId>& sizes = module.types()[type].sizes;
+  const int64_t at = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
+  if (at < 0 || at >= static_cast<int64_t>(sizes.size())) return 0;
+  return module.dims().Hint(sizes[static_cast<size_t>(at)]).value_or(0);
+}
+
+int64_t LiteralAt(const Graph& graph, NodeId node, size_t argument, int64_t otherwise) {
+  const auto args = graph.args(node);
+  return argument < args.size() && args[argument].kind() == ArgKind::kInt ? args[argument].as_int()
+                                                                          : otherwise;
+}
+
+void Bound(IndexUse& use, int64_t bound) {
+  if (bound > 0) use.bound = use.bound == 0 ? bound : std::min(use.bound, bound);
+}
+
+/// Follows an integer through views and copies to what reads it.
+void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
+  if (depth > 8) return;
+  for (const Use reader : graph.uses(value)) {
+    const NodeId node = reader.user;
+    if (graph.node(node).kind != NodeKind::kCall) continue;
+    const std::string_view op = graph.op(node);
+    const std::string_view base = BaseName(op);
+    const uint32_t argument = reader.slot - graph.node(node).args_begin;
+    if (base == "embedding" && argument == 1) {
+      Bound(use, SizeAt(graph, node, 0, 0));
+    } else if (base == "embedding_dense_backward" && argument == 1) {
+      Bound(use, LiteralAt(graph, node, 2, 0));
+    } else if (base == "nll_loss_forward" && argument == 1) {
+      Bound(use, SizeAt(graph, node, 0, 1));
+      use.ignored = LiteralAt(graph, node, 4, -100);
+    } else if ((base == "gather" || base == "index_select") && argument == 2) {
+      Bound(use, SizeAt(graph, node, 0, LiteralAt(graph, node, 1, 0)));
+    } else if (base == "index" && argument >= graph.node(node).num_args) {
+      Bound(use, SizeAt(graph, node, 0, 0));
+    } else if (base == "ne" || base == "eq") {
+      const int64_t literal = LiteralAt(graph, node, 1, 0);
+      if (literal < 0) use.ignored = literal;
+    }
+    if (TraitsOf(op).view || base == "_to_copy" || base == "clone" || base == "unsqueeze" ||
+        base == "where" || base == "reshape") {
+      for (size_t i = 0; i < graph.node(node).num_results; ++i)
+        FollowUses(graph, graph.result(node, i), depth + 1, use);
+    }
+  }
+}
+
+/// Every eighth label is ignored, the first too.
+void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key) {
+  std::vector<uint64_t>& words = tensor.storage()->words;
+  const uint64_t bound = use.bound > 0 ? static_cast<uint64_t>(use.bound) : kSmallIntegers;
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = RandomBits(key, i) % bound;
+    if (use.ignored && RandomBits(key ^ 1, i) % 8 == 0)
+      words[i] = static_cast<uint64_t>(*use.ignored);
+  }
+}
+
+}  // namespace
+
+Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
+  if (id == TypeId{}) return Error(ErrorCode::kUnsupported, "a value of unknown type");
+  const Type& type = module.types()[id];
+  if (type.kind == TypeKind::kSymInt) {
+    const std::optional<int64_t> number = module.dims().Hint(type.dim);
+    if (!number) return Error(ErrorCode::kUnsupported, "an integer that is not known");
+    return Value(*number);
+  }
+  if (type.kind == TypeKind::kOpaque || type.dtype == DType::kUnknown)
+    return Error(ErrorCode::kUnsupported, "a value of unknown type");
+  STRATA_TRY(Sizes sizes, SizesOf(module, type));
+  const Domain domain = DomainOf(type.dtype);
+  if (domain != Domain::kInteger) return Value(RandomNumbers(domain, std::move(sizes), key));
+  Tensor tensor(domain, std::move(sizes), 0);
+  IndexUse use;
+  use.bound = type.dtype == DType::kBool ? 2 : 0;
+  FillIntegers(tensor, use, key);
+  return Value(std::move(tensor));
+}
+
+Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed) {
+  std::vector<Value> inputs;
+  for (const NodeId node : graph.placeholders()) {
+    const TypeId type = graph.value(graph.result(node)).type;
+    const uint64_t key = Mix(seed ^ FunctionKey(graph.name(node)));
+    Result<Value> value = RandomValue(graph.module(), type, key);
+    if (!value) return std::move(value).error().In(fmt::format("input {}", graph.name(node)));
+    if (const auto* tensor = std::get_if<Tensor>(&*value);
+        tensor != nullptr && tensor->domain() == Domain::kInteger &&
+        graph.module().types()[type].dtype != DType::kBool) {
+      IndexUse use;
+      FollowUses(graph, graph.result(node), 0, use);
+      FillIntegers(*tensor, use, key);
+    }
+    inputs.push_back(*std::move(value));
+  }
+  return inputs;
+}
+
+}  // namespace strata::prove

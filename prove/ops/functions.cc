@@ -1,0 +1,226 @@
+#include <cmath>
+#include <string_view>
+
+#include "base/random.h"
+#include "prove/ops/elementwise.h"
+#include "prove/ops/tables.h"
+
+namespace strata::prove {
+namespace {
+
+/// exp(a), and log's exponential.
+Tensor WithExponential(Tensor tensor, Tensor exponential) {
+  Laws laws;
+  laws.exponential = std::make_shared<const Tensor>(std::move(exponential));
+  tensor.SetLaws(std::move(laws));
+  return tensor;
+}
+
+Tensor SquareRoot(const Tensor& a) {
+  static const uint64_t kFunction = FunctionKey("sqrt");
+  Tensor root = Map(a, Domain::kFloat, [](Residue x) {
+    return x == 0 || x == 1 || x == kInfinity ? x : Uninterpreted(kFunction, x);
+  });
+  Laws laws;
+  laws.square = std::make_shared<const Tensor>(a.Copy());
+  root.SetLaws(std::move(laws));
+  return root;
+}
+
+Tensor ReciprocalRoot(const Tensor& a) {
+  const Tensor inverse = Reciprocal(a);
+  Tensor result = Reciprocal(SquareRoot(a));
+  Laws laws;
+  laws.square = std::make_shared<const Tensor>(inverse);
+  result.SetLaws(std::move(laws));
+  return result;
+}
+
+/// 1 / (1 + exp(-x))
+Tensor Sigmoid(const Tensor& a) {
+  const Tensor exponential = Exp(a);
+  const Tensor sum = Map(exponential, Domain::kFloat, [](Residue e) { return Add(1, e); });
+  return *Map(exponential, Reciprocal(sum), Domain::kFloat,
+              [](Residue e, Residue inverse) { return e == kInfinity ? 1 : Mul(e, inverse); });
+}
+
+/// d sigmoid / dx = s (1 - s)
+Residue SigmoidSlope(Residue s) {
+  return Mul(s, Sub(1, s));
+}
+
+Result<Tensor> NumbersAt(const Call& call, size_t position) {
+  STRATA_TRY(const Tensor tensor, call.TensorAt(position));
+  if (tensor.domain() == Domain::kComplex)
+    return Error(ErrorCode::kUnsupported, "a function of complex numbers");
+  if (tensor.domain() == Domain::kFloat) return tensor;
+  return ConvertTo(tensor, Domain::kFloat);
+}
+
+template <Tensor (*kFunction)(const Tensor&)>
+Result<Values> EvaluateUnary(Call& call) {
+  STRATA_TRY(const Tensor a, NumbersAt(call, 0));
+  return Values{kFunction(a)};
+}
+
+/// A function of which only equality is known; literals, `approximate` of gelu, are part of it.
+Result<Values> EvaluateUninterpreted(Call& call) {
+  STRATA_TRY(const Tensor a, NumbersAt(call, 0));
+  std::string name = call.Literals();
+  name.erase(0, name.find('('));
+  std::string_view base = call.op();
+  base.remove_suffix(base.size() - base.find('.', base.find('.') + 1));
+  if (base.ends_with('_')) base.remove_suffix(1);
+  return Values{Apply(FunctionKey(std::string(base) + name), a)};
+}
+
+Result<Values> EvaluateExp(Call& call) {
+  STRATA_TRY(const Tensor a, NumbersAt(call, 0));
+  return Values{Exp(a)};
+}
+
+Tensor Log(const Tensor& a) {
+  static const uint64_t kFunction = FunctionKey("log");
+  Tensor result = Map(a, Domain::kFloat, [](Residue x) {
+    if (x == 0) return kMinusInfinity;
+    return x == 1 ? Residue{0} : Uninterpreted(kFunction, x);
+  });
+  return WithExponential(std::move(result), a.Copy());
+}
+
+Tensor Silu(const Tensor& a) {
+  return *Mul(a, Sigmoid(a));
+}
+
+Tensor Tanh(const Tensor& a) {
+  // (E² - 1) / (E² + 1)
+  const Tensor square = Map(Exp(a), Domain::kFloat, [](Residue e) { return Mul(e, e); });
+  const Tensor sum = Map(square, Domain::kFloat, [](Residue e) { return Add(e, 1); });
+  return *Map(square, Reciprocal(sum), Domain::kFloat,
+              [](Residue e, Residue inverse) { return Mul(Sub(e, 1), inverse); });
+}
+
+/// pow of a number with an integer literal is a product, else uninterpreted.
+Result<Values> EvaluatePow(Call& call) {
+  STRATA_TRY(const Tensor base, call.TensorAt(0, "self"));
+  STRATA_TRY(const Tensor exponent, call.TensorAt(1, "exponent"));
+  const Argument* literal = call.Find(1, "exponent");
+  std::optional<int64_t> power;
+  if (const auto* number = std::get_if<int64_t>(&literal->value)) power = *number;
+  if (const auto* number = std::get_if<double>(&literal->value)) {
+    if (std::trunc(*number) == *number && std::abs(*number) < 64)
+      power = static_cast<int64_t>(*number);
+    if (*number == 0.5) return Values{SquareRoot(ConvertTo(base, Domain::kFloat))};
+    if (*number == -0.5) return Values{ReciprocalRoot(ConvertTo(base, Domain::kFloat))};
+  }
+  if (power && base.domain() == Domain::kInteger && *power >= 0) {
+    return Values{Map(base, Domain::kInteger, [&](uint64_t x) {
+      uint64_t product = 1;
+      for (int64_t i = 0; i < *power; ++i)
+        product *= x;
+      return product;
+    })};
+  }
+  if (power && base.domain() != Domain::kComplex) {
+    const Tensor numbers = base.domain() == Domain::kFloat ? base : ConvertTo(base, Domain::kFloat);
+    if (*power == 2) {
+      STRATA_TRY(Tensor square, Mul(numbers, numbers));
+      return Values{std::move(square)};
+    }
+    return Values{Map(numbers, Domain::kFloat, [&](Residue x) {
+      const Residue product = Power(x, static_cast<uint64_t>(std::abs(*power)));
+      return *power < 0 ? Inverse(product) : product;
+    })};
+  }
+  static const uint64_t kFunction = FunctionKey("pow");
+  STRATA_TRY(
+      Tensor result,
+      Map(ConvertTo(base, Domain::kFloat), ConvertTo(exponent, Domain::kFloat), Domain::kFloat,
+          [](Residue x, Residue y) { return Uninterpreted(kFunction ^ Mix(x), y); }));
+  return Values{std::move(result)};
+}
+
+/// `slope(x)` times the gradient: linear in it.
+template <Tensor (*kSlope)(const Tensor&)>
+Result<Values> EvaluateBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor a, NumbersAt(call, 1));
+  STRATA_TRY(Tensor result, Mul(gradient, kSlope(a)));
+  return Values{std::move(result)};
+}
+
+Tensor SiluSlope(const Tensor& a) {
+  // s (1 + x (1 - s))
+  return *Map(a, Sigmoid(a), Domain::kFloat,
+              [](Residue x, Residue s) { return Mul(s, Add(1, Mul(x, Sub(1, s)))); });
+}
+
+/// Of the result of sigmoid.
+Tensor SlopeOfSigmoid(const Tensor& s) {
+  return Map(s, Domain::kFloat, SigmoidSlope);
+}
+
+/// Of the result of tanh.
+Tensor SlopeOfTanh(const Tensor& t) {
+  return Map(t, Domain::kFloat, [](Residue x) { return Sub(1, Mul(x, x)); });
+}
+
+/// A slope of which only equality is known, with the literals of the call.
+Result<Values> EvaluateUninterpretedBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor a, NumbersAt(call, 1));
+  STRATA_TRY(Tensor result, Mul(gradient, Apply(FunctionKey(call.Literals()), a)));
+  return Values{std::move(result)};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"aten.cos", EvaluateUninterpreted},
+    {"aten.erf", EvaluateUninterpreted},
+    {"aten.exp", EvaluateExp},
+    {"aten.gelu", EvaluateUninterpreted},
+    {"aten.gelu_backward", EvaluateUninterpretedBackward},
+    {"aten.log", EvaluateUnary<Log>},
+    {"aten.pow", EvaluatePow},
+    {"aten.rsqrt", EvaluateUnary<ReciprocalRoot>},
+    {"aten.sigmoid", EvaluateUnary<Sigmoid>},
+    {"aten.sigmoid_backward", EvaluateBackward<SlopeOfSigmoid>},
+    {"aten.silu", EvaluateUnary<Silu>},
+    {"aten.silu_backward", EvaluateBackward<SiluSlope>},
+    {"aten.sin", EvaluateUninterpreted},
+    {"aten.sqrt", EvaluateUnary<SquareRoot>},
+    {"aten.tanh", EvaluateUnary<Tanh>},
+    {"aten.tanh_backward", EvaluateBackward<SlopeOfTanh>},
+};
+
+}  // namespace
+
+uint64_t FunctionKey(std::string_view name) {
+  uint64_t key = name.size();
+  for (const char letter : name)
+    key = Mix(key ^ static_cast<unsigned char>(letter));
+  return key;
+}
+
+Tensor Apply(uint64_t function, const Tensor& a) {
+  return Map(a, Domain::kFloat, [&](Residue x) { return Uninterpreted(function, x); });
+}
+
+Tensor Exp(const Tensor& a) {
+  if (const Laws* laws = a.laws()) {
+    if (laws->exponential != nullptr) return *laws->exponential;
+    if (laws->minuend != nullptr) {
+      // exp(a - b) = exp(a) / exp(b)
+      Result<Tensor> quotient = Div(Exp(*laws->minuend), Exp(*laws->subtrahend));
+      if (quotient) return *std::move(quotient);
+    }
+  }
+  std::vector<uint64_t> words = a.Read();
+  ExpAll(words);
+  return OfWords(Domain::kFloat, a.sizes(), std::move(words));
+}
+
+std::span<const OpDefinition> FunctionOps() {
+  return kOps;
+}
+
+}  // namespace strata::prove

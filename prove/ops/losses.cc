@@ -1,0 +1,98 @@
+#include "prove/ops/elementwise.h"
+#include "prove/ops/tables.h"
+
+namespace strata::prove {
+namespace {
+
+// Reductions of nll_loss, as ATen numbers them.
+constexpr int64_t kMean = 1, kSum = 2;
+
+/// The weights of the rows: of each row's class, 0 where the label is ignored.
+struct Rows {
+  std::vector<int64_t> labels;  ///< -1: ignored or out of range
+  std::vector<Residue> weights;
+  Residue total = 0;
+};
+
+/// Arguments weight, reduction and ignore_index stand at `first`.
+Result<Rows> ReadRows(const Call& call, const Tensor& target, int64_t classes, size_t first) {
+  Rows rows;
+  std::vector<uint64_t> weights;
+  if (call.Find(first, "weight") != nullptr) {
+    STRATA_TRY(const Tensor weight, call.TensorAt(first, "weight"));
+    weights = weight.Read();
+  }
+  const int64_t ignored = call.IntegerAt(first + 2, "ignore_index", -100);
+  for (const uint64_t word : target.Read()) {
+    const auto label = static_cast<int64_t>(word);
+    const bool is_valid = label != ignored && label >= 0 && label < classes;
+    rows.labels.push_back(is_valid ? label : -1);
+    Residue weight = is_valid ? 1 : 0;
+    if (is_valid && !weights.empty()) weight = weights[static_cast<size_t>(label)];
+    if (!is_valid && label != ignored) weight = kUndefined;  // ATen would fail
+    rows.weights.push_back(weight);
+    rows.total = prove::Add(rows.total, weight);
+  }
+  return rows;
+}
+
+/// nll_loss_forward(self, target, weight, reduction, ignore_index) -> (output, total_weight)
+Result<Values> EvaluateForward(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));  // [rows, classes]
+  STRATA_TRY(const Tensor target, call.TensorAt(1));
+  if (a.dim() != 2) return Error(ErrorCode::kUnsupported, "a loss of one row");
+  STRATA_TRY(const Rows rows, ReadRows(call, target, a.size(1), 2));
+  const std::vector<uint64_t> words = a.Read();
+  std::vector<Residue> losses;
+  Residue sum = 0;
+  for (size_t row = 0; row < rows.labels.size(); ++row) {
+    Residue loss = rows.weights[row];
+    if (rows.labels[row] >= 0) {
+      const size_t at =
+          row * static_cast<size_t>(a.size(1)) + static_cast<size_t>(rows.labels[row]);
+      loss = prove::Mul(loss, Neg(words[at]));
+    }
+    losses.push_back(loss);
+    sum = prove::Add(sum, loss);
+  }
+  const int64_t reduction = call.IntegerAt(3, "reduction", kMean);
+  const Tensor total(Domain::kFloat, {}, rows.total);
+  if (reduction == kMean) sum = prove::Div(sum, rows.total);
+  if (reduction == kMean || reduction == kSum)
+    return Values{Tensor(Domain::kFloat, {}, sum), total};
+  return Values{OfWords(Domain::kFloat, {a.size(0)}, std::move(losses)), total};
+}
+
+/// nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
+Result<Values> EvaluateBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor a, call.TensorAt(1));
+  STRATA_TRY(const Tensor target, call.TensorAt(2));
+  if (a.dim() != 2) return Error(ErrorCode::kUnsupported, "a loss of one row");
+  STRATA_TRY(const Rows rows, ReadRows(call, target, a.size(1), 3));
+  STRATA_TRY(const Residue total, call.NumberAt(6, "total_weight", 1));
+  const int64_t reduction = call.IntegerAt(4, "reduction", kMean);
+  Tensor result(Domain::kFloat, a.sizes(), 0);
+  const std::vector<uint64_t> gradients = gradient.Read();
+  for (size_t row = 0; row < rows.labels.size(); ++row) {
+    if (rows.labels[row] < 0) continue;
+    const size_t at = row * static_cast<size_t>(a.size(1)) + static_cast<size_t>(rows.labels[row]);
+    Residue slope = Neg(prove::Mul(rows.weights[row], gradients[gradients.size() == 1 ? 0 : row]));
+    if (reduction == kMean) slope = prove::Div(slope, total);
+    result.storage()->words[at] = slope;
+  }
+  return Values{std::move(result)};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"aten.nll_loss_backward", EvaluateBackward},
+    {"aten.nll_loss_forward", EvaluateForward},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> LossOps() {
+  return kOps;
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,120 @@
+#include "prove/ops/products.h"
+
+#include <algorithm>
+
+#include "prove/ops/elementwise.h"
+#include "prove/ops/tables.h"
+
+namespace strata::prove {
+namespace {
+
+/// A view of one matrix of a batch.
+Tensor MatrixAt(const Tensor& a, int64_t batch) {
+  return {a.domain(),
+          a.storage(),
+          {a.size(1), a.size(2)},
+          {a.strides()[1], a.strides()[2]},
+          a.offset() + batch * a.strides()[0]};
+}
+
+Residue DotOfCodes(const Residue* a, const Residue* b, int64_t count) {
+  Residue sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    sum = prove::Add(sum, prove::Mul(a[i], b[i]));
+  return sum;
+}
+
+/// REQUIRES: numbers.
+__extension__ Residue Dot(const Residue* a, const Residue* b, int64_t count) {
+  constexpr int64_t kProducts = 32;  // of less than 2^122 each: their sum fits
+  Residue sum = 0;
+  for (int64_t begin = 0; begin < count; begin += kProducts) {
+    unsigned __int128 part = 0;
+    const int64_t end = std::min(begin + kProducts, count);
+    for (int64_t i = begin; i < end; ++i)
+      part += static_cast<unsigned __int128>(a[i]) * b[i];
+    sum = prove::Add(sum, internal::Reduce(part));
+  }
+  return sum;
+}
+
+Status CheckNumbers(const Tensor& a, const Tensor& b) {
+  if (a.domain() != Domain::kFloat || b.domain() != Domain::kFloat)
+    return Error(ErrorCode::kUnsupported, "a product of tensors that are not numbers");
+  return Ok();
+}
+
+Result<Values> EvaluateMm(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor b, call.TensorAt(1, "mat2"));
+  STRATA_TRY(Tensor product, MatrixProduct(a, b));
+  return Values{std::move(product)};
+}
+
+Result<Tensor> BatchProduct(const Tensor& a, const Tensor& b) {
+  STRATA_RETURN_IF_ERROR(CheckNumbers(a, b));
+  if (a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0))
+    return Error(ErrorCode::kInvalid, "not batches of matrices");
+  std::vector<uint64_t> words;
+  for (int64_t i = 0; i < a.size(0); ++i) {
+    STRATA_TRY(const Tensor product, MatrixProduct(MatrixAt(a, i), MatrixAt(b, i)));
+    const std::vector<uint64_t>& part = product.storage()->words;
+    words.insert(words.end(), part.begin(), part.end());
+  }
+  return OfWords(Domain::kFloat, {a.size(0), a.size(1), b.size(2)}, std::move(words));
+}
+
+Result<Values> EvaluateBmm(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor b, call.TensorAt(1, "mat2"));
+  STRATA_TRY(Tensor product, BatchProduct(a, b));
+  return Values{std::move(product)};
+}
+
+/// beta * self + alpha * mat1 @ mat2
+template <Result<Tensor> (*kProduct)(const Tensor&, const Tensor&)>
+Result<Values> EvaluateAddProduct(Call& call) {
+  STRATA_TRY(const Tensor self, call.TensorAt(0));
+  STRATA_TRY(const Tensor a, call.TensorAt(1));
+  STRATA_TRY(const Tensor b, call.TensorAt(2));
+  STRATA_TRY(const Residue beta, call.NumberAt(SIZE_MAX, "beta", 1));
+  STRATA_TRY(const Residue alpha, call.NumberAt(SIZE_MAX, "alpha", 1));
+  STRATA_TRY(const Tensor product, kProduct(a, b));
+  STRATA_TRY(Tensor sum, Add(Scale(self, beta), Scale(product, alpha)));
+  return Values{std::move(sum)};
+}
+
+constexpr OpDefinition kOps[] = {
+    {"aten.addmm", EvaluateAddProduct<MatrixProduct>},
+    {"aten.baddbmm", EvaluateAddProduct<BatchProduct>},
+    {"aten.bmm", EvaluateBmm},
+    {"aten.mm", EvaluateMm},
+};
+
+}  // namespace
+
+Result<Tensor> MatrixProduct(const Tensor& a, const Tensor& b) {
+  STRATA_RETURN_IF_ERROR(CheckNumbers(a, b));
+  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0))
+    return Error(ErrorCode::kInvalid, "matrices that cannot be multiplied");
+  const int64_t rows = a.size(0), inner = a.size(1), columns = b.size(1);
+  const Tensor columns_of_b(b.domain(), b.storage(), {columns, inner},
+                            {b.strides()[1], b.strides()[0]}, b.offset());
+  const std::vector<uint64_t> x = a.Read(), y = columns_of_b.Read();
+  const bool has_codes = !std::ranges::all_of(x, IsNumber) || !std::ranges::all_of(y, IsNumber);
+  std::vector<uint64_t> words;
+  words.reserve(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const uint64_t *row = x.data() + i * inner, *column = y.data() + j * inner;
+      words.push_back(has_codes ? DotOfCodes(row, column, inner) : Dot(row, column, inner));
+    }
+  }
+  return OfWords(Domain::kFloat, {rows, columns}, std::move(words));
+}
+
+std::span<const OpDefinition> ProductOps() {
+  return kOps;
+}
+
+}  // namespace strata::prove

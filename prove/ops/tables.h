@@ -1,0 +1,22 @@
+#pragma once
+#include <span>
+
+#include "prove/call.h"
+
+namespace strata::prove {
+
+// The definitions of operators, each part in the file of its name. A new definition is one row.
+
+std::span<const OpDefinition> ArithmeticOps();
+std::span<const OpDefinition> FunctionOps();
+std::span<const OpDefinition> ViewOps();
+std::span<const OpDefinition> IndexOps();
+std::span<const OpDefinition> MemoryOps();
+std::span<const OpDefinition> ReductionOps();
+std::span<const OpDefinition> ProductOps();
+std::span<const OpDefinition> SoftmaxOps();
+std::span<const OpDefinition> LossOps();
+std::span<const OpDefinition> AttentionOps();
+std::span<const OpDefinition> BodyOps();
+
+}  // namespace strata::prove

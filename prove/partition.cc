@@ -1,0 +1,92 @@
+#include "prove/partition.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "prove/compare.h"
+#include "prove/evaluator.h"
+
+namespace strata::prove {
+namespace {
+
+using ValuesByName = std::map<std::string, Value, std::less<>>;
+
+Result<std::vector<Value>> InputsOf(const Graph& graph, const ValuesByName& values) {
+  std::vector<Value> inputs;
+  for (const NodeId node : graph.placeholders()) {
+    const auto found = values.find(graph.name(node));
+    if (found == values.end())
+      return Error(ErrorCode::kUnsupported, "input {} of {} has no value of that name",
+                   graph.name(node), graph.name_text());
+    inputs.push_back(found->second);
+  }
+  return inputs;
+}
+
+struct Outputs {
+  std::vector<Value> expected, actual;
+};
+
+Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Graph& backward,
+                            uint64_t seed, Proof& proof) {
+  STRATA_TRY(const std::vector<Value> inputs, MakeInputs(joint, seed));
+  ValuesByName values;
+  const std::vector<NodeId> placeholders = joint.placeholders();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values.emplace(joint.name(placeholders[i]), CopyOf(inputs[i]));
+  Evaluator whole(joint, seed), first(forward, seed), second(backward, seed);
+  Outputs outputs;
+  STRATA_TRY(outputs.expected, whole.Run(inputs));
+  STRATA_TRY(const std::vector<Value> for_forward, InputsOf(forward, values));
+  STRATA_TRY(const std::vector<Value> saved, first.Run(for_forward));
+  const std::vector<ValueId> names = forward.operands(forward.output());
+  for (size_t i = 0; i < saved.size(); ++i)
+    values.insert_or_assign(std::string(forward.value_name(names[i])), saved[i]);
+  STRATA_TRY(const std::vector<Value> for_backward, InputsOf(backward, values));
+  STRATA_TRY(const std::vector<Value> gradients, second.Run(for_backward));
+  if (gradients.size() > outputs.expected.size() ||
+      outputs.expected.size() - gradients.size() > saved.size()) {
+    return Error(ErrorCode::kUnsupported, "other outputs than the joint graph has");
+  }
+  const auto results = static_cast<std::ptrdiff_t>(outputs.expected.size() - gradients.size());
+  outputs.actual.assign(saved.begin(), saved.begin() + results);
+  outputs.actual.insert(outputs.actual.end(), gradients.begin(), gradients.end());
+  std::set<std::string> opaque;
+  for (const Evaluator* evaluator : {&whole, &first, &second}) {
+    proof.evaluations += evaluator->evaluations();
+    opaque.insert(evaluator->opaque().begin(), evaluator->opaque().end());
+  }
+  proof.opaque.assign(opaque.begin(), opaque.end());
+  return outputs;
+}
+
+}  // namespace
+
+Proof ProvePartition(const Graph& joint, const Graph& forward, const Graph& backward,
+                     const ProofOptions& options) {
+  Proof proof;
+  const Result<Outputs> outputs = EvaluateAll(joint, forward, backward, options.seed, proof);
+  if (!outputs) {
+    proof.verdict = Verdict::kUnproven;
+    proof.reason = outputs.error().message();
+    return proof;
+  }
+  const std::vector<ValueId> names = joint.operands(joint.output());
+  for (size_t i = 0; i < outputs->expected.size(); ++i) {
+    ++proof.values;
+    const Value &expected = outputs->expected[i], &actual = outputs->actual[i];
+    if (SameValue(expected, actual) || proof.findings.size() >= options.max_findings) continue;
+    const std::string name(joint.value_name(names[i]));
+    proof.findings.push_back({.node = name,
+                              .reference = name,
+                              .module = {},
+                              .what = DescribeDifference(expected, actual),
+                              .from = {}});
+  }
+  if (!proof.findings.empty()) proof.verdict = Verdict::kDiffers;
+  return proof;
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,224 @@
+#include "prove/proof.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "ir/module.h"
+#include "prove/compare.h"
+#include "prove/evaluator.h"
+
+namespace strata::prove {
+namespace {
+
+constexpr size_t kMaxKeptWords = size_t{1} << 27;  // 1 GB of values to set others right by
+
+uint64_t ContentHash(const Tensor& tensor) {
+  uint64_t hash = static_cast<uint64_t>(tensor.domain());
+  for (const int64_t size : tensor.sizes())
+    hash = Mix(hash ^ static_cast<uint64_t>(size));
+  for (const uint64_t word : tensor.Read())
+    hash = Mix(hash ^ word);
+  return hash;
+}
+
+/// What the reference computed.
+class ReferenceValues {
+ public:
+  void Keep(const Graph& graph, NodeId node, std::span<const Value> results) {
+    std::vector<Value> copies;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (const auto* tensor = std::get_if<Tensor>(&results[i]))
+        nodes_.try_emplace(ContentHash(*tensor), graph.name(node));
+      copies.push_back(CopyOf(results[i]));
+      if (const auto* tensor = std::get_if<Tensor>(&copies.back()))
+        words_ += tensor->storage()->words.size();
+    }
+    if (words_ <= kMaxKeptWords) by_id_[graph.node(node).stable_id] = {node, std::move(copies)};
+  }
+
+  struct Kept {
+    NodeId node;
+    std::vector<Value> results;
+  };
+  const Kept* Find(StableId id) const {
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? nullptr : &found->second;
+  }
+  /// A node that computed the same elements; "": none did.
+  std::string NodeWith(const Tensor& tensor) const {
+    const auto found = nodes_.find(ContentHash(tensor));
+    return found == nodes_.end() ? "" : found->second;
+  }
+  bool is_complete() const { return words_ <= kMaxKeptWords; }
+
+ private:
+  std::map<StableId, Kept> by_id_;
+  std::unordered_map<uint64_t, std::string> nodes_;
+  size_t words_ = 0;
+};
+
+/// How a value differs, and whether another node computes it.
+std::string Describe(const Value& expected, const Value& actual, const ReferenceValues& reference) {
+  const auto* tensor = std::get_if<Tensor>(&actual);
+  const std::string node = tensor == nullptr ? "" : reference.NodeWith(*tensor);
+  return node.empty() ? DescribeDifference(expected, actual) : fmt::format("the value of {}", node);
+}
+
+/// Makes `actual` what was expected, as far as their sizes allow it.
+void SetRight(const Value& expected, const Value& actual) {
+  const auto* a = std::get_if<Tensor>(&expected);
+  const auto* b = std::get_if<Tensor>(&actual);
+  if (a != nullptr && b != nullptr && a->sizes() == b->sizes() && a->domain() == b->domain())
+    b->Write(a->Read());
+}
+
+class Prover {
+ public:
+  Prover(const Graph& before, const Graph& after, const ProofOptions& options)
+      : before_(before), after_(after), options_(options) {}
+
+  Proof Run() {
+    if (const Status status = Compare(); !status) {
+      proof_.verdict = Verdict::kUnproven;
+      proof_.reason = status.error().message();
+    } else if (!proof_.findings.empty()) {
+      proof_.verdict = Verdict::kDiffers;
+    }
+    return std::move(proof_);
+  }
+
+ private:
+  Status Compare() {
+    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(before_, options_.seed));
+    STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs));
+    std::vector<Value> for_before;
+    for (const Value& input : inputs)
+      for_before.push_back(CopyOf(input));
+    Evaluator first(before_, options_.seed), second(after_, options_.seed);
+    STRATA_TRY(const std::vector<Value> expected,
+               first.Run(for_before, [&](NodeId node, std::span<Value> results) {
+                 if (options_.stable_ids) reference_.Keep(before_, node, results);
+               }));
+    Result<std::vector<Value>> actual =
+        second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
+    if (!actual) return std::move(actual).error();
+    CheckOutputs(expected, *actual);
+    CheckWrittenInputs(for_before, for_after);
+    proof_.evaluations = first.evaluations() + second.evaluations();
+    std::set<std::string> opaque = first.opaque();
+    opaque.insert(second.opaque().begin(), second.opaque().end());
+    proof_.opaque.assign(opaque.begin(), opaque.end());
+    return Ok();
+  }
+
+  /// The inputs of the graph after the pass: by StableId, else by position.
+  Result<std::vector<Value>> InputsOfAfter(const std::vector<Value>& inputs) {
+    const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
+    std::map<StableId, size_t> positions;
+    for (size_t i = 0; i < from.size(); ++i)
+      positions[before_.node(from[i]).stable_id] = i;
+    std::vector<Value> result;
+    positions_.clear();
+    for (size_t i = 0; i < to.size(); ++i) {
+      size_t position = i;
+      if (options_.stable_ids) {
+        const auto found = positions.find(after_.node(to[i]).stable_id);
+        position = found == positions.end() ? from.size() : found->second;
+      }
+      if (position >= from.size())
+        return Error(ErrorCode::kUnsupported, "input {} is new", after_.name(to[i]));
+      positions_.push_back(position);
+      result.push_back(CopyOf(inputs[position]));
+    }
+    if (!options_.stable_ids && from.size() != to.size())
+      return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
+    return result;
+  }
+
+  void Check(NodeId node, std::span<Value> results) {
+    if (!options_.stable_ids) return;
+    const ReferenceValues::Kept* kept = reference_.Find(after_.node(node).stable_id);
+    if (kept == nullptr) return;
+    for (size_t i = 0; i < std::min(kept->results.size(), results.size()); ++i) {
+      ++proof_.values;
+      if (SameValue(kept->results[i], results[i])) continue;
+      Add(node, before_.name(kept->node), Describe(kept->results[i], results[i], reference_));
+      SetRight(kept->results[i], results[i]);
+    }
+  }
+
+  void Add(NodeId node, std::string_view reference, std::string what) {
+    if (proof_.findings.size() >= options_.max_findings) return;
+    Finding finding{.node = std::string(after_.name(node)),
+                    .reference = std::string(reference),
+                    .module = std::string(after_.module().str(after_.node(node).module)),
+                    .what = std::move(what),
+                    .from = {}};
+    for (const ValueId operand : after_.operands(node)) {
+      const NodeId def = after_.value(operand).def;
+      if (options_.stable_ids && reference_.Find(after_.node(def).stable_id) == nullptr)
+        finding.from.emplace_back(after_.name(def));
+    }
+    proof_.findings.push_back(std::move(finding));
+  }
+
+  void CheckOutputs(const std::vector<Value>& expected, const std::vector<Value>& actual) {
+    if (expected.size() != actual.size()) {
+      Add(after_.output(), before_.name(before_.output()),
+          fmt::format("{} outputs, expected {}", actual.size(), expected.size()));
+      return;
+    }
+    const std::vector<ValueId> from = before_.operands(before_.output()),
+                               to = after_.operands(after_.output());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ++proof_.values;
+      if (SameValue(expected[i], actual[i])) continue;
+      Add(after_.value(to[i]).def, before_.value_name(from[i]),
+          fmt::format("output {}: {}", i, Describe(expected[i], actual[i], reference_)));
+    }
+  }
+
+  void CheckWrittenInputs(const std::vector<Value>& expected, const std::vector<Value>& actual) {
+    const std::vector<NodeId> to = after_.placeholders(), from = before_.placeholders();
+    for (size_t i = 0; i < to.size(); ++i) {
+      ++proof_.values;
+      const Value& wanted = expected[positions_[i]];
+      if (SameValue(wanted, actual[i])) continue;
+      Add(to[i], before_.name(from[positions_[i]]),
+          fmt::format("after the graph: {}", Describe(wanted, actual[i], reference_)));
+    }
+  }
+
+  const Graph& before_;
+  const Graph& after_;
+  const ProofOptions& options_;
+  ReferenceValues reference_;
+  std::vector<size_t> positions_;  // by input of `after`: the input of `before`
+  Proof proof_;
+};
+
+}  // namespace
+
+std::string_view ToString(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kProven:
+      return "proven";
+    case Verdict::kDiffers:
+      return "differs";
+    case Verdict::kUnproven:
+      return "unproven";
+  }
+  return "";
+}
+
+Proof Prove(const Graph& before, const Graph& after, const ProofOptions& options) {
+  return Prover(before, after, options).Run();
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace strata::prove {
+
+enum class Verdict : uint8_t {
+  kProven,    ///< every paired value and every output is equal
+  kDiffers,   ///< a value differs
+  kUnproven,  ///< could not be evaluated, or the graphs have other inputs
+};
+std::string_view ToString(Verdict verdict);
+
+/// A value of the graph after a pass that is not what it was before.
+struct Finding {
+  std::string node;               ///< after the pass; "" for an output without a node
+  std::string reference;          ///< the node before the pass
+  std::string module;             ///< "layers.3.attention"
+  std::string what;               ///< "1/2 of the expected value", "13 of 64 elements differ", …
+  std::vector<std::string> from;  ///< new nodes that it is computed from
+};
+
+struct Proof {
+  Verdict verdict = Verdict::kProven;
+  int64_t values = 0;             ///< compared
+  int64_t evaluations = 0;        ///< calls of operators, in both graphs
+  std::vector<Finding> findings;  ///< in program order, at most `max_findings`
+  std::string reason;             ///< kUnproven: why
+  /// Operators without a definition. They are the same function of the same operands in both
+  /// graphs; nothing else is known of them.
+  std::vector<std::string> opaque;
+};
+
+struct ProofOptions {
+  uint64_t seed = 1;
+  /// Nodes with equal StableIds have equal values. Otherwise only outputs and written inputs are
+  /// compared.
+  bool stable_ids = false;
+  size_t max_findings = 20;
+};
+
+/// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
+/// with equal StableIds, outputs by position, and what is written to inputs. A value that differs
+/// is set right before the evaluation goes on, so that consequences are not found again.
+///
+/// A false verdict "proven" has a probability of at most degree / 2^61 for each compared element
+/// (Schwartz, 1980; Zippel, 1979), where the degree of a value counts the products since the last
+/// function that is not a polynomial.
+Proof Prove(const Graph& before, const Graph& after, const ProofOptions& options);
+
+}  // namespace strata::prove

@@ -1,0 +1,183 @@
+// Definitions of operators against ATen: PV-3 on small integers, where both are exact.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "prove/evaluator.h"
+#include "runtime/exec/executor.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::OrDie;
+using testing::ParseBody;
+
+/// The input with elements -4 to 4, or 0 to 2 if they are integers.
+at::Tensor RandomInput(const Tensor& like, uint64_t key) {
+  const auto count = static_cast<size_t>(like.numel() * like.words_per_element());
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < count; ++i) {
+    const auto bits = static_cast<int64_t>(RandomBits(key, i) % 9);
+    numbers.push_back(like.domain() == Domain::kInteger ? bits % 3 : bits - 4);
+  }
+  at::Tensor flat = at::tensor(numbers, at::kLong);
+  if (like.domain() == Domain::kInteger) return flat.view(like.sizes());
+  flat = flat.to(at::kDouble);
+  if (like.domain() == Domain::kFloat) return flat.view(like.sizes());
+  Sizes pairs = like.sizes();
+  pairs.push_back(2);
+  return at::view_as_complex(flat.view(pairs));
+}
+
+Tensor FromTorch(const at::Tensor& tensor) {
+  const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+  const at::Tensor flat = real.contiguous().flatten();
+  const Domain domain = tensor.is_complex()          ? Domain::kComplex
+                        : tensor.is_floating_point() ? Domain::kFloat
+                                                     : Domain::kInteger;
+  Tensor result(domain, tensor.sizes().vec());
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const double number = flat[i].to(at::kDouble).item<double>();
+    result.storage()->words[static_cast<size_t>(i)] =
+        domain == Domain::kInteger ? static_cast<uint64_t>(flat[i].item<int64_t>())
+                                   : FromLiteral(number);
+  }
+  return result;
+}
+
+/// Runs a graph with ATen and exactly, on the same small integers, and compares all outputs.
+void CheckAgainstTorch(std::string_view body) {
+  INFO(body);
+  const auto module = ParseBody(body);
+  const Graph& graph = *module->FindGraph("g");
+  std::vector<Value> inputs = OrDie(MakeInputs(graph, 1));
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    tensors.push_back(RandomInput(std::get<Tensor>(inputs[i]), i));
+    inputs[i] = FromTorch(tensors.back());
+  }
+  const std::vector<Value> exact = OrDie(Evaluator(graph, 1).Run(inputs));
+  const std::vector<at::Tensor> expected =
+      OrDie(OrDie(Executor::Bind(OrDie(Lower(graph)), {})).Run(tensors));
+  REQUIRE_EQ(exact.size(), expected.size());
+  for (size_t i = 0; i < exact.size(); ++i) {
+    REQUIRE(std::holds_alternative<Tensor>(exact[i]));
+    CHECK(SameElements(FromTorch(expected[i]), std::get<Tensor>(exact[i])));
+  }
+}
+
+/// A call on two inputs `x` and `y` of these types.
+void CheckCall(std::string_view call, std::string_view x, std::string_view y, std::string_view z) {
+  CheckAgainstTorch(
+      fmt::format("\n  x = placeholder : {}\n  y = placeholder : {}\n  r = {} : {}\n  output(r)\n",
+                  x, y, call, z));
+}
+
+TEST_CASE("PV-3: products, sums and pointwise arithmetic are ATen's") {
+  CheckCall("aten.mm.default(x, y)", "f64[3, 4]", "f64[4, 2]", "f64[3, 2]");
+  CheckCall("aten.bmm.default(x, y)", "f64[2, 3, 4]", "f64[2, 4, 2]", "f64[2, 3, 2]");
+  CheckCall("aten.add.Tensor(x, y, alpha=3)", "f64[3, 4]", "f64[4]", "f64[3, 4]");
+  CheckCall("aten.sub.Tensor(x, y, alpha=2)", "f64[3, 1]", "f64[1, 4]", "f64[3, 4]");
+  CheckCall("aten.rsub.Scalar(x, 7)", "f64[3]", "f64[1]", "f64[3]");
+  CheckCall("aten.mul.Tensor(x, y)", "c128[3, 2]", "c128[2]", "c128[3, 2]");
+  CheckCall("aten.lerp.Tensor(x, y, y)", "f64[5]", "f64[5]", "f64[5]");
+  CheckCall("aten.addcmul.default(x, y, y, value=2)", "f64[5]", "f64[5]", "f64[5]");
+  CheckCall("aten.maximum.default(x, y)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.clamp.default(x, -2, 3)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.threshold_backward.default(x, y, 1)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.sum.dim_IntList(x, [0, -1], True)", "f64[3, 2, 4]", "f64[1]", "f64[1, 2, 1]");
+  CheckCall("aten.sum.default(x)", "f64[3, 2, 4]", "f64[1]", "f64[]");
+  CheckCall("aten.mean.dim(x, [1])", "f64[3, 4]", "f64[1]", "f64[3]");
+  CheckCall("aten.amax.default(x, [1])", "f64[3, 4]", "f64[1]", "f64[3]");
+  CheckCall("aten.amin.default(x, [0], True)", "f64[3, 4]", "f64[1]", "f64[1, 4]");
+  CheckCall("aten.cumsum.default(x, 1)", "f64[3, 4]", "f64[1]", "f64[3, 4]");
+  CheckCall("aten.pow.Tensor_Scalar(x, 3)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.relu.default(x)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.abs.default(x)", "f64[9]", "f64[9]", "f64[9]");
+}
+
+TEST_CASE("PV-3: comparisons and integers are ATen's") {
+  for (const std::string_view op : {"eq", "ne", "lt", "le", "gt", "ge"})
+    CheckCall(fmt::format("aten.{}.Tensor(x, y)", op), "f64[9]", "f64[9]", "b8[9]");
+  CheckCall("aten.floor_divide.default(x, y)", "i64[6]", "i64[1]", "i64[6]");
+  CheckCall("aten.remainder.Scalar(x, 2)", "i64[6]", "i64[6]", "i64[6]");
+  CheckCall("aten.logical_and.default(x, y)", "i64[9]", "i64[9]", "b8[9]");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[9]
+  y = placeholder : f64[9]
+  mask = aten.gt.Tensor(x, y) : b8[9]
+  larger = aten.where.self(mask, x, y) : f64[9]
+  filled = aten.masked_fill.Scalar(x, mask, 7) : f64[9]
+  other = aten.logical_not.default(mask) : b8[9]
+  output([larger, filled, other])
+)");
+}
+
+TEST_CASE("PV-3: views and copies are ATen's") {
+  CheckCall("aten.permute.default(x, [2, 0, 1])", "f64[2, 3, 4]", "f64[1]", "f64[4, 2, 3]");
+  CheckCall("aten.transpose.int(x, -1, 0)", "f64[2, 3, 4]", "f64[1]", "f64[4, 3, 2]");
+  CheckCall("aten.slice.Tensor(x, 1, 1, -1, 2)", "f64[2, 7]", "f64[1]", "f64[2, 3]");
+  CheckCall("aten.select.int(x, 1, -2)", "f64[2, 7]", "f64[1]", "f64[2]");
+  CheckCall("aten.expand.default(x, [4, -1, 3])", "f64[2, 1]", "f64[1]", "f64[4, 2, 3]");
+  CheckCall("aten.unsqueeze.default(x, -1)", "f64[2, 3]", "f64[1]", "f64[2, 3, 1]");
+  CheckCall("aten.squeeze.dim(x, 1)", "f64[2, 1, 3]", "f64[1]", "f64[2, 3]");
+  CheckCall("aten.cat.default([x, y], 1)", "f64[2, 3]", "f64[2, 1]", "f64[2, 4]");
+  CheckCall("aten.stack.default([x, y], -1)", "f64[2, 3]", "f64[2, 3]", "f64[2, 3, 2]");
+  CheckCall("aten.constant_pad_nd.default(x, [1, 2, -1, 0], 3)", "f64[3, 2]", "f64[1]",
+            "f64[2, 5]");
+  CheckCall("aten.tril.default(x, 1)", "f64[3, 4]", "f64[1]", "f64[3, 4]");
+  CheckCall("aten.triu.default(x, -1)", "f64[2, 3, 4]", "f64[1]", "f64[2, 3, 4]");
+  CheckCall("aten._to_copy.default(x, dtype=torch.float64)", "i64[4]", "f64[1]", "f64[4]");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[4, 6]
+  t = aten.t.default(x) : f64[6, 4]
+  view = aten.view.default(x, [2, 2, 3, 2]) : f64[2, 2, 3, 2]
+  pairs = aten.view_as_complex.default(view) : c128[2, 2, 3]
+  conj = aten._conj.default(pairs) : c128[2, 2, 3]
+  square = aten.mul.Tensor(conj, pairs) : c128[2, 2, 3]
+  real = aten.view_as_real.default(square) : f64[2, 2, 3, 2]
+  back = aten.reshape.default(t, [3, 8]) : f64[3, 8]
+  output([real, back])
+)");
+}
+
+TEST_CASE("PV-3: reads and writes by index are ATen's") {
+  CheckCall("aten.embedding.default(x, y)", "f64[3, 4]", "i64[2, 5]", "f64[2, 5, 4]");
+  CheckCall("aten.embedding_dense_backward.default(x, y, 3, -1, False)", "f64[5, 4]", "i64[5]",
+            "f64[3, 4]");
+  CheckCall("aten.gather.default(x, 1, y)", "f64[2, 3]", "i64[2, 5]", "f64[2, 5]");
+  CheckCall("aten.index_select.default(x, 1, y)", "f64[2, 3]", "i64[4]", "f64[2, 4]");
+  CheckCall("aten.index.Tensor(x, [y])", "f64[3, 2]", "i64[2, 2]", "f64[2, 2, 2]");
+  CheckCall("aten.index.Tensor(x, [None, y])", "f64[2, 3]", "i64[4]", "f64[2, 4]");
+  CheckCall("aten.scatter_add.default(x, 1, y, x)", "f64[2, 3]", "i64[2, 3]", "f64[2, 3]");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[3, 2]
+  i = placeholder : i64[4]
+  v = placeholder : f64[4, 2]
+  put = aten.index_put.default(x, [i], v, True) : f64[3, 2]
+  output(put)
+)");
+}
+
+TEST_CASE("PV-3: losses are ATen's") {
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[4, 3]
+  labels = placeholder : i64[4]
+  (loss, total) = aten.nll_loss_forward.default(x, labels, None, 2, 1) as nll : (f64[], f64[])
+  g = aten.ones_like.default(loss) : f64[]
+  back = aten.nll_loss_backward.default(g, x, labels, None, 2, 1, total) : f64[4, 3]
+  output([loss, total, back])
+)");
+}
+
+}  // namespace
+}  // namespace strata::prove

@@ -1,0 +1,248 @@
+// What a proof accepts and what it refutes, and where.
+
+#include "prove/proof.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/rewriter.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::NodeNamed;
+using testing::ParseBody;
+using testing::ValueNamed;
+
+/// A graph, and the same after an edit that keeps StableIds.
+struct Edited {
+  std::unique_ptr<Module> before, after;
+
+  Edited(std::string_view body, const std::function<void(Rewriter&)>& edit)
+      : before(ParseBody(body)), after(before->Clone()) {
+    Rewriter rewriter(*after->FindGraph("g"));
+    edit(rewriter);
+  }
+  Proof Prove() const {
+    return prove::Prove(*before->FindGraph("g"), *after->FindGraph("g"), {.stable_ids = true});
+  }
+};
+
+/// Two graphs of their own, compared by their outputs.
+Proof ProveTexts(std::string_view before, std::string_view after) {
+  return Prove(*ParseBody(before)->FindGraph("g"), *ParseBody(after)->FindGraph("g"), {});
+}
+
+constexpr std::string_view kLayer = R"(
+  x = placeholder : f32[4, 6]
+  w = placeholder : f32[6, 6]
+  labels = placeholder : i64[4]
+  mm = aten.mm.default(x, w) : f32[4, 6]
+  silu = aten.silu.default(mm) : f32[4, 6]
+  add = aten.add.Tensor(silu, x) : f32[4, 6]
+  scaled = aten.mul.Scalar(add, 0.5) : f32[4, 6]
+  softmax = aten._log_softmax.default(scaled, 1, False) : f32[4, 6]
+  (loss, total) = aten.nll_loss_forward.default(softmax, labels, None, 1, -100) as nll : (f32[], f32[])
+  output(loss)
+)";
+
+NodeId At(Rewriter& rewriter, std::string_view name) {
+  return NodeNamed(rewriter.graph(), name);
+}
+
+TEST_CASE("an unchanged graph is proven, every value of it") {
+  const Proof proof = Edited(kLayer, [](Rewriter& /*rewriter*/) {}).Prove();
+  CHECK(proof.verdict == Verdict::kProven);
+  CHECK_GE(proof.values, 10);
+  CHECK(proof.opaque.empty());
+}
+
+TEST_CASE("a wrong factor is found at its node, with the factor") {
+  const Proof proof =
+      Edited(kLayer, [](Rewriter& rewriter) {
+        const NodeId node = At(rewriter, "scaled");
+        rewriter.SetSlot(node, rewriter.graph().node(node).args_begin + 1, Arg::Float(0.25));
+      }).Prove();
+  REQUIRE(proof.verdict == Verdict::kDiffers);
+  REQUIRE_EQ(proof.findings.size(), 1);
+  CHECK_EQ(proof.findings[0].node, "scaled");
+  CHECK_EQ(proof.findings[0].what, "1/2 of the expected value");
+}
+
+TEST_CASE("an exchanged operand is found at its node, with the value that it has") {
+  const Proof proof =
+      Edited(kLayer, [](Rewriter& rewriter) {
+        const NodeId node = At(rewriter, "scaled");
+        rewriter.SetSlot(node, rewriter.graph().node(node).args_begin,
+                         ValueNamed(rewriter.graph(), "silu"));
+        rewriter.SetSlot(node, rewriter.graph().node(node).args_begin + 1, Arg::Int(1));
+      }).Prove();
+  REQUIRE_EQ(proof.findings.size(), 1);
+  CHECK_EQ(proof.findings[0].node, "scaled");
+  CHECK_EQ(proof.findings[0].what, "the value of silu");
+}
+
+TEST_CASE("a wrong function is found at its node, and its consequences are not found again") {
+  const Proof proof = Edited(kLayer, [](Rewriter& rewriter) {
+                        rewriter.SetOp(At(rewriter, "silu"), "aten.sigmoid.default");
+                      }).Prove();
+  REQUIRE_EQ(proof.findings.size(), 1);
+  CHECK_EQ(proof.findings[0].node, "silu");
+  CHECK_EQ(proof.findings[0].what, "24 of 24 elements differ");
+}
+
+TEST_CASE("two independent errors are two findings") {
+  const Proof proof = Edited(kLayer, [](Rewriter& rewriter) {
+                        rewriter.SetOp(At(rewriter, "silu"), "aten.sigmoid.default");
+                        rewriter.SetOp(At(rewriter, "scaled"), "aten.add.Scalar");
+                      }).Prove();
+  REQUIRE_EQ(proof.findings.size(), 2);
+  CHECK_EQ(proof.findings[1].node, "scaled");
+}
+
+TEST_CASE("ignored labels count: a mean over all rows is found") {
+  const Proof proof =
+      Edited(kLayer, [](Rewriter& rewriter) {
+        const NodeId node = At(rewriter, "nll");
+        rewriter.SetSlot(node, rewriter.graph().node(node).args_begin + 4, Arg::Int(-1));
+      }).Prove();
+  CHECK(proof.verdict == Verdict::kDiffers);
+}
+
+TEST_CASE("a write to an input that is missing is found") {
+  const Proof proof = ProveTexts(R"(
+  x = placeholder : f32[3]
+  add = aten.add_.Scalar(x, 1.0) : f32[3] ~x
+  output(add)
+)",
+                                 R"(
+  x = placeholder : f32[3]
+  add = aten.add.Scalar(x, 1.0) : f32[3]
+  output(add)
+)");
+  REQUIRE_EQ(proof.findings.size(), 1);
+  CHECK_EQ(proof.findings[0].what, "after the graph: 3 of 3 elements differ");
+}
+
+TEST_CASE("PV-7: a softmax is the same with and without a shift") {
+  constexpr std::string_view kFused = R"(
+  x = placeholder : f32[3, 5]
+  softmax = aten._softmax.default(x, 1, False) : f32[3, 5]
+  output(softmax)
+)";
+  CHECK(ProveTexts(kFused, R"(
+  x = placeholder : f32[3, 5]
+  amax = aten.amax.default(x, [1], True) : f32[3, 1]
+  sub = aten.sub.Tensor(x, amax) : f32[3, 5]
+  exp = aten.exp.default(sub) : f32[3, 5]
+  sum = aten.sum.dim_IntList(exp, [1], True) : f32[3, 1]
+  div = aten.div.Tensor(exp, sum) : f32[3, 5]
+  output(div)
+)")
+            .verdict == Verdict::kProven);
+  CHECK(ProveTexts(kFused, R"(
+  x = placeholder : f32[3, 5]
+  exp = aten.exp.default(x) : f32[3, 5]
+  sum = aten.sum.dim_IntList(exp, [0], True) : f32[1, 5]
+  div = aten.div.Tensor(exp, sum) : f32[3, 5]
+  output(div)
+)")
+            .verdict == Verdict::kDiffers);
+}
+
+TEST_CASE("PV-7: a norm of norms is the norm of all elements") {
+  CHECK(ProveTexts(R"(
+  x = placeholder : f32[6]
+  norm = aten.linalg_vector_norm.default(x) : f32[]
+  output(norm)
+)",
+                   R"(
+  x = placeholder : f32[6]
+  a = aten.slice.Tensor(x, 0, 0, 2) : f32[2]
+  b = aten.slice.Tensor(x, 0, 2, 6) : f32[4]
+  na = aten.linalg_vector_norm.default(a) : f32[]
+  nb = aten.linalg_vector_norm.default(b) : f32[]
+  stack = aten.stack.default([na, nb]) : f32[2]
+  norm = aten.linalg_vector_norm.default(stack) : f32[]
+  output(norm)
+)")
+            .verdict == Verdict::kProven);
+}
+
+TEST_CASE("PV-5: derivatives are linear in the gradient") {
+  for (const std::string_view op : {"aten.silu_backward.default", "aten.gelu_backward.default"}) {
+    const auto once = [&](std::string_view gradient) {
+      return fmt::format("  {0}_out = {1}({0}, x) : f32[4]\n", gradient, op);
+    };
+    const std::string inputs =
+        "\n  g = placeholder : f32[4]\n  h = placeholder : f32[4]\n  x = placeholder : f32[4]\n";
+    const std::string apart = inputs + once("g") + once("h") +
+                              "  sum = aten.add.Tensor(g_out, h_out) : f32[4]\n  output(sum)\n";
+    const std::string together =
+        inputs + "  gh = aten.add.Tensor(g, h) : f32[4]\n" + once("gh") + "  output(gh_out)\n";
+    CHECK(ProveTexts(apart, together).verdict == Verdict::kProven);
+  }
+}
+
+TEST_CASE("PV-74: an operator without a definition is the same function on both sides, and named") {
+  constexpr std::string_view kCustom = R"(
+  x = placeholder : f32[4]
+  y = mylib.special.default(x, 2) : f32[4]
+  output(y)
+)";
+  const Proof same = ProveTexts(kCustom, kCustom);
+  CHECK(same.verdict == Verdict::kProven);
+  REQUIRE_EQ(same.opaque.size(), 1);
+  CHECK_EQ(same.opaque[0], "mylib.special.default");
+  const Proof other = ProveTexts(kCustom, R"(
+  x = placeholder : f32[4]
+  y = mylib.special.default(x, 3) : f32[4]
+  output(y)
+)");
+  CHECK(other.verdict == Verdict::kDiffers);
+}
+
+TEST_CASE("what cannot be evaluated is unproven, with the node and the reason") {
+  const Proof proof = ProveTexts(R"(
+  x = placeholder : f32[4, 3]
+  y = placeholder : f32[4, 3]
+  mm = aten.mm.default(x, y) : f32[4, 3]
+  output(mm)
+)",
+                                 R"(
+  x = placeholder : f32[4, 3]
+  y = placeholder : f32[4, 3]
+  output(x)
+)");
+  CHECK(proof.verdict == Verdict::kUnproven);
+  CHECK_EQ(proof.reason, "mm (aten.mm.default): matrices that cannot be multiplied");
+}
+
+TEST_CASE("an index out of range is a difference, though the element is hidden later") {
+  constexpr std::string_view kBody = R"(
+  x = placeholder : f32[4]
+  i = placeholder : i64[2]
+  picked = aten.index.Tensor(x, [i]) : f32[2]
+  output(picked)
+)";
+  const Proof proof = ProveTexts(kBody, R"(
+  x = placeholder : f32[4]
+  i = placeholder : i64[2]
+  j = aten.add.Scalar(i, 4) : i64[2]
+  picked = aten.index.Tensor(x, [j]) : f32[2]
+  zero = aten.mul.Scalar(picked, 0.0) : f32[2]
+  good = aten.index.Tensor(x, [i]) : f32[2]
+  sum = aten.add.Tensor(good, zero) : f32[2]
+  output(sum)
+)");
+  CHECK(proof.verdict == Verdict::kDiffers);
+}
+
+}  // namespace
+}  // namespace strata::prove
