@@ -19,6 +19,7 @@ Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunProfile(Args args);
 Result<Exit> RunPatch(Args args);
+Result<Exit> RunProve(Args args);
 Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
 Result<Exit> RunShow(Args args);
@@ -38,6 +39,7 @@ std::span<const Command> Commands() {
       {"ranks", "find the ranks of a program that differ, and where", RunRanks},
       {"bisect", "find the first pass at which two runs diverge", RunBisect},
       {"blame", "show the history of a node across passes", RunBlame},
+      {"prove", "prove that each pass computes what was there before", RunProve},
       {"report", "write one HTML file that shows what each pass did", RunReport},
       {"opt", "run passes on a graph", RunOpt},
       {"trace", "trace a training without weights", ExecTrace},

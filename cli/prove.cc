@@ -1,48 +1,171 @@
-#include "cli/prove.h"
-
-#include <cstdio>
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "cli/value_pairs.h"
-#include "runtime/exec/compare_values.h"
-#include "runtime/files/tensor_io.h"
+#include "base/file.h"
+#include "base/unicode.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/render/proof_text.h"
+#include "prove/partition.h"
+#include "prove/proof.h"
+#include "refs/histories.h"
 
 namespace strata::cli {
+namespace {
 
-Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
-  before_ = module.Clone();
+/// The name of the step from a joint graph to a forward and a backward graph.
+constexpr std::string_view kPartition = "partition";
+
+struct ProveFlags {
+  std::string file;
+  std::vector<std::string> passes;
+  int64_t seed = 1, max_findings = 20;
+  bool allows_unproven = false, as_json = false;
+};
+
+bool IsChosen(const HistoryStep& step, const std::vector<std::string>& passes) {
+  if (passes.empty()) return true;
+  for (const std::string& pass : passes) {
+    if (pass == step.pass || pass == fmt::format("{}", step.pass_index)) return true;
+  }
+  return false;
+}
+
+/// Runs a proof and takes its time.
+template <class Prove>
+void Time(StepProof& step, Prove&& prove) {
+  const auto begin = std::chrono::steady_clock::now();
+  step.proof = prove();
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  step.milliseconds = took.count();
+}
+
+prove::ProofOptions OptionsOf(const ProveFlags& flags, bool stable_ids) {
+  return {.seed = static_cast<uint64_t>(flags.seed),
+          .stable_ids = stable_ids,
+          .max_findings = static_cast<size_t>(flags.max_findings)};
+}
+
+/// A step that changed nothing needs no evaluation.
+Result<StepProof> ProveStep(const History& history, const HistoryStep& step,
+                            const ProveFlags& flags) {
+  StepProof result;
+  result.name = step.pass_index < 0 ? std::string("between passes")
+                                    : fmt::format("pass {} {}", step.pass_index, step.pass);
+  result.graph = history.GraphOf(step);
+  result.ref = step.ref;
+  result.pass_index = step.pass_index;
+  result.pass = step.pass;
+  result.rank = history.rank;
+  if (SameGraph(history, step.before, step.after)) return result;
+  STRATA_TRY(const LoadedGraph before, history.load(step.before));
+  STRATA_TRY(const LoadedGraph after, history.load(step.after));
+  Time(result, [&] {
+    return prove::Prove(before.graph(), after.graph(), OptionsOf(flags, history.stable_ids));
+  });
+  return result;
+}
+
+/// The first snapshot of the graph that came with a log record of this name; -1: none.
+int32_t SnapshotOf(const History& history, const std::string& compilation,
+                   std::string_view record) {
+  for (size_t graph = 0; graph < history.records.size(); ++graph) {
+    if (history.records[graph].compilation != compilation || history.records[graph].name != record)
+      continue;
+    for (size_t i = 0; i < history.snapshots.size(); ++i) {
+      if (history.snapshots[i].graph == static_cast<int32_t>(graph)) return static_cast<int32_t>(i);
+    }
+  }
+  return -1;
+}
+
+/// What AOTAutograd's partitioner did to each joint graph of a log.
+Status ProvePartitions(const History& history, const ProveFlags& flags,
+                       std::vector<StepProof>& proofs) {
+  for (size_t graph = 0; graph < history.records.size(); ++graph) {
+    const GraphRecord& record = history.records[graph];
+    const int32_t joint = SnapshotOf(history, record.compilation, "aot_joint_graph");
+    const int32_t forward = SnapshotOf(history, record.compilation, "aot_forward_graph");
+    const int32_t backward = SnapshotOf(history, record.compilation, "aot_backward_graph");
+    if (record.name != "aot_joint_graph" || joint < 0 || forward < 0 || backward < 0) continue;
+    if (history.snapshot(joint).graph != static_cast<int32_t>(graph)) continue;
+    STRATA_TRY(const LoadedGraph whole, history.load(joint));
+    STRATA_TRY(const LoadedGraph first, history.load(forward));
+    STRATA_TRY(const LoadedGraph second, history.load(backward));
+    StepProof result;
+    result.name = std::string(kPartition);
+    result.graph = history.graphs[graph];
+    result.ref = history.snapshot(joint).ref;
+    result.rank = history.rank;
+    Time(result, [&] {
+      return prove::ProvePartition(whole.graph(), first.graph(), second.graph(),
+                                   OptionsOf(flags, false));
+    });
+    proofs.push_back(std::move(result));
+  }
   return Ok();
 }
 
-Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
-  for (const GraphChange& change : run.graphs) {
-    const bool is_new = change.before == Fingerprint{};
-    if (!change.changed() || is_new) continue;
-    const Graph& before = before_->graph(change.graph);
-    const Graph& after = module.graph(change.graph);
-    STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));
-    STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
-    STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
-    NamedTensors after_inputs = TransferInputs(matched, inputs);
-    after_inputs.merge(more);
-    STRATA_TRY(const ValueComparison comparison,
-               CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_));
-    if (comparison.first() != nullptr) {
-      return Error("pass {} changes values: graph {}: {}", run.name, after.name_text(),
-                   DescribeFirst(matched, comparison));
+/// Every step that has a graph before it.
+Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
+                                        const ProveFlags& flags) {
+  std::vector<StepProof> proofs;
+  for (const History& history : histories) {
+    for (const HistoryStep& step : history.steps) {
+      if (step.before < 0 || !IsChosen(step, flags.passes)) continue;
+      STRATA_TRY(StepProof proof, ProveStep(history, step, flags));
+      proofs.push_back(std::move(proof));
     }
-    std::string what = fmt::format("{} values and {} outputs", comparison.nodes.compared,
-                                   comparison.outputs.compared);
-    if (const int64_t written = comparison.written.compared; written > 0) {
-      what = fmt::format("{} values, {} outputs and {} written inputs", comparison.nodes.compared,
-                         comparison.outputs.compared, written);
-    }
-    fmt::print(stderr, "proved: pass {} {}: graph {}: {} are equal\n", run.index, run.name,
-               after.name_text(), what);
+    const bool is_chosen =
+        flags.passes.empty() || std::ranges::find(flags.passes, kPartition) != flags.passes.end();
+    if (is_chosen) STRATA_RETURN_IF_ERROR(ProvePartitions(history, flags, proofs));
   }
-  before_.reset();
-  return Ok();
+  return proofs;
+}
+
+Exit ExitOf(const std::vector<StepProof>& proofs, bool allows_unproven) {
+  for (const StepProof& step : proofs) {
+    const bool is_fine = step.proof.verdict == prove::Verdict::kProven ||
+                         (allows_unproven && step.proof.verdict == prove::Verdict::kUnproven);
+    if (!is_fine) return Exit::kDifferences;
+  }
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Result<Exit> RunProve(Args args) {
+  ProveFlags out;
+  Flags flags("prove",
+              "proves that every pass of a run computes what was there before it: evaluates the "
+              "graphs before and after each pass exactly, modulo 2^61-1, on random inputs; exit "
+              "status 1: a value differs, or a pass is not proven");
+  flags.Positional("FILE", &out.file, "a trace or a log, with #run= or #rank= if it has several");
+  flags.Repeated("--pass", "N|NAME", &out.passes, "only this pass; may be repeated");
+  flags.Option("--seed", "N", &out.seed, "of the inputs (default: 1)");
+  flags.Option("--max-findings", "N", &out.max_findings, "for each pass (default: 20)", 1);
+  flags.Switch("--allow-unproven", &out.allows_unproven, "exit status 0 if nothing differs");
+  flags.Switch("--json", &out.as_json, "print strata.prove/1");
+  flags.Example("strata prove run.strata");
+  flags.Example("strata prove run.strata --pass fuse --seed 2");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+
+  STRATA_TRY(const std::vector<History> histories, LoadHistories(out.file));
+  STRATA_TRY(const std::vector<StepProof> proofs, ProveAll(histories, out));
+  if (proofs.empty()) {
+    return Error(ErrorCode::kNotFound, "nothing to prove: {}: no pass{} has a graph before it",
+                 Visible(out.file), out.passes.empty() ? "" : " of that name");
+  }
+  STRATA_RETURN_IF_ERROR(WriteFile(
+      "-", out.as_json ? ProofJson(proofs, out.file, out.seed) : ProofText(proofs, out.seed)));
+  return ExitOf(proofs, out.allows_unproven);
 }
 
 }  // namespace strata::cli

@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "cli/command.h"
 #include "cli/opt.h"
-#include "cli/prove.h"
+#include "cli/prove_values.h"
 #include "runtime/aten/exceptions.h"
 #include "runtime/aten/threads.h"
 

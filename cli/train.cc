@@ -16,7 +16,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
-#include "cli/prove.h"
+#include "cli/prove_values.h"
 #include "cli/stop_between_passes.h"
 #include "cli/train_inputs.h"
 #include "cli/train_outputs.h"

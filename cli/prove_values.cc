@@ -1,0 +1,48 @@
+#include "cli/prove_values.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/value_pairs.h"
+#include "runtime/exec/compare_values.h"
+#include "runtime/files/tensor_io.h"
+
+namespace strata::cli {
+
+Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
+  before_ = module.Clone();
+  return Ok();
+}
+
+Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
+  for (const GraphChange& change : run.graphs) {
+    const bool is_new = change.before == Fingerprint{};
+    if (!change.changed() || is_new) continue;
+    const Graph& before = before_->graph(change.graph);
+    const Graph& after = module.graph(change.graph);
+    STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));
+    STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
+    STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
+    NamedTensors after_inputs = TransferInputs(matched, inputs);
+    after_inputs.merge(more);
+    STRATA_TRY(const ValueComparison comparison,
+               CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_));
+    if (comparison.first() != nullptr) {
+      return Error("pass {} changes values: graph {}: {}", run.name, after.name_text(),
+                   DescribeFirst(matched, comparison));
+    }
+    std::string what = fmt::format("{} values and {} outputs", comparison.nodes.compared,
+                                   comparison.outputs.compared);
+    if (const int64_t written = comparison.written.compared; written > 0) {
+      what = fmt::format("{} values, {} outputs and {} written inputs", comparison.nodes.compared,
+                         comparison.outputs.compared, written);
+    }
+    fmt::print(stderr, "proved: pass {} {}: graph {}: {} are equal\n", run.index, run.name,
+               after.name_text(), what);
+  }
+  before_.reset();
+  return Ok();
+}
+
+}  // namespace strata::cli

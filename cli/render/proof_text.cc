@@ -1,0 +1,132 @@
+#include "cli/render/proof_text.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/json.h"
+#include "base/unicode.h"
+
+namespace strata::cli {
+namespace {
+
+using prove::Finding;
+using prove::Verdict;
+
+std::string_view Mark(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kProven:
+      return "✓";
+    case Verdict::kDiffers:
+      return "✗";
+    case Verdict::kUnproven:
+      return "?";
+  }
+  return "";
+}
+
+void AppendStep(const StepProof& proof, std::string& out) {
+  const prove::Proof& result = proof.proof;
+  out +=
+      fmt::format("{} {}, {}: ", Mark(result.verdict), Visible(proof.name), Visible(proof.graph));
+  switch (result.verdict) {
+    case Verdict::kProven:
+      if (result.evaluations == 0) {
+        out += "unchanged";
+      } else {
+        out += fmt::format("{} values equal", result.values);
+      }
+      break;
+    case Verdict::kDiffers:
+      out += fmt::format("{} values compared, {} {}", result.values, result.findings.size(),
+                         result.findings.size() == 1 ? "differs" : "differ");
+      break;
+    case Verdict::kUnproven:
+      out += fmt::format("unproven: {}", Visible(result.reason));
+      break;
+  }
+  if (!result.opaque.empty())
+    out += fmt::format("; unknown operators: {}",
+                       Visible(fmt::format("{}", fmt::join(result.opaque, ", "))));
+  out += '\n';
+}
+
+void AppendFinding(const StepProof& proof, const Finding& finding, std::string& out) {
+  out += "\ndiffers: ";
+  if (!finding.module.empty()) out += Visible(finding.module) + ": ";
+  out += fmt::format("{}: {}\n", Visible(finding.node), Visible(finding.what));
+  out += fmt::format("  node    {} in graph {}, {}; before it: {}\n", Visible(finding.node),
+                     Visible(proof.graph), Visible(proof.name), Visible(finding.reference));
+  if (!finding.from.empty())
+    out += fmt::format("  from    {}\n", Visible(fmt::format("{}", fmt::join(finding.from, ", "))));
+  out += fmt::format("  see     strata diff '{}'\n", Visible(proof.ref));
+}
+
+size_t Count(const std::vector<StepProof>& proofs, Verdict verdict) {
+  return static_cast<size_t>(std::ranges::count_if(
+      proofs, [&](const StepProof& step) { return step.proof.verdict == verdict; }));
+}
+
+void WriteFinding(JsonWriter& json, const StepProof& proof, const Finding& finding) {
+  json.Break(4).BeginObject().Field("verdict", "differs");
+  json.Field("graph", proof.graph);
+  json.Key("pass");
+  proof.pass_index < 0 ? json.Null() : json.Int(proof.pass_index);
+  json.Field("node", finding.node).Field("reference", finding.reference);
+  json.Field("module", finding.module).Field("what", finding.what);
+  json.Key("from").BeginArray();
+  for (const std::string& node : finding.from)
+    json.String(node);
+  json.EndArray().Field("ref", proof.ref).EndObject();
+}
+
+}  // namespace
+
+std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
+  std::string out;
+  for (const StepProof& proof : proofs)
+    AppendStep(proof, out);
+  for (const StepProof& proof : proofs) {
+    for (const Finding& finding : proof.proof.findings)
+      AppendFinding(proof, finding, out);
+  }
+  out += fmt::format("\nproven: {} of {} steps, seed {}, p = 2^61-1\n",
+                     Count(proofs, Verdict::kProven), proofs.size(), seed);
+  return out;
+}
+
+std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view file, int64_t seed) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Break(2).Field("schema", "strata.prove/1").Field("kind", "passes");
+  json.Break(2).Field("file", file).Field("prime", "2^61-1").Field("seed", seed);
+  json.Break(2).Key("passes").BeginArray();
+  for (const StepProof& proof : proofs) {
+    const prove::Proof& result = proof.proof;
+    json.Break(4).BeginObject().Key("index");
+    proof.pass_index < 0 ? json.Null() : json.Int(proof.pass_index);
+    json.Field("name", proof.pass).Field("graph", proof.graph);
+    json.Field("rank", proof.rank).Field("status", prove::ToString(result.verdict));
+    json.Field("values", result.values).Field("evaluations", result.evaluations);
+    json.Field("ms", proof.milliseconds).Field("reason", result.reason);
+    json.Key("unknown_operators").BeginArray();
+    for (const std::string& op : result.opaque)
+      json.String(op);
+    json.EndArray().Field("ref", proof.ref).EndObject();
+  }
+  json.EndArray().Break(2).Key("findings").BeginArray();
+  for (const StepProof& proof : proofs) {
+    for (const Finding& finding : proof.proof.findings)
+      WriteFinding(json, proof, finding);
+  }
+  json.EndArray().Break(2).Key("summary").BeginObject();
+  json.Field("proven", static_cast<int64_t>(Count(proofs, Verdict::kProven)));
+  json.Field("differs", static_cast<int64_t>(Count(proofs, Verdict::kDiffers)));
+  json.Field("unproven", static_cast<int64_t>(Count(proofs, Verdict::kUnproven)));
+  json.EndObject().Break(0).EndObject();
+  return out + "\n";
+}
+
+}  // namespace strata::cli

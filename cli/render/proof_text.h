@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prove/proof.h"
+
+namespace strata::cli {
+
+/// The proof of one step of a run.
+struct StepProof {
+  std::string name;  ///< "pass 2 fuse"
+  std::string graph;
+  std::string ref;          ///< of the step
+  int32_t pass_index = -1;  ///< -1: not a pass
+  std::string pass;
+  int32_t rank = 0;
+  prove::Proof proof;
+  double milliseconds = 0;
+};
+
+/// One line a step, then the findings, then a summary.
+std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed);
+
+/// The same as `strata.prove/1` (docs/json.md).
+std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view file, int64_t seed);
+
+}  // namespace strata::cli

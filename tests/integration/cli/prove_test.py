@@ -1,0 +1,55 @@
+"""`strata prove`: passes of a trace and of a PyTorch log, proven and refuted.
+
+    prove_test.py STRATA
+"""
+
+import json
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from strata_case import LOGS, StrataCase, main  # noqa: E402
+
+LOG = os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")
+
+GRAPH = """\
+def forward(self, x: "f32[4, 3][3, 1]cpu"):
+    t: "f32[3, 4][1, 3]cpu" = torch.ops.aten.t.default(x)
+    t_1: "f32[4, 3][3, 1]cpu" = torch.ops.aten.t.default(t)
+    mul: "f32[4, 3][3, 1]cpu" = torch.ops.aten.mul.Tensor(t_1, 2.0)
+    dead: "f32[4, 3][3, 1]cpu" = torch.ops.aten.neg.default(x)
+    return (mul,)
+"""
+
+
+class ProveTest(StrataCase):
+    def works(self, *words):
+        done = self.run_strata(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_pv_77_a_partition_and_post_grad_passes_of_pytorch_are_proven(self):
+        proof = json.loads(self.works("prove", LOG, "--json"))
+        self.assertEqual(proof["schema"], "strata.prove/1")
+        self.assertEqual(proof["summary"], {"proven": 4, "differs": 0, "unproven": 0})
+        partition = proof["passes"][-1]
+        self.assertEqual((partition["values"], partition["unknown_operators"]), (22, []))
+
+    def test_passes_of_a_trace_are_proven_value_by_value(self):
+        graph, trace = self.write("g.txt", GRAPH), self.path("t.strata")
+        self.works("opt", graph, "--passes", "dce,canonicalize", "-o", trace)
+        text = self.works("prove", trace)
+        self.assertIn("proven: 2 of 2 steps, seed 1, p = 2^61-1", text)
+        self.assertRegex(text, r"✓ pass 0 dce, .*: \d+ values equal")
+        one = self.works("prove", trace, "--pass", "canonicalize")
+        self.assertIn("proven: 1 of 1 steps", one)
+
+    def test_nothing_to_prove_is_an_error(self):
+        self.write("g.txt", GRAPH)
+        self.assertIn("nothing to prove: g.txt", self.fails("prove", "g.txt"))
+
+
+if __name__ == "__main__":
+    main()
