@@ -13,7 +13,7 @@ IR = BASE | {"ir"}
 TEXT = {"ir/text", "ir/fx"}
 DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pattern"}
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
-PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile"}
+PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile", "passes/placement"}
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/trace", "runtime/models",
@@ -42,6 +42,7 @@ ALLOWED = {
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
     "passes/compile": IR | {"ir/text", "passes/core"},
+    "passes/placement": IR | {"ir/text", "passes/core"},
     "passes": IR | PASSES,
     "prove": IR,
     "runtime/config": IR,

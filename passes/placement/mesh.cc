@@ -1,0 +1,203 @@
+#include "passes/placement/mesh.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace strata {
+namespace {
+
+constexpr int64_t kMaxRanks = int64_t{1} << 20U;
+constexpr std::string_view kExpertAxis = "ep";
+constexpr std::string_view kExpertShardAxis = "efsdp";
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == text.npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Error Malformed(std::string_view text, std::string_view why) {
+  return Error("not a mesh: '{}': {}; write axes and their sizes, as in fsdp=2,tp=4", OneLine(text),
+               why);
+}
+
+/// `fsdp=2`.
+Result<MeshAxis> ParseAxis(std::string_view text, std::string_view axis) {
+  const size_t equals = axis.find('=');
+  if (equals == axis.npos) return Malformed(text, fmt::format("'{}' has no size", OneLine(axis)));
+  const std::string_view name = axis.substr(0, equals);
+  const std::string_view number = axis.substr(equals + 1);
+  if (name.empty() || !std::ranges::all_of(name, IsWordChar)) {
+    return Malformed(text, fmt::format("'{}' is not a name", OneLine(name)));
+  }
+  int64_t size = 0;
+  const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), size);
+  if (problem != std::errc{} || end != number.data() + number.size() || size < 1) {
+    return Malformed(text, fmt::format("the size of {} is '{}'", OneLine(name), OneLine(number)));
+  }
+  return MeshAxis{.name = std::string(name), .size = size};
+}
+
+/// Axes that experts do not borrow ranks from.
+bool IsOutsideExperts(const MeshAxis& axis) {
+  return axis.name == "pp" || axis.name == "dp_replicate";
+}
+
+std::vector<std::string> Names(const std::vector<MeshAxis>& axes) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : axes)
+    names.push_back(axis.name);
+  return names;
+}
+
+int64_t CoordinateOn(const MeshAxis& axis, int64_t rank) {
+  return rank / axis.stride % axis.size;
+}
+
+}  // namespace
+
+Result<Mesh> Mesh::Parse(std::string_view text) {
+  Mesh mesh;
+  if (text.empty()) return mesh;
+  std::vector<std::string> names;
+  int64_t experts = 1;
+  for (const std::string_view part : Split(text, ',')) {
+    STRATA_TRY(MeshAxis axis, ParseAxis(text, part));
+    if (std::ranges::find(names, axis.name) != names.end()) {
+      return Malformed(text, fmt::format("{} is given twice", axis.name));
+    }
+    if (axis.name == kExpertShardAxis) {
+      return Malformed(text, "the size of efsdp follows from that of ep");
+    }
+    if (!names.empty() && names.back() == kExpertAxis) {
+      return Malformed(text, "ep is not the last axis");
+    }
+    names.push_back(axis.name);
+    if (axis.size > kMaxRanks / mesh.num_ranks_) {
+      return Malformed(text, fmt::format("it has more than {} ranks", kMaxRanks));
+    }
+    if (axis.name == kExpertAxis) {
+      experts = axis.size;
+      continue;
+    }
+    mesh.num_ranks_ *= axis.size;
+    if (axis.size > 1) mesh.axes_.push_back(std::move(axis));
+  }
+  int64_t stride = 1, lent = 1;
+  for (auto axis = mesh.axes_.rbegin(); axis != mesh.axes_.rend(); ++axis) {
+    axis->stride = stride;
+    stride *= axis->size;
+    if (!IsOutsideExperts(*axis)) lent *= axis->size;
+  }
+  if (lent % experts != 0) {
+    return Malformed(
+        text, fmt::format("ep = {} does not divide the {} ranks of the axes inside dp_replicate",
+                          experts, lent));
+  }
+  if (experts == 1) return mesh;
+  if (lent > experts) {
+    mesh.expert_axes_.push_back(
+        {.name = std::string(kExpertShardAxis), .size = lent / experts, .stride = experts});
+  }
+  mesh.expert_axes_.push_back({.name = std::string(kExpertAxis), .size = experts});
+  return mesh;
+}
+
+std::string Mesh::Text() const {
+  std::string text;
+  const auto append = [&](const MeshAxis& axis) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+  };
+  std::ranges::for_each(axes_, append);
+  if (!expert_axes_.empty()) append(expert_axes_.back());
+  return text;
+}
+
+const MeshAxis* Mesh::Find(std::string_view axis) const {
+  for (const std::vector<MeshAxis>* axes : {&axes_, &expert_axes_}) {
+    const auto found = std::ranges::find(*axes, axis, &MeshAxis::name);
+    if (found != axes->end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::vector<int64_t> Mesh::Coordinates(int64_t rank) const {
+  STRATA_CHECK(rank >= 0 && rank < num_ranks_, "rank {} of {}", rank, num_ranks_);
+  std::vector<int64_t> coordinates;
+  for (const MeshAxis& axis : axes_)
+    coordinates.push_back(CoordinateOn(axis, rank));
+  return coordinates;
+}
+
+int64_t Mesh::RankAt(std::span<const int64_t> coordinates) const {
+  STRATA_CHECK(coordinates.size() == axes_.size());
+  int64_t rank = 0;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    STRATA_CHECK(coordinates[i] >= 0 && coordinates[i] < axes_[i].size);
+    rank += coordinates[i] * axes_[i].stride;
+  }
+  return rank;
+}
+
+Result<std::vector<MeshAxis>> Mesh::GroupAxes(std::string_view group) const {
+  std::vector<MeshAxis> axes;
+  bool has_lender = false, has_expert = false;
+  for (const std::string_view name : Split(group, '+')) {
+    const MeshAxis* axis = Find(name);
+    if (axis == nullptr) {
+      std::vector<std::string> names = Names(axes_);
+      for (std::string& expert : Names(expert_axes_))
+        names.push_back(std::move(expert));
+      return Error("mesh '{}' has no axis '{}': it has {}", Text(), OneLine(name),
+                   names.empty() ? "one rank" : Enumerate(names, names.size()));
+    }
+    if (std::ranges::find(axes, *axis) != axes.end()) {
+      return Error("group '{}' names axis {} twice: name it once", OneLine(group), axis->name);
+    }
+    const bool is_expert = std::ranges::find(expert_axes_, *axis) != expert_axes_.end();
+    has_expert |= is_expert;
+    has_lender |= !is_expert && !IsOutsideExperts(*axis);
+    axes.push_back(*axis);
+  }
+  if (has_expert && has_lender) {
+    return Error("group '{}' mixes the ranks of experts with those that they borrow: join {}",
+                 OneLine(group), "efsdp and ep, or the other axes");
+  }
+  return axes;
+}
+
+Result<std::vector<int64_t>> Mesh::GroupOf(std::string_view group, int64_t rank) const {
+  STRATA_TRY(const std::vector<MeshAxis> axes, GroupAxes(group));
+  int64_t first = rank;
+  for (const MeshAxis& axis : axes)
+    first -= CoordinateOn(axis, rank) * axis.stride;
+  std::vector<int64_t> ranks = {first};
+  for (const MeshAxis& axis : axes) {
+    std::vector<int64_t> more;
+    for (const int64_t start : ranks) {
+      for (int64_t i = 0; i < axis.size; ++i)
+        more.push_back(start + i * axis.stride);
+    }
+    ranks = std::move(more);
+  }
+  return ranks;
+}
+
+Result<int64_t> Mesh::IndexIn(std::string_view group, int64_t rank) const {
+  STRATA_TRY(const std::vector<MeshAxis> axes, GroupAxes(group));
+  int64_t index = 0;
+  for (const MeshAxis& axis : axes)
+    index = index * axis.size + CoordinateOn(axis, rank);
+  return index;
+}
+
+}  // namespace strata
