@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/codegen/emitter.h"
 #include "runtime/codegen/formulas.h"
-#include "runtime/codegen/schedule.h"
 
 namespace strata {
 
@@ -120,71 +120,58 @@ template <class T> inline T strata_max(T a, T b) { return a > b || a != a ? a : 
 
 namespace {
 
-class Emitter {
+class CppEmitter final : public Emitter {
  public:
-  Emitter(const Kernel& kernel, std::string_view name)
-      : kernel_(kernel), schedule_(MakeSchedule(kernel)), name_(name) {}
+  using Emitter::Emitter;
 
-  std::string Run() {
+ private:
+  void EmitHead() override {
     Line(
         "extern \"C\" void {}(void* const* arguments, int64_t begin, int64_t end, "
         "const int64_t* open) {{",
-        name_);
-    ++depth_;
-    for (size_t i = 0; i < kernel_.accesses.size(); ++i) {
-      const std::string_view type = MemoryType(kernel_.accesses[i].dtype);
-      Line("{0}* const a{1} = ({0}*)arguments[{2}];", type, i, kernel_.accesses[i].argument);
+        name());
+  }
+
+  void EmitBody() override {
+    for (size_t i = 0; i < kernel().accesses.size(); ++i) {
+      const std::string_view type = MemoryType(kernel().accesses[i].dtype);
+      Line("{0}* const a{1} = ({0}*)arguments[{2}];", type, i, kernel().accesses[i].argument);
     }
     // One dimension: the loop over units is the loop over elements.
-    if (schedule_.num_inner_dims == 0 && !kernel_.has_rows && !kernel_.sizes.empty()) {
+    if (schedule().num_inner_dims == 0 && !kernel().has_rows && !kernel().sizes.empty()) {
       EmitElements();
     } else {
       EmitUnits();
     }
-    --depth_;
-    Line("}}");
-    return std::move(text_);
-  }
-
- private:
-  template <class... Args>
-  void Line(fmt::format_string<Args...> format, Args&&... args) {
-    text_.append(2 * depth_, ' ');
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
   }
 
   void EmitElements() {
-    const int64_t last = static_cast<int64_t>(kernel_.sizes.size()) - 1;
-    for (size_t i = 0; i < kernel_.accesses.size(); ++i)
+    const int64_t last = static_cast<int64_t>(kernel().sizes.size()) - 1;
+    for (size_t i = 0; i < kernel().accesses.size(); ++i)
       Line("auto* const q{0} = a{0};", i);
-    const Schedule::Stage& stage = schedule_.stages[0];
+    const Schedule::Stage& stage = schedule().stages[0];
     EmitUniformLoads(stage);
     Line("#pragma omp simd");
-    Line("for (int64_t i{0} = begin; i{0} < end; ++i{0}) {{", last);
-    ++depth_;
+    Begin("for (int64_t i{0} = begin; i{0} < end; ++i{0}) {{", last);
     EmitColumn(stage);
-    --depth_;
-    Line("}}");
+    End();
   }
 
   void EmitUnits() {
-    Line("for (int64_t unit = begin; unit < end; ++unit) {{");
-    ++depth_;
-    if (schedule_.num_outer_dims > 0) {
-      if (schedule_.num_outer_dims > 1) Line("int64_t rest = unit;");
-      for (size_t dim = schedule_.num_outer_dims; dim-- > 1;) {
+    Begin("for (int64_t unit = begin; unit < end; ++unit) {{");
+    if (schedule().num_outer_dims > 0) {
+      if (schedule().num_outer_dims > 1) Line("int64_t rest = unit;");
+      for (size_t dim = schedule().num_outer_dims; dim-- > 1;) {
         Line("const int64_t i{} = rest % {};", dim, SizeText(dim));
         Line("rest /= {};", SizeText(dim));
       }
-      Line("const int64_t i0 = {};", schedule_.num_outer_dims > 1 ? "rest" : "unit");
+      Line("const int64_t i0 = {};", schedule().num_outer_dims > 1 ? "rest" : "unit");
     }
-    for (size_t i = 0; i < kernel_.accesses.size(); ++i)
-      Line("auto* const q{0} = a{0}{1};", i, Index(i, 0, schedule_.num_outer_dims));
-    for (const Schedule::Stage& stage : schedule_.stages)
+    for (size_t i = 0; i < kernel().accesses.size(); ++i)
+      Line("auto* const q{0} = a{0}{1};", i, Index(i, 0, schedule().num_outer_dims));
+    for (const Schedule::Stage& stage : schedule().stages)
       EmitStage(stage);
-    --depth_;
-    Line("}}");
+    End();
   }
 
   static bool IsDynamic(const std::vector<bool>& open, size_t dim) {
@@ -192,19 +179,19 @@ class Emitter {
   }
 
   std::string SizeText(size_t dim) const {
-    if (!IsDynamic(kernel_.dynamic_sizes, dim)) return std::to_string(kernel_.sizes[dim]);
+    if (!IsDynamic(kernel().dynamic_sizes, dim)) return std::to_string(kernel().sizes[dim]);
     return fmt::format(
         "open[{}]",
-        std::count(kernel_.dynamic_sizes.begin(),
-                   kernel_.dynamic_sizes.begin() + static_cast<std::ptrdiff_t>(dim), true));
+        std::count(kernel().dynamic_sizes.begin(),
+                   kernel().dynamic_sizes.begin() + static_cast<std::ptrdiff_t>(dim), true));
   }
 
   std::string StrideText(size_t access, size_t dim) const {
-    const std::vector<bool>& open = kernel_.accesses[access].dynamic_strides;
-    if (!IsDynamic(open, dim)) return std::to_string(kernel_.accesses[access].strides[dim]);
-    auto index = std::ranges::count(kernel_.dynamic_sizes, true);
+    const std::vector<bool>& open = kernel().accesses[access].dynamic_strides;
+    if (!IsDynamic(open, dim)) return std::to_string(kernel().accesses[access].strides[dim]);
+    auto index = std::ranges::count(kernel().dynamic_sizes, true);
     for (size_t i = 0; i < access; ++i)
-      index += std::ranges::count(kernel_.accesses[i].dynamic_strides, true);
+      index += std::ranges::count(kernel().accesses[i].dynamic_strides, true);
     index += std::count(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(dim), true);
     return fmt::format("open[{}]", index);
   }
@@ -213,7 +200,7 @@ class Emitter {
   std::string Index(size_t access, size_t from, size_t to) const {
     std::string text;
     for (size_t dim = from; dim < to; ++dim) {
-      const int64_t stride = kernel_.accesses[access].strides[dim];
+      const int64_t stride = kernel().accesses[access].strides[dim];
       if (stride == 1) text += fmt::format(" + i{}", dim);
       if (stride != 0 && stride != 1)
         text += fmt::format(" + i{} * {}", dim, StrideText(access, dim));
@@ -222,17 +209,15 @@ class Emitter {
   }
 
   void EmitStage(const Schedule::Stage& stage) {
-    for (const int32_t op : stage.row_ops)
-      EmitOp(op);
-    for (const int32_t store : stage.row_stores)
-      EmitStore(store);
+    EmitOps(stage.row_ops);
+    EmitStores(stage.row_stores);
     if (!stage.has_loop()) return;
 
     std::string reductions;
     for (const int32_t op : stage.reductions) {
       const Kernel::Op& o = Op(op);
       if (IsAtenSum(o)) {
-        Line("float row{}[{}];", op, kernel_.columns());
+        Line("float row{}[{}];", op, kernel().columns());
         continue;
       }
       const bool is_sum = o.code == "sum";
@@ -240,30 +225,27 @@ class Emitter {
       reductions += fmt::format(" reduction({}:v{})", is_sum ? "+" : "max", op);
     }
     EmitUniformLoads(stage);
-    const size_t first = schedule_.num_outer_dims, rank = kernel_.sizes.size();
+    const size_t first = schedule().num_outer_dims, rank = kernel().sizes.size();
     for (size_t dim = first; dim < rank; ++dim) {
       if (dim + 1 == rank) Line("#pragma omp simd{}", reductions);
-      Line("for (int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", dim, SizeText(dim));
-      ++depth_;
+      Begin("for (int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", dim, SizeText(dim));
     }
     EmitColumn(stage);
-    for (size_t dim = first; dim < rank; ++dim) {
-      --depth_;
-      Line("}}");
-    }
+    for (size_t dim = first; dim < rank; ++dim)
+      End();
     for (const int32_t op : stage.reductions) {
       if (IsAtenSum(Op(op))) {
-        Line("const float v{0} = strata_aten_sum<{1}>(row{0});", op, kernel_.columns());
+        Line("const float v{0} = strata_aten_sum<{1}>(row{0});", op, kernel().columns());
       }
     }
   }
 
   static bool IsAtenSum(const Kernel::Op& op) { return op.code == "aten sum"; }
 
-  /// Which column of the row the loops have reached: `(i1) * 16 + i2`.
+  /// The column of the row that the loops have reached: `(i1) * 16 + i2`.
   std::string ColumnIndex() const {
     std::string text;
-    for (size_t dim = schedule_.num_outer_dims; dim < kernel_.sizes.size(); ++dim)
+    for (size_t dim = schedule().num_outer_dims; dim < kernel().sizes.size(); ++dim)
       text = text.empty() ? fmt::format("i{}", dim)
                           : fmt::format("({}) * {} + i{}", text, SizeText(dim), dim);
     return text.empty() ? "0" : text;
@@ -271,15 +253,15 @@ class Emitter {
 
   bool IsUniform(const Kernel::Op& op) const {
     if (op.code != "load") return false;
-    const auto& strides = kernel_.accesses[static_cast<size_t>(op.access)].strides;
+    const std::vector<int64_t>& strides = AccessOf(op).strides;
     // One dimension is walked by the loop itself.
-    const size_t first = schedule_.num_inner_dims == 0 ? 0 : schedule_.num_outer_dims;
+    const size_t first = schedule().num_inner_dims == 0 ? 0 : schedule().num_outer_dims;
     return std::all_of(strides.begin() + static_cast<std::ptrdiff_t>(first), strides.end(),
                        [](int64_t stride) { return stride == 0; });
   }
 
-  /// What is the same in each turn of the loop: the compiler cannot know that stores do not change
-  /// it.
+  /// Loads that are the same in each iteration of the loop: the compiler cannot know that stores do
+  /// not change them.
   void EmitUniformLoads(const Schedule::Stage& stage) {
     for (const int32_t op : stage.column_ops) {
       if (IsUniform(Op(op))) EmitOp(op);
@@ -300,57 +282,36 @@ class Emitter {
         Line("v{0} = v{1} > v{0} ? v{1} : v{0};", op, operand);
       }
     }
-    for (const int32_t store : stage.column_stores)
-      EmitStore(store);
+    EmitStores(stage.column_stores);
   }
 
-  void EmitOp(int32_t index) {
-    const Kernel::Op& op = Op(index);
-    if (op.code == "load") {
-      const auto access = static_cast<size_t>(op.access);
-      Line("const {} v{} = strata_load(q{}[0{}]);", ComputeType(op.dtype), index, access,
-           InnerIndex(access, op.level == Kernel::Level::kColumn));
-      return;
-    }
-    std::vector<std::string> operands;
-    for (const int32_t operand : op.operands)
-      operands.push_back(fmt::format("v{}", operand));
-    Line("const {} v{} = {};", ComputeType(op.dtype), index, FormulaText(op, operands));
+  std::string LoadText(const Kernel::Op& op) const override {
+    return fmt::format(
+        "strata_load(q{}[0{}])", op.access,
+        InnerIndex(static_cast<size_t>(op.access), op.level == Kernel::Level::kColumn));
   }
 
-  void EmitStore(int32_t index) {
-    const Kernel::Store& store = kernel_.stores[static_cast<size_t>(index)];
-    const auto access = static_cast<size_t>(store.access);
-    Line("strata_store(q{0} + (0{1}), v{2});", access, InnerIndex(access, true), store.op);
+  std::string StoreAddress(const Kernel::Store& store) const override {
+    return fmt::format("q{0} + (0{1})", store.access,
+                       InnerIndex(static_cast<size_t>(store.access), true));
   }
 
   std::string InnerIndex(size_t access, bool is_column) const {
     if (!is_column) return "";
     const size_t first =
-        schedule_.num_inner_dims == 0 && !kernel_.has_rows ? 0 : schedule_.num_outer_dims;
-    return Index(access, first, kernel_.sizes.size());
+        schedule().num_inner_dims == 0 && !kernel().has_rows ? 0 : schedule().num_outer_dims;
+    return Index(access, first, kernel().sizes.size());
   }
-
-  const Kernel::Op& Op(int32_t index) const { return kernel_.ops[static_cast<size_t>(index)]; }
-
-  const Kernel& kernel_;
-  Schedule schedule_;
-  std::string_view name_;
-  std::string text_;
-  size_t depth_ = 0;
 };
 
 }  // namespace
 
 std::string CppFunction(const Kernel& kernel, std::string_view name) {
-  return Emitter(kernel, name).Run();
+  return CppEmitter(kernel, name).Run();
 }
 
 std::string CppSource(std::span<const Kernel> kernels) {
-  std::string source(kCppPreamble);
-  for (size_t i = 0; i < kernels.size(); ++i)
-    source += CppFunction(kernels[i], fmt::format("strata_kernel_{}", i));
-  return source;
+  return SourceOf(kCppPreamble, kernels, CppFunction);
 }
 
 }  // namespace strata

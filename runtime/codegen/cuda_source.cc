@@ -1,14 +1,12 @@
 #include "runtime/codegen/cuda_source.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codegen/emitter.h"
 #include "runtime/codegen/formulas.h"
-#include "runtime/codegen/schedule.h"
 
 namespace strata {
 
@@ -75,42 +73,31 @@ int64_t ElementsOfThread(const Kernel& kernel) {
   return is_large && kernel.written_inputs.empty() ? 4 : 1;
 }
 
-class Emitter {
+class CudaEmitter final : public Emitter {
  public:
-  Emitter(const Kernel& kernel, std::string_view name)
-      : kernel_(kernel),
-        schedule_(MakeSchedule(kernel)),
-        name_(name),
-        int_(FitsInt(kernel) ? "int" : "int64_t") {}
+  CudaEmitter(const Kernel& kernel, std::string_view name)
+      : Emitter(kernel, name), int_(FitsInt(kernel) ? "int" : "int64_t") {}
 
-  std::string Run() {
+ private:
+  void EmitHead() override {
     std::string parameters;
-    for (size_t i = 0; i < kernel_.accesses.size(); ++i) {
-      const std::string_view type = MemoryType(kernel_.accesses[i].dtype);
+    for (size_t i = 0; i < kernel().accesses.size(); ++i) {
+      const std::string_view type = MemoryType(kernel().accesses[i].dtype);
       if (i > 0) parameters += ", ";
       parameters += IsOnlyRead(i) ? fmt::format("const {}* __restrict__ a{}", type, i)
                                   : fmt::format("{}* a{}", type, i);
     }
     // Without bounds, the compiler may give each of 1024 threads more registers than there are.
-    Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", LaunchOf(kernel_).threads,
-         name_, parameters);
-    ++depth_;
-    if (kernel_.has_rows) {
+    Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", LaunchOf(kernel()).threads,
+         name(), parameters);
+  }
+
+  void EmitBody() override {
+    if (kernel().has_rows) {
       EmitRows();
     } else {
       EmitElements();
     }
-    --depth_;
-    Line("}}");
-    return std::move(text_);
-  }
-
- private:
-  template <class... Args>
-  void Line(fmt::format_string<Args...> format, Args&&... args) {
-    text_.append(2 * depth_, ' ');
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
   }
 
   /// Whether places, and counters beyond the last element, are numbers of 32 bits: half the work of
@@ -130,7 +117,8 @@ class Emitter {
 
   /// Nothing writes to its memory while the kernel runs: loads may be reordered and cached.
   bool IsOnlyRead(size_t access) const {
-    return kernel_.written_inputs.empty() && kernel_.accesses[access].argument < kernel_.num_inputs;
+    return kernel().written_inputs.empty() &&
+           kernel().accesses[access].argument < kernel().num_inputs;
   }
 
   /// Declares i<dim> of dimensions [from, to), counted by `counter`.
@@ -138,37 +126,32 @@ class Emitter {
     if (from == to) return;
     std::string rest(counter);
     for (size_t dim = to; dim-- > from + 1;) {
-      Line("const {} i{} = {} % {};", int_, dim, rest, kernel_.sizes[dim]);
-      rest = fmt::format("({} / {})", rest, kernel_.sizes[dim]);
+      Line("const {} i{} = {} % {};", int_, dim, rest, kernel().sizes[dim]);
+      rest = fmt::format("({} / {})", rest, kernel().sizes[dim]);
     }
     Line("const {} i{} = {};", int_, from, rest);
   }
 
   void EmitElements() {
-    if (ElementsOfThread(kernel_) > 1) return EmitTiles();
-    Line(
+    if (ElementsOfThread(kernel()) > 1) return EmitTiles();
+    Begin(
         "for ({0} e = blockIdx.x * ({0})blockDim.x + threadIdx.x; e < {1}; "
         "e += ({0})(gridDim.x * blockDim.x)) {{",
-        int_, kernel_.rows());
-    ++depth_;
-    EmitIndices("e", 0, kernel_.sizes.size());
-    for (const int32_t op : schedule_.stages[0].column_ops)
-      EmitOp(op);
-    for (const int32_t store : schedule_.stages[0].column_stores)
-      EmitStore(store);
-    --depth_;
-    Line("}}");
+        int_, kernel().rows());
+    EmitIndices("e", 0, kernel().sizes.size());
+    EmitOps(schedule().stages[0].column_ops);
+    EmitStores(schedule().stages[0].column_stores);
+    End();
   }
 
   /// Loads in a loop of their own: what computes may branch, and nothing is loaded across that.
   void EmitTiles() {
-    const int64_t each = ElementsOfThread(kernel_), tile = each * LaunchOf(kernel_).threads;
-    Line(
+    const int64_t each = ElementsOfThread(kernel()), tile = each * LaunchOf(kernel()).threads;
+    Begin(
         "for ({0} first = blockIdx.x * ({0}){1} + threadIdx.x; first < {2}; "
         "first += gridDim.x * ({0}){1}) {{",
-        int_, tile, kernel_.rows());
-    ++depth_;
-    const std::vector<int32_t>& ops = schedule_.stages[0].column_ops;
+        int_, tile, kernel().rows());
+    const std::vector<int32_t>& ops = schedule().stages[0].column_ops;
     for (const int32_t op : ops) {
       if (Op(op).code == "load") Line("{} load{}[{}];", ComputeType(Op(op).dtype), op, each);
     }
@@ -176,7 +159,7 @@ class Emitter {
     for (const int32_t op : ops) {
       if (Op(op).code == "load") Line("load{}[part] = {};", op, LoadText(Op(op)));
     }
-    EndPart();
+    End();
     BeginPart(each, tile);
     for (const int32_t op : ops) {
       if (Op(op).code == "load") {
@@ -185,66 +168,49 @@ class Emitter {
         EmitOp(op);
       }
     }
-    for (const int32_t store : schedule_.stages[0].column_stores)
-      EmitStore(store);
-    EndPart();
-    --depth_;
-    Line("}}");
+    EmitStores(schedule().stages[0].column_stores);
+    End();
+    End();
   }
 
   void BeginPart(int64_t each, int64_t tile) {
     Line("#pragma unroll");
-    Line("for (int part = 0; part < {}; ++part) {{", each);
-    ++depth_;
+    Begin("for (int part = 0; part < {}; ++part) {{", each);
     Line("const {} e = first + part * {};", int_, tile / each);
-    if (kernel_.rows() % tile != 0) Line("if (e >= {}) break;", kernel_.rows());
-    EmitIndices("e", 0, kernel_.sizes.size());
-  }
-  void EndPart() {
-    --depth_;
-    Line("}}");
+    if (kernel().rows() % tile != 0) Line("if (e >= {}) break;", kernel().rows());
+    EmitIndices("e", 0, kernel().sizes.size());
   }
 
   void EmitRows() {
-    Line("for ({} row = blockIdx.x; row < {}; row += gridDim.x) {{", int_, kernel_.rows());
-    ++depth_;
-    EmitIndices("row", 0, kernel_.num_row_dims);
-    for (const Schedule::Stage& stage : schedule_.stages)
+    Begin("for ({} row = blockIdx.x; row < {}; row += gridDim.x) {{", int_, kernel().rows());
+    EmitIndices("row", 0, kernel().num_row_dims);
+    for (const Schedule::Stage& stage : schedule().stages)
       EmitStage(stage);
-    --depth_;
-    Line("}}");
+    End();
   }
 
   void EmitStage(const Schedule::Stage& stage) {
-    for (const int32_t op : stage.row_ops)
-      EmitOp(op);
+    EmitOps(stage.row_ops);
     if (!stage.row_stores.empty()) {
-      Line("if (threadIdx.x == 0) {{");
-      ++depth_;
-      for (const int32_t store : stage.row_stores)
-        EmitStore(store);
-      --depth_;
-      Line("}}");
+      Begin("if (threadIdx.x == 0) {{");
+      EmitStores(stage.row_stores);
+      End();
     }
     if (!stage.has_loop()) return;
     for (const int32_t op : stage.reductions) {
       const Kernel::Op& o = Op(op);
       Line("{} part{} = {};", ComputeType(o.dtype), op, o.code != "max" ? "0" : "-1.0 / 0.0");
     }
-    const int32_t threads = LaunchOf(kernel_).threads;
-    if (kernel_.columns() > threads) Line("#pragma unroll 4");
-    Line("for ({} column = threadIdx.x; column < {}; column += {}) {{", int_, kernel_.columns(),
-         threads);
-    ++depth_;
-    EmitIndices("column", kernel_.num_row_dims, kernel_.sizes.size());
-    for (const int32_t op : stage.column_ops)
-      EmitOp(op);
+    const int32_t threads = LaunchOf(kernel()).threads;
+    if (kernel().columns() > threads) Line("#pragma unroll 4");
+    Begin("for ({} column = threadIdx.x; column < {}; column += {}) {{", int_, kernel().columns(),
+          threads);
+    EmitIndices("column", kernel().num_row_dims, kernel().sizes.size());
+    EmitOps(stage.column_ops);
     for (const int32_t op : stage.reductions)
       Line("part{0} = strata_{1}()(part{0}, v{2});", op, Op(op).code, Op(op).operands[0]);
-    for (const int32_t store : stage.column_stores)
-      EmitStore(store);
-    --depth_;
-    Line("}}");
+    EmitStores(stage.column_stores);
+    End();
     for (const int32_t op : stage.reductions) {
       Line("const {0} v{1} = strata_join(part{1}, strata_{2}());", ComputeType(Op(op).dtype), op,
            Op(op).code);
@@ -253,53 +219,30 @@ class Emitter {
 
   std::string Index(size_t access, bool is_row) const {
     std::string text = "0";
-    const size_t end = is_row ? kernel_.num_row_dims : kernel_.sizes.size();
+    const size_t end = is_row ? kernel().num_row_dims : kernel().sizes.size();
     for (size_t dim = 0; dim < end; ++dim) {
-      const int64_t stride = kernel_.accesses[access].strides[dim];
+      const int64_t stride = kernel().accesses[access].strides[dim];
       if (stride != 0) text += fmt::format(" + i{} * {}", dim, stride);
     }
     return text;
   }
 
-  std::string LoadText(const Kernel::Op& op) const {
-    const auto access = static_cast<size_t>(op.access);
-    return fmt::format("strata_load(a{}[{}])", access,
-                       Index(access, op.level == Kernel::Level::kRow));
+  std::string LoadText(const Kernel::Op& op) const override {
+    return fmt::format("strata_load(a{}[{}])", op.access,
+                       Index(static_cast<size_t>(op.access), op.level == Kernel::Level::kRow));
   }
 
-  void EmitOp(int32_t index) {
-    const Kernel::Op& op = Op(index);
-    std::string value;
-    if (op.code == "load") {
-      value = LoadText(op);
-    } else {
-      std::vector<std::string> operands;
-      for (const int32_t operand : op.operands)
-        operands.push_back(fmt::format("v{}", operand));
-      value = FormulaText(op, operands);
-    }
-    Line("const {} v{} = {};", ComputeType(op.dtype), index, value);
-  }
-
-  void EmitStore(int32_t index) {
-    const Kernel::Store& store = kernel_.stores[static_cast<size_t>(index)];
+  std::string StoreAddress(const Kernel::Store& store) const override {
     const auto access = static_cast<size_t>(store.access);
     const bool is_row =
-        kernel_.has_rows &&
+        kernel().has_rows &&
         std::ranges::all_of(
-            std::span(kernel_.accesses[access].strides).subspan(kernel_.num_row_dims),
+            std::span(kernel().accesses[access].strides).subspan(kernel().num_row_dims),
             [](int64_t stride) { return stride == 0; });
-    Line("strata_store(a{} + ({}), v{});", access, Index(access, is_row), store.op);
+    return fmt::format("a{} + ({})", access, Index(access, is_row));
   }
 
-  const Kernel::Op& Op(int32_t index) const { return kernel_.ops[static_cast<size_t>(index)]; }
-
-  const Kernel& kernel_;
-  Schedule schedule_;
-  std::string_view name_;
   std::string_view int_;  // of indices
-  std::string text_;
-  size_t depth_ = 0;
 };
 
 }  // namespace
@@ -318,14 +261,11 @@ CudaLaunch LaunchOf(const Kernel& kernel) {
 }
 
 std::string CudaFunction(const Kernel& kernel, std::string_view name) {
-  return Emitter(kernel, name).Run();
+  return CudaEmitter(kernel, name).Run();
 }
 
 std::string CudaSource(std::span<const Kernel> kernels) {
-  std::string source(kCudaPreamble);
-  for (size_t i = 0; i < kernels.size(); ++i)
-    source += CudaFunction(kernels[i], fmt::format("strata_kernel_{}", i));
-  return source;
+  return SourceOf(kCudaPreamble, kernels, CudaFunction);
 }
 
 }  // namespace strata
