@@ -57,6 +57,9 @@ if(STRATA_WERROR)
   target_compile_options(strata_flags INTERFACE -Werror)
 endif()
 
+# The standard library checks indices, iterators and empty containers; the layout of its classes stays.
+target_compile_definitions(strata_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+
 if(STRATA_SANITIZE)
   add_compile_options(-fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${STRATA_SANITIZE})
