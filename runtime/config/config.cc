@@ -6,6 +6,7 @@
 #include "runtime/config/checks.h"
 #include "runtime/config/loop.h"
 #include "runtime/config/model.h"
+#include "runtime/config/ranks.h"
 #include "runtime/config/reader.h"
 #include "runtime/config/tree.h"
 
@@ -105,10 +106,10 @@ std::string_view Name(Precision precision) {
   return precision == Precision::kFloat32 ? "float32" : "bfloat16";
 }
 
-Result<TrainConfig> LoadTrainConfig(const std::string& path,
-                                    std::span<const std::string> overrides) {
+Result<TrainConfig> LoadTrainConfig(const std::string& path, std::span<const std::string> overrides,
+                                    std::optional<int64_t> world) {
   STRATA_TRY(const std::string text, ReadFile(path));
-  return ParseTrainConfig(text, FormatOf(path, text), path, overrides);
+  return ParseTrainConfig(text, FormatOf(path, text), path, overrides, world);
 }
 
 Result<std::string> MergedConfig(const std::string& path, std::span<const std::string> overrides) {
@@ -119,8 +120,8 @@ Result<std::string> MergedConfig(const std::string& path, std::span<const std::s
 }
 
 Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
-                                     std::string_view file,
-                                     std::span<const std::string> overrides) {
+                                     std::string_view file, std::span<const std::string> overrides,
+                                     std::optional<int64_t> world) {
   STRATA_TRY(std::vector<ConfigEntry> entries, MergedEntries(text, format, file, overrides));
   ConfigReader reader(std::move(entries), file);
   TrainConfig config;
@@ -129,9 +130,11 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   ReadLoop(reader, config);
   STRATA_RETURN_IF_ERROR(reader.Finish());
 
+  STRATA_RETURN_IF_ERROR(CompleteRanks(reader, world, config.parallelism));
   STRATA_RETURN_IF_ERROR(CompleteLoop(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteRope(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteModel(reader, file, config));
+  STRATA_RETURN_IF_ERROR(CheckModelOnRanks(reader, config));
   return config;
 }
 

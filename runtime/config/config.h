@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "passes/placement/mesh.h"
 
 namespace strata {
 
@@ -209,6 +210,24 @@ struct ProfilerConfig {
   }
 };
 
+/// Key `parallelism.fsdp_reshard_after_forward`: whether the backward pass gathers parameters
+/// again.
+enum class ReshardAfterForward : uint8_t { kDefault, kAlways, kNever };
+
+/// Key `parallelism`: how many ranks share the work, and how.
+struct ParallelismConfig {
+  int64_t dp_replicate = 1;  ///< groups of ranks that hold the same parameters
+  int64_t dp_shard = -1;     ///< ranks that hold a part of each parameter; -1: those that are left
+  int64_t tensor = 1;
+  int64_t expert = 1;  ///< of the ranks of `dp_shard` and `tensor`
+  bool sequence_parallel = true;
+  ReshardAfterForward reshard = ReshardAfterForward::kDefault;
+  Mesh mesh = {};  ///< that the degrees give: dp_replicate, fsdp, tp, ep
+
+  /// Ranks that read different sequences.
+  int64_t data_ranks() const { return dp_replicate * dp_shard; }
+};
+
 /// Key `device`.
 enum class DeviceKind : uint8_t { kCpu, kCuda };
 
@@ -241,8 +260,9 @@ struct TrainConfig {
   OptimizerConfig optimizer;
   int64_t steps = 0;
   int64_t seq_len = 0;
-  int64_t batch_size = 0;  ///< sequences that are in memory at once
-  uint64_t seed = 0;       ///< of the initial parameters and of synthetic tokens
+  /// Sequences of a batch: those of all data ranks, where the key is for one of them.
+  int64_t batch_size = 0;
+  uint64_t seed = 0;  ///< of the initial parameters and of synthetic tokens
   /// Batches whose gradients make one step.
   int64_t accumulation_steps = 1;
   std::optional<LrSchedulerConfig> lr_scheduler;  ///< none: the learning rate is constant
@@ -265,6 +285,7 @@ struct TrainConfig {
   MetricsConfig metrics;
   ValidatorConfig validator;
   CompileConfig compile;
+  ParallelismConfig parallelism;
   ProfilerConfig profiler;
   bool print_config = false;     ///< key `debug.print_config`
   std::string save_config_file;  ///< key `debug.save_config_file`: below `dump_folder`
@@ -285,15 +306,19 @@ enum class ConfigFormat : uint8_t { kToml, kJson };
 /// in order as if the file said so; values are JSON scalars, other text is a string, `null` unsets.
 /// Keys that begin with `_` are ignored.
 ///
+/// `world`: ranks that the run has; none: as many as the degrees of `parallelism` say.
+///
 /// Errors, one line each with file and line: unreadable text, unknown keys (with the closest known
 /// one), wrong types, missing keys, values that no run can have.
 Result<TrainConfig> LoadTrainConfig(const std::string& path,
-                                    std::span<const std::string> overrides = {});
+                                    std::span<const std::string> overrides = {},
+                                    std::optional<int64_t> world = std::nullopt);
 
 /// The same for a text in memory; `file` is its name in errors.
 Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
                                      std::string_view file,
-                                     std::span<const std::string> overrides = {});
+                                     std::span<const std::string> overrides = {},
+                                     std::optional<int64_t> world = std::nullopt);
 
 /// The text that `LoadTrainConfig` reads with its overrides, as JSON.
 Result<std::string> MergedConfig(const std::string& path, std::span<const std::string> overrides);

@@ -166,6 +166,8 @@ Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
     return Impossible(reader, kBatchTokens, "it must hold a sequence of {} tokens", config.seq_len);
   }
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "batch_size", config.batch_size));
+  config.batch_size *= config.parallelism.data_ranks();
+  STRATA_RETURN_IF_ERROR(CheckSize(reader, "batch_size", config.batch_size));
   if (!reader.Has(kStepTokens) || config.accumulation_steps == -1) {
     config.accumulation_steps = 1;
     return Ok();
@@ -177,8 +179,9 @@ Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
   }
   if (config.accumulation_steps % batch_tokens != 0) {
     return Impossible(reader, kStepTokens,
-                      "{} tokens are no multiple of the {} of a batch (batch_size · seq_len)",
-                      config.accumulation_steps, batch_tokens);
+                      "{} tokens are no multiple of the {} of a batch (batch_size · seq_len{})",
+                      config.accumulation_steps, batch_tokens,
+                      config.parallelism.data_ranks() > 1 ? " · data ranks" : "");
   }
   config.accumulation_steps /= batch_tokens;
   if (config.accumulation_steps <= kMaxSize) return Ok();
@@ -298,7 +301,7 @@ void ReadLoop(ConfigReader& reader, TrainConfig& config) {
   ReadValidator(reader, config.validator);
   ReadCompile(reader, config.compile);
   ReadDebug(reader, config);
-  ReadRanks(reader);
+  ReadRanks(reader, config.parallelism);
 }
 
 Status CompleteLoop(const ConfigReader& reader, TrainConfig& config) {

@@ -1,53 +1,73 @@
 #include "runtime/config/ranks.h"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "passes/placement/mesh.h"
+#include "runtime/config/checks.h"
+
 namespace strata {
 namespace {
 
-/// A degree that must be 1, or `automatic` where the run has one rank.
-void ReadDegree(ConfigReader& reader, std::string_view key, bool may_be_automatic = false) {
-  int64_t degree = 1;
+constexpr std::string_view kReplicateKey = "parallelism.data_parallel_replicate_degree";
+constexpr std::string_view kShardKey = "parallelism.data_parallel_shard_degree";
+constexpr std::string_view kTensorKey = "parallelism.tensor_parallel_degree";
+constexpr std::string_view kExpertKey = "parallelism.expert_parallel_degree";
+
+/// Ranks that one run can have.
+constexpr int64_t kMaxDegree = 1024;
+
+void ReadDegree(ConfigReader& reader, std::string_view key, int64_t& degree) {
   reader.Read(key, degree);
-  if (degree == 1 || (may_be_automatic && degree == -1)) return;
-  reader.Refuse(key, degree < 1
-                         ? fmt::format("{} must be at least 1", degree)
-                         : fmt::format("training runs on one rank, take 1 instead of {}", degree));
+  const bool is_inferred = key == kShardKey && degree == -1;
+  if (degree < 1 && !is_inferred) {
+    reader.Refuse(key, fmt::format("{} must be at least 1", degree));
+  } else if (degree > kMaxDegree) {
+    reader.Refuse(key, fmt::format("{} must be at most {}", degree, kMaxDegree));
+  }
 }
 
-void ReadParallelism(ConfigReader& reader) {
+/// A degree that must be 1.
+void ReadOne(ConfigReader& reader, std::string_view key, std::string_view what) {
+  int64_t degree = 1;
+  reader.Read(key, degree);
+  if (degree == 1) return;
+  reader.Refuse(key, degree < 1 ? fmt::format("{} must be at least 1", degree)
+                                : fmt::format("{}, take 1 instead of {}", what, degree));
+}
+
+void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Table("parallelism");
-  ReadDegree(reader, "parallelism.data_parallel_replicate_degree");
-  ReadDegree(reader, "parallelism.data_parallel_shard_degree", /*may_be_automatic=*/true);
-  for (const std::string_view axis : {"tensor", "pipeline", "context", "expert", "expert_tensor"}) {
-    ReadDegree(reader, fmt::format("parallelism.{}_parallel_degree", axis));
-  }
-  ReadDegree(reader, "parallelism.num_pp_microbatches");
-  enum class Reshard : uint8_t { kDefault, kAlways, kNever };
-  Reshard reshard = Reshard::kDefault;  // of parameters that are on one rank anyway
-  reader.Read<Reshard>(
-      "parallelism.fsdp_reshard_after_forward",
-      {{"default", Reshard::kDefault}, {"always", Reshard::kAlways}, {"never", Reshard::kNever}},
-      reshard);
+  ReadDegree(reader, kReplicateKey, parallelism.dp_replicate);
+  ReadDegree(reader, kShardKey, parallelism.dp_shard);
+  ReadDegree(reader, kTensorKey, parallelism.tensor);
+  ReadDegree(reader, kExpertKey, parallelism.expert);
+  ReadOne(reader, "parallelism.pipeline_parallel_degree", "a rank has all layers");
+  ReadOne(reader, "parallelism.num_pp_microbatches", "a rank has all layers");
+  ReadOne(reader, "parallelism.context_parallel_degree", "a rank has whole sequences");
+  ReadOne(reader, "parallelism.expert_tensor_parallel_degree", "a rank has whole experts");
+  reader.Read<ReshardAfterForward>("parallelism.fsdp_reshard_after_forward",
+                                   {{"default", ReshardAfterForward::kDefault},
+                                    {"always", ReshardAfterForward::kAlways},
+                                    {"never", ReshardAfterForward::kNever}},
+                                   parallelism.reshard);
   enum class Backend : uint8_t { kAny };
-  Backend backend = Backend::kAny;  // of placements that are all on one rank
+  Backend backend = Backend::kAny;  // passes place the graph, whatever would place modules
   reader.Read<Backend>("parallelism.spmd_backend",
                        {{"spmd_types", Backend::kAny}, {"partial_dtensor", Backend::kAny}},
                        backend);
-  bool any = false;
-  reader.Read("parallelism.enable_sequence_parallel", any);
+  reader.Read("parallelism.enable_sequence_parallel", parallelism.sequence_parallel);
   reader.Fix("parallelism.enable_async_tensor_parallel", false,
-             "there is no tensor parallelism on one rank, take false");
+             "products wait for what they read, take false");
   reader.Fix("parallelism.context_parallel_load_balancer", "headtail",
-             "there is no context parallelism on one rank, remove it");
+             "a rank has whole sequences, remove it");
 
-  constexpr std::string_view kOneStage = "one rank has one stage, remove it";
+  constexpr std::string_view kOneStage = "a rank has all layers, remove it";
   reader.Fix("parallelism.pipeline_parallel_schedule", "1F1B", kOneStage);
   reader.Fix("parallelism.pipeline_parallel_schedule_csv", "", kOneStage);
   for (const std::string_view end : {"first", "last"}) {
@@ -59,7 +79,7 @@ void ReadParallelism(ConfigReader& reader) {
 }
 
 void ReadTimeout(ConfigReader& reader, std::string_view key) {
-  int64_t seconds = 1;  // one rank waits for no other
+  int64_t seconds = 1;  // a rank that fails ends those that wait for it
   reader.Read(key, seconds);
   if (seconds < 1) reader.Refuse(key, fmt::format("{} seconds must be at least 1", seconds));
 }
@@ -76,20 +96,28 @@ void ReadComm(ConfigReader& reader) {
                      {"local_tensor", Mode::kOther},
                      {"torchcomms", Mode::kOther}},
                     mode);
-  constexpr std::string_view kNothing = "one rank sends nothing to others";
   if (mode == Mode::kOther) {
-    reader.Refuse("comm.mode", fmt::format("{}, take 'default'", kNothing));
+    reader.Refuse("comm.mode", "ranks are threads of the process, take 'default'");
   }
-  const std::string advice = fmt::format("{}, remove it", kNothing);
+  constexpr std::string_view advice = "what ranks send is not written down, remove it";
   reader.Fix("comm.trace_buf_size", int64_t{20'000}, advice);
   reader.Fix("comm.save_traces_folder", "comm_traces", advice);
   reader.Fix("comm.save_traces_file_prefix", "rank_", advice);
 }
 
+/// The value of a degree that is -1. Errors: ranks that the other degrees do not divide.
+Result<int64_t> InferShards(const ConfigReader& reader, int64_t world, int64_t others) {
+  if (world % others == 0) return world / others;
+  return Impossible(reader, kShardKey,
+                    "-1 takes the ranks that are left, but {} ranks are no multiple of the {} of "
+                    "the other degrees",
+                    world, others);
+}
+
 }  // namespace
 
-void ReadRanks(ConfigReader& reader) {
-  ReadParallelism(reader);
+void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
+  ReadParallelism(reader, parallelism);
   ReadComm(reader);
   reader.Fix("training.enable_cpu_offload", false, "parameters stay where the run is, take false");
 
@@ -111,6 +139,60 @@ void ReadRanks(ConfigReader& reader) {
                        "models compute in float32 or bfloat16: remove it, "
                        "training.mixed_precision_param chooses");
   }
+}
+
+Status CompleteRanks(const ConfigReader& reader, std::optional<int64_t> world,
+                     ParallelismConfig& parallelism) {
+  const int64_t others = parallelism.dp_replicate * parallelism.tensor;
+  if (parallelism.dp_shard == -1) {
+    STRATA_TRY(parallelism.dp_shard, InferShards(reader, world.value_or(others), others));
+  }
+  const int64_t ranks = others * parallelism.dp_shard;
+  if (world && ranks != *world) {
+    return Impossible(reader, kShardKey,
+                      "the degrees make {} ranks (replicate {} · shard {} · tensor {}), but the "
+                      "run has {}",
+                      ranks, parallelism.dp_replicate, parallelism.dp_shard, parallelism.tensor,
+                      *world);
+  }
+  const int64_t lent = parallelism.dp_shard * parallelism.tensor;
+  if (lent % parallelism.expert != 0) {
+    return Impossible(
+        reader, kExpertKey,
+        "{} does not divide the {} ranks of shard {} · tensor {}, which experts share",
+        parallelism.expert, lent, parallelism.dp_shard, parallelism.tensor);
+  }
+  auto mesh =
+      Mesh::Parse(fmt::format("dp_replicate={},fsdp={},tp={},ep={}", parallelism.dp_replicate,
+                              parallelism.dp_shard, parallelism.tensor, parallelism.expert));
+  if (!mesh) return Impossible(reader, kShardKey, "{}", mesh.error().message());
+  parallelism.mesh = *std::move(mesh);
+  return Ok();
+}
+
+Status CheckModelOnRanks(const ConfigReader& reader, const TrainConfig& config) {
+  const ParallelismConfig& parallelism = config.parallelism;
+  for (const auto& [what, number] :
+       {NamedValue<int64_t>{"n_heads", config.n_heads}, {"n_kv_heads", config.n_kv_heads}}) {
+    if (number % parallelism.tensor == 0) continue;
+    return Impossible(reader, kTensorKey, "{} ranks do not divide {} {}", parallelism.tensor, what,
+                      number);
+  }
+  if (parallelism.sequence_parallel && config.seq_len % parallelism.tensor != 0) {
+    return Impossible(reader, kTensorKey,
+                      "{} ranks do not divide seq_len {}, take another or "
+                      "parallelism.enable_sequence_parallel = false",
+                      parallelism.tensor, config.seq_len);
+  }
+  if (parallelism.expert == 1) return Ok();
+  if (!config.moe) {
+    return Impossible(reader, kExpertKey, "the model has no experts, take 1");
+  }
+  if (config.moe->num_experts % parallelism.expert != 0) {
+    return Impossible(reader, kExpertKey, "{} ranks do not divide moe.num_experts {}",
+                      parallelism.expert, config.moe->num_experts);
+  }
+  return Ok();
 }
 
 }  // namespace strata

@@ -257,6 +257,11 @@ Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   const TrainConfig& config = setup.config;
+  if (const Mesh& mesh = config.parallelism.mesh; mesh.num_ranks() > 1) {
+    return Error(ErrorCode::kUnsupported,
+                 "training runs on one rank: parallelism: the degrees make {} ({}), take 1",
+                 mesh.num_ranks(), mesh.Text());
+  }
   if (setup.device == nullptr && config.device == DeviceKind::kCuda) {
     STRATA_TRY(setup.device, OpenCuda({.deterministic = config.deterministic,
                                        .warn_only = config.deterministic_warn_only,

@@ -45,7 +45,7 @@ ALLOWED = {
     "passes/placement": IR | {"ir/text", "passes/core"},
     "passes": IR | PASSES,
     "prove": IR,
-    "runtime/config": IR,
+    "runtime/config": IR | {"passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},
