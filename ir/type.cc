@@ -73,6 +73,7 @@ uint64_t HashOf(const Type& type) {
   for (const Placement& placement : type.placements) {
     hash = Mix(hash, static_cast<int64_t>(placement.kind));
     hash = Mix(hash, placement.dim);
+    hash = Mix(hash, placement.split);
     hash = Mix(hash, placement.reduce.index);
   }
   return hash;
@@ -263,15 +264,20 @@ class TypeTable::Parser {
       Placement placement;
       if (text.starts_with('R')) {
         text.remove_prefix(1);
-      } else if (text.starts_with("S(") || text.starts_with("P(")) {
+      } else if (text.starts_with("S(") || text.starts_with("P(") || text.starts_with("_S(")) {
+        const bool is_strided = text[0] == '_';
+        if (is_strided) text.remove_prefix(1);
         const size_t length = BracketedLength(text);
         if (length < 4) return false;
         const std::string_view inner = text.substr(2, length - 3);
         if (text[0] == 'S') {
           placement.kind = Placement::Kind::kShard;
           const char* const last = inner.data() + inner.size();
-          const auto [end, error] = std::from_chars(inner.data(), last, placement.dim);
-          if (error != std::errc() || end != last) return false;
+          std::from_chars_result read = std::from_chars(inner.data(), last, placement.dim);
+          if (read.ec == std::errc() && std::string_view(read.ptr, last).starts_with(", "))
+            read = std::from_chars(read.ptr + 2, last, placement.split);
+          if (read.ec != std::errc() || read.ptr != last || is_strided != (placement.split > 0))
+            return false;
         } else {
           placement.kind = Placement::Kind::kPartial;
           if (!std::ranges::all_of(inner, IsWordChar)) return false;
@@ -346,7 +352,9 @@ void TypeTable::Print(TypeId id, bool canonical, std::string& out) const {
         out += 'R';
         break;
       case Placement::Kind::kShard:
-        out += "S(" + std::to_string(placement.dim) + ")";
+        out += placement.split == 0 ? "S(" + std::to_string(placement.dim) + ")"
+                                    : "_S(" + std::to_string(placement.dim) + ", " +
+                                          std::to_string(placement.split) + ")";
         break;
       case Placement::Kind::kPartial:
         out += "P(";

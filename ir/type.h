@@ -58,7 +58,10 @@ struct Placement {
   enum class Kind : uint8_t { kReplicate, kShard, kPartial };
   Kind kind = Kind::kReplicate;
   int32_t dim = 0;  ///< kShard
-  StrId reduce;     ///< kPartial: "sum", "avg", …
+  /// kShard: into how many parts inner axes cut the dimension before this one cuts each of them
+  /// (torch's _StridedShard); 0: this axis cuts first.
+  int32_t split = 0;
+  StrId reduce;  ///< kPartial: "sum", "avg", …
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
