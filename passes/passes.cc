@@ -2,12 +2,14 @@
 
 #include "passes/cleanup/cleanup_passes.h"
 #include "passes/compile/compile_passes.h"
+#include "passes/placement/placement_passes.h"
 
 namespace strata {
 
 PassRegistry AllPasses() {
   PassRegistry registry;
   RegisterCleanupPasses(registry);
+  RegisterPlacementPasses(registry);
   RegisterCompilePasses(registry);
   return registry;
 }

@@ -1,0 +1,15 @@
+#pragma once
+#include "base/result.h"
+#include "ir/rewriter.h"
+#include "passes/placement/placement.h"
+
+namespace strata {
+
+/// Nodes at the cursor of `rewriter` that make the local part under `to` of the local part `value`,
+/// whose type is plain and whose placements in the whole tensor are `from`. `ancestor` is the node
+/// that they are made from. Source: sequences of torch.distributed.tensor and of SimpleFSDP.
+/// Errors: a dimension that the ranks of an axis cannot divide evenly.
+Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value, const Placements& from,
+                                    const Placements& to, const Mesh& mesh, NodeId ancestor);
+
+}  // namespace strata

@@ -1,0 +1,456 @@
+#include "passes/placement/place.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/placement/placement.h"
+#include "passes/placement/plan.h"
+#include "passes/placement/redistribution.h"
+#include "passes/placement/rules/sharding_rule.h"
+#include "passes/placement/strategies.h"
+
+namespace strata {
+namespace {
+
+/// What `input` says of a placeholder.
+enum class InputKind : uint8_t { kOther, kParameter, kGradient, kState, kBatch };
+
+InputKind KindOf(const Graph& graph, NodeId placeholder) {
+  const std::string_view kind = graph.attribute(placeholder, "input");
+  if (kind == "parameter") return InputKind::kParameter;
+  if (kind == "gradient") return InputKind::kGradient;
+  if (kind == "state") return InputKind::kState;
+  return kind == "batch" ? InputKind::kBatch : InputKind::kOther;
+}
+
+/// The parameter that a gradient or state belongs to: "wq.weight" of "wq.weight.exp_avg".
+std::string_view ParameterOf(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(0, dot);
+}
+
+bool IsCast(const Graph& graph, NodeId node) {
+  return graph.op(node) == "aten._to_copy.default" && graph.args(node).size() == 1;
+}
+
+/// Places one graph.
+class GraphPlacer {
+ public:
+  GraphPlacer(Graph& graph, const PlacementPlan& plan, bool reshard)
+      : graph_(graph),
+        module_(graph.module()),
+        plan_(plan),
+        mesh_(plan.mesh()),
+        reshard_(reshard),
+        rewriter_(graph) {
+    for (int32_t i = 0; i < graph.value_bound(); ++i)
+      first_root_.emplace(ValueId{i}, RootOf(ValueId{i}));
+  }
+
+  Status Run() {
+    for (const NodeId node : graph_.nodes().Snapshot()) {
+      switch (graph_.node(node).kind) {
+        case NodeKind::kPlaceholder:
+          STRATA_RETURN_IF_ERROR(PlaceInput(node));
+          break;
+        case NodeKind::kOutput:
+          STRATA_RETURN_IF_ERROR(PlaceOutputs(node));
+          break;
+        case NodeKind::kGetAttr:
+          SetPlacements(graph_.result(node), replicated_);
+          break;
+        default:
+          STRATA_RETURN_IF_ERROR(PlaceCall(node));
+          break;
+      }
+    }
+    return Ok();
+  }
+
+ private:
+  /// A value, and copies of it with other placements.
+  using Copies = std::vector<ValueId>;
+
+  const Placements& PlacementsOf(ValueId value) const {
+    const TypeId type = graph_.value(value).type;
+    if (!type.valid() || module_.types()[type].placements.empty()) return replicated_;
+    return module_.types()[type].placements;
+  }
+  double BytesOf(ValueId value) const {
+    const TypeId id = graph_.value(value).type;
+    if (!id.valid()) return 0;
+    const Type& type = module_.types()[id];
+    return NumElements(module_, type) * static_cast<double>(ByteSize(type.dtype));
+  }
+  void SetPlacements(ValueId value, const Placements& placements) {
+    rewriter_.SetType(value, WithPlacements(module_, graph_.value(value).type, placements));
+  }
+  ValueId RootOf(ValueId value) const {
+    while (graph_.value(value).alias_of.valid())
+      value = graph_.value(value).alias_of;
+    return value;
+  }
+
+  Status PlaceInput(NodeId node) {
+    const ValueId value = graph_.result(node);
+    const Type type = module_.types()[graph_.value(value).type];
+    if (type.kind != TypeKind::kTensor) return Ok();
+    const std::string name(graph_.attribute(node, "fqn"));
+    const InputKind kind = KindOf(graph_, node);
+    Placements placements = plan_.Replicated();
+    if (kind == InputKind::kBatch) {
+      has_batch_ = true;
+      placements = plan_.Batch(module_, type);
+    } else if (kind == InputKind::kParameter) {
+      const ParameterPlacement parameter = plan_.Parameter(module_, name, type);
+      placements = parameter.stored;
+      parameters_.push_back(value);
+      read_as_.emplace(value, parameter.read);
+    } else if (kind != InputKind::kOther && !type.sizes.empty()) {
+      const std::string_view parameter = ParameterOf(name);
+      if (parameter != name) placements = plan_.Parameter(module_, parameter, type).stored;
+      if (kind == InputKind::kGradient) gradients_.push_back(value);
+    }
+    SetPlacements(value, placements);
+    return Ok();
+  }
+
+  // --- Choosing
+  // ------------------------------------------------------------------------------------
+
+  /// Where a parameter, or a cast of it, is read by a step: gathered. Optimizers update what is
+  /// stored.
+  bool IsGathered(ValueId value, NodeId reader) const {
+    return read_as_.contains(value) && IsStep() && !IsCast(graph_, reader);
+  }
+  bool IsStep() const { return has_batch_ || gradients_.empty(); }
+
+  /// The placements in which `value` can be read for nothing.
+  std::vector<Placements> Available(ValueId value, NodeId reader) const {
+    if (IsGathered(value, reader)) return {read_as_.at(value)};
+    std::vector<Placements> all{PlacementsOf(value)};
+    if (const auto copies = copies_.find(value); copies != copies_.end())
+      for (const ValueId copy : copies->second)
+        all.push_back(PlacementsOf(copy));
+    return all;
+  }
+
+  double CostOf(const std::vector<Placements>& available, size_t axis, const Placement& wanted,
+                double bytes) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Placements& from : available) {
+      Placements to = from;
+      to[axis] = wanted;
+      least = std::min(least, RedistributionCost(from, to, bytes, mesh_));
+    }
+    return least;
+  }
+
+  struct Choice {
+    std::vector<Placements> operands, results;
+  };
+
+  Result<Choice> Choose(NodeId node, const ShardingRule& rule,
+                        const std::vector<ValueId>& operands) {
+    Choice choice{.operands = std::vector<Placements>(operands.size(), replicated_),
+                  .results = std::vector<Placements>(rule.results.size(), replicated_)};
+    std::vector<std::vector<Placements>> available;
+    for (const ValueId operand : operands)
+      available.push_back(Available(operand, node));
+    std::vector<int64_t> sizes = FactorSizes(module_, rule);
+    for (size_t axis = 0; axis < mesh_.axes().size(); ++axis) {
+      std::vector<Placement> now;
+      for (const auto& placements : available)
+        now.push_back(placements.front()[axis]);
+      std::optional<AxisStrategy> best;
+      double least = std::numeric_limits<double>::infinity();
+      for (AxisStrategy& strategy :
+           AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
+        const double cost = CostOf(node, rule, operands, available, axis, strategy);
+        if (cost >= least) continue;
+        least = cost;
+        best = std::move(strategy);
+      }
+      if (!best) {
+        return Error(ErrorCode::kUnsupported,
+                     "{} writes a tensor of placement {} in place, which needs another placement: "
+                     "in graph {}",
+                     graph_.name(node), PlacementsText(module_, available[0].front()),
+                     graph_.name_text());
+      }
+      if (best->factor >= 0) sizes[static_cast<size_t>(best->factor)] /= mesh_.axes()[axis].size;
+      for (size_t i = 0; i < operands.size(); ++i)
+        choice.operands[i][axis] = best->operands[i];
+      for (size_t i = 0; i < rule.results.size(); ++i)
+        choice.results[i][axis] = best->results[i];
+    }
+    return choice;
+  }
+
+  double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
+                const std::vector<std::vector<Placements>>& available, size_t axis,
+                const AxisStrategy& strategy) const {
+    // The results take memory and time, but far less than what is moved between ranks; gathered
+    // parameters are not moved again.
+    constexpr double kResultCost = 0.01, kParameterCost = 1000;
+    if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
+      return std::numeric_limits<double>::infinity();
+    double cost = 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const double move = CostOf(available[i], axis, strategy.operands[i], BytesOf(operands[i]));
+      cost += IsGathered(operands[i], node) ? move * kParameterCost : move;
+    }
+    for (size_t i = 0; i < strategy.results.size(); ++i) {
+      const double bytes = BytesOf(graph_.result(node, i)) * kResultCost;
+      const Placement& placement = strategy.results[i];
+      if (IsShard(placement)) {
+        cost += bytes / static_cast<double>(mesh_.axes()[axis].size);
+      } else {
+        // Partial results must be reduced later.
+        cost += IsPartial(placement) ? 2 * bytes : bytes;
+      }
+    }
+    return cost;
+  }
+
+  // --- Rewriting
+  // ------------------------------------------------------------------------------------
+
+  /// `value` as `reader` wants it. A new node stands before `reader`.
+  ValueId Redistributed(ValueId value, const Placements& wanted, NodeId reader) {
+    const Phase phase = graph_.node(reader).phase;
+    const bool is_gathered = IsGathered(value, reader);
+    if (!is_gathered && PlacementsOf(value) == wanted) return value;
+    Copies& copies = copies_[value];
+    for (const ValueId copy : copies) {
+      if (!(PlacementsOf(copy) == wanted)) continue;
+      const bool is_backward = graph_.node(graph_.value(copy).def).phase == Phase::kBackward;
+      if (is_gathered && reshard_ && is_backward != (phase == Phase::kBackward)) continue;
+      return copy;
+    }
+    if (PlacementsOf(value) == wanted) return value;
+    rewriter_.SetCursorBefore(reader);
+    const ValueId copy = Redistribute(is_gathered ? value : Nearest(value, wanted), wanted);
+    rewriter_.SetPhase(graph_.value(copy).def, phase);
+    copies_[value].push_back(copy);
+    return copy;
+  }
+
+  /// Of a value and its copies, the one from which `wanted` is made with the least effort.
+  ValueId Nearest(ValueId value, const Placements& wanted) const {
+    ValueId nearest = value;
+    const auto copies = copies_.find(value);
+    if (copies == copies_.end()) return nearest;
+    const auto cost = [&](ValueId from) {
+      return RedistributionCost(PlacementsOf(from), wanted, BytesOf(value), mesh_);
+    };
+    for (const ValueId copy : copies->second)
+      if (cost(copy) < cost(nearest)) nearest = copy;
+    return nearest;
+  }
+
+  ValueId Redistribute(ValueId value, const Placements& wanted) {
+    const Arg args[] = {Arg(value), Arg::String(module_.Intern(PlacementsText(module_, wanted)))};
+    const TypeId types[] = {WithPlacements(module_, graph_.value(value).type, wanted)};
+    const NodeId node = rewriter_.Create({.op = kRedistributeOp, .args = args, .results = types},
+                                         From{graph_.value(value).def});
+    first_root_.emplace(graph_.result(node), first_root_.at(value));
+    return graph_.result(node);
+  }
+
+  Status PlaceCall(NodeId node) {
+    STRATA_TRY(const ShardingRule rule, ShardingRuleOf(graph_, node));
+    const std::vector<ValueId> operands = graph_.operands(node);
+    STRATA_TRY(Choice choice, Choose(node, rule, operands));
+    std::vector<uint32_t> slots = SlotsOf(node);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!IsTensor(operands[i])) continue;
+      const ValueId wanted = Redistributed(operands[i], choice.operands[i], node);
+      if (wanted != operands[i]) rewriter_.ReplaceUse({node, slots[i]}, wanted);
+    }
+    for (size_t i = 0; i < rule.results.size(); ++i) {
+      SetPlacements(graph_.result(node, i), choice.results[i]);
+      FollowStorage(graph_.result(node, i), operands, graph_.operands(node));
+    }
+    if (rule.writes_operand0) ForgetCopies(operands[0]);
+    if (IsCast(graph_, node)) {
+      // A cast parameter is gathered after the cast.
+      if (const auto read = read_as_.find(operands[0]); read != read_as_.end() && IsStep())
+        read_as_.emplace(graph_.result(node), read->second);
+    }
+    FollowPlan(node);
+    return Ok();
+  }
+
+  /// A view of an operand that was redistributed is a view of the copy.
+  void FollowStorage(ValueId result, const std::vector<ValueId>& before,
+                     const std::vector<ValueId>& after) {
+    if (!graph_.value(result).alias_of.valid()) return;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (first_root_.at(before[i]) != first_root_.at(result)) continue;
+      rewriter_.SetAlias(result, RootOf(after[i]));
+      return;
+    }
+  }
+
+  bool IsTensor(ValueId value) const {
+    const TypeId type = graph_.value(value).type;
+    return type.valid() && module_.types()[type].kind == TypeKind::kTensor;
+  }
+
+  /// Slots of the operands, in the order of Graph::operands.
+  std::vector<uint32_t> SlotsOf(NodeId node) const {
+    std::vector<uint32_t> slots;
+    const auto visit = [&](uint32_t slot, const auto& self) -> void {
+      const Arg& arg = graph_.slot(slot);
+      if (arg.is_value()) slots.push_back(slot);
+      if (!arg.is_span()) return;
+      for (uint32_t i = 0; i < arg.span_size(); ++i)
+        self(arg.span_begin() + i, self);
+    };
+    const Node& n = graph_.node(node);
+    for (uint32_t i = 0; i < n.num_args; ++i)
+      visit(n.args_begin + i, visit);
+    for (uint32_t i = 0; i < n.num_kwargs; ++i)
+      visit(n.args_begin + n.num_args + 2 * i + 1, visit);
+    return slots;
+  }
+
+  /// Copies of what shares storage with a value that was written hold its old elements.
+  void ForgetCopies(ValueId written) {
+    const ValueId root = RootOf(written);
+    std::erase_if(copies_, [&](const auto& entry) { return RootOf(entry.first) == root; });
+  }
+
+  /// Gives what leaves a module the placement that the plan decides.
+  void FollowPlan(NodeId node) {
+    if (graph_.node(node).phase != Phase::kForward || !graph_.node(node).module.valid()) return;
+    const std::string module_path(module_.str(graph_.node(node).module));
+    for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+      const ValueId value = graph_.result(node, i);
+      if (!IsTensor(value) || !Leaves(value, module_path)) continue;
+      Placements wanted = PlacementsOf(value);
+      for (size_t axis = 0; axis < wanted.size(); ++axis)
+        if (const auto decided = plan_.Output(module_, module_path, axis)) wanted[axis] = *decided;
+      if (wanted == PlacementsOf(value)) continue;
+      rewriter_.SetCursorAfter(node);
+      const ValueId copy = Redistribute(value, wanted);
+      for (const Use use : UsesOf(value))
+        if (use.user != graph_.value(copy).def) rewriter_.ReplaceUse(use, copy);
+    }
+  }
+
+  std::vector<Use> UsesOf(ValueId value) const {
+    std::vector<Use> uses;
+    for (const Use use : graph_.uses(value))
+      uses.push_back(use);
+    return uses;
+  }
+
+  bool Leaves(ValueId value, std::string_view module_path) const {
+    for (const Use use : graph_.uses(value)) {
+      const Node& user = graph_.node(use.user);
+      if (user.phase != Phase::kForward && user.phase != Phase::kLoss) continue;
+      const std::string_view reader = user.module.valid() ? module_.str(user.module) : "";
+      const bool is_inside =
+          reader == module_path ||
+          (reader.starts_with(module_path) && reader.substr(module_path.size()).starts_with('.'));
+      if (!is_inside) return true;
+    }
+    return false;
+  }
+
+  // --- Outputs
+  // ---------------------------------------------------------------------------------------
+
+  /// Gradients are held as their parameters; everything else is whole on each rank.
+  Status PlaceOutputs(NodeId output) {
+    const std::vector<ValueId> values = graph_.operands(output);
+    const std::vector<uint32_t> slots = SlotsOf(output);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!IsTensor(values[i])) continue;
+      const Placements wanted = OutputPlacements(i);
+      if (PlacementsOf(values[i]) == wanted) continue;
+      rewriter_.ReplaceUse({output, slots[i]}, OutputCopy(values[i], wanted));
+    }
+    rewriter_.SetAttribute(output, kMeshAttribute, mesh_.Text());
+    return Ok();
+  }
+
+  /// Right after the value is made, so that ranks exchange it while others are computed.
+  ValueId OutputCopy(ValueId value, const Placements& wanted) {
+    for (const ValueId copy : copies_[value])
+      if (PlacementsOf(copy) == wanted) return copy;
+    const NodeId def = graph_.value(value).def;
+    if (graph_.node(def).kind == NodeKind::kPlaceholder) {
+      rewriter_.SetCursorToEnd();
+    } else {
+      rewriter_.SetCursorAfter(def);
+    }
+    const ValueId copy = Redistribute(value, wanted);
+    copies_[value].push_back(copy);
+    return copy;
+  }
+
+  /// Of output `index`: a step gives its loss, then a gradient for each parameter; without a batch,
+  /// outputs are sums of the gradients that come in.
+  Placements OutputPlacements(size_t index) const {
+    if (has_batch_ && index >= 1 && index <= parameters_.size() && HasGradients())
+      return PlacementsOf(parameters_[index - 1]);
+    if (!has_batch_ && parameters_.empty() && index < gradients_.size())
+      return PlacementsOf(gradients_[index]);
+    return plan_.Replicated();
+  }
+
+  bool HasGradients() const {
+    return std::ranges::any_of(
+        graph_.nodes(), [&](NodeId node) { return graph_.node(node).phase == Phase::kBackward; });
+  }
+
+  Graph& graph_;
+  Module& module_;
+  const PlacementPlan& plan_;
+  const Mesh& mesh_;
+  const bool reshard_;
+  Rewriter rewriter_;
+  const Placements replicated_ = plan_.Replicated();
+  bool has_batch_ = false;
+  std::vector<ValueId> parameters_, gradients_;
+  std::map<ValueId, Placements> read_as_;  // by parameter or cast of one
+  std::map<ValueId, Copies> copies_;
+  std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
+};
+
+}  // namespace
+
+void Place::Options::Bind(OptionList& list) {
+  list.Add("mesh", mesh, "axes of ranks and their sizes, outermost first: \"fsdp=2,tp=4\"");
+  list.Add("plan", plan, "a TOML file with placements of parameters and module outputs");
+  list.Add("reshard_after_forward", reshard_after_forward,
+           "gather parameters again in backward, instead of keeping them");
+}
+
+Result<Changed> Place::Run(Module& module) {
+  STRATA_TRY(const Mesh mesh, Mesh::Parse(options_.mesh));
+  if (mesh.axes().empty()) return Changed::kNo;
+  PlacementPlan plan(mesh);
+  if (!options_.plan.empty()) {
+    STRATA_TRY(const std::string text, ReadFile(options_.plan));
+    STRATA_TRY(plan, PlacementPlan::Parse(text, options_.plan, mesh));
+  }
+  for (const GraphId id : module.programs()) {
+    GraphPlacer placer(module.graph(id), plan, options_.reshard_after_forward);
+    STRATA_RETURN_IF_ERROR(placer.Run());
+  }
+  return Changed::kYes;
+}
+
+}  // namespace strata

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/module.h"
+#include "passes/placement/mesh.h"
+
+namespace strata {
+
+/// One per axis of a mesh.
+using Placements = std::vector<Placement>;
+
+inline Placement Replicate() {
+  return {};
+}
+inline Placement Shard(size_t dim, int32_t split = 0) {
+  return {.kind = Placement::Kind::kShard,
+          .dim = static_cast<int32_t>(dim),
+          .split = split,
+          .reduce = {}};
+}
+inline Placement Partial(StrId reduce) {
+  return {.kind = Placement::Kind::kPartial, .dim = 0, .split = 0, .reduce = reduce};
+}
+inline bool IsReplicate(const Placement& p) {
+  return p.kind == Placement::Kind::kReplicate;
+}
+inline bool IsShard(const Placement& p) {
+  return p.kind == Placement::Kind::kShard;
+}
+inline bool IsPartial(const Placement& p) {
+  return p.kind == Placement::Kind::kPartial;
+}
+
+/// "S(0)R", as in the type of a value.
+std::string PlacementsText(const Module& module, const Placements& placements);
+/// Errors: not one placement per axis of `mesh`.
+Result<Placements> ParsePlacements(Module& module, std::string_view text, const Mesh& mesh);
+
+/// `type` with placements; the types of numbers stay as they are.
+TypeId WithPlacements(Module& module, TypeId type, const Placements& placements);
+
+/// The part of a placed tensor that a rank holds, without placements: sizes of sharded dimensions
+/// divided by the sizes of their axes, strides of the dimensions around them likewise.
+/// Errors: a dimension that the ranks cannot divide evenly.
+Result<TypeId> LocalType(Module& module, TypeId placed, const Mesh& mesh);
+
+/// Number of elements under the hints of symbols; sizes without a hint count as 1.
+double NumElements(const Module& module, const Type& type);
+
+// Names that passes and runtime share.
+
+/// A node of a placed graph whose result has other placements than its operand:
+/// `strata.redistribute(x, 'S(0)R')`.
+inline constexpr std::string_view kRedistributeOp = "strata.redistribute";
+/// Attribute of an output node: the mesh of its graph, "fsdp=2,tp=4".
+inline constexpr std::string_view kMeshAttribute = "mesh";
+/// Attribute of a placeholder or output of a lowered graph: the type that the value had before,
+/// `DTensor(f32[256, 64][64, 1]cpu, S(0))`; of an output, one for each value, joined by "; ".
+inline constexpr std::string_view kGlobalTypeAttribute = "global";
+
+}  // namespace strata

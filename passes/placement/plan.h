@@ -1,0 +1,59 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/module.h"
+#include "passes/placement/placement.h"
+
+namespace strata {
+
+/// How a parameter, its gradient and its optimizer state are held, and how computations read it.
+struct ParameterPlacement {
+  Placements stored, read;
+};
+
+/// What a user or a model family decides about placement; everything else follows from it by the
+/// sharding rules of operators.
+///
+///     [[parameter]]                    # the first entry whose name matches holds
+///     name = "layers.*.attention.wo.weight"
+///     tp = "S(1)"
+///
+///     [[output]]                       # what leaves a module, in forward
+///     module = "tok_embeddings"
+///     tp = "S(1)"                      # the sequence
+///
+/// `*` stands for any characters. Axes that an entry does not name: parameters are sharded along
+/// dimension 0 on `fsdp` and gathered when read, and replicated on other axes; outputs follow from
+/// their operands. Batches are sharded along dimension 0 on `dp_replicate` and `fsdp`.
+class PlacementPlan {
+ public:
+  explicit PlacementPlan(Mesh mesh) : mesh_(std::move(mesh)) {}
+  /// Of a TOML text called `file` in messages. Errors: no TOML, an unknown key, no placement.
+  static Result<PlacementPlan> Parse(std::string_view text, std::string_view file, Mesh mesh);
+
+  const Mesh& mesh() const { return mesh_; }
+  Placements Replicated() const { return Placements(mesh_.axes().size()); }
+
+  /// Of the parameter `name`. Sizes that ranks cannot divide evenly are replicated.
+  ParameterPlacement Parameter(Module& module, std::string_view name, const Type& type) const;
+  /// Of data: int64 `[batch, seq]`, or numbers.
+  Placements Batch(const Module& module, const Type& type) const;
+  /// The placement on axis `axis` of what leaves `module_path`; none: not decided.
+  std::optional<Placement> Output(Module& module, std::string_view module_path, size_t axis) const;
+
+ private:
+  struct Entry {
+    std::string pattern;
+    std::vector<std::pair<size_t, std::string>> placements;  ///< (axis, text)
+  };
+  const Entry* Find(const std::vector<Entry>& entries, std::string_view name) const;
+
+  Mesh mesh_;
+  std::vector<Entry> parameters_, outputs_;
+};
+
+}  // namespace strata

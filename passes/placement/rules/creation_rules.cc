@@ -1,0 +1,50 @@
+#include <string_view>
+
+#include "passes/placement/rules/rule_builder.h"
+
+namespace strata {
+namespace {
+
+/// Filled with one value, in the shape of operand 0, whose own values do not matter.
+Status Like(RuleBuilder& b) {
+  for (size_t dim = 0; dim < b.result_sizes(0).size(); ++dim)
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+  if (b.result_sizes(0).empty()) b.rule().ignored = {0};
+  return Ok();
+}
+
+/// Filled with one value, in the sizes of an argument. A factor that no operand has is sharded only
+/// where a reader asks for it.
+Status Sizes(RuleBuilder& b) {
+  b.rule().size_lists = {0};
+  return Ok();
+}
+
+Status NewSizes(RuleBuilder& b) {
+  b.MakeOperandWhole(0);
+  b.rule().ignored = {0};
+  b.rule().size_lists = {1};
+  return Ok();
+}
+
+/// Elements differ by their position: every rank has all of them.
+Status Whole(RuleBuilder& b) {
+  b.MakeResultWhole(0);
+  return Ok();
+}
+
+constexpr RuleEntry kRules[] = {
+    {"arange", Whole},      {"empty", Sizes},       {"empty_like", Like},
+    {"full", Sizes},        {"full_like", Like},    {"new_empty", NewSizes},
+    {"new_full", NewSizes}, {"new_ones", NewSizes}, {"new_zeros", NewSizes},
+    {"ones", Sizes},        {"ones_like", Like},    {"scalar_tensor", Whole},
+    {"zeros", Sizes},       {"zeros_like", Like},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> CreationRules() {
+  return kRules;
+}
+
+}  // namespace strata

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "passes/placement/rules/rule_builder.h"
+
+namespace strata {
+namespace {
+
+/// weight `[v, d]`, indices `[..]` → `[.., d]`
+Status Embedding(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(1).size();
+  b.MakeWhole(b.operand_factor(0, 0));
+  b.SetOperand(0, 1, b.result_factor(0, rank));
+  for (size_t dim = 0; dim < rank; ++dim)
+    b.SetOperand(1, dim, b.result_factor(0, dim));
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
+/// gradient `[.., d]`, indices `[..]` → `[v, d]`: every row sums what its index got.
+Status EmbeddingBackward(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(1).size();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    b.SetOperand(1, dim, b.operand_factor(0, dim));
+    b.MakeReduce(b.operand_factor(0, dim), "sum");
+  }
+  b.SetOperand(0, rank, b.result_factor(0, 1));
+  b.MakeWhole(b.result_factor(0, 0));
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
+/// self `[..]`, index of equal rank along `dim` → like index
+Status Gather(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(1, "dim", rank).value_or(0);
+  const DimTable& dims = b.module().dims();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    b.SetOperand(1, dim, b.result_factor(0, dim));
+    if (dim == along) {
+      b.MakeWhole(b.operand_factor(0, dim));
+    } else if (dims.ProvablyEqual(b.operand_sizes(0)[dim], b.result_sizes(0)[dim])) {
+      b.SetOperand(0, dim, b.result_factor(0, dim));
+    } else {  // a prefix of the dimension is read
+      b.MakeWhole(b.operand_factor(0, dim));
+      b.MakeWhole(b.result_factor(0, dim));
+    }
+  }
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
+/// self `[.., n, ..]`, index `[m]` → `[.., m, ..]`
+Status IndexSelect(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(1, "dim", rank).value_or(0);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (dim != along) b.SetOperand(0, dim, b.result_factor(0, dim));
+  }
+  b.MakeWhole(b.operand_factor(0, along));
+  if (b.operand_sizes(1).size() == 1) b.SetOperand(1, 0, b.result_factor(0, along));
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
+/// self `[n, ..]`, one index tensor for the first dimension → `[*index, ..]`
+Status Index(RuleBuilder& b) {
+  if (b.num_operands() != 2 || b.OperandOf(0) != 0 ||
+      b.graph().elements(b.graph().args(b.node())[1]).size() != 1)
+    return Error("an index of several dimensions");
+  const size_t index_rank = b.operand_sizes(1).size();
+  b.MakeWhole(b.operand_factor(0, 0));
+  for (size_t dim = 0; dim < index_rank; ++dim)
+    b.SetOperand(1, dim, b.result_factor(0, dim));
+  for (size_t dim = 1; dim < b.operand_sizes(0).size(); ++dim)
+    b.SetOperand(0, dim, b.result_factor(0, index_rank + dim - 1));
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
+/// Writes along `dim`: that one is whole in all tensors, the others belong together where equal.
+Status Scatter(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(1, "dim", rank).value_or(0);
+  const DimTable& dims = b.module().dims();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    bool are_equal = dim != along;
+    for (size_t operand = 0; operand < b.num_operands(); ++operand)
+      are_equal =
+          are_equal && (b.operand_sizes(operand).size() != rank ||
+                        dims.ProvablyEqual(b.operand_sizes(operand)[dim], b.result_sizes(0)[dim]));
+    for (size_t operand = 0; operand < b.num_operands(); ++operand) {
+      if (b.operand_sizes(operand).size() != rank) continue;
+      if (are_equal) {
+        b.SetOperand(operand, dim, b.result_factor(0, dim));
+      } else {
+        b.MakeWhole(b.operand_factor(operand, dim));
+      }
+    }
+    if (!are_equal) b.MakeWhole(b.result_factor(0, dim));
+  }
+  b.rule().writes_operand0 = b.base().ends_with('_');
+  return Ok();
+}
+
+constexpr RuleEntry kRules[] = {
+    {"embedding", Embedding},
+    {"embedding_dense_backward", EmbeddingBackward},
+    {"gather", Gather},
+    {"index", Index},
+    {"index_select", IndexSelect},
+    {"scatter", Scatter},
+    {"scatter_", Scatter},
+    {"scatter_add", Scatter},
+    {"scatter_add_", Scatter},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> IndexRules() {
+  return kRules;
+}
+
+}  // namespace strata

@@ -1,0 +1,71 @@
+#include <string_view>
+
+#include "passes/placement/rules/rule_builder.h"
+
+namespace strata {
+namespace {
+
+/// The `reduction` of the loss functions of ATen.
+enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+
+/// Rows are independent, and summed.
+Status NllForward(RuleBuilder& b) {
+  const int64_t reduction = b.IntArg(3, "reduction").value_or(kMean);
+  const bool has_classes = b.operand_sizes(0).size() == 2;
+  const int row = b.operand_factor(0, 0);
+  if (has_classes) b.MakeWhole(b.operand_factor(0, 1));
+  b.SetOperand(1, 0, row);
+  if (b.num_operands() > 2) b.MakeOperandWhole(2);  // weights of classes
+  if (!has_classes || reduction == kMean) {
+    b.MakeWhole(row);
+  } else if (reduction == kSum) {
+    b.MakeReduce(row, "sum");
+  } else {
+    b.SetResult(0, 0, row);
+    b.MakeReduce(row, "sum");
+  }
+  return Ok();
+}
+
+/// (grad, log-probabilities, labels, [weights], total weight) → like log-probabilities
+Status NllBackward(RuleBuilder& b) {
+  const int64_t reduction = b.IntArg(4, "reduction").value_or(kMean);
+  const int row = b.operand_factor(1, 0);
+  b.SetResult(0, 0, row);
+  b.MakeWhole(b.operand_factor(1, 1));
+  b.MakeWhole(b.result_factor(0, 1));
+  b.SetOperand(2, 0, row);
+  if (reduction == kNone) b.SetOperand(0, 0, row);
+  if (b.num_operands() > 4) b.MakeOperandWhole(3);
+  const int total_weight = static_cast<int>(b.num_operands()) - 1;
+  if (reduction != kMean) b.rule().ignored = {total_weight};
+  return Ok();
+}
+
+/// (grad, output) along the dimension of argument 2.
+Status SoftmaxBackward(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(2, "dim", rank).value_or(rank - 1);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+    b.SetOperand(1, dim, b.result_factor(0, dim));
+  }
+  b.MakeWhole(b.result_factor(0, along));
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
+constexpr RuleEntry kRules[] = {
+    {"_log_softmax_backward_data", SoftmaxBackward},
+    {"_softmax_backward_data", SoftmaxBackward},
+    {"nll_loss_backward", NllBackward},
+    {"nll_loss_forward", NllForward},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> LossRules() {
+  return kRules;
+}
+
+}  // namespace strata

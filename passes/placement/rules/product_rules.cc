@@ -1,0 +1,77 @@
+#include <string_view>
+
+#include "passes/placement/rules/rule_builder.h"
+
+namespace strata {
+namespace {
+
+/// Sums over `k`, which is dimension `a_dim` of operand `a` and `b_dim` of operand `b_`.
+void Contract(RuleBuilder& b, size_t a, size_t a_dim, size_t b_, size_t b_dim) {
+  const int k = b.operand_factor(a, a_dim);
+  b.MakeReduce(k, "sum");
+  b.SetOperand(b_, b_dim, k);
+}
+
+/// [m, k] · [k, n], at operands `a` and `a + 1`.
+Status Matrices(RuleBuilder& b, size_t a) {
+  b.SetOperand(a, 0, b.result_factor(0, 0));
+  b.SetOperand(a + 1, 1, b.result_factor(0, 1));
+  Contract(b, a, 1, a + 1, 0);
+  b.rule().linear = {{static_cast<int>(a)}, {static_cast<int>(a) + 1}};
+  return Ok();
+}
+
+Status Mm(RuleBuilder& b) {
+  return Matrices(b, 0);
+}
+
+/// bias + a · b: a sum over k would add the bias on every rank.
+Status Addmm(RuleBuilder& b) {
+  STRATA_RETURN_IF_ERROR(Matrices(b, 1));
+  b.MakeWhole(b.operand_factor(1, 1));
+  b.rule().linear.clear();
+  const size_t rank = b.operand_sizes(0).size();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    const size_t to = 2 - rank + dim;
+    if (b.module().dims().ProvablyEqual(b.operand_sizes(0)[dim], b.result_sizes(0)[to]))
+      b.SetOperand(0, dim, b.result_factor(0, to));
+  }
+  return Ok();
+}
+
+/// [b, m, k] · [b, k, n]
+Status Bmm(RuleBuilder& b) {
+  b.SetOperand(0, 0, b.result_factor(0, 0));
+  b.SetOperand(1, 0, b.result_factor(0, 0));
+  b.SetOperand(0, 1, b.result_factor(0, 1));
+  b.SetOperand(1, 2, b.result_factor(0, 2));
+  Contract(b, 0, 2, 1, 1);
+  b.rule().linear = {{0}, {1}};
+  return Ok();
+}
+
+/// [m, k] · [k]
+Status Mv(RuleBuilder& b) {
+  b.SetOperand(0, 0, b.result_factor(0, 0));
+  Contract(b, 0, 1, 1, 0);
+  b.rule().linear = {{0}, {1}};
+  return Ok();
+}
+
+Status Dot(RuleBuilder& b) {
+  Contract(b, 0, 0, 1, 0);
+  b.rule().linear = {{0}, {1}};
+  return Ok();
+}
+
+constexpr RuleEntry kRules[] = {
+    {"addmm", Addmm}, {"bmm", Bmm}, {"dot", Dot}, {"mm", Mm}, {"mv", Mv},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> ProductRules() {
+  return kRules;
+}
+
+}  // namespace strata

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "passes/placement/rules/rule_builder.h"
+
+namespace strata {
+namespace {
+
+/// Every result keeps the dimensions that are not in `reduced`; those in it combine by `reduce`, or
+/// are whole when it is empty.
+void Reduce(RuleBuilder& b, const std::vector<size_t>& reduced, std::string_view reduce) {
+  const size_t rank = b.operand_sizes(0).size();
+  for (size_t result = 0; result < b.num_results(); ++result) {
+    const bool keeps = b.result_sizes(result).size() == rank;
+    for (size_t dim = 0, to = 0; dim < rank; ++dim) {
+      const int index = b.operand_factor(0, dim);
+      if (std::ranges::count(reduced, dim) == 0) {
+        b.SetResult(result, to++, index);
+        continue;
+      }
+      if (keeps) ++to;  // of size 1
+      if (reduce.empty()) {
+        b.MakeWhole(index);
+      } else {
+        b.MakeReduce(index, reduce);
+      }
+    }
+  }
+}
+
+Status ReduceBy(RuleBuilder& b, std::string_view reduce) {
+  Reduce(b, b.DimsArg(1, "dim", b.operand_sizes(0).size()), reduce);
+  return Ok();
+}
+
+Status Sum(RuleBuilder& b) {
+  b.rule().linear = {{0}};
+  return ReduceBy(b, "sum");
+}
+
+/// Ranks with equally many elements each: the mean of their means.
+Status Mean(RuleBuilder& b) {
+  b.rule().linear = {{0}};
+  return ReduceBy(b, "avg");
+}
+
+Status Max(RuleBuilder& b) {
+  return b.num_results() == 1 ? ReduceBy(b, "max") : ReduceBy(b, "");
+}
+
+Status Min(RuleBuilder& b) {
+  return b.num_results() == 1 ? ReduceBy(b, "min") : ReduceBy(b, "");
+}
+
+/// The norm of the norms of parts is the norm of the whole, for the Euclidean one.
+Status VectorNorm(RuleBuilder& b) {
+  const Arg* order = b.FindArg(1, "ord");
+  const bool is_euclidean = order == nullptr ||
+                            (order->kind() == ArgKind::kInt && order->as_int() == 2) ||
+                            (order->kind() == ArgKind::kFloat && order->as_float() == 2.0);
+  Reduce(b, b.DimsArg(2, "dim", b.operand_sizes(0).size()), is_euclidean ? "norm2" : "");
+  // Of norms, too: what is partial stays partial when every element is reduced.
+  if (is_euclidean && b.result_sizes(0).empty()) b.rule().moves_elements = true;
+  return Ok();
+}
+
+/// The dimension of argument 1 is looked at as one.
+Status AlongDim(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const auto dim = b.DimArg(1, "dim", rank);
+  Reduce(b, {dim.value_or(rank == 0 ? 0 : rank - 1)}, "");
+  for (size_t result = 0; result < b.num_results(); ++result)
+    if (b.result_sizes(result).size() == rank && rank > 0)
+      b.MakeWhole(b.result_factor(result, dim.value_or(rank - 1)));
+  return Ok();
+}
+
+Status TopK(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const size_t dim = b.DimArg(2, "dim", rank).value_or(rank - 1);
+  Reduce(b, {dim}, "");
+  for (size_t result = 0; result < b.num_results(); ++result)
+    b.MakeWhole(b.result_factor(result, dim));
+  return Ok();
+}
+
+/// [.., n] · weight [n]: each row on its own.
+Status RmsNorm(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  for (size_t operand = 1; operand < b.num_operands(); ++operand)
+    b.MakeOperandWhole(operand);
+  for (size_t result = 0; result < b.num_results(); ++result)
+    for (size_t dim = 0; dim + 1 < rank && dim < b.result_sizes(result).size(); ++dim)
+      b.SetResult(result, dim, b.operand_factor(0, dim));
+  if (rank > 0) b.MakeWhole(b.operand_factor(0, rank - 1));
+  if (rank > 0) b.MakeWhole(b.result_factor(0, rank - 1));
+  return Ok();
+}
+
+constexpr RuleEntry kRules[] = {
+    {"_fused_rms_norm", RmsNorm},
+    {"_log_softmax", AlongDim},
+    {"_softmax", AlongDim},
+    {"amax", Max},
+    {"amin", Min},
+    {"argmax", AlongDim},
+    {"argsort", AlongDim},
+    {"cumsum", AlongDim},
+    {"linalg_vector_norm", VectorNorm},
+    {"logsumexp", AlongDim},
+    {"max", Max},
+    {"mean", Mean},
+    {"min", Min},
+    {"sort", AlongDim},
+    {"sum", Sum},
+    {"topk", TopK},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> ReductionRules() {
+  return kRules;
+}
+
+}  // namespace strata

@@ -1,0 +1,61 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "ir/module.h"
+
+namespace strata {
+
+/// A loop of an operator, as in einsum notation: the dimensions that it runs over belong together.
+/// `mm` has three: `m` and `n` of its result, and `k`, which it sums over.
+struct Factor {
+  enum class Kind : uint8_t {
+    kFree,    ///< iterations are independent: any operand and result that has it can be sharded
+    kReduce,  ///< results combine its iterations by `reduce`: sharded operands give partial results
+    kWhole,   ///< a rank needs all iterations: softmax over its dimension, a sort
+  };
+  DimId size;
+  Kind kind = Kind::kFree;
+  StrId reduce = {};  ///< kReduce: "sum", "avg", "max", "min", "norm2"
+};
+
+/// The factors of each dimension of a tensor, the slowest one first: `[[b, s], [d]]` for a tensor
+/// of shape [b·s, d]. Empty for numbers.
+using FactorDims = std::vector<std::vector<int>>;
+
+/// How the dimensions of the tensors of one node depend on each other, which is everything that
+/// placement, lowering and a search for placements need to know of an operator.
+/// Source: sharding rules of Shardy (openxla.org/shardy), operator strategies of
+/// torch.distributed.tensor.
+struct ShardingRule {
+  std::vector<Factor> factors;
+  std::vector<FactorDims> operands;  ///< as Graph::operands: flattened, with repetitions
+  std::vector<FactorDims> results;
+  /// Operands that may be partial together while the others are replicated: the results are then
+  /// partial, too. `[[0, 1]]` for add, `[[0], [1]]` for mul.
+  std::vector<std::vector<int>> linear = {};
+  /// The results keep every partial placement of operand 0, since elements only move.
+  bool moves_elements = false;
+  std::vector<int> ignored = {};  ///< operands whose value has no effect: any placement is right
+  /// Positional arguments that are the sizes of result 0, whole or element `dim` of it: they become
+  /// local sizes.
+  std::vector<int> size_lists = {};
+  std::vector<std::pair<int, int>> size_args = {};  ///< (position, dim of result 0)
+  /// Operand 0 is written and is result 0: it keeps its placement.
+  bool writes_operand0 = false;
+};
+
+/// The rule of a call. Errors: no rule is known for the operator; they name node, module and line.
+Result<ShardingRule> ShardingRuleOf(Graph& graph, NodeId node);
+
+/// Operators that have a rule, in alphabetical order, without overloads.
+std::vector<std::string_view> OpsWithShardingRules();
+
+}  // namespace strata

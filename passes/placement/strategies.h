@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "passes/placement/placement.h"
+#include "passes/placement/rules/sharding_rule.h"
+
+namespace strata {
+
+/// One way to run an operator on the ranks of one mesh axis: placements on that axis.
+struct AxisStrategy {
+  std::vector<Placement> operands, results;
+  int factor = -1;  ///< the one that is sharded; -1: none
+};
+
+/// Every way that `rule` allows: all replicated, a factor sharded, operands partial.
+/// `sizes`: of each factor, what axes chosen before left of it; -1: a symbolic size, which is not
+/// cut. `now`: the placements of the operands, of which partial ones may stay.
+std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRule& rule,
+                                         const std::vector<int64_t>& sizes, int64_t ranks,
+                                         const std::vector<Placement>& now);
+
+/// The sizes of the factors of `rule`; -1: symbolic.
+std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule);
+
+}  // namespace strata

@@ -1,0 +1,136 @@
+#include "passes/placement/place.h"
+
+#include <doctest/doctest.h>
+
+#include "ir/text/native_text.h"
+#include "ir/verify.h"
+#include "passes/placement/lower.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::BodyOf;
+using testing::NodeNamed;
+using testing::OrDie;
+using testing::ParseBody;
+using testing::ValueNamed;
+
+std::string TypeOf(const Module& module, std::string_view value) {
+  const Graph& graph = *module.FindGraph("g");
+  return module.types().ToString(graph.value(ValueNamed(graph, value)).type);
+}
+
+Status PlaceOn(Module& module, std::string mesh) {
+  auto changed =
+      Place({.mesh = std::move(mesh), .plan = "", .reshard_after_forward = true}).Run(module);
+  if (!changed) return std::move(changed).error();
+  OrDie(Verify(module));
+  return Ok();
+}
+
+constexpr std::string_view kStep = R"(
+  w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  t = aten.t.default(w) : f32[4, 6][1, 4]cpu ~w {forward}
+  mm = aten.mm.default(x, t) : f32[8, 6][6, 1]cpu {forward}
+  sum_1 = aten.sum.default(mm) : f32[][]cpu {forward}
+  ones = aten.ones_like.default(mm) : f32[8, 6][6, 1]cpu {backward}
+  t_1 = aten.t.default(ones) : f32[6, 8][1, 6]cpu ~ones {backward}
+  grad = aten.mm.default(t_1, x) : f32[6, 4][4, 1]cpu {backward}
+  output([sum_1, grad])
+)";
+
+TEST_CASE("place: parameters are gathered when read, gradients are sharded as their parameters") {
+  auto module = ParseBody(kStep);
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(BodyOf(*module), R"(
+  w = placeholder
+  x = placeholder
+  redistribute = strata.redistribute(w, 'R')
+  t = aten.t.default(redistribute)
+  mm = aten.mm.default(x, t)
+  sum_1 = aten.sum.default(mm)
+  redistribute_1 = strata.redistribute(sum_1, 'R')
+  ones = aten.ones_like.default(mm)
+  t_1 = aten.t.default(ones)
+  grad = aten.mm.default(t_1, x)
+  redistribute_2 = strata.redistribute(grad, 'S(0)')
+  output([redistribute_1, redistribute_2])
+)");
+  CHECK_EQ(TypeOf(*module, "w"), "DTensor(f32[6, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "mm"), "DTensor(f32[8, 6][6, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "sum_1"), "DTensor(f32[][]cpu, P(sum))");
+  CHECK_EQ(TypeOf(*module, "t_1"), "DTensor(f32[6, 8][1, 6]cpu, S(1))");
+  CHECK_EQ(TypeOf(*module, "grad"), "DTensor(f32[6, 4][4, 1]cpu, P(sum))");
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(graph.attribute(graph.output(), "mesh"), "fsdp=2");
+  // A view of the gathered parameter shares its storage, not that of the part.
+  CHECK(graph.value(ValueNamed(graph, "t")).alias_of == ValueNamed(graph, "redistribute"));
+}
+
+TEST_CASE("lower: sizes are local and redistributions are collectives of an axis") {
+  auto module = ParseBody(kStep);
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK(OrDie(LowerPlacements().Run(*module)) == Changed::kYes);
+  OrDie(Verify(*module));
+  CHECK_EQ(BodyOf(*module), R"(
+  w = placeholder
+  x = placeholder
+  all_gather_into_tensor = _c10d_functional.all_gather_into_tensor.default(w, 2, 'fsdp')
+  wait_tensor = _c10d_functional.wait_tensor.default(all_gather_into_tensor)
+  t = aten.t.default(wait_tensor)
+  mm = aten.mm.default(x, t)
+  sum_1 = aten.sum.default(mm)
+  all_reduce = _c10d_functional.all_reduce.default(sum_1, 'sum', 'fsdp')
+  wait_tensor_1 = _c10d_functional.wait_tensor.default(all_reduce)
+  ones = aten.ones_like.default(mm)
+  t_1 = aten.t.default(ones)
+  grad = aten.mm.default(t_1, x)
+  reduce_scatter_tensor = _c10d_functional.reduce_scatter_tensor.default(grad, 'sum', 2, 'fsdp')
+  wait_tensor_2 = _c10d_functional.wait_tensor.default(reduce_scatter_tensor)
+  output([wait_tensor_1, wait_tensor_2])
+)");
+  CHECK_EQ(TypeOf(*module, "w"), "f32[3, 4][4, 1]cpu");
+  CHECK_EQ(TypeOf(*module, "t_1"), "f32[6, 4][1, 6]cpu");
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(graph.attribute(NodeNamed(graph, "w"), "global"), "DTensor(f32[6, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(graph.attribute(graph.output(), "global"),
+           "DTensor(f32[][]cpu, R); DTensor(f32[6, 4][4, 1]cpu, S(0))");
+  CHECK(OrDie(LowerPlacements().Run(*module)) == Changed::kNo);
+}
+
+TEST_CASE("place: sizes in arguments become local ones") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 3, 4][12, 4, 1]cpu {+fqn='x' +input='batch'}
+  v = aten.reshape.default(x, [24, 4]) : f32[24, 4][4, 1]cpu ~x {forward}
+  u = aten.reshape.default(v, [8, -1, 2]) : f32[8, 6, 2][12, 2, 1]cpu ~x {forward}
+  output([u])
+)");
+  OrDie(PlaceOn(*module, "fsdp=4"));
+  OrDie(LowerPlacements().Run(*module));
+  const std::string body = BodyOf(*module);
+  CHECK(body.find("aten.reshape.default(x, [6, 4])") != std::string::npos);
+  CHECK(body.find("aten.reshape.default(v, [2, -1, 2])") != std::string::npos);
+}
+
+TEST_CASE("place: an operator without a rule is an error that names node, module and operator") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  f = aten.fancy.default(x) : f32[8, 4][4, 1]cpu {forward module=layers.0}
+  output([f])
+)");
+  const Status placed = PlaceOn(*module, "fsdp=2");
+  REQUIRE(!placed);
+  CHECK_EQ(placed.error().message(),
+           "no sharding rule for aten.fancy.default: f in graph g, module layers.0");
+}
+
+TEST_CASE("place: a mesh of one rank changes nothing") {
+  auto module = ParseBody(kStep);
+  OrDie(PlaceOn(*module, "fsdp=1"));
+  CHECK_EQ(BodyOf(*module), BodyOf(*ParseBody(kStep)));
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,53 @@
+#include "passes/placement/redistribution.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+
+/// The changes, as "1:S(0)>R" for axis 1.
+std::string Changes(std::string_view from, std::string_view to, std::string_view mesh_text) {
+  Module module;
+  const Mesh mesh = OrDie(Mesh::Parse(mesh_text));
+  std::string text;
+  for (const AxisChange& change : PlanRedistribution(OrDie(ParsePlacements(module, from, mesh)),
+                                                     OrDie(ParsePlacements(module, to, mesh)))) {
+    text += fmt::format("{}{}:{}>{}", text.empty() ? "" : " ", change.axis,
+                        PlacementsText(module, {change.from}), PlacementsText(module, {change.to}));
+  }
+  return text;
+}
+
+TEST_CASE("redistribution: one axis changes by one collective") {
+  CHECK_EQ(Changes("R", "R", "fsdp=2"), "");
+  CHECK_EQ(Changes("S(0)", "R", "fsdp=2"), "0:S(0)>R");
+  CHECK_EQ(Changes("R", "S(1)", "fsdp=2"), "0:R>S(1)");
+  CHECK_EQ(Changes("S(0)", "S(1)", "fsdp=2"), "0:S(0)>S(1)");
+  CHECK_EQ(Changes("P(sum)", "S(0)", "fsdp=2"), "0:P(sum)>S(0)");
+  CHECK_EQ(Changes("P(sum)", "R", "fsdp=2"), "0:P(sum)>R");
+}
+
+TEST_CASE(
+    "redistribution: an inner axis is gathered before an outer one of its dimension changes") {
+  CHECK_EQ(Changes("S(0)S(0)", "RS(0)", "fsdp=2,tp=2"), "1:S(0)>R 0:S(0)>R 1:R>S(0)");
+  CHECK_EQ(Changes("S(0)S(0)", "S(0)R", "fsdp=2,tp=2"), "1:S(0)>R");
+  CHECK_EQ(Changes("S(0)S(1)", "RS(1)", "fsdp=2,tp=2"), "0:S(0)>R");
+}
+
+TEST_CASE("redistribution: a strided shard lies inside the shards of inner axes") {
+  CHECK_EQ(Changes("_S(0, 2)S(0)", "RS(0)", "fsdp=2,tp=2"), "0:_S(0, 2)>R");
+  CHECK_EQ(Changes("P(sum)S(0)", "_S(0, 2)S(0)", "fsdp=2,tp=2"), "0:P(sum)>_S(0, 2)");
+}
+
+TEST_CASE("redistribution: partial values are reduced on inner axes first") {
+  CHECK_EQ(Changes("P(sum)P(sum)", "S(0)R", "fsdp=2,tp=2"), "1:P(sum)>R 0:P(sum)>S(0)");
+}
+
+}  // namespace
+}  // namespace strata
