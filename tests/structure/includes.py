@@ -17,7 +17,7 @@ PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile", "passes/p
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/trace", "runtime/models",
-    "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
+    "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     "runtime/train", "runtime/train/data", "runtime/train/files",
 }
 EXPORT = {"tlparse-export/torch_trace", "tlparse-export/report", "tlparse-export/review"}
@@ -66,6 +66,7 @@ ALLOWED = {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
         "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     },
+    "runtime/ranks": IR | {"passes/placement", "runtime/aten"},
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},
     "runtime/train": IR | PASSES | RUNTIME,
