@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/render/proof_text.h"
+#include "prove/lowering.h"
 #include "prove/partition.h"
 #include "prove/proof.h"
 #include "refs/histories.h"
@@ -66,8 +67,12 @@ Result<StepProof> ProveStep(const History& history, const HistoryStep& step,
   if (SameGraph(history, step.before, step.after)) return result;
   STRATA_TRY(const LoadedGraph before, history.load(step.before));
   STRATA_TRY(const LoadedGraph after, history.load(step.after));
+  const prove::ProofOptions options = OptionsOf(flags, history.stable_ids);
+  const bool is_lowering =
+      prove::IsLowered(after.graph()) && !prove::IsLowered(before.graph()) && history.stable_ids;
   Time(result, [&] {
-    return prove::Prove(before.graph(), after.graph(), OptionsOf(flags, history.stable_ids));
+    return is_lowering ? prove::ProveLowering(before.graph(), after.graph(), options)
+                       : prove::Prove(before.graph(), after.graph(), options);
   });
   return result;
 }

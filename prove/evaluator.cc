@@ -198,12 +198,12 @@ Result<Value> Evaluator::Attribute(NodeId node) {
   return RandomValue(graph_.module(), type, Mix(seed_ ^ FunctionKey(graph_.op(node))));
 }
 
-Result<Values> Evaluator::Evaluate(NodeId node, std::span<const Value> inputs, size_t& next_input) {
+Result<Values> Evaluator::EvaluateNode(NodeId node) {
   switch (graph_.node(node).kind) {
     case NodeKind::kPlaceholder:
-      if (next_input >= inputs.size())
+      if (next_input_ >= inputs_.size())
         return Error(ErrorCode::kInvalid, "more inputs than there are values");
-      return Values{inputs[next_input++]};
+      return Values{inputs_[next_input_++]};
     case NodeKind::kGetAttr: {
       STRATA_TRY(Value value, Attribute(node));
       return Values{std::move(value)};
@@ -215,38 +215,52 @@ Result<Values> Evaluator::Evaluate(NodeId node, std::span<const Value> inputs, s
   }
 }
 
-Result<std::vector<Value>> Evaluator::Run(std::span<const Value> inputs, const Observer& observe) {
+void Evaluator::Begin(std::span<const Value> inputs) {
+  inputs_ = inputs;
+  next_input_ = 0;
   values_.assign(static_cast<size_t>(graph_.value_bound()), Value());
   last_use_.assign(values_.size(), -1);
-  const std::vector<int32_t> order = OrderOf(graph_);
+  order_ = OrderOf(graph_);
   for (const NodeId node : graph_.nodes()) {
     graph_.ForEachOperand(node, [&](ValueId value) {
-      last_use_[static_cast<size_t>(value.index)] = order[static_cast<size_t>(node.index)];
+      last_use_[static_cast<size_t>(value.index)] = order_[static_cast<size_t>(node.index)];
     });
   }
-  size_t next_input = 0;
-  for (const NodeId node : graph_.nodes()) {
-    if (graph_.node(node).kind == NodeKind::kOutput) break;
-    Result<Values> results = Evaluate(node, inputs, next_input);
-    if (!results)
-      return std::move(results).error().In(
-          fmt::format("{} ({})", graph_.name(node), graph_.op(node)));
-    ++evaluations_;
-    if (observe) observe(node, *results);
-    const size_t count = std::min<size_t>(results->size(), graph_.node(node).num_results);
-    for (size_t i = 0; i < count; ++i)
-      values_[static_cast<size_t>(graph_.result(node, i).index)] = std::move((*results)[i]);
-    graph_.ForEachOperand(node, [&](ValueId value) {
-      const auto at = static_cast<size_t>(value.index);
-      if (last_use_[at] == order[static_cast<size_t>(node.index)]) values_[at] = Value();
-    });
-  }
+}
+
+Result<Values> Evaluator::Evaluate(NodeId node) {
+  ++evaluations_;
+  Result<Values> results = EvaluateNode(node);
+  if (results) return results;
+  return std::move(results).error().In(fmt::format("{} ({})", graph_.name(node), graph_.op(node)));
+}
+
+void Evaluator::Set(NodeId node, Values results) {
+  const size_t count = std::min<size_t>(results.size(), graph_.node(node).num_results);
+  for (size_t i = 0; i < count; ++i)
+    values_[static_cast<size_t>(graph_.result(node, i).index)] = std::move(results[i]);
+  graph_.ForEachOperand(node, [&](ValueId value) {
+    const auto at = static_cast<size_t>(value.index);
+    if (last_use_[at] == order_[static_cast<size_t>(node.index)]) values_[at] = Value();
+  });
+}
+
+std::vector<Value> Evaluator::Outputs() const {
   std::vector<Value> outputs;
   if (graph_.output() == NodeId{}) return outputs;
-  graph_.ForEachOperand(graph_.output(), [&](ValueId value) {
-    outputs.push_back(values_[static_cast<size_t>(value.index)]);
-  });
+  graph_.ForEachOperand(graph_.output(), [&](ValueId id) { outputs.push_back(value(id)); });
   return outputs;
+}
+
+Result<std::vector<Value>> Evaluator::Run(std::span<const Value> inputs, const Observer& observe) {
+  Begin(inputs);
+  for (const NodeId node : graph_.nodes()) {
+    if (graph_.node(node).kind == NodeKind::kOutput) break;
+    STRATA_TRY(Values results, Evaluate(node));
+    if (observe) observe(node, results);
+    Set(node, std::move(results));
+  }
+  return Outputs();
 }
 
 }  // namespace strata::prove

@@ -26,13 +26,25 @@ class Evaluator {
   /// its node.
   Result<std::vector<Value>> Run(std::span<const Value> inputs, const Observer& observe = {});
 
+  // The same in steps, for graphs whose nodes are evaluated together: `Begin`, then for each node
+  // but the output, in program order, `Evaluate` and `Set`, then `Outputs`.
+
+  void Begin(std::span<const Value> inputs);
+  /// The results of a node. Errors: as `Run`.
+  Result<Values> Evaluate(NodeId node);
+  /// What nodes that are evaluated later read as the results of `node`.
+  void Set(NodeId node, Values results);
+  /// REQUIRES: a node that is not evaluated yet reads it.
+  const Value& value(ValueId id) const { return values_[static_cast<size_t>(id.index)]; }
+  std::vector<Value> Outputs() const;
+
   /// Operators without a definition that were called. Of those only this is known: equal calls give
   /// equal results.
   const std::set<std::string>& opaque() const { return opaque_; }
   int64_t evaluations() const { return evaluations_; }
 
  private:
-  Result<Values> Evaluate(NodeId node, std::span<const Value> inputs, size_t& next_input);
+  Result<Values> EvaluateNode(NodeId node);
   Result<Values> EvaluateCall(NodeId node);
   Result<Values> EvaluateOpaque(NodeId node, Call& call);
   Result<Value> Attribute(NodeId node);
@@ -41,7 +53,10 @@ class Evaluator {
 
   const Graph& graph_;
   uint64_t seed_;
+  std::span<const Value> inputs_;
+  size_t next_input_ = 0;
   std::vector<Value> values_;      // by ValueId
+  std::vector<int32_t> order_;     // by NodeId
   std::vector<int32_t> last_use_;  // by ValueId: position of the last node that reads it
   std::set<std::string> opaque_;
   int64_t evaluations_ = 0;

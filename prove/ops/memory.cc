@@ -148,6 +148,12 @@ Result<Values> EvaluateConvert(Call& call) {
   return Values{ConvertTo(a, call.DomainOr(a.domain(), 1)).Copy()};
 }
 
+/// Ranks hold the value in another way.
+Result<Values> EvaluateRedistribute(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  return Values{a.Copy()};
+}
+
 constexpr OpDefinition kOps[] = {
     {"aten._to_copy", EvaluateToCopy, true},
     {"aten.arange", EvaluateArange},
@@ -170,6 +176,7 @@ constexpr OpDefinition kOps[] = {
     {"aten.zeros_like", EvaluateLike<Content::kZero>},
     {"prims.convert_element_type", EvaluateConvert, true},
     {"prims.iota", EvaluateIota},
+    {"strata.redistribute", EvaluateRedistribute, true},
 };
 
 }  // namespace

@@ -252,6 +252,7 @@ Result<Values> EvaluateConj(Call& call) {
 constexpr OpDefinition kOps[] = {
     {"aten._conj", EvaluateConj},
     {"aten._unsafe_view", EvaluateView, true},
+    {"_c10d_functional.wait_tensor", EvaluateAlias, true},
     {"aten.alias", EvaluateAlias, true},
     {"aten.as_strided", EvaluateAsStrided},
     {"aten.conj", EvaluateConj},

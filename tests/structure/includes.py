@@ -45,7 +45,7 @@ ALLOWED = {
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/rules": IR,
     "passes": IR | PASSES,
-    "prove": IR,
+    "prove": IR | {"passes/placement"},
     "runtime/config": IR | {"passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},

@@ -1,0 +1,317 @@
+#include "prove/lowering.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ir/module.h"
+#include "passes/placement/placement.h"
+#include "prove/compare.h"
+#include "prove/evaluator.h"
+#include "prove/ops/elementwise.h"
+#include "prove/ranks.h"
+
+namespace strata::prove {
+namespace {
+
+/// A value of the placed graph, and how ranks should hold it.
+struct Expected {
+  NodeId node;
+  std::vector<Value> results;
+  std::vector<Placements> placements;
+};
+
+/// "S(0) on fsdp, P(sum) on tp".
+std::string Relation(const Module& module, const Placements& placements, const Mesh& mesh) {
+  std::string text;
+  for (size_t axis = 0; axis < placements.size(); ++axis) {
+    text += fmt::format("{}{} on {}", axis == 0 ? "" : ", ",
+                        PlacementsText(module, {placements[axis]}), mesh.axes()[axis].name);
+  }
+  return text;
+}
+
+class LoweringProver {
+ public:
+  LoweringProver(const Graph& placed, const Graph& lowered, Mesh mesh, const ProofOptions& options)
+      : placed_(placed), lowered_(lowered), mesh_(std::move(mesh)), options_(options) {}
+
+  Result<Proof> Run() {
+    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(placed_, options_.seed));
+    std::vector<Value> wholes;
+    for (const Value& input : inputs)
+      wholes.push_back(CopyOf(input));
+    Evaluator reference(placed_, options_.seed);
+    STRATA_TRY(
+        const std::vector<Value> outputs,
+        reference.Run(wholes, [&](NodeId node, std::span<Value> results) { Keep(node, results); }));
+    STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs));
+    RankEvaluator ranks(lowered_, mesh_, options_.seed);
+    STRATA_TRY(const auto rank_outputs,
+               ranks.Run(parts, [&](NodeId node, std::span<Values> results) {
+                 CheckNode(node, results);
+               }));
+    CheckOutputs(outputs, rank_outputs);
+    CheckWritten(wholes, parts);
+    proof_.evaluations = reference.evaluations() + ranks.evaluations();
+    std::set<std::string> opaque = reference.opaque(), more = ranks.opaque();
+    opaque.insert(more.begin(), more.end());
+    proof_.opaque.assign(opaque.begin(), opaque.end());
+    if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
+    return std::move(proof_);
+  }
+
+ private:
+  Placements PlacementsOf(ValueId value) const {
+    const TypeId type = placed_.value(value).type;
+    if (!type.valid()) return {};
+    const Placements& placements = placed_.module().types()[type].placements;
+    return placements.empty() ? Placements(mesh_.axes().size()) : placements;
+  }
+
+  void Keep(NodeId node, std::span<const Value> results) {
+    Expected expected{.node = node, .results = {}, .placements = {}};
+    for (size_t i = 0; i < results.size(); ++i) {
+      expected.results.push_back(CopyOf(results[i]));
+      expected.placements.push_back(i < placed_.node(node).num_results
+                                        ? PlacementsOf(placed_.result(node, i))
+                                        : Placements());
+    }
+    kept_[placed_.node(node).stable_id] = std::move(expected);
+  }
+
+  /// The inputs of each rank.
+  Result<std::vector<std::vector<Value>>> PartsOf(const std::vector<Value>& inputs) const {
+    const std::vector<NodeId> from = placed_.placeholders(), to = lowered_.placeholders();
+    if (from.size() != to.size())
+      return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
+    std::vector<std::vector<Value>> ranks;
+    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
+      std::vector<Value> parts;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        parts.push_back(PartOf(inputs[i], PlacementsOf(placed_.result(from[i])), rank));
+      ranks.push_back(std::move(parts));
+    }
+    return ranks;
+  }
+
+  Value PartOf(const Value& whole, const Placements& placements, int64_t rank) const {
+    const auto* tensor = std::get_if<Tensor>(&whole);
+    return tensor == nullptr ? whole : Value(LocalPart(*tensor, placements, mesh_, rank));
+  }
+
+  bool IsEven(const Tensor& whole, const Placements& placements) const {
+    std::vector<int64_t> sizes = whole.sizes();
+    for (size_t axis = 0; axis < placements.size(); ++axis) {
+      const Placement& p = placements[axis];
+      if (!IsShard(p)) continue;
+      int64_t& size = sizes[static_cast<size_t>(p.dim)];
+      if (size % mesh_.axes()[axis].size != 0) return false;
+      size /= mesh_.axes()[axis].size;
+    }
+    return true;
+  }
+
+  /// Only sums and means can be compared: norms of parts are not the parts of a sum.
+  bool IsComparable(const Placements& placements) const {
+    return std::ranges::all_of(placements, [&](const Placement& p) {
+      if (!IsPartial(p)) return true;
+      const std::string_view reduce = placed_.module().str(p.reduce);
+      return reduce == "sum" || reduce == "avg";
+    });
+  }
+
+  /// What rank `rank` and those that hold other summands of its value have together.
+  Result<Tensor> Together(const std::vector<const Tensor*>& parts, const Placements& placements,
+                          int64_t rank) const {
+    std::vector<int64_t> coordinates = mesh_.Coordinates(rank);
+    Tensor sum = *parts[static_cast<size_t>(rank)];
+    for (size_t axis = 0; axis < placements.size(); ++axis) {
+      if (!IsPartial(placements[axis])) continue;
+      // The sum over one axis of what is summed over those before it.
+      const int64_t size = mesh_.axes()[axis].size;
+      Placements before(placements.begin(), placements.begin() + static_cast<int64_t>(axis));
+      before.resize(placements.size());
+      std::optional<Tensor> total;
+      for (int64_t i = 0; i < size; ++i) {
+        std::vector<int64_t> other = coordinates;
+        other[axis] = i;
+        STRATA_TRY(const Tensor part, Together(parts, before, mesh_.RankAt(other)));
+        if (!total) {
+          total = part;
+        } else {
+          STRATA_TRY(total, Add(*total, part));
+        }
+      }
+      sum = *std::move(total);
+      if (placed_.module().str(placements[axis].reduce) == "avg") {
+        const Residue inverse = Inverse(FromInteger(size));
+        sum = Map(sum, sum.domain(), [&](uint64_t x) { return Mul(x, inverse); });
+      }
+    }
+    return sum;
+  }
+
+  /// How the parts of the ranks differ from what the whole demands; none: they do not.
+  std::optional<std::string> Difference(const Value& whole, const std::vector<const Value*>& parts,
+                                        const Placements& placements) const {
+    const auto* expected = std::get_if<Tensor>(&whole);
+    std::vector<const Tensor*> tensors;
+    for (const Value* part : parts) {
+      const auto* tensor = std::get_if<Tensor>(part);
+      if ((tensor == nullptr) != (expected == nullptr)) return "a tensor and a number";
+      tensors.push_back(tensor);
+    }
+    for (size_t rank = 0; rank < parts.size(); ++rank) {
+      const auto self = static_cast<int64_t>(rank);
+      if (expected == nullptr) {
+        if (SameValue(whole, *parts[rank])) continue;
+        return fmt::format("rank {}: {}", rank, DescribeDifference(whole, *parts[rank]));
+      }
+      const Value wanted = LocalPart(*expected, placements, mesh_, self);
+      const auto together = Together(tensors, placements, self);
+      if (!together) return fmt::format("rank {}: {}", rank, together.error().message());
+      if (SameValue(wanted, Value(*together))) continue;
+      return fmt::format("rank {}: {}", rank, DescribeDifference(wanted, Value(*together)));
+    }
+    return std::nullopt;
+  }
+
+  void CheckNode(NodeId node, std::span<Values> results) {
+    const auto found = kept_.find(lowered_.node(node).stable_id);
+    if (found == kept_.end()) return;
+    const Expected& expected = found->second;
+    for (size_t i = 0; i < expected.results.size() && i < results[0].size(); ++i) {
+      if (!Counts(expected.results[i], expected.placements[i])) continue;
+      std::vector<const Value*> parts;
+      for (const Values& values : results)
+        parts.push_back(&values[i]);
+      ++proof_.values;
+      const auto difference = Difference(expected.results[i], parts, expected.placements[i]);
+      if (!difference) continue;
+      AddFinding(node, placed_.name(expected.node), expected.placements[i], *difference);
+      for (size_t rank = 0; rank < results.size(); ++rank)
+        SetRight(expected.results[i], expected.placements[i], static_cast<int64_t>(rank),
+                 results[rank][i]);
+    }
+  }
+
+  bool Counts(const Value& whole, const Placements& placements) const {
+    const auto* tensor = std::get_if<Tensor>(&whole);
+    if (placements.empty() || !IsComparable(placements)) return false;
+    return tensor == nullptr || IsEven(*tensor, placements);
+  }
+
+  /// The part that the rank should have; of a sum the first rank has all.
+  void SetRight(const Value& whole, const Placements& placements, int64_t rank, Value& part) const {
+    const auto* expected = std::get_if<Tensor>(&whole);
+    const auto* actual = std::get_if<Tensor>(&part);
+    if (expected == nullptr || actual == nullptr) return;
+    Tensor right = LocalPart(*expected, placements, mesh_, rank);
+    if (right.sizes() != actual->sizes() || right.domain() != actual->domain()) return;
+    const std::vector<int64_t> coordinates = mesh_.Coordinates(rank);
+    bool is_zero = false;
+    for (size_t axis = 0; axis < placements.size(); ++axis) {
+      const bool is_sum =
+          IsPartial(placements[axis]) && placed_.module().str(placements[axis].reduce) == "sum";
+      is_zero = is_zero || (is_sum && coordinates[axis] != 0);
+    }
+    if (is_zero) right = Tensor(right.domain(), right.sizes());
+    actual->Write(right.Read());
+  }
+
+  void AddFinding(NodeId node, std::string_view reference, const Placements& placements,
+                  const std::string& what) {
+    if (proof_.findings.size() >= options_.max_findings) return;
+    Finding finding{
+        .node = std::string(lowered_.name(node)),
+        .reference = std::string(reference),
+        .module = std::string(lowered_.module().str(lowered_.node(node).module)),
+        .what = fmt::format("not {}: {}", Relation(placed_.module(), placements, mesh_), what),
+        .from = {}};
+    for (const ValueId operand : lowered_.operands(node)) {
+      const NodeId def = lowered_.value(operand).def;
+      if (!kept_.contains(lowered_.node(def).stable_id))
+        finding.from.emplace_back(lowered_.name(def));
+    }
+    proof_.findings.push_back(std::move(finding));
+  }
+
+  void CheckOutputs(const std::vector<Value>& expected,
+                    const std::vector<std::vector<Value>>& actual) {
+    const std::vector<ValueId> from = placed_.operands(placed_.output()),
+                               to = lowered_.operands(lowered_.output());
+    if (from.size() != to.size()) {
+      AddFinding(lowered_.output(), placed_.name(placed_.output()), {},
+                 fmt::format("{} outputs, expected {}", to.size(), from.size()));
+      return;
+    }
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Placements placements = PlacementsOf(from[i]);
+      if (!Counts(expected[i], placements)) continue;
+      std::vector<const Value*> parts;
+      for (const std::vector<Value>& rank : actual)
+        parts.push_back(&rank[i]);
+      ++proof_.values;
+      if (const auto difference = Difference(expected[i], parts, placements)) {
+        AddFinding(lowered_.value(to[i]).def, placed_.value_name(from[i]), placements,
+                   fmt::format("output {}: {}", i, *difference));
+      }
+    }
+  }
+
+  void CheckWritten(const std::vector<Value>& wholes,
+                    const std::vector<std::vector<Value>>& parts) {
+    const std::vector<NodeId> from = placed_.placeholders(), to = lowered_.placeholders();
+    for (size_t i = 0; i < from.size(); ++i) {
+      const Placements placements = PlacementsOf(placed_.result(from[i]));
+      if (!Counts(wholes[i], placements)) continue;
+      std::vector<const Value*> of_ranks;
+      for (const std::vector<Value>& rank : parts)
+        of_ranks.push_back(&rank[i]);
+      ++proof_.values;
+      if (const auto difference = Difference(wholes[i], of_ranks, placements)) {
+        AddFinding(to[i], placed_.name(from[i]), placements,
+                   fmt::format("after the graph: {}", *difference));
+      }
+    }
+  }
+
+  const Graph& placed_;
+  const Graph& lowered_;
+  const Mesh mesh_;
+  const ProofOptions& options_;
+  std::map<StableId, Expected> kept_;
+  Proof proof_;
+};
+
+}  // namespace
+
+bool IsLowered(const Graph& graph) {
+  return graph.output().valid() && !graph.attribute(graph.output(), kGlobalTypeAttribute).empty();
+}
+
+Proof ProveLowering(const Graph& placed, const Graph& lowered, const ProofOptions& options) {
+  const auto unproven = [](const Error& error) {
+    Proof proof;
+    proof.verdict = Verdict::kUnproven;
+    proof.reason = error.message();
+    return proof;
+  };
+  auto mesh = Mesh::Parse(lowered.attribute(lowered.output(), kMeshAttribute));
+  if (!mesh) return unproven(mesh.error());
+  constexpr int64_t kMaxRanks = 64;
+  if (mesh->num_ranks() > kMaxRanks)
+    return unproven(Error("{} ranks are more than a proof evaluates, which is {}",
+                          mesh->num_ranks(), kMaxRanks));
+  auto proof = LoweringProver(placed, lowered, *std::move(mesh), options).Run();
+  return proof ? *std::move(proof) : unproven(proof.error());
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,177 @@
+#include "prove/ranks.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ir/module.h"
+#include "prove/ops/elementwise.h"
+
+namespace strata::prove {
+namespace {
+
+constexpr std::string_view kCollectives = "_c10d_functional.";
+constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
+constexpr std::string_view kAxisIndex = "strata.axis_index.default";
+constexpr std::string_view kAxisShard = "strata.axis_shard.default";
+
+/// Part `index` of `parts` of a dimension.
+Tensor Chunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t parts) {
+  Sizes sizes = tensor.sizes();
+  auto& size = sizes[static_cast<size_t>(dim)];
+  size /= parts;
+  const int64_t offset =
+      tensor.offset() + index * size * tensor.strides()[static_cast<size_t>(dim)];
+  return {tensor.domain(), tensor.storage(), std::move(sizes), tensor.strides(), offset};
+}
+
+/// One after the other along dimension 0.
+Tensor Concatenated(std::span<const Tensor> parts) {
+  Sizes sizes = parts[0].sizes();
+  sizes[0] *= static_cast<int64_t>(parts.size());
+  std::vector<uint64_t> words;
+  for (const Tensor& part : parts) {
+    const std::vector<uint64_t> more = part.Read();
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return OfWords(parts[0].domain(), std::move(sizes), std::move(words));
+}
+
+Result<Tensor> Reduced(std::span<const Tensor> parts, std::string_view reduce) {
+  if (reduce != "sum" && reduce != "avg")
+    return Error(ErrorCode::kUnsupported, "a reduction by {}", reduce);
+  Tensor sum = parts[0].Copy();
+  for (const Tensor& part : parts.subspan(1)) {
+    STRATA_TRY(sum, Add(sum, part));
+  }
+  if (reduce == "sum") return sum;
+  const Residue inverse = Inverse(FromInteger(static_cast<int64_t>(parts.size())));
+  return Map(sum, sum.domain(), [&](uint64_t x) { return Mul(x, inverse); });
+}
+
+}  // namespace
+
+Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
+                 int64_t rank) {
+  const std::vector<int64_t> coordinates = mesh.Coordinates(rank);
+  Tensor part = whole;
+  // Strided shards lie inside the others.
+  for (const bool strided : {false, true}) {
+    for (size_t axis = 0; axis < placements.size(); ++axis) {
+      const Placement& p = placements[axis];
+      if (p.kind != Placement::Kind::kShard || (p.split > 0) != strided) continue;
+      part = Chunk(part, p.dim, coordinates[axis], mesh.axes()[axis].size);
+    }
+  }
+  return part.Copy();
+}
+
+RankEvaluator::RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed)
+    : graph_(graph), mesh_(mesh) {
+  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank)
+    ranks_.emplace_back(graph, seed);
+}
+
+Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
+  const std::string_view op = graph_.op(node);
+  const auto args = graph_.args(node);
+  const Arg& last = args.back();
+  if (last.kind() != ArgKind::kString || !args[0].is_value())
+    return Error(ErrorCode::kUnsupported, "{}: {} does not name its group", graph_.name(node), op);
+  const std::string_view group = graph_.module().str(last.str());
+  const std::string_view name = op.substr(kCollectives.size(), op.rfind('.') - kCollectives.size());
+  std::vector<Values> results;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const auto self = static_cast<int64_t>(rank);
+    STRATA_TRY(const std::vector<int64_t> members, mesh_.GroupOf(group, self));
+    STRATA_TRY(const int64_t index, mesh_.IndexIn(group, self));
+    const auto count = static_cast<int64_t>(members.size());
+    std::vector<Tensor> operands;
+    for (const int64_t member : members) {
+      const Value& value = ranks_[static_cast<size_t>(member)].value(args[0].value());
+      operands.push_back(std::get<Tensor>(value));
+    }
+    if (name == "all_gather_into_tensor") {
+      results.push_back({Concatenated(operands)});
+    } else if (name == "all_reduce") {
+      STRATA_TRY(Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
+      results.push_back({std::move(sum)});
+    } else if (name == "reduce_scatter_tensor") {
+      STRATA_TRY(const Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
+      results.push_back({Chunk(sum, 0, index, count).Copy()});
+    } else if (name == "all_to_all_single") {
+      for (Tensor& operand : operands)
+        operand = Chunk(operand, 0, index, count);
+      results.push_back({Concatenated(operands)});
+    } else {
+      return Error(ErrorCode::kUnsupported, "{}: {} has no definition", graph_.name(node), op);
+    }
+  }
+  return results;
+}
+
+/// Operators whose result depends on the rank.
+Result<Values> RankEvaluator::OwnOp(NodeId node, size_t rank) const {
+  const Module& module = graph_.module();
+  const auto args = graph_.args(node);
+  if (graph_.op(node) == kAxisIndex) {
+    STRATA_TRY(const int64_t index,
+               mesh_.IndexIn(module.str(args[0].str()), static_cast<int64_t>(rank)));
+    return Values{Tensor(Domain::kInteger, {}, static_cast<uint64_t>(index))};
+  }
+  STRATA_TRY(const int64_t index,
+             mesh_.IndexIn(module.str(args[2].str()), static_cast<int64_t>(rank)));
+  const auto& whole = std::get<Tensor>(ranks_[rank].value(args[0].value()));
+  return Values{Chunk(whole, args[1].as_int(), index, args[3].as_int()).Copy()};
+}
+
+Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
+    std::span<const std::vector<Value>> inputs, const Observer& observe) {
+  for (size_t rank = 0; rank < ranks_.size(); ++rank)
+    ranks_[rank].Begin(inputs[rank]);
+  for (const NodeId node : graph_.nodes()) {
+    if (graph_.node(node).kind == NodeKind::kOutput) break;
+    const std::string_view op = graph_.op(node);
+    std::vector<Values> results(ranks_.size());
+    if (op.starts_with(kCollectives) && op != kWait) {
+      STRATA_TRY(results, Collective(node));
+    } else if (op == kAxisIndex || op == kAxisShard) {
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        STRATA_TRY(results[rank], OwnOp(node, rank));
+      }
+    } else {
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        auto evaluated = ranks_[rank].Evaluate(node);
+        if (!evaluated) return std::move(evaluated).error();
+        results[rank] = *std::move(evaluated);
+      }
+    }
+    if (observe) observe(node, results);
+    for (size_t rank = 0; rank < ranks_.size(); ++rank)
+      ranks_[rank].Set(node, std::move(results[rank]));
+  }
+  std::vector<std::vector<Value>> outputs;
+  for (const Evaluator& rank : ranks_)
+    outputs.push_back(rank.Outputs());
+  return outputs;
+}
+
+std::set<std::string> RankEvaluator::opaque() const {
+  std::set<std::string> all;
+  for (const Evaluator& rank : ranks_)
+    all.insert(rank.opaque().begin(), rank.opaque().end());
+  return all;
+}
+
+int64_t RankEvaluator::evaluations() const {
+  int64_t sum = 0;
+  for (const Evaluator& rank : ranks_)
+    sum += rank.evaluations();
+  return sum;
+}
+
+}  // namespace strata::prove

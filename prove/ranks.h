@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/placement/mesh.h"
+#include "prove/evaluator.h"
+
+namespace strata::prove {
+
+/// Evaluates the graph that all ranks of a mesh run, node by node on all ranks: collectives read
+/// the operands of the ranks of their group, which is named as axes of the mesh.
+class RankEvaluator {
+ public:
+  /// Called after each node with its results on each rank; may overwrite their elements.
+  using Observer = std::function<void(NodeId node, std::span<Values> results)>;
+
+  /// REQUIRES: graph and mesh outlive this.
+  RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed);
+
+  /// Runs the graph: inputs and outputs of each rank. Errors: those of Evaluator, a collective that
+  /// is not known or that names a group which the mesh does not have.
+  Result<std::vector<std::vector<Value>>> Run(std::span<const std::vector<Value>> inputs,
+                                              const Observer& observe = {});
+
+  std::set<std::string> opaque() const;
+  int64_t evaluations() const;
+
+ private:
+  Result<std::vector<Values>> Collective(NodeId node) const;
+  Result<Values> OwnOp(NodeId node, size_t rank) const;
+
+  const Graph& graph_;
+  const Mesh& mesh_;
+  std::vector<Evaluator> ranks_;
+};
+
+/// The part of a whole tensor that a rank holds. Partial axes hold the whole.
+/// REQUIRES: ranks divide the dimensions evenly.
+Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
+                 int64_t rank);
+
+}  // namespace strata::prove
