@@ -47,15 +47,15 @@ TEST_CASE("place: parameters are gathered when read, gradients are sharded as th
   CHECK_EQ(BodyOf(*module), R"(
   w = placeholder
   x = placeholder
-  redistribute = strata.redistribute(w, 'R')
+  redistribute = strata.redistribute.default(w, 'R')
   t = aten.t.default(redistribute)
   mm = aten.mm.default(x, t)
   sum_1 = aten.sum.default(mm)
-  redistribute_1 = strata.redistribute(sum_1, 'R')
+  redistribute_1 = strata.redistribute.default(sum_1, 'R')
   ones = aten.ones_like.default(mm)
   t_1 = aten.t.default(ones)
   grad = aten.mm.default(t_1, x)
-  redistribute_2 = strata.redistribute(grad, 'S(0)')
+  redistribute_2 = strata.redistribute.default(grad, 'S(0)')
   output([redistribute_1, redistribute_2])
 )");
   CHECK_EQ(TypeOf(*module, "w"), "DTensor(f32[6, 4][4, 1]cpu, S(0))");
