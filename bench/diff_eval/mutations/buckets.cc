@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "bench/diff_eval/mutations/mutator.h"
 
@@ -14,6 +15,161 @@ constexpr std::string_view kReduce = "_c10d_functional.all_reduce.default";
 constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
 
 }  // namespace
+
+/// One bucket: `members` are collectives of one operator and group.
+class Mutator::Bucket {
+ public:
+  Bucket(Mutator& mutator, const std::vector<NodeId>& members)
+      : mutator_(mutator),
+        graph_(mutator.graph_),
+        rewriter_(mutator.rewriter_),
+        members_(members),
+        op_(graph_.op(members[0])),
+        args_(graph_.args(members[0]).begin(), graph_.args(members[0]).end()) {
+    // Sharded buffers lie rank by rank: one row each.
+    ranks_ = op_ == kReduce ? 1 : args_[op_ == kGather ? 1 : 2].as_int();
+  }
+
+  void Make() {
+    mutator_.Begin();
+    rewriter_.SetCursorAfter(LastOperand());
+    Distribute(Launch(JoinOperands()));
+    mutator_.lineage_.relations.push_back(std::move(relation_));
+  }
+
+ private:
+  std::vector<int64_t> SizesOf(ValueId value) const {
+    std::vector<int64_t> sizes;
+    const Type type = *mutator_.TensorOf(value);
+    for (DimId size : type.sizes)
+      sizes.push_back(mutator_.module_.dims().AsConst(size).value_or(1));
+    return sizes;
+  }
+  int64_t ElementsOf(ValueId value) const {
+    int64_t count = 1;
+    for (int64_t size : SizesOf(value))
+      count *= size;
+    return count;
+  }
+  Arg IntList(const std::vector<int64_t>& numbers) {
+    std::vector<Arg> elements;
+    for (int64_t number : numbers)
+      elements.push_back(Arg::Int(number));
+    return rewriter_.MakeSpan(ArgKind::kList, elements);
+  }
+  /// A contiguous tensor of one or two dimensions.
+  TypeId Shaped(const std::vector<int64_t>& sizes) {
+    DimTable& dims = mutator_.module_.dims();
+    Type type = *mutator_.TensorOf(graph_.result(members_[0]));
+    type.sizes.clear();
+    type.strides.clear();
+    for (int64_t size : sizes)
+      type.sizes.push_back(dims.Const(size));
+    for (size_t i = 0; type.has_strides && i < sizes.size(); ++i)
+      type.strides.push_back(dims.Const(i + 1 < sizes.size() ? sizes[1] : 1));
+    return mutator_.module_.types().Intern(type);
+  }
+  void AddMade(NodeId node) {
+    mutator_.Mark(node);
+    relation_.after.push_back(mutator_.IdOf(node));
+  }
+  ValueId Call(std::string_view op, std::span<const Arg> operands, TypeId type) {
+    const NodeId node = mutator_.Make(op, operands, type, members_[0]);
+    AddMade(node);
+    return graph_.result(node);
+  }
+  ValueId View(ValueId value, const std::vector<int64_t>& sizes, TypeId type) {
+    const Arg operands[] = {Arg(value), IntList(sizes)};
+    return Call("aten.view.default", operands, type);
+  }
+  ValueId View(ValueId value, const std::vector<int64_t>& sizes) {
+    return View(value, sizes, Shaped(sizes));
+  }
+
+  NodeId LastOperand() const;
+  ValueId JoinOperands();
+  ValueId Launch(ValueId joined);
+  void Distribute(ValueId result);
+
+  Mutator& mutator_;
+  Graph& graph_;
+  Rewriter& rewriter_;
+  const std::vector<NodeId>& members_;
+  const std::string op_;
+  const std::vector<Arg> args_;
+  int64_t ranks_ = 1;
+  int64_t row_ = 0;  ///< elements per rank of the joined buffer
+  Lineage::Relation relation_{RelationKind::kReplace, {}, {}};
+};
+
+/// The node behind which all operands are there: before the first result is read, see
+/// CanStartTogether.
+NodeId Mutator::Bucket::LastOperand() const {
+  const std::vector<int32_t> order = OrderOf(graph_);
+  NodeId last;
+  for (NodeId id : members_) {
+    const NodeId def = graph_.value(graph_.operands(id)[0]).def;
+    if (!last.valid() ||
+        order[static_cast<size_t>(def.index)] > order[static_cast<size_t>(last.index)]) {
+      last = def;
+    }
+  }
+  // Inputs stay together.
+  while (graph_.node(graph_.node(last).next).kind == NodeKind::kPlaceholder)
+    last = graph_.node(last).next;
+  return last;
+}
+
+ValueId Mutator::Bucket::JoinOperands() {
+  const bool rows = op_ == kScatter;
+  std::vector<Arg> flat;
+  for (NodeId id : members_) {
+    const ValueId value = graph_.operands(id)[0];
+    const int64_t count = ElementsOf(value);
+    row_ += rows ? count / ranks_ : count;
+    flat.emplace_back(View(value, rows ? std::vector{ranks_, count / ranks_} : std::vector{count}));
+  }
+  const Arg args[] = {rewriter_.MakeSpan(ArgKind::kList, flat), Arg::Int(rows ? 1 : 0)};
+  return Call("aten.cat.default", args,
+              Shaped(rows ? std::vector{ranks_, row_} : std::vector{row_}));
+}
+
+/// The collective on the joined buffer, and its wait.
+ValueId Mutator::Bucket::Launch(ValueId joined) {
+  const TypeId type = Shaped({op_ == kGather ? row_ * ranks_ : row_});
+  std::vector<Arg> args = args_;
+  args[0] = Arg(joined);
+  const Arg wait_args[] = {Arg(Call(op_, args, type))};
+  const ValueId result = Call(kWait, wait_args, type);
+  return op_ == kGather ? View(result, {ranks_, row_}) : result;
+}
+
+/// Each member's users read its piece of the result.
+void Mutator::Bucket::Distribute(ValueId result) {
+  const bool rows = op_ == kGather;
+  std::vector<int64_t> sizes;
+  std::vector<TypeId> types;
+  for (NodeId id : members_) {
+    sizes.push_back(ElementsOf(graph_.result(id)) / (rows ? ranks_ : 1));
+    types.push_back(Shaped(rows ? std::vector{ranks_, sizes.back()} : std::vector{sizes.back()}));
+  }
+  const Arg args[] = {Arg(result), IntList(sizes), Arg::Int(rows ? 1 : 0)};
+  const NodeId split =
+      mutator_.MakeSplit("aten.split_with_sizes.default", args, types, "piece", members_[0]);
+  AddMade(split);
+  for (size_t k = 0; k < members_.size(); ++k) {
+    const NodeId launch = members_[k], wait = mutator_.OnlyUser(launch);
+    const ValueId whole =
+        View(graph_.result(split, k), SizesOf(graph_.result(wait)), mutator_.TypeIdOf(wait));
+    for (NodeId id : {launch, wait}) {
+      mutator_.Mark(id);
+      relation_.before.push_back(mutator_.IdOf(id));
+    }
+    rewriter_.ReplaceUses(graph_.result(wait), whole);
+    rewriter_.Erase(wait);
+    rewriter_.Erase(launch);
+  }
+}
 
 /// Joins the collectives of one operator and group, several at a time, on concatenated buffers:
 ///
@@ -40,7 +196,7 @@ void Mutator::BucketAll() {
       // What one needs before another one can start is not in one bucket with it.
       while (members.size() > 1 && !CanStartTogether(members))
         members.pop_back();
-      if (members.size() > 1) Bucket(members);
+      if (members.size() > 1) Bucket(*this, members).Make();
     }
   }
 }
@@ -56,120 +212,6 @@ bool Mutator::CanStartTogether(const std::vector<NodeId>& members) const {
       first_read = std::min(first_read, place(use.user));
   }
   return start < first_read;
-}
-
-void Mutator::Bucket(const std::vector<NodeId>& members) {
-  const std::string op(graph_.op(members[0]));
-  const std::vector<Arg> args(graph_.args(members[0]).begin(), graph_.args(members[0]).end());
-  // Sharded buffers lie rank by rank: one row each.
-  const int64_t ranks = op == kReduce ? 1 : op == kGather ? args[1].as_int() : args[2].as_int();
-  const auto elements_of = [&](ValueId value) {
-    int64_t count = 1;
-    const Type type = *TensorOf(value);
-    for (DimId size : type.sizes)
-      count *= module_.dims().AsConst(size).value_or(1);
-    return count;
-  };
-  const auto shaped = [&](const std::vector<int64_t>& sizes) {
-    Type type = *TensorOf(graph_.result(members[0]));
-    type.sizes.clear();
-    type.strides.clear();
-    for (int64_t size : sizes)
-      type.sizes.push_back(module_.dims().Const(size));
-    for (size_t i = 0; type.has_strides && i < sizes.size(); ++i)
-      type.strides.push_back(module_.dims().Const(i + 1 < sizes.size() ? sizes[1] : 1));
-    return module_.types().Intern(type);
-  };
-  const auto sizes_of = [&](ValueId value) {
-    std::vector<Arg> sizes;
-    const Type type = *TensorOf(value);
-    for (DimId size : type.sizes)
-      sizes.push_back(Arg::Int(module_.dims().AsConst(size).value_or(1)));
-    return rewriter_.MakeSpan(ArgKind::kList, sizes);
-  };
-
-  Begin();
-  Lineage::Relation relation{RelationKind::kReplace, {}, {}};
-  const auto make = [&](std::string_view what, std::span<const Arg> operands, TypeId type) {
-    const NodeId node = Make(what, operands, type, members[0]);
-    Mark(node);
-    relation.after.push_back(IdOf(node));
-    return graph_.result(node);
-  };
-  const auto view = [&](ValueId value, const std::vector<int64_t>& sizes) {
-    std::vector<Arg> shape;
-    for (int64_t size : sizes)
-      shape.push_back(Arg::Int(size));
-    const Arg operands[] = {Arg(value), rewriter_.MakeSpan(ArgKind::kList, shape)};
-    return make("aten.view.default", operands, shaped(sizes));
-  };
-
-  // After the last operand; before the first result is read: see CanStartTogether.
-  const std::vector<int32_t> order = OrderOf(graph_);
-  NodeId last;
-  for (NodeId id : members) {
-    const NodeId def = graph_.value(graph_.operands(id)[0]).def;
-    if (!last.valid() ||
-        order[static_cast<size_t>(def.index)] > order[static_cast<size_t>(last.index)]) {
-      last = def;
-    }
-  }
-  // Inputs stay together.
-  while (graph_.node(graph_.node(last).next).kind == NodeKind::kPlaceholder)
-    last = graph_.node(last).next;
-  rewriter_.SetCursorAfter(last);
-  const bool rows = op == kScatter;
-  std::vector<Arg> flat;
-  int64_t all = 0;  // elements per rank
-  for (NodeId id : members) {
-    const ValueId value = graph_.operands(id)[0];
-    const int64_t count = elements_of(value);
-    all += rows ? count / ranks : count;
-    flat.emplace_back(view(value, rows ? std::vector{ranks, count / ranks} : std::vector{count}));
-  }
-  const Arg cat_args[] = {rewriter_.MakeSpan(ArgKind::kList, flat), Arg::Int(rows ? 1 : 0)};
-  ValueId joined = make("aten.cat.default", cat_args,
-                        rows ? shaped({ranks, all}) : shaped(std::vector<int64_t>{all}));
-  const int64_t result = op == kGather ? all * ranks : all;
-  std::vector<Arg> launch_args = args;
-  launch_args[0] = Arg(joined);
-  joined = make(op, launch_args, shaped({result}));
-  const Arg wait_args[] = {Arg(joined)};
-  joined = make(kWait, wait_args, shaped({result}));
-  if (op == kGather) joined = view(joined, {ranks, all});
-
-  std::vector<Arg> sizes;
-  std::vector<TypeId> types;
-  for (NodeId id : members) {
-    const int64_t count = elements_of(graph_.result(id)) / (op == kGather ? ranks : 1);
-    sizes.push_back(Arg::Int(count));
-    types.push_back(op == kGather ? shaped({ranks, count}) : shaped({count}));
-  }
-  const Arg split_args[] = {Arg(joined), rewriter_.MakeSpan(ArgKind::kList, sizes),
-                            Arg::Int(op == kGather ? 1 : 0)};
-  NodeSpec spec;
-  spec.op = "aten.split_with_sizes.default";
-  spec.args = split_args;
-  spec.results = types;
-  spec.returns_tuple = true;
-  const NodeId split = rewriter_.Create(spec, From{members[0]});
-  Mark(split);
-  relation.after.push_back(IdOf(split));
-  for (size_t k = 0; k < members.size(); ++k) {
-    const NodeId launch = members[k], wait = OnlyUser(launch);
-    rewriter_.SetElementName(graph_.result(split, k),
-                             "piece_" + std::to_string(split.index) + "_" + std::to_string(k));
-    const Arg operands[] = {Arg(graph_.result(split, k)), sizes_of(graph_.result(wait))};
-    const ValueId whole = make("aten.view.default", operands, TypeIdOf(wait));
-    for (NodeId id : {launch, wait}) {
-      Mark(id);
-      relation.before.push_back(IdOf(id));
-    }
-    rewriter_.ReplaceUses(graph_.result(wait), whole);
-    rewriter_.Erase(wait);
-    rewriter_.Erase(launch);
-  }
-  lineage_.relations.push_back(std::move(relation));
 }
 
 }  // namespace strata::bench

@@ -59,12 +59,6 @@ void Mutator::RedirectOutside(ValueId from, ValueId to, const std::set<NodeId>& 
   }
 }
 
-void Mutator::RedirectInside(ValueId from, ValueId to, const std::vector<NodeId>& inside) {
-  for (Use use : UsesOf(from)) {
-    if (std::ranges::find(inside, use.user) != inside.end()) rewriter_.ReplaceUse(use, to);
-  }
-}
-
 /// The layer goes, and its inputs and results with it; its neighbours are joined.
 void Mutator::DropLayer() {
   const std::vector<Layer> layers = FindLayers(graph_);
@@ -114,48 +108,15 @@ void Mutator::AddLayer() {
   Begin();
   std::map<ValueId, ValueId> copies{{layer.in, layer.out}};
   Layer copy{{}, {}, {}, layer.out, {}, layer.grad_in, {}};
-  const auto resized = [&](TypeId type) { return width == 0 ? type : Wider(type, width); };
-  if (how != Inputs::kShared && !layer.inputs.empty()) {
-    rewriter_.SetCursorAfter(layer.inputs.back());
-    for (NodeId input : layer.inputs) {
-      NodeSpec spec;
-      spec.kind = NodeKind::kPlaceholder;
-      const std::string name = "copied_" + std::to_string(input.index);
-      spec.name = name;
-      const NodeId made = rewriter_.Create(spec, From::Source());
-      rewriter_.SetType(graph_.result(made), resized(TypeIdOf(input)));
-      Mark(made);
-      copy.inputs.push_back(made);
-      copies[graph_.result(input)] = graph_.result(made);
-    }
-  }
-  const auto clone = [&](NodeId id) {
-    const NodeId made = rewriter_.Clone(id);
-    for (ValueId operand : graph_.operands(id)) {
-      const auto found = copies.find(operand);
-      if (found == copies.end()) continue;
-      RedirectInside(operand, found->second, {made});
-    }
-    for (size_t i = 0; i < graph_.node(id).num_results; ++i) {
-      const ValueId from = graph_.result(id, i), to = graph_.result(made, i);
-      copies[from] = to;
-      if (graph_.value(from).name.valid() && graph_.node(id).returns_tuple) {
-        rewriter_.SetElementName(to, "copied_element_" + std::to_string(to.index));
-      }
-      if (graph_.value(to).type.valid()) rewriter_.SetType(to, resized(graph_.value(to).type));
-    }
-    if (width != 0) WidenLiterals(made, width);
-    Mark(made);
-    return made;
-  };
+  if (how != Inputs::kShared && !layer.inputs.empty()) AddInputsOfCopy(layer, width, copies, copy);
   rewriter_.SetCursorAfter(graph_.value(layer.out).def);
   for (NodeId id : layer.forward)
-    copy.forward.push_back(clone(id));
+    copy.forward.push_back(CloneInto(id, width, copies));
   copy.out = copies.at(layer.out);
   if (!layer.backward.empty()) {
     rewriter_.SetCursorBefore(layer.backward.front());
     for (NodeId id : layer.backward)
-      copy.backward.push_back(clone(id));
+      copy.backward.push_back(CloneInto(id, width, copies));
     copy.grad_out = copies.at(layer.grad_out);
     RedirectInside(layer.grad_in, copy.grad_out, layer.backward);
   }
@@ -169,6 +130,45 @@ void Mutator::AddLayer() {
     lineage_.layers_after.push_back(RolesOf(layers[k]));
     if (k == copied) lineage_.layers_after.push_back(RolesOf(copy));
   }
+}
+
+/// Inputs of a layer's copy, behind those of the layer, half as wide again where they have `width`.
+void Mutator::AddInputsOfCopy(const Layer& layer, int64_t width, std::map<ValueId, ValueId>& copies,
+                              Layer& copy) {
+  rewriter_.SetCursorAfter(layer.inputs.back());
+  for (NodeId input : layer.inputs) {
+    NodeSpec spec;
+    spec.kind = NodeKind::kPlaceholder;
+    const std::string name = "copied_" + std::to_string(input.index);
+    spec.name = name;
+    const NodeId made = rewriter_.Create(spec, From::Source());
+    rewriter_.SetType(graph_.result(made), Wider(TypeIdOf(input), width));
+    Mark(made);
+    copy.inputs.push_back(made);
+    copies[graph_.result(input)] = graph_.result(made);
+  }
+}
+
+/// A copy at the cursor that reads copies of what the node reads; its results become copies, too.
+NodeId Mutator::CloneInto(NodeId id, int64_t width, std::map<ValueId, ValueId>& copies) {
+  const NodeId made = rewriter_.Clone(id);
+  for (ValueId operand : graph_.operands(id)) {
+    const auto found = copies.find(operand);
+    if (found != copies.end()) RedirectInside(operand, found->second, {made});
+  }
+  for (size_t i = 0; i < graph_.node(id).num_results; ++i) {
+    const ValueId from = graph_.result(id, i), to = graph_.result(made, i);
+    copies[from] = to;
+    if (graph_.value(from).name.valid() && graph_.node(id).returns_tuple) {
+      rewriter_.SetElementName(to, "copied_element_" + std::to_string(to.index));
+    }
+    if (graph_.value(to).type.valid()) {
+      rewriter_.SetType(to, Wider(graph_.value(to).type, width));
+    }
+  }
+  if (width != 0) WidenLiterals(made, width);
+  Mark(made);
+  return made;
 }
 
 /// A layer's copy returns what the layer does: behind it, or, where both read one input, as a sum.
@@ -272,9 +272,9 @@ int64_t Mutator::InnerWidth(const Layer& layer) const {
   return width;
 }
 
-/// The type with half as much again where it had `width`.
+/// The type with half as much again where it had `width`; `width` 0: the type.
 TypeId Mutator::Wider(TypeId id, int64_t width) {
-  if (!id.valid() || module_.types()[id].kind != TypeKind::kTensor) return id;
+  if (width == 0 || !id.valid() || module_.types()[id].kind != TypeKind::kTensor) return id;
   Type type = module_.types()[id];
   for (DimId& size : type.sizes) {
     if (module_.dims().AsConst(size) == width) size = module_.dims().Const(width + width / 2);

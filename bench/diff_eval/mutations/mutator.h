@@ -34,7 +34,7 @@ class Mutator {
   static const Operator kOperators[kNumMutations];
 
  private:
-  // Single nodes (mutate_nodes.cc).
+  // Single nodes.
   bool Delete(NodeId id);
   bool Insert(NodeId id);
   bool Attribute(NodeId id);
@@ -48,10 +48,10 @@ class Mutator {
   bool Inputs(NodeId id);
   bool Outputs(NodeId id);
   bool Offload(NodeId id);
-  // Operands (mutate_operands.cc).
+  // Operands.
   bool Optional(NodeId id);
   bool SwapEquals(NodeId id);
-  // Regions and whole graphs (mutate_regions.cc).
+  // Regions and whole graphs.
   bool Recompute(NodeId id);
   bool Chunk(NodeId id);
   bool Fuse(NodeId id);
@@ -59,29 +59,33 @@ class Mutator {
   void CastAll();
   void ReplaceAll();
   void Relinearize();
-  // Nodes by others (mutate_replacements.cc).
+  // Nodes by others.
   bool FuseRegion(NodeId id);
   void ReplaceByFused(const std::vector<NodeId>& nodes);
   bool ReplaceByParts(NodeId id);
+  NodeId JoinParts(const std::vector<Arg>& parts, bool sums, TypeId whole, NodeId like,
+                   Lineage::Relation& relation);
   bool DecomposeLong(NodeId id);
-  // Collectives (mutate_buckets.cc).
+  // Collectives.
   void BucketAll();
   bool CanStartTogether(const std::vector<NodeId>& members) const;
-  void Bucket(const std::vector<NodeId>& members);
-  // Whole layers (mutate_layers.cc).
+  class Bucket;
+  // Whole layers.
   void DropLayer();
   void AddLayer();
+  void AddInputsOfCopy(const Layer& layer, int64_t width, std::map<ValueId, ValueId>& copies,
+                       Layer& copy);
+  NodeId CloneInto(NodeId id, int64_t width, std::map<ValueId, ValueId>& copies);
   void AddResultsOfCopy(const std::set<NodeId>& nodes, const std::map<ValueId, ValueId>& copies,
                         bool sums);
   void MoveLayer();
   std::vector<size_t> InnerLayers(const std::vector<Layer>& layers) const;
   std::vector<StableId> RolesOf(const Layer& layer) const;
   void RedirectOutside(ValueId from, ValueId to, const std::set<NodeId>& inside);
-  void RedirectInside(ValueId from, ValueId to, const std::vector<NodeId>& inside);
   int64_t InnerWidth(const Layer& layer) const;
   TypeId Wider(TypeId id, int64_t width);
   void WidenLiterals(NodeId id, int64_t width);
-  // Programs of other ranks (mutate_ranks.cc).
+  // Programs of other ranks.
   void CrossRank();
   void OneMoreOperator();
   void SwapCollectives();
@@ -96,9 +100,19 @@ class Mutator {
   std::vector<Use> UsesOf(ValueId value) const;
   /// The only user of a node's result; none: there are several, or none.
   NodeId OnlyUser(NodeId id) const;
+  /// The node and those behind it, each read by the next one alone and of one type: `most` at most.
+  std::vector<NodeId> ChainFrom(NodeId id, size_t most) const;
   /// A call at the cursor. `type`: of the result.
   NodeId Make(std::string_view op, std::span<const Arg> args, TypeId type, NodeId like);
   void RedirectUses(ValueId from, ValueId to, NodeId except);
+  /// Nodes of `inside` read `to` where they read `from`.
+  void RedirectInside(ValueId from, ValueId to, const std::vector<NodeId>& inside);
+  /// Copies at the cursor: the first reads `to` where the first of the chain reads `from`, each
+  /// other one the copy before it.
+  std::vector<NodeId> CloneChain(const std::vector<NodeId>& chain, ValueId from, ValueId to);
+  /// A call at the cursor with several results; the names of its elements begin with `piece`.
+  NodeId MakeSplit(std::string_view op, std::span<const Arg> args, const std::vector<TypeId>& types,
+                   std::string_view piece, NodeId like);
   /// What the graph returns. REQUIRES: it returns a list.
   std::vector<Arg> Results() const;
   void SetResults(const std::vector<Arg>& results);

@@ -6,49 +6,6 @@
 
 namespace strata::bench {
 
-bool Mutator::IsPlain(NodeId id) const {
-  const Node& node = graph_.node(id);
-  return node.kind != NodeKind::kErased && !node.returns_tuple && node.num_results == 1;
-}
-
-bool Mutator::IsPlainCall(NodeId id) const {
-  return graph_.node(id).kind == NodeKind::kCall && IsPlain(id);
-}
-
-std::optional<Type> Mutator::TensorOf(ValueId value) const {
-  const TypeId type = graph_.value(value).type;
-  if (!type.valid() || module_.types()[type].kind != TypeKind::kTensor) return std::nullopt;
-  return module_.types()[type];
-}
-
-std::vector<Use> Mutator::UsesOf(ValueId value) const {
-  std::vector<Use> uses;
-  for (Use use : graph_.uses(value))
-    uses.push_back(use);
-  return uses;
-}
-
-NodeId Mutator::OnlyUser(NodeId id) const {
-  const std::vector<Use> uses = UsesOf(graph_.result(id));
-  return uses.size() == 1 ? uses[0].user : NodeId{};
-}
-
-NodeId Mutator::Make(std::string_view op, std::span<const Arg> args, TypeId type, NodeId like) {
-  NodeSpec spec;
-  spec.op = op;
-  spec.args = args;
-  const NodeId node = rewriter_.Create(spec, From{like});
-  rewriter_.SetType(graph_.result(node), type);
-  Touch(node);
-  return node;
-}
-
-void Mutator::RedirectUses(ValueId from, ValueId to, NodeId except) {
-  for (Use use : UsesOf(from)) {
-    if (use.user != except) rewriter_.ReplaceUse(use, to);
-  }
-}
-
 bool Mutator::Delete(NodeId id) {
   for (ValueId operand : graph_.operands(id)) {
     if (graph_.value(operand).type != TypeIdOf(id)) continue;
@@ -280,25 +237,6 @@ bool Mutator::Inputs(NodeId id) {
       return true;
     }
   }
-}
-
-bool Mutator::ReturnsList() const {
-  const NodeId output = graph_.output();
-  if (!output.valid() || graph_.args(output).size() != 1) return false;
-  const ArgKind kind = graph_.args(output)[0].kind();
-  return kind == ArgKind::kList || kind == ArgKind::kTuple;
-}
-
-std::vector<Arg> Mutator::Results() const {
-  const auto results = graph_.elements(graph_.args(graph_.output())[0]);
-  return {results.begin(), results.end()};
-}
-
-void Mutator::SetResults(const std::vector<Arg>& results) {
-  const NodeId output = graph_.output();
-  const Arg args[] = {rewriter_.MakeSpan(graph_.args(output)[0].kind(), results)};
-  rewriter_.SetArgs(output, args, {});
-  Mark(output);
 }
 
 bool Mutator::Outputs(NodeId id) {

@@ -51,13 +51,7 @@ bool Mutator::Chunk(NodeId id) {
     return false;
   const std::vector<ValueId> operands = graph_.operands(id);
   if (operands.empty() || graph_.value(operands[0]).type != TypeIdOf(id)) return false;
-  std::vector<NodeId> body{id};
-  while (body.size() < 12) {
-    const NodeId next = OnlyUser(body.back());
-    if (!next.valid() || !IsPlainCall(next) || !IsFree(next) || TypeIdOf(next) != TypeIdOf(id))
-      break;
-    body.push_back(next);
-  }
+  const std::vector<NodeId> body = ChainFrom(id, 12);
   // Of a short body the parts have little in common with the whole.
   if (body.size() < 4 || !graph_.HasUses(body.back())) return false;
 
@@ -66,40 +60,25 @@ bool Mutator::Chunk(NodeId id) {
   const TypeId part = module_.types().Intern(part_type);
   Begin();
   rewriter_.SetCursorBefore(id);
-  const std::vector<TypeId> results(parts, part);
   const Arg split_args[] = {Arg(operands[0]), Arg::Int(*size / static_cast<int64_t>(parts))};
-  NodeSpec spec;
-  spec.op = "aten.split.Tensor";
-  spec.args = split_args;
-  spec.results = results;
-  spec.returns_tuple = true;
-  const NodeId split = rewriter_.Create(spec, From{id});
-  for (size_t k = 0; k < parts; ++k)
-    rewriter_.SetElementName(graph_.result(split, k),
-                             "part_" + std::to_string(id.index) + "_" + std::to_string(k));
+  const NodeId split =
+      MakeSplit("aten.split.Tensor", split_args, std::vector<TypeId>(parts, part), "part", id);
   Mark(split);
-  for (Use use : UsesOf(operands[0])) {
-    if (use.user == id) rewriter_.ReplaceUse(use, graph_.result(split, 0));
-  }
+  RedirectInside(operands[0], graph_.result(split, 0), {id});
   rewriter_.SetCursorAfter(body.back());
   std::vector<Arg> joined{Arg(graph_.result(body.back()))};
   std::vector<Lineage::Relation> clones;
   for (NodeId node : body)
     clones.push_back({RelationKind::kClone, {IdOf(node)}, {IdOf(node)}});
   for (size_t k = 1; k < parts; ++k) {
-    ValueId original = graph_.result(split, 0), copied = graph_.result(split, k);
+    const std::vector<NodeId> copies =
+        CloneChain(body, graph_.result(split, 0), graph_.result(split, k));
     for (size_t i = 0; i < body.size(); ++i) {
-      const NodeId copy = rewriter_.Clone(body[i]);
-      for (Use use : UsesOf(original)) {
-        if (use.user == copy) rewriter_.ReplaceUse(use, copied);
-      }
-      rewriter_.SetType(graph_.result(copy), part);
-      Mark(copy);
-      clones[i].after.push_back(IdOf(copy));
-      original = graph_.result(body[i]);
-      copied = graph_.result(copy);
+      rewriter_.SetType(graph_.result(copies[i]), part);
+      Mark(copies[i]);
+      clones[i].after.push_back(IdOf(copies[i]));
     }
-    joined.emplace_back(copied);
+    joined.emplace_back(graph_.result(copies.back()));
   }
   for (NodeId node : body) {
     rewriter_.SetType(graph_.result(node), part);

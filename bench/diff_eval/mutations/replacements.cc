@@ -79,14 +79,7 @@ bool Mutator::ReplaceByParts(NodeId id) {
   const std::optional<int64_t> size = module_.dims().AsConst(tensor->sizes[dim]);
   const auto count = static_cast<int64_t>(parts);
   if (!size || *size < count || *size % count != 0) return false;
-  std::vector<NodeId> body{id};
-  for (const size_t wanted = 1 + Random(3); body.size() < wanted;) {
-    const NodeId next = OnlyUser(body.back());
-    if (!next.valid() || !IsPlainCall(next) || !IsFree(next) || TypeIdOf(next) != TypeIdOf(id)) {
-      break;
-    }
-    body.push_back(next);
-  }
+  const std::vector<NodeId> body = ChainFrom(id, 1 + Random(3));
   if (!graph_.HasUses(body.back())) return false;
 
   Type smaller = *tensor;
@@ -99,45 +92,21 @@ bool Mutator::ReplaceByParts(NodeId id) {
     relation.after.push_back(IdOf(node));
   };
   rewriter_.SetCursorAfter(body.back());
-  const std::vector<TypeId> results(parts, part);
   const Arg split_args[] = {Arg(operands[0]), Arg::Int(*size / count),
                             Arg::Int(static_cast<int64_t>(dim))};
-  NodeSpec spec;
-  spec.op = "aten.split.Tensor";
-  spec.args = split_args;
-  spec.results = results;
-  spec.returns_tuple = true;
-  const NodeId split = rewriter_.Create(spec, From{id});
+  const NodeId split =
+      MakeSplit("aten.split.Tensor", split_args, std::vector<TypeId>(parts, part), "part", id);
   made(split);
   std::vector<Arg> pieces;
   for (size_t k = 0; k < parts; ++k) {
-    ValueId original = operands[0], copied = graph_.result(split, k);
-    rewriter_.SetElementName(copied,
-                             "part_" + std::to_string(split.index) + "_" + std::to_string(k));
-    for (NodeId node : body) {
-      const NodeId copy = rewriter_.Clone(node);
-      for (Use use : UsesOf(original)) {
-        if (use.user == copy) rewriter_.ReplaceUse(use, copied);
-      }
-      rewriter_.SetType(graph_.result(copy), sums && node == body.back() ? whole : part);
+    const std::vector<NodeId> copies = CloneChain(body, operands[0], graph_.result(split, k));
+    for (NodeId copy : copies) {
+      rewriter_.SetType(graph_.result(copy), sums && copy == copies.back() ? whole : part);
       made(copy);
-      original = graph_.result(node);
-      copied = graph_.result(copy);
     }
-    pieces.emplace_back(copied);
+    pieces.emplace_back(graph_.result(copies.back()));
   }
-  NodeId joined;
-  if (sums) {
-    for (size_t k = 1; k < parts; ++k) {
-      const Arg args[] = {k == 1 ? pieces[0] : Arg(graph_.result(joined)), pieces[k]};
-      joined = Make("aten.add.Tensor", args, whole, body.back());
-      made(joined);
-    }
-  } else {
-    const Arg args[] = {rewriter_.MakeSpan(ArgKind::kList, pieces), Arg::Int(0)};
-    joined = Make("aten.cat.default", args, whole, body.back());
-    made(joined);
-  }
+  const NodeId joined = JoinParts(pieces, sums, whole, body.back(), relation);
   rewriter_.ReplaceUses(graph_.result(body.back()), graph_.result(joined));
   for (NodeId node : body) {
     Mark(node);
@@ -147,6 +116,27 @@ bool Mutator::ReplaceByParts(NodeId id) {
     rewriter_.Erase(body[i]);
   lineage_.relations.push_back(std::move(relation));
   return true;
+}
+
+/// Parts side by side, or their sum, at the cursor.
+NodeId Mutator::JoinParts(const std::vector<Arg>& parts, bool sums, TypeId whole, NodeId like,
+                          Lineage::Relation& relation) {
+  NodeId joined;
+  const auto make = [&](std::string_view op, std::span<const Arg> args) {
+    joined = Make(op, args, whole, like);
+    Mark(joined);
+    relation.after.push_back(IdOf(joined));
+  };
+  if (!sums) {
+    const Arg args[] = {rewriter_.MakeSpan(ArgKind::kList, parts), Arg::Int(0)};
+    make("aten.cat.default", args);
+    return joined;
+  }
+  for (size_t k = 1; k < parts.size(); ++k) {
+    const Arg args[] = {k == 1 ? parts[0] : Arg(graph_.result(joined)), parts[k]};
+    make("aten.add.Tensor", args);
+  }
+  return joined;
 }
 
 /// A node becomes many, as softmax and layer norms do.
