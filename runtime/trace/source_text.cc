@@ -19,23 +19,42 @@ std::string_view LineOf(std::string_view text, uint32_t line) {
   return Trimmed(text.substr(0, text.find('\n')));
 }
 
+// The sources of traced programs, whose lines the graphs show.
+constexpr std::pair<std::string_view, const std::string_view*> kSources[] = {
+    {"runtime/models/decoder.h", &program_sources::kDecoderH},
+    {"runtime/models/deepseek_v3.cc", &program_sources::kDeepseekV3Cc},
+    {"runtime/models/layers.cc", &program_sources::kLayersCc},
+    {"runtime/models/llama3.cc", &program_sources::kLlama3Cc},
+    {"runtime/models/moe.cc", &program_sources::kMoeCc},
+    {"runtime/models/qwen3.cc", &program_sources::kQwen3Cc},
+    {"runtime/models/rope.cc", &program_sources::kRopeCc},
+    {"runtime/models/sequence.cc", &program_sources::kSequenceCc},
+    {"runtime/train/adamw.cc", &program_sources::kAdamwCc},
+    {"runtime/train/programs.cc", &program_sources::kProgramsCc},
+};
+
+/// What the compiler puts before paths in the checkout: it names this file, too.
+std::string_view CheckoutPrefix() {
+  constexpr std::string_view kFile = __FILE__, kPath = "runtime/trace/source_text.cc";
+  static_assert(kFile.ends_with(kPath));
+  return kFile.substr(0, kFile.size() - kPath.size());
+}
+
 }  // namespace
 
+std::string_view PathInCheckout(std::string_view file) {
+  if (file.starts_with(CheckoutPrefix())) return file.substr(CheckoutPrefix().size());
+  // ccache shares objects: one may name its source from another working folder than this file.
+  for (const auto& [path, text] : kSources) {
+    if (file.ends_with(path) && file.substr(0, file.size() - path.size()).ends_with('/'))
+      return path;
+  }
+  return file;
+}
+
 std::string_view SourceLine(std::string_view file, uint32_t line) {
-  const std::pair<std::string_view, std::string_view> sources[] = {
-      {"runtime/models/decoder.h", program_sources::kDecoderH},
-      {"runtime/models/deepseek_v3.cc", program_sources::kDeepseekV3Cc},
-      {"runtime/models/layers.cc", program_sources::kLayersCc},
-      {"runtime/models/llama3.cc", program_sources::kLlama3Cc},
-      {"runtime/models/moe.cc", program_sources::kMoeCc},
-      {"runtime/models/qwen3.cc", program_sources::kQwen3Cc},
-      {"runtime/models/rope.cc", program_sources::kRopeCc},
-      {"runtime/models/sequence.cc", program_sources::kSequenceCc},
-      {"runtime/train/adamw.cc", program_sources::kAdamwCc},
-      {"runtime/train/programs.cc", program_sources::kProgramsCc},
-  };
-  for (const auto& [name, text] : sources) {
-    if (name == file && line > 0) return LineOf(text, line);
+  for (const auto& [path, text] : kSources) {
+    if (path == file && line > 0) return LineOf(*text, line);
   }
   return {};
 }

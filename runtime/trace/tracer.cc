@@ -191,11 +191,11 @@ class Session {
 
   LocId InternLocation(const std::source_location& location) {
     if (location.line() == 0) return {};
-    return module_.InternLoc(
-        {.file = module_.Intern(location.file_name()),
-         .line = static_cast<int32_t>(location.line()),
-         .function = module_.Intern(ShortFunction(location.function_name())),
-         .code = module_.Intern(SourceLine(location.file_name(), location.line()))});
+    const std::string_view file = PathInCheckout(location.file_name());
+    return module_.InternLoc({.file = module_.Intern(file),
+                              .line = static_cast<int32_t>(location.line()),
+                              .function = module_.Intern(ShortFunction(location.function_name())),
+                              .code = module_.Intern(SourceLine(file, location.line()))});
   }
 
   /// `Llama3Block::Attend` of `at::Tensor strata::Llama3Block::Attend(const Tensor&) const`, and
@@ -217,7 +217,8 @@ class Session {
     const std::string_view module =
         scope.module.empty() ? ToString(scope.phase) : std::string_view(scope.module);
     if (scope.location.line() == 0) return std::string(module);
-    return fmt::format("{} ({}:{})", module, scope.location.file_name(), scope.location.line());
+    return fmt::format("{} ({}:{})", module, PathInCheckout(scope.location.file_name()),
+                       scope.location.line());
   }
 
   Graph& graph_;

@@ -13,6 +13,7 @@
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "runtime/trace/scope.h"
+#include "runtime/trace/source_text.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -73,6 +74,17 @@ std::string Refusal(Program program) {
 bool Contains(std::string_view text, std::string_view part) {
   INFO(text);
   return text.find(part) != std::string_view::npos;
+}
+
+TEST_CASE("sources have their paths in the checkout, whatever folder the compiler ran in") {
+  const std::string here = __FILE__, name = "tests/unit/runtime/tracer_test.cc";
+  CHECK_EQ(PathInCheckout(here), name);
+  const std::string model = here.substr(0, here.size() - name.size()) + "runtime/models/llama3.cc";
+  CHECK_EQ(PathInCheckout(model), "runtime/models/llama3.cc");
+  CHECK_EQ(PathInCheckout("/elsewhere/runtime/models/llama3.cc"), "runtime/models/llama3.cc");
+  CHECK_EQ(PathInCheckout("../../runtime/models/llama3.cc"), "runtime/models/llama3.cc");
+  CHECK_EQ(PathInCheckout("/usr/include/vector"), "/usr/include/vector");
+  CHECK_FALSE(SourceLine(PathInCheckout(model), 1).empty());
 }
 
 TEST_CASE("arguments are FX's: defaults left out, keyword-only ones by name") {
