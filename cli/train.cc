@@ -237,6 +237,21 @@ Status RecordKernels(Recording& recording, const Trainer& trainer) {
   return Ok();
 }
 
+/// What the data lose: said when it begins, and at the end.
+class DataWarning {
+ public:
+  void Tell(const Trainer& trainer, bool is_end) {
+    if (!told_.empty() && !is_end) return;
+    std::string text = trainer.DataWarning();
+    if (text.empty() || text == told_) return;
+    Warn(text);
+    told_ = std::move(text);
+  }
+
+ private:
+  std::string told_;
+};
+
 /// A NaN without its sign, which says nothing and differs between processors.
 float WithoutSign(float value) {
   return std::isnan(value) ? std::abs(value) : value;
@@ -249,6 +264,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
   bool has_head = false;  // an error before the first step needs no table
   Progress progress("training");
   const Rate rate(trainer.steps_done());
+  DataWarning data_warning;
   std::string detail;
   while (true) {
     progress.Update(trainer.steps_done(), config.steps, detail);
@@ -270,6 +286,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     }
     STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, Record(recording, report)));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
+    data_warning.Tell(trainer, /*is_end=*/false);
     detail = rate.Describe(report, trainer);
     const int64_t step = report.metrics.step;
     if (step != 1 && step % config.metrics.log_freq != 0) continue;
@@ -285,6 +302,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     }
   }
   progress.Clear();
+  data_warning.Tell(trainer, /*is_end=*/true);
   if (trainer.steps_done() < config.steps) {
     Warn(fmt::format("the data end after step {} of {}: let them repeat, or train fewer steps",
                      trainer.steps_done(), config.steps));

@@ -11,8 +11,10 @@ std::vector<NamedPath> TrainInputs(const std::string& config_path, const TrainCo
       {"--tokens", tokens.value_or("")},
       {"checkpoint.initial_load_path", config.checkpoint.initial_load_path}};
   if (config.dataloader.dataset != DatasetKind::kSynthetic) {
-    inputs.push_back({"dataloader.dataset_path", config.dataloader.dataset_path});
-    inputs.push_back({"validator.dataset_path", config.validator.dataset_path});
+    for (const std::string& path : config.dataloader.dataset_path)
+      inputs.push_back({"dataloader.dataset_path", path});
+    for (const std::string& path : config.validator.dataset_path)
+      inputs.push_back({"validator.dataset_path", path});
   }
   if (config.dataloader.dataset == DatasetKind::kText && config.dataloader.tokenizer != "bytes") {
     inputs.push_back({"dataloader.tokenizer", config.dataloader.tokenizer});

@@ -158,10 +158,10 @@ enum class PackingMode : uint8_t { kConcatThenSplit, kFirstFit };
 /// Key `dataloader`; runtime/train/data/data.h reads them.
 struct DataloaderConfig {
   DatasetKind dataset = DatasetKind::kSynthetic;
-  std::string dataset_path;
-  std::string tokenizer = "bytes";     ///< or the path of a tokenizer.json, or of its folder
-  std::string text_key = "text";       ///< of a line's object
-  std::string token_dtype = "uint16";  ///< of a token file without a header
+  std::vector<std::string> dataset_path;  ///< files, and folders of them
+  std::string tokenizer = "bytes";        ///< or the path of a tokenizer.json, or of its folder
+  std::string text_key = "text";          ///< of a line's object
+  std::string token_dtype = "uint16";     ///< of a token file without a header
   std::optional<int64_t> end_of_document =
       std::nullopt;  ///< token files: the id that ends a document
   PackingMode packing = PackingMode::kConcatThenSplit;
@@ -183,9 +183,9 @@ struct MetricsConfig {
 /// Key `validator`: the loss of other data, every few steps.
 struct ValidatorConfig {
   bool enable = false;
-  int64_t freq = 10;         ///< training steps between two validations; and after the first
-  int64_t steps = -1;        ///< batches of a validation; -1: until the data end
-  std::string dataset_path;  ///< of the kind of `dataloader.dataset`
+  int64_t freq = 10;   ///< training steps between two validations; and after the first
+  int64_t steps = -1;  ///< batches of a validation; -1: until the data end
+  std::vector<std::string> dataset_path;  ///< of the kind of `dataloader.dataset`
 };
 
 /// Key `compile`.

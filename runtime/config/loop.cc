@@ -117,7 +117,7 @@ void ReadValidator(ConfigReader& reader, ValidatorConfig& validator) {
   reader.Read("validator.enable", validator.enable);
   reader.Read("validator.freq", validator.freq);
   reader.Read("validator.steps", validator.steps);
-  reader.Read("validator.dataset_path", validator.dataset_path);
+  reader.ReadPaths("validator.dataset_path", validator.dataset_path);
 }
 
 void ReadDataloader(ConfigReader& reader, DataloaderConfig& data) {
@@ -127,7 +127,7 @@ void ReadDataloader(ConfigReader& reader, DataloaderConfig& data) {
                             {"tokens", DatasetKind::kTokens},
                             {"text", DatasetKind::kText}},
                            data.dataset);
-  reader.Read("dataloader.dataset_path", data.dataset_path);
+  reader.ReadPaths("dataloader.dataset_path", data.dataset_path);
   reader.ReadEither("dataloader.tokenizer", "hf_assets_path", data.tokenizer);
   reader.Read("dataloader.text_key", data.text_key);
   reader.Read("dataloader.token_dtype", data.token_dtype);

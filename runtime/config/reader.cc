@@ -121,6 +121,18 @@ void ConfigReader::ReadWords(std::string_view key, std::vector<std::string>& tar
   }
 }
 
+void ConfigReader::ReadPaths(std::string_view key, std::vector<std::string>& target) {
+  const ConfigEntry* entry = Take(key);
+  if (entry == nullptr) return;
+  if (const auto* paths = std::get_if<std::vector<std::string>>(&entry->value)) {
+    target = *paths;
+  } else if (const auto* path = std::get_if<std::string>(&entry->value)) {
+    target = {*path};
+  } else {
+    WrongType(*entry, "a path or an array of paths");
+  }
+}
+
 void ConfigReader::ForbidBoth(std::string_view key, std::string_view other) {
   if (!Has(key) || !Has(other)) return;
   Note(Error("'{}' and '{}' are the same: {}: give one of them", key, other, Where(other)));

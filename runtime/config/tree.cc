@@ -97,6 +97,10 @@ ConfigValue ParseScalar(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
   }
+  if (text.starts_with('[')) {
+    const auto parsed = ReadJson(text);
+    if (const auto* value = std::get_if<TomlValue>(&parsed)) return ValueOf(*value);
+  }
   return std::string(text);
 }
 

@@ -44,7 +44,7 @@ Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, Confi
 std::string ToJson(std::span<const ConfigEntry> entries);
 
 /// Applies one `key=value` to the entries, as if the text said so. The value is JSON's null, true,
-/// false, a number, or else a string, quoted or not. null for a table drops its members.
+/// false, a number, an array, or else a string, quoted or not. null for a table drops its members.
 Status OverrideEntry(std::string_view assignment, std::vector<ConfigEntry>& entries);
 
 }  // namespace strata

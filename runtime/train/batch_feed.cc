@@ -9,6 +9,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <fmt/ranges.h>
+
 #include "runtime/models/layers.h"
 
 namespace strata {
@@ -49,7 +51,7 @@ Result<std::vector<BatchTensors>> BatchFeed::Take(int64_t step) {
   STRATA_TRY(const bool has_data, HasNext());
   if (!has_data) {
     return Error("the data end before step {}: {}: train fewer steps, or let them repeat", step,
-                 config_.dataloader.dataset_path);
+                 fmt::join(config_.dataloader.dataset_path, ", "));
   }
   return std::exchange(next_, {});
 }

@@ -32,6 +32,8 @@ class BatchFeed {
   /// Where the data of the next step begin; for `Seek`.
   std::string Position() const;
   Status Seek(std::string_view position);
+  /// Of the data.
+  std::string Warning() const { return data_->Warning(); }
   /// Those of the data, looked at once.
   const std::vector<DataTrait>& Traits() const;
 

@@ -336,7 +336,7 @@ Result<float> Trainer::Validate() {
   }
   if (labels == 0.0) {
     return Error("no labels to validate on: {}: give a file that fills a batch",
-                 validator.dataset_path);
+                 fmt::join(validator.dataset_path, ", "));
   }
   return static_cast<float>(sum / labels);
 }
@@ -450,6 +450,10 @@ std::optional<int64_t> Trainer::planned_bytes_at_most() const {
 
 const std::vector<std::string>& Trainer::warnings() const {
   return state_->graphs.warnings();
+}
+
+std::string Trainer::DataWarning() const {
+  return state_->feed.Warning();
 }
 
 const Module& Trainer::module() const {

@@ -126,6 +126,8 @@ class Trainer {
   std::optional<int64_t> planned_bytes_at_most() const;
   /// Warnings: deviations from the configuration.
   const std::vector<std::string>& warnings() const;
+  /// What the data of the steps so far lost, in a sentence (DataSource::Warning).
+  std::string DataWarning() const;
   /// The graphs as the passes left them: what runs.
   const Module& module() const;
 

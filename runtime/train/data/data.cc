@@ -15,7 +15,7 @@ class TokenSource final : public DataSource {
   Result<std::optional<Batch>> Next() override {
     if (next_ == tokens_.steps()) return std::optional<Batch>();
     const auto [rows, columns] = tokens_.shape(next_);
-    const std::vector<int64_t> ids = tokens_.Step(next_++);
+    STRATA_TRY(const std::vector<int64_t> ids, tokens_.Read(next_++));
     const int64_t seq_len = columns - 1;
     Batch batch{.rows = rows, .tokens = {}, .labels = {}, .positions = {}};
     for (int64_t row = 0; row < rows; ++row) {

@@ -37,6 +37,9 @@ class DataSource {
   /// What its positions depend on, the most important first. Empty: unknown.
   virtual std::vector<DataTrait> Traits() const { return {}; }
 
+  /// What the data read so far lost, in a sentence; empty: nothing.
+  virtual std::string Warning() const { return {}; }
+
   /// Goes back to the place where the source was made, or first asked for this.
   Status Rewind() {
     if (first_.empty()) first_ = Position();

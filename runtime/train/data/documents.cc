@@ -7,31 +7,141 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/file.h"
 #include "runtime/files/safetensors.h"
+#include "runtime/train/data/data_file.h"
 #include "runtime/train/data/tokenizer.h"
 
 namespace strata {
 namespace {
 
-/// Begin and end of a document in its file.
-struct Range {
-  int64_t begin = 0, end = 0;
+/// `content of dataloader.dataset_path`: of one file its own, of several a hash of theirs.
+DataTrait ContentTrait(const std::vector<std::string>& contents) {
+  std::string value = contents.size() == 1 ? contents[0] : "";
+  if (contents.size() > 1) {
+    const std::string all = fmt::format("{}", fmt::join(contents, "\n"));
+    value = fmt::format("{} files with hash {}", contents.size(),
+                        SampledHash(std::as_bytes(std::span(all))));
+  }
+  return {.name = "content of dataloader.dataset_path", .value = std::move(value)};
+}
+
+/// A list of token ids in a file.
+class TokenFile {
+ public:
+  static Result<TokenFile> Open(const std::string& path, std::string_view token_dtype,
+                                bool keep_open) {
+    STRATA_TRY(DataFile file, DataFile::Open(path, keep_open));
+    TokenFile tokens(std::move(file));
+    STRATA_RETURN_IF_ERROR(path.ends_with(".safetensors") ? tokens.FindTensor()
+                                                          : tokens.TakeAll(token_dtype));
+    STRATA_TRY(tokens.content_, tokens.file_.Content(tokens.begin_, tokens.end_));
+    return tokens;
+  }
+
+  int64_t size() const { return (end_ - begin_) / width(); }
+  TensorDtype dtype() const { return dtype_; }
+  const std::string& path() const { return file_.path(); }
+  const std::string& content() const { return content_; }
+
+  Result<std::vector<int64_t>> Read(int64_t begin, int64_t end) const {
+    std::vector<std::byte> bytes(static_cast<size_t>((end - begin) * width()));
+    STRATA_RETURN_IF_ERROR(file_.Read(begin_ + begin * width(), bytes));
+    std::vector<int64_t> ids;
+    Decode(bytes, ids);
+    return ids;
+  }
+
+  /// Calls `use(index)` for each token that is `id`.
+  template <class Fn>
+  Status ForEach(int64_t id, Fn use) const {
+    std::vector<int64_t> ids;
+    return file_.ForEachPiece(begin_, end_,
+                              [&](int64_t offset, std::span<const std::byte> bytes) -> Status {
+                                Decode(bytes, ids);
+                                const int64_t first = (offset - begin_) / width();
+                                for (int64_t i = 0; i < std::ssize(ids); ++i) {
+                                  if (ids[static_cast<size_t>(i)] == id) use(first + i);
+                                }
+                                return Ok();
+                              });
+  }
+
+ private:
+  explicit TokenFile(DataFile file) : file_(std::move(file)), end_(file_.size()) {}
+
+  int64_t width() const { return static_cast<int64_t>(ByteSize(dtype_)); }
+
+  Status TakeAll(std::string_view token_dtype) {
+    dtype_ = token_dtype == "uint16" ? TensorDtype::kU16 : TensorDtype::kU32;
+    if (end_ % width() == 0) return Ok();
+    return Error("not a file of {} tokens: {}: it has {} bytes; take another token_dtype",
+                 token_dtype, path(), end_);
+  }
+
+  Status FindTensor() {
+    STRATA_TRY(const MappedFile mapped, MappedFile::Open(path()));
+    STRATA_TRY(const SafetensorsFile file, SafetensorsFile::Parse(mapped.bytes(), path()));
+    const TensorView* tokens = file.Find("tokens");
+    constexpr TensorDtype kIntegers[] = {TensorDtype::kI64, TensorDtype::kI32, TensorDtype::kU32,
+                                         TensorDtype::kU16};
+    if (tokens == nullptr || tokens->shape.size() != 1 ||
+        std::ranges::find(kIntegers, tokens->dtype) == std::end(kIntegers)) {
+      return Error(
+          "no list of tokens: {}: store I64, I32, U32 or U16 [tokens] under the name 'tokens'",
+          path());
+    }
+    dtype_ = tokens->dtype;
+    begin_ = tokens->bytes.data() - mapped.bytes().data();
+    end_ = begin_ + std::ssize(tokens->bytes);
+    return Ok();
+  }
+
+  template <class T>
+  static void DecodeAs(std::span<const std::byte> bytes, std::vector<int64_t>& ids) {
+    ids.resize(bytes.size() / sizeof(T));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      ids[i] = static_cast<int64_t>(value);
+    }
+  }
+  void Decode(std::span<const std::byte> bytes, std::vector<int64_t>& ids) const {
+    switch (dtype_) {
+      case TensorDtype::kU16:
+        return DecodeAs<uint16_t>(bytes, ids);
+      case TensorDtype::kU32:
+        return DecodeAs<uint32_t>(bytes, ids);
+      case TensorDtype::kI32:
+        return DecodeAs<int32_t>(bytes, ids);
+      default:
+        return DecodeAs<int64_t>(bytes, ids);
+    }
+  }
+
+  DataFile file_;
+  int64_t begin_ = 0, end_ = 0;  // of the tokens, in bytes
+  TensorDtype dtype_ = TensorDtype::kU16;
+  std::string content_;
 };
 
 class TokenDocuments final : public Documents {
  public:
   static Result<std::unique_ptr<Documents>> Open(const TrainConfig& config) {
+    constexpr std::string_view kEndings[] = {".bin", ".safetensors"};
     auto documents = std::make_unique<TokenDocuments>();
-    documents->path_ = config.dataloader.dataset_path;
     documents->vocab_size_ = config.vocab_size;
-    STRATA_RETURN_IF_ERROR(documents->Map(config.dataloader));
     documents->end_ = config.dataloader.end_of_document;
     documents->piece_ = config.seq_len;
-    if (documents->end_) {
-      documents->FindEnds(*documents->end_);
-    } else {
-      documents->CutInto(documents->piece_);
+    STRATA_TRY(const auto paths, DataPaths(config.dataloader.dataset_path, kEndings));
+    for (const std::string& path : paths) {
+      STRATA_TRY(TokenFile file, TokenFile::Open(path, config.dataloader.token_dtype,
+                                                 paths.size() <= kMaxOpenDataFiles));
+      documents->files_.push_back(std::move(file));
+      STRATA_RETURN_IF_ERROR(documents->AddRanges(documents->files_.size() - 1));
     }
     return std::unique_ptr<Documents>(std::move(documents));
   }
@@ -39,26 +149,28 @@ class TokenDocuments final : public Documents {
   int64_t size() const override { return std::ssize(ranges_); }
 
   Result<std::vector<int64_t>> Get(int64_t index) const override {
-    const auto [begin, end] = ranges_[static_cast<size_t>(index)];
-    std::vector<int64_t> ids;
+    const auto [file_index, begin, end] = ranges_[static_cast<size_t>(index)];
+    const TokenFile& file = files_[file_index];
+    STRATA_TRY(std::vector<int64_t> ids, file.Read(begin, end));
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t id = At(i);
-      if (id < 0 || id >= vocab_size_) {
-        return Error(
-            "token {} is not in the vocabulary: {}: tokens[{}] must be in [0, {}); use tokens of "
-            "this vocabulary or another vocab_size",
-            id, path_, i, vocab_size_);
-      }
-      ids.push_back(id);
+      const int64_t id = ids[static_cast<size_t>(i - begin)];
+      if (id >= 0 && id < vocab_size_) continue;
+      return Error(
+          "token {} is not in the vocabulary: {}: tokens[{}] must be in [0, {}); use tokens of "
+          "this vocabulary or another vocab_size",
+          id, file.path(), i, vocab_size_);
     }
     return ids;
   }
 
   std::vector<DataTrait> Traits() const override {
+    std::vector<std::string> contents;
+    for (const TokenFile& file : files_)
+      contents.push_back(file.content());
     std::vector<DataTrait> traits = {
         {.name = "source of the data", .value = "tokens"},
-        {.name = "content of dataloader.dataset_path", .value = ContentOf(bytes_)},
-        {.name = "type of a token", .value = std::string(Name(dtype_))},
+        ContentTrait(contents),
+        {.name = "type of a token", .value = std::string(Name(files_[0].dtype()))},
         {.name = "dataloader.end_of_document", .value = end_ ? std::to_string(*end_) : "none"}};
     // Pieces of this length are the documents.
     if (!end_) traits.push_back({.name = "seq_len", .value = std::to_string(piece_)});
@@ -66,84 +178,40 @@ class TokenDocuments final : public Documents {
   }
 
  private:
-  Status Map(const DataloaderConfig& config) {
-    if (path_.ends_with(".safetensors")) return MapTensor();
-    STRATA_TRY(mapped_, MappedFile::Open(path_));
-    dtype_ = config.token_dtype == "uint16" ? TensorDtype::kU16 : TensorDtype::kU32;
-    bytes_ = mapped_->bytes();
-    if (bytes_.size() % ByteSize(dtype_) == 0) return Ok();
-    return Error("not a file of {} tokens: {}: it has {} bytes; take another token_dtype",
-                 config.token_dtype, path_, bytes_.size());
-  }
+  /// A document: its tokens in a file.
+  struct Range {
+    size_t file = 0;
+    int64_t begin = 0, end = 0;
+  };
 
-  Status MapTensor() {
-    STRATA_TRY(file_, SafetensorsFile::Open(path_));
-    const TensorView* tokens = file_->Find("tokens");
-    constexpr TensorDtype kIntegers[] = {TensorDtype::kI64, TensorDtype::kI32, TensorDtype::kU32,
-                                         TensorDtype::kU16};
-    if (tokens == nullptr || tokens->shape.size() != 1 ||
-        std::ranges::find(kIntegers, tokens->dtype) == std::end(kIntegers)) {
-      return Error(
-          "no list of tokens: {}: store I64, I32, U32 or U16 [tokens] under the name 'tokens'",
-          path_);
+  Status AddRanges(size_t index) {
+    const TokenFile& file = files_[index];
+    int64_t begin = 0;
+    if (end_) {
+      STRATA_RETURN_IF_ERROR(file.ForEach(*end_, [&](int64_t i) {
+        ranges_.push_back({index, begin, i + 1});
+        begin = i + 1;
+      }));
+      if (begin < file.size()) ranges_.push_back({index, begin, file.size()});
+      return Ok();
     }
-    dtype_ = tokens->dtype;
-    bytes_ = tokens->bytes;
+    for (; begin + 1 < file.size(); begin += piece_)
+      ranges_.push_back({index, begin, std::min(begin + piece_ + 1, file.size())});
     return Ok();
   }
 
-  int64_t Count() const { return static_cast<int64_t>(bytes_.size() / ByteSize(dtype_)); }
-
-  template <class T>
-  int64_t As(int64_t index) const {
-    T value;
-    std::memcpy(&value, bytes_.data() + static_cast<size_t>(index) * sizeof(T), sizeof(T));
-    return static_cast<int64_t>(value);
-  }
-  int64_t At(int64_t index) const {
-    switch (dtype_) {
-      case TensorDtype::kU16:
-        return As<uint16_t>(index);
-      case TensorDtype::kU32:
-        return As<uint32_t>(index);
-      case TensorDtype::kI32:
-        return As<int32_t>(index);
-      default:
-        return As<int64_t>(index);
-    }
-  }
-
-  void FindEnds(int64_t end_of_document) {
-    int64_t begin = 0;
-    for (int64_t i = 0; i < Count(); ++i) {
-      if (At(i) != end_of_document) continue;
-      ranges_.push_back({begin, i + 1});
-      begin = i + 1;
-    }
-    if (begin < Count()) ranges_.push_back({begin, Count()});
-  }
-
-  void CutInto(int64_t seq_len) {
-    for (int64_t begin = 0; begin + 1 < Count(); begin += seq_len)
-      ranges_.push_back({begin, std::min(begin + seq_len + 1, Count())});
-  }
-
-  std::string path_;
   int64_t vocab_size_ = 0;
   std::optional<int64_t> end_;  // the id that ends a document
   int64_t piece_ = 0;           // without one: inputs of a document
-  std::optional<MappedFile> mapped_;
-  std::optional<SafetensorsFile> file_;
-  std::span<const std::byte> bytes_;
-  TensorDtype dtype_ = TensorDtype::kU16;
-  std::vector<Range> ranges_;  // in tokens
+  std::vector<TokenFile> files_;
+  std::vector<Range> ranges_;
 };
 
 class TextDocuments final : public Documents {
  public:
   static Result<std::unique_ptr<Documents>> Open(const TrainConfig& config) {
+    constexpr std::string_view kEndings[] = {".jsonl", ".json"};
     auto documents = std::make_unique<TextDocuments>();
-    documents->path_ = config.dataloader.dataset_path;
     documents->key_ = config.dataloader.text_key;
     STRATA_TRY(documents->tokenizer_, LoadTokenizer(config.dataloader.tokenizer));
     if (documents->tokenizer_->vocab_size() > config.vocab_size) {
@@ -151,8 +219,12 @@ class TextDocuments final : public Documents {
                    config.dataloader.tokenizer, documents->tokenizer_->vocab_size(),
                    documents->tokenizer_->vocab_size());
     }
-    STRATA_TRY(documents->mapped_, MappedFile::Open(documents->path_));
-    documents->FindLines();
+    STRATA_TRY(const auto paths, DataPaths(config.dataloader.dataset_path, kEndings));
+    for (const std::string& path : paths) {
+      STRATA_TRY(DataFile file, DataFile::Open(path, paths.size() <= kMaxOpenDataFiles));
+      documents->files_.push_back(std::move(file));
+      STRATA_RETURN_IF_ERROR(documents->FindLines(documents->files_.size() - 1));
+    }
     return std::unique_ptr<Documents>(std::move(documents));
   }
 
@@ -160,26 +232,28 @@ class TextDocuments final : public Documents {
 
   Result<std::vector<int64_t>> Get(int64_t index) const override {
     const Line& line = lines_[static_cast<size_t>(index)];
+    const DataFile& file = files_[line.file];
+    STRATA_TRY(const std::string json, file.ReadText(line.begin, line.end));
     simdjson::dom::parser parser;
-    const simdjson::padded_string padded(Text().substr(line.begin, line.end - line.begin));
+    const simdjson::padded_string padded(json);
     simdjson::dom::element root;
     if (const auto error = parser.parse(padded).get(root)) {
       std::string_view why = simdjson::error_message(error);
       if (why.ends_with('.')) why.remove_suffix(1);
-      return Error(ErrorCode::kCorrupt, "not valid JSON: {}:{}: {}; mend or remove the line", path_,
-                   line.number, why);
+      return Error(ErrorCode::kCorrupt, "not valid JSON: {}:{}: {}; mend or remove the line",
+                   file.path(), line.number, why);
     }
     std::string_view text;
     if (root[key_].get(text) != simdjson::SUCCESS) {
       return Error(ErrorCode::kCorrupt,
                    "no string '{}': {}:{}: mend the line, or take another "
                    "dataloader.text_key",
-                   key_, path_, line.number);
+                   key_, file.path(), line.number);
     }
     std::vector<int64_t> ids;
     if (const auto bos = tokenizer_->bos_id()) ids.push_back(*bos);
     if (const Status encoded = tokenizer_->Encode(text, ids); !encoded) {
-      return Error("{}: {}:{}: take another tokenizer", encoded.error().message(), path_,
+      return Error("{}: {}:{}: take another tokenizer", encoded.error().message(), file.path(),
                    line.number);
     }
     if (const auto eos = tokenizer_->eos_id()) ids.push_back(*eos);
@@ -188,40 +262,55 @@ class TextDocuments final : public Documents {
 
   std::vector<DataTrait> Traits() const override {
     return {{.name = "source of the data", .value = "text"},
-            {.name = "content of dataloader.dataset_path", .value = ContentOf(mapped_->bytes())},
+            ContentTrait(contents_),
             {.name = "dataloader.text_key", .value = key_},
             {.name = "content of the tokenizer", .value = tokenizer_->Content()}};
   }
 
  private:
   struct Line {
-    size_t begin = 0, end = 0;
+    size_t file = 0;
+    int64_t begin = 0, end = 0;
     int64_t number = 0;
   };
 
-  std::string_view Text() const {
-    const std::span<const std::byte> bytes = mapped_->bytes();
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};  // NOLINT: bytes as chars
-  }
-
-  void FindLines() {
-    const std::string_view text = Text();
-    int64_t number = 0;
+  /// Adds the lines of a file that are not blank.
+  Status FindLines(size_t index) {
+    const DataFile& file = files_[index];
+    STRATA_TRY(contents_.emplace_back(), file.Content(0, file.size()));
     constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of some editors
-    for (size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-         begin < text.size();) {
-      const size_t end = std::min(text.find('\n', begin), text.size());
-      ++number;
-      const bool is_blank =
-          text.substr(begin, end - begin).find_first_not_of(" \t\r") == std::string_view::npos;
-      if (!is_blank) lines_.push_back({begin, end, number});
-      begin = end + 1;
+    int64_t first = 0;
+    if (file.size() >= std::ssize(kByteOrderMark)) {
+      STRATA_TRY(const std::string beginning, file.ReadText(0, std::ssize(kByteOrderMark)));
+      if (beginning == kByteOrderMark) first = std::ssize(kByteOrderMark);
     }
+    Line line{.file = index, .begin = first, .end = first, .number = 1};
+    bool is_blank = true;
+    STRATA_RETURN_IF_ERROR(file.ForEachPiece(
+        first, file.size(), [&](int64_t offset, std::span<const std::byte> bytes) -> Status {
+          const std::string_view text(reinterpret_cast<const char*>(bytes.data()),  // NOLINT: chars
+                                      bytes.size());
+          for (size_t at = 0; at < text.size();) {
+            const size_t end = std::min(text.find('\n', at), text.size());
+            is_blank &= text.substr(at, end - at).find_first_not_of(" \t\r") == std::string::npos;
+            if (end == text.size()) break;
+            line.end = offset + static_cast<int64_t>(end);
+            if (!std::exchange(is_blank, true)) lines_.push_back(line);
+            line.begin = line.end + 1;
+            ++line.number;
+            at = end + 1;
+          }
+          return Ok();
+        }));
+    line.end = file.size();
+    if (!is_blank) lines_.push_back(line);
+    return Ok();
   }
 
-  std::string path_, key_;
+  std::string key_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<MappedFile> mapped_;
+  std::vector<DataFile> files_;
+  std::vector<std::string> contents_;
   std::vector<Line> lines_;
 };
 

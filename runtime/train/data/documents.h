@@ -27,8 +27,9 @@ class Documents {
 ///           seq_len + 1 tokens, each beginning with the last token of the one before
 ///   text    lines of JSON, the text under `text_key`; begun and ended by the tokenizer's tokens
 ///
-/// Files are mapped, not read. Errors: no such file, not of this kind, a tokenizer with more tokens
-/// than the model.
+/// Of several files the documents follow each other; none is in two files. Documents are read when
+/// they are asked for. Errors: no such file, not of this kind, a tokenizer with more tokens than
+/// the model.
 Result<std::unique_ptr<Documents>> OpenDocuments(const TrainConfig& config);
 
 }  // namespace strata

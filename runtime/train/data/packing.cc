@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -39,7 +40,7 @@ class Reader {
       }
       if (useless++ > documents_->size()) {
         return Error("no document of two tokens or more: {}: give another dataset",
-                     config_.dataloader.dataset_path);
+                     fmt::join(config_.dataloader.dataset_path, ", "));
       }
       if (documents_->size() == 0) continue;
       last_ = next_;
@@ -273,6 +274,17 @@ class FirstFitSource final : public RowSource {
     return Ok();
   }
 
+  std::string Warning() const override {
+    if (left_out_.documents == 0) return {};
+    return fmt::format(
+        "dataloader.packing = 'first_fit' left out {} of {} documents, with {:.3g} % of the "
+        "tokens, "
+        "which are longer than seq_len {}: take a longer seq_len, or concat_then_split",
+        left_out_.documents, read_.documents,
+        100.0 * static_cast<double>(left_out_.tokens) / static_cast<double>(read_.tokens),
+        seq_len_);
+  }
+
  protected:
   std::string packing() const override { return "first_fit"; }
   bool rows_have_any_length() const override { return false; }
@@ -283,7 +295,9 @@ class FirstFitSource final : public RowSource {
       STRATA_TRY(const auto document, reader_.Next());
       if (!document) return open_.empty() ? std::optional<Batch>() : TakeFullest();
       const size_t size = document->size() - 1;
+      read_.Add(*document);
       if (size > seq_len_) {
+        left_out_.Add(*document);
         if (++too_long > kPatience) {
           return Error(
               "{} documents in a row are longer than seq_len {}: dataloader.packing: take "
@@ -324,7 +338,16 @@ class FirstFitSource final : public RowSource {
     return row;
   }
 
+  struct Count {
+    int64_t documents = 0, tokens = 0;
+    void Add(const std::vector<int64_t>& ids) {
+      ++documents;
+      tokens += std::ssize(ids);
+    }
+  };
+
   std::vector<Open> open_;
+  Count read_, left_out_;
 };
 
 }  // namespace

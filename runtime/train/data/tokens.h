@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "runtime/config/config.h"
 #include "runtime/files/safetensors.h"
+#include "runtime/train/data/data_file.h"
 #include "runtime/train/data/traits.h"
 
 namespace strata {
@@ -35,7 +36,9 @@ class TokenData {
   };
   /// Of a batch. REQUIRES: 0 <= step < steps().
   Shape shape(int64_t step) const;
-  /// Its ids, row-major. REQUIRES: 0 <= step < steps().
+  /// Its ids, row-major. REQUIRES: 0 <= step < steps(). Errors: the file became shorter.
+  Result<std::vector<int64_t>> Read(int64_t step) const;
+  /// The same of synthetic data. REQUIRES: no file.
   std::vector<int64_t> Step(int64_t step) const;
   /// What they are a function of.
   std::vector<DataTrait> Traits() const;
@@ -44,14 +47,17 @@ class TokenData {
   /// Synthetic, until it has a file.
   explicit TokenData(const TrainConfig& config);
 
-  static Result<TokenData> LoadBatches(SafetensorsFile file, const TrainConfig& config);
-  /// What a file holds of a batch.
-  std::span<const std::byte> Bytes(int64_t step) const;
+  /// Takes the tensors of `config`'s batches; `base` is where the file's bytes begin.
+  Status TakeTensor(const SafetensorsFile& file, const std::byte* base, const TrainConfig& config);
+  Status TakeBatches(const SafetensorsFile& file, const std::byte* base, const TrainConfig& config);
+  Status CheckIds(const TensorView& tokens, int64_t offset, int64_t vocab_size) const;
 
   int64_t steps_ = 0;
   Shape shape_;                // of every batch, or
   std::vector<Shape> shapes_;  // by batch
-  std::optional<SafetensorsFile> file_;
+  std::optional<DataFile> file_;
+  std::vector<int64_t> offsets_;  // of the batches in the file, in bytes
+  std::string content_;           // of the file's tensors
   // Of synthetic tokens, made when they are asked for.
   uint64_t alphabet_ = 0;
   uint64_t key_ = 0;

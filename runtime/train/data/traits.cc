@@ -1,7 +1,6 @@
 #include "runtime/train/data/traits.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <xxhash.h>
 
 #include <fmt/format.h>
@@ -16,19 +15,35 @@ constexpr size_t kSamples = 64;
 
 }  // namespace
 
-std::string SampledHash(std::span<const std::byte> bytes) {
-  uint64_t hash = 0;
-  if (bytes.size() <= kSample * kSamples) {
-    hash = XXH3_64bits(bytes.data(), bytes.size());
-  } else {
-    const size_t last = bytes.size() - kSample;
-    for (size_t i = 0; i < kSamples; ++i) {
-      const auto begin = static_cast<size_t>(static_cast<double>(last) * static_cast<double>(i) /
-                                             static_cast<double>(kSamples - 1));
-      hash = XXH3_64bits_withSeed(bytes.data() + std::min(begin, last), kSample, hash);
-    }
+std::optional<std::pair<size_t, size_t>> SampledHasher::Next() {
+  if (size_ <= kSample * kSamples) {
+    if (next_++ > 0) return std::nullopt;
+    return std::pair(size_t{0}, size_);
   }
-  return fmt::format("{:016x}", hash);
+  if (next_ == kSamples) return std::nullopt;
+  const size_t last = size_ - kSample;
+  const auto begin = static_cast<size_t>(static_cast<double>(last) * static_cast<double>(next_++) /
+                                         static_cast<double>(kSamples - 1));
+  return std::pair(std::min(begin, last), kSample);
+}
+
+void SampledHasher::Add(std::span<const std::byte> piece) {
+  hash_ = XXH3_64bits_withSeed(piece.data(), piece.size(), hash_);
+}
+
+std::string SampledHasher::Digits() const {
+  return fmt::format("{:016x}", hash_);
+}
+
+std::string SampledHasher::Content() const {
+  return fmt::format("{} bytes with hash {}", size_, Digits());
+}
+
+std::string SampledHash(std::span<const std::byte> bytes) {
+  SampledHasher hasher(bytes.size());
+  while (const auto range = hasher.Next())
+    hasher.Add(bytes.subspan(range->first, range->second));
+  return hasher.Digits();
 }
 
 std::string ContentOf(std::span<const std::byte> bytes) {

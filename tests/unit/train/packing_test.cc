@@ -1,12 +1,15 @@
 #include "runtime/train/data/packing.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/file.h"
+#include "runtime/train/data/data_file.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 
@@ -130,7 +133,7 @@ TEST_CASE("from any place the data go on as if they had been read from the start
 TEST_CASE("data without a document to learn from are told, not read for ever") {
   TrainConfig config = Config(1, 2);
   config.dataloader.repeat = true;
-  config.dataloader.dataset_path = "d.jsonl";
+  config.dataloader.dataset_path = {"d.jsonl"};
   CHECK_EQ(MessageOf(MakePackedSource(std::make_unique<Numbers>(Ids{1, 0}), config)->Next()),
            "no document of two tokens or more: d.jsonl: give another dataset");
   CHECK_EQ(MessageOf(MakePackedSource(std::make_unique<Numbers>(Ids{}), config)->Next()),
@@ -141,7 +144,7 @@ TEST_CASE("lines of JSON are documents with a beginning and an end") {
   const TempDir dir;
   TrainConfig config = Config(1, 4);
   config.dataloader.dataset = DatasetKind::kText;
-  config.dataloader.dataset_path = dir / "d.jsonl";
+  config.dataloader.dataset_path = {dir / "d.jsonl"};
   REQUIRE_OK(WriteFile(dir / "d.jsonl", "{\"text\": \"ab\"}\n\n{\"text\": \"\\u00e9\", \"n\": 1}"));
   const auto documents = OpenDocuments(config);
   REQUIRE_OK(documents);
@@ -152,10 +155,10 @@ TEST_CASE("lines of JSON are documents with a beginning and an end") {
   REQUIRE_OK(WriteFile(dir / "d.jsonl", "\n{\"text\": 1}\n{\n"));
   const auto bad = OpenDocuments(config);
   REQUIRE_OK(bad);
-  CHECK_EQ(MessageOf((*bad)->Get(0)), "no string 'text': " + config.dataloader.dataset_path +
+  CHECK_EQ(MessageOf((*bad)->Get(0)), "no string 'text': " + config.dataloader.dataset_path[0] +
                                           ":2: mend the line, or take another dataloader.text_key");
   CHECK(MessageOf((*bad)->Get(1))
-            .starts_with("not valid JSON: " + config.dataloader.dataset_path + ":3: "));
+            .starts_with("not valid JSON: " + config.dataloader.dataset_path[0] + ":3: "));
   REQUIRE_OK(WriteFile(dir / "d.jsonl", "\xef\xbb\xbf{\"text\": \"ab\"}\r\n"));
   const auto marked = OpenDocuments(config);
   REQUIRE_OK(marked);
@@ -178,7 +181,7 @@ TEST_CASE("token files are documents by their ends, or pieces of a row's length"
       WriteSafetensors(dir / "t.safetensors",
                        {{"tokens", TensorDtype::kU16, {7}, std::as_bytes(std::span(tokens))}}));
   for (const char* name : {"t.bin", "t.safetensors"}) {
-    config.dataloader.dataset_path = dir / name;
+    config.dataloader.dataset_path = {dir / name};
     config.dataloader.end_of_document = 0;
     const auto by_end = OpenDocuments(config);
     REQUIRE_OK(by_end);
@@ -195,14 +198,94 @@ TEST_CASE("token files are documents by their ends, or pieces of a row's length"
   }
   config.vocab_size = 299;
   CHECK_EQ(MessageOf((*OpenDocuments(config))->Get(2)),
-           "token 299 is not in the vocabulary: " + config.dataloader.dataset_path +
+           "token 299 is not in the vocabulary: " + config.dataloader.dataset_path[0] +
                ": tokens[6] must be in [0, 299); use tokens of this vocabulary or another "
                "vocab_size");
   REQUIRE_OK(WriteFile(dir / "t.bin", "abc"));
-  config.dataloader.dataset_path = dir / "t.bin";
+  config.dataloader.dataset_path = {dir / "t.bin"};
   CHECK_EQ(MessageOf(OpenDocuments(config)),
            "not a file of uint16 tokens: " + dir.path() +
                "/t.bin: it has 3 bytes; take another token_dtype");
+}
+
+TEST_CASE("several files and folders are one list of documents") {
+  const TempDir dir;
+  TrainConfig config = Config(1, 4);
+  config.dataloader.dataset = DatasetKind::kText;
+  std::filesystem::create_directory(dir / "more");
+  REQUIRE_OK(WriteFile(dir / "a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}"));
+  REQUIRE_OK(WriteFile(dir / "more/2.jsonl", "{\"text\": \"d\"}\n{"));
+  REQUIRE_OK(WriteFile(dir / "more/1.jsonl", "\n{\"text\": \"c\"}\n"));
+  REQUIRE_OK(WriteFile(dir / "more/README", "not data"));
+  REQUIRE_OK(WriteFile(dir / "more/.hidden.jsonl", "not data"));
+  config.dataloader.dataset_path = {dir / "a.jsonl", dir / "more"};
+  const auto documents = OpenDocuments(config);
+  REQUIRE_OK(documents);
+  REQUIRE_EQ((*documents)->size(), 5);
+  for (int64_t i = 0; i < 4; ++i)
+    CHECK_EQ(*(*documents)->Get(i), Ids{256, 'a' + i, 257});
+  CHECK(MessageOf((*documents)->Get(4))
+            .starts_with("not valid JSON: " + (dir / "more/2.jsonl") + ":2: "));
+  const std::vector<DataTrait> traits = (*documents)->Traits();
+  CHECK_EQ(traits[1].name, "content of dataloader.dataset_path");
+  CHECK(traits[1].value.starts_with("3 files with hash "));
+
+  std::filesystem::create_directory(dir / "empty");
+  config.dataloader.dataset_path = {dir / "empty"};
+  CHECK_EQ(MessageOf(OpenDocuments(config)),
+           "no data in the folder: " + (dir / "empty") + ": give one with files *.jsonl or *.json");
+}
+
+TEST_CASE("tokens of several files do not run into each other") {
+  const TempDir dir;
+  TrainConfig config = Config(1, 2);
+  config.dataloader.dataset = DatasetKind::kTokens;
+  config.dataloader.token_dtype = "uint32";
+  const auto write = [&](const std::string& name, std::vector<uint32_t> ids) {
+    REQUIRE_OK(
+        WriteFile(dir / name, std::string(reinterpret_cast<const char*>(ids.data()),  // NOLINT
+                                          4 * ids.size())));
+  };
+  for (uint32_t i = 0; i < kMaxOpenDataFiles + 10; ++i)
+    write(fmt::format("{:03}.bin", i), {i % 7, 1, 9, 2});
+  config.dataloader.dataset_path = {dir.path()};
+  config.dataloader.end_of_document = 9;
+  const auto documents = OpenDocuments(config);
+  REQUIRE_OK(documents);
+  REQUIRE_EQ((*documents)->size(), 2 * (kMaxOpenDataFiles + 10));
+  CHECK_EQ(*(*documents)->Get(10), Ids{5, 1, 9});
+  CHECK_EQ(*(*documents)->Get(11), Ids{2});
+}
+
+TEST_CASE("data that become shorter are an error of the next read") {
+  const TempDir dir;
+  TrainConfig config = Config(1, 2);
+  config.dataloader.dataset = DatasetKind::kTokens;
+  const std::string path = dir / "t.bin";
+  REQUIRE_OK(WriteFile(path, std::string(size_t{1} << 16U, '\1')));
+  config.vocab_size = 300;
+  config.dataloader.dataset_path = {path};
+  const auto documents = OpenDocuments(config);
+  REQUIRE_OK(documents);
+  CHECK_OK((*documents)->Get((*documents)->size() - 1));
+  std::filesystem::resize_file(path, 4096);
+  CHECK_OK((*documents)->Get(0));
+  CHECK_EQ(MessageOf((*documents)->Get((*documents)->size() - 1)),
+           "data became shorter while they are in use: " + path +
+               ": 4 bytes are there no more; restore the file, and continue from a checkpoint with "
+               "--resume");
+}
+
+TEST_CASE("first_fit says what it leaves out") {
+  TrainConfig config = Config(1, 4);
+  config.dataloader.packing = PackingMode::kFirstFit;
+  const auto source = MakePackedSource(std::make_unique<Numbers>(Ids{3, 50, 4, 45}), config);
+  CHECK_EQ(source->Warning(), "");
+  while (NextOrDie(*source)) {
+  }
+  CHECK_EQ(source->Warning(),
+           "dataloader.packing = 'first_fit' left out 2 of 4 documents, with 93.1 % of the tokens, "
+           "which are longer than seq_len 4: take a longer seq_len, or concat_then_split");
 }
 
 }  // namespace

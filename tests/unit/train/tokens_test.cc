@@ -60,8 +60,8 @@ TEST_CASE("each step has its rows of the file") {
   const Result<TokenData> data = file.Load();
   REQUIRE_OK(data);
   CHECK_EQ(data->steps(), 3);
-  CHECK_EQ(data->Step(0), std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
-  CHECK_EQ(data->Step(2), std::vector<int64_t>{20, 21, 22, 23, 24, 25, 26, 27, 28, 29});
+  CHECK_EQ(*data->Read(0), std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK_EQ(*data->Read(2), std::vector<int64_t>{20, 21, 22, 23, 24, 25, 26, 27, 28, 29});
 }
 
 TEST_CASE("a file may hold more steps than the run takes") {
