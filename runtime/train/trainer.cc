@@ -2,29 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <mutex>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/strides.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "base/suggest.h"
-#include "passes/core/registry.h"
-#include "passes/passes.h"
 #include "runtime/aten/threads.h"
 #include "runtime/config/course.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
+#include "runtime/ranks/rank_team.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/batch_feed.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/param_groups.h"
+#include "runtime/train/pipeline.h"
 #include "runtime/train/programs.h"
+#include "runtime/train/rank_training.h"
 #include "runtime/train/schedule.h"
+#include "runtime/train/state_sharding.h"
 #include "runtime/train/training_state.h"
 
 namespace strata {
@@ -32,51 +31,27 @@ namespace {
 
 using at::Tensor;
 
-/// As the next graph reads a gradient. Along a size of 1 a contiguous tensor may have any stride.
-Tensor RowAfterRow(const Tensor& tensor) {
-  const Tensor rows = tensor.contiguous();
-  const c10::DimVector strides = c10::contiguous_strides(rows.sizes());
-  return rows.strides() == at::IntArrayRef(strides) ? rows : rows.as_strided(rows.sizes(), strides);
-}
-
 c10::Device PlaceOf(const Device* device) {
   return c10::Device(device != nullptr ? device->traits().name : "cpu");
 }
 
-/// The passes of a pipeline that the configuration does not switch off. Errors: those of the text,
-/// a name that no pass has, a capture of device graphs where there shall be none.
-Result<std::vector<std::unique_ptr<Pass>>> PassesOf(const TrainConfig& config,
-                                                    std::string_view text) {
-  const PassRegistry& registry = AllPasses();
-  const std::vector<std::string>& disabled = config.compile.disable_passes;
-  for (const std::string& name : disabled) {
-    if (registry.Find(name) != nullptr) continue;
-    std::vector<std::string> names;
-    for (const PassRegistry::Entry& entry : registry.entries())
-      names.push_back(entry.name);
-    return Error("no pass '{}': compile.disable_passes: name some of {}{}", name,
-                 fmt::join(names, ", "), DidYouMean(name, names));
+/// What a training on several ranks cannot have yet.
+Status CheckRanks(const TrainSetup& setup) {
+  const TrainConfig& config = setup.config;
+  const Mesh& mesh = config.parallelism.mesh;
+  if (mesh.num_ranks() == 1) return Ok();
+  if (setup.device || config.device == DeviceKind::kCuda) {
+    return Error(ErrorCode::kUnsupported,
+                 "the ranks of a process train on the CPU: parallelism: the degrees make {} ({}), "
+                 "take device = 'cpu'",
+                 mesh.num_ranks(), mesh.Text());
   }
-  STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, ParsePipeline(text, registry));
-  if (!config.compile.enable_passes) passes.clear();
-  std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
-    return std::ranges::find(disabled, pass->name()) != disabled.end();
-  });
-  const auto is_capture = [](const std::unique_ptr<Pass>& pass) {
-    return pass->name() == "cuda-graph";
-  };
-  if (config.disable_cuda_graphs && std::ranges::any_of(passes, is_capture)) {
-    return Error(
-        "pass and configuration contradict each other: cuda-graph: training.disable_cuda_graphs is "
-        "true, take one of them out");
+  if (config.compile.symbolic_batch || config.compile.symbolic_seq) {
+    return Error(ErrorCode::kUnsupported,
+                 "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
   }
-  return passes;
+  return Ok();
 }
-
-/// Loss and gradients of one batch of the step.
-using RunBatch = std::function<Result<std::vector<Tensor>>(const BatchTensors&)>;
-/// Adds the second list to the first.
-using AddUp = std::function<Status(std::span<const Tensor>, std::span<const Tensor>)>;
 
 }  // namespace
 
@@ -87,12 +62,13 @@ struct Trainer::State {
         device(std::move(setup.device)),
         feed(config, std::move(setup.data), PlaceOf(device.get())),
         validation(std::move(setup.validation)),
-        training(spec, given, PlaceOf(device.get())),
         threads(setup.threads),
-        passes(std::move(pipeline_passes)),
-        graphs(setup.plan, device.get()) {
+        plan(setup.plan),
+        passes(std::move(pipeline_passes)) {
     for (const std::unique_ptr<Pass>& pass : passes)
       pipeline += fmt::format("{}{}", pipeline.empty() ? "" : ",", pass->Text());
+    ranks.push_back(std::make_unique<RankTraining>(
+        spec, plan, device.get(), TrainingState(spec, given, PlaceOf(device.get()))));
   }
 
   TrainSpec spec;
@@ -100,79 +76,72 @@ struct Trainer::State {
   std::unique_ptr<Device> device;  // before what may hold its memory and graphs
   BatchFeed feed;
   std::unique_ptr<DataSource> validation;
-  TrainingState training;
   int threads;
+  PlanOptions plan;
   std::vector<std::unique_ptr<Pass>> passes;  // until they ran
   std::string pipeline;                       // their text
-  TrainingGraphs graphs;
+  TracedTraining traced;
+  // One with the whole state; compiled, each has its part.
+  std::vector<std::unique_ptr<RankTraining>> ranks;
+  std::optional<RankTeam> team;                   // of several ranks; after what their threads use
+  std::optional<StateSharding> sharding;          // the same
+  mutable std::optional<TrainingState> gathered;  // for views, until the next step
+  mutable std::vector<Tensor> gathered_gradients;
 
-  std::vector<Tensor> gradients, tokens_per_expert;  // of the last step
-  bool keep_gradients = false;
-  std::vector<Tensor> kept_gradients;  // of the last step, before clipping, if asked for
   int64_t steps_done = 0;
   int64_t tokens_seen = 0;
   int64_t step_tokens = 0;  // of the last step
   int64_t first_scheduled_step = 0;
 
+  RankTraining& first() const { return *ranks.front(); }
   DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
 
-  std::vector<Tensor> StepArguments(const BatchTensors& batch) const {
-    std::vector<Tensor> arguments = training.parameters;
-    arguments.insert(arguments.end(), training.buffers.begin(), training.buffers.end());
-    arguments.push_back(training.rope_table);
-    for (Tensor& input : batch.Inputs())
-      arguments.push_back(std::move(input));
-    return arguments;
+  Status Compile(const CompileWatch& watch) {
+    STRATA_RETURN_IF_ERROR(traced.Make(spec, std::exchange(passes, {}), watch, device.get()));
+    if (config.parallelism.mesh.num_ranks() > 1) STRATA_RETURN_IF_ERROR(Distribute());
+    std::mutex one_at_a_time;  // they make the same kernels
+    return ForEachRank([&](int64_t rank, RankTraining& training) {
+      const std::lock_guard lock(one_at_a_time);
+      (void)rank;
+      return training.Bind(traced);
+    });
   }
 
-  std::vector<Tensor> Sums() const {
-    std::vector<Tensor> sums = gradients;
-    sums.insert(sums.end(), tokens_per_expert.begin(), tokens_per_expert.end());
-    return sums;
+  /// Gives each rank its part of the state.
+  Status Distribute() {
+    const Mesh& mesh = config.parallelism.mesh;
+    STRATA_TRY(sharding, StateSharding::Make(traced, spec, mesh));
+    const int64_t count = mesh.num_ranks();
+    team.emplace(mesh,
+                 RankTeam::Options{.threads = std::max(1, threads / static_cast<int>(count))});
+    const TrainingState whole = first().state();
+    ranks.clear();
+    for (int64_t rank = 0; rank < count; ++rank) {
+      ranks.push_back(
+          std::make_unique<RankTraining>(spec, plan, device.get(), sharding->Shard(whole, rank)));
+    }
+    return Ok();
   }
 
-  /// Keeps what the optimizer needs of a step; returns the loss.
-  Result<float> RunStep(const RunBatch& run, const AddUp& add) {
-    STRATA_TRY(const std::vector<BatchTensors> batches, feed.Take(steps_done + 1));
-    // Their memory serves this step's.
-    gradients.clear();
-    tokens_per_expert.clear();
-    training.ReleaseViews();
-    float loss = 0.0F;
+  /// Calls `work(rank, training)` for each rank, on its thread.
+  template <class Work>
+  Status ForEachRank(Work work) {
+    if (!team) return work(0, first());
+    return team->Run([&](int64_t rank) { return work(rank, *ranks[static_cast<size_t>(rank)]); });
+  }
+
+  RankTraining::BatchInputs PartOf(const BatchTensors& batch, int64_t rank) const {
+    return sharding ? sharding->ShardBatch(batch, rank) : batch.Inputs();
+  }
+
+  Result<std::vector<BatchTensors>> TakeBatches() {
+    STRATA_TRY(std::vector<BatchTensors> batches, feed.Take(steps_done + 1));
+    gathered.reset();
+    gathered_gradients.clear();
     step_tokens = 0;
-    for (size_t i = 0; i < batches.size(); ++i) {
-      STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
-      step_tokens += batches[i].tokens.numel();
-      loss += outputs[0].item<float>();
-      // Memory that the next batch wants cannot hold sums.
-      const bool is_lent = i == 0 && batches.size() > 1 && graphs.LendsOutputs(kStepGraph);
-      const auto take = [&](const Tensor& tensor) {
-        return RowAfterRow(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
-      };
-      std::vector<Tensor> batch_gradients, batch_counts;
-      for (size_t p = 1; p <= training.parameters.size(); ++p)
-        batch_gradients.push_back(take(outputs[p]));
-      for (size_t p = outputs.size() - training.buffers.size(); p < outputs.size(); ++p)
-        batch_counts.push_back(take(outputs[p]));
-      if (i == 0) {
-        gradients = std::move(batch_gradients);
-        tokens_per_expert = std::move(batch_counts);
-        continue;
-      }
-      batch_gradients.insert(batch_gradients.end(), batch_counts.begin(), batch_counts.end());
-      STRATA_RETURN_IF_ERROR(add(Sums(), batch_gradients));
-    }
-    training.optimizer.lr.fill_(Rate(config.optimizer.lr));
-    const std::vector<double> rates = GroupLearningRates(config.optimizer);
-    for (size_t i = 0; i < rates.size(); ++i)
-      training.optimizer.group_lr[i].fill_(Rate(rates[i]));
-    kept_gradients.clear();
-    if (std::exchange(keep_gradients, false) && device) {
-      for (const Tensor& gradient : gradients)
-        kept_gradients.push_back(gradient.to(at::kCPU, gradient.scalar_type(),
-                                             /*non_blocking=*/false, /*copy=*/true));
-    }
-    return loss;
+    for (const BatchTensors& batch : batches)
+      step_tokens += batch.tokens.numel();
+    return batches;
   }
 
   /// Of the next update, for parameters whose rate is `lr`.
@@ -180,50 +149,70 @@ struct Trainer::State {
     return LearningRate(config, steps_done - first_scheduled_step, lr);
   }
 
+  UpdateRates Rates() const {
+    UpdateRates rates{.lr = Rate(config.optimizer.lr), .groups = {}};
+    for (const double lr : GroupLearningRates(config.optimizer))
+      rates.groups.push_back(Rate(lr));
+    return rates;
+  }
+
   Result<float> RunGraphs() {
-    return RunStep(
-        [&](const BatchTensors& batch) { return graphs.Run(kStepGraph, StepArguments(batch)); },
-        [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
-          std::vector<Tensor> arguments(sums.begin(), sums.end());
-          arguments.insert(arguments.end(), more.begin(), more.end());
-          STRATA_TRY(const std::vector<Tensor> ignored, graphs.Run(kAccumulateGraph, arguments));
-          return Ok();
-        });
+    STRATA_TRY(const std::vector<BatchTensors> batches, TakeBatches());
+    float loss = 0.0F;
+    STRATA_RETURN_IF_ERROR(ForEachRank([&](int64_t rank, RankTraining& training) -> Status {
+      std::vector<RankTraining::BatchInputs> parts;
+      for (const BatchTensors& batch : batches)
+        parts.push_back(PartOf(batch, rank));
+      STRATA_TRY(const float of_rank, training.RunStep(parts));
+      if (rank == 0) loss = of_rank;
+      return Ok();
+    }));
+    return loss;
   }
 
   Result<float> RunOptimizer() {
-    OptimizerState& optimizer = training.optimizer;
-    std::vector<Tensor> arguments = training.parameters;
-    for (const std::vector<Tensor>* group : {&gradients, &optimizer.exp_avg, &optimizer.exp_avg_sq,
-                                             &training.buffers, &tokens_per_expert}) {
-      arguments.insert(arguments.end(), group->begin(), group->end());
+    const UpdateRates rates = Rates();
+    float norm = 0.0F;
+    STRATA_RETURN_IF_ERROR(ForEachRank([&](int64_t rank, RankTraining& training) -> Status {
+      STRATA_TRY(const float of_rank, training.Update(rates));
+      if (rank == 0) norm = of_rank;
+      return Ok();
+    }));
+    return norm;
+  }
+
+  /// Sum of the losses and number of the labels of a batch.
+  Result<std::pair<float, float>> ValidateOn(const BatchTensors& batch) {
+    std::pair<float, float> sums;
+    STRATA_RETURN_IF_ERROR(ForEachRank([&](int64_t rank, RankTraining& training) -> Status {
+      STRATA_TRY(const auto of_rank, training.Validate(PartOf(batch, rank)));
+      if (rank == 0) sums = of_rank;
+      return Ok();
+    }));
+    return sums;
+  }
+
+  /// The whole state.
+  const TrainingState& Whole() const {
+    if (!sharding) return first().state();
+    if (!gathered) {
+      std::vector<TrainingState*> parts;
+      for (const std::unique_ptr<RankTraining>& rank : ranks)
+        parts.push_back(&rank->state());
+      gathered = sharding->Gather(parts);
     }
-    arguments.insert(arguments.end(), {optimizer.step, optimizer.lr});
-    arguments.insert(arguments.end(), optimizer.group_lr.begin(), optimizer.group_lr.end());
-    STRATA_TRY(const std::vector<Tensor> outputs, graphs.Run(kOptimizerGraph, arguments));
-    return outputs[0].item<float>();
+    return *gathered;
   }
 
-  Result<float> RunEagerly() {
-    std::vector<Tensor> trained;
-    for (const Tensor& parameter : training.parameters)
-      trained.push_back(parameter.detach().requires_grad_(true));
-    const ModelTensors model{
-        .parameters = trained, .buffers = training.buffers, .rope_table = training.rope_table};
-    return RunStep(
-        [&](const BatchTensors& batch) -> Result<std::vector<Tensor>> {
-          return LossAndGradients(spec, model, batch);
-        },
-        [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
-          Accumulate(spec, sums, more);
-          return Ok();
-        });
-  }
-
-  Result<float> RunOptimizerEagerly() {
-    return OptimizerStep(spec, training.model(), gradients, tokens_per_expert,
-                         training.optimizer)[0]
-        .item<float>();
+  const std::vector<Tensor>& WholeGradients() const {
+    if (!sharding || first().gradients().empty()) return first().gradients();
+    if (gathered_gradients.empty()) {
+      std::vector<const std::vector<Tensor>*> parts;
+      for (const std::unique_ptr<RankTraining>& rank : ranks)
+        parts.push_back(&rank->gradients());
+      gathered_gradients = sharding->GatherGradients(parts);
+    }
+    return gathered_gradients;
   }
 
   /// A step: the loss, which must be finite before anything is updated, then the update.
@@ -257,11 +246,7 @@ Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   const TrainConfig& config = setup.config;
-  if (const Mesh& mesh = config.parallelism.mesh; mesh.num_ranks() > 1) {
-    return Error(ErrorCode::kUnsupported,
-                 "training runs on one rank: parallelism: the degrees make {} ({}), take 1",
-                 mesh.num_ranks(), mesh.Text());
-  }
+  STRATA_RETURN_IF_ERROR(CheckRanks(setup));
   if (setup.device == nullptr && config.device == DeviceKind::kCuda) {
     STRATA_TRY(setup.device, OpenCuda({.deterministic = config.deterministic,
                                        .warn_only = config.deterministic_warn_only,
@@ -279,14 +264,14 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
   if (auto groups = AdamWOfParameters(config.optimizer, specs.parameters); !groups) {
     return std::move(groups).error();
   }
-  STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, PassesOf(config, setup.passes));
+  STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, TrainingPasses(config, setup.passes));
   SetThreads(setup.threads);
   return std::unique_ptr<Trainer>(new Trainer(
       std::make_unique<State>(std::move(setup), std::move(spec), std::move(passes), given)));
 }
 
 Status Trainer::Compile(const CompileWatch& watch) {
-  return state_->graphs.Compile(state_->spec, std::exchange(state_->passes, {}), watch);
+  return state_->Compile(watch);
 }
 
 Result<bool> Trainer::HasNext() {
@@ -297,16 +282,22 @@ Result<bool> Trainer::HasNext() {
 Result<StepReport> Trainer::Step() {
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
-  state_->graphs.EndStep();
-  for (const Plan* plan : state_->graphs.StepPlans())
+  state_->first().graphs().EndStep();
+  for (const Plan* plan : state_->first().graphs().StepPlans())
     report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
   return report;
 }
 
 Result<StepReport> Trainer::StepEagerly() {
   const TargetScope target(state_->Target());
-  return state_->RunAndReport([&] { return state_->RunEagerly(); },
-                              [&] { return state_->RunOptimizerEagerly(); });
+  STRATA_CHECK(!state_->team, "ranks run graphs");
+  RankTraining& training = state_->first();
+  return state_->RunAndReport(
+      [&]() -> Result<float> {
+        STRATA_TRY(const std::vector<BatchTensors> batches, state_->TakeBatches());
+        return training.RunStepEagerly(batches);
+      },
+      [&] { return training.UpdateEagerly(state_->Rates()); });
 }
 
 int64_t Trainer::steps_done() const {
@@ -329,10 +320,9 @@ Result<float> Trainer::Validate() {
     if (!batch) break;
     BatchTensors tensors = ToTensors(state_->config, *batch, 0, PlaceOf(state_->device.get()));
     tensors.valid_labels = Tensor();
-    STRATA_TRY(const std::vector<Tensor> outputs,
-               state_->graphs.Run(kValidateGraph, state_->StepArguments(tensors)));
-    sum += outputs[0].item<float>();
-    labels += outputs[1].item<float>();
+    STRATA_TRY(const auto of_batch, state_->ValidateOn(tensors));
+    sum += of_batch.first;
+    labels += of_batch.second;
   }
   if (labels == 0.0) {
     return Error("no labels to validate on: {}: give a file that fills a batch",
@@ -342,19 +332,19 @@ Result<float> Trainer::Validate() {
 }
 
 void Trainer::ProfileNext(bool values) {
-  state_->graphs.Profile(values);
+  state_->first().graphs().Profile(values);
 }
 
 std::vector<GraphProfile> Trainer::Profiles() const {
-  return state_->graphs.Profiles();
+  return state_->first().graphs().Profiles();
 }
 
 void Trainer::KeepInputs() {
-  state_->graphs.KeepInputs();
+  state_->first().graphs().KeepInputs();
 }
 
 Status Trainer::SaveInputs(const std::string& path) const {
-  const NamedTensors& kept = state_->graphs.kept_inputs();
+  const NamedTensors& kept = state_->first().graphs().kept_inputs();
   const std::vector<std::pair<std::string, Tensor>> tensors(kept.begin(), kept.end());
   return SaveTensors(path, tensors);
 }
@@ -373,12 +363,12 @@ CheckpointInfo Trainer::Position() const {
 }
 
 std::vector<TensorView> Trainer::OptimizerTensors() const {
-  return state_->training.OptimizerViews();
+  return state_->Whole().OptimizerViews();
 }
 
 Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) {
   const CheckpointConfig::Exclude& exclude = state_->config.checkpoint.exclude_from_loading;
-  STRATA_RETURN_IF_ERROR(state_->training.Restore(checkpoint, exclude));
+  STRATA_RETURN_IF_ERROR(state_->first().state().Restore(checkpoint, exclude));
   const CheckpointInfo& info = checkpoint.info;
   if (info.step > state_->config.steps) {
     return Error(
@@ -412,20 +402,19 @@ Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) 
 }
 
 std::vector<GraphKernels> Trainer::Kernels() const {
-  return state_->graphs.Kernels();
+  return state_->first().graphs().Kernels();
 }
 
 void Trainer::KeepGradients() {
-  state_->keep_gradients = true;
+  state_->first().KeepGradients();
 }
 
 std::vector<TensorView> Trainer::Parameters() const {
-  return state_->training.ModelViews();
+  return state_->Whole().ModelViews();
 }
 
 std::vector<TensorView> Trainer::Gradients() const {
-  const bool has_copies = !state_->kept_gradients.empty();
-  return state_->training.ViewsByParameter(has_copies ? state_->kept_gradients : state_->gradients);
+  return state_->Whole().ViewsByParameter(state_->WholeGradients());
 }
 
 const std::string& Trainer::pipeline() const {
@@ -441,15 +430,15 @@ Device* Trainer::device() const {
 }
 
 int64_t Trainer::planned_bytes() const {
-  return state_->graphs.planned_bytes();
+  return state_->first().graphs().planned_bytes();
 }
 
 std::optional<int64_t> Trainer::planned_bytes_at_most() const {
-  return state_->graphs.planned_bytes_at_most();
+  return state_->first().graphs().planned_bytes_at_most();
 }
 
 const std::vector<std::string>& Trainer::warnings() const {
-  return state_->graphs.warnings();
+  return state_->first().graphs().warnings();
 }
 
 std::string Trainer::DataWarning() const {
@@ -457,7 +446,7 @@ std::string Trainer::DataWarning() const {
 }
 
 const Module& Trainer::module() const {
-  return state_->graphs.module();
+  return state_->traced.module;
 }
 
 }  // namespace strata

@@ -51,7 +51,10 @@ struct StepReport {
 };
 
 /// Trains a model: traces the step and the optimizer, runs the passes, lowers what they leave to
-/// plans, and executes those, and nothing else, on the CPU or on a GPU.
+/// plans, and executes those, and nothing else, on the CPU or on a GPU. Several ranks
+/// (`config.parallelism`) are threads of this process: each runs the plans on its part of the state
+/// and of each batch. Results, checkpoints among them, are of the whole: they do not depend on the
+/// number of ranks but for rounding.
 class Trainer {
  public:
   /// Errors: initial values that do not fit the model, an unknown pass or option, no GPU where one
@@ -72,7 +75,7 @@ class Trainer {
   Result<StepReport> Step();
   /// The same step, bit for bit, by calling with autograd what the graphs were traced from: to
   /// compare with and to measure against. Executes no graph. REQUIRES: steps_done() <
-  /// config().steps.
+  /// config().steps; one rank.
   Result<StepReport> StepEagerly();
   int64_t steps_done() const;
   /// Whether the step that was done last is one to validate after.

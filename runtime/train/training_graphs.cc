@@ -44,23 +44,28 @@ int64_t GradientBytes(const Plan& step) {
 
 }  // namespace
 
-Status TrainingGraphs::Compile(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
-                               const CompileWatch& watch) {
-  const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
-  module_.ReserveStableIds(watch.first_stable_id);
-  STRATA_RETURN_IF_ERROR(TraceTraining(spec, module_, constants_));
+Status TracedTraining::Make(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
+                            const CompileWatch& watch, const Device* device) {
+  const TargetScope target(device != nullptr ? device->traits() : DeviceTraits());
+  module.ReserveStableIds(watch.first_stable_id);
+  STRATA_RETURN_IF_ERROR(TraceTraining(spec, module, constants));
 
   PassManager manager({.run_ref = watch.run_ref});
   for (std::unique_ptr<Pass>& pass : passes)
     manager.Add(std::move(pass));
   for (PassInstrumentation* watcher : watch.watchers)
     manager.Watch(*watcher);
-  if (auto passed = manager.Run(module_); !passed) return std::move(passed).error();
+  if (auto passed = manager.Run(module); !passed) return std::move(passed).error();
+  return Ok();
+}
 
+Status TrainingGraphs::Bind(const TracedTraining& traced, const TrainConfig& config) {
+  const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
+  traced_ = &traced;
   STRATA_RETURN_IF_ERROR(Add(kStepGraph));
-  if (spec.config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
+  if (config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
   STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph));
-  if (spec.config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
+  if (config.validator.enable) STRATA_RETURN_IF_ERROR(Add(kValidateGraph));
   // Takes the step's block: what plans try out while they are bound was given back.
   LendScratch(At(kOptimizerGraph));
   // Two blocks of the step would be there at once.
@@ -69,10 +74,10 @@ Status TrainingGraphs::Compile(const TrainSpec& spec, std::vector<std::unique_pt
 }
 
 Status TrainingGraphs::Add(std::string_view name) {
-  const Graph& graph = *module_.FindGraph(name);
+  const Graph& graph = *traced_->module.FindGraph(name);
   STRATA_TRY(DynamicExecutor executor,
              DynamicExecutor::Create(graph, [this, &graph](const SymbolSizes& sizes) {
-               return MakeExecutor(graph, sizes, constants_, options_, warnings_, device_);
+               return MakeExecutor(graph, sizes, traced_->constants, options_, warnings_, device_);
              }));
   executors_.emplace_back(name, std::move(executor));
   return Ok();
@@ -112,7 +117,7 @@ void TrainingGraphs::LendScratch(DynamicExecutor& optimizer) {
 }
 
 void TrainingGraphs::Keep(const std::string& name, std::span<const at::Tensor> inputs) {
-  const Graph& graph = *module_.FindGraph(name);
+  const Graph& graph = *traced_->module.FindGraph(name);
   size_t next_input = 0;
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
@@ -148,7 +153,7 @@ void TrainingGraphs::EndStep() {
 std::vector<GraphProfile> TrainingGraphs::Profiles() const {
   std::vector<GraphProfile> profiles;
   for (const auto& [name, profiler] : profilers_) {
-    const Graph& graph = *module_.FindGraph(name);
+    const Graph& graph = *traced_->module.FindGraph(name);
     GraphProfile profile{.graph = name, .fingerprint = FingerprintOf(graph), .nodes = {}};
     const std::map<NodeId, NodeProfile> nodes = profiler.nodes();
     for (const NodeId node : graph.nodes()) {

@@ -49,7 +49,18 @@ struct GraphKernels {
   std::vector<KernelAnnotation> kernels;
 };
 
-/// The graphs of a training and the plans that run them (runtime/train/programs.h names them).
+/// The graphs of a training, as the passes left them (runtime/train/programs.h names them).
+struct TracedTraining {
+  Module module;
+  Constants constants;
+
+  /// Traces for `device` (null: the CPU) and runs the passes. Call once. Errors: what cannot be
+  /// traced, a failing pass or instrumentation.
+  Status Make(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
+              const CompileWatch& watch, const Device* device);
+};
+
+/// The plans that run the graphs of a training, on one rank.
 /// Not movable: with dynamic sizes, plans are made during the run, too.
 class TrainingGraphs {
  public:
@@ -58,9 +69,8 @@ class TrainingGraphs {
   TrainingGraphs(const TrainingGraphs&) = delete;
   TrainingGraphs& operator=(const TrainingGraphs&) = delete;
 
-  /// Traces, runs the passes, and lowers what they leave. Call once.
-  Status Compile(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
-                 const CompileWatch& watch);
+  /// Lowers the graphs. Call once, on the thread that runs them. REQUIRES: `traced` outlives this.
+  Status Bind(const TracedTraining& traced, const TrainConfig& config);
 
   /// Runs a graph. REQUIRES: it was made.
   Result<std::vector<at::Tensor>> Run(std::string_view graph, std::span<const at::Tensor> inputs);
@@ -87,7 +97,6 @@ class TrainingGraphs {
   std::optional<int64_t> planned_bytes_at_most() const;
   /// What was done otherwise than asked.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  const Module& module() const { return module_; }
 
  private:
   Status Add(std::string_view graph);
@@ -100,8 +109,7 @@ class TrainingGraphs {
 
   PlanOptions options_;
   Device* device_;
-  Module module_;
-  Constants constants_;
+  const TracedTraining* traced_ = nullptr;
   std::vector<std::pair<std::string_view, DynamicExecutor>> executors_;  // in the order of a step
   std::vector<std::string> warnings_;
   int64_t lent_after_ = -1;  ///< changes of the step's plan

@@ -97,6 +97,23 @@ TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialW
   rope_table = RopeTable(config).to(device);
 }
 
+std::vector<Tensor*> TrainingState::Tensors() {
+  std::vector<Tensor*> tensors;
+  const auto add = [&](std::vector<Tensor>& group) {
+    for (Tensor& tensor : group)
+      tensors.push_back(&tensor);
+  };
+  add(parameters);
+  add(buffers);
+  tensors.push_back(&rope_table);
+  add(optimizer.exp_avg);
+  add(optimizer.exp_avg_sq);
+  tensors.push_back(&optimizer.step);
+  tensors.push_back(&optimizer.lr);
+  add(optimizer.group_lr);
+  return tensors;
+}
+
 TensorView TrainingState::ViewOnHost(std::string name, const Tensor& tensor) const {
   if (tensor.is_cpu()) return ViewOf(std::move(name), tensor);
   host_copies_.push_back(tensor.cpu());

@@ -34,6 +34,10 @@ class TrainingState {
     return {.parameters = parameters, .buffers = buffers, .rope_table = rope_table};
   }
 
+  /// Each tensor: parameters, buffers, rope table, exp_avg, exp_avg_sq, step, learning rates. A
+  /// copy of a state has the same tensors.
+  std::vector<at::Tensor*> Tensors();
+
   // Named views. Their bytes are valid until the next step: those of a GPU are copies that
   // `ReleaseViews` frees.
   std::vector<TensorView> ModelViews() const;  ///< parameters, then buffers

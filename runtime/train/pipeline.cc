@@ -1,0 +1,77 @@
+#include "runtime/train/pipeline.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/suggest.h"
+#include "passes/core/registry.h"
+#include "passes/passes.h"
+
+namespace strata {
+namespace {
+
+using Passes = std::vector<std::unique_ptr<Pass>>;
+
+Status CheckNames(const std::vector<std::string>& disabled, const PassRegistry& registry) {
+  for (const std::string& name : disabled) {
+    if (registry.Find(name) != nullptr) continue;
+    std::vector<std::string> names;
+    for (const PassRegistry::Entry& entry : registry.entries())
+      names.push_back(entry.name);
+    return Error("no pass '{}': compile.disable_passes: name some of {}{}", name,
+                 fmt::join(names, ", "), DidYouMean(name, names));
+  }
+  return Ok();
+}
+
+bool Has(const Passes& passes, std::string_view name) {
+  return std::ranges::any_of(
+      passes, [&](const std::unique_ptr<Pass>& pass) { return pass->name() == name; });
+}
+
+/// `place{mesh="fsdp=2"},lower`.
+std::string PlacementText(const ParallelismConfig& parallelism) {
+  const bool reshards = parallelism.reshard != ReshardAfterForward::kNever;
+  return fmt::format("place{{mesh=\"{}\"{}}},lower", parallelism.mesh.Text(),
+                     reshards ? "" : ",reshard_after_forward=false");
+}
+
+/// All ranks run one graph, which these passes make of the global one.
+Status InsertPlacement(const ParallelismConfig& parallelism, const PassRegistry& registry,
+                       Passes& passes) {
+  if (parallelism.mesh.num_ranks() == 1 || Has(passes, "place")) return Ok();
+  STRATA_TRY(Passes placement, ParsePipeline(PlacementText(parallelism), registry));
+  const auto after_cleanup = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
+    return pass->name() != "dce" && pass->name() != "canonicalize";
+  });
+  passes.insert(after_cleanup, std::make_move_iterator(placement.begin()),
+                std::make_move_iterator(placement.end()));
+  return Ok();
+}
+
+}  // namespace
+
+Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) {
+  const PassRegistry& registry = AllPasses();
+  const std::vector<std::string>& disabled = config.compile.disable_passes;
+  STRATA_RETURN_IF_ERROR(CheckNames(disabled, registry));
+  STRATA_TRY(Passes passes, ParsePipeline(text, registry));
+  if (!config.compile.enable_passes) passes.clear();
+  std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
+    return std::ranges::find(disabled, pass->name()) != disabled.end();
+  });
+  if (config.disable_cuda_graphs && Has(passes, "cuda-graph")) {
+    return Error(
+        "pass and configuration contradict each other: cuda-graph: training.disable_cuda_graphs is "
+        "true, take one of them out");
+  }
+  STRATA_RETURN_IF_ERROR(InsertPlacement(config.parallelism, registry, passes));
+  return passes;
+}
+
+}  // namespace strata

@@ -1,0 +1,135 @@
+#include "runtime/train/rank_training.h"
+
+#include <utility>
+
+#include <c10/util/strides.h>
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+/// As the next graph reads a gradient. Along a size of 1 a contiguous tensor may have any stride.
+Tensor RowAfterRow(const Tensor& tensor) {
+  const Tensor rows = tensor.contiguous();
+  const c10::DimVector strides = c10::contiguous_strides(rows.sizes());
+  return rows.strides() == at::IntArrayRef(strides) ? rows : rows.as_strided(rows.sizes(), strides);
+}
+
+}  // namespace
+
+std::vector<Tensor> RankTraining::StepArguments(const BatchInputs& batch) const {
+  std::vector<Tensor> arguments = state_.parameters;
+  arguments.insert(arguments.end(), state_.buffers.begin(), state_.buffers.end());
+  arguments.push_back(state_.rope_table);
+  arguments.insert(arguments.end(), batch.begin(), batch.end());
+  return arguments;
+}
+
+std::vector<Tensor> RankTraining::Sums() const {
+  std::vector<Tensor> sums = gradients_;
+  sums.insert(sums.end(), tokens_per_expert_.begin(), tokens_per_expert_.end());
+  return sums;
+}
+
+/// `run` gives loss and gradients of a batch, `add` adds the second list to the first.
+template <class Batch, class RunBatch, class AddUp>
+Result<float> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run, AddUp add) {
+  // Their memory serves this step's.
+  gradients_.clear();
+  tokens_per_expert_.clear();
+  kept_gradients_.clear();
+  state_.ReleaseViews();
+  float loss = 0.0F;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
+    loss += outputs[0].template item<float>();
+    // Memory that the next batch wants cannot hold sums.
+    const bool is_lent = i == 0 && batches.size() > 1 && graphs_.LendsOutputs(kStepGraph);
+    const auto take = [&](const Tensor& tensor) {
+      return RowAfterRow(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
+    };
+    std::vector<Tensor> batch_gradients, batch_counts;
+    for (size_t p = 1; p <= state_.parameters.size(); ++p)
+      batch_gradients.push_back(take(outputs[p]));
+    for (size_t p = outputs.size() - state_.buffers.size(); p < outputs.size(); ++p)
+      batch_counts.push_back(take(outputs[p]));
+    if (i == 0) {
+      gradients_ = std::move(batch_gradients);
+      tokens_per_expert_ = std::move(batch_counts);
+      continue;
+    }
+    batch_gradients.insert(batch_gradients.end(), batch_counts.begin(), batch_counts.end());
+    STRATA_RETURN_IF_ERROR(add(Sums(), batch_gradients));
+  }
+  if (std::exchange(keep_gradients_, false) && on_device_) CopyGradients();
+  return loss;
+}
+
+void RankTraining::CopyGradients() {
+  for (const Tensor& gradient : gradients_)
+    kept_gradients_.push_back(gradient.to(at::kCPU, gradient.scalar_type(),
+                                          /*non_blocking=*/false, /*copy=*/true));
+}
+
+Result<float> RankTraining::RunStep(std::span<const BatchInputs> batches) {
+  return SumUp(
+      batches,
+      [&](const BatchInputs& batch) { return graphs_.Run(kStepGraph, StepArguments(batch)); },
+      [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
+        std::vector<Tensor> arguments(sums.begin(), sums.end());
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        STRATA_TRY(const std::vector<Tensor> ignored, graphs_.Run(kAccumulateGraph, arguments));
+        return Ok();
+      });
+}
+
+void RankTraining::SetRates(const UpdateRates& rates) {
+  state_.optimizer.lr.fill_(rates.lr);
+  for (size_t i = 0; i < rates.groups.size(); ++i)
+    state_.optimizer.group_lr[i].fill_(rates.groups[i]);
+}
+
+Result<float> RankTraining::Update(const UpdateRates& rates) {
+  SetRates(rates);
+  OptimizerState& optimizer = state_.optimizer;
+  std::vector<Tensor> arguments = state_.parameters;
+  for (const std::vector<Tensor>* group : {&gradients_, &optimizer.exp_avg, &optimizer.exp_avg_sq,
+                                           &state_.buffers, &tokens_per_expert_}) {
+    arguments.insert(arguments.end(), group->begin(), group->end());
+  }
+  arguments.insert(arguments.end(), {optimizer.step, optimizer.lr});
+  arguments.insert(arguments.end(), optimizer.group_lr.begin(), optimizer.group_lr.end());
+  STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(kOptimizerGraph, arguments));
+  return outputs[0].item<float>();
+}
+
+Result<float> RankTraining::RunStepEagerly(std::span<const BatchTensors> batches) {
+  std::vector<Tensor> trained;
+  for (const Tensor& parameter : state_.parameters)
+    trained.push_back(parameter.detach().requires_grad_(true));
+  const ModelTensors model{
+      .parameters = trained, .buffers = state_.buffers, .rope_table = state_.rope_table};
+  return SumUp(
+      batches,
+      [&](const BatchTensors& batch) -> Result<std::vector<Tensor>> {
+        return LossAndGradients(spec_, model, batch);
+      },
+      [&](std::span<const Tensor> sums, std::span<const Tensor> more) -> Status {
+        Accumulate(spec_, sums, more);
+        return Ok();
+      });
+}
+
+Result<float> RankTraining::UpdateEagerly(const UpdateRates& rates) {
+  SetRates(rates);
+  return OptimizerStep(spec_, state_.model(), gradients_, tokens_per_expert_, state_.optimizer)[0]
+      .item<float>();
+}
+
+Result<std::pair<float, float>> RankTraining::Validate(const BatchInputs& batch) {
+  STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(kValidateGraph, StepArguments(batch)));
+  return std::pair(outputs[0].item<float>(), outputs[1].item<float>());
+}
+
+}  // namespace strata

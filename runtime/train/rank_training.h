@@ -1,0 +1,81 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/result.h"
+#include "runtime/plan/device/device.h"
+#include "runtime/plan/plan.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/training_graphs.h"
+#include "runtime/train/training_state.h"
+
+namespace strata {
+
+/// Learning rates of the next update.
+struct UpdateRates {
+  double lr = 0.0;
+  std::vector<double> groups;  ///< of the groups that have another
+};
+
+/// What one rank does in a training: it has its part of the state and runs the graphs on it. In a
+/// training on one rank the part is everything.
+class RankTraining {
+ public:
+  /// Inputs of a step's graph beyond the state, in their order: the rank's part of a batch.
+  using BatchInputs = std::vector<at::Tensor>;
+
+  /// REQUIRES: `spec` and `device` (null: the CPU) outlive this.
+  RankTraining(const TrainSpec& spec, const PlanOptions& plan, Device* device, TrainingState state)
+      : spec_(spec),
+        graphs_(plan, device),
+        state_(std::move(state)),
+        on_device_(device != nullptr) {}
+
+  /// Lowers the graphs. Call once, on the thread that runs them.
+  Status Bind(const TracedTraining& traced) { return graphs_.Bind(traced, spec_.config); }
+
+  /// Loss and gradients of a step's batches; returns the loss. REQUIRES: bound.
+  Result<float> RunStep(std::span<const BatchInputs> batches);
+  /// The update from these gradients; returns their norm. REQUIRES: bound, `RunStep` before.
+  Result<float> Update(const UpdateRates& rates);
+  /// The same by calling what the graphs were traced from. REQUIRES: the state is whole.
+  Result<float> RunStepEagerly(std::span<const BatchTensors> batches);
+  Result<float> UpdateEagerly(const UpdateRates& rates);
+  /// Sum of the losses of a batch, and number of its labels. REQUIRES: bound with a validator.
+  Result<std::pair<float, float>> Validate(const BatchInputs& batch);
+
+  /// On a device the update clips gradients in place: copies of those of the next step are kept for
+  /// `gradients`.
+  void KeepGradients() { keep_gradients_ = true; }
+  /// Of the last step, before clipping.
+  const std::vector<at::Tensor>& gradients() const {
+    return kept_gradients_.empty() ? gradients_ : kept_gradients_;
+  }
+
+  TrainingState& state() { return state_; }
+  const TrainingState& state() const { return state_; }
+  TrainingGraphs& graphs() { return graphs_; }
+  const TrainingGraphs& graphs() const { return graphs_; }
+
+ private:
+  std::vector<at::Tensor> StepArguments(const BatchInputs& batch) const;
+  std::vector<at::Tensor> Sums() const;
+  template <class Batch, class RunBatch, class AddUp>
+  Result<float> SumUp(std::span<const Batch> batches, RunBatch run, AddUp add);
+  void SetRates(const UpdateRates& rates);
+  void CopyGradients();
+
+  const TrainSpec& spec_;
+  TrainingGraphs graphs_;
+  TrainingState state_;
+  bool on_device_;
+  std::vector<at::Tensor> gradients_, tokens_per_expert_;  // of the last step
+  bool keep_gradients_ = false;
+  std::vector<at::Tensor> kept_gradients_;
+};
+
+}  // namespace strata

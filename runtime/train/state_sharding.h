@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/result.h"
+#include "passes/placement/mesh.h"
+#include "runtime/config/config.h"
+#include "runtime/ranks/sharding.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/training_graphs.h"
+#include "runtime/train/training_state.h"
+
+namespace strata {
+
+/// How the ranks hold the tensors of a training, as the lowered graphs say.
+class StateSharding {
+ public:
+  /// Errors: a graph that is not lowered, graphs that hold one tensor differently.
+  static Result<StateSharding> Make(const TracedTraining& traced, const TrainSpec& spec,
+                                    const Mesh& mesh);
+
+  /// What `rank` has of the whole state.
+  TrainingState Shard(const TrainingState& whole, int64_t rank) const;
+  /// The whole state, from each rank's.
+  TrainingState Gather(std::span<TrainingState* const> parts) const;
+  /// The whole gradient of each parameter, from each rank's gradients.
+  std::vector<at::Tensor> GatherGradients(
+      std::span<const std::vector<at::Tensor>* const> parts) const;
+  /// What `rank` reads of a batch, in the order of BatchTensors::Inputs.
+  std::vector<at::Tensor> ShardBatch(const BatchTensors& batch, int64_t rank) const;
+
+ private:
+  std::vector<Sharding> state_;  ///< in the order of TrainingState::Tensors
+  std::vector<Sharding> gradients_, batch_;
+};
+
+}  // namespace strata

@@ -1,0 +1,242 @@
+// Several ranks train as one rank does on the same batches.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "runtime/train/data/data.h"
+#include "runtime/train/data/packing.h"
+#include "runtime/train/files/checkpoint.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+using testing::OrDie;
+using testing::TempDir;
+
+constexpr std::string_view kModel = R"(model = "llama3"
+dim = 32
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 64
+multiple_of = 16
+seq_len = 16
+batch_size = 8
+steps = 6
+seed = 7
+[optimizer]
+lr = 3e-3
+max_grad_norm = 0.5
+)";
+
+TrainConfig ConfigOf(const std::vector<std::string>& sets) {
+  return OrDie(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets));
+}
+
+std::unique_ptr<Trainer> TrainerOf(const TrainConfig& config) {
+  TrainSetup setup{.config = config, .data = OrDie(OpenDataSource(config))};
+  if (config.validator.enable) setup.validation = OrDie(OpenValidationData(config));
+  return OrDie(Trainer::Create(std::move(setup)));
+}
+
+using Values = std::map<std::string, std::vector<float>>;
+
+Values Copy(const std::vector<TensorView>& views) {
+  Values values;
+  for (const TensorView& view : views) {
+    std::vector<float>& target = values[view.name];
+    target.resize(view.bytes.size() / sizeof(float));
+    std::memcpy(target.data(), view.bytes.data(), view.bytes.size());
+  }
+  return values;
+}
+
+/// The largest difference of two lists of tensors; they have the same names and sizes.
+double Difference(const Values& a, const Values& b) {
+  REQUIRE_EQ(a.size(), b.size());
+  double largest = 0.0;
+  for (const auto& [name, values] : a) {
+    REQUIRE(b.contains(name));
+    REQUIRE_EQ(values.size(), b.at(name).size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      REQUIRE(std::isfinite(values[i]));
+      largest = std::max<double>(largest, std::abs(values[i] - b.at(name)[i]));
+    }
+  }
+  return largest;
+}
+
+struct Course {
+  std::vector<StepMetrics> steps;
+  Values gradients, parameters, optimizer;
+};
+
+Course Train(Trainer& trainer) {
+  Course course;
+  OrDie(trainer.Compile());
+  while (OrDie(trainer.HasNext())) {
+    StepReport report = OrDie(trainer.Step());
+    if (trainer.IsValidationStep()) report.metrics.validation_loss = OrDie(trainer.Validate());
+    course.steps.push_back(report.metrics);
+    if (course.steps.size() == 1) course.gradients = Copy(trainer.Gradients());
+  }
+  course.parameters = Copy(trainer.Parameters());
+  course.optimizer = Copy(trainer.OptimizerTensors());
+  return course;
+}
+
+Course Train(const std::vector<std::string>& sets) {
+  return Train(*TrainerOf(ConfigOf(sets)));
+}
+
+/// Sums in another order: a few ULPs per step, which Adam's division raises for small gradients.
+void CheckClose(const Course& course, const Course& oracle) {
+  REQUIRE_EQ(course.steps.size(), oracle.steps.size());
+  for (size_t i = 0; i < course.steps.size(); ++i) {
+    CHECK_EQ(course.steps[i].loss, doctest::Approx(oracle.steps[i].loss).epsilon(2e-6));
+    CHECK_EQ(course.steps[i].grad_norm, doctest::Approx(oracle.steps[i].grad_norm).epsilon(2e-5));
+    CHECK_EQ(course.steps[i].validation_loss.has_value(),
+             oracle.steps[i].validation_loss.has_value());
+    if (course.steps[i].validation_loss) {
+      CHECK_EQ(*course.steps[i].validation_loss,
+               doctest::Approx(*oracle.steps[i].validation_loss).epsilon(2e-6));
+    }
+  }
+  CHECK_LT(Difference(course.gradients, oracle.gradients), 1e-6);
+  CHECK_LT(Difference(course.parameters, oracle.parameters), 2e-4);
+  CHECK_LT(Difference(course.optimizer, oracle.optimizer), 1e-5);
+}
+
+std::string Degree(std::string_view axis, int64_t ranks) {
+  return fmt::format("parallelism.{}_degree={}", axis, ranks);
+}
+
+TEST_CASE("each layout of ranks trains as one rank does") {
+  const std::vector<std::string> validates = {"validator.enable=true", "validator.freq=3",
+                                              "validator.steps=2"};
+  const auto with = [&](std::vector<std::string> sets) {
+    sets.insert(sets.end(), validates.begin(), validates.end());
+    return sets;
+  };
+  const Course oracle = Train(with({}));
+  struct Layout {
+    int64_t replicate, shard, tensor;
+  };
+  for (const auto& [replicate, shard, tensor] :
+       {Layout{1, 2, 1}, {1, 4, 1}, {2, 1, 1}, {2, 2, 1}, {1, 1, 2}, {1, 2, 2}}) {
+    CAPTURE(replicate);
+    CAPTURE(shard);
+    CAPTURE(tensor);
+    const Course course = Train(with(
+        {Degree("data_parallel_replicate", replicate), Degree("data_parallel_shard", shard),
+         Degree("tensor_parallel", tensor), fmt::format("batch_size={}", 8 / replicate / shard)}));
+    CheckClose(course, oracle);
+  }
+}
+
+TEST_CASE("batches of a step are summed up on several ranks, and parameters may stay gathered") {
+  const Course oracle = Train({"training.num_tokens_per_train_step=256"});
+  CheckClose(Train({Degree("data_parallel_shard", 2), "batch_size=4",
+                    "training.num_tokens_per_train_step=256",
+                    "parallelism.fsdp_reshard_after_forward=never"}),
+             oracle);
+}
+
+TEST_CASE("two runs on the same ranks have equal bits") {
+  const std::vector<std::string> sets = {Degree("data_parallel_shard", 2), "batch_size=4"};
+  const Course first = Train(sets), second = Train(sets);
+  CHECK_EQ(Difference(first.parameters, second.parameters), 0.0);
+  for (size_t i = 0; i < first.steps.size(); ++i)
+    CHECK_EQ(first.steps[i].loss, second.steps[i].loss);
+}
+
+TEST_CASE("a checkpoint resumes on any number of ranks") {
+  const std::vector<std::vector<std::string>> layouts = {
+      {},
+      {Degree("data_parallel_shard", 2), "batch_size=4"},
+      {Degree("data_parallel_shard", 2), Degree("data_parallel_replicate", 2), "batch_size=2"}};
+  for (const std::vector<std::string>& from : layouts) {
+    const TempDir dir;
+    const auto trainer = TrainerOf(ConfigOf(from));
+    OrDie(trainer->Compile());
+    for (int step = 0; step < 3; ++step)
+      OrDie(trainer->Step());
+    CheckpointWriter writer = OrDie(CheckpointWriter::Open(dir.path(), {}));
+    CHECK_OK(writer.Save(trainer->Position(), {.model = trainer->Parameters(),
+                                               .optimizer = trainer->OptimizerTensors()}));
+    const Values at_checkpoint = Copy(trainer->Parameters());
+    std::vector<float> losses;
+    while (OrDie(trainer->HasNext()))
+      losses.push_back(OrDie(trainer->Step()).metrics.loss);
+    for (const std::vector<std::string>& to : layouts) {
+      const auto resumed = TrainerOf(ConfigOf(to));
+      const Checkpoint checkpoint = OrDie(LoadCheckpoint(dir.path(), 3));
+      CHECK(OrDie(resumed->Restore(checkpoint)).empty());
+      OrDie(resumed->Compile());
+      CHECK_EQ(Difference(Copy(resumed->Parameters()), at_checkpoint), 0.0);
+      for (size_t i = 0; OrDie(resumed->HasNext()); ++i) {
+        const float loss = OrDie(resumed->Step()).metrics.loss;
+        if (from == to) {
+          CHECK_EQ(loss, losses[i]);  // bit for bit
+        } else {
+          CHECK_EQ(loss, doctest::Approx(losses[i]).epsilon(2e-6));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("place and lower stand in the pipeline after the cleanup, with what they need") {
+  const auto pipeline = [](const std::string& passes, std::vector<std::string> sets) {
+    const TrainConfig config = ConfigOf(sets);
+    return OrDie(Trainer::Create(
+                     {.config = config, .data = OrDie(OpenDataSource(config)), .passes = passes}))
+        ->pipeline();
+  };
+  const std::string two = Degree("data_parallel_shard", 2);
+  CHECK_EQ(pipeline("dce,canonicalize", {}), "dce,canonicalize");
+  CHECK_EQ(pipeline("dce,canonicalize", {two}), "dce,canonicalize,place{mesh=\"fsdp=2\"},lower");
+  CHECK_EQ(pipeline("dce,canonicalize,fuse", {two}),
+           "dce,canonicalize,place{mesh=\"fsdp=2\"},lower,fuse");
+  CHECK_EQ(pipeline("fuse", {two, "compile.enable_passes=false"}), "place{mesh=\"fsdp=2\"},lower");
+  CHECK_EQ(pipeline("place{mesh=\"fsdp=2\"},dce,lower", {two}), "place{mesh=\"fsdp=2\"},dce,lower");
+}
+
+TEST_CASE("what several ranks cannot do yet is refused") {
+  const auto refusal = [](std::vector<std::string> sets) {
+    sets.push_back(Degree("data_parallel_shard", 2));
+    const TrainConfig config = ConfigOf(sets);
+    return MessageOf(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
+  };
+  CHECK_EQ(refusal({"device=cuda"}),
+           "the ranks of a process train on the CPU: parallelism: the degrees make 2 (fsdp=2), "
+           "take device = 'cpu'");
+  CHECK_EQ(refusal({"compile.symbolic_dims=batch"}),
+           "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
+}
+
+TEST_CASE("graphs that no pass lowered are refused") {
+  TrainConfig config = ConfigOf({Degree("data_parallel_shard", 2)});
+  const auto trainer = OrDie(Trainer::Create({.config = config,
+                                              .data = OrDie(OpenDataSource(config)),
+                                              .passes = "place{mesh=\"fsdp=2\"}"}));
+  CHECK_EQ(MessageOf(trainer->Compile()),
+           "graph step cannot run on several ranks: tok_embeddings_weight: no attribute 'global': "
+           "run the passes place and lower");
+}
+
+}  // namespace
+}  // namespace strata
