@@ -185,6 +185,22 @@ std::string CountsText(const SceneCounts& counts) {
   return text;
 }
 
+std::string WhatChanged(const Pair& pair) {
+  constexpr size_t kMost = 3;
+  const bool has_cause =
+      std::ranges::any_of(pair.fields, [](const FieldDiff& field) { return !field.derived; });
+  std::string text;
+  size_t count = 0;
+  for (const FieldDiff& field : pair.fields) {
+    if (field.derived && has_cause) continue;
+    if (++count > kMost) continue;
+    text += fmt::format("{}{}: {} → {}", text.empty() ? "" : "; ", Visible(field.path),
+                        Visible(field.before.value_or("–")), Visible(field.after.value_or("–")));
+  }
+  if (count > kMost) text += fmt::format("; and {} more", count - kMost);
+  return text;
+}
+
 std::string_view SentenceOf(Via via) {
   switch (via) {
     case Via::kPin:

@@ -33,6 +33,10 @@ std::string_view WordOf(SceneStatus status);  ///< "added", …; "unchanged" for
 /// "+3 −1 ~2"; derived changes last, with their word; "" when nothing changed.
 std::string CountsText(const SceneCounts& counts);
 
+/// The fields in which a pair differs: "args[1]: 2 → 3; dtype: bf16 → f32"; root causes where there
+/// are any, three at most.
+std::string WhatChanged(const Pair& pair);
+
 /// How a differ found that two nodes are one, as a sentence without a full stop.
 std::string_view SentenceOf(Via via);
 /// What a relation did: "replaced", "copied", …

@@ -1,7 +1,7 @@
 #include "viewer/app.h"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <filesystem>
 
 #include <imgui.h>
@@ -10,12 +10,6 @@
 #include "base/unicode.h"
 
 namespace strata::viewer {
-namespace {
-
-constexpr float kTop = 36, kStatus = 24, kLeft = 284, kRight = 372, kPassBar = 40;
-
-}  // namespace
-
 App::App() : model_([] { Window::Wake(); }), ui_(model_, commands_, fonts_) {}
 
 Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
@@ -34,7 +28,16 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   }
   STRATA_TRY(app->window_, Window::Open("Strata", options.width, options.height));
   STRATA_RETURN_IF_ERROR(app->FollowScale());
-  app->SetTheme(options.dark);
+  if (options.config) {
+    app->config_ = *options.config;
+  } else if (!options.script) {
+    app->config_ = SettingsPath();
+  }
+  if (!app->config_.empty()) {
+    STRATA_TRY(app->settings_, LoadSettings(app->config_));
+  }
+  app->saved_ = app->settings_;
+  app->SetTheme(options.theme.empty() ? app->settings_.dark : options.theme == "dark");
   if (!options.compare.empty()) {
     app->model_.OpenPair(options.open, options.compare);
   } else if (!options.open.empty()) {
@@ -55,6 +58,46 @@ Status App::FollowScale() {
 void App::SetTheme(bool dark) {
   ui_.theme = dark ? &DarkTheme() : &LightTheme();
   ApplyTheme(*ui_.theme, fonts_.scale());
+  settings_.dark = dark;
+}
+
+Status App::SaveChanges() {
+  if (config_.empty() || settings_ == saved_) return Ok();
+  saved_ = settings_;
+  return SaveSettings(config_, settings_);
+}
+
+void App::SetBookmark(const std::string& key) {
+  if (model_.document() == nullptr) return model_.Say("Open a file first");
+  settings_.bookmarks[key] = model_.FullLink();
+  model_.Say("Bookmark " + key + " set");
+}
+
+void App::GoToBookmark(const std::string& key) {
+  const auto found = settings_.bookmarks.find(key);
+  if (found == settings_.bookmarks.end()) return model_.Say("No bookmark " + key);
+  const auto [file, link] = SplitLink(found->second);
+  if (model_.document() != nullptr && file == model_.document()->file()) {
+    model_.Remember();
+    model_.Follow(link);
+  } else {
+    model_.Open(found->second);
+  }
+  model_.Say("Bookmark " + key);
+}
+
+void App::FollowFiles() {
+  using Clock = std::chrono::steady_clock;
+  if (model_.document() != nullptr && noticed_ != model_.document()) {
+    noticed_ = model_.document();
+    std::error_code failure;
+    const std::string& file = model_.document()->file();
+    const std::filesystem::path whole = std::filesystem::absolute(file, failure);
+    settings_.AddRecent(failure ? file : whole.string());
+  }
+  if (!model_.follows() || Clock::now() < next_refresh_) return;
+  next_refresh_ = Clock::now() + std::chrono::milliseconds(400);
+  model_.Refresh();
 }
 
 Status App::Run() {
@@ -63,6 +106,7 @@ Status App::Run() {
     const bool waits = frames_left == 0 && !script_;
     window_->WaitEvents(waits ? 0.5 : script_ && model_.busy() ? 0.002 : 0);
     const bool delivered = model_.Poll();
+    FollowFiles();
     for (const std::string& file : window_->TakeDropped())
       model_.Open(file);
     // Dear ImGui needs frames after an event: a popup is measured in its first one.
@@ -72,7 +116,7 @@ Status App::Run() {
     STRATA_RETURN_IF_ERROR(Frame());
     if (script_ && script_->done()) break;
   }
-  return Ok();
+  return SaveChanges();
 }
 
 Status App::Frame() {
@@ -99,58 +143,57 @@ void App::OnKeys(const std::vector<KeyPress>& presses) {
       if (name == "B") model_.show_before = false;
       continue;
     }
-    if (typing && (press.mods & (kCtrl | kAlt)) == 0 && name[0] != 'F') continue;
-    // Counts begin with 5 to 9, since 1 to 4 are modes.
-    if (name.size() == 1 && name[0] >= (count_.empty() ? '5' : '0') && name[0] <= '9') {
-      count_ += name;
-      model_.Say(count_);
+    if (palette_.is_open() && OnPaletteKey(name)) continue;
+    const bool plain = (press.mods & (kCtrl | kAlt)) == 0 && (name[0] != 'F' || name.size() == 1);
+    if (typing && plain) {
+      if (name == "Escape") ImGui::SetWindowFocus(nullptr);
+      if (name == "Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(1);
+      if (name == "Shift+Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(-1);
       continue;
     }
+    if (OnPrefixKey(name)) continue;
     const int count = count_.empty() ? 1 : std::clamp(std::atoi(count_.c_str()), 1, 999);
     count_.clear();
     if (const Command* command = commands_.OfKey(name)) command->run(count);
   }
 }
 
-void App::Draw() {
-  const ImGuiIO& io = ImGui::GetIO();
-  ImGui::SetNextWindowPos({0, 0});
-  ImGui::SetNextWindowSize(io.DisplaySize);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
-  ImGui::Begin("##strata", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
-                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNavInputs);
-  ImGui::PopStyleVar();
-  const float top = ui_.px(kTop), status = ui_.px(kStatus);
-  const Area whole = {0, 0, io.DisplaySize.x, io.DisplaySize.y};
-  top_bar_.Draw(ui_, {0, 0, whole.width, top});
-  status_bar_.Draw(ui_, {0, whole.height - status, whole.width, status});
-  const Area middle = {0, top, whole.width, whole.height - top - status};
-  if (model_.has_contents() || model_.comparison() != nullptr) {
-    DrawDocument(middle);
-  } else {
-    start_pane_.Draw(ui_, middle);
+bool App::OnPaletteKey(const std::string& name) {
+  if (name == "Escape" || name == "Ctrl+P") {
+    palette_.Close();
+  } else if (name == "Enter") {
+    palette_.Choose();
+  } else if (name == "Down") {
+    palette_.Move(1);
+  } else if (name == "Up") {
+    palette_.Move(-1);
   }
-  ImGui::End();
+  return true;
 }
 
-void App::DrawDocument(const Area& area) {
-  const bool lists = model_.has_contents();
-  const float left = lists ? ui_.px(kLeft) : 0;
-  const float right = area.width > ui_.px(1000) ? ui_.px(kRight) : ui_.px(280);
-  if (lists) {
-    const float modules = std::round(area.height * 0.45F);
-    passes_pane_.Draw(ui_, {area.x, area.y, left, area.height - modules});
-    modules_pane_.Draw(ui_, {area.x, area.bottom() - modules, left, modules});
-    ui_.Fill({left - 1, area.y, 1, area.height}, ui_.theme->rule);
+bool App::OnPrefixKey(const std::string& name) {
+  if (!waiting_.empty()) {
+    if (name != "Escape") {
+      if (waiting_ == "m") {
+        SetBookmark(name);
+      } else {
+        GoToBookmark(name);
+      }
+    }
+    waiting_.clear();
+    return true;
   }
-  const Area center = {area.x + left, area.y, area.width - left - right, area.height};
-  const float bar = ui_.px(kPassBar);
-  pass_bar_.Draw(ui_, {center.x, center.y, center.width, bar});
-  graph_pane_.Draw(ui_, {center.x, center.y + bar, center.width, center.height - bar});
-  node_pane_.Draw(ui_, {area.right() - right, area.y, right, area.height});
-  ui_.Fill({area.right() - right, area.y, 1, area.height}, ui_.theme->rule);
+  if (name == "m" || name == "'") {
+    waiting_ = name;
+    return true;
+  }
+  // Counts begin with 5 to 9, since 1 to 4 are modes.
+  if (name.size() == 1 && name[0] >= (count_.empty() ? '5' : '0') && name[0] <= '9') {
+    count_ += name;
+    model_.Say(count_);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace strata::viewer

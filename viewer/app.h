@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -6,12 +7,22 @@
 #include "base/result.h"
 #include "viewer/model/commands.h"
 #include "viewer/model/model.h"
+#include "viewer/model/settings.h"
 #include "viewer/panes/bars.h"
 #include "viewer/panes/graph_pane.h"
+#include "viewer/panes/live_pane.h"
+#include "viewer/panes/log_pane.h"
 #include "viewer/panes/modules_pane.h"
 #include "viewer/panes/node_pane.h"
+#include "viewer/panes/palette.h"
 #include "viewer/panes/passes_pane.h"
+#include "viewer/panes/patterns_pane.h"
+#include "viewer/panes/ranks_pane.h"
+#include "viewer/panes/search_pane.h"
 #include "viewer/panes/start_pane.h"
+#include "viewer/panes/stats_panes.h"
+#include "viewer/panes/table_pane.h"
+#include "viewer/panes/text_pane.h"
 #include "viewer/ui/elements.h"
 #include "viewer/ui/script.h"
 #include "viewer/ui/window.h"
@@ -24,7 +35,8 @@ struct AppOptions {
   std::string compare;                ///< a second REF: `open` is compared with it
   std::optional<std::string> script;  ///< a file, or `-`
   std::string keys;                   ///< a file of key bindings; "": none
-  bool dark = false;
+  std::string theme;                  ///< "light", "dark"; "": as it was last time
+  std::optional<std::string> config;  ///< a file of settings; none: the user's, but for scripts
   int width = 1600, height = 1000;
   float scale = 0;  ///< of fonts and distances; 0: as the screen says
 };
@@ -53,8 +65,26 @@ class App final : public ScriptHost {
   Status FollowScale();
   void OnKeys(const std::vector<KeyPress>& presses);
   Status Frame();
+  /// Reads what a live run added, and notices files that were opened.
+  void FollowFiles();
+  Status SaveChanges();
+  void SetBookmark(const std::string& key);
+  void GoToBookmark(const std::string& key);
   void Draw();
   void DrawDocument(const Area& area);
+  void DrawLeft(const Area& area);
+  void DrawLists(const Area& area);
+  void DrawBookmarks(const Area& area);
+  void DrawCenter(const Area& area);
+  /// A line without width or height that a drag moves. Returns by how many pixels, before scaling.
+  float Splitter(std::string_view name, const Area& line);
+  float TabWidth(std::string_view label, std::string_view count) const;
+  void DrawTabs(const Area& area);
+  void DrawBottom(const Area& area);
+  /// A key while the palette is open; true: it was for the palette.
+  bool OnPaletteKey(const std::string& name);
+  /// Digits before a key, and the key after `m` or `'`; true: it was one of them.
+  bool OnPrefixKey(const std::string& name);
 
   AppOptions options_;
   std::unique_ptr<Window> window_;
@@ -71,7 +101,25 @@ class App final : public ScriptHost {
   GraphPane graph_pane_;
   NodePane node_pane_;
   StartPane start_pane_;
-  std::string count_;  // digits before a key
+  SearchPane search_pane_;
+  TablePane table_pane_;
+  TextPane text_pane_;
+  PatternsPane patterns_pane_;
+  OperatorsPane operators_pane_;
+  MemoryPane memory_pane_;
+  LanesPane lanes_pane_;
+  RanksPane ranks_pane_;
+  LivePane live_pane_;
+  LogPane log_pane_;
+  Palette palette_;
+  enum class LeftTab : uint8_t { kPasses, kSearch, kBookmarks };
+  LeftTab left_tab_ = LeftTab::kPasses;
+  std::string count_;    // digits before a key
+  std::string waiting_;  // `m` or `'`, which a key follows
+  std::string config_;   // a file; "": nothing is remembered
+  Settings settings_, saved_;
+  const Document* noticed_ = nullptr;  // is among the recent files
+  std::chrono::steady_clock::time_point next_refresh_;
   bool quit_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <imgui.h>
+
 #include "viewer/app.h"
 
 namespace strata::viewer {
@@ -22,15 +24,63 @@ void App::AddCommands() {
   add("previous-hunk", "Place before", {"["}, [&m](int n) { m.StepHunk(-n); });
   add("next-run", "Next rank or run", {"r"}, [&m](int n) { m.StepRun(n); });
   add("previous-run", "Rank or run before", {"R"}, [&m](int n) { m.StepRun(-n); });
-  add("unified", "Unified graph", {"1"}, [&m](int) { m.mode = Mode::kUnified; });
-  add("side-by-side", "Graphs side by side", {"2"}, [&m](int) { m.mode = Mode::kSideBySide; });
-  add("blink", "Blink between both graphs", {"3"}, [&m](int) { m.mode = Mode::kBlink; });
+  add("unified", "Unified graph", {"1"}, [&m](int) { m.SetMode(Mode::kUnified); });
+  add("side-by-side", "Graphs side by side", {"2"}, [&m](int) { m.SetMode(Mode::kSideBySide); });
+  add("blink", "Blink between both graphs", {"3"}, [&m](int) { m.SetMode(Mode::kBlink); });
   add("show-before", "Hold: the graph before", {"b"}, [&m](int) { m.show_before = true; });
   add("changed-only", "Changed nodes only, or everything", {"c"},
       [&m](int) { m.SetHops(m.hops() == SceneView::kAllHops ? 1 : SceneView::kAllHops); });
   add("light-theme", "Light theme", {}, [this](int) { SetTheme(false); });
   add("dark-theme", "Dark theme", {}, [this](int) { SetTheme(true); });
-  add("palette", "Commands", {"Ctrl+P"}, [](int) {});
+  add("text", "Text of both graphs", {"4"}, [&m](int) { m.tab = Tab::kText; });
+  add("table", "Table of nodes", {}, [&m](int) { m.tab = Tab::kTable; });
+  add("patterns", "Patterns", {}, [&m](int) { m.tab = Tab::kPatterns; });
+  add("operators", "Operators", {}, [&m](int) { m.tab = Tab::kOperators; });
+  add("memory", "Memory over the program", {}, [&m](int) { m.tab = Tab::kMemory; });
+  add("lanes", "Lanes of streams and collectives", {}, [&m](int) { m.tab = Tab::kLanes; });
+  add("ranks", "Matrix of ranks", {}, [&m](int) { m.tab = Tab::kRanks; });
+  add("live", "Training run", {}, [&m](int) { m.tab = Tab::kLive; });
+  add("log", "Log of messages", {}, [&m](int) { m.tab = Tab::kLog; });
+  add("follow", "Follow a live run, or pause", {"F6"}, [&m](int) {
+    m.following = !m.following;
+    m.Say(m.following ? "Following" : "Following paused; F6 goes on");
+  });
+  add("left-pane", "Show or hide the lists", {"F7"},
+      [this](int) { settings_.hide_left = !settings_.hide_left; });
+  add("right-pane", "Show or hide the node", {"F8"},
+      [this](int) { settings_.hide_right = !settings_.hide_right; });
+  add("bottom-pane", "Show or hide the tabs below the graph", {"F9"},
+      [this](int) { settings_.hide_bottom = !settings_.hide_bottom; });
+  add("reset-layout", "Reset the layout", {"Ctrl+Shift+R"}, [this](int) {
+    settings_.left = settings_.right = settings_.bottom = settings_.modules = 0;
+    settings_.hide_left = settings_.hide_right = settings_.hide_bottom = false;
+  });
+  add("close-tab", "Close the tab below the graph", {}, [&m](int) { m.tab = Tab::kNone; });
+  add("search", "Search", {"/", "Ctrl+F"}, [this](int) {
+    left_tab_ = LeftTab::kSearch;
+    settings_.hide_left = false;
+    search_pane_.Focus();
+  });
+  add("next-hit", "Next hit", {"F3"}, [&m](int n) { m.StepHit(n); });
+  add("previous-hit", "Hit before", {"Shift+F3"}, [&m](int n) { m.StepHit(-n); });
+  add("filter-passes", "Filter the passes", {"Ctrl+L"}, [this](int) {
+    left_tab_ = LeftTab::kPasses;
+    passes_pane_.FocusFilter();
+  });
+  add("back", "Back", {"Alt+Left"}, [&m](int) { m.Back(); });
+  add("forward", "Forward", {"Alt+Right"}, [&m](int) { m.Forward(); });
+  add("copy-link", "Copy a link to what is shown", {"y"}, [&m](int) {
+    ImGui::SetClipboardText(m.FullLink().c_str());
+    m.Say("Link copied");
+  });
+  add("copy-name", "Copy the name of the node", {"Y"}, [&m](int) {
+    if (m.selected() < 0) return m.Say("Select a node first");
+    ImGui::SetClipboardText(m.comparison()->NameOf(m.selected()).c_str());
+    m.Say("Name copied");
+  });
+  add("palette", "Commands", {"Ctrl+P", "g"},
+      [this](int) { palette_.Open(Palette::Kind::kCommands); });
+  add("keys", "Keys", {"?", "F1"}, [this](int) { palette_.Open(Palette::Kind::kKeys); });
   add("refresh", "Read the file again", {"F5"}, [&m](int) { m.Refresh(); });
   add("quit", "Quit", {"Ctrl+Q"}, [this](int) { quit_ = true; });
 }

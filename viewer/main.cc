@@ -26,10 +26,12 @@ constexpr const char* kHelp =
     "second REF, shows the differences of two graphs.\n"
     "\n"
     "  --script FILE    run the commands of FILE (-: standard input), then quit; docs/viewer.md\n"
-    "  --theme NAME     light (default) or dark\n"
+    "  --theme NAME     light or dark; default: as last time\n"
     "  --size WxH       size of the window\n"
     "  --scale N        size of fonts and distances; default: as the screen says\n"
     "  --keys FILE      key bindings: lines COMMAND = KEY KEY…\n"
+    "  --config FILE    where layout, bookmarks and recent files are kept; default:\n"
+    "                   ~/.config/strata/viewer.conf, and nothing with --script\n"
     "  --help           show this text\n"
     "  --version        show the version\n"
     "\n"
@@ -67,7 +69,9 @@ Result<AppOptions> ParseOptions(const std::vector<std::string>& words) {
       STRATA_TRY(const std::string theme, WordAfter(words, i));
       if (theme != "light" && theme != "dark")
         return Error("'{}' is not a theme: --theme: write light or dark", OneLine(theme));
-      options.dark = theme == "dark";
+      options.theme = theme;
+    } else if (word == "--config") {
+      STRATA_TRY(options.config, WordAfter(words, i));
     } else if (word == "--size") {
       STRATA_TRY(const std::string size, WordAfter(words, i));
       STRATA_RETURN_IF_ERROR(ParseSize(size, options));

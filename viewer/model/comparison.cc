@@ -132,11 +132,27 @@ std::string Comparison::LabelOf(int32_t i) const {
   return ShortOperator(OperatorOf(i));
 }
 
-std::string Comparison::TypeOf(int32_t i) const {
-  const ValueId value = listing_of(i).value(entity_of(i));
-  const Graph& graph = graph_of(i);
+std::string Comparison::TypeOf(int32_t i, bool before) const {
+  const bool is_before = before && node(i).before.valid();
+  const Listing& listing = is_before ? diff_.before : listing_of(i);
+  const EntityId id = is_before ? node(i).before : entity_of(i);
+  const ValueId value = listing.value(id);
+  const Graph& graph = listing.graph(id);
   if (!value.valid() || !graph.value(value).type.valid()) return "";
   return Visible(graph.module().types().ToString(graph.value(value).type));
+}
+
+double Comparison::BytesOf(int32_t i) const {
+  const ValueId value = listing_of(i).value(entity_of(i));
+  const Graph& graph = graph_of(i);
+  if (!value.valid() || !graph.value(value).type.valid()) return 0;
+  return static_cast<double>(graph.module().types().Bytes(graph.value(value).type).value_or(0));
+}
+
+const NodeStatistics* Comparison::MeasuredOf(int32_t i) const {
+  if (!has_measures() || ir_node(i).stable_id == StableId::kNone) return nullptr;
+  const auto found = input_.measures->find(static_cast<uint64_t>(ir_node(i).stable_id));
+  return found == input_.measures->end() ? nullptr : &found->second;
 }
 
 std::string Comparison::ModuleOf(int32_t i) const {

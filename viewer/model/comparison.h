@@ -34,6 +34,7 @@ class Comparison {
     std::shared_ptr<const Module> before, after;
     GraphId before_graph = {0}, after_graph = {0};
     DiffOptions options;
+    std::shared_ptr<const Measures> measures = {};  ///< of the run, by stable id; null: none
   };
   /// Compares, and lays the scene out with `lanes`. Null when `outdated`. Errors: as Diff.
   static Result<std::shared_ptr<const Comparison>> Make(Input input, SharedLanes& lanes,
@@ -57,7 +58,13 @@ class Comparison {
   std::string OperatorOf(int32_t i) const;  ///< "aten.mm.default", "input", "output"
   /// "mm"; "view → reshape" when the operator changed.
   std::string LabelOf(int32_t i) const;
-  std::string TypeOf(int32_t i) const;
+  /// `before`: the type before the pass, of a node that has one.
+  std::string TypeOf(int32_t i, bool before = false) const;
+  /// Of its value, from the shape; 0: not known.
+  double BytesOf(int32_t i) const;
+  /// What its runs took and gave; null: it was not measured.
+  const NodeStatistics* MeasuredOf(int32_t i) const;
+  bool has_measures() const { return input_.measures != nullptr && !input_.measures->empty(); }
   std::string ModuleOf(int32_t i) const;
   Phase PhaseOf(int32_t i) const { return ir_node(i).phase; }
   const Node& ir_node(int32_t i) const;

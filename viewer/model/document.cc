@@ -160,11 +160,12 @@ Status Document::ReadContents() {
         contents->subjects.push_back(GraphSubject(*reader_, run, graph));
     }
     entry.end_subject = static_cast<int32_t>(contents->subjects.size());
-    STRATA_TRY(const std::vector<StepRecord> steps, reader_->LoadSteps(run.id));
+    STRATA_TRY(std::vector<StepRecord> steps, reader_->LoadSteps(run.id));
     if (!steps.empty()) {
       entry.last_step = steps.back().step;
       entry.loss = steps.back().loss;
     }
+    entry.steps = std::make_shared<const std::vector<StepRecord>>(std::move(steps));
     contents->runs.push_back(std::move(entry));
   }
   contents_ = std::move(contents);
@@ -174,7 +175,10 @@ Status Document::ReadContents() {
 Result<bool> Document::Refresh() {
   const std::scoped_lock lock(mutex_);
   STRATA_TRY(const bool grew, reader_->Refresh());
-  if (grew) STRATA_RETURN_IF_ERROR(ReadContents());
+  if (grew) {
+    measured_run_ = RunId::kNone;
+    STRATA_RETURN_IF_ERROR(ReadContents());
+  }
   return grew;
 }
 
@@ -188,6 +192,25 @@ Result<std::shared_ptr<const Module>> Document::Load(SnapshotId id) {
   loaded_[next_loaded_] = {id, shared};
   next_loaded_ = (next_loaded_ + 1) % loaded_.size();
   return shared;
+}
+
+Result<std::shared_ptr<const Measures>> Document::LoadMeasures(RunId id) {
+  const std::scoped_lock lock(mutex_);
+  if (measured_run_ == id && measures_) return measures_;
+  auto measures = std::make_shared<Measures>();
+  for (const StoredRun& run : reader_->runs()) {
+    if (run.id != id) continue;
+    STRATA_TRY(const std::vector<StatisticsTable> tables, LoadNodeStatistics(*reader_, run));
+    for (const StatisticsTable& table : tables) {
+      for (NodeStatistics node : table.nodes) {
+        node.time_ns /= std::max<int64_t>(1, table.steps);
+        measures->insert_or_assign(static_cast<uint64_t>(node.node), node);
+      }
+    }
+  }
+  measured_run_ = id;
+  measures_ = std::move(measures);
+  return measures_;
 }
 
 Result<std::vector<Provenance>> Document::LoadProvenance(PassId id) {

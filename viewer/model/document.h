@@ -4,15 +4,20 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "refs/source_trace.h"
 #include "scene/scene.h"
+#include "store/node_statistics.h"
 #include "store/trace_reader.h"
 
 namespace strata::viewer {
+
+/// What the runs of nodes took and gave, by stable id; times are those of one step.
+using Measures = std::unordered_map<uint64_t, NodeStatistics>;
 
 /// What the viewer shows at a time: a pass with its two graphs, or a graph by itself.
 struct Subject {
@@ -50,6 +55,10 @@ struct RunEntry {
   std::vector<std::string> graphs;
   int64_t last_step = 0;  ///< of training; 0: none
   double loss = 0;        ///< of the last step
+  /// All steps of training, in order; never null.
+  std::shared_ptr<const std::vector<StepRecord>> steps;
+
+  bool running() const { return status == "running"; }
 };
 
 /// What a trace holds at one time. Does not change.
@@ -80,6 +89,8 @@ class Document {
   /// A graph; the last few are kept.
   Result<std::shared_ptr<const Module>> Load(SnapshotId id);
   Result<std::vector<Provenance>> LoadProvenance(PassId id);
+  /// What nodes of a run took and gave; empty if nothing was measured. Those of one run are kept.
+  Result<std::shared_ptr<const Measures>> LoadMeasures(RunId run);
 
  private:
   explicit Document(SourceTrace source) : source_(std::move(source)) {}
@@ -93,6 +104,8 @@ class Document {
   std::shared_ptr<const Contents> contents_;
   std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 4> loaded_;
   size_t next_loaded_ = 0;
+  RunId measured_run_ = RunId::kNone;
+  std::shared_ptr<const Measures> measures_;  // of that run
 };
 
 }  // namespace strata::viewer

@@ -125,6 +125,11 @@ void GraphModel::SetStage(const Stage& stage) {
   if (!placed_ && geometry_ != nullptr && stage.width > 0) PlaceKept();
 }
 
+void GraphModel::PlaceAgain() {
+  placed_ = false;
+  kept_.reset();
+}
+
 void GraphModel::Pan(double dx, double dy) {
   camera.x += dx;
   camera.y += dy;
@@ -185,7 +190,9 @@ void GraphModel::Center(int32_t node) {
 
 void GraphModel::Home() {
   if (geometry_ == nullptr) return;
-  camera.scale = std::min(1.0, std::max(0.5, (stage_.room - 32) / geometry_->width));
+  // Half of a window shows less, so that both lanes are in sight.
+  const double least = stage_.room < 640 ? 0.35 : 0.5;
+  camera.scale = std::min(1.0, std::max(least, (stage_.room - 32) / geometry_->width));
   camera.x = std::max(16.0, (stage_.room - geometry_->width * camera.scale) / 2);
   camera.y = 16;
   int32_t first = selected_;

@@ -52,6 +52,8 @@ class GraphModel {
   const Stage& stage() const { return stage_; }
   /// The first call with room places the camera.
   void SetStage(const Stage& stage);
+  /// The next SetStage places the camera anew: the stage has another shape.
+  void PlaceAgain();
   void Pan(double dx, double dy);
   void Zoom(double factor);
   void FitAll();

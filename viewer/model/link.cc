@@ -105,6 +105,11 @@ Link ParseLink(std::string_view fragment) {
   return link;
 }
 
+std::pair<std::string, Link> SplitLink(std::string_view full) {
+  const size_t hash = std::min(full.rfind('#'), full.size());
+  return {std::string(full.substr(0, hash)), ParseLink(full.substr(hash))};
+}
+
 std::string PrintLink(const Link& link) {
   std::string text = Encode(link.ref);
   const Link defaults;

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace strata::viewer {
@@ -30,5 +31,7 @@ struct Link {
 Link ParseLink(std::string_view fragment);
 /// Without `#`.
 std::string PrintLink(const Link& link);
+/// The file and the link of `FILE#LINK`, as Model::FullLink writes it: links have no `#`.
+std::pair<std::string, Link> SplitLink(std::string_view full);
 
 }  // namespace strata::viewer

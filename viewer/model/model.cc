@@ -7,24 +7,10 @@
 #include "base/unicode.h"
 #include "refs/ref.h"
 #include "scene/words.h"
+#include "viewer/model/around.h"
 
 namespace strata::viewer {
 namespace {
-
-/// The index `n` places after `at` in a list of `size`, around its end; from before its begin when
-/// `at` is not in it.
-size_t Around(size_t size, std::ptrdiff_t at, int n) {
-  const auto count = static_cast<std::ptrdiff_t>(size);
-  std::ptrdiff_t next = at < 0 ? (n > 0 ? n - 1 : n) : at + n;
-  next %= count;
-  return static_cast<size_t>(next < 0 ? next + count : next);
-}
-
-template <class T>
-std::ptrdiff_t IndexOf(const std::vector<T>& list, const T& item) {
-  const auto found = std::ranges::find(list, item);
-  return found == list.end() ? -1 : found - list.begin();
-}
 
 Result<Comparison::Input> LoadSubject(Document& document, const Subject& subject) {
   Comparison::Input input;
@@ -32,9 +18,23 @@ Result<Comparison::Input> LoadSubject(Document& document, const Subject& subject
   STRATA_TRY(input.before, document.Load(subject.before));
   STRATA_TRY(input.after, document.Load(subject.after));
   input.options.stable_ids = subject.stable_ids || subject.before == subject.after;
+  STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
   if (subject.stable_ids && subject.pass != PassId::kNone) {
     STRATA_TRY(input.options.provenance, document.LoadProvenance(subject.pass));
   }
+  return input;
+}
+
+/// The graph after `from`, and the graph after `subject`.
+Result<Comparison::Input> LoadAgainst(Document& document, const Subject& from,
+                                      const Subject& subject, std::string title) {
+  Comparison::Input input;
+  input.title = std::move(title);
+  STRATA_TRY(input.before, document.Load(from.after));
+  STRATA_TRY(input.after, document.Load(subject.after));
+  STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
+  input.options.stable_ids =
+      from.run == subject.run && from.graph == subject.graph && subject.stable_ids;
   return input;
 }
 
@@ -52,6 +52,32 @@ Result<Comparison::Input> LoadPair(const std::string& before, const std::string&
 }
 
 }  // namespace
+
+std::string_view ToString(Tab tab) {
+  switch (tab) {
+    case Tab::kTable:
+      return "table";
+    case Tab::kText:
+      return "text";
+    case Tab::kPatterns:
+      return "patterns";
+    case Tab::kOperators:
+      return "operators";
+    case Tab::kMemory:
+      return "memory";
+    case Tab::kLanes:
+      return "lanes";
+    case Tab::kRanks:
+      return "ranks";
+    case Tab::kLive:
+      return "live";
+    case Tab::kLog:
+      return "log";
+    case Tab::kNone:
+      break;
+  }
+  return "none";
+}
 
 Model::Model(std::function<void()> wake)
     : lanes_(std::make_shared<SharedLanes>()), workers_(std::move(wake)) {}
@@ -88,10 +114,12 @@ void Model::OnOpened(Opened opened, const Link& link) {
     log_.push_back(fmt::format("warning: {}", VisibleLines(warning)));
   document_ = std::move(opened.document);
   contents_ = document_->contents();
+  ++version_;
   lanes_ = std::make_shared<SharedLanes>();
   graph_.reset();
   graph_key_.clear();
-  subject_ = -1;
+  subject_ = from_ = -1;
+  histories_ = std::make_shared<NodeHistories>(document_->trace_path(), document_->file());
   log_.push_back(fmt::format("opened {}: {}", Visible(document_->file()),
                              Plural(static_cast<int64_t>(contents_->subjects.size()), "subject")));
   int32_t subject = contents_->Find(link.ref);
@@ -101,22 +129,19 @@ void Model::OnOpened(Opened opened, const Link& link) {
     subject = contents_->Find("");
   }
   pending_ = link;
-  mode = link.mode == "side"    ? Mode::kSideBySide
-         : link.mode == "blink" ? Mode::kBlink
-                                : Mode::kUnified;
-  tab = link.tab == "table"      ? Tab::kTable
-        : link.tab == "text"     ? Tab::kText
-        : link.tab == "patterns" ? Tab::kPatterns
-                                 : tab;
-  hops_ = link.hops == "all" ? SceneView::kAllHops : link.hops[0] - '0';
-  if (subject >= 0) Show(subject);
+  TakeChoices(link);
+  past_.clear();
+  future_.clear();
+  if (subject >= 0) ShowPair(subject, link.from.empty() ? -1 : contents_->Find(link.from));
 }
 
 void Model::OpenPair(const std::string& before, const std::string& after) {
   opening_name_ = fmt::format("{} and {}", before, after);
   document_.reset();
   contents_.reset();
-  subject_ = -1;
+  ++version_;
+  histories_.reset();
+  subject_ = from_ = -1;
   error_.clear();
   Compare([before, after] { return LoadPair(before, after); }, opening_name_);
 }
@@ -128,9 +153,40 @@ void Model::Refresh() {
     if (!grew) return [this, error = grew.error()] { Fail(error); };
     if (!*grew) return {};
     return [this, document] {
-      if (document == document_) contents_ = document->contents();
+      if (document == document_) OnGrown();
     };
   });
+}
+
+bool Model::follows() const {
+  return following && contents_ && std::ranges::any_of(contents_->runs, &RunEntry::running);
+}
+
+void Model::OnGrown() {
+  const auto last_of = [](const Contents& contents, RunId run) {
+    int32_t last = -1;
+    for (const RunEntry& entry : contents.runs) {
+      if (entry.id == run || run == RunId::kNone) last = entry.end_subject - 1;
+    }
+    return last;
+  };
+  const Subject* here = subject();
+  const RunId run = here != nullptr ? here->run : RunId::kNone;
+  const bool at_newest = here == nullptr || subject_ == last_of(*contents_, run);
+  const std::string selector = here != nullptr ? here->selector : "";
+  const std::string from =
+      from_ >= 0 ? contents_->subjects[static_cast<size_t>(from_)].selector : std::string();
+  contents_ = document_->contents();
+  ++version_;
+  histories_ = std::make_shared<NodeHistories>(document_->trace_path(), document_->file());
+  from_ = from.empty() ? -1 : contents_->Find(from);
+  subject_ = selector.empty() ? -1 : contents_->Find(selector);
+  const int32_t newest = last_of(*contents_, run);
+  if (at_newest && following && from_ < 0 && newest >= 0) {
+    const bool same = subject_ == newest && subject()->selector == selector;
+    if (!same) subject_ = -1;
+    Show(newest);
+  }
 }
 
 void Model::Fail(const Error& error) {
@@ -146,15 +202,41 @@ const Subject* Model::subject() const {
 }
 
 std::string Model::Title() const {
+  if (const Subject* s = subject(); s != nullptr && from_ >= 0) {
+    const Subject& from = contents_->subjects[static_cast<size_t>(from_)];
+    const auto name = [&](const Subject& of) {
+      return from.run == s->run ? of.Title()
+             : from.rank != s->rank
+                 ? fmt::format("rank {} {}", of.rank, of.Title())
+                 : fmt::format("run {} {}", static_cast<int64_t>(of.run), of.Title());
+    };
+    return fmt::format("{} → {}", name(from), name(*s));
+  }
   if (const Subject* s = subject()) return s->Title();
   return comparison() != nullptr ? comparison()->title() : std::string();
 }
 
 void Model::Show(int32_t subject) {
-  if (!contents_ || subject < 0 || subject == subject_) return;
+  ShowPair(subject, -1);
+}
+
+void Model::ShowAgainst(int32_t subject, int32_t from) {
+  ShowPair(subject, from);
+}
+
+void Model::ShowPair(int32_t subject, int32_t from) {
+  if (!contents_ || subject < 0 || (subject == subject_ && from == from_)) return;
+  Remember();
   subject_ = subject;
+  from_ = from;
   const Subject& s = *this->subject();
   error_.clear();
+  if (from >= 0) {
+    Compare([document = document_, s, f = contents_->subjects[static_cast<size_t>(from)],
+             title = Title()] { return LoadAgainst(*document, f, s, title); },
+            fmt::format("{} {} {}", from, static_cast<int64_t>(s.run), s.graph));
+    return;
+  }
   if (s.failed) {
     workers_.Cancel("compare");
     graph_.reset();
@@ -189,7 +271,7 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
     if (before->selected() >= 0) selected = before->comparison().NameOf(before->selected());
   }
   const std::optional<Link> link = std::exchange(pending_, std::nullopt);
-  if (link && !link->node.empty()) selected = link->node;
+  if (link && !link->node.empty()) selected = Visible(link->node);
   if (link && !link->open.empty()) {
     kept =
         GraphModel::Kept{.open = link->open, .node = {}, .path = {}, .node_at = {}, .path_at = {}};
@@ -200,6 +282,7 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
   graph_->SetStage(stage);
   const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
   graph_->Begin(kept, node, hops_);
+  Search();
   if (link && node >= 0) graph_->Reveal(node);
   if (link && !link->node.empty() && node < 0)
     Say(fmt::format("No node is named {}", Visible(link->node)));
@@ -300,24 +383,15 @@ void Model::StepHunk(int n) {
 
 // --- Choices ---
 
+void Model::SetMode(Mode mode) {
+  const bool reshapes = (mode == Mode::kSideBySide) != (mode_ == Mode::kSideBySide);
+  mode_ = mode;
+  if (reshapes && graph_) graph_->PlaceAgain();
+}
+
 void Model::SetHops(int32_t hops) {
   hops_ = hops;
   if (graph_) graph_->SetHops(hops);
-}
-
-Link Model::CurrentLink() const {
-  Link link;
-  if (const Subject* s = subject()) link.ref = s->selector;
-  link.tab = tab == Tab::kTable      ? "table"
-             : tab == Tab::kText     ? "text"
-             : tab == Tab::kPatterns ? "patterns"
-                                     : "graph";
-  link.mode = mode == Mode::kSideBySide ? "side" : mode == Mode::kBlink ? "blink" : "unified";
-  link.hops = hops_ == SceneView::kAllHops ? "all" : fmt::format("{}", hops_);
-  if (!graph_) return link;
-  if (graph_->selected() >= 0) link.node = graph_->comparison().NameOf(graph_->selected());
-  link.open = graph_->OpenPaths();
-  return link;
 }
 
 }  // namespace strata::viewer

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,8 @@
 #include "viewer/model/document.h"
 #include "viewer/model/graph_model.h"
 #include "viewer/model/link.h"
+#include "viewer/model/node_histories.h"
+#include "viewer/model/search.h"
 #include "viewer/model/workers.h"
 
 namespace strata::viewer {
@@ -19,7 +23,19 @@ namespace strata::viewer {
 /// Where the viewer shows the two graphs of a subject.
 enum class Mode : uint8_t { kUnified, kSideBySide, kBlink };
 /// The tabs below the graph.
-enum class Tab : uint8_t { kNone, kTable, kText, kPatterns, kLog };
+enum class Tab : uint8_t {
+  kNone,
+  kTable,
+  kText,
+  kPatterns,
+  kOperators,
+  kMemory,
+  kLanes,
+  kRanks,
+  kLive,
+  kLog
+};
+std::string_view ToString(Tab tab);  ///< "none", "table", …
 
 /// Everything that the viewer knows, without how it looks: the open document, what of it is shown,
 /// what is selected. Panes read it and call its actions. Use from the thread that polls the
@@ -47,6 +63,11 @@ class Model {
   /// What the document held when it was read last. REQUIRES: document().
   const Contents& contents() const { return *contents_; }
   bool has_contents() const { return contents_ != nullptr; }
+  /// Changes whenever contents() does.
+  uint64_t version() const { return version_; }
+  /// A run of the document has not ended, and `following` is set.
+  bool follows() const;
+  bool following = true;  ///< what a live run adds is read, and its newest pass shown
 
   // --- Subjects ---
 
@@ -54,6 +75,10 @@ class Model {
   int32_t subject_index() const { return subject_; }
   const Subject* subject() const;
   void Show(int32_t subject);
+  /// Compares the graph after `from` with the graph after `subject`.
+  void ShowAgainst(int32_t subject, int32_t from);
+  /// The subject that the one shown is compared with; -1: the graph before the pass.
+  int32_t from_index() const { return from_; }
   /// The n-th next subject; `changed`: only those with changes count.
   void StepPass(int n, bool changed);
   void StepRun(int n);
@@ -74,17 +99,41 @@ class Model {
   void StepChange(int n);
   /// Goes to the n-th next hunk.
   void StepHunk(int n);
+  /// What happened to nodes over the passes; null without a document.
+  const std::shared_ptr<NodeHistories>& histories() const { return histories_; }
+
+  // --- Search ---
+
+  const std::string& filter() const { return filter_; }
+  /// Searches in the background; "": ends the search.
+  void SetFilter(std::string filter);
+  const SearchHits& hits() const { return hits_; }
+  const std::set<int32_t>& hit_nodes() const { return hit_nodes_; }
+  bool searching() const { return workers_.busy("search"); }
+  /// Goes to the n-th next hit.
+  void StepHit(int n);
 
   // --- Choices ---
 
-  Mode mode = Mode::kUnified;
+  Mode mode() const { return mode_; }
+  void SetMode(Mode mode);
   Tab tab = Tab::kNone;
   bool show_before = false;  ///< while the key is held: the graph before
   int32_t hops() const { return hops_; }
   void SetHops(int32_t hops);
+
+  // --- Navigation ---
+
   /// Of what is shown, as the page writes links.
   Link CurrentLink() const;
-
+  /// `FILE#LINK`: what strata-view opens.
+  std::string FullLink() const;
+  /// Keeps what is shown for Back.
+  void Remember();
+  /// Shows what a link of this document names.
+  void Follow(const Link& link);
+  void Back();
+  void Forward();
   // --- Messages ---
 
   const std::string& message() const { return message_; }
@@ -100,17 +149,29 @@ class Model {
     std::vector<std::string> warnings;
   };
   void OnOpened(Opened opened, const Link& link);
+  void OnGrown();
+  void ShowPair(int32_t subject, int32_t from);
   void Fail(const Error& error);
   void ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key);
   void Compare(std::function<Result<Comparison::Input>()> load, const std::string& key);
+  void Search();
+  /// Sets mode, tab and hops.
+  void TakeChoices(const Link& link);
 
   std::string opening_name_;
   std::shared_ptr<Document> document_;
   std::shared_ptr<const Contents> contents_;
-  int32_t subject_ = -1;
+  uint64_t version_ = 0;
+  int32_t subject_ = -1, from_ = -1;
   std::optional<Link> pending_;  // to be applied when the comparison arrives
   std::string graph_key_;        // of which graph open slabs and the camera are kept
+  Mode mode_ = Mode::kUnified;
   int32_t hops_ = 1;
+  std::string filter_;
+  SearchHits hits_;
+  std::set<int32_t> hit_nodes_;
+  std::vector<Link> past_, future_;
+  std::shared_ptr<NodeHistories> histories_;
   std::string message_, error_;
   std::vector<std::string> log_;
   std::shared_ptr<SharedLanes> lanes_;

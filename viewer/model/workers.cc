@@ -56,7 +56,8 @@ bool Workers::Poll() {
       if (*task.outdated) continue;
       current_.erase(task.slot);
     }
-    if (task.deliver) task.deliver();
+    if (!task.deliver) continue;
+    task.deliver();
     delivered = true;
   }
   return delivered;

@@ -13,7 +13,15 @@ namespace {
 
 using M = SceneMeasures;
 
-constexpr float kToolbar = 44, kLegend = 28, kMinimap = 96;
+constexpr float kToolbar = 44, kLegend = 28, kMinimap = 96, kMinimapInset = 6;
+
+/// As high as the scene needs at the width of the minimap, at most 160.
+float MinimapHeight(const Ui& ui, const GraphModel& graph) {
+  const SceneGeometry& geometry = *graph.geometry();
+  const double height =
+      (kMinimap - 2 * kMinimapInset) * geometry.height / geometry.width + 2 * kMinimapInset;
+  return ui.px(static_cast<float>(std::clamp(height, 24.0, 160.0)));
+}
 
 }  // namespace
 
@@ -29,7 +37,7 @@ void GraphPane::Draw(Ui& ui, const Area& area) {
   } else {
     if (GraphModel* graph = ui.model.graph()) {
       const double dpi = ui.fonts.scale();
-      graph->SetStage({canvas.width / dpi, canvas.height / dpi, canvas.width / dpi - 108});
+      graph->SetStage({canvas.width / dpi, canvas.height / dpi, canvas.width / dpi - 120});
     }
     Empty(ui, canvas);
   }
@@ -50,8 +58,8 @@ void GraphPane::Toolbar(Ui& ui, const Area& area) {
     for (const auto& [mode, label] : modes) {
       const float width = ui.font(Face::kBold, 12).WidthOf(label) + ui.px(20);
       if (ui.Button(std::string("mode:") + label, label, {x, y, width, height},
-                    ui.model.mode == mode))
-        ui.model.mode = mode;
+                    ui.model.mode() == mode))
+        ui.model.SetMode(mode);
       x += width - ui.px(1);
     }
     x += ui.px(12);
@@ -79,10 +87,11 @@ void GraphPane::Toolbar(Ui& ui, const Area& area) {
   right += ui.px(1);
   if (button("zoom-out", "−", ui.px(28))) graph->Zoom(0.8);
   right -= ui.px(12);
-  if (graph->geometry() == nullptr || right - x < ui.px(80)) return;
+  if (graph->geometry() == nullptr) return;
   const std::string drawn =
       fmt::format("{} of {} nodes drawn", NumberText(graph->geometry()->drawn),
                   NumberText(graph->comparison().size()));
+  if (ui.font(Face::kSans, 12).WidthOf(drawn) > right - x) return;
   const Area words = {x, y, right - x, height};
   ui.TextRight(words, drawn, ui.font(Face::kSans, 12), theme.ink_3);
   ui.Register("drawn", "text", drawn, words);
@@ -201,35 +210,38 @@ void GraphPane::Pointer(Ui& ui, GraphModel& graph, const Area& stage) {
   }
 }
 
-void GraphPane::Canvas(Ui& ui, const Area& area) {
+void GraphPane::Canvas(Ui& ui, const Area& whole_area) {
   GraphModel& graph = *ui.model.graph();
+  Area area = whole_area;
   const double dpi = ui.fonts.scale();
   const bool side_by_side =
-      ui.model.mode == Mode::kSideBySide && !graph.comparison().changes().empty();
-  const float caption = side_by_side || ui.model.mode == Mode::kBlink ? ui.px(28) : 0;
+      ui.model.mode() == Mode::kSideBySide && !graph.comparison().changes().empty();
+  const float caption = side_by_side || ui.model.mode() == Mode::kBlink ? ui.px(28) : 0;
   const float gap = side_by_side ? ui.px(4) : 0;
-  const float width = side_by_side ? (area.width - gap) / 2 : area.width;
   const bool mini = !side_by_side && area.width > ui.px(560);
-  graph.SetStage({width / dpi, (area.height - caption) / dpi, width / dpi - (mini ? 108 : 0)});
+  // A column of its own, so that it covers nothing.
+  if (mini) area.width -= ui.px(kMinimap + 24);
+  const float width = side_by_side ? (area.width - gap) / 2 : area.width;
+  graph.SetStage({width / dpi, (area.height - caption) / dpi, width / dpi});
   const bool before = ui.model.show_before && !side_by_side;
-  // The first element under the pointer gets it, and the minimap lies over the stage.
-  const Area corner = {area.right() - ui.px(kMinimap + 12), area.y + caption + ui.px(12),
-                       ui.px(kMinimap), std::min(ui.px(160), area.height - caption - ui.px(24))};
+  const Area corner = {area.right() + ui.px(12), area.y + caption + ui.px(12), ui.px(kMinimap),
+                       std::min(MinimapHeight(ui, graph), area.height - caption - ui.px(24))};
   const Touch on_minimap = mini ? ui.Press("minimap", "minimap", "", corner) : Touch{};
   for (int pane = 0; pane < (side_by_side ? 2 : 1); ++pane) {
     const Area whole = {area.x + static_cast<float>(pane) * (width + gap), area.y, width,
                         area.height};
     const Area stage = {whole.x, whole.y + caption, width, area.height - caption};
     SceneLook look;
-    look.side = side_by_side                    ? (pane == 0 ? Side::kBefore : Side::kAfter)
-                : before                        ? Side::kBefore
-                : ui.model.mode == Mode::kBlink ? Side::kAfter
-                                                : Side::kUnion;
+    look.side = side_by_side                      ? (pane == 0 ? Side::kBefore : Side::kAfter)
+                : before                          ? Side::kBefore
+                : ui.model.mode() == Mode::kBlink ? Side::kAfter
+                                                  : Side::kUnion;
     look.selected = graph.selected();
     look.cursor = graph.cursor();
     look.hover_node = hover_node_;
     look.hover_slab = hover_slab_;
     if (graph.lit()) look.lit = &*graph.lit();
+    if (!ui.model.hit_nodes().empty()) look.hits = &ui.model.hit_nodes();
     const UiScope scope(ui, !side_by_side ? "union" : pane == 0 ? "before" : "after");
     ScenePainter(ui, graph.comparison(), *graph.geometry(), graph.camera, stage, look).Paint();
     Pointer(ui, graph, stage);
@@ -250,7 +262,9 @@ void GraphPane::Canvas(Ui& ui, const Area& area) {
     }
   }
   if (side_by_side) ui.Fill({area.x + width, area.y, gap, area.height}, ui.theme->rule);
-  if (mini) Minimap(ui, corner, on_minimap);
+  if (!mini) return;
+  ui.Fill({area.right(), area.y, 1, area.height}, ui.theme->rule);
+  Minimap(ui, corner, on_minimap);
 }
 
 void GraphPane::Minimap(Ui& ui, const Area& area, const Touch& touch) const {
@@ -259,7 +273,7 @@ void GraphPane::Minimap(Ui& ui, const Area& area, const Touch& touch) const {
   const SceneGeometry& geometry = *graph.geometry();
   ui.Fill(area, theme.surface, 4);
   ui.Frame(area, theme.rule, 4);
-  const float inset = ui.px(6);
+  const float inset = ui.px(kMinimapInset);
   const double k = std::min((area.width - 2 * inset) / geometry.width,
                             (area.height - 2 * inset) / std::max(1.0, geometry.height));
   const float left = area.x + (area.width - static_cast<float>(geometry.width * k)) / 2;

@@ -1,6 +1,7 @@
 #include "viewer/panes/node_pane.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ constexpr size_t kMostRows = 24;     // of inputs and outputs
 /// Draws the parts of the pane one below the other.
 class Sheet {
  public:
-  Sheet(Ui& ui, UiPanel& panel, const Comparison& comparison, int32_t node)
-      : ui_(ui), theme_(*ui.theme), panel_(panel), c_(comparison), node_(node) {}
+  Sheet(Ui& ui, UiPanel& panel, const Comparison& comparison, int32_t node, const Blame* history)
+      : ui_(ui), theme_(*ui.theme), panel_(panel), c_(comparison), node_(node), history_(history) {}
 
   void Draw() {
     Head();
@@ -28,6 +29,7 @@ class Sheet {
     Flows("Inputs", c_.InputsOf(node_));
     Flows("Outputs", c_.OutputsOf(node_));
     Source();
+    Provenance();
     Match();
     panel_.Skip(ui_.px(16));
   }
@@ -216,6 +218,72 @@ class Sheet {
                ui_.font(Face::kMono, 11), theme_.ink);
   }
 
+  /// The status that an event of a history is drawn with.
+  static SceneStatus StatusOf(const BlameEvent& event) {
+    if (event.what.starts_with("born")) return SceneStatus::kAdded;
+    if (event.what.starts_with("deleted")) return SceneStatus::kRemoved;
+    if (event.what.starts_with("given") || event.what.starts_with("carried"))
+      return SceneStatus::kSame;
+    if (event.what.starts_with("moved") && event.what.find("changed") == std::string::npos)
+      return SceneStatus::kMoved;
+    return event.what.find("changed") == std::string::npos &&
+                   event.what.find("derived") != std::string::npos
+               ? SceneStatus::kDerived
+               : SceneStatus::kChanged;
+  }
+
+  /// What happened to the node over all passes: a circle where it stayed, a square where a pass
+  /// touched it.
+  void Provenance() {
+    if (history_ == nullptr || history_->events.empty()) return;
+    Title("Provenance");
+    const UiScope scope(ui_, "provenance");
+    for (size_t i = 0; i < history_->events.size(); ++i) {
+      const BlameEvent& event = history_->events[i];
+      const SceneStatus status = StatusOf(event);
+      const std::string pass = event.pass_index >= 0
+                                   ? fmt::format("#{} {}", event.pass_index, Visible(event.pass))
+                                   : "graph " + Visible(event.graph);
+      const std::string what = Visible(event.what);
+      const Area at = panel_.Next(ui_.px(38));
+      const Touch touch =
+          ui_.Press(fmt::format("event:{}", i), "link", fmt::format("{}: {}", pass, what), at);
+      if (!panel_.Shows(at)) continue;
+      if (touch.hovered) ui_.Fill(at, theme_.well);
+      const float x = at.x + ui_.px(22), y = at.y + ui_.px(10);
+      if (i + 1 < history_->events.size()) ui_.Fill({x - 0.5F, y, 1, ui_.px(38)}, theme_.rule_2);
+      const Theme::StatusColors* colors = theme_.Of(status);
+      if (status == SceneStatus::kSame) {
+        ui_.draw().AddCircleFilled({x, y}, ui_.px(4.5F), theme_.surface);
+        ui_.draw().AddCircle({x, y}, ui_.px(4.5F), theme_.edge, 0, ui_.px(1.5F));
+      } else {
+        const Area mark = {x - ui_.px(4.5F), y - ui_.px(4.5F), ui_.px(9), ui_.px(9)};
+        ui_.Fill(mark, theme_.surface);
+        ui_.Frame(mark, colors != nullptr ? colors->line : theme_.edge, 0, 2);
+      }
+      const float left = at.x + ui_.px(36), room = at.right() - ui_.px(16) - left;
+      ui_.TextIn({left, at.y + ui_.px(1), room, ui_.px(18)}, pass,
+                 ui_.font(status == SceneStatus::kSame ? Face::kSans : Face::kBold, 12),
+                 theme_.ink);
+      ui_.TextIn({left, at.y + ui_.px(18), room, ui_.px(16)}, what, ui_.font(Face::kSans, 11),
+                 theme_.TextOf(status));
+      if (touch.hovered) ui_.Tip(fmt::format("{}\n{}\n{}", pass, what, Visible(event.node)));
+      if (touch.clicked) GoTo(event);
+    }
+    if (history_->confidence < 0.9)
+      ui_.TextIn(Inner(20), fmt::format("likely one node, confidence {:.2f}", history_->confidence),
+                 ui_.font(Face::kSans, 11), theme_.ink_3);
+  }
+
+  void GoTo(const BlameEvent& event) {
+    Link link = ui_.model.CurrentLink();
+    const size_t hash = event.ref.find('#');
+    link.ref = hash == std::string::npos ? event.ref : event.ref.substr(hash + 1);
+    link.node = event.node;
+    link.open.clear();
+    ui_.model.Follow(link);
+  }
+
   void Match() {
     const Pair* pair = c_.PairOf(node_);
     if (pair == nullptr || c_.changes().empty()) return;
@@ -223,8 +291,9 @@ class Sheet {
     const bool unsure = pair->confidence < 0.9;
     const std::string words = fmt::format("{}; {}confidence {:.2f}.", SentenceOf(pair->via),
                                           unsure ? "likely the same node, " : "", pair->confidence);
-    const Area at = Inner(20);
-    ui_.TextIn(at, words, ui_.font(Face::kSans, 12), theme_.ink_2);
+    Area at = Inner(0);
+    at.height = ui_.Wrapped(at, words, ui_.font(Face::kSans, 12), theme_.ink_2);
+    panel_.Skip(at.height);
     ui_.Register("match", "text", words, at);
   }
 
@@ -233,9 +302,26 @@ class Sheet {
   UiPanel& panel_;
   const Comparison& c_;
   const int32_t node_;
+  const Blame* history_;
 };
 
 }  // namespace
+
+const Blame* NodePane::HistoryOf(Ui& ui, int32_t node) {
+  const std::shared_ptr<NodeHistories>& histories = ui.model.histories();
+  const Subject* subject = ui.model.subject();
+  const Comparison* c = ui.model.comparison();
+  if (!histories || subject == nullptr || c == nullptr) return nullptr;
+  const bool before = !c->node(node).after.valid();
+  const std::string name = c->listing_of(node).name(c->entity_of(node));
+  const std::optional<Blame>* blame =
+      history_.Get(ui.model.workers(), fmt::format("{} {} {}", subject->selector, before, name),
+                   [histories, s = *subject, before, name]() -> std::optional<Blame> {
+                     Result<Blame> found = histories->Of(s, before, name);
+                     return found ? std::optional<Blame>(std::move(*found)) : std::nullopt;
+                   });
+  return blame != nullptr && *blame ? &**blame : nullptr;
+}
 
 void NodePane::Draw(Ui& ui, const Area& area) {
   const Theme& theme = *ui.theme;
@@ -244,7 +330,7 @@ void NodePane::Draw(Ui& ui, const Area& area) {
   const Comparison* comparison = ui.model.comparison();
   const int32_t node = ui.model.selected();
   if (comparison != nullptr && node >= 0) {
-    Sheet(ui, panel, *comparison, node).Draw();
+    Sheet(ui, panel, *comparison, node, HistoryOf(ui, node)).Draw();
     return;
   }
   panel.Skip(ui.px(12));

@@ -1,12 +1,22 @@
 #pragma once
+#include <optional>
+
+#include "diff/history/blame.h"
+#include "viewer/model/async_value.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {
 
-/// The selected node: fields before and after, inputs, outputs, source, match.
+/// The selected node: fields before and after, inputs, outputs, source, provenance, match.
 class NodePane {
  public:
   void Draw(Ui& ui, const Area& area);
+
+ private:
+  /// What happened to the node over the passes. Null: not known yet, or not at all.
+  const Blame* HistoryOf(Ui& ui, int32_t node);
+
+  AsyncValue<std::optional<Blame>> history_{"history"};
 };
 
 }  // namespace strata::viewer

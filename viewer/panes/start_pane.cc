@@ -9,7 +9,7 @@
 
 namespace strata::viewer {
 
-void StartPane::Draw(Ui& ui, const Area& area) {
+void StartPane::Draw(Ui& ui, const Area& area, const std::vector<std::string>& recent) {
   const Theme& theme = *ui.theme;
   const UiScope scope(ui, "start");
   UiPanel panel(ui, "page", area, theme.bg);
@@ -43,6 +43,19 @@ void StartPane::Draw(Ui& ui, const Area& area) {
     ui.Register("error", "text", text, {at.x, at.y, width, ui.px(40)});
     panel.Skip(ui.px(16));
   }
+  if (!recent.empty()) line("Recent files", ui.font(Face::kBold, 13), theme.ink, 28);
+  for (size_t i = 0; i < recent.size(); ++i) {
+    const Area at = panel.Next(ui.px(26));
+    const Area box = {left, at.y, width, at.height};
+    const Touch touch = ui.Press(fmt::format("recent:{}", i + 1), "link", recent[i], box);
+    if (touch.hovered) ui.Fill(box, theme.well, 4);
+    ui.TextIn({left + ui.px(10), at.y, width - ui.px(80), at.height}, Visible(recent[i]),
+              ui.font(Face::kMono, 12), touch.hovered ? theme.ink : theme.ink_2);
+    ui.TextRight({left, at.y, width - ui.px(10), at.height}, fmt::format("Ctrl {}", i + 1),
+                 ui.font(Face::kSans, 11), theme.ink_3);
+    if (touch.clicked) ui.model.Open(recent[i]);
+  }
+  if (!recent.empty()) panel.Skip(ui.px(16));
   ui.Register("hint", "text", "Open a trace",
               line("Open a trace, a PyTorch log, a folder of logs of several ranks, or an FX text:",
                    ui.font(Face::kSans, 13), theme.ink_2, 28));

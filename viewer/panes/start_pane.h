@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <vector>
+
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {
@@ -6,7 +9,8 @@ namespace strata::viewer {
 /// What is shown without a document: how to open one, what went wrong, what is being read.
 class StartPane {
  public:
-  void Draw(Ui& ui, const Area& area);
+  /// `recent`: files, newest first; a click opens one.
+  void Draw(Ui& ui, const Area& area, const std::vector<std::string>& recent);
 };
 
 }  // namespace strata::viewer

@@ -1,5 +1,6 @@
 #include "viewer/ui/elements.h"
 
+#include <cfloat>
 #include <cmath>
 
 #include <imgui_stdlib.h>
@@ -50,6 +51,12 @@ float Ui::TextRight(const Area& area, std::string_view text, const Font& font, C
   const float width = font.WidthOf(shown);
   Text(area.right() - width, area.y + (area.height - font.size) / 2, shown, font, color);
   return width;
+}
+
+float Ui::Wrapped(const Area& area, std::string_view text, const Font& font, Color color) const {
+  const char* const end = text.data() + text.size();
+  draw().AddText(font.font, font.size, Snap(area.x, area.y), color, text.data(), end, area.width);
+  return font.font->CalcTextSizeA(font.size, FLT_MAX, area.width, text.data(), end).y;
 }
 
 void Ui::Fill(const Area& area, Color color, float radius) const {
@@ -207,11 +214,16 @@ bool Ui::Choice(std::string_view name, const Area& area, const std::vector<std::
 
 void Ui::Tip(std::string_view text) const {
   ImGui::PushFont(font(Face::kSans, 12).font);
+  // Panels have no padding and no border, and their style is pushed while they are drawn.
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(10), px(8)});
+  ImGui::PushStyleColor(ImGuiCol_Border, theme->rule_2);
   ImGui::BeginTooltip();
   ImGui::PushTextWrapPos(px(420));
   ImGui::TextUnformatted(text.data(), text.data() + text.size());
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
   ImGui::PopFont();
 }
 

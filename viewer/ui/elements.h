@@ -64,6 +64,8 @@ class Ui {
   float TextIn(const Area& area, std::string_view text, const Font& font, Color color) const;
   /// The same at its right end.
   float TextRight(const Area& area, std::string_view text, const Font& font, Color color) const;
+  /// Writes lines from the top of `area`, broken at its width. Returns their height.
+  float Wrapped(const Area& area, std::string_view text, const Font& font, Color color) const;
   void Fill(const Area& area, Color color, float radius = 0) const;
   void Frame(const Area& area, Color color, float radius = 0, float line = 1) const;
   /// "+3 −1 ~2" in their colours, ending at `right`; returns where they begin.

@@ -9,6 +9,8 @@
 namespace strata::viewer {
 namespace {
 
+constexpr std::string_view kArrow = " → ";  // of Comparison::LabelOf
+
 /// Operators that compute nothing: drawn in plain weight.
 bool IsView(std::string_view label) {
   static constexpr std::string_view kViews[] = {
@@ -163,14 +165,18 @@ void ScenePainter::NodeWords(const SceneBox& box, const Area& area, bool is_lit)
     Sign(area.x + S(8), first - sign / 2, sign / 13, status);
     left = area.x + S(8) + sign + ui_.px(5);
   }
-  const std::string label = comparison_.LabelOf(box.node);
+  std::string label = comparison_.LabelOf(box.node);
+  if (const size_t arrow = label.find(kArrow); arrow != std::string::npos) {
+    if (look_.side == Side::kBefore) label.resize(arrow);
+    if (look_.side == Side::kAfter) label.erase(0, arrow + kArrow.size());
+  }
   const Font op = FontOf(IsMarked(status) || !IsView(label) ? Face::kBold : Face::kSans, 12);
   const float room = area.right() - S(8) - left;
   std::string shown = label;
   // The new operator says more than half of both.
-  if (const size_t arrow = label.find(" → ");
+  if (const size_t arrow = label.find(kArrow);
       arrow != std::string::npos && op.WidthOf(label) > room)
-    shown = label.substr(arrow + std::string_view(" → ").size());
+    shown = label.substr(arrow + kArrow.size());
   const Color ink = Dim(status == SceneStatus::kRemoved ? theme().ink_2 : theme().ink, is_lit);
   const float end =
       left + ui_.Text(left, first - op.size / 2, shown, op, ink, std::max(1.0F, room));
@@ -185,7 +191,7 @@ void ScenePainter::NodeWords(const SceneBox& box, const Area& area, bool is_lit)
       ui_.Text(area.right() - S(8) - width, first - mono.size / 2, name, mono,
                Dim(IsMarked(status) ? theme().ink_2 : theme().ink_3, is_lit));
   }
-  const std::string type = ShortType(comparison_.TypeOf(box.node));
+  const std::string type = ShortType(comparison_.TypeOf(box.node, look_.side == Side::kBefore));
   const Font small = FontOf(Face::kMono, 10.5);
   ui_.Text(area.x + S(10), area.y + S(27.5) - small.size / 2, type.empty() ? "–" : type, small,
            Dim(theme().ink_2, is_lit), area.width - S(18));

@@ -13,22 +13,6 @@ std::string_view NameOf(Mode mode) {
   return mode == Mode::kSideBySide ? "side" : mode == Mode::kBlink ? "blink" : "unified";
 }
 
-std::string_view NameOf(Tab tab) {
-  switch (tab) {
-    case Tab::kTable:
-      return "table";
-    case Tab::kText:
-      return "text";
-    case Tab::kPatterns:
-      return "patterns";
-    case Tab::kLog:
-      return "log";
-    case Tab::kNone:
-      break;
-  }
-  return "none";
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark) {
@@ -47,8 +31,15 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("pass", subject != nullptr && subject->index >= 0 ? subject->name : "");
   add("pass_index", subject != nullptr ? number(subject->index) : "-1");
   add("link", PrintLink(model.CurrentLink()));
-  add("mode", std::string(NameOf(model.mode)));
-  add("tab", std::string(NameOf(model.tab)));
+  const RunEntry* run = subject != nullptr ? model.contents().RunOf(*subject)
+                        : model.has_contents() && !model.contents().runs.empty()
+                            ? &model.contents().runs.back()
+                            : nullptr;
+  add("run_status", run != nullptr ? run->status : "");
+  add("step", number(run != nullptr ? run->last_step : 0));
+  add("following", model.follows() ? "yes" : "no");
+  add("mode", std::string(NameOf(model.mode())));
+  add("tab", std::string(ToString(model.tab)));
   add("hops", model.hops() == SceneView::kAllHops ? "all" : number(model.hops()));
   add("theme", dark ? "dark" : "light");
   add("error", model.error());
@@ -77,6 +68,7 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("module", model.selected() >= 0 ? comparison->ModuleOf(model.selected()) : "");
   add("lit",
       number(graph != nullptr && graph->lit() ? static_cast<int64_t>(graph->lit()->size()) : 0));
+  add("hits", number(static_cast<int64_t>(model.hits().nodes.size())));
   return state;
 }
 

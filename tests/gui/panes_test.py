@@ -1,0 +1,189 @@
+"""Search, table, text, patterns, modules, provenance, palette, bookmarks, comparing two graphs."""
+
+import unittest
+
+from gui_case import LOG, GuiCase, element, names
+
+
+class Panes(GuiCase):
+
+    def test_search_frames_hits_and_steps_through_them(self):
+        tree = self.view(f"""
+            key J /
+            type mm
+            assert state hits > 10
+            assert search/hit:mm exists
+            key Enter
+            assert state node contains mm
+            key F3
+            assert state message contains "hit 2 of"
+            screenshot {self.picture("search")}
+        """, LOG)
+        self.assertIn("nodes", element(tree, "search/counts")["text"])
+        self.assertGreater(len(names(tree, "search/hit:")), 10)
+
+    def test_search_tests_properties_and_says_when_nothing_matches(self):
+        self.view("""
+            key J /
+            type "status=changed"
+            assert state hits > 0
+            key Ctrl+A
+            type "bytes>1e15"
+            assert state hits = 0
+            assert search/counts contains "Nothing matches"
+            key Ctrl+A
+            type "(("
+            assert search/counts contains "Nothing matches"
+        """, LOG)
+
+    def test_the_table_sorts_and_selects(self):
+        tree = self.view(f"""
+            key J
+            run table
+            click table/sort:node
+            click table/row:*
+            assert state node != ""
+            screenshot {self.picture("table")}
+        """, LOG)
+        rows = [name.removeprefix("table/row:") for name in names(tree, "table/row:")]
+        self.assertEqual(rows, sorted(rows))
+        self.assertTrue(element(tree, f"table/row:{tree['state']['node']}")["selected"])
+
+    def test_the_text_marks_lines_of_both_sides(self):
+        tree = self.view(f"""
+            key J 4
+            key n
+            assert count text/removed:* > 0
+            screenshot {self.picture("text")}
+            click text/fold:*
+            assert count text/fold:* = 0
+        """, LOG)
+        self.assertEqual(tree["state"]["tab"], "text")
+
+    def test_patterns_lead_to_their_places(self):
+        tree = self.view(f"""
+            key J
+            run patterns
+            assert patterns/pattern:0/title exists
+            screenshot {self.picture("patterns")}
+            click patterns/pattern:0/place:0
+            assert state node != ""
+        """, LOG)
+        self.assertIn("place", element(tree, "patterns/pattern:0/where")["text"])
+
+    def test_modules_open_slabs(self):
+        tree = self.view("""
+            key J
+            run close-all
+            click modules/open:layers
+            click modules/layers.0
+        """, LOG)
+        self.assertTrue(element(tree, "graph/union/slab:layers")["selected"])
+
+    def test_provenance_names_the_passes_that_touched_a_node(self):
+        tree = self.view(f"""
+            key J n
+            assert count node/provenance/event:* > 0
+            screenshot {self.picture("provenance")}
+        """, LOG)
+        events = [e["text"] for e in tree["elements"] if e["name"].startswith("node/provenance/")]
+        self.assertTrue(any("#" in text for text in events), events)
+
+    def test_the_palette_runs_commands_and_goes_to_nodes(self):
+        self.view(f"""
+            key J Ctrl+P
+            type "side by side"
+            screenshot {self.picture("palette")}
+            key Enter
+            assert state mode = side
+            assert graph/before/stage exists
+            assert graph/after/stage exists
+            screenshot {self.picture("side_by_side")}
+            key 1 Ctrl+P
+            type mm_3
+            key Down Up Enter
+            assert state node contains mm_3
+            key ?
+            assert keys/next-pass text j
+            screenshot {self.picture("keys")}
+            key Escape
+            assert keys/next-pass absent
+        """, LOG)
+
+    def test_bookmarks_and_history_go_back(self):
+        self.view("""
+            key J n
+            key m a
+            key J
+            assert state node != nothing
+            key ' a
+            assert state message = "Bookmark a"
+            click left:Bookmarks
+            assert bookmarks/a exists
+            key Alt+Left
+            key Alt+Right
+        """, LOG)
+
+    def test_blink_shows_the_graph_before_while_b_is_held(self):
+        self.view("""
+            key J 3
+            assert graph/union/caption text After
+            hold b
+            assert graph/union/caption text Before
+            release b
+            assert graph/union/caption text After
+        """, LOG)
+
+    def test_highlight_hide_isolate_and_undo(self):
+        self.view("""
+            key J n
+            key u u
+            assert state lit > 1
+            key Escape
+            assert state lit = 0
+            key i
+            assert state message contains within
+            key Escape
+            key x
+            assert state message contains hidden
+            key X
+            key Ctrl+Z
+            assert state message = Undone
+        """, LOG)
+
+    def test_two_graphs_of_two_files_are_compared(self):
+        tree = self.view(f"screenshot {self.picture('compare')}\n", f"{LOG}#pass=1",
+                         f"{LOG}#pass=4")
+        self.assertEqual(tree["state"]["error"], "")
+        self.assertGreater(int(tree["state"]["nodes"]), 100)
+        self.assertGreater(int(tree["state"]["removed"]), 0)
+        self.assertEqual(names(tree, "passes/"), [])
+
+    def test_changed_only_and_hops_fold_nodes(self):
+        tree = self.view("""
+            key J
+            run open-all
+            key c
+            assert state hops = all
+            assert graph/changed-only unselected
+            key c
+            click graph/hops
+            click "graph/hops:0 hops"
+            assert state hops = 0
+        """, LOG)
+        self.assertLess(int(tree["state"]["drawn"]), int(tree["state"]["nodes"]))
+
+    def test_keys_are_rebound_by_a_file(self):
+        keys = self.path("keys.txt")
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write("next-changed-pass = z\n")
+        self.view("key z\nassert state changed > 0\nkey K\nkey J\nassert state changed > 0\n", "--keys", keys, LOG)
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write("next-paas = z\n")
+        done = self.start("wait\n", "--keys", keys, LOG)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("unknown command 'next-paas', did you mean 'next-pass'", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

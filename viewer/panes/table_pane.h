@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "viewer/model/async_value.h"
+#include "viewer/ui/elements.h"
+
+namespace strata::viewer {
+
+/// The nodes of the pass as a table: differences, or all nodes.
+class TablePane {
+ public:
+  void Draw(Ui& ui, const Area& area);
+
+ private:
+  struct Column {
+    const char* title;
+    float share;  ///< of the width
+  };
+  static const std::vector<Column>& Columns();
+  void Head(Ui& ui, const Area& area);
+  /// `right`: where the columns end, the same in all rows and the head.
+  void Row(Ui& ui, const Area& area, float right, int32_t node) const;
+
+  int sort_ = -1;  // column; -1: root causes first
+  bool down_ = false;
+  AsyncValue<std::vector<int32_t>> rows_{"table"};
+  int32_t shown_ = -1;  // the node that was scrolled to last
+};
+
+}  // namespace strata::viewer
