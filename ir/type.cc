@@ -309,6 +309,25 @@ TypeId TypeTable::Parse(std::string_view text) {
   return id;
 }
 
+void PrintPlacement(const Placement& placement, const StringTable& strings, std::string& out) {
+  switch (placement.kind) {
+    case Placement::Kind::kReplicate:
+      out += 'R';
+      break;
+    case Placement::Kind::kShard:
+      out += placement.split == 0 ? "S(" : "_S(";
+      out += std::to_string(placement.dim);
+      if (placement.split > 0) out += ", " + std::to_string(placement.split);
+      out += ')';
+      break;
+    case Placement::Kind::kPartial:
+      out += "P(";
+      out += strings[placement.reduce];
+      out += ')';
+      break;
+  }
+}
+
 void TypeTable::Print(TypeId id, bool canonical, std::string& out) const {
   const Type& type = (*this)[id];
   const auto print_dim = [&](DimId dim) {
@@ -346,23 +365,8 @@ void TypeTable::Print(TypeId id, bool canonical, std::string& out) const {
   if (type.has_strides) print_dims(type.strides);
   out += strings_[type.device];
   if (!type.placements.empty()) out += ", ";
-  for (const Placement& placement : type.placements) {
-    switch (placement.kind) {
-      case Placement::Kind::kReplicate:
-        out += 'R';
-        break;
-      case Placement::Kind::kShard:
-        out += placement.split == 0 ? "S(" + std::to_string(placement.dim) + ")"
-                                    : "_S(" + std::to_string(placement.dim) + ", " +
-                                          std::to_string(placement.split) + ")";
-        break;
-      case Placement::Kind::kPartial:
-        out += "P(";
-        out += strings_[placement.reduce];
-        out += ')';
-        break;
-    }
-  }
+  for (const Placement& placement : type.placements)
+    PrintPlacement(placement, strings_, out);
   if (type.wrapper.valid()) out += ')';
 }
 

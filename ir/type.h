@@ -65,6 +65,9 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
+/// `S(0)`, `_S(0, 2)`, `P(sum)` or `R`, as torch.distributed prints them.
+void PrintPlacement(const Placement& placement, const StringTable& strings, std::string& out);
+
 enum class TypeKind : uint8_t {
   kTensor,
   kSymInt,  ///< an integer of the program: `Sym(s0*4)`

@@ -299,8 +299,10 @@ class Encoder {
       EncodeDim(stride, out);
     out.Varint(type.placements.size());
     for (const Placement& placement : type.placements) {
-      out.Byte(static_cast<uint8_t>(placement.kind));
+      const bool is_strided = placement.split > 0;
+      out.Byte(is_strided ? kStridedShard : static_cast<uint8_t>(placement.kind));
       out.Signed(placement.dim);
+      if (is_strided) out.Signed(placement.split);
       out.Varint(String(placement.reduce));
     }
     out.Varint(String(type.text));

@@ -76,6 +76,8 @@ inline constexpr auto kLastArgKind = ArgKind::kCall;
 inline constexpr auto kLastTypeKind = TypeKind::kOpaque;
 inline constexpr auto kLastDType = DType::kF4E2M1FNX2;
 inline constexpr auto kLastPlacementKind = Placement::Kind::kPartial;
+/// In the place of a kind: a shard whose `split` follows its dimension.
+inline constexpr uint8_t kStridedShard = 3;
 inline constexpr auto kLastOrigin = Origin::kReplaced;
 
 // The kind of an operand that is result 0 of its node, as nearly all are: it needs no index.

@@ -60,10 +60,14 @@ TypeId TableDecoder::Type(ByteReader& in) {
   for (size_t left = reader.Count(); left > 0 && reader.ok(); --left) {
     Placement placement;
     const uint8_t placement_kind = reader.Byte();
-    placement.kind = static_cast<Placement::Kind>(placement_kind);
+    const bool is_strided = placement_kind == kStridedShard;
+    placement.kind =
+        is_strided ? Placement::Kind::kShard : static_cast<Placement::Kind>(placement_kind);
     placement.dim = reader.Int32();
+    if (is_strided) placement.split = reader.Int32();
     placement.reduce = String(reader);
-    if (placement_kind > static_cast<uint8_t>(kLastPlacementKind)) reader.Fail();
+    if (placement_kind > static_cast<uint8_t>(kLastPlacementKind) && !is_strided) reader.Fail();
+    if (is_strided && placement.split <= 0) reader.Fail();
     type.placements.push_back(placement);
   }
   type.text = String(reader);

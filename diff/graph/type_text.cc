@@ -35,19 +35,8 @@ TypeProperty DimsProperty(const DimTable& dims, const std::vector<DimId>& list,
 /// `S(0)R`, one after the other as DTensor prints them.
 std::string PlacementText(const Module& module, const std::vector<Placement>& placements) {
   std::string text;
-  for (const Placement& placement : placements) {
-    switch (placement.kind) {
-      case Placement::Kind::kReplicate:
-        text += 'R';
-        break;
-      case Placement::Kind::kShard:
-        text += fmt::format("S({})", placement.dim);
-        break;
-      case Placement::Kind::kPartial:
-        text += fmt::format("P({})", module.str(placement.reduce));
-        break;
-    }
-  }
+  for (const Placement& placement : placements)
+    PrintPlacement(placement, module.strings(), text);
   return text;
 }
 

@@ -65,6 +65,7 @@ class ModuleHashes {
       for (const Placement& placement : type.placements) {
         hash = Mix(hash, static_cast<uint64_t>(placement.kind));
         hash = Mix(hash, static_cast<uint64_t>(placement.dim) ^ OfString(placement.reduce));
+        hash = Mix(hash, static_cast<uint64_t>(placement.split));
       }
     }
     return hash;

@@ -253,6 +253,7 @@ class FormMaker {
     for (const Placement& placement : type.placements) {
       hash = Mix(hash, static_cast<uint64_t>(placement.kind));
       hash = Mix(hash, static_cast<uint64_t>(placement.dim));
+      hash = Mix(hash, static_cast<uint64_t>(placement.split));
     }
     return types_[id] = hash;
   }

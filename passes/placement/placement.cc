@@ -6,20 +6,8 @@ namespace strata {
 
 std::string PlacementsText(const Module& module, const Placements& placements) {
   std::string text;
-  for (const Placement& p : placements) {
-    switch (p.kind) {
-      case Placement::Kind::kReplicate:
-        text += 'R';
-        break;
-      case Placement::Kind::kShard:
-        text +=
-            p.split == 0 ? fmt::format("S({})", p.dim) : fmt::format("_S({}, {})", p.dim, p.split);
-        break;
-      case Placement::Kind::kPartial:
-        text += fmt::format("P({})", module.str(p.reduce));
-        break;
-    }
-  }
+  for (const Placement& placement : placements)
+    PrintPlacement(placement, module.strings(), text);
   return text;
 }
 

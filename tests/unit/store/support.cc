@@ -188,8 +188,9 @@ class Builder {
     }
     if (Below(random_, 5) == 0) {
       type.wrapper = module_.Intern("DTensor");
-      type.placements = {{Placement::Kind::kShard, 1, {}},
-                         {Placement::Kind::kPartial, 0, module_.Intern("sum")},
+      type.placements = {{Placement::Kind::kShard, 1, 0, {}},
+                         {Placement::Kind::kShard, 0, 2, {}},
+                         {Placement::Kind::kPartial, 0, 0, module_.Intern("sum")},
                          {}};
     }
     return module_.types().Intern(type);
