@@ -1,11 +1,13 @@
 #include "passes/placement/lower.h"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/placement/lower_embedding.h"
 #include "passes/placement/lower_redistribution.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/rules/sharding_rule.h"
@@ -30,8 +32,14 @@ class GraphLowerer {
       for (size_t i = 0; i < graph_.node(node).num_results; ++i)
         STRATA_RETURN_IF_ERROR(LowerType(graph_.result(node, i)));
     }
-    for (const NodeId node : nodes)
-      if (graph_.op(node) == kRedistributeOp) STRATA_RETURN_IF_ERROR(LowerMove(node));
+    for (const NodeId node : nodes) {
+      const std::string_view base = BaseName(graph_.op(node));
+      if (graph_.op(node) == kRedistributeOp) {
+        STRATA_RETURN_IF_ERROR(LowerMove(node));
+      } else if (base == "embedding" || base == "embedding_dense_backward") {
+        LowerLookup(node, base != "embedding");
+      }
+    }
     return Ok();
   }
 
@@ -93,6 +101,16 @@ class GraphLowerer {
     placements_.emplace(value, PlacementsOf(value));
     rewriter_.SetType(value, *local);
     return Ok();
+  }
+
+  void LowerLookup(NodeId node, bool is_backward) {
+    const ValueId table = is_backward ? graph_.result(node) : graph_.args(node)[0].value();
+    const Placements vocabulary = placements_.at(table);
+    if (!CutsRows(vocabulary)) return;
+    const Placements result = placements_.at(graph_.result(node));
+    rewriter_.SetCursorBefore(node);
+    const ValueId lowered = LowerEmbedding(rewriter_, node, vocabulary, mesh_);
+    placements_.emplace(lowered, result);
   }
 
   Status LowerMove(NodeId node) {

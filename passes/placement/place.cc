@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/placement/placement.h"
@@ -433,7 +432,8 @@ class GraphPlacer {
 
 void Place::Options::Bind(OptionList& list) {
   list.Add("mesh", mesh, "axes of ranks and their sizes, outermost first: \"fsdp=2,tp=4\"");
-  list.Add("plan", plan, "a TOML file with placements of parameters and module outputs");
+  list.Add("plan", plan, "placements of parameters and module outputs: llama3, or a TOML file");
+  list.Add("sequence_parallel", sequence_parallel, "which entries of the plan hold");
   list.Add("reshard_after_forward", reshard_after_forward,
            "gather parameters again in backward, instead of keeping them");
 }
@@ -441,11 +441,8 @@ void Place::Options::Bind(OptionList& list) {
 Result<Changed> Place::Run(Module& module) {
   STRATA_TRY(const Mesh mesh, Mesh::Parse(options_.mesh));
   if (mesh.axes().empty()) return Changed::kNo;
-  PlacementPlan plan(mesh);
-  if (!options_.plan.empty()) {
-    STRATA_TRY(const std::string text, ReadFile(options_.plan));
-    STRATA_TRY(plan, PlacementPlan::Parse(text, options_.plan, mesh));
-  }
+  STRATA_TRY(const PlacementPlan plan,
+             PlacementPlan::Load(options_.plan, mesh, options_.sequence_parallel));
   for (const GraphId id : module.programs()) {
     GraphPlacer placer(module.graph(id), plan, options_.reshard_after_forward);
     STRATA_RETURN_IF_ERROR(placer.Run());

@@ -31,6 +31,7 @@ class Place final : public Pass {
   struct Options {
     std::string mesh;
     std::string plan;
+    bool sequence_parallel = true;
     bool reshard_after_forward = true;
     void Bind(OptionList& list);
   };

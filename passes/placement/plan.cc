@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/file.h"
 #include "base/toml.h"
+#include "embedded/strata_plans.h"
 
 namespace strata {
 namespace {
+
+constexpr std::string_view kLlama3 = "llama3";
 
 /// `*` stands for any characters.
 bool Matches(std::string_view pattern, std::string_view text) {
@@ -35,8 +39,17 @@ bool Divides(const Module& module, const Type& type, size_t dim, int64_t ranks) 
 
 }  // namespace
 
-Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_view file,
-                                           Mesh mesh) {
+Result<PlacementPlan> PlacementPlan::Load(const std::string& name, Mesh mesh,
+                                          bool sequence_parallel) {
+  if (name.empty()) return PlacementPlan(std::move(mesh));
+  for (const auto& [family, text] : {std::pair(kLlama3, assets::kLlama3Toml)})
+    if (name == family) return Parse(text, name, std::move(mesh), sequence_parallel);
+  STRATA_TRY(const std::string text, ReadFile(name));
+  return Parse(text, name, std::move(mesh), sequence_parallel);
+}
+
+Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_view file, Mesh mesh,
+                                           bool sequence_parallel) {
   PlacementPlan plan(std::move(mesh));
   STRATA_TRY(const TomlFile toml, ParseToml(text, file));
   Module scratch;
@@ -49,7 +62,14 @@ Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_vi
       const auto* table = std::get_if<TomlValue::Table>(&value.value);
       if (table == nullptr) return toml.At(value.at, "expected a table");
       Entry entry;
+      bool is_meant = true;
       for (const TomlValue::Member& field : *table) {
+        if (field.key == "sequence_parallel") {
+          const bool* wanted = std::get_if<bool>(&field.value.value);
+          if (wanted == nullptr) return toml.At(field.value.at, "expected true or false");
+          is_meant = *wanted == sequence_parallel;
+          continue;
+        }
         const auto* string = std::get_if<std::string>(&field.value.value);
         if (string == nullptr) return toml.At(field.value.at, "expected a string");
         if (field.key == (is_parameter ? "name" : "module")) {
@@ -67,7 +87,7 @@ Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_vi
       if (entry.pattern.empty())
         return toml.At(value.at,
                        is_parameter ? "an entry needs a name" : "an entry needs a module");
-      (is_parameter ? plan.parameters_ : plan.outputs_).push_back(std::move(entry));
+      if (is_meant) (is_parameter ? plan.parameters_ : plan.outputs_).push_back(std::move(entry));
     }
   }
   return plan;

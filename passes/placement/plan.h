@@ -24,6 +24,7 @@ struct ParameterPlacement {
 ///
 ///     [[output]]                       # what leaves a module, in forward
 ///     module = "tok_embeddings"
+///     sequence_parallel = true         # only with this value of the option; both when left out
 ///     tp = "S(1)"                      # the sequence
 ///
 /// `*` stands for any characters. Axes that an entry does not name: parameters are sharded along
@@ -33,7 +34,11 @@ class PlacementPlan {
  public:
   explicit PlacementPlan(Mesh mesh) : mesh_(std::move(mesh)) {}
   /// Of a TOML text called `file` in messages. Errors: no TOML, an unknown key, no placement.
-  static Result<PlacementPlan> Parse(std::string_view text, std::string_view file, Mesh mesh);
+  static Result<PlacementPlan> Parse(std::string_view text, std::string_view file, Mesh mesh,
+                                     bool sequence_parallel);
+  /// The plan of a model family by its name, "llama3", or that of the file `name`. "": one without
+  /// entries. Errors: as Parse, and a file that cannot be read.
+  static Result<PlacementPlan> Load(const std::string& name, Mesh mesh, bool sequence_parallel);
 
   const Mesh& mesh() const { return mesh_; }
   Placements Replicated() const { return Placements(mesh_.axes().size()); }

@@ -7,10 +7,10 @@
 namespace strata {
 namespace {
 
-/// weight `[v, d]`, indices `[..]` → `[.., d]`
+/// weight `[v, d]`, indices `[..]` → `[.., d]`: with some of the rows, a sum of what ranks find.
 Status Embedding(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(1).size();
-  b.MakeWhole(b.operand_factor(0, 0));
+  b.MakeReduce(b.operand_factor(0, 0), "sum");
   b.SetOperand(0, 1, b.result_factor(0, rank));
   for (size_t dim = 0; dim < rank; ++dim)
     b.SetOperand(1, dim, b.result_factor(0, dim));
@@ -18,7 +18,8 @@ Status Embedding(RuleBuilder& b) {
   return Ok();
 }
 
-/// gradient `[.., d]`, indices `[..]` → `[v, d]`: every row sums what its index got.
+/// gradient `[.., d]`, indices `[..]` → `[v, d]`: every row sums what its index got. A rank that has
+/// all gradients can compute some of the rows.
 Status EmbeddingBackward(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(1).size();
   for (size_t dim = 0; dim < rank; ++dim) {
@@ -26,7 +27,7 @@ Status EmbeddingBackward(RuleBuilder& b) {
     b.MakeReduce(b.operand_factor(0, dim), "sum");
   }
   b.SetOperand(0, rank, b.result_factor(0, 1));
-  b.MakeWhole(b.result_factor(0, 0));
+  b.rule().size_args = {{2, 0}};
   b.rule().linear = {{0}};
   return Ok();
 }

@@ -35,7 +35,7 @@ struct Lowered {
 
   explicit Lowered(std::string mesh) {
     placed = ParseBody(kStep);
-    OrDie(Place({.mesh = std::move(mesh), .plan = "", .reshard_after_forward = true}).Run(*placed));
+    OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*placed));
     lowered = placed->Clone();
     OrDie(LowerPlacements().Run(*lowered));
   }
