@@ -19,6 +19,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"import", "import logs of up to 1 GB and of a trainer, compared with tlparse", BenchImport},
     {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
     {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
+    {"viewer", "write a trace of a large graph, for the measurements of strata-view", BenchViewer},
     {"report", "make scenes of passes over graphs of 10k and 100k nodes", BenchReport},
     {"diff", "compare graphs of 10k and 100k nodes, one percent edited", BenchDiff},
     {"train",

@@ -45,6 +45,7 @@ Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
+Result<Exit> BenchViewer(Args args);
 Result<Exit> ExecBenchTrain(Args args);  // bench/train.cc, in strata-runtime
 
 }  // namespace strata::cli

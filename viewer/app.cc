@@ -2,14 +2,28 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include <imgui.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/unicode.h"
+#include "viewer/model/export.h"
 
 namespace strata::viewer {
+namespace {
+
+/// Processor time of this thread.
+double ProcessorMs() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+}  // namespace
 App::App() : model_([] { Window::Wake(); }), ui_(model_, commands_, fonts_) {}
 
 Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
@@ -59,6 +73,29 @@ void App::SetTheme(bool dark) {
   ui_.theme = dark ? &DarkTheme() : &LightTheme();
   ApplyTheme(*ui_.theme, fonts_.scale());
   settings_.dark = dark;
+}
+
+Status App::Export(const std::string& path) {
+  const Comparison* comparison = model_.comparison();
+  if (path.ends_with(".png")) {
+    picture_ = path;
+    return Ok();
+  }
+  if (comparison == nullptr || model_.graph()->geometry() == nullptr)
+    return Error("no graph: {}: open one first", OneLine(path));
+  std::string text;
+  if (path.ends_with(".svg")) {
+    text = SvgOf(*comparison, *model_.graph()->geometry());
+  } else if (path.ends_with(".dot")) {
+    text = DotOf(*comparison);
+  } else if (path.ends_with(".json")) {
+    text = JsonOf(*comparison);
+  } else {
+    return Error("unknown format: {}: end the name with .png, .svg, .dot or .json", OneLine(path));
+  }
+  STRATA_RETURN_IF_ERROR(WriteFile(path, text));
+  model_.Say("Written: " + Visible(path));
+  return Ok();
 }
 
 Status App::SaveChanges() {
@@ -116,6 +153,7 @@ Status App::Run() {
     STRATA_RETURN_IF_ERROR(Frame());
     if (script_ && script_->done()) break;
   }
+  if (script_ && options_.bench) STRATA_RETURN_IF_ERROR(WriteFile("-", script_->Measures()));
   return SaveChanges();
 }
 
@@ -126,11 +164,20 @@ Status App::Frame() {
   ui_.tree.Begin(record);
   ui_.animating = false;
   const std::vector<KeyPress> presses = input().Feed();
+  const double began = ProcessorMs();
   ImGui::NewFrame();
   OnKeys(presses);
   Draw();
   ImGui::Render();
+  if (script_) script_->OnBuilt(ProcessorMs() - began);
+  const std::string picture = std::exchange(picture_, "");
+  if (!picture.empty()) KeepPixels();
   window_->EndFrame(ui_.theme->bg);
+  if (!picture.empty()) {
+    const Status written = Screenshot(picture);
+    model_.Say(written ? "Written: " + Visible(picture) : VisibleLines(written.error().message()));
+    ui_.animating = true;  // shows the message
+  }
   return script_ ? script_->AfterFrame(ui_, *this) : Ok();
 }
 

@@ -35,6 +35,7 @@ struct AppOptions {
   std::string compare;                ///< a second REF: `open` is compared with it
   std::optional<std::string> script;  ///< a file, or `-`
   std::string keys;                   ///< a file of key bindings; "": none
+  bool bench = false;                 ///< prints what each line of the script took
   std::string theme;                  ///< "light", "dark"; "": as it was last time
   std::optional<std::string> config;  ///< a file of settings; none: the user's, but for scripts
   int width = 1600, height = 1000;
@@ -55,6 +56,7 @@ class App final : public ScriptHost {
   Status Screenshot(const std::string& path) override { return window_->Screenshot(path); }
   void Resize(int width, int height) override { window_->Resize(width, height); }
   void Quit() override { quit_ = true; }
+  Status Export(const std::string& path) override;
 
  private:
   App();
@@ -120,6 +122,7 @@ class App final : public ScriptHost {
   Settings settings_, saved_;
   const Document* noticed_ = nullptr;  // is among the recent files
   std::chrono::steady_clock::time_point next_refresh_;
+  std::string picture_;  // a file that the picture of the next frame goes to
   bool quit_ = false;
 };
 

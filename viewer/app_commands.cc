@@ -1,10 +1,23 @@
 #include <cmath>
 
+#include <fmt/format.h>
 #include <imgui.h>
 
+#include "base/text.h"
 #include "viewer/app.h"
 
 namespace strata::viewer {
+namespace {
+
+/// A name as a part of a file name.
+std::string FileWord(std::string_view name) {
+  std::string word;
+  for (const char c : name.substr(0, 60))
+    word += IsWordChar(c) || c == '-' || c == '.' ? c : '_';
+  return word;
+}
+
+}  // namespace
 
 /// Every action, with the keys of the report's page.
 void App::AddCommands() {
@@ -80,6 +93,24 @@ void App::AddCommands() {
   });
   add("palette", "Commands", {"Ctrl+P", "g"},
       [this](int) { palette_.Open(Palette::Kind::kCommands); });
+  add("open", "Open a file", {"Ctrl+O"}, [this](int) { palette_.Open(Palette::Kind::kOpen); });
+  add("export", "Export the picture or the graph", {"Ctrl+E"}, [this](int) {
+    const Subject* s = model_.subject();
+    palette_.Open(Palette::Kind::kExport, s == nullptr ? "graph"
+                                          : s->index < 0
+                                              ? FileWord(s->name)
+                                              : fmt::format("{}_{}", s->index, FileWord(s->name)));
+  });
+  for (size_t i = 0; i < Settings::kMostRecent; ++i) {
+    add(fmt::format("recent-{}", i + 1), fmt::format("Open recent file {}", i + 1),
+        {fmt::format("Ctrl+{}", i + 1)}, [this, i](int) {
+          if (i < settings_.recent.size()) {
+            model_.Open(settings_.recent[i]);
+          } else {
+            model_.Say(fmt::format("No recent file {}", i + 1));
+          }
+        });
+  }
   add("keys", "Keys", {"?", "F1"}, [this](int) { palette_.Open(Palette::Kind::kKeys); });
   add("refresh", "Read the file again", {"F5"}, [&m](int) { m.Refresh(); });
   add("quit", "Quit", {"Ctrl+Q"}, [this](int) { quit_ = true; });

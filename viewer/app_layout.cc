@@ -36,7 +36,10 @@ void App::Draw() {
     start_pane_.Draw(ui_, middle, settings_.recent);
   }
   ImGui::End();
-  palette_.Draw(ui_, whole);
+  palette_.Draw(ui_, whole, settings_.recent, [this](const std::string& path) {
+    if (const Status written = Export(path); !written)
+      model_.Say(VisibleLines(written.error().message()));
+  });
 }
 
 float App::Splitter(std::string_view name, const Area& line) {

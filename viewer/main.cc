@@ -26,6 +26,7 @@ constexpr const char* kHelp =
     "second REF, shows the differences of two graphs.\n"
     "\n"
     "  --script FILE    run the commands of FILE (-: standard input), then quit; docs/viewer.md\n"
+    "  --bench          print what each command of the script took\n"
     "  --theme NAME     light or dark; default: as last time\n"
     "  --size WxH       size of the window\n"
     "  --scale N        size of fonts and distances; default: as the screen says\n"
@@ -70,6 +71,8 @@ Result<AppOptions> ParseOptions(const std::vector<std::string>& words) {
       if (theme != "light" && theme != "dark")
         return Error("'{}' is not a theme: --theme: write light or dark", OneLine(theme));
       options.theme = theme;
+    } else if (word == "--bench") {
+      options.bench = true;
     } else if (word == "--config") {
       STRATA_TRY(options.config, WordAfter(words, i));
     } else if (word == "--size") {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -38,9 +40,9 @@ std::string KeysOf(const Command& command) {
 
 }  // namespace
 
-void Palette::Open(Kind kind) {
+void Palette::Open(Kind kind, const std::string& text) {
   kind_ = kind;
-  text_.clear();
+  text_ = text;
   chosen_ = 0;
   focus_ = true;
   choose_ = false;
@@ -68,10 +70,69 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
   return items;
 }
 
-void Palette::Draw(Ui& ui, const Area& window) {
+std::vector<Palette::Item> Palette::Files(Ui& ui, const std::vector<std::string>& recent) const {
+  namespace fs = std::filesystem;
+  Model& model = ui.model;
+  std::vector<Item> items;
+  const auto add = [&](const std::string& file, std::string key) {
+    items.push_back({"Files", file, std::move(key), [&model, file] { model.Open(file); }});
+  };
+  // What was typed comes first if it is a file, then what lies beside or below it.
+  const std::string typed = text_.starts_with("~/") && std::getenv("HOME") != nullptr
+                                ? std::getenv("HOME") + text_.substr(1)
+                                : text_;
+  std::error_code failure;
+  const std::string file = typed.substr(0, typed.find('#'));
+  if (!file.empty() && fs::exists(file, failure)) add(typed, "");
+  for (const std::string& name : recent) {
+    if (name != typed && Fits(name, text_)) add(name, "recent");
+  }
+  const fs::path path(typed);
+  const bool is_folder = fs::is_directory(path, failure);
+  const fs::path folder = is_folder ? path : path.parent_path();
+  std::vector<std::string> found;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, failure);
+  for (; !failure && entries != fs::directory_iterator() && found.size() < 2000;
+       entries.increment(failure)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(".") || (!is_folder && !name.starts_with(path.filename().string())))
+      continue;
+    found.push_back((folder / name).string());
+  }
+  std::ranges::sort(found);
+  for (const std::string& name : found) {
+    const bool known = std::ranges::find(items, name, &Item::words) != items.end();
+    if (items.size() < kMostItems && !known) add(name, "");
+  }
+  return items;
+}
+
+std::vector<Palette::Item> Palette::Formats(
+    const std::function<void(const std::string& path)>& export_to) const {
+  std::vector<Item> items;
+  const std::pair<const char*, const char*> formats[] = {
+      {".png", "the window as a picture"},
+      {".svg", "the graph as a picture, as it is opened and folded"},
+      {".dot", "the whole graph for Graphviz"},
+      {".json", "the whole graph as data"}};
+  const bool complete = std::ranges::any_of(
+      formats, [&](const auto& format) { return text_.ends_with(format.first); });
+  for (const auto& [ending, words] : formats) {
+    if (complete && !text_.ends_with(ending)) continue;
+    const std::string path = complete ? text_ : text_ + ending;
+    items.push_back({"Formats", path, words, [&export_to, path] { export_to(path); }});
+  }
+  return items;
+}
+
+void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& recent,
+                   const std::function<void(const std::string& path)>& export_to) {
   if (!is_open()) return;
   const Theme& theme = *ui.theme;
-  const UiScope scope(ui, kind_ == Kind::kKeys ? "keys" : "palette");
+  const UiScope scope(ui, kind_ == Kind::kKeys     ? "keys"
+                          : kind_ == Kind::kOpen   ? "open"
+                          : kind_ == Kind::kExport ? "export"
+                                                   : "palette");
   ImGui::SetNextWindowPos(window.min());
   ImGui::SetNextWindowSize({window.width, window.height});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
@@ -89,7 +150,11 @@ void Palette::Draw(Ui& ui, const Area& window) {
   if (kind_ == Kind::kKeys) {
     DrawKeys(ui, box);
   } else {
-    DrawCommands(ui, box);
+    DrawField(ui, box);
+    DrawItems(ui, box,
+              kind_ == Kind::kOpen     ? Files(ui, recent)
+              : kind_ == Kind::kExport ? Formats(export_to)
+                                       : Items(ui));
   }
   // A click beside the box closes it.
   const ImVec2 at = ImGui::GetIO().MousePos;
@@ -101,12 +166,16 @@ void Palette::Draw(Ui& ui, const Area& window) {
   ImGui::PopStyleVar();
 }
 
-void Palette::DrawCommands(Ui& ui, const Area& box) {
-  const Theme& theme = *ui.theme;
+void Palette::DrawField(Ui& ui, const Area& box) {
+  const char* hint = kind_ == Kind::kOpen     ? "A trace, a log, a folder of logs or an FX text"
+                     : kind_ == Kind::kExport ? "A file name"
+                                              : "A command, a pass, a node";
   const Area field = {box.x + ui.px(12), box.y + ui.px(12), box.width - ui.px(24), ui.px(32)};
-  if (ui.Input("field", "A command, a pass, a node", field, text_, std::exchange(focus_, false)))
-    chosen_ = 0;
-  const std::vector<Item> items = Items(ui);
+  if (ui.Input("field", hint, field, text_, std::exchange(focus_, false))) chosen_ = 0;
+}
+
+void Palette::DrawItems(Ui& ui, const Area& box, const std::vector<Item>& items) {
+  const Theme& theme = *ui.theme;
   chosen_ = std::clamp(chosen_, 0, std::max(0, static_cast<int>(items.size()) - 1));
   std::function<void()> run;
   if (std::exchange(choose_, false) && !items.empty())

@@ -1,6 +1,6 @@
 #include "viewer/ui/elements.h"
 
-#include <cfloat>
+#include <algorithm>
 #include <cmath>
 
 #include <imgui_stdlib.h>
@@ -54,9 +54,28 @@ float Ui::TextRight(const Area& area, std::string_view text, const Font& font, C
 }
 
 float Ui::Wrapped(const Area& area, std::string_view text, const Font& font, Color color) const {
-  const char* const end = text.data() + text.size();
-  draw().AddText(font.font, font.size, Snap(area.x, area.y), color, text.data(), end, area.width);
-  return font.font->CalcTextSizeA(font.size, FLT_MAX, area.width, text.data(), end).y;
+  const float line_height = std::round(font.size * 1.4F);
+  float y = area.y;
+  std::string line;
+  const auto flush = [&] {
+    Text(area.x, y + (line_height - font.size) / 2, line, font, color, area.width);
+    y += line_height;
+    line.clear();
+  };
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word(text.substr(begin, end - begin));
+    const std::string longer = line.empty() ? word : line + " " + word;
+    if (!line.empty() && font.WidthOf(longer) > area.width) {
+      flush();
+      line = word;
+    } else {
+      line = longer;
+    }
+    begin = end + 1;
+  }
+  if (!line.empty()) flush();
+  return y - area.y;
 }
 
 void Ui::Fill(const Area& area, Color color, float radius) const {

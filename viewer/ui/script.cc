@@ -29,6 +29,10 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"open", {1, 1, "open FILE[#LINK]"}},
       {"compare", {2, 2, "compare REF REF"}},
       {"wait", {0, 1, "wait [MILLISECONDS]"}},
+      {"await",
+       {2, 99, "await ELEMENT WHAT… | await state KEY OP VALUE | await count PATTERN OP N"}},
+      {"frames", {1, 2, "frames N [still|pan|zoom]"}},
+      {"export", {1, 1, "export FILE.png|svg|dot|json"}},
       {"key", {1, 99, "key KEY…"}},
       {"hold", {1, 1, "hold KEY"}},
       {"release", {1, 1, "release KEY"}},
@@ -131,8 +135,8 @@ Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::st
 }
 
 bool ScriptRunner::NeedsTree(const ScriptLine& line) {
-  static constexpr std::string_view kVerbs[] = {"click", "move",   "drag",      "scroll",
-                                                "tree",  "assert", "screenshot"};
+  static constexpr std::string_view kVerbs[] = {"click", "move",   "drag",  "scroll",
+                                                "tree",  "assert", "await", "screenshot"};
   return std::ranges::find(kVerbs, line.verb) != std::end(kVerbs);
 }
 
@@ -152,7 +156,15 @@ bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
   if (done() || !failed_) return false;
   const bool busy = ui.model.busy() || !host.input().empty() || ui.animating;
   quiet_frames_ = busy ? 0 : quiet_frames_ + 1;
+  if (quiet_frames_ <= 1 && !measured_.empty()) {
+    measured_.back().ms = std::chrono::duration<double, std::milli>(Clock::now() - acted_).count();
+  }
   const ScriptLine& line = lines_[next_];
+  // What is measured is drawing; nothing is waited for between its frames.
+  if (line.verb == "frames" && moved_ > 0) {
+    failed_ = At(line, Act(ui, host, line));
+    return false;
+  }
   if (quiet_frames_ < kQuietFrames || Clock::now() < resume_) {
     if (Clock::now() - began_ > kLimit && Clock::now() > resume_ + kLimit)
       failed_ = Error("{}:{}: still busy after 60 s: {}", file_, line.number, line.verb);
@@ -163,8 +175,10 @@ bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
     if (line.verb == "screenshot") host.KeepPixels();
     return true;
   }
+  BeginMeasure(line);
+  const size_t here = next_;
   failed_ = At(line, Act(ui, host, line));
-  Next();
+  if (next_ == here && moved_ == 0) Next();
   return false;
 }
 
@@ -172,6 +186,8 @@ Status ScriptRunner::AfterFrame(Ui& ui, ScriptHost& host) {
   if (!failed_) return failed_;
   if (!runs_after_) return Ok();
   const ScriptLine line = lines_[next_];
+  if (line.verb == "await") return At(line, Await(ui, line));
+  BeginMeasure(line);
   Next();
   if (line.verb == "screenshot") return At(line, host.Screenshot(line.words[0]));
   if (line.verb == "tree")
@@ -231,6 +247,14 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
     STRATA_TRY(const double height, Number(line.words[1]));
     host.Resize(static_cast<int>(std::clamp(width, 100.0, 8192.0)),
                 static_cast<int>(std::clamp(height, 100.0, 8192.0)));
+  } else if (line.verb == "frames") {
+    STRATA_TRY(const double frames, Number(line.words[0]));
+    if (++moved_ > static_cast<int>(std::clamp(frames, 1.0, 1e6)) || !Move(ui, line)) {
+      moved_ = 0;
+      Next();
+    }
+  } else if (line.verb == "export") {
+    return host.Export(line.words[0]);
   } else if (line.verb == "quit") {
     host.Quit();
   }

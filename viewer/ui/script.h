@@ -31,6 +31,8 @@ class ScriptHost {
   virtual Status Screenshot(const std::string& path) = 0;
   virtual void Resize(int width, int height) = 0;
   virtual void Quit() = 0;
+  /// Writes the picture of the next frame, or the graph, as the file's ending says.
+  virtual Status Export(const std::string& path) = 0;
 };
 
 /// Runs a script line by line in the frames of the viewer. A line runs when the line before has had
@@ -46,6 +48,11 @@ class ScriptRunner {
   /// After it was drawn. Errors: an assertion does not hold, an element is missing, a file cannot
   /// be written, a line takes longer than a minute.
   Status AfterFrame(Ui& ui, ScriptHost& host);
+  /// Adds the processor time that the last frame took to build.
+  void OnBuilt(double ms);
+  /// A line per command: its time until everything was shown, and the processor time of building
+  /// its frames.
+  std::string Measures() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -58,6 +65,20 @@ class ScriptRunner {
   Status ActOnElement(Ui& ui, ScriptHost& host, const ScriptLine& line);
   Status Assert(const Ui& ui, const ScriptLine& line) const;
   Status AssertState(const Ui& ui, const ScriptLine& line) const;
+  /// Repeats an assertion until it holds.
+  Status Await(const Ui& ui, const ScriptLine& line);
+  void BeginMeasure(const ScriptLine& line);
+  /// Moves or zooms the graph for the next frame of `frames`; false: that was the last one.
+  bool Move(Ui& ui, const ScriptLine& line);
+
+  /// What a line took.
+  struct Measured {
+    int32_t line = 0;
+    std::string words;
+    double ms = 0;  ///< until the last frame in which something was loaded or laid out
+    int32_t frames = 0;
+    double mean_build_ms = 0, most_build_ms = 0;
+  };
 
   std::vector<ScriptLine> lines_;
   std::string file_;
@@ -65,6 +86,9 @@ class ScriptRunner {
   int32_t quiet_frames_ = 0;  // since something happened
   Clock::time_point began_ = Clock::now(), resume_ = Clock::now();
   bool runs_after_ = false;  // the line runs after this frame
+  int32_t moved_ = 0;        // frames of the line that moved the graph
+  std::vector<Measured> measured_;
+  Clock::time_point acted_;  // the last command
   Status failed_;
 };
 

@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "viewer/ui/script.h"
+
+namespace strata::viewer {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+}  // namespace
+
+void ScriptRunner::BeginMeasure(const ScriptLine& line) {
+  acted_ = Clock::now();
+  std::string words = line.verb;
+  for (const std::string& word : line.words)
+    words += " " + word;
+  measured_.push_back({.line = line.number, .words = OneLine(words, 60)});
+}
+
+void ScriptRunner::OnBuilt(double ms) {
+  if (measured_.empty()) return;
+  Measured& m = measured_.back();
+  m.most_build_ms = std::max(m.most_build_ms, ms);
+  m.mean_build_ms = (m.mean_build_ms * m.frames + ms) / (m.frames + 1);
+  ++m.frames;
+}
+
+std::string ScriptRunner::Measures() const {
+  std::string text = fmt::format("{:>4}  {:<40}{:>11}{:>8}{:>13}{:>13}\n", "line", "command", "ms",
+                                 "frames", "build mean", "build most");
+  for (const Measured& m : measured_) {
+    text += fmt::format("{:>4}  {:<40}{:>11.1f}{:>8}{:>13.2f}{:>13.2f}\n", m.line, m.words, m.ms,
+                        m.frames, m.mean_build_ms, m.most_build_ms);
+  }
+  return text;
+}
+
+bool ScriptRunner::Move(Ui& ui, const ScriptLine& line) {
+  GraphModel* graph = ui.model.graph();
+  if (graph == nullptr || graph->geometry() == nullptr) return false;
+  const std::string motion = line.words.size() > 1 ? line.words[1] : "still";
+  // There and back again, so that the graph stays in sight.
+  const bool back = moved_ / 30 % 2 == 1;
+  if (motion == "pan") graph->Pan(back ? 23 : -23, back ? 37 : -37);
+  if (motion == "zoom") graph->Zoom(back ? 1 / 0.93 : 0.93);
+  return true;
+}
+
+Status ScriptRunner::Await(const Ui& ui, const ScriptLine& line) {
+  const Status holds = Assert(ui, line);
+  if (holds) {
+    BeginMeasure(line);
+    Next();
+    return Ok();
+  }
+  if (Clock::now() - began_ > kPatience) return holds;
+  return Ok();
+}
+
+}  // namespace strata::viewer
