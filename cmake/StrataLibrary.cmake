@@ -7,7 +7,7 @@ function(strata_library name)
   strata_check_arguments(strata_library ${name})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC strata_flags ${arg_PUBLIC_DEPS} PRIVATE ${arg_DEPS})
-  strata_limit_torch_jobs(${name} ${arg_DEPS} ${arg_PUBLIC_DEPS})
+  strata_prepare_for_torch(${name} ${arg_DEPS} ${arg_PUBLIC_DEPS})
 endfunction()
 
 # strata_executable(NAME SOURCES file… [DEPS target…]): a program in build/<preset>/bin.
@@ -16,11 +16,12 @@ function(strata_executable name)
   strata_check_arguments(strata_executable ${name})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE strata_flags ${arg_DEPS})
-  strata_limit_torch_jobs(${name} ${arg_DEPS})
+  strata_prepare_for_torch(${name} ${arg_DEPS})
 endfunction()
 
-# Puts the compile jobs of `target` into the pool "torch" if one of its dependencies is, or publicly uses, LibTorch.
-function(strata_limit_torch_jobs target)
+# Puts the compile jobs of `target` into the pool "torch", with LibTorch's headers precompiled, if one of its
+# dependencies is, or publicly uses, LibTorch.
+function(strata_prepare_for_torch target)
   foreach(dep IN LISTS ARGN)
     set(uses_torch OFF)
     if(dep STREQUAL "torch::cpu")
@@ -33,6 +34,7 @@ function(strata_limit_torch_jobs target)
     endif()
     if(uses_torch)
       set_property(TARGET ${target} PROPERTY JOB_POOL_COMPILE torch)
+      strata_reuse_headers(${target} strata_torch_headers)
       return()
     endif()
   endforeach()

@@ -21,7 +21,9 @@ endif()
 
 find_program(STRATA_CCACHE ccache)
 if(STRATA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${STRATA_CCACHE})
+  # Files with a precompiled header are stored too; its hash is computed once.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=true ${STRATA_CCACHE})
 endif()
 
 find_program(STRATA_MOLD mold)
