@@ -45,9 +45,8 @@ class MoveFinder {
         pair.status.moved = true;
         continue;
       }
-      const auto i = static_cast<size_t>(pair.before.index);
-      const auto j = static_cast<size_t>(pair.after.index);
-      const uint64_t label = matching_.labels(kBefore).type[i] + matching_.labels(kAfter).type[j];
+      const uint64_t label =
+          matching_.labels(kBefore).type[pair.before] + matching_.labels(kAfter).type[pair.after];
       points.push_back({pair.before.index, pair.after.index, static_cast<uint32_t>(label)});
       pair_of_point.push_back(id);
     }
@@ -73,9 +72,9 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
                GraphDiff& diff) {
   diff.pairs.reserve(matching.made().size());
   for (EntityId id : diff.before.ids()) {
-    if (!matching.matched(kBefore, id.index)) continue;
-    const Matching::Made& pair = matching.made(kBefore, id.index);
-    diff.pairs.Add({{pair.before}, {pair.after}, {}, pair.via, pair.confidence, {}});
+    if (!matching.matched(kBefore, id)) continue;
+    const Matching::Made& pair = matching.made(kBefore, id);
+    diff.pairs.Add({pair.before, pair.after, {}, pair.via, pair.confidence, {}});
   }
   diff.pair_of_before.resize(diff.before.ids().size());
   diff.pair_of_after.resize(diff.after.ids().size());

@@ -22,7 +22,7 @@ std::vector<std::string> PathsByStructure(const GraphDiff& diff, const Scene& sc
   for (const SceneNode& node : scene.nodes) {
     const Listing& listing = node.before.valid() ? diff.before : diff.after;
     const EntityId id = node.before.valid() ? node.before : node.after;
-    if (node.before.valid()) last = layers.path(id.index);
+    if (node.before.valid()) last = layers.path(id);
     // Weights belong to the layer that uses them, but inputs have a slab of their own.
     paths.emplace_back(listing[id].kind == EntityKind::kCompute ? last : std::string_view());
   }

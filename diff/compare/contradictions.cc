@@ -17,10 +17,10 @@ namespace {
 constexpr double kSure = 0.95;
 
 /// The evidence for a pair: edges that agree, less those that do not, and equal labels.
-int Merit(const Matching& matching, int32_t before, int32_t after) {
+int Merit(const Matching& matching, EntityId before, EntityId after) {
   const Matching::EdgeScore score = matching.Score(before, after);
-  const bool same_label = matching.labels(kBefore).type[static_cast<size_t>(before)] ==
-                          matching.labels(kAfter).type[static_cast<size_t>(after)];
+  const bool same_label =
+      matching.labels(kBefore).type[before] == matching.labels(kAfter).type[after];
   return score.agree - score.contradict + (same_label ? 1 : 0);
 }
 
@@ -32,17 +32,17 @@ class Suspects {
  public:
   explicit Suspects(const Matching& by_id) : by_id_(by_id) {
     for (Side side : {kBefore, kAfter})
-      is_suspect_[side].assign(static_cast<size_t>(by_id.labels(side).size()), false);
-    std::vector<std::pair<Side, int32_t>> edge;
+      is_suspect_[side].assign(by_id.labels(side).size(), false);
+    std::vector<std::pair<Side, EntityId>> edge;
     for (Side side : {kBefore, kAfter}) {
-      for (int32_t i = 0; i < by_id.labels(side).size(); ++i) {
+      for (EntityId i : by_id.labels(side).ids()) {
         if (!EdgesAgree(side, i)) Add(side, i, edge);
       }
     }
     any_ = std::ranges::any_of(
         edge, [&](const auto& node) { return node.first == kBefore && HasRival(node.second); });
     for (int reach = 0; any_ && reach < kReach; ++reach) {
-      std::vector<std::pair<Side, int32_t>> next;
+      std::vector<std::pair<Side, EntityId>> next;
       for (const auto& [side, i] : edge) {
         for (const auto& edges : {by_id.labels(side).operands(i), by_id.labels(side).users(i)}) {
           if (edges.size() > Matching::kMaxEdges) continue;
@@ -56,15 +56,16 @@ class Suspects {
 
   /// False: there is nothing to look for.
   bool any() const { return any_; }
-  bool Has(Side side, int32_t i) const { return is_suspect_[side][static_cast<size_t>(i)]; }
+  bool Has(Side side, EntityId i) const { return is_suspect_[side][i]; }
 
  private:
   static constexpr int kReach = 3;
 
-  bool EdgesAgree(Side side, int32_t i) const {
-    const int32_t partner = by_id_.partner(side, i);
+  bool EdgesAgree(Side side, EntityId i) const {
+    const EntityId partner = by_id_.partner(side, i);
     const Side other = 1 - side;
-    return partner >= 0 && by_id_.open_operands(side, i) == 0 && by_id_.open_users(side, i) == 0 &&
+    return partner.valid() && by_id_.open_operands(side, i) == 0 &&
+           by_id_.open_users(side, i) == 0 &&
            by_id_.operand_sum(side, i) == by_id_.operand_sum(other, partner) &&
            by_id_.user_sum(side, i) == by_id_.user_sum(other, partner);
   }
@@ -72,22 +73,22 @@ class Suspects {
   /// Whether another node stands where its neighbours' partners are, for which as much speaks as
   /// for its own partner. A region that structure would match otherwise has such a node where it
   /// meets the rest.
-  bool HasRival(int32_t before) const {
+  bool HasRival(EntityId before) const {
     const Labels& labels = by_id_.labels(kBefore);
     const Labels& others = by_id_.labels(kAfter);
     const auto first = [](std::span<const Labels::Edge> edges) {
       return edges.first(std::min(edges.size(), Matching::kMaxEdges));
     };
     for (const Labels::Edge& operand : first(labels.operands(before))) {
-      const int32_t image = by_id_.partner(kBefore, operand.entity);
-      if (image < 0) continue;
+      const EntityId image = by_id_.partner(kBefore, operand.entity);
+      if (!image.valid()) continue;
       for (const Labels::Edge& user : first(others.users(image))) {
         if (user.slot == operand.slot && IsRival(before, user.entity)) return true;
       }
     }
     for (const Labels::Edge& user : first(labels.users(before))) {
-      const int32_t image = by_id_.partner(kBefore, user.entity);
-      if (image < 0) continue;
+      const EntityId image = by_id_.partner(kBefore, user.entity);
+      if (!image.valid()) continue;
       const auto operands = others.operands(image);
       const auto slot = static_cast<size_t>(user.slot);
       if (slot < operands.size() && IsRival(before, operands[slot].entity)) return true;
@@ -95,25 +96,24 @@ class Suspects {
     return false;
   }
 
-  bool IsRival(int32_t before, int32_t after) const {
-    const int32_t own = by_id_.partner(kBefore, before), origin = by_id_.partner(kAfter, after);
-    if (after == own || by_id_.labels(kBefore).type[static_cast<size_t>(before)] !=
-                            by_id_.labels(kAfter).type[static_cast<size_t>(after)])
+  bool IsRival(EntityId before, EntityId after) const {
+    const EntityId own = by_id_.partner(kBefore, before), origin = by_id_.partner(kAfter, after);
+    if (after == own || by_id_.labels(kBefore).type[before] != by_id_.labels(kAfter).type[after])
       return false;
     const int merit = Merit(by_id_, before, after);
-    return (own < 0 || merit >= Merit(by_id_, before, own)) &&
-           (origin < 0 || merit >= Merit(by_id_, origin, after));
+    return (!own.valid() || merit >= Merit(by_id_, before, own)) &&
+           (!origin.valid() || merit >= Merit(by_id_, origin, after));
   }
 
-  void Add(Side side, int32_t i, std::vector<std::pair<Side, int32_t>>& added) {
+  void Add(Side side, EntityId i, std::vector<std::pair<Side, EntityId>>& added) {
     if (Has(side, i)) return;
-    is_suspect_[side][static_cast<size_t>(i)] = true;
+    is_suspect_[side][i] = true;
     added.emplace_back(side, i);
     if (by_id_.matched(side, i)) Add(1 - side, by_id_.partner(side, i), added);
   }
 
   const Matching& by_id_;
-  std::array<std::vector<bool>, 2> is_suspect_;
+  std::array<IdVector<EntityId, bool>, 2> is_suspect_;
   bool any_ = false;
 };
 
@@ -131,14 +131,14 @@ class Finder {
   std::vector<Contradiction> Run() const {
     std::vector<Contradiction> contradictions;
     for (const Matching::Made& pair : found_.made()) {
-      if (pair.before < 0 || pair.via == Via::kId || !IsSure(pair)) continue;
+      if (!pair.before.valid() || pair.via == Via::kId || !IsSure(pair)) continue;
       const EntityId before{pair.before}, after{pair.after};
       const EntityId by_id = PartnerOf(by_ids_.pair_of_before, before, &Pair::after);
       if (by_id == after) continue;
       const EntityId origin = PartnerOf(by_ids_.pair_of_after, after, &Pair::before);
       const int merit = Merit(found_, pair.before, pair.after);
-      const bool beats_partner = !by_id.valid() || merit > Merit(found_, pair.before, by_id.index);
-      const bool beats_origin = !origin.valid() || merit > Merit(found_, origin.index, pair.after);
+      const bool beats_partner = !by_id.valid() || merit > Merit(found_, pair.before, by_id);
+      const bool beats_origin = !origin.valid() || merit > Merit(found_, origin, pair.after);
       if (!beats_partner || !beats_origin) continue;
       // Deleted and made anew: from that very node, or so they say.
       if (!by_id.valid() && !origin.valid() && !DeniesProvenance(pair)) continue;
@@ -160,8 +160,7 @@ class Finder {
     return pair.confidence >= kSure && pair.via != Via::kOrder &&
            by_ids_.before[before].kind == EntityKind::kCompute &&
            !by_ids_.before[before].element.valid() &&
-           before_.type[static_cast<size_t>(pair.before)] ==
-               after_.type[static_cast<size_t>(pair.after)];
+           before_.type[pair.before] == after_.type[pair.after];
   }
 
   /// The after node has ancestors, and neither the before node nor its neighbours are among them: a
@@ -178,7 +177,7 @@ class Finder {
       }
     }
     if (ancestors.empty()) return false;
-    const auto is_ancestor = [&](int32_t i) {
+    const auto is_ancestor = [&](EntityId i) {
       return ancestors.contains(static_cast<uint64_t>(IdOf(by_ids_.before, {i})));
     };
     const auto any = [&](std::span<const Labels::Edge> edges) {
@@ -207,8 +206,7 @@ std::vector<Contradiction> FindContradictions(const GraphDiff& by_ids, const Mat
   if (!suspects.any()) return {};
   Matching found(by_id.labels(kBefore), by_id.labels(kAfter));
   for (const Pair& pair : by_ids.pairs) {
-    if (!suspects.Has(kBefore, pair.before.index))
-      found.Match(pair.before.index, pair.after.index, Via::kId, 1);
+    if (!suspects.Has(kBefore, pair.before)) found.Match(pair.before, pair.after, Via::kId, 1);
   }
   const Status matched = MatchListings(by_ids.before, by_ids.after, {}, found);
   STRATA_CHECK(matched, "nothing was asked for that can fail");

@@ -167,9 +167,9 @@ FieldComparer::FieldComparer(const Listing& before, const Listing& after, const 
   const auto partners_of_bodies = [&](Side side, const Listing& listing, const Listing& other) {
     IdVector<ScopeId, ScopeId> partners;
     for (const Listing::Scope& scope : listing.scopes()) {
-      const int32_t last = scope.ids.end_id().index - 1;
-      const int32_t partner = scope.ids.size() == 0 ? -1 : matching_.partner(side, last);
-      partners.Add(partner < 0 ? ScopeId{} : other.scope_of(EntityId{partner}));
+      const EntityId last{scope.ids.end_id().index - 1};
+      const EntityId partner = scope.ids.size() == 0 ? EntityId{} : matching_.partner(side, last);
+      partners.Add(partner.valid() ? other.scope_of(partner) : ScopeId{});
     }
     return partners;
   };
@@ -203,17 +203,17 @@ bool FieldComparer::Joined(EntityId before, EntityId after) const {
 }
 
 bool FieldComparer::OperandsDiffer(EntityId before, EntityId after) const {
-  const auto a = matching_.labels(kBefore).operands(before.index);
-  const auto b = matching_.labels(kAfter).operands(after.index);
+  const auto a = matching_.labels(kBefore).operands(before);
+  const auto b = matching_.labels(kAfter).operands(after);
   return !std::ranges::equal(a, b, [&](const Labels::Edge& x, const Labels::Edge& y) {
-    return ImageOf({x.entity}).index == y.entity;
+    return ImageOf(x.entity) == y.entity;
   });
 }
 
 std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) const {
   std::vector<FieldDiff> fields;
-  const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
-  const bool same_label = matching_.labels(kBefore).type[i] == matching_.labels(kAfter).type[j];
+  const bool same_label =
+      matching_.labels(kBefore).type[before] == matching_.labels(kAfter).type[after];
   if (!same_label) {
     CompareTarget(before, after, fields);
     CompareLiterals(before, after, fields);
@@ -268,12 +268,11 @@ void FieldComparer::CompareLiterals(EntityId before, EntityId after,
   }
   std::sort(fields.begin() + static_cast<std::ptrdiff_t>(begin), fields.end(),
             [](const FieldDiff& x, const FieldDiff& y) { return PathBefore(x.path, y.path); });
-  const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
   const Labels& a = matching_.labels(kBefore);
   const Labels& b = matching_.labels(kAfter);
-  const bool same_leaves = fields.size() == begin && a.op[i] == b.op[j] &&
-                           a.operands(before.index).size() == b.operands(after.index).size();
-  if (same_leaves && a.literals[i] != b.literals[j] && !before_[before].element.valid() &&
+  const bool same_leaves = fields.size() == begin && a.op[before] == b.op[after] &&
+                           a.operands(before).size() == b.operands(after).size();
+  if (same_leaves && a.literals[before] != b.literals[after] && !before_[before].element.valid() &&
       !after_[after].element.valid()) {
     CompareContainers(PlaceOf(before_, before), before_[before].node, PlaceOf(after_, after),
                       after_[after].node, fields);
@@ -282,15 +281,15 @@ void FieldComparer::CompareLiterals(EntityId before, EntityId after,
 
 void FieldComparer::CompareOperands(EntityId before, EntityId after,
                                     std::vector<FieldDiff>& fields) const {
-  const auto a = matching_.labels(kBefore).operands(before.index);
-  const auto b = matching_.labels(kAfter).operands(after.index);
+  const auto a = matching_.labels(kBefore).operands(before);
+  const auto b = matching_.labels(kAfter).operands(after);
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     FieldDiff field{fmt::format("operands[{}]", i), std::nullopt, std::nullopt};
-    if (i < a.size()) field.before = before_.name({a[i].entity});
-    if (i < b.size()) field.after = after_.name({b[i].entity});
+    if (i < a.size()) field.before = before_.name(a[i].entity);
+    if (i < b.size()) field.after = after_.name(b[i].entity);
     if (i < a.size() && i < b.size()) {
-      if (ImageOf({a[i].entity}).index == b[i].entity) continue;
-      field.derived = Joined({a[i].entity}, {b[i].entity});
+      if (ImageOf(a[i].entity) == b[i].entity) continue;
+      field.derived = Joined(a[i].entity, b[i].entity);
     }
     fields.push_back(std::move(field));
   }
@@ -298,10 +297,10 @@ void FieldComparer::CompareOperands(EntityId before, EntityId after,
 
 FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, EntityId after) const {
   Consequences result;
-  const auto operands_before = matching_.labels(kBefore).operands(before.index);
-  const auto operands_after = matching_.labels(kAfter).operands(after.index);
+  const auto operands_before = matching_.labels(kBefore).operands(before);
+  const auto operands_after = matching_.labels(kAfter).operands(after);
   for (size_t i = 0; i < std::min(operands_before.size(), operands_after.size()); ++i) {
-    const EntityId a{operands_before[i].entity}, b{operands_after[i].entity};
+    const EntityId a = operands_before[i].entity, b = operands_after[i].entity;
     result.operand |= Joined(a, b);
     const TypeText type_a = TypeTextOf(before_, a), type_b = TypeTextOf(after_, b, symbols_);
     result.dtype |= Differ(type_a.dtype, type_b.dtype);
@@ -309,12 +308,11 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
     result.strides |= Differ(type_a.strides, type_b.strides);
   }
   // The type of a tuple is that of its elements: the same element of it follows from it.
-  const auto i = static_cast<size_t>(before.index), j = static_cast<size_t>(after.index);
   const bool same_element =
       before_.target(before) == "_operator.getitem" &&
-      matching_.labels(kBefore).literals[i] == matching_.labels(kAfter).literals[j] &&
-      !operands_before.empty() && ImageOf({operands_before[0].entity}).valid();
-  if (same_element && !before_.value({operands_before[0].entity}).valid()) {
+      matching_.labels(kBefore).literals[before] == matching_.labels(kAfter).literals[after] &&
+      !operands_before.empty() && ImageOf(operands_before[0].entity).valid();
+  if (same_element && !before_.value(operands_before[0].entity).valid()) {
     result.dtype = result.shape = result.strides = true;
   }
   return result;
@@ -323,8 +321,7 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
 void FieldComparer::CompareTypes(EntityId before, EntityId after,
                                  std::vector<FieldDiff>& fields) const {
   // Equal labels are equal in all properties that both sides have.
-  if (matching_.labels(kBefore).value[static_cast<size_t>(before.index)] ==
-      matching_.labels(kAfter).value[static_cast<size_t>(after.index)]) {
+  if (matching_.labels(kBefore).value[before] == matching_.labels(kAfter).value[after]) {
     return;
   }
   const TypeText a = TypeTextOf(before_, before), b = TypeTextOf(after_, after, symbols_);

@@ -29,7 +29,7 @@ class FieldComparer {
 
   /// The attributes hold bodies, and not those that are the same.
   bool BodiesDiffer(EntityId before, EntityId after) const;
-  EntityId ImageOf(EntityId before) const { return {matching_.partner(kBefore, before.index)}; }
+  EntityId ImageOf(EntityId before) const { return matching_.partner(kBefore, before); }
   /// The same literal but for names of symbols.
   bool SameText(std::string_view before, std::string_view after) const;
   bool Joined(EntityId before, EntityId after) const;

@@ -16,17 +16,17 @@ class ProvenanceReader {
       : before_(before),
         after_(after),
         matching_(matching),
-        groups_(Index(before.size()) + Index(after.size())) {
+        groups_(before.ids().size() + after.ids().size()) {
     for (const Provenance& record : provenance)
       provenance_.emplace(record.node, &record);
     for (EntityId id : before.ids()) {
-      if (!before[id].element.valid()) entity_of_.emplace(StableIdOf(before, id), id.index);
+      if (!before[id].element.valid()) entity_of_.emplace(StableIdOf(before, id), id);
     }
   }
 
   std::vector<Relation> Run() {
     for (EntityId id : after_.ids()) {
-      if (!matching_.matched(kAfter, id.index)) Read(id);
+      if (!matching_.matched(kAfter, id)) Read(id);
     }
     JoinElements(kBefore, before_);
     JoinElements(kAfter, after_);
@@ -37,9 +37,8 @@ class ProvenanceReader {
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-  size_t Place(Side side, int32_t i) const {
-    return Index(i) + (side == kBefore ? 0 : Index(before_.size()));
+  size_t Place(Side side, EntityId i) const {
+    return static_cast<size_t>(i.index) + (side == kBefore ? 0 : before_.ids().size());
   }
   static StableId StableIdOf(const Listing& listing, EntityId id) {
     return listing.graph(id).node(listing[id].node).stable_id;
@@ -49,20 +48,20 @@ class ProvenanceReader {
     if (after_[id].element.valid()) return;
     const auto record = provenance_.find(StableIdOf(after_, id));
     if (record == provenance_.end()) return;
-    std::vector<int32_t> ancestors;
+    std::vector<EntityId> ancestors;
     Collect(*record->second, 0, ancestors);
     if (record->second->origin == Origin::kCloned && ancestors.size() == 1 &&
         matching_.matched(kBefore, ancestors[0])) {
       copies_[ancestors[0]].push_back(id);
       return;
     }
-    for (int32_t ancestor : ancestors) {
+    for (EntityId ancestor : ancestors) {
       if (matching_.matched(kBefore, ancestor)) continue;
-      groups_.Join(Place(kBefore, ancestor), Place(kAfter, id.index));
+      groups_.Join(Place(kBefore, ancestor), Place(kAfter, id));
     }
   }
 
-  void Collect(const Provenance& record, int depth, std::vector<int32_t>& ancestors) const {
+  void Collect(const Provenance& record, int depth, std::vector<EntityId>& ancestors) const {
     constexpr int kMaxDepth = 16;
     for (StableId id : record.from) {
       if (const auto entity = entity_of_.find(id); entity != entity_of_.end()) {
@@ -77,18 +76,16 @@ class ProvenanceReader {
   /// The elements of a tuple are where their node is.
   void JoinElements(Side side, const Listing& listing) {
     for (EntityId id : listing.ids()) {
-      if (!listing[id].element.valid() || matching_.matched(side, id.index)) continue;
+      if (!listing[id].element.valid() || matching_.matched(side, id)) continue;
       const EntityId node = listing.Find(listing[id].graph, listing[id].node);
-      if (!matching_.matched(side, node.index))
-        groups_.Join(Place(side, node.index), Place(side, id.index));
+      if (!matching_.matched(side, node)) groups_.Join(Place(side, node), Place(side, id));
     }
   }
 
   void AddReplacements() {
     std::map<size_t, Relation> groups;  // by root
     for (Side side : {kBefore, kAfter}) {
-      const int32_t size = side == kBefore ? before_.size() : after_.size();
-      for (int32_t i = 0; i < size; ++i) {
+      for (EntityId i : (side == kBefore ? before_ : after_).ids()) {
         if (matching_.matched(side, i)) continue;
         Relation& relation = groups[groups_.Find(Place(side, i))];
         (side == kBefore ? relation.before : relation.after).push_back({i});
@@ -122,9 +119,9 @@ class ProvenanceReader {
   const Listing &before_, &after_;
   const Matching& matching_;
   std::unordered_map<StableId, const Provenance*> provenance_;
-  std::unordered_map<StableId, int32_t> entity_of_;  // of the before graph
-  UnionFind groups_;                                 // entities of both sides
-  std::map<int32_t, std::vector<EntityId>> copies_;  // by original
+  std::unordered_map<StableId, EntityId> entity_of_;  // of the before graph
+  UnionFind groups_;                                  // entities of both sides
+  std::map<EntityId, std::vector<EntityId>> copies_;  // by original
   std::vector<Relation> relations_;
 };
 

@@ -21,8 +21,8 @@ class RelationFinder {
   RelationFinder(const Listing& before, const Listing& after, const Matching& matching)
       : before_(before), after_(after), matching_(matching) {
     for (Side side : {kBefore, kAfter}) {
-      related_[side].assign(static_cast<size_t>(matching.labels(side).size()), false);
-      for (int32_t i = 0; i < matching.labels(side).size(); ++i)
+      related_[side].assign(matching.labels(side).size(), false);
+      for (EntityId i : matching.labels(side).ids())
         num_unmatched_[side] += matching.matched(side, i) ? 0 : 1;
     }
   }
@@ -41,45 +41,45 @@ class RelationFinder {
  private:
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
   static Side Other(Side side) { return 1 - side; }
-  EntityKind KindOf(Side side, int32_t i) const { return matching_.labels(side).kind[Index(i)]; }
-  bool IsOpen(Side side, int32_t i) const {
-    return !matching_.matched(side, i) && !related_[side][Index(i)];
+  EntityKind KindOf(Side side, EntityId i) const { return matching_.labels(side).kind[i]; }
+  bool IsOpen(Side side, EntityId i) const {
+    return !matching_.matched(side, i) && !related_[side][i];
   }
 
   /// What each node computes, as a hash: equal for equal operators over equal values. With
   /// `equal_pieces`, new pieces of one value count as equal, so that copies of a body, one per
   /// piece, do.
-  std::vector<uint64_t> ValueNumbers(Side side, bool equal_pieces) const {
+  IdVector<EntityId, uint64_t> ValueNumbers(Side side, bool equal_pieces) const {
     const Labels& labels = matching_.labels(side);
-    std::vector<uint64_t> numbers(Index(labels.size()));
-    for (int32_t i = 0; i < labels.size(); ++i) {
-      const bool new_piece = equal_pieces && labels.piece[Index(i)] && !matching_.matched(side, i);
-      uint64_t number = new_piece ? labels.op[Index(i)] : labels.type[Index(i)];
-      if (labels.kind[Index(i)] == EntityKind::kInput) number = Mix(number, Index(i));
+    IdVector<EntityId, uint64_t> numbers(labels.size());
+    for (EntityId i : labels.ids()) {
+      const bool new_piece = equal_pieces && labels.piece[i] && !matching_.matched(side, i);
+      uint64_t number = new_piece ? labels.op[i] : labels.type[i];
+      if (labels.kind[i] == EntityKind::kInput) number = Mix(number, Index(i.index));
       for (const Labels::Edge& operand : labels.operands(i))
-        number = Mix(number, numbers[Index(operand.entity)]);
-      numbers[Index(i)] = number;
+        number = Mix(number, numbers[operand.entity]);
+      numbers[i] = number;
     }
     return numbers;
   }
 
   /// Per matched node the unmatched ones with its value number: of several matched ones the first.
-  std::map<int32_t, std::vector<int32_t>> EqualsOfMatched(
-      Side side, const std::vector<uint64_t>& numbers) const {
+  std::map<EntityId, std::vector<EntityId>> EqualsOfMatched(
+      Side side, const IdVector<EntityId, uint64_t>& numbers) const {
     // Only numbers of unmatched nodes are looked for: mostly few.
     HashFilter wanted(Index(num_unmatched_[side]));
-    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-      if (!matching_.matched(side, i)) wanted.Add(numbers[Index(i)]);
+    for (EntityId i : matching_.labels(side).ids()) {
+      if (!matching_.matched(side, i)) wanted.Add(numbers[i]);
     }
-    FlatMap<uint64_t, int32_t> first;
-    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
-      const uint64_t number = numbers[Index(i)];
+    FlatMap<uint64_t, EntityId> first;
+    for (EntityId i : matching_.labels(side).ids()) {
+      const uint64_t number = numbers[i];
       if (wanted.MayHave(number) && matching_.matched(side, i)) first.Emplace(number, i);
     }
-    std::map<int32_t, std::vector<int32_t>> equals;
-    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+    std::map<EntityId, std::vector<EntityId>> equals;
+    for (EntityId i : matching_.labels(side).ids()) {
       if (matching_.matched(side, i) || KindOf(side, i) == EntityKind::kInput) continue;
-      const int32_t* equal = first.Find(numbers[Index(i)]);
+      const EntityId* equal = first.Find(numbers[i]);
       if (equal != nullptr) equals[*equal].push_back(i);
     }
     return equals;
@@ -88,29 +88,29 @@ class RelationFinder {
   /// Whether value numbers with equal pieces are other ones.
   bool AnyNewPiece(Side side) const {
     const Labels& labels = matching_.labels(side);
-    for (int32_t i = 0; i < labels.size(); ++i) {
-      if (labels.piece[Index(i)] && !matching_.matched(side, i)) return true;
+    for (EntityId i : labels.ids()) {
+      if (labels.piece[i] && !matching_.matched(side, i)) return true;
     }
     return false;
   }
 
   void FindClones() {
-    std::map<int32_t, int32_t, std::greater<>> original_of;  // users before what they use
+    std::map<EntityId, EntityId, std::greater<>> original_of;  // users before what they use
     if (num_unmatched_[kAfter] == 0) return;
-    const std::vector<uint64_t> numbers = ValueNumbers(kAfter, false);
-    const auto add_equals = [&](const std::vector<uint64_t>& by) {
+    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(kAfter, false);
+    const auto add_equals = [&](const IdVector<EntityId, uint64_t>& by) {
       for (const auto& [original, copies] : EqualsOfMatched(kAfter, by)) {
-        for (int32_t copy : copies)
+        for (EntityId copy : copies)
           original_of.emplace(copy, original);
       }
     };
     add_equals(numbers);
     if (AnyNewPiece(kAfter)) add_equals(ValueNumbers(kAfter, true));
-    std::map<int32_t, std::vector<int32_t>> copies_of;
+    std::map<EntityId, std::vector<EntityId>> copies_of;
     for (auto& [copy, original] : original_of) {
-      related_[kAfter][Index(copy)] = true;
-      const int32_t read_before = ReadBefore(copy, original_of);
-      if (read_before >= 0 && numbers[Index(read_before)] == numbers[Index(original)]) {
+      related_[kAfter][copy] = true;
+      const EntityId read_before = ReadBefore(copy, original_of);
+      if (read_before.valid() && numbers[read_before] == numbers[original]) {
         original = read_before;
       }
       copies_of[original].push_back(copy);
@@ -119,58 +119,58 @@ class RelationFinder {
       std::ranges::sort(copies);
       Relation relation{
           RelationKind::kClone, {{matching_.partner(kAfter, original)}}, {{original}}, 0.97};
-      for (int32_t copy : copies)
+      for (EntityId copy : copies)
         relation.after.push_back({copy});
       relations_.push_back(std::move(relation));
     }
   }
 
-  /// What the users of a copy read in its place before, as a node of the after side; -1:
+  /// What the users of a copy read in its place before, as a node of the after side; none:
   /// unknown.
-  int32_t ReadBefore(int32_t copy,
-                     const std::map<int32_t, int32_t, std::greater<>>& original_of) const {
+  EntityId ReadBefore(EntityId copy,
+                      const std::map<EntityId, EntityId, std::greater<>>& original_of) const {
     for (const Labels::Edge& user : matching_.labels(kAfter).users(copy)) {
-      int32_t original = user.entity;
+      EntityId original = user.entity;
       if (const auto found = original_of.find(user.entity); found != original_of.end()) {
         original = found->second;
       }
-      const int32_t origin = matching_.partner(kAfter, original);
-      if (origin < 0 || !SlotsAgree(kAfter, original)) continue;
+      const EntityId origin = matching_.partner(kAfter, original);
+      if (!origin.valid() || !SlotsAgree(kAfter, original)) continue;
       const auto operands = matching_.labels(kBefore).operands(origin);
       if (Index(user.slot) >= operands.size()) continue;
-      const int32_t image = matching_.partner(kBefore, operands[Index(user.slot)].entity);
-      if (image >= 0) return image;
+      const EntityId image = matching_.partner(kBefore, operands[Index(user.slot)].entity);
+      if (image.valid()) return image;
     }
-    return -1;
+    return {};
   }
 
   /// A deleted node is merged into its equal if what used it uses that one now.
   void FindMerges() {
     if (num_unmatched_[kBefore] == 0) return;
-    const std::vector<uint64_t> numbers = ValueNumbers(kBefore, false);
-    const std::map<int32_t, std::vector<int32_t>> equals = EqualsOfMatched(kBefore, numbers);
-    std::vector<std::pair<int32_t, int32_t>> candidates;  // a deleted node, a kept one
+    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(kBefore, false);
+    const std::map<EntityId, std::vector<EntityId>> equals = EqualsOfMatched(kBefore, numbers);
+    std::vector<std::pair<EntityId, EntityId>> candidates;  // a deleted node, a kept one
     for (const auto& [kept, extras] : equals) {
-      for (int32_t extra : extras)
+      for (EntityId extra : extras)
         candidates.emplace_back(extra, kept);
     }
     std::ranges::sort(candidates, std::greater<>());  // users before what they use
-    std::map<int32_t, std::vector<int32_t>> merged;
+    std::map<EntityId, std::vector<EntityId>> merged;
     for (auto [extra, kept] : candidates) {
       bool confirmed = false, contradicted = false, is_read = false;
       for (const Labels::Edge& user : matching_.labels(kBefore).users(extra)) {
-        const int32_t new_user = matching_.partner(kBefore, user.entity);
-        if (new_user < 0) {
-          confirmed |= related_[kBefore][Index(user.entity)];
+        const EntityId new_user = matching_.partner(kBefore, user.entity);
+        if (!new_user.valid()) {
+          confirmed |= related_[kBefore][user.entity];
           continue;
         }
         if (!SlotsAgree(kBefore, user.entity)) continue;
         // Several equal nodes may have been kept: the one that is read counts.
         const auto operands = matching_.labels(kAfter).operands(new_user);
-        const int32_t operand =
-            Index(user.slot) < operands.size() ? operands[Index(user.slot)].entity : -1;
-        const int32_t origin = operand < 0 ? -1 : matching_.partner(kAfter, operand);
-        const bool equal = origin >= 0 && numbers[Index(origin)] == numbers[Index(extra)];
+        const EntityId operand =
+            Index(user.slot) < operands.size() ? operands[Index(user.slot)].entity : EntityId{};
+        const EntityId origin = !operand.valid() ? EntityId{} : matching_.partner(kAfter, operand);
+        const bool equal = origin.valid() && numbers[origin] == numbers[extra];
         if (!equal || (is_read && origin != kept)) {
           contradicted = true;
           break;
@@ -179,48 +179,48 @@ class RelationFinder {
         is_read = confirmed = true;
       }
       if (!confirmed || contradicted) continue;
-      related_[kBefore][Index(extra)] = true;
+      related_[kBefore][extra] = true;
       merged[kept].push_back(extra);
     }
     for (auto& [kept, extras] : merged) {
       std::ranges::sort(extras);
       Relation relation{RelationKind::kMerge, {{kept}}, {{matching_.partner(kBefore, kept)}}, 0.97};
-      for (int32_t extra : extras)
+      for (EntityId extra : extras)
         relation.before.push_back({extra});
       relations_.push_back(std::move(relation));
     }
   }
 
   /// False for the output of a graph that returns more, or less, on the other side.
-  bool SlotsAgree(Side side, int32_t user) const {
+  bool SlotsAgree(Side side, EntityId user) const {
     return KindOf(side, user) != EntityKind::kOutput ||
            matching_.labels(side).operands(user).size() ==
                matching_.labels(Other(side)).operands(matching_.partner(side, user)).size();
   }
 
   /// What stands on the other side where matched users of `i` read it: one unmatched node, or
-  /// several of one value, of which the first; -1 when users disagree or there are none.
-  int32_t StandIn(Side side, int32_t i) const {
-    int32_t stand_in = -1;
+  /// several of one value, of which the first; none when users disagree or there are none.
+  EntityId StandIn(Side side, EntityId i) const {
+    EntityId stand_in;
     for (const Labels::Edge& user : matching_.labels(side).users(i)) {
-      const int32_t image = matching_.partner(side, user.entity);
-      if (image < 0 || !SlotsAgree(side, user.entity)) continue;
+      const EntityId image = matching_.partner(side, user.entity);
+      if (!image.valid() || !SlotsAgree(side, user.entity)) continue;
       const auto operands = matching_.labels(Other(side)).operands(image);
-      if (Index(user.slot) >= operands.size()) return -1;
-      const int32_t here = operands[Index(user.slot)].entity;
-      if (stand_in < 0 || here == stand_in) {
+      if (Index(user.slot) >= operands.size()) return {};
+      const EntityId here = operands[Index(user.slot)].entity;
+      if (!stand_in.valid() || here == stand_in) {
         stand_in = here;
         continue;
       }
-      const int32_t one = SourceOf(Other(side), stand_in), other = SourceOf(Other(side), here);
-      if (!SameValue(Other(side), one, other)) return -1;
+      const EntityId one = SourceOf(Other(side), stand_in), other = SourceOf(Other(side), here);
+      if (!SameValue(Other(side), one, other)) return {};
       stand_in = std::min(one, other);
     }
-    return stand_in >= 0 && IsOpen(Other(side), stand_in) ? stand_in : -1;
+    return stand_in.valid() && IsOpen(Other(side), stand_in) ? stand_in : EntityId{};
   }
 
   /// What an unmatched node that hands on its operand hands on.
-  int32_t SourceOf(Side side, int32_t i) const {
+  EntityId SourceOf(Side side, EntityId i) const {
     static constexpr std::array<std::string_view, 4> kHandOn = {"alias", "detach", "clone",
                                                                 "lift_fresh_copy"};
     const Listing& listing = side == kBefore ? before_ : after_;
@@ -231,46 +231,49 @@ class RelationFinder {
   }
 
   /// Unmatched nodes that do the same with the same operands.
-  bool SameValue(Side side, int32_t a, int32_t b) const {
+  bool SameValue(Side side, EntityId a, EntityId b) const {
     const Labels& labels = matching_.labels(side);
-    return a == b ||
-           (IsOpen(side, a) && IsOpen(side, b) && labels.type[Index(a)] == labels.type[Index(b)] &&
-            KindOf(side, a) == EntityKind::kCompute &&
-            std::ranges::equal(labels.operands(a), labels.operands(b), {}, &Labels::Edge::entity,
-                               &Labels::Edge::entity));
+    return a == b || (IsOpen(side, a) && IsOpen(side, b) && labels.type[a] == labels.type[b] &&
+                      KindOf(side, a) == EntityKind::kCompute &&
+                      std::ranges::equal(labels.operands(a), labels.operands(b), {},
+                                         &Labels::Edge::entity, &Labels::Edge::entity));
   }
 
   /// A computation of `side` for which an input stands in on the other side.
   void FindKindChanges(Side side, RelationKind kind) {
-    for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+    for (EntityId i : matching_.labels(side).ids()) {
       const bool has_kind =
           KindOf(side, i) == EntityKind::kCompute || KindOf(side, i) == EntityKind::kConstant;
       if (!IsOpen(side, i) || !has_kind) continue;
-      const int32_t input = StandIn(side, i);
-      if (input < 0 || KindOf(Other(side), input) != EntityKind::kInput) continue;
+      const EntityId input = StandIn(side, i);
+      if (!input.valid() || KindOf(Other(side), input) != EntityKind::kInput) continue;
       if (StandIn(Other(side), input) != i) continue;
-      related_[side][Index(i)] = true;
-      related_[Other(side)][Index(input)] = true;
-      const int32_t before = side == kBefore ? i : input, after = side == kBefore ? input : i;
+      related_[side][i] = true;
+      related_[Other(side)][input] = true;
+      const EntityId before = side == kBefore ? i : input, after = side == kBefore ? input : i;
       relations_.push_back({kind, {{before}}, {{after}}, 0.95});
     }
   }
 
-  bool CanBeReplaced(Side side, int32_t i) const {
+  bool CanBeReplaced(Side side, EntityId i) const {
     return IsOpen(side, i) && KindOf(side, i) != EntityKind::kInput &&
            KindOf(side, i) != EntityKind::kOutput;
   }
 
   /// Entities of both sides as elements of one UnionFind.
-  size_t Element(Side side, int32_t i) const {
-    return Index(i) + (side == kBefore ? 0 : Index(matching_.labels(kBefore).size()));
+  size_t Element(Side side, EntityId i) const {
+    return Index(i.index) + (side == kBefore ? 0 : matching_.labels(kBefore).size());
+  }
+
+  size_t NumElements() const {
+    return matching_.labels(kBefore).size() + matching_.labels(kAfter).size();
   }
 
   /// Connected regions of deleted and of inserted nodes. A region of both sides is a replacement if
   /// most of its consumers read one by the other at the same operand slots, and if both sides read
   /// a value in common.
   void FindReplacements() {
-    UnionFind regions(Element(kAfter, matching_.labels(kAfter).size()));
+    UnionFind regions(NumElements());
     JoinNeighbours(regions);
     const std::vector<Vote> votes = JoinAcrossSides(regions);
     for (Relation& relation : RegionsOfBothSides(regions, votes)) {
@@ -287,14 +290,14 @@ class RelationFinder {
   template <class Fn>
   void ForEachReplaceable(Fn&& fn) const {
     for (Side side : {kBefore, kAfter}) {
-      for (int32_t i = 0; i < matching_.labels(side).size(); ++i) {
+      for (EntityId i : matching_.labels(side).ids()) {
         if (CanBeReplaced(side, i)) fn(side, i);
       }
     }
   }
 
   void JoinNeighbours(UnionFind& regions) const {
-    ForEachReplaceable([&](Side side, int32_t i) {
+    ForEachReplaceable([&](Side side, EntityId i) {
       for (const Labels::Edge& operand : matching_.labels(side).operands(i)) {
         if (CanBeReplaced(side, operand.entity))
           regions.Join(Element(side, i), Element(side, operand.entity));
@@ -309,10 +312,10 @@ class RelationFinder {
   /// Joins nodes that the same consumer reads at the same operand slot.
   std::vector<Vote> JoinAcrossSides(UnionFind& regions) const {
     std::vector<Vote> votes;
-    ForEachReplaceable([&](Side side, int32_t i) {
+    ForEachReplaceable([&](Side side, EntityId i) {
       for (const Labels::Edge& user : matching_.labels(side).users(i)) {
-        const int32_t image = matching_.partner(side, user.entity);
-        if (image < 0 || !SlotsAgree(side, user.entity)) continue;
+        const EntityId image = matching_.partner(side, user.entity);
+        if (!image.valid() || !SlotsAgree(side, user.entity)) continue;
         const auto operands = matching_.labels(Other(side)).operands(image);
         const size_t slot = Index(user.slot);
         const bool is_new =
@@ -330,13 +333,13 @@ class RelationFinder {
       std::array<bool, 2> has{};
       int32_t votes = 0;
     };
-    std::vector<Region> region_of(Element(kAfter, matching_.labels(kAfter).size()));  // by root
+    std::vector<Region> region_of(NumElements());  // by root
     ForEachReplaceable(
-        [&](Side side, int32_t i) { region_of[regions.Find(Element(side, i))].has[side] = true; });
+        [&](Side side, EntityId i) { region_of[regions.Find(Element(side, i))].has[side] = true; });
     for (const auto& [element, vote] : votes)
       region_of[regions.Find(element)].votes += vote;
     std::map<size_t, Relation> by_root;
-    ForEachReplaceable([&](Side side, int32_t i) {
+    ForEachReplaceable([&](Side side, EntityId i) {
       const size_t root = regions.Find(Element(side, i));
       const Region& region = region_of[root];
       if (!region.has[kBefore] || !region.has[kAfter] || region.votes < 0) return;
@@ -350,29 +353,29 @@ class RelationFinder {
 
   /// True if both regions read some value in common, or one of them reads nothing (a constant).
   bool ShareInputs(const Relation& relation) const {
-    std::vector<int32_t> images, operands;
+    std::vector<EntityId> images, operands;
     for (EntityId id : relation.before) {
-      for (const Labels::Edge& operand : matching_.labels(kBefore).operands(id.index)) {
+      for (const Labels::Edge& operand : matching_.labels(kBefore).operands(id)) {
         if (matching_.matched(kBefore, operand.entity)) {
           images.push_back(matching_.partner(kBefore, operand.entity));
         }
       }
     }
     for (EntityId id : relation.after) {
-      for (const Labels::Edge& operand : matching_.labels(kAfter).operands(id.index)) {
+      for (const Labels::Edge& operand : matching_.labels(kAfter).operands(id)) {
         if (matching_.matched(kAfter, operand.entity)) operands.push_back(operand.entity);
       }
     }
     if (images.empty() || operands.empty()) return true;
     std::ranges::sort(images);
     return std::ranges::any_of(
-        operands, [&](int32_t operand) { return std::ranges::binary_search(images, operand); });
+        operands, [&](EntityId operand) { return std::ranges::binary_search(images, operand); });
   }
 
   const Listing& before_;
   const Listing& after_;
   const Matching& matching_;
-  std::array<std::vector<bool>, 2> related_;
+  std::array<IdVector<EntityId, bool>, 2> related_;
   std::array<int32_t, 2> num_unmatched_{};
   std::vector<Relation> relations_;
 };

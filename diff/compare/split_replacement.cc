@@ -77,9 +77,7 @@ class Splitter {
     return std::nullopt;
   }
 
-  uint64_t ValueOf(Side side, EntityId id) const {
-    return matching_.labels(side).value[static_cast<size_t>(id.index)];
-  }
+  uint64_t ValueOf(Side side, EntityId id) const { return matching_.labels(side).value[id]; }
 
   /// `last` and what it is computed from, of the region; in order, as all lists here.
   Ids Above(Side side, const Ids& region, EntityId last) const {
@@ -87,7 +85,7 @@ class Splitter {
     for (std::vector<EntityId> queue{last}; !queue.empty();) {
       const EntityId id = queue.back();
       queue.pop_back();
-      for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
+      for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
         const EntityId source{operand.entity};
         if (Has(region, source) && above.insert(source).second) queue.push_back(source);
       }
@@ -98,7 +96,7 @@ class Splitter {
   /// No other value of the upper part is read by the lower one.
   bool IsOnlyWayOut(Side side, const Ids& region, const Ids& above, EntityId last) const {
     return std::ranges::all_of(above, [&](EntityId id) {
-      const auto users = matching_.labels(side).users(id.index);
+      const auto users = matching_.labels(side).users(id);
       return id == last || std::ranges::none_of(users, [&](const Labels::Edge& user) {
                return Has(region, {user.entity}) && !Has(above, {user.entity});
              });
@@ -119,7 +117,7 @@ class Splitter {
     constexpr int32_t kThroughCut = -1, kThroughEarlierCuts = -2, kUnknown = -1'000'000;
     std::set<int32_t> sources;
     for (EntityId id : part) {
-      for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
+      for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
         const EntityId source{operand.entity};
         if (Has(part, source)) continue;
         if (cut != nullptr && source == (side == kBefore ? cut->before : cut->after)) {
@@ -127,8 +125,8 @@ class Splitter {
         } else if (const auto known = through_[side].find(source.index);
                    known != through_[side].end()) {
           sources.insert(kThroughEarlierCuts - known->second);
-        } else if (matching_.matched(side, source.index)) {
-          sources.insert(side == kBefore ? matching_.partner(kBefore, source.index) : source.index);
+        } else if (matching_.matched(side, source)) {
+          sources.insert(side == kBefore ? matching_.partner(kBefore, source).index : source.index);
         } else {
           sources.insert(side == kBefore ? kUnknown : kUnknown - 1);
         }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "diff/graph/listing.h"
+
 namespace strata {
 
 /// An id and a feature of it. Entities of both sides with equal keys are candidates for each other.
@@ -17,7 +19,7 @@ struct KeyedBy {
   IdType entity;
   friend auto operator<=>(const KeyedBy&, const KeyedBy&) = default;
 };
-using Keyed = KeyedBy<int32_t>;
+using Keyed = KeyedBy<EntityId>;
 
 /// A set of hashes that may say yes to one that it does not have, once in sixteen times: it is
 /// small enough to be asked before anything expensive is done.

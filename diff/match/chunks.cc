@@ -15,7 +15,7 @@ constexpr size_t kMaxLevels = 3;
 
 /// Copies of a few nodes, one per part of a value: `s = split(x)`, then `f(s[0])`, `f(s[1])`, ….
 struct Parts {
-  std::vector<std::vector<int32_t>> levels;  ///< copies of one node each
+  std::vector<std::vector<EntityId>> levels;  ///< copies of one node each
 };
 
 class PartFinder {
@@ -25,14 +25,14 @@ class PartFinder {
 
   std::vector<Parts> Find() const {
     std::vector<Parts> found;
-    for (int32_t i = scope_.begin[side_]; i < scope_.end[side_]; ++i) {
+    for (EntityId i : scope_.ids(side_)) {
       if (labels_.users(i).size() > Matching::kMaxEdges) continue;
       // Pieces of one value differ in a literal only.
-      std::map<uint64_t, std::vector<int32_t>> pieces;
+      std::map<uint64_t, std::vector<EntityId>> pieces;
       for (const Labels::Edge& user : labels_.users(i)) {
-        const bool is_piece = IsOpen(user.entity) && labels_.piece[Index(user.entity)] &&
+        const bool is_piece = IsOpen(user.entity) && labels_.piece[user.entity] &&
                               labels_.operands(user.entity).size() == 1;
-        if (is_piece) pieces[labels_.op[Index(user.entity)]].push_back(user.entity);
+        if (is_piece) pieces[labels_.op[user.entity]].push_back(user.entity);
       }
       for (const auto& [op, members] : pieces) {
         if (members.size() < 2 || !LiteralsDiffer(members)) continue;
@@ -47,27 +47,27 @@ class PartFinder {
 
  private:
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-  bool IsOpen(int32_t i) const { return !matching_.matched(side_, i); }
+  bool IsOpen(EntityId i) const { return !matching_.matched(side_, i); }
 
-  bool LiteralsDiffer(const std::vector<int32_t>& members) const {
+  bool LiteralsDiffer(const std::vector<EntityId>& members) const {
     std::set<uint64_t> literals;
-    for (int32_t member : members)
-      literals.insert(labels_.literals[Index(member)]);
+    for (EntityId member : members)
+      literals.insert(labels_.literals[member]);
     return literals.size() == members.size();
   }
 
   /// The levels below `pieces`, down to where the copies meet again.
-  Parts Follow(const std::vector<int32_t>& pieces) const {
+  Parts Follow(const std::vector<EntityId>& pieces) const {
     Parts parts;
-    std::vector<int32_t> level = pieces;
+    std::vector<EntityId> level = pieces;
     while (parts.levels.size() <= kMaxLevels) {
-      std::vector<int32_t> next;
-      for (int32_t i : level) {
+      std::vector<EntityId> next;
+      for (EntityId i : level) {
         if (labels_.users(i).size() != 1) return {};
         next.push_back(labels_.users(i)[0].entity);
       }
-      if (std::ranges::all_of(next, [&](int32_t i) { return i == next[0]; })) return parts;
-      if (std::set<int32_t>(next.begin(), next.end()).size() < next.size()) return parts;
+      if (std::ranges::all_of(next, [&](EntityId i) { return i == next[0]; })) return parts;
+      if (std::set<EntityId>(next.begin(), next.end()).size() < next.size()) return parts;
       if (!AreCopies(level, next)) return {};
       parts.levels.push_back(next);
       level = std::move(next);
@@ -76,11 +76,11 @@ class PartFinder {
   }
 
   /// The same operator with the same operands, but for one from the level above.
-  bool AreCopies(const std::vector<int32_t>& above, const std::vector<int32_t>& copies) const {
+  bool AreCopies(const std::vector<EntityId>& above, const std::vector<EntityId>& copies) const {
     const auto first = labels_.operands(copies[0]);
     for (size_t k = 0; k < copies.size(); ++k) {
       if (!IsOpen(copies[k])) return false;
-      if (labels_.literals[Index(copies[k])] != labels_.literals[Index(copies[0])]) return false;
+      if (labels_.literals[copies[k]] != labels_.literals[copies[0]]) return false;
       const auto operands = labels_.operands(copies[k]);
       if (operands.size() != first.size()) return false;
       for (size_t slot = 0; slot < operands.size(); ++slot) {
@@ -102,12 +102,12 @@ class PartFinder {
 void ForbidChunks(Matching& matching, const ScopePair& scope) {
   std::array<std::vector<Parts>, 2> parts;
   const auto find = [&](Side side) { parts[side] = PartFinder(matching, side, scope).Find(); };
-  const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
+  const auto size = scope.size(kBefore);
   AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
   // What both sides cut into as many parts was not cut by this change.
   const auto shape_of = [&](Side side, const Parts& of) {
-    return std::tuple(matching.labels(side).op[static_cast<size_t>(of.levels[0][0])],
-                      of.levels.size(), of.levels[0].size());
+    return std::tuple(matching.labels(side).op[of.levels[0][0]], of.levels.size(),
+                      of.levels[0].size());
   };
   std::array<std::set<std::tuple<uint64_t, size_t, size_t>>, 2> shapes;
   for (Side side : {kBefore, kAfter}) {
@@ -117,8 +117,8 @@ void ForbidChunks(Matching& matching, const ScopePair& scope) {
   for (Side side : {kBefore, kAfter}) {
     for (const Parts& of : parts[side]) {
       if (shapes[1 - side].contains(shape_of(side, of))) continue;
-      for (const std::vector<int32_t>& level : of.levels) {
-        for (int32_t i : level)
+      for (const std::vector<EntityId>& level : of.levels) {
+        for (EntityId i : level)
           matching.Forbid(side, i);
       }
     }

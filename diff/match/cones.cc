@@ -16,8 +16,8 @@ constexpr double kEqualValueConfidence = 0.95;
 std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& scope,
                         const std::vector<uint64_t>& hashes) {
   std::vector<Keyed> keys;
-  for (int32_t i : matching.Unmatched(side, scope))
-    keys.push_back({hashes[static_cast<size_t>(i - scope.begin[side])], i});
+  for (EntityId i : matching.Unmatched(side, scope))
+    keys.push_back({hashes[scope.PlaceOf(side, i)], i});
   return keys;
 }
 
@@ -31,16 +31,16 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
     keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
     SortKeys(keys[side]);
   };
-  const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
+  const auto size = scope.size(kBefore);
   AtOnce(size, [&] { look(kBefore); }, [&] { look(kAfter); });
   FoundPairs found;
   std::vector<Keyed> by_use_before, by_use_after;
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
     if (befores.size() == 1 && afters.size() == 1) return found.Add(befores[0], afters[0]);
-    const auto by_use = [&](Side side, std::span<const int32_t> entities) {
+    const auto by_use = [&](Side side, std::span<const EntityId> entities) {
       std::vector<Keyed> result;
-      for (int32_t i : entities)
-        result.push_back({down[side][static_cast<size_t>(i - scope.begin[side])], i});
+      for (EntityId i : entities)
+        result.push_back({down[side][scope.PlaceOf(side, i)], i});
       return result;
     };
     by_use_before = by_use(kBefore, befores);
@@ -64,7 +64,7 @@ void MatchEqualValues(Matching& matching, const ScopePair& scope) {
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
     if (befores.size() != afters.size()) return;
     for (size_t i = 0; i < befores.size(); ++i) {
-      if (matching.labels(kBefore).kind[static_cast<size_t>(befores[i])] == EntityKind::kCompute)
+      if (matching.labels(kBefore).kind[befores[i]] == EntityKind::kCompute)
         found.Add(befores[i], afters[i]);
     }
   });

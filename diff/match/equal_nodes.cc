@@ -8,27 +8,25 @@
 namespace strata {
 
 EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
-    : begin_(scope.begin[side]) {
-  const int32_t end = scope.end[side];
-  const auto at = [&](int32_t i) { return static_cast<size_t>(i - begin_); };
-  std::vector<uint64_t> numbers(at(end));
-  HashFilter once(at(end)), again(at(end));
-  for (int32_t i = begin_; i < end; ++i) {
-    const auto index = static_cast<size_t>(i);
-    uint64_t number = labels.type[index];
-    if (!labels.pure[index]) number = Mix(number, index);
+    : ids_(scope.ids(side)) {
+  const auto at = [&](EntityId i) { return scope.PlaceOf(side, i); };
+  std::vector<uint64_t> numbers(ids_.size());
+  HashFilter once(ids_.size()), again(ids_.size());
+  for (EntityId i : ids_) {
+    uint64_t number = labels.type[i];
+    if (!labels.pure[i]) number = Mix(number, static_cast<uint64_t>(i.index));
     for (const Labels::Edge& operand : labels.operands(i)) {
-      const bool inside = operand.entity >= begin_ && operand.entity < end;
+      const bool inside = ids_.Contains(operand.entity);
       number = Mix(number, inside ? numbers[at(operand.entity)] : 0);
     }
     numbers[at(i)] = number;
-    if (labels.pure[index]) (once.MayHave(number) ? again : once).Add(number);
+    if (labels.pure[i]) (once.MayHave(number) ? again : once).Add(number);
   }
   // Most nodes are like no other.
   std::vector<Keyed> keyed;
-  for (int32_t i = begin_; i < end; ++i) {
+  for (EntityId i : ids_) {
     const uint64_t number = numbers[at(i)];
-    if (labels.pure[static_cast<size_t>(i)] && again.MayHave(number)) keyed.push_back({number, i});
+    if (labels.pure[i] && again.MayHave(number)) keyed.push_back({number, i});
   }
   SortKeys(keyed);
   for (size_t i = 0, j = 0; i < keyed.size(); i = j) {

@@ -12,20 +12,21 @@ class EqualNodes {
  public:
   EqualNodes(const Labels& labels, const ScopePair& scope, Side side);
 
-  using Group = std::vector<int32_t>;
+  using Group = std::vector<EntityId>;
   /// Those with two members and more, each in order.
   const std::vector<Group>& groups() const { return groups_; }
   /// The group of a node; null: it is like no other, or of another scope.
-  const Group* GroupOf(int32_t i) const {
-    const auto index = static_cast<size_t>(i - begin_);
-    if (i < begin_ || index >= group_of_.size() || group_of_[index] < 0) return nullptr;
+  const Group* GroupOf(EntityId i) const {
+    if (groups_.empty() || !ids_.Contains(i)) return nullptr;
+    const auto index = static_cast<size_t>(i.index - ids_.begin_id().index);
+    if (group_of_[index] < 0) return nullptr;
     return &groups_[static_cast<size_t>(group_of_[index])];
   }
 
  private:
-  int32_t begin_;
+  IdRange<EntityId> ids_;
   std::vector<Group> groups_;
-  std::vector<int32_t> group_of_;  // by entity; empty if there are no groups
+  std::vector<int32_t> group_of_;  // by place in the scope; empty if there are no groups
 };
 
 }  // namespace strata

@@ -34,12 +34,12 @@ class Exchanger {
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool progress = false;
       open_.clear();
-      for (int32_t i : matching_.Unmatched(kBefore, scope_))
-        open_.push_back({matching_.labels(kBefore).type[Index(i)], i});
+      for (EntityId i : matching_.Unmatched(kBefore, scope_))
+        open_.push_back({matching_.labels(kBefore).type[i], i});
       open_is_sorted_ = false;
-      for (int32_t i = scope_.begin[kBefore]; i < scope_.end[kBefore]; ++i) {
+      for (EntityId i : scope_.ids(kBefore)) {
         if (!MayHaveNewReason(i, since)) continue;
-        for (int32_t candidate : Candidates(i))
+        for (EntityId candidate : Candidates(i))
           progress |= matching_.partner(kBefore, i) != candidate && Try(i, candidate);
       }
       if (!progress) break;
@@ -49,40 +49,39 @@ class Exchanger {
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
+  static size_t Index(int32_t slot) { return static_cast<size_t>(slot); }
 
-  bool IsFree(Side side, int32_t i) const {
-    return matching_.labels(side).kind[Index(i)] == EntityKind::kCompute &&
+  bool IsFree(Side side, EntityId i) const {
+    return matching_.labels(side).kind[i] == EntityKind::kCompute &&
            !matching_.forbidden(side, i) &&
            (!matching_.matched(side, i) || matching_.via(side, i) > Via::kId) &&
            i >= scope_.begin[side] && i < scope_.end[side];
   }
 
-  bool MayMatch(int32_t before, int32_t after) const {
-    return matching_.labels(kBefore).type[Index(before)] ==
-               matching_.labels(kAfter).type[Index(after)] &&
+  bool MayMatch(EntityId before, EntityId after) const {
+    return matching_.labels(kBefore).type[before] == matching_.labels(kAfter).type[after] &&
            IsFree(kBefore, before) && IsFree(kAfter, after) && !matching_.vetoed(before, after);
   }
 
-  bool MayHaveNewReason(int32_t i, uint32_t since) const {
-    const int32_t partner = matching_.partner(kBefore, i);
-    return partner >= 0 && (matching_.ChangedSince(kBefore, i, since) ||
-                            matching_.ChangedSince(kAfter, partner, since));
+  bool MayHaveNewReason(EntityId i, uint32_t since) const {
+    const EntityId partner = matching_.partner(kBefore, i);
+    return partner.valid() && (matching_.ChangedSince(kBefore, i, since) ||
+                               matching_.ChangedSince(kAfter, partner, since));
   }
 
   /// What the images of a node's users read in its place, other than its own partner.
-  std::vector<int32_t> Candidates(int32_t i) const {
-    std::vector<int32_t> candidates;
+  std::vector<EntityId> Candidates(EntityId i) const {
+    std::vector<EntityId> candidates;
     const Labels& labels = matching_.labels(kBefore);
-    const int32_t partner = matching_.partner(kBefore, i);
+    const EntityId partner = matching_.partner(kBefore, i);
     const auto users = labels.users(i);
-    if (partner < 0 || users.size() > Matching::kMaxEdges) return candidates;
+    if (!partner.valid() || users.size() > Matching::kMaxEdges) return candidates;
     for (const Labels::Edge& user : users) {
-      const int32_t image = matching_.partner(kBefore, user.entity);
-      if (image < 0 || matching_.slotless(kBefore, user.entity)) continue;
+      const EntityId image = matching_.partner(kBefore, user.entity);
+      if (!image.valid() || matching_.slotless(kBefore, user.entity)) continue;
       const auto operands = matching_.labels(kAfter).operands(image);
       if (Index(user.slot) >= operands.size()) continue;
-      const int32_t read = operands[Index(user.slot)].entity;
+      const EntityId read = operands[Index(user.slot)].entity;
       if (read != partner && MayMatch(i, read)) candidates.push_back(read);
     }
     std::ranges::sort(candidates);
@@ -91,41 +90,41 @@ class Exchanger {
   }
 
   /// Partners as they would be: of before nodes that change theirs, -1 for none.
-  using Plan = std::map<int32_t, int32_t>;
+  using Plan = std::map<EntityId, EntityId>;
 
-  int32_t PartnerIn(const Plan& plan, int32_t before) const {
+  EntityId PartnerIn(const Plan& plan, EntityId before) const {
     const auto found = plan.find(before);
     return found != plan.end() ? found->second : matching_.partner(kBefore, before);
   }
 
   /// Adds the exchange of `before`'s partner for `after` to a plan. False: one of the nodes has its
   /// place in it already.
-  bool Give(int32_t before, int32_t after, Plan& plan) {
-    const int32_t rival = matching_.partner(kAfter, after);
-    if (plan.contains(before) || (rival >= 0 && plan.contains(rival))) return false;
+  bool Give(EntityId before, EntityId after, Plan& plan) {
+    const EntityId rival = matching_.partner(kAfter, after);
+    if (plan.contains(before) || (rival.valid() && plan.contains(rival))) return false;
     for (const auto& [unused, given] : plan) {
       if (given == after) return false;
     }
-    const int32_t left = matching_.partner(kBefore, before);
+    const EntityId left = matching_.partner(kBefore, before);
     plan[before] = after;
-    if (rival >= 0) {
-      plan[rival] = left >= 0 && MayMatch(rival, left) ? left : -1;
-    } else if (left >= 0) {
-      const int32_t heir = Heir(before, left, after, plan);
-      if (heir >= 0) plan[heir] = left;
+    if (rival.valid()) {
+      plan[rival] = left.valid() && MayMatch(rival, left) ? left : EntityId{};
+    } else if (left.valid()) {
+      const EntityId heir = Heir(before, left, after, plan);
+      if (heir.valid()) plan[heir] = left;
     }
     return true;
   }
 
   /// An unmatched node for what `before` gives up: the next one of its label, on the side that
   /// keeps the order.
-  int32_t Heir(int32_t before, int32_t left, int32_t after, const Plan& plan) {
+  EntityId Heir(EntityId before, EntityId left, EntityId after, const Plan& plan) {
     if (!open_is_sorted_) SortKeys(open_);
     open_is_sorted_ = true;
-    const uint64_t type = matching_.labels(kAfter).type[Index(left)];
+    const uint64_t type = matching_.labels(kAfter).type[left];
     const auto open = std::ranges::equal_range(open_, type, {}, &Keyed::key);
     const auto fits = [&](const Keyed& candidate) {
-      const int32_t i = candidate.entity;
+      const EntityId i = candidate.entity;
       return !matching_.matched(kBefore, i) && !plan.contains(i) && MayMatch(i, left);
     };
     const auto at = std::ranges::lower_bound(open, before, {}, &Keyed::entity);
@@ -133,12 +132,12 @@ class Exchanger {
     if (left > after) {
       const auto end = at + std::min(kMost, open.end() - at);
       const auto heir = std::find_if(at, end, fits);
-      return heir == end ? -1 : heir->entity;
+      return heir == end ? EntityId{} : heir->entity;
     }
     for (auto it = at; it != open.begin() && at - it < kMost;) {
       if (fits(*--it)) return it->entity;
     }
-    return -1;
+    return {};
   }
 
   /// How many more edges agree when a plan becomes a longer one.
@@ -150,11 +149,13 @@ class Exchanger {
   /// To lose a partner counts as two edges.
   Gained Gain(const Plan& plan, const Plan& longer) const {
     const Labels& labels = matching_.labels(kBefore);
-    const auto is_new = [&](int32_t node) { return longer.contains(node) && !plan.contains(node); };
+    const auto is_new = [&](EntityId node) {
+      return longer.contains(node) && !plan.contains(node);
+    };
     Gained gained;
     for (const auto& [node, partner] : longer) {
       if (plan.contains(node)) continue;
-      int gain = partner < 0 ? -2 : 0;
+      int gain = !partner.valid() ? -2 : 0;
       for (const Labels::Edge& operand : labels.operands(node))
         gain += Agrees(longer, node, operand) - Agrees(plan, node, operand);
       int users = 0;
@@ -170,7 +171,7 @@ class Exchanger {
     return gained;
   }
 
-  int NumAgreeing(const Plan& plan, int32_t node) const {
+  int NumAgreeing(const Plan& plan, EntityId node) const {
     const Labels& labels = matching_.labels(kBefore);
     int count = 0;
     for (const Labels::Edge& operand : labels.operands(node))
@@ -180,9 +181,9 @@ class Exchanger {
     return count;
   }
 
-  int Agrees(const Plan& plan, int32_t user, const Labels::Edge& operand) const {
-    const int32_t image = PartnerIn(plan, user), read = PartnerIn(plan, operand.entity);
-    if (image < 0 || read < 0) return 0;
+  int Agrees(const Plan& plan, EntityId user, const Labels::Edge& operand) const {
+    const EntityId image = PartnerIn(plan, user), read = PartnerIn(plan, operand.entity);
+    if (!image.valid() || !read.valid()) return 0;
     if (matching_.slotless(kBefore, user)) return matching_.labels(kAfter).Reads(image, read);
     const auto operands = matching_.labels(kAfter).operands(image);
     return Index(operand.slot) < operands.size() && operands[Index(operand.slot)].entity == read
@@ -196,7 +197,7 @@ class Exchanger {
     friend auto operator<=>(const Worth&, const Worth&) = default;
   };
 
-  bool Try(int32_t before, int32_t after) {
+  bool Try(EntityId before, EntityId after) {
     Plan start;
     if (HasHub(before) || !Give(before, after, start)) return false;
     return Grow(before, std::move(start));
@@ -204,7 +205,7 @@ class Exchanger {
 
   /// Makes a plan longer for as long as no step loses, and applies the best that it ever was. All
   /// in all no fewer edges agree then: the edit script grows no longer.
-  bool Grow(int32_t first, Plan plan) {
+  bool Grow(EntityId first, Plan plan) {
     Gained gained = Gain({}, plan);
     Plan best;
     Worth most;
@@ -216,7 +217,7 @@ class Exchanger {
       best = plan;
     };
     keep_best();
-    std::vector<int32_t> reached{first};
+    std::vector<EntityId> reached{first};
     for (size_t next = 0; next < reached.size() && plan.size() < kMaxReach; ++next) {
       for (const auto& [x, y] : Following(reached[next], plan)) {
         Plan longer = plan;
@@ -237,28 +238,28 @@ class Exchanger {
 
   /// What a node of a plan and its new partner read, and who reads them, where these may be the
   /// same, too.
-  std::vector<std::pair<int32_t, int32_t>> Following(int32_t node, const Plan& plan) const {
-    std::vector<std::pair<int32_t, int32_t>> following;
+  std::vector<std::pair<EntityId, EntityId>> Following(EntityId node, const Plan& plan) const {
+    std::vector<std::pair<EntityId, EntityId>> following;
     const Labels& labels = matching_.labels(kBefore);
     const Labels& others = matching_.labels(kAfter);
-    const int32_t partner = plan.at(node);
+    const EntityId partner = plan.at(node);
     const auto mine = labels.operands(node), theirs = others.operands(partner);
     for (size_t slot = 0; slot < std::min(mine.size(), theirs.size()); ++slot) {
-      const int32_t x = mine[slot].entity, y = theirs[slot].entity;
+      const EntityId x = mine[slot].entity, y = theirs[slot].entity;
       if (PartnerIn(plan, x) != y && MayMatch(x, y)) following.emplace_back(x, y);
     }
     if (others.users(partner).size() > Matching::kMaxEdges) return following;
     for (const Labels::Edge& user : labels.users(node)) {
       if (Agrees(plan, user.entity, {node, user.slot}) > 0) continue;
       // The one that reads the partner as this one reads the node.
-      int32_t reader = -1;
+      EntityId reader;
       bool is_one = true;
       for (const Labels::Edge& other : others.users(partner)) {
         if (other.slot != user.slot || !MayMatch(user.entity, other.entity)) continue;
-        is_one &= reader < 0;
+        is_one &= !reader.valid();
         reader = other.entity;
       }
-      if (reader >= 0 && is_one) following.emplace_back(user.entity, reader);
+      if (reader.valid() && is_one) following.emplace_back(user.entity, reader);
     }
     return following;
   }
@@ -268,20 +269,20 @@ class Exchanger {
     int uncrossed = 0;
     for (auto a = plan.begin(); a != plan.end(); ++a) {
       for (auto b = std::next(a); b != plan.end(); ++b) {
-        const int32_t old_a = matching_.partner(kBefore, a->first);
-        const int32_t old_b = matching_.partner(kBefore, b->first);
-        if (old_a < 0 || old_b < 0 || a->second < 0 || b->second < 0) continue;
+        const EntityId old_a = matching_.partner(kBefore, a->first);
+        const EntityId old_b = matching_.partner(kBefore, b->first);
+        if (!old_a.valid() || !old_b.valid() || !a->second.valid() || !b->second.valid()) continue;
         uncrossed += (old_a > old_b ? 1 : 0) - (a->second > b->second ? 1 : 0);
       }
     }
     return uncrossed;
   }
 
-  bool HasHub(int32_t before) const {
+  bool HasHub(EntityId before) const {
     return matching_.labels(kBefore).users(before).size() > Matching::kMaxEdges;
   }
 
-  void Apply(int32_t first, Plan plan) {
+  void Apply(EntityId first, Plan plan) {
     // A successor needs a reason, too.
     std::erase_if(plan, [&](const auto& entry) {
       return !matching_.matched(kBefore, entry.first) && entry.first != first &&
@@ -291,7 +292,7 @@ class Exchanger {
       if (matching_.matched(kBefore, before)) matching_.Unmatch(before);
     }
     for (const auto& [before, after] : plan) {
-      if (after >= 0) matching_.Match(before, after, Via::kLocal, kConfidence);
+      if (after.valid()) matching_.Match(before, after, Via::kLocal, kConfidence);
     }
   }
 

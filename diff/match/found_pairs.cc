@@ -16,14 +16,14 @@ void FoundPairs::DropDisordered(const Matching& matching, const ScopePair& scope
   std::ranges::sort(pairs_);
   std::vector<OrderPoint> points;
   std::vector<bool> is_found;
-  const auto add = [&](int32_t before, int32_t after, bool found) {
-    points.push_back({before, after});
+  const auto add = [&](EntityId before, EntityId after, bool found) {
+    points.push_back({before.index, after.index});
     is_found.push_back(found);
   };
   auto next = pairs_.begin();
-  for (int32_t i = scope.begin[kBefore]; i < scope.end[kBefore]; ++i) {
-    const int32_t image = matching.partner(kBefore, i);
-    const bool inside = image >= scope.begin[kAfter] && image < scope.end[kAfter];
+  for (EntityId i : scope.ids(kBefore)) {
+    const EntityId image = matching.partner(kBefore, i);
+    const bool inside = scope.ids(kAfter).Contains(image);
     if (inside) add(i, image, false);
     for (; next != pairs_.end() && next->first == i; ++next)
       add(next->first, next->second, true);

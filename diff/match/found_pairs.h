@@ -10,7 +10,7 @@ namespace strata {
 /// Pairs that a stage found in the order of their hashes, to be matched in the order of the graph.
 class FoundPairs {
  public:
-  void Add(int32_t before, int32_t after) { pairs_.emplace_back(before, after); }
+  void Add(EntityId before, EntityId after) { pairs_.emplace_back(before, after); }
   bool empty() const { return pairs_.empty(); }
   /// Drops pairs that contradict the order of nearly all others, these and earlier ones.
   void DropDisordered(const Matching& matching, const ScopePair& scope);
@@ -18,7 +18,7 @@ class FoundPairs {
   void MatchAll(Matching& matching, Via via, double confidence);
 
  private:
-  std::vector<std::pair<int32_t, int32_t>> pairs_;
+  std::vector<std::pair<EntityId, EntityId>> pairs_;
 };
 
 }  // namespace strata

@@ -16,14 +16,14 @@ constexpr size_t kMaxCells = size_t{64} * 64;
 /// Unmatched nodes of both sides that have the same around them, in order: a stretch between
 /// matched nodes, or a region.
 struct Gap {
-  std::vector<int32_t> before, after;
+  std::vector<EntityId> before, after;
 };
 
 std::vector<Gap> FindGaps(const Matching& matching, const ScopePair& scope) {
-  std::vector<std::pair<int32_t, int32_t>> anchors = matching.Anchors(scope);
+  std::vector<std::pair<EntityId, EntityId>> anchors = matching.Anchors(scope);
   anchors.emplace_back(scope.end[kBefore], scope.end[kAfter]);
-  const std::vector<int32_t> before = matching.Unmatched(kBefore, scope);
-  const std::vector<int32_t> after = matching.Unmatched(kAfter, scope);
+  const std::vector<EntityId> before = matching.Unmatched(kBefore, scope);
+  const std::vector<EntityId> after = matching.Unmatched(kAfter, scope);
   std::vector<Gap> gaps;
   size_t i = 0, j = 0;
   for (const auto& [next_before, next_after] : anchors) {
@@ -45,15 +45,15 @@ enum class Place : uint8_t {
 };
 
 /// How good it is to call two nodes the same; 0: they are not.
-int32_t Merit(const Matching& matching, int32_t before, int32_t after, Place where) {
+int32_t Merit(const Matching& matching, EntityId before, EntityId after, Place where) {
   const Labels& a = matching.labels(kBefore);
   const Labels& b = matching.labels(kAfter);
-  const auto i = static_cast<size_t>(before), j = static_cast<size_t>(after);
-  if (a.op[i] != b.op[j] || matching.vetoed(before, after)) return 0;
+  if (a.op[before] != b.op[after] || matching.vetoed(before, after)) return 0;
   const Matching::EdgeScore score = matching.Score(before, after);
-  const bool same_type = a.type[i] == b.type[j], same_literals = a.literals[i] == b.literals[j];
+  const bool same_type = a.type[before] == b.type[after],
+             same_literals = a.literals[before] == b.literals[after];
   // The place of inputs has been looked at already.
-  const bool is_placed = same_type && a.kind[i] != EntityKind::kInput &&
+  const bool is_placed = same_type && a.kind[before] != EntityKind::kInput &&
                          (where != Place::kVague || score.contradict == 0);
   const int32_t place = !is_placed ? 0 : where == Place::kAlone ? 3 : 1;
   if (score.agree + place == 0 || score.agree + place < score.contradict) return 0;
@@ -67,12 +67,12 @@ void Align(Matching& matching, const Gap& gap) {
   std::vector<int32_t> merit(n * m), best((n + 1) * (m + 1), 0);
   const auto at = [&](size_t i, size_t j) -> int32_t& { return best[i * (m + 1) + j]; };
   std::unordered_map<uint64_t, int32_t> count;
-  for (int32_t i : gap.before)
-    ++count[matching.labels(kBefore).type[static_cast<size_t>(i)]];
-  for (int32_t j : gap.after)
-    ++count[matching.labels(kAfter).type[static_cast<size_t>(j)]];
+  for (EntityId i : gap.before)
+    ++count[matching.labels(kBefore).type[i]];
+  for (EntityId j : gap.after)
+    ++count[matching.labels(kAfter).type[j]];
   for (size_t i = n; i-- > 0;) {
-    const int32_t alike = count[matching.labels(kBefore).type[static_cast<size_t>(gap.before[i])]];
+    const int32_t alike = count[matching.labels(kBefore).type[gap.before[i]]];
     const Place place = alike == 2 ? Place::kAlone : Place::kShared;
     for (size_t j = m; j-- > 0;) {
       const int32_t here = merit[i * m + j] = Merit(matching, gap.before[i], gap.after[j], place);
@@ -97,10 +97,10 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
   const Labels& a = matching.labels(kBefore);
   const Labels& b = matching.labels(kAfter);
   if (gap.before.size() != gap.after.size() || gap.before.size() < 2) return false;
-  const auto image = [&](int32_t i) {
-    if (const int32_t partner = matching.partner(kBefore, i); partner >= 0) return partner;
+  const auto image = [&](EntityId i) -> EntityId {
+    if (const EntityId partner = matching.partner(kBefore, i); partner.valid()) return partner;
     const auto at = std::ranges::lower_bound(gap.before, i);
-    if (at == gap.before.end() || *at != i) return -1;
+    if (at == gap.before.end() || *at != i) return {};
     return gap.after[static_cast<size_t>(at - gap.before.begin())];
   };
   const auto same_edges = [&](auto mine, auto theirs) {
@@ -109,9 +109,8 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
     });
   };
   for (size_t k = 0; k < gap.before.size(); ++k) {
-    const int32_t i = gap.before[k], j = gap.after[k];
-    const auto x = static_cast<size_t>(i), y = static_cast<size_t>(j);
-    const bool may_be = a.kind[x] == EntityKind::kCompute && a.form[x] == b.form[y] &&
+    const EntityId i = gap.before[k], j = gap.after[k];
+    const bool may_be = a.kind[i] == EntityKind::kCompute && a.form[i] == b.form[j] &&
                         a.users(i).size() <= Matching::kMaxEdges && !matching.vetoed(i, j);
     if (!may_be || a.operands(i).empty() || !same_edges(a.operands(i), b.operands(j)) ||
         !same_edges(a.users(i), b.users(j))) {
@@ -122,12 +121,12 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
 }
 
 /// Nodes with the same label, first with first.
-void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t> Labels::* label) {
-  const auto keys = [&](Side side, const std::vector<int32_t>& entities) {
+void AlignByLabel(Matching& matching, const Gap& gap, const Labels::Column Labels::* label) {
+  const auto keys = [&](Side side, const std::vector<EntityId>& entities) {
     std::vector<Keyed> result;
-    for (int32_t i : entities) {
+    for (EntityId i : entities) {
       if (matching.matched(side, i)) continue;
-      result.push_back({(matching.labels(side).*label)[static_cast<size_t>(i)], i});
+      result.push_back({(matching.labels(side).*label)[i], i});
     }
     return result;
   };
@@ -144,10 +143,10 @@ void AlignByLabel(Matching& matching, const Gap& gap, const std::vector<uint64_t
 /// of its parts.
 bool AreAlike(const Matching& matching, const Gap& gap) {
   std::vector<uint64_t> before, after, common;
-  for (int32_t i : gap.before)
-    before.push_back(matching.labels(kBefore).type[static_cast<size_t>(i)]);
-  for (int32_t j : gap.after)
-    after.push_back(matching.labels(kAfter).type[static_cast<size_t>(j)]);
+  for (EntityId i : gap.before)
+    before.push_back(matching.labels(kBefore).type[i]);
+  for (EntityId j : gap.after)
+    after.push_back(matching.labels(kAfter).type[j]);
   std::ranges::sort(before);
   std::ranges::sort(after);
   std::ranges::set_intersection(before, after, std::back_inserter(common));
@@ -162,7 +161,7 @@ static_assert((Regions::kMostNodes + 1) * ((Regions::kMostNodes + 1) / 2 + 1) > 
 
 RegionMatcher::RegionMatcher(Matching& matching, const ScopePair& scope)
     : matching_(matching),
-      size_(static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore])),
+      size_(scope.size(kBefore)),
       regions_{Regions(matching, scope, kBefore), Regions(matching, scope, kAfter)} {}
 
 void RegionMatcher::Run() {
@@ -177,8 +176,8 @@ void RegionMatcher::Run() {
   arounds.erase(std::unique(arounds.begin(), arounds.end()), arounds.end());
   std::vector<Gap> gaps;
   for (const uint64_t around : arounds) {
-    const std::span<const int32_t> before = regions_[kBefore].Only(around);
-    const std::span<const int32_t> after = regions_[kAfter].Only(around);
+    const std::span<const EntityId> before = regions_[kBefore].Only(around);
+    const std::span<const EntityId> after = regions_[kAfter].Only(around);
     if (before.empty() || after.empty()) continue;
     gaps.push_back({{before.begin(), before.end()}, {after.begin(), after.end()}});
   }

@@ -19,10 +19,10 @@ class InPlaceFinder {
       : before_(before), after_(after), matching_(matching), scope_(scope) {}
 
   /// Pairs of nodes without other candidates, next to pairs from the `since`th on.
-  std::vector<std::pair<int32_t, int32_t>> Find(size_t since) const {
-    std::vector<std::pair<int32_t, int32_t>> pairs;
-    for (int32_t i : UnmatchedNextTo(since)) {
-      const std::vector<int32_t> candidates = Candidates(kBefore, i);
+  std::vector<std::pair<EntityId, EntityId>> Find(size_t since) const {
+    std::vector<std::pair<EntityId, EntityId>> pairs;
+    for (EntityId i : UnmatchedNextTo(since)) {
+      const std::vector<EntityId> candidates = Candidates(kBefore, i);
       if (candidates.size() != 1) continue;
       if (Candidates(kAfter, candidates[0]).size() == 1) pairs.emplace_back(i, candidates[0]);
     }
@@ -33,20 +33,20 @@ class InPlaceFinder {
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
   /// Of the before side. A chain may be found link by link: not all nodes can be asked each time.
-  std::vector<int32_t> UnmatchedNextTo(size_t since) const {
-    std::vector<int32_t> nodes;
+  std::vector<EntityId> UnmatchedNextTo(size_t since) const {
+    std::vector<EntityId> nodes;
     const Labels& labels = matching_.labels(kBefore);
     const auto add = [&](std::span<const Labels::Edge> edges) {
       for (const Labels::Edge& edge : edges.first(std::min(edges.size(), Matching::kMaxEdges))) {
-        const int32_t i = edge.entity;
-        const bool inside = i >= scope_.begin[kBefore] && i < scope_.end[kBefore];
+        const EntityId i = edge.entity;
+        const bool inside = scope_.ids(kBefore).Contains(i);
         if (inside && !matching_.matched(kBefore, i) && !matching_.forbidden(kBefore, i)) {
           nodes.push_back(i);
         }
       }
     };
     for (const Matching::Made& made : std::span(matching_.made()).subspan(since)) {
-      if (made.before < 0) continue;
+      if (!made.before.valid()) continue;
       add(labels.operands(made.before));
       add(labels.users(made.before));
     }
@@ -56,13 +56,13 @@ class InPlaceFinder {
   }
 
   /// What the images of a node's users read in its place.
-  std::vector<int32_t> Candidates(Side side, int32_t i) const {
-    std::vector<int32_t> candidates;
+  std::vector<EntityId> Candidates(Side side, EntityId i) const {
+    std::vector<EntityId> candidates;
     const Labels& labels = matching_.labels(side);
     const auto users = labels.users(i);
     for (const Labels::Edge& user : users.first(std::min(users.size(), Matching::kMaxEdges))) {
-      const int32_t image = matching_.partner(side, user.entity);
-      if (image < 0 || matching_.slotless(side, user.entity)) continue;
+      const EntityId image = matching_.partner(side, user.entity);
+      if (!image.valid() || matching_.slotless(side, user.entity)) continue;
       const auto operands = matching_.labels(1 - side).operands(image);
       if (Index(user.slot) < operands.size()) {
         candidates.push_back(operands[Index(user.slot)].entity);
@@ -70,28 +70,28 @@ class InPlaceFinder {
     }
     std::ranges::sort(candidates);
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
-    std::erase_if(candidates, [&](int32_t j) {
+    std::erase_if(candidates, [&](EntityId j) {
       return side == kBefore ? !StandsInPlace(i, j) : !StandsInPlace(j, i);
     });
     return candidates;
   }
 
-  bool StandsInPlace(int32_t i, int32_t j) const {
+  bool StandsInPlace(EntityId i, EntityId j) const {
     const Labels& a = matching_.labels(kBefore);
     const Labels& b = matching_.labels(kAfter);
     if (matching_.matched(kBefore, i) || matching_.forbidden(kBefore, i) ||
         matching_.matched(kAfter, j) || matching_.forbidden(kAfter, j) || matching_.vetoed(i, j) ||
-        a.kind[Index(i)] != EntityKind::kCompute || b.kind[Index(j)] != EntityKind::kCompute ||
-        a.form[Index(i)] != b.form[Index(j)] || a.operands(i).size() != b.operands(j).size()) {
+        a.kind[i] != EntityKind::kCompute || b.kind[j] != EntityKind::kCompute ||
+        a.form[i] != b.form[j] || a.operands(i).size() != b.operands(j).size()) {
       return false;
     }
     size_t agreeing = 0, open = 0;
     for (size_t slot = 0; slot < a.operands(i).size(); ++slot) {
-      const int32_t x = a.operands(i)[slot].entity, y = b.operands(j)[slot].entity;
+      const EntityId x = a.operands(i)[slot].entity, y = b.operands(j)[slot].entity;
       const bool both_open = !matching_.matched(kBefore, x) && !matching_.matched(kAfter, y);
       if (matching_.partner(kBefore, x) == y) {
         ++agreeing;
-      } else if (both_open && a.value[Index(x)] == b.value[Index(y)] && !IsNamedAfter(j, i, x)) {
+      } else if (both_open && a.value[x] == b.value[y] && !IsNamedAfter(j, i, x)) {
         ++open;
       } else {
         return false;
@@ -104,7 +104,7 @@ class InPlaceFinder {
 
   /// Whether the operator of `after` is named after that of `before` and that of `other` too, as
   /// `fused_add_mul` is: then it stands for both.
-  bool IsNamedAfter(int32_t after, int32_t before, int32_t other) const {
+  bool IsNamedAfter(EntityId after, EntityId before, EntityId other) const {
     std::string name(BaseName(after_.target({after})));
     const std::string_view own = BaseName(before_.target({before}));
     if (const size_t at = name.rfind(own); at != std::string::npos)

@@ -45,38 +45,35 @@ class InputMatcher {
  private:
   /// A pair that is made unless it contradicts the order of the others.
   struct Proposal {
-    int32_t before, after;
+    EntityId before, after;
     bool in_any_order;
     double confidence;
     size_t set;  ///< that of all with its key
   };
 
-  size_t PlaceOf(Side side, int32_t i) const { return static_cast<size_t>(i - scope_.begin[side]); }
+  size_t PlaceOf(Side side, EntityId i) const { return scope_.PlaceOf(side, i); }
 
   /// Neither matched nor proposed.
-  std::vector<int32_t> Open(Side side) const {
-    std::vector<int32_t> open;
-    for (int32_t i = scope_.begin[side]; i < scope_.end[side]; ++i) {
-      if (matching_.labels(side).kind[static_cast<size_t>(i)] == kind_ &&
-          !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
-          !proposed_[side][PlaceOf(side, i)]) {
+  std::vector<EntityId> Open(Side side) const {
+    std::vector<EntityId> open;
+    for (EntityId i : scope_.ids(side)) {
+      if (matching_.labels(side).kind[i] == kind_ && !matching_.matched(side, i) &&
+          !matching_.forbidden(side, i) && !proposed_[side][PlaceOf(side, i)]) {
         open.push_back(i);
       }
     }
     return open;
   }
 
-  uint64_t TypeOf(Side side, int32_t i) const {
-    return matching_.labels(side).type[static_cast<size_t>(i)];
-  }
+  uint64_t TypeOf(Side side, EntityId i) const { return matching_.labels(side).type[i]; }
 
   /// Attributes of the same names in another order: constants were moved, not traced anew, which
   /// would have numbered them in order.
   void MatchByAttribute() {
     const auto keys_of = [&](Side side) {
       std::vector<Keyed> keys;
-      for (int32_t i : Open(side))
-        keys.push_back({matching_.labels(side).attribute[static_cast<size_t>(i)], i});
+      for (EntityId i : Open(side))
+        keys.push_back({matching_.labels(side).attribute[i], i});
       return keys;
     };
     std::vector<Keyed> before = keys_of(kBefore), after = keys_of(kAfter);
@@ -95,7 +92,7 @@ class InputMatcher {
 
   /// Two lists with the same types are the same list.
   bool MatchEqualLists() {
-    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    const std::vector<EntityId> before = Open(kBefore), after = Open(kAfter);
     if (before.empty() || after.empty()) return true;
     if (before.size() != after.size()) return false;
     for (size_t i = 0; i < before.size(); ++i) {
@@ -109,7 +106,7 @@ class InputMatcher {
 
   /// One list is the other with some more in one place: what stands before it, and after it.
   bool MatchAroundBlock() {
-    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    const std::vector<EntityId> before = Open(kBefore), after = Open(kAfter);
     const size_t n = before.size(), m = after.size(), fewer = std::min(n, m);
     constexpr size_t kFew = 3;
     if (fewer < kFew || n == m) return false;
@@ -123,7 +120,7 @@ class InputMatcher {
     while (head + tail < fewer && same(n - 1 - tail, m - 1 - tail))
       ++tail;
     if (head + tail < fewer) return false;
-    std::vector<std::pair<int32_t, int32_t>> pairs;
+    std::vector<std::pair<EntityId, EntityId>> pairs;
     for (size_t i = 0; i < head; ++i)
       pairs.emplace_back(before[i], after[i]);
     for (size_t i = 0; i < tail; ++i)
@@ -142,7 +139,7 @@ class InputMatcher {
 
   std::vector<Keyed> TypeKeys(Side side) const {
     std::vector<Keyed> keys;
-    for (int32_t i : Open(side))
+    for (EntityId i : Open(side))
       keys.push_back({TypeOf(side, i), i});
     return keys;
   }
@@ -150,11 +147,11 @@ class InputMatcher {
   std::vector<Keyed> ContextKeys(Side side) const {
     const std::vector<uint64_t> cones = UpCones(matching_, side, scope_, false);
     std::vector<Keyed> keys;
-    for (int32_t i : Open(side)) {
+    for (EntityId i : Open(side)) {
       uint64_t users = 0;
       for (const Labels::Edge& user : matching_.labels(side).users(i)) {
         const auto slot = static_cast<uint64_t>(matching_.SlotOfUser(side, user));
-        users += Mix(cones[static_cast<size_t>(user.entity - scope_.begin[side])], slot);
+        users += Mix(cones[scope_.PlaceOf(side, user.entity)], slot);
       }
       keys.push_back({Mix(TypeOf(side, i), users), i});
     }
@@ -177,8 +174,8 @@ class InputMatcher {
 
   std::vector<Keyed> KeysOf(Side side, const std::vector<uint64_t>& hashes) const {
     std::vector<Keyed> keys;
-    for (int32_t i : Open(side))
-      keys.push_back({hashes[static_cast<size_t>(i - scope_.begin[side])], i});
+    for (EntityId i : Open(side))
+      keys.push_back({hashes[scope_.PlaceOf(side, i)], i});
     return keys;
   }
 
@@ -205,7 +202,8 @@ class InputMatcher {
     std::ranges::sort(proposals_, {}, &Proposal::before);
     std::vector<OrderPoint> points;
     for (const Proposal& proposal : proposals_)
-      points.push_back({proposal.before, proposal.after, proposal.in_any_order ? 1u : 0u});
+      points.push_back(
+          {proposal.before.index, proposal.after.index, proposal.in_any_order ? 1u : 0u});
     const std::vector<bool> in_order = LargestOrderedSet(points);
     const auto num_in_order = static_cast<size_t>(std::ranges::count(in_order, true));
     is_disordered_ = kDisorder * (points.size() - num_in_order) > points.size();
@@ -223,10 +221,10 @@ class InputMatcher {
   }
 
   /// Matched entities of this kind that ascend on both sides.
-  std::vector<std::pair<int32_t, int32_t>> Anchors() const {
-    std::vector<std::pair<int32_t, int32_t>> anchors = matching_.Anchors(scope_);
+  std::vector<std::pair<EntityId, EntityId>> Anchors() const {
+    std::vector<std::pair<EntityId, EntityId>> anchors = matching_.Anchors(scope_);
     std::erase_if(anchors, [&](const auto& anchor) {
-      return matching_.labels(kBefore).kind[static_cast<size_t>(anchor.first)] != kind_;
+      return matching_.labels(kBefore).kind[anchor.first] != kind_;
     });
     return anchors;
   }
@@ -234,13 +232,13 @@ class InputMatcher {
   /// Matches what stands between the same matched inputs: the longest common sequence of types, or
   /// whole stretches of equal length whatever their types.
   void MatchBetween(bool same_type, double confidence) {
-    const std::vector<int32_t> before = Open(kBefore), after = Open(kAfter);
+    const std::vector<EntityId> before = Open(kBefore), after = Open(kAfter);
     if (before.empty() || after.empty()) return;
-    std::vector<std::pair<int32_t, int32_t>> anchors = Anchors();
+    std::vector<std::pair<EntityId, EntityId>> anchors = Anchors();
     anchors.emplace_back(scope_.end[kBefore], scope_.end[kAfter]);
     size_t i = 0, j = 0;
     for (const auto& [next_before, next_after] : anchors) {
-      std::vector<int32_t> befores, afters;
+      std::vector<EntityId> befores, afters;
       while (i < before.size() && before[i] < next_before)
         befores.push_back(before[i++]);
       while (j < after.size() && after[j] < next_after)
@@ -258,15 +256,15 @@ class InputMatcher {
     }
   }
 
-  using Entities = std::span<const int32_t>;
+  using Entities = std::span<const EntityId>;
 
   /// All types together, or, of long lists, each type for itself.
   void MatchCommonTypes(Entities before, Entities after, double confidence) {
     if (AlignAlike(before, after, confidence)) return;
     std::vector<Keyed> keys_before, keys_after;
-    for (int32_t i : before)
+    for (EntityId i : before)
       keys_before.push_back({TypeOf(kBefore, i), i});
-    for (int32_t i : after)
+    for (EntityId i : after)
       keys_after.push_back({TypeOf(kAfter, i), i});
     ForEachCommonKey(keys_before, keys_after, [&](auto befores, auto afters) {
       if (AlignAlike(befores, afters, confidence)) return;
@@ -317,7 +315,7 @@ class InputMatcher {
 
   std::vector<Sketch> SketchesOf(Side side, Entities inputs) const {
     std::vector<Sketch> sketches;
-    for (int32_t i : inputs) {
+    for (EntityId i : inputs) {
       Sketch sketch;
       AddPaths(side, i, 1, 4, sketch);
       std::ranges::sort(sketch);
@@ -327,12 +325,12 @@ class InputMatcher {
     return sketches;
   }
 
-  void AddPaths(Side side, int32_t i, uint64_t path, int depth, Sketch& sketch) const {
+  void AddPaths(Side side, EntityId i, uint64_t path, int depth, Sketch& sketch) const {
     constexpr size_t kMaxPaths = 64;
     const Labels& labels = matching_.labels(side);
     for (const Labels::Edge& user : labels.users(i)) {
       if (sketch.size() >= kMaxPaths) return;
-      const uint64_t op = labels.op[static_cast<size_t>(user.entity)];
+      const uint64_t op = labels.op[user.entity];
       const uint64_t next =
           Mix(Mix(path, op), static_cast<uint64_t>(matching_.SlotOfUser(side, user)));
       sketch.push_back(next);
@@ -357,7 +355,7 @@ class InputMatcher {
 
   /// Whether some operator is among the first users of both, at the same slot, or nothing uses one
   /// of them, or both are used by operators that the other side does not have.
-  bool ShareUse(int32_t before, int32_t after) const {
+  bool ShareUse(EntityId before, EntityId after) const {
     const auto users_before = matching_.labels(kBefore).users(before);
     const auto users_after = matching_.labels(kAfter).users(after);
     if (users_before.empty() || users_after.empty()) return true;
@@ -367,8 +365,7 @@ class InputMatcher {
     };
     for (const Labels::Edge& a : first(users_before)) {
       for (const Labels::Edge& b : first(users_after)) {
-        if (matching_.labels(kBefore).op[static_cast<size_t>(a.entity)] ==
-                matching_.labels(kAfter).op[static_cast<size_t>(b.entity)] &&
+        if (matching_.labels(kBefore).op[a.entity] == matching_.labels(kAfter).op[b.entity] &&
             matching_.SlotOfUser(kBefore, a) == matching_.SlotOfUser(kAfter, b)) {
           return true;
         }
@@ -382,11 +379,11 @@ class InputMatcher {
     std::optional<FlatMap<uint64_t, bool>>& others = ops_[1 - side];
     if (!others) {
       others.emplace();
-      for (int32_t i = scope_.begin[1 - side]; i < scope_.end[1 - side]; ++i)
-        others->Emplace(matching_.labels(1 - side).op[static_cast<size_t>(i)], true);
+      for (EntityId i : scope_.ids(1 - side))
+        others->Emplace(matching_.labels(1 - side).op[i], true);
     }
     return std::ranges::none_of(users, [&](const Labels::Edge& user) {
-      return others->Contains(matching_.labels(side).op[static_cast<size_t>(user.entity)]);
+      return others->Contains(matching_.labels(side).op[user.entity]);
     });
   }
 
@@ -403,7 +400,7 @@ class InputMatcher {
 };
 
 /// Whether all users of an unmatched input are unmatched, and there are some.
-bool LostItsUsers(const Matching& matching, Side side, int32_t i) {
+bool LostItsUsers(const Matching& matching, Side side, EntityId i) {
   const auto users = matching.labels(side).users(i);
   return !users.empty() && std::ranges::none_of(users, [&](const Labels::Edge& user) {
     return matching.matched(side, user.entity);
@@ -416,16 +413,14 @@ void MatchLoneInputs(Matching& matching, const ScopePair& scope) {
   std::array<std::vector<Keyed>, 2> by_type;
   for (Side side : {kBefore, kAfter}) {
     const Labels& labels = matching.labels(side);
-    for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
-      const auto index = static_cast<size_t>(i);
-      if (labels.kind[index] == EntityKind::kInput)
-        by_type[side].push_back({labels.type[index], i});
+    for (EntityId i : scope.ids(side)) {
+      if (labels.kind[i] == EntityKind::kInput) by_type[side].push_back({labels.type[i], i});
     }
   }
-  std::vector<std::pair<int32_t, int32_t>> lone;
+  std::vector<std::pair<EntityId, EntityId>> lone;
   ForEachCommonKey(by_type[kBefore], by_type[kAfter], [&](auto befores, auto afters) {
     if (befores.size() != 1 || afters.size() != 1) return;
-    const int32_t before = befores[0], after = afters[0];
+    const EntityId before = befores[0], after = afters[0];
     if (matching.matched(kBefore, before) || matching.matched(kAfter, after)) return;
     if (LostItsUsers(matching, kBefore, before) && LostItsUsers(matching, kAfter, after))
       lone.emplace_back(before, after);
@@ -436,9 +431,8 @@ void MatchLoneInputs(Matching& matching, const ScopePair& scope) {
 }
 
 /// Whether an unmatched node takes a piece of `input` and does nothing else.
-bool IsPieceOf(const Matching& matching, Side side, int32_t i, int32_t input) {
-  return i >= 0 && !matching.matched(side, i) &&
-         matching.labels(side).piece[static_cast<size_t>(i)] &&
+bool IsPieceOf(const Matching& matching, Side side, EntityId i, EntityId input) {
+  return i.valid() && !matching.matched(side, i) && matching.labels(side).piece[i] &&
          matching.labels(side).operands(i)[0].entity == input;
 }
 
@@ -446,18 +440,16 @@ bool IsPieceOf(const Matching& matching, Side side, int32_t i, int32_t input) {
 
 bool ReviseInputs(Matching& matching, const ScopePair& scope) {
   bool revised = false;
-  for (int32_t before = scope.begin[kBefore]; before < scope.end[kBefore]; ++before) {
-    const int32_t after = matching.partner(kBefore, before);
-    if (after < 0 ||
-        matching.labels(kBefore).kind[static_cast<size_t>(before)] != EntityKind::kInput)
-      continue;
+  for (EntityId before : scope.ids(kBefore)) {
+    const EntityId after = matching.partner(kBefore, before);
+    if (!after.valid() || matching.labels(kBefore).kind[before] != EntityKind::kInput) continue;
     const Matching::Made& made = matching.made(kBefore, before);
     if (made.via != Via::kInput || made.confidence > kByPlace) continue;
     const Matching::EdgeScore score = matching.Score(before, after);
     if (score.agree > 0) continue;
     // It may also stand where a computation stood, or one stands where it stood.
-    const int32_t was = matching.StandIn(kAfter, after), is = matching.StandIn(kBefore, before);
-    if (score.contradict == 0 && was < 0 && is < 0) continue;
+    const EntityId was = matching.StandIn(kAfter, after), is = matching.StandIn(kBefore, before);
+    if (score.contradict == 0 && !was.valid() && !is.valid()) continue;
     // A slice of all of it, say, was removed: who read that reads the input now.
     if (IsPieceOf(matching, kBefore, was, before) || IsPieceOf(matching, kAfter, is, after))
       continue;

@@ -105,19 +105,18 @@ class Labeller {
     const ValueId value = listing_.value(id);
     const uint64_t type = value.valid() ? hashes_.OfType(graph.value(value).type) : 0;
     has_literals_ = false;
-    const auto i = static_cast<size_t>(id.index);
-    labels_.kind.push_back(entity.kind);
-    labels_.arguments[i] = LiteralsOf(graph, entity);
-    labels_.value[i] = Mix(kind, type);
+    labels_.kind[id] = entity.kind;
+    labels_.arguments[id] = LiteralsOf(graph, entity);
+    labels_.value[id] = Mix(kind, type);
     if (entity.kind == EntityKind::kConstant) {
-      labels_.attribute[i] = HashText(module_.str(node.op));
+      labels_.attribute[id] = HashText(module_.str(node.op));
     }
-    labels_.form[i] = Mix(labels_.arguments[i], labels_.value[i]);
-    labels_.name[i] = is_element ? 0 : NameOf(graph, node);
-    labels_.piece.push_back(is_element || IsPiece(graph, node));
-    labels_.pure.push_back(is_element || IsPure(graph, node));
-    labels_.telling.push_back(has_literals_ && !is_element);
-    labels_.SetOp(id.index, op);
+    labels_.form[id] = Mix(labels_.arguments[id], labels_.value[id]);
+    labels_.name[id] = is_element ? 0 : NameOf(graph, node);
+    labels_.piece[id] = is_element || IsPiece(graph, node);
+    labels_.pure[id] = is_element || IsPure(graph, node);
+    labels_.telling[id] = has_literals_ && !is_element;
+    labels_.SetOp(id, op);
   }
 
   uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
@@ -297,16 +296,17 @@ Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNam
   const auto n = static_cast<size_t>(listing.size());
   for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form, &name})
     column->resize(n);
-  kind.reserve(n);
+  for (auto* column : {&piece, &pure, &telling})
+    column->resize(n);
+  kind.resize(n);
   Labeller(listing, fields, symbols, *this).Run();
   AddEdges(listing);
 }
 
-void Labels::SetOp(int32_t i, uint64_t new_op) {
-  const auto index = static_cast<size_t>(i);
-  op[index] = new_op;
-  literals[index] = Mix(new_op, arguments[index]);
-  type[index] = Mix(literals[index], value[index]);
+void Labels::SetOp(EntityId i, uint64_t new_op) {
+  op[i] = new_op;
+  literals[i] = Mix(new_op, arguments[i]);
+  type[i] = Mix(literals[i], value[i]);
 }
 
 LabelledSides LabelSides(const Listing& before, const Listing& after) {
@@ -319,7 +319,7 @@ LabelledSides LabelSides(const Listing& before, const Listing& after) {
   return {std::move(symbols), std::move(*of_before), std::move(*of_after)};
 }
 
-bool Labels::Reads(int32_t user, int32_t operand) const {
+bool Labels::Reads(EntityId user, EntityId operand) const {
   const auto read = operands(user), readers = users(operand);
   const bool down = read.size() <= readers.size();
   return std::ranges::find(down ? read : readers, down ? operand : user, &Edge::entity) !=
@@ -334,7 +334,7 @@ void Labels::AddEdges(const Listing& listing) {
     const Entity& entity = listing[id];
     int32_t slot = 0;
     const auto add = [&](EntityId operand) {
-      operands_.push_back({operand.index, slot++});
+      operands_.push_back({operand, slot++});
       ++user_begin_[static_cast<size_t>(operand.index) + 1];
     };
     if (entity.element.valid()) {
@@ -343,15 +343,15 @@ void Labels::AddEdges(const Listing& listing) {
       listing.graph(id).ForEachOperand(
           entity.node, [&](ValueId value) { add(listing.FindValue(entity.graph, value)); });
     }
-    operand_begin_[static_cast<size_t>(id.index) + 1] = static_cast<int32_t>(operands_.size());
+    operand_begin_[static_cast<size_t>(id.index) + 1] = static_cast<uint32_t>(operands_.size());
   }
   for (size_t i = 0; i < n; ++i)
     user_begin_[i + 1] += user_begin_[i];
   users_.resize(operands_.size());
-  std::vector<int32_t> next(user_begin_.begin(), user_begin_.end() - 1);
-  for (int32_t i = 0; i < size(); ++i) {
+  std::vector<uint32_t> next(user_begin_.begin(), user_begin_.end() - 1);
+  for (EntityId i : ids()) {
     for (const Edge& edge : operands(i))
-      users_[static_cast<size_t>(next[static_cast<size_t>(edge.entity)]++)] = {i, edge.slot};
+      users_[next[static_cast<size_t>(edge.entity.index)]++] = {i, edge.slot};
   }
 }
 

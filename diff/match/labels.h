@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "diff/graph/listing.h"
 #include "diff/graph/symbols.h"
 
@@ -28,51 +29,54 @@ TypeFields KnownTypeFields(const Listing& listing);
 std::string_view AttributeStem(std::string_view target);
 
 /// What a listing looks like to the matcher: per entity hashes of what it is, and its edges. No
-/// names in it. Indices are EntityId::index.
+/// names in it.
 struct Labels {
   /// `symbols`: names of symbols on this side that are other names on the other side.
   Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols = {});
 
-  int32_t size() const { return static_cast<int32_t>(kind.size()); }
+  size_t size() const { return kind.size(); }
+  IdRange<EntityId> ids() const { return IdsOf(kind); }
 
-  std::vector<EntityKind> kind;
-  std::vector<uint64_t> op;         ///< kind and target
-  std::vector<uint64_t> literals;   ///< and the literals, with holes where operands stand
-  std::vector<uint64_t> type;       ///< and the type of the value
-  std::vector<uint64_t> value;      ///< kind and type of the value alone
-  std::vector<uint64_t> arguments;  ///< the literals alone
-  std::vector<uint64_t> attribute;  ///< of a constant: its whole target; else 0
-  std::vector<uint64_t> form;       ///< literals and type, whatever the target
+  using Column = IdVector<EntityId, uint64_t>;
+  IdVector<EntityId, EntityKind> kind;
+  Column op;         ///< kind and target
+  Column literals;   ///< and the literals, with holes where operands stand
+  Column type;       ///< and the type of the value
+  Column value;      ///< kind and type of the value alone
+  Column arguments;  ///< the literals alone
+  Column attribute;  ///< of a constant: its whole target; else 0
+  Column form;       ///< literals and type, whatever the target
   /// What a call's operator is named without library, overload and the mark of one in place; 0: no
   /// call of an operator.
-  std::vector<uint64_t> name;
-  std::vector<bool> piece;    ///< takes a part of its only operand: an element, a slice
-  std::vector<bool> pure;     ///< the same operands give the same value: no input, no random number
-  std::vector<bool> telling;  ///< has literals that many other calls have not
+  Column name;
+  IdVector<EntityId, bool> piece;  ///< takes a part of its only operand: an element, a slice
+  IdVector<EntityId, bool>
+      pure;  ///< the same operands give the same value: no input, no random number
+  IdVector<EntityId, bool> telling;  ///< has literals that many other calls have not
 
   /// Gives the entity another target: `op`, `literals` and `type` change.
-  void SetOp(int32_t i, uint64_t new_op);
+  void SetOp(EntityId i, uint64_t new_op);
 
   /// A user of an entity, or an operand: which entity, and at which operand slot.
   struct Edge {
-    int32_t entity;
+    EntityId entity;
     int32_t slot;
   };
-  std::span<const Edge> operands(int32_t i) const { return Row(operand_begin_, operands_, i); }
-  std::span<const Edge> users(int32_t i) const { return Row(user_begin_, users_, i); }
+  std::span<const Edge> operands(EntityId i) const { return Row(operand_begin_, operands_, i); }
+  std::span<const Edge> users(EntityId i) const { return Row(user_begin_, users_, i); }
   /// Whether `user` reads `operand` at any slot. An output may read, and an input may be read by,
   /// half of a graph: looks at the shorter list.
-  bool Reads(int32_t user, int32_t operand) const;
+  bool Reads(EntityId user, EntityId operand) const;
 
  private:
-  static std::span<const Edge> Row(const std::vector<int32_t>& begin,
-                                   const std::vector<Edge>& edges, int32_t i) {
-    const auto row = static_cast<size_t>(i);
-    return {edges.data() + begin[row], static_cast<size_t>(begin[row + 1] - begin[row])};
+  static std::span<const Edge> Row(const std::vector<uint32_t>& begin,
+                                   const std::vector<Edge>& edges, EntityId i) {
+    const auto row = static_cast<size_t>(i.index);
+    return {edges.data() + begin[row], begin[row + 1] - begin[row]};
   }
   void AddEdges(const Listing& listing);
 
-  std::vector<int32_t> operand_begin_, user_begin_;
+  std::vector<uint32_t> operand_begin_, user_begin_;  // by entity, and the end
   std::vector<Edge> operands_, users_;
 };
 

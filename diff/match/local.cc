@@ -34,8 +34,7 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
 };
 
 LocalMatcher::LocalMatcher(Matching& matching)
-    : matching_(matching),
-      open_when_visited_(static_cast<size_t>(matching.labels(kBefore).size()), 0) {
+    : matching_(matching), open_when_visited_(matching.labels(kBefore).size(), 0) {
   static_assert(std::size(kTiers) == kNumTiers);
 }
 
@@ -52,7 +51,7 @@ void LocalMatcher::Run(const ScopePair& scope) {
     }
     Turn& turn = visits_[next_visit_[tier]++];
     if ((turn.tiers >> tier & 1) == 0 || !matching_.matched(kBefore, turn.before)) continue;
-    const int32_t before = turn.before, after = matching_.partner(kBefore, before);
+    const EntityId before = turn.before, after = matching_.partner(kBefore, before);
     // The strongest kinds find most of what there is to find.
     constexpr size_t kStrongest = 2;
     if (tier == kStrongest) turn.tiers = TiersWorthwhile(before, after);
@@ -69,7 +68,7 @@ const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
   if (!(scope_ == scope)) {
     std::array<std::optional<EqualNodes>, 2> equals;
     const auto find = [&](Side side) { equals[side].emplace(matching_.labels(side), scope, side); };
-    const auto size = static_cast<size_t>(scope.end[kBefore] - scope.begin[kBefore]);
+    const auto size = scope.size(kBefore);
     AtOnce(size, [&] { find(kBefore); }, [&] { find(kAfter); });
     equals_ = {std::move(*equals[kBefore]), std::move(*equals[kAfter])};
   }
@@ -86,24 +85,24 @@ void LocalMatcher::TakeInNewPairs() {
       if (!matching_.matched(kBefore, edge.entity)) continue;
       const int32_t open = matching_.open_operands(kBefore, edge.entity) +
                            matching_.open_users(kBefore, edge.entity);
-      int32_t& last_open = open_when_visited_[static_cast<size_t>(edge.entity)];
+      int32_t& last_open = open_when_visited_[edge.entity];
       if (open == 0 || open > kNearlyDone || open == last_open) continue;
       last_open = open;
       visits_.push_back({edge.entity});
     }
   };
   for (; taken_in_ < matching_.made().size(); ++taken_in_) {
-    const int32_t before = matching_.made()[taken_in_].before;
-    if (before < 0) continue;
+    const EntityId before = matching_.made()[taken_in_].before;
+    if (!before.valid()) continue;
     visits_.push_back({before});
     look_again(matching_.labels(kBefore).operands(before));
     look_again(matching_.labels(kBefore).users(before));
   }
 }
 
-void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
+void LocalMatcher::Visit(const Tier& tier, EntityId before, EntityId after) {
   for (Side side : {kBefore, kAfter}) {
-    const int32_t center = side == kBefore ? before : after;
+    const EntityId center = side == kBefore ? before : after;
     candidates_[side].clear();
     if (matching_.open_operands(side, center) + matching_.open_users(side, center) == 0) return;
     Collect(tier, side, center);
@@ -135,10 +134,9 @@ void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
     if (befores.size() == 1 && afters.size() == 1) {
       Accept(tier, befores[0], afters[0]);
     } else if (tier.key == Tier::Key::kThroughOperands && !tier.choose) {
-      const std::vector<int32_t> lowest_before = Lowest(kBefore, befores);
-      const std::vector<int32_t> lowest_after = Lowest(kAfter, afters);
-      const uint64_t label =
-          (matching_.labels(kBefore).*tier.label)[static_cast<size_t>(befores[0])];
+      const std::vector<EntityId> lowest_before = Lowest(kBefore, befores);
+      const std::vector<EntityId> lowest_after = Lowest(kAfter, afters);
+      const uint64_t label = (matching_.labels(kBefore).*tier.label)[befores[0]];
       if (lowest_before.size() == 1 && lowest_after.size() == 1 &&
           CountBelow(tier, kBefore, before, label, Tier::kMaxStack) ==
               CountBelow(tier, kAfter, after, label, Tier::kMaxStack)) {
@@ -150,14 +148,14 @@ void LocalMatcher::Visit(const Tier& tier, int32_t before, int32_t after) {
   });
 }
 
-std::vector<int32_t> LocalMatcher::Lowest(Side side, std::span<const int32_t> candidates) const {
-  std::vector<int32_t> lowest;
+std::vector<EntityId> LocalMatcher::Lowest(Side side, std::span<const EntityId> candidates) const {
+  std::vector<EntityId> lowest;
   if (candidates.size() > Matching::kMaxEdges) return lowest;
   const Labels& labels = matching_.labels(side);
-  for (int32_t i : candidates) {
+  for (EntityId i : candidates) {
     bool sees_another = false;
-    for (int32_t at = i, step = 0; step < Tier::kMaxSteps && labels.operands(at).size() == 1;
-         ++step) {
+    EntityId at = i;
+    for (int step = 0; step < Tier::kMaxSteps && labels.operands(at).size() == 1; ++step) {
       at = labels.operands(at)[0].entity;
       sees_another |= std::ranges::find(candidates, at) != candidates.end();
     }
@@ -166,14 +164,14 @@ std::vector<int32_t> LocalMatcher::Lowest(Side side, std::span<const int32_t> ca
   return lowest;
 }
 
-int LocalMatcher::CountBelow(const Tier& tier, Side side, int32_t i, uint64_t label,
+int LocalMatcher::CountBelow(const Tier& tier, Side side, EntityId i, uint64_t label,
                              int steps) const {
   const Labels& labels = matching_.labels(side);
   if (steps == 0 || labels.users(i).size() > Matching::kMaxEdges) return 0;
   int count = 0;
   for (const Labels::Edge& user : labels.users(i)) {
     if (matching_.matched(side, user.entity) || labels.operands(user.entity).size() != 1) continue;
-    count += (labels.*tier.label)[static_cast<size_t>(user.entity)] == label ? 1 : 0;
+    count += (labels.*tier.label)[user.entity] == label ? 1 : 0;
     count += CountBelow(tier, side, user.entity, label, steps - 1);
   }
   return count;
@@ -182,7 +180,10 @@ int LocalMatcher::CountBelow(const Tier& tier, Side side, int32_t i, uint64_t la
 const PositionMap& LocalMatcher::Positions() {
   const size_t made = matching_.made().size();
   if (positions_made_ == 0 || made > positions_made_ + positions_made_ / 20 + 16) {
-    positions_ = PositionMap(matching_.Anchors(scope_));
+    std::vector<std::pair<int32_t, int32_t>> anchors;
+    for (const auto& [before, after] : matching_.Anchors(scope_))
+      anchors.emplace_back(before.index, after.index);
+    positions_ = PositionMap(std::move(anchors));
     positions_made_ = made;
   }
   return positions_;

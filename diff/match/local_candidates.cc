@@ -6,7 +6,7 @@
 namespace strata {
 
 template <class Fn>
-void LocalMatcher::ForEachOpenUser(Side side, int32_t center, int steps, Fn&& fn) const {
+void LocalMatcher::ForEachOpenUser(Side side, EntityId center, int steps, Fn&& fn) const {
   if (matching_.open_users(side, center) == 0) return;
   const Labels& labels = matching_.labels(side);
   for (const Labels::Edge& user : labels.users(center)) {
@@ -20,12 +20,12 @@ void LocalMatcher::ForEachOpenUser(Side side, int32_t center, int steps, Fn&& fn
 }
 
 template <class Fn>
-void LocalMatcher::ForEachOpenOperand(Side side, int32_t center, int steps, Fn&& fn) const {
+void LocalMatcher::ForEachOpenOperand(Side side, EntityId center, int steps, Fn&& fn) const {
   // To be one of many results proves nothing.
   if (matching_.open_operands(side, center) == 0 || matching_.slotless(side, center)) return;
   const Labels& labels = matching_.labels(side);
   for (const Labels::Edge& operand : labels.operands(center)) {
-    int32_t candidate = operand.entity;
+    EntityId candidate = operand.entity;
     for (int step = 0; !matching_.matched(side, candidate) && !matching_.forbidden(side, candidate);
          ++step) {
       fn(candidate, ~operand.slot);
@@ -35,8 +35,8 @@ void LocalMatcher::ForEachOpenOperand(Side side, int32_t center, int steps, Fn&&
   }
 }
 
-void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
-  const auto add = [&](int32_t candidate, int32_t slot) {
+void LocalMatcher::Collect(const Tier& tier, Side side, EntityId center) {
+  const auto add = [&](EntityId candidate, int32_t slot) {
     AddCandidate(tier, side, candidate, slot);
   };
   if (tier.where != Tier::Where::kOperands) {
@@ -49,13 +49,13 @@ void LocalMatcher::Collect(const Tier& tier, Side side, int32_t center) {
   }
 }
 
-uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
+uint32_t LocalMatcher::TiersWorthwhile(EntityId before, EntityId after) {
   uint32_t worthwhile = 0;
   for (const Tier::Where where : {Tier::Where::kUsers, Tier::Where::kOperands}) {
     for (Side side : {kBefore, kAfter}) {
-      const int32_t center = side == kBefore ? before : after;
+      const EntityId center = side == kBefore ? before : after;
       around_[side].clear();
-      const auto add = [&](int32_t candidate, int32_t) { around_[side].push_back(candidate); };
+      const auto add = [&](EntityId candidate, int32_t) { around_[side].push_back(candidate); };
       if (where == Tier::Where::kUsers) {
         ForEachOpenUser(side, center, Tier::kMaxSteps, add);
       } else {
@@ -66,14 +66,12 @@ uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
     if (around_[kBefore].empty() || around_[kAfter].empty()) continue;
     // One bit per label: two labels seldom share one, and then a visit is in vain. A form counts
     // where it is specific.
-    const auto have_in_common = [&](const std::vector<uint64_t> Labels::* label) {
+    const auto have_in_common = [&](const Labels::Column Labels::* label) {
       std::array<uint64_t, 2> bits{};
       for (Side side : {kBefore, kAfter}) {
-        for (int32_t i : around_[side]) {
-          if (label == &Labels::form && !matching_.labels(side).telling[static_cast<size_t>(i)])
-            continue;
-          bits[side] |= uint64_t{1}
-                        << ((matching_.labels(side).*label)[static_cast<size_t>(i)] >> 58);
+        for (EntityId i : around_[side]) {
+          if (label == &Labels::form && !matching_.labels(side).telling[i]) continue;
+          bits[side] |= uint64_t{1} << ((matching_.labels(side).*label)[i] >> 58);
         }
       }
       return (bits[kBefore] & bits[kAfter]) != 0;
@@ -93,10 +91,9 @@ uint32_t LocalMatcher::TiersWorthwhile(int32_t before, int32_t after) {
   return worthwhile;
 }
 
-void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, int32_t slot) {
+void LocalMatcher::AddCandidate(const Tier& tier, Side side, EntityId candidate, int32_t slot) {
   const Labels& labels = matching_.labels(side);
-  const auto index = static_cast<size_t>(candidate);
-  if (tier.label == &Labels::form && !labels.telling[index]) return;
+  if (tier.label == &Labels::form && !labels.telling[candidate]) return;
   const int32_t open_operands = matching_.open_operands(side, candidate);
   const int32_t open_users = matching_.open_users(side, candidate);
   uint64_t key = 0;
@@ -128,7 +125,7 @@ void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, 
       break;
     case Tier::Key::kThroughUsers:
       // All inputs have one label: what was computed from one may be another input now.
-      if (labels.kind[index] == EntityKind::kInput) return;
+      if (labels.kind[candidate] == EntityKind::kInput) return;
       key = UsersThroughUnary(side, candidate, Tier::kMaxSteps);
       if (key == 0) return;
       break;
@@ -136,20 +133,20 @@ void LocalMatcher::AddCandidate(const Tier& tier, Side side, int32_t candidate, 
       key = Spread(static_cast<uint64_t>(static_cast<uint32_t>(slot)));
       break;
   }
-  const uint64_t label = tier.label != nullptr ? (labels.*tier.label)[index]
-                                               : static_cast<uint64_t>(labels.kind[index]);
+  const uint64_t label = tier.label != nullptr ? (labels.*tier.label)[candidate]
+                                               : static_cast<uint64_t>(labels.kind[candidate]);
   candidates_[side].push_back({Mix(label, key), candidate});
 }
 
-uint64_t LocalMatcher::OperandsThroughUnary(Side side, int32_t i) const {
+uint64_t LocalMatcher::OperandsThroughUnary(Side side, EntityId i) const {
   const Labels& labels = matching_.labels(side);
   const auto operands = labels.operands(i);
   if (operands.size() > Matching::kMaxEdges) return 0;
   uint64_t sum = 1;
   for (const Labels::Edge& operand : operands) {
-    int32_t source = operand.entity;
+    EntityId source = operand.entity;
     for (int step = 0; !matching_.matched(side, source); ++step) {
-      if (const int32_t equal = MatchedEqual(side, source); equal >= 0) {
+      if (const EntityId equal = MatchedEqual(side, source); equal.valid()) {
         source = equal;
         break;
       }
@@ -161,15 +158,15 @@ uint64_t LocalMatcher::OperandsThroughUnary(Side side, int32_t i) const {
   return sum;
 }
 
-int32_t LocalMatcher::MatchedEqual(Side side, int32_t i) const {
+EntityId LocalMatcher::MatchedEqual(Side side, EntityId i) const {
   const EqualNodes::Group* group = equals_[side].GroupOf(i);
-  if (group == nullptr) return -1;
+  if (group == nullptr) return {};
   const auto found =
-      std::ranges::find_if(*group, [&](int32_t j) { return matching_.matched(side, j); });
-  return found == group->end() ? -1 : *found;
+      std::ranges::find_if(*group, [&](EntityId j) { return matching_.matched(side, j); });
+  return found == group->end() ? EntityId{} : *found;
 }
 
-uint64_t LocalMatcher::UsersThroughUnary(Side side, int32_t i, int steps) const {
+uint64_t LocalMatcher::UsersThroughUnary(Side side, EntityId i, int steps) const {
   const Labels& labels = matching_.labels(side);
   const auto users = labels.users(i);
   if (users.empty() || users.size() > Matching::kMaxEdges) return 0;

@@ -8,8 +8,8 @@
 
 namespace strata {
 
-void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
-                          std::vector<int32_t> after) {
+void LocalMatcher::Choose(const Tier& tier, std::vector<EntityId> before,
+                          std::vector<EntityId> after) {
   const PositionMap& positions = Positions();
   struct Merit {
     int32_t edges;
@@ -37,7 +37,7 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
         const Merit merit{score.agree - score.contradict,
                           tier.label == &Labels::op ? NumKin(before[i], after[j]) : 0,
                           score.lopsided,
-                          std::llround(positions.Distance(before[i], after[j]) * 1024)};
+                          std::llround(positions.Distance(before[i].index, after[j].index) * 1024)};
         const auto offer = [&](Merit& best, size_t& choice, size_t index) {
           if (merit.Better(best)) {
             best = merit;
@@ -57,19 +57,19 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<int32_t> before,
       }
     }
     progress = matching_.made().size() > made;
-    std::erase_if(before, [&](int32_t i) { return matching_.matched(kBefore, i); });
-    std::erase_if(after, [&](int32_t i) { return matching_.matched(kAfter, i); });
+    std::erase_if(before, [&](EntityId i) { return matching_.matched(kBefore, i); });
+    std::erase_if(after, [&](EntityId i) { return matching_.matched(kAfter, i); });
   }
 }
 
-int32_t LocalMatcher::NumKin(int32_t before, int32_t after) const {
-  const auto labels_of = [&](Side side, int32_t i) {
+int32_t LocalMatcher::NumKin(EntityId before, EntityId after) const {
+  const auto labels_of = [&](Side side, EntityId i) {
     std::vector<uint64_t> labels;
     const auto users = matching_.labels(side).users(i);
     if (users.size() > Matching::kMaxEdges) return labels;
     for (const Labels::Edge& user : users) {
       if (matching_.matched(side, user.entity)) continue;
-      const uint64_t type = matching_.labels(side).type[static_cast<size_t>(user.entity)];
+      const uint64_t type = matching_.labels(side).type[user.entity];
       labels.push_back(Mix(type, static_cast<uint64_t>(matching_.SlotOfUser(side, user))));
     }
     std::ranges::sort(labels);
@@ -81,7 +81,7 @@ int32_t LocalMatcher::NumKin(int32_t before, int32_t after) const {
   return static_cast<int32_t>(common.size());
 }
 
-void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
+void LocalMatcher::Accept(const Tier& tier, EntityId before, EntityId after) {
   // Another key of the same visit may have been first.
   if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
   if (!matching_.SameKind(before, after)) return;
@@ -95,8 +95,8 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
     const bool is_last_resort = tier.label == &Labels::op;
     if (!is_last_resort && HasRival(before, after, score.agree - score.contradict)) return;
   }
-  const bool same_type = matching_.labels(kBefore).type[static_cast<size_t>(before)] ==
-                         matching_.labels(kAfter).type[static_cast<size_t>(after)];
+  const bool same_type =
+      matching_.labels(kBefore).type[before] == matching_.labels(kAfter).type[after];
   if (tier.key == Tier::Key::kThroughOperands && !tier.choose && !same_type &&
       (HasRival(before, after, 1) || HasDouble(before, after))) {
     return;
@@ -104,11 +104,11 @@ void LocalMatcher::Accept(const Tier& tier, int32_t before, int32_t after) {
   matching_.Match(before, after, Via::kLocal, tier.confidence);
 }
 
-bool LocalMatcher::HasDouble(int32_t before, int32_t after) const {
-  const auto direct = [&](Side side, int32_t i) { return matching_.open_operands(side, i) == 0; };
+bool LocalMatcher::HasDouble(EntityId before, EntityId after) const {
+  const auto direct = [&](Side side, EntityId i) { return matching_.open_operands(side, i) == 0; };
   if (direct(kBefore, before) && direct(kAfter, after)) return false;
-  const auto has_double = [&](Side side, int32_t image) {
-    const uint64_t type = matching_.labels(1 - side).type[static_cast<size_t>(image)];
+  const auto has_double = [&](Side side, EntityId image) {
+    const uint64_t type = matching_.labels(1 - side).type[image];
     return std::ranges::any_of(
         std::ranges::equal_range(ByType(side), type, {}, &Keyed::key),
         [&](const Keyed& keyed) { return !matching_.matched(side, keyed.entity); });
@@ -120,23 +120,23 @@ const std::vector<Keyed>& LocalMatcher::ByType(Side side) const {
   std::optional<std::vector<Keyed>>& by_type = by_type_[side];
   if (!by_type) {
     by_type.emplace();
-    for (int32_t i : matching_.Unmatched(side, scope_))
-      by_type->push_back({matching_.labels(side).type[static_cast<size_t>(i)], i});
+    for (EntityId i : matching_.Unmatched(side, scope_))
+      by_type->push_back({matching_.labels(side).type[i], i});
     SortKeys(*by_type);
   }
   return *by_type;
 }
 
-bool LocalMatcher::HasRival(int32_t before, int32_t after, int merit) const {
+bool LocalMatcher::HasRival(EntityId before, EntityId after, int merit) const {
   return HasRival(kBefore, before, after, merit) || HasRival(kAfter, after, before, merit);
 }
 
-bool LocalMatcher::HasRival(Side side, int32_t i, int32_t image, int merit) const {
+bool LocalMatcher::HasRival(Side side, EntityId i, EntityId image, int merit) const {
   const Labels& mine = matching_.labels(side);
   const Labels& others = matching_.labels(1 - side);
-  const auto is_rival = [&](int32_t rival) {
+  const auto is_rival = [&](EntityId rival) {
     if (rival == i || matching_.matched(side, rival) || matching_.forbidden(side, rival) ||
-        mine.type[static_cast<size_t>(rival)] != others.type[static_cast<size_t>(image)]) {
+        mine.type[rival] != others.type[image]) {
       return false;
     }
     const Matching::EdgeScore score =
@@ -145,16 +145,16 @@ bool LocalMatcher::HasRival(Side side, int32_t i, int32_t image, int merit) cons
   };
   const auto operands = others.operands(image);
   for (const Labels::Edge& edge : operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
-    const int32_t source = matching_.partner(1 - side, edge.entity);
-    if (source < 0 || mine.users(source).size() > Matching::kMaxEdges) continue;
+    const EntityId source = matching_.partner(1 - side, edge.entity);
+    if (!source.valid() || mine.users(source).size() > Matching::kMaxEdges) continue;
     for (const Labels::Edge& user : mine.users(source)) {
       if (user.slot == edge.slot && is_rival(user.entity)) return true;
     }
   }
   const auto users = others.users(image);
   for (const Labels::Edge& edge : users.first(std::min(users.size(), Matching::kMaxEdges))) {
-    const int32_t user = matching_.partner(1 - side, edge.entity);
-    if (user < 0 || matching_.slotless(side, user)) continue;
+    const EntityId user = matching_.partner(1 - side, edge.entity);
+    if (!user.valid() || matching_.slotless(side, user)) continue;
     const auto read = mine.operands(user);
     const auto slot = static_cast<size_t>(edge.slot);
     if (slot < read.size() && is_rival(read[slot].entity)) return true;
@@ -162,16 +162,15 @@ bool LocalMatcher::HasRival(Side side, int32_t i, int32_t image, int merit) cons
   return false;
 }
 
-int LocalMatcher::StackHeight(Side side, int32_t i) const {
+int LocalMatcher::StackHeight(Side side, EntityId i) const {
   const Labels& labels = matching_.labels(side);
-  const uint64_t type = labels.type[static_cast<size_t>(i)];
+  const uint64_t type = labels.type[i];
   int height = 0;
   for (int step = 0; step < Tier::kMaxStack; ++step) {
     const auto operands = labels.operands(i);
     if (operands.size() > Matching::kMaxEdges) return height;
     const auto below = std::ranges::find_if(operands, [&](const Labels::Edge& operand) {
-      return !matching_.matched(side, operand.entity) &&
-             labels.type[static_cast<size_t>(operand.entity)] == type;
+      return !matching_.matched(side, operand.entity) && labels.type[operand.entity] == type;
     });
     if (below != operands.end()) {
       i = below->entity;

@@ -22,7 +22,7 @@ struct LocalMatcher::Tier {
   Where where;
   Key key;
   bool choose;  ///< several candidates: by agreeing edges, then by place in the order
-  const std::vector<uint64_t> Labels::* label;  ///< null: any operator of the same kind
+  const Labels::Column Labels::* label;  ///< null: any operator of the same kind
   double confidence;
 
   /// Steps that are taken through unmatched nodes with one operand: inserted casts, copies, waits.

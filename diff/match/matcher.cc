@@ -26,8 +26,8 @@ class Matcher {
   /// What the caller knows: pairs that must not be, then pairs that are.
   Status TakeAdvice(const DiffOptions& options) {
     if (options.pins.empty() && options.vetoes.empty()) return Ok();
-    const std::unordered_map<std::string, int32_t> before = NamesOf(kBefore);
-    const std::unordered_map<std::string, int32_t> after = NamesOf(kAfter);
+    const std::unordered_map<std::string, EntityId> before = NamesOf(kBefore);
+    const std::unordered_map<std::string, EntityId> after = NamesOf(kAfter);
     for (const auto& [name_before, name_after] : options.vetoes) {
       const auto a = before.find(name_before), b = after.find(name_after);
       if (a == before.end() && !name_before.empty()) return Unknown("veto", name_before, "before");
@@ -78,18 +78,17 @@ class Matcher {
       const uint64_t element = entity.element.valid() ? graph.value(entity.element).index + 1 : 0;
       return stable_id == 0 ? 0 : Mix(stable_id, element);
     };
-    std::unordered_map<uint64_t, int32_t> after;
+    std::unordered_map<uint64_t, EntityId> after;
     after.reserve(static_cast<size_t>(listings_[kAfter]->size()));
     for (EntityId id : listings_[kAfter]->ids())
-      after.emplace(key_of(*listings_[kAfter], id), id.index);
+      after.emplace(key_of(*listings_[kAfter], id), id);
     for (EntityId id : listings_[kBefore]->ids()) {
       const uint64_t key = key_of(*listings_[kBefore], id);
       const auto found = after.find(key);
       if (key == 0 || found == after.end()) continue;
-      if (matching_.matched(kBefore, id.index) || matching_.matched(kAfter, found->second))
-        continue;
-      if (!matching_.SameKind(id.index, found->second)) continue;
-      matching_.Match(id.index, found->second, Via::kId, 1);
+      if (matching_.matched(kBefore, id) || matching_.matched(kAfter, found->second)) continue;
+      if (!matching_.SameKind(id, found->second)) continue;
+      matching_.Match(id, found->second, Via::kId, 1);
     }
   }
 
@@ -115,7 +114,7 @@ class Matcher {
   }
 
  private:
-  using BodiesOf = std::map<int32_t, std::vector<ScopeId>>;
+  using BodiesOf = std::map<EntityId, std::vector<ScopeId>>;
 
   /// Bodies by the entities that refer to them.
   BodiesOf BodiesByReferrer(Side side) const {
@@ -123,7 +122,7 @@ class Matcher {
     const IdVector<ScopeId, Listing::Scope>& scopes = listings_[side]->scopes();
     for (ScopeId scope : IdsOf(scopes)) {
       for (EntityId referrer : scopes[scope].referrers)
-        bodies[referrer.index].push_back(scope);
+        bodies[referrer].push_back(scope);
     }
     return bodies;
   }
@@ -134,13 +133,13 @@ class Matcher {
     const IdRange<EntityId> ids = listings_[kBefore]->scopes()[outer].ids;
     const BodiesOf& before = bodies_of_[kBefore];
     for (const bool equal : {true, false}) {
-      for (auto it = before.lower_bound(ids.begin_id().index);
-           it != before.end() && it->first < ids.end_id().index; ++it) {
+      for (auto it = before.lower_bound(ids.begin_id());
+           it != before.end() && it->first < ids.end_id(); ++it) {
         if (!matching_.matched(kBefore, it->first)) continue;
-        const int32_t image = matching_.partner(kBefore, it->first);
+        const EntityId image = matching_.partner(kBefore, it->first);
         const auto found = bodies_of_[kAfter].find(image);
-        const bool is_equal = matching_.labels(kBefore).literals[static_cast<size_t>(it->first)] ==
-                              matching_.labels(kAfter).literals[static_cast<size_t>(image)];
+        const bool is_equal = matching_.labels(kBefore).literals[it->first] ==
+                              matching_.labels(kAfter).literals[image];
         if (found == bodies_of_[kAfter].end() || (equal && !is_equal)) continue;
         for (size_t k = 0; k < std::min(it->second.size(), found->second.size()); ++k)
           MatchBody(it->second[k], found->second[k], matched);
@@ -157,10 +156,10 @@ class Matcher {
     matched.push_back(before);
   }
 
-  std::unordered_map<std::string, int32_t> NamesOf(Side side) const {
-    std::unordered_map<std::string, int32_t> names;
+  std::unordered_map<std::string, EntityId> NamesOf(Side side) const {
+    std::unordered_map<std::string, EntityId> names;
     for (EntityId id : listings_[side]->ids())
-      names.emplace(listings_[side]->name(id), id.index);
+      names.emplace(listings_[side]->name(id), id);
     return names;
   }
 
@@ -175,8 +174,8 @@ class Matcher {
     const std::array<ScopeId, 2> index{before, after};
     for (Side side : {kBefore, kAfter}) {
       const Listing::Scope& side_scope = listings_[side]->scopes()[index[side]];
-      scope.begin[side] = side_scope.ids.begin_id().index;
-      scope.end[side] = side_scope.ids.end_id().index;
+      scope.begin[side] = side_scope.ids.begin_id();
+      scope.end[side] = side_scope.ids.end_id();
     }
     // The scope's pairs are made from here on, but for pins: there may be thousands of scopes.
     const size_t first = has_pins_ ? 0 : matching_.made().size();
@@ -272,10 +271,10 @@ class Matcher {
     LendInputs(side, inner);
     const Listing::Scope& other = listings_[1 - side]->scopes()[host];
     ScopePair scope;
-    scope.begin[side] = inner.ids.begin_id().index;
-    scope.end[side] = inner.ids.end_id().index;
-    scope.begin[1 - side] = other.ids.begin_id().index;
-    scope.end[1 - side] = other.ids.end_id().index;
+    scope.begin[side] = inner.ids.begin_id();
+    scope.end[side] = inner.ids.end_id();
+    scope.begin[1 - side] = other.ids.begin_id();
+    scope.end[1 - side] = other.ids.end_id();
     const size_t made = matching_.made().size();
     MatchCones(matching_, scope);
     MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
@@ -287,21 +286,20 @@ class Matcher {
   /// Inputs of a body count as what the call of the body reads: its last operands.
   void LendInputs(Side side, const Listing::Scope& body) {
     const Labels& labels = matching_.labels(side);
-    int32_t call = body.referred_by.index;
+    EntityId call = body.referred_by;
     // The attribute that holds the body, and its only user.
-    if (labels.kind[static_cast<size_t>(call)] == EntityKind::kConstant) {
+    if (labels.kind[call] == EntityKind::kConstant) {
       if (labels.users(call).size() != 1) return;
       call = labels.users(call)[0].entity;
     }
-    std::vector<int32_t> inputs;
+    std::vector<EntityId> inputs;
     for (EntityId id : body.ids) {
-      if (labels.kind[static_cast<size_t>(id.index)] == EntityKind::kInput)
-        inputs.push_back(id.index);
+      if (labels.kind[id] == EntityKind::kInput) inputs.push_back(id);
     }
     const auto operands = labels.operands(call);
     if (operands.size() < inputs.size()) return;
     for (size_t k = 0; k < inputs.size(); ++k) {
-      const int32_t value = operands[operands.size() - inputs.size() + k].entity;
+      const EntityId value = operands[operands.size() - inputs.size() + k].entity;
       const bool is_new =
           !matching_.matched(side, inputs[k]) && matching_.token(side, inputs[k]) == 0;
       if (matching_.matched(side, value) && is_new) matching_.LendToken(side, inputs[k], value);
@@ -309,8 +307,8 @@ class Matcher {
   }
 
   void MatchOutputs(const ScopePair& scope) {
-    const int32_t before = OutputOf(kBefore, scope), after = OutputOf(kAfter, scope);
-    if (before < 0 || after < 0) return;
+    const EntityId before = OutputOf(kBefore, scope), after = OutputOf(kAfter, scope);
+    if (!before.valid() || !after.valid()) return;
     if (matching_.matched(kBefore, before) || matching_.matched(kAfter, after)) return;
     const bool same_arity = matching_.labels(kBefore).operands(before).size() ==
                             matching_.labels(kAfter).operands(after).size();
@@ -321,12 +319,11 @@ class Matcher {
     matching_.Match(before, after, Via::kInput, 1);
   }
 
-  int32_t OutputOf(Side side, const ScopePair& scope) const {
-    const int32_t last = scope.end[side] - 1;
-    const bool is_output =
-        last >= scope.begin[side] &&
-        matching_.labels(side).kind[static_cast<size_t>(last)] == EntityKind::kOutput;
-    return is_output ? last : -1;
+  EntityId OutputOf(Side side, const ScopePair& scope) const {
+    if (scope.size(side) == 0) return {};
+    const EntityId last{scope.end[side].index - 1};
+    const bool is_output = matching_.labels(side).kind[last] == EntityKind::kOutput;
+    return is_output ? last : EntityId{};
   }
 
   bool Done(const ScopePair& scope) const {

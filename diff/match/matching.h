@@ -19,7 +19,14 @@ inline constexpr Side kBefore = 0, kAfter = 1;
 /// Ranges of entities that are matched with each other: a program with a program, a body with a
 /// body.
 struct ScopePair {
-  std::array<int32_t, 2> begin, end;
+  std::array<EntityId, 2> begin, end;
+
+  IdRange<EntityId> ids(Side side) const { return {begin[side], end[side]}; }
+  size_t size(Side side) const { return ids(side).size(); }
+  /// The place of an entity of the scope, from its first one.
+  size_t PlaceOf(Side side, EntityId i) const {
+    return static_cast<size_t>(i.index - begin[side].index);
+  }
   friend bool operator==(const ScopePair&, const ScopePair&) = default;
 };
 
@@ -32,7 +39,7 @@ inline constexpr size_t kMaxChoices = 1024;
 class Matching {
  public:
   struct Made {
-    int32_t before, after;  ///< -1: taken back
+    EntityId before, after;  ///< none: taken back
     Via via;
     double confidence;
   };
@@ -40,35 +47,39 @@ class Matching {
   Matching(const Labels& before, const Labels& after);
 
   const Labels& labels(Side side) const { return *labels_[side]; }
-  int32_t partner(Side side, int32_t i) const { return partners_[side][Index(i)]; }
-  bool matched(Side side, int32_t i) const { return partner(side, i) >= 0; }
-  bool SameKind(int32_t before, int32_t after) const {
-    return labels_[kBefore]->kind[Index(before)] == labels_[kAfter]->kind[Index(after)];
+  EntityId partner(Side side, EntityId i) const { return partners_[side][i]; }
+  bool matched(Side side, EntityId i) const { return partner(side, i).valid(); }
+  bool SameKind(EntityId before, EntityId after) const {
+    return labels_[kBefore]->kind[before] == labels_[kAfter]->kind[after];
   }
 
   /// The pair will not be made. A node that is matched with nothing is forbidden instead.
-  void Veto(int32_t before, int32_t after) { vetoes_.insert(KeyOf(before, after)); }
-  bool vetoed(int32_t before, int32_t after) const {
+  void Veto(EntityId before, EntityId after) { vetoes_.insert(KeyOf(before, after)); }
+  bool vetoed(EntityId before, EntityId after) const {
     return !vetoes_.empty() && vetoes_.contains(KeyOf(before, after));
   }
 
   /// Makes a pair, unless it is vetoed or one of the nodes is forbidden.
   /// REQUIRES: both are unmatched and of one kind.
-  void Match(int32_t before, int32_t after, Via via, double confidence);
+  void Match(EntityId before, EntityId after, Via via, double confidence);
   /// Lets an unmatched node count as the value of `other`, which is matched: an input of a body as
   /// what the body is called with.
-  void LendToken(Side side, int32_t i, int32_t other);
+  void LendToken(Side side, EntityId i, EntityId other);
   /// Takes back a pair. REQUIRES: `before` is matched.
-  void Unmatch(int32_t before);
+  void Unmatch(EntityId before);
   /// Gives the partner of `from` to `to`, both of `side`, with a new confidence.
   /// REQUIRES: `from` is matched and `to` is not, and they are of one kind.
-  void PassOn(Side side, int32_t from, int32_t to, double confidence);
+  void PassOn(Side side, EntityId from, EntityId to, double confidence);
   /// How a matched node was matched.
-  const Made& made(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)]; }
-  Via via(Side side, int32_t i) const { return made_[Index(nodes_[side][Index(i)].made)].via; }
+  const Made& made(Side side, EntityId i) const {
+    return made_[static_cast<size_t>(nodes_[side][i].made)];
+  }
+  Via via(Side side, EntityId i) const {
+    return made_[static_cast<size_t>(nodes_[side][i].made)].via;
+  }
   /// The node stays unmatched. REQUIRES: it is.
-  void Forbid(Side side, int32_t i) { nodes_[side][Index(i)].forbidden = true; }
-  bool forbidden(Side side, int32_t i) const { return nodes_[side][Index(i)].forbidden; }
+  void Forbid(Side side, EntityId i) { nodes_[side][i].forbidden = true; }
+  bool forbidden(Side side, EntityId i) const { return nodes_[side][i].forbidden; }
 
   /// Counts changes: pairs that were made, and taken back.
   uint32_t clock() const { return clock_; }
@@ -76,31 +87,31 @@ class Matching {
   uint32_t taken_back() const { return taken_back_; }
   /// Whether the node, or one next to it, found or lost its partner after `since`, a time of
   /// `clock`. What was looked at in vain need not be looked at again before.
-  bool ChangedSince(Side side, int32_t i, uint32_t since) const {
-    return nodes_[side][Index(i)].changed > since;
+  bool ChangedSince(Side side, EntityId i, uint32_t since) const {
+    return nodes_[side][i].changed > since;
   }
 
   /// In order of making.
   const std::vector<Made>& made() const { return made_; }
 
   /// The same number on both sides of a pair, different for different pairs. 0: unmatched.
-  uint64_t token(Side side, int32_t i) const { return nodes_[side][Index(i)].token; }
+  uint64_t token(Side side, EntityId i) const { return nodes_[side][i].token; }
   /// Edges whose other end is not matched.
-  int32_t open_operands(Side side, int32_t i) const { return nodes_[side][Index(i)].open_operands; }
-  int32_t open_users(Side side, int32_t i) const { return nodes_[side][Index(i)].open_users; }
+  int32_t open_operands(Side side, EntityId i) const { return nodes_[side][i].open_operands; }
+  int32_t open_users(Side side, EntityId i) const { return nodes_[side][i].open_users; }
   /// A hash of the matched operands with their slots; of the matched users with theirs.
-  uint64_t operand_sum(Side side, int32_t i) const { return nodes_[side][Index(i)].operand_sum; }
-  uint64_t user_sum(Side side, int32_t i) const { return nodes_[side][Index(i)].user_sum; }
+  uint64_t operand_sum(Side side, EntityId i) const { return nodes_[side][i].operand_sum; }
+  uint64_t user_sum(Side side, EntityId i) const { return nodes_[side][i].user_sum; }
   /// The same of the matched operands in any order.
-  uint64_t operand_set(Side side, int32_t i) const { return nodes_[side][Index(i)].operand_set; }
+  uint64_t operand_set(Side side, EntityId i) const { return nodes_[side][i].operand_set; }
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
-  void ForgetSlotsOf(Side side, int32_t output) { nodes_[side][Index(output)].slotless = true; }
-  bool slotless(Side side, int32_t i) const { return nodes_[side][Index(i)].slotless; }
+  void ForgetSlotsOf(Side side, EntityId output) { nodes_[side][output].slotless = true; }
+  bool slotless(Side side, EntityId i) const { return nodes_[side][i].slotless; }
   /// The slot as evidence: edge.entity uses something at edge.slot.
   int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
-    return nodes_[side][Index(user.entity)].slotless ? 0 : user.slot;
+    return nodes_[side][user.entity].slotless ? 0 : user.slot;
   }
 
   /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
@@ -112,21 +123,21 @@ class Matching {
     int32_t lopsided = 0;
     int32_t agreeing_users = 0, contradicting_users = 0;  ///< those among them
   };
-  EdgeScore Score(int32_t before, int32_t after) const;
+  EdgeScore Score(EntityId before, EntityId after) const;
   static constexpr size_t kMaxEdges = 24;
 
   /// Whether the two read the same values, and some: what counts before all users.
-  bool SameOperands(int32_t before, int32_t after) const;
+  bool SameOperands(EntityId before, EntityId after) const;
 
   /// The node of the other side that the partners of all users of `i` read where these read `i`;
-  /// -1: they disagree, or there are none.
-  int32_t StandIn(Side side, int32_t i) const;
+  /// None: they disagree, or there are none.
+  EntityId StandIn(Side side, EntityId i) const;
 
   /// Entities of a scope pair that may be matched yet, ascending.
-  std::vector<int32_t> Unmatched(Side side, const ScopePair& scope) const;
+  std::vector<EntityId> Unmatched(Side side, const ScopePair& scope) const;
   bool AnyUnmatched(Side side, const ScopePair& scope) const;
   /// Matched pairs of a scope pair that ascend in both orders: (before, after).
-  std::vector<std::pair<int32_t, int32_t>> Anchors(const ScopePair& scope) const;
+  std::vector<std::pair<EntityId, EntityId>> Anchors(const ScopePair& scope) const;
 
  private:
   // One cache line per node: a new pair writes to all its neighbours.
@@ -136,19 +147,18 @@ class Matching {
     bool slotless = false, forbidden = false;
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-  static uint64_t KeyOf(int32_t before, int32_t after) {
-    return static_cast<uint64_t>(static_cast<uint32_t>(before)) << 32 |
-           static_cast<uint32_t>(after);
+  static uint64_t KeyOf(EntityId before, EntityId after) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(before.index)) << 32 |
+           static_cast<uint32_t>(after.index);
   }
   /// Informs the neighbours of a node about its new or removed pair.
-  void Announce(Side side, int32_t i, bool is_new);
+  void Announce(Side side, EntityId i, bool is_new);
 
   std::array<const Labels*, 2> labels_;
   // Apart: who is matched with whom is asked far more often than anything else, of nodes that stand
   // anywhere.
-  std::array<std::vector<int32_t>, 2> partners_;
-  std::array<std::vector<NodeState>, 2> nodes_;
+  std::array<IdVector<EntityId, EntityId>, 2> partners_;
+  std::array<IdVector<EntityId, NodeState>, 2> nodes_;
   std::vector<Made> made_;
   uint32_t clock_ = 0, taken_back_ = 0;
   std::unordered_set<uint64_t> vetoes_;

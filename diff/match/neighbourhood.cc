@@ -5,14 +5,6 @@
 namespace strata {
 namespace {
 
-size_t At(const ScopePair& scope, Side side, int32_t i) {
-  return static_cast<size_t>(i - scope.begin[side]);
-}
-
-size_t SizeOf(const ScopePair& scope, Side side) {
-  return static_cast<size_t>(scope.end[side] - scope.begin[side]);
-}
-
 bool IsLeaf(EntityKind kind) {
   return kind == EntityKind::kInput || kind == EntityKind::kConstant;
 }
@@ -22,33 +14,33 @@ bool IsLeaf(EntityKind kind) {
 std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePair& scope,
                               bool strict) {
   const Labels& labels = matching.labels(side);
-  std::vector<uint64_t> cones(SizeOf(scope, side));
-  for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
-    uint64_t& cone = cones[At(scope, side, i)];
+  std::vector<uint64_t> cones(scope.size(side));
+  for (EntityId i : scope.ids(side)) {
+    uint64_t& cone = cones[scope.PlaceOf(side, i)];
     cone = matching.token(side, i);
     if (cone != 0) continue;
-    const auto index = static_cast<size_t>(i);
-    cone = labels.type[index];
-    if (strict && IsLeaf(labels.kind[index])) cone = Mix(cone, side + 1);
+    cone = labels.type[i];
+    if (strict && IsLeaf(labels.kind[i])) cone = Mix(cone, side + 1);
     for (const Labels::Edge& operand : labels.operands(i))
-      cone = Mix(cone, cones[At(scope, side, operand.entity)]);
+      cone = Mix(cone, cones[scope.PlaceOf(side, operand.entity)]);
   }
   return cones;
 }
 
 std::vector<uint64_t> DownCones(const Matching& matching, Side side, const ScopePair& scope) {
   const Labels& labels = matching.labels(side);
-  std::vector<uint64_t> cones(SizeOf(scope, side));
-  for (int32_t i = scope.end[side] - 1; i >= scope.begin[side]; --i) {
-    uint64_t& cone = cones[At(scope, side, i)];
+  std::vector<uint64_t> cones(scope.size(side));
+  for (EntityId i = scope.end[side]; i > scope.begin[side];) {
+    --i.index;
+    uint64_t& cone = cones[scope.PlaceOf(side, i)];
     cone = matching.token(side, i);
     if (cone != 0) continue;
     uint64_t users = 0;
     for (const Labels::Edge& user : labels.users(i)) {
       const auto slot = static_cast<uint64_t>(matching.SlotOfUser(side, user));
-      users += Mix(cones[At(scope, side, user.entity)], slot);
+      users += Mix(cones[scope.PlaceOf(side, user.entity)], slot);
     }
-    cone = Mix(labels.type[static_cast<size_t>(i)], users);
+    cone = Mix(labels.type[i], users);
   }
   return cones;
 }
@@ -58,43 +50,42 @@ namespace {
 /// What each node of the scope counts as for its neighbours.
 std::vector<uint64_t> HashesOfRadiusZero(const Matching& matching, Side side,
                                          const ScopePair& scope, LabelVector labels_of) {
-  std::vector<uint64_t> hashes(SizeOf(scope, side));
-  for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
+  std::vector<uint64_t> hashes(scope.size(side));
+  for (EntityId i : scope.ids(side)) {
     const uint64_t token = matching.token(side, i);
-    hashes[At(scope, side, i)] =
-        token != 0 ? token : (matching.labels(side).*labels_of)[static_cast<size_t>(i)];
+    hashes[scope.PlaceOf(side, i)] = token != 0 ? token : (matching.labels(side).*labels_of)[i];
   }
   return hashes;
 }
 
 /// Of the hashes of the nodes that read `i`, and where.
 uint64_t HashOfUsers(const Matching& matching, Side side, const ScopePair& scope,
-                     const std::vector<uint64_t>& hashes, int32_t i) {
+                     const std::vector<uint64_t>& hashes, EntityId i) {
   const auto users = matching.labels(side).users(i);
   uint64_t sum = 0;
   if (users.size() > Matching::kMaxEdges) return sum;
   for (const Labels::Edge& user : users) {
     const auto slot = static_cast<uint64_t>(matching.SlotOfUser(side, user));
-    sum += Mix(hashes[At(scope, side, user.entity)], slot);
+    sum += Mix(hashes[scope.PlaceOf(side, user.entity)], slot);
   }
   return sum;
 }
 
 /// The hash of `i`, `hash` at radius 0, with the hashes of its neighbours.
 uint64_t Widened(const Matching& matching, Side side, const ScopePair& scope,
-                 const std::vector<uint64_t>& last, int32_t i, uint64_t hash) {
+                 const std::vector<uint64_t>& last, EntityId i, uint64_t hash) {
   const Labels& labels = matching.labels(side);
   const auto operands = labels.operands(i);
   if (operands.size() <= Matching::kMaxEdges) {
     for (const Labels::Edge& operand : operands)
-      hash = Mix(hash, last[At(scope, side, operand.entity)]);
+      hash = Mix(hash, last[scope.PlaceOf(side, operand.entity)]);
   }
   return Mix(hash, HashOfUsers(matching, side, scope, last, i));
 }
 
-std::vector<int32_t> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
-  std::vector<int32_t> nodes;
-  for (int32_t i = scope.begin[side]; i < scope.end[side]; ++i) {
+std::vector<EntityId> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
+  std::vector<EntityId> nodes;
+  for (EntityId i : scope.ids(side)) {
     if (!matching.matched(side, i)) nodes.push_back(i);
   }
   return nodes;
@@ -111,24 +102,24 @@ class GrowingRadius {
         hashes_(HashesOfRadiusZero(matching, side, scope, labels_of)) {}
 
   /// One step for `nodes`; all others stay as they are.
-  void Grow(std::span<const int32_t> nodes) {
+  void Grow(std::span<const EntityId> nodes) {
     wider_.clear();
-    for (int32_t i : nodes) {
+    for (EntityId i : nodes) {
       const uint64_t token = matching_.token(side_, i);
-      const uint64_t own = token != 0 ? token : labels_[static_cast<size_t>(i)];
+      const uint64_t own = token != 0 ? token : labels_[i];
       wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
     }
     for (size_t k = 0; k < nodes.size(); ++k)
-      hashes_[At(scope_, side_, nodes[k])] = wider_[k];
+      hashes_[scope_.PlaceOf(side_, nodes[k])] = wider_[k];
   }
-  uint64_t hash(int32_t i) const { return hashes_[At(scope_, side_, i)]; }
+  uint64_t hash(EntityId i) const { return hashes_[scope_.PlaceOf(side_, i)]; }
   std::vector<uint64_t> Take() { return std::move(hashes_); }
 
  private:
   const Matching& matching_;
   const Side side_;
   const ScopePair& scope_;
-  const std::vector<uint64_t>& labels_;
+  const Labels::Column& labels_;
   std::vector<uint64_t> hashes_, wider_;
 };
 
@@ -140,7 +131,7 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
   std::vector<uint64_t> hashes = own, deeper(own.size());
   for (int step = 0; step < depth; ++step) {
     for (size_t k = 0; k < own.size(); ++k) {
-      const int32_t i = scope.begin[side] + static_cast<int32_t>(k);
+      const EntityId i{scope.begin[side].index + static_cast<int32_t>(k)};
       deeper[k] = matching.token(side, i) != 0
                       ? own[k]
                       : Mix(own[k], HashOfUsers(matching, side, scope, hashes, i));
@@ -152,7 +143,7 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
 
 std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
                                    LabelVector labels_of, int radius) {
-  const std::vector<int32_t> nodes = NotMatched(matching, side, scope);
+  const std::vector<EntityId> nodes = NotMatched(matching, side, scope);
   GrowingRadius growing(matching, side, scope, labels_of);
   for (int step = 0; step < radius; ++step)
     growing.Grow(nodes);
@@ -165,15 +156,15 @@ std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching
                                                                   int max_radius) {
   std::array<GrowingRadius, 2> growing{GrowingRadius(matching, kBefore, scope, labels_of),
                                        GrowingRadius(matching, kAfter, scope, labels_of)};
-  std::array<std::vector<int32_t>, 2> nodes{NotMatched(matching, kBefore, scope),
-                                            NotMatched(matching, kAfter, scope)};
+  std::array<std::vector<EntityId>, 2> nodes{NotMatched(matching, kBefore, scope),
+                                             NotMatched(matching, kAfter, scope)};
   std::vector<std::array<std::vector<Keyed>, 2>> common(static_cast<size_t>(max_radius) + 1);
   for (size_t radius = 1; radius < common.size(); ++radius) {
     std::array<std::vector<Keyed>, 2>& keys = common[radius];
     const auto grow = [&](Side side) {
       growing[side].Grow(nodes[side]);
       keys[side].reserve(nodes[side].size());
-      for (int32_t i : nodes[side])
+      for (EntityId i : nodes[side])
         keys[side].push_back({growing[side].hash(i), i});
     };
     AtOnce(nodes[kBefore].size(), [&] { grow(kBefore); }, [&] { grow(kAfter); });

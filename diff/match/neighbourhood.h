@@ -12,7 +12,7 @@
 namespace strata {
 
 /// What an unmatched node counts as at the end of a cone or of a radius.
-using LabelVector = std::vector<uint64_t> Labels::*;
+using LabelVector = Labels::Column Labels::*;
 
 /// Of everything a node is computed from. Unmatched inputs and constants are unlike all nodes of
 /// the other side if `strict`, else they count by their label.

@@ -20,12 +20,12 @@ class OperandExchanger {
   bool Run() {
     bool any = false;
     // From operands to users: what one exchange changes for those below is seen there.
-    for (int32_t i = scope_.begin[kBefore]; i < scope_.end[kBefore]; ++i) {
+    for (EntityId i : scope_.ids(kBefore)) {
       if (!IsFree(i) || matching_.SameOperands(i, matching_.partner(kBefore, i))) continue;
-      const int32_t rival = FindRival(i);
-      if (rival < 0) continue;
-      const int32_t mine = matching_.partner(kBefore, i);
-      const int32_t theirs = matching_.partner(kBefore, rival);
+      const EntityId rival = FindRival(i);
+      if (!rival.valid()) continue;
+      const EntityId mine = matching_.partner(kBefore, i);
+      const EntityId theirs = matching_.partner(kBefore, rival);
       matching_.Unmatch(i);
       matching_.Unmatch(rival);
       matching_.Match(i, theirs, Via::kLocal, kConfidence);
@@ -38,20 +38,19 @@ class OperandExchanger {
  private:
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
-  bool IsFree(int32_t before) const {
-    return matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute &&
+  bool IsFree(EntityId before) const {
+    return matching_.labels(kBefore).kind[before] == EntityKind::kCompute &&
            matching_.matched(kBefore, before) && matching_.via(kBefore, before) > Via::kId;
   }
 
-  bool MayMatch(int32_t before, int32_t after) const {
-    return matching_.labels(kBefore).type[Index(before)] ==
-               matching_.labels(kAfter).type[Index(after)] &&
+  bool MayMatch(EntityId before, EntityId after) const {
+    return matching_.labels(kBefore).type[before] == matching_.labels(kAfter).type[after] &&
            !matching_.vetoed(before, after);
   }
 
   /// How many operands the two have in common, twice; those at other slots count half if there is
   /// no other one.
-  int InCommon(int32_t before, int32_t after) const {
+  int InCommon(EntityId before, EntityId after) const {
     const auto a = matching_.labels(kBefore).operands(before);
     const auto b = matching_.labels(kAfter).operands(after);
     const size_t slots = std::min(a.size(), b.size());
@@ -66,24 +65,24 @@ class OperandExchanger {
   }
 
   /// The node with which `i` should exchange partners: its partner reads something that `i` reads.
-  /// -1: there is none.
-  int32_t FindRival(int32_t i) const {
-    const int32_t partner = matching_.partner(kBefore, i);
-    if (!MayMatch(i, partner)) return -1;
+  /// None: there is none.
+  EntityId FindRival(EntityId i) const {
+    const EntityId partner = matching_.partner(kBefore, i);
+    if (!MayMatch(i, partner)) return {};
     const int now = InCommon(i, partner);
     const auto operands = matching_.labels(kBefore).operands(i);
-    int32_t best = -1;
+    EntityId best;
     int most = 0;
     for (const Labels::Edge& operand :
          operands.first(std::min(operands.size(), Matching::kMaxEdges))) {
-      const int32_t read = matching_.partner(kBefore, operand.entity);
-      if (read < 0) continue;
+      const EntityId read = matching_.partner(kBefore, operand.entity);
+      if (!read.valid()) continue;
       const auto users = matching_.labels(kAfter).users(read);
       if (users.size() > Matching::kMaxEdges) continue;
       for (const Labels::Edge& user : users) {
-        const int32_t image = user.entity;
-        const int32_t rival = matching_.partner(kAfter, image);
-        if (rival < 0 || rival == i || !IsFree(rival) || !MayMatch(i, image) ||
+        const EntityId image = user.entity;
+        const EntityId rival = matching_.partner(kAfter, image);
+        if (!rival.valid() || rival == i || !IsFree(rival) || !MayMatch(i, image) ||
             !MayMatch(rival, partner)) {
           continue;
         }

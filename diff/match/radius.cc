@@ -41,10 +41,10 @@ double ConfidenceOf(LabelLevel level) {
 /// Whether unmatched nodes of both sides have a label in common.
 bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector labels_of) {
   FlatMap<uint64_t, bool> labels;
-  for (int32_t i : matching.Unmatched(kBefore, scope))
-    labels.Emplace((matching.labels(kBefore).*labels_of)[static_cast<size_t>(i)], true);
-  return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](int32_t i) {
-    return labels.Contains((matching.labels(kAfter).*labels_of)[static_cast<size_t>(i)]);
+  for (EntityId i : matching.Unmatched(kBefore, scope))
+    labels.Emplace((matching.labels(kBefore).*labels_of)[i], true);
+  return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](EntityId i) {
+    return labels.Contains((matching.labels(kAfter).*labels_of)[i]);
   });
 }
 
@@ -54,7 +54,7 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
                  int max_radius) {
   if (!ShareLabels(matching, scope, VectorOf(level))) return;
   // Where the operator says nothing, the operands must: of a hub they are not looked at.
-  const auto says_something = [&](Side side, int32_t i) {
+  const auto says_something = [&](Side side, EntityId i) {
     return level != LabelLevel::kValue ||
            matching.labels(side).operands(i).size() <= Matching::kMaxEdges;
   };

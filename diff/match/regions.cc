@@ -8,12 +8,11 @@ Regions::Regions(const Matching& matching, const ScopePair& scope, Side side)
     : matching_(matching),
       labels_(matching.labels(side)),
       side_(side),
-      begin_(scope.begin[side]),
-      end_(scope.end[side]),
-      region_of_(static_cast<size_t>(end_ - begin_)) {
-  for (int32_t i = begin_; i < end_; ++i) {
-    const bool may_be = labels_.kind[static_cast<size_t>(i)] == EntityKind::kCompute &&
-                        !matching.matched(side, i) && !matching.forbidden(side, i);
+      ids_(scope.ids(side)),
+      region_of_(ids_.size()) {
+  for (EntityId i : ids_) {
+    const bool may_be = labels_.kind[i] == EntityKind::kCompute && !matching.matched(side, i) &&
+                        !matching.forbidden(side, i);
     RegionOf(i) = may_be ? kNotYet : kNever;
   }
 }
@@ -21,7 +20,7 @@ Regions::Regions(const Matching& matching, const ScopePair& scope, Side side)
 void Regions::Update(std::vector<uint64_t>& changed) {
   const bool is_first = regions_.empty() && taken_in_ == 0;
   const auto first_new = static_cast<int32_t>(regions_.size());
-  const auto grow = [&](int32_t seed) {
+  const auto grow = [&](EntityId seed) {
     if (RegionOf(seed) == kNever || RegionOf(seed) >= first_new) return;
     Grow(seed, first_new);
     const Region& region = regions_.back();
@@ -33,15 +32,15 @@ void Regions::Update(std::vector<uint64_t>& changed) {
   };
   if (is_first) {
     taken_in_ = matching_.made().size();
-    for (int32_t i = begin_; i < end_; ++i)
+    for (EntityId i : ids_)
       grow(i);
   } else {
-    for (int32_t i : TakeInNewPairs(changed))
+    for (EntityId i : TakeInNewPairs(changed))
       grow(i);
   }
 }
 
-std::span<const int32_t> Regions::Only(uint64_t around) const {
+std::span<const EntityId> Regions::Only(uint64_t around) const {
   const Alike* alike = alike_.Find(around);
   if (alike == nullptr || alike->count != 1) return {};
   const Region& region = regions_[alike->sum_of_regions];
@@ -49,8 +48,8 @@ std::span<const int32_t> Regions::Only(uint64_t around) const {
 }
 
 /// Nodes next to new pairs: each part of a region that was cut has one.
-std::vector<int32_t> Regions::TakeInNewPairs(std::vector<uint64_t>& changed) {
-  std::vector<int32_t> seeds;
+std::vector<EntityId> Regions::TakeInNewPairs(std::vector<uint64_t>& changed) {
+  std::vector<EntityId> seeds;
   const auto add = [&](std::span<const Labels::Edge> edges) {
     for (const Labels::Edge& edge : edges) {
       if (RegionOf(edge.entity) == kNever) continue;
@@ -60,8 +59,8 @@ std::vector<int32_t> Regions::TakeInNewPairs(std::vector<uint64_t>& changed) {
   };
   for (; taken_in_ < matching_.made().size(); ++taken_in_) {
     const Matching::Made& made = matching_.made()[taken_in_];
-    const int32_t i = side_ == kBefore ? made.before : made.after;
-    if (i < begin_ || i >= end_) continue;
+    const EntityId i = side_ == kBefore ? made.before : made.after;
+    if (!ids_.Contains(i)) continue;
     Drop(RegionOf(i), changed);
     RegionOf(i) = kNever;
     add(labels_.operands(i));
@@ -83,7 +82,7 @@ void Regions::Drop(int32_t region, std::vector<uint64_t>& changed) {
 
 /// Makes the region of `seed`. One that meets a region from `first_new` on is a part of it, and
 /// that one was too large to be walked through.
-void Regions::Grow(int32_t seed, int32_t first_new) {
+void Regions::Grow(EntityId seed, int32_t first_new) {
   const auto own = static_cast<int32_t>(regions_.size());
   const size_t begin = members_.size();
   bool is_large = false;
@@ -105,13 +104,13 @@ void Regions::Grow(int32_t seed, int32_t first_new) {
   }
   if (is_large) members_.resize(begin);
   regions_.push_back({0, begin, members_.size()});
-  const std::span<int32_t> nodes = std::span(members_).subspan(begin);
+  const std::span<EntityId> nodes = std::span(members_).subspan(begin);
   std::ranges::sort(nodes);
   regions_.back().around = Around(nodes);
 }
 
 /// A hash of a set: each node counts once, however many read it.
-uint64_t Regions::Around(std::span<const int32_t> nodes) {
+uint64_t Regions::Around(std::span<const EntityId> nodes) {
   tokens_.clear();
   const auto add = [&](std::span<const Labels::Edge> edges, uint64_t role) {
     for (const Labels::Edge& edge : edges) {
@@ -119,7 +118,7 @@ uint64_t Regions::Around(std::span<const int32_t> nodes) {
       if (token != 0) tokens_.push_back(Mix(token, role));
     }
   };
-  for (int32_t i : nodes) {
+  for (EntityId i : nodes) {
     add(labels_.operands(i), 1);
     add(labels_.users(i), 2);
   }

@@ -27,7 +27,7 @@ class Regions {
 
   /// The nodes of the one region with that around it, in order. Empty: there is none, or there are
   /// several.
-  std::span<const int32_t> Only(uint64_t around) const;
+  std::span<const EntityId> Only(uint64_t around) const;
 
  private:
   struct Region {
@@ -43,19 +43,21 @@ class Regions {
   // Instead of an index into regions_.
   static constexpr int32_t kNotYet = -1, kNever = -2;
 
-  int32_t& RegionOf(int32_t i) { return region_of_[static_cast<size_t>(i - begin_)]; }
-  std::vector<int32_t> TakeInNewPairs(std::vector<uint64_t>& changed);
+  int32_t& RegionOf(EntityId i) {
+    return region_of_[static_cast<size_t>(i.index - ids_.begin_id().index)];
+  }
+  std::vector<EntityId> TakeInNewPairs(std::vector<uint64_t>& changed);
   void Drop(int32_t region, std::vector<uint64_t>& changed);
-  void Grow(int32_t seed, int32_t first_new);
-  uint64_t Around(std::span<const int32_t> nodes);
+  void Grow(EntityId seed, int32_t first_new);
+  uint64_t Around(std::span<const EntityId> nodes);
 
   const Matching& matching_;
   const Labels& labels_;
   const Side side_;
-  const int32_t begin_, end_;
+  const IdRange<EntityId> ids_;
   std::vector<int32_t> region_of_;  // by place in the scope
   std::vector<Region> regions_;     // those that are gone too
-  std::vector<int32_t> members_;
+  std::vector<EntityId> members_;
   std::vector<uint64_t> tokens_;    // of Around
   FlatMap<uint64_t, Alike> alike_;  // by what is around them
   size_t taken_in_ = 0;             // of matching_.made()

@@ -13,14 +13,14 @@ class HopelessNodes {
  public:
   explicit HopelessNodes(const Matching& matching) {
     for (Side side : {kBefore, kAfter})
-      since_[side].resize(static_cast<size_t>(matching.labels(side).size()));
+      since_[side].resize(matching.labels(side).size());
   }
-  void Add(Side side, int32_t i, uint32_t now) { since_[side][static_cast<size_t>(i)] = now; }
+  void Add(Side side, EntityId i, uint32_t now) { since_[side][i] = now; }
   /// 0: it is not one.
-  uint32_t since(Side side, int32_t i) const { return since_[side][static_cast<size_t>(i)]; }
+  uint32_t since(Side side, EntityId i) const { return since_[side][i]; }
 
  private:
-  std::array<std::vector<uint32_t>, 2> since_;  // by entity
+  std::array<IdVector<EntityId, uint32_t>, 2> since_;
 };
 
 /// Gives unmatched nodes a partner with which most edges agree, also one that is another node's

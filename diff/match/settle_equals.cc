@@ -20,14 +20,14 @@ struct Evidence {
 
 Evidence LookAtUsers(const Matching& matching, Side side, const EqualNodes::Group& group) {
   Evidence evidence;
-  const int32_t partner = matching.partner(
-      side, *std::ranges::find_if(group, [&](int32_t i) { return matching.matched(side, i); }));
+  const EntityId partner = matching.partner(
+      side, *std::ranges::find_if(group, [&](EntityId i) { return matching.matched(side, i); }));
   const Labels& others = matching.labels(1 - side);
-  for (int32_t member : group) {
+  for (EntityId member : group) {
     if (matching.matched(side, member)) continue;
     for (const Labels::Edge& user : matching.labels(side).users(member)) {
-      const int32_t image = matching.partner(side, user.entity);
-      if (image < 0 || others.kind[static_cast<size_t>(image)] == EntityKind::kOutput) continue;
+      const EntityId image = matching.partner(side, user.entity);
+      if (!image.valid() || others.kind[image] == EntityKind::kOutput) continue;
       const auto operands = others.operands(image);
       const auto slot = static_cast<size_t>(user.slot);
       const bool reads = slot < operands.size() && operands[slot].entity == partner;
@@ -38,9 +38,9 @@ Evidence LookAtUsers(const Matching& matching, Side side, const EqualNodes::Grou
 }
 
 /// The pairs of nodes without equals that ascend in both orders, as sorted places of each side.
-std::array<std::vector<int32_t>, 2> FixedPlaces(const Matching& matching, const ScopePair& scope,
-                                                const std::vector<EqualNodes>& equals) {
-  std::array<std::vector<int32_t>, 2> places;
+std::array<std::vector<EntityId>, 2> FixedPlaces(const Matching& matching, const ScopePair& scope,
+                                                 const std::vector<EqualNodes>& equals) {
+  std::array<std::vector<EntityId>, 2> places;
   for (const auto& [before, after] : matching.Anchors(scope)) {
     if (equals[kBefore].GroupOf(before) != nullptr) continue;
     if (equals[kAfter].GroupOf(after) != nullptr) continue;
@@ -55,8 +55,8 @@ std::array<std::vector<int32_t>, 2> FixedPlaces(const Matching& matching, const 
 bool SettleEquals(Matching& matching, const ScopePair& scope,
                   const std::vector<EqualNodes>& equals) {
   bool any = false;
-  const std::array<std::vector<int32_t>, 2> places = FixedPlaces(matching, scope, equals);
-  const auto gap_of = [&](Side side, int32_t i) {
+  const std::array<std::vector<EntityId>, 2> places = FixedPlaces(matching, scope, equals);
+  const auto gap_of = [&](Side side, EntityId i) {
     return std::ranges::lower_bound(places[side], i) - places[side].begin();
   };
   for (Side side : {kBefore, kAfter}) {
@@ -64,7 +64,7 @@ bool SettleEquals(Matching& matching, const ScopePair& scope,
     size_t merged = 0, kept_apart = 0;
     for (const EqualNodes::Group& group : equals[side].groups()) {
       const auto count =
-          std::ranges::count_if(group, [&](int32_t i) { return matching.matched(side, i); });
+          std::ranges::count_if(group, [&](EntityId i) { return matching.matched(side, i); });
       kept_apart += count > 1 ? 1 : 0;
       if (count != 1) continue;
       const Evidence evidence = LookAtUsers(matching, side, group);
@@ -76,14 +76,14 @@ bool SettleEquals(Matching& matching, const ScopePair& scope,
     // the others have gone for another reason, and the position in the order shows which.
     const bool first_is_kept = merged > kKeptApart * kept_apart;
     for (const EqualNodes::Group& group : open) {
-      const int32_t kept =
-          *std::ranges::find_if(group, [&](int32_t i) { return matching.matched(side, i); });
-      const int32_t partner = matching.partner(side, kept);
-      int32_t best = kept;
+      const EntityId kept =
+          *std::ranges::find_if(group, [&](EntityId i) { return matching.matched(side, i); });
+      const EntityId partner = matching.partner(side, kept);
+      EntityId best = kept;
       std::ptrdiff_t least = std::numeric_limits<std::ptrdiff_t>::max();
-      for (int32_t member : group) {
-        const int32_t before = side == kBefore ? member : partner;
-        const int32_t after = side == kBefore ? partner : member;
+      for (EntityId member : group) {
+        const EntityId before = side == kBefore ? member : partner;
+        const EntityId after = side == kBefore ? partner : member;
         if (matching.forbidden(side, member) || matching.vetoed(before, after)) continue;
         const std::ptrdiff_t distance =
             first_is_kept ? 0 : std::abs(gap_of(kBefore, before) - gap_of(kAfter, after));

@@ -36,26 +36,26 @@ struct Lonely {
   }
 };
 
-/// Which calls have an operator that `others` has nowhere, by entity.
-std::vector<bool> LonelyCalls(const Labels& labels, const Labels& others) {
-  const auto is_call = [](const Labels& side, size_t i) {
+/// Which calls have an operator that `others` has nowhere.
+IdVector<EntityId, bool> LonelyCalls(const Labels& labels, const Labels& others) {
+  const auto is_call = [](const Labels& side, EntityId i) {
     return side.kind[i] == EntityKind::kCompute;
   };
   // A graph may have as many operators as calls. Most that are alone are seen to be: only the rest
   // is looked up.
   HashFilter theirs(others.op.size()), wanted(labels.op.size());
-  for (size_t i = 0; i < others.op.size(); ++i) {
+  for (EntityId i : others.ids()) {
     if (is_call(others, i)) theirs.Add(others.op[i]);
   }
-  for (size_t i = 0; i < labels.op.size(); ++i) {
+  for (EntityId i : labels.ids()) {
     if (is_call(labels, i) && theirs.MayHave(labels.op[i])) wanted.Add(labels.op[i]);
   }
   FlatMap<uint64_t, bool> ops;
-  for (size_t i = 0; i < others.op.size(); ++i) {
+  for (EntityId i : others.ids()) {
     if (is_call(others, i) && wanted.MayHave(others.op[i])) ops.Emplace(others.op[i], true);
   }
-  std::vector<bool> lonely(labels.op.size());
-  for (size_t i = 0; i < lonely.size(); ++i) {
+  IdVector<EntityId, bool> lonely(labels.size());
+  for (EntityId i : labels.ids()) {
     lonely[i] =
         is_call(labels, i) && (!theirs.MayHave(labels.op[i]) || !ops.Contains(labels.op[i]));
   }
@@ -69,16 +69,15 @@ struct Context {
   bool telling = false;  ///< some neighbour is not of one side alone
 };
 
-Context ContextOf(const Labels& labels, const std::vector<bool>& lonely, int32_t i) {
+Context ContextOf(const Labels& labels, const IdVector<EntityId, bool>& lonely, EntityId i) {
   constexpr size_t kMaxEdges = 24;
-  const uint64_t form = labels.form[static_cast<size_t>(i)];
+  const uint64_t form = labels.form[i];
   Context context{form, form};
-  const auto op_of = [&](int32_t j) -> uint64_t {
-    const auto index = static_cast<size_t>(j);
-    if (lonely[index]) return 0;
+  const auto op_of = [&](EntityId j) -> uint64_t {
+    if (lonely[j]) return 0;
     context.telling = true;
-    const bool is_call = labels.kind[index] == EntityKind::kCompute;
-    return is_call ? labels.op[index] : labels.value[index];
+    const bool is_call = labels.kind[j] == EntityKind::kCompute;
+    return is_call ? labels.op[j] : labels.value[j];
   };
   // Operands with as many users as before: a node that was decomposed reads its operands twice.
   for (const Labels::Edge& operand : labels.operands(i)) {
@@ -98,15 +97,15 @@ Context ContextOf(const Labels& labels, const std::vector<bool>& lonely, int32_t
 class LonelyOperators {
  public:
   LonelyOperators(const Labels& labels, const Labels& others) {
-    const std::vector<bool> is_lonely = LonelyCalls(labels, others);
+    const IdVector<EntityId, bool> is_lonely = LonelyCalls(labels, others);
     // In the order of the graph first: there neighbours are near.
     std::vector<Call> facts;
-    for (int32_t i = 0; i < labels.size(); ++i) {
-      const auto index = static_cast<size_t>(i);
-      if (!is_lonely[index]) continue;
-      calls_.push_back({labels.op[index], static_cast<int32_t>(facts.size())});
-      facts.push_back(
-          {i, labels.telling[index], labels.form[index], ContextOf(labels, is_lonely, i)});
+    IdVector<EntityId, size_t> fact_of(labels.size());
+    for (EntityId i : labels.ids()) {
+      if (!is_lonely[i]) continue;
+      calls_.push_back({labels.op[i], i});
+      fact_of[i] = facts.size();
+      facts.push_back({labels.telling[i], labels.form[i], ContextOf(labels, is_lonely, i)});
     }
     SortKeys(calls_);
     elements_.reserve(4 * calls_.size());  // spans point into it
@@ -115,8 +114,7 @@ class LonelyOperators {
       Lonely& op = ops_.emplace_back();
       op.op = calls_[begin].key;
       for (; end < calls_.size() && calls_[end].key == op.op; ++end) {
-        const Call& call = facts[static_cast<size_t>(calls_[end].entity)];
-        calls_[end].entity = call.entity;
+        const Call& call = facts[fact_of[calls_[end].entity]];
         forms.push_back(call.form);
         if (call.context.telling) {
           above.push_back(call.context.above);
@@ -137,7 +135,6 @@ class LonelyOperators {
 
  private:
   struct Call {
-    int32_t entity;
     bool telling;
     uint64_t form;
     Context context;
@@ -233,7 +230,7 @@ class SynonymFinder {
   void CompareBy(Multiset Lonely::* set, const std::vector<size_t>& first_gone,
                  const std::vector<size_t>& first_come) {
     const auto keys = [&](const std::vector<Lonely>& ops, const std::vector<size_t>& first) {
-      std::vector<Keyed> result;
+      std::vector<KeyedBy<int32_t>> result;
       for (size_t i = 0; i < ops.size(); ++i) {
         if (first[i] != i) continue;
         for (const auto& [element, unused] : ops[i].*set)
@@ -241,7 +238,7 @@ class SynonymFinder {
       }
       return result;
     };
-    std::vector<Keyed> gone = keys(gone_, first_gone), come = keys(come_, first_come);
+    std::vector<KeyedBy<int32_t>> gone = keys(gone_, first_gone), come = keys(come_, first_come);
     ForEachCommonKey(gone, come, [&](std::span<const int32_t> olds, std::span<const int32_t> news) {
       const bool all = olds.size() <= kMost;
       for (const int32_t place : news) {
@@ -283,7 +280,7 @@ class SynonymFinder {
 FlatMap<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops, const Labels& labels) {
   FlatMap<uint64_t, const Lonely*> by_name;
   for (const Lonely& op : ops) {
-    const uint64_t name = labels.name[static_cast<size_t>(op.calls[0].entity)];
+    const uint64_t name = labels.name[op.calls[0].entity];
     if (name == 0) continue;
     const Lonely*& known = *by_name.Emplace(name, &op).first;
     if (op.calls.size() > known->calls.size()) known = &op;
@@ -295,16 +292,13 @@ FlatMap<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops, const La
 
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
   std::optional<LonelyOperators> gone, come;
-  AtOnce(
-      static_cast<size_t>(before.size()), [&] { gone.emplace(before, after); },
-      [&] { come.emplace(after, before); });
+  AtOnce(before.size(), [&] { gone.emplace(before, after); }, [&] { come.emplace(after, before); });
   const SynonymFinder finder(gone->ops(), come->ops());
   comparisons_ = finder.comparisons();
   const FlatMap<uint64_t, const Lonely*> by_name = ByName(gone->ops(), before);
   for (size_t j = 0; j < come->ops().size(); ++j) {
     const Lonely& news = come->ops()[j];
-    const Lonely* const* namesake =
-        by_name.Find(after.name[static_cast<size_t>(news.calls[0].entity)]);
+    const Lonely* const* namesake = by_name.Find(after.name[news.calls[0].entity]);
     const uint64_t old_op = namesake != nullptr ? (*namesake)->op : finder.BestFor(j);
     if (old_op == 0) continue;
     for (const Keyed& call : news.calls)
@@ -313,7 +307,7 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
   // In the order of the labels in memory.
   std::ranges::sort(renamed_);
   for (auto& [i, op] : renamed_) {
-    const uint64_t old_op = std::exchange(op, after.op[static_cast<size_t>(i)]);
+    const uint64_t old_op = std::exchange(op, after.op[i]);
     after.SetOp(i, old_op);
   }
 }

@@ -65,8 +65,8 @@ class HunkFinder {
       : matching_(matching),
         layers_(layers),
         diff_(diff),
-        item_of_{std::vector<int32_t>(static_cast<size_t>(diff.before.size()), -1),
-                 std::vector<int32_t>(static_cast<size_t>(diff.after.size()), -1)} {}
+        item_of_{IdVector<EntityId, int32_t>(diff.before.ids().size(), -1),
+                 IdVector<EntityId, int32_t>(diff.after.ids().size(), -1)} {}
 
   IdVector<HunkId, HunkFacts> Run() {
     AddItems();
@@ -84,7 +84,6 @@ class HunkFinder {
   }
 
  private:
-  static size_t Index(EntityId id) { return static_cast<size_t>(id.index); }
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
   void AddItems() {
@@ -101,16 +100,15 @@ class HunkFinder {
 
   void Add(HunkItem item) {
     const auto index = static_cast<int32_t>(items_.size());
-    if (item.before.valid()) item_of_[kBefore][Index(item.before)] = index;
-    if (item.after.valid()) item_of_[kAfter][Index(item.after)] = index;
+    if (item.before.valid()) item_of_[kBefore][item.before] = index;
+    if (item.after.valid()) item_of_[kAfter][item.after] = index;
     items_.push_back(item);
   }
 
   /// Its own fields are operands that were or are unmatched nodes. The output reads from anywhere.
   bool IsConsumer(const Pair& pair) const {
     if (!pair.status.changed) return false;
-    const bool is_output =
-        matching_.labels(kBefore).kind[Index(pair.before)] == EntityKind::kOutput;
+    const bool is_output = matching_.labels(kBefore).kind[pair.before] == EntityKind::kOutput;
     for (const FieldDiff& field : pair.fields) {
       if (field.derived || field.path.starts_with("meta.")) continue;
       if (!field.path.starts_with("operands")) return false;
@@ -120,45 +118,44 @@ class HunkFinder {
 
   bool ReadsUnmatched(Side side, EntityId id) const {
     return std::ranges::any_of(
-        matching_.labels(side).operands(id.index),
+        matching_.labels(side).operands(id),
         [&](const Labels::Edge& operand) { return !matching_.matched(side, operand.entity); });
   }
 
   /// For each inserted node a node of the before graph near it: up the edges, and down.
   void FindAnchors() {
     const Labels& labels = matching_.labels(kAfter);
-    for (std::vector<int32_t>& anchors : anchors_)
-      anchors.assign(Index(labels.size()), -1);
+    for (IdVector<EntityId, EntityId>& anchors : anchors_)
+      anchors.assign(labels.size(), {});
     for (EntityId id : diff_.inserted) {
-      int32_t& anchor = anchors_[0][Index(id)];
-      for (const Labels::Edge& operand : labels.operands(id.index))
-        if (anchor < 0) anchor = AnchorAt(0, operand.entity);
+      EntityId& anchor = anchors_[0][id];
+      for (const Labels::Edge& operand : labels.operands(id))
+        if (!anchor.valid()) anchor = AnchorAt(0, operand.entity);
     }
     for (EntityId id : diff_.inserted | std::views::reverse) {
-      int32_t& anchor = anchors_[1][Index(id)];
-      for (const Labels::Edge& user : labels.users(id.index))
-        if (anchor < 0) anchor = AnchorAt(1, user.entity);
+      EntityId& anchor = anchors_[1][id];
+      for (const Labels::Edge& user : labels.users(id))
+        if (!anchor.valid()) anchor = AnchorAt(1, user.entity);
     }
   }
-  int32_t AnchorAt(size_t way, int32_t after) const {
-    if (!matching_.matched(kAfter, after)) return anchors_[way][Index(after)];
-    const int32_t before = matching_.partner(kAfter, after);
-    return matching_.labels(kBefore).kind[Index(before)] == EntityKind::kCompute ? before : -1;
+  EntityId AnchorAt(size_t way, EntityId after) const {
+    if (!matching_.matched(kAfter, after)) return anchors_[way][after];
+    const EntityId before = matching_.partner(kAfter, after);
+    return matching_.labels(kBefore).kind[before] == EntityKind::kCompute ? before : EntityId{};
   }
 
   HunkPlace PlaceOf(const HunkItem& item, size_t way) const {
-    int32_t anchor = item.before.index;
+    EntityId anchor = item.before;
     if (!item.before.valid()) {
       const std::string_view path = PathOfInserted(item.after);
       // By its shape alone: no node of the before graph has its role.
       if (!path.empty()) return {path, LayerOf(path), HashText(ModulePathShape(path))};
-      const size_t i = Index(item.after);
-      anchor = anchors_[way][i];
-      if (anchor < 0 || layers_.layer(anchor).empty()) {
-        const int32_t other = anchors_[1 - way][i];
-        if (other >= 0 && !layers_.layer(other).empty()) anchor = other;
+      anchor = anchors_[way][item.after];
+      if (!anchor.valid() || layers_.layer(anchor).empty()) {
+        const EntityId other = anchors_[1 - way][item.after];
+        if (other.valid() && !layers_.layer(other).empty()) anchor = other;
       }
-      if (anchor < 0) return {};
+      if (!anchor.valid()) return {};
     }
     return {layers_.path(anchor), layers_.layer(anchor), layers_.role(anchor)};
   }
@@ -190,9 +187,9 @@ class HunkFinder {
       for (size_t item = 0; item < items_.size(); ++item) {
         const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
         if (!id.valid() || items_[item].pair.valid()) continue;
-        for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
+        for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
           if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
-          const size_t other = Index(item_of_[side][Index(operand.entity)]);
+          const size_t other = Index(item_of_[side][operand.entity]);
           if (InOneLayer(item, other)) sets.Join(item, other);
         }
       }
@@ -200,10 +197,10 @@ class HunkFinder {
   }
 
   /// A constant of several nodes: what it is used for has nothing to do with each other.
-  bool IsShared(Side side, int32_t i) const {
+  bool IsShared(Side side, EntityId i) const {
     const Labels& labels = matching_.labels(side);
-    const bool is_input = labels.kind[Index(i)] == EntityKind::kInput ||
-                          labels.kind[Index(i)] == EntityKind::kConstant;
+    const bool is_input =
+        labels.kind[i] == EntityKind::kInput || labels.kind[i] == EntityKind::kConstant;
     return is_input && labels.users(i).size() > 1;
   }
 
@@ -213,13 +210,13 @@ class HunkFinder {
     for (size_t item = 0; item < items_.size(); ++item) {
       const HunkItem& consumer = items_[item];
       if (!consumer.pair.valid()) continue;
-      if (matching_.labels(kBefore).kind[Index(consumer.before)] == EntityKind::kOutput) continue;
+      if (matching_.labels(kBefore).kind[consumer.before] == EntityKind::kOutput) continue;
       std::optional<size_t> first;
       for (Side side : {kBefore, kAfter}) {
         const EntityId id = side == kBefore ? consumer.before : consumer.after;
-        for (const Labels::Edge& operand : matching_.labels(side).operands(id.index)) {
+        for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
           if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
-          const size_t other = Index(item_of_[side][Index(operand.entity)]);
+          const size_t other = Index(item_of_[side][operand.entity]);
           if (!first) first = other;
           if (InOneLayer(*first, other)) sets.Join(item, other);
         }
@@ -235,16 +232,16 @@ class HunkFinder {
       std::map<std::string_view, std::array<int32_t, 2>> first_in_layer;
       const auto for_each = [&](auto&& fn) {
         for (EntityId id : relation.before)
-          fn(kBefore, item_of_[kBefore][Index(id)]);
+          fn(kBefore, item_of_[kBefore][id]);
         for (EntityId id : relation.after)
-          fn(kAfter, item_of_[kAfter][Index(id)]);
+          fn(kAfter, item_of_[kAfter][id]);
       };
       for_each([&](Side side, int32_t item) {
         auto [place, is_new] =
             first_in_layer.try_emplace(LayerOfItem(Index(item)), std::array<int32_t, 2>{-1, -1});
         if (place->second[side] < 0) place->second[side] = item;
       });
-      int32_t first = item_of_[kBefore][Index(relation.before[0])];
+      int32_t first = item_of_[kBefore][relation.before[0]];
       for (const auto& [layer, items] : first_in_layer) {
         if (layer.empty() || std::ranges::min(items) < 0) continue;
         first = items[kBefore];
@@ -262,8 +259,8 @@ class HunkFinder {
     for (size_t item = 0; item < items_.size(); ++item) {
       const HunkItem& moved = items_[item];
       if (!OnlyMoved(moved) || moved.before.index == 0 || moved.after.index == 0) continue;
-      const int32_t other = item_of_[kBefore][Index(moved.before.index - 1)];
-      if (other < 0 || other != item_of_[kAfter][Index(moved.after.index - 1)]) continue;
+      const int32_t other = item_of_[kBefore][EntityId{moved.before.index - 1}];
+      if (other < 0 || other != item_of_[kAfter][EntityId{moved.after.index - 1}]) continue;
       if (OnlyMoved(items_[Index(other)]) && InOneLayer(item, Index(other)))
         sets.Join(item, Index(other));
     }
@@ -309,7 +306,7 @@ class HunkFinder {
                                  : std::pair(before_of_after[item.after].index, item.after.index);
     };
     // Places are looked up once: the largest hunk may be nearly everything.
-    std::vector<Keyed> places;
+    std::vector<KeyedBy<int32_t>> places;
     std::vector<HunkItem> sorted;
     for (HunkFacts& facts : facts_) {
       places.clear();
@@ -322,7 +319,7 @@ class HunkFinder {
       if (std::ranges::is_sorted(places)) continue;
       SortKeys(places);
       sorted.clear();
-      for (const Keyed& place : places)
+      for (const KeyedBy<int32_t>& place : places)
         sorted.push_back(facts.items[Index(place.entity)]);
       facts.items = sorted;
     }
@@ -376,8 +373,7 @@ class HunkFinder {
   }
 
   int32_t ItemOf(const HunkItem& item) const {
-    return item.before.valid() ? item_of_[kBefore][Index(item.before)]
-                               : item_of_[kAfter][Index(item.after)];
+    return item.before.valid() ? item_of_[kBefore][item.before] : item_of_[kAfter][item.after];
   }
 
   /// What an item is, without where it is.
@@ -388,7 +384,7 @@ class HunkFinder {
       return Mix(SignatureOfNode(side, id), side + 1);
     }
     const Pair& pair = diff_.pairs[item.pair];
-    uint64_t hash = matching_.labels(kBefore).op[Index(pair.before)];
+    uint64_t hash = matching_.labels(kBefore).op[pair.before];
     if (!pair.status.changed) return Mix(hash, 3);
     for (const FieldDiff& field : pair.fields) {
       if (field.derived || field.path.starts_with("meta.")) continue;
@@ -412,7 +408,7 @@ class HunkFinder {
   /// The operator, its literals, and which operands are the same value.
   uint64_t SignatureOfNode(Side side, EntityId id) const {
     const Listing& listing = side == kBefore ? diff_.before : diff_.after;
-    uint64_t hash = matching_.labels(side).op[Index(id)];
+    uint64_t hash = matching_.labels(side).op[id];
     std::vector<EntityId> operands;
     for (const Leaf& leaf : LeavesOf(listing, id)) {
       hash = Mix(hash, HashText(leaf.path));
@@ -436,15 +432,15 @@ class HunkFinder {
       if (!id.valid()) continue;
       const auto neighbour = [&](const Labels::Edge& edge) -> uint64_t {
         if (matching_.matched(side, edge.entity) || IsShared(side, edge.entity)) return 0;
-        const auto other = static_cast<size_t>(item_of_[side][Index(edge.entity)]);
+        const auto other = static_cast<size_t>(item_of_[side][edge.entity]);
         if (items_[other].consumer && !consumers) return 0;
         return InOneLayer(member, other) ? Mix(hashes_[other], Index(edge.slot)) : 0;
       };
-      for (const Labels::Edge& operand : matching_.labels(side).operands(id.index))
+      for (const Labels::Edge& operand : matching_.labels(side).operands(id))
         hash = Mix(hash, neighbour(operand) + side);
       uint64_t users = 0;
-      if (matching_.labels(side).users(id.index).size() <= Matching::kMaxEdges) {
-        for (const Labels::Edge& user : matching_.labels(side).users(id.index))
+      if (matching_.labels(side).users(id).size() <= Matching::kMaxEdges) {
+        for (const Labels::Edge& user : matching_.labels(side).users(id))
           users += neighbour(user);
       }
       hash = Mix(hash, users);
@@ -469,8 +465,8 @@ class HunkFinder {
   const Matching& matching_;
   const Layers& layers_;
   GraphDiff& diff_;
-  std::array<std::vector<int32_t>, 2> item_of_;
-  std::array<std::vector<int32_t>, 2> anchors_;  // by after entity: a before entity; -1: none
+  std::array<IdVector<EntityId, int32_t>, 2> item_of_;   // index into items_; -1: none
+  std::array<IdVector<EntityId, EntityId>, 2> anchors_;  // by after entity: a before entity
   std::vector<HunkItem> items_;
   std::vector<std::string_view> layer_of_item_;
   std::vector<uint64_t> hashes_;  // by item

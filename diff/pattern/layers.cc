@@ -16,7 +16,7 @@
 namespace strata {
 
 Layers::Layers(const Listing& listing, const Labels& labels)
-    : paths_{""}, layers_{""}, place_of_(Index(listing.size()), 0), roles_(Index(listing.size())) {
+    : paths_{""}, layers_{""}, place_of_(listing.ids().size(), 0), roles_(listing.ids().size()) {
   TakePaths(listing, labels);
   by_structure_ =
       std::ranges::all_of(layers_, [](std::string_view layer) { return layer.empty(); });
@@ -25,10 +25,9 @@ Layers::Layers(const Listing& listing, const Labels& labels)
     layers_.resize(1);
     std::ranges::fill(place_of_, 0);
   }
-  std::vector<int32_t> sequence;
+  std::vector<EntityId> sequence;
   for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
-    const size_t i = Index(id.index);
-    if (place_of_[i] == 0 && labels.kind[i] == EntityKind::kCompute) sequence.push_back(id.index);
+    if (place_of_[id] == 0 && labels.kind[id] == EntityKind::kCompute) sequence.push_back(id);
   }
   FindByStructure(labels, sequence);
   PlaceInputs(listing, labels);
@@ -50,8 +49,8 @@ void Layers::TakePaths(const Listing& listing, const Labels& labels) {
       }
       place = found->second;
     }
-    place_of_[Index(id.index)] = place;
-    roles_[Index(id.index)] = Mix(shapes[place], labels.op[Index(id.index)]);
+    place_of_[id] = place;
+    roles_[id] = Mix(shapes[place], labels.op[id]);
   }
 }
 
@@ -63,15 +62,15 @@ void Layers::NameNewLayers(size_t count) {
 }
 
 std::vector<size_t> Layers::LayersReadBy(const Labels& labels,
-                                         const std::vector<std::vector<int32_t>>& parts) const {
+                                         const std::vector<std::vector<EntityId>>& parts) const {
   constexpr size_t kNowhere = 0;
   std::vector<size_t> chosen;
   std::set<std::string_view> taken;
-  for (const std::vector<int32_t>& part : parts) {
+  for (const std::vector<EntityId>& part : parts) {
     std::map<std::string_view, std::pair<int32_t, size_t>> votes;  // count, a place in the layer
-    for (int32_t i : part) {
+    for (EntityId i : part) {
       for (const Labels::Edge& operand : labels.operands(i)) {
-        const size_t place = place_of_[Index(operand.entity)];
+        const size_t place = place_of_[operand.entity];
         if (layers_[place].empty()) continue;
         auto& [count, where] = votes[layers_[place]];
         ++count;
@@ -119,10 +118,10 @@ void Layers::FillInOrder(std::vector<size_t>& chosen) const {
   }
 }
 
-void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence) {
+void Layers::FindByStructure(const Labels& labels, const std::vector<EntityId>& sequence) {
   std::map<std::string_view, size_t> place_of_layer;
   for (const Repetition& stretch : FindStretches(labels, sequence)) {
-    std::vector<std::vector<int32_t>> parts;
+    std::vector<std::vector<EntityId>> parts;
     for (size_t k = 0; k < stretch.begins.size(); ++k) {
       const bool last = k + 1 == stretch.begins.size();
       const auto begin = sequence.begin() + stretch.begins[k];
@@ -142,8 +141,8 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& s
         }
         place = known->second;
       }
-      for (int32_t i : parts[k])
-        place_of_[Index(i)] = place;
+      for (EntityId i : parts[k])
+        place_of_[i] = place;
     }
   }
   // Its index among the nodes of its kind in its layer.
@@ -151,23 +150,23 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<int32_t>& s
   std::vector<uint64_t> hash_of_layer;  // by place
   for (std::string_view layer : layers_)
     hash_of_layer.push_back(HashText(layer));
-  for (int32_t i : sequence) {
-    const uint64_t label = labels.type[Index(i)];
-    const uint64_t layer = hash_of_layer[place_of_[Index(i)]];
-    roles_[Index(i)] = Mix(label, (*seen.Emplace(Mix(layer, label), 0).first)++);
+  for (EntityId i : sequence) {
+    const uint64_t label = labels.type[i];
+    const uint64_t layer = hash_of_layer[place_of_[i]];
+    roles_[i] = Mix(label, (*seen.Emplace(Mix(layer, label), 0).first)++);
   }
 }
 
 void Layers::PlaceInputs(const Listing& listing, const Labels& labels) {
-  for (int32_t i = 0; i < listing.size(); ++i) {
+  for (EntityId i : listing.ids()) {
     const auto users = labels.users(i);
-    const bool is_input = labels.kind[Index(i)] == EntityKind::kInput ||
-                          labels.kind[Index(i)] == EntityKind::kConstant;
-    if (!is_input || place_of_[Index(i)] != 0 || users.empty()) continue;
-    const int32_t user = users[0].entity;
-    if (labels.kind[Index(user)] != EntityKind::kCompute) continue;
-    place_of_[Index(i)] = place_of_[Index(user)];
-    roles_[Index(i)] = Mix(roles_[Index(user)], Index(users[0].slot));
+    const bool is_input =
+        labels.kind[i] == EntityKind::kInput || labels.kind[i] == EntityKind::kConstant;
+    if (!is_input || place_of_[i] != 0 || users.empty()) continue;
+    const EntityId user = users[0].entity;
+    if (labels.kind[user] != EntityKind::kCompute) continue;
+    place_of_[i] = place_of_[user];
+    roles_[i] = Mix(roles_[user], static_cast<uint64_t>(users[0].slot));
   }
 }
 

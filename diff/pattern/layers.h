@@ -20,27 +20,26 @@ class Layers {
 
   /// The module path, or `layers.<i>` found by structure; "" outside of all. Valid while the
   /// listing lives.
-  std::string_view path(int32_t entity) const { return paths_[place_of_[Index(entity)]]; }
+  std::string_view path(EntityId entity) const { return paths_[place_of_[entity]]; }
   /// The index of its path: equal for equal paths.
-  size_t place(int32_t entity) const { return place_of_[Index(entity)]; }
+  size_t place(EntityId entity) const { return place_of_[entity]; }
   size_t num_places() const { return paths_.size(); }
   /// The path up to its first number: `layers.7`; "" when the path has none.
-  std::string_view layer(int32_t entity) const { return layers_[place_of_[Index(entity)]]; }
+  std::string_view layer(EntityId entity) const { return layers_[place_of_[entity]]; }
   /// What the node is in its layer: equal for corresponding nodes of different layers.
-  uint64_t role(int32_t entity) const { return roles_[Index(entity)]; }
+  uint64_t role(EntityId entity) const { return roles_[entity]; }
   /// The paths were found by structure.
   bool by_structure() const { return by_structure_; }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
   void TakePaths(const Listing& listing, const Labels& labels);
   /// Places the nodes of `sequence` by where they repeat.
-  void FindByStructure(const Labels& labels, const std::vector<int32_t>& sequence);
+  void FindByStructure(const Labels& labels, const std::vector<EntityId>& sequence);
   void NameNewLayers(size_t count);
   /// For each part of nodes the layer whose values it reads, or else the one that the order of the
   /// other parts gives it; empty when that is not one each.
   std::vector<size_t> LayersReadBy(const Labels& labels,
-                                   const std::vector<std::vector<int32_t>>& parts) const;
+                                   const std::vector<std::vector<EntityId>>& parts) const;
   /// Gives parts without a layer (0) theirs where the others count up or down through the layers,
   /// and only one of both is possible: a backward layer may read nothing but the one behind it.
   void FillInOrder(std::vector<size_t>& chosen) const;
@@ -49,8 +48,8 @@ class Layers {
   bool by_structure_ = false;
   std::vector<std::string_view> paths_, layers_;  // by place; 0 is nowhere
   std::deque<std::string> found_;                 // what paths_ views, if by structure
-  std::vector<size_t> place_of_;                  // by entity
-  std::vector<uint64_t> roles_;                   // by entity
+  IdVector<EntityId, size_t> place_of_;
+  IdVector<EntityId, uint64_t> roles_;
 };
 
 }  // namespace strata

@@ -159,7 +159,7 @@ class PatternFinder {
     }
     // An inserted node with a module path has the path's shape as its role.
     std::vector<bool> is_known(layers_.num_places(), false);
-    for (int32_t i = 0; i < diff_.before.size(); ++i) {
+    for (EntityId i : diff_.before.ids()) {
       const std::string_view layer = layers_.layer(i);
       if (layer.empty()) continue;
       if (wanted.Contains(layers_.role(i))) layers_with_role_[layers_.role(i)].insert(layer);
@@ -191,8 +191,8 @@ class PatternFinder {
   /// A hunk has one place, or none, and may reach into others.
   void NoteReach(HunkId hunk) {
     const auto note = [&](EntityId before) {
-      const std::string_view layer = layers_.layer(before.index);
-      if (!layer.empty()) reaching_into_[layer].insert({layers_.role(before.index), hunk});
+      const std::string_view layer = layers_.layer(before);
+      if (!layer.empty()) reaching_into_[layer].insert({layers_.role(before), hunk});
     };
     for (EntityId id : diff_.hunks[hunk].deleted)
       note(id);

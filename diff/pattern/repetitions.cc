@@ -101,8 +101,8 @@ Repetitions StretchesOf(const std::vector<uint64_t>& labels, const std::vector<i
 }
 
 /// One step further around: hashes with those of the operands, and what the users are.
-std::vector<uint64_t> Widened(const Labels& labels, const std::vector<int32_t>& sequence,
-                              const std::vector<int32_t>& place_of,
+std::vector<uint64_t> Widened(const Labels& labels, const std::vector<EntityId>& sequence,
+                              const IdVector<EntityId, int32_t>& place_of,
                               const std::vector<uint64_t>& hashes) {
   constexpr size_t kManyEdges = 24;
   std::vector<uint64_t> wider;
@@ -110,13 +110,13 @@ std::vector<uint64_t> Widened(const Labels& labels, const std::vector<int32_t>& 
   for (size_t k = 0; k < sequence.size(); ++k) {
     uint64_t hash = hashes[k];
     for (const Labels::Edge& operand : labels.operands(sequence[k])) {
-      const int32_t place = place_of[static_cast<size_t>(operand.entity)];
+      const int32_t place = place_of[operand.entity];
       hash = Mix(hash, place >= 0 ? hashes[static_cast<size_t>(place)] : 0);
     }
     uint64_t users = 0;
     if (labels.users(sequence[k]).size() <= kManyEdges) {
       for (const Labels::Edge& user : labels.users(sequence[k]))
-        users += Mix(labels.op[static_cast<size_t>(user.entity)], static_cast<uint64_t>(user.slot));
+        users += Mix(labels.op[user.entity], static_cast<uint64_t>(user.slot));
     }
     wider.push_back(Mix(hash, users));
   }
@@ -170,12 +170,12 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
   return best;
 }
 
-std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<int32_t>& sequence) {
-  std::vector<int32_t> place_of(static_cast<size_t>(labels.size()), -1);
+std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<EntityId>& sequence) {
+  IdVector<EntityId, int32_t> place_of(labels.size(), -1);
   std::vector<uint64_t> types;
   for (size_t k = 0; k < sequence.size(); ++k) {
-    place_of[static_cast<size_t>(sequence[k])] = static_cast<int32_t>(k);
-    types.push_back(labels.type[static_cast<size_t>(sequence[k])]);
+    place_of[sequence[k]] = static_cast<int32_t>(k);
+    types.push_back(labels.type[sequence[k]]);
   }
   const std::vector<int32_t> classes = ClassesOf(types);
   std::vector<uint64_t> hashes = types;

@@ -24,6 +24,6 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels);
 
 /// Stretches of a sequence of nodes. Nodes are distinguished by what they are and, where that
 /// explains more, by what is around them. Places in the result count in `sequence`.
-std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<int32_t>& sequence);
+std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<EntityId>& sequence);
 
 }  // namespace strata

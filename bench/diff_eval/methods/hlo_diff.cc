@@ -16,8 +16,7 @@ namespace {
 class HloDiff {
  public:
   HloDiff(const Labels& before, const Labels& after)
-      : labels_{&before, &after},
-        partner_{std::vector<int32_t>(Size(0), -1), std::vector<int32_t>(Size(1), -1)} {}
+      : labels_{&before, &after}, partner_{Images(Size(0)), Images(Size(1))} {}
 
   Partners Run() {
     PairInputs();
@@ -25,40 +24,42 @@ class HloDiff {
       const Labels& labels = *labels_[side];
       cone_[side].resize(Size(side));
       height_[side].assign(Size(side), 0);
-      for (int32_t i = 0; i < labels.size(); ++i) {
-        uint64_t cone = labels.type[At(i)];
+      for (EntityId i : labels.ids()) {
+        uint64_t cone = labels.type[i];
         for (const Labels::Edge& operand : labels.operands(i)) {
-          cone = Mix(cone, cone_[side][At(operand.entity)]);
-          height_[side][At(i)] =
-              std::max(height_[side][At(i)], height_[side][At(operand.entity)] + 1);
+          cone = Mix(cone, cone_[side][operand.entity]);
+          height_[side][i] = std::max(height_[side][i], height_[side][operand.entity] + 1);
         }
-        cone_[side][At(i)] = cone;
+        cone_[side][i] = cone;
       }
     }
     ExactCones();
     TopDown();
     BottomUp();
     TopDown();
-    return partner_[0];
+    Partners partners;
+    for (EntityId image : partner_[0])
+      partners.push_back(image.index);
+    return partners;
   }
 
  private:
-  static size_t At(int32_t i) { return static_cast<size_t>(i); }
-  size_t Size(int side) const { return static_cast<size_t>(labels_[side]->size()); }
-  bool Open(int side, int32_t i) const { return partner_[side][At(i)] < 0; }
+  using Images = IdVector<EntityId, EntityId>;
+  size_t Size(int side) const { return labels_[side]->size(); }
+  bool Open(int side, EntityId i) const { return !partner_[side][i].valid(); }
 
-  bool Map(int32_t a, int32_t b) {
-    if (!Open(0, a) || !Open(1, b) || labels_[0]->op[At(a)] != labels_[1]->op[At(b)]) return false;
-    partner_[0][At(a)] = b;
-    partner_[1][At(b)] = a;
+  bool Map(EntityId a, EntityId b) {
+    if (!Open(0, a) || !Open(1, b) || labels_[0]->op[a] != labels_[1]->op[b]) return false;
+    partner_[0][a] = b;
+    partner_[1][b] = a;
     return true;
   }
 
   void PairInputs() {
-    std::vector<int32_t> inputs[2];
+    std::vector<EntityId> inputs[2];
     for (int side : {0, 1}) {
-      for (int32_t i = 0; i < labels_[side]->size(); ++i) {
-        if (labels_[side]->kind[At(i)] == EntityKind::kInput) inputs[side].push_back(i);
+      for (EntityId i : labels_[side]->ids()) {
+        if (labels_[side]->kind[i] == EntityKind::kInput) inputs[side].push_back(i);
       }
     }
     if (inputs[0].size() != inputs[1].size()) return;
@@ -66,8 +67,8 @@ class HloDiff {
       Map(inputs[0][k], inputs[1][k]);
   }
 
-  void MapCones(int32_t a, int32_t b) {
-    std::queue<std::pair<int32_t, int32_t>> queue;
+  void MapCones(EntityId a, EntityId b) {
+    std::queue<std::pair<EntityId, EntityId>> queue;
     queue.emplace(a, b);
     while (!queue.empty()) {
       const auto [x, y] = queue.front();
@@ -80,35 +81,35 @@ class HloDiff {
   }
 
   void ExactCones() {
-    using Key = std::pair<int32_t, uint64_t>;
-    std::map<Key, std::vector<int32_t>, std::greater<>> cones[2];
+    using Key = std::pair<int, uint64_t>;
+    std::map<Key, std::vector<EntityId>, std::greater<>> cones[2];
     for (int side : {0, 1}) {
-      for (int32_t i = 0; i < labels_[side]->size(); ++i)
-        cones[side][{height_[side][At(i)], cone_[side][At(i)]}].push_back(i);
+      for (EntityId i : labels_[side]->ids())
+        cones[side][{height_[side][i], cone_[side][i]}].push_back(i);
     }
     for (const auto& [key, befores] : cones[0]) {
       const auto found = cones[1].find(key);
       if (found == cones[1].end()) continue;
-      std::vector<int32_t> a = befores, b = found->second;
-      std::erase_if(a, [&](int32_t i) { return !Open(0, i); });
-      std::erase_if(b, [&](int32_t i) { return !Open(1, i); });
+      std::vector<EntityId> a = befores, b = found->second;
+      std::erase_if(a, [&](EntityId i) { return !Open(0, i); });
+      std::erase_if(b, [&](EntityId i) { return !Open(1, i); });
       if (a.size() == 1 && b.size() == 1) {
         MapCones(a[0], b[0]);
         continue;
       }
       // Several: those whose mapped operands agree.
-      for (int32_t i : a) {
-        const auto fits = [&](int32_t j) { return Open(1, j) && SameMappedOperands(i, j); };
+      for (EntityId i : a) {
+        const auto fits = [&](EntityId j) { return Open(1, j) && SameMappedOperands(i, j); };
         const auto first = std::ranges::find_if(b, fits);
         if (first != b.end()) MapCones(i, *first);
       }
     }
   }
 
-  bool SameMappedOperands(int32_t a, int32_t b) const {
-    std::set<int32_t> images, mapped;
+  bool SameMappedOperands(EntityId a, EntityId b) const {
+    std::set<EntityId> images, mapped;
     for (const Labels::Edge& edge : labels_[0]->operands(a)) {
-      if (!Open(0, edge.entity)) images.insert(partner_[0][At(edge.entity)]);
+      if (!Open(0, edge.entity)) images.insert(partner_[0][edge.entity]);
     }
     for (const Labels::Edge& edge : labels_[1]->operands(b)) {
       if (!Open(1, edge.entity)) mapped.insert(edge.entity);
@@ -117,23 +118,23 @@ class HloDiff {
   }
 
   void TopDown() {
-    for (int32_t i = labels_[0]->size(); i-- > 0;) {
+    for (EntityId i = labels_[0]->ids().end_id(); i.index-- > 0;) {
       if (Open(0, i)) continue;
       const auto a = labels_[0]->operands(i);
-      const auto b = labels_[1]->operands(partner_[0][At(i)]);
+      const auto b = labels_[1]->operands(partner_[0][i]);
       if (a.size() != b.size()) continue;
       bool same_ops = true;
       for (size_t k = 0; k < a.size(); ++k)
-        same_ops &= labels_[0]->op[At(a[k].entity)] == labels_[1]->op[At(b[k].entity)];
+        same_ops &= labels_[0]->op[a[k].entity] == labels_[1]->op[b[k].entity];
       for (size_t k = 0; same_ops && k < a.size(); ++k)
         Map(a[k].entity, b[k].entity);
     }
   }
 
   /// At most `limit` entities below `i`, breadth first.
-  std::vector<int32_t> Descendants(int side, int32_t i, size_t limit) const {
-    std::vector<int32_t> order{i};
-    std::set<int32_t> seen{i};
+  std::vector<EntityId> Descendants(int side, EntityId i, size_t limit) const {
+    std::vector<EntityId> order{i};
+    std::set<EntityId> seen{i};
     for (size_t next = 0; next < order.size() && order.size() <= limit; ++next) {
       for (const Labels::Edge& edge : labels_[side]->operands(order[next])) {
         if (seen.insert(edge.entity).second) order.push_back(edge.entity);
@@ -144,9 +145,9 @@ class HloDiff {
     return order;
   }
 
-  std::vector<uint64_t> Ancestors(int side, int32_t i, size_t limit) const {
-    std::vector<int32_t> order{i};
-    std::set<int32_t> seen{i};
+  std::vector<uint64_t> Ancestors(int side, EntityId i, size_t limit) const {
+    std::vector<EntityId> order{i};
+    std::set<EntityId> seen{i};
     for (size_t next = 0; next < order.size() && order.size() <= limit; ++next) {
       for (const Labels::Edge& edge : labels_[side]->users(order[next])) {
         if (order.size() <= limit && seen.insert(edge.entity).second) order.push_back(edge.entity);
@@ -154,28 +155,28 @@ class HloDiff {
     }
     std::vector<uint64_t> prints;
     for (size_t k = 1; k < order.size(); ++k)
-      prints.push_back(labels_[side]->type[At(order[k])]);
+      prints.push_back(labels_[side]->type[order[k]]);
     return prints;
   }
 
-  double Similarity(int32_t a, int32_t b) const {
+  double Similarity(EntityId a, EntityId b) const {
     double score = 0;
     const auto operands_a = labels_[0]->operands(a), operands_b = labels_[1]->operands(b);
     for (size_t k = 0; k < std::min(operands_a.size(), operands_b.size()); ++k) {
-      const int32_t x = operands_a[k].entity, y = operands_b[k].entity;
+      const EntityId x = operands_a[k].entity, y = operands_b[k].entity;
       const double weight = 1.0 / static_cast<double>(operands_a.size());
-      if (partner_[0][At(x)] == y) {
+      if (partner_[0][x] == y) {
         score += 0.75 * weight;
-      } else if (cone_[0][At(x)] == cone_[1][At(y)]) {
+      } else if (cone_[0][x] == cone_[1][y]) {
         score += 0.5 * weight;
       }
     }
-    if (labels_[0]->type[At(a)] == labels_[1]->type[At(b)]) score += 0.5;
-    const std::vector<int32_t> below_a = Descendants(0, a, 200), below_b = Descendants(1, b, 200);
-    const std::set<int32_t> set_b(below_b.begin(), below_b.end());
+    if (labels_[0]->type[a] == labels_[1]->type[b]) score += 0.5;
+    const std::vector<EntityId> below_a = Descendants(0, a, 200), below_b = Descendants(1, b, 200);
+    const std::set<EntityId> set_b(below_b.begin(), below_b.end());
     size_t common = 0;
-    for (int32_t i : below_a)
-      common += set_b.contains(partner_[0][At(i)]);
+    for (EntityId i : below_a)
+      common += set_b.contains(partner_[0][i]);
     const size_t total = below_a.size() + below_b.size();
     if (total > 0) score += 2.0 * static_cast<double>(common) / static_cast<double>(total);
     return score + LcsShare(Ancestors(0, a, 100), Ancestors(1, b, 100));
@@ -198,40 +199,40 @@ class HloDiff {
   void BottomUp() {
     constexpr size_t kSeeds = 40, kCandidates = 40;
     constexpr double kThreshold = 1.2;
-    for (int32_t i = 0; i < labels_[0]->size(); ++i) {
+    for (EntityId i : labels_[0]->ids()) {
       if (!Open(0, i) || labels_[0]->operands(i).empty()) continue;
-      std::vector<int32_t> order;
-      std::set<int32_t> seen;
-      for (int32_t below : Descendants(0, i, kSeeds)) {
-        const int32_t image = partner_[0][At(below)];
-        if (image >= 0 && seen.insert(image).second) order.push_back(image);
+      std::vector<EntityId> order;
+      std::set<EntityId> seen;
+      for (EntityId below : Descendants(0, i, kSeeds)) {
+        const EntityId image = partner_[0][below];
+        if (image.valid() && seen.insert(image).second) order.push_back(image);
       }
-      std::vector<int32_t> candidates;
+      std::vector<EntityId> candidates;
       for (size_t next = 0; next < order.size() && order.size() < 8 * kCandidates; ++next) {
         for (const Labels::Edge& edge : labels_[1]->users(order[next])) {
           if (candidates.size() >= kCandidates || !seen.insert(edge.entity).second) continue;
           order.push_back(edge.entity);
-          const bool same_op = labels_[0]->op[At(i)] == labels_[1]->op[At(edge.entity)];
+          const bool same_op = labels_[0]->op[i] == labels_[1]->op[edge.entity];
           if (same_op && Open(1, edge.entity)) candidates.push_back(edge.entity);
         }
       }
-      int32_t best = -1;
+      EntityId best;
       double best_score = kThreshold;
-      for (int32_t candidate : candidates) {
+      for (EntityId candidate : candidates) {
         const double score = Similarity(i, candidate);
         if (score > best_score) {
           best = candidate;
           best_score = score;
         }
       }
-      if (best >= 0) Map(i, best);
+      if (best.valid()) Map(i, best);
     }
   }
 
   const Labels* labels_[2];
-  std::vector<int32_t> partner_[2];
-  std::vector<uint64_t> cone_[2];
-  std::vector<int32_t> height_[2];
+  Images partner_[2];
+  Labels::Column cone_[2];
+  IdVector<EntityId, int> height_[2];
 };
 
 }  // namespace

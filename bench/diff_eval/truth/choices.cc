@@ -6,16 +6,12 @@
 namespace strata::bench {
 namespace {
 
-using Partners = std::vector<int32_t>;
+using Partners = IdVector<EntityId, EntityId>;
 
-size_t At(int32_t i) {
-  return static_cast<size_t>(i);
-}
-
-Partners Inverse(const Partners& partners, int32_t size) {
-  Partners inverse(At(size), -1);
-  for (size_t i = 0; i < partners.size(); ++i) {
-    if (partners[i] >= 0) inverse[At(partners[i])] = static_cast<int32_t>(i);
+Partners Inverse(const Partners& partners, size_t size) {
+  Partners inverse(size);
+  for (EntityId i : IdsOf(partners)) {
+    if (partners[i].valid()) inverse[partners[i]] = i;
   }
   return inverse;
 }
@@ -25,14 +21,14 @@ class Chooser {
   Chooser(const Labels& before, const Labels& after, const Partners& claim, const Partners& lineage)
       : before_(before), after_(after), claim_(claim), lineage_(lineage), chosen_(lineage) {}
 
-  std::vector<std::pair<int32_t, int32_t>> Run() {
-    std::vector<std::vector<int32_t>> open = Exchanges();
-    for (const std::vector<int32_t>& nodes : open)
+  std::vector<std::pair<EntityId, EntityId>> Run() {
+    std::vector<std::vector<EntityId>> open = Exchanges();
+    for (const std::vector<EntityId>& nodes : open)
       Choose(nodes, claim_);
     // What falls may have held others.
     for (size_t last = open.size() + 1; open.size() < last;) {
       last = open.size();
-      std::erase_if(open, [&](const std::vector<int32_t>& nodes) {
+      std::erase_if(open, [&](const std::vector<EntityId>& nodes) {
         const Worth claimed = WorthOf(nodes);
         Choose(nodes, lineage_);
         if (WorthOf(nodes) > claimed) return true;
@@ -40,10 +36,10 @@ class Chooser {
         return false;
       });
     }
-    std::vector<std::pair<int32_t, int32_t>> pairs;
-    for (const std::vector<int32_t>& nodes : open) {
-      for (int32_t i : nodes) {
-        if (claim_[At(i)] >= 0) pairs.emplace_back(i, claim_[At(i)]);
+    std::vector<std::pair<EntityId, EntityId>> pairs;
+    for (const std::vector<EntityId>& nodes : open) {
+      for (EntityId i : nodes) {
+        if (claim_[i].valid()) pairs.emplace_back(i, claim_[i]);
       }
     }
     return pairs;
@@ -51,46 +47,46 @@ class Chooser {
 
  private:
   /// Sets of before nodes of one label that have each other's partners, and no others.
-  std::vector<std::vector<int32_t>> Exchanges() const {
+  std::vector<std::vector<EntityId>> Exchanges() const {
     const Partners claimed_by = Inverse(claim_, after_.size());
     const Partners came_from = Inverse(lineage_, after_.size());
-    std::vector<bool> seen(claim_.size());
-    std::vector<std::vector<int32_t>> exchanges;
-    for (int32_t i = 0; i < before_.size(); ++i) {
-      if (seen[At(i)] || claim_[At(i)] == lineage_[At(i)]) continue;
-      std::vector<int32_t> nodes{i};
-      seen[At(i)] = true;
-      const auto reach = [&](int32_t node) {
-        if (node < 0 || seen[At(node)]) return;
-        seen[At(node)] = true;
+    IdVector<EntityId, bool> seen(claim_.size(), false);
+    std::vector<std::vector<EntityId>> exchanges;
+    for (EntityId i : before_.ids()) {
+      if (seen[i] || claim_[i] == lineage_[i]) continue;
+      std::vector<EntityId> nodes{i};
+      seen[i] = true;
+      const auto reach = [&](EntityId node) {
+        if (!node.valid() || seen[node]) return;
+        seen[node] = true;
         nodes.push_back(node);
       };
       for (size_t next = 0; next < nodes.size(); ++next) {
-        const int32_t mine = claim_[At(nodes[next])], theirs = lineage_[At(nodes[next])];
-        if (mine >= 0) reach(came_from[At(mine)]);
-        if (theirs >= 0) reach(claimed_by[At(theirs)]);
+        const EntityId mine = claim_[nodes[next]], theirs = lineage_[nodes[next]];
+        if (mine.valid()) reach(came_from[mine]);
+        if (theirs.valid()) reach(claimed_by[theirs]);
       }
       if (AreAlike(nodes)) exchanges.push_back(std::move(nodes));
     }
     return exchanges;
   }
 
-  bool AreAlike(const std::vector<int32_t>& nodes) const {
-    const uint64_t type = before_.type[At(nodes[0])];
+  bool AreAlike(const std::vector<EntityId>& nodes) const {
+    const uint64_t type = before_.type[nodes[0]];
     int pairs = 0;
-    for (int32_t i : nodes) {
-      if (before_.type[At(i)] != type) return false;
-      for (const int32_t j : {claim_[At(i)], lineage_[At(i)]}) {
-        if (j >= 0 && after_.type[At(j)] != type) return false;
+    for (EntityId i : nodes) {
+      if (before_.type[i] != type) return false;
+      for (const EntityId j : {claim_[i], lineage_[i]}) {
+        if (j.valid() && after_.type[j] != type) return false;
       }
-      pairs += (claim_[At(i)] >= 0 ? 1 : 0) - (lineage_[At(i)] >= 0 ? 1 : 0);
+      pairs += (claim_[i].valid() ? 1 : 0) - (lineage_[i].valid() ? 1 : 0);
     }
     return pairs == 0;
   }
 
-  void Choose(const std::vector<int32_t>& nodes, const Partners& partners) {
-    for (int32_t i : nodes)
-      chosen_[At(i)] = partners[At(i)];
+  void Choose(const std::vector<EntityId>& nodes, const Partners& partners) {
+    for (EntityId i : nodes)
+      chosen_[i] = partners[i];
   }
 
   struct Worth {
@@ -98,38 +94,39 @@ class Chooser {
     friend auto operator<=>(const Worth&, const Worth&) = default;
   };
 
-  Worth WorthOf(const std::vector<int32_t>& nodes) const {
+  Worth WorthOf(const std::vector<EntityId>& nodes) const {
     Worth worth;
-    for (int32_t i : nodes) {
-      const int32_t j = chosen_[At(i)];
-      if (j < 0) continue;
+    for (EntityId i : nodes) {
+      const EntityId j = chosen_[i];
+      if (!j.valid()) continue;
       const auto theirs = after_.operands(j);
       for (const Labels::Edge& operand : before_.operands(i)) {
-        const int32_t image = chosen_[At(operand.entity)];
-        const auto slot = At(operand.slot);
+        const EntityId image = chosen_[operand.entity];
+        const auto slot = static_cast<size_t>(operand.slot);
         const auto reads = [&](const Labels::Edge& edge) { return edge.entity == image; };
         // At another slot is better than not at all.
-        if (image >= 0 && slot < theirs.size() && theirs[slot].entity == image) {
+        if (image.valid() && slot < theirs.size() && theirs[slot].entity == image) {
           worth.operands += 2;
-        } else if (image >= 0 && std::ranges::any_of(theirs, reads)) {
+        } else if (image.valid() && std::ranges::any_of(theirs, reads)) {
           worth.operands += 1;
         }
       }
       for (const Labels::Edge& user : before_.users(i)) {
-        const int32_t image = chosen_[At(user.entity)];
-        if (image < 0) continue;
+        const EntityId image = chosen_[user.entity];
+        if (!image.valid()) continue;
         const auto read = after_.operands(image);
-        worth.users += At(user.slot) < read.size() && read[At(user.slot)].entity == j ? 1 : 0;
+        const auto slot = static_cast<size_t>(user.slot);
+        worth.users += slot < read.size() && read[slot].entity == j ? 1 : 0;
       }
     }
-    for (const int32_t a : nodes) {
-      for (const int32_t b : nodes) {
-        const int32_t x = chosen_[At(a)], y = chosen_[At(b)];
-        worth.in_order += a < b && x >= 0 && x < y ? 1 : 0;
+    for (const EntityId a : nodes) {
+      for (const EntityId b : nodes) {
+        const EntityId x = chosen_[a], y = chosen_[b];
+        worth.in_order += a < b && x.valid() && x < y ? 1 : 0;
       }
     }
     // Inputs are what they are by their place.
-    if (before_.kind[At(nodes[0])] != EntityKind::kCompute) worth.place = worth.in_order;
+    if (before_.kind[nodes[0]] != EntityKind::kCompute) worth.place = worth.in_order;
     return worth;
   }
 
@@ -142,9 +139,9 @@ class Chooser {
 
 }  // namespace
 
-std::vector<std::pair<int32_t, int32_t>> ChoicesAsGood(const Labels& before, const Labels& after,
-                                                       const std::vector<int32_t>& claim,
-                                                       const std::vector<int32_t>& lineage) {
+std::vector<std::pair<EntityId, EntityId>> ChoicesAsGood(const Labels& before, const Labels& after,
+                                                         const Partners& claim,
+                                                         const Partners& lineage) {
   return Chooser(before, after, claim, lineage).Run();
 }
 

@@ -18,9 +18,9 @@ namespace strata::bench {
 ///
 /// Nodes that change places together are judged together, and the others stay as they are: so what
 /// leans on something that is wrong is wrong too. `claim`, `lineage`: the after node of each before
-/// node, -1 if there is none.
-std::vector<std::pair<int32_t, int32_t>> ChoicesAsGood(const Labels& before, const Labels& after,
-                                                       const std::vector<int32_t>& claim,
-                                                       const std::vector<int32_t>& lineage);
+/// node; none: there is none.
+std::vector<std::pair<EntityId, EntityId>> ChoicesAsGood(
+    const Labels& before, const Labels& after, const IdVector<EntityId, EntityId>& claim,
+    const IdVector<EntityId, EntityId>& lineage);
 
 }  // namespace strata::bench

@@ -68,8 +68,7 @@ std::vector<std::pair<EntityId, EntityId>> ChosenLayers(const Lineage& lineage,
     if (mine.size() != theirs.size()) return {};
     for (size_t role = 0; role < mine.size(); ++role) {
       const EntityId a = before.Find(mine[role]), b = after.Find(theirs[role]);
-      if (labels_before.type[static_cast<size_t>(a.index)] !=
-          labels_after.type[static_cast<size_t>(b.index)]) {
+      if (labels_before.type[a] != labels_after.type[b]) {
         return {};
       }
       chosen.emplace_back(a, b);

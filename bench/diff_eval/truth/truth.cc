@@ -80,14 +80,13 @@ class TruthMaker {
   /// A copy of one of several nodes that compute the same value is one of each of them.
   void AddEquals(PinList& pins) const {
     const Labels labels(claim_.before, KnownTypeFields(claim_.before));
-    std::vector<uint64_t> values;
-    for (int32_t i = 0; i < labels.size(); ++i) {
-      uint64_t value = labels.type[static_cast<size_t>(i)];
-      if (labels.kind[static_cast<size_t>(i)] == EntityKind::kInput)
-        value = Mix(value, static_cast<uint64_t>(i));
+    IdVector<EntityId, uint64_t> values;
+    for (EntityId i : labels.ids()) {
+      uint64_t value = labels.type[i];
+      if (labels.kind[i] == EntityKind::kInput) value = Mix(value, static_cast<uint64_t>(i.index));
       for (const Labels::Edge& operand : labels.operands(i))
-        value = Mix(value, values[static_cast<size_t>(operand.entity)]);
-      values.push_back(value);
+        value = Mix(value, values[operand.entity]);
+      values.Add(value);
     }
     for (const Lineage::Relation& relation : lineage_.relations) {
       if (relation.kind != RelationKind::kClone) continue;
@@ -99,8 +98,7 @@ class TruthMaker {
         const PairId pair = claim_.pair_of_after[after];
         if (!pair.valid()) continue;
         const EntityId before = claim_.pairs[pair].before;
-        if (values[static_cast<size_t>(before.index)] ==
-            values[static_cast<size_t>(original.index)]) {
+        if (values[before] == values[original]) {
           pins.Add(claim_.before.name(before), claim_.after.name(after));
         }
       }
@@ -112,14 +110,14 @@ class TruthMaker {
     const TypeFields fields = KnownTypeFields(claim_.before).And(KnownTypeFields(claim_.after));
     const SymbolNames symbols(claim_.before, claim_.after);
     const Labels a(claim_.before, fields), b(claim_.after, fields, symbols);
-    std::vector<int32_t> claim, lineage;
+    IdVector<EntityId, EntityId> claim, lineage;
     for (EntityId id : claim_.before.ids()) {
       const PairId pair = claim_.pair_of_before[id];
-      claim.push_back(!pair.valid() ? -1 : claim_.pairs[pair].after.index);
-      lineage.push_back(ids_after_.ImageOf(ids_before_, id).index);
+      claim.Add(pair.valid() ? claim_.pairs[pair].after : EntityId{});
+      lineage.Add(ids_after_.ImageOf(ids_before_, id));
     }
     for (const auto& [i, j] : ChoicesAsGood(a, b, claim, lineage))
-      pins.Add(claim_.before.name({i}), claim_.after.name({j}));
+      pins.Add(claim_.before.name(i), claim_.after.name(j));
   }
 
   /// The elements of a node that replaces others, or is replaced, are part of it.
@@ -157,7 +155,7 @@ class TruthMaker {
     const Labels a(diff.before, fields), b(diff.after, fields, symbols);
     Matching matching(a, b);
     for (const Pair& pair : diff.pairs)
-      matching.Match(pair.before.index, pair.after.index, Via::kId, 1);
+      matching.Match(pair.before, pair.after, Via::kId, 1);
     const FieldComparer comparer(diff.before, diff.after, matching, truth.relations, symbols, {});
     for (Pair& pair : diff.pairs) {
       pair.fields = comparer.Compare(pair.before, pair.after);
@@ -171,11 +169,11 @@ class TruthMaker {
     truth.touched_after.assign(static_cast<size_t>(diff.after.size()), false);
     const auto touch_around = [](const Labels& labels, EntityId id, std::vector<bool>& touched) {
       constexpr size_t kHub = 24;
-      for (const Labels::Edge& edge : labels.operands(id.index))
-        touched[static_cast<size_t>(edge.entity)] = true;
-      if (labels.users(id.index).size() > kHub) return;
-      for (const Labels::Edge& edge : labels.users(id.index))
-        touched[static_cast<size_t>(edge.entity)] = true;
+      for (const Labels::Edge& edge : labels.operands(id))
+        touched[static_cast<size_t>(edge.entity.index)] = true;
+      if (labels.users(id).size() > kHub) return;
+      for (const Labels::Edge& edge : labels.users(id))
+        touched[static_cast<size_t>(edge.entity.index)] = true;
     };
     for (EntityId id : diff.deleted)
       touch_around(a, id, truth.touched_before);
@@ -210,28 +208,27 @@ Result<Truth> MakeTruth(const Module& before, const Module& after, const Lineage
 std::vector<uint64_t> Orbits(const GraphDiff& diff, bool after_side) {
   const Listing& listing = after_side ? diff.after : diff.before;
   const Labels labels(listing, KnownTypeFields(listing));
-  std::vector<uint64_t> colours(static_cast<size_t>(labels.size()));
-  for (int32_t i = 0; i < labels.size(); ++i) {
-    const auto index = static_cast<size_t>(i);
+  Labels::Column colours(labels.size());
+  for (EntityId i : labels.ids()) {
     // Inputs have a place and are not exchangeable.
-    colours[index] =
-        Mix(labels.type[index], labels.kind[index] == EntityKind::kInput ? index + 1 : 0);
+    const bool is_input = labels.kind[i] == EntityKind::kInput;
+    colours[i] = Mix(labels.type[i], is_input ? static_cast<uint64_t>(i.index) + 1 : 0);
   }
   constexpr int kRounds = 20;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<uint64_t> next(colours.size());
-    for (int32_t i = 0; i < labels.size(); ++i) {
-      uint64_t hash = colours[static_cast<size_t>(i)];
+    Labels::Column next(colours.size());
+    for (EntityId i : labels.ids()) {
+      uint64_t hash = colours[i];
       for (const Labels::Edge& edge : labels.operands(i))
-        hash = Mix(hash, colours[static_cast<size_t>(edge.entity)]);
+        hash = Mix(hash, colours[edge.entity]);
       uint64_t users = 0;
       for (const Labels::Edge& edge : labels.users(i))
-        users += Mix(colours[static_cast<size_t>(edge.entity)], static_cast<uint64_t>(edge.slot));
-      next[static_cast<size_t>(i)] = Mix(hash, users);
+        users += Mix(colours[edge.entity], static_cast<uint64_t>(edge.slot));
+      next[i] = Mix(hash, users);
     }
     colours = std::move(next);
   }
-  return colours;
+  return std::move(colours.values());
 }
 
 }  // namespace strata::bench

@@ -121,15 +121,17 @@ TEST_CASE("match: nodes that rotated positions are matched cyclically") {
   const Labels after_labels(after, KnownTypeFields(after));
   Matching matching(before_labels, after_labels);
   const auto match = [&](std::string_view a, std::string_view b) {
-    matching.Match(before.FindName(a).index, after.FindName(b).index, Via::kLocal, 1);
+    matching.Match(before.FindName(a), after.FindName(b), Via::kLocal, 1);
   };
   for (std::string_view name : {"x", "w1", "w2", "w3", "w4", "am", "bm", "cm", "output"})
     match(name, name);
   match("b", "a");
   match("c", "b");
   HopelessNodes hopeless(matching);
-  CHECK(Repair(matching, {{0, 0}, {before.size(), after.size()}}, hopeless));
-  CHECK_EQ(matching.partner(kBefore, before.FindName("a").index), after.FindName("c").index);
+  CHECK(Repair(matching,
+               {{EntityId{0}, EntityId{0}}, {before.ids().end_id(), after.ids().end_id()}},
+               hopeless));
+  CHECK_EQ(matching.partner(kBefore, before.FindName("a")), after.FindName("c"));
 }
 
 TEST_CASE("match: a region between replaced nodes is found at its new position") {
@@ -216,11 +218,12 @@ TEST_CASE("match: chains exchange their counterparts if more edges agree afterwa
 )");
   const Listing listing(module->graph({0}));
   const Labels labels(listing, KnownTypeFields(listing));
-  const ScopePair scope{{0, 0}, {listing.size(), listing.size()}};
-  const auto id = [&](std::string_view name) { return listing.FindName(name).index; };
+  const ScopePair scope{{EntityId{0}, EntityId{0}},
+                        {listing.ids().end_id(), listing.ids().end_id()}};
+  const auto id = [&](std::string_view name) { return listing.FindName(name); };
   const auto partner = [&](const Matching& matching, std::string_view name) {
-    const int32_t image = matching.partner(kBefore, id(name));
-    return image < 0 ? std::string() : listing.name({image});
+    const EntityId image = matching.partner(kBefore, id(name));
+    return image.valid() ? listing.name(image) : std::string();
   };
   const auto matched_as = [&](std::vector<std::pair<std::string_view, std::string_view>> pairs) {
     Matching matching(labels, labels);

@@ -17,7 +17,7 @@ std::vector<Keyed> RandomKeys(size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Keyed> keys;
   for (size_t i = 0; i < count; ++i)
-    keys.push_back({Spread(random() % (count / 3 + 1)), static_cast<int32_t>(i)});
+    keys.push_back({Spread(random() % (count / 3 + 1)), EntityId{static_cast<int32_t>(i)}});
   return keys;
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("SortKeys: short and long lists come out in the order of key and entit
   // Small numbers, unlike hashes, are all in one bucket.
   std::vector<Keyed> small;
   for (int32_t i = 20'000; i-- > 0;)
-    small.push_back({static_cast<uint64_t>(i % 7), i});
+    small.push_back({static_cast<uint64_t>(i % 7), EntityId{i}});
   std::vector<Keyed> expected = small;
   std::ranges::sort(expected);
   SortKeys(small);
@@ -61,7 +61,7 @@ TEST_CASE("ForEachCommonKey: every key of both sides once, with all entities in 
     std::vector<Keyed> before = RandomKeys(count, 1), after = RandomKeys(count, 2);
     for (size_t i = 0; i < count; i += 2)
       after[i].key = Mix(after[i].key, 1);  // which the other side has not
-    std::vector<std::vector<int32_t>> seen, expected;
+    std::vector<std::vector<EntityId>> seen, expected;
     std::vector<Keyed> a = before, b = after;
     std::ranges::sort(a);
     std::ranges::sort(b);

@@ -80,16 +80,14 @@ TEST_CASE("layers: without module paths they follow from structure, backward in 
   const Layers layers(listing, labels);
   CHECK(layers.by_structure());
   const auto layer = [&](std::string_view name) {
-    return std::string(layers.layer(listing.FindName(name).index));
+    return std::string(layers.layer(listing.FindName(name)));
   };
   for (const char* letter : {"w", "n", "m", "s", "a", "d", "e", "g"}) {
     for (int i = 0; i < 5; ++i)
       CHECK_EQ(layer(fmt::format("{}{}", letter, i)), fmt::format("layers.{}", i));
   }
   CHECK_EQ(layer("output"), "");
-  const auto role = [&](std::string_view name) {
-    return layers.role(listing.FindName(name).index);
-  };
+  const auto role = [&](std::string_view name) { return layers.role(listing.FindName(name)); };
   CHECK_EQ(role("m0"), role("m3"));
   CHECK_EQ(role("w1"), role("w4"));
   CHECK_NE(role("m0"), role("s0"));
@@ -105,10 +103,10 @@ TEST_CASE("layers: module paths take precedence over structure") {
   const Listing listing(module->graph({0}));
   const Layers layers(listing, Labels(listing, KnownTypeFields(listing)));
   CHECK(!layers.by_structure());
-  CHECK_EQ(layers.path(1), "model.layers.3.mlp");
-  CHECK_EQ(layers.layer(1), "model.layers.3");
-  CHECK_EQ(layers.path(2), "norm");
-  CHECK_EQ(layers.layer(2), "");
+  CHECK_EQ(layers.path(EntityId{1}), "model.layers.3.mlp");
+  CHECK_EQ(layers.layer(EntityId{1}), "model.layers.3");
+  CHECK_EQ(layers.path(EntityId{2}), "norm");
+  CHECK_EQ(layers.layer(EntityId{2}), "");
 }
 
 }  // namespace

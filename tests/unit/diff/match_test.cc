@@ -573,13 +573,13 @@ TEST_CASE("match: returned values are found without a search through all results
   const Listing before(modules.first->graph({0})), after(modules.second->graph({0}));
   const LabelledSides labels = LabelSides(before, after);
   Matching matching(labels.before, labels.after);
-  const int32_t output = before.size() - 1;
+  const EntityId output{before.size() - 1};
   matching.ForgetSlotsOf(kBefore, output);
   matching.ForgetSlotsOf(kAfter, output);
   matching.Match(output, output, Via::kInput, 1);
   int64_t agreeing = 0;
   for (int round = 0; round < 10; ++round) {
-    for (int32_t i = 1; i < output; ++i)
+    for (EntityId i : IdRange<EntityId>(EntityId{1}, output))
       agreeing += matching.Score(i, i).agreeing_users;
   }
   CHECK_EQ(agreeing, 10 * (kResults - 1));

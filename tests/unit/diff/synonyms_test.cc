@@ -39,7 +39,7 @@ struct LabelCase {
 TEST_CASE(
     "synonyms: an operator stands for the one in whose place it is, among many of their like") {
   LabelCase both(OwnOperators(200, "old"), OwnOperators(200, "fresh"));
-  const std::vector<uint64_t> as_printed = both.after.op;
+  const Labels::Column as_printed = both.after.op;
   {
     const SynonymScope scope(both.before, both.after);
     CHECK(both.after.op == both.before.op);
@@ -61,7 +61,7 @@ TEST_CASE("synonyms: an operator of another library, or in place, stands for its
 )"));
   const SynonymScope scope(both.before, both.after);
   const auto op = [](const Labels& labels, const Listing& listing, const char* name) {
-    return labels.op[static_cast<size_t>(listing.FindName(name).index)];
+    return labels.op[listing.FindName(name)];
   };
   for (const char* name : {"a", "b"})
     CHECK_EQ(op(both.after, both.after_listing, name), op(both.before, both.before_listing, name));

@@ -20,17 +20,17 @@ Names ChoicesAsGood(std::string_view before_text, std::string_view after_text, c
   const auto before_module = testing::ParseBody(before_text);
   const auto after_module = testing::ParseBody(after_text);
   const Listing before(before_module->graph({0})), after(after_module->graph({0}));
-  std::vector<int32_t> lineage, claimed;
+  IdVector<EntityId, EntityId> lineage, claimed;
   for (EntityId id : before.ids())
-    lineage.push_back(after.FindName(before.name(id)).index);
+    lineage.Add(after.FindName(before.name(id)));
   claimed = lineage;
   for (const auto& [a, b] : claim)
-    claimed[static_cast<size_t>(before.FindName(a).index)] = after.FindName(b).index;
+    claimed[before.FindName(a)] = after.FindName(b);
   const TypeFields fields = KnownTypeFields(before).And(KnownTypeFields(after));
   Names names;
   for (const auto& [i, j] :
        bench::ChoicesAsGood(Labels(before, fields), Labels(after, fields), claimed, lineage)) {
-    names.emplace_back(before.name({i}), after.name({j}));
+    names.emplace_back(before.name(i), after.name(j));
   }
   return names;
 }
