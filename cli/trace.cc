@@ -14,10 +14,10 @@
 #include "cli/stop_between_passes.h"
 #include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"
-#include "passes/passes.h"
 #include "refs/recording.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/trace/scope.h"
+#include "runtime/train/pipeline.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/trainer.h"
 
@@ -111,7 +111,7 @@ Result<Exit> RunTrace(Args args) {
   }
   const TargetScope target(flags.gpu > 0.0 ? Gpu(flags.gpu) : DeviceTraits());
   PassManager manager;
-  STRATA_TRY(auto passes, ParsePipeline(flags.passes, AllPasses()));
+  STRATA_TRY(auto passes, TrainingPasses(config, flags.passes));
   for (auto& pass : passes)
     manager.Add(std::move(pass));
   STRATA_TRY(std::string text, ReadFile(flags.config));

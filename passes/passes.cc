@@ -2,6 +2,7 @@
 
 #include "passes/cleanup/cleanup_passes.h"
 #include "passes/compile/compile_passes.h"
+#include "passes/memory/memory_passes.h"
 #include "passes/placement/placement_passes.h"
 
 namespace strata {
@@ -10,6 +11,7 @@ PassRegistry AllPasses() {
   PassRegistry registry;
   RegisterCleanupPasses(registry);
   RegisterPlacementPasses(registry);
+  RegisterMemoryPasses(registry);
   RegisterCompilePasses(registry);
   return registry;
 }

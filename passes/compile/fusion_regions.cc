@@ -9,7 +9,7 @@
 
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
-#include "passes/compile/written_memory.h"
+#include "passes/core/written_memory.h"
 
 namespace strata {
 namespace {

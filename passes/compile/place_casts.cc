@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/rewriter.h"
-#include "passes/compile/written_memory.h"
+#include "passes/core/written_memory.h"
 
 namespace strata {
 namespace {

@@ -1,12 +1,13 @@
 #include "runtime/config/compile.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "passes/memory/selectors.h"
 #include "runtime/config/checks.h"
 
 namespace strata {
@@ -25,28 +26,18 @@ void ReadOpenSizes(ConfigReader& reader, CompileConfig& compile) {
   compile.symbolic_seq = dims == Symbolic::kSeq || dims == Symbolic::kBatchAndSeq;
 }
 
-/// `layers.*.moe::aten.mm.default | lm_head::aten.mm.default`: what a policy that recomputes keeps.
-void ReadSaveOps(ConfigReader& reader) {
+/// `layers.*.moe::aten.mm.default | lm_head::aten.mm.default`: what the policy `full` saves.
+void ReadSaveOps(ConfigReader& reader, CompileConfig& compile) {
   constexpr std::string_view kKey = "compile.full_recompute_save_ops";
   std::vector<std::string> words;
   reader.ReadWords(kKey, words, '|');
   if (words.empty()) return;
-  for (const std::string_view word : words) {
-    const size_t at = word.find("::");
-    if (at == std::string_view::npos || word.find("::", at + 2) != std::string_view::npos ||
-        at == 0 || at + 2 == word.size()) {
-      reader.Refuse(kKey, fmt::format("'{}' must be MODULE_PATTERN::OP", word));
-      return;
-    }
-    const std::string_view op = word.substr(at + 2);
-    if (std::ranges::count(op, '.') != 2) {
-      reader.Refuse(kKey, fmt::format("'{}' has no overload, write aten.mm.default", op));
-      return;
-    }
+  compile.save_ops = fmt::format("{}", fmt::join(words, "|"));
+  if (const auto selectors = ParseSelectors(compile.save_ops); !selectors) {
+    reader.Refuse(kKey, selectors.error().message());
+  } else if (compile.memory_policy != "full") {
+    reader.Refuse(kKey, "it requires compile.memory_policy = 'full', remove it");
   }
-  reader.Refuse(kKey,
-                "only compile.memory_policy = 'full' keeps single operators, and no policy "
-                "but 'default' is built, remove it");
 }
 
 /// Overlap of experts' communication with their work.
@@ -104,20 +95,34 @@ void ReadPassChoices(ConfigReader& reader) {
              "what --trace records can be run again by strata run, remove it");
 }
 
-void ReadMemory(ConfigReader& reader) {
-  enum class Policy : uint8_t { kDefault, kOther };
-  Policy policy = Policy::kDefault;
+void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
+  enum class Policy : uint8_t { kDefault, kEager, kFull, kNone, kOffload };
+  Policy policy = Policy::kNone;
   reader.Read<Policy>("compile.memory_policy",
                       {{"default", Policy::kDefault},
-                       {"full", Policy::kOther},
-                       {"eager", Policy::kOther},
-                       {"sac_and_offload", Policy::kOther}},
+                       {"eager", Policy::kEager},
+                       {"full", Policy::kFull},
+                       {"none", Policy::kNone},
+                       {"sac_and_offload", Policy::kOffload}},
                       policy);
-  if (policy == Policy::kOther) {
-    reader.Refuse("compile.memory_policy",
-                  "nothing is recomputed or offloaded yet, take 'default'");
+  switch (policy) {
+    case Policy::kDefault:
+      compile.memory_policy = "default";
+      break;
+    case Policy::kEager:
+      compile.memory_policy = "eager";
+      break;
+    case Policy::kFull:
+      compile.memory_policy = "full";
+      break;
+    case Policy::kNone:
+      compile.memory_policy = "none";
+      break;
+    case Policy::kOffload:
+      reader.Refuse("compile.memory_policy", "nothing is offloaded yet, take 'default'");
+      break;
   }
-  ReadSaveOps(reader);
+  ReadSaveOps(reader, compile);
   constexpr std::string_view kNoOffload = "nothing is offloaded yet, remove it";
   reader.Fix("compile.cpu_offload_prefetch_n_layers", int64_t{1}, kNoOffload);
   reader.Fix("compile.cpu_offload_defer_n_layers", int64_t{1}, kNoOffload);
@@ -144,7 +149,7 @@ void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   reader.Read("compile.enable_passes", compile.enable_passes);
   reader.ReadWords("compile.disable_passes", compile.disable_passes);
   ReadPassChoices(reader);
-  ReadMemory(reader);
+  ReadMemory(reader, compile);
   ReadOverlap(reader);
 }
 

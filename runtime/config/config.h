@@ -195,6 +195,9 @@ struct CompileConfig {
   bool symbolic_seq = false;
   bool enable_passes = true;                ///< false: the traced graphs run as they are
   std::vector<std::string> disable_passes;  ///< left out of the pipeline, by name
+  /// Of the pass `tag-memory`, which results are saved for backward; "none": all of them.
+  std::string memory_policy = "none";
+  std::string save_ops;  ///< with policy "full": the selectors of the nodes that it saves
 };
 
 /// Key `profiler`: of every `profile_freq` steps the last `profiler_active` are profiled.

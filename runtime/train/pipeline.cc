@@ -54,6 +54,37 @@ Status InsertPlacement(const ParallelismConfig& parallelism, const PassRegistry&
   return Ok();
 }
 
+/// `tag-memory{policy=full},recompute`.
+std::string MemoryText(const CompileConfig& compile) {
+  const std::string save =
+      compile.save_ops.empty() ? "" : fmt::format(",save=\"{}\"", compile.save_ops);
+  return fmt::format("tag-memory{{policy={}{}}},recompute", compile.memory_policy, save);
+}
+
+/// After cleanup and placement, and before what makes kernels: these have no parts that could be
+/// recomputed alone.
+Status InsertMemory(const CompileConfig& compile, const PassRegistry& registry, Passes& passes) {
+  if (compile.memory_policy == "none") return Ok();
+  if (!compile.enable_passes) {
+    return Error(
+        "keys of the configuration contradict each other: compile.memory_policy: "
+        "compile.enable_passes is false, take one of them out");
+  }
+  if (Has(passes, "tag-memory")) {
+    return Error(
+        "pass and configuration contradict each other: tag-memory: compile.memory_policy is '{}', "
+        "take one of them out",
+        compile.memory_policy);
+  }
+  STRATA_TRY(Passes memory, ParsePipeline(MemoryText(compile), registry));
+  const auto before_kernels = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
+    return pass->name() == "place-casts" || pass->name() == "fuse" || pass->name() == "cuda-graph";
+  });
+  passes.insert(before_kernels, std::make_move_iterator(memory.begin()),
+                std::make_move_iterator(memory.end()));
+  return Ok();
+}
+
 }  // namespace
 
 Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) {
@@ -62,6 +93,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   STRATA_RETURN_IF_ERROR(CheckNames(disabled, registry));
   STRATA_TRY(Passes passes, ParsePipeline(text, registry));
   if (!config.compile.enable_passes) passes.clear();
+  STRATA_RETURN_IF_ERROR(InsertMemory(config.compile, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
     return std::ranges::find(disabled, pass->name()) != disabled.end();
   });

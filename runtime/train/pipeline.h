@@ -11,10 +11,10 @@ namespace strata {
 
 /// The passes of a training: those of the pipeline `text` that the configuration does not switch
 /// off. With several ranks `place` and `lower` are inserted after the cleanup passes at the start,
-/// unless the text has `place`.
+/// unless the text has `place`. A memory policy inserts `tag-memory` and `recompute` before the
+/// passes that make kernels.
 ///
-/// Errors: those of the text, a name that no pass has, a capture of device graphs where there shall
-/// be none.
+/// Errors: those of the text, a name that no pass has, passes and keys that contradict each other.
 Result<std::vector<std::unique_ptr<Pass>>> TrainingPasses(const TrainConfig& config,
                                                           std::string_view text);
 

@@ -13,7 +13,7 @@ IR = BASE | {"ir"}
 TEXT = {"ir/text", "ir/fx"}
 DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pattern"}
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
-PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile", "passes/placement"}
+PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile", "passes/memory", "passes/placement"}
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/trace", "runtime/models",
@@ -42,11 +42,12 @@ ALLOWED = {
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
     "passes/compile": IR | {"ir/text", "passes/core"},
+    "passes/memory": IR | {"passes/core"},
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/rules": IR,
     "passes": IR | PASSES,
     "prove": IR | {"passes/placement"},
-    "runtime/config": IR | {"passes/placement"},
+    "runtime/config": IR | {"passes/memory", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},

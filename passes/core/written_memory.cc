@@ -1,4 +1,4 @@
-#include "passes/compile/written_memory.h"
+#include "passes/core/written_memory.h"
 
 #include "ir/ops.h"
 

@@ -1,0 +1,326 @@
+#include "passes/memory/recompute.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/core/written_memory.h"
+#include "passes/memory/replay.h"
+#include "passes/memory/tags.h"
+
+namespace strata {
+namespace {
+
+size_t Index(NodeId node) {
+  return static_cast<size_t>(node.index);
+}
+
+std::vector<bool> RecomputableNodes(const Graph& graph) {
+  std::vector<bool> recomputable(static_cast<size_t>(graph.node_bound()));
+  for (const NodeId node : graph.nodes())
+    recomputable[Index(node)] = IsRecomputable(graph, node);
+  return recomputable;
+}
+
+Status CheckTags(const Graph& graph, const Replay& replay, const std::vector<bool>& recomputable) {
+  for (const NodeId node : graph.nodes()) {
+    if (!recomputable[Index(node)]) continue;
+    if (TraitsOf(graph.op(node)).random) {
+      return Error("random numbers cannot be recomputed: graph {}: node {} ({}): tag it MUST_SAVE",
+                   graph.name_text(), graph.name(node), graph.op(node));
+    }
+    if (!replay.CanCopy(node)) {
+      return Error(
+          "memory is written after or beside what shall be recomputed: graph {}: node {} ({}): tag "
+          "it MUST_SAVE",
+          graph.name_text(), graph.name(node), graph.op(node));
+    }
+  }
+  return Ok();
+}
+
+/// Backward nodes without a forward call between them.
+using Region = std::vector<NodeId>;
+
+/// The regions after forward and backward of the loss and the output layer. What follows later of
+/// their backward (casts of gradients) is like that of other modules.
+std::vector<Region> BackwardRegions(const Graph& graph) {
+  std::vector<Region> regions(1);
+  bool in_loss = true;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kCall) continue;
+    const std::string_view module = ModuleOf(graph, node);
+    const bool is_loss = module == "loss" || module == "lm_head";
+    if (!IsBackward(graph, node)) {
+      if (is_loss) regions.assign(1, {});
+      in_loss |= is_loss;
+      if (!regions.back().empty()) regions.emplace_back();
+      continue;
+    }
+    in_loss &= is_loss;
+    if (!in_loss) regions.back().push_back(node);
+  }
+  return regions;
+}
+
+/// The region that reads recomputable results; empty when none does.
+Result<Region> RegionToFeed(const Graph& graph, const std::vector<bool>& recomputable) {
+  std::vector<Region> regions = BackwardRegions(graph);
+  std::erase_if(regions, [&](const Region& region) {
+    return std::ranges::none_of(region, [&](NodeId node) {
+      bool reads = false;
+      graph.ForEachOperand(
+          node, [&](ValueId operand) { reads |= recomputable[Index(graph.value(operand).def)]; });
+      return reads;
+    });
+  });
+  if (regions.empty()) return Region();
+  if (regions.size() > 1) {
+    return Error(
+        "{} disjoint backward regions require recomputation: graph {}: forward nodes before {} "
+        "separate them, move these or tag less",
+        regions.size(), graph.name_text(), graph.name(regions[1].front()));
+  }
+  return std::move(regions.front());
+}
+
+/// Before which backward node each copy goes.
+class CopyTargets {
+ public:
+  CopyTargets(const Graph& graph, const Replay& replay, const Region& region)
+      : graph_(graph), replay_(replay) {
+    Collect(region);
+    // Copies of a write must follow copies of what reads the memory before it, if there are any.
+    needed_.swap(target_);
+    Collect(region);
+    needed_.clear();
+  }
+
+  /// By copied node; in order of ids.
+  const std::map<NodeId, NodeId>& targets() const { return target_; }
+
+ private:
+  void Collect(const Region& region) {
+    for (const NodeId reader : region)
+      AddSources(reader, reader);
+  }
+
+  void AddSources(NodeId reader, NodeId target) {
+    std::vector<NodeId> open;
+    const auto add = [&](NodeId source) {
+      if (target_.try_emplace(source, target).second) open.push_back(source);
+    };
+    replay_.ForEachSource(reader, add);
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      replay_.ForEachSource(node, add);
+      if (needed_.empty() || !Mutates(graph_, node)) continue;
+      for (const NodeId earlier : replay_.ReadersBefore(node))
+        if (needed_.contains(earlier)) add(earlier);
+    }
+  }
+
+  const Graph& graph_;
+  const Replay& replay_;
+  std::map<NodeId, NodeId> target_;
+  std::map<NodeId, NodeId> needed_;  // targets without regard to writes
+};
+
+/// Through which operand, in flattened order, each result is a view.
+class ViewedOperands {
+ public:
+  explicit ViewedOperands(const Graph& graph) : graph_(graph) {
+    for (const NodeId node : graph.nodes()) {
+      for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+        const ValueId result = graph.result(node, i);
+        const ValueId owner = graph.value(result).alias_of;
+        if (!owner.valid()) continue;
+        const std::vector<ValueId> operands = graph.operands(node);
+        const auto viewed = std::ranges::find_if(
+            operands, [&](ValueId operand) { return OwnerOf(graph, operand) == owner; });
+        if (viewed != operands.end()) operand_[result] = viewed - operands.begin();
+      }
+    }
+  }
+
+  void Copy(ValueId from, ValueId to) {
+    const auto found = operand_.find(from);
+    if (found == operand_.end()) return;
+    const auto operand = found->second;
+    operand_[to] = operand;
+  }
+
+  /// Operands changed: their owners are those of their views.
+  void Update(Rewriter& rewriter) const {
+    for (const NodeId node : graph_.nodes()) {
+      for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+        const auto found = operand_.find(graph_.result(node, i));
+        if (found == operand_.end()) continue;
+        const ValueId viewed = graph_.operands(node)[static_cast<size_t>(found->second)];
+        const ValueId owner = OwnerOf(graph_, viewed);
+        if (graph_.value(found->first).alias_of != owner) rewriter.SetAlias(found->first, owner);
+      }
+    }
+  }
+
+ private:
+  const Graph& graph_;
+  std::map<ValueId, std::ptrdiff_t> operand_;
+};
+
+class Recomputer {
+ public:
+  Recomputer(Graph& graph, const Replay& replay, const Region& region)
+      : graph_(graph), replay_(replay), region_(region), rewriter_(graph), views_(graph) {
+    for (const NodeId node : graph.nodes()) {
+      names_.emplace(graph.name(node));
+      for (size_t i = 0; i < graph.node(node).num_results; ++i)
+        names_.emplace(graph.value_name(graph.result(node, i)));
+    }
+  }
+
+  bool Run() {
+    const CopyTargets copies(graph_, replay_, region_);
+    if (copies.targets().empty()) return false;
+    std::vector<NodeId> originals;
+    for (const auto& [node, target] : copies.targets())
+      originals.push_back(node);
+    std::ranges::sort(originals, {}, [&](NodeId node) { return replay_.position(node); });
+    for (const NodeId node : originals)
+      CopyBefore(node, copies.targets().at(node));
+    for (const NodeId node : originals)
+      Redirect(node, replay_.position(copies.targets().at(node)));
+    views_.Update(rewriter_);
+    for (auto node = originals.rbegin(); node != originals.rend(); ++node)
+      if (!IsNeeded(*node)) rewriter_.Erase(*node);
+    return true;
+  }
+
+ private:
+  /// `base`, or the first of `base_1`, `base_2`, … that nothing has.
+  std::string FreeName(std::string base) {
+    std::string name = base;
+    for (int number = 1; !names_.insert(name).second; ++number)
+      name = fmt::format("{}_{}", base, number);
+    return name;
+  }
+
+  void CopyBefore(NodeId node, NodeId target) {
+    rewriter_.SetCursorBefore(target);
+    const NodeId copy = rewriter_.Clone(node);
+    rewriter_.SetName(copy, FreeName(fmt::format("{}_recomputed", graph_.name(node))));
+    rewriter_.SetPhase(copy, Phase::kBackward);
+    rewriter_.SetAttribute(copy, kRecomputedFromAttribute, graph_.name(node));
+    for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+      const ValueId from = graph_.result(node, i), to = graph_.result(copy, i);
+      if (graph_.value(from).name.valid()) {
+        rewriter_.SetElementName(to,
+                                 FreeName(fmt::format("{}_recomputed", graph_.value_name(from))));
+      }
+      views_.Copy(from, to);
+      copy_of_[from] = to;
+    }
+    OwnSubgraphs(copy, target);
+    const std::vector<ValueId> operands = graph_.operands(copy);
+    for (const ValueId operand : std::set<ValueId>(operands.begin(), operands.end())) {
+      if (const auto found = copy_of_.find(operand); found != copy_of_.end()) {
+        RedirectUses(operand, found->second, [&](NodeId user) { return user == copy; });
+      } else {
+        kept_.insert(OwnerOf(graph_, operand));
+      }
+    }
+  }
+
+  /// A copied call of a body has the body's attribute for itself: what compiles it may differ.
+  void OwnSubgraphs(NodeId copy, NodeId target) {
+    for (const ValueId operand : graph_.operands(copy)) {
+      const NodeId def = graph_.value(operand).def;
+      const bool is_body = graph_.node(def).kind == NodeKind::kGetAttr &&
+                           !graph_.args(def).empty() &&
+                           graph_.args(def)[0].kind() == ArgKind::kGraph;
+      if (!is_body || copy_of_.contains(operand)) continue;
+      rewriter_.SetCursorBefore(copy);
+      const NodeId own = rewriter_.Clone(def);
+      rewriter_.SetPhase(own, Phase::kBackward);
+      RedirectUses(operand, graph_.result(own), [&](NodeId user) { return user == copy; });
+      rewriter_.SetCursorBefore(target);
+    }
+  }
+
+  template <class Predicate>
+  void RedirectUses(ValueId from, ValueId to, Predicate is_redirected) {
+    std::vector<Use> uses;
+    for (const Use use : graph_.uses(from))
+      if (is_redirected(use.user)) uses.push_back(use);
+    for (const Use use : uses)
+      rewriter_.ReplaceUse(use, to);
+  }
+
+  /// Backward nodes from the copy on read it; backward of the loss comes before.
+  void Redirect(NodeId original, int32_t from_position) {
+    for (size_t i = 0; i < graph_.node(original).num_results; ++i) {
+      const ValueId value = graph_.result(original, i);
+      RedirectUses(value, copy_of_.at(value), [&](NodeId user) {
+        const bool is_old = user.index < static_cast<int32_t>(num_old_nodes_);
+        return is_old && IsBackward(graph_, user) && replay_.position(user) >= from_position;
+      });
+    }
+  }
+
+  /// A write is needed as long as something reads the memory after it.
+  bool IsNeeded(NodeId node) const {
+    if (graph_.HasUses(node)) return true;
+    for (const ValueId owner : replay_.WrittenBy(node)) {
+      if (kept_.contains(owner)) return true;
+      for (const NodeId reader : replay_.ReadersOf(owner)) {
+        const bool reads_later = graph_.node(reader).kind != NodeKind::kErased &&
+                                 replay_.position(reader) > replay_.position(node);
+        if (!reads_later) continue;
+        for (const ValueId operand : graph_.operands(reader))
+          if (OwnerOf(graph_, operand) == owner) return true;
+      }
+    }
+    return false;
+  }
+
+  Graph& graph_;
+  const Replay& replay_;
+  const Region& region_;
+  Rewriter rewriter_;
+  ViewedOperands views_;
+  const size_t num_old_nodes_ = static_cast<size_t>(graph_.node_bound());
+  std::set<std::string> names_;
+  std::map<ValueId, ValueId> copy_of_;
+  std::set<ValueId> kept_;  // owners of original memory that copies read
+};
+
+Result<bool> RecomputeIn(Graph& graph) {
+  const std::vector<bool> recomputable = RecomputableNodes(graph);
+  if (std::ranges::find(recomputable, true) == recomputable.end()) return false;
+  const Replay replay(graph, recomputable);
+  STRATA_RETURN_IF_ERROR(CheckTags(graph, replay, recomputable));
+  STRATA_TRY(const Region region, RegionToFeed(graph, recomputable));
+  return Recomputer(graph, replay, region).Run();
+}
+
+}  // namespace
+
+Result<Changed> Recompute::Run(Module& module) {
+  bool changed = false;
+  for (const GraphId id : module.programs()) {
+    STRATA_TRY(const bool recomputed, RecomputeIn(module.graph(id)));
+    changed |= recomputed;
+  }
+  return Changed(changed);
+}
+
+}  // namespace strata

@@ -1,0 +1,196 @@
+#include "passes/memory/tag_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/memory/replay.h"
+#include "passes/memory/selectors.h"
+#include "passes/memory/tags.h"
+
+namespace strata {
+namespace {
+
+using PolicyFn = std::function<MemoryTag(const Graph&, NodeId)>;
+
+// Operators that take long for the memory of their results, or whose results may differ when they
+// are computed twice. Source: torchtitan's default save list; CPU attention beside its siblings.
+constexpr std::array<std::string_view, 28> kSaveOps = {
+    "aten.mm",
+    "aten.bmm",
+    "aten.addmm",
+    "aten.linear",
+    "aten.convolution",
+    "aten.convolution_backward",
+    "aten._scaled_mm",
+    "aten._flash_attention_forward",
+    "aten._efficient_attention_forward",
+    "aten._cudnn_attention_forward",
+    "aten._scaled_dot_product_flash_attention",
+    "aten._scaled_dot_product_flash_attention_for_cpu",
+    "aten._scaled_dot_product_efficient_attention",
+    "aten._scaled_dot_product_cudnn_attention",
+    "aten._scaled_dot_product_attention_math",
+    "aten._scaled_dot_product_fused_attention_overrideable",
+    "aten.upsample_bilinear2d",
+    "aten.max",
+    "aten.topk",
+    "higher_order.flex_attention",
+    "higher_order.inductor_compiled_code",
+    "torch_attn._varlen_attn",
+    "_c10d_functional.reduce_scatter_tensor",
+    "_c10d_functional.all_to_all_single",
+    "deepep.dispatch",
+    "deepep.combine",
+    "hybridep.dispatch",
+    "hybridep.combine",
+};
+
+bool IsSaveOp(std::string_view op) {
+  return std::ranges::any_of(
+      kSaveOps, [&](std::string_view base) { return op == base || IsOverloadOf(op, base); });
+}
+
+bool IsWait(std::string_view op) {
+  return IsOverloadOf(op, "_c10d_functional.wait_tensor");
+}
+
+bool HasProgramInteger(const Graph& graph, NodeId node) {
+  for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+    const TypeId type = graph.value(graph.result(node, i)).type;
+    if (type.valid() && graph.module().types()[type].kind == TypeKind::kSymInt) return true;
+  }
+  return false;
+}
+
+MemoryTag DefaultTag(const Graph& graph, NodeId node) {
+  return IsSaveOp(graph.op(node)) ? MemoryTag::kMustSave : MemoryTag::kPreferRecompute;
+}
+
+/// Of the matrix products of a layer, every second one is recomputed. One per graph: it counts.
+class EagerPolicy {
+ public:
+  MemoryTag operator()(const Graph& graph, NodeId node) {
+    const int64_t layer = LayerNumber(ModuleOf(graph, node));
+    if (layer != kNotInLayers && std::exchange(layer_, layer) != layer) num_products_ = 0;
+    const std::string_view op = graph.op(node);
+    const bool is_product = IsOverloadOf(op, "aten.mm") || IsOverloadOf(op, "aten.linear");
+    if (is_product && ++num_products_ % 2 == 0) return MemoryTag::kPreferRecompute;
+    return DefaultTag(graph, node);
+  }
+
+ private:
+  int64_t layer_ = kNotInLayers;
+  int64_t num_products_ = 0;
+};
+
+PolicyFn MakePolicy(TagMemory::Policy policy, const std::vector<NodeSelector>& save) {
+  switch (policy) {
+    case TagMemory::Policy::kDefault:
+      return DefaultTag;
+    case TagMemory::Policy::kEager:
+      return EagerPolicy();
+    case TagMemory::Policy::kFull:
+      return [&save](const Graph& graph, NodeId node) {
+        const bool is_saved = std::ranges::any_of(save, [&](const NodeSelector& selector) {
+          return selector.Matches(ModuleOf(graph, node), graph.op(node));
+        });
+        return is_saved ? MemoryTag::kMustSave : MemoryTag::kMustRecompute;
+      };
+    case TagMemory::Policy::kNone:
+      break;
+  }
+  return [](const Graph&, NodeId) { return MemoryTag::kMustSave; };
+}
+
+class Tagger {
+ public:
+  Tagger(Graph& graph, PolicyFn policy)
+      : graph_(graph), policy_(std::move(policy)), tags_(Bound()) {}
+
+  void Run() {
+    for (const NodeId node : graph_.nodes())
+      tags_[Index(node)] = TagOf(node);
+    SaveBoundaries();
+    SaveWhatCannotBeReplayed();
+    Rewriter rewriter(graph_);
+    for (const NodeId node : graph_.nodes())
+      if (const std::optional<MemoryTag> tag = tags_[Index(node)])
+        SetMemoryTag(rewriter, node, *tag);
+  }
+
+ private:
+  size_t Bound() const { return static_cast<size_t>(graph_.node_bound()); }
+  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
+  bool IsGivenUp(NodeId node) const {
+    const std::optional<MemoryTag> tag = tags_[Index(node)];
+    return tag && *tag != MemoryTag::kMustSave;
+  }
+
+  std::optional<MemoryTag> TagOf(NodeId node) {
+    if (graph_.node(node).kind != NodeKind::kCall || IsBackward(graph_, node)) return {};
+    // Loss and output layer may have backward regions of their own (chunks of the loss).
+    const std::string_view module = ModuleOf(graph_, node);
+    if (module.starts_with("lm_head") || module.starts_with("loss")) return {};
+    if (IsWait(graph_.op(node)) && !graph_.args(node).empty() && graph_.args(node)[0].is_value())
+      return tags_[Index(graph_.value(graph_.args(node)[0].value()).def)];
+    const bool must_save = HasProgramInteger(graph_, node) || TraitsOf(graph_.op(node)).random;
+    const MemoryTag tag = policy_(graph_, node);  // it may count nodes
+    return must_save ? MemoryTag::kMustSave : tag;
+  }
+
+  /// What a recomputed node of a later layer reads: layers are recomputed one by one.
+  void SaveBoundaries() {
+    for (const NodeId node : graph_.nodes()) {
+      if (!IsGivenUp(node)) continue;
+      const int64_t layer = LayerNumber(ModuleOf(graph_, node));
+      bool is_boundary = false;
+      for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+        for (const Use use : graph_.uses(graph_.result(node, i)))
+          is_boundary |= IsGivenUp(use.user) && LayerNumber(ModuleOf(graph_, use.user)) > layer;
+      }
+      if (is_boundary) tags_[Index(node)] = MemoryTag::kMustSave;
+    }
+  }
+
+  void SaveWhatCannotBeReplayed() {
+    std::vector<bool> given_up(Bound());
+    for (const NodeId node : graph_.nodes())
+      given_up[Index(node)] = IsGivenUp(node);
+    const Replay replay(graph_, given_up);
+    for (const NodeId node : graph_.nodes()) {
+      if (given_up[Index(node)] && !replay.CanCopy(node)) tags_[Index(node)] = MemoryTag::kMustSave;
+    }
+  }
+
+  Graph& graph_;
+  PolicyFn policy_;
+  std::vector<std::optional<MemoryTag>> tags_;  // by node
+};
+
+bool HasBackward(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes().Snapshot(),
+                             [&](NodeId node) { return IsBackward(graph, node); });
+}
+
+}  // namespace
+
+Result<Changed> TagMemory::Run(Module& module) {
+  STRATA_TRY(const std::vector<NodeSelector> save, ParseSelectors(options_.save));
+  if (!save.empty() && options_.policy != Policy::kFull)
+    return Error("option 'save' requires policy=full, take one of them out");
+  bool changed = false;
+  for (const GraphId id : module.programs()) {
+    if (!HasBackward(module.graph(id))) continue;
+    Tagger(module.graph(id), MakePolicy(options_.policy, save)).Run();
+    changed = true;
+  }
+  return Changed(changed);
+}
+
+}  // namespace strata

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "passes/core/options.h"
+#include "passes/core/pass.h"
+
+namespace strata {
+
+/// Tags each forward node: save its results for backward, or compute them again there.
+///
+///   before  n = norm(h)  q = mm(n, w)  …            // backward reads n and q
+///   after   n = norm(h) {recompute=MUST_RECOMPUTE}  q = mm(n, w) {recompute=MUST_SAVE}
+///
+/// Only attributes change; the pass `recompute` does what they say.
+///
+/// | policy    | saves                                                                           |
+/// |-----------|---------------------------------------------------------------------------------|
+/// | `default` | matrix products, attention and other expensive operators; collectives that reduce
+/// | | `eager`   | the same, but of the matrix products of a layer only every second one | | `full`
+/// | nothing but what `save` selects                                                 | | `none` |
+/// everything                                                                      |
+///
+/// All policies save random numbers, integers of the program, what the next layer reads, and memory
+/// that is written in a way that copies cannot repeat. The output layer and the loss have no tags:
+/// their results are saved. Graphs without backward are left alone.
+/// Source: torchtitan's graph_trainer, tag_sac_policy and its policies.
+class TagMemory final : public Pass {
+ public:
+  enum class Policy : uint8_t { kDefault, kEager, kFull, kNone };
+  struct Options {
+    Policy policy = Policy::kDefault;
+    std::string save;
+    void Bind(OptionList& list) {
+      list.Add("policy", policy,
+               {{"default", Policy::kDefault},
+                {"eager", Policy::kEager},
+                {"full", Policy::kFull},
+                {"none", Policy::kNone}},
+               "which results of forward nodes are saved for backward");
+      list.Add("save", save, "with full: nodes that are saved, MODULE_PATTERN::OP separated by |");
+    }
+  };
+  static constexpr std::string_view kSummary =
+      "tag forward nodes: save their results for backward, or recompute them";
+
+  TagMemory() = default;
+  explicit TagMemory(Options options) : options_(std::move(options)) {}
+  /// Errors: a selector that is not one, `save` with another policy than full.
+  Result<Changed> Run(Module& module) override;
+
+ private:
+  Options options_;
+};
+
+}  // namespace strata

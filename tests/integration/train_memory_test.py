@@ -1,0 +1,106 @@
+"""`compile.memory_policy`: backward computes again what forward does not save, and nothing else changes.
+
+    train_memory_test.py STRATA
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CONFIG = """\
+model = "llama3"
+dim = 16
+n_layers = 3
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 24
+multiple_of = 8
+seq_len = 6
+batch_size = 2
+steps = 3
+"""
+
+
+class TrainMemoryTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        with open(self.path("config.toml"), "w", encoding="utf-8") as file:
+            file.write(CONFIG)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def run_strata(self, *words, status=0):
+        result = subprocess.run([self.strata, *words], cwd=self.folder.name, capture_output=True, text=True,
+                                timeout=120, check=False)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status == 0 else result.stderr
+
+    def train(self, name, *options, status=0):
+        """The bytes of metrics, gradients and parameters of a training."""
+        out = self.run_strata("train", "config.toml", "--metrics", f"{name}.jsonl", "--dump-grads", f"{name}.grads",
+                              "--save", f"{name}.parameters", "--trace", f"{name}.strata", *options, status=status)
+        if status != 0:
+            return out
+        files = []
+        for suffix in ("jsonl", "grads", "parameters"):
+            with open(self.path(f"{name}.{suffix}"), "rb") as file:
+                files.append(file.read())
+        return files
+
+    def passes(self, trace):
+        (run,) = json.loads(self.run_strata("ls", trace, "--json"))["runs"]
+        return {entry["name"]: entry for entry in run["passes"] if entry["graph"] == "step"}
+
+    def test_policies_train_the_same(self):
+        expected = self.train("none")
+        self.assertNotIn("recompute", self.passes("none.strata"))
+        nodes = {}
+        for policy in ("default", "eager", "full"):
+            self.assertEqual(self.train(policy, "--set", f"compile.memory_policy={policy}"), expected, policy)
+            passes = self.passes(f"{policy}.strata")
+            self.assertEqual([passes[name]["status"] for name in ("tag-memory", "recompute")], ["ok", "ok"])
+            nodes[policy] = self.run_strata("show", f"{policy}.strata#graph=step").count("recomputed_from=")
+            self.assertIn("proven: 4 of 4 steps", self.run_strata("prove", f"{policy}.strata"))
+        self.assertTrue(0 < nodes["default"] < nodes["eager"] < nodes["full"], nodes)
+
+    def test_full_saves_what_selectors_name(self):
+        self.train("t", "--set", "compile.memory_policy=full", "--set",
+                   "compile.full_recompute_save_ops=layers.*.feed_forward.w1::aten.mm.default")
+        text = self.run_strata("show", "t.strata#graph=step,pass=tag-memory:after")
+        products = [line for line in text.splitlines() if "aten.mm.default" in line and "{forward module=layers" in line]
+        saved = [line for line in products if "MUST_SAVE" in line]
+        self.assertEqual(len(saved), 3)
+        self.assertTrue(all("feed_forward.w1" in line for line in saved))
+        self.assertGreater(len(products), 3)
+
+    def test_the_diff_of_the_pass_tells_copies(self):
+        self.train("t", "--set", "compile.memory_policy=full")
+        command = [self.strata, "diff", "t.strata#pass=recompute:before", "t.strata#pass=recompute:after"]
+        diff = subprocess.run(command, cwd=self.folder.name, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(diff.returncode, 1)
+        self.assertTrue(re.search(r"clone +(\w+) → \1, \1_recomputed\n", diff.stdout))
+        self.run_strata("report", "t.strata#pass=recompute", "-o", "t.html")
+        self.assertGreater(os.path.getsize(self.path("t.html")), 100_000)
+
+    def test_contradictions_are_told(self):
+        self.assertEqual(
+            self.train("t", "--set", "compile.memory_policy=full", "--passes", "tag-memory,recompute", status=2),
+            "strata: error: pass and configuration contradict each other: tag-memory: compile.memory_policy is 'full', "
+            "take one of them out\n")
+        self.assertEqual(
+            self.train("t", "--set", "compile.memory_policy=full", "--set", "compile.enable_passes=false", status=2),
+            "strata: error: keys of the configuration contradict each other: compile.memory_policy: "
+            "compile.enable_passes is false, take one of them out\n")
+
+
+if __name__ == "__main__":
+    TrainMemoryTest.strata = sys.argv.pop(1)
+    unittest.main()
