@@ -1,11 +1,13 @@
 #include "refs/import_files.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/interrupt.h"
 #include "store/trace_writer.h"
+#include "tlparse-export/exchange/exchange_import.h"
 #include "tlparse-export/torch_trace/follow.h"
 #include "tlparse-export/torch_trace/input_files.h"
 
@@ -51,11 +53,16 @@ Result<std::vector<std::string>> LogFilesOf(const std::string& word) {
 
 Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const std::string& output,
                                   const ImportOptions& options, const WarningSink& warn) {
-  STRATA_TRY(const std::unique_ptr<LogInputs> inputs, FindInputs(words));
+  const bool is_exchange = std::ranges::any_of(words, IsExchangeInput);
+  std::unique_ptr<LogInputs> inputs;
+  if (!is_exchange) {
+    STRATA_TRY(inputs, FindInputs(words));
+  }
   STRATA_TRY(const std::unique_ptr<TraceWriter> trace,
              TraceWriter::Create(output, TraceWriter::Mode::kAside));
   ImportSummary summary;
-  const Status imported = ImportLogs(*inputs, options, *trace, summary);
+  const Status imported = is_exchange ? ImportExchange(words, options, *trace, summary)
+                                      : ImportLogs(*inputs, options, *trace, summary);
   WarningForwarder(summary, warn).ForwardRest();
   if (!imported) return imported.error();
   STRATA_RETURN_IF_ERROR(trace->Finish());
@@ -73,8 +80,14 @@ Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const s
     warnings.ForwardNew();
     return stop.Wait(ms);
   };
+  // A folder may be empty when its processes start: the name that `strata.record` gives decides.
+  const bool is_exchange = std::ranges::any_of(words, [](const std::string& word) {
+    return word.ends_with(".d") || word.ends_with(".d/") || IsExchangeInput(word);
+  });
   const Status followed =
-      FollowLogs(words, {.import = options, .idle_s = idle_s, .wait = wait}, *trace, summary);
+      is_exchange
+          ? FollowExchange(words, options, idle_s, wait, *trace, summary)
+          : FollowLogs(words, {.import = options, .idle_s = idle_s, .wait = wait}, *trace, summary);
   warnings.ForwardRest();
   if (!followed) return followed.error();
   STRATA_RETURN_IF_ERROR(trace->Finish());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
@@ -12,11 +13,14 @@ constexpr int64_t kMaxElements = 4096;
 /// Turns the statements of one scope into nodes.
 class Builder {
  public:
-  Builder(const Scope& scope, Graph& graph, const std::unordered_map<std::string, GraphId>& bodies)
+  /// `line_ids`: see FxOptions.
+  Builder(const Scope& scope, Graph& graph, const std::unordered_map<std::string, GraphId>& bodies,
+          std::vector<StableId>* line_ids)
       : scope_(scope),
         module_(graph.module()),
         rewriter_(graph),
         bodies_(bodies),
+        line_ids_(line_ids),
         values_(scope.statements.size()),
         uses_(scope.statements.size(), 0),
         get_item_op_(module_.Intern(kGetItem)) {}
@@ -124,6 +128,7 @@ class Builder {
     spec.name = s.kind == NodeKind::kOutput ? std::string_view("output") : module_.str(s.name);
     if (s.kind != NodeKind::kOutput) spec.results = results_;
     spec.returns_tuple = end > at + 1;
+    spec.stable_id = TakeId(s.line);
     const NodeId node = rewriter_.Create(spec, From::Source());
     rewriter_.SetTextLine(node, s.line);
     if (s.kind != NodeKind::kOutput && !spec.returns_tuple) {
@@ -141,6 +146,13 @@ class Builder {
       AddComment(node, scope_.comments[static_cast<size_t>(s.comment)]);
     }
     return end;
+  }
+
+  StableId TakeId(int32_t line) {
+    if (line_ids_ == nullptr || static_cast<size_t>(line) >= line_ids_->size()) {
+      return StableId::kNone;
+    }
+    return std::exchange((*line_ids_)[static_cast<size_t>(line)], StableId::kNone);
   }
 
   void SetAttribute(NodeId node, std::string_view key, StrId value) {
@@ -204,6 +216,7 @@ class Builder {
   Module& module_;
   Rewriter rewriter_;
   const std::unordered_map<std::string, GraphId>& bodies_;
+  std::vector<StableId>* line_ids_;
   std::vector<ValueId> values_;  // by statement
   std::vector<uint32_t> uses_;   // by statement
   const StrId get_item_op_;
@@ -228,7 +241,7 @@ void Parser::Build(Scope& scope, Graph& graph) {
       if (!clashes) output_name = name;
     }
   }
-  Builder(scope, graph, bodies_).Run(output_name);
+  Builder(scope, graph, bodies_, options_.line_ids).Run(output_name);
 }
 
 }  // namespace strata::fx

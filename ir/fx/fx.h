@@ -49,6 +49,9 @@ struct FxOptions {
   bool strict = false;               ///< the first unread token is an error
   uint64_t first_stable_id = 1;      ///< see Module::ReserveStableIds
   TextPlace place = {};              ///< of the text in `file`, for messages
+  /// Ids of nodes by the 0-based line of their statement, each given to one node; others get new
+  /// ones. For writers of texts who know more than a text shows. REQUIRES: below first_stable_id.
+  std::vector<StableId>* line_ids = nullptr;
 };
 
 struct FxDocument {

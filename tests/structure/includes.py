@@ -20,7 +20,7 @@ RUNTIME = PLAN | {
     "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     "runtime/train", "runtime/train/data", "runtime/train/files",
 }
-EXPORT = {"tlparse-export/torch_trace", "tlparse-export/report", "tlparse-export/review"}
+EXPORT = {"tlparse-export/torch_trace", "tlparse-export/exchange", "tlparse-export/report", "tlparse-export/review"}
 
 ALLOWED = {
     "base": set(),
@@ -73,9 +73,10 @@ ALLOWED = {
     "runtime/train": IR | PASSES | RUNTIME,
     "scene": IR | {"store"} | DIFF,
     "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
+    "tlparse-export/exchange": IR | TEXT | {"store", "tlparse-export/torch_trace"},
     "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
-    "refs": IR | TEXT | {"store", "passes/core", "tlparse-export/torch_trace"} | DIFF,
+    "refs": IR | TEXT | DIFF | {"store", "passes/core", "tlparse-export/torch_trace", "tlparse-export/exchange"},
     "viewer/model": IR | TEXT | {"store", "scene", "refs"} | DIFF,
     "viewer/ui": IR | {"store", "scene", "viewer/model"} | DIFF,
     "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
