@@ -6,7 +6,8 @@ import subprocess
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-VERBS = ["demo", "build", "test", "bench", "setup", "format", "lint", "sanitize", "fuzz", "clean"]
+VERBS = ["demo", "build", "test", "bench", "setup", "format", "lint", "sanitize", "fuzz", "package",
+         "clean"]
 
 
 def dev(*arguments):

@@ -1,0 +1,101 @@
+"""The wheel: what it holds, and that it works where nothing else is installed."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+BEFORE = "def forward(self, x):\n    relu = torch.relu(x)\n    return relu\n"
+AFTER = BEFORE.replace("torch.relu(x)", "torch.sigmoid(x)")
+GLIBC = re.compile(r"linux-vdso|ld-linux|lib(c|m|dl|pthread|rt|resolv)\.so")
+
+
+class WheelTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        tool = os.path.join(ROOT, "tools", "wheel.py")
+        cls.wheels = [cls.run_ok(sys.executable, "-B", tool, "--program", STRATA, "-o", os.path.join(cls.folder, name)).strip()
+                      for name in ("first", "second")]
+        venv = os.path.join(cls.folder, "venv")
+        cls.run_ok(sys.executable, "-m", "venv", venv)
+        cls.bin = os.path.join(venv, "bin")
+        cls.run_ok(os.path.join(cls.bin, "pip"), "install", "--no-index", "--disable-pip-version-check", cls.wheels[0])
+        for name, text in (("a.txt", BEFORE), ("b.txt", AFTER)):
+            with open(os.path.join(cls.folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+
+    @classmethod
+    def run_any(cls, *words):
+        # Nothing of this machine's: no path to libraries, no other program.
+        return subprocess.run(words, capture_output=True, text=True, cwd=cls.folder, check=False, timeout=120,
+                              env={"PATH": "/usr/bin:/bin", "HOME": cls.folder, "LANG": "C.UTF-8"})
+
+    @classmethod
+    def run_ok(cls, *words):
+        done = cls.run_any(*words)
+        if done.returncode != 0:
+            raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def test_the_command_and_the_module_run(self):
+        for words in ([os.path.join(self.bin, "strata")], [os.path.join(self.bin, "python"), "-m", "strata"]):
+            self.assertIn("usage: strata COMMAND", self.run_ok(*words, "--help"))
+            done = self.run_any(*words, "diff", "a.txt", "b.txt", "--json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn('"path":"target"', done.stdout.replace(" ", ""))
+
+    def test_texts_are_compared_from_python(self):
+        script = ("import sys, strata; d = strata.diff('a.txt', 'b.txt'); print(d.differs, d.summary['changed'], "
+                  "'torch' in sys.modules)")
+        self.assertEqual(self.run_ok(os.path.join(self.bin, "python"), "-c", script), "True 1 False\n")
+
+    def test_import_loads_nothing_that_takes_time(self):
+        script = "import sys, strata; print(sorted({'torch', 'subprocess', 'html', 'json'} & set(sys.modules)))"
+        self.assertEqual(self.run_ok(os.path.join(self.bin, "python"), "-c", script), "[]\n")
+
+    def test_every_library_but_glibc_comes_from_the_wheel(self):
+        where = self.run_ok(os.path.join(self.bin, "python"), "-c",
+                            "from strata._program import find_program; print(find_program())").strip()
+        self.assertTrue(where.startswith(os.path.realpath(self.folder)) or where.startswith(self.folder), where)
+        folder = os.path.join(os.path.dirname(where), "lib")
+        loaded = [line.split() for line in self.run_ok("ldd", where).splitlines()]
+        outside = [words for words in loaded if not GLIBC.search(words[0])
+                   and not (len(words) > 2 and os.path.realpath(words[2]).startswith(os.path.realpath(folder)))]
+        self.assertEqual(outside, [])
+
+    def test_it_is_small_complete_and_reproducible(self):
+        contents = []
+        for path in self.wheels:
+            with open(path, "rb") as file:
+                contents.append(file.read())
+        first, second = contents
+        self.assertEqual(first, second)
+        self.assertLess(len(first), 15_000_000)
+        self.assertRegex(os.path.basename(self.wheels[0]), r"^strata-[\d.]+-py3-none-manylinux_2_\d+_\w+\.whl$")
+        with zipfile.ZipFile(self.wheels[0]) as file:
+            names = file.namelist()
+        libraries = [name for name in names if name.startswith("strata/_bin/lib/")]
+        licences = [name for name in names if "/licenses/" in name]
+        self.assertGreater(len(licences), 1)
+        # Several libraries may come from one package.
+        self.assertTrue(libraries)
+        self.assertIn("strata/__main__.py", names)
+
+    def test_a_program_that_is_missing_is_named(self):
+        done = subprocess.run([os.path.join(self.bin, "strata"), "ls"], capture_output=True, text=True, check=False,
+                              env={"PATH": "/usr/bin:/bin", "STRATA_BIN": "/nowhere/strata"})
+        self.assertEqual((done.returncode, done.stderr), (
+            2, "strata: error: no program: /nowhere/strata: STRATA_BIN must name the executable 'strata'\n"))
+
+
+if __name__ == "__main__":
+    STRATA = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
