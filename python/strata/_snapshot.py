@@ -1,0 +1,272 @@
+"""Snapshots of a graph: the nodes that differ from its last snapshot, and where each comes from."""
+
+import weakref
+
+from strata import _text
+from strata._lineage import resolve
+
+_MAX_BODIES = 64
+
+
+class GraphState:
+    """A graph of the exchange file: what its last snapshot wrote. Holds no node."""
+
+    __slots__ = ("number", "name", "order", "ids", "last_pass", "class_name")
+
+    def __init__(self, number, name):
+        self.number, self.name = number, name
+        self.order = None  # [(path, [id, …])]
+        self.ids = frozenset()
+        self.last_pass = ""
+        self.class_name = ""
+
+
+class Snapshots:
+    """Takes snapshots into an exchange file. `warn(kind, text)`; `info_of(node)` gives the Info of a node."""
+
+    def __init__(self, torch, warn, exchange, info_of):
+        self._torch = torch
+        self._warn = warn
+        self._info_of = info_of
+        self._exchange = exchange
+        self._writer = _text.Writer(torch)
+        self._locations = {}
+        self._next_id = 0
+        self._next_graph = 0
+        self._states = weakref.WeakKeyDictionary()
+        self._graph_module = torch.fx.GraphModule
+
+    def state(self, graph):
+        return self._states.get(graph)
+
+    def graphs(self):
+        return list(self._states.keys())
+
+    def add(self, graph, name, parent=None):
+        """The state of a new graph; `parent`: the state that its first snapshot continues."""
+        self._next_graph += 1
+        state = GraphState(self._next_graph, name)
+        record = {"r": "graph", "g": state.number, "name": name}
+        if parent is not None and parent.order is not None:
+            record["from"] = parent.number
+            state.order, state.ids, state.class_name = parent.order, parent.ids, parent.class_name
+        self._exchange.write(record)
+        self._states[graph] = state
+        return state
+
+    def move(self, old, new):
+        """A pass replaced the graph of a module: the new one continues its history."""
+        state = self._states.pop(old, None)
+        if state is not None:
+            self._states[new] = state
+        return state
+
+    # One snapshot.
+
+    def take(self, state, graph, owner, number, when, replacements=(), heading=()):
+        """Writes the snapshot of `graph`, after the records `heading`, if it differs from the last one; True if so."""
+        bodies = list(self._bodies(graph, owner))
+        infos = [(path, [(node, self._info_of(node)) for node in list(body.nodes)]) for path, body in bodies]
+        edges = self._identify(infos, state, when)
+        pending, changed = [], []
+        self._compare(infos, changed, pending)
+        order = [(path, [info.id for _, info in nodes]) for path, nodes in infos]
+        is_first = state.order is None
+        known = state.ids
+        self._add_foreign(infos, known, changed)
+        class_name = self._class_name(owner) or state.class_name
+        if not is_first and not changed and order == state.order and class_name == state.class_name:
+            return False
+        snap = {"r": "snap", "g": state.number, "p": number, "when": when,
+                "nodes": [[info.id, info.kind, info.text, info.comment, *([info.alias] if info.alias else [])]
+                          for info in changed],
+                "bodies": [[path, _ranges(ids)] for path, ids in order]}
+        if class_name != state.class_name:
+            snap["class"] = class_name
+        state.order, state.class_name = order, class_name
+        state.ids = frozenset(id for _, ids in order for id in ids)
+        records = [*heading, *pending, snap]
+        if number and not is_first:
+            records += self._edges(infos, known, state.ids, edges, replacements, number)
+        self._exchange.write(*records)
+        return True
+
+    @staticmethod
+    def _class_name(owner):
+        try:
+            name = owner._get_name() if owner is not None else ""
+        except Exception:
+            return ""
+        return name if isinstance(name, str) and name.isidentifier() else ""
+
+    def _bodies(self, graph, owner):
+        """(path, graph) of the program and of the modules that its get_attr nodes name."""
+        owner = owner if owner is not None else graph.owning_module
+        queue, seen, count = [("", graph, owner)], {id(graph)}, 0
+        while queue and count < _MAX_BODIES:
+            path, body, module = queue.pop(0)
+            count += 1
+            yield path, body
+            if module is None:
+                continue
+            for node in list(body.nodes):
+                if node.op not in ("get_attr", "call_module") or not isinstance(node.target, str):
+                    continue
+                child = module
+                for atom in node.target.split("."):
+                    child = getattr(child, atom, None)
+                    if child is None:
+                        break
+                if isinstance(child, self._graph_module) and id(child.graph) not in seen:
+                    seen.add(id(child.graph))
+                    name = node.target.replace(".", "/")
+                    queue.append((f"{path}/{name}" if path else name, child.graph, child))
+
+    # Identity.
+
+    def _identify(self, infos, state, when):
+        """Gives every node its id. Returns {id: ("clone" | "create", ids it comes from)} of the new ones."""
+        taken, edges, rest = set(), {}, []
+        for _, nodes in infos:
+            for node, info in nodes:
+                if info.id and info.id not in taken:
+                    taken.add(info.id)
+                else:
+                    rest.append((node, info))
+        for node, info in rest:
+            if info.id:  # one object at two places
+                info.id = 0
+                info.source = ()
+            same, sources = resolve(info)
+            if same and len(sources) == 1 and sources[0] not in taken:
+                info.id = sources[0]
+            else:
+                if node.op == "output" and not sources:
+                    self._keep_output(info, infos, node, state, taken)
+                if not info.id:
+                    self._next_id += 1
+                    info.id = self._next_id
+                    if sources:
+                        edges[info.id] = ("clone" if same and len(sources) == 1 else "create", sources)
+            taken.add(info.id)
+            info.source = ()
+        return edges
+
+    @staticmethod
+    def _keep_output(info, infos, node, state, taken):
+        """The return of a program is the return of the program before: there is one."""
+        if state.order and infos[0][1] and infos[0][1][-1][0] is node:
+            before = state.order[0][1]
+            if before and before[-1] not in taken:
+                info.id = before[-1]
+
+    # Fields.
+
+    def _compare(self, infos, changed, pending):
+        """Adds to `changed` the Infos whose text differs; names of operands are part of it."""
+        renamed = []
+        fresh = []
+        for _, nodes in infos:
+            for node, info in nodes:
+                meta = node.meta
+                seen = info.seen
+                value = meta.get("val")
+                if value is None:
+                    value = meta.get("example_value")
+                now = (node._args, node._kwargs, node.target, node.name, value, meta.get("stack_trace"),
+                       meta.get("nn_module_stack"), meta.get("seq_nr"), meta.get("recompute"),
+                       meta.get("partitioner_tag"), meta.get("tensor_meta"))
+                if seen is not None and all(map(_is, now, seen)):
+                    continue
+                if seen is not None and seen[3] != now[3]:
+                    renamed.append(node)
+                info.seen = now
+                fresh.append((node, info))
+        if renamed:
+            written = {id(node) for node, _ in fresh}
+            for node in renamed:
+                for user in node.users:
+                    if id(user) not in written:
+                        written.add(id(user))
+                        fresh.append((user, self._info_of(user)))
+        for node, info in fresh:
+            self._write_node(node, info, changed, pending)
+
+    def _write_node(self, node, info, changed, pending):
+        try:
+            kind, text, alias = self._writer.node(node)
+        except Exception as error:
+            self._warn("node", f"cannot write a node: {type(error).__name__}")
+            kind, text, alias = "n", f"{node.name} = unknown()", ""
+        note = _text.comment(node.meta, self._locations)
+        number = self._exchange.text(note, pending) if note else 0
+        if (text, kind, alias, number) == (info.text, info.kind, info.alias, info.comment):
+            return
+        info.text, info.kind, info.alias, info.comment = text, kind, alias, number
+        if info.id:
+            changed.append(info)
+
+    def _add_foreign(self, infos, known, changed):
+        """Nodes that another graph wrote already are new to this one."""
+        written = {id(info) for info in changed}
+        for _, nodes in infos:
+            for _, info in nodes:
+                if info.id not in known and id(info) not in written:
+                    changed.append(info)
+                    written.add(id(info))
+
+    # Provenance.
+
+    def _edges(self, infos, before, after, edges, replacements, number):
+        """The edge records of a pass: from copies, interpretation, replacements; else from users, else from operands."""
+        new = [(node, info) for _, nodes in infos for node, info in nodes if info.id not in before]
+        if not new:
+            return []
+        origin = dict(edges)
+        ids = {info.id for _, info in new}
+        replaced = {}
+        for old, by in replacements:
+            if old.id and by.id in ids and old.id in before:
+                replaced.setdefault(by.id, []).append(old.id)
+        for id_, olds in replaced.items():
+            olds = tuple(dict.fromkeys(olds))
+            if id_ not in origin or origin[id_][0] != "clone":
+                origin[id_] = ("create" if any(old in after for old in olds) else "replace", olds)
+        for node, info in reversed(new):
+            if info.id not in origin:
+                self._take_from(info, [self._info_of(user) for user in node.users], origin)
+        for node, info in new:
+            if info.id not in origin:
+                operands = [self._info_of(operand) for operand in node.all_input_nodes]
+                ancestors = tuple(dict.fromkeys(
+                    source for operand in operands
+                    for source in ((operand.id,) if operand.id in before else origin.get(operand.id, ("", ()))[1])))
+                if ancestors:
+                    origin[info.id] = ("create", ancestors)
+        groups = {}
+        for _, info in new:
+            how, sources = origin.get(info.id, ("create", ()))
+            groups.setdefault((how, sources), []).append(info.id)
+        return [{"r": "edge", "p": number, "how": how, "new": members, "old": list(sources)}
+                for (how, sources), members in groups.items()]
+
+    @staticmethod
+    def _take_from(info, users, origin):
+        ancestors = tuple(dict.fromkeys(source for user in users if user.id in origin for source in origin[user.id][1]))
+        if ancestors:
+            origin[info.id] = ("create", ancestors)
+
+
+def _is(a, b):
+    return a is b
+
+
+def _ranges(ids):
+    """[[first, count], …] of consecutive ids."""
+    out = []
+    for id_ in ids:
+        if out and out[-1][0] + out[-1][1] == id_:
+            out[-1][1] += 1
+        else:
+            out.append([id_, 1])
+    return out
