@@ -16,6 +16,7 @@
 #include "refs/recent_graphs.h"
 #include "refs/step_refs.h"
 #include "tlparse-export/torch_trace/decompress.h"
+#include "tlparse-export/torch_trace/log_graphs.h"
 
 namespace strata {
 namespace {
@@ -71,6 +72,9 @@ class LogHistory {
   LogHistory(const LogContent& log, size_t run) : log_(log), run_(log.runs[run]) {
     history_.ref = fmt::format("{}#run={}", log.path, run + 1);
     history_.rank = run_.rank;
+    for (const LogRecord& record : run_.records) {
+      if (IsCacheHit(record.name)) history_.cached.insert(record.compile);
+    }
     AddGraphs();
     AddPassRefs();
     AddSteps();
@@ -85,7 +89,8 @@ class LogHistory {
     for (const LogGraph& graph : run_.graphs) {
       const LogRecord& record = run_.records[graph.snapshots[0].record];
       history_.graphs.push_back(graph.name);
-      history_.records.push_back({record.compile, record.name});
+      history_.records.push_back(
+          {record.compile, record.name, std::string(PassEndedBy(record.name))});
       first_of_.push_back(places_.size());
       for (size_t i = 0; i < graph.snapshots.size(); ++i)
         AddSnapshot(graph, i);

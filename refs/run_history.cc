@@ -12,6 +12,7 @@
 #include "base/selector.h"
 #include "refs/recent_graphs.h"
 #include "refs/step_refs.h"
+#include "tlparse-export/torch_trace/log_graphs.h"
 #include "tlparse-export/torch_trace/stored_records.h"
 
 namespace strata {
@@ -29,7 +30,8 @@ Result<std::vector<GraphRecord>> RecordsOf(TraceReader& trace, const StoredRun& 
     const auto found = first.find(graph.snapshots[0]);
     records.push_back(found == first.end()
                           ? GraphRecord{}
-                          : GraphRecord{found->second->compile, found->second->name});
+                          : GraphRecord{found->second->compile, found->second->name,
+                                        std::string(PassEndedBy(found->second->name))});
   }
   return records;
 }
@@ -157,6 +159,9 @@ Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const St
   history.rank = run.info.rank;
   history.stable_ids = run.info.kind != RunKind::kImport;
   STRATA_TRY(history.records, RecordsOf(*trace, run));
+  for (const ArtifactInfo& artifact : run.artifacts) {
+    if (IsCacheHit(artifact.name)) history.cached.insert(CompileOf(artifact));
+  }
   for (const StoredGraph& graph : run.graphs)
     history.graphs.push_back(graph.name);
   std::vector<SnapshotId> snapshots = SnapshotsOf(run);

@@ -33,12 +33,24 @@ void WriteName(JsonWriter& json, std::string_view key, const std::string& name) 
   name.empty() ? json.Null() : json.String(name);
 }
 
+/// What `from` took from a cache, while `ran` ran it.
+std::string CacheText(const History& ran, const History& from) {
+  std::string out;
+  for (const std::string& step : TakenFromCache(ran, from)) {
+    out += fmt::format("  {} took from the cache: {} of {}\n", Visible(from.ref), Visible(step),
+                       Visible(ran.ref));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string DivergenceText(const std::optional<Divergence>& divergence, const History& a,
                            const History& b) {
-  if (!divergence)
-    return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref));
+  if (!divergence) {
+    return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref)) +
+           CacheText(a, b) + CacheText(b, a);
+  }
   const HistoryStep& step = DivergenceStep(*divergence, a, b);
   std::string out;
   if (step.pass_index >= 0) {

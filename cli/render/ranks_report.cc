@@ -73,6 +73,11 @@ std::string RanksReportText(const RanksReport& report, size_t num_ranks) {
     out += fmt::format("  {}  {}{}\n", RanksText(c.ranks), Visible(c.ref),
                        c.identical ? "" : "  (equal but for constants of ranks)");
   }
+  if (!report.cached.empty()) {
+    out += fmt::format(
+        "  {} took from a compiler cache what others compiled; compared is what all have\n",
+        RanksText(report.cached));
+  }
   if (!report.differences.empty()) {
     out += fmt::format("\nfirst difference: {}, {}\n", PlaceText(report.differences[0]),
                        RanksText(report.FirstRanks()));

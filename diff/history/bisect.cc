@@ -40,7 +40,12 @@ class Identities {
 class Bisector {
  public:
   Bisector(const History& a, const History& b, const BisectOptions& options)
-      : a_(a), b_(b), options_(options), identities_a_(a, options), identities_b_(b, options) {}
+      : a_(a),
+        b_(b),
+        names_(MatchGraphNames(a, b)),
+        options_(options),
+        identities_a_(a, options),
+        identities_b_(b, options) {}
 
   Result<std::optional<Divergence>> Run() {
     const std::vector<StepPair> pairs = AlignSteps(a_, b_);
@@ -69,9 +74,14 @@ class Bisector {
     std::optional<Divergence> divergence;
   };
 
-  std::string NameOf(const StepPair& pair) const {
-    if (a_.graphs.size() == 1 && b_.graphs.size() == 1) return a_.graphs[0];
-    return pair.a >= 0 ? a_.GraphOf(StepA(pair)) : b_.GraphOf(StepB(pair));
+  const std::string& NameOf(const StepPair& pair) const {
+    return pair.a >= 0 ? names_.a[static_cast<size_t>(StepA(pair).graph)]
+                       : names_.b[static_cast<size_t>(StepB(pair).graph)];
+  }
+  /// One run ran this step, the other took what came of it from a cache.
+  bool IsCached(const StepPair& pair) const {
+    if (pair.b < 0) return IsFromCache(a_, StepA(pair), b_);
+    return pair.a < 0 && IsFromCache(b_, StepB(pair), a_);
   }
   const HistoryStep& StepA(const StepPair& pair) const {
     return a_.steps[static_cast<size_t>(pair.a)];
@@ -89,6 +99,7 @@ class Bisector {
   }
 
   Status Visit(int32_t position, const StepPair& pair) {
+    if (IsCached(pair)) return Ok();
     const std::string name = NameOf(pair);
     GraphState& graph = graphs_[name];
     if (graph.divergence) return Ok();
@@ -190,6 +201,7 @@ class Bisector {
   }
 
   const History &a_, &b_;
+  const GraphNames names_;
   const BisectOptions& options_;
   Identities identities_a_, identities_b_;
   std::map<std::string, GraphState> graphs_;

@@ -1,6 +1,9 @@
 #include "diff/history/history.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,17 +11,58 @@
 #include "diff/graph/sequence.h"
 
 namespace strata {
+
+std::string_view PassOf(const History& history, const HistoryStep& step) {
+  if (step.pass_index >= 0) return step.pass;
+  if (step.before >= 0 || history.records.empty()) return {};
+  return history.records[static_cast<size_t>(step.graph)].ends_pass;
+}
+
 namespace {
 
+std::string CompilationOf(const History& history, const HistoryStep& step) {
+  if (history.records.empty()) return {};
+  return history.records[static_cast<size_t>(step.graph)].compilation;
+}
+
 /// What a step is, without what it did.
-std::vector<uint64_t> KeysOf(const History& history, bool graph_names) {
+std::vector<uint64_t> KeysOf(const History& history, const std::vector<std::string>& names) {
   std::vector<uint64_t> keys;
   for (const HistoryStep& step : history.steps) {
-    const uint64_t graph = graph_names ? HashText(history.GraphOf(step)) : 0;
-    const uint64_t kind = step.pass_index >= 0 ? 2 : step.before < 0 ? 1 : 0;
-    keys.push_back(Mix(Mix(graph, HashText(step.pass)), kind));
+    const uint64_t graph = HashText(names[static_cast<size_t>(step.graph)]);
+    const std::string_view pass = PassOf(history, step);
+    const uint64_t kind = !pass.empty() ? 2 : step.before < 0 ? 1 : 0;
+    keys.push_back(Mix(Mix(graph, HashText(pass)), kind));
   }
   return keys;
+}
+
+/// The graphs on which each pass of each compilation ended, in order.
+using PassEnds = std::map<std::pair<std::string, std::string>, std::vector<int32_t>>;
+PassEnds PassEndsOf(const History& history) {
+  PassEnds ends;
+  for (const HistoryStep& step : history.steps) {
+    const std::string_view pass = PassOf(history, step);
+    if (!pass.empty())
+      ends[{CompilationOf(history, step), std::string(pass)}].push_back(step.graph);
+  }
+  return ends;
+}
+
+/// Gives graphs of `cached` that came as the results of passes the names that `other` has for the
+/// graphs of these passes.
+void NameAsOther(const History& cached, const History& other, std::vector<std::string>& names) {
+  if (cached.cached.empty()) return;
+  const PassEnds here = PassEndsOf(cached), there = PassEndsOf(other);
+  for (const auto& [pass, graphs] : here) {
+    const auto found = there.find(pass);
+    if (found == there.end() || !cached.cached.contains(pass.first)) continue;
+    for (size_t i = 0; i < std::min(graphs.size(), found->second.size()); ++i) {
+      const auto graph = static_cast<size_t>(graphs[i]);
+      if (cached.records[graph].ends_pass.empty()) continue;
+      names[graph] = other.graphs[static_cast<size_t>(found->second[i])];
+    }
+  }
 }
 
 }  // namespace
@@ -33,8 +77,35 @@ std::string DescribeStep(const History& history, const HistoryStep& step) {
   return fmt::format("graph '{}'", history.GraphOf(step));
 }
 
+GraphNames MatchGraphNames(const History& a, const History& b) {
+  GraphNames names{a.graphs, b.graphs};
+  if (a.graphs.size() == 1 && b.graphs.size() == 1) {
+    names.b = names.a;
+    return names;
+  }
+  NameAsOther(a, b, names.a);
+  NameAsOther(b, a, names.b);
+  return names;
+}
+
+bool IsFromCache(const History& history, const HistoryStep& step, const History& other) {
+  const std::string compilation = CompilationOf(history, step);
+  return !compilation.empty() && other.cached.contains(compilation) &&
+         !history.cached.contains(compilation);
+}
+
+std::vector<std::string> TakenFromCache(const History& history, const History& other) {
+  std::vector<std::string> taken;
+  for (const StepPair& pair : AlignSteps(history, other)) {
+    if (pair.a < 0 || pair.b >= 0) continue;
+    const HistoryStep& step = history.steps[static_cast<size_t>(pair.a)];
+    if (IsFromCache(history, step, other)) taken.push_back(DescribeStep(history, step));
+  }
+  return taken;
+}
+
 std::vector<StepPair> AlignSteps(const History& a, const History& b) {
-  const bool graph_names = a.graphs.size() != 1 || b.graphs.size() != 1;
+  const GraphNames names = MatchGraphNames(a, b);
   std::vector<StepPair> pairs;
   int32_t next_a = 0, next_b = 0;
   const auto take_until = [&](int32_t end_a, int32_t end_b) {
@@ -43,7 +114,7 @@ std::vector<StepPair> AlignSteps(const History& a, const History& b) {
     while (next_b < end_b)
       pairs.push_back({-1, next_b++});
   };
-  for (const auto& [i, j] : CommonSubsequence(KeysOf(a, graph_names), KeysOf(b, graph_names))) {
+  for (const auto& [i, j] : CommonSubsequence(KeysOf(a, names.a), KeysOf(b, names.b))) {
     take_until(i, j);
     pairs.push_back({next_a++, next_b++});
   }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,9 @@ struct HistoryStep {
 struct GraphRecord {
   std::string compilation;  ///< "0/0", "1/2_1"; "": outside of compilations
   std::string name;         ///< of the record that the graph came with
+  /// The pass whose result the graph came as, without the graph before it: what PyTorch logs of a
+  /// compilation that it takes from a cache. "": none.
+  std::string ends_pass = {};
 };
 
 /// What a run did to its graphs, in order of time: a run of a trace, a log of one rank, or a single
@@ -56,6 +60,8 @@ struct History {
   bool stable_ids = false;
   std::vector<std::string> graphs;
   std::vector<GraphRecord> records;  ///< by graph, of logs; else empty
+  /// Compilations whose graphs or code came from a compiler cache: their passes did not run.
+  std::set<std::string> cached;
   std::vector<HistorySnapshot> snapshots;
   std::vector<HistoryStep> steps;
 
@@ -72,15 +78,33 @@ struct History {
   }
 };
 
+/// The pass that a step ends, also where the graph before it stayed in a cache; "": none.
+std::string_view PassOf(const History& history, const HistoryStep& step);
+
 /// Whether two snapshots hold the same graph, including StableIds if the history has them.
 bool SameGraph(const History& history, int32_t a, int32_t b);
 
 /// For messages: `pass 4 'dce'`, or `graph 'step'` for a step without a pass.
 std::string DescribeStep(const History& history, const HistoryStep& step);
 
+/// Names under which the graphs of two runs correspond, by graph. They are the graphs' own, but a
+/// graph that came from a cache as the result of a pass has the name of the graph on which the
+/// other run ran this pass. If both histories have one graph, both have its name in `a`.
+struct GraphNames {
+  std::vector<std::string> a, b;
+};
+GraphNames MatchGraphNames(const History& a, const History& b);
+
+/// True when only a cache explains that `other` lacks this step of `history`.
+bool IsFromCache(const History& history, const HistoryStep& step, const History& other);
+
+/// What `history` did and `other` took from a cache, in order: `pass 1 'joint_graph'`,
+/// `graph 'joint_graph'`.
+std::vector<std::string> TakenFromCache(const History& history, const History& other);
+
 /// Corresponding steps of two runs: the same pass on the same graph, or the first step of a graph,
-/// in the order of both runs. A step without a counterpart has -1 on the other side. If both
-/// histories have one graph, names of graphs are ignored.
+/// in the order of both runs. A step without a counterpart has -1 on the other side. Graphs
+/// correspond as MatchGraphNames says.
 struct StepPair {
   int32_t a = -1, b = -1;
 };

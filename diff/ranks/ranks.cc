@@ -12,6 +12,7 @@
 
 #include "diff/graph/hash.h"
 #include "diff/ranks/compare_collectives.h"
+#include "diff/ranks/last_snapshots.h"
 #include "diff/ranks/rank_form.h"
 
 namespace strata {
@@ -30,6 +31,7 @@ class RankComparer {
     for (const std::vector<size_t>& group : groups)
       STRATA_RETURN_IF_ERROR(SplitByConstants(group));
     STRATA_RETURN_IF_ERROR(FindPartings());
+    FindCached();
     MakeClasses();
     FindDifferences();
     STRATA_RETURN_IF_ERROR(FindCollectives());
@@ -231,6 +233,26 @@ class RankComparer {
       report_.constants.push_back(std::move(constant));
   }
 
+  /// Of ranks of one class: where both have a step, not even constants differ.
+  bool SameConstants(const History& a, const History& b) const {
+    return std::ranges::all_of(AlignSteps(a, b), [&](const StepPair& pair) {
+      if (pair.a < 0) return IsFromCache(b, b.steps[static_cast<size_t>(pair.b)], a);
+      const HistoryStep& step = a.steps[static_cast<size_t>(pair.a)];
+      if (pair.b < 0) return IsFromCache(a, step, b);
+      return SameConstants(a.snapshot(step.after).content,
+                           b.snapshot(b.steps[static_cast<size_t>(pair.b)].after).content);
+    });
+  }
+
+  void FindCached() {
+    for (size_t i : order_) {
+      const bool is_cached = std::ranges::any_of(histories_, [&](const History& other) {
+        return !std::ranges::includes(other.cached, histories_[i].cached);
+      });
+      if (is_cached) report_.cached.push_back(histories_[i].rank);
+    }
+  }
+
   /// Of graphs of one class.
   bool SameConstants(const std::string& content_a, const std::string& content_b) const {
     if (content_a == content_b) return true;
@@ -250,11 +272,7 @@ class RankComparer {
       for (size_t i : members.histories) {
         const History& history = histories_[i];
         rank_class.ranks.push_back(history.rank);
-        rank_class.identical &= history.steps.size() == first.steps.size();
-        for (size_t s = 0; rank_class.identical && s < history.steps.size(); ++s) {
-          rank_class.identical = SameConstants(history.snapshot(history.steps[s].after).content,
-                                               first.snapshot(first.steps[s].after).content);
-        }
+        rank_class.identical &= SameConstants(first, history);
       }
     }
     const auto largest =
@@ -327,18 +345,17 @@ class RankComparer {
 
   /// Of the graphs as they are in the end: what runs, or what is nearest to it.
   Status FindCollectives() {
+    const History* cached = nullptr;
+    if (!report_.cached.empty())
+      cached = &*std::ranges::max_element(histories_, {},
+                                          [](const History& h) { return h.cached.size(); });
     std::vector<std::string> graphs;
     std::map<std::string, std::vector<std::pair<size_t, int32_t>>> users;  // history, snapshot
     for (size_t i : order_) {
-      const History& history = histories_[i];
-      std::vector<int32_t> last(history.graphs.size(), -1);
-      for (const HistoryStep& step : history.steps)
-        last[static_cast<size_t>(step.graph)] = step.after;
-      for (size_t g = 0; g < last.size(); ++g) {
-        if (last[g] < 0) continue;
-        auto [found, is_new] = users.try_emplace(history.graphs[g]);
-        if (is_new) graphs.push_back(history.graphs[g]);
-        found->second.emplace_back(i, last[g]);
+      for (const auto& [name, snapshot] : LastSnapshots(histories_[i], cached)) {
+        auto [found, is_new] = users.try_emplace(name);
+        if (is_new) graphs.push_back(name);
+        found->second.emplace_back(i, snapshot);
       }
     }
     using List = std::shared_ptr<const std::vector<Collective>>;

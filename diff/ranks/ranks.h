@@ -45,13 +45,15 @@ struct RanksReport {
   std::vector<RankDifference> differences;  ///< of each class but the largest; the earliest first
   std::vector<GraphMismatch> collectives;   ///< of the graphs as passes left them
   std::vector<RankConstant> constants;      ///< of these graphs; each once
+  std::vector<int32_t> cached;  ///< ranks that took from a compiler cache what others compiled
 
   bool Equal() const { return classes.size() == 1 && collectives.empty(); }
   /// Ranks of all classes that part at the earliest place. REQUIRES: there are differences.
   std::vector<int32_t> FirstRanks() const;
 };
 
-/// Compares what ranks did, one history per rank. Every distinct graph is loaded and hashed once;
+/// Compares what ranks did, one history per rank. Passes that a rank took from a compiler cache
+/// are left out on the others, too. Every distinct graph is loaded and hashed once;
 /// node by node are compared one rank per class. REQUIRES: ranks differ.
 /// Errors: a graph that cannot be loaded.
 Result<RanksReport> CompareRanks(const std::vector<History>& histories);

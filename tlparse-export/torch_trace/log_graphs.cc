@@ -11,12 +11,18 @@ namespace {
 constexpr std::string_view kBefore = "before_", kAfter = "after_";
 
 /// PyTorch's post-grad passes do not say `after_`.
-std::string_view PassEndedBy(std::string_view name) {
-  if (name == "inductor_post_grad_graph") return "post_grad_graph";
-  return name.starts_with(kAfter) ? name.substr(kAfter.size()) : std::string_view{};
-}
+constexpr std::string_view kPostGradEnd = "inductor_post_grad_graph", kPostGrad = "post_grad_graph";
 
 }  // namespace
+
+std::string_view PassEndedBy(std::string_view record) {
+  if (record == kPostGradEnd) return kPostGrad;
+  return record.starts_with(kAfter) ? record.substr(kAfter.size()) : std::string_view{};
+}
+
+bool IsCacheHit(std::string_view record) {
+  return record == "fx_graph_cache_hit" || record == "aotautograd_cache_hit";
+}
 
 std::string_view WithoutGraphId(std::string_view text) {
   const auto trim = [&] { text = text.substr(0, text.find_last_not_of(" \n") + 1); };
@@ -52,7 +58,8 @@ GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, i
       return step;
     }
   }
-  return AddSnapshot(NewGraph(record, compile), compile, text);
+  const std::string_view name = record == kPostGradEnd ? kPostGrad : record;
+  return AddSnapshot(NewGraph(name, compile), compile, text);
 }
 
 void GraphTracker::Abandon(Open open) {

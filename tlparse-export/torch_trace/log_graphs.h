@@ -16,6 +16,13 @@ namespace strata {
 /// A text of a graph without the last line `# graph id: …`, which names an object's address.
 std::string_view WithoutGraphId(std::string_view text);
 
+/// The pass whose result a record holds: `dce` of `after_dce`, `post_grad_graph` of
+/// `inductor_post_grad_graph`; "": of none.
+std::string_view PassEndedBy(std::string_view record);
+
+/// Whether a record says that a compilation took its result from a cache.
+bool IsCacheHit(std::string_view record);
+
 /// What a record with a graph is to the graphs of its run.
 struct GraphStep {
   size_t graph = 0;      ///< number of the graph, in order of first appearance
@@ -35,7 +42,8 @@ struct GraphStep {
 /// the same compilation whose last text is that of `before_X`; outside of compilations, where there
 /// is one graph, else the last one; else a graph of its own with the name X. Every other record
 /// with a graph, and an `after_X` alone, is a graph of its name, and so is a `before_X` without an
-/// end whose text no graph had.
+/// end whose text no graph had. An `inductor_post_grad_graph` alone, which PyTorch logs when it
+/// takes the graph from a cache, is named as its pass: `post_grad_graph`.
 class GraphTracker {
  public:
   /// `text` is the same for texts that differ in nothing but a graph id.

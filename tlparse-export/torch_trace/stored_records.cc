@@ -128,6 +128,10 @@ Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const St
   return Reader(trace, run).Read();
 }
 
+std::string CompileOf(const ArtifactInfo& artifact) {
+  return artifact.kind == "record" ? Fields(artifact.attributes).Text("compile") : std::string();
+}
+
 Result<std::vector<StoredRecord>> ReadGraphRecords(TraceReader& trace, const StoredRun& run) {
   return Reader(trace, run).ReadGraphs();
 }

@@ -26,6 +26,9 @@ struct StoredRecord {
 /// All records of a run in order of the log; none for runs that are not imports.
 Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run);
 
+/// The compilation of a record that is an artifact of its own; "" for other artifacts.
+std::string CompileOf(const ArtifactInfo& artifact);
+
 /// Those of them that hold graphs, in the order in which these came.
 Result<std::vector<StoredRecord>> ReadGraphRecords(TraceReader& trace, const StoredRun& run);
 

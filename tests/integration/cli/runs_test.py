@@ -347,6 +347,64 @@ def partitioned(compilation=0):
             compiled("inductor_post_grad_graph", backward_inputs, fused, ["mul_1"], **at))
 
 
+def event(name, rank=0, compilation=0):
+    """An artifact of a compilation that is no graph."""
+    return record(name, '{"key": "f"}', rank, frame_id=0, frame_compile_id=compilation, attempt=0)
+
+
+def inference(is_cached, rank=0, lines=FORWARD):
+    """A compilation for inference, and another one; of what PyTorch takes from its cache it logs the results alone."""
+    text = ""
+    for at in (0, 1):
+        def part(name, changed=False):
+            some = [line.replace("exp.default", "exp2.default") for line in lines] if changed else lines
+            return compiled(name, ["primals_1"], some, ["exp"], at).replace('"rank": 0', f'"rank": {rank}')
+
+        text += part("aot_inference_graph")
+        if not is_cached:
+            text += event("aotautograd_cache_miss", rank, at) + part("before_joint_graph") + part("after_joint_graph", True)
+            text += part("before_post_grad_graph", True)
+        text += part("inductor_post_grad_graph", True)
+        text += event("fx_graph_cache_hit" if is_cached else "fx_graph_cache_miss", rank, at)
+        if is_cached:
+            text += event("aotautograd_cache_hit", rank, at)
+    return text
+
+
+class CompilerCacheTest(RunsCase):
+    def test_cold_and_warm_agree(self):
+        self.write("cold.log", inference(False))
+        self.write("warm.log", inference(True))
+        for a, b in (("cold.log", "warm.log"), ("warm.log", "cold.log")):
+            done = self.run_strata("bisect", a, b)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertIn("agree to the end", done.stdout)
+            self.assertIn("warm.log#run=1 took from the cache: pass 0 'joint_graph' of cold.log#run=1", done.stdout)
+        for name in ("cold", "warm"):
+            self.assertEqual(self.run_strata("import", f"{name}.log", "-o", f"{name}.strata").returncode, 0)
+        self.assertEqual(self.run_strata("bisect", "cold.strata", "warm.strata").returncode, 0)
+
+    def test_what_the_cache_returned_is_compared(self):
+        self.write("cold.log", inference(False))
+        self.write("warm.log", inference(True).replace("aten.exp2.default", "aten.expm1.default"))
+        for a, b in (("cold.log", "warm.log"), ("warm.log", "cold.log")):
+            done = self.run_strata("bisect", a, b)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("exp", done.stdout)
+
+    def test_without_a_hit_a_missing_pass_is_a_difference(self):
+        self.write("cold.log", inference(False))
+        self.write("other.log", inference(True).replace("cache_hit", "cache_other"))
+        self.assertEqual(self.run_strata("bisect", "cold.log", "other.log").returncode, 1)
+
+    def test_ranks_of_which_one_hits_the_cache_are_one_class(self):
+        self.write("r/rank_0.log", inference(False))
+        self.write("r/rank_1.log", inference(True, 1))
+        report = self.json("ranks", "r", code=0)
+        self.assertEqual(report["classes"], [[0, 1]])
+        self.assertIn("rank 1 took from a compiler cache", self.run_strata("ranks", "r").stdout)
+
+
 class BlameAcrossGraphsTest(RunsCase):
     def story(self, ref, node, *flags):
         done = self.run_strata("blame", ref, node, *flags)

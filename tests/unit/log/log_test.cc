@@ -222,6 +222,14 @@ TEST_CASE("log: the Python source of a graph is not read as a graph") {
   CHECK_EQ(log.runs[0].graphs[0].name, "make_fx_fail_partial");
 }
 
+TEST_CASE("log: a post-grad graph from the cache is named as its pass") {
+  const LogContent log = Read(Artifact("aot_forward_graph", GraphText(1)) +
+                              Artifact("inductor_post_grad_graph", GraphText(2)) +
+                              Artifact("inductor_post_grad_graph", GraphText(3)));
+  CHECK_EQ(Outline(log.runs[0]),
+           "aot_forward_graph: 1\npost_grad_graph: 1\npost_grad_graph.2: 1\n");
+}
+
 TEST_CASE("log: thousands of unfinished passes are read fast") {
   std::string same, other;
   for (int i = 0; i < 20000; ++i) {
