@@ -1,5 +1,3 @@
-#include "diff/history/bisect.h"
-
 #include <optional>
 #include <string>
 
@@ -7,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/render/divergence.h"
+#include "diff/ranks/rank_bisect.h"
 #include "refs/histories.h"
 
 namespace strata::cli {
@@ -25,7 +24,7 @@ Result<Exit> RunBisect(Args args) {
 
   STRATA_TRY(const History a, LoadHistory(first));
   STRATA_TRY(const History b, LoadHistory(second));
-  STRATA_TRY(const std::optional<Divergence> divergence, FindDivergence(a, b));
+  STRATA_TRY(const std::optional<Divergence> divergence, FindRankDivergence(a, b));
   STRATA_RETURN_IF_ERROR(WriteFile(
       "-", as_json ? DivergenceJson(divergence, a, b) : DivergenceText(divergence, a, b)));
   return divergence ? Exit::kDifferences : Exit::kOk;

@@ -93,6 +93,7 @@ class Bisector {
   Result<bool> Agree(const GraphState& graph) {
     if (graph.a < 0 || graph.b < 0) return graph.a == graph.b;
     if (a_.snapshot(graph.a).content == b_.snapshot(graph.b).content) return true;
+    if (options_.agree) return options_.agree(graph.a, graph.b);
     STRATA_TRY(const std::string a, identities_a_.Of(graph.a));
     STRATA_TRY(const std::string b, identities_b_.Of(graph.b));
     return a == b;
@@ -189,9 +190,17 @@ class Bisector {
     return what;
   }
 
-  static std::string FirstDerived(const GraphDiff& diff, Divergence& divergence) {
+  /// All that differs follows from something else that is ignored.
+  bool IsIgnored(const GraphDiff& diff, const Pair& pair) const {
+    return options_.ignore && !pair.status.moved && !pair.fields.empty() &&
+           std::ranges::all_of(pair.fields, [&](const FieldDiff& field) {
+             return options_.ignore(diff, pair, field);
+           });
+  }
+
+  std::string FirstDerived(const GraphDiff& diff, Divergence& divergence) const {
     for (const Pair& pair : diff.pairs) {
-      if (!pair.status.differs()) continue;
+      if (!pair.status.differs() || IsIgnored(diff, pair)) continue;
       divergence.node_a = diff.before.name(pair.before);
       divergence.node_b = diff.after.name(pair.after);
       return fmt::format("{}: {}", OperatorOf(diff.before, pair.before),

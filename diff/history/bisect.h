@@ -27,6 +27,8 @@ struct Divergence {
 };
 
 struct BisectOptions {
+  /// Whether snapshots of the two runs count as equal. Default: their identities are equal.
+  std::function<Result<bool>(int32_t a, int32_t b)> agree = {};
   /// Graphs with equal identities count as equal. Default: the fingerprint.
   std::function<Result<std::string>(const History&, int32_t snapshot)> identity = {};
   /// Returns true for a difference to ignore: a field of a pair of `diff`.

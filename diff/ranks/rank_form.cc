@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "diff/graph/hash.h"
+#include "diff/ranks/shard_choice.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 
@@ -119,7 +120,10 @@ class FormMaker {
     if (value.valid()) hash = Mix(hash, HashOfType(graph.value(value).type));
     if (entity.element.valid()) {
       hash = Mix(hash, static_cast<uint64_t>(listing_.Find(entity.graph, entity.node).index));
-      return Mix(hash, graph.value(entity.element).index);
+      const uint32_t index = graph.value(entity.element).index;
+      if (!TakesOneShard(graph, entity.node)) return Mix(hash, index);
+      AddSite(id, index, [] { return std::string("args[1]"); });
+      return hash;
     }
     const Op& op = OpOf(node.op);
     id_ = id;
@@ -127,8 +131,24 @@ class FormMaker {
     op_ = &op;
     hash = Mix(hash, op.hash);
     const std::span<const Arg> args = graph.args(entity.node);
-    for (size_t i = 0; i < args.size(); ++i)
+    const std::optional<ShardPlace> place = PlaceOfShard(graph, entity.node);
+    if (place) {
+      AddSite(id, static_cast<int64_t>(place->position), [] { return std::string("args[0]"); });
+      hash = Mix(hash, static_cast<uint64_t>(listing_.FindValue(graph.id(), place->shard).index));
+    }
+    const bool is_chosen =
+        BaseName(graph.op(entity.node)) == "getitem" && TakesOneShard(graph, entity.node);
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (place && i == 0) {
+        hash = Mix(hash, graph.elements(args[0]).size());
+        continue;
+      }
+      if (is_chosen && i == 1 && args[i].kind() == ArgKind::kInt) {
+        AddSite(id, args[i].as_int(), [] { return std::string("args[1]"); });
+        continue;
+      }
       hash = Mix(hash, HashOfArg(args[i], i, [&] { return fmt::format("args[{}]", i); }));
+    }
     uint64_t keywords = 0;
     for (size_t i = 0; i < node.num_kwargs; ++i) {
       const NamedArg kwarg = graph.kwarg(entity.node, i);
@@ -139,6 +159,12 @@ class FormMaker {
   }
 
   static constexpr size_t kNoPosition = 31;
+
+  template <class Path>
+  void AddSite(EntityId id, int64_t value, const Path& path) {
+    form_.values.push_back(value);
+    if (watch_) watch_(id, path());
+  }
 
   template <class Path>
   uint64_t HashOfArg(const Arg& arg, size_t position, const Path& path) {
@@ -152,8 +178,7 @@ class FormMaker {
                    static_cast<uint64_t>(listing_.FindValue(graph_->id(), arg.value()).index));
       case ArgKind::kInt:
         if (!is_site) return Mix(kind, static_cast<uint64_t>(arg.as_int()));
-        form_.values.push_back(arg.as_int());
-        if (watch_) watch_(id_, path());
+        AddSite(id_, arg.as_int(), path);
         return kind;
       case ArgKind::kFloat:
         return Mix(kind, std::bit_cast<uint64_t>(arg.as_float()));
@@ -270,50 +295,6 @@ class FormMaker {
   const Op* op_ = nullptr;
 };
 
-/// Coordinates of ranks along an axis of a mesh, in words.
-std::string AxisText(int32_t world, int32_t stride, int32_t size) {
-  if (stride == 1 && size == world) return "rank";
-  if (stride == 1) return fmt::format("(rank % {})", size);
-  if (stride * size == world) return fmt::format("(rank / {})", stride);
-  return fmt::format("(rank / {} % {})", stride, size);
-}
-
-/// The line over the coordinates of an axis on which most values are.
-std::optional<RankRule> FitAxis(std::span<const int32_t> ranks, std::span<const int64_t> values,
-                                int32_t world, int32_t stride, int32_t size) {
-  const auto at = [&](size_t i) { return int64_t{ranks[i] / stride % size}; };
-  // Lines through neighbours that differ in their coordinate.
-  std::map<std::pair<int64_t, int64_t>, size_t> lines;
-  for (size_t i = 0; i + 1 < ranks.size(); ++i) {
-    const int64_t run = at(i + 1) - at(i), rise = values[i + 1] - values[i];
-    if (run == 0 || rise == 0 || rise % run != 0) continue;
-    ++lines[{rise / run, values[i] - rise / run * at(i)}];
-  }
-  if (lines.empty()) return std::nullopt;
-  const auto [factor, offset] =
-      std::ranges::max_element(lines, {}, [](const auto& line) { return line.second; })->first;
-  RankRule rule;
-  std::set<int64_t> coordinates;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const bool follows = values[i] == offset + factor * at(i);
-    rule.follows.push_back(follows);
-    rule.exceptions += follows ? 0 : 1;
-    if (follows) coordinates.insert(at(i));
-  }
-  if (rule.exceptions * 3 > static_cast<int32_t>(ranks.size())) return std::nullopt;
-  // Any two values are a straight line: one that does not begin at 0, or end where the next one
-  // begins, is there by chance. A rule with exceptions needs more than two.
-  const bool bounds = offset == 0 || (offset == factor && factor > 1);
-  if (coordinates.size() < 3) {
-    if (!bounds || rule.exceptions > 0) return std::nullopt;
-    rule.step = std::abs(factor);
-  }
-  rule.text = AxisText(world, stride, size);
-  if (factor != 1) rule.text = fmt::format("{}·{}", factor, rule.text);
-  if (offset != 0) rule.text += fmt::format(" {} {}", offset > 0 ? '+' : '-', std::abs(offset));
-  return rule;
-}
-
 }  // namespace
 
 RankForm RankFormOf(const Graph& graph) {
@@ -357,28 +338,13 @@ std::set<int64_t> SizesOf(const Graph& graph) {
 bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path) {
   if (path == "device") return true;
   const std::string_view op = listing.target(id);
+  if (path.starts_with("operands[") && PlaceOfShard(listing.graph(id), listing[id].node))
+    return true;
   if (!path.starts_with("args[")) return path.starts_with("kwargs.group") && TakesGroups(op);
   if (TakesGroups(op)) return true;  // a group; what else differs has another RankForm
   const size_t position = static_cast<size_t>(path[5] - '0');
   if (BaseName(op) == "getitem") return position == 1;
   return position < 10 && (PositionsOf(op) >> position & 1) != 0;
-}
-
-std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,
-                                     std::span<const int64_t> values) {
-  if (ranks.size() < 2) return std::nullopt;
-  const int32_t world = ranks.back() + 1;
-  std::optional<RankRule> best;
-  for (int32_t stride = 1; stride < world; ++stride) {
-    if (world % stride != 0) continue;
-    for (int32_t size = world / stride; size > 1; --size) {
-      if (world / stride % size != 0) continue;
-      std::optional<RankRule> rule = FitAxis(ranks, values, world, stride, size);
-      if (rule && (!best || rule->exceptions < best->exceptions)) best = std::move(rule);
-      if (best && best->exceptions == 0) return best;
-    }
-  }
-  return best;
 }
 
 }  // namespace strata

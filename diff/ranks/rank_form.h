@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +14,8 @@ namespace strata {
 
 /// A graph without what may rightly differ from rank to rank of one program: integers at places
 /// that distinguish shards (bounds of slices, offsets that are added or compared, fill values,
-/// peers of sends and receives), the number of the device, names of process groups. Names of nodes
-/// and metadata are not in it either.
+/// peers of sends and receives, which part of a split tensor is used and where it is put), the
+/// number of the device, names of process groups. Names of nodes and metadata are not in it either.
 struct RankForm {
   Fingerprint hash;             ///< of the rest, which must be equal
   std::vector<int64_t> values;  ///< the integers, in order
@@ -37,23 +36,8 @@ std::vector<RankSite> RankSitesOf(const Graph& graph);
 /// True when a difference at this path of a node is left out of its RankForm.
 bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path);
 
-/// How values depend on the rank.
-struct RankRule {
-  std::string text;           ///< `32·rank`, `rank + 1`, `8·(rank / 4)`
-  std::vector<bool> follows;  ///< by rank
-  int32_t exceptions = 0;     ///< ranks that do not follow it: a third at most
-  /// Only two values are behind it, which are always a line: this is how far they are apart. A rule
-  /// to be believed when that is a size (see SizesOf); none: there are more values.
-  std::optional<int64_t> step = {};
-};
-
 /// What offsets of shards are made of: sizes, strides and numbers of elements of a graph's values,
 /// and 1. Empty when no sizes are known.
 std::set<int64_t> SizesOf(const Graph& graph);
-
-/// The rule with fewest exceptions that a program of ranks in a mesh would compute; none when there
-/// is none. `ranks` ascend; `values` are theirs.
-std::optional<RankRule> FindRankRule(std::span<const int32_t> ranks,
-                                     std::span<const int64_t> values);
 
 }  // namespace strata

@@ -14,6 +14,7 @@
 #include "diff/ranks/compare_collectives.h"
 #include "diff/ranks/last_snapshots.h"
 #include "diff/ranks/rank_form.h"
+#include "diff/ranks/rank_rule.h"
 
 namespace strata {
 namespace {
@@ -146,8 +147,7 @@ class RankComparer {
         sizes = SizesOf(graph.graph());
       }
       const RankSite& where = sites[site];
-      std::optional<RankRule> rule = FindRankRule(ranks, values);
-      if (rule && rule->step && !sizes.empty() && !sizes.contains(*rule->step)) rule.reset();
+      const std::optional<RankRule> rule = FindRankRule(ranks, values, sizes);
       if (rule || where.names_a_rank) {
         NoteConstant({history.GraphOf(step), where.node, where.path,
                       rule ? rule->text : "another one on each rank"});

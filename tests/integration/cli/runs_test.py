@@ -31,7 +31,8 @@ def graph(lines):
             '    def forward(self, x: "f32[8, 8]", w: "f32[8, 8]"):\n')
     for line in lines:
         name, call = line.split(" = ", 1)
-        text += f'        {name}: "f32[8, 8]" = torch.ops.{call}\n'
+        prefix = "" if "[" in call.split("(")[0] else "torch.ops."
+        text += f'        {name}: "f32[8, 8]" = {prefix}{call}\n'
     return text + f'        return ({lines[-1].split(" = ")[0]},)'
 
 
@@ -348,7 +349,7 @@ def partitioned(compilation=0):
 
 
 def event(name, rank=0, compilation=0):
-    """An artifact of a compilation that is no graph."""
+    """An artifact of a compilation, without a graph."""
     return record(name, '{"key": "f"}', rank, frame_id=0, frame_compile_id=compilation, attempt=0)
 
 
@@ -369,6 +370,40 @@ def inference(is_cached, rank=0, lines=FORWARD):
         if is_cached:
             text += event("aotautograd_cache_hit", rank, at)
     return text
+
+
+def vocabulary_shard(rank, rows=8, low=None):
+    """An embedding cut along the vocabulary, and the rank's part of a tensor that all have."""
+    low = rows * rank if low is None else low
+    parts = "sh, ze" if rank == 0 else "ze, sh"
+    return graph([
+        f"lt = aten.lt.Scalar(x, {low})", f"ge = aten.ge.Scalar(x, {low + rows})", f"su = aten.sub.Tensor(x, {low})",
+        "sp = aten.split.Tensor(su, 4)", f"sh = sp[{rank}]",
+        "ze = aten.zeros.default([4, 8])", f"ca = aten.cat.default([{parts}])",
+        f"ar = _c10d_functional.all_reduce.default(ca, 'sum', '{'tp' if rank == 0 else 'tp_1'}')",
+        "wa = _c10d_functional.wait_tensor.default(ar)"])
+
+
+class RanksOfOneProgramTest(RunsCase):
+    def test_what_follows_from_the_rank_is_no_difference(self):
+        for rank in (0, 1):
+            self.write(f"r/rank_{rank}.log", record("aot_forward_graph", vocabulary_shard(rank), rank))
+        self.assertEqual(self.json("ranks", "r", code=0)["classes"], [[0, 1]])
+        self.assertTrue(self.json("bisect", "r/rank_0.log", "r/rank_1.log", code=0)["equal"])
+        self.assertTrue(self.json("bisect", "r/rank_1.log", "r/rank_0.log", code=0)["equal"])
+
+    def test_a_bound_that_no_size_explains_is_a_difference(self):
+        for rank in (0, 1):
+            self.write(f"r/rank_{rank}.log",
+                       record("aot_forward_graph", vocabulary_shard(rank, low=rank * 7), rank))
+        self.json("ranks", "r", code=1)
+        found = self.json("bisect", "r/rank_0.log", "r/rank_1.log", code=1)
+        self.assertEqual((found["node"], found["graph"]), ("lt", "aot_forward_graph"))
+
+    def test_runs_of_one_rank_are_compared_exactly(self):
+        for rank in (0, 1):
+            self.write(f"{rank}.log", record("aot_forward_graph", vocabulary_shard(rank), 0))
+        self.json("bisect", "0.log", "1.log", code=1)
 
 
 class CompilerCacheTest(RunsCase):

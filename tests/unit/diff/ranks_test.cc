@@ -6,6 +6,7 @@
 
 #include "diff/ranks/compare_collectives.h"
 #include "diff/ranks/rank_form.h"
+#include "diff/ranks/rank_rule.h"
 #include "tests/unit/diff/support.h"
 
 namespace strata {
@@ -70,6 +71,37 @@ TEST_CASE("ranks: what may differ by rank is not in a form, everything else is")
   CHECK_NE(hash("c10d.all_reduce(x, \"sum\", \"0\")"), hash("c10d.all_reduce(x, \"max\", \"0\")"));
   CHECK_EQ(hash("aten.add.Tensor(x, 4)"), hash("aten.add.Tensor(x, 5)"));
   CHECK_NE(hash("aten.add.Tensor(x, 4.0)"), hash("aten.add.Tensor(x, 5.0)"));
+}
+
+TEST_CASE("ranks: which part of a split tensor is used follows from the rank") {
+  const auto form = [](std::string_view text) { return RankFormOf(ParseBody(text)->graph({0})); };
+  const auto chosen = [&](int rank) {
+    return form(fmt::format(R"(
+  x = placeholder : f32[8, 8]
+  c = aten.split.Tensor(x, 4)
+  g = _operator.getitem(c, {})
+  z = aten.zeros.default([4, 8])
+  b = aten.cat.default([{}])
+  output(g, b)
+)",
+                            rank, rank == 0 ? "g, z" : "z, g"));
+  };
+  CHECK_EQ(ToString(chosen(0).hash), ToString(chosen(1).hash));
+  CHECK_EQ(chosen(0).values, std::vector<int64_t>{0, 0});
+  CHECK_EQ(chosen(1).values, std::vector<int64_t>{1, 1});
+  // Where several parts are used, each has its own meaning.
+  const auto both = [&](int first) {
+    return form(fmt::format(R"(
+  x = placeholder : f32[8, 8]
+  c = aten.split.Tensor(x, 4)
+  q = _operator.getitem(c, {})
+  k = _operator.getitem(c, {})
+  m = aten.div.Tensor(q, k)
+  output(m)
+)",
+                            first, 1 - first));
+  };
+  CHECK_NE(ToString(both(0).hash), ToString(both(1).hash));
 }
 
 TEST_CASE("ranks: sites say where the values stand") {
