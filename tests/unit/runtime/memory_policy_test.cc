@@ -69,7 +69,7 @@ TEST_CASE("memory policies leave every bit of losses, gradients and parameters")
       const Training actual = Train(SmallConfig(c.text, With(c.overrides, policy)), 3);
       CHECK_GT(actual.num_copies, 0);
       CHECK_EQ(actual.losses, expected.losses);
-      CHECK(actual.tensors == expected.tensors);
+      CHECK(std::ranges::equal(actual.tensors, expected.tensors));
     }
   }
 }
@@ -82,7 +82,7 @@ TEST_CASE("fused kernels of recomputed nodes leave every bit") {
     const Training actual = Train(SmallConfig(text, With({}, "full")), 2, kFused);
     CHECK_GT(actual.num_copies, 0);
     CHECK_EQ(actual.losses, expected.losses);
-    CHECK(actual.tensors == expected.tensors);
+    CHECK(std::ranges::equal(actual.tensors, expected.tensors));
   }
 }
 
