@@ -58,6 +58,16 @@ void App::AddCommands() {
     m.following = !m.following;
     m.Say(m.following ? "Following" : "Following paused; F6 goes on");
   });
+  add("overlay", "Colour nodes by the next property", {"o"}, [&m](int n) { m.StepOverlay(n); });
+  add("previous-overlay", "Colour nodes by the property before", {"O"},
+      [&m](int n) { m.StepOverlay(-n); });
+  add("labels", "Shapes, data types or bytes on the lines", {"t"}, [&m](int) { m.StepLabels(); });
+  add("pin-graph", "Keep this graph beside the next one", {"v"}, [&m](int) { m.Pin(); });
+  add("unpin-graphs", "One graph again", {"V"}, [&m](int) { m.UnpinAll(); });
+  add("sync", "Move all graphs together, or each by itself", {"s"}, [&m](int) {
+    m.synced = !m.synced;
+    m.Say(m.synced ? "Graphs move together" : "Each graph moves by itself");
+  });
   add("left-pane", "Show or hide the lists", {"F7"},
       [this](int) { settings_.hide_left = !settings_.hide_left; });
   add("right-pane", "Show or hide the node", {"F8"},

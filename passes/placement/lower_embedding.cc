@@ -39,8 +39,7 @@ class RowLookup {
       if (!IsShard(vocabulary[axis]) || vocabulary[axis].dim != 0) continue;
       const Arg name = Arg::String(module_.Intern(mesh.axes()[axis].name));
       const ValueId index = Call("strata.axis_index.default", {name}, number);
-      const ValueId first =
-          Call("aten.mul.Scalar", {Arg(index), Arg::Int(stride)}, number);
+      const ValueId first = Call("aten.mul.Scalar", {Arg(index), Arg::Int(stride)}, number);
       shifted = Call("aten.sub.Tensor", {Arg(shifted), Arg(first)}, type);
       stride *= mesh.axes()[axis].size;
     }

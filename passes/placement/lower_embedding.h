@@ -13,8 +13,9 @@ namespace strata {
 ///   embedding(weight, idx)           →  embedding(weight, c) · m, a partial sum
 ///   embedding_dense_backward(g, idx) →  embedding_dense_backward(g · m, c)
 ///
-/// Returns what readers of the node read. `vocabulary`: placements of the weight or of its gradient. Types of the graph are local.
-/// Source: VocabParallelEmbedding of Megatron-LM; _MaskPartial of torch.distributed.tensor.
+/// Returns what readers of the node read. `vocabulary`: placements of the weight or of its
+/// gradient. Types of the graph are local. Source: VocabParallelEmbedding of Megatron-LM;
+/// _MaskPartial of torch.distributed.tensor.
 ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabulary,
                        const Mesh& mesh);
 

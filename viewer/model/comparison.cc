@@ -1,6 +1,7 @@
 #include "viewer/model/comparison.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,14 @@ Result<std::shared_ptr<const Comparison>> Comparison::Make(Input input, SharedLa
   made->MakeBarcodes();
   return std::shared_ptr<const Comparison>(std::move(made));
 }
+
+Comparison::Comparison(Input input, GraphDiff diff)
+    : id_([] {
+        static std::atomic<uint64_t> last{0};
+        return ++last;
+      }()),
+      input_(std::move(input)),
+      diff_(std::move(diff)) {}
 
 void Comparison::IndexNodes() {
   node_of_before_.assign(At(diff_.before.size()), -1);

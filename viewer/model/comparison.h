@@ -40,6 +40,8 @@ class Comparison {
   static Result<std::shared_ptr<const Comparison>> Make(Input input, SharedLanes& lanes,
                                                         const Outdated& outdated);
 
+  /// Differs from that of every other comparison of this process.
+  uint64_t id() const { return id_; }
   const std::string& title() const { return title_; }
   const GraphDiff& diff() const { return diff_; }
   const Scene& scene() const { return scene_; }
@@ -110,11 +112,12 @@ class Comparison {
   std::vector<int32_t> NodesIn(int32_t cluster) const;
 
  private:
-  Comparison(Input input, GraphDiff diff) : input_(std::move(input)), diff_(std::move(diff)) {}
+  Comparison(Input input, GraphDiff diff);
   void IndexNodes();
   void IndexEdges();
   void MakeBarcodes();
 
+  const uint64_t id_;
   Input input_;
   std::string title_;
   GraphDiff diff_;

@@ -97,20 +97,25 @@ void GraphModel::Arrive(std::shared_ptr<const SceneGeometry> geometry, const Anc
   if (reveal_cluster_ >= 0) CenterCluster(std::exchange(reveal_cluster_, -1));
 }
 
+void GraphModel::PlaceLike(const Kept& kept) {
+  if (!PlaceAt(kept)) camera.scale = kept.scale;
+}
+
+bool GraphModel::PlaceAt(const Kept& kept) {
+  const SceneBox* box =
+      kept.node.empty() ? nullptr : geometry_->BoxOf(comparison_->Find(kept.node));
+  const SceneSlab* slab =
+      kept.path.empty() ? nullptr : geometry_->SlabOf(comparison_->FindCluster(kept.path));
+  if (box == nullptr && slab == nullptr) return false;
+  const ScenePoint at = box != nullptr ? kept.node_at : kept.path_at;
+  const SceneRect& rect = box != nullptr ? static_cast<const SceneRect&>(*box) : *slab;
+  camera = {at.x - rect.x * kept.scale, at.y - rect.y * kept.scale, kept.scale};
+  return true;
+}
+
 void GraphModel::PlaceKept() {
   placed_ = true;
-  if (kept_) {
-    const SceneBox* box =
-        kept_->node.empty() ? nullptr : geometry_->BoxOf(comparison_->Find(kept_->node));
-    const SceneSlab* slab =
-        kept_->path.empty() ? nullptr : geometry_->SlabOf(comparison_->FindCluster(kept_->path));
-    if (box != nullptr || slab != nullptr) {
-      const ScenePoint at = box != nullptr ? kept_->node_at : kept_->path_at;
-      const SceneRect& rect = box != nullptr ? static_cast<const SceneRect&>(*box) : *slab;
-      camera = {at.x - rect.x * kept_->scale, at.y - rect.y * kept_->scale, kept_->scale};
-      return;
-    }
-  }
+  if (kept_ && PlaceAt(*kept_)) return;
   Home();
 }
 

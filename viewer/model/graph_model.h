@@ -35,6 +35,9 @@ class GraphModel {
   };
   Kept Keep() const;
 
+  /// Moves the camera so that what was in the middle of another graph is where it was there.
+  void PlaceLike(const Kept& kept);
+
   /// Lays out for the first time. Without `kept`: with the slabs around the first difference open,
   /// and the selection or first difference in the middle.
   void Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops);
@@ -116,6 +119,8 @@ class GraphModel {
   void Fit(double left, double top, double right, double bottom);
   Anchor AtSelection() const;
   void PlaceKept();
+  /// False: the graph has neither the node nor the slab.
+  bool PlaceAt(const Kept& kept);
   void CenterCluster(int32_t cluster);
   std::string Swap(std::vector<SceneView>& from, std::vector<SceneView>& to);
   std::set<int32_t> Grow(const std::set<int32_t>& set, bool inputs, bool outputs) const;

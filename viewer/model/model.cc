@@ -116,6 +116,7 @@ void Model::OnOpened(Opened opened, const Link& link) {
   contents_ = document_->contents();
   ++version_;
   lanes_ = std::make_shared<SharedLanes>();
+  pinned_.clear();
   graph_.reset();
   graph_key_.clear();
   subject_ = from_ = -1;
@@ -138,6 +139,7 @@ void Model::OnOpened(Opened opened, const Link& link) {
 void Model::OpenPair(const std::string& before, const std::string& after) {
   opening_name_ = fmt::format("{} and {}", before, after);
   document_.reset();
+  pinned_.clear();
   contents_.reset();
   ++version_;
   histories_.reset();

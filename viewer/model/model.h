@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "viewer/model/async_value.h"
 #include "viewer/model/comparison.h"
 #include "viewer/model/document.h"
 #include "viewer/model/graph_model.h"
 #include "viewer/model/link.h"
 #include "viewer/model/node_histories.h"
+#include "viewer/model/overlay.h"
 #include "viewer/model/search.h"
 #include "viewer/model/workers.h"
 
@@ -118,9 +120,41 @@ class Model {
   Mode mode() const { return mode_; }
   void SetMode(Mode mode);
   Tab tab = Tab::kNone;
+  std::string labels;       ///< on lines: "", "shape", "dtype", "bytes"
+  std::string overlay_key;  ///< what nodes are coloured by; "": their status
+  void StepOverlay(int n);
+  void StepLabels();
+  /// (key, label) of what the graph can be coloured by; null until a worker knows.
+  const std::vector<std::pair<std::string, std::string>>* overlays();
+  /// Null: none was chosen, or it is not made yet.
+  const Overlay* overlay();
   bool show_before = false;  ///< while the key is held: the graph before
   int32_t hops() const { return hops_; }
   void SetHops(int32_t hops);
+
+  // --- Graphs beside the one that is shown ---
+
+  static constexpr size_t kMostCanvases = 4;
+  /// What a canvas showed when canvases were synchronized last.
+  struct Seen {
+    const GraphModel* graph = nullptr;
+    Camera camera;
+    int32_t selected = -1;
+    const SceneGeometry* geometry = nullptr;
+  };
+  struct Canvas {
+    std::string title;
+    std::unique_ptr<GraphModel> graph;
+    Seen seen;
+  };
+  const std::vector<Canvas>& pinned() const { return pinned_; }
+  /// Keeps the graph that is shown beside the next one.
+  void Pin();
+  void Unpin(size_t index);
+  void UnpinAll();
+  bool synced = true;  ///< cameras and selections of all canvases follow each other
+  /// Once a frame: moves all canvases as the one that the user moved.
+  void SyncCanvases();
 
   // --- Navigation ---
 
@@ -177,6 +211,10 @@ class Model {
   std::shared_ptr<SharedLanes> lanes_;
   Workers workers_;  // destroyed before what its jobs use
   std::unique_ptr<GraphModel> graph_;
+  std::vector<Canvas> pinned_;
+  Seen seen_;  // of graph_
+  AsyncValue<std::vector<std::pair<std::string, std::string>>> overlays_{"overlays"};
+  AsyncValue<Overlay> overlay_{"overlay"};
 };
 
 }  // namespace strata::viewer

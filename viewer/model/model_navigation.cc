@@ -72,6 +72,8 @@ Link Model::CurrentLink() const {
   link.mode = mode_ == Mode::kSideBySide ? "side" : mode_ == Mode::kBlink ? "blink" : "unified";
   link.hops = hops_ == SceneView::kAllHops ? "all" : fmt::format("{}", hops_);
   link.filter = filter_;
+  link.overlay = overlay_key;
+  link.labels = labels;
   if (!graph_) return link;
   if (graph_->selected() >= 0) {
     const Comparison& c = graph_->comparison();
@@ -95,6 +97,8 @@ void Model::TakeChoices(const Link& link) {
                                  : Tab::kNone;
   hops_ = link.hops == "all" ? SceneView::kAllHops : link.hops[0] - '0';
   filter_ = link.filter;
+  overlay_key = link.overlay;
+  labels = link.labels;
 }
 
 void Model::Remember() {

@@ -13,15 +13,7 @@ namespace {
 
 using M = SceneMeasures;
 
-constexpr float kToolbar = 44, kLegend = 28, kMinimap = 96, kMinimapInset = 6;
-
-/// As high as the scene needs at the width of the minimap, at most 160.
-float MinimapHeight(const Ui& ui, const GraphModel& graph) {
-  const SceneGeometry& geometry = *graph.geometry();
-  const double height =
-      (kMinimap - 2 * kMinimapInset) * geometry.height / geometry.width + 2 * kMinimapInset;
-  return ui.px(static_cast<float>(std::clamp(height, 24.0, 160.0)));
-}
+constexpr float kToolbar = 44, kLegend = 28;
 
 }  // namespace
 
@@ -73,6 +65,7 @@ void GraphPane::Toolbar(Ui& ui, const Area& area) {
       ui.model.SetHops(hops);
     x += ui.px(88);
   }
+  x = OverlayChoice(ui, {x, y, area.right() - x, height});
   float right = area.right() - ui.px(12);
   const auto button = [&](const char* name, const std::string& label, float width) {
     right -= width;
@@ -95,6 +88,21 @@ void GraphPane::Toolbar(Ui& ui, const Area& area) {
   const Area words = {x, y, right - x, height};
   ui.TextRight(words, drawn, ui.font(Face::kSans, 12), theme.ink_3);
   ui.Register("drawn", "text", drawn, words);
+}
+
+float GraphPane::OverlayChoice(Ui& ui, const Area& area) const {
+  const auto* list = ui.model.overlays();
+  const float width = ui.px(148), rest = ui.px(204);  // what stands at the right
+  if (list == nullptr || list->empty() || area.width < width + rest) return area.x;
+  std::vector<std::string> labels = {"No overlay"};
+  int chosen = 0;
+  for (const auto& [key, label] : *list) {
+    if (key == ui.model.overlay_key) chosen = static_cast<int>(labels.size());
+    labels.push_back(label);
+  }
+  if (ui.Choice("overlay", {area.x, area.y, width, area.height}, labels, chosen))
+    ui.model.overlay_key = chosen == 0 ? "" : (*list)[static_cast<size_t>(chosen - 1)].first;
+  return area.x + width + ui.px(8);
 }
 
 void GraphPane::Empty(Ui& ui, const Area& area) const {
@@ -179,8 +187,8 @@ void GraphPane::Pointer(Ui& ui, GraphModel& graph, const Area& stage) {
     moved_ += std::abs(dx) + std::abs(dy);
     if (moved_ > 4) graph.Pan(dx, dy);
   }
-  hover_node_ = hover_slab_ = -1;
   if (!touch.hovered) return;
+  hover_graph_ = &graph;
   const Hit hit = HitAt(graph, graph.camera.ToSceneX(x), graph.camera.ToSceneY(y));
   if (hit.box != nullptr) hover_node_ = hit.box->node;
   if (hit.slab != nullptr) hover_slab_ = hit.slab->cluster;
@@ -208,156 +216,6 @@ void GraphPane::Pointer(Ui& ui, GraphModel& graph, const Area& stage) {
     const std::string tip = TipOf(graph.comparison(), hit);
     if (!tip.empty()) ui.Tip(tip);
   }
-}
-
-void GraphPane::Canvas(Ui& ui, const Area& whole_area) {
-  GraphModel& graph = *ui.model.graph();
-  Area area = whole_area;
-  const double dpi = ui.fonts.scale();
-  const bool side_by_side =
-      ui.model.mode() == Mode::kSideBySide && !graph.comparison().changes().empty();
-  const float caption = side_by_side || ui.model.mode() == Mode::kBlink ? ui.px(28) : 0;
-  const float gap = side_by_side ? ui.px(4) : 0;
-  const bool mini = !side_by_side && area.width > ui.px(560);
-  // A column of its own, so that it covers nothing.
-  if (mini) area.width -= ui.px(kMinimap + 24);
-  const float width = side_by_side ? (area.width - gap) / 2 : area.width;
-  graph.SetStage({width / dpi, (area.height - caption) / dpi, width / dpi});
-  const bool before = ui.model.show_before && !side_by_side;
-  const Area corner = {area.right() + ui.px(12), area.y + caption + ui.px(12), ui.px(kMinimap),
-                       std::min(MinimapHeight(ui, graph), area.height - caption - ui.px(24))};
-  const Touch on_minimap = mini ? ui.Press("minimap", "minimap", "", corner) : Touch{};
-  for (int pane = 0; pane < (side_by_side ? 2 : 1); ++pane) {
-    const Area whole = {area.x + static_cast<float>(pane) * (width + gap), area.y, width,
-                        area.height};
-    const Area stage = {whole.x, whole.y + caption, width, area.height - caption};
-    SceneLook look;
-    look.side = side_by_side                      ? (pane == 0 ? Side::kBefore : Side::kAfter)
-                : before                          ? Side::kBefore
-                : ui.model.mode() == Mode::kBlink ? Side::kAfter
-                                                  : Side::kUnion;
-    look.selected = graph.selected();
-    look.cursor = graph.cursor();
-    look.hover_node = hover_node_;
-    look.hover_slab = hover_slab_;
-    if (graph.lit()) look.lit = &*graph.lit();
-    if (!ui.model.hit_nodes().empty()) look.hits = &ui.model.hit_nodes();
-    const UiScope scope(ui, !side_by_side ? "union" : pane == 0 ? "before" : "after");
-    ScenePainter(ui, graph.comparison(), *graph.geometry(), graph.camera, stage, look).Paint();
-    Pointer(ui, graph, stage);
-    if (caption > 0) {
-      const Area bar = {whole.x, whole.y, width, caption};
-      ui.Fill(bar, ui.theme->surface);
-      ui.Fill({bar.x, bar.bottom() - 1, bar.width, 1}, ui.theme->rule);
-      const std::string_view word = look.side == Side::kBefore ? "Before" : "After";
-      const float used = ui.TextIn({bar.x + ui.px(12), bar.y, bar.width, bar.height}, word,
-                                   ui.font(Face::kBold, 12), ui.theme->ink);
-      const SceneCounts& counts = graph.comparison().counts();
-      const std::string more =
-          side_by_side ? Plural(counts.nodes - (pane == 0 ? counts.added : counts.removed), "node")
-                       : std::string("hold b for before");
-      ui.TextIn({bar.x + ui.px(20) + used, bar.y, bar.width, bar.height}, more,
-                ui.font(Face::kSans, 12), ui.theme->ink_3);
-      ui.Register("caption", "text", word, bar);
-    }
-  }
-  if (side_by_side) ui.Fill({area.x + width, area.y, gap, area.height}, ui.theme->rule);
-  if (!mini) return;
-  ui.Fill({area.right(), area.y, 1, area.height}, ui.theme->rule);
-  Minimap(ui, corner, on_minimap);
-}
-
-void GraphPane::Minimap(Ui& ui, const Area& area, const Touch& touch) const {
-  const Theme& theme = *ui.theme;
-  GraphModel& graph = *ui.model.graph();
-  const SceneGeometry& geometry = *graph.geometry();
-  ui.Fill(area, theme.surface, 4);
-  ui.Frame(area, theme.rule, 4);
-  const float inset = ui.px(kMinimapInset);
-  const double k = std::min((area.width - 2 * inset) / geometry.width,
-                            (area.height - 2 * inset) / std::max(1.0, geometry.height));
-  const float left = area.x + (area.width - static_cast<float>(geometry.width * k)) / 2;
-  const float top = area.y + inset;
-  const auto fill = [&](const SceneRect& rect, Color color, float least) {
-    const float x = left + static_cast<float>(rect.x * k), y = top + static_cast<float>(rect.y * k);
-    ui.Fill({x, y, std::max(1.0F, static_cast<float>(rect.width * k)),
-             std::max(least, static_cast<float>(rect.height * k))},
-            color);
-  };
-  float last = -1e9F;  // many slabs on one pixel are one
-  for (const SceneSlab& slab : geometry.slabs) {
-    if (slab.cluster == 0) continue;
-    const float y = static_cast<float>(slab.y * k);
-    if (!slab.open && !slab.differs && std::abs(y - last) < 0.5F) continue;
-    last = y;
-    fill(slab, slab.open ? theme.well_2 : theme.tick, 1);
-    if (slab.open || !slab.differs) continue;
-    const SceneCounts& counts = graph.comparison().cluster(slab.cluster).counts;
-    const std::pair<int32_t, Color> marks[] = {{counts.changed, theme.changed.line},
-                                               {counts.removed, theme.removed.line},
-                                               {counts.added, theme.added.line},
-                                               {counts.moved, theme.moved.line}};
-    double at = 0.45;
-    for (const auto& [count, color] : marks) {
-      if (count > 0)
-        fill({slab.x + slab.width * at, slab.y, slab.width * 0.12, slab.height}, color, 1.5F);
-      at += 0.13;
-    }
-  }
-  last = -1e9F;
-  for (const SceneBox& box : geometry.boxes) {
-    const SceneStatus status =
-        box.node < 0 ? SceneStatus::kSame : graph.comparison().StatusOf(box.node);
-    const float y = static_cast<float>(box.y * k);
-    if (status == SceneStatus::kSame && std::abs(y - last) < 1) continue;
-    last = y;
-    const Theme::StatusColors* colors = theme.Of(status);
-    fill(box, colors != nullptr ? colors->line : theme.tick_2, 1.5F);
-  }
-  const Camera& camera = graph.camera;
-  const float x0 = left + static_cast<float>(camera.ToSceneX(0) * k);
-  const float y0 = top + static_cast<float>(camera.ToSceneY(0) * k);
-  const float x1 = left + static_cast<float>(camera.ToSceneX(graph.stage().width) * k);
-  const float y1 = top + static_cast<float>(camera.ToSceneY(graph.stage().height) * k);
-  ui.draw().AddRect({std::max(area.x + 1, x0), std::max(area.y + 1, y0)},
-                    {std::min(area.right() - 1, x1), std::min(area.bottom() - 1, y1)}, theme.accent,
-                    0, 0, ui.px(1.5F));
-  if (!touch.held) return;
-  const ImVec2 at = ImGui::GetIO().MousePos;
-  graph.camera.x = graph.stage().room / 2 - (at.x - left) / k * camera.scale;
-  graph.camera.y = graph.stage().height / 2 - (at.y - top) / k * camera.scale;
-}
-
-void GraphPane::Legend(Ui& ui, const Area& area) const {
-  const Theme& theme = *ui.theme;
-  ui.Fill(area, theme.surface);
-  ui.Fill({area.x, area.y, area.width, 1}, theme.rule);
-  const Comparison* comparison = ui.model.comparison();
-  if (comparison == nullptr) return;
-  const SceneCounts& counts = comparison->counts();
-  const std::pair<SceneStatus, int32_t> marks[] = {
-      {SceneStatus::kAdded, counts.added},     {SceneStatus::kRemoved, counts.removed},
-      {SceneStatus::kChanged, counts.changed}, {SceneStatus::kMoved, counts.moved},
-      {SceneStatus::kDerived, counts.derived}, {SceneStatus::kSame, 1}};
-  const Font font = ui.font(Face::kSans, 12);
-  float x = area.x + ui.px(12);
-  for (const auto& [status, count] : marks) {
-    if (count == 0) continue;
-    const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
-    if (status == SceneStatus::kSame) {
-      ui.Frame({x, y, ui.px(16), ui.px(13)}, theme.rule_2, 2);
-    } else {
-      DrawSign(ui, x, y, ui.fonts.scale(), status);
-    }
-    x += ui.px(20);
-    x += ui.Text(x, area.y + (area.height - font.size) / 2, WordOf(status), font, theme.ink_2) +
-         ui.px(16);
-  }
-  const std::string_view words = comparison->scene().has_backward
-                                     ? "forward runs down on the left, backward up on the right"
-                                     : "runs down";
-  if (area.right() - x > font.WidthOf(words) + ui.px(24))
-    ui.TextRight({x, area.y, area.right() - ui.px(12) - x, area.height}, words, font, theme.ink_3);
 }
 
 }  // namespace strata::viewer

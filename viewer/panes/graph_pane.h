@@ -14,7 +14,13 @@ class GraphPane {
 
  private:
   void Toolbar(Ui& ui, const Area& area);
+  float OverlayChoice(Ui& ui, const Area& area) const;
   void Canvas(Ui& ui, const Area& area);
+  void OneCanvas(Ui& ui, const Area& whole);
+  void SideBySide(Ui& ui, const Area& area);
+  void Canvases(Ui& ui, const Area& area);
+  static void Caption(Ui& ui, const Area& bar, std::string_view title, std::string_view more);
+  SceneLook LookOf(Ui& ui, const GraphModel& graph) const;
   void Empty(Ui& ui, const Area& area) const;
   void Minimap(Ui& ui, const Area& area, const Touch& touch) const;
   void Legend(Ui& ui, const Area& area) const;
@@ -27,8 +33,11 @@ class GraphPane {
   void Pointer(Ui& ui, GraphModel& graph, const Area& stage);
   std::string TipOf(const Comparison& comparison, const Hit& hit) const;
 
-  double moved_ = 0;  // pixels since the button went down
-  int32_t hover_node_ = -1, hover_slab_ = -1;
+  double moved_ = 0;                           // pixels since the button went down
+  int32_t hover_node_ = -1, hover_slab_ = -1;  // of hover_graph_
+  const GraphModel* hover_graph_ = nullptr;    // that the pointer is over in this frame
+  const GraphModel* hover_shown_ = nullptr;    // the same in the last one
+  Camera right_camera_;                        // of the graph after, beside the one before
 };
 
 }  // namespace strata::viewer

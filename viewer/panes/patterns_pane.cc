@@ -17,8 +17,7 @@ constexpr size_t kMostPlaces = 48, kMostSingles = 100;
 const ChangeList* PatternsPane::Changes(Ui& ui) {
   const GraphModel* graph = ui.model.graph();
   if (graph == nullptr) return nullptr;
-  return list_.Get(ui.model.workers(),
-                   fmt::format("{}", static_cast<const void*>(&graph->comparison())),
+  return list_.Get(ui.model.workers(), fmt::format("{}", graph->comparison().id()),
                    [shared = graph->shared_comparison()] { return MakeChangeList(*shared); });
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// Of the comparison that is shown; changes when another one is.
 std::string KeyOf(const Ui& ui) {
   const GraphModel* graph = ui.model.graph();
-  return graph == nullptr ? "" : fmt::format("{}", static_cast<const void*>(&graph->comparison()));
+  return graph == nullptr ? "" : fmt::format("{}", graph->comparison().id());
 }
 
 std::string Signed(int64_t value) {

@@ -102,8 +102,8 @@ void TablePane::Draw(Ui& ui, const Area& area) {
   if (graph == nullptr) return;
   const Comparison& comparison = graph->comparison();
   const bool all = comparison.changes().empty() || ui.model.hops() == SceneView::kAllHops;
-  const std::string key = fmt::format("{} {} {} {} {}", static_cast<const void*>(&comparison), all,
-                                      sort_, down_, ui.model.filter());
+  const std::string key =
+      fmt::format("{} {} {} {} {}", comparison.id(), all, sort_, down_, ui.model.filter());
   const std::vector<int32_t>* rows =
       rows_.Get(ui.model.workers(), key,
                 [shared = graph->shared_comparison(), all, filter = ui.model.filter(), sort = sort_,

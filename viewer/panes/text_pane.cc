@@ -14,8 +14,7 @@ void TextPane::Draw(Ui& ui, const Area& area) {
   ui.Fill(area, theme.surface);
   const GraphModel* graph = ui.model.graph();
   if (graph == nullptr) return;
-  const std::string key =
-      fmt::format("{} {}", static_cast<const void*>(&graph->comparison()), context_);
+  const std::string key = fmt::format("{} {}", graph->comparison().id(), context_);
   const std::vector<TextRow>* rows =
       rows_.Get(ui.model.workers(), key, [shared = graph->shared_comparison(), context = context_] {
         return MakeTextDiff(*shared, context);

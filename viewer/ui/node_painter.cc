@@ -30,13 +30,40 @@ bool IsMarked(SceneStatus status) {
 
 // --- Nodes ---
 
+std::optional<Heat> ScenePainter::HeatOfNode(int32_t node) const {
+  if (look_.overlay == nullptr || node < 0 || look_.overlay->ShareOf(node) < 0) return std::nullopt;
+  return HeatOf(look_.overlay->ShareOf(node));
+}
+
+void ScenePainter::ValueLabel(const SceneBox& box) {
+  const std::string type = comparison_.TypeOf(box.node, look_.side == Side::kBefore);
+  std::string words;
+  if (look_.labels == "shape") words = ShapeOf(type);
+  if (look_.labels == "dtype") words = DtypeOf(type);
+  if (look_.labels == "bytes" && comparison_.BytesOf(box.node) > 0)
+    words = BytesText(comparison_.BytesOf(box.node));
+  if (words.empty() || IsGone(comparison_.StatusOf(box.node))) return;
+  const Font font = FontOf(Face::kMono, 10);
+  const std::string shown = font.Cut(words, S(box.width - 16));
+  const float width = font.WidthOf(shown), half = S(6);
+  const float x = X(box.x + box.width / 2) - width / 2;
+  const float y = Y(box.backward ? box.y - 11 : box.bottom() + 11);
+  ui_.Fill({x - ui_.px(3), y - half, width + ui_.px(6), 2 * half}, theme().surface);
+  ui_.Text(x, y - font.size / 2, shown, font, theme().ink_2);
+  if (ui_.tree.recording())
+    ui_.Register("label:" + comparison_.NameOf(box.node), "text", words,
+                 Clip({x, y - half, width, 2 * half}));
+}
+
 /// A box from far away: its fill, and whether it is selected.
 void ScenePainter::Mark(const SceneBox& box) {
   const SceneStatus status = box.node < 0 ? SceneStatus::kSame : comparison_.StatusOf(box.node);
   const bool here = box.node >= 0 && (box.node == look_.selected ||
                                       (look_.hits != nullptr && look_.hits->contains(box.node)));
   const Theme::StatusColors* colors = theme().Of(status);
+  const std::optional<Heat> heat = HeatOfNode(box.node);
   const Color color = box.node < 0                      ? theme().fold
+                      : heat && !here                   ? heat->fill
                       : here                            ? theme().accent
                       : colors != nullptr               ? colors->line
                       : status == SceneStatus::kDerived ? theme().edge
@@ -135,7 +162,11 @@ void ScenePainter::NodeBody(const SceneBox& box, const Area& area, bool is_lit) 
   const SceneStatus status = comparison_.StatusOf(box.node);
   const Theme::StatusColors* colors = theme().Of(status);
   const float radius = std::min(4.0F, 4 * static_cast<float>(camera_.scale));
-  ui_.Fill(area, Dim(colors != nullptr ? colors->fill : theme().surface, is_lit), radius);
+  const std::optional<Heat> heat = HeatOfNode(box.node);
+  const Color fill = heat                                            ? heat->fill
+                     : colors != nullptr && look_.overlay == nullptr ? colors->fill
+                                                                     : theme().surface;
+  ui_.Fill(area, Dim(fill, is_lit), radius);
   if (status == SceneStatus::kRemoved) Hatch(area, Dim(theme().hatch, is_lit));
   const Color line = Dim(colors != nullptr                 ? colors->line
                          : status == SceneStatus::kDerived ? theme().edge
@@ -177,7 +208,11 @@ void ScenePainter::NodeWords(const SceneBox& box, const Area& area, bool is_lit)
   if (const size_t arrow = label.find(kArrow);
       arrow != std::string::npos && op.WidthOf(label) > room)
     shown = label.substr(arrow + kArrow.size());
-  const Color ink = Dim(status == SceneStatus::kRemoved ? theme().ink_2 : theme().ink, is_lit);
+  const std::optional<Heat> heat = HeatOfNode(box.node);
+  const Color ink = Dim(heat                              ? heat->ink
+                        : status == SceneStatus::kRemoved ? theme().ink_2
+                                                          : theme().ink,
+                        is_lit);
   const float end =
       left + ui_.Text(left, first - op.size / 2, shown, op, ink, std::max(1.0F, room));
   if (!two_) return;
@@ -189,12 +224,25 @@ void ScenePainter::NodeWords(const SceneBox& box, const Area& area, bool is_lit)
     const float width = mono.WidthOf(name);
     if (width <= name_room)
       ui_.Text(area.right() - S(8) - width, first - mono.size / 2, name, mono,
-               Dim(IsMarked(status) ? theme().ink_2 : theme().ink_3, is_lit));
+               Dim(heat               ? heat->ink
+                   : IsMarked(status) ? theme().ink_2
+                                      : theme().ink_3,
+                   is_lit));
   }
   const std::string type = ShortType(comparison_.TypeOf(box.node, look_.side == Side::kBefore));
   const Font small = FontOf(Face::kMono, 10.5);
-  ui_.Text(area.x + S(10), area.y + S(27.5) - small.size / 2, type.empty() ? "–" : type, small,
-           Dim(theme().ink_2, is_lit), area.width - S(18));
+  const Color quiet = Dim(heat ? heat->ink : theme().ink_2, is_lit);
+  const float second = area.y + S(27.5) - small.size / 2;
+  float type_room = area.width - S(18);
+  const std::string value =
+      look_.overlay != nullptr ? look_.overlay->TextOf(box.node) : std::string();
+  if (!value.empty()) {
+    const float width = small.WidthOf(value);
+    ui_.Text(area.right() - S(8) - width, second, value, small, ink);
+    type_room -= width + S(6);
+  }
+  if (type_room > small.size)
+    ui_.Text(area.x + S(10), second, type.empty() ? "–" : type, small, quiet, type_room);
 }
 
 }  // namespace strata::viewer

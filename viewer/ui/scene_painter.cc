@@ -81,6 +81,7 @@ void ScenePainter::Groups(const std::vector<const SceneGroup*>& groups) {
       if (lines_) {
         Box(box);
         if (two_ && !box.stubs.empty()) Stub(box);
+        if (two_ && box.feeds && !look_.labels.empty() && box.node >= 0) ValueLabel(box);
       } else {
         Mark(box);
       }
@@ -201,7 +202,11 @@ std::pair<float, float> ScenePainter::SlabHead(const SceneSlab& slab, float midd
   const float end = left + ui_.Text(left, middle - name.size / 2, NameOf(slab), name, ink,
                                     std::max(1.0F, badges - left - ui_.px(8)));
   const Font quiet = FontOf(Face::kSans, 11);
-  const std::string nodes = Plural(counts.nodes, "node");
+  std::string nodes = Plural(counts.nodes, "node");
+  if (look_.overlay != nullptr && slab.run.empty()) {
+    const std::string total = look_.overlay->TextOfCluster(slab.cluster);
+    if (!total.empty()) nodes += "  " + total;
+  }
   const float width = quiet.WidthOf(nodes), begin = end + ui_.px(8);
   if (begin + width < badges - ui_.px(8)) {
     ui_.Text(begin, middle - quiet.size / 2, nodes, quiet, theme().ink_3);

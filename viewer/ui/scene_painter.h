@@ -2,11 +2,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scene/geometry.h"
 #include "viewer/model/camera.h"
 #include "viewer/model/comparison.h"
+#include "viewer/model/overlay.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {
@@ -23,6 +25,8 @@ struct SceneLook {
   int32_t hover_slab = -1;
   const std::set<int32_t>* hits = nullptr;  ///< of a search
   const std::set<int32_t>* lit = nullptr;   ///< all other nodes are dimmed
+  const Overlay* overlay = nullptr;         ///< fills nodes instead of their status
+  std::string_view labels;                  ///< on lines: "", "shape", "dtype", "bytes"
 };
 
 /// From this zoom on nodes show two lines, inputs from elsewhere and arrow heads; below the next,
@@ -68,6 +72,10 @@ class ScenePainter {
   void Fold(const SceneBox& box, const Area& area, bool is_lit);
   void Halo(const SceneBox& box, const Area& area);
   void Ghost(const SceneBox& box, const Area& area);
+  /// What flows out of a node, where its lines begin.
+  void ValueLabel(const SceneBox& box);
+  /// The colours of the overlay; none: the node is plain.
+  std::optional<Heat> HeatOfNode(int32_t node) const;
   void Node(const SceneBox& box, const Area& area, bool is_lit);
   void NodeBody(const SceneBox& box, const Area& area, bool is_lit);
   void NodeWords(const SceneBox& box, const Area& area, bool is_lit);

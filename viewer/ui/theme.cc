@@ -1,5 +1,9 @@
 #include "viewer/ui/theme.h"
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
 #include <imgui.h>
 
 namespace strata::viewer {
@@ -120,6 +124,21 @@ const Theme::StatusColors* Theme::Of(SceneStatus status) const {
 Color Theme::TextOf(SceneStatus status) const {
   const StatusColors* colors = Of(status);
   return colors != nullptr ? colors->text : ink_3;
+}
+
+Heat HeatOf(float share) {
+  constexpr float kSteps[][3] = {{0, 32, 77},     {31, 58, 110},   {76, 85, 109},  {107, 112, 115},
+                                 {139, 139, 119}, {174, 168, 111}, {213, 201, 91}, {255, 234, 70}};
+  const float at = std::clamp(share, 0.0F, 1.0F) * static_cast<float>(std::size(kSteps) - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(std::size(kSteps) - 1, low + 1);
+  uint32_t rgb = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const float value =
+        kSteps[low][i] + (kSteps[high][i] - kSteps[low][i]) * (at - static_cast<float>(low));
+    rgb = rgb << 8 | static_cast<uint32_t>(std::lround(value));
+  }
+  return {Rgb(rgb), share > 0.52F ? Rgb(0x1B1A17) : Rgb(0xFFFFFF)};
 }
 
 const Theme& LightTheme() {

@@ -25,6 +25,13 @@ struct Theme {
   Color TextOf(SceneStatus status) const;
 };
 
+/// Cividis, readable with every kind of colour vision (Nuñez, Anderton, Renslow 2018): the colour
+/// of a share from 0 to 1, and an ink that can be read on it.
+struct Heat {
+  Color fill, ink;
+};
+Heat HeatOf(float share);
+
 const Theme& LightTheme();
 const Theme& DarkTheme();
 

@@ -68,6 +68,10 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("module", model.selected() >= 0 ? comparison->ModuleOf(model.selected()) : "");
   add("lit",
       number(graph != nullptr && graph->lit() ? static_cast<int64_t>(graph->lit()->size()) : 0));
+  add("overlay", model.overlay_key);
+  add("labels", model.labels);
+  add("canvases", number(static_cast<int64_t>(model.pinned().size()) + (graph != nullptr ? 1 : 0)));
+  add("synced", model.synced ? "yes" : "no");
   add("hits", number(static_cast<int64_t>(model.hits().nodes.size())));
   return state;
 }

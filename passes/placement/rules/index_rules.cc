@@ -18,8 +18,8 @@ Status Embedding(RuleBuilder& b) {
   return Ok();
 }
 
-/// gradient `[.., d]`, indices `[..]` → `[v, d]`: every row sums what its index got. A rank that has
-/// all gradients can compute some of the rows.
+/// gradient `[.., d]`, indices `[..]` → `[v, d]`: every row sums what its index got. A rank that
+/// has all gradients can compute some of the rows.
 Status EmbeddingBackward(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(1).size();
   for (size_t dim = 0; dim < rank; ++dim) {

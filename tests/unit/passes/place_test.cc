@@ -22,8 +22,7 @@ std::string TypeOf(const Module& module, std::string_view value) {
 }
 
 Status PlaceOn(Module& module, std::string mesh) {
-  auto changed =
-      Place({.mesh = std::move(mesh), .plan = ""}).Run(module);
+  auto changed = Place({.mesh = std::move(mesh), .plan = ""}).Run(module);
   if (!changed) return std::move(changed).error();
   OrDie(Verify(module));
   return Ok();

@@ -1,0 +1,276 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "scene/words.h"
+#include "viewer/panes/graph_pane.h"
+
+namespace strata::viewer {
+namespace {
+
+constexpr float kCaption = 28;
+constexpr float kMinimap = 96, kMinimapInset = 6;
+
+/// As high as the scene needs at the width of the minimap, at most 160.
+float MinimapHeight(const Ui& ui, const GraphModel& graph) {
+  const SceneGeometry& geometry = *graph.geometry();
+  const double height =
+      (kMinimap - 2 * kMinimapInset) * geometry.height / geometry.width + 2 * kMinimapInset;
+  return ui.px(static_cast<float>(std::clamp(height, 24.0, 160.0)));
+}
+
+}  // namespace
+
+SceneLook GraphPane::LookOf(Ui& ui, const GraphModel& graph) const {
+  SceneLook look;
+  look.selected = graph.selected();
+  look.cursor = graph.cursor();
+  look.labels = ui.model.labels;
+  if (hover_shown_ == &graph) {
+    look.hover_node = hover_node_;
+    look.hover_slab = hover_slab_;
+  }
+  if (graph.lit()) look.lit = &*graph.lit();
+  if (&graph != ui.model.graph()) return look;
+  look.overlay = ui.model.overlay();
+  // While a new graph arrives, the hits and the overlay may still be those of the one before.
+  if (!ui.model.hit_nodes().empty()) look.hits = &ui.model.hit_nodes();
+  return look;
+}
+
+void GraphPane::Caption(Ui& ui, const Area& bar, std::string_view title, std::string_view more) {
+  ui.Fill(bar, ui.theme->surface);
+  ui.Fill({bar.x, bar.bottom() - 1, bar.width, 1}, ui.theme->rule);
+  const float used = ui.TextIn({bar.x + ui.px(12), bar.y, bar.width - ui.px(48), bar.height}, title,
+                               ui.font(Face::kBold, 12), ui.theme->ink);
+  const float left = bar.x + ui.px(20) + used;
+  if (bar.right() - ui.px(36) - left > ui.px(40))
+    ui.TextIn({left, bar.y, bar.right() - ui.px(36) - left, bar.height}, more,
+              ui.font(Face::kSans, 12), ui.theme->ink_3);
+  ui.Register("caption", "text", title, bar);
+}
+
+void GraphPane::Canvas(Ui& ui, const Area& area) {
+  hover_shown_ = std::exchange(hover_graph_, nullptr);
+  if (!ui.model.pinned().empty()) {
+    Canvases(ui, area);
+  } else if (ui.model.mode() == Mode::kSideBySide && !ui.model.comparison()->changes().empty()) {
+    SideBySide(ui, area);
+  } else {
+    OneCanvas(ui, area);
+  }
+  if (hover_graph_ == nullptr) hover_node_ = hover_slab_ = -1;
+}
+
+void GraphPane::OneCanvas(Ui& ui, const Area& whole) {
+  GraphModel& graph = *ui.model.graph();
+  const double dpi = ui.fonts.scale();
+  const bool blink = ui.model.mode() == Mode::kBlink && !graph.comparison().changes().empty();
+  const float caption = blink ? ui.px(kCaption) : 0;
+  Area area = whole;
+  // The minimap has a column of its own, so that it covers nothing.
+  const bool mini = area.width > ui.px(560);
+  if (mini) area.width -= ui.px(kMinimap + 24);
+  graph.SetStage({area.width / dpi, (area.height - caption) / dpi, area.width / dpi});
+  const Area corner = {area.right() + ui.px(12), area.y + caption + ui.px(12), ui.px(kMinimap),
+                       std::min(MinimapHeight(ui, graph), area.height - caption - ui.px(24))};
+  const Touch on_minimap = mini ? ui.Press("minimap", "minimap", "", corner) : Touch{};
+  SceneLook look = LookOf(ui, graph);
+  look.side = ui.model.show_before ? Side::kBefore : blink ? Side::kAfter : Side::kUnion;
+  {
+    const UiScope scope(ui, "union");
+    const Area stage = {area.x, area.y + caption, area.width, area.height - caption};
+    ScenePainter(ui, graph.comparison(), *graph.geometry(), graph.camera, stage, look).Paint();
+    Pointer(ui, graph, stage);
+    if (blink)
+      Caption(ui, {area.x, area.y, whole.width, caption},
+              look.side == Side::kBefore ? "Before" : "After", "hold b for before");
+  }
+  if (!mini) return;
+  ui.Fill({area.right(), area.y + caption, 1, area.height}, ui.theme->rule);
+  Minimap(ui, corner, on_minimap);
+}
+
+void GraphPane::SideBySide(Ui& ui, const Area& area) {
+  GraphModel& graph = *ui.model.graph();
+  const double dpi = ui.fonts.scale();
+  const float caption = ui.px(kCaption), gap = ui.px(4), width = (area.width - gap) / 2;
+  graph.SetStage({width / dpi, (area.height - caption) / dpi, width / dpi});
+  const SceneCounts& counts = graph.comparison().counts();
+  for (const bool before : {true, false}) {
+    const Area whole = {before ? area.x : area.x + width + gap, area.y, width, area.height};
+    const Area stage = {whole.x, whole.y + caption, width, area.height - caption};
+    SceneLook look = LookOf(ui, graph);
+    look.side = before ? Side::kBefore : Side::kAfter;
+    const UiScope scope(ui, before ? "before" : "after");
+    // Each side has a camera of its own while they are not synchronized.
+    const bool own = !before && !ui.model.synced;
+    if (own) std::swap(graph.camera, right_camera_);
+    ScenePainter(ui, graph.comparison(), *graph.geometry(), graph.camera, stage, look).Paint();
+    Pointer(ui, graph, stage);
+    if (own) std::swap(graph.camera, right_camera_);
+    Caption(ui, {whole.x, whole.y, width, caption}, before ? "Before" : "After",
+            Plural(counts.nodes - (before ? counts.added : counts.removed), "node"));
+  }
+  if (ui.model.synced) right_camera_ = graph.camera;
+  ui.Fill({area.x + width, area.y, gap, area.height}, ui.theme->rule);
+}
+
+/// Up to four graphs: beside each other, or two above two.
+void GraphPane::Canvases(Ui& ui, const Area& area) {
+  const std::vector<Model::Canvas>& pinned = ui.model.pinned();
+  const size_t count = pinned.size() + 1, columns = count == 4 ? 2 : count;
+  const size_t rows = count == 4 ? 2 : 1;
+  const float gap = ui.px(4), caption = ui.px(kCaption);
+  const float width =
+      (area.width - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns);
+  const float height =
+      (area.height - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows);
+  const double dpi = ui.fonts.scale();
+  ui.Fill(area, ui.theme->rule);
+  size_t close = count;
+  for (size_t i = 0; i < count; ++i) {
+    const bool current = i + 1 == count;
+    GraphModel& graph = current ? *ui.model.graph() : *pinned[i].graph;
+    const Area cell = {area.x + (width + gap) * static_cast<float>(i % columns),
+                       area.y + (height + gap) * static_cast<float>(i / columns), width, height};
+    const Area stage = {cell.x, cell.y + caption, width, height - caption};
+    const UiScope scope(ui, current ? std::string("union") : fmt::format("canvas:{}", i + 1));
+    ui.Fill(stage, ui.theme->bg);
+    graph.SetStage({width / dpi, (height - caption) / dpi, width / dpi});
+    if (graph.geometry() != nullptr) {
+      ScenePainter(ui, graph.comparison(), *graph.geometry(), graph.camera, stage,
+                   LookOf(ui, graph))
+          .Paint();
+      Pointer(ui, graph, stage);
+    }
+    const Area bar = {cell.x, cell.y, width, caption};
+    Caption(ui, bar, current ? ui.model.Title() : pinned[i].title,
+            CountsText(graph.comparison().counts()));
+    if (current) {
+      ui.Fill({bar.x, bar.y, bar.width, ui.px(2)}, ui.theme->accent);
+      continue;
+    }
+    const Area cross = {bar.right() - ui.px(30), bar.y + ui.px(2), ui.px(26),
+                        bar.height - ui.px(4)};
+    const Touch touch = ui.Press("close", "button", "close", cross);
+    ui.TextIn({cross.x + ui.px(9), cross.y, cross.width, cross.height}, "×",
+              ui.font(Face::kSans, 13), touch.hovered ? ui.theme->ink : ui.theme->ink_3);
+    if (touch.clicked) close = i;
+  }
+  ui.model.SyncCanvases();
+  if (close < pinned.size()) ui.model.Unpin(close);
+}
+
+void GraphPane::Minimap(Ui& ui, const Area& area, const Touch& touch) const {
+  const Theme& theme = *ui.theme;
+  GraphModel& graph = *ui.model.graph();
+  const SceneGeometry& geometry = *graph.geometry();
+  ui.Fill(area, theme.surface, 4);
+  ui.Frame(area, theme.rule, 4);
+  const float inset = ui.px(kMinimapInset);
+  const double k = std::min((area.width - 2 * inset) / geometry.width,
+                            (area.height - 2 * inset) / std::max(1.0, geometry.height));
+  const float left = area.x + (area.width - static_cast<float>(geometry.width * k)) / 2;
+  const float top = area.y + inset;
+  const auto fill = [&](const SceneRect& rect, Color color, float least) {
+    const float x = left + static_cast<float>(rect.x * k), y = top + static_cast<float>(rect.y * k);
+    ui.Fill({x, y, std::max(1.0F, static_cast<float>(rect.width * k)),
+             std::max(least, static_cast<float>(rect.height * k))},
+            color);
+  };
+  float last = -1e9F;  // many slabs on one pixel are one
+  for (const SceneSlab& slab : geometry.slabs) {
+    if (slab.cluster == 0) continue;
+    const float y = static_cast<float>(slab.y * k);
+    if (!slab.open && !slab.differs && std::abs(y - last) < 0.5F) continue;
+    last = y;
+    fill(slab, slab.open ? theme.well_2 : theme.tick, 1);
+    if (slab.open || !slab.differs) continue;
+    const SceneCounts& counts = graph.comparison().cluster(slab.cluster).counts;
+    const std::pair<int32_t, Color> marks[] = {{counts.changed, theme.changed.line},
+                                               {counts.removed, theme.removed.line},
+                                               {counts.added, theme.added.line},
+                                               {counts.moved, theme.moved.line}};
+    double at = 0.45;
+    for (const auto& [count, color] : marks) {
+      if (count > 0)
+        fill({slab.x + slab.width * at, slab.y, slab.width * 0.12, slab.height}, color, 1.5F);
+      at += 0.13;
+    }
+  }
+  last = -1e9F;
+  for (const SceneBox& box : geometry.boxes) {
+    const SceneStatus status =
+        box.node < 0 ? SceneStatus::kSame : graph.comparison().StatusOf(box.node);
+    const float y = static_cast<float>(box.y * k);
+    if (status == SceneStatus::kSame && std::abs(y - last) < 1) continue;
+    last = y;
+    const Theme::StatusColors* colors = theme.Of(status);
+    fill(box, colors != nullptr ? colors->line : theme.tick_2, 1.5F);
+  }
+  const Camera& camera = graph.camera;
+  const float x0 = left + static_cast<float>(camera.ToSceneX(0) * k);
+  const float y0 = top + static_cast<float>(camera.ToSceneY(0) * k);
+  const float x1 = left + static_cast<float>(camera.ToSceneX(graph.stage().width) * k);
+  const float y1 = top + static_cast<float>(camera.ToSceneY(graph.stage().height) * k);
+  ui.draw().AddRect({std::max(area.x + 1, x0), std::max(area.y + 1, y0)},
+                    {std::min(area.right() - 1, x1), std::min(area.bottom() - 1, y1)}, theme.accent,
+                    0, 0, ui.px(1.5F));
+  if (!touch.held) return;
+  const ImVec2 at = ImGui::GetIO().MousePos;
+  graph.camera.x = graph.stage().room / 2 - (at.x - left) / k * camera.scale;
+  graph.camera.y = graph.stage().height / 2 - (at.y - top) / k * camera.scale;
+}
+
+void GraphPane::Legend(Ui& ui, const Area& area) const {
+  const Theme& theme = *ui.theme;
+  ui.Fill(area, theme.surface);
+  ui.Fill({area.x, area.y, area.width, 1}, theme.rule);
+  const Comparison* comparison = ui.model.comparison();
+  if (comparison == nullptr) return;
+  const SceneCounts& counts = comparison->counts();
+  const std::pair<SceneStatus, int32_t> marks[] = {
+      {SceneStatus::kAdded, counts.added},     {SceneStatus::kRemoved, counts.removed},
+      {SceneStatus::kChanged, counts.changed}, {SceneStatus::kMoved, counts.moved},
+      {SceneStatus::kDerived, counts.derived}, {SceneStatus::kSame, 1}};
+  const Font font = ui.font(Face::kSans, 12);
+  float x = area.x + ui.px(12);
+  if (const Overlay* overlay = ui.model.overlay()) {
+    x += ui.Text(x, area.y + (area.height - font.size) / 2, overlay->label(),
+                 ui.font(Face::kBold, 12), theme.ink) +
+         ui.px(12);
+    for (const auto& [words, share] : overlay->legend()) {
+      const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
+      if (x + ui.px(36) + font.WidthOf(words) > area.right()) break;
+      const Area box = {x, y, ui.px(16), ui.px(13)};
+      ui.Fill(box, share < 0 ? theme.surface : HeatOf(share).fill, 2);
+      ui.Frame(box, theme.rule_2, 2);
+      x += ui.px(20);
+      x += ui.Text(x, area.y + (area.height - font.size) / 2, words, font, theme.ink_2) + ui.px(16);
+    }
+    ui.Register("legend", "text", overlay->label(), area);
+    return;
+  }
+  for (const auto& [status, count] : marks) {
+    if (count == 0) continue;
+    const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
+    if (status == SceneStatus::kSame) {
+      ui.Frame({x, y, ui.px(16), ui.px(13)}, theme.rule_2, 2);
+    } else {
+      DrawSign(ui, x, y, ui.fonts.scale(), status);
+    }
+    x += ui.px(20);
+    x += ui.Text(x, area.y + (area.height - font.size) / 2, WordOf(status), font, theme.ink_2) +
+         ui.px(16);
+  }
+  const std::string_view words = comparison->scene().has_backward
+                                     ? "forward runs down on the left, backward up on the right"
+                                     : "runs down";
+  if (area.right() - x > font.WidthOf(words) + ui.px(24))
+    ui.TextRight({x, area.y, area.right() - ui.px(12) - x, area.height}, words, font, theme.ink_3);
+}
+
+}  // namespace strata::viewer
