@@ -1,3 +1,5 @@
+#include "passes/compile/dynamic_kernel.h"
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -6,7 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "passes/compile/kernel.h"
+#include "passes/compile/kernel_maker.h"
 #include "passes/compile/no_kernel.h"
 
 namespace strata {

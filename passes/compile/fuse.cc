@@ -15,8 +15,8 @@
 #include "ir/rewriter.h"
 #include "ir/symbol_sizes.h"
 #include "ir/text/native_text.h"
+#include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/fusion_regions.h"
-#include "passes/compile/kernel.h"
 #include "passes/compile/pointwise.h"
 
 namespace strata {

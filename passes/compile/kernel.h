@@ -5,10 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
-#include "ir/graph.h"
 #include "ir/size_form.h"
-#include "ir/symbol_sizes.h"
 #include "ir/type.h"
 
 namespace strata {
@@ -87,15 +84,5 @@ struct Kernel {
 
 /// "sum", "max", and "aten sum": in the order in which ATen's kernels for CPUs add.
 bool IsReduction(const Kernel::Op& op);
-
-/// The kernel of a fused node's body for the sizes that `sizes` says, and no others. Errors: as
-/// MakeKernel.
-Result<Kernel> MakeFixedKernel(const Graph& body, bool exact, const SymbolSizes& sizes);
-
-/// Makes the kernel of a fused node's body; `exact`: bitwise equal to ATen. `sizes` gives the
-/// symbols their numbers; unbacked symbols get theirs when the kernel runs (unbacked_symbols).
-/// Errors (kUnsupported): a body outside of the fusible operators. passes/compile/fuse.h makes no
-/// such body, but a dynamic size may have values that the kernel excludes (sums of a single row).
-Result<Kernel> MakeKernel(const Graph& body, bool exact = false, const SymbolSizes& sizes = {});
 
 }  // namespace strata

@@ -1,3 +1,5 @@
+#include "passes/compile/kernel_maker.h"
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -8,7 +10,6 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
-#include "passes/compile/kernel.h"
 #include "passes/compile/no_kernel.h"
 #include "passes/compile/pointwise.h"
 

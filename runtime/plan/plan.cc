@@ -12,6 +12,7 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/pointwise.h"
 #include "runtime/plan/layouts.h"
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/fuse.h"
 #include "tests/support/cuda_emulator.h"
 #include "tests/support/graphs.h"

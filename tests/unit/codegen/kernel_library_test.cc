@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/fuse.h"
 #include "runtime/codegen/schedule.h"
 #include "tests/support/graphs.h"

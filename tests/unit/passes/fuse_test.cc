@@ -8,7 +8,7 @@
 
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
-#include "passes/compile/kernel.h"
+#include "passes/compile/dynamic_kernel.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
