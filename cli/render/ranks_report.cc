@@ -82,7 +82,7 @@ std::string RanksReportText(const RanksReport& report, size_t num_ranks) {
     out += fmt::format("\nfirst difference: {}, {}\n", PlaceText(report.differences[0]),
                        RanksText(report.FirstRanks()));
     for (const RankDifference& difference : report.differences) {
-      const RankClass& c = report.classes[static_cast<size_t>(difference.class_index)];
+      const RankClass& c = report.classes[difference.rank_class];
       out += fmt::format("  {}: {}: {}\n", RanksText(c.ranks), PlaceText(difference),
                          Visible(difference.what));
       if (!difference.ref_most.empty() && !difference.ref_other.empty()) {
@@ -129,8 +129,7 @@ std::string RanksReportJson(const RanksReport& report) {
   json.Break(2).Key("differences").BeginArray();
   for (const RankDifference& difference : report.differences) {
     json.Break(4);
-    WriteDifference(json, difference,
-                    report.classes[static_cast<size_t>(difference.class_index)].ranks);
+    WriteDifference(json, difference, report.classes[difference.rank_class].ranks);
   }
   json.EndArray().Break(2).Key("collectives").BeginArray();
   for (const auto& [graph, mismatch] : report.collectives) {

@@ -25,20 +25,20 @@ Result<Blamer> Blamer::Make(const History& history, int32_t graph) {
   // Parents come before their children: in order of arrival.
   for (const HistoryStep& arrival : history.steps) {
     const int32_t g = arrival.graph;
-    if (blamer.StageOf(g) >= 0 || root_of(g) != root) continue;
+    if (blamer.StageOf(g).valid() || root_of(g) != root) continue;
     STRATA_TRY(Stage stage, MakeStage(history, g));
-    const auto index = static_cast<int32_t>(blamer.stages_.size());
+    const StageId id = blamer.stages_.end_id();
     if (const Descent& descent = descents[static_cast<size_t>(g)]; descent.parent >= 0) {
       stage.parent = blamer.StageOf(descent.parent);
-      Stage& parent = blamer.stages_[static_cast<size_t>(stage.parent)];
-      parent.children.push_back(index);
+      Stage& parent = blamer.stages_[stage.parent];
+      parent.children.push_back(id);
       const auto at = std::ranges::find(parent.steps, descent.step);
       stage.parent_time = static_cast<int32_t>(at - parent.steps.begin());
       STRATA_RETURN_IF_ERROR(blamer.Cross(stage));
     }
-    blamer.stages_.push_back(std::move(stage));
+    blamer.stages_.Add(std::move(stage));
   }
-  STRATA_CHECK(blamer.StageOf(graph) >= 0, "a graph without snapshots");
+  STRATA_CHECK(blamer.StageOf(graph).valid(), "a graph without snapshots");
   return blamer;
 }
 
@@ -97,17 +97,17 @@ Result<Blamer::Stage> Blamer::MakeStage(const History& history, int32_t graph) {
 
 /// Compares the first snapshot of a graph with its parent.
 Status Blamer::Cross(Stage& stage) const {
-  const Stage& parent = stages_[static_cast<size_t>(stage.parent)];
+  const Stage& parent = stages_[stage.parent];
   STRATA_TRY(const LoadedGraph before, Load(parent, stage.parent_time));
   STRATA_TRY(const LoadedGraph after, Load(stage, 0));
   STRATA_TRY(const GraphDiff diff,
              Diff(before.graph(), after.graph(), {.stable_ids = history_->stable_ids}));
-  stage.crossings.resize(static_cast<size_t>(diff.after.size()));
+  stage.crossings.resize(diff.after.ids().size());
   const auto history_of = [&](EntityId id) {
     return parent.lineage.NodeHistoryAt(stage.parent_time, id);
   };
   for (const Pair& pair : diff.pairs) {
-    Crossing& crossing = stage.crossings[static_cast<size_t>(pair.after.index)];
+    Crossing& crossing = stage.crossings[pair.after];
     crossing.before = history_of(pair.before);
     crossing.status = pair.status;
     crossing.fields = pair.fields;
@@ -115,7 +115,7 @@ Status Blamer::Cross(Stage& stage) const {
   }
   for (const Relation& relation : diff.relations) {
     for (EntityId id : relation.after) {
-      Crossing& crossing = stage.crossings[static_cast<size_t>(id.index)];
+      Crossing& crossing = stage.crossings[id];
       for (EntityId other : relation.before) {
         if (history_of(other) == crossing.before) continue;  // the original of a copy is a pair
         crossing.relatives.push_back(history_of(other));
@@ -126,9 +126,11 @@ Status Blamer::Cross(Stage& stage) const {
   return Ok();
 }
 
-int32_t Blamer::StageOf(int32_t graph) const {
-  const auto found = std::ranges::find(stages_, graph, &Stage::graph);
-  return found == stages_.end() ? -1 : static_cast<int32_t>(found - stages_.begin());
+Blamer::StageId Blamer::StageOf(int32_t graph) const {
+  for (StageId id : IdsOf(stages_)) {
+    if (stages_[id].graph == graph) return id;
+  }
+  return {};
 }
 
 int32_t Blamer::LastTimeAt(const Stage& stage, int32_t snapshot) const {
@@ -143,16 +145,16 @@ int32_t Blamer::LastTimeAt(const Stage& stage, int32_t snapshot) const {
 }
 
 Result<Blamer::Found> Blamer::Find(int32_t snapshot, std::string_view name) const {
-  const int32_t index = StageOf(history_->snapshot(snapshot).graph);
-  STRATA_CHECK(index >= 0, "a snapshot of another family");
-  const int32_t time = LastTimeAt(stage(index), snapshot);
-  STRATA_TRY(const LoadedGraph graph, Load(stage(index), time));
+  const StageId its_stage = StageOf(history_->snapshot(snapshot).graph);
+  STRATA_CHECK(its_stage.valid(), "a snapshot of another family");
+  const int32_t time = LastTimeAt(stage(its_stage), snapshot);
+  STRATA_TRY(const LoadedGraph graph, Load(stage(its_stage), time));
   const EntityId id = Listing(graph.graph()).FindName(name);
   if (!id.valid()) {
     return Error(ErrorCode::kNotFound, "no node '{}': {}: 'strata show' lists its nodes", name,
-                 history_->snapshot(step(stage(index), time).after).ref);
+                 history_->snapshot(step(stage(its_stage), time).after).ref);
   }
-  return Found{{index, stage(index).lineage.NodeHistoryAt(time, id)}, time};
+  return Found{{its_stage, stage(its_stage).lineage.NodeHistoryAt(time, id)}, time};
 }
 
 Result<std::string> Blamer::NameAt(Member member, int32_t time) const {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "diff/history/history.h"
 #include "diff/history/lineage.h"
@@ -58,7 +59,7 @@ class Blamer {
   static Result<Blamer> Make(const History& history, int32_t graph);
 
   /// Whether the graph is one of the related graphs.
-  bool Covers(int32_t graph) const { return StageOf(graph) >= 0; }
+  bool Covers(int32_t graph) const { return StageOf(graph).valid(); }
   /// The history of the node named `name` at `snapshot`. REQUIRES: Covers(the snapshot's graph).
   /// Errors: the snapshot has no such node.
   Result<Blame> Follow(int32_t snapshot, std::string_view name) const;
@@ -74,6 +75,8 @@ class Blamer {
       const std::vector<Occurrence>& occurrences) const;
 
  private:
+  struct Stage;
+  using StageId = Id<struct StageTag>;
   /// How a node of a graph relates to the graph's parent.
   struct Crossing {
     NodeHistoryId before;  ///< the same node in the parent; none: it is new
@@ -98,13 +101,13 @@ class Blamer {
     Lineage lineage;
     std::vector<int32_t> steps;  // by snapshot of the lineage: index into the history's steps
     std::vector<Doubt> doubts;
-    int32_t parent = -1;              // index into stages_
-    int32_t parent_time = -1;         // snapshot of its lineage
-    std::vector<Crossing> crossings;  // by entity of the first snapshot
-    std::vector<int32_t> children;    // indices into stages_, in order of time
+    StageId parent;
+    int32_t parent_time = -1;                // snapshot of its lineage
+    IdVector<EntityId, Crossing> crossings;  // of the first snapshot
+    std::vector<StageId> children;           // in order of time
   };
   struct Member {
-    int32_t stage = -1;
+    StageId stage;
     NodeHistoryId history;
     friend auto operator<=>(const Member&, const Member&) = default;
   };
@@ -118,8 +121,9 @@ class Blamer {
   static Result<Stage> MakeStage(const History& history, int32_t graph);
   Status Cross(Stage& stage) const;
 
-  int32_t StageOf(int32_t graph) const;
-  const Stage& stage(int32_t index) const { return stages_[static_cast<size_t>(index)]; }
+  /// None: the graph is not related.
+  StageId StageOf(int32_t graph) const;
+  const Stage& stage(StageId id) const { return stages_[id]; }
   const HistoryStep& step(const Stage& stage, int32_t time) const {
     return history_->steps[static_cast<size_t>(stage.steps[static_cast<size_t>(time)])];
   }
@@ -135,7 +139,7 @@ class Blamer {
   Result<std::string> NameAt(Member member, int32_t time) const;
 
   const History* history_;
-  std::vector<Stage> stages_;
+  IdVector<StageId, Stage> stages_;
 };
 
 }  // namespace strata

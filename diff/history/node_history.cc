@@ -94,8 +94,8 @@ Status Blamer::NodeHistory::Build(Member member, int32_t time) {
 
 const Blamer::Crossing* Blamer::NodeHistory::CrossingOf(Member member) const {
   const Stage& own = stage(member.stage);
-  if (own.parent < 0 || own.lineage.first(member.history) > 0) return nullptr;
-  return &own.crossings[static_cast<size_t>(own.lineage.At(member.history, 0).index)];
+  if (!own.parent.valid() || own.lineage.first(member.history) > 0) return nullptr;
+  return &own.crossings[own.lineage.At(member.history, 0)];
 }
 
 Status Blamer::NodeHistory::AddNodeEvents(Member member, int32_t until) {
@@ -167,8 +167,8 @@ Result<double> Blamer::NodeHistory::AddChildren(Member member) {
   const Stage& own = stage(member.stage);
   double least = 1;
   bool continues = own.children.empty();
-  int32_t last_child = -1;
-  for (int32_t child : own.children) {
+  StageId last_child;
+  for (StageId child : own.children) {
     const Stage& next = stage(child);
     if (!own.lineage.At(member.history, next.parent_time).valid()) continue;
     last_child = child;
@@ -191,29 +191,27 @@ Result<double> Blamer::NodeHistory::AddChildren(Member member) {
   }
   // Graphs that are cut out of another one leave out what none of them needs.
   const bool is_last =
-      last_child >= 0 && stage(last_child).parent_time + 1 == own.lineage.num_snapshots();
+      last_child.valid() && stage(last_child).parent_time + 1 == own.lineage.num_snapshots();
   if (continues || !is_last) return least;
   BlameEvent& result = Add(last_child, 0);
   STRATA_TRY(result.node, blamer_.NameAt(member, stage(last_child).parent_time));
   std::vector<std::string> graphs;
-  for (int32_t child : own.children)
+  for (StageId child : own.children)
     graphs.push_back(fmt::format("'{}'", blamer_.GraphName(stage(child))));
   result.what = fmt::format("deleted: not in {}", Enumerate(graphs));
   result.from_graph = blamer_.GraphName(own);
   return least;
 }
 
-Result<bool> Blamer::NodeHistory::AddSuccessors(Member member, int32_t child) {
+Result<bool> Blamer::NodeHistory::AddSuccessors(Member member, StageId child) {
   const Stage& next = stage(child);
   std::vector<NodeHistoryId> successors;
   std::optional<RelationKind> relation;
-  for (size_t i = 0; i < next.crossings.size(); ++i) {
-    if (std::ranges::find(next.crossings[i].relatives, member.history) ==
-        next.crossings[i].relatives.end()) {
-      continue;
-    }
-    successors.push_back(next.lineage.NodeHistoryAt(0, EntityId{static_cast<int32_t>(i)}));
-    relation = next.crossings[i].relation;
+  for (EntityId id : IdsOf(next.crossings)) {
+    const Crossing& crossing = next.crossings[id];
+    if (std::ranges::find(crossing.relatives, member.history) == crossing.relatives.end()) continue;
+    successors.push_back(next.lineage.NodeHistoryAt(0, id));
+    relation = crossing.relation;
   }
   if (successors.empty()) return false;
   BlameEvent& result = Add(child, 0);
@@ -236,8 +234,8 @@ void Blamer::NodeHistory::AddDoubts(Member member) {
   }
 }
 
-BlameEvent& Blamer::NodeHistory::Add(int32_t stage_index, int32_t time) {
-  const Stage& own = stage(stage_index);
+BlameEvent& Blamer::NodeHistory::Add(StageId its_stage, int32_t time) {
+  const Stage& own = stage(its_stage);
   const HistoryStep& at = blamer_.step(own, time);
   BlameEvent& result =
       events_.emplace_back(own.steps[static_cast<size_t>(time)], BlameEvent{}).second;
@@ -249,15 +247,15 @@ BlameEvent& Blamer::NodeHistory::Add(int32_t stage_index, int32_t time) {
 }
 
 Result<std::vector<std::string>> Blamer::NodeHistory::NamesOf(
-    int32_t stage_index, const std::vector<NodeHistoryId>& histories, int32_t time) {
+    StageId its_stage, const std::vector<NodeHistoryId>& histories, int32_t time) {
   std::vector<std::string> names;
   for (NodeHistoryId history : histories) {
-    relatives_.push_back({stage_index, history});
+    relatives_.push_back({its_stage, history});
     // A new node may be made from another new node.
-    const Lineage& lineage = stage(stage_index).lineage;
+    const Lineage& lineage = stage(its_stage).lineage;
     const bool is_there = lineage.At(history, time).valid();
     STRATA_TRY(std::string name,
-               blamer_.NameAt({stage_index, history}, is_there ? time : lineage.first(history)));
+               blamer_.NameAt({its_stage, history}, is_there ? time : lineage.first(history)));
     names.push_back(std::move(name));
   }
   return names;

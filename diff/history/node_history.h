@@ -23,7 +23,7 @@ class Blamer::NodeHistory {
   const std::vector<Member>& relatives() const { return relatives_; }
 
  private:
-  const Stage& stage(int32_t index) const { return blamer_.stage(index); }
+  const Stage& stage(StageId id) const { return blamer_.stage(id); }
   /// How a member relates to the graph's parent; null if it was created later, or without a parent.
   const Crossing* CrossingOf(Member member) const;
 
@@ -35,13 +35,13 @@ class Blamer::NodeHistory {
   Result<double> AddChildren(Member member);
   /// Adds the nodes of a child that replace or copy a node of its parent. Returns false if there
   /// are none.
-  Result<bool> AddSuccessors(Member member, int32_t child);
+  Result<bool> AddSuccessors(Member member, StageId child);
   void AddDoubts(Member member);
 
   /// Adds an event at a snapshot of a stage's graph.
-  BlameEvent& Add(int32_t stage, int32_t time);
+  BlameEvent& Add(StageId its_stage, int32_t time);
   /// The names at `time`; adds the nodes to `relatives_`.
-  Result<std::vector<std::string>> NamesOf(int32_t stage,
+  Result<std::vector<std::string>> NamesOf(StageId its_stage,
                                            const std::vector<NodeHistoryId>& histories,
                                            int32_t time);
 

@@ -266,7 +266,7 @@ class RankComparer {
       return histories_[members.histories[0]].rank;
     });
     for (const Members& members : classes_) {
-      RankClass& rank_class = report_.classes.emplace_back();
+      RankClass& rank_class = report_.classes[report_.classes.Add({})];
       const History& first = histories_[members.histories[0]];
       rank_class.ref = first.ref;
       for (size_t i : members.histories) {
@@ -277,7 +277,7 @@ class RankComparer {
     }
     const auto largest =
         std::ranges::find_if(classes_, [](const Members& members) { return !members.difference; });
-    report_.largest = static_cast<int32_t>(largest - classes_.begin());
+    report_.largest = {static_cast<int32_t>(largest - classes_.begin())};
   }
 
   /// Of each class against the largest one. Ranks whose passes have other names, or come in another
@@ -319,7 +319,7 @@ class RankComparer {
     for (size_t c = 0; c < classes_.size(); ++c) {
       if (!classes_[c].difference) continue;
       report_.differences.push_back(*classes_[c].difference);
-      report_.differences.back().class_index = static_cast<int32_t>(c);
+      report_.differences.back().rank_class = {static_cast<int32_t>(c)};
     }
     std::ranges::stable_sort(report_.differences, {}, &RankDifference::position);
   }
@@ -392,7 +392,7 @@ std::vector<int32_t> RanksReport::FirstRanks() const {
   std::vector<int32_t> ranks;
   for (const RankDifference& other : differences) {
     if (other.position != first.position || other.node != first.node) continue;
-    const std::vector<int32_t>& more = classes[static_cast<size_t>(other.class_index)].ranks;
+    const std::vector<int32_t>& more = classes[other.rank_class].ranks;
     ranks.insert(ranks.end(), more.begin(), more.end());
   }
   std::ranges::sort(ranks);

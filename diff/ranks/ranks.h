@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "diff/history/bisect.h"
 #include "diff/history/history.h"
@@ -18,9 +19,11 @@ struct RankClass {
   bool identical = true;  ///< not even constants differ
 };
 
+using RankClassId = Id<struct RankClassTag>;
+
 /// Where a class leaves the largest class.
 struct RankDifference {
-  int32_t class_index = 0;  ///< index into RanksReport::classes
+  RankClassId rank_class;   ///< of RanksReport::classes
   int32_t position = 0;     ///< index of the step of the largest class
   int32_t pass_index = -1;  ///< -1: a graph that came different
   std::string pass, graph, node, what;
@@ -40,8 +43,8 @@ struct GraphMismatch {
 };
 
 struct RanksReport {
-  std::vector<RankClass> classes;           ///< in order of their first ranks
-  int32_t largest = 0;                      ///< index into `classes`
+  IdVector<RankClassId, RankClass> classes;  ///< in order of their first ranks
+  RankClassId largest;
   std::vector<RankDifference> differences;  ///< of each class but the largest; the earliest first
   std::vector<GraphMismatch> collectives;   ///< of the graphs as passes left them
   std::vector<RankConstant> constants;      ///< of these graphs; each once

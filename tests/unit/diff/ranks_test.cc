@@ -294,8 +294,8 @@ TEST_CASE("ranks: many equal ranks are loaded once, classes are told in order") 
   }
   const RanksReport report = OrDie(CompareRanks(histories));
   REQUIRE_EQ(report.classes.size(), 2);
-  CHECK_EQ(report.classes[0].ranks.size(), 510);
-  CHECK_EQ(report.classes[1].ranks, std::vector<int32_t>{100, 300});
+  CHECK_EQ(report.classes[RankClassId{0}].ranks.size(), 510);
+  CHECK_EQ(report.classes[RankClassId{1}].ranks, std::vector<int32_t>{100, 300});
   REQUIRE_EQ(report.differences.size(), 1);
   CHECK_EQ(report.differences[0].pass_index, 0);
   CHECK_EQ(report.differences[0].pass, "p0");
@@ -313,7 +313,7 @@ TEST_CASE("ranks: equal but for names is equal") {
   renamed.replace(renamed.find("(a, "), 4, "(q, ");
   const RanksReport report = OrDie(CompareRanks({HistoryOf(0, {body}), HistoryOf(1, {renamed})}));
   CHECK(report.Equal());
-  CHECK(report.classes[0].identical);
+  CHECK(report.classes[RankClassId{0}].identical);
 }
 
 TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
@@ -353,13 +353,13 @@ TEST_CASE("ranks: constants by rank keep ranks together, others part them") {
     histories.push_back(HistoryOf(rank, {Body("sin", 8 * rank)}));
   RanksReport report = OrDie(CompareRanks(histories));
   CHECK(report.Equal());
-  CHECK(!report.classes[0].identical);
+  CHECK(!report.classes[RankClassId{0}].identical);
   REQUIRE_EQ(report.constants.size(), 1);
   CHECK_EQ(report.constants[0].formula, "8·rank");
   histories[5] = HistoryOf(5, {Body("sin", 3)});
   report = OrDie(CompareRanks(histories));
   REQUIRE_EQ(report.classes.size(), 2);
-  CHECK_EQ(report.classes[1].ranks, std::vector<int32_t>{5});
+  CHECK_EQ(report.classes[RankClassId{1}].ranks, std::vector<int32_t>{5});
   CHECK_EQ(report.differences[0].node, "b");
   CHECK_EQ(report.differences[0].what, "args[2]: 3 on rank 5, 8·rank on the others");
 }
