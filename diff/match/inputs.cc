@@ -8,8 +8,6 @@
 namespace strata {
 namespace {
 
-/// The confidence of pairs matched by position and type alone.
-constexpr double kByPlace = 0.94;
 /// A list was rearranged, and its order is not evidence, if one pair in this many contradicts it.
 constexpr size_t kDisorder = 10;
 
@@ -38,7 +36,7 @@ class InputMatcher {
   /// What is left, between what is matched.
   void RunByPlace() {
     if (is_disordered_) return;
-    MatchBetween(/*same_type=*/true, kByPlace);
+    MatchBetween(/*same_type=*/true, kInputByPlace);
     MatchBetween(/*same_type=*/false, 0.9);
   }
 
@@ -427,38 +425,10 @@ void MatchLoneInputs(Matching& matching, const ScopePair& scope) {
   });
   std::ranges::sort(lone);
   for (const auto& [before, after] : lone)
-    matching.Match(before, after, Via::kInput, kByPlace);
-}
-
-/// Whether an unmatched node takes a piece of `input` and does nothing else.
-bool IsPieceOf(const Matching& matching, Side side, EntityId i, EntityId input) {
-  return i.valid() && !matching.matched(side, i) && matching.labels(side).piece[i] &&
-         matching.labels(side).operands(i)[0].entity == input;
+    matching.Match(before, after, Via::kInput, kInputByPlace);
 }
 
 }  // namespace
-
-bool ReviseInputs(Matching& matching, const ScopePair& scope) {
-  bool revised = false;
-  for (EntityId before : scope.ids(kBefore)) {
-    const EntityId after = matching.partner(kBefore, before);
-    if (!after.valid() || matching.labels(kBefore).kind[before] != EntityKind::kInput) continue;
-    const Matching::Made& made = matching.made(kBefore, before);
-    if (made.via != Via::kInput || made.confidence > kByPlace) continue;
-    const Matching::EdgeScore score = matching.Score(before, after);
-    if (score.agree > 0) continue;
-    // It may also stand where a computation stood, or one stands where it stood.
-    const EntityId was = matching.StandIn(kAfter, after), is = matching.StandIn(kBefore, before);
-    if (score.contradict == 0 && !was.valid() && !is.valid()) continue;
-    // A slice of all of it, say, was removed: who read that reads the input now.
-    if (IsPieceOf(matching, kBefore, was, before) || IsPieceOf(matching, kAfter, is, after))
-      continue;
-    matching.Unmatch(before);
-    matching.Veto(before, after);
-    revised = true;
-  }
-  return revised;
-}
 
 void MatchInputsLeft(Matching& matching, const ScopePair& scope) {
   for (EntityKind kind : {EntityKind::kInput, EntityKind::kConstant})

@@ -13,6 +13,7 @@
 #include "diff/match/prefer_operands.h"
 #include "diff/match/radius.h"
 #include "diff/match/repair.h"
+#include "diff/match/revise_inputs.h"
 #include "diff/match/settle_equals.h"
 
 namespace strata {
