@@ -34,7 +34,34 @@ void EditSome(Graph& graph, std::mt19937& random, int count) {
   }
 }
 
-/// Writes a trace of `kPasses` passes that edit 1 % of the nodes each.
+/// Opens and loads a trace whose last snapshot is `last`.
+Status MeasureReading(const std::string& path, int nodes, SnapshotId last) {
+  Status status;
+  const auto keep = [&](Status next) {
+    if (status) status = std::move(next);
+  };
+  std::unique_ptr<TraceReader> reader;
+  const auto reopen = [&]() -> Status {
+    STRATA_TRY(reader, TraceReader::Open(path));
+    return Ok();
+  };
+  const auto load = [&](SnapshotId id) -> Status {
+    STRATA_TRY(const auto loaded, reader->LoadSnapshot(id));
+    return Ok();
+  };
+  PrintTiming("open", Measure(kRuns, [&] { keep(reopen()); }));
+  PrintTiming("load the first snapshot",
+              Measure(
+                  kRuns, [&] { keep(load(SnapshotId{1})); }, [&] { keep(reopen()); }),
+              nodes == 100'000 ? 300 : 0);
+  PrintTiming("load the last snapshot",
+              Measure(kRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
+  PrintTiming("load it again", Measure(kRuns, [&] { keep(load(last)); }));
+  PrintTiming("check", Measure(1, [&] { (void)CheckTrace(path); }));
+  return status;
+}
+
+/// Writes a trace of `kPasses` passes that edit 1 % of the nodes each, then reads it.
 Status MeasureTrace(const std::string& path, int nodes) {
   const auto module = TransformerLikeGraph(nodes);
   Graph& graph = module->graph({0});
@@ -77,26 +104,7 @@ Status MeasureTrace(const std::string& path, int nodes) {
   if (!status) return status;
   fmt::print("{:<36} {:>9.2f} MB\n", "file",
              static_cast<double>(std::filesystem::file_size(path)) / 1e6);
-
-  std::unique_ptr<TraceReader> reader;
-  const auto reopen = [&]() -> Status {
-    STRATA_TRY(reader, TraceReader::Open(path));
-    return Ok();
-  };
-  const auto load = [&](SnapshotId id) -> Status {
-    STRATA_TRY(const auto loaded, reader->LoadSnapshot(id));
-    return Ok();
-  };
-  PrintTiming("open", Measure(kRuns, [&] { keep(reopen()); }));
-  PrintTiming("load the first snapshot",
-              Measure(
-                  kRuns, [&] { keep(load(SnapshotId{1})); }, [&] { keep(reopen()); }),
-              nodes == 100'000 ? 300 : 0);
-  PrintTiming("load the last snapshot",
-              Measure(kRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
-  PrintTiming("load it again", Measure(kRuns, [&] { keep(load(last)); }));
-  PrintTiming("check", Measure(1, [&] { (void)CheckTrace(path); }));
-  return status;
+  return MeasureReading(path, nodes, last);
 }
 
 }  // namespace

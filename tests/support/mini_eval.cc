@@ -269,6 +269,15 @@ Result<std::vector<MiniInterpreter::TensorPtr>> MiniInterpreter::Call(NodeId nod
     STRATA_TRY(MiniTensor product, MatMul(*self, *right));
     return one(std::move(product));
   }
+  return CallView(node, self);
+}
+
+Result<std::vector<MiniInterpreter::TensorPtr>> MiniInterpreter::CallView(NodeId node,
+                                                                          const TensorPtr& self) {
+  const std::string_view op = graph_.op(node);
+  const auto one = [](MiniTensor t) {
+    return std::vector{std::make_shared<MiniTensor>(std::move(t))};
+  };
   if (op == "aten.clone.default") return one(Copy(*self));
   if (op == "aten.detach.default" || op == "aten.alias.default") return one(*self);
   if (op == "aten.t.default") return one(Transposed(*self));

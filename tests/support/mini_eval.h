@@ -43,6 +43,8 @@ class MiniInterpreter {
   using TensorPtr = std::shared_ptr<MiniTensor>;
 
   Result<std::vector<TensorPtr>> Call(NodeId node);
+  /// The operators that only arrange the elements of their first operand, or copy them.
+  Result<std::vector<TensorPtr>> CallView(NodeId node, const TensorPtr& self);
   Result<TensorPtr> TensorArg(NodeId node, size_t index) const;
   std::vector<int64_t> IntsArg(NodeId node, size_t index) const;
   int64_t IntArg(NodeId node, size_t index, int64_t default_value) const;
