@@ -52,6 +52,9 @@ class GraphPlacer {
         rewriter_(graph) {
     for (int32_t i = 0; i < graph.value_bound(); ++i)
       first_root_.emplace(ValueId{i}, RootOf(ValueId{i}));
+    takes_gradients_ = std::ranges::any_of(graph.placeholders(), [&](NodeId node) {
+      return KindOf(graph, node) == InputKind::kGradient;
+    });
   }
 
   Status Run() {
@@ -106,8 +109,7 @@ class GraphPlacer {
     const InputKind kind = KindOf(graph_, node);
     Placements placements = plan_.Replicated();
     if (kind == InputKind::kBatch) {
-      has_batch_ = true;
-      placements = plan_.Batch(module_, type);
+      if (IsStep()) placements = plan_.Batch(module_, type);
     } else if (kind == InputKind::kParameter) {
       const ParameterPlacement parameter = plan_.Parameter(module_, name, type);
       placements = parameter.stored;
@@ -130,7 +132,13 @@ class GraphPlacer {
   bool IsGathered(ValueId value, NodeId reader) const {
     return read_as_.contains(value) && IsStep() && !IsCast(graph_, reader);
   }
-  bool IsStep() const { return has_batch_ || gradients_.empty(); }
+  /// Of a batch, not of gradients: these come from a step.
+  bool IsStep() const { return !takes_gradients_; }
+
+  /// Gathered parameters and views of them are read as the plan says.
+  bool IsPinned(ValueId value, NodeId reader) const {
+    return IsGathered(value, reader) || parameter_views_.contains(value);
+  }
 
   /// The placements in which `value` can be read for nothing.
   std::vector<Placements> Available(ValueId value, NodeId reader) const {
@@ -173,7 +181,9 @@ class GraphPlacer {
       double least = std::numeric_limits<double>::infinity();
       for (AxisStrategy& strategy :
            AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
-        const double cost = CostOf(node, rule, operands, available, axis, strategy);
+        double cost = CostOf(node, rule, operands, available, axis, strategy);
+        for (size_t i = 0; i < strategy.results.size() && cost < least; ++i)
+          cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead);
         if (cost >= least) continue;
         least = cost;
         best = std::move(strategy);
@@ -197,15 +207,14 @@ class GraphPlacer {
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
                 const std::vector<std::vector<Placements>>& available, size_t axis,
                 const AxisStrategy& strategy) const {
-    // The results take memory and time, but far less than what is moved between ranks; gathered
-    // parameters are not moved again.
-    constexpr double kResultCost = 0.01, kParameterCost = 1000;
+    // The results take memory and time, but far less than what is moved between ranks.
+    constexpr double kResultCost = 0.01;
     if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
       return std::numeric_limits<double>::infinity();
     double cost = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
       const double move = CostOf(available[i], axis, strategy.operands[i], BytesOf(operands[i]));
-      cost += IsGathered(operands[i], node) ? move * kParameterCost : move;
+      cost += IsPinned(operands[i], node) ? move * kPinned : move;
     }
     for (size_t i = 0; i < strategy.results.size(); ++i) {
       const double bytes = BytesOf(graph_.result(node, i)) * kResultCost;
@@ -218,6 +227,68 @@ class GraphPlacer {
       }
     }
     return cost;
+  }
+
+  /// What the readers of a result must at least move when it has `placement` on `axis`. Looks
+  /// through at most `views` views: what a view costs shows where its elements are used.
+  double CostAhead(ValueId value, size_t axis, const Placement& placement, int views) {
+    if (!IsTensor(value)) return 0;
+    double cost = 0;
+    int readers = 0;
+    for (const Use use : graph_.uses(value)) {
+      constexpr int kMaxReaders = 4;
+      if (graph_.node(use.user).kind != NodeKind::kCall || ++readers > kMaxReaders) continue;
+      const ShardingRule* rule = RuleOf(use.user);
+      if (rule != nullptr) cost += ReaderCost(use.user, *rule, value, axis, placement, views);
+    }
+    return cost;
+  }
+
+  double ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value, size_t axis,
+                    const Placement& placement, int views) {
+    const std::vector<ValueId> operands = graph_.operands(reader);
+    std::vector<std::vector<Placements>> available;
+    std::vector<Placement> now;
+    for (const ValueId operand : operands) {
+      if (operand == value) {
+        Placements placements = PlacementsOf(value);
+        placements[axis] = placement;
+        available.push_back({placements});
+      } else {
+        available.push_back(IsPlaced(operand) ? Available(operand, reader)
+                                              : std::vector<Placements>());
+      }
+      now.push_back(available.back().empty() ? Replicate() : available.back().front()[axis]);
+    }
+    double least = std::numeric_limits<double>::infinity();
+    for (const AxisStrategy& strategy :
+         AxisStrategies(module_, rule, FactorSizes(module_, rule), mesh_.axes()[axis].size, now)) {
+      double cost = 0;
+      for (size_t i = 0; i < operands.size() && cost < least; ++i) {
+        if (available[i].empty()) continue;  // not placed yet: it may take any placement
+        const double move = CostOf(available[i], axis, strategy.operands[i], BytesOf(operands[i]));
+        cost += operands[i] != value && IsPinned(operands[i], reader) ? move * kPinned : move;
+      }
+      if (rule.moves_elements && operands.size() == 1 && views > 0 && cost < least)
+        cost += CostAhead(graph_.result(reader), axis, strategy.results[0], views - 1);
+      least = std::min(least, cost);
+    }
+    return least;
+  }
+
+  /// The rule of a node; null: it has none.
+  const ShardingRule* RuleOf(NodeId node) {
+    auto found = rules_.find(node);
+    if (found == rules_.end()) {
+      auto rule = ShardingRuleOf(graph_, node);
+      found = rules_.emplace(node, rule ? std::optional(*std::move(rule)) : std::nullopt).first;
+    }
+    return found->second ? &*found->second : nullptr;
+  }
+
+  bool IsPlaced(ValueId value) const {
+    const TypeId type = graph_.value(value).type;
+    return type.valid() && !module_.types()[type].placements.empty();
   }
 
   // --- Rewriting
@@ -285,6 +356,8 @@ class GraphPlacer {
       if (const auto read = read_as_.find(operands[0]); read != read_as_.end() && IsStep())
         read_as_.emplace(graph_.result(node), read->second);
     }
+    if (rule.moves_elements && operands.size() == 1 && IsPinned(operands[0], node))
+      parameter_views_.insert(graph_.result(node));
     FollowPlan(node);
     return Ok();
   }
@@ -402,9 +475,9 @@ class GraphPlacer {
   /// Of output `index`: a step gives its loss, then a gradient for each parameter; without a batch,
   /// outputs are sums of the gradients that come in.
   Placements OutputPlacements(size_t index) const {
-    if (has_batch_ && index >= 1 && index <= parameters_.size() && HasGradients())
+    if (IsStep() && index >= 1 && index <= parameters_.size() && HasGradients())
       return PlacementsOf(parameters_[index - 1]);
-    if (!has_batch_ && parameters_.empty() && index < gradients_.size())
+    if (!IsStep() && parameters_.empty() && index < gradients_.size())
       return PlacementsOf(gradients_[index]);
     return plan_.Replicated();
   }
@@ -414,6 +487,9 @@ class GraphPlacer {
         graph_.nodes(), [&](NodeId node) { return graph_.node(node).phase == Phase::kBackward; });
   }
 
+  static constexpr double kPinned = 1000;  // factor of the cost to move a parameter again
+  static constexpr int kViewsAhead = 4;
+
   Graph& graph_;
   Module& module_;
   const PlacementPlan& plan_;
@@ -421,9 +497,11 @@ class GraphPlacer {
   const bool reshard_;
   Rewriter rewriter_;
   const Placements replicated_ = plan_.Replicated();
-  bool has_batch_ = false;
+  bool takes_gradients_ = false;
   std::vector<ValueId> parameters_, gradients_;
   std::map<ValueId, Placements> read_as_;  // by parameter or cast of one
+  std::set<ValueId> parameter_views_;
+  std::map<NodeId, std::optional<ShardingRule>> rules_;
   std::map<ValueId, Copies> copies_;
   std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
 };
@@ -432,7 +510,9 @@ class GraphPlacer {
 
 void Place::Options::Bind(OptionList& list) {
   list.Add("mesh", mesh, "axes of ranks and their sizes, outermost first: \"fsdp=2,tp=4\"");
-  list.Add("plan", plan, "placements of parameters and module outputs: llama3, or a TOML file");
+  list.Add(
+      "plan", plan,
+      "placements of parameters and module outputs: llama3, qwen3, deepseek_v3, or a TOML file");
   list.Add("sequence_parallel", sequence_parallel, "which entries of the plan hold");
   list.Add("reshard_after_forward", reshard_after_forward,
            "gather parameters again in backward, instead of keeping them");

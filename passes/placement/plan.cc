@@ -10,8 +10,6 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kLlama3 = "llama3";
-
 /// `*` stands for any characters.
 bool Matches(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
@@ -42,7 +40,12 @@ bool Divides(const Module& module, const Type& type, size_t dim, int64_t ranks) 
 Result<PlacementPlan> PlacementPlan::Load(const std::string& name, Mesh mesh,
                                           bool sequence_parallel) {
   if (name.empty()) return PlacementPlan(std::move(mesh));
-  for (const auto& [family, text] : {std::pair(kLlama3, assets::kLlama3Toml)})
+  const std::pair<std::string_view, std::string_view> families[] = {
+      {"deepseek_v3", assets::kDeepseekV3Toml},
+      {"llama3", assets::kLlama3Toml},
+      {"qwen3", assets::kLlama3Toml},  // names its modules alike
+  };
+  for (const auto& [family, text] : families)
     if (name == family) return Parse(text, name, std::move(mesh), sequence_parallel);
   STRATA_TRY(const std::string text, ReadFile(name));
   return Parse(text, name, std::move(mesh), sequence_parallel);

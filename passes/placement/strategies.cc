@@ -49,6 +49,22 @@ std::optional<AxisStrategy> Sharded(const ShardingRule& rule, int index,
   return strategy;
 }
 
+/// The strategy with shards inside those of inner axes, where an operand has such now.
+std::optional<AxisStrategy> Strided(AxisStrategy strategy, const std::vector<Placement>& now) {
+  int32_t split = 0;
+  for (size_t operand = 0; operand < now.size(); ++operand) {
+    const Placement& wanted = strategy.operands[operand];
+    if (IsShard(wanted) && IsShard(now[operand]) && now[operand].dim == wanted.dim)
+      split = std::max(split, now[operand].split);
+  }
+  if (split == 0) return std::nullopt;
+  for (std::vector<Placement>* placements : {&strategy.operands, &strategy.results}) {
+    for (Placement& placement : *placements)
+      if (IsShard(placement)) placement.split = split;
+  }
+  return strategy;
+}
+
 }  // namespace
 
 std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule) {
@@ -69,8 +85,10 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
   for (size_t index = 0; index < rule.factors.size(); ++index) {
     if (rule.factors[index].kind == Factor::Kind::kWhole) continue;
     if (sizes[index] <= 1 || sizes[index] % ranks != 0) continue;
-    if (auto strategy = Sharded(rule, static_cast<int>(index), sizes))
-      strategies.push_back(std::move(*strategy));
+    auto strategy = Sharded(rule, static_cast<int>(index), sizes);
+    if (!strategy) continue;
+    if (auto strided = Strided(*strategy, now)) strategies.push_back(std::move(*strided));
+    strategies.push_back(std::move(*strategy));
   }
   strategies.push_back(all_replicated());
   const auto add_partial = [&](const std::vector<int>& operands) {

@@ -80,6 +80,26 @@ Status Index(RuleBuilder& b) {
   return Ok();
 }
 
+/// (self, dim, index, source): adds rows of `source` to rows of `self` along `dim`.
+Status IndexAdd(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(1, "dim", rank).value_or(0);
+  b.MakeOperandWhole(1);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (dim == along) {
+      b.MakeWhole(b.operand_factor(0, dim));
+      b.MakeWhole(b.operand_factor(2, dim));
+      b.MakeWhole(b.result_factor(0, dim));
+    } else {
+      b.SetOperand(0, dim, b.result_factor(0, dim));
+      b.SetOperand(2, dim, b.result_factor(0, dim));
+    }
+  }
+  b.rule().linear = {{0, 2}};
+  b.rule().writes_operand0 = b.base().ends_with('_');
+  return Ok();
+}
+
 /// Writes along `dim`: that one is whole in all tensors, the others belong together where equal.
 Status Scatter(RuleBuilder& b) {
   const size_t rank = b.result_sizes(0).size();
@@ -110,6 +130,8 @@ constexpr RuleEntry kRules[] = {
     {"embedding_dense_backward", EmbeddingBackward},
     {"gather", Gather},
     {"index", Index},
+    {"index_add", IndexAdd},
+    {"index_add_", IndexAdd},
     {"index_select", IndexSelect},
     {"scatter", Scatter},
     {"scatter_", Scatter},

@@ -64,8 +64,38 @@ Status Dot(RuleBuilder& b) {
   return Ok();
 }
 
+/// Rows by group, which `offs` ends: [t, k] · [g, k, n] → [t, n], or [k, t] · [t, n] → [g, k, n].
+/// A rank needs all rows, since groups begin and end anywhere.
+Status GroupedMm(RuleBuilder& b) {
+  for (size_t operand = 2; operand < b.num_operands(); ++operand)
+    b.MakeOperandWhole(operand);
+  const size_t left = b.operand_sizes(0).size(), right = b.operand_sizes(1).size();
+  if (left == 2 && right == 3) {
+    b.MakeWhole(b.operand_factor(0, 0));
+    b.MakeWhole(b.result_factor(0, 0));
+    b.MakeWhole(b.operand_factor(1, 0));
+    b.SetOperand(1, 2, b.result_factor(0, 1));
+    Contract(b, 0, 1, 1, 1);
+  } else if (left == 2 && right == 2) {
+    b.MakeWhole(b.operand_factor(0, 1));
+    b.MakeWhole(b.operand_factor(1, 0));
+    b.MakeWhole(b.result_factor(0, 0));
+    b.SetOperand(0, 0, b.result_factor(0, 1));
+    b.SetOperand(1, 1, b.result_factor(0, 2));
+  } else {
+    return Error("grouped products of {} and {} dimensions", left, right);
+  }
+  b.rule().linear = {{0}, {1}};
+  return Ok();
+}
+
 constexpr RuleEntry kRules[] = {
-    {"addmm", Addmm}, {"bmm", Bmm}, {"dot", Dot}, {"mm", Mm}, {"mv", Mv},
+    {"_grouped_mm", GroupedMm},
+    {"addmm", Addmm},
+    {"bmm", Bmm},
+    {"dot", Dot},
+    {"mm", Mm},
+    {"mv", Mv},
 };
 
 }  // namespace

@@ -183,6 +183,28 @@ Status Select(RuleBuilder& b) {
   return WithoutDim(b, b.DimArg(1, "dim", b.operand_sizes(0).size()).value_or(0), true);
 }
 
+/// Zeros of the sizes of argument 1, with the gradient in a part of dimension `dim`.
+Status SliceBackward(RuleBuilder& b) {
+  b.rule().size_lists = {1};
+  return WithoutDim(b, b.DimArg(2, "dim", b.operand_sizes(0).size()).value_or(0), false);
+}
+
+/// Pairs of widths, from the last dimension on.
+Status Pad(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const Arg* widths = b.FindArg(1, "pad");
+  const size_t num_padded = widths == nullptr ? rank : widths->span_size() / 2;
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (dim + num_padded < rank) {
+      b.SetOperand(0, dim, b.result_factor(0, dim));
+    } else {
+      b.MakeWhole(b.operand_factor(0, dim));
+      b.MakeWhole(b.result_factor(0, dim));
+    }
+  }
+  return Ok();
+}
+
 Status Split(RuleBuilder& b) {
   return WithoutDim(b, b.DimArg(2, "dim", b.operand_sizes(0).size()).value_or(0), false);
 }
@@ -233,11 +255,13 @@ constexpr RuleEntry kRules[] = {
     {"_unsafe_view", Reshape},
     {"cat", Cat},
     {"chunk", Split},
+    {"constant_pad_nd", Pad},
     {"expand", Expand},
     {"permute", Permute},
     {"reshape", Reshape},
     {"select", Select},
     {"slice", Slice},
+    {"slice_backward", SliceBackward},
     {"split", Split},
     {"split_with_sizes", Split},
     {"squeeze", Squeeze},

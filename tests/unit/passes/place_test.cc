@@ -99,6 +99,23 @@ TEST_CASE("lower: sizes are local and redistributions are collectives of an axis
   CHECK(OrDie(LowerPlacements().Run(*module)) == Changed::kNo);
 }
 
+TEST_CASE("place: an optimizer updates the parts that are stored, also with counts of the batch") {
+  auto module = ParseBody(R"(
+  w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
+  g = placeholder : f32[6, 4][4, 1]cpu {+fqn='w.grad' +input='gradient'}
+  n = placeholder : i64[8][1]cpu {+fqn='tokens_per_expert' +input='batch'}
+  add_ = aten.add_.Tensor(w, g) : f32[6, 4][4, 1]cpu ~w {optimizer}
+  norm = aten.linalg_vector_norm.default(g) : f32[][]cpu {optimizer}
+  exp = aten.exp.default(norm) : f32[][]cpu {optimizer}
+  output([exp])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "n"), "DTensor(i64[8][1]cpu, R)");
+  CHECK_EQ(TypeOf(*module, "add_"), "DTensor(f32[6, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "norm"), "DTensor(f32[][]cpu, P(norm2))");
+  CHECK_EQ(TypeOf(*module, "redistribute"), "DTensor(f32[][]cpu, R)");
+}
+
 TEST_CASE("place: sizes in arguments become local ones") {
   auto module = ParseBody(R"(
   x = placeholder : f32[8, 3, 4][12, 4, 1]cpu {+fqn='x' +input='batch'}
