@@ -395,8 +395,24 @@ Result<Tensor> Mul(const Tensor& a, const Tensor& b) {
       laws != nullptr && laws->square != nullptr && a.sizes() == b.sizes() && SameElements(a, b)) {
     return *laws->square;
   }
-  return Map(ConvertTo(a, domain), ConvertTo(b, domain), domain,
-             [](Residue x, Residue y) { return Mul(x, y); });
+  STRATA_TRY(Tensor product, Map(ConvertTo(a, domain), ConvertTo(b, domain), domain,
+                                 [](Residue x, Residue y) { return Mul(x, y); }));
+  // (x·y)² where the square of a factor is known
+  const auto has_square = [](const Tensor& factor) {
+    return factor.laws() != nullptr && factor.laws()->square != nullptr;
+  };
+  if (has_square(a) || has_square(b)) {
+    const auto square = [&](const Tensor& factor) -> Result<Tensor> {
+      return has_square(factor) ? *factor.laws()->square : Mul(factor, factor);
+    };
+    STRATA_TRY(const Tensor first, square(a));
+    STRATA_TRY(const Tensor second, square(b));
+    STRATA_TRY(Tensor both, Mul(first, second));
+    Laws laws;
+    laws.square = std::make_shared<const Tensor>(std::move(both));
+    product.SetLaws(std::move(laws));
+  }
+  return product;
 }
 
 Result<Tensor> Div(const Tensor& a, const Tensor& b) {

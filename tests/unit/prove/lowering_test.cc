@@ -33,9 +33,9 @@ constexpr std::string_view kStep = R"(
 struct Lowered {
   std::unique_ptr<Module> placed, lowered;
 
-  explicit Lowered(std::string mesh) {
-    placed = ParseBody(kStep);
-    OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*placed));
+  explicit Lowered(std::string mesh, std::string plan = "", std::string_view text = kStep) {
+    placed = ParseBody(text);
+    OrDie(Place({.mesh = std::move(mesh), .plan = std::move(plan)}).Run(*placed));
     lowered = placed->Clone();
     OrDie(LowerPlacements().Run(*lowered));
   }
@@ -56,6 +56,28 @@ TEST_CASE("lowering: ranks compute together what the placed graph computes") {
     CHECK_EQ(proof.reason, "");
     CHECK(proof.verdict == Verdict::kProven);
     CHECK_EQ(proof.values, 12);
+  }
+}
+
+TEST_CASE("lowering: a rank looks up the rows of its part of the vocabulary") {
+  for (const char* mesh : {"tp=2", "tp=4", "fsdp=2,tp=2", "dp_replicate=2,tp=4"}) {
+    CAPTURE(mesh);
+    Lowered lowered(mesh, "llama3", R"(
+  w = placeholder : f32[16, 4][4, 1]cpu {+fqn='tok_embeddings.weight' +input='parameter'}
+  x = placeholder : i64[4, 8][8, 1]cpu {+fqn='tokens' +input='batch'}
+  e = aten.embedding.default(w, x) : f32[4, 8, 4][32, 4, 1]cpu {forward module=tok_embeddings}
+  pow_1 = aten.pow.Tensor_Scalar(e, 3) : f32[4, 8, 4][32, 4, 1]cpu {forward module=layers.0}
+  loss = aten.sum.default(pow_1) : f32[][]cpu {loss}
+  grad = aten.embedding_dense_backward.default(pow_1, x, 16, -1, False) : f32[16, 4][4, 1]cpu {backward}
+  output([loss, grad])
+)");
+    const Proof proof = lowered.Prove();
+    CHECK_EQ(proof.reason, "");
+    CHECK(proof.verdict == Verdict::kProven);
+    const Graph& graph = lowered.graph();
+    const Type& type = graph.module().types()[graph.value(ValueNamed(graph, "pow_1")).type];
+    CHECK_EQ(graph.module().dims().AsConst(type.sizes[1]),
+             mesh[3] == '4' || mesh[0] == 'd' ? 2 : 4);
   }
 }
 
