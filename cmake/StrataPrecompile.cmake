@@ -1,9 +1,13 @@
 # Precompiled headers: a file that includes LibTorch spends most of its compilation in LibTorch's headers, a unit test
 # in doctest's, fmt's and the standard library's.
 #
-# STRATA_PCH is on in the preset release only. In the other presets each file compiles with what it includes itself.
+# STRATA_PCH is on in the preset release only, and means GCC's. In the other presets each file compiles with what it
+# includes itself.
 
 option(STRATA_PCH "Precompile the headers of LibTorch and of the unit tests" OFF)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(STRATA_PCH OFF)
+endif()
 
 # strata_headers_target(NAME DEPS target… HEADERS header… [OPTIONS option…]): what targets reuse.
 function(strata_headers_target name)
