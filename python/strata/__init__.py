@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "record": "strata._recorder",
     "watch": "strata._recorder",
+    "watch_list": "strata._recorder",
     "backend": "strata._recorder",
     "diff": "strata._look",
     "show": "strata._look",

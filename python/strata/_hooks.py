@@ -8,6 +8,9 @@ import sys
 
 from strata._lineage import Watch
 
+# What a graph is called that is first seen in a subsystem of Inductor.
+_SUBSYSTEMS = {"pre_grad_passes": "pre_grad", "joint_graph_passes": "joint", "post_grad_passes": "post_grad"}
+
 _installed = []  # the one set of wraps of the process
 
 
@@ -70,12 +73,13 @@ class Hooks:
                 if run is None:
                     return original(observer, pass_fn, *args, **kwargs)
                 name = observer.passname if isinstance(observer.passname, str) else "pass"
+                subsystem = getattr(observer, "subsystem", None)
                 label = name_of(pass_fn)
                 if label not in (name, "<lambda>", "function", "partial"):
                     # One name of Inductor's stands for two passes: the callable distinguishes them.
                     name = f"{name}:{label}"
                 return run.call(name, lambda: original(observer, pass_fn, *args, **kwargs), (), {},
-                                graphs=(observer.gm,), graph_name=_inductor_name())
+                                graphs=(observer.gm,), graph_name=_SUBSYSTEMS.get(subsystem))
 
             return apply
 
@@ -160,16 +164,3 @@ class _Recorded:
 
     def __call__(self, *args, **kwargs):
         return self._run.call(self.__name__, self._pass, args, kwargs)
-
-
-def _inductor_name():
-    """joint, forward, backward or inference: what Inductor compiles now."""
-    try:
-        from torch._guards import TracingContext
-
-        context = TracingContext.try_get()
-        if context is None:
-            return "post_grad"
-    except Exception:
-        return "graph"
-    return "graph"

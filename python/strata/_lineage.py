@@ -23,6 +23,11 @@ class Info:
         self.text = self.kind = self.alias = None
         self.comment = 0
 
+    def take_over(self, source):
+        """Stands for the node of `source` from now on, as that was written last."""
+        self.id, self.source = source.id, ()
+        self.text, self.kind, self.alias, self.comment = source.text, source.kind, source.alias, source.comment
+
     def __reduce__(self):
         return (_nothing, ())
 
@@ -68,6 +73,17 @@ def resolve(info):
             return False, tuple(ids)
         info = info.source[0]
     return False, ()
+
+
+def original(info):
+    """The Info, with an id, of the node that `info` is a copy of; None when it is not a copy."""
+    for _ in range(10_000):
+        if not info.same or len(info.source) != 1:
+            return None
+        info = info.source[0]
+        if info.id:
+            return info
+    return None
 
 
 class Watch:

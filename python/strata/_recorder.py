@@ -236,7 +236,8 @@ class Run:
 
     def _sync(self, step, graph_name):
         """The state of the graph that a pass gets. What changed since its last pass is a pass of its own."""
-        snapshots, state = self._snapshots, self._snapshots.state(step.graph)
+        snapshots = self._snapshots
+        state = snapshots.state(step.graph) or snapshots.continued(step.graph)
         if state is None:
             state = snapshots.add(step.graph, self._unique(graph_name or class_name(step.owner)))
             snapshots.take(state, step.graph, step.owner, 0, "before")
@@ -295,6 +296,8 @@ class Run:
     def _split(self, step, graph, owner, index, count):
         """A graph that a pass made from another one: forward and backward of a joint graph."""
         state = self._snapshots.state(graph)
+        if step.graph is not None:
+            self._snapshots.link_inputs(graph, step.graph)
         if state is None:
             name = class_name(owner)
             if step.name.endswith("partition") and count == 2:
@@ -354,6 +357,23 @@ def watch(fn=None, *, name=None):
             return fn(*args, **kwargs)
         return run.call(label, fn, args, kwargs)
 
+    return watched
+
+
+def watch_list(passes):
+    """A list of passes as `watch` makes each; functions, partials and callable objects keep their names.
+
+    For runners that call `fn(gm, example_inputs)` for each pass of a list, such as the graph trainer of torchtitan.
+    """
+    return [_watch_one(item) for item in passes]
+
+
+def _watch_one(item):
+    if isinstance(item, functools.partial):
+        # Runners read the name of a partial at `.func`.
+        return functools.partial(watch(item.func), *item.args, **item.keywords)
+    watched = watch(item)
+    watched.__name__ = name_of(item)
     return watched
 
 

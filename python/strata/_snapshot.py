@@ -3,7 +3,7 @@
 import weakref
 
 from strata import _text
-from strata._lineage import resolve
+from strata._lineage import original, resolve
 
 _MAX_BODIES = 64
 
@@ -53,6 +53,30 @@ class Snapshots:
         self._exchange.write(record)
         self._states[graph] = state
         return state
+
+    def continued(self, graph):
+        """The state of the graph that `graph`, which has none, is a complete copy of; it is the state of `graph` now."""
+        nodes = list(graph.nodes)
+        sources = [original(self._info_of(node)) for node in nodes if node.op != "output"]
+        if not sources or None in sources or any(self._info_of(node).id for node in nodes):
+            return None
+        ids = [source.id for source in sources]
+        for old, state in list(self._states.items()):
+            if state.order and state.order[0][1][:-1] == ids and len(nodes) == len(ids) + 1:
+                last = self._info_of(next(iter(reversed(old.nodes))))
+                for node, source in zip(nodes, [*sources, last]):
+                    self._info_of(node).take_over(source)
+                return self.move(old, graph)
+        return None
+
+    def link_inputs(self, graph, parent):
+        """Inputs of a graph that was taken out of `parent`: partitioners make them anew, and share `meta` by object."""
+        by_meta = {id(node.meta): node for node in parent.nodes}
+        for node in graph.nodes:
+            source = by_meta.get(id(node.meta)) if node.op == "placeholder" else None
+            info = self._info_of(node)
+            if source is not None and not info.id and not info.source:
+                info.source, info.same = (self._info_of(source),), source.op == "placeholder"
 
     def move(self, old, new):
         """A pass replaced the graph of a module: the new one continues its history."""
