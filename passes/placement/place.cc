@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -154,6 +155,7 @@ class GraphPlacer {
                 double bytes) const {
     double least = std::numeric_limits<double>::infinity();
     for (const Placements& from : available) {
+      if (from[axis] == wanted) return 0;
       Placements to = from;
       to[axis] = wanted;
       least = std::min(least, RedistributionCost(from, to, bytes, mesh_));
@@ -177,6 +179,7 @@ class GraphPlacer {
       std::vector<Placement> now;
       for (const auto& placements : available)
         now.push_back(placements.front()[axis]);
+      ahead_.clear();  // values that were placed meanwhile have other copies
       std::optional<AxisStrategy> best;
       double least = std::numeric_limits<double>::infinity();
       for (AxisStrategy& strategy :
@@ -233,6 +236,9 @@ class GraphPlacer {
   /// through at most `views` views: what a view costs shows where its elements are used.
   double CostAhead(ValueId value, size_t axis, const Placement& placement, int views) {
     if (!IsTensor(value)) return 0;
+    const auto key = std::make_tuple(value, placement.kind, placement.dim, placement.split,
+                                     placement.reduce, views);
+    if (const auto known = ahead_.find(key); known != ahead_.end()) return known->second;
     double cost = 0;
     int readers = 0;
     for (const Use use : graph_.uses(value)) {
@@ -241,7 +247,7 @@ class GraphPlacer {
       const ShardingRule* rule = RuleOf(use.user);
       if (rule != nullptr) cost += ReaderCost(use.user, *rule, value, axis, placement, views);
     }
-    return cost;
+    return ahead_[key] = cost;
   }
 
   double ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value, size_t axis,
@@ -501,6 +507,8 @@ class GraphPlacer {
   std::vector<ValueId> parameters_, gradients_;
   std::map<ValueId, Placements> read_as_;  // by parameter or cast of one
   std::set<ValueId> parameter_views_;
+  /// What `CostAhead` gave for a value, a placement and a number of views.
+  std::map<std::tuple<ValueId, Placement::Kind, int32_t, int32_t, StrId, int>, double> ahead_;
   std::map<NodeId, std::optional<ShardingRule>> rules_;
   std::map<ValueId, Copies> copies_;
   std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
