@@ -78,6 +78,12 @@ void App::AddCommands() {
     settings_.left = settings_.right = settings_.bottom = settings_.modules = 0;
     settings_.hide_left = settings_.hide_right = settings_.hide_bottom = false;
   });
+  const auto step_tab = [&m](int n) {
+    const int count = static_cast<int>(Tab::kLog) + 1;
+    m.tab = static_cast<Tab>(((static_cast<int>(m.tab) + n) % count + count) % count);
+  };
+  add("next-tab", "Next tab below the graph", {"Tab"}, step_tab);
+  add("previous-tab", "Tab before", {"Shift+Tab"}, [step_tab](int n) { step_tab(-n); });
   add("close-tab", "Close the tab below the graph", {}, [&m](int) { m.tab = Tab::kNone; });
   add("search", "Search", {"/", "Ctrl+F"}, [this](int) {
     left_tab_ = LeftTab::kSearch;

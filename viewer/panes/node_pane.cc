@@ -149,6 +149,18 @@ class Sheet {
       const auto bytes = graph.module().types().Bytes(graph.value(value).type);
       if (bytes && *bytes > 0) values.emplace_back("bytes", BytesText(static_cast<double>(*bytes)));
     }
+    if (const NodeStatistics* measured = c_.MeasuredOf(node_)) {
+      const auto real = [](double number) { return fmt::format("{:.6g}", number); };
+      if (measured->time_ns > 0)
+        values.emplace_back("time", TimeText(static_cast<double>(measured->time_ns) * 1e-6));
+      if (measured->has_values) {
+        values.emplace_back("least", real(measured->min));
+        values.emplace_back("greatest", real(measured->max));
+        values.emplace_back("mean", real(measured->mean));
+        values.emplace_back("NaN", NumberText(measured->nan_count));
+        values.emplace_back("infinite", NumberText(measured->inf_count));
+      }
+    }
     if (!entity.element.valid()) {
       const double flops = FlopsOf(graph, entity.node);
       if (flops > 0) values.emplace_back("flops", FlopsText(flops));

@@ -32,6 +32,7 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"await",
        {2, 99, "await ELEMENT WHAT… | await state KEY OP VALUE | await count PATTERN OP N"}},
       {"frames", {1, 2, "frames N [still|pan|zoom]"}},
+      {"random", {2, 2, "random EVENTS SEED"}},
       {"export", {1, 1, "export FILE.png|svg|dot|json"}},
       {"key", {1, 99, "key KEY…"}},
       {"hold", {1, 1, "hold KEY"}},
@@ -161,7 +162,7 @@ bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
   }
   const ScriptLine& line = lines_[next_];
   // What is measured is drawing; nothing is waited for between its frames.
-  if (line.verb == "frames" && moved_ > 0) {
+  if ((line.verb == "frames" || line.verb == "random") && moved_ > 0) {
     failed_ = At(line, Act(ui, host, line));
     return false;
   }
@@ -252,6 +253,18 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
     if (++moved_ > static_cast<int>(std::clamp(frames, 1.0, 1e6)) || !Move(ui, line)) {
       moved_ = 0;
       Next();
+    }
+  } else if (line.verb == "random") {
+    STRATA_TRY(const double events, Number(line.words[0]));
+    STRATA_TRY(const double seed, Number(line.words[1]));
+    if (moved_ == 0) random_.seed(static_cast<uint32_t>(std::clamp(seed, 0.0, 4e9)));
+    if (++moved_ > static_cast<int>(std::clamp(events, 1.0, 1e6))) {
+      moved_ = 0;
+      Next();
+    } else if (host.input().empty()) {
+      PushRandom(ui, host.input());
+    } else {
+      --moved_;
     }
   } else if (line.verb == "export") {
     return host.Export(line.words[0]);

@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,8 @@ class ScriptRunner {
   Status AssertState(const Ui& ui, const ScriptLine& line) const;
   /// Repeats an assertion until it holds.
   Status Await(const Ui& ui, const ScriptLine& line);
+  /// A key, a click, a drag, a wheel or a letter; never one that writes a file or quits.
+  void PushRandom(const Ui& ui, InputQueue& input);
   void BeginMeasure(const ScriptLine& line);
   /// Moves or zooms the graph for the next frame of `frames`; false: that was the last one.
   bool Move(Ui& ui, const ScriptLine& line);
@@ -87,6 +90,7 @@ class ScriptRunner {
   Clock::time_point began_ = Clock::now(), resume_ = Clock::now();
   bool runs_after_ = false;  // the line runs after this frame
   int32_t moved_ = 0;        // frames of the line that moved the graph
+  std::mt19937 random_;
   std::vector<Measured> measured_;
   Clock::time_point acted_;  // the last command
   Status failed_;

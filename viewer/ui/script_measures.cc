@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <imgui.h>
 
 #include "base/text.h"
 #include "viewer/ui/script.h"
@@ -47,6 +48,54 @@ bool ScriptRunner::Move(Ui& ui, const ScriptLine& line) {
   if (motion == "pan") graph->Pan(back ? 23 : -23, back ? 37 : -37);
   if (motion == "zoom") graph->Zoom(back ? 1 / 0.93 : 0.93);
   return true;
+}
+
+void ScriptRunner::PushRandom(const Ui& ui, InputQueue& input) {
+  const auto draw = [&](uint32_t below) {
+    return static_cast<uint32_t>(random_() % std::max<uint32_t>(1, below));
+  };
+  static constexpr std::string_view kLeftOut[] = {"quit", "export", "open", "palette", "refresh"};
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const float top = 36 * ui.fonts.scale();  // the palette opens there
+  const auto move = [&] {
+    input.Push({.kind = InputEvent::Kind::kMove,
+                .x = static_cast<float>(draw(static_cast<uint32_t>(size.x))),
+                .y = top + static_cast<float>(draw(static_cast<uint32_t>(size.y - top)))});
+  };
+  const auto button = [&](bool down, uint8_t mods) {
+    input.Push({.kind = InputEvent::Kind::kButton, .key = 0, .down = down, .mods = mods});
+  };
+  switch (draw(8)) {
+    case 0:
+    case 1: {
+      move();
+      const uint8_t mods = draw(5) == 0 ? kShift : kNoMods;
+      button(true, mods);
+      if (draw(3) == 0) move();
+      button(false, mods);
+      break;
+    }
+    case 2:
+      move();
+      input.Push({.kind = InputEvent::Kind::kWheel,
+                  .mods = draw(2) == 0 ? kCtrl : kNoMods,
+                  .y = static_cast<float>(draw(9)) - 4});
+      break;
+    case 3:
+      input.Push({.kind = InputEvent::Kind::kText, .character = U'a' + draw(26)});
+      break;
+    default: {
+      const Command& command =
+          ui.commands.all()[draw(static_cast<uint32_t>(ui.commands.all().size()))];
+      const bool left_out = std::ranges::find(kLeftOut, command.id) != std::end(kLeftOut) ||
+                            command.id.starts_with("recent-");
+      KeyPress press;
+      if (left_out || command.keys.empty() || !ParseKey(command.keys.front(), press)) break;
+      for (const InputEvent& event : EventsOf(press))
+        input.Push(event);
+      break;
+    }
+  }
 }
 
 Status ScriptRunner::Await(const Ui& ui, const ScriptLine& line) {

@@ -1,0 +1,94 @@
+"""Damaged files, hostile names, random events."""
+
+import os
+import subprocess
+import unittest
+
+from gui_case import LOG, STRATA, VIEW, GuiCase, element
+
+LOGS = os.path.dirname(LOG)
+
+
+class Robust(GuiCase):
+
+    def trace(self):
+        path = self.path("sound.strata")
+        if not os.path.exists(path):
+            subprocess.run([STRATA, "import", LOG, "-o", path], check=True, capture_output=True)
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write(self, name, data):
+        path = self.path(name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def test_damaged_traces_are_errors_in_the_window(self):
+        data = self.trace()
+        middle = len(data) // 2
+        for name, bytes_ in [("cut.strata", data[:middle]), ("zeros.strata", data[:200] + bytes(len(data) - 200)),
+                             ("flipped.strata", data[:middle] + bytes(b ^ 0xFF for b in data[middle:middle + 4096]) +
+                              data[middle + 4096:])]:
+            tree = self.view("key J n\nkey j j k 2 4\nrun memory\nrun ranks\n", self.write(name, bytes_))
+            self.assertNotEqual(tree["state"]["error"] + str(tree["state"]["passes"]), "0", name)
+
+    def test_a_trace_that_is_cut_while_it_is_open_does_not_end_the_window(self):
+        path = self.write("open.strata", self.trace())
+        log = os.path.join(LOGS, "compile_torch2.11.log.zst")
+        script = f"key J\nexport {self.path('opened.dot')}\nwait 1500\nkey k k j F5\nopen {log}\nassert state error = \"\"\n"
+        reader = self.write("script_cut.txt", script.encode())
+        viewer = subprocess.Popen([VIEW, "--script", reader, path], text=True, stderr=subprocess.PIPE,
+                                  env={**os.environ, "DISPLAY": self.display.name, "LIBGL_ALWAYS_SOFTWARE": "1"})
+        for _ in range(300):
+            if os.path.exists(self.path("opened.dot")) or viewer.poll() is not None:
+                break
+            try:
+                viewer.wait(0.1)
+            except subprocess.TimeoutExpired:
+                pass
+        os.truncate(path, 3000)
+        errors = viewer.communicate(timeout=120)[1]
+        self.assertEqual((viewer.returncode, errors), (0, ""))
+
+    def test_other_files_are_named_in_the_error(self):
+        for name, data in [("empty.strata", b""), ("noise.log", bytes(range(256)) * 40), ("text.txt", b"hello\n")]:
+            tree = self.view("", self.write(name, data))
+            self.assertIn(name, tree["state"]["error"])
+            self.assertIn("strata: error:", element(tree, "start/error")["text"])
+
+    def test_a_folder_of_ranks_opens(self):
+        tree = self.view(f"""
+            run ranks
+            assert count ranks/cell:* > 1
+            key r
+            screenshot {self.picture("folder")}
+        """, os.path.join(LOGS, "llama3_fsdp2_2ranks"))
+        self.assertEqual((tree["state"]["error"], tree["state"]["runs"]), ("", "2"))
+        self.assertEqual(tree["state"]["run"], "2")
+
+    def test_hostile_names_are_shown_without_harm(self):
+        name = "x" * 100_000
+        text = ["class GraphModule(torch.nn.Module):", '    def forward(self, a: "f32[8]"):',
+                f'        {name}: "f32[8]" = torch.ops.aten.relu.default(a);  a = None',
+                f'        b: "f32[8]" = torch.ops.evil\u202e.op\x1b[31m.default({name});  {name} = None',
+                "        return (b,)"]
+        path = self.write("hostile.txt", "\n".join(text).encode())
+        self.view(f"""
+            key 4
+            run operators
+            run table
+            run lanes
+            key Space
+            screenshot {self.picture("hostile")}
+        """, path)
+
+    def test_random_events_do_no_harm(self):
+        for seed, log in [(1, LOG), (2, os.path.join(LOGS, "trainer_torch2.11.log.zst"))]:
+            tree = self.view(f"random 250 {seed}\nkey Escape\nresize 900 600\nrandom 50 {seed}\nwait\n", "--size",
+                             "700x500", log)
+            self.assertEqual(tree["state"]["error"], "", f"seed {seed}")
+
+
+if __name__ == "__main__":
+    unittest.main()
