@@ -22,8 +22,7 @@ Result<Exit> RunImport(Args args) {
   Flags flags("import", "reads logs that PyTorch wrote with TORCH_TRACE set, and FX texts");
   flags.Positionals("LOG", &words, 1,
                     "a log, a folder of logs of several ranks, an FX text, a folder that tlparse "
-                    "wrote; also .gz, "
-                    ".zst; '-': standard input");
+                    "wrote, exchange files of Python; also .gz, .zst; '-': standard input");
   flags.Required("-o,--output", "T", &output, "the trace to write");
   flags.Switch("--strict", &options.strict, "stop at the first error");
   flags.Switch(
