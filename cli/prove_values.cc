@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/value_pairs.h"
+#include "cli/prove_ranks.h"
 #include "runtime/exec/compare_values.h"
 #include "runtime/files/tensor_io.h"
 
@@ -15,19 +15,30 @@ Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
   return Ok();
 }
 
+Result<ValueComparison> ProvePasses::Compare(const Graph& before, const Graph& after,
+                                             const MatchedGraphs& matched) const {
+  if (IsLowered(after)) return CompareValuesOnRanks(before, after, matched, ulps_);
+  STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
+  STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
+  NamedTensors after_inputs = TransferInputs(matched, inputs);
+  after_inputs.merge(more);
+  return CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_);
+}
+
 Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
   for (const GraphChange& change : run.graphs) {
     const bool is_new = change.before == Fingerprint{};
     if (!change.changed() || is_new) continue;
     const Graph& before = before_->graph(change.graph);
     const Graph& after = module.graph(change.graph);
+    if (IsLowered(after) && !IsLowered(before)) {
+      STRATA_TRY(const std::string lowered, ProveLowering(before, after));
+      fmt::print(stderr, "proved: pass {} {}: graph {}: {}\n", run.index, run.name,
+                 after.name_text(), lowered);
+      continue;
+    }
     STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));
-    STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
-    STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
-    NamedTensors after_inputs = TransferInputs(matched, inputs);
-    after_inputs.merge(more);
-    STRATA_TRY(const ValueComparison comparison,
-               CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_));
+    STRATA_TRY(const ValueComparison comparison, Compare(before, after, matched));
     if (comparison.first() != nullptr) {
       return Error("pass {} changes values: graph {}: {}", run.name, after.name_text(),
                    DescribeFirst(matched, comparison));

@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
 
+#include "base/result.h"
+#include "cli/value_pairs.h"
 #include "ir/module.h"
 #include "passes/core/pass.h"
 
@@ -8,7 +10,7 @@ namespace strata::cli {
 
 /// Runs every graph that a pass changed, before and after, on the same synthetic inputs, and
 /// compares them node by node: a pipeline is value-neutral pass by pass, or ends at the pass that
-/// is not. A line on stderr for each graph.
+/// is not. Lowered graphs run on all ranks of their mesh. A line on stderr for each graph.
 class ProvePasses final : public PassInstrumentation {
  public:
   /// Values within `ulps` ULPs are equal.
@@ -19,6 +21,9 @@ class ProvePasses final : public PassInstrumentation {
   Status AfterPass(const PassRun& run, const Module& module) override;
 
  private:
+  Result<ValueComparison> Compare(const Graph& before, const Graph& after,
+                                  const MatchedGraphs& matched) const;
+
   double ulps_;
   std::unique_ptr<Module> before_;
 };

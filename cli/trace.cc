@@ -30,6 +30,7 @@ struct TraceFlags {
   std::optional<std::string> trace;
   std::string passes{kDefaultPasses};
   double gpu = 0.0;
+  int64_t world = 0;
   bool time = false;
 };
 
@@ -48,8 +49,11 @@ Result<bool> ParseFlags(Args args, TraceFlags& out) {
                "record the graphs and passes as a trace (default: print the graphs as text)");
   flags.Option("--gpu", "CAPABILITY", &out.gpu,
                "trace for a GPU of this compute capability (9.0: H100); no GPU is needed");
+  flags.Option("--world", "N", &out.world,
+               "ranks that the run would have (default: those of the degrees)");
   flags.Switch("--time", &out.time, "print the times of tracing and of the passes, on stderr");
   flags.Example("strata trace configs/llama3/405b.toml -o out/405b.strata --time");
+  flags.Example("strata trace configs/llama3/8b.toml --world 64 -o out/8b.strata");
   flags.Example("strata trace config.toml --set compile.symbolic_dims=batch --passes dce");
   return flags.Parse(args);
 }
@@ -105,15 +109,18 @@ Result<Exit> RunTrace(Args args) {
   TraceFlags flags;
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
-  STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  const auto world = flags.world > 0 ? std::optional(flags.world) : std::nullopt;
+  STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides, world));
   if (config.device != DeviceKind::kCpu && flags.gpu == 0.0) {
     Warn("the graphs are those of the CPU: device: name the compute capability of a GPU by --gpu");
   }
   const TargetScope target(flags.gpu > 0.0 ? Gpu(flags.gpu) : DeviceTraits());
   PassManager manager;
-  STRATA_TRY(auto passes, TrainingPasses(config, flags.passes));
-  for (auto& pass : passes)
-    manager.Add(std::move(pass));
+  if (!flags.passes.empty()) {
+    STRATA_TRY(auto passes, TrainingPasses(config, flags.passes));
+    for (auto& pass : passes)
+      manager.Add(std::move(pass));
+  }
   STRATA_TRY(std::string text, ReadFile(flags.config));
   STRATA_TRY(Recording recording,
              Recording::Begin(flags.trace, {.kind = RunKind::kOpt,

@@ -395,9 +395,8 @@ Result<Exit> RunTrain(Args args) {
   if (flags.prove && config.device == DeviceKind::kCuda) {
     return Error("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'");
   }
-  if (config.parallelism.mesh.num_ranks() > 1 && (flags.prove || flags.inputs)) {
-    return Error("{} supports one rank only: parallelism: take degrees of 1",
-                 flags.prove ? "--prove" : "--dump-inputs");
+  if (config.parallelism.mesh.num_ranks() > 1 && flags.inputs) {
+    return Error("--dump-inputs supports one rank only: parallelism: take degrees of 1");
   }
   STRATA_TRY(const RunStart start,
              FindRunStart(config, {.resume = flags.resume, .overwrite = flags.overwrite}));

@@ -226,6 +226,9 @@ struct ParallelismConfig {
   bool sequence_parallel = true;
   ReshardAfterForward reshard = ReshardAfterForward::kDefault;
   Mesh mesh = {};  ///< that the degrees give: dp_replicate, fsdp, tp, ep
+  /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for
+  /// another in the first step, and in later ones.
+  int64_t init_timeout_seconds = 300, train_timeout_seconds = 100;
 
   /// Ranks that read different sequences.
   int64_t data_ranks() const { return dp_replicate * dp_shard; }

@@ -19,8 +19,7 @@ constexpr std::string_view kShardKey = "parallelism.data_parallel_shard_degree";
 constexpr std::string_view kTensorKey = "parallelism.tensor_parallel_degree";
 constexpr std::string_view kExpertKey = "parallelism.expert_parallel_degree";
 
-/// Ranks that one run can have.
-constexpr int64_t kMaxDegree = 1024;
+constexpr int64_t kMaxDegree = 65'536;
 
 void ReadDegree(ConfigReader& reader, std::string_view key, int64_t& degree) {
   reader.Read(key, degree);
@@ -78,16 +77,15 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Fix("parallelism.module_fqns_per_model_part", std::vector<std::string>(), kOneStage);
 }
 
-void ReadTimeout(ConfigReader& reader, std::string_view key) {
-  int64_t seconds = 1;  // a rank that fails ends those that wait for it
+void ReadTimeout(ConfigReader& reader, std::string_view key, int64_t& seconds) {
   reader.Read(key, seconds);
   if (seconds < 1) reader.Refuse(key, fmt::format("{} seconds must be at least 1", seconds));
 }
 
-void ReadComm(ConfigReader& reader) {
+void ReadComm(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Table("comm");
-  ReadTimeout(reader, "comm.init_timeout_seconds");
-  ReadTimeout(reader, "comm.train_timeout_seconds");
+  ReadTimeout(reader, "comm.init_timeout_seconds", parallelism.init_timeout_seconds);
+  ReadTimeout(reader, "comm.train_timeout_seconds", parallelism.train_timeout_seconds);
   enum class Mode : uint8_t { kDefault, kOther };
   Mode mode = Mode::kDefault;
   reader.Read<Mode>("comm.mode",
@@ -118,7 +116,7 @@ Result<int64_t> InferShards(const ConfigReader& reader, int64_t world, int64_t o
 
 void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
   ReadParallelism(reader, parallelism);
-  ReadComm(reader);
+  ReadComm(reader, parallelism);
   reader.Fix("training.enable_cpu_offload", false, "parameters stay where the run is, take false");
 
   enum class Recompute : uint8_t { kNone, kOther };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include <ATen/Dispatch_v2.h>
@@ -17,6 +18,7 @@
 #include "ir/module.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.h"
+#include "runtime/ranks/collectives.h"
 
 namespace strata {
 namespace {
@@ -140,6 +142,7 @@ struct GraphRun {
 };
 
 Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObserver* observer) {
+  RegisterCollectives();  // and what placed graphs call
   GraphRun run;
   STRATA_TRY(run.inputs.tensors, TakeInputs(graph, given));
   const std::vector<Tensor>& inputs = run.inputs.tensors;
@@ -151,6 +154,8 @@ Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObs
   for (const Tensor& input : inputs)
     shapes.push_back(input.sizes().vec());
   STRATA_TRY(const SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  static std::mutex one_at_a_time;  // ranks make the same kernels
+  std::unique_lock lock(one_at_a_time);
   STRATA_TRY(Plan plan, Lower(graph, {}, sizes));
   // Kernels are bound to places in memory.
   if (!plan.kernels.empty()) {
@@ -166,6 +171,7 @@ Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObs
     if (found != given.end()) constants.emplace_back(constant.path, found->second);
   }
   STRATA_TRY(Executor executor, Executor::Bind(std::move(plan), constants));
+  lock.unlock();
   STRATA_TRY(run.outputs.tensors, executor.Run(inputs, observer));
   for (const int32_t slot : executor.plan().outputs) {
     const PlanSlot none;

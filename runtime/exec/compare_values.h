@@ -61,6 +61,7 @@ struct ValueComparison {
 /// places where both graphs have equally many, others by pairs. Values within `tolerated_ulps`
 /// ULPs count as equal; another type or size of an output or an input is a difference.
 ///
+/// Graphs with collectives run on the threads of a RankTeam, each on its rank's inputs.
 /// Keeps a copy of each paired value of the first graph. Errors: a graph that cannot be executed.
 Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
                                       std::span<const ValuePair> pairs,

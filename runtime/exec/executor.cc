@@ -12,6 +12,7 @@
 #include "runtime/aten/literals.h"
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/exec/static/static_program.h"
+#include "runtime/exec/step/running_step.h"
 
 namespace strata {
 namespace {
@@ -137,6 +138,7 @@ Result<std::vector<at::Tensor>> Executor::Run(std::span<const at::Tensor> inputs
                                               ExecutionObserver* observer) {
   STRATA_RETURN_IF_ERROR(state_->CheckInputs(inputs));
   const auto run = [&](auto& program) -> Result<std::vector<at::Tensor>> {
+    const RunningPlan running(state_->plan, [&] { return program.failed_step(); });
     try {
       return program.Run(inputs, observer);
     } catch (const std::exception& failure) {

@@ -269,6 +269,11 @@ int64_t ChunkSize(const Tensor& x, int64_t dim, int64_t parts) {
   return x.size(dim) / parts;
 }
 
+/// Between placements of a graph that is not lowered, where each value is whole.
+Tensor Redistribute(const Tensor& x, std::string /*placements*/) {
+  return x.clone();
+}
+
 Tensor ShardShape(const Tensor& x, int64_t dim, std::string /*axis*/, int64_t parts) {
   std::vector<int64_t> sizes = x.sizes().vec();
   const int64_t chunk = ChunkSize(x, dim, parts);
@@ -315,10 +320,12 @@ void RegisterCollectives() {
     torch::Library& own = library(torch::Library::DEF, "strata", std::nullopt);
     own.def("axis_index(str axis) -> Tensor");
     own.def("axis_shard(Tensor x, int dim, str axis, int parts) -> Tensor");
+    own.def("redistribute(Tensor x, str placements) -> Tensor");
     torch::Library& own_any =
         library(torch::Library::IMPL, "strata", c10::DispatchKey::CompositeExplicitAutograd);
     own_any.impl("axis_index", AxisIndex);
     own_any.impl("axis_shard", AxisShard);
+    own_any.impl("redistribute", Redistribute);
     torch::Library& own_meta = library(torch::Library::IMPL, "strata", c10::DispatchKey::Meta);
     own_meta.impl("axis_shard", ShardShape);
     return made;

@@ -14,6 +14,8 @@ namespace strata {
 ///                      `axis_shard(Tensor x, int dim, str axis, int parts) -> Tensor`, a copy of
 ///                      the rank's chunk of x; `parts`, the size of the axis, divides the
 ///                      dimension.
+///                      `redistribute(Tensor x, str placements) -> Tensor`, a copy: of placed
+///                      graphs, in which every value is whole.
 ///
 /// Kernels throw what RankTeam::CurrentGroup and Meeting throw, and for operands that do not fit.
 void RegisterCollectives();

@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/aten/threads.h"
+#include "runtime/exec/step/running_step.h"
 #include "runtime/ranks/collectives.h"
 
 namespace strata {
@@ -89,6 +90,7 @@ Meeting::Meeting(RankTeam& team, std::vector<int64_t> ranks, std::string group)
 Meeting::~Meeting() = default;
 
 void Meeting::Enter(size_t index, Contribution mine) {
+  mine.node = RunningPlan::CurrentNode();
   contributions_[index] = std::move(mine);
   Wait(index);
   CheckCalls(index);
@@ -144,12 +146,15 @@ void Meeting::FailLate(size_t index) const {
 }
 
 void Meeting::CheckCalls(size_t index) const {
-  const std::string& mine = contributions_[index]->call;
+  const auto describe = [&](size_t i) {
+    const Contribution& of = *contributions_[i];
+    return fmt::format("rank {} {}{}{}", ranks_[i], of.call, of.node.empty() ? "" : " in ",
+                       of.node);
+  };
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    const std::string& theirs = contributions_[i]->call;
-    if (theirs == mine) continue;
-    TORCH_CHECK(false, fmt::format("ranks call different collectives: rank {} {}, rank {} {}",
-                                   ranks_[index], mine, ranks_[i], theirs));
+    if (contributions_[i]->call == contributions_[index]->call) continue;
+    TORCH_CHECK(false, "ranks call different collectives: ", describe(std::min(i, index)), "; ",
+                describe(std::max(i, index)));
   }
 }
 

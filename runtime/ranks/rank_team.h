@@ -20,6 +20,7 @@ namespace strata {
 struct Contribution {
   /// `all_reduce(f32[64, 32], sum) over fsdp`; members of a group bring equal calls.
   std::string call;
+  std::string node = {};  ///< that calls; set by `Meeting::Enter`
   at::Tensor tensor;            ///< contiguous; others read it until all have left
   at::Tensor result;            ///< others read parts of it after `Meeting::Continue`
   std::vector<int64_t> splits;  ///< rows for each rank of the group; empty: equal parts
@@ -89,6 +90,8 @@ class RankTeam {
   RankTeam& operator=(const RankTeam&) = delete;
 
   const Mesh& mesh() const { return mesh_; }
+  /// REQUIRES: no work is running.
+  void set_timeout(std::chrono::milliseconds timeout) { options_.timeout = timeout; }
   int64_t size() const { return mesh_.num_ranks(); }
 
   /// Calls `work(rank)` on each rank's thread and returns when all calls have returned. When one

@@ -81,6 +81,13 @@ Result<Sharding> Sharding::Parse(std::string_view text, const Mesh& mesh) {
   return sharding;
 }
 
+int64_t Sharding::PartOf(int64_t rank) const {
+  int64_t part = 0;
+  for (const Cut& cut : cuts_)
+    part = part * cut.axis.size + rank / cut.axis.stride % cut.axis.size;
+  return part;
+}
+
 Tensor Sharding::Shard(const Tensor& whole, int64_t rank) const {
   Tensor part = whole;
   for (const Cut& cut : cuts_) {

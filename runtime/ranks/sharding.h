@@ -27,6 +27,8 @@ class Sharding {
   const std::vector<int64_t>& sizes() const { return sizes_; }
   bool is_replicated() const { return cuts_.empty(); }
 
+  /// Which of the different parts `rank` holds, from 0.
+  int64_t PartOf(int64_t rank) const;
   /// What `rank` holds of `whole`, in memory of its own. REQUIRES: the sizes of the whole.
   at::Tensor Shard(const at::Tensor& whole, int64_t rank) const;
   /// The whole, in memory of its own, from what each rank holds. Of equal copies the first rank's

@@ -46,6 +46,12 @@ Status CheckRanks(const TrainSetup& setup) {
                  "take device = 'cpu'",
                  mesh.num_ranks(), mesh.Text());
   }
+  if (constexpr int64_t kMost = 256; mesh.num_ranks() > kMost) {
+    return Error(ErrorCode::kUnsupported,
+                 "more ranks than a process has: parallelism: the degrees make {} ({}), take at "
+                 "most {}; strata trace --world makes graphs of more",
+                 mesh.num_ranks(), mesh.Text(), kMost);
+  }
   if (config.compile.symbolic_batch || config.compile.symbolic_seq) {
     return Error(ErrorCode::kUnsupported,
                  "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
@@ -88,6 +94,7 @@ struct Trainer::State {
   mutable std::optional<TrainingState> gathered;  // for views, until the next step
   mutable std::vector<Tensor> gathered_gradients;
 
+  int64_t num_runs = 0;  // steps of this run
   int64_t steps_done = 0;
   int64_t tokens_seen = 0;
   int64_t step_tokens = 0;  // of the last step
@@ -112,8 +119,9 @@ struct Trainer::State {
     const Mesh& mesh = config.parallelism.mesh;
     STRATA_TRY(sharding, StateSharding::Make(traced, spec, mesh));
     const int64_t count = mesh.num_ranks();
-    team.emplace(mesh,
-                 RankTeam::Options{.threads = std::max(1, threads / static_cast<int>(count))});
+    team.emplace(mesh, RankTeam::Options{
+                           .timeout = std::chrono::seconds(config.parallelism.init_timeout_seconds),
+                           .threads = std::max(1, threads / static_cast<int>(count))});
     const TrainingState whole = first().state();
     ranks.clear();
     for (int64_t rank = 0; rank < count; ++rank) {
@@ -136,6 +144,8 @@ struct Trainer::State {
 
   Result<std::vector<BatchTensors>> TakeBatches() {
     STRATA_TRY(std::vector<BatchTensors> batches, feed.Take(steps_done + 1));
+    if (team && num_runs++ == 1)
+      team->set_timeout(std::chrono::seconds(config.parallelism.train_timeout_seconds));
     gathered.reset();
     gathered_gradients.clear();
     step_tokens = 0;

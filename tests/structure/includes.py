@@ -65,9 +65,9 @@ ALLOWED = {
     },
     "runtime/exec": IR | PASSES | PLAN | {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
-        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
+        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/ranks",
     },
-    "runtime/ranks": IR | {"passes/placement", "runtime/aten"},
+    "runtime/ranks": IR | PLAN | {"passes/placement", "runtime/aten", "runtime/exec/step"},
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},
     "runtime/train": IR | PASSES | RUNTIME,

@@ -287,7 +287,8 @@ TEST_CASE("ranks that meet in different collectives are told which") {
   CHECK_EQ(message,
            "rank 0: graph g failed: unknown: y = _c10d_functional.all_reduce.default(x: f32[4], "
            "'sum', 'fsdp'): ranks call different collectives: rank 0 all_reduce(f32[4], sum) over "
-           "fsdp, rank 1 all_gather_into_tensor(f32[4]) over fsdp");
+           "fsdp in y of graph g, unknown; rank 1 all_gather_into_tensor(f32[4]) over fsdp in y of "
+           "graph g, unknown");
 }
 
 TEST_CASE("a rank that does not come is named after the timeout") {
