@@ -225,7 +225,8 @@ struct ParallelismConfig {
   int64_t expert = 1;  ///< of the ranks of `dp_shard` and `tensor`
   bool sequence_parallel = true;
   ReshardAfterForward reshard = ReshardAfterForward::kDefault;
-  Mesh mesh = {};  ///< that the degrees give: dp_replicate, fsdp, tp, ep
+  std::string plan;  ///< of placements: a name or a file (passes/placement/plan.h); "": the model's
+  Mesh mesh = {};    ///< that the degrees give: dp_replicate, fsdp, tp, ep
   /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for
   /// another in the first step, and in later ones.
   int64_t init_timeout_seconds = 300, train_timeout_seconds = 100;

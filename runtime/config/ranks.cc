@@ -60,6 +60,7 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Read<Backend>("parallelism.spmd_backend",
                        {{"spmd_types", Backend::kAny}, {"partial_dtensor", Backend::kAny}},
                        backend);
+  reader.Read("parallelism.plan", parallelism.plan);
   reader.Read("parallelism.enable_sequence_parallel", parallelism.sequence_parallel);
   reader.Fix("parallelism.enable_async_tensor_parallel", false,
              "products wait for what they read, take false");

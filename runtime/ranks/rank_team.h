@@ -20,7 +20,7 @@ namespace strata {
 struct Contribution {
   /// `all_reduce(f32[64, 32], sum) over fsdp`; members of a group bring equal calls.
   std::string call;
-  std::string node = {};  ///< that calls; set by `Meeting::Enter`
+  std::string node = {};        ///< that calls; set by `Meeting::Enter`
   at::Tensor tensor;            ///< contiguous; others read it until all have left
   at::Tensor result;            ///< others read parts of it after `Meeting::Continue`
   std::vector<int64_t> splits;  ///< rows for each rank of the group; empty: equal parts

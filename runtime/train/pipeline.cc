@@ -34,18 +34,35 @@ bool Has(const Passes& passes, std::string_view name) {
       passes, [&](const std::unique_ptr<Pass>& pass) { return pass->name() == name; });
 }
 
+/// The plan of the configuration, or of its model, which only tensor parallelism needs.
+Result<std::string> PlanOf(const TrainConfig& config) {
+  const ParallelismConfig& parallelism = config.parallelism;
+  if (!parallelism.plan.empty() || parallelism.tensor == 1) return parallelism.plan;
+  const bool is_dense = config.model != ModelFamily::kDeepSeekV3 && !config.moe;
+  if (is_dense) return std::string("llama3");
+  return Error(ErrorCode::kUnsupported,
+               "no plan places {} with experts or latent attention: "
+               "parallelism.tensor_parallel_degree: take 1, or name a file by parallelism.plan",
+               Name(config.model));
+}
+
 /// `place{mesh="fsdp=2"},lower`.
-std::string PlacementText(const ParallelismConfig& parallelism) {
-  const bool reshards = parallelism.reshard != ReshardAfterForward::kNever;
-  return fmt::format("place{{mesh=\"{}\"{}}},lower", parallelism.mesh.Text(),
-                     reshards ? "" : ",reshard_after_forward=false");
+Result<std::string> PlacementText(const TrainConfig& config) {
+  const ParallelismConfig& parallelism = config.parallelism;
+  STRATA_TRY(const std::string plan, PlanOf(config));
+  std::string options = fmt::format("mesh=\"{}\"", parallelism.mesh.Text());
+  if (!plan.empty()) options += fmt::format(",plan=\"{}\"", plan);
+  if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
+  if (parallelism.tensor > 1 && !parallelism.sequence_parallel)
+    options += ",sequence_parallel=false";
+  return fmt::format("place{{{}}},lower", options);
 }
 
 /// All ranks run one graph, which these passes make of the global one.
-Status InsertPlacement(const ParallelismConfig& parallelism, const PassRegistry& registry,
-                       Passes& passes) {
-  if (parallelism.mesh.num_ranks() == 1 || Has(passes, "place")) return Ok();
-  STRATA_TRY(Passes placement, ParsePipeline(PlacementText(parallelism), registry));
+Status InsertPlacement(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
+  if (config.parallelism.mesh.num_ranks() == 1 || Has(passes, "place")) return Ok();
+  STRATA_TRY(const std::string text, PlacementText(config));
+  STRATA_TRY(Passes placement, ParsePipeline(text, registry));
   const auto after_cleanup = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
     return pass->name() != "dce" && pass->name() != "canonicalize";
   });
@@ -102,7 +119,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
         "pass and configuration contradict each other: cuda-graph: training.disable_cuda_graphs is "
         "true, take one of them out");
   }
-  STRATA_RETURN_IF_ERROR(InsertPlacement(config.parallelism, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertPlacement(config, registry, passes));
   return passes;
 }
 

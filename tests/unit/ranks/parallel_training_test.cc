@@ -136,7 +136,7 @@ TEST_CASE("each layout of ranks trains as one rank does") {
     int64_t replicate, shard, tensor;
   };
   for (const auto& [replicate, shard, tensor] :
-       {Layout{1, 2, 1}, {1, 4, 1}, {2, 1, 1}, {2, 2, 1}, {1, 1, 2}, {1, 2, 2}}) {
+       {Layout{1, 2, 1}, {1, 4, 1}, {2, 1, 1}, {2, 2, 1}, {1, 1, 2}}) {
     CAPTURE(replicate);
     CAPTURE(shard);
     CAPTURE(tensor);
@@ -153,6 +153,14 @@ TEST_CASE("batches of a step are summed up on several ranks, and parameters may 
                     "training.num_tokens_per_train_step=256",
                     "parallelism.fsdp_reshard_after_forward=never"}),
              oracle);
+}
+
+TEST_CASE("ranks of tensor parallelism share sequences, or have whole ones") {
+  const Course oracle = Train({});
+  for (const char* sharing : {"true", "false"}) {
+    const std::string key = "parallelism.enable_sequence_parallel=";
+    CheckClose(Train({Degree("tensor_parallel", 2), key + sharing}), oracle);
+  }
 }
 
 TEST_CASE("two runs on the same ranks have equal bits") {
@@ -209,6 +217,11 @@ TEST_CASE("place and lower stand in the pipeline after the cleanup, with what th
   const std::string two = Degree("data_parallel_shard", 2);
   CHECK_EQ(pipeline("dce,canonicalize", {}), "dce,canonicalize");
   CHECK_EQ(pipeline("dce,canonicalize", {two}), "dce,canonicalize,place{mesh=\"fsdp=2\"},lower");
+  CHECK_EQ(pipeline("dce,canonicalize",
+                    {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false",
+                     "parallelism.fsdp_reshard_after_forward=never"}),
+           "dce,canonicalize,place{mesh=\"tp=2\",plan=llama3,reshard_after_forward=false,"
+           "sequence_parallel=false},lower");
   CHECK_EQ(pipeline("dce,canonicalize,fuse", {two}),
            "dce,canonicalize,place{mesh=\"fsdp=2\"},lower,fuse");
   CHECK_EQ(pipeline("fuse", {two, "compile.enable_passes=false"}), "place{mesh=\"fsdp=2\"},lower");
