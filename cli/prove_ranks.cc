@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include <fmt/format.h>
 
 #include "passes/placement/placement.h"

@@ -7,8 +7,8 @@
 
 namespace strata {
 
-/// While it lives, the calling thread executes a plan: for messages of operators that know nothing
-/// of plans. Scopes nest.
+/// During its lifetime, the calling thread executes a plan: for messages of operators that know
+/// nothing of plans. Scopes nest.
 class RunningPlan {
  public:
   /// `step` gives the index of the step that is executed. REQUIRES: the plan outlives this.

@@ -220,8 +220,8 @@ TEST_CASE("place and lower stand in the pipeline after the cleanup, with what th
   CHECK_EQ(pipeline("dce,canonicalize",
                     {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false",
                      "parallelism.fsdp_reshard_after_forward=never"}),
-           "dce,canonicalize,place{mesh=\"tp=2\",plan=llama3,reshard_after_forward=false,"
-           "sequence_parallel=false},lower");
+           "dce,canonicalize,place{mesh=\"tp=2\",plan=llama3,sequence_parallel=false,"
+           "reshard_after_forward=false},lower");
   CHECK_EQ(pipeline("dce,canonicalize,fuse", {two}),
            "dce,canonicalize,place{mesh=\"fsdp=2\"},lower,fuse");
   CHECK_EQ(pipeline("fuse", {two, "compile.enable_passes=false"}), "place{mesh=\"fsdp=2\"},lower");
