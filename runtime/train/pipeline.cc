@@ -34,22 +34,17 @@ bool Has(const Passes& passes, std::string_view name) {
       passes, [&](const std::unique_ptr<Pass>& pass) { return pass->name() == name; });
 }
 
-/// The plan of the configuration, or of its model, which only tensor parallelism needs.
-Result<std::string> PlanOf(const TrainConfig& config) {
+/// The plan of the configuration, or of its model family, which only tensor parallelism needs.
+std::string PlanOf(const TrainConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
   if (!parallelism.plan.empty() || parallelism.tensor == 1) return parallelism.plan;
-  const bool is_dense = config.model != ModelFamily::kDeepSeekV3 && !config.moe;
-  if (is_dense) return std::string("llama3");
-  return Error(ErrorCode::kUnsupported,
-               "no plan places {} with experts or latent attention: "
-               "parallelism.tensor_parallel_degree: take 1, or name a file by parallelism.plan",
-               Name(config.model));
+  return std::string(Name(config.model));
 }
 
 /// `place{mesh="fsdp=2"},lower`.
-Result<std::string> PlacementText(const TrainConfig& config) {
+std::string PlacementText(const TrainConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
-  STRATA_TRY(const std::string plan, PlanOf(config));
+  const std::string plan = PlanOf(config);
   std::string options = fmt::format("mesh=\"{}\"", parallelism.mesh.Text());
   if (!plan.empty()) options += fmt::format(",plan=\"{}\"", plan);
   if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
@@ -61,8 +56,7 @@ Result<std::string> PlacementText(const TrainConfig& config) {
 /// All ranks run one graph, which these passes make of the global one.
 Status InsertPlacement(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
   if (config.parallelism.mesh.num_ranks() == 1 || Has(passes, "place")) return Ok();
-  STRATA_TRY(const std::string text, PlacementText(config));
-  STRATA_TRY(Passes placement, ParsePipeline(text, registry));
+  STRATA_TRY(Passes placement, ParsePipeline(PlacementText(config), registry));
   const auto after_cleanup = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
     return pass->name() != "dce" && pass->name() != "canonicalize";
   });
