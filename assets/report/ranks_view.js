@@ -76,7 +76,10 @@ function ranges(group, name) {
     spans.map(([from, to]) => from === to ? from : `${from}–${to}`).join(", ")
   }`;
 }
-const printOf = (entry) => entry ? (entry.after || entry.last).fingerprint : "";
+const printOf = (entry) => {
+  const s = entry && (entry.after || entry.last);
+  return s ? s.program || s.fingerprint : "";
+};
 /**
  * The passes of all runs, and their graphs without passes, as columns: {title, head, entries,
  * groups}. `entries` has one pass or graph per run, `groups` the number of its fingerprint.
@@ -108,7 +111,7 @@ function matrix(runs, name) {
     chooser = new CellChooser();
   const words = split
     ? `Ranks diverge at ${split.head} ${split.title}: ${groupWords(split, runs, name)}.`
-    : "All ranks have the same graphs after every pass.";
+    : "All ranks run the same after every pass.";
   const head = (column) =>
     columnHead(h("span.cut", column.head), {
       title: column.title,
@@ -128,7 +131,7 @@ function matrix(runs, name) {
   );
   return boxed(
     "Graphs after each pass",
-    `equal letters: equal fingerprints${split ? "; underlined: where ranks diverge" : ""}`,
+    `equal letters: one program${split ? "; underlined: where ranks diverge" : ""}`,
     summaryAnd(words, cells),
     chooser.hint,
   );
@@ -176,7 +179,7 @@ class CellChooser {
     const pair = pairOf(first, second);
     if (pair) goTo(pair);
     else if (printOf(first) === printOf(second)) {
-      this.hint.replaceChildren(first === second ? CHOOSE : "Both are the same graph.");
+      this.hint.replaceChildren(first === second ? CHOOSE : "Both run the same.");
     } else {
       this.hint.replaceChildren(
         "These two were not compared here. This command compares them:",
@@ -195,29 +198,24 @@ function pairOf(first, second) {
 }
 const summaryAnd = (words, cells) => [h("p.mid.told", words), h("div.scroll", cells)];
 
-/** Collectives in order, a lane per rank, aligned with those of the first rank. */
+/** Collectives in order: a lane per rank, a column for each that any rank has. */
 async function collectiveLanes(runs, name) {
   const facts = await loadFacts(), lanes = runs.map((run) => collectivesOf(run, facts));
   if (!lanes.some((lane) => lane.length)) return null;
-  const [reference] = lanes,
+  const reference = lanes.reduce(merged),
     aligned = lanes.map((lane) => align(reference, lane)),
-    agrees = (c, i) => aligned.every((lane) => lane[i] && isSame(lane[i], c)),
-    first = reference.findIndex((c, i) => !agrees(c, i)),
+    first = reference.findIndex((_, i) => !aligned.every((lane) => lane[i])),
     from = Math.max(0, first - 6),
     to = Math.min(reference.length, from + 60);
-  const extra = lanes.map((lane, r) => lane.length - aligned[r].filter(Boolean).length),
-    words = collectiveWords(reference, first, extra.some(Boolean)) +
-      (extra.some(Boolean)
-        ? ` Without a partner on the first rank: ${
-          joined(runs.map((run, r) => extra[r] && `${name(run)} ${extra[r]}`))
-        }.`
-        : "");
+  const lacking = runs.filter((_, r) => first >= 0 && !aligned[r][first]),
+    words = collectiveWords(reference, first) +
+      (lacking.length ? ` Missing on ${joined(lacking.map(name))}.` : "");
   const wanted = reference.slice(from, to);
   const row = (run, r) =>
     h(
       "tr",
       rowHead(name(run)),
-      aligned[r].slice(from, to).map((c, k) => h("td", collectiveMark(c, wanted[k]))),
+      aligned[r].slice(from, to).map((c) => h("td", collectiveMark(c))),
     );
   const cells = grid(
     "table.lanes",
@@ -226,7 +224,7 @@ async function collectiveLanes(runs, name) {
     runs.map(row),
   );
   const part = reference.length > to - from
-    ? `; ${to - from} of ${number(reference.length)} around the first difference`
+    ? `; ${to - from} of ${number(reference.length)}`
     : "";
   return boxed(
     "Collectives in order",
@@ -236,31 +234,45 @@ async function collectiveLanes(runs, name) {
 }
 function collectivesOf(run, facts) {
   const last = snapshotsOf(run, graphsOf(run)[0]).at(-1), known = last && facts[last.facts];
-  return (known && known.collectives || []).map(([, op, type, group]) => ({ op, type, group }));
+  const groups = [];
+  return (known && known.collectives || []).map(([, op, type, group, , , place]) => {
+    // "sum, tp": what is reduced, and the group.
+    const last = group.split(", ").at(-1);
+    if (!groups.includes(last)) groups.push(last);
+    const nth = group.slice(0, -last.length) + groups.indexOf(last);
+    return { op, type, group, place, nth };
+  });
 }
-const isSame = (a, b) => a.op === b.op && a.type === b.type && a.group === b.group;
-/** A lane against the first: equal operators in order belong together, whatever their types. */
-function align(reference, lane) {
-  if (lane === reference || reference.length * lane.length > 1e6) {
-    return reference.map((_, i) => lane[i] || null);
+/** Groups have other names on other ranks: the n-th is the n-th. */
+const isSame = (a, b) => a.op === b.op && a.type === b.type && a.nth === b.nth;
+/** A lane in the columns: equal collectives in order. */
+function align(columns, lane) {
+  const at = columns.length * lane.length > 1e6
+    ? columns.map((c, i) => lane[i] && isSame(c, lane[i]) ? i : -1)
+    : matching(columns, lane, isSame);
+  return at.map((k) => lane[k]);
+}
+/** The columns with one for each collective that only this lane has. */
+function merged(columns, lane) {
+  const known = new Map(align(columns, lane).map((c, i) => [c, columns[i]])),
+    out = [];
+  let next = 0;
+  for (const c of lane) {
+    const column = known.get(c);
+    if (!column) out.push(c);
+    else while (out.at(-1) !== column) out.push(columns[next++]);
   }
-  return matching(reference, lane, (a, b) => a.op === b.op).map((at) => lane[at] || null);
+  return [...out, ...columns.slice(next)];
 }
-function collectiveMark(c, wanted) {
-  if (!c) return h("span.collective.missing", { title: "none" }, "none");
-  const odd = !isSame(c, wanted), [, short] = COLLECTIVE.find(([shape]) => shape.test(c.op));
-  return h(
-    "span",
-    { class: odd ? "collective odd" : "collective", title: `${c.op} ${c.type} ${c.group}` },
-    odd ? `${short} ~` : short,
-  );
+function collectiveMark(c) {
+  if (!c) return h("span.collective.missing", "none");
+  const [, short] = COLLECTIVE.find(([shape]) => shape.test(c.op));
+  return h("span.collective", { title: `${c.op} ${c.type} ${c.group} ${c.place}` }, short);
 }
-function collectiveWords(reference, first, hasExtra) {
-  if (first >= 0) {
-    const { op, type } = reference[first];
-    return `Collective ${first} is the first that differs: ${op} ${type}.`;
+function collectiveWords(reference, first) {
+  if (first < 0) {
+    return `All ${plural(reference.length, "collective")} agree in operator, type and group.`;
   }
-  return hasExtra
-    ? "The first rank's collectives agree."
-    : `All ${plural(reference.length, "collective")} agree in operator, type and group.`;
+  const { op, type, place } = reference[first];
+  return `Collective ${first} is the first that differs: ${op} ${type} ${place}.`;
 }

@@ -15,7 +15,8 @@ def parting(site):
     letters = site.texts(".matrix .cell")
     assert letters == ["A", "A", "B"], letters
     site.shows(".told", "is the first that differs")
-    assert site.count(".collective.odd") == 1
+    site.shows(".told", "Missing on rank 0, rank 1.")
+    assert site.count(".collective.missing") == 3
     site.shot("ranks_light")
 
 
@@ -34,7 +35,7 @@ def two_cells(site):
     assert site.js("return document.querySelector('.cell[aria-pressed=true]').innerText") == "A"
     site.shot("ranks_choice_light")
     site.click(cell.format(2))
-    site.shows("[role=note]", "Both are the same graph.")
+    site.shows("[role=note]", "Both run the same.")
     site.click(cell.format(2))
     site.click(cell.format(3))
     site.shows(".pass-head", "fuse_pass: rank 0 → rank 2")

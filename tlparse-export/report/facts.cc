@@ -70,6 +70,14 @@ void AddMemory(const Graph& graph, GraphFacts& facts) {
   }
 }
 
+/// `model.py:12`; "" where the source is not known.
+std::string PlaceOf(const Graph& graph, const Node& node) {
+  if (!node.loc.valid()) return "";
+  const SourceLoc& loc = graph.module().loc(node.loc);
+  const std::string_view file = graph.module().str(loc.file);
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), loc.line);
+}
+
 }  // namespace
 
 GraphFacts FactsOf(const Graph& graph) {
@@ -98,7 +106,8 @@ GraphFacts FactsOf(const Graph& graph) {
          .type = node.num_results == 0 ? "" : TypeOf(graph, graph.result(id)),
          .group = GroupOf(graph, id),
          .module = std::string(graph.module().str(node.module)),
-         .phase = PhaseOf(node)});
+         .phase = PhaseOf(node),
+         .place = PlaceOf(graph, node)});
   }
   if (phase != Phase::kUnknown) facts.phases.emplace_back(ToString(phase), 1);
   facts.ops.assign(counts.begin(), counts.end());
@@ -130,7 +139,7 @@ void AppendJson(const GraphFacts& facts, JsonWriter& json) {
   json.EndArray().Key("collectives").BeginArray();
   for (const GraphFacts::Collective& c : facts.collectives) {
     json.BeginArray();
-    for (const std::string& text : {c.name, c.op, c.type, c.group, c.module, c.phase})
+    for (const std::string& text : {c.name, c.op, c.type, c.group, c.module, c.phase, c.place})
       json.String(Texts::Cut(text));
     json.EndArray();
   }

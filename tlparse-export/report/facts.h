@@ -29,6 +29,7 @@ struct GraphFacts {
 
   struct Collective {
     std::string name, op, type, group, module, phase;
+    std::string place = {};  ///< "model.py:12"; "": not known
   };
   std::vector<Collective> collectives;  ///< in program order
 

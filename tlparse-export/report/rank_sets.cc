@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "diff/diff.h"
+#include "diff/ranks/rank_programs.h"
 
 namespace strata {
 namespace {
@@ -100,6 +101,12 @@ std::vector<std::pair<std::string, const StoredPass*>> PlacesOf(const StoredRun&
   return places;
 }
 
+const Fingerprint& ProgramOf(const RankPrograms& programs, const SnapshotInfo& info,
+                             SnapshotId id) {
+  const auto program = programs.find(id);
+  return program == programs.end() ? info.fingerprint : program->second;
+}
+
 bool HasOneRunPerRank(const TraceReader& trace) {
   std::set<int32_t> ranks;
   return std::ranges::all_of(
@@ -110,7 +117,8 @@ bool HasOneRunPerRank(const TraceReader& trace) {
 
 Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
                               const StoredPass* pass, const Listing& listing,
-                              const std::map<RunId, Measures>& measures, int64_t& budget) {
+                              const std::map<RunId, Measures>& measures,
+                              const RankPrograms& programs, int64_t& budget) {
   RankFacts facts;
   if (!HasOneRunPerRank(trace)) return facts;
   struct Kind {
@@ -126,9 +134,10 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
     const SnapshotId id = SnapshotAt(other, graph, pass);
     const SnapshotInfo* info = trace.FindSnapshot(id);
     if (info == nullptr) continue;
-    if (other.id == run.id) own = info->fingerprint;
+    const Fingerprint& program = ProgramOf(programs, *info, id);
+    if (other.id == run.id) own = program;
     all.insert(other.info.rank);
-    Kind& kind = kinds[info->fingerprint];
+    Kind& kind = kinds[program];
     kind.ranks.insert(other.info.rank);
     kind.runs.emplace_back(&other, id);
     is_measured |= other.id != run.id && !measures.at(other.id).empty();
@@ -176,7 +185,40 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
   return facts;
 }
 
-std::vector<RankPair> RankPairsOf(const TraceReader& trace) {
+Result<RankPrograms> RankProgramsOf(TraceReader& trace) {
+  RankPrograms programs;
+  if (trace.runs().size() < 2 || !HasOneRunPerRank(trace)) return programs;
+  std::vector<const StoredRun*> runs;
+  for (const StoredRun& run : trace.runs())
+    runs.push_back(&run);
+  std::ranges::sort(runs, {}, [](const StoredRun* run) { return run->info.rank; });
+  for (const auto& [graph, pass] : PlacesOf(trace.runs()[0])) {
+    std::vector<RankGraph> graphs;
+    std::vector<SnapshotId> snapshots;
+    std::set<Fingerprint> distinct;
+    for (const StoredRun* run : runs) {
+      const SnapshotId id = SnapshotAt(*run, graph, pass);
+      const SnapshotInfo* info = trace.FindSnapshot(id);
+      if (info == nullptr) continue;
+      const auto load = [&trace, id]() -> Result<LoadedGraph> {
+        STRATA_TRY(std::shared_ptr<const Module> module, trace.LoadSnapshot(id));
+        return LoadedGraph{std::move(module), GraphId{0}};
+      };
+      graphs.push_back({run->info.rank, info->fingerprint, load});
+      snapshots.push_back(id);
+      distinct.insert(info->fingerprint);
+    }
+    if (distinct.size() < 2) continue;
+    STRATA_TRY(const std::vector<size_t> first, FindRankPrograms(graphs));
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      const Fingerprint& program = graphs[first[i]].fingerprint;
+      if (program != graphs[i].fingerprint) programs.emplace(snapshots[i], program);
+    }
+  }
+  return programs;
+}
+
+std::vector<RankPair> RankPairsOf(const TraceReader& trace, const RankPrograms& programs) {
   std::vector<RankPair> pairs;
   if (trace.runs().size() < 2 || !HasOneRunPerRank(trace)) return pairs;
   for (const auto& [graph, pass] : PlacesOf(trace.runs()[0])) {
@@ -185,8 +227,8 @@ std::vector<RankPair> RankPairsOf(const TraceReader& trace) {
     for (const StoredRun& run : trace.runs()) {
       const SnapshotId id = SnapshotAt(run, graph, pass);
       const SnapshotInfo* info = trace.FindSnapshot(id);
-      if (info != nullptr && seen.insert(info->fingerprint).second)
-        different.emplace_back(&run, id);
+      if (info == nullptr) continue;
+      if (seen.insert(ProgramOf(programs, *info, id)).second) different.emplace_back(&run, id);
     }
     for (size_t i = 0; i < different.size(); ++i) {
       for (size_t k = i + 1; k < different.size(); ++k) {

@@ -11,6 +11,12 @@
 
 namespace strata {
 
+/// Programs of ranks by snapshot: the fingerprint of the first rank that runs the same at one
+/// place, apart from what follows from the rank. Only of snapshots for which it is another
+/// fingerprint than their own. None when two runs are of one rank.
+using RankPrograms = std::map<SnapshotId, Fingerprint>;
+Result<RankPrograms> RankProgramsOf(TraceReader& trace);
+
 /// How long the ranks took for one node.
 struct RankTimes {
   int64_t least_ns = 0, median_ns = 0, most_ns = 0;
@@ -27,13 +33,14 @@ struct RankFacts {
 };
 
 /// Compares the graph of a run after a pass (null: its last one) with what the other ranks have
-/// there, node by node where they differ. `budget`: nodes of both sides that may still be compared.
-/// REQUIRES: `listing` is of that graph.
+/// there, node by node where their programs differ. `budget`: nodes of both sides that may still be
+/// compared. REQUIRES: `listing` is of that graph.
 Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
                               const StoredPass* pass, const Listing& listing,
-                              const std::map<RunId, Measures>& measures, int64_t& budget);
+                              const std::map<RunId, Measures>& measures,
+                              const RankPrograms& programs, int64_t& budget);
 
-/// A place at which ranks have different graphs, and two runs that do.
+/// A place at which ranks have different programs, and two runs that do.
 struct RankPair {
   std::string graph;
   const StoredPass* pass = nullptr;  ///< of `after`; null: the graph as no pass left it
@@ -42,8 +49,8 @@ struct RankPair {
   SnapshotId before_snapshot = SnapshotId::kNone, after_snapshot = SnapshotId::kNone;
 };
 
-/// Every two different graphs that ranks have at one place, each named by the first run that has
+/// Every two different programs that ranks have at one place, each named by the first run that has
 /// it; places in the order of the first run. None when two runs are of one rank.
-std::vector<RankPair> RankPairsOf(const TraceReader& trace);
+std::vector<RankPair> RankPairsOf(const TraceReader& trace, const RankPrograms& programs);
 
 }  // namespace strata

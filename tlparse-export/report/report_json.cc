@@ -16,6 +16,7 @@ void AppendSnapshot(std::string_view key, const ReportSnapshot& snapshot, JsonWr
   json.Field("fingerprint", snapshot.fingerprint).Field("facts", snapshot.facts);
   json.Field("peak", snapshot.peak).Field("flops", snapshot.flops).EndObject();
 }
+  if (!snapshot.program.empty()) json.Field("program", snapshot.program);
 
 void AppendCounts(const ChangeCounts& counts, int64_t derived, JsonWriter& json) {
   json.Key("counts").BeginArray().Int(counts.inserted).Int(counts.deleted);

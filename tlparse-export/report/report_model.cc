@@ -36,9 +36,10 @@ class Maker {
     for (const StoredRun& run : trace_.runs()) {
       STRATA_TRY(measures_[run.id], LoadMeasures(trace_, run));
     }
+    STRATA_TRY(programs_, RankProgramsOf(trace_));
     for (const StoredRun& run : trace_.runs())
       STRATA_RETURN_IF_ERROR(AddRun(run));
-    for (const RankPair& pair : RankPairsOf(trace_))
+    for (const RankPair& pair : RankPairsOf(trace_, programs_))
       STRATA_RETURN_IF_ERROR(AddRankPair(pair));
     STRATA_RETURN_IF_ERROR(parts_.Finish(options_.max_bytes, model_));
     STRATA_RETURN_IF_ERROR(AddLogs());
@@ -146,6 +147,8 @@ class Maker {
       STRATA_TRY(const std::shared_ptr<const Module> module, Load(id));
       known->second = parts_.AddFacts(module->graph({0}));
     }
+    if (const auto program = programs_.find(id); program != programs_.end())
+      snapshot.program = ToString(program->second);
     parts_.Fill(known->second, snapshot);
     return snapshot;
   }
@@ -199,8 +202,9 @@ class Maker {
     Known known = CountsOf(compared.diff);
     known.causes = CausesOf(compared.diff);
     if (!compared.diff.Equal()) {
-      STRATA_TRY(const RankFacts ranks, RankFactsOf(trace_, stored, record.graph, &pass,
-                                                    compared.diff.after, measures_, rank_nodes_));
+      STRATA_TRY(const RankFacts ranks,
+                 RankFactsOf(trace_, stored, record.graph, &pass, compared.diff.after, measures_,
+                             programs_, rank_nodes_));
       STRATA_TRY(known.detail,
                  parts_.AddScene(
                      fmt::format("pass {}", record.name), compared.diff,
@@ -320,8 +324,9 @@ class Maker {
         DiffOptions options;
         options.stable_ids = true;
         STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
-        STRATA_TRY(const RankFacts ranks, RankFactsOf(trace_, stored, graph.name, nullptr,
-                                                      diff.after, measures_, rank_nodes_));
+        STRATA_TRY(const RankFacts ranks,
+                   RankFactsOf(trace_, stored, graph.name, nullptr, diff.after, measures_,
+                               programs_, rank_nodes_));
         STRATA_TRY(known->second.detail, parts_.AddScene(fmt::format("graph {}", graph.name), diff,
                                                          {.measures = &measures, .ranks = &ranks}));
       }
@@ -337,7 +342,8 @@ class Maker {
   ReportParts parts_;
   std::unordered_map<std::string, Known> known_;  // by the fingerprints of all graphs up to it
   std::map<std::string, Chain> chains_;           // of the run, by graph
-  std::map<Fingerprint, int32_t> facts_of_;       // by everything
+  RankPrograms programs_;
+  std::map<Fingerprint, int32_t> facts_of_;  // by everything
   std::map<RunId, Measures> measures_;
   // Nodes that may still be compared.
   int64_t stage_nodes_ = 0, rank_nodes_ = kNodesOfRanks, pair_nodes_ = kNodesOfRanks;

@@ -22,8 +22,9 @@ struct ReportPart {
 struct ReportSnapshot {
   int64_t nodes = 0;
   std::string fingerprint;
-  int32_t facts = -1;  ///< index into the list of the part `facts`; -1: not counted
-  int64_t peak = 0;    ///< bytes; 0: not known
+  std::string program = {};  ///< see RankProgramsOf; "": the fingerprint
+  int32_t facts = -1;        ///< index into the list of the part `facts`; -1: not counted
+  int64_t peak = 0;          ///< bytes; 0: not known
   double flops = 0;
 };
 

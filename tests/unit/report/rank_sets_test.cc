@@ -18,12 +18,13 @@ namespace {
 using testing::ParseOrDie;
 using testing::TempDir;
 
-/// A graph whose second node is `op`, with the stable ids 1 to 4.
+/// A graph whose third node is `op`, or a call, with the stable ids 1 to 4.
 std::string Step(std::string_view op) {
+  const bool is_call = op.find('(') != std::string_view::npos;
   return fmt::format(
       "graph step\n  x = placeholder : f32[4][1]cpu #1\n  a = aten.neg.default(x) #2\n"
-      "  b = aten.{}.default(a) #3\n  output([b]) #4\n",
-      op);
+      "  b = {} #3\n  output([b]) #4\n",
+      is_call ? std::string(op) : fmt::format("aten.{}.default(a)", op));
 }
 
 /// A trace with a run per rank: `ops` gives their graphs, `times` the time of node 2 on each.
@@ -64,9 +65,28 @@ RankFacts FactsOfFirst(TraceReader& trace, int64_t budget) {
   auto module = trace.LoadSnapshot(run.graphs[0].snapshots.back());
   REQUIRE_OK(module);
   const Listing listing((*module)->graph({0}));
-  auto facts = RankFactsOf(trace, run, "step", nullptr, listing, measures, budget);
+  auto facts = RankFactsOf(trace, run, "step", nullptr, listing, measures, {}, budget);
   REQUIRE_OK(facts);
   return *facts;
+}
+
+/// The places at which ranks differ.
+size_t NumPairs(const std::vector<std::string_view>& calls) {
+  const TempDir dir;
+  auto trace = TraceReader::Open(WriteRanks(dir, calls, {1, 1, 1, 1}));
+  REQUIRE_OK(trace);
+  const auto programs = RankProgramsOf(**trace);
+  REQUIRE_OK(programs);
+  return RankPairsOf(**trace, *programs).size();
+}
+
+TEST_CASE("ranks whose constants follow from the rank run one program") {
+  CHECK_EQ(NumPairs({"aten.add.Tensor(a, 0)", "aten.add.Tensor(a, 4)"}), 0);
+  CHECK_EQ(NumPairs({"aten.add.Tensor(a, 0)", "aten.add.Tensor(a, 3)"}), 1);
+  CHECK_EQ(NumPairs({"aten.add.Tensor(a, 0)", "aten.sub.Tensor(a, 4)"}), 1);
+  CHECK_EQ(NumPairs({"aten.add.Tensor(a, 0)", "aten.add.Tensor(a, 4)", "aten.add.Tensor(a, 8)",
+                     "aten.add.Tensor(a, 9)"}),
+           1);
 }
 
 TEST_CASE("each node of differing ranks lists its ranks and the spread of their times") {
@@ -92,7 +112,7 @@ TEST_CASE("ranks with equal graphs have times but no sets") {
   CHECK(facts.sets.empty());
   REQUIRE(facts.times.size() == 4);
   CHECK(facts.times[1].slowest == 0);
-  CHECK(RankPairsOf(**trace).empty());
+  CHECK(RankPairsOf(**trace, {}).empty());
 }
 
 TEST_CASE("ranks that are too large to compare are reported as omitted") {
