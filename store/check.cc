@@ -6,6 +6,8 @@
 #include <span>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "store/artifact_parts.h"
 #include "store/births.h"
 #include "store/database.h"
@@ -42,7 +44,11 @@ class Checker {
     // What is left is whether rows that are sound by themselves fit together.
     if (findings_.empty()) {
       const auto reader = TraceReader::Open(database_.path());
-      if (!reader) findings_.push_back({"", 0, reader.error().message()});
+      if (reader) {
+        STRATA_RETURN_IF_ERROR(CheckExecuted(**reader));
+      } else {
+        findings_.push_back({"", 0, reader.error().message()});
+      }
     }
     return std::move(findings_);
   }
@@ -190,6 +196,29 @@ class Checker {
                                         damage.row, damage.what)});
       }
     }
+  }
+
+  /// What was executed must be a recorded graph, at steps that were recorded.
+  Status CheckExecuted(TraceReader& trace) {
+    for (const StoredRun& run : trace.runs()) {
+      STRATA_TRY(const std::vector<StepRecord> steps, trace.LoadSteps(run.id));
+      for (const ExecutedRange& range : run.executed) {
+        const std::string place =
+            fmt::format("run {}, graph '{}', steps {} … {}", static_cast<int64_t>(run.id),
+                        range.graph, range.first_step, range.last_step);
+        if (!IsExecutedRecorded(trace, run, range)) {
+          Add(TableId::kExecuted, 0,
+              fmt::format("{}: no recorded graph has the executed fingerprint {}", place,
+                          ToString(range.fingerprint)));
+        }
+        if (!steps.empty() &&
+            (range.last_step < range.first_step || range.last_step > steps.back().step)) {
+          Add(TableId::kExecuted, 0,
+              fmt::format("{}: the last recorded step is {}", place, steps.back().step));
+        }
+      }
+    }
+    return Ok();
   }
 
   void Add(TableId table, int64_t row, std::string what) {

@@ -334,4 +334,13 @@ const StoredPass* FindExecutedPass(const TraceReader& trace, const StoredRun& ru
   return last;
 }
 
+bool IsExecutedRecorded(const TraceReader& trace, const StoredRun& run,
+                        const ExecutedRange& range) {
+  const StoredGraph* graph = run.FindGraph(range.graph);
+  return graph != nullptr && std::ranges::any_of(graph->snapshots, [&](SnapshotId id) {
+           const SnapshotInfo* snapshot = trace.FindSnapshot(id);
+           return snapshot != nullptr && snapshot->fingerprint == range.fingerprint;
+         });
+}
+
 }  // namespace strata

@@ -39,8 +39,12 @@ class TraceReader {
 };
 
 /// The pass after which the graph stood as it was executed: the last one of that graph that changed
-/// it to `range.fingerprint`. Null when it was executed as it was before all passes.
+/// it to `range.fingerprint`. Null when it was executed as it was before all passes, or when no
+/// recorded graph has this fingerprint.
 const StoredPass* FindExecutedPass(const TraceReader& trace, const StoredRun& run,
                                    const ExecutedRange& range);
+
+/// Whether a snapshot of the range's graph has the fingerprint that was executed.
+bool IsExecutedRecorded(const TraceReader& trace, const StoredRun& run, const ExecutedRange& range);
 
 }  // namespace strata

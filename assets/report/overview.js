@@ -309,7 +309,7 @@ function executed(run) {
         range.graph,
         `${range.first}–${range.last}`,
         range.fingerprint,
-        pass ? link(linkTo(pass), titleOf(pass)) : "as traced",
+        pass ? link(linkTo(pass), titleOf(pass)) : range.ref ? "as traced" : "no recorded graph",
       ];
     }),
     "Each step executed a plan of this graph; the fingerprints are equal.",

@@ -232,7 +232,8 @@ class TextListing {
     for (const ExecutedRange& range : run.executed) {
       const StoredPass* pass = FindExecutedPass(trace_, run, range);
       rows.push_back({range.graph, fmt::format("{} … {}", range.first_step, range.last_step),
-                      pass == nullptr
+                      !IsExecutedRecorded(trace_, run, range) ? "no recorded graph"
+                      : pass == nullptr
                           ? "before all passes"
                           : fmt::format("after pass {} {}", pass->record.index, pass->record.name),
                       ToString(range.fingerprint)});

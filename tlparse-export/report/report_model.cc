@@ -111,6 +111,10 @@ class Maker {
     for (const ExecutedRange& range : stored.executed) {
       run.executed.push_back(range);
       const StoredPass* pass = FindExecutedPass(trace_, stored, range);
+      if (!IsExecutedRecorded(trace_, stored, range)) {
+        run.executed_selectors.emplace_back();
+        continue;
+      }
       run.executed_selectors.push_back(pass == nullptr ? GraphSelector(stored, range.graph)
                                                        : PassSelector(stored, *pass));
     }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "store/check.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 #include "tests/support/graphs.h"
@@ -101,6 +102,23 @@ TEST_CASE("ls shows graphs, passes with their counts, executed graphs and artifa
     artifact        kind  bytes
     output_code.py  code      5
 )"));
+}
+
+TEST_CASE("ls says when no recorded graph has the fingerprint that was executed") {
+  TempDir dir;
+  const std::string path = dir / "executed.strata";
+  const auto module = testing::ParseOrDie(kBefore);
+  const auto writer = OrDie(TraceWriter::Create(path));
+  const RunId run = OrDie(writer->BeginRun({}));
+  OrDie(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
+  OrDie(writer->RecordExecuted(run, {"step", 1, 2, Fingerprint{1, 2}}));
+  OrDie(writer->EndRun(run, RunStatus::kFinished));
+  const auto trace = OrDie(TraceReader::Open(path));
+  CHECK(ListText(*trace).find("1 … 2  no recorded graph  ") != std::string::npos);
+  const std::vector<Finding> findings = OrDie(CheckTrace(path));
+  REQUIRE_EQ(findings.size(), 1);
+  CHECK_EQ(findings[0].table, "executed");
+  CHECK(findings[0].what.find("no recorded graph has the executed") != std::string::npos);
 }
 
 TEST_CASE("ls describes effects of a pass that counts do not show") {
