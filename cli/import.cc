@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "cli/flags.h"
 #include "refs/import_files.h"
 #include "refs/ref.h"
+#include "store/trace_reader.h"
+#include "tlparse-export/torch_trace/compile_events.h"
 
 namespace strata::cli {
 
@@ -53,6 +57,14 @@ Result<Exit> RunImport(Args args) {
   fmt::print(stderr, "{}: {} records, {} graphs in {} snapshots, {} passes ({} changed nothing)\n",
              output, summary.records, summary.graphs, summary.snapshots, summary.passes,
              summary.unchanged_passes);
+  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(output));
+  std::vector<CompileEvent> events;
+  for (const StoredRun& run : trace->runs()) {
+    STRATA_TRY(std::vector<CompileEvent> some, ReadCompileEvents(*trace, run));
+    std::ranges::move(some, std::back_inserter(events));
+  }
+  if (const std::string text = CompileEventsText(events); !text.empty())
+    fmt::print(stderr, "{}: {}: 'strata ls' lists them\n", output, text);
   return Exit::kOk;
 }
 

@@ -1,5 +1,7 @@
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "cli/command.h"
@@ -23,7 +25,13 @@ Result<Exit> RunLs(Args args) {
 
   STRATA_RETURN_IF_ERROR(CheckWholeFile(path));
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
-  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? ListJson(*trace) : ListText(*trace)));
+  CompileEventsOfRuns events;
+  for (const StoredRun& run : trace->runs()) {
+    STRATA_TRY(std::vector<CompileEvent> some, ReadCompileEvents(*trace, run));
+    if (!some.empty()) events[run.id] = std::move(some);
+  }
+  STRATA_RETURN_IF_ERROR(
+      WriteFile("-", as_json ? ListJson(*trace, events) : ListText(*trace, events)));
   return Exit::kOk;
 }
 

@@ -20,6 +20,12 @@ export function overview() {
     run.passes.length > 0 &&
       section("Pass timeline", "one mark per node, left to right in program order", timeline(run)),
     rootCauses(run),
+    run.events.length > 0 &&
+      boxed(
+        "Compilations",
+        run.event_words,
+        table(["=compilation", "what", "function", "reason"], run.events),
+      ),
     run.steps.length > 0 && boxed("What ran", "", lossChart(run), executed(run)),
     otherGraphs(run),
     run.stages.length > 0 && stageTable(run),
@@ -160,8 +166,13 @@ function attentionCard(run) {
     joined([
       failed && plural(failed, "failed pass", "failed passes"),
       deviating && plural(deviating, "pattern"),
+      run.event_words,
     ]) || "nothing",
-    deviating ? "with places that deviate" : failed ? "" : "no pass failed, no pattern deviates",
+    deviating
+      ? "with places that deviate"
+      : failed || run.event_words
+      ? ""
+      : "no pass failed, no pattern deviates",
   );
 }
 function lossCard({ steps }) {

@@ -24,7 +24,8 @@ bool HasTwin(const StoredRun& run, const PassRecord& pass) {
 /// As `strata.ls/1` of CONTRACTS.md says.
 class JsonListing {
  public:
-  JsonListing(const TraceReader& trace, std::string& out) : trace_(trace), json_(out) {}
+  JsonListing(const TraceReader& trace, const CompileEventsOfRuns& events, std::string& out)
+      : trace_(trace), events_(events), json_(out) {}
 
   void Write() {
     json_.BeginObject().Field("schema", "strata.ls/1").Key("runs").BeginArray();
@@ -61,6 +62,14 @@ class JsonListing {
     json_.EndArray().Key("executed").BeginArray();
     for (const ExecutedRange& range : run.executed)
       Executed(run, range);
+    if (const auto found = events_.find(run.id); found != events_.end()) {
+      json_.EndArray().Key("compile_events").BeginArray();
+      for (const CompileEvent& event : found->second) {
+        json_.Break(4).BeginObject().Field("compilation", event.compile);
+        json_.Field("what", event.what).Field("function", event.function);
+        json_.Field("reason", event.reason).EndObject();
+      }
+    }
     json_.EndArray().Key("artifacts").BeginArray();
     for (const ArtifactInfo& artifact : run.artifacts) {
       json_.Break(4).BeginObject().Field("name", artifact.name).Field("kind", artifact.kind);
@@ -117,6 +126,7 @@ class JsonListing {
   }
 
   const TraceReader& trace_;
+  const CompileEventsOfRuns& events_;
   JsonWriter json_;
 };
 
@@ -161,7 +171,8 @@ std::string FirstLine(std::string_view text) {
 
 class TextListing {
  public:
-  TextListing(const TraceReader& trace, std::string& out) : trace_(trace), out_(out) {}
+  TextListing(const TraceReader& trace, const CompileEventsOfRuns& events, std::string& out)
+      : trace_(trace), events_(events), out_(out) {}
 
   void Write() {
     if (trace_.runs().empty()) out_ += fmt::format("{}: no runs yet\n", trace_.path());
@@ -185,6 +196,7 @@ class TextListing {
     Graphs(run);
     Passes(run);
     ExecutedRanges(run);
+    CompileEvents(run);
     Artifacts(run);
   }
 
@@ -242,6 +254,17 @@ class TextListing {
     AppendTable(rows, {}, out_);
   }
 
+  void CompileEvents(const StoredRun& run) {
+    const auto found = events_.find(run.id);
+    if (found == events_.end()) return;
+    std::vector<Row> rows = {{"compilation", "what", "function", "reason"}};
+    for (const CompileEvent& event : found->second)
+      rows.push_back(
+          {fmt::format("[{}]", event.compile), event.what, event.function, event.reason});
+    out_ += "\n";
+    AppendTable(rows, {}, out_);
+  }
+
   void Artifacts(const StoredRun& run) {
     std::vector<Row> rows = {{"artifact", "kind", "bytes"}};
     for (const ArtifactInfo& artifact : run.artifacts) {
@@ -254,20 +277,21 @@ class TextListing {
   }
 
   const TraceReader& trace_;
+  const CompileEventsOfRuns& events_;
   std::string& out_;
 };
 
 }  // namespace
 
-std::string ListText(const TraceReader& trace) {
+std::string ListText(const TraceReader& trace, const CompileEventsOfRuns& events) {
   std::string out;
-  TextListing(trace, out).Write();
+  TextListing(trace, events, out).Write();
   return out;
 }
 
-std::string ListJson(const TraceReader& trace) {
+std::string ListJson(const TraceReader& trace, const CompileEventsOfRuns& events) {
   std::string out;
-  JsonListing(trace, out).Write();
+  JsonListing(trace, events, out).Write();
   return out + "\n";
 }
 

@@ -1,14 +1,21 @@
 #pragma once
+#include <map>
 #include <string>
+#include <vector>
 
 #include "store/trace_reader.h"
+#include "tlparse-export/torch_trace/compile_events.h"
 
 namespace strata::cli {
 
-/// The runs of a trace for people: graphs, passes with what they did, executed plans, artifacts.
-std::string ListText(const TraceReader& trace);
+/// What ReadCompileEvents found, by run.
+using CompileEventsOfRuns = std::map<RunId, std::vector<CompileEvent>>;
+
+/// The runs of a trace for people: graphs, passes with what they did, executed plans, what went
+/// wrong in compilations, artifacts.
+std::string ListText(const TraceReader& trace, const CompileEventsOfRuns& events = {});
 
 /// The same as `strata.ls/1` (docs/json.md).
-std::string ListJson(const TraceReader& trace);
+std::string ListJson(const TraceReader& trace, const CompileEventsOfRuns& events = {});
 
 }  // namespace strata::cli

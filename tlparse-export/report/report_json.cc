@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
@@ -14,9 +16,9 @@ void AppendText(std::string_view key, std::string_view text, JsonWriter& json) {
 void AppendSnapshot(std::string_view key, const ReportSnapshot& snapshot, JsonWriter& json) {
   json.Key(key).BeginObject().Field("nodes", snapshot.nodes);
   json.Field("fingerprint", snapshot.fingerprint).Field("facts", snapshot.facts);
+  if (!snapshot.program.empty()) json.Field("program", snapshot.program);
   json.Field("peak", snapshot.peak).Field("flops", snapshot.flops).EndObject();
 }
-  if (!snapshot.program.empty()) json.Field("program", snapshot.program);
 
 void AppendCounts(const ChangeCounts& counts, int64_t derived, JsonWriter& json) {
   json.Key("counts").BeginArray().Int(counts.inserted).Int(counts.deleted);
@@ -91,7 +93,18 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
     AppendText("ref", run.executed_selectors[i], json);
     json.EndObject();
   }
-  json.EndArray().Key("steps").BeginArray();
+  constexpr size_t kMaxEvents = 200;
+  json.EndArray().Key("events").BeginArray();
+  for (size_t i = 0; i < std::min(run.events.size(), kMaxEvents); ++i) {
+    const CompileEvent& event = run.events[i];
+    json.BeginArray();
+    for (const std::string& text :
+         {"[" + event.compile + "]", event.what, event.function, event.reason})
+      json.String(Texts::Cut(text));
+    json.EndArray();
+  }
+  json.EndArray().Field("event_words", CompileEventsText(run.events));
+  json.Key("steps").BeginArray();
   for (const StepRecord& step : run.steps) {
     json.BeginArray().Int(step.step).Double(step.loss).Double(step.grad_norm);
     json.Double(static_cast<double>(step.wall_ns) / 1e6).EndArray();

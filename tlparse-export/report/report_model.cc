@@ -119,6 +119,7 @@ class Maker {
                                                        : PassSelector(stored, *pass));
     }
     STRATA_TRY(run.steps, trace_.LoadSteps(stored.id));
+    STRATA_TRY(run.events, ReadCompileEvents(trace_, stored));
     model_.runs.push_back(std::move(run));
     return Ok();
   }
@@ -146,13 +147,13 @@ class Maker {
     const SnapshotInfo* info = trace_.FindSnapshot(id);
     if (info == nullptr) return ReportSnapshot{};
     ReportSnapshot snapshot = {.nodes = info->nodes, .fingerprint = ToString(info->fingerprint)};
+    if (const auto program = programs_.find(id); program != programs_.end())
+      snapshot.program = ToString(program->second);
     const auto [known, is_new] = facts_of_.try_emplace(info->everything, -1);
     if (is_new) {
       STRATA_TRY(const std::shared_ptr<const Module> module, Load(id));
       known->second = parts_.AddFacts(module->graph({0}));
     }
-    if (const auto program = programs_.find(id); program != programs_.end())
-      snapshot.program = ToString(program->second);
     parts_.Fill(known->second, snapshot);
     return snapshot;
   }

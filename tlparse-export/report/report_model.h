@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "store/trace_reader.h"
 #include "tlparse-export/report/log_tables.h"
+#include "tlparse-export/torch_trace/compile_events.h"
 
 /// What a report says, apart from how it looks.
 namespace strata {
@@ -88,6 +89,7 @@ struct ReportRun {
   std::vector<ReportPass> passes;
   std::vector<ReportStage> stages;
   std::vector<ExecutedRange> executed;
+  std::vector<CompileEvent> events;             ///< what went wrong in compilations
   std::vector<std::string> executed_selectors;  ///< of the snapshot that each range ran
   std::vector<StepRecord> steps;
 };

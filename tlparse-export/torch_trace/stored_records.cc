@@ -50,8 +50,10 @@ class Reader {
  public:
   Reader(TraceReader& trace, const StoredRun& run) : trace_(trace), run_(run) {}
 
-  Result<std::vector<StoredRecord>> Read() {
+  /// `kind`: of the records to read; "": all.
+  Result<std::vector<StoredRecord>> Read(std::string_view kind = {}) {
     for (const ArtifactInfo& artifact : run_.artifacts) {
+      if (!kind.empty() && artifact.name != kind) continue;
       if (artifact.kind == "record") {
         StoredRecord record = FromAttributes(Fields(artifact.attributes));
         record.has_payload = true;
@@ -130,6 +132,11 @@ Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const St
 
 std::string CompileOf(const ArtifactInfo& artifact) {
   return artifact.kind == "record" ? Fields(artifact.attributes).Text("compile") : std::string();
+}
+
+Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run,
+                                                    std::string_view kind) {
+  return Reader(trace, run).Read(kind);
 }
 
 Result<std::vector<StoredRecord>> ReadGraphRecords(TraceReader& trace, const StoredRun& run) {

@@ -26,6 +26,10 @@ struct StoredRecord {
 /// All records of a run in order of the log; none for runs that are not imports.
 Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run);
 
+/// Those of one kind without the others, which are not read.
+Result<std::vector<StoredRecord>> ReadStoredRecords(TraceReader& trace, const StoredRun& run,
+                                                    std::string_view kind);
+
 /// The compilation of a record that is an artifact of its own; "" for other artifacts.
 std::string CompileOf(const ArtifactInfo& artifact);
 

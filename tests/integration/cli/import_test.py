@@ -157,6 +157,28 @@ class ImportTest(unittest.TestCase):
         self.assertEqual(done.stderr.splitlines()[0], f"strata: warning: {folder}/a.log: nothing in it")
         self.assertEqual(len(self.listing()), 1)
 
+    def test_what_went_wrong_in_compilations_is_said(self):
+        def metrics(frame, compilation, **values):
+            at = {"frame_id": frame, "frame_compile_id": compilation, "attempt": 0}
+            return f"V1120 18:28:13.658000 9595 torch/x.py:10] {json.dumps({'compilation_metrics': values, **at})}\n"
+
+        self.write("a.log", record("g", GRAPH.format("x")) +
+                   metrics(0, 0, co_name="f", fail_type=None, recompile_reason=None, restart_reasons=[
+                       "Failed to trace builtin operator\n  Hint\n\nFor more details about this graph break, please visit"]) +
+                   metrics(0, 1, co_name="f", fail_type=None, restart_reasons=[],
+                           recompile_reason="0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4") +
+                   metrics(1, 0, co_name="g", fail_type="BackendCompilerFailed", restart_reasons=None,
+                           fail_reason="backend='bad' raised:\nRuntimeError: it is broken"))
+        done = self.run_strata("import", self.folder + "/a.log", "-o", self.trace)
+        self.assertIn(": 1 compilation failed, 1 recompilation, 1 graph break: 'strata ls' lists them\n", done.stderr)
+        listed = re.sub(" +", " ", self.run_strata("ls", self.trace).stdout)
+        for line in ("[0/0] graph break f Failed to trace builtin operator",
+                     "[0/1] recompiled f tensor 'x' size mismatch at index 0. expected 3, actual 4",
+                     "[1/0] failed g BackendCompilerFailed: backend='bad' raised: RuntimeError: it is broken"):
+            self.assertIn(line, listed)
+        events = self.listing()[0]["compile_events"]
+        self.assertEqual([event["what"] for event in events], ["graph break", "recompiled", "failed"])
+
     def test_compressed_logs(self):
         log = read_log(TRAINER)
         path = os.path.join(self.folder, "a.log.gz")
