@@ -16,6 +16,7 @@
 #include "store/trace_reader.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/torch_logs.h"
 
 namespace strata {
 namespace {
@@ -49,15 +50,16 @@ Status AddFile(const Ref& ref, const std::string& path, const LastLog& kept,
     return Ok();
   }
   STRATA_TRY(std::string bytes, ReadFile(path));
-  STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
+  STRATA_TRY(std::string read, Decompress(std::move(bytes), path));
+  const std::string text = WithTorchLogsRead(std::move(read));
   if (!LooksLikeLog(text)) {
     if (path == "-") return Error("cannot be read twice: standard input: give a file or a log");
     STRATA_TRY(History history, OfText(ref));
     histories.push_back(std::move(history));
     return Ok();
   }
-  STRATA_TRY(LogContent read, ReadLog(text, path));
-  const auto log = std::make_shared<const LogContent>(std::move(read));
+  STRATA_TRY(LogContent content, ReadLog(text, path));
+  const auto log = std::make_shared<const LogContent>(std::move(content));
   // Standard input cannot be read again, so its log stays.
   const LastLog last =
       path == "-" ? std::make_shared<std::shared_ptr<const LogContent>>(log) : kept;

@@ -17,13 +17,15 @@
 #include "refs/step_refs.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
+#include "tlparse-export/torch_trace/torch_logs.h"
 
 namespace strata {
 namespace {
 
 Result<LogContent> ReadLogFile(const std::string& path) {
   STRATA_TRY(std::string bytes, ReadFile(path));
-  STRATA_TRY(const std::string text, Decompress(std::move(bytes), path));
+  STRATA_TRY(std::string read, Decompress(std::move(bytes), path));
+  const std::string text = WithTorchLogsRead(std::move(read));
   return ReadLog(text, path);
 }
 

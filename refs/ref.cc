@@ -17,6 +17,7 @@
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/torch_logs.h"
 
 namespace strata {
 namespace {
@@ -156,7 +157,8 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   STRATA_TRY(const Ref ref, ParseRef(text));
   if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
   STRATA_TRY(std::string bytes, ReadFile(ref.file));
-  STRATA_TRY(const std::string content, Decompress(std::move(bytes), ref.file));
+  STRATA_TRY(std::string read, Decompress(std::move(bytes), ref.file));
+  const std::string content = WithTorchLogsRead(std::move(read));
   if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
   if (LooksLikeLog(content)) return LoadFromLog(ref, content, options);
   if (LooksLikeFxGraph(content)) return LoadFxText(ref, content, options);

@@ -8,6 +8,7 @@
 
 #include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/import.h"
+#include "tlparse-export/torch_trace/torch_logs.h"
 
 namespace strata {
 namespace {
@@ -28,8 +29,10 @@ class BatchReader {
     if (is_finished_) return std::optional<LogBatch>();
     if (!splitter_) STRATA_RETURN_IF_ERROR(Begin());
     STRATA_TRY(std::string_view piece, input_.bytes->Read());
-    if (is_fx_text_) {
-      STRATA_RETURN_IF_ERROR(AddFxText(piece));
+    if (is_fx_text_ || is_torch_logs_) {
+      STRATA_TRY(const std::string text, ReadRest(piece));
+      STRATA_RETURN_IF_ERROR(is_fx_text_ ? AddFxText(text)
+                                         : splitter_->Feed(WithTorchLogsRead(text)));
       piece = {};
     }
     while (!piece.empty()) {
@@ -51,20 +54,26 @@ class BatchReader {
     STRATA_TRY(input_, inputs_.Open(index_));
     splitter_ = std::make_unique<LogSplitter>(input_.path, SplitOptions{.strict = strict_}, texts_);
     STRATA_TRY(const std::string_view head, input_.bytes->Peek());
-    is_fx_text_ = !LooksLikeLog(head) && LooksLikeFxGraph(head);
+    is_torch_logs_ = LooksLikeTorchLogs(head);
+    is_fx_text_ = !is_torch_logs_ && !LooksLikeLog(head) && LooksLikeFxGraph(head);
     return Ok();
   }
 
-  Status AddFxText(std::string_view piece) {
+  /// A text that is read as a whole, from `piece` on.
+  Result<std::string> ReadRest(std::string_view piece) {
     std::string text(piece);
     while (!piece.empty()) {
       STRATA_TRY(piece, input_.bytes->Read());
       text += piece;
       if (text.size() > kMaxFxBytes) {
-        return Error(ErrorCode::kUnsupported, "too large: {}: an FX text of more than {} GiB",
+        return Error(ErrorCode::kUnsupported, "too large: {}: a text of more than {} GiB",
                      input_.path, kMaxFxBytes >> 30);
       }
     }
+    return text;
+  }
+
+  Status AddFxText(std::string_view text) {
     std::filesystem::path name = std::filesystem::path(input_.path).filename();
     // graph.txt.gz is a graph.
     while (name.has_extension())
@@ -78,7 +87,7 @@ class BatchReader {
   ParsedTexts& texts_;
   LogInput input_;
   std::unique_ptr<LogSplitter> splitter_;
-  bool is_fx_text_ = false, is_finished_ = false;
+  bool is_fx_text_ = false, is_torch_logs_ = false, is_finished_ = false;
 };
 
 /// A reader on a thread of its own, a few batches ahead.

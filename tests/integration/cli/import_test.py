@@ -179,6 +179,40 @@ class ImportTest(unittest.TestCase):
         events = self.listing()[0]["compile_events"]
         self.assertEqual([event["what"] for event in events], ["graph break", "recompiled", "failed"])
 
+    def test_output_of_torch_logs(self):
+        def lines(title, tag, text, at="[1/0] "):
+            head = f"V1122 09:21:42.497000 12524 torch/_dynamo/x.py:2417] {at}[{tag}] "
+            content = f"TRACED GRAPH\n ===== {title} =====\n /a b/_lazy_graph_module.py {text}\n\n"
+            return "".join(head + line + "\n" for line in content.split("\n"))
+
+        text = ("step 1\n" + lines("__compiled_fn_1_12a9", "__graph_code", GRAPH.format("x + 1")) +
+                "I1122 09:21:46.094000 12524 torch/x.py:1648] [1/0] [__aot_graphs] aot_config id: 0, {}\n" +
+                lines("Forward graph 0", "__aot_graphs", GRAPH.format("torch.ops.aten.add.Tensor(x, 1)")) +
+                lines("BEFORE POST GRAD", "__post_grad_graphs", GRAPH.format("torch.ops.aten.add.Tensor(x, 1)")) +
+                lines("AFTER POST GRAD", "__post_grad_graphs", GRAPH.format("torch.ops.aten.sub.Tensor(x, -1)")) +
+                "loss 0.5\n")
+        bare = re.sub(r"(?m)^V1122 .*?\[__\w+\] ", "", text)
+        forms = {
+            "plain": text,
+            "crlf": text.replace("\n", "\r\n"),
+            "rank": re.sub("(?m)^(?=[VI])", "[rank0]:", text),
+            "colours": text.replace("aten.add", "\x1b[36maten\x1b[0m.add"),
+            "quoted": "".join(f"> {line}\n" for line in text.split("\n")),
+            "bare": bare,
+            "fenced": "Here is the log:\n```\n" + bare + "```\nThanks\n",
+        }
+        for form, content in forms.items():
+            with self.subTest(form):
+                log = self.write(f"{form}.txt", content)
+                self.trace = os.path.join(self.folder, f"{form}.strata")
+                self.succeeds("import", log, "-o", self.trace)
+                (run,) = self.listing()
+                self.assertEqual([graph["name"] for graph in run["graphs"]], ["dynamo_output_graph", "aot_forward_graph"])
+                self.assertEqual([(p["name"], p["counts"]["changed"]) for p in run["passes"]], [("post_grad_graph", 1)])
+                shown = self.succeeds("show", f"{log}#pass=post_grad_graph:after", "--format", "fx").stdout
+                self.assertIn("aten.sub.Tensor(x, -1)", shown)
+                self.assertEqual(self.run_strata("bisect", log, self.trace).returncode, 0)
+
     def test_compressed_logs(self):
         log = read_log(TRAINER)
         path = os.path.join(self.folder, "a.log.gz")
