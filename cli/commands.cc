@@ -19,6 +19,7 @@ Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunProfile(Args args);
 Result<Exit> RunPatch(Args args);
+Result<Exit> RunEmit(Args args);
 Result<Exit> RunProve(Args args);
 Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
@@ -40,6 +41,7 @@ std::span<const Command> Commands() {
       {"bisect", "find the first pass at which two runs diverge", RunBisect},
       {"blame", "show the history of a node across passes", RunBlame},
       {"prove", "prove that each pass computes what was there before", RunProve},
+      {"emit", "write a graph as a program that runs in PyTorch", RunEmit},
       {"report", "write one HTML file that shows what each pass did", RunReport},
       {"opt", "run passes on a graph", RunOpt},
       {"trace", "trace a training without weights", ExecTrace},

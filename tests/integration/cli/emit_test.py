@@ -1,0 +1,93 @@
+"""`strata emit`: a graph as a Python program gives the same bits in PyTorch as in Strata's executor.
+
+    emit_test.py STRATA
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+import torch_python  # noqa: E402
+
+torch_python.need()
+import torch  # noqa: E402
+
+CONFIG = """\
+model = "{model}"
+dim = 32
+n_layers = 2
+n_heads = 4
+vocab_size = 64
+seq_len = 16
+batch_size = 2
+steps = 1
+"""
+
+
+class EmitTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def run_command(self, *command, code=0):
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False,
+                              env={**os.environ, "OMP_NUM_THREADS": "1"})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout + done.stderr
+
+    def train(self, model, width):
+        with open(os.path.join(self.folder, "config.toml"), "w", encoding="utf-8") as file:
+            file.write(CONFIG.format(model=model) + width + "\n")
+        self.run_command(self.strata, "train", "config.toml", "--trace", "t.strata", "--dump-inputs", "in.safetensors")
+
+    def test_a_step_has_the_bits_of_the_executor(self):
+        for model, width in (("llama3", "multiple_of = 8"), ("qwen3", "hidden_dim = 48")):
+            with self.subTest(model=model):
+                self.train(model, width)
+                self.run_command(self.strata, "emit", "t.strata#graph=step", "-o", model)
+                self.run_command(sys.executable, f"{model}/run.py", "in.safetensors", "python.safetensors")
+                self.run_command(self.strata, "run", "t.strata#graph=step", "--inputs", "in.safetensors", "--outputs",
+                                 "executor.safetensors")
+                os.remove(os.path.join(self.folder, "t.strata"))
+                sys.path.insert(0, os.path.join(self.folder, model))
+                self.addCleanup(sys.modules.pop, "run", None)
+                self.addCleanup(sys.modules.pop, "graph", None)
+                sys.modules.pop("run", None)
+                sys.modules.pop("graph", None)
+                import run
+                first, second = (run.load(os.path.join(self.folder, f"{name}.safetensors"))
+                                 for name in ("python", "executor"))
+                sys.path.pop(0)
+                self.assertGreater(len(first), 10)
+                for name, tensor in first.items():
+                    self.assertTrue(torch.equal(tensor, second[name]), name)
+
+    def test_what_pytorch_lacks_is_refused(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write("graph g\n  x = placeholder : f32[4][1]cpu\n"
+                       "  y = strata.axis_shard.default(x, 0, 'tp', 2) : f32[2][1]cpu\n  output([y])\n")
+        text = self.run_command(self.strata, "emit", "g.txt", "-o", "out", code=2)
+        self.assertIn("y calls strata.axis_shard.default, which PyTorch does not have", text)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "out")))
+        self.assertIn("-o is missing", self.run_command(self.strata, "emit", "g.txt", code=2))
+
+    def test_inputs_that_are_missing_are_named(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write("graph g\n  x = placeholder : f32[4][1]cpu\n  y = aten.neg.default(x) : f32[4][1]cpu\n"
+                       "  output([y])\n")
+        self.run_command(self.strata, "emit", "g.txt", "-o", "out")
+        with open(os.path.join(self.folder, "empty.safetensors"), "wb") as file:
+            file.write((2).to_bytes(8, "little") + b"{}")
+        text = self.run_command(sys.executable, "out/run.py", "empty.safetensors", code=1)
+        self.assertIn("lacks inputs of the graph: x", text)
+
+
+if __name__ == "__main__":
+    EmitTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
