@@ -46,6 +46,17 @@ def call(*words, stdin=None, ok=(0,), timeout=None):
     return done.returncode, done.stdout
 
 
+def run_with_warnings(*words):
+    """Runs `strata WORD…`; what it warned of, line by line. An exit status other than 0 raises Error."""
+    import subprocess
+
+    done = subprocess.run([find_program(), *map(os.fspath, words)], capture_output=True, text=True, encoding="utf-8",
+                          errors="replace", check=False)
+    if done.returncode != 0:
+        raise Error(done.stderr.strip().removeprefix("strata: error: "))
+    return [line.removeprefix("strata: warning: ") for line in done.stderr.splitlines() if "warning: " in line]
+
+
 def run(*words, stdin=None, timeout=None):
     """Runs `strata WORD…` and returns what it printed. An exit status other than 0 raises Error."""
     return call(*words, stdin=stdin, timeout=timeout)[1]

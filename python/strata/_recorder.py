@@ -139,10 +139,12 @@ class Run:
             self._import(exchange.path)
 
     def _import(self, path):
-        from strata._program import Error, run
+        from strata._program import Error, run_with_warnings
 
         try:
-            run("import", self.folder, "-o", self.path)
+            for text in run_with_warnings("import", self.folder, "-o", self.path):
+                if not text.endswith("times)"):  # what was left out, which was warned of when it was
+                    self.warn("import", text)
         except (Error, OSError) as error:
             self.warn("import", f"the trace was not made: {error}; strata import {self.folder} -o {self.path}")
             return

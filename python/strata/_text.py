@@ -20,7 +20,6 @@ _DTYPES = {
     "uint16": "u16", "uint32": "u32", "uint64": "u64",
 }
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
-_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*\Z")
 
 
 def _plain(text):
@@ -36,8 +35,8 @@ def _string(text):
 
 
 def _integer(value):
-    """Python refuses to write more than 4,300 decimal digits."""
-    return int.__repr__(value) if value.bit_length() < 10_000 else hex(value)
+    """Python refuses to write more than 4,300 decimal digits: a longer one is a text with hexadecimal digits."""
+    return int.__repr__(value) if value.bit_length() < 10_000 else _string(hex(value))
 
 
 def _cut(text):
@@ -236,12 +235,10 @@ def _cut_list(items):
 
 
 def _self_path(target):
-    text = target if isinstance(target, str) else ""
-    if _PATH.match(text):
-        return "self." + text
+    """As FX writes it: `self.a.b`, `getattr(self.layers, "0").weight`."""
     out = "self"
-    for atom in text.split("."):
-        out += "." + atom if _NAME.match(atom) else f"[{_string(atom)}]" if not atom.isdigit() else f".{atom}"
+    for atom in (target if isinstance(target, str) else "").split("."):
+        out = f"{out}.{atom}" if _NAME.match(atom) else f'getattr({out}, "{_plain(atom)}")'
     return out
 
 

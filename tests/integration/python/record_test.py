@@ -106,6 +106,22 @@ class RecordTest(unittest.TestCase):
             with self.subTest(fn.__name__):
                 self.record_in_place(fx.symbolic_trace(Mlp()), fn)
 
+    def test_modules_of_a_list_are_nodes_too(self):
+        class Layers(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+                self.layers[1].weight.requires_grad = False
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = torch.relu(layer(x)) + self.layers[1].weight
+                return x
+
+        for fn in (replace_relu, rename_and_move):
+            with self.subTest(fn.__name__):
+                self.record_in_place(fx.symbolic_trace(Layers()), fn)
+
     def test_a_replacement_is_told(self):
         content = self.record_in_place(fx.symbolic_trace(Mlp()), replace_relu)
         self.assertEqual([(r["kind"], r["before"], r["after"]) for r in content["relations"]],
