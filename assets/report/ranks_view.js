@@ -223,9 +223,7 @@ async function collectiveLanes(runs, name) {
     [columnHead(""), wanted.map((_, k) => columnHead(String(from + k)))],
     runs.map(row),
   );
-  const part = reference.length > to - from
-    ? `; ${to - from} of ${number(reference.length)}`
-    : "";
+  const part = reference.length > to - from ? `; ${to - from} of ${number(reference.length)}` : "";
   return boxed(
     "Collectives in order",
     `of ${graphsOf(runs[0])[0]} after the last pass${part}`,
