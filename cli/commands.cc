@@ -15,6 +15,7 @@ Result<Exit> RunDiff(Args args);
 Result<Exit> RunExport(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
+Result<Exit> RunMemory(Args args);
 Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunProfile(Args args);
@@ -49,6 +50,7 @@ std::span<const Command> Commands() {
       {"merge", "join traces of several ranks", RunMerge},
       {"run", "execute a recorded graph", ExecRun},
       {"profile", "show the time that each node took", RunProfile},
+      {"memory", "show what is in memory at the peak of a graph", RunMemory},
       {"compare-values", "compare the values of two graphs on the same inputs", ExecCompareValues},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure the speed of Strata: strata bench ir", RunBench},

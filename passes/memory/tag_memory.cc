@@ -9,6 +9,7 @@
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/memory/min_cut.h"
 #include "passes/memory/replay.h"
 #include "passes/memory/selectors.h"
 #include "passes/memory/tags.h"
@@ -102,10 +103,45 @@ PolicyFn MakePolicy(TagMemory::Policy policy, const std::vector<NodeSelector>& s
         });
         return is_saved ? MemoryTag::kMustSave : MemoryTag::kMustRecompute;
       };
+    case TagMemory::Policy::kMinCut:
     case TagMemory::Policy::kNone:
       break;
   }
   return [](const Graph&, NodeId) { return MemoryTag::kMustSave; };
+}
+
+bool IsInLoss(const Graph& graph, NodeId node) {
+  const std::string_view module = ModuleOf(graph, node);
+  return module.starts_with("lm_head") || module.starts_with("loss");
+}
+
+bool MustSave(const Graph& graph, NodeId node) {
+  return HasProgramInteger(graph, node) || TraitsOf(graph.op(node)).random;
+}
+
+int64_t BytesOf(const Graph& graph, ValueId value) {
+  const TypeId type = graph.value(value).type;
+  return type.valid() ? graph.module().types().Bytes(type).value_or(0) : 0;
+}
+
+/// A reduction: reading its operands again takes longer than its results are worth.
+bool IsReduction(const Graph& graph, NodeId node) {
+  int64_t in = 0, out = 0;
+  graph.ForEachOperand(node, [&](ValueId operand) { in += BytesOf(graph, operand); });
+  for (size_t i = 0; i < graph.node(node).num_results; ++i)
+    out += BytesOf(graph, graph.result(node, i));
+  return 4 * out < in;
+}
+
+Result<PolicyFn> MinCutPolicy(const Graph& graph) {
+  STRATA_TRY(std::vector<bool> saved, NodesToSave(graph, [&](NodeId node) {
+               return IsSaveOp(graph.op(node)) || MustSave(graph, node) || IsInLoss(graph, node) ||
+                      IsReduction(graph, node);
+             }));
+  return PolicyFn([saved = std::move(saved)](const Graph&, NodeId node) {
+    return saved[static_cast<size_t>(node.index)] ? MemoryTag::kMustSave
+                                                  : MemoryTag::kPreferRecompute;
+  });
 }
 
 class Tagger {
@@ -135,13 +171,11 @@ class Tagger {
   std::optional<MemoryTag> TagOf(NodeId node) {
     if (graph_.node(node).kind != NodeKind::kCall || IsBackward(graph_, node)) return {};
     // Loss and output layer may have backward regions of their own (chunks of the loss).
-    const std::string_view module = ModuleOf(graph_, node);
-    if (module.starts_with("lm_head") || module.starts_with("loss")) return {};
+    if (IsInLoss(graph_, node)) return {};
     if (IsWait(graph_.op(node)) && !graph_.args(node).empty() && graph_.args(node)[0].is_value())
       return tags_[Index(graph_.value(graph_.args(node)[0].value()).def)];
-    const bool must_save = HasProgramInteger(graph_, node) || TraitsOf(graph_.op(node)).random;
     const MemoryTag tag = policy_(graph_, node);  // it may count nodes
-    return must_save ? MemoryTag::kMustSave : tag;
+    return MustSave(graph_, node) ? MemoryTag::kMustSave : tag;
   }
 
   /// What a recomputed node of a later layer reads: layers are recomputed one by one.
@@ -186,8 +220,13 @@ Result<Changed> TagMemory::Run(Module& module) {
     return Error("option 'save' requires policy=full, take one of them out");
   bool changed = false;
   for (const GraphId id : module.programs()) {
-    if (!HasBackward(module.graph(id))) continue;
-    Tagger(module.graph(id), MakePolicy(options_.policy, save)).Run();
+    Graph& graph = module.graph(id);
+    if (!HasBackward(graph)) continue;
+    PolicyFn policy = MakePolicy(options_.policy, save);
+    if (options_.policy == Policy::kMinCut) {
+      STRATA_TRY(policy, MinCutPolicy(graph));
+    }
+    Tagger(graph, std::move(policy)).Run();
     changed = true;
   }
   return Changed(changed);

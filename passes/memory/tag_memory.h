@@ -28,7 +28,7 @@ namespace strata {
 /// Source: torchtitan's graph_trainer, tag_sac_policy and its policies.
 class TagMemory final : public Pass {
  public:
-  enum class Policy : uint8_t { kDefault, kEager, kFull, kNone };
+  enum class Policy : uint8_t { kDefault, kEager, kFull, kMinCut, kNone };
   struct Options {
     Policy policy = Policy::kDefault;
     std::string save;
@@ -37,6 +37,7 @@ class TagMemory final : public Pass {
                {{"default", Policy::kDefault},
                 {"eager", Policy::kEager},
                 {"full", Policy::kFull},
+                {"min_cut", Policy::kMinCut},
                 {"none", Policy::kNone}},
                "which results of forward nodes are saved for backward");
       list.Add("save", save, "with full: nodes that are saved, MODULE_PATTERN::OP separated by |");
@@ -47,7 +48,8 @@ class TagMemory final : public Pass {
 
   TagMemory() = default;
   explicit TagMemory(Options options) : options_(std::move(options)) {}
-  /// Errors: a selector that is not one, `save` with another policy than full.
+  /// Errors: a selector that is not one, `save` with another policy than full; `min_cut`: results
+  /// of unknown type that backward needs.
   Result<Changed> Run(Module& module) override;
 
  private:

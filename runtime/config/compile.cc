@@ -96,12 +96,13 @@ void ReadPassChoices(ConfigReader& reader) {
 }
 
 void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
-  enum class Policy : uint8_t { kDefault, kEager, kFull, kNone, kOffload };
+  enum class Policy : uint8_t { kDefault, kEager, kFull, kMinCut, kNone, kOffload };
   Policy policy = Policy::kNone;
   reader.Read<Policy>("compile.memory_policy",
                       {{"default", Policy::kDefault},
                        {"eager", Policy::kEager},
                        {"full", Policy::kFull},
+                       {"min_cut", Policy::kMinCut},
                        {"none", Policy::kNone},
                        {"sac_and_offload", Policy::kOffload}},
                       policy);
@@ -114,6 +115,9 @@ void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
       break;
     case Policy::kFull:
       compile.memory_policy = "full";
+      break;
+    case Policy::kMinCut:
+      compile.memory_policy = "min_cut";
       break;
     case Policy::kNone:
       compile.memory_policy = "none";

@@ -63,13 +63,27 @@ class TrainMemoryTest(unittest.TestCase):
         expected = self.train("none")
         self.assertNotIn("recompute", self.passes("none.strata"))
         nodes = {}
-        for policy in ("default", "eager", "full"):
+        for policy in ("default", "eager", "full", "min_cut"):
             self.assertEqual(self.train(policy, "--set", f"compile.memory_policy={policy}"), expected, policy)
             passes = self.passes(f"{policy}.strata")
             self.assertEqual([passes[name]["status"] for name in ("tag-memory", "recompute")], ["ok", "ok"])
             nodes[policy] = self.run_strata("show", f"{policy}.strata#graph=step").count("recomputed_from=")
             self.assertIn("proven: 4 of 4 steps", self.run_strata("prove", f"{policy}.strata"))
         self.assertTrue(0 < nodes["default"] < nodes["eager"] < nodes["full"], nodes)
+
+    def test_memory_is_listed(self):
+        self.train("t", "--set", "compile.memory_policy=full")
+        after, before = "t.strata#pass=recompute:after", "t.strata#pass=recompute:before"
+        listed = json.loads(self.run_strata("memory", after, "--before", before, "--json"))
+        self.assertEqual(listed["schema"], "strata.memory/1")
+        self.assertLess(listed["saved_bytes"], listed["before"]["saved_bytes"])
+        self.assertLess(listed["peak_bytes"], listed["before"]["peak_bytes"])
+        self.assertEqual(sum(value["bytes"] for value in listed["alive"]), listed["peak_bytes"])
+        self.assertEqual({value["policy"] for value in listed["saved_for_backward"]}, {"SAVE", "SAVE*"})
+        self.assertIn("RECOMPUTE!", {value["policy"] for value in listed["before"]["saved_for_backward"]})
+        text = self.run_strata("memory", after, "--before", before)
+        self.assertTrue(text.startswith("peak: "))
+        self.assertTrue("[layers 0-1] (x2, same pattern) (" in text, text)
 
     def test_full_saves_what_selectors_name(self):
         self.train("t", "--set", "compile.memory_policy=full", "--set",

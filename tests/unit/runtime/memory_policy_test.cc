@@ -64,7 +64,7 @@ TEST_CASE("memory policies leave every bit of losses, gradients and parameters")
   for (const Case& c : kCases) {
     INFO(testing::Title(c));
     const Training expected = Train(SmallConfig(c.text, c.overrides), 3);
-    for (const char* policy : {"default", "eager", "full"}) {
+    for (const char* policy : {"default", "eager", "full", "min_cut"}) {
       INFO(policy);
       const Training actual = Train(SmallConfig(c.text, With(c.overrides, policy)), 3);
       CHECK_GT(actual.num_copies, 0);

@@ -197,7 +197,8 @@ const std::vector<Condition> kConditions = {
      kDense,
      {"compile.memory_policy=half"},
      "unknown compile.memory_policy",
-     "found the string 'half', choose one of default, eager, full, none, sac_and_offload"},
+     "found the string 'half', choose one of default, eager, full, min_cut, none, "
+     "sac_and_offload"},
     {"passes: memory_policy",
      kDense,
      {"compile.memory_policy=sac_and_offload"},

@@ -1,0 +1,19 @@
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "ir/graph.h"
+
+namespace strata::cli {
+
+/// Peak, what is alive there, and what forward leaves for backward; at most `shown` rows of each, 0
+/// for all.
+std::string MemoryText(const Graph& graph, size_t shown);
+
+/// How the peak and the saved bytes of `before` and `after` differ.
+std::string MemoryChangeText(const Graph& before, const Graph& after);
+
+/// `strata.memory/1`; `before` may be null.
+std::string MemoryJson(const Graph& graph, const Graph* before);
+
+}  // namespace strata::cli
