@@ -71,6 +71,13 @@ class TrainMemoryTest(unittest.TestCase):
             self.assertIn("proven: 4 of 4 steps", self.run_strata("prove", f"{policy}.strata"))
         self.assertTrue(0 < nodes["default"] < nodes["eager"] < nodes["full"], nodes)
 
+    def test_ranks_recompute_gathers_and_train_the_same(self):
+        ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=2")
+        expected = self.train("none", *ranks)
+        self.assertEqual(self.train("full", *ranks, "--set", "compile.memory_policy=full"), expected)
+        text = self.run_strata("show", "full.strata#graph=step")
+        self.assertTrue(re.search(r"all_gather_into_tensor\S*_recomputed = ", text), "no gather is recomputed")
+
     def test_memory_is_listed(self):
         self.train("t", "--set", "compile.memory_policy=full")
         after, before = "t.strata#pass=recompute:after", "t.strata#pass=recompute:before"
