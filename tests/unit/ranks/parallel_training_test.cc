@@ -136,7 +136,7 @@ TEST_CASE("each layout of ranks trains as one rank does") {
     int64_t replicate, shard, tensor;
   };
   for (const auto& [replicate, shard, tensor] :
-       {Layout{1, 2, 1}, {1, 4, 1}, {2, 1, 1}, {2, 2, 1}, {1, 1, 2}}) {
+       {Layout{1, 2, 1}, {1, 4, 1}, {2, 1, 1}, {2, 2, 1}, {1, 1, 2}, {1, 2, 2}, {2, 1, 2}}) {
     CAPTURE(replicate);
     CAPTURE(shard);
     CAPTURE(tensor);
