@@ -24,7 +24,7 @@ export function overview() {
       boxed(
         "Compilations",
         run.event_words,
-        table(["=compilation", "what", "function", "reason"], run.events),
+        table(["=compilation", "what", "?function", "~reason"], run.events),
       ),
     run.steps.length > 0 && boxed("What ran", "", lossChart(run), executed(run)),
     otherGraphs(run),
