@@ -10,6 +10,7 @@
 #include "ir/ops.h"
 #include "prove/evaluator.h"
 #include "prove/ops/elementwise.h"
+#include "prove/work.h"
 
 namespace strata::prove {
 namespace {
@@ -137,6 +138,12 @@ Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
 }
 
 Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed) {
+  if (const double products = ProductsOf(graph); products > kMaxProducts) {
+    return Error(ErrorCode::kUnsupported,
+                 "graph {} needs {:.0e} products, more than the {:.0e} that a proof evaluates: "
+                 "record a smaller batch, sequence or width",
+                 graph.name_text(), products, kMaxProducts);
+  }
   std::vector<Value> inputs;
   for (const NodeId node : graph.placeholders()) {
     const TypeId type = graph.value(graph.result(node)).type;

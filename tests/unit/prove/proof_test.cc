@@ -244,5 +244,20 @@ TEST_CASE("an index out of range is a difference, though the element is hidden l
   CHECK(proof.verdict == Verdict::kDiffers);
 }
 
+TEST_CASE("prove: a graph that is too large is unproven, with what to do") {
+  auto module = ParseBody(R"(
+  a = placeholder : f32[16384, 4096][4096, 1]cpu
+  b = placeholder : f32[4096, 4096][4096, 1]cpu
+  mm = aten.mm.default(a, b) : f32[16384, 4096][4096, 1]cpu
+  output([mm])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const Proof proof = Prove(graph, graph, {});
+  CHECK(proof.verdict == Verdict::kUnproven);
+  CHECK_EQ(proof.reason,
+           "graph g needs 3e+11 products, more than the 2e+10 that a proof evaluates: record a "
+           "smaller batch, sequence or width");
+}
+
 }  // namespace
 }  // namespace strata::prove

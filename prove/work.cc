@@ -1,0 +1,57 @@
+#include "prove/work.h"
+
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/ops.h"
+
+namespace strata::prove {
+namespace {
+
+std::vector<double> SizesOf(const Graph& graph, ValueId value) {
+  std::vector<double> sizes;
+  const TypeId id = graph.value(value).type;
+  if (!id.valid()) return sizes;
+  const Module& module = graph.module();
+  for (const DimId size : module.types()[id].sizes)
+    sizes.push_back(static_cast<double>(module.dims().Hint(size).value_or(1)));
+  return sizes;
+}
+
+double Product(const std::vector<double>& sizes) {
+  double product = 1;
+  for (const double size : sizes)
+    product *= size;
+  return product;
+}
+
+double ProductsOf(const Graph& graph, NodeId node) {
+  const std::string_view base = BaseName(graph.op(node));
+  const std::vector<ValueId> operands = graph.operands(node);
+  if (base == "mm" || base == "bmm" || base == "_grouped_mm" || base == "addmm") {
+    const std::vector<double> left = SizesOf(graph, operands[base == "addmm" ? 1 : 0]);
+    if (left.empty()) return 0;
+    // [.., m, k] · [.., k, n]: each element of the result sums k products.
+    return Product(SizesOf(graph, graph.result(node))) * left.back();
+  }
+  const bool is_backward = base.find("attention") != std::string_view::npos &&
+                           base.find("backward") != std::string_view::npos;
+  if (!base.starts_with("_scaled_dot_product") || operands.size() < 3) return 0;
+  // Scores of each query with each key, and the values that they weight; backward has five such.
+  const std::vector<double> query = SizesOf(graph, operands[is_backward ? 1 : 0]);
+  const std::vector<double> key = SizesOf(graph, operands[is_backward ? 2 : 1]);
+  if (key.size() < 2) return 0;
+  return Product(query) * key[key.size() - 2] * (is_backward ? 5 : 2);
+}
+
+}  // namespace
+
+double ProductsOf(const Graph& graph) {
+  double products = 0;
+  for (const NodeId node : graph.nodes())
+    if (graph.node(node).kind == NodeKind::kCall) products += ProductsOf(graph, node);
+  return products;
+}
+
+}  // namespace strata::prove
