@@ -186,7 +186,8 @@ class GraphPlacer {
            AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
         double cost = CostOf(node, rule, operands, available, axis, strategy);
         for (size_t i = 0; i < strategy.results.size() && cost < least; ++i)
-          cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead);
+          cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead,
+                            ShareOf(choice.results[i]));
         if (cost >= least) continue;
         least = cost;
         best = std::move(strategy);
@@ -232,9 +233,18 @@ class GraphPlacer {
     return cost;
   }
 
+  double ShareOf(const Placements& placements) const {
+    double share = 1;
+    for (size_t axis = 0; axis < placements.size(); ++axis)
+      if (IsShard(placements[axis])) share /= static_cast<double>(mesh_.axes()[axis].size);
+    return share;
+  }
+
   /// What the readers of a result must at least move when it has `placement` on `axis`. Looks
   /// through at most `views` views: what a view costs shows where its elements are used.
-  double CostAhead(ValueId value, size_t axis, const Placement& placement, int views) {
+  /// `share`: the part of the value that other axes leave on a rank.
+  double CostAhead(ValueId value, size_t axis, const Placement& placement, int views,
+                   double share) {
     if (!IsTensor(value)) return 0;
     const auto key = std::make_tuple(value, placement.kind, placement.dim, placement.split,
                                      placement.reduce, views);
@@ -245,13 +255,14 @@ class GraphPlacer {
       constexpr int kMaxReaders = 4;
       if (graph_.node(use.user).kind != NodeKind::kCall || ++readers > kMaxReaders) continue;
       const ShardingRule* rule = RuleOf(use.user);
-      if (rule != nullptr) cost += ReaderCost(use.user, *rule, value, axis, placement, views);
+      if (rule != nullptr)
+        cost += ReaderCost(use.user, *rule, value, axis, placement, views, share);
     }
     return ahead_[key] = cost;
   }
 
   double ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value, size_t axis,
-                    const Placement& placement, int views) {
+                    const Placement& placement, int views, double share) {
     const std::vector<ValueId> operands = graph_.operands(reader);
     std::vector<std::vector<Placements>> available;
     std::vector<Placement> now;
@@ -260,9 +271,12 @@ class GraphPlacer {
         Placements placements = PlacementsOf(value);
         placements[axis] = placement;
         available.push_back({placements});
+      } else if (IsPlaced(operand)) {
+        available.push_back(Available(operand, reader));
+      } else if (const auto read = ReadAs(operand)) {
+        available.push_back({*read});
       } else {
-        available.push_back(IsPlaced(operand) ? Available(operand, reader)
-                                              : std::vector<Placements>());
+        available.emplace_back();
       }
       now.push_back(available.back().empty() ? Replicate() : available.back().front()[axis]);
     }
@@ -272,14 +286,40 @@ class GraphPlacer {
       double cost = 0;
       for (size_t i = 0; i < operands.size() && cost < least; ++i) {
         if (available[i].empty()) continue;  // not placed yet: it may take any placement
-        const double move = CostOf(available[i], axis, strategy.operands[i], BytesOf(operands[i]));
-        cost += operands[i] != value && IsPinned(operands[i], reader) ? move * kPinned : move;
+        const double bytes = BytesOf(operands[i]) * (operands[i] == value ? share : 1);
+        const double move = CostOf(available[i], axis, strategy.operands[i], bytes);
+        const bool is_pinned =
+            operands[i] != value && (IsPinned(operands[i], reader) || !IsPlaced(operands[i]));
+        cost += is_pinned ? move * kPinned : move;
       }
       if (rule.moves_elements && operands.size() == 1 && views > 0 && cost < least)
-        cost += CostAhead(graph_.result(reader), axis, strategy.results[0], views - 1);
+        cost += CostAhead(graph_.result(reader), axis, strategy.results[0], views - 1, share);
       least = std::min(least, cost);
     }
     return least;
+  }
+
+  /// How a parameter, or a view or cast of one that is not placed yet, will be read; none: it is
+  /// neither.
+  std::optional<Placements> ReadAs(ValueId value) {
+    if (!IsStep()) return std::nullopt;
+    if (const auto read = read_as_.find(value); read != read_as_.end()) return read->second;
+    const NodeId def = graph_.value(value).def;
+    if (graph_.node(def).kind != NodeKind::kCall) return std::nullopt;
+    const std::vector<ValueId> operands = graph_.operands(def);
+    const ShardingRule* rule = RuleOf(def);
+    if (rule == nullptr || operands.size() != 1 || !(rule->moves_elements || IsCast(graph_, def)))
+      return std::nullopt;
+    const auto source = ReadAs(operands[0]);
+    if (!source) return std::nullopt;
+    Placements placements = replicated_;
+    for (size_t axis = 0; axis < placements.size(); ++axis) {
+      for (const AxisStrategy& strategy :
+           AxisStrategies(module_, *rule, FactorSizes(module_, *rule), mesh_.axes()[axis].size,
+                          {(*source)[axis]}))
+        if (strategy.operands[0] == (*source)[axis]) placements[axis] = strategy.results[0];
+    }
+    return placements;
   }
 
   /// The rule of a node; null: it has none.

@@ -28,6 +28,10 @@ bool Has(const FactorDims& tensor, int factor) {
 std::optional<AxisStrategy> Sharded(const ShardingRule& rule, int index,
                                     const std::vector<int64_t>& sizes) {
   const Factor& factor = rule.factors[static_cast<size_t>(index)];
+  const auto has_factor = [&](const FactorDims& tensor) { return Has(tensor, index); };
+  if (std::ranges::none_of(rule.operands, has_factor) &&
+      std::ranges::none_of(rule.results, has_factor))
+    return std::nullopt;  // a dimension that took the factor of another one
   AxisStrategy strategy{.operands = {}, .results = {}, .factor = index};
   bool is_read = false;
   for (const FactorDims& operand : rule.operands) {

@@ -5,6 +5,7 @@
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "passes/placement/lower.h"
+#include "passes/placement/placement.h"
 #include "tests/support/graphs.h"
 
 namespace strata {
@@ -114,6 +115,40 @@ TEST_CASE("place: an optimizer updates the parts that are stored, also with coun
   CHECK_EQ(TypeOf(*module, "add_"), "DTensor(f32[6, 4][4, 1]cpu, S(0))");
   CHECK_EQ(TypeOf(*module, "norm"), "DTensor(f32[][]cpu, P(norm2))");
   CHECK_EQ(TypeOf(*module, "redistribute"), "DTensor(f32[][]cpu, R)");
+}
+
+/// A block of tensor parallelism: what is between its products is cut along the sequence.
+constexpr std::string_view kBlock = R"(
+  w1 = placeholder : f32[16, 8][8, 1]cpu {+fqn='layers.0.feed_forward.w1.weight' +input='parameter'}
+  w2 = placeholder : f32[8, 16][16, 1]cpu {+fqn='layers.0.feed_forward.w2.weight' +input='parameter'}
+  e = placeholder : f32[32, 8][8, 1]cpu {+fqn='tok_embeddings.weight' +input='parameter'}
+  x = placeholder : i64[4, 64][64, 1]cpu {+fqn='tokens' +input='batch'}
+  h = aten.embedding.default(e, x) : f32[4, 64, 8][512, 8, 1]cpu {forward module=tok_embeddings}
+  n = aten.relu.default(h) : f32[4, 64, 8][512, 8, 1]cpu {forward module=layers.0.ffn_norm}
+  t1 = aten.t.default(w1) : f32[8, 16][1, 8]cpu ~w1 {forward module=layers.0.feed_forward.w1}
+  v1 = aten.reshape.default(n, [256, 8]) : f32[256, 8][8, 1]cpu ~n {forward module=layers.0.feed_forward.w1}
+  m1 = aten.mm.default(v1, t1) : f32[256, 16][16, 1]cpu {forward module=layers.0.feed_forward.w1}
+  a = aten.silu.default(m1) : f32[256, 16][16, 1]cpu {forward module=layers.0.feed_forward}
+  t2 = aten.t.default(w2) : f32[16, 8][1, 16]cpu ~w2 {forward module=layers.0.feed_forward.w2}
+  m2 = aten.mm.default(a, t2) : f32[256, 8][8, 1]cpu {forward module=layers.0.feed_forward.w2}
+  v2 = aten.reshape.default(m2, [4, 64, 8]) : f32[4, 64, 8][512, 8, 1]cpu ~m2 {forward module=layers.0.feed_forward.w2}
+  y = aten.add.Tensor(h, v2) : f32[4, 64, 8][512, 8, 1]cpu {forward module=layers.0}
+  loss = aten.sum.default(y) : f32[][]cpu {loss}
+  output([loss])
+)";
+
+TEST_CASE("place: tensor parallelism gathers the sequence once and scatters the sum once") {
+  auto module = ParseBody(kBlock);
+  OrDie(Place({.mesh = "fsdp=2,tp=2", .plan = "llama3"}).Run(*module));
+  CHECK_EQ(TypeOf(*module, "n"), "DTensor(f32[4, 64, 8][512, 8, 1]cpu, S(0)S(1))");
+  CHECK_EQ(TypeOf(*module, "v1"), "DTensor(f32[256, 8][8, 1]cpu, S(0)R)");
+  CHECK_EQ(TypeOf(*module, "m1"), "DTensor(f32[256, 16][16, 1]cpu, S(0)S(1))");
+  CHECK_EQ(TypeOf(*module, "v2"), "DTensor(f32[4, 64, 8][512, 8, 1]cpu, S(0)P(sum))");
+  CHECK_EQ(TypeOf(*module, "y"), "DTensor(f32[4, 64, 8][512, 8, 1]cpu, S(0)S(1))");
+  int moves = 0;  // three parameters, the embedding, the sequence, the sum, the loss
+  for (const NodeId node : module->FindGraph("g")->nodes())
+    moves += module->FindGraph("g")->op(node) == kRedistributeOp ? 1 : 0;
+  CHECK_EQ(moves, 7);
 }
 
 TEST_CASE("place: sizes in arguments become local ones") {
