@@ -16,6 +16,7 @@
 #include "prove/partition.h"
 #include "prove/proof.h"
 #include "refs/histories.h"
+#include "refs/ref.h"
 
 namespace strata::cli {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 constexpr std::string_view kPartition = "partition";
 
 struct ProveFlags {
-  std::string file;
+  std::string file, other;
   std::vector<std::string> passes;
   int64_t seed = 1, max_findings = 20;
   bool allows_unproven = false, as_json = false;
@@ -134,6 +135,24 @@ Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
   return proofs;
 }
 
+/// Two graphs: inputs and outputs by position.
+Result<std::vector<StepProof>> ProvePair(const ProveFlags& flags) {
+  const LoadOptions load{.warn = Warn};
+  STRATA_TRY(const Snapshot before, LoadRef(flags.file, load));
+  STRATA_TRY(const Snapshot after, LoadRef(flags.other, load));
+  StepProof result;
+  result.name = fmt::format("{} = {}", flags.file, flags.other);
+  result.graph = after.graph().name_text();
+  result.ref = flags.other;
+  const prove::ProofOptions options = OptionsOf(flags, false);
+  const bool is_lowering = prove::IsLowered(after.graph()) && !prove::IsLowered(before.graph());
+  Time(result, [&] {
+    return is_lowering ? prove::ProveLowering(before.graph(), after.graph(), options)
+                       : prove::Prove(before.graph(), after.graph(), options);
+  });
+  return std::vector<StepProof>{std::move(result)};
+}
+
 Exit ExitOf(const std::vector<StepProof>& proofs, bool allows_unproven) {
   for (const StepProof& step : proofs) {
     const bool is_fine = step.proof.verdict == prove::Verdict::kProven ||
@@ -152,6 +171,8 @@ Result<Exit> RunProve(Args args) {
               "graphs before and after each pass exactly, modulo 2^61-1, on random inputs; exit "
               "status 1: a value differs, or a pass is not proven");
   flags.Positional("FILE", &out.file, "a trace or a log, with #run= or #rank= if it has several");
+  flags.OptionalPositional("REF", &out.other,
+                           "a graph to compare with FILE, which is then the REF of a graph, too");
   flags.Repeated("--pass", "N|NAME", &out.passes, "only this pass; may be repeated");
   flags.Option("--seed", "N", &out.seed, "of the inputs (default: 1)");
   flags.Option("--max-findings", "N", &out.max_findings, "for each pass (default: 20)", 1);
@@ -159,11 +180,17 @@ Result<Exit> RunProve(Args args) {
   flags.Switch("--json", &out.as_json, "print strata.prove/1");
   flags.Example("strata prove run.strata");
   flags.Example("strata prove run.strata --pass fuse --seed 2");
+  flags.Example("strata prove before.txt after.txt");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
-  STRATA_TRY(const std::vector<History> histories, LoadHistories(out.file));
-  STRATA_TRY(const std::vector<StepProof> proofs, ProveAll(histories, out));
+  std::vector<StepProof> proofs;
+  if (out.other.empty()) {
+    STRATA_TRY(const std::vector<History> histories, LoadHistories(out.file));
+    STRATA_TRY(proofs, ProveAll(histories, out));
+  } else {
+    STRATA_TRY(proofs, ProvePair(out));
+  }
   if (proofs.empty()) {
     return Error(ErrorCode::kNotFound, "nothing to prove: {}: no pass{} has a graph before it",
                  Visible(out.file), out.passes.empty() ? "" : " of that name");

@@ -46,6 +46,15 @@ class ProveTest(StrataCase):
         one = self.works("prove", trace, "--pass", "canonicalize")
         self.assertIn("proven: 1 of 1 steps", one)
 
+    def test_two_graphs_are_proven_by_their_outputs(self):
+        first = self.write("g.txt", GRAPH)
+        same = self.write("same.txt", GRAPH.replace("mul.Tensor(t_1, 2.0)", "add.Tensor(t_1, t_1)"))
+        other = self.write("other.txt", GRAPH.replace("2.0", "3.0"))
+        self.assertIn("proven: 1 of 1 steps", self.works("prove", first, same))
+        done = self.run_strata("prove", first, other)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("mul: output 0: 3/2 of the expected value", done.stdout)
+
     def test_nothing_to_prove_is_an_error(self):
         self.write("g.txt", GRAPH)
         self.assertIn("nothing to prove: g.txt", self.fails("prove", "g.txt"))
