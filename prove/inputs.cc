@@ -88,7 +88,9 @@ void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
     } else if (base == "nll_loss_forward" && argument == 1) {
       Bound(use, SizeAt(graph, node, 0, 1));
       use.ignored = LiteralAt(graph, node, 4, -100);
-    } else if ((base == "gather" || base == "index_select") && argument == 2) {
+    } else if ((base == "gather" || base == "index_select" || base == "index_add" ||
+                base.starts_with("scatter")) &&
+               argument == 2) {
       Bound(use, SizeAt(graph, node, 0, LiteralAt(graph, node, 1, 0)));
     } else if (base == "index" && argument >= graph.node(node).num_args) {
       Bound(use, SizeAt(graph, node, 0, 0));
@@ -97,7 +99,7 @@ void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
       if (literal < 0) use.ignored = literal;
     }
     if (TraitsOf(op).view || base == "_to_copy" || base == "clone" || base == "unsqueeze" ||
-        base == "where" || base == "reshape") {
+        base == "where" || base == "reshape" || base == "redistribute") {
       for (size_t i = 0; i < graph.node(node).num_results; ++i)
         FollowUses(graph, graph.result(node, i), depth + 1, use);
     }

@@ -1,0 +1,327 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include "ir/rewriter.h"
+#include "passes/placement/lower.h"
+#include "passes/placement/placement.h"
+#include "passes/placement/rules/sharding_rule.h"
+#include "passes/placement/strategies.h"
+#include "prove/lowering.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::NodeNamed;
+using testing::OrDie;
+using testing::ParseBody;
+
+/// Calls of operators with a rule, each the node `y`. What is read has no other reader.
+constexpr std::string_view kCalls[] = {
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[6][1]cpu
+  y = aten.add.Tensor(a, b) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[4, 1][1, 1]cpu
+  y = aten.mul.Tensor(a, b) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.div.Tensor(a, b) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.pow.Tensor_Scalar(a, 3) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.mul.Scalar(a, 0.5) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.t.default(a) : f32[6, 4][1, 6]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6, 2][12, 2, 1]cpu
+  y = aten.transpose.int(a, 0, -1) : f32[2, 6, 4][1, 2, 12]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6, 2][12, 2, 1]cpu
+  y = aten.permute.default(a, [2, 0, 1]) : f32[2, 4, 6][1, 12, 2]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6, 2][12, 2, 1]cpu
+  y = aten.reshape.default(a, [24, 2]) : f32[24, 2][2, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[8, 6][6, 1]cpu
+  y = aten.reshape.default(a, [2, 4, 6]) : f32[2, 4, 6][24, 6, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.reshape.default(a, [6, 4]) : f32[6, 4][4, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 1, 2][2, 2, 1]cpu
+  y = aten.expand.default(a, [4, 6, 2]) : f32[4, 6, 2][2, 0, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.unsqueeze.default(a, 1) : f32[4, 1, 6][6, 6, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 1, 6][6, 6, 1]cpu
+  y = aten.squeeze.dim(a, 1) : f32[4, 6][6, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.slice.Tensor(a, 1, 2, 5) : f32[4, 3][6, 1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.select.int(a, 0, 1) : f32[6][1]cpu ~a
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[2, 6][6, 1]cpu
+  y = aten.cat.default([a, b], 0) : f32[6, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.stack.default([a, b], 1) : f32[4, 2, 6][12, 6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[6, 8][8, 1]cpu
+  y = aten.mm.default(a, b) : f32[4, 8][8, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 6][24, 6, 1]cpu
+  b = placeholder : f32[2, 6, 8][48, 8, 1]cpu
+  y = aten.bmm.default(a, b) : f32[2, 4, 8][32, 8, 1]cpu
+  output([y])
+)",
+    R"(
+  c = placeholder : f32[8][1]cpu
+  a = placeholder : f32[4, 6][6, 1]cpu
+  b = placeholder : f32[6, 8][8, 1]cpu
+  y = aten.addmm.default(c, a, b) : f32[4, 8][8, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.sum.dim_IntList(a, [0], True) : f32[1, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.sum.default(a) : f32[][]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.mean.dim(a, [-1]) : f32[4][1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten._softmax.default(a, 1, False) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten._log_softmax.default(a, 1, False) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[4, 6][6, 1]cpu
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten._log_softmax_backward_data.default(g, a, 1, torch.float32) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  w = placeholder : f32[8, 4][4, 1]cpu
+  i = placeholder : i64[2, 6][6, 1]cpu
+  y = aten.embedding.default(w, i) : f32[2, 6, 4][24, 4, 1]cpu
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[2, 6, 4][24, 4, 1]cpu
+  i = placeholder : i64[2, 6][6, 1]cpu
+  y = aten.embedding_dense_backward.default(g, i, 8, -1, False) : f32[8, 4][4, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  i = placeholder : i64[4, 2][2, 1]cpu
+  y = aten.gather.default(a, 1, i) : f32[4, 2][2, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  i = placeholder : i64[8][1]cpu
+  y = aten.index_select.default(a, 0, i) : f32[8, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 6, 8][192, 48, 8, 1]cpu
+  b = placeholder : f32[2, 2, 6, 8][96, 48, 8, 1]cpu
+  c = placeholder : f32[2, 2, 6, 8][96, 48, 8, 1]cpu
+  (y, l) = aten._scaled_dot_product_flash_attention_for_cpu.default(a, b, c, 0.0, True, scale=0.5) as sdpa : (f32[2, 4, 6, 8][192, 8, 32, 1]cpu, f32[2, 4, 6][24, 1, 4]cpu)
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.ones_like.default(a) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
+  y = aten.full.default([4, 6], 2.0) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+};
+
+/// The node that makes `y`, of which `y` may be an element.
+NodeId CallOf(const Graph& graph) {
+  return graph.value(graph.operands(graph.output())[0]).def;
+}
+
+/// A strategy by the texts of its placements, which hold in every module.
+struct TextStrategy {
+  std::vector<std::string> operands, results;
+};
+
+std::vector<std::string> Texts(const Module& module, const std::vector<Placement>& placements) {
+  std::vector<std::string> texts;
+  for (const Placement& placement : placements)
+    texts.push_back(PlacementsText(module, {placement}));
+  return texts;
+}
+
+/// The graph with one strategy: operands are given from replicas, results become replicas again.
+std::unique_ptr<Module> PlacedBy(std::string_view body, const TextStrategy& strategy) {
+  auto module = ParseBody(body);
+  const Mesh mesh = OrDie(Mesh::Parse("ranks=2"));
+  const auto parsed = [&](const std::string& text) {
+    return OrDie(ParsePlacements(*module, text, mesh));
+  };
+  Graph& graph = *module->FindGraph("g");
+  Rewriter rewriter(graph);
+  const Placements replicated(1);
+  const auto move = [&](ValueId value, const std::string& text) {
+    const Arg args[] = {Arg(value), Arg::String(module->Intern(text))};
+    const TypeId types[] = {WithPlacements(*module, graph.value(value).type, parsed(text))};
+    return graph.result(rewriter.Create({.op = kRedistributeOp, .args = args, .results = types},
+                                        From{graph.value(value).def}));
+  };
+  for (const NodeId input : graph.placeholders())
+    rewriter.SetType(graph.result(input),
+                     WithPlacements(*module, graph.value(graph.result(input)).type, replicated));
+  const NodeId call = CallOf(graph);
+  rewriter.SetCursorBefore(call);
+  const std::vector<ValueId> operands = graph.operands(call);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (strategy.operands[i] == "R") continue;
+    const std::vector<Use> uses(graph.uses(operands[i]).begin(), graph.uses(operands[i]).end());
+    const ValueId moved = move(operands[i], strategy.operands[i]);
+    for (const Use use : uses)
+      if (use.user == call) rewriter.ReplaceUse(use, moved);
+  }
+  for (size_t i = 0; i < graph.node(call).num_results; ++i) {
+    const ValueId result = graph.result(call, i);
+    rewriter.SetType(
+        result, WithPlacements(*module, graph.value(result).type, parsed(strategy.results[i])));
+    rewriter.SetAlias(result, {});
+  }
+  const ValueId y = graph.operands(graph.output())[0];
+  const std::vector<Use> uses(graph.uses(y).begin(), graph.uses(y).end());
+  rewriter.SetCursorToEnd();
+  const ValueId whole = move(y, "R");
+  for (const Use use : uses)
+    rewriter.ReplaceUse(use, whole);
+  rewriter.SetAttribute(graph.output(), kMeshAttribute, "ranks=2");
+  return module;
+}
+
+/// Every strategy with replicated operands, and with each of them partial.
+std::vector<TextStrategy> AllStrategies(std::string_view body) {
+  auto module = ParseBody(body);
+  Graph& graph = *module->FindGraph("g");
+  const NodeId call = CallOf(graph);
+  const ShardingRule rule = OrDie(ShardingRuleOf(graph, call));
+  const std::vector<int64_t> sizes = FactorSizes(*module, rule);
+  std::vector<TextStrategy> all;
+  const auto add = [&](const std::vector<Placement>& now, auto is_wanted) {
+    for (const AxisStrategy& strategy : AxisStrategies(*module, rule, sizes, 2, now))
+      if (is_wanted(strategy))
+        all.push_back({Texts(*module, strategy.operands), Texts(*module, strategy.results)});
+  };
+  add(std::vector<Placement>(rule.operands.size()), [](const AxisStrategy&) { return true; });
+  for (size_t i = 0; i < rule.operands.size(); ++i) {
+    std::vector<Placement> now(rule.operands.size());
+    now[i] = Partial(module->Intern("sum"));
+    add(now, [&](const AxisStrategy& strategy) { return IsPartial(strategy.operands[i]); });
+  }
+  return all;
+}
+
+TEST_CASE("sharding rules: two ranks compute with every strategy what one computes") {
+  int strategies = 0;
+  for (const std::string_view body : kCalls) {
+    for (const TextStrategy& strategy : AllStrategies(body)) {
+      const auto placed = PlacedBy(body, strategy);
+      const auto lowered = placed->Clone();
+      CAPTURE(body);
+      CAPTURE(fmt::format("{} to {}", fmt::join(strategy.operands, " "),
+                          fmt::join(strategy.results, " ")));
+      OrDie(LowerPlacements().Run(*lowered));
+      const Proof proof =
+          ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true});
+      CHECK_EQ(proof.reason, "");
+      CHECK(proof.opaque.empty());
+      CHECK(proof.verdict == Verdict::kProven);
+      ++strategies;
+    }
+  }
+  CHECK_GE(strategies, 100);
+}
+
+TEST_CASE("sharding rules: a wrong strategy is refuted") {
+  // The product of the rows that a rank has with all columns is not a summand of the whole.
+  const auto placed = PlacedBy(kCalls[18], {{"S(0)", "R"}, {"P(sum)"}});
+  const auto lowered = placed->Clone();
+  (void)LowerPlacements().Run(*lowered);
+  CHECK(ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true})
+            .verdict != Verdict::kProven);
+}
+
+}  // namespace
+}  // namespace strata::prove
