@@ -177,6 +177,13 @@ TEST_CASE("place: an operator without a rule is an error that names node, module
            "no sharding rule for aten.fancy.default: f in graph g, module layers.0");
 }
 
+TEST_CASE("place: an axis that nothing would be cut along is refused") {
+  auto module = ParseBody(kStep);
+  const Status placed = PlaceOn(*module, "fsdp=2,ep=2");
+  REQUIRE(!placed);
+  CHECK(placed.error().message().starts_with("no pass cuts experts yet: mesh fsdp=2,ep=2: "));
+}
+
 TEST_CASE("place: a mesh of one rank changes nothing") {
   auto module = ParseBody(kStep);
   OrDie(PlaceOn(*module, "fsdp=1"));
