@@ -121,12 +121,17 @@ Tensor Draw(const InputType& type, uint64_t key) {
 
 }  // namespace
 
+Tensor CopyOf(const TensorView& view) {
+  Tensor tensor = at::empty(view.shape, ScalarTypeOf(view.dtype));
+  std::memcpy(tensor.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
+  return tensor;
+}
+
 Result<NamedTensors> LoadTensors(const std::string& path) {
   STRATA_TRY(const SafetensorsFile file, SafetensorsFile::Open(path));
   NamedTensors tensors;
   for (const TensorView& view : file.tensors()) {
-    Tensor tensor = at::empty(view.shape, ScalarTypeOf(view.dtype));
-    std::memcpy(tensor.mutable_data_ptr(), view.bytes.data(), view.bytes.size());
+    Tensor tensor = CopyOf(view);
     std::string name = view.name;
     if (name.ends_with(kComplexSuffix) && !view.shape.empty() && view.shape.back() == 2 &&
         c10::isFloatingType(tensor.scalar_type())) {

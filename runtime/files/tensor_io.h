@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "runtime/files/safetensors.h"
 
 namespace strata {
 
@@ -20,6 +21,9 @@ Result<NamedTensors> LoadTensors(const std::string& path);
 /// Writes aside and renames. Tensors that are undefined are left out.
 Status SaveTensors(const std::string& path,
                    std::span<const std::pair<std::string, at::Tensor>> tensors);
+
+/// In memory of its own.
+at::Tensor CopyOf(const TensorView& view);
 
 /// `layers.0.attention.wo.weight`, or the name of the node if the placeholder has no `fqn`.
 std::string InputName(const Graph& graph, NodeId placeholder);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
 
@@ -60,6 +61,13 @@ Status CheckRanks(const TrainSetup& setup) {
 }
 
 }  // namespace
+
+struct TrainingCopy {
+  int64_t steps_done = 0, tokens_seen = 0, first_scheduled_step = 0;
+  double rate = 0.0;
+  std::string data_position;
+  std::vector<std::vector<Tensor>> tensors;  // of each rank's state
+};
 
 struct Trainer::State {
   State(TrainSetup setup, TrainSpec train_spec, std::vector<std::unique_ptr<Pass>> pipeline_passes,
@@ -289,7 +297,8 @@ Result<bool> Trainer::HasNext() {
   return state_->feed.HasNext();
 }
 
-Result<StepReport> Trainer::Step() {
+Result<StepReport> Trainer::Step(TrainingObserver* observer) {
+  state_->first().graphs().Observe(observer);
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
   state_->first().graphs().EndStep();
@@ -308,6 +317,46 @@ Result<StepReport> Trainer::StepEagerly() {
         return training.RunStepEagerly(batches);
       },
       [&] { return training.UpdateEagerly(state_->Rates()); });
+}
+
+std::shared_ptr<const TrainingCopy> Trainer::Copy() const {
+  auto copy = std::make_shared<TrainingCopy>(
+      TrainingCopy{.steps_done = state_->steps_done,
+                   .tokens_seen = state_->tokens_seen,
+                   .first_scheduled_step = state_->first_scheduled_step,
+                   .rate = state_->config.optimizer.lr,
+                   .data_position = state_->feed.Position(),
+                   .tensors = {}});
+  for (const std::unique_ptr<RankTraining>& rank : state_->ranks) {
+    std::vector<Tensor>& tensors = copy->tensors.emplace_back();
+    for (const Tensor* tensor : rank->state().Tensors())
+      tensors.push_back(tensor->clone());
+  }
+  return copy;
+}
+
+Status Trainer::Return(const TrainingCopy& copy) {
+  const c10::InferenceMode no_autograd;
+  for (size_t rank = 0; rank < state_->ranks.size(); ++rank) {
+    const std::vector<Tensor*> tensors = state_->ranks[rank]->state().Tensors();
+    for (size_t i = 0; i < tensors.size(); ++i)
+      tensors[i]->copy_(copy.tensors[rank][i]);
+  }
+  state_->steps_done = copy.steps_done;
+  state_->tokens_seen = copy.tokens_seen;
+  state_->first_scheduled_step = copy.first_scheduled_step;
+  state_->spec.config.optimizer.lr = copy.rate;
+  state_->gathered.reset();
+  state_->gathered_gradients.clear();
+  return state_->feed.Seek(copy.data_position);
+}
+
+int64_t Trainer::StepsOf(const TrainingCopy& copy) {
+  return copy.steps_done;
+}
+
+void Trainer::SetLearningRate(double rate) {
+  state_->spec.config.optimizer.lr = rate;
 }
 
 int64_t Trainer::steps_done() const {

@@ -50,6 +50,9 @@ struct StepReport {
   std::vector<Executed> executed;
 };
 
+/// All that training steps change, at one time (trainer.cc).
+struct TrainingCopy;
+
 /// Trains a model: traces the step and the optimizer, runs the passes, lowers what they leave to
 /// plans, and executes those, and nothing else, on the CPU or on a GPU. Several ranks
 /// (`config.parallelism`) are threads of this process: each runs the plans on its part of the state
@@ -72,12 +75,22 @@ class Trainer {
   /// The next step. Errors: no data for it; a loss or norm that is not finite
   /// (`config.finite_check`): parameters are of no use then. REQUIRES: compiled; steps_done() <
   /// config().steps.
-  Result<StepReport> Step();
+  /// `observer` sees each node that the first rank executes; null: none.
+  Result<StepReport> Step(TrainingObserver* observer = nullptr);
   /// The same step, bit for bit, by calling with autograd what the graphs were traced from: to
   /// compare with and to measure against. Executes no graph. REQUIRES: steps_done() <
   /// config().steps; one rank.
   Result<StepReport> StepEagerly();
   int64_t steps_done() const;
+  /// The state of all ranks and the place in the data, to return to. REQUIRES: compiled.
+  std::shared_ptr<const TrainingCopy> Copy() const;
+  /// The steps that follow are, bit for bit, those that followed when the copy was made. Also after
+  /// a step that failed. Errors: the data cannot be read there any more.
+  Status Return(const TrainingCopy& copy);
+  static int64_t StepsOf(const TrainingCopy& copy);
+  /// The base of the learning rates from the next update on.
+  void SetLearningRate(double rate);
+
   /// Whether the step that was done last is one to validate after.
   bool IsValidationStep() const;
   /// Mean loss of the validation data, from their beginning, with the parameters as they are.

@@ -102,6 +102,10 @@ Result<std::vector<at::Tensor>> TrainingGraphs::Run(std::string_view graph,
   const std::string& name = executor.plan().graph;
   if (keep_inputs_) Keep(name, inputs);
   if (graph == kOptimizerGraph) LendScratch(executor);
+  if (observer_ != nullptr) {
+    observer_->BeginGraph(*traced_->module.FindGraph(graph));
+    return executor.Run(inputs, observer_);
+  }
   if (!profile_) return executor.Run(inputs);
   NodeProfiler& profiler = profilers_[name];
   profiler.BeginRun(profile_values_);
@@ -148,6 +152,7 @@ void TrainingGraphs::Profile(bool values) {
 void TrainingGraphs::EndStep() {
   keep_inputs_ = false;
   profile_ = false;
+  observer_ = nullptr;
 }
 
 std::vector<GraphProfile> TrainingGraphs::Profiles() const {

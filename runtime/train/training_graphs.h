@@ -18,6 +18,7 @@
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/exec/dynamic_executor.h"
 #include "runtime/exec/profile.h"
+#include "runtime/exec/step/observer.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
@@ -60,6 +61,13 @@ struct TracedTraining {
               const CompileWatch& watch, const Device* device);
 };
 
+/// Observes the graphs of training steps, one after the other.
+class TrainingObserver : public ExecutionObserver {
+ public:
+  /// The steps that follow are of `graph`.
+  virtual void BeginGraph(const Graph& graph) = 0;
+};
+
 /// The plans that run the graphs of a training, on one rank.
 /// Not movable: with dynamic sizes, plans are made during the run, too.
 class TrainingGraphs {
@@ -83,6 +91,8 @@ class TrainingGraphs {
   void Profile(bool values);
   /// Keeps copies of what the graphs that run until `EndStep` read.
   void KeepInputs() { keep_inputs_ = true; }
+  /// Shows each node of what runs until `EndStep`; null: none. Such a step is not profiled.
+  void Observe(TrainingObserver* observer) { observer_ = observer; }
   void EndStep();
   std::vector<GraphProfile> Profiles() const;
   /// By the names of the inputs.
@@ -115,6 +125,7 @@ class TrainingGraphs {
   int64_t lent_after_ = -1;  ///< changes of the step's plan
   bool keep_inputs_ = false, profile_ = false, profile_values_ = false;
   std::map<std::string, NodeProfiler> profilers_;  // by graph
+  TrainingObserver* observer_ = nullptr;
   NamedTensors kept_inputs_;
 };
 

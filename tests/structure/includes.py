@@ -68,6 +68,7 @@ ALLOWED = {
         "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/ranks",
     },
     "runtime/ranks": IR | PLAN | {"passes/placement", "runtime/aten", "runtime/exec/step"},
+    "runtime/control": IR | PASSES | RUNTIME,
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},
     "runtime/train": IR | PASSES | RUNTIME,
@@ -81,7 +82,7 @@ ALLOWED = {
     "viewer/ui": IR | {"store", "scene", "viewer/model"} | DIFF,
     "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
-    "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
     "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/memory"} | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }

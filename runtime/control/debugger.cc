@@ -1,0 +1,251 @@
+#include "runtime/control/debugger.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "runtime/train/programs.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+/// Ends the run of a graph from inside: the step begins anew.
+struct Rewind final : std::exception {
+  const char* what() const noexcept override { return "the debugger goes back"; }
+};
+
+}  // namespace
+
+// --- Passes --------------------------------------------------------------------------------------
+
+Status Debugger::BeforePass(const PassRun& run, const Module&) {
+  Lock lock(mutex_);
+  pass_ = run.name;
+  std::optional<std::string> reason;
+  if (pause_) reason = "paused";
+  if (goal_ && goal_->kind == Goal::Kind::kPasses && --goal_->count == 0) {
+    reason = "before the pass";
+    goal_.reset();
+  }
+  for (const Breakpoint& breakpoint : breakpoints_) {
+    if (breakpoint.kind == Breakpoint::Kind::kPass && breakpoint.name == run.name)
+      reason = fmt::format("breakpoint {}: {}", breakpoint.id, breakpoint.text);
+  }
+  if (reason) Stop(lock, *std::move(reason));
+  return Ok();
+}
+
+// --- Steps ---------------------------------------------------------------------------------------
+
+bool Debugger::NeedsNodes() const {
+  if (trainer_->config().parallelism.mesh.num_ranks() > 1) return false;
+  if (target_ && target_->steps_done == steps_done_ && target_->nodes > 0) return true;
+  if (wanted_ && wanted_->at.steps_done == steps_done_) return true;
+  if (goal_ && goal_->kind == Goal::Kind::kNodes) return true;
+  return std::ranges::any_of(breakpoints_, &Breakpoint::IsOfNodes);
+}
+
+bool Debugger::IsOnItsWay() {
+  if (!target_) return false;
+  if (position() < *target_) return true;
+  target_.reset();
+  return false;
+}
+
+std::optional<std::string> Debugger::ReasonBetweenSteps() {
+  const bool has_target = target_.has_value();
+  if (IsOnItsWay()) return std::nullopt;
+  if (has_target) return "went back";
+  if (pause_) return "paused";
+  if (goal_ && goal_->kind == Goal::Kind::kPasses) {
+    goal_.reset();  // of a stop before the first pass, or no pass is left
+    return "passes are done";
+  }
+  if (goal_ && goal_->kind == Goal::Kind::kSteps && --goal_->count == 0) {
+    goal_.reset();
+    return "before the step";
+  }
+  for (const Breakpoint& breakpoint : breakpoints_) {
+    if (breakpoint.kind == Breakpoint::Kind::kStep && breakpoint.step == steps_done_ + 1)
+      return fmt::format("breakpoint {}: {}", breakpoint.id, breakpoint.text);
+  }
+  return std::nullopt;
+}
+
+void Debugger::ApplyRate(Trainer& trainer) const {
+  for (const RateChange& change : rate_changes_) {
+    if (change.step <= steps_done_ + 1) trainer.SetLearningRate(change.after);
+  }
+}
+
+Status Debugger::ReturnTo(Trainer& trainer, const Position& to) {
+  const bool is_in_step = step_begin_ && trainer.steps_done() == to.steps_done;
+  STRATA_RETURN_IF_ERROR(trainer.Return(is_in_step ? *step_begin_ : *origin_));
+  if (!is_in_step) step_begin_.reset();
+  if (!rate_changes_.empty()) trainer.SetLearningRate(rate_changes_.front().before);
+  return Ok();
+}
+
+Result<StepReport> Debugger::Step(Trainer& trainer) {
+  Lock lock(mutex_);
+  trainer_ = &trainer;
+  newest_ = trainer.steps_done();
+  if (!origin_) origin_ = trainer.Copy();
+  while (true) {
+    if (std::exchange(rewinds_, false)) STRATA_RETURN_IF_ERROR(ReturnTo(trainer, *target_));
+    executed_.clear();
+    last_module_.clear();
+    steps_done_ = trainer.steps_done();
+    phase_ = Phase::kBetweenSteps;
+    if (auto reason = ReasonBetweenSteps()) Stop(lock, *std::move(reason));
+    if (rewinds_) continue;
+    const bool observes = NeedsNodes();
+    if (observes && !step_begin_) step_begin_ = trainer.Copy();
+    ApplyRate(trainer);
+    phase_ = Phase::kNodes;
+    lock.unlock();
+    auto report = trainer.Step(observes ? this : nullptr);
+    lock.lock();
+    if (rewinds_) continue;
+    step_begin_.reset();
+    STRATA_RETURN_IF_ERROR(report);
+    loss_ = report->metrics.loss;
+    if (trainer.steps_done() <= newest_) continue;  // it was reported before
+    steps_done_ = newest_ = trainer.steps_done();
+    executed_.clear();
+    phase_ = Phase::kBetweenSteps;
+    return report;
+  }
+}
+
+void Debugger::SetOrigin(const Trainer& trainer) {
+  const Lock lock(mutex_);
+  origin_ = trainer.Copy();
+}
+
+void Debugger::Finish() {
+  const Lock lock(mutex_);
+  EndAwaiting();
+  phase_ = Phase::kFinished;
+  reason_ = "the training has ended";
+  trainer_ = nullptr;
+  AnswerWaiting();
+}
+
+std::vector<Debugger::RateChange> Debugger::TakeRateChanges() {
+  const Lock lock(mutex_);
+  std::vector<RateChange> changes(
+      rate_changes_.begin() + static_cast<std::ptrdiff_t>(reported_changes_), rate_changes_.end());
+  reported_changes_ = rate_changes_.size();
+  return changes;
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+void Debugger::BeginGraph(const Graph& graph) {
+  const Lock lock(mutex_);
+  graph_ = &graph;
+}
+
+NodeSite Debugger::SiteOf(const Executed& executed) const {
+  const Graph& graph = *executed.graph;
+  const Node& node = graph.node(executed.node);
+  return {.graph = graph.name_text(),
+          .name = graph.name(executed.node),
+          .op = graph.op(executed.node),
+          .module = node.module.valid() ? graph.module().str(node.module) : std::string_view()};
+}
+
+void Debugger::CheckWanted(std::span<const Tensor> results) {
+  if (!wanted_ || wanted_->at != position()) return;
+  if (wanted_->result >= results.size() || !results[wanted_->result].defined()) {
+    wanted_->answer = {.ok = false, .text = "no tensor: the node returns none", .json = "{}"};
+    return;
+  }
+  auto described = DescribeTensor(results[wanted_->result], wanted_->question);
+  wanted_->answer = described ? ControlAnswer{.text = described->text, .json = described->json}
+                              : ControlAnswer{.ok = false, .text = described.error().message()};
+}
+
+std::optional<std::string> Debugger::ReasonAtNode(std::span<const Tensor> results) {
+  const bool has_target = target_.has_value();
+  if (IsOnItsWay()) return std::nullopt;
+  if (has_target) return wanted_ ? reason_ : "went back";
+  if (pause_) return "paused";
+  if (goal_ && goal_->kind == Goal::Kind::kNodes && --goal_->count == 0) {
+    goal_.reset();
+    return "after the node";
+  }
+  const NodeSite site = SiteOf(executed_.back());
+  for (const Breakpoint& breakpoint : breakpoints_) {
+    if (!breakpoint.Matches(site, last_module_)) continue;
+    const bool holds =
+        !breakpoint.predicate || std::ranges::any_of(results, [&](const Tensor& result) {
+          return result.defined() && breakpoint.predicate->Holds(Measure(result));
+        });
+    if (holds) return fmt::format("breakpoint {}: {}", breakpoint.id, breakpoint.text);
+  }
+  return std::nullopt;
+}
+
+void Debugger::OnStep(const PlanStep& step, std::span<const Tensor> results) {
+  Lock lock(mutex_);
+  executed_.push_back({.graph = graph_, .node = step.node});
+  CheckWanted(results);
+  auto reason = ReasonAtNode(results);
+  last_module_ = SiteOf(executed_.back()).module;
+  if (!reason) return;
+  where_ = step.where;
+  results_.assign(results.begin(), results.end());
+  Stop(lock, *std::move(reason));
+  results_.clear();
+  if (rewinds_) throw Rewind();
+}
+
+// --- Stopping ------------------------------------------------------------------------------------
+
+void Debugger::EndAwaiting() {
+  awaits_first_stop_ = false;
+  first_stop_.notify_all();
+}
+
+void Debugger::AnswerWaiting() {
+  if (wanted_) {
+    wanted_->reply(std::move(wanted_->answer));
+    wanted_.reset();
+  }
+  const ControlAnswer where = Where();
+  for (const Reply& reply : std::exchange(waiting_, {}))
+    reply(where);
+}
+
+void Debugger::Stop(Lock& lock, std::string reason) {
+  stopped_ = true;
+  pause_ = false;
+  EndAwaiting();
+  reason_ = std::move(reason);
+  AnswerWaiting();
+  while (stopped_ && !options_.interrupted())
+    resumed_.wait_for(lock, std::chrono::milliseconds(50));
+  if (std::exchange(stopped_, false)) {  // the program ends: no stop keeps it
+    breakpoints_.clear();
+    goal_.reset();
+    reason_ = "interrupted";
+  }
+}
+
+void Debugger::Detach() {
+  const Lock lock(mutex_);
+  breakpoints_.clear();
+  goal_.reset();
+  waiting_.clear();
+  pause_ = false;
+  stopped_ = false;
+  resumed_.notify_all();
+}
+
+}  // namespace strata
