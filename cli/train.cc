@@ -18,6 +18,7 @@
 #include "cli/progress.h"
 #include "cli/prove_values.h"
 #include "cli/stop_between_passes.h"
+#include "cli/train_control.h"
 #include "cli/train_inputs.h"
 #include "cli/train_outputs.h"
 #include "cli/train_trace.h"
@@ -45,6 +46,8 @@ struct TrainFlags {
   double prove_ulps = 0.0;
   std::string passes{kDefaultPasses};
   int64_t threads = 0;
+  std::optional<std::string> control;
+  bool control_wait = false;
 };
 
 Result<bool> ParseFlags(Args args, TrainFlags& out) {
@@ -84,6 +87,10 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
                "the values of their nodes");
   flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
   flags.Threads(&out.threads);
+  flags.Option("--control", "PATH", &out.control,
+               "create a socket there, over which strata attach stops and inspects this training");
+  flags.Switch("--control-wait", &out.control_wait,
+               "stop before the first pass, until a client of --control continues");
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
@@ -136,9 +143,10 @@ Status Record(Recording& recording, const StepReport& report) {
 }
 
 Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
-               StopBetweenPasses& stop) {
+               StopBetweenPasses& stop, TrainControl& control) {
   CompileWatch watch;
   watch.watchers.push_back(&stop);
+  if (control.watcher() != nullptr) watch.watchers.push_back(control.watcher());
   ProvePasses prover(flags.prove_ulps);
   RecordPasses record(recording);
   if (recording.trace() != nullptr) {
@@ -258,7 +266,7 @@ float WithoutSign(float value) {
 }
 
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
-                Recording& recording, const StopRequest& stop) {
+                Recording& recording, const StopRequest& stop, TrainControl& control) {
   const TrainConfig& config = trainer.config();
   STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
   bool has_head = false;  // an error before the first step needs no table
@@ -280,12 +288,14 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     const bool look_at_values = flags.values == "last" && trainer.steps_done() + 1 == config.steps;
     const bool is_profiled = IsProfiled(flags, config, trainer.steps_done() + 1);
     if (is_profiled || look_at_values) trainer.ProfileNext(look_at_values);
-    STRATA_TRY(StepReport report, trainer.Step());
+    STRATA_TRY(StepReport report, control.Step(trainer));
     if (trainer.IsValidationStep()) {
       STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
     }
     STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, Record(recording, report)));
+    STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, control.Record(recording)));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
+    if (outputs.last_checkpoint() == report.metrics.step) control.AfterCheckpoint(trainer);
     data_warning.Tell(trainer, /*is_end=*/false);
     detail = rate.Describe(report, trainer);
     const int64_t step = report.metrics.step;
@@ -316,12 +326,12 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
 }
 
 Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
-                       Recording& recording, StopBetweenPasses& stop) {
-  STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording, stop));
+                       Recording& recording, StopBetweenPasses& stop, TrainControl& control) {
+  STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording, stop, control));
   if (flags.inputs) trainer.KeepInputs();
   if (flags.outputs.gradients) trainer.KeepGradients();
   const int64_t first_step = trainer.steps_done() + 1;
-  STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording, stop.request()));
+  STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording, stop.request(), control));
   STRATA_RETURN_IF_ERROR(
       ContinueWithoutTrace(recording, RecordProfiles(recording, trainer, flags, first_step)));
   STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, RecordKernels(recording, trainer)));
@@ -383,6 +393,8 @@ Result<Exit> RunTrain(Args args) {
   if ((flags.profile > 0 || flags.values != "none") && !flags.trace) {
     return Error("nothing to record into: strata train: give --trace with --profile and --values");
   }
+  if (flags.control_wait && !flags.control)
+    return Error("no client could continue the training: --control-wait: give --control PATH");
   STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
   if (config.profiler.enable_profiling && !flags.trace) {
     return Error("nothing to record into: profiler.enable_profiling: give --trace");
@@ -419,7 +431,11 @@ Result<Exit> RunTrain(Args args) {
   STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
   STRATA_RETURN_IF_ERROR(recording.AddEnvironment({.threads = NumThreads()}));
   StopBetweenPasses stop;
-  const Status trained = CompileAndTrain(*trainer, flags, outputs, recording, stop);
+  TrainControl control;
+  if (flags.control) {
+    STRATA_RETURN_IF_ERROR(control.Open(*flags.control, flags.control_wait, stop.request()));
+  }
+  const Status trained = CompileAndTrain(*trainer, flags, outputs, recording, stop, control);
   const Status recorded = recording.End(trained.has_value());
   if (!trained && stop.request().came()) {
     STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(*trainer));

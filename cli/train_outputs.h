@@ -30,6 +30,8 @@ class TrainOutputs {
   Status Open(const TrainOutputPaths& paths, const TrainConfig& config, int64_t first_step,
               bool overwrite);
   Status AfterStep(const StepReport& report, const Trainer& trainer);
+  /// The step after which the last checkpoint was written; 0: none was.
+  int64_t last_checkpoint() const { return last_checkpoint_; }
   Status Finish(const Trainer& trainer);
   /// Instead of Finish, of a run that was stopped: writes a checkpoint of the last step, gives what
   /// was written step by step its name, and drops the rest.
