@@ -6,6 +6,7 @@ namespace strata::cli {
 
 // Each is defined in cli/<name>.cc; those that need LibTorch run in a program of their own,
 // cli/runtime_main.cc.
+Result<Exit> RunAttach(Args args);
 Result<Exit> RunBench(Args args);
 Result<Exit> RunBisect(Args args);
 Result<Exit> RunBlame(Args args);
@@ -29,6 +30,7 @@ Result<Exit> ExecCompareValues(Args args);
 Result<Exit> ExecRun(Args args);
 Result<Exit> ExecTrace(Args args);
 Result<Exit> ExecTrain(Args args);
+Result<Exit> ExecView(Args args);
 
 std::span<const Command> Commands() {
   static const std::vector<Command> commands = {
@@ -44,9 +46,11 @@ std::span<const Command> Commands() {
       {"prove", "prove that each pass computes what was there before", RunProve},
       {"emit", "write a graph as a program that runs in PyTorch", RunEmit},
       {"report", "write one HTML file that shows what each pass did", RunReport},
+      {"view", "open the desktop viewer: strata view T.strata", ExecView},
       {"opt", "run passes on a graph", RunOpt},
       {"trace", "trace a training without weights", ExecTrace},
       {"train", "train a model and record its graphs", ExecTrain},
+      {"attach", "stop, step and inspect a running training", RunAttach},
       {"merge", "join traces of several ranks", RunMerge},
       {"run", "execute a recorded graph", ExecRun},
       {"profile", "show the time that each node took", RunProfile},

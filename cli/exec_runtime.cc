@@ -12,37 +12,47 @@
 namespace strata::cli {
 namespace {
 
-/// The program beside this one; LibTorch takes half a second to load, which `strata ls` need not
-/// wait for.
-constexpr const char* kProgram = "strata-runtime";
-
-std::string ProgramPath() {
+/// A program beside this one.
+std::string PathOf(const std::string& program) {
   std::array<char, PATH_MAX> self{};
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
-  if (length <= 0) return kProgram;
+  if (length <= 0) return program;
   const std::string path(self.data(), static_cast<size_t>(length));
-  return path.substr(0, path.rfind('/') + 1) + kProgram;
+  return path.substr(0, path.rfind('/') + 1) + program;
 }
 
-}  // namespace
-
-Error ExecRuntime(const std::string& command, Args args) {
-  const std::string program = ProgramPath();
-  std::vector<std::string> words = {program, command};
-  words.insert(words.end(), args.begin(), args.end());
+/// Becomes the program beside this one. Errors: it is not there: `missing`.
+Error ExecBeside(const std::string& name, std::vector<std::string> words, Error missing) {
+  const std::string program = PathOf(name);
+  words.insert(words.begin(), program);
   std::vector<char*> argv;
   for (std::string& word : words)
     argv.push_back(word.data());
   argv.push_back(nullptr);
   std::fflush(stdout);
   ::execv(program.c_str(), argv.data());
-  if (errno == ENOENT) {
-    return Error(ErrorCode::kUnsupported,
-                 "this build cannot run graphs: strata {}: build with LibTorch, './dev setup' and "
-                 "then './dev build'",
-                 command);
-  }
+  if (errno == ENOENT) return missing;
   return Error(ErrorCode::kIo, "cannot start: {}: {}", program, std::strerror(errno));
+}
+
+}  // namespace
+
+/// LibTorch takes half a second to load, which `strata ls` need not wait for.
+Error ExecRuntime(const std::string& command, Args args) {
+  std::vector<std::string> words = {command};
+  words.insert(words.end(), args.begin(), args.end());
+  return ExecBeside("strata-runtime", std::move(words),
+                    Error(ErrorCode::kUnsupported,
+                          "this build cannot run graphs: strata {}: build with LibTorch, './dev "
+                          "setup' and then './dev build'",
+                          command));
+}
+
+Result<Exit> ExecView(Args args) {
+  return ExecBeside("strata-view", {args.begin(), args.end()},
+                    Error(ErrorCode::kUnsupported,
+                          "this build has no desktop viewer: strata view: './dev build release "
+                          "strata-view' builds it"));
 }
 
 Result<Exit> ExecTrain(Args args) {

@@ -7,7 +7,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VERBS = ["demo", "build", "test", "bench", "setup", "format", "lint", "sanitize", "fuzz", "package",
-         "clean"]
+         "install", "clean"]
 
 
 def dev(*arguments):
