@@ -1,6 +1,7 @@
 #include "passes/passes.h"
 
 #include "passes/cleanup/cleanup_passes.h"
+#include "passes/comm/comm_passes.h"
 #include "passes/compile/compile_passes.h"
 #include "passes/memory/memory_passes.h"
 #include "passes/placement/placement_passes.h"
@@ -12,6 +13,7 @@ PassRegistry AllPasses() {
   RegisterCleanupPasses(registry);
   RegisterPlacementPasses(registry);
   RegisterMemoryPasses(registry);
+  RegisterCommPasses(registry);
   RegisterCompilePasses(registry);
   return registry;
 }

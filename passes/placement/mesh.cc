@@ -151,6 +151,7 @@ int64_t Mesh::RankAt(std::span<const int64_t> coordinates) const {
 Result<std::vector<MeshAxis>> Mesh::GroupAxes(std::string_view group) const {
   std::vector<MeshAxis> axes;
   bool has_lender = false, has_expert = false;
+  group = group.substr(0, group.find('#'));
   for (const std::string_view name : Split(group, '+')) {
     const MeshAxis* axis = Find(name);
     if (axis == nullptr) {

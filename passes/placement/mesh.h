@@ -49,7 +49,7 @@ class Mesh {
   /// REQUIRES: a coordinate within each of `axes()`.
   int64_t RankAt(std::span<const int64_t> coordinates) const;
 
-  /// The axes of a group: one by its name, or several that are joined, `dp_replicate+fsdp`.
+  /// The axes of a group: an axis, or several, `dp_replicate+fsdp`; `fsdp#ag` are those of `fsdp`.
   /// Errors: an axis that the mesh does not have, a name given twice, axes of both grids.
   Result<std::vector<MeshAxis>> GroupAxes(std::string_view group) const;
   /// The ranks that agree with `rank` in everything but the axes of `group`, ordered by their

@@ -355,7 +355,10 @@ class GraphPlacer {
     if (PlacementsOf(value) == wanted) return value;
     rewriter_.SetCursorBefore(reader);
     const ValueId copy = Redistribute(is_gathered ? value : Nearest(value, wanted), wanted);
-    rewriter_.SetPhase(graph_.value(copy).def, phase);
+    const NodeId made = graph_.value(copy).def;
+    rewriter_.SetPhase(made, phase);
+    // A parameter has no module of its own: it is gathered for the one that reads it.
+    if (is_gathered) rewriter_.SetModule(made, module_.str(graph_.node(reader).module));
     copies_[value].push_back(copy);
     return copy;
   }

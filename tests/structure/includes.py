@@ -13,7 +13,9 @@ IR = BASE | {"ir"}
 TEXT = {"ir/text", "ir/fx"}
 DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pattern"}
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
-PASSES = {"passes", "passes/core", "passes/cleanup", "passes/compile", "passes/memory", "passes/placement"}
+PASSES = {
+    "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
+}
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/trace", "runtime/models",
@@ -41,6 +43,7 @@ ALLOWED = {
     "diff/ranks": IR | {"diff/graph", "diff/history"},
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
+    "passes/comm": IR | {"passes/core", "passes/memory"},
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/memory": IR | {"passes/core"},
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},

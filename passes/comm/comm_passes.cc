@@ -1,0 +1,17 @@
+#include "passes/comm/comm_passes.h"
+
+#include "passes/comm/bucket_blocks.h"
+#include "passes/comm/dedup_unshards.h"
+#include "passes/comm/isolate_experts.h"
+#include "passes/comm/reassign_groups.h"
+
+namespace strata {
+
+void RegisterCommPasses(PassRegistry& registry) {
+  registry.Add<DedupUnshards>("dedup-unshards");
+  registry.Add<IsolateExpertGroups>("isolate-expert-groups");
+  registry.Add<ReassignGroups>("reassign-groups");
+  registry.Add<BucketTransformerBlocks>("bucket-transformer-blocks");
+}
+
+}  // namespace strata

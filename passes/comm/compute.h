@@ -1,0 +1,10 @@
+#pragma once
+#include "ir/graph.h"
+
+namespace strata {
+
+/// Whether a node is a matrix product, a convolution or an attention: an operator with a formula
+/// for floating-point operations in torch.utils.flop_counter.
+bool IsCompute(const Graph& graph, NodeId node);
+
+}  // namespace strata
