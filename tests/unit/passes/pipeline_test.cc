@@ -90,14 +90,16 @@ TEST_CASE("the error for an unknown pass shows the position, the closest name an
            "pipeline:1:5: unknown pass 'dcee'; did you mean 'dce'? available: dce, canonicalize, "
            "remove-detach, remove-identity-views, remove-double-transposes, "
            "remove-identity-slices, normalize-views, place, lower, tag-memory, recompute, "
+           "dedup-unshards, isolate-expert-groups, reassign-groups, bucket-transformer-blocks, "
            "place-casts, fuse, cuda-graph, tunable\n"
            "  dce,dcee\n"
            "      ^");
   CHECK_EQ(Reprinted("dce,\n  bucketing"),
            "pipeline:2:3: unknown pass 'bucketing'; available: dce, canonicalize, remove-detach, "
            "remove-identity-views, remove-double-transposes, remove-identity-slices, "
-           "normalize-views, place, lower, tag-memory, recompute, place-casts, fuse, cuda-graph, "
-           "tunable\n"
+           "normalize-views, place, lower, tag-memory, recompute, dedup-unshards, "
+           "isolate-expert-groups, reassign-groups, bucket-transformer-blocks, place-casts, fuse, "
+           "cuda-graph, tunable\n"
            "    bucketing\n"
            "    ^");
 }
