@@ -19,6 +19,7 @@ Result<Exit> RunLs(Args args);
 Result<Exit> RunMemory(Args args);
 Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
+Result<Exit> RunPlace(Args args);
 Result<Exit> RunProfile(Args args);
 Result<Exit> RunPatch(Args args);
 Result<Exit> RunEmit(Args args);
@@ -48,6 +49,7 @@ std::span<const Command> Commands() {
       {"report", "write one HTML file that shows what each pass did", RunReport},
       {"view", "open the desktop viewer: strata view T.strata", ExecView},
       {"opt", "run passes on a graph", RunOpt},
+      {"place", "find the placements of a step that cost the least", RunPlace},
       {"trace", "trace a training without weights", ExecTrace},
       {"train", "train a model and record its graphs", ExecTrain},
       {"attach", "stop, step and inspect a running training", RunAttach},

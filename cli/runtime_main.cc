@@ -7,6 +7,8 @@
 #include "base/interrupt.h"
 #include "cli/command.h"
 #include "cli/opt.h"
+#include "cli/place.h"
+#include "cli/place_trace.h"
 #include "cli/prove_values.h"
 #include "runtime/aten/exceptions.h"
 #include "runtime/aten/threads.h"
@@ -29,6 +31,10 @@ Result<Exit> RunProvedOpt(Args args) {
   });
 }
 
+Result<Exit> RunTracedPlace(Args args) {
+  return RunPlaceWith(args, {.trace = TraceForPlacement, .batch_size = BatchSizeOfConfig});
+}
+
 /// A command of which only plain exceptions come.
 template <Result<Exit> (*kRun)(Args)>
 Result<Exit> Plain(Args args) {
@@ -46,13 +52,15 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 6> kCommands = {{
+  static constexpr std::array<Command, 7> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
       {"compare-values", "compare the values of two graphs on the same inputs",
        strata::cli::Plain<strata::cli::RunCompareValues>},
       {"opt", "run passes on a graph", strata::cli::Plain<strata::cli::RunProvedOpt>},
+      {"place", "find the placements of a step that cost the least",
+       strata::cli::Plain<strata::cli::RunTracedPlace>},
       {"bench-train", "measure training", strata::cli::Plain<strata::cli::BenchTrain>},
   }};
   std::signal(SIGPIPE, SIG_DFL);

@@ -2,7 +2,7 @@
 #
 #   fmt::fmt  simdjson::simdjson  tomlplusplus::tomlplusplus  CLI11::CLI11
 #   SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  utf8proc::utf8proc  doctest::doctest
-#   Threads::Threads  graphviz::dot, which may be missing
+#   Threads::Threads  graphviz::dot and coinor::clp, which may be missing
 
 set(missing "")
 
@@ -52,6 +52,15 @@ if(GRAPHVIZ_FOUND AND STRATA_DOT_PLUGIN)
   add_library(graphviz::dot INTERFACE IMPORTED)
   target_link_libraries(graphviz::dot INTERFACE PkgConfig::GRAPHVIZ ${STRATA_DOT_PLUGIN})
   target_compile_definitions(graphviz::dot INTERFACE STRATA_HAVE_GRAPHVIZ=1)
+endif()
+
+# COIN-OR Clp solves the linear programs of `strata place`. A build without it searches by multipliers and messages,
+# which is exact for small graphs only.
+pkg_check_modules(CLP QUIET IMPORTED_TARGET clp)
+if(CLP_FOUND)
+  add_library(coinor::clp INTERFACE IMPORTED)
+  target_link_libraries(coinor::clp INTERFACE PkgConfig::CLP)
+  target_compile_definitions(coinor::clp INTERFACE STRATA_HAVE_CLP=1)
 endif()
 
 if(missing)

@@ -11,6 +11,8 @@
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/placement/inputs.h"
+#include "passes/placement/node_key.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/plan.h"
 #include "passes/placement/redistribution.h"
@@ -19,27 +21,6 @@
 
 namespace strata {
 namespace {
-
-/// What `input` says of a placeholder.
-enum class InputKind : uint8_t { kOther, kParameter, kGradient, kState, kBatch };
-
-InputKind KindOf(const Graph& graph, NodeId placeholder) {
-  const std::string_view kind = graph.attribute(placeholder, "input");
-  if (kind == "parameter") return InputKind::kParameter;
-  if (kind == "gradient") return InputKind::kGradient;
-  if (kind == "state") return InputKind::kState;
-  return kind == "batch" ? InputKind::kBatch : InputKind::kOther;
-}
-
-/// The parameter that a gradient or state belongs to: "wq.weight" of "wq.weight.exp_avg".
-std::string_view ParameterOf(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? name : name.substr(0, dot);
-}
-
-bool IsCast(const Graph& graph, NodeId node) {
-  return graph.op(node) == "aten._to_copy.default" && graph.args(node).size() == 1;
-}
 
 /// Places one graph.
 class GraphPlacer {
@@ -56,6 +37,7 @@ class GraphPlacer {
     takes_gradients_ = std::ranges::any_of(graph.placeholders(), [&](NodeId node) {
       return KindOf(graph, node) == InputKind::kGradient;
     });
+    if (plan.decides_nodes() && HasGradients()) keys_ = NodeKeysOf(graph);
   }
 
   Status Run() {
@@ -179,19 +161,24 @@ class GraphPlacer {
       std::vector<Placement> now;
       for (const auto& placements : available)
         now.push_back(placements.front()[axis]);
+      STRATA_TRY(const std::optional<AxisStrategy> decided, Decided(node, rule, axis, now));
       ahead_.clear();  // values that were placed meanwhile have other copies
       std::optional<AxisStrategy> best;
       double least = std::numeric_limits<double>::infinity();
       for (AxisStrategy& strategy :
            AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
+        if (decided && !(strategy.operands == decided->operands &&
+                         strategy.results == decided->results))
+          continue;
         double cost = CostOf(node, rule, operands, available, axis, strategy);
-        for (size_t i = 0; i < strategy.results.size() && cost < least; ++i)
+        for (size_t i = 0; i < strategy.results.size() && cost < least && !decided; ++i)
           cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead,
                             ShareOf(choice.results[i]));
         if (cost >= least) continue;
         least = cost;
         best = std::move(strategy);
       }
+      if (!best && decided) return NoStrategy(node, axis);
       if (!best) {
         return Error(ErrorCode::kUnsupported,
                      "{} writes a tensor of placement {} in place, which needs another placement: "
@@ -206,6 +193,29 @@ class GraphPlacer {
         choice.results[i][axis] = best->results[i];
     }
     return choice;
+  }
+
+  /// What the plan says of a call on one axis. Operands whose value has no effect stay as they are;
+  /// the others become those of `now`, of which the strategies with partial operands are made.
+  Result<std::optional<AxisStrategy>> Decided(NodeId node, const ShardingRule& rule, size_t axis,
+                                              std::vector<Placement>& now) {
+    const auto key = keys_.find(node);
+    std::optional<AxisStrategy> decided;
+    if (key != keys_.end()) decided = plan_.Strategy(module_, key->second, axis);
+    if (!decided) return decided;
+    if (decided->operands.size() != now.size() || decided->results.size() != rule.results.size())
+      return NoStrategy(node, axis);
+    for (const int operand : rule.ignored)
+      decided->operands[static_cast<size_t>(operand)] = now[static_cast<size_t>(operand)];
+    now = decided->operands;
+    return decided;
+  }
+
+  Error NoStrategy(NodeId node, size_t axis) const {
+    return Error("no such strategy: {} on axis {}: the sharding rule of {} does not allow it for "
+                 "{} operands: correct the entry, or remove it",
+                 plan_.WhereNode(keys_.at(node)), mesh_.axes()[axis].name, graph_.name(node),
+                 graph_.operands(node).size());
   }
 
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
@@ -354,6 +364,8 @@ class GraphPlacer {
     }
     if (PlacementsOf(value) == wanted) return value;
     rewriter_.SetCursorBefore(reader);
+    if (const auto shared = ShareCopy(value, reader); shared && PlacementsOf(*shared) == wanted)
+      return *shared;
     const ValueId copy = Redistribute(is_gathered ? value : Nearest(value, wanted), wanted);
     const NodeId made = graph_.value(copy).def;
     rewriter_.SetPhase(made, phase);
@@ -361,6 +373,33 @@ class GraphPlacer {
     if (is_gathered) rewriter_.SetModule(made, module_.str(graph_.node(reader).module));
     copies_[value].push_back(copy);
     return copy;
+  }
+
+  /// The copy that the plan wants readers of `value` to share, before the first that needs one.
+  std::optional<ValueId> ShareCopy(ValueId value, NodeId reader) {
+    const auto found = shared_.find(value);
+    if (found == shared_.end()) return std::nullopt;
+    const Placements shared = found->second;
+    shared_.erase(found);
+    if (PlacementsOf(value) == shared) return std::nullopt;
+    const ValueId copy = Redistribute(value, shared);
+    rewriter_.SetPhase(graph_.value(copy).def, graph_.node(reader).phase);
+    copies_[value].push_back(copy);
+    return copy;
+  }
+
+  /// What the plan says of copies of the results of a call.
+  void DecideShared(NodeId node) {
+    const auto key = keys_.find(node);
+    if (key == keys_.end()) return;
+    for (size_t axis = 0; axis < mesh_.axes().size(); ++axis) {
+      const std::vector<Placement> shared = plan_.Shared(module_, key->second, axis);
+      for (size_t i = 0; i < shared.size() && i < graph_.node(node).num_results; ++i) {
+        const ValueId value = graph_.result(node, i);
+        if (!IsTensor(value)) continue;
+        shared_.try_emplace(value, PlacementsOf(value)).first->second[axis] = shared[i];
+      }
+    }
   }
 
   /// Of a value and its copies, the one from which `wanted` is made with the least effort.
@@ -408,6 +447,7 @@ class GraphPlacer {
     if (rule.moves_elements && operands.size() == 1 && IsPinned(operands[0], node))
       parameter_views_.insert(graph_.result(node));
     FollowPlan(node);
+    DecideShared(node);
     return Ok();
   }
 
@@ -553,7 +593,9 @@ class GraphPlacer {
   /// What `CostAhead` gave for a value, a placement and a number of views.
   std::map<std::tuple<ValueId, Placement::Kind, int32_t, int32_t, StrId, int>, double> ahead_;
   std::map<NodeId, std::optional<ShardingRule>> rules_;
+  std::map<NodeId, NodeKey> keys_;  // of the calls that the plan may decide
   std::map<ValueId, Copies> copies_;
+  std::map<ValueId, Placements> shared_;  // copies that the plan decides and no reader needed yet
   std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
 };
 
@@ -581,10 +623,13 @@ Result<Changed> Place::Run(Module& module) {
   STRATA_TRY(const PlacementPlan plan,
              PlacementPlan::Load(options_.plan, mesh, options_.sequence_parallel));
   for (const GraphId id : module.programs()) {
-    GraphPlacer placer(module.graph(id), plan, options_.reshard_after_forward);
-    STRATA_RETURN_IF_ERROR(placer.Run());
+    STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan, options_.reshard_after_forward));
   }
   return Changed::kYes;
+}
+
+Status PlaceGraph(Graph& graph, const PlacementPlan& plan, bool reshard_after_forward) {
+  return GraphPlacer(graph, plan, reshard_after_forward).Run();
 }
 
 }  // namespace strata

@@ -4,6 +4,7 @@
 
 #include "passes/core/options.h"
 #include "passes/core/pass.h"
+#include "passes/placement/plan.h"
 
 namespace strata {
 
@@ -42,5 +43,8 @@ class Place final : public Pass {
  private:
   Options options_;
 };
+
+/// Places one graph by `plan`, as the pass does.
+Status PlaceGraph(Graph& graph, const PlacementPlan& plan, bool reshard_after_forward);
 
 }  // namespace strata

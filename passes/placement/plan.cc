@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/toml.h"
 #include "embedded/strata_plans.h"
 
@@ -29,6 +30,35 @@ std::optional<Placement> OnePlacement(Module& module, std::string_view text) {
   return type.placements[0];
 }
 
+/// "S(0)R": any number of placements.
+std::optional<std::vector<Placement>> PlacementList(Module& module, std::string_view text) {
+  text = TrimBlanks(text);
+  if (text.empty()) return std::vector<Placement>{};
+  const TypeId id = module.types().Parse(fmt::format("DTensor(f32[], {})", text));
+  const Type& type = module.types()[id];
+  if (type.kind != TypeKind::kTensor || type.placements.empty()) return std::nullopt;
+  return type.placements;
+}
+
+/// "S(0)R -> S(0) => R": how a call runs on one axis.
+struct CallText {
+  AxisStrategy strategy;
+  std::vector<Placement> shared;
+};
+std::optional<CallText> ParseCall(Module& module, std::string_view text) {
+  const size_t arrow = text.find("->");
+  if (arrow == std::string_view::npos) return std::nullopt;
+  const std::string_view after = text.substr(arrow + 2);
+  const size_t copies = std::min(after.find("=>"), after.size());
+  auto operands = PlacementList(module, text.substr(0, arrow));
+  auto results = PlacementList(module, after.substr(0, copies));
+  auto shared = PlacementList(module, copies == after.size() ? "" : after.substr(copies + 2));
+  if (!operands || !results || !shared) return std::nullopt;
+  if (!shared->empty() && shared->size() != results->size()) return std::nullopt;
+  return CallText{{.operands = *std::move(operands), .results = *std::move(results)},
+                  *std::move(shared)};
+}
+
 bool Divides(const Module& module, const Type& type, size_t dim, int64_t ranks) {
   if (dim >= type.sizes.size()) return false;
   const auto size = module.dims().AsConst(type.sizes[dim]);
@@ -51,46 +81,101 @@ Result<PlacementPlan> PlacementPlan::Load(const std::string& name, Mesh mesh,
   return Parse(text, name, std::move(mesh), sequence_parallel);
 }
 
+/// Reads the entries of one kind, which `name_key` names.
+class PlacementPlan::Reader {
+ public:
+  Reader(const TomlFile& toml, const Mesh& mesh, std::string_view kind, bool sequence_parallel)
+      : toml_(toml),
+        mesh_(mesh),
+        is_node_(kind == "node"),
+        name_key_(kind == "parameter" ? "name" : "module"),
+        sequence_parallel_(sequence_parallel) {}
+
+  /// None: the entry does not hold.
+  Result<std::optional<Entry>> Read(const TomlValue& value) {
+    const auto* table = std::get_if<TomlValue::Table>(&value.value);
+    if (table == nullptr) return toml_.At(value.at, "expected a table");
+    Entry entry;
+    if (is_node_) entry.where = toml_.Where(value.at);
+    bool is_meant = true, has_name = false;
+    for (const TomlValue::Member& field : *table) {
+      if (field.key == "sequence_parallel") {
+        const bool* wanted = std::get_if<bool>(&field.value.value);
+        if (wanted == nullptr) return toml_.At(field.value.at, "expected true or false");
+        is_meant = *wanted == sequence_parallel_;
+        continue;
+      }
+      if (is_node_ && field.key == "index") {
+        const int64_t* index = std::get_if<int64_t>(&field.value.value);
+        if (index == nullptr) return toml_.At(field.value.at, "expected a number");
+        entry.index = *index;
+        continue;
+      }
+      const auto* string = std::get_if<std::string>(&field.value.value);
+      if (string == nullptr) return toml_.At(field.value.at, "expected a string");
+      if (std::string* text = TextOf(entry, field.key)) {
+        *text = *string;
+        has_name = has_name || field.key == name_key_;
+        continue;
+      }
+      STRATA_RETURN_IF_ERROR(AddPlacement(entry, field, *string));
+    }
+    const bool is_named = is_node_ ? has_name && !entry.op.empty() : !entry.pattern.empty();
+    if (!is_named) {
+      return toml_.At(value.at, is_node_ ? "an entry needs a module, an op and a phase"
+                                         : fmt::format("an entry needs a {}", name_key_));
+    }
+    return is_meant ? std::optional(std::move(entry)) : std::nullopt;
+  }
+
+ private:
+  std::string* TextOf(Entry& entry, std::string_view key) const {
+    if (key == name_key_) return &entry.pattern;
+    if (is_node_ && key == "op") return &entry.op;
+    if (is_node_ && key == "phase") return &entry.phase;
+    return nullptr;
+  }
+
+  /// Axes that this mesh does not have, have one rank.
+  Status AddPlacement(Entry& entry, const TomlValue::Member& field, const std::string& text) {
+    if (is_node_ ? !ParseCall(scratch_, text) : !OnePlacement(scratch_, text)) {
+      return toml_.At(field.value.at, is_node_ ? "expected placements of operands and results: "
+                                                 "\"S(0)R -> S(0)\""
+                                               : "expected a placement: S(dim), R or P(sum)");
+    }
+    const auto& axes = mesh_.axes();
+    const auto axis = std::ranges::find(axes, field.key, &MeshAxis::name);
+    if (axis != axes.end())
+      entry.placements.emplace_back(static_cast<size_t>(axis - axes.begin()), text);
+    return Ok();
+  }
+
+  const TomlFile& toml_;
+  const Mesh& mesh_;
+  const bool is_node_;
+  const std::string_view name_key_;
+  const bool sequence_parallel_;
+  Module scratch_;
+};
+
 Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_view file, Mesh mesh,
                                            bool sequence_parallel) {
   PlacementPlan plan(std::move(mesh));
   STRATA_TRY(const TomlFile toml, ParseToml(text, file));
-  Module scratch;
   for (const TomlValue::Member& member : std::get<TomlValue::Table>(toml.root.value)) {
-    const bool is_parameter = member.key == "parameter";
+    std::vector<Entry>* kinds = member.key == "parameter" ? &plan.parameters_
+                                : member.key == "output"  ? &plan.outputs_
+                                : member.key == "node"    ? &plan.nodes_
+                                                          : nullptr;
     const auto* entries = std::get_if<TomlValue::Array>(&member.value.value);
-    if ((!is_parameter && member.key != "output") || entries == nullptr)
-      return toml.At(member.at, "a plan has entries [[parameter]] and [[output]] only");
+    if (kinds == nullptr || entries == nullptr) {
+      return toml.At(member.at,
+                     "a plan has entries [[parameter]], [[output]] and [[node]] only");
+    }
+    Reader reader(toml, plan.mesh_, member.key, sequence_parallel);
     for (const TomlValue& value : *entries) {
-      const auto* table = std::get_if<TomlValue::Table>(&value.value);
-      if (table == nullptr) return toml.At(value.at, "expected a table");
-      Entry entry;
-      bool is_meant = true;
-      for (const TomlValue::Member& field : *table) {
-        if (field.key == "sequence_parallel") {
-          const bool* wanted = std::get_if<bool>(&field.value.value);
-          if (wanted == nullptr) return toml.At(field.value.at, "expected true or false");
-          is_meant = *wanted == sequence_parallel;
-          continue;
-        }
-        const auto* string = std::get_if<std::string>(&field.value.value);
-        if (string == nullptr) return toml.At(field.value.at, "expected a string");
-        if (field.key == (is_parameter ? "name" : "module")) {
-          entry.pattern = *string;
-          continue;
-        }
-        if (!OnePlacement(scratch, *string))
-          return toml.At(field.value.at, "expected a placement: S(dim), R or P(sum)");
-        // Axes that this mesh does not have, have one rank.
-        const auto& axes = plan.mesh_.axes();
-        const auto axis = std::ranges::find(axes, field.key, &MeshAxis::name);
-        if (axis != axes.end())
-          entry.placements.emplace_back(static_cast<size_t>(axis - axes.begin()), *string);
-      }
-      if (entry.pattern.empty())
-        return toml.At(value.at,
-                       is_parameter ? "an entry needs a name" : "an entry needs a module");
-      if (is_meant) (is_parameter ? plan.parameters_ : plan.outputs_).push_back(std::move(entry));
+      STRATA_TRY(std::optional<Entry> entry, reader.Read(value));
+      if (entry) kinds->push_back(*std::move(entry));
     }
   }
   return plan;
@@ -106,6 +191,7 @@ const PlacementPlan::Entry* PlacementPlan::Find(const std::vector<Entry>& entrie
 ParameterPlacement PlacementPlan::Parameter(Module& module, std::string_view name,
                                             const Type& type) const {
   ParameterPlacement placement{Replicated(), Replicated()};
+  std::vector<bool> decided(mesh_.axes().size());
   if (const Entry* entry = Find(parameters_, name)) {
     for (const auto& [axis, text] : entry->placements) {
       const Placement given = *OnePlacement(module, text);
@@ -113,10 +199,13 @@ ParameterPlacement PlacementPlan::Parameter(Module& module, std::string_view nam
           !Divides(module, type, static_cast<size_t>(given.dim), mesh_.axes()[axis].size))
         continue;
       placement.stored[axis] = placement.read[axis] = given;
+      decided[axis] = true;
     }
   }
   for (size_t axis = 0; axis < mesh_.axes().size(); ++axis) {
     if (mesh_.axes()[axis].name != "fsdp") continue;
+    placement.read[axis] = Replicate();
+    if (decided[axis]) continue;
     int64_t inner = 1;  // parts of dimension 0 that inner axes cut
     for (size_t other = 0; other < placement.read.size(); ++other)
       if (IsShard(placement.read[other]) && placement.read[other].dim == 0)
@@ -142,11 +231,53 @@ Placements PlacementPlan::Batch(const Module& module, const Type& type) const {
 
 std::optional<Placement> PlacementPlan::Output(Module& module, std::string_view module_path,
                                                size_t axis) const {
-  const Entry* entry = Find(outputs_, module_path);
+  return OnAxis(module, Find(outputs_, module_path), axis);
+}
+
+std::optional<Placement> PlacementPlan::Stored(Module& module, std::string_view name,
+                                               size_t axis) const {
+  return OnAxis(module, Find(parameters_, name), axis);
+}
+
+std::optional<Placement> PlacementPlan::OnAxis(Module& module, const Entry* entry, size_t axis) {
   if (entry == nullptr) return std::nullopt;
   for (const auto& [entry_axis, text] : entry->placements)
     if (entry_axis == axis) return OnePlacement(module, text);
   return std::nullopt;
+}
+
+const PlacementPlan::Entry* PlacementPlan::FindNode(const NodeKey& key) const {
+  const auto found = std::ranges::find_if(nodes_, [&](const Entry& entry) {
+    return entry.index == key.index && entry.op == key.op && entry.phase == ToString(key.phase) &&
+           Matches(entry.pattern, key.module);
+  });
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+std::optional<AxisStrategy> PlacementPlan::Strategy(Module& module, const NodeKey& key,
+                                                    size_t axis) const {
+  const std::string* text = CallOn(key, axis);
+  if (text == nullptr) return std::nullopt;
+  return ParseCall(module, *text)->strategy;
+}
+
+std::vector<Placement> PlacementPlan::Shared(Module& module, const NodeKey& key,
+                                             size_t axis) const {
+  const std::string* text = CallOn(key, axis);
+  return text == nullptr ? std::vector<Placement>() : ParseCall(module, *text)->shared;
+}
+
+const std::string* PlacementPlan::CallOn(const NodeKey& key, size_t axis) const {
+  const Entry* entry = FindNode(key);
+  if (entry == nullptr) return nullptr;
+  const auto found =
+      std::ranges::find(entry->placements, axis, &std::pair<size_t, std::string>::first);
+  return found == entry->placements.end() ? nullptr : &found->second;
+}
+
+std::string PlacementPlan::WhereNode(const NodeKey& key) const {
+  const Entry* entry = FindNode(key);
+  return entry == nullptr ? "" : entry->where;
 }
 
 }  // namespace strata

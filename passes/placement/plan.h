@@ -6,7 +6,9 @@
 
 #include "base/result.h"
 #include "ir/module.h"
+#include "passes/placement/node_key.h"
 #include "passes/placement/placement.h"
+#include "passes/placement/strategies.h"
 
 namespace strata {
 
@@ -27,9 +29,18 @@ struct ParameterPlacement {
 ///     sequence_parallel = true         # only with this value of the option; both when left out
 ///     tp = "S(1)"                      # the sequence
 ///
+///     [[node]]                         # one call, in graphs with a backward
+///     module = "layers.*.attention.wo"
+///     phase = "backward"
+///     op = "aten.mm.default"
+///     index = 1                        # the second such call of the module and phase; 0: left out
+///     fsdp = "S(0)R -> S(0) => R"      # operands and results, one placement each; of the copies
+///                                      # that readers of results share, "=> …" may be left out
+///
 /// `*` stands for any characters. Axes that an entry does not name: parameters are sharded along
-/// dimension 0 on `fsdp` and gathered when read, and replicated on other axes; outputs follow from
-/// their operands. Batches are sharded along dimension 0 on `dp_replicate` and `fsdp`.
+/// dimension 0 on `fsdp` and replicated on other axes; outputs and nodes follow from their
+/// operands. Parameters are gathered on `fsdp` when read. Batches are sharded along dimension 0 on
+/// `dp_replicate` and `fsdp`.
 class PlacementPlan {
  public:
   explicit PlacementPlan(Mesh mesh) : mesh_(std::move(mesh)) {}
@@ -45,20 +56,36 @@ class PlacementPlan {
 
   /// Of the parameter `name`. Sizes that ranks cannot divide evenly are replicated.
   ParameterPlacement Parameter(Module& module, std::string_view name, const Type& type) const;
+  /// What an entry says of the parameter `name` on axis `axis`; none: nothing.
+  std::optional<Placement> Stored(Module& module, std::string_view name, size_t axis) const;
   /// Of data: int64 `[batch, seq]`, or numbers.
   Placements Batch(const Module& module, const Type& type) const;
   /// The placement on axis `axis` of what leaves `module_path`; none: not decided.
   std::optional<Placement> Output(Module& module, std::string_view module_path, size_t axis) const;
+  /// How a call runs on axis `axis`; none: not decided.
+  std::optional<AxisStrategy> Strategy(Module& module, const NodeKey& key, size_t axis) const;
+  /// The copies that readers of its results share; empty: not decided.
+  std::vector<Placement> Shared(Module& module, const NodeKey& key, size_t axis) const;
+  /// `file:line` of the entry for a call; empty: none.
+  std::string WhereNode(const NodeKey& key) const;
+  bool decides_nodes() const { return !nodes_.empty(); }
 
  private:
+  class Reader;
   struct Entry {
     std::string pattern;
-    std::vector<std::pair<size_t, std::string>> placements;  ///< (axis, text)
+    std::vector<std::pair<size_t, std::string>> placements = {};  ///< (axis, text)
+    // Of nodes.
+    std::string phase = {}, op = {}, where = {};
+    int64_t index = 0;
   };
   const Entry* Find(const std::vector<Entry>& entries, std::string_view name) const;
+  const Entry* FindNode(const NodeKey& key) const;
+  const std::string* CallOn(const NodeKey& key, size_t axis) const;  ///< null: not decided
+  static std::optional<Placement> OnAxis(Module& module, const Entry* entry, size_t axis);
 
   Mesh mesh_;
-  std::vector<Entry> parameters_, outputs_;
+  std::vector<Entry> parameters_, outputs_, nodes_;
 };
 
 }  // namespace strata

@@ -15,6 +15,7 @@ DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pa
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
+    "passes/placement/auto",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
@@ -47,6 +48,7 @@ ALLOWED = {
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/memory": IR | {"passes/core"},
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
+    "passes/placement/auto": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},
     "passes/placement/rules": IR,
     "passes": IR | PASSES,
     "prove": IR | {"passes/placement"},
@@ -97,6 +99,7 @@ RESTRICTED = [
     (r"(backends/)?imgui.*|GLFW/.*|stb/.*", r"viewer/(?!model/).*"),
     (r"sqlite3\.h", r"store/.*\.cc"),
     (r"(graphviz/)?(gvc|cgraph)\.h", r"scene/.*\.cc"),
+    (r"coin/.*", r"passes/placement/auto/.*\.cc"),
     (r"utf8proc\.h", r"base/unicode\.cc|runtime/train/data/normalize\.cc"),
     # Slow to compile: not in headers.
     (r"simdjson\.h|toml\+\+/.*", r".*\.cc"),

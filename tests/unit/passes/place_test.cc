@@ -6,6 +6,7 @@
 #include "ir/verify.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/placement.h"
+#include "passes/placement/plan.h"
 #include "tests/support/graphs.h"
 
 namespace strata {
@@ -182,6 +183,73 @@ TEST_CASE("place: an axis that nothing would be cut along is refused") {
   const Status placed = PlaceOn(*module, "fsdp=2,ep=2");
   REQUIRE(!placed);
   CHECK(placed.error().message().starts_with("no pass cuts experts yet: mesh fsdp=2,ep=2: "));
+}
+
+/// Places `kStep` on two ranks by the plan `text`.
+Status PlaceBy(Module& module, std::string_view text) {
+  const Mesh mesh = OrDie(Mesh::Parse("fsdp=2"));
+  const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", mesh, true));
+  return PlaceGraph(*module.FindGraph("g"), plan, /*reshard_after_forward=*/true);
+}
+
+TEST_CASE("place: a plan decides how single calls run, and what follows from that") {
+  auto module = ParseBody(kStep);
+  OrDie(PlaceBy(*module, R"toml(
+[[node]]
+module = ""
+phase = "forward"
+op = "aten.mm.default"
+fsdp = "RS(1) -> S(1)"
+)toml"));
+  OrDie(Verify(*module));
+  // Columns of the product are cut, so rows of the parameter stay where they are.
+  CHECK_EQ(TypeOf(*module, "mm"), "DTensor(f32[8, 6][6, 1]cpu, S(1))");
+  const std::string body = BodyOf(*module);
+  CHECK(body.find("strata.redistribute.default(x, 'R')") != std::string::npos);
+}
+
+TEST_CASE("place: the index of an entry counts the calls of its operator, module and phase") {
+  constexpr std::string_view kTwice = R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  a = aten.relu.default(x) : f32[8, 4][4, 1]cpu {forward module=layers.0.ffn}
+  b = aten.relu.default(a) : f32[8, 4][4, 1]cpu {forward module=layers.0.ffn}
+  c = aten.relu.default(b) : f32[8, 4][4, 1]cpu {backward module=layers.0.ffn}
+  output([c])
+)";
+  auto module = ParseBody(kTwice);
+  OrDie(PlaceBy(*module, R"(
+node = [{ module = "layers.*.ffn", phase = "forward", op = "aten.relu.default", index = 1, fsdp = "R -> R" }]
+)"));
+  CHECK_EQ(TypeOf(*module, "a"), "DTensor(f32[8, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "b"), "DTensor(f32[8, 4][4, 1]cpu, R)");
+}
+
+TEST_CASE("place: a strategy that the rule does not allow is an error that names the entry") {
+  auto module = ParseBody(kStep);
+  const Status placed = PlaceBy(*module, R"toml(
+[[node]]
+module = ""
+phase = "forward"
+op = "aten.mm.default"
+fsdp = "S(0)S(0) -> S(0)"
+)toml");
+  REQUIRE(!placed);
+  CHECK_EQ(placed.error().message(),
+           "no such strategy: p.toml:2 on axis fsdp: the sharding rule of mm does not allow it for "
+           "2 operands: correct the entry, or remove it");
+  const auto parsed =
+      PlacementPlan::Parse("[[node]]\nmodule = \"\"\nop = \"a\"\nfsdp = \"S(0)\"\n", "p.toml",
+                           OrDie(Mesh::Parse("fsdp=2")), true);
+  REQUIRE(!parsed);
+  CHECK(parsed.error().message().find("expected placements of operands and results") !=
+        std::string::npos);
+}
+
+TEST_CASE("place: what a plan says of a parameter on fsdp is how it is stored") {
+  auto module = ParseBody(kStep);
+  OrDie(PlaceBy(*module, "parameter = [{ name = \"w\", fsdp = \"S(1)\" }]"));
+  CHECK_EQ(TypeOf(*module, "w"), "DTensor(f32[6, 4][4, 1]cpu, S(1))");
+  CHECK_EQ(TypeOf(*module, "redistribute"), "DTensor(f32[6, 4][4, 1]cpu, R)");
 }
 
 TEST_CASE("place: a mesh of one rank changes nothing") {

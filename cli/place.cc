@@ -1,0 +1,240 @@
+#include "cli/place.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "cli/exec_runtime.h"
+#include "cli/flags.h"
+#include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/explain.h"
+#include "passes/placement/auto/placement_json.h"
+#include "passes/placement/auto/topology.h"
+#include "passes/placement/place.h"
+#include "refs/ref.h"
+
+namespace strata::cli {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+struct PlaceFlags {
+  std::string source, mesh, topology = "h100", constraints;
+  std::vector<std::string> overrides, diff, why;
+  std::optional<std::string> output, json;
+  int64_t world = 0;
+  double memory_gib = 0, seconds = 60;
+  bool keep_gathered = false, no_clustering = false;
+};
+
+Result<bool> ParseFlags(Args args, PlaceFlags& out) {
+  Flags flags("place", "finds the placements of a training step that cost the least");
+  flags.Positional("SOURCE", &out.source,
+                   "configuration, TOML or JSON; or a graph that was not placed, as REF");
+  flags.Option("--mesh", "MESH", &out.mesh, "axes of ranks, outermost first: fsdp=8,tp=8");
+  flags.Option("--world", "N", &out.world,
+               "instead of a mesh: try each fsdp and tp that make N ranks; a step does the work of "
+               "N ranks with tp=1");
+  flags.Option("--topology", "NAME", &out.topology,
+               "what ranks compute with and exchange through: a100, b200, cpu, h100, h200, or a "
+               "TOML file");
+  flags.Repeated("--set", "KEY=VALUE", &out.overrides, "override a field of the configuration");
+  flags.Option("--constraints", "PLAN", &out.constraints,
+               "keep what the entries of this plan decide of parameters and nodes");
+  flags.Option("--memory", "GIB", &out.memory_gib,
+               "most bytes of a rank at the end of forward (default: 90 % of the topology's)");
+  flags.Option("--seconds", "N", &out.seconds, "time for the search");
+  flags.Switch("--keep-gathered", &out.keep_gathered,
+               "keep gathered parameters for backward, instead of gathering them again");
+  flags.Switch("--no-clustering", &out.no_clustering, "decide each layer on its own");
+  flags.Repeated("--why", "NODE", &out.why,
+                 "explain the placements of a node or parameter: what its alternatives would cost");
+  flags.Repeated("--diff", "PLAN", &out.diff,
+                 "compare with a plan, a file or llama3, qwen3, deepseek_v3; twice: compare both");
+  flags.Option("-o,--output", "FILE", &out.output, "write the plan, for place{plan=FILE}");
+  flags.Option("--json", "FILE", &out.json, "write strata.place/1");
+  flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 -o out/plan.toml");
+  flags.Example("strata place configs/llama3/8b.toml --mesh fsdp=8,tp=8 --topology h100");
+  flags.Example("strata place configs/llama3/8b.toml --world 64");
+  flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 --diff llama3");
+  return flags.Parse(args);
+}
+
+bool IsConfig(const std::string& source) {
+  return source.ends_with(".toml") || source.ends_with(".json");
+}
+
+/// A mesh, the step on it, and what was found.
+struct Placed {
+  CostModel model;
+  Snapshot step;
+  AutoPlacement placement;
+  double trace_seconds = 0, solve_seconds = 0;
+
+  Graph& graph() const { return step.module->graph(step.graph_id); }
+};
+
+Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const Mesh& mesh,
+                       const std::vector<std::string>& overrides, TraceForMesh trace) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  STRATA_TRY(CostModel model, CostModel::Make(topology, mesh));
+  STRATA_TRY(const PlacementPlan constraints,
+             PlacementPlan::Load(flags.constraints, mesh, /*sequence_parallel=*/true));
+  Placed placed{.model = std::move(model), .step = {}, .placement = {}};
+  if (IsConfig(flags.source)) {
+    STRATA_TRY(placed.step.module, trace(flags.source, overrides, mesh));
+    placed.step.graph_id = placed.step.module->FindGraph("step")->id();
+  } else {
+    STRATA_TRY(placed.step, LoadRef(flags.source));
+  }
+  placed.trace_seconds = seconds();
+  const double memory =
+      flags.memory_gib > 0 ? flags.memory_gib * kGiB : 0.9 * topology.device.memory_bytes;
+  const AutoOptions options{
+      .space = {.reshard_after_forward = !flags.keep_gathered, .has_twins = !flags.no_clustering},
+      .solver = {.seconds = flags.seconds},
+      .memory_bytes = memory};
+  STRATA_TRY(placed.placement,
+             PlaceAutomatically(placed.graph(), constraints, placed.model, options));
+  placed.solve_seconds = seconds() - placed.trace_seconds;
+  return placed;
+}
+
+/// Sequences of a rank, such that each mesh of as many ranks does the same work.
+Result<std::vector<std::string>> EqualWork(const PlaceFlags& flags, int64_t tensor,
+                                           BatchSizeOf batch_size_of) {
+  std::vector<std::string> overrides = flags.overrides;
+  STRATA_TRY(const int64_t batch, batch_size_of(flags.source, flags.overrides));
+  overrides.push_back(fmt::format("batch_size={}", batch * tensor));
+  return overrides;
+}
+
+/// The cheapest mesh of `flags.world` ranks. Prints a line for each.
+Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
+                            const PlaceTracer& tracer) {
+  std::optional<Placed> best;
+  fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  mesh\n", "ms", "compute", "exchange", "GiB");
+  for (int64_t tensor = 1; tensor <= flags.world; ++tensor) {
+    if (flags.world % tensor != 0) continue;
+    STRATA_TRY(const Mesh mesh,
+               Mesh::Parse(fmt::format("fsdp={},tp={}", flags.world / tensor, tensor)));
+    STRATA_TRY(const std::vector<std::string> overrides,
+               EqualWork(flags, tensor, tracer.batch_size));
+    auto placed = PlaceOn(flags, topology, mesh, overrides, tracer.trace);
+    if (!placed) {
+      fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {}: {}\n", "-", "-", "-", "-", mesh.Text(),
+                 placed.error().message());
+      continue;
+    }
+    const AutoPlacement& found = placed->placement;
+    fmt::print("{:>12.3f}  {:>12.3f}  {:>12.3f}  {:>10.2f}  {}\n", found.solved.cost / 1e3,
+               found.compute_us / 1e3, found.communication_us / 1e3, found.memory_bytes / kGiB,
+               mesh.Text());
+    if (!best || found.solved.cost < best->placement.solved.cost) best = *std::move(placed);
+  }
+  if (!best) return Error("no mesh of {} ranks is possible: {}", flags.world, flags.source);
+  fmt::print("\n");
+  return *std::move(best);
+}
+
+void PrintSummary(const Placed& placed) {
+  const AutoPlacement& found = placed.placement;
+  const SolverResult& solved = found.solved;
+  fmt::print("mesh {}, topology {}\n", placed.model.mesh().Text(), placed.model.topology().name);
+  fmt::print("step {:.3f} ms: compute {:.3f}, communication {:.3f}\n", solved.cost / 1e3,
+             found.compute_us / 1e3, found.communication_us / 1e3);
+  fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.2g} %\n",
+             solved.status == SolverResult::Status::kOptimal ? "optimal" : "time was up",
+             solved.bound / 1e3, 100 * solved.Gap());
+  fmt::print("memory {:.3f} GiB on a rank{}\n", found.memory_bytes / kGiB,
+             found.is_memory_tight ? ", as much as is allowed" : "");
+  fmt::print(stderr,
+             "traced in {:.2f} s, solved in {:.2f} s by {}: {} variables, {} after reduction, {} "
+             "columns, {} rows, {} branches\n",
+             placed.trace_seconds, placed.solve_seconds, solved.method,
+             found.space.variables.size(), solved.core_variables, solved.columns, solved.rows,
+             solved.branches);
+}
+
+/// Compares two plans, of which the first is the one that was found unless two are named.
+Status PrintDiff(const PlaceFlags& flags, const Placed& placed, const std::string& found) {
+  const Mesh& mesh = placed.model.mesh();
+  const bool is_found = flags.diff.size() == 1;
+  STRATA_TRY(const PlacementPlan first, is_found
+                                            ? PlacementPlan::Parse(found, "found", mesh, true)
+                                            : PlacementPlan::Load(flags.diff[0], mesh, true));
+  STRATA_TRY(const PlacementPlan second, PlacementPlan::Load(flags.diff.back(), mesh, true));
+  std::vector<std::unique_ptr<Module>> modules;
+  for (const PlacementPlan* plan : {&first, &second}) {
+    modules.push_back(placed.step.module->Clone());
+    STRATA_RETURN_IF_ERROR(
+        PlaceGraph(modules.back()->graph(placed.step.graph_id), *plan, !flags.keep_gathered));
+  }
+  STRATA_TRY(const std::string text,
+             DiffPlaced(modules[0]->graph(placed.step.graph_id), is_found ? "found" : flags.diff[0],
+                        modules[1]->graph(placed.step.graph_id), flags.diff.back(), placed.model));
+  fmt::print("\n{}", text);
+  return Ok();
+}
+
+Status CheckFlags(const PlaceFlags& flags) {
+  if (flags.mesh.empty() == (flags.world == 0))
+    return Error("one of --mesh and --world: strata place: name the mesh, or the number of ranks");
+  if (flags.world > 0 && !IsConfig(flags.source)) {
+    return Error("a recorded graph has one size of batch: {}: give --mesh, or a configuration",
+                 flags.source);
+  }
+  if (flags.diff.size() > 2) return Error("two plans are compared: --diff: give it at most twice");
+  return Ok();
+}
+
+}  // namespace
+
+Result<Exit> RunPlace(Args args) {
+  return RunPlaceWith(args, {});
+}
+
+Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
+  PlaceFlags flags;
+  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
+  if (!go_on) return Exit::kOk;
+  STRATA_RETURN_IF_ERROR(CheckFlags(flags));
+  if (IsConfig(flags.source) && tracer.trace == nullptr) return ExecRuntime("place", args);
+
+  STRATA_TRY(const Topology topology, Topology::Load(flags.topology));
+  std::optional<Placed> placed;
+  if (flags.world > 0) {
+    STRATA_TRY(placed, PlaceOnWorld(flags, topology, tracer));
+  } else {
+    STRATA_TRY(const Mesh mesh, Mesh::Parse(flags.mesh));
+    STRATA_TRY(placed, PlaceOn(flags, topology, mesh, flags.overrides, tracer.trace));
+  }
+  PrintSummary(*placed);
+  for (const std::string& name : flags.why) {
+    STRATA_TRY(const std::string why, WhyText(placed->graph(), placed->placement, placed->model,
+                                              name, {.seconds = flags.seconds}));
+    fmt::print("\n{}", why);
+  }
+  const std::string plan = PlanText(
+      placed->graph(), placed->placement, placed->model.mesh(),
+      fmt::format("{}\n{:.3f} ms on {}", CommandLine("place", args),
+                  placed->placement.solved.cost / 1e3, placed->model.topology().name));
+  if (flags.output) STRATA_RETURN_IF_ERROR(WriteFile(*flags.output, plan));
+  if (flags.json) {
+    STRATA_RETURN_IF_ERROR(WriteFile(
+        *flags.json, PlacementJson(placed->graph(), placed->placement, placed->model)));
+  }
+  if (!flags.diff.empty()) STRATA_RETURN_IF_ERROR(PrintDiff(flags, *placed, plan));
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,69 @@
+#include "cli/place_trace.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "passes/core/pass_manager.h"
+#include "runtime/train/pipeline.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
+
+namespace strata::cli {
+namespace {
+
+/// The fields of the configuration that make `mesh`.
+Result<std::vector<std::string>> Degrees(const Mesh& mesh) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFields = {{
+      {"dp_replicate", "data_parallel_replicate_degree"},
+      {"fsdp", "data_parallel_shard_degree"},
+      {"tp", "tensor_parallel_degree"},
+  }};
+  std::vector<std::string> degrees;
+  for (const auto& [axis, field] : kFields) {
+    const MeshAxis* found = mesh.Find(axis);
+    degrees.push_back(fmt::format("parallelism.{}={}", field, found == nullptr ? 1 : found->size));
+  }
+  for (const MeshAxis& axis : mesh.axes()) {
+    const bool is_known = axis.name == "dp_replicate" || axis.name == "fsdp" || axis.name == "tp";
+    if (!is_known) {
+      return Error("no degree makes the axis '{}': mesh {}: name dp_replicate, fsdp and tp",
+                   axis.name, mesh.Text());
+    }
+  }
+  return degrees;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Module>> TraceForPlacement(const std::string& config,
+                                                  const std::vector<std::string>& overrides,
+                                                  const Mesh& mesh) {
+  std::vector<std::string> fields = overrides;
+  STRATA_TRY(const std::vector<std::string> degrees, Degrees(mesh));
+  fields.insert(fields.end(), degrees.begin(), degrees.end());
+  STRATA_TRY(const TrainConfig loaded, LoadTrainConfig(config, fields));
+  auto module = std::make_unique<Module>();
+  Constants constants;
+  STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(loaded), *module, constants));
+  // Those before `place`.
+  STRATA_TRY(auto passes, TrainingPasses(loaded, kDefaultPasses));
+  PassManager manager;
+  for (auto& pass : passes) {
+    if (pass->name() == "place") break;
+    manager.Add(std::move(pass));
+  }
+  STRATA_TRY(const Changed changed, manager.Run(*module));
+  static_cast<void>(changed);
+  return module;
+}
+
+Result<int64_t> BatchSizeOfConfig(const std::string& config,
+                                  const std::vector<std::string>& overrides) {
+  STRATA_TRY(const TrainConfig loaded, LoadTrainConfig(config, overrides));
+  return loaded.batch_size;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,54 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/auto/search_space.h"
+#include "passes/placement/auto/solver.h"
+#include "passes/placement/plan.h"
+
+namespace strata {
+
+struct AutoOptions {
+  SpaceOptions space;
+  SolverOptions solver;
+  double memory_bytes = 0;  ///< of a rank at the end of forward; 0: not limited
+};
+
+/// The cheapest placements of a step, as far as they are proven.
+struct AutoPlacement {
+  SearchSpace space;
+  SolverResult solved;
+  double compute_us = 0, communication_us = 0;  ///< parts of solved.cost
+  double memory_bytes = 0;                      ///< that MemoryRow counts
+  bool is_memory_tight = false;                 ///< without the limit it would cost less
+};
+
+/// Of the step `graph`, which `place` did not see. What `constraints` decides of nodes is kept.
+/// Errors: those of MakeSearchSpace; no placements satisfy the constraints, or none fit the memory.
+Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& constraints,
+                                         const CostModel& model, const AutoOptions& options);
+
+/// The plan file that makes `place` place `graph` so: each parameter and call, layers that are alike
+/// in one entry. `comment`: lines before it, without '#'.
+std::string PlanText(const Graph& graph, const AutoPlacement& placement, const Mesh& mesh,
+                     std::string_view comment);
+
+/// What a step costs that `place` placed, by any plan.
+struct PlacedCost {
+  struct Item {
+    NodeId node;
+    double compute_us = 0, communication_us = 0;
+    double us() const { return compute_us + communication_us; }
+  };
+  std::vector<Item> items;  ///< parameters, calls and redistributions, in program order
+  double compute_us = 0, communication_us = 0;
+  double total() const { return compute_us + communication_us; }
+};
+/// Errors: an operator without a rule.
+Result<PlacedCost> CostOfPlaced(Graph& graph, const CostModel& model);
+
+}  // namespace strata

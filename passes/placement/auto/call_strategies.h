@@ -1,0 +1,35 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
+#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/placement.h"
+#include "passes/placement/rules/sharding_rule.h"
+
+namespace strata {
+
+/// One way to run a call, or to hold an input, on all axes of a mesh.
+struct CallStrategy {
+  std::vector<Placements> operands, results;
+  double compute_us = 0;
+};
+
+/// What the producers of a call's operands offer beyond shards and whole values.
+struct OfferedPlacements {
+  std::vector<Placement> partial;  ///< kinds of partial placements, of any operand
+  std::vector<Placement> strided;  ///< strided shards of operand 0
+};
+
+/// Every strategy of a call that its rule allows on the mesh of `model`: the strategies of each
+/// axis (passes/placement/strategies.h), combined. The dimensions of all operands and results are
+/// divided evenly. Of strategies with the same placements, one stays.
+std::vector<CallStrategy> CallStrategies(Graph& graph, NodeId node, const ShardingRule& rule,
+                                         const CostModel& model, const OfferedPlacements& offered);
+
+/// Every way to hold a tensor without summands: whole, or cut along dimensions that the axes divide
+/// evenly. Where several axes cut one dimension, also with the outermost of them inside the others,
+/// which one collective gathers.
+std::vector<Placements> HeldPlacements(const Module& module, const Type& type, const Mesh& mesh);
+
+}  // namespace strata

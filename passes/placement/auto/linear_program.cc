@@ -1,0 +1,256 @@
+#include "passes/placement/auto/linear_program.h"
+
+#ifdef STRATA_HAVE_CLP
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <coin/Clp_C_Interface.h>
+
+#include "passes/placement/auto/multipliers.h"
+#endif
+
+namespace strata {
+
+#ifdef STRATA_HAVE_CLP
+namespace {
+
+using Choices = PairwiseProblem::Choices;
+constexpr double kIntegral = 1e-6;
+
+/// The program in columns, as Clp reads it.
+class Program {
+ public:
+  explicit Program(const PairwiseProblem& problem) : problem_(problem) {
+    for (const auto& costs : problem.variables) {
+      first_column_.push_back(num_columns());
+      const int row = AddRow(1, 1);
+      for (const double cost : costs) {
+        AddColumn(cost);
+        AddEntry(row, 1);
+      }
+    }
+    // A row for each class of each end: the pairs of a class are chosen as often as its choices.
+    first_edge_row_.reserve(problem.edges.size());
+    for (const auto& edge : problem.edges) {
+      first_edge_row_.push_back(num_rows());
+      for (int i = 0; i < edge.num_a + edge.num_b; ++i)
+        AddRow(0, 0);
+    }
+    for (size_t i = 0; i < problem.rows.size(); ++i)
+      AddRow(-std::numeric_limits<double>::max(), 1);
+    AddChoicesToRows();
+    AddPairs();
+  }
+
+  int num_columns() const { return static_cast<int>(costs_.size()); }
+  int num_rows() const { return static_cast<int>(row_lower_.size()); }
+  int column(size_t variable, int choice) const { return first_column_[variable] + choice; }
+
+  void Load(Clp_Simplex* model) const {
+    std::vector<CoinBigIndex> starts{0};
+    std::vector<int> indices;
+    std::vector<double> values;
+    for (const auto& entries : entries_) {
+      for (const auto& [row, value] : entries) {
+        indices.push_back(row);
+        values.push_back(value);
+      }
+      starts.push_back(static_cast<CoinBigIndex>(indices.size()));
+    }
+    const std::vector<double> lower(costs_.size(), 0.0), upper(costs_.size(), 1.0);
+    Clp_loadProblem(model, num_columns(), num_rows(), starts.data(), indices.data(), values.data(),
+                    lower.data(), upper.data(), costs_.data(), row_lower_.data(),
+                    row_upper_.data());
+  }
+
+ private:
+  int AddRow(double lower, double upper) {
+    row_lower_.push_back(lower);
+    row_upper_.push_back(upper);
+    return num_rows() - 1;
+  }
+  void AddColumn(double cost) {
+    costs_.push_back(cost);
+    entries_.emplace_back();
+  }
+  void AddEntry(int row, double value) { entries_.back().emplace_back(row, value); }
+
+  void AddChoicesToRows() {
+    for (size_t e = 0; e < problem_.edges.size(); ++e) {
+      const auto& edge = problem_.edges[e];
+      const auto add = [&](int variable, const std::vector<int>& classes, int first_row) {
+        for (size_t choice = 0; choice < classes.size(); ++choice)
+          entries_[static_cast<size_t>(
+                       column(static_cast<size_t>(variable), static_cast<int>(choice)))]
+              .emplace_back(first_row + classes[choice], -1.0);
+      };
+      add(edge.a, edge.class_a, first_edge_row_[e]);
+      add(edge.b, edge.class_b, first_edge_row_[e] + edge.num_a);
+    }
+    const int first = num_rows() - static_cast<int>(problem_.rows.size());
+    for (size_t r = 0; r < problem_.rows.size(); ++r) {
+      const auto& row = problem_.rows[r];
+      // In parts of the limit, so that bytes and µs have like sizes.
+      const double scale = row.limit > 0 ? row.limit : 1;
+      row_upper_[static_cast<size_t>(first) + r] = row.limit / scale;
+      for (const auto& term : row.terms)
+        for (size_t choice = 0; choice < term.weights.size(); ++choice)
+          if (term.weights[choice] != 0)
+            entries_[static_cast<size_t>(
+                         column(static_cast<size_t>(term.variable), static_cast<int>(choice)))]
+                .emplace_back(first + static_cast<int>(r), term.weights[choice] / scale);
+    }
+  }
+
+  void AddPairs() {
+    for (size_t e = 0; e < problem_.edges.size(); ++e) {
+      const auto& edge = problem_.edges[e];
+      for (int i = 0; i < edge.num_a; ++i) {
+        for (int j = 0; j < edge.num_b; ++j) {
+          const double cost = edge.costs[static_cast<size_t>(i * edge.num_b + j)];
+          if (std::isinf(cost)) continue;
+          AddColumn(cost);
+          AddEntry(first_edge_row_[e] + i, 1);
+          AddEntry(first_edge_row_[e] + edge.num_a + j, 1);
+        }
+      }
+    }
+  }
+
+  const PairwiseProblem& problem_;
+  std::vector<double> costs_, row_lower_, row_upper_;
+  std::vector<std::vector<std::pair<int, double>>> entries_;  // of each column: (row, value)
+  std::vector<int> first_column_, first_edge_row_;
+};
+
+class BranchAndBound {
+ public:
+  BranchAndBound(const PairwiseProblem& problem, const SolverOptions& options)
+      : problem_(problem),
+        options_(options),
+        program_(problem),
+        model_(Clp_newModel(), Clp_deleteModel) {
+    Clp_setLogLevel(model_.get(), 0);
+    program_.Load(model_.get());
+    result_.method = "Clp";
+    result_.cost = std::numeric_limits<double>::infinity();
+    result_.core_variables = static_cast<int64_t>(problem.variables.size());
+    result_.columns = program_.num_columns();
+    result_.rows = program_.num_rows();
+  }
+
+  SolverResult Run() {
+    Clp_initialDualSolve(model_.get());
+    result_.bound = Visit(/*depth=*/0);
+    using Status = SolverResult::Status;
+    const bool has_choices = !result_.choices.empty();
+    if (is_late_) {
+      result_.bound = std::min(root_bound_, result_.cost);
+      result_.status = has_choices ? Status::kFeasible : Status::kUnknown;
+    } else {
+      result_.status = has_choices ? Status::kOptimal : Status::kInfeasible;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  /// The least cost below this node, or a bound that the incumbent does not exceed. The model is
+  /// solved already.
+  double Visit(int depth) {
+    result_.iterations += Clp_numberIterations(model_.get());
+    if (Clp_status(model_.get()) != 0) {
+      is_late_ = is_late_ || Clp_status(model_.get()) == 3;
+      return std::numeric_limits<double>::infinity();
+    }
+    const double bound = Clp_objectiveValue(model_.get());
+    if (depth == 0) root_bound_ = bound;
+    if (bound >= result_.cost * (1 - options_.gap)) return bound;
+    const double* x = Clp_primalColumnSolution(model_.get());
+    Choices rounded;
+    int branch = -1;
+    double most_certain = 0;
+    for (size_t variable = 0; variable < problem_.variables.size(); ++variable) {
+      const double* y = x + program_.column(variable, 0);
+      const auto choice = static_cast<int>(
+          std::max_element(y, y + problem_.variables[variable].size()) - y);
+      rounded.push_back(choice);
+      if (y[choice] >= 1 - kIntegral || y[choice] <= most_certain) continue;
+      most_certain = y[choice];
+      branch = program_.column(variable, choice);
+    }
+    const bool is_feasible =
+        !std::isinf(problem_.Cost(rounded)) && problem_.Satisfies(rounded);
+    if (is_feasible && (branch >= 0 || problem_.Cost(rounded) < result_.cost)) Offer(rounded);
+    if (branch < 0) return bound;
+    if (Seconds() > options_.seconds) {
+      is_late_ = true;
+      return bound;
+    }
+    const double with = Fix(branch, 1, depth), without = Fix(branch, 0, depth);
+    return std::max(bound, std::min(with, without));
+  }
+
+  double Fix(int column, double value, int depth) {
+    double& lower = Clp_columnLower(model_.get())[column];
+    double& upper = Clp_columnUpper(model_.get())[column];
+    const double old_lower = std::exchange(lower, value), old_upper = std::exchange(upper, value);
+    Clp_dual(model_.get(), 0);
+    ++result_.branches;
+    const double least = Visit(depth + 1);
+    Clp_columnLower(model_.get())[column] = old_lower;
+    Clp_columnUpper(model_.get())[column] = old_upper;
+    return least;
+  }
+
+  void Offer(Choices choices) {
+    ImproveChoices(problem_, choices);
+    const double cost = problem_.Cost(choices);
+    if (cost >= result_.cost) return;
+    result_.cost = cost;
+    result_.choices = std::move(choices);
+  }
+
+  const PairwiseProblem& problem_;
+  const SolverOptions options_;
+  const Program program_;
+  const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  SolverResult result_;
+  double root_bound_ = 0;
+  bool is_late_ = false;
+};
+
+}  // namespace
+
+bool HasClp() {
+  return true;
+}
+
+SolverResult SolveByLinearProgram(const PairwiseProblem& problem, const SolverOptions& options) {
+  return BranchAndBound(problem, options).Run();
+}
+
+#else
+
+bool HasClp() {
+  return false;
+}
+
+SolverResult SolveByLinearProgram(const PairwiseProblem& problem, const SolverOptions& options) {
+  static_cast<void>(problem);
+  static_cast<void>(options);
+  return {};
+}
+
+#endif
+
+}  // namespace strata

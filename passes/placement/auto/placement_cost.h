@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/placement/auto/topology.h"
+#include "passes/placement/placement.h"
+#include "passes/placement/rules/sharding_rule.h"
+
+namespace strata {
+
+/// What a placement costs in µs on a mesh of ranks.
+///
+/// Computation is a roofline: the larger of the time for memory and that for products, on the part
+/// of a rank. Communication is the time of the collectives that `lower` emits
+/// (passes/placement/redistribution.h), plus the copies around them, one after another.
+/// Source of the roofline: meta-pytorch/autoparallel.
+class CostModel {
+ public:
+  /// Errors: those of AxisTopologies.
+  static Result<CostModel> Make(Topology topology, Mesh mesh);
+
+  const Topology& topology() const { return topology_; }
+  const Mesh& mesh() const { return mesh_; }
+
+  /// Of a change of `type`, without placements, from one to the other.
+  double RedistributionUs(const Module& module, const Type& type, const Placements& from,
+                          const Placements& to) const;
+
+  /// Of the call `node` with these placements of its operands and results. Views are free.
+  /// `factor_sizes`: those of `rule` on a rank.
+  double ComputeUs(const Graph& graph, NodeId node, const ShardingRule& rule,
+                   std::span<const int64_t> factor_sizes, std::span<const Placements> operands,
+                   std::span<const Placements> results) const;
+
+  /// Of the update of a parameter: AdamW reads it, its gradient and two averages, and writes all but
+  /// the gradient.
+  double UpdateUs(const Module& module, const Type& type, const Placements& placements) const;
+
+  /// The least time of a kernel that moves `bytes`.
+  double MemoryUs(double bytes) const;
+  /// Of the part that a rank holds.
+  double LocalBytes(const Module& module, const Type& type, const Placements& placements) const;
+
+  /// Added to every redistribution, so that one step is preferred to two that cost the same.
+  static constexpr double kTransitionUs = 1.0;
+
+ private:
+  CostModel(Topology topology, Mesh mesh, std::vector<AxisTopology> axes)
+      : topology_(std::move(topology)), mesh_(std::move(mesh)), axes_(std::move(axes)) {}
+
+  Topology topology_;
+  Mesh mesh_;
+  std::vector<AxisTopology> axes_;
+};
+
+/// Floating-point operations of `op`, without namespace and overload, with factors of these sizes;
+/// 0: not a product.
+double FlopsOf(std::string_view op, const ShardingRule& rule,
+               std::span<const int64_t> factor_sizes);
+
+}  // namespace strata

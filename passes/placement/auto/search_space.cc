@@ -1,0 +1,496 @@
+#include "passes/placement/auto/search_space.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "passes/memory/activations.h"
+#include "passes/placement/inputs.h"
+
+namespace strata {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct PlacementsLess {
+  bool operator()(const Placements& a, const Placements& b) const {
+    return std::ranges::lexicographical_compare(a, b, [](const Placement& x, const Placement& y) {
+      const auto key = [](const Placement& p) {
+        return std::tuple(p.kind, p.dim, p.split, p.reduce);
+      };
+      return key(x) < key(y);
+    });
+  }
+};
+
+/// What a value has at one side of an operand.
+const Placements& Produced(const SearchSpace::Variable& variable, size_t choice, size_t result) {
+  return variable.strategies[choice].results[result];
+}
+const Placements& Wanted(const SearchSpace::Variable& variable, size_t choice, size_t operand) {
+  // Inputs want their gradients as they are held themselves, and shared copies want what they are.
+  return variable.kind == SearchSpace::Kind::kCall ? variable.strategies[choice].operands[operand]
+                                                   : variable.strategies[choice].results[0];
+}
+
+/// Builds the space of one graph.
+class Builder {
+ public:
+  Builder(Graph& graph, const PlacementPlan& plan, const CostModel& model,
+          const SpaceOptions& options)
+      : graph_(graph),
+        module_(graph.module()),
+        plan_(plan),
+        model_(model),
+        options_(options),
+        twins_(options.has_twins ? FindTwins(graph) : NoTwins()) {
+    if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
+  }
+
+  Result<SearchSpace> Run() {
+    for (const NodeId node : graph_.nodes().Snapshot())
+      STRATA_RETURN_IF_ERROR(AddVariable(node));
+    for (const NodeId node : graph_.nodes())
+      AddReads(node);
+    AddShared();
+    AddOperands();
+    FillProblem();
+    return std::move(space_);
+  }
+
+ private:
+  using Kind = SearchSpace::Kind;
+  /// A result of the nodes that are alike.
+  using RootValue = std::pair<NodeId, size_t>;
+  /// Why readers of a value do not share its copies.
+  enum class Group : uint8_t { kAny, kForward, kBackward, kAlone };
+  struct Read {
+    NodeId reader;
+    size_t operand;
+  };
+
+  const Type* TensorOf(ValueId value) const {
+    const TypeId id = graph_.value(value).type;
+    if (!id.valid() || module_.types()[id].kind != TypeKind::kTensor) return nullptr;
+    return &module_.types()[id];
+  }
+  NodeId DefOf(ValueId value) const { return graph_.value(value).def; }
+  size_t ResultOf(ValueId value) const {
+    const NodeId def = DefOf(value);
+    size_t result = 0;
+    while (!(graph_.result(def, result) == value))
+      ++result;
+    return result;
+  }
+
+  // --- Variables
+
+  Status AddVariable(NodeId node) {
+    const NodeKind kind = graph_.node(node).kind;
+    if (kind == NodeKind::kOutput) return Ok();
+    const NodeId root = twins_.Root(node);
+    if (root != node) {
+      const int variable = space_.variable_of.at(root);
+      ++space_.variables[static_cast<size_t>(variable)].count;
+      space_.variable_of.emplace(node, variable);
+      FollowParameter(node);
+      return Ok();
+    }
+    SearchSpace::Variable variable{.kind = Kind::kInput,
+                                   .node = node,
+                                   .value = graph_.result(node),
+                                   .strategies = {},
+                                   .count = 1};
+    if (kind == NodeKind::kCall) {
+      variable.kind = Kind::kCall;
+      STRATA_TRY(variable.strategies, StrategiesOf(node));
+    } else {
+      variable.strategies = InputStrategies(node);
+      if (variable.strategies.empty()) {
+        return Error("no such placement: parameter {}: its entry in the constraints does not fit "
+                     "the mesh {}: correct the entry",
+                     graph_.attribute(node, "fqn"), model_.mesh().Text());
+      }
+    }
+    space_.variable_of.emplace(node, static_cast<int>(space_.variables.size()));
+    space_.variables.push_back(std::move(variable));
+    FollowParameter(node);
+    return Ok();
+  }
+
+  /// Parameters, and casts of them, are gathered where they are read.
+  void FollowParameter(NodeId node) {
+    const bool is_parameter = graph_.node(node).kind == NodeKind::kPlaceholder
+                                  ? KindOf(graph_, node) == InputKind::kParameter
+                                  : IsCast(graph_, node) &&
+                                        gathered_.contains(graph_.operands(node)[0]);
+    if (is_parameter) gathered_.insert(graph_.result(node));
+  }
+
+  std::vector<CallStrategy> InputStrategies(NodeId node) {
+    const auto held = [](Placements placements) {
+      return CallStrategy{.operands = {}, .results = {std::move(placements)}};
+    };
+    const Type* type = TensorOf(graph_.result(node));
+    if (type == nullptr || graph_.node(node).kind != NodeKind::kPlaceholder)
+      return {held(plan_.Replicated())};
+    const InputKind kind = KindOf(graph_, node);
+    if (kind == InputKind::kBatch) return {held(plan_.Batch(module_, *type))};
+    if (kind != InputKind::kParameter) return {held(plan_.Replicated())};
+    std::vector<CallStrategy> strategies;
+    const std::string name(graph_.attribute(node, "fqn"));
+    for (Placements& placements : HeldPlacements(module_, *type, model_.mesh())) {
+      if (!IsDecided(name, placements)) continue;
+      strategies.push_back(held(std::move(placements)));
+      strategies.back().compute_us = model_.UpdateUs(module_, *type, strategies.back().results[0]);
+    }
+    return strategies;
+  }
+
+  /// False where the plan holds the parameter otherwise.
+  bool IsDecided(const std::string& parameter, const Placements& placements) {
+    for (size_t axis = 0; axis < placements.size(); ++axis) {
+      const auto decided = plan_.Stored(module_, parameter, axis);
+      if (decided && !(*decided == placements[axis])) return false;
+    }
+    return true;
+  }
+
+  Result<std::vector<CallStrategy>> StrategiesOf(NodeId node) {
+    STRATA_TRY(ShardingRule rule, ShardingRuleOf(graph_, node));
+    OfferedPlacements offered;
+    const auto add = [](std::vector<Placement>& list, const Placement& placement) {
+      if (std::ranges::find(list, placement) == list.end()) list.push_back(placement);
+    };
+    const std::vector<ValueId> operands = graph_.operands(node);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const auto& producer = VariableOf(DefOf(operands[i]));
+      const size_t result = ResultOf(operands[i]);
+      for (size_t choice = 0; choice < producer.strategies.size(); ++choice) {
+        for (const Placement& p : Produced(producer, choice, result)) {
+          if (IsPartial(p)) add(offered.partial, p);
+          if (i == 0 && IsShard(p) && p.split > 0) add(offered.strided, p);
+        }
+      }
+    }
+    std::vector<CallStrategy> strategies = CallStrategies(graph_, node, rule, model_, offered);
+    STRATA_RETURN_IF_ERROR(KeepDecided(node, rule, strategies));
+    rules_.emplace(node, std::move(rule));
+    return strategies;
+  }
+
+  /// Drops what the plan decides otherwise.
+  Status KeepDecided(NodeId node, const ShardingRule& rule, std::vector<CallStrategy>& strategies) {
+    const auto key = keys_.find(node);
+    if (key == keys_.end()) return Ok();
+    for (size_t axis = 0; axis < model_.mesh().axes().size(); ++axis) {
+      const auto decided = plan_.Strategy(module_, key->second, axis);
+      if (!decided) continue;
+      const auto differs = [&](const CallStrategy& strategy) {
+        if (strategy.operands.size() != decided->operands.size() ||
+            strategy.results.size() != decided->results.size())
+          return true;
+        for (size_t i = 0; i < strategy.operands.size(); ++i) {
+          const bool is_ignored = std::ranges::count(rule.ignored, static_cast<int>(i)) != 0;
+          if (!is_ignored && !(strategy.operands[i][axis] == decided->operands[i])) return true;
+        }
+        for (size_t i = 0; i < strategy.results.size(); ++i)
+          if (!(strategy.results[i][axis] == decided->results[i])) return true;
+        return false;
+      };
+      std::erase_if(strategies, differs);
+      if (strategies.empty()) {
+        return Error("no such strategy: {} on axis {}: the sharding rule of {} does not allow it: "
+                     "correct the entry, or remove it",
+                     plan_.WhereNode(key->second), model_.mesh().axes()[axis].name,
+                     graph_.name(node));
+      }
+    }
+    return Ok();
+  }
+
+  const SearchSpace::Variable& VariableOf(NodeId node) const {
+    return space_.variables[static_cast<size_t>(space_.variable_of.at(node))];
+  }
+
+  // --- Operands
+
+  void AddReads(NodeId node) {
+    const std::vector<ValueId> operands = graph_.operands(node);
+    const auto rule = rules_.find(twins_.Root(node));
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (TensorOf(operands[i]) == nullptr) continue;
+      if (rule != rules_.end() &&
+          std::ranges::count(rule->second.ignored, static_cast<int>(i)) != 0)
+        continue;
+      reads_[operands[i]][GroupOf(operands[i], node, i)].push_back({node, i});
+    }
+    if (graph_.node(node).kind == NodeKind::kPlaceholder &&
+        KindOf(graph_, node) == InputKind::kParameter)
+      parameters_.push_back(node);
+  }
+
+  Group GroupOf(ValueId value, NodeId reader, size_t operand) const {
+    if (IsWritten(reader, operand)) return Group::kAlone;
+    if (!gathered_.contains(value)) return Group::kAny;
+    if (IsCast(graph_, reader)) return Group::kAlone;
+    if (!options_.reshard_after_forward) return Group::kForward;
+    return graph_.node(reader).phase == Phase::kBackward ? Group::kBackward : Group::kForward;
+  }
+
+  bool IsWritten(NodeId reader, size_t operand) const {
+    const auto rule = rules_.find(twins_.Root(reader));
+    return operand == 0 && rule != rules_.end() && rule->second.writes_operand0;
+  }
+
+  RootValue RootOf(ValueId value) const { return {twins_.Root(DefOf(value)), ResultOf(value)}; }
+
+  /// A variable for the copies of each value that several nodes read.
+  void AddShared() {
+    std::set<std::pair<RootValue, Group>> shared;
+    for (const auto& [value, groups] : reads_)
+      for (const auto& [group, reads] : groups)
+        if (reads.size() > 1 && group != Group::kAlone) shared.insert({RootOf(value), group});
+    std::map<std::pair<RootValue, Group>, std::set<Placements, PlacementsLess>> wanted;
+    std::map<std::pair<RootValue, Group>, int64_t> counts;
+    std::map<std::pair<RootValue, Group>, ValueId> first;
+    for (const auto& [value, groups] : reads_) {
+      for (const auto& [group, reads] : groups) {
+        const auto key = std::pair(RootOf(value), group);
+        if (!shared.contains(key)) continue;
+        ++counts[key];
+        first.try_emplace(key, value);
+        const SearchSpace::Variable& producer = VariableOf(DefOf(value));
+        for (size_t choice = 0; choice < producer.strategies.size(); ++choice)
+          wanted[key].insert(Produced(producer, choice, ResultOf(value)));
+        for (const Read& read : reads) {
+          if (graph_.node(read.reader).kind == NodeKind::kOutput) continue;
+          const SearchSpace::Variable& reader = VariableOf(read.reader);
+          for (size_t choice = 0; choice < reader.strategies.size(); ++choice)
+            wanted[key].insert(Wanted(reader, choice, read.operand));
+        }
+      }
+    }
+    for (const auto& [key, placements] : wanted) {
+      SearchSpace::Variable variable{.kind = Kind::kShared,
+                                     .node = key.first.first,
+                                     .value = first.at(key),
+                                     .strategies = {},
+                                     .count = counts.at(key)};
+      for (const Placements& each : placements)
+        variable.strategies.push_back({.operands = {}, .results = {each}});
+      shared_.emplace(key, static_cast<int>(space_.variables.size()));
+      space_.variables.push_back(std::move(variable));
+    }
+    // Outputs that are not gradients are whole on each rank.
+    whole_ = static_cast<int>(space_.variables.size());
+    space_.variables.push_back({.kind = Kind::kShared,
+                                .node = graph_.output(),
+                                .value = {},
+                                .strategies = {{.operands = {}, .results = {plan_.Replicated()}}},
+                                .count = 1});
+  }
+
+  void AddOperands() {
+    for (const auto& [value, groups] : reads_) {
+      for (const auto& [group, reads] : groups) {
+        int producer = space_.variable_of.at(DefOf(value));
+        size_t result = ResultOf(value);
+        const TypeId type = graph_.value(value).type;
+        const auto shared = shared_.find({RootOf(value), group});
+        if (shared != shared_.end()) {
+          AddOperand({.producer = producer,
+                      .reader = shared->second,
+                      .result = result,
+                      .operand = 0,
+                      .type = type});
+          if (group == Group::kAny) space_.shared_of.emplace(value, shared->second);
+          producer = shared->second;
+          result = 0;
+        }
+        for (const Read& read : reads) {
+          AddOperand({.producer = producer,
+                      .reader = ReaderOf(read),
+                      .result = result,
+                      .operand = read.operand,
+                      .type = type,
+                      .is_fixed = IsWritten(read.reader, read.operand)});
+        }
+      }
+    }
+  }
+
+  /// Gradients are held as their parameters.
+  int ReaderOf(const Read& read) const {
+    if (graph_.node(read.reader).kind != NodeKind::kOutput)
+      return space_.variable_of.at(read.reader);
+    const bool is_gradient = read.operand >= 1 && read.operand <= parameters_.size();
+    return is_gradient ? space_.variable_of.at(parameters_[read.operand - 1]) : whole_;
+  }
+
+  void AddOperand(SearchSpace::Operand operand) {
+    // An operand of the output has no place of its own.
+    const bool is_call =
+        space_.variables[static_cast<size_t>(operand.reader)].kind == Kind::kCall;
+    if (!is_call) operand.operand = 0;
+    const auto key = std::tuple(operand.producer, operand.result, operand.reader, operand.operand,
+                                operand.type, operand.is_fixed);
+    const auto [found, is_new] = operand_of_.try_emplace(key, space_.operands.size());
+    if (is_new) space_.operands.push_back(operand);
+    ++space_.operands[found->second].count;
+  }
+
+  // --- Costs
+
+  void FillProblem() {
+    for (const SearchSpace::Variable& variable : space_.variables) {
+      space_.problem.variables.emplace_back();
+      for (const CallStrategy& strategy : variable.strategies)
+        space_.problem.variables.back().push_back(strategy.compute_us *
+                                                  static_cast<double>(variable.count));
+    }
+    for (const SearchSpace::Operand& operand : space_.operands)
+      AddEdge(operand);
+  }
+
+  /// The distinct placements of one side, and which of them each choice has.
+  template <class Get>
+  static std::vector<Placements> Classes(size_t count, const Get& get, std::vector<int>& class_of) {
+    std::map<Placements, int, PlacementsLess> numbers;
+    std::vector<Placements> distinct;
+    for (size_t choice = 0; choice < count; ++choice) {
+      const Placements& placements = get(choice);
+      const auto [found, is_new] =
+          numbers.try_emplace(placements, static_cast<int>(distinct.size()));
+      if (is_new) distinct.push_back(placements);
+      class_of.push_back(found->second);
+    }
+    return distinct;
+  }
+
+  void AddEdge(const SearchSpace::Operand& operand) {
+    const auto& producer = space_.variables[static_cast<size_t>(operand.producer)];
+    const auto& reader = space_.variables[static_cast<size_t>(operand.reader)];
+    PairwiseProblem::Edge edge;
+    edge.a = operand.producer;
+    edge.b = operand.reader;
+    const auto from = Classes(
+        producer.strategies.size(),
+        [&](size_t choice) -> const Placements& {
+          return Produced(producer, choice, operand.result);
+        },
+        edge.class_a);
+    const auto to = Classes(
+        reader.strategies.size(),
+        [&](size_t choice) -> const Placements& { return Wanted(reader, choice, operand.operand); },
+        edge.class_b);
+    edge.num_a = static_cast<int>(from.size());
+    edge.num_b = static_cast<int>(to.size());
+    for (const Placements& have : from)
+      for (const Placements& want : to)
+        edge.costs.push_back(operand.is_fixed && !(have == want)
+                                 ? kInfinity
+                                 : static_cast<double>(operand.count) * Us(operand, have, want));
+    if (edge.a != edge.b) {
+      space_.problem.edges.push_back(std::move(edge));
+      return;
+    }
+    auto& costs = space_.problem.variables[static_cast<size_t>(edge.a)];
+    for (size_t choice = 0; choice < costs.size(); ++choice)
+      costs[choice] += edge.cost(static_cast<int>(choice), static_cast<int>(choice));
+  }
+
+  double Us(const SearchSpace::Operand& operand, const Placements& from, const Placements& to) {
+    if (from == to) return 0;
+    for (size_t axis = 0; axis < to.size(); ++axis)
+      if (IsPartial(to[axis]) && !(from[axis] == to[axis])) return kInfinity;
+    const auto key = std::tuple(operand.type, Number(from), Number(to));
+    const auto [found, is_new] = us_.try_emplace(key, 0.0);
+    if (is_new)
+      found->second = model_.RedistributionUs(module_, module_.types()[operand.type], from, to);
+    return found->second;
+  }
+  int Number(const Placements& placements) {
+    return numbers_.try_emplace(placements, static_cast<int>(numbers_.size())).first->second;
+  }
+
+  Graph& graph_;
+  Module& module_;
+  const PlacementPlan& plan_;
+  const CostModel& model_;
+  const SpaceOptions options_;
+  const Twins twins_;
+  SearchSpace space_;
+  std::map<NodeId, NodeKey> keys_;
+  std::map<NodeId, ShardingRule> rules_;  // of roots
+  std::set<ValueId> gathered_;
+  std::vector<NodeId> parameters_;
+  std::map<ValueId, std::map<Group, std::vector<Read>>> reads_;
+  std::map<std::pair<RootValue, Group>, int> shared_;
+  int whole_ = 0;
+  std::map<std::tuple<int, size_t, int, size_t, TypeId, bool>, size_t> operand_of_;
+  std::map<Placements, int, PlacementsLess> numbers_;
+  std::map<std::tuple<TypeId, int, int>, double> us_;
+};
+
+}  // namespace
+
+Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan,
+                                    const CostModel& model, const SpaceOptions& options) {
+  return Builder(graph, plan, model, options).Run();
+}
+
+double SearchSpace::EdgeUs(const Module& module, const CostModel& model, const Operand& operand,
+                           int producer_choice, int reader_choice) const {
+  const auto& producer = variables[static_cast<size_t>(operand.producer)];
+  const auto& reader = variables[static_cast<size_t>(operand.reader)];
+  return model.RedistributionUs(
+      module, module.types()[operand.type],
+      Produced(producer, static_cast<size_t>(producer_choice), operand.result),
+      Wanted(reader, static_cast<size_t>(reader_choice), operand.operand));
+}
+
+PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
+                               double limit) {
+  const Module& module = graph.module();
+  std::map<int, std::vector<double>> weights;  // by variable
+  const auto add = [&](NodeId node, size_t result, const auto& bytes_of) {
+    const int variable = space.variable_of.at(node);
+    const auto& strategies = space.variables[static_cast<size_t>(variable)].strategies;
+    auto& of_choice = weights.try_emplace(variable, strategies.size()).first->second;
+    for (size_t choice = 0; choice < strategies.size(); ++choice)
+      of_choice[choice] += bytes_of(strategies[choice].results[result]);
+  };
+  for (const NodeId node : graph.placeholders()) {
+    if (KindOf(graph, node) != InputKind::kParameter) continue;
+    const Type& type = module.types()[graph.value(graph.result(node)).type];
+    add(node, 0, [&](const Placements& placements) {
+      const double bytes = model.LocalBytes(module, type, placements);
+      return 2 * bytes + 8 * bytes / static_cast<double>(ByteSize(type.dtype));
+    });
+  }
+  std::set<ValueId> storages;
+  for (const Activation& activation : ListActivations(graph)) {
+    if (!storages.insert(activation.owner).second) continue;
+    const NodeId def = graph.value(activation.owner).def;
+    const TypeId id = graph.value(activation.owner).type;
+    if (graph.node(def).kind != NodeKind::kCall || !id.valid() ||
+        module.types()[id].kind != TypeKind::kTensor)
+      continue;
+    size_t result = 0;
+    while (!(graph.result(def, result) == activation.owner))
+      ++result;
+    add(def, result, [&](const Placements& placements) {
+      return model.LocalBytes(module, module.types()[id], placements);
+    });
+  }
+  PairwiseProblem::Row row{.name = "memory", .terms = {}, .limit = limit};
+  for (auto& [variable, of_choice] : weights)
+    row.terms.push_back({variable, std::move(of_choice)});
+  return row;
+}
+
+}  // namespace strata

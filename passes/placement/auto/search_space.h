@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/placement/auto/call_strategies.h"
+#include "passes/placement/auto/pairwise.h"
+#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/auto/twins.h"
+#include "passes/placement/plan.h"
+
+namespace strata {
+
+struct SpaceOptions {
+  /// Parameters are gathered again in backward, instead of kept.
+  bool reshard_after_forward = true;
+  /// Layers that are alike get one strategy.
+  bool has_twins = true;
+};
+
+/// What a search for placements of a step chooses among, and what it costs.
+///
+/// A variable is a call, an input, or the copies of a value that several readers share: a value
+/// that is redistributed is so once, and each reader takes it from there. An edge is an operand: it
+/// costs the redistribution from the placement of the value to that which the reader wants. No
+/// value becomes partial by a redistribution. The cost of all is that of the graph that `place`
+/// makes, in µs.
+struct SearchSpace {
+  enum class Kind : uint8_t { kInput, kCall, kShared };
+  struct Variable {
+    Kind kind = Kind::kCall;
+    NodeId node;               ///< the first of the nodes that are alike; of kShared: the producer
+    ValueId value;             ///< kInput, kShared
+    std::vector<CallStrategy> strategies;
+    int64_t count = 0;  ///< nodes
+  };
+  /// An operand: of `reader`, or of the output.
+  struct Operand {
+    int producer = 0, reader = 0;  ///< variables
+    size_t result = 0, operand = 0;
+    TypeId type;
+    int64_t count = 0;       ///< of nodes that are alike
+    bool is_fixed = false;   ///< written in place: cannot be redistributed
+  };
+
+  std::vector<Variable> variables;
+  std::vector<Operand> operands;
+  std::map<NodeId, int> variable_of;  ///< inputs and calls, twins too
+  std::map<ValueId, int> shared_of;   ///< the variable of a value's copies, parameters left out
+  PairwiseProblem problem;            ///< its variables are `variables`, in this order
+
+  /// Of an operand whose producer and reader take these strategies.
+  double EdgeUs(const Module& module, const CostModel& model, const Operand& operand,
+                int producer_choice, int reader_choice) const;
+};
+
+/// Of the step `graph`, which `place` did not see. `plan` decides the data, and what else it
+/// decides of parameters and calls is kept. Errors: an operator without a rule; entries of the plan
+/// that no strategy fits.
+Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan,
+                                    const CostModel& model, const SpaceOptions& options);
+
+/// Bytes on a rank at the end of forward, when they are the most: parameters, their gradients and
+/// two averages of the optimizer, and what backward reads of forward. At most `limit`.
+PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
+                               double limit);
+
+}  // namespace strata

@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "passes/placement/auto/pairwise.h"
+
+namespace strata {
+
+struct SolverOptions {
+  double seconds = 60;  ///< after which the best choices so far are returned
+  double gap = 1e-6;    ///< relative, that counts as none
+  bool use_lp = true;   ///< with Clp, where the build has it
+};
+
+struct SolverResult {
+  enum class Status : uint8_t {
+    kOptimal,     ///< proven up to the gap
+    kFeasible,    ///< time was up
+    kInfeasible,  ///< proven; `choices` is empty
+    kUnknown,     ///< time was up before any choices were found
+  };
+  Status status = Status::kUnknown;
+  PairwiseProblem::Choices choices;
+  double cost = 0;
+  double bound = 0;  ///< no choices cost less
+  std::string method;  ///< "elimination", "Clp"
+  // Sizes of what was solved.
+  int64_t core_variables = 0, columns = 0, rows = 0, iterations = 0, branches = 0;
+
+  /// Relative distance of cost and bound.
+  double Gap() const;
+};
+
+/// The least cost of `problem`. First reduces it (reduction.h). What is left is solved exactly by
+/// elimination of variables where its tables are small; otherwise by a linear program, and branch
+/// and bound where its solution is fractional. Without Clp the rows are priced by multipliers, and
+/// branch and bound closes the gap that these leave. Deterministic, except for the time limit.
+SolverResult Solve(const PairwiseProblem& problem, const SolverOptions& options);
+
+/// True when this build links Clp.
+bool HasClp();
+
+}  // namespace strata

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/type.h"
+#include "passes/placement/mesh.h"
+
+namespace strata {
+
+/// What one rank computes with.
+struct DeviceSpec {
+  double memory_bytes = 0;
+  double bytes_per_us = 0;             ///< peak of memory
+  std::map<DType, double> flops_per_us;  ///< peak of dense products
+  double efficiency = 1;               ///< part of the peaks that a kernel reaches
+  double launch_us = 0;                ///< least time of a kernel that reads or writes memory
+};
+
+enum class NetworkModel : uint8_t {
+  kNccl,    ///< the tuning formulas of NCCL and measured points
+  kSimple,  ///< a ring: base + hops · latency + bytes · hops / ranks / bandwidth
+};
+enum class Architecture : uint8_t { kAmpere, kHopper, kBlackwell };
+
+/// What ranks exchange data through. Bandwidths are those of one rank, in 1e9 bytes per second.
+struct NetworkSpec {
+  NetworkModel model = NetworkModel::kSimple;
+  Architecture architecture = Architecture::kHopper;
+  int64_t ranks_per_node = 1;
+  double intra = 0, inter = 0;
+  int channels = 16;
+  bool nvswitch = false;
+  double extra_latency_us = 0;       ///< of a hop between nodes
+  double base_us = 6.6, hop_us = 0.6;  ///< of the simple model
+};
+
+struct Topology {
+  std::string name;
+  DeviceSpec device;
+  NetworkSpec network;
+
+  /// "h100", "h200", "a100", "b200", "cpu", or a TOML file. Errors: an unknown name, a file that
+  /// cannot be read, an unknown key or value.
+  static Result<Topology> Load(const std::string& name);
+  static Result<Topology> Parse(std::string_view text, std::string_view file, std::string name);
+};
+
+/// How the ranks of one mesh axis lie on nodes.
+struct AxisTopology {
+  int64_t ranks = 1, nodes = 1, ranks_per_node = 1;
+};
+
+/// One for each of `mesh.axes()`. Errors: ranks of an axis that fill nodes unevenly.
+Result<std::vector<AxisTopology>> AxisTopologies(const Topology& topology, const Mesh& mesh);
+
+}  // namespace strata

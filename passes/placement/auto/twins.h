@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <map>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// Calls and inputs of layers that are alike, which get one strategy together.
+struct Twins {
+  std::map<NodeId, NodeId> root_of;  ///< of every node; a node without twins is its own root
+
+  /// The first node of the nodes that are alike.
+  NodeId Root(NodeId node) const {
+    const auto found = root_of.find(node);
+    return found == root_of.end() ? node : found->second;
+  }
+};
+
+/// Layers are alike in a phase when their calls are: the same operators on the same types in the
+/// same modules, in this order. `layers.3.attention.wq` is of layer 3.
+Twins FindTwins(const Graph& graph);
+/// Every node alone.
+inline Twins NoTwins() {
+  return {};
+}
+
+/// "layers.*.attention.wq" of "layers.3.attention.wq"; `layer`: 3, or -1 outside of layers.
+std::string WithoutLayer(std::string_view path, int64_t& layer);
+
+}  // namespace strata

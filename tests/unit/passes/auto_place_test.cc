@@ -1,0 +1,230 @@
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/text/native_text.h"
+#include "ir/verify.h"
+#include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/explain.h"
+#include "passes/placement/lower.h"
+#include "passes/placement/place.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::NodeNamed;
+using testing::OrDie;
+using testing::ParseBody;
+using testing::ValueNamed;
+
+constexpr int64_t kBatch = 8, kSeq = 4096, kDim = 1024, kHidden = 4096;
+
+/// The step of `layers` feed-forward blocks around a residual stream.
+std::string StepText(int layers) {
+  std::string inputs, forward, backward, outputs;
+  const auto tensor = [](auto... sizes) {
+    const int64_t all[] = {sizes...};
+    std::string shape, strides;
+    int64_t stride = 1;
+    for (size_t i = std::size(all); i-- > 0; stride *= all[i]) {
+      shape = fmt::format("{}{}{}", all[i], shape.empty() ? "" : ", ", shape);
+      strides = fmt::format("{}{}{}", stride, strides.empty() ? "" : ", ", strides);
+    }
+    return fmt::format("bf16[{}][{}]cpu", shape, strides);
+  };
+  const auto turned = [](int64_t rows, int64_t columns) {
+    return fmt::format("bf16[{}, {}][1, {}]cpu", rows, columns, rows);
+  };
+  constexpr int64_t kRows = kBatch * kSeq;
+  const std::string hidden = tensor(kBatch, kSeq, kDim), rows = tensor(kRows, kDim),
+                    wide = tensor(kRows, kHidden);
+  for (int i = 0; i < layers; ++i) {
+    const std::string of = fmt::format("{{forward module=layers.{}.ffn}}", i);
+    const auto add = [&](const std::string& name, const std::string& call, const std::string& type,
+                         const std::string& alias = "") {
+      forward += fmt::format("  {}_{} = {} : {}{} {}\n", name, i, call, type, alias, of);
+    };
+    for (const auto& [w, type] : {std::pair("w1", tensor(kHidden, kDim)),
+                                  std::pair("w2", tensor(kDim, kHidden))})
+      inputs += fmt::format(
+          "  {0}_{1} = placeholder : {2} {{+fqn='layers.{1}.ffn.{0}' +input='parameter'}}\n", w, i,
+          type);
+    add("v", fmt::format("aten.reshape.default(x_{}, [{}, {}])", i, kRows, kDim), rows,
+        fmt::format(" ~x_{}", i));
+    add("t1", fmt::format("aten.t.default(w1_{})", i), turned(kDim, kHidden),
+        fmt::format(" ~w1_{}", i));
+    add("m1", fmt::format("aten.mm.default(v_{0}, t1_{0})", i), wide);
+    add("a", fmt::format("aten.relu.default(m1_{})", i), wide);
+    add("t2", fmt::format("aten.t.default(w2_{})", i), turned(kHidden, kDim),
+        fmt::format(" ~w2_{}", i));
+    add("m2", fmt::format("aten.mm.default(a_{0}, t2_{0})", i), rows);
+    add("u", fmt::format("aten.reshape.default(m2_{}, [{}, {}, {}])", i, kBatch, kSeq, kDim),
+        hidden, fmt::format(" ~m2_{}", i));
+    forward += fmt::format("  x_{} = aten.add.Tensor(x_{}, u_{}) : {} {}\n", i + 1, i, i, hidden, of);
+    outputs += fmt::format(", gw1_{0}, gw2_{0}", i);
+  }
+  for (int i = layers; i-- > 0;) {
+    const std::string of = fmt::format("{{backward module=layers.{}.ffn}}", i);
+    const auto add = [&](const std::string& name, const std::string& call, const std::string& type,
+                         const std::string& alias = "") {
+      backward += fmt::format("  {}_{} = {} : {}{} {}\n", name, i, call, type, alias, of);
+    };
+    add("gv", fmt::format("aten.reshape.default(g_{}, [{}, {}])", i + 1, kRows, kDim), rows,
+        fmt::format(" ~g_{}", i + 1));
+    add("gt", fmt::format("aten.t.default(gv_{})", i), turned(kDim, kRows),
+        fmt::format(" ~g_{}", i + 1));
+    add("gw2", fmt::format("aten.mm.default(gt_{0}, a_{0})", i), tensor(kDim, kHidden));
+    add("ga", fmt::format("aten.mm.default(gv_{0}, w2_{0})", i), wide);
+    add("gm", fmt::format("aten.threshold_backward.default(ga_{0}, m1_{0}, 0)", i), wide);
+    add("gmt", fmt::format("aten.t.default(gm_{})", i), turned(kHidden, kRows),
+        fmt::format(" ~gm_{}", i));
+    add("gw1", fmt::format("aten.mm.default(gmt_{0}, v_{0})", i), tensor(kHidden, kDim));
+    add("gx", fmt::format("aten.mm.default(gm_{0}, w1_{0})", i), rows);
+    add("gu", fmt::format("aten.reshape.default(gx_{}, [{}, {}, {}])", i, kBatch, kSeq, kDim),
+        hidden, fmt::format(" ~gx_{}", i));
+    backward += fmt::format("  g_{} = aten.add.Tensor(g_{}, gu_{}) : {} {}\n", i, i + 1, i, hidden, of);
+  }
+  return fmt::format(
+      "\n{}  x_0 = placeholder : {} {{+fqn='x' +input='batch'}}\n{}  loss = aten.sum.default(x_{}) : "
+      "bf16[][]cpu {{loss}}\n  g_{} = aten.ones_like.default(x_{}) : {} {{backward}}\n{}"
+      "  output([loss{}])\n",
+      inputs, hidden, forward, layers, layers, layers, hidden, backward, outputs);
+}
+
+CostModel ModelOf(std::string_view mesh, const std::string& topology = "h100") {
+  return OrDie(CostModel::Make(OrDie(Topology::Load(topology)), OrDie(Mesh::Parse(mesh))));
+}
+
+PlacementPlan NoPlan(const CostModel& model) {
+  return PlacementPlan(model.mesh());
+}
+
+AutoPlacement Find(Graph& graph, const CostModel& model, const AutoOptions& options = {}) {
+  return OrDie(PlaceAutomatically(graph, NoPlan(model), model, options));
+}
+
+/// The cost of the graph that `place` makes by `plan`.
+double CostBy(std::string_view text, const CostModel& model, const PlacementPlan& plan) {
+  auto module = ParseBody(text);
+  Graph& graph = *module->FindGraph("g");
+  OrDie(PlaceGraph(graph, plan, /*reshard_after_forward=*/true));
+  OrDie(Verify(*module));
+  return OrDie(CostOfPlaced(graph, model)).total();
+}
+
+PlacementPlan PlanOf(const Graph& graph, const AutoPlacement& placement, const CostModel& model) {
+  return OrDie(PlacementPlan::Parse(PlanText(graph, placement, model.mesh(), "test"), "found.toml",
+                                    model.mesh(), true));
+}
+
+TEST_CASE("auto placement: the plan that is written costs what was found, and less than greed") {
+  for (const std::string_view mesh : {"fsdp=4", "tp=8", "fsdp=2,tp=4", "dp_replicate=2,fsdp=2,tp=2"}) {
+    INFO(mesh);
+    const CostModel model = ModelOf(mesh);
+    const std::string text = StepText(2);
+    auto module = ParseBody(text);
+    Graph& graph = *module->FindGraph("g");
+    const AutoPlacement placement = Find(graph, model);
+    CHECK(placement.solved.status == SolverResult::Status::kOptimal);
+    const double placed = CostBy(text, model, PlanOf(graph, placement, model));
+    CHECK_EQ(placed, doctest::Approx(placement.solved.cost).epsilon(1e-9));
+    CHECK_LE(placed, CostBy(text, model, NoPlan(model)) * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("T96: layers that are alike, decided together, cost what they cost one by one") {
+  for (const std::string_view mesh : {"fsdp=8", "fsdp=2,tp=4"}) {
+    INFO(mesh);
+    const CostModel model = ModelOf(mesh);
+    auto module = ParseBody(StepText(4));
+    Graph& graph = *module->FindGraph("g");
+    const AutoPlacement together = Find(graph, model);
+    AutoOptions options;
+    options.space.has_twins = false;
+    const AutoPlacement alone = Find(graph, model, options);
+    CHECK_EQ(together.solved.cost, doctest::Approx(alone.solved.cost).epsilon(1e-9));
+    CHECK_LT(2 * together.space.variables.size(), alone.space.variables.size());
+  }
+}
+
+TEST_CASE("T95: nodes of layers that are alike are found in forward and in backward") {
+  auto module = ParseBody(StepText(4));
+  const Graph& graph = *module->FindGraph("g");
+  const Twins twins = FindTwins(graph);
+  CHECK(twins.Root(NodeNamed(graph, "m1_3")) == NodeNamed(graph, "m1_0"));
+  CHECK(twins.Root(NodeNamed(graph, "w2_2")) == NodeNamed(graph, "w2_0"));
+  CHECK(twins.Root(NodeNamed(graph, "gw1_1")) == NodeNamed(graph, "gw1_0"));
+  CHECK(twins.Root(NodeNamed(graph, "loss")) == NodeNamed(graph, "loss"));
+  for (const auto& [node, root] : twins.root_of)
+    CHECK(graph.node(node).phase == graph.node(root).phase);
+}
+
+TEST_CASE("T80, T81: with room for it parameters are whole, and with little they are sharded") {
+  const CostModel model = ModelOf("fsdp=8");
+  auto module = ParseBody(StepText(1));
+  Graph& graph = *module->FindGraph("g");
+  const auto placements = [&](const AutoPlacement& found, std::string_view name) {
+    const int variable = found.space.variable_of.at(NodeNamed(graph, name));
+    const auto choice =
+        static_cast<size_t>(found.solved.choices[static_cast<size_t>(variable)]);
+    const auto& strategy = found.space.variables[static_cast<size_t>(variable)].strategies[choice];
+    return PlacementsText(*module, strategy.results[0]);
+  };
+  const AutoPlacement wide = Find(graph, model);
+  CHECK(!wide.is_memory_tight);
+  AutoOptions options;
+  options.memory_bytes = 0.5 * wide.memory_bytes;
+  const AutoPlacement narrow = Find(graph, model, options);
+  CHECK(narrow.is_memory_tight);
+  CHECK_LE(narrow.memory_bytes, options.memory_bytes);
+  CHECK_GE(narrow.solved.cost, wide.solved.cost);
+  CHECK_EQ(placements(wide, "m1_0"), "S(0)");
+  CHECK_EQ(placements(narrow, "w1_0").substr(0, 1), "S");
+  options.memory_bytes = 1e6;
+  const auto impossible = PlaceAutomatically(graph, NoPlan(model), model, options);
+  REQUIRE(!impossible);
+  CHECK(impossible.error().message().starts_with("no placements fit 0.0 GiB on a rank: "));
+}
+
+TEST_CASE("auto placement: what a plan decides of calls is kept") {
+  const CostModel model = ModelOf("tp=8");
+  auto module = ParseBody(StepText(1));
+  Graph& graph = *module->FindGraph("g");
+  const double best = Find(graph, model).solved.cost;
+  const auto constraints = OrDie(PlacementPlan::Parse(R"(
+[[node]]
+module = "layers.*.ffn"
+phase = "forward"
+op = "aten.mm.default"
+tp = "RR -> R"
+)",
+                                                      "c.toml", model.mesh(), true));
+  const AutoPlacement found = OrDie(PlaceAutomatically(graph, constraints, model, {}));
+  CHECK_GT(found.solved.cost, best);
+  CHECK(PlanText(graph, found, model.mesh(), "").find(
+            "op = \"aten.mm.default\", tp = \"RR -> R\"") != std::string::npos);
+}
+
+TEST_CASE("T113: why says what the alternatives of a node would cost") {
+  const CostModel model = ModelOf("fsdp=2,tp=2");
+  auto module = ParseBody(StepText(2));
+  Graph& graph = *module->FindGraph("g");
+  const AutoPlacement found = Find(graph, model);
+  const int variable = found.space.variable_of.at(NodeNamed(graph, "m1_0"));
+  const auto alternatives = AlternativesOf(found, variable, 100, {});
+  REQUIRE_GT(alternatives.size(), 3);
+  CHECK(alternatives[0].is_chosen);
+  CHECK_EQ(alternatives[0].forced_us.value_or(-1), doctest::Approx(0));
+  const std::string why = OrDie(WhyText(graph, found, model, "m1_0", {}));
+  CHECK(why.starts_with("m1_0: aten.mm.default, forward in layers.0.ffn, with 1 nodes that are "));
+  CHECK(why.find("chosen") != std::string::npos);
+  const auto unknown = WhyText(graph, found, model, "m9_0", {});
+  REQUIRE(!unknown);
+  CHECK(unknown.error().message().starts_with("no node 'm9_0': graph g"));
+}
+
+}  // namespace
+}  // namespace strata

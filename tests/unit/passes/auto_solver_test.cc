@@ -1,0 +1,122 @@
+#include "passes/placement/auto/solver.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <random>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "passes/placement/auto/elimination.h"
+#include "passes/placement/auto/linear_program.h"
+#include "passes/placement/auto/multipliers.h"
+
+namespace strata {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A connected graph of `count` variables with up to four choices, with some forbidden pairs and,
+/// for odd seeds, a row that the cheapest choices need not satisfy.
+PairwiseProblem RandomProblem(uint32_t seed, int count) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
+  PairwiseProblem problem;
+  for (int i = 0; i < count; ++i) {
+    problem.variables.emplace_back();
+    for (int choice = 1 + below(4); choice > 0; --choice)
+      problem.variables.back().push_back(below(20));
+  }
+  const auto add_edge = [&](int a, int b) {
+    PairwiseProblem::Edge edge;
+    edge.a = a;
+    edge.b = b;
+    for (size_t i = 0; i < problem.variables[static_cast<size_t>(a)].size(); ++i)
+      edge.class_a.push_back(static_cast<int>(i));
+    for (size_t j = 0; j < problem.variables[static_cast<size_t>(b)].size(); ++j)
+      edge.class_b.push_back(static_cast<int>(j));
+    edge.num_a = static_cast<int>(edge.class_a.size());
+    edge.num_b = static_cast<int>(edge.class_b.size());
+    for (int i = 0; i < edge.num_a * edge.num_b; ++i)
+      edge.costs.push_back(below(12) == 0 ? kInfinity : below(30));
+    problem.edges.push_back(std::move(edge));
+  };
+  for (int i = 1; i < count; ++i)
+    add_edge(below(i), i);
+  for (int extra = below(count); extra > 0; --extra) {
+    const int a = below(count), b = below(count);
+    if (a != b) add_edge(a, b);
+  }
+  if (seed % 2 == 1) {
+    PairwiseProblem::Row row{.name = "bytes", .terms = {}};
+    for (int i = 0; i < count; i += 2) {
+      row.terms.push_back({i, {}});
+      for (size_t choice = 0; choice < problem.variables[static_cast<size_t>(i)].size(); ++choice)
+        row.terms.back().weights.push_back(below(10));
+    }
+    row.limit = 2.0 * count;
+    problem.rows.push_back(std::move(row));
+  }
+  return problem;
+}
+
+/// The least cost of all choices; none: no choices are allowed.
+std::optional<double> BruteForce(const PairwiseProblem& problem) {
+  PairwiseProblem::Choices choices(problem.variables.size());
+  double least = kInfinity;
+  while (true) {
+    if (problem.Satisfies(choices)) least = std::min(least, problem.Cost(choices));
+    size_t i = 0;
+    for (; i < choices.size(); ++i) {
+      if (static_cast<size_t>(++choices[i]) < problem.variables[i].size()) break;
+      choices[i] = 0;
+    }
+    if (i == choices.size()) break;
+  }
+  return std::isinf(least) ? std::nullopt : std::optional(least);
+}
+
+void CheckLeast(const PairwiseProblem& problem, const SolverResult& result,
+                std::optional<double> least) {
+  if (!least) {
+    CHECK(result.status == SolverResult::Status::kInfeasible);
+    return;
+  }
+  REQUIRE(result.status == SolverResult::Status::kOptimal);
+  CHECK_EQ(result.cost, doctest::Approx(*least));
+  CHECK_EQ(result.bound, doctest::Approx(*least).epsilon(1e-4));
+  CHECK_EQ(problem.Cost(result.choices), doctest::Approx(*least));
+  CHECK(problem.Satisfies(result.choices));
+}
+
+TEST_CASE("auto placement: choices are the cheapest of all, on 300 random graphs") {
+  int feasible = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    INFO(fmt::format("seed {}", seed));
+    const PairwiseProblem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 5));
+    const auto least = BruteForce(problem);
+    feasible += least ? 1 : 0;
+    CheckLeast(problem, Solve(problem, {}), least);
+    CheckLeast(problem, Solve(problem, {.use_lp = false}), least);
+    if (HasClp()) CheckLeast(problem, SolveByLinearProgram(problem, {}), least);
+  }
+  CHECK_GT(feasible, 200);
+}
+
+TEST_CASE("auto placement: elimination gives up where its tables would be large") {
+  const PairwiseProblem problem = RandomProblem(2, 9);
+  CHECK_GT(EliminationEntries(problem), 4);
+  CHECK(!SolveByElimination(problem, 4));
+}
+
+TEST_CASE("auto placement: when time is up, the best choices and a bound come back") {
+  const PairwiseProblem problem = RandomProblem(1, 60);
+  const SolverResult result = SolveByMultipliers(problem, {.seconds = 0});
+  REQUIRE(result.status == SolverResult::Status::kFeasible);
+  CHECK(problem.Satisfies(result.choices));
+  CHECK_LE(result.bound, result.cost);
+}
+
+}  // namespace
+}  // namespace strata

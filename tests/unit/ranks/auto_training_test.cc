@@ -1,0 +1,168 @@
+// Several ranks, placed by the plan that a search found, train as one rank does.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "passes/core/pass_manager.h"
+#include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/topology.h"
+#include "passes/placement/place.h"
+#include "runtime/train/data/data.h"
+#include "runtime/train/data/packing.h"
+#include "runtime/train/pipeline.h"
+#include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/graphs.h"
+#include "tests/support/temp_dir.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::TempDir;
+
+constexpr std::string_view kLlama3 = R"(model = "llama3"
+dim = 32
+n_layers = 3
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 64
+multiple_of = 16
+seq_len = 16
+batch_size = 8
+steps = 4
+seed = 7
+[optimizer]
+lr = 3e-3
+max_grad_norm = 0.5
+)";
+
+TrainConfig ConfigOf(std::string_view model, const std::vector<std::string>& sets) {
+  return OrDie(ParseTrainConfig(model, ConfigFormat::kToml, "c.toml", sets));
+}
+
+struct Course {
+  std::vector<StepMetrics> steps;
+  std::vector<float> gradients, parameters;
+};
+
+void Append(std::vector<float>& values, const std::vector<TensorView>& views) {
+  for (const TensorView& view : views) {
+    const size_t begin = values.size();
+    values.resize(begin + view.bytes.size() / sizeof(float));
+    std::memcpy(values.data() + begin, view.bytes.data(), view.bytes.size());
+  }
+}
+
+Course Train(const TrainConfig& config) {
+  const auto trainer = OrDie(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
+  OrDie(trainer->Compile());
+  Course course;
+  while (OrDie(trainer->HasNext())) {
+    course.steps.push_back(OrDie(trainer->Step()).metrics);
+    if (course.steps.size() == 1) Append(course.gradients, trainer->Gradients());
+  }
+  Append(course.parameters, trainer->Parameters());
+  return course;
+}
+
+double Difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(std::isfinite(a[i]));
+    largest = std::max<double>(largest, std::abs(a[i] - b[i]));
+  }
+  return largest;
+}
+
+/// Sums in another order: a few ULPs per step, which Adam's division raises for small gradients.
+void CheckClose(const Course& course, const Course& oracle) {
+  REQUIRE_EQ(course.steps.size(), oracle.steps.size());
+  for (size_t i = 0; i < course.steps.size(); ++i) {
+    CHECK_EQ(course.steps[i].loss, doctest::Approx(oracle.steps[i].loss).epsilon(2e-6));
+    CHECK_EQ(course.steps[i].grad_norm, doctest::Approx(oracle.steps[i].grad_norm).epsilon(2e-5));
+  }
+  CHECK_LT(Difference(course.gradients, oracle.gradients), 1e-6);
+  CHECK_LT(Difference(course.parameters, oracle.parameters), 2e-4);
+}
+
+struct Found {
+  std::string plan;
+  double cost = 0, placed = 0;
+};
+
+/// The plan for a training on its mesh. `memory`: part of what the cheapest placements take.
+Found PlanFor(const TrainConfig& config, const std::string& topology, double memory) {
+  Module module;
+  Constants constants;
+  OrDie(TraceTraining(TrainSpec(config), module, constants));
+  PassManager manager;
+  for (auto& pass : OrDie(TrainingPasses(config, kDefaultPasses))) {
+    if (pass->name() == "place") break;
+    manager.Add(std::move(pass));
+  }
+  OrDie(manager.Run(module));
+  const Mesh& mesh = config.parallelism.mesh;
+  const CostModel model = OrDie(CostModel::Make(OrDie(Topology::Load(topology)), mesh));
+  Graph& step = *module.FindGraph(kStepGraph);
+  const PlacementPlan none(mesh);
+  AutoOptions options;
+  AutoPlacement placement = OrDie(PlaceAutomatically(step, none, model, options));
+  if (memory < 1) {
+    options.memory_bytes = memory * placement.memory_bytes;
+    placement = OrDie(PlaceAutomatically(step, none, model, options));
+  }
+  CHECK(placement.solved.status == SolverResult::Status::kOptimal);
+  Found found{.plan = PlanText(step, placement, mesh, "found"), .cost = placement.solved.cost};
+  OrDie(PlaceGraph(step, OrDie(PlacementPlan::Parse(found.plan, "found", mesh, true)), true));
+  found.placed = OrDie(CostOfPlaced(step, model)).total();
+  return found;
+}
+
+struct Layout {
+  int64_t replicate, shard, tensor;
+};
+
+std::vector<std::string> Sets(const Layout& layout) {
+  return {fmt::format("parallelism.data_parallel_replicate_degree={}", layout.replicate),
+          fmt::format("parallelism.data_parallel_shard_degree={}", layout.shard),
+          fmt::format("parallelism.tensor_parallel_degree={}", layout.tensor),
+          fmt::format("batch_size={}", 8 / layout.replicate / layout.shard)};
+}
+
+void CheckTrainsAlike(std::string_view model, const std::vector<Layout>& layouts) {
+  const Course oracle = Train(ConfigOf(model, {}));
+  for (const Layout& layout : layouts) {
+    for (const char* topology : {"cpu", "h100"}) {
+      for (const double memory : {1.0, 0.7}) {
+        INFO(fmt::format("dp_replicate={} fsdp={} tp={}, {}, memory {}", layout.replicate,
+                         layout.shard, layout.tensor, topology, memory));
+        const TempDir dir;
+        std::vector<std::string> sets = Sets(layout);
+        const Found found = PlanFor(ConfigOf(model, sets), topology, memory);
+        CHECK_LE(found.placed, found.cost * (1 + 1e-9));
+        const std::string file = dir.path() + "/plan.toml";
+        OrDie(WriteFile(file, found.plan));
+        sets.push_back("parallelism.plan=" + file);
+        CheckClose(Train(ConfigOf(model, sets)), oracle);
+      }
+    }
+  }
+}
+
+TEST_CASE("T116: ranks that were placed automatically train as one rank does: Llama3") {
+  CheckTrainsAlike(kLlama3, {{1, 2, 2}, {1, 4, 1}, {1, 1, 2}, {1, 4, 2}, {2, 2, 2}});
+}
+
+}  // namespace
+}  // namespace strata
