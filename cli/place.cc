@@ -169,9 +169,8 @@ void PrintSummary(const Placed& placed) {
 Status PrintDiff(const PlaceFlags& flags, const Placed& placed, const std::string& found) {
   const Mesh& mesh = placed.model.mesh();
   const bool is_found = flags.diff.size() == 1;
-  STRATA_TRY(const PlacementPlan first, is_found
-                                            ? PlacementPlan::Parse(found, "found", mesh, true)
-                                            : PlacementPlan::Load(flags.diff[0], mesh, true));
+  STRATA_TRY(const PlacementPlan first, is_found ? PlacementPlan::Parse(found, "found", mesh, true)
+                                                 : PlacementPlan::Load(flags.diff[0], mesh, true));
   STRATA_TRY(const PlacementPlan second, PlacementPlan::Load(flags.diff.back(), mesh, true));
   std::vector<std::unique_ptr<Module>> modules;
   for (const PlacementPlan* plan : {&first, &second}) {
@@ -224,14 +223,14 @@ Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
                                               name, {.seconds = flags.seconds}));
     fmt::print("\n{}", why);
   }
-  const std::string plan = PlanText(
-      placed->graph(), placed->placement, placed->model.mesh(),
-      fmt::format("{}\n{:.3f} ms on {}", CommandLine("place", args),
-                  placed->placement.solved.cost / 1e3, placed->model.topology().name));
+  const std::string plan =
+      PlanText(placed->graph(), placed->placement, placed->model.mesh(),
+               fmt::format("{}\n{:.3f} ms on {}", CommandLine("place", args),
+                           placed->placement.solved.cost / 1e3, placed->model.topology().name));
   if (flags.output) STRATA_RETURN_IF_ERROR(WriteFile(*flags.output, plan));
   if (flags.json) {
-    STRATA_RETURN_IF_ERROR(WriteFile(
-        *flags.json, PlacementJson(placed->graph(), placed->placement, placed->model)));
+    STRATA_RETURN_IF_ERROR(
+        WriteFile(*flags.json, PlacementJson(placed->graph(), placed->placement, placed->model)));
   }
   if (!flags.diff.empty()) STRATA_RETURN_IF_ERROR(PrintDiff(flags, *placed, plan));
   return Exit::kOk;

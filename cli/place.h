@@ -11,8 +11,9 @@ namespace strata::cli {
 
 /// Traces the training that a configuration describes, for the ranks of a mesh, up to the passes
 /// that place it. `overrides`: of fields, KEY=VALUE.
-using TraceForMesh = Result<std::unique_ptr<Module>> (*)(
-    const std::string& config, const std::vector<std::string>& overrides, const Mesh& mesh);
+using TraceForMesh = Result<std::unique_ptr<Module>> (*)(const std::string& config,
+                                                         const std::vector<std::string>& overrides,
+                                                         const Mesh& mesh);
 
 /// Sequences of a rank that a configuration asks for.
 using BatchSizeOf = Result<int64_t> (*)(const std::string& config,

@@ -7,14 +7,14 @@
 namespace strata {
 
 /// What `input` says of a placeholder.
-enum class InputKind : uint8_t { kOther, kParameter, kGradient, kState, kBatch };
+enum class PlacedInput : uint8_t { kOther, kParameter, kGradient, kState, kBatch };
 
-inline InputKind KindOf(const Graph& graph, NodeId placeholder) {
+inline PlacedInput KindOf(const Graph& graph, NodeId placeholder) {
   const std::string_view kind = graph.attribute(placeholder, "input");
-  if (kind == "parameter") return InputKind::kParameter;
-  if (kind == "gradient") return InputKind::kGradient;
-  if (kind == "state") return InputKind::kState;
-  return kind == "batch" ? InputKind::kBatch : InputKind::kOther;
+  if (kind == "parameter") return PlacedInput::kParameter;
+  if (kind == "gradient") return PlacedInput::kGradient;
+  if (kind == "state") return PlacedInput::kState;
+  return kind == "batch" ? PlacedInput::kBatch : PlacedInput::kOther;
 }
 
 /// The parameter that a gradient or state belongs to: "wq.weight" of "wq.weight.exp_avg".

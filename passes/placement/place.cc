@@ -35,7 +35,7 @@ class GraphPlacer {
     for (int32_t i = 0; i < graph.value_bound(); ++i)
       first_root_.emplace(ValueId{i}, RootOf(ValueId{i}));
     takes_gradients_ = std::ranges::any_of(graph.placeholders(), [&](NodeId node) {
-      return KindOf(graph, node) == InputKind::kGradient;
+      return KindOf(graph, node) == PlacedInput::kGradient;
     });
     if (plan.decides_nodes() && HasGradients()) keys_ = NodeKeysOf(graph);
   }
@@ -89,19 +89,19 @@ class GraphPlacer {
     const Type type = module_.types()[graph_.value(value).type];
     if (type.kind != TypeKind::kTensor) return Ok();
     const std::string name(graph_.attribute(node, "fqn"));
-    const InputKind kind = KindOf(graph_, node);
+    const PlacedInput kind = KindOf(graph_, node);
     Placements placements = plan_.Replicated();
-    if (kind == InputKind::kBatch) {
+    if (kind == PlacedInput::kBatch) {
       if (IsStep()) placements = plan_.Batch(module_, type);
-    } else if (kind == InputKind::kParameter) {
+    } else if (kind == PlacedInput::kParameter) {
       const ParameterPlacement parameter = plan_.Parameter(module_, name, type);
       placements = parameter.stored;
       parameters_.push_back(value);
       read_as_.emplace(value, parameter.read);
-    } else if (kind != InputKind::kOther && !type.sizes.empty()) {
+    } else if (kind != PlacedInput::kOther && !type.sizes.empty()) {
       const std::string_view parameter = ParameterOf(name);
       if (parameter != name) placements = plan_.Parameter(module_, parameter, type).stored;
-      if (kind == InputKind::kGradient) gradients_.push_back(value);
+      if (kind == PlacedInput::kGradient) gradients_.push_back(value);
     }
     SetPlacements(value, placements);
     return Ok();
@@ -167,8 +167,8 @@ class GraphPlacer {
       double least = std::numeric_limits<double>::infinity();
       for (AxisStrategy& strategy :
            AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
-        if (decided && !(strategy.operands == decided->operands &&
-                         strategy.results == decided->results))
+        if (decided &&
+            !(strategy.operands == decided->operands && strategy.results == decided->results))
           continue;
         double cost = CostOf(node, rule, operands, available, axis, strategy);
         for (size_t i = 0; i < strategy.results.size() && cost < least && !decided; ++i)
@@ -212,10 +212,11 @@ class GraphPlacer {
   }
 
   Error NoStrategy(NodeId node, size_t axis) const {
-    return Error("no such strategy: {} on axis {}: the sharding rule of {} does not allow it for "
-                 "{} operands: correct the entry, or remove it",
-                 plan_.WhereNode(keys_.at(node)), mesh_.axes()[axis].name, graph_.name(node),
-                 graph_.operands(node).size());
+    return Error(
+        "no such strategy: {} on axis {}: the sharding rule of {} does not allow it for "
+        "{} operands: correct the entry, or remove it",
+        plan_.WhereNode(keys_.at(node)), mesh_.axes()[axis].name, graph_.name(node),
+        graph_.operands(node).size());
   }
 
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
@@ -595,7 +596,7 @@ class GraphPlacer {
   std::map<NodeId, std::optional<ShardingRule>> rules_;
   std::map<NodeId, NodeKey> keys_;  // of the calls that the plan may decide
   std::map<ValueId, Copies> copies_;
-  std::map<ValueId, Placements> shared_;  // copies that the plan decides and no reader needed yet
+  std::map<ValueId, Placements> shared_;   // copies that the plan decides and no reader needed yet
   std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
 };
 

@@ -169,8 +169,7 @@ Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_vi
                                                           : nullptr;
     const auto* entries = std::get_if<TomlValue::Array>(&member.value.value);
     if (kinds == nullptr || entries == nullptr) {
-      return toml.At(member.at,
-                     "a plan has entries [[parameter]], [[output]] and [[node]] only");
+      return toml.At(member.at, "a plan has entries [[parameter]], [[output]] and [[node]] only");
     }
     Reader reader(toml, plan.mesh_, member.key, sequence_parallel);
     for (const TomlValue& value : *entries) {

@@ -155,7 +155,7 @@ std::string PlanText(const Graph& graph, const AutoPlacement& placement, const M
   for (const NodeId node : graph.nodes()) {
     std::string placements;
     if (graph.node(node).kind == NodeKind::kPlaceholder) {
-      if (KindOf(graph, node) != InputKind::kParameter) continue;
+      if (KindOf(graph, node) != PlacedInput::kParameter) continue;
       for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
         placements += fmt::format(", {} = \"{}\"", mesh.axes()[axis].name,
                                   OnAxis(module, StrategyOf(placement, node).results, axis));

@@ -32,8 +32,8 @@ struct AutoPlacement {
 Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& constraints,
                                          const CostModel& model, const AutoOptions& options);
 
-/// The plan file that makes `place` place `graph` so: each parameter and call, layers that are alike
-/// in one entry. `comment`: lines before it, without '#'.
+/// The plan file that makes `place` place `graph` so: each parameter and call, layers that are
+/// alike in one entry. `comment`: lines before it, without '#'.
 std::string PlanText(const Graph& graph, const AutoPlacement& placement, const Mesh& mesh,
                      std::string_view comment);
 

@@ -79,7 +79,8 @@ class Expansion {
     strategies_.push_back(chosen_);
   }
 
-  /// A strided shard lies inside shards of its dimension on inner axes, as many of them as it names.
+  /// A strided shard lies inside shards of its dimension on inner axes, as many of them as it
+  /// names.
   bool AreNested() const {
     const auto is_nested = [&](const Placements& placements) {
       for (size_t axis = 0; axis < placements.size(); ++axis) {
@@ -111,8 +112,7 @@ class Expansion {
 }  // namespace
 
 std::vector<CallStrategy> CallStrategies(Graph& graph, NodeId node, const ShardingRule& rule,
-                                         const CostModel& model,
-                                         const OfferedPlacements& offered) {
+                                         const CostModel& model, const OfferedPlacements& offered) {
   return Expansion(graph, node, rule, model, offered).Run();
 }
 

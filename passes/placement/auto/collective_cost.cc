@@ -37,16 +37,16 @@ using Ramp = std::array<double, 24>;
 constexpr Ramp kTree[kProtocols] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .7, .8, .9, .9, .9, .9, 1, 1},
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9,
-     .9}};
-constexpr Ramp kRing = {1,   1,   1,   1,   1,   1,   1,   1,   1, 1, 1, .10,
-                        .18, .30, .43, .63, .55, .78, .93, 1,   1, 1, 1, 1};
-constexpr Ramp kNvlsTree = {1,   1,   1,   1,   1,   1,   1,   1, .10, .10, .15, .28,
-                            .41, .55, .72, .88, 1,   1,   1,   1, 1,   1,   1,   1};
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+     .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}};
+constexpr Ramp kRing = {1,   1,   1,   1,   1,   1,   1,   1, 1, 1, 1, .10,
+                        .18, .30, .43, .63, .55, .78, .93, 1, 1, 1, 1, 1};
+constexpr Ramp kNvlsTree = {1,   1,   1,   1,   1, 1, 1, 1, .10, .10, .15, .28,
+                            .41, .55, .72, .88, 1, 1, 1, 1, 1,   1,   1,   1};
 constexpr Ramp kFullNode = {.01, .02, .03, .06, .10, .16, .25, .36, .68, .68, .68, .68,
                             .68, .68, .68, .68, .68, .68, .79, .87, .87, .87, .87, .87};
-constexpr Ramp kAllToAllCard = {1,   1,   1,   1,   1,   1,   1,   1,   .28, .28, .35, .43,
-                                .62, .71, .82, .89, .92, .95, 1,   1,   1,   1,   1,   1};
+constexpr Ramp kAllToAllCard = {1,   1,   1,   1,   1,   1,   1, 1, .28, .28, .35, .43,
+                                .62, .71, .82, .89, .92, .95, 1, 1, 1,   1,   1,   1};
 
 using Point = std::pair<double, double>;
 
@@ -84,12 +84,14 @@ class Nccl {
         nodes_(static_cast<double>(axis.nodes)),
         per_node_(static_cast<double>(axis.ranks_per_node)),
         channels_(network.channels),
-        scale_(axis.nodes == 1 ? 0 : axis.nodes == 2 ? 1 : 2),
+        scale_(axis.nodes == 1   ? 0
+               : axis.nodes == 2 ? 1
+                                 : 2),
         axis_(axis) {}
 
-  double Us(Collective collective, double bytes) const {
-    if (collective == Collective::kAllToAll) return AllToAll(bytes);
-    const bool is_all_reduce = collective == Collective::kAllReduce;
+  double Us(CollectiveOp collective, double bytes) const {
+    if (collective == CollectiveOp::kAllToAll) return AllToAll(bytes);
+    const bool is_all_reduce = collective == CollectiveOp::kAllReduce;
     const bool has_switch = spec_.nvswitch && spec_.architecture != Architecture::kAmpere;
     if (has_switch && axis_.nodes == 1) return InNode(is_all_reduce, bytes);
     double least = std::numeric_limits<double>::infinity();
@@ -99,8 +101,8 @@ class Nccl {
                                   ? MeasuredRing(protocol, bytes)
                                   : TunedRing(protocol, is_all_reduce, bytes));
       if (!is_all_reduce) continue;
-      least = std::min(
-          least, is_measured ? MeasuredTree(protocol, bytes) : TunedTree(protocol, bytes));
+      least =
+          std::min(least, is_measured ? MeasuredTree(protocol, bytes) : TunedTree(protocol, bytes));
     }
     if (is_measured && is_all_reduce && axis_.ranks_per_node >= 4)
       least = std::min(least, MeasuredNvlsTree(bytes));
@@ -141,9 +143,10 @@ class Nccl {
   double MeasuredRing(size_t protocol, double bytes) const {
     const double steps = n_ - 1, inter = nodes_ - 1;
     const double bus = 48 * per_node_;
-    const double latency = kBaseRing[protocol] +
-                           (steps - inter) * std::max(kHopInside[protocol], kHopOverhead[protocol]) +
-                           inter * NetHop()[protocol];
+    const double latency =
+        kBaseRing[protocol] +
+        (steps - inter) * std::max(kHopInside[protocol], kHopOverhead[protocol]) +
+        inter * NetHop()[protocol];
     const double cap = axis_.nodes == 2 ? 39.0 : 20.4;
     const double bandwidths[] = {std::min(cap, bus / 2), std::min(0.92 * bus, 36.7 * 8), bus};
     double bandwidth = blackwell() * bandwidths[protocol] * n_ / steps;
@@ -156,9 +159,8 @@ class Nccl {
   double MeasuredTree(size_t protocol, double bytes) const {
     const bool is_pair = axis_.nodes == 2;
     const double bus = 48 * per_node_;
-    const double latency =
-        kBaseTree[protocol] +
-        2 * ((per_node_ - 1) * kHopTree[protocol] + std::log2(nodes_) * kHopNet[protocol]);
+    const double latency = kBaseTree[protocol] + 2 * ((per_node_ - 1) * kHopTree[protocol] +
+                                                      std::log2(nodes_) * kHopNet[protocol]);
     const double channels = std::min(2 * per_node_, 8.0);
     const double most = channels * (is_pair ? 41.4 : 36.0);
     const double simple = is_pair ? most : std::min(0.92 * bus, most);
@@ -185,8 +187,7 @@ class Nccl {
                                  std::min(0.92 * bus, channels_ * kRingLL128[arch_]), bus};
     double bandwidth = bandwidths[protocol] * n_ / steps;
     const double overhead = axis_.nodes == 1 ? 0 : kHopOverhead[protocol];
-    const double net =
-        NetHop()[protocol] + spec_.extra_latency_us * (protocol == kSimple ? 2 : 1);
+    const double net = NetHop()[protocol] + spec_.extra_latency_us * (protocol == kSimple ? 2 : 1);
     double latency = kBaseRing[protocol] +
                      (steps - inter) * std::max(kHopInside[protocol], overhead) + inter * net;
     if (axis_.nodes > 1) {
@@ -210,15 +211,14 @@ class Nccl {
   }
 
   double TunedTree(size_t protocol, double bytes) const {
-    const double bus = std::min(0.92 * channels_ * PerChannel(), channels_ * kTreeMax[arch_][scale_]);
-    const double bandwidths[] = {
-        std::min(bus / 3.8, kMaxLL[arch_][scale_]),
-        std::min(bus * (axis_.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
-                 channels_ * kTreeLL128[arch_][scale_]),
-        bus};
-    const double latency =
-        kBaseTree[protocol] +
-        2 * ((per_node_ - 1) * kHopTree[protocol] + FloorLogNodes() * kHopNet[protocol]);
+    const double bus =
+        std::min(0.92 * channels_ * PerChannel(), channels_ * kTreeMax[arch_][scale_]);
+    const double bandwidths[] = {std::min(bus / 3.8, kMaxLL[arch_][scale_]),
+                                 std::min(bus * (axis_.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
+                                          channels_ * kTreeLL128[arch_][scale_]),
+                                 bus};
+    const double latency = kBaseTree[protocol] + 2 * ((per_node_ - 1) * kHopTree[protocol] +
+                                                      FloorLogNodes() * kHopNet[protocol]);
     return Time(latency, bytes, bandwidths[protocol] / 2 * At(kTree[protocol], bytes));
   }
 
@@ -228,8 +228,7 @@ class Nccl {
     const double x =
         2 * spec_.intra / channels_ * kNvlsEfficiency[arch_] * (channels_ - 1) / channels_;
     const double bus = channels_ * std::min(x, spec_.inter / channels_);
-    const double nvls =
-        Time(25 + (axis_.ranks_per_node == 1 ? 14 : 18), bytes, bus * n_ / steps);
+    const double nvls = Time(25 + (axis_.ranks_per_node == 1 ? 14 : 18), bytes, bus * n_ / steps);
     const double pair = axis_.nodes <= 2 ? 2 : 1;
     const double tree_bus =
         channels_ * std::min({x, Inter() / channels_ * pair, kNvlsTreeMax[arch_][scale_]});
@@ -261,17 +260,17 @@ class Nccl {
   const AxisTopology axis_;
 };
 
-double Ring(const NetworkSpec& network, Collective collective, double bytes,
+double Ring(const NetworkSpec& network, CollectiveOp collective, double bytes,
             const AxisTopology& axis) {
   const auto ranks = static_cast<double>(axis.ranks);
-  const double hops = (collective == Collective::kAllReduce ? 2 : 1) * (ranks - 1);
+  const double hops = (collective == CollectiveOp::kAllReduce ? 2 : 1) * (ranks - 1);
   const double bandwidth = axis.nodes == 1 ? network.intra : network.inter;
   return network.base_us + hops * network.hop_us + bytes * hops / ranks / (1000 * bandwidth);
 }
 
 }  // namespace
 
-double CollectiveUs(const NetworkSpec& network, Collective collective, double bytes,
+double CollectiveUs(const NetworkSpec& network, CollectiveOp collective, double bytes,
                     const AxisTopology& axis) {
   if (axis.ranks <= 1) return 0;
   if (network.model == NetworkModel::kSimple) return Ring(network, collective, bytes, axis);

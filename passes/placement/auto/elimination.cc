@@ -93,7 +93,9 @@ class Eliminator {
   }
 
  private:
-  size_t Size(int variable) const { return problem_.variables[static_cast<size_t>(variable)].size(); }
+  size_t Size(int variable) const {
+    return problem_.variables[static_cast<size_t>(variable)].size();
+  }
 
   Table TableOf(const PairwiseProblem::Edge& edge) const {
     const bool in_order = edge.a < edge.b;

@@ -66,17 +66,18 @@ std::vector<Alternative> AlternativesOf(const AutoPlacement& placement, int vari
   const int chosen = placement.solved.choices[static_cast<size_t>(variable)];
   std::vector<Alternative> alternatives;
   for (size_t i = 0; i < of.strategies.size(); ++i) {
-    Alternative alternative{.choice = static_cast<int>(i),
-                            .compute_us = of.strategies[i].compute_us * static_cast<double>(of.count),
-                            .around_us = 0,
-                            .forced_us = {},
-                            .is_chosen = static_cast<int>(i) == chosen};
+    Alternative alternative{
+        .choice = static_cast<int>(i),
+        .compute_us = of.strategies[i].compute_us * static_cast<double>(of.count),
+        .around_us = 0,
+        .forced_us = {},
+        .is_chosen = static_cast<int>(i) == chosen};
     PairwiseProblem::Choices choices = placement.solved.choices;
     choices[static_cast<size_t>(variable)] = static_cast<int>(i);
     for (const PairwiseProblem::Edge& edge : problem.edges)
       if (edge.a == variable || edge.b == variable)
-        alternative.around_us += edge.cost(choices[static_cast<size_t>(edge.a)],
-                                           choices[static_cast<size_t>(edge.b)]);
+        alternative.around_us +=
+            edge.cost(choices[static_cast<size_t>(edge.a)], choices[static_cast<size_t>(edge.b)]);
     alternatives.push_back(alternative);
   }
   std::ranges::stable_sort(alternatives, [](const Alternative& a, const Alternative& b) {
@@ -137,14 +138,14 @@ Result<std::string> WhyText(const Graph& graph, const AutoPlacement& placement,
     }
     if (++shown > kForced) continue;
     const bool is_tie = alternative.forced_us && *alternative.forced_us < 0.01;
-    text += fmt::format(
-        "{:>9}  {:>10.3f}  {}{}\n",
-        alternative.is_chosen    ? "chosen"
-        : alternative.forced_us ? fmt::format("+{:.3f}", *alternative.forced_us)
-                                 : "never",
-        alternative.compute_us,
-        StrategyText(module, of.strategies[static_cast<size_t>(alternative.choice)]),
-        is_tie && !alternative.is_chosen ? "  tie" : "");
+    text +=
+        fmt::format("{:>9}  {:>10.3f}  {}{}\n",
+                    alternative.is_chosen   ? "chosen"
+                    : alternative.forced_us ? fmt::format("+{:.3f}", *alternative.forced_us)
+                                            : "never",
+                    alternative.compute_us,
+                    StrategyText(module, of.strategies[static_cast<size_t>(alternative.choice)]),
+                    is_tie && !alternative.is_chosen ? "  tie" : "");
   }
   if (shown > kForced) text += fmt::format("  and {} more\n", shown - kForced);
   if (is_forced && of.strategies.size() == 1) text += "  nothing else is allowed here\n";
@@ -172,19 +173,18 @@ Result<std::string> DiffPlaced(Graph& graph_a, std::string_view a, Graph& graph_
     if (of_a.placements != of_b->second.placements) ++changes[change];
     const double difference = of_b->second.us - of_a.us;
     if (std::abs(difference) >= 0.001)
-      most.emplace_back(difference, fmt::format("{}  {}", name,
-                                                of_a.placements == of_b->second.placements
-                                                    ? of_a.placements
-                                                    : change));
+      most.emplace_back(
+          difference,
+          fmt::format("{}  {}", name,
+                      of_a.placements == of_b->second.placements ? of_a.placements : change));
   }
   std::vector<std::pair<std::string, int>> sorted(changes.begin(), changes.end());
   std::ranges::stable_sort(sorted, std::greater<>(), &std::pair<std::string, int>::second);
   if (!sorted.empty()) text += "\nnodes  placement\n";
   for (const auto& [change, count] : sorted)
     text += fmt::format("{:>5}  {}\n", count, change);
-  std::ranges::stable_sort(most, [](const auto& x, const auto& y) {
-    return std::abs(x.first) > std::abs(y.first);
-  });
+  std::ranges::stable_sort(
+      most, [](const auto& x, const auto& y) { return std::abs(x.first) > std::abs(y.first); });
   if (!most.empty()) text += "\n     µs  node\n";
   constexpr size_t kMost = 20;
   for (size_t i = 0; i < std::min(kMost, most.size()); ++i)

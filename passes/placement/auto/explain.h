@@ -25,8 +25,8 @@ std::vector<Alternative> AlternativesOf(const AutoPlacement& placement, int vari
                                         size_t max_forced, const SolverOptions& options);
 
 /// Why a node or an input has its placements: what it costs, where its operands come from, and what
-/// the alternatives would cost. `name`: of a node, "mm_3", or of a parameter, "layers.0.attention.wq
-/// .weight". Errors: no node has that name.
+/// the alternatives would cost. `name`: of a node, "mm_3", or of a parameter,
+/// "layers.0.attention.wq .weight". Errors: no node has that name.
 Result<std::string> WhyText(const Graph& graph, const AutoPlacement& placement,
                             const CostModel& model, std::string_view name,
                             const SolverOptions& options);

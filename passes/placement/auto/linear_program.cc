@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <coin/Clp_C_Interface.h>
 #include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
-
-#include <coin/Clp_C_Interface.h>
 
 #include "passes/placement/auto/multipliers.h"
 #endif
@@ -180,15 +179,14 @@ class BranchAndBound {
     double most_certain = 0;
     for (size_t variable = 0; variable < problem_.variables.size(); ++variable) {
       const double* y = x + program_.column(variable, 0);
-      const auto choice = static_cast<int>(
-          std::max_element(y, y + problem_.variables[variable].size()) - y);
+      const auto choice =
+          static_cast<int>(std::max_element(y, y + problem_.variables[variable].size()) - y);
       rounded.push_back(choice);
       if (y[choice] >= 1 - kIntegral || y[choice] <= most_certain) continue;
       most_certain = y[choice];
       branch = program_.column(variable, choice);
     }
-    const bool is_feasible =
-        !std::isinf(problem_.Cost(rounded)) && problem_.Satisfies(rounded);
+    const bool is_feasible = !std::isinf(problem_.Cost(rounded)) && problem_.Satisfies(rounded);
     if (is_feasible && (branch >= 0 || problem_.Cost(rounded) < result_.cost)) Offer(rounded);
     if (branch < 0) return bound;
     if (Seconds() > options_.seconds) {

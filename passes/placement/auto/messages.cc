@@ -60,8 +60,8 @@ class Passing {
         if (other >= variable) continue;
         const auto chosen = static_cast<size_t>(choices[other]);
         for (size_t i = 0; i < costs.size(); ++i)
-          costs[i] += is_a ? Cost(edge, i, chosen) - to_a_[e][i]
-                           : Cost(edge, chosen, i) - to_b_[e][i];
+          costs[i] +=
+              is_a ? Cost(edge, i, chosen) - to_a_[e][i] : Cost(edge, chosen, i) - to_b_[e][i];
       }
       choices[variable] = static_cast<int>(std::ranges::min_element(costs) - costs.begin());
     }

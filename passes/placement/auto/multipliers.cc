@@ -189,7 +189,8 @@ void ImproveChoices(const PairwiseProblem& problem, Choices& choices) {
   const auto cost_of = [&](size_t variable) {
     double cost = problem.variables[variable][static_cast<size_t>(choices[variable])];
     for (const PairwiseProblem::Edge* edge : edges_of[variable])
-      cost += edge->cost(choices[static_cast<size_t>(edge->a)], choices[static_cast<size_t>(edge->b)]);
+      cost +=
+          edge->cost(choices[static_cast<size_t>(edge->a)], choices[static_cast<size_t>(edge->b)]);
     return cost;
   };
   for (bool has_changed = true; has_changed;) {

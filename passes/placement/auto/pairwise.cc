@@ -39,9 +39,8 @@ double PairwiseProblem::Cost(const Choices& choices) const {
 }
 
 bool PairwiseProblem::Satisfies(const Choices& choices) const {
-  return std::ranges::all_of(rows, [&](const Row& row) {
-    return row.Sum(choices) <= row.limit * (1 + 1e-9);
-  });
+  return std::ranges::all_of(
+      rows, [&](const Row& row) { return row.Sum(choices) <= row.limit * (1 + 1e-9); });
 }
 
 void Compress(PairwiseProblem::Edge& edge) {

@@ -61,15 +61,14 @@ Result<PlacedCost> CostOfPlaced(Graph& graph, const CostModel& model) {
   for (const NodeId node : graph.nodes().Snapshot()) {
     PlacedCost::Item item{.node = node};
     const NodeKind kind = graph.node(node).kind;
-    if (kind == NodeKind::kPlaceholder && KindOf(graph, node) == InputKind::kParameter) {
+    if (kind == NodeKind::kPlaceholder && KindOf(graph, node) == PlacedInput::kParameter) {
       const Type& type = module.types()[graph.value(graph.result(node)).type];
-      item.compute_us =
-          model.UpdateUs(module, type, PlacementsOf(graph, graph.result(node), axes));
+      item.compute_us = model.UpdateUs(module, type, PlacementsOf(graph, graph.result(node), axes));
     } else if (kind == NodeKind::kCall && graph.op(node) == kRedistributeOp) {
       const ValueId from = graph.operands(node)[0];
-      item.communication_us = model.RedistributionUs(
-          module, module.types()[graph.value(from).type], PlacementsOf(graph, from, axes),
-          PlacementsOf(graph, graph.result(node), axes));
+      item.communication_us = model.RedistributionUs(module, module.types()[graph.value(from).type],
+                                                     PlacementsOf(graph, from, axes),
+                                                     PlacementsOf(graph, graph.result(node), axes));
     } else if (kind == NodeKind::kCall) {
       STRATA_TRY(item.compute_us, ComputeUs(graph, node, model));
     } else {

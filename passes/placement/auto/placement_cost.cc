@@ -84,7 +84,7 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
   for (const AxisChange& change :
        PlanRedistribution(InMemory(from, places), InMemory(to, places))) {
     const auto ranks = static_cast<double>(axes_[change.axis].ranks);
-    const auto collective = [&](Collective kind) {
+    const auto collective = [&](CollectiveOp kind) {
       return CollectiveUs(topology_.network, kind, bytes, axes_[change.axis]);
     };
     // Parts of another dimension than the slowest are copied before or after.
@@ -92,15 +92,15 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
       return placement.dim == 0 ? 0 : MemoryUs(2 * bytes);
     };
     if (IsShard(change.from) && IsShard(change.to)) {
-      us += collective(Collective::kAllToAll) + copies(change.from) + copies(change.to);
+      us += collective(CollectiveOp::kAllToAll) + copies(change.from) + copies(change.to);
     } else if (IsShard(change.from)) {
       bytes *= ranks;
-      us += collective(Collective::kAllGather) + copies(change.from);
+      us += collective(CollectiveOp::kAllGather) + copies(change.from);
     } else if (IsPartial(change.from) && IsShard(change.to) && CanScatter(module, change.from)) {
-      us += collective(Collective::kReduceScatter) + copies(change.to);
+      us += collective(CollectiveOp::kReduceScatter) + copies(change.to);
       bytes /= ranks;
     } else {
-      if (IsPartial(change.from)) us += collective(Collective::kAllReduce);
+      if (IsPartial(change.from)) us += collective(CollectiveOp::kAllReduce);
       if (IsShard(change.to)) bytes /= ranks;
       if (IsPartial(change.to)) us += MemoryUs(2 * bytes);  // zeros on all ranks but the first
     }

@@ -36,8 +36,8 @@ class CostModel {
                    std::span<const int64_t> factor_sizes, std::span<const Placements> operands,
                    std::span<const Placements> results) const;
 
-  /// Of the update of a parameter: AdamW reads it, its gradient and two averages, and writes all but
-  /// the gradient.
+  /// Of the update of a parameter: AdamW reads it, its gradient and two averages, and writes all
+  /// but the gradient.
   double UpdateUs(const Module& module, const Type& type, const Placements& placements) const;
 
   /// The least time of a kernel that moves `bytes`.

@@ -58,7 +58,8 @@ class Writer {
     if (n.kind == NodeKind::kCall) json.Field("op", graph_.op(node));
     json.Field("phase", ToString(n.phase));
     if (n.module.valid()) json.Field("module_path", module_.str(n.module));
-    if (variable.kind == SearchSpace::Kind::kInput) json.Field("fqn", graph_.attribute(node, "fqn"));
+    if (variable.kind == SearchSpace::Kind::kInput)
+      json.Field("fqn", graph_.attribute(node, "fqn"));
     json.Key("placements").BeginArray();
     for (const Placements& result : strategy.results)
       json.String(PlacementsText(module_, result));
@@ -76,9 +77,8 @@ class Writer {
                                 &reader = Variable(operand.reader);
     const auto& from = producer.strategies[static_cast<size_t>(Choice(operand.producer))];
     const auto& to = reader.strategies[static_cast<size_t>(Choice(operand.reader))];
-    const Placements& wanted = reader.kind == SearchSpace::Kind::kCall
-                                   ? to.operands[operand.operand]
-                                   : to.results[0];
+    const Placements& wanted =
+        reader.kind == SearchSpace::Kind::kCall ? to.operands[operand.operand] : to.results[0];
     const double us = placement_.space.EdgeUs(module_, model_, operand, Choice(operand.producer),
                                               Choice(operand.reader));
     json.BeginObject()

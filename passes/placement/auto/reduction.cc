@@ -170,7 +170,8 @@ void Reduction::Forbid() {
     }
   }
   for (const auto& costs : costs_)
-    is_feasible_ = is_feasible_ && std::ranges::any_of(costs, [](double c) { return !std::isinf(c); });
+    is_feasible_ =
+        is_feasible_ && std::ranges::any_of(costs, [](double c) { return !std::isinf(c); });
 }
 
 void Reduction::EliminateAll() {
@@ -211,10 +212,10 @@ void Reduction::Eliminate(int variable) {
     std::vector<double> least(static_cast<size_t>(edge.num_b), kInfinity);
     for (size_t choice = 0; choice < record.costs.size(); ++choice)
       for (int j = 0; j < edge.num_b; ++j)
-        least[static_cast<size_t>(j)] = std::min(
-            least[static_cast<size_t>(j)],
-            record.costs[choice] +
-                edge.costs[static_cast<size_t>(edge.class_a[choice] * edge.num_b + j)]);
+        least[static_cast<size_t>(j)] =
+            std::min(least[static_cast<size_t>(j)],
+                     record.costs[choice] +
+                         edge.costs[static_cast<size_t>(edge.class_a[choice] * edge.num_b + j)]);
     auto& costs = costs_[static_cast<size_t>(edge.b)];
     for (size_t choice = 0; choice < costs.size(); ++choice)
       costs[choice] += least[static_cast<size_t>(edge.class_b[choice])];
@@ -293,8 +294,7 @@ void Reduction::Collect() {
 PairwiseProblem::Choices Reduction::Expand(const PairwiseProblem::Choices& reduced) const {
   PairwiseProblem::Choices choices(costs_.size());
   for (size_t i = 0; i < variable_of_.size(); ++i)
-    choices[static_cast<size_t>(variable_of_[i])] =
-        choices_of_[i][static_cast<size_t>(reduced[i])];
+    choices[static_cast<size_t>(variable_of_[i])] = choices_of_[i][static_cast<size_t>(reduced[i])];
   for (size_t i = eliminated_.size(); i-- > 0;) {
     const Eliminated& record = eliminated_[i];
     double least = kInfinity;

@@ -50,8 +50,8 @@ class Reduction {
   double constant_ = 0;
 
   PairwiseProblem reduced_;
-  std::vector<int> variable_of_;               // of each reduced variable
-  std::vector<std::vector<int>> choices_of_;   // of each of its choices
+  std::vector<int> variable_of_;              // of each reduced variable
+  std::vector<std::vector<int>> choices_of_;  // of each of its choices
 };
 
 }  // namespace strata

@@ -110,9 +110,10 @@ class Builder {
     } else {
       variable.strategies = InputStrategies(node);
       if (variable.strategies.empty()) {
-        return Error("no such placement: parameter {}: its entry in the constraints does not fit "
-                     "the mesh {}: correct the entry",
-                     graph_.attribute(node, "fqn"), model_.mesh().Text());
+        return Error(
+            "no such placement: parameter {}: its entry in the constraints does not fit "
+            "the mesh {}: correct the entry",
+            graph_.attribute(node, "fqn"), model_.mesh().Text());
       }
     }
     space_.variable_of.emplace(node, static_cast<int>(space_.variables.size()));
@@ -123,10 +124,10 @@ class Builder {
 
   /// Parameters, and casts of them, are gathered where they are read.
   void FollowParameter(NodeId node) {
-    const bool is_parameter = graph_.node(node).kind == NodeKind::kPlaceholder
-                                  ? KindOf(graph_, node) == InputKind::kParameter
-                                  : IsCast(graph_, node) &&
-                                        gathered_.contains(graph_.operands(node)[0]);
+    const bool is_parameter =
+        graph_.node(node).kind == NodeKind::kPlaceholder
+            ? KindOf(graph_, node) == PlacedInput::kParameter
+            : IsCast(graph_, node) && gathered_.contains(graph_.operands(node)[0]);
     if (is_parameter) gathered_.insert(graph_.result(node));
   }
 
@@ -137,9 +138,9 @@ class Builder {
     const Type* type = TensorOf(graph_.result(node));
     if (type == nullptr || graph_.node(node).kind != NodeKind::kPlaceholder)
       return {held(plan_.Replicated())};
-    const InputKind kind = KindOf(graph_, node);
-    if (kind == InputKind::kBatch) return {held(plan_.Batch(module_, *type))};
-    if (kind != InputKind::kParameter) return {held(plan_.Replicated())};
+    const PlacedInput kind = KindOf(graph_, node);
+    if (kind == PlacedInput::kBatch) return {held(plan_.Batch(module_, *type))};
+    if (kind != PlacedInput::kParameter) return {held(plan_.Replicated())};
     std::vector<CallStrategy> strategies;
     const std::string name(graph_.attribute(node, "fqn"));
     for (Placements& placements : HeldPlacements(module_, *type, model_.mesh())) {
@@ -203,10 +204,10 @@ class Builder {
       };
       std::erase_if(strategies, differs);
       if (strategies.empty()) {
-        return Error("no such strategy: {} on axis {}: the sharding rule of {} does not allow it: "
-                     "correct the entry, or remove it",
-                     plan_.WhereNode(key->second), model_.mesh().axes()[axis].name,
-                     graph_.name(node));
+        return Error(
+            "no such strategy: {} on axis {}: the sharding rule of {} does not allow it: "
+            "correct the entry, or remove it",
+            plan_.WhereNode(key->second), model_.mesh().axes()[axis].name, graph_.name(node));
       }
     }
     return Ok();
@@ -229,7 +230,7 @@ class Builder {
       reads_[operands[i]][GroupOf(operands[i], node, i)].push_back({node, i});
     }
     if (graph_.node(node).kind == NodeKind::kPlaceholder &&
-        KindOf(graph_, node) == InputKind::kParameter)
+        KindOf(graph_, node) == PlacedInput::kParameter)
       parameters_.push_back(node);
   }
 
@@ -333,8 +334,7 @@ class Builder {
 
   void AddOperand(SearchSpace::Operand operand) {
     // An operand of the output has no place of its own.
-    const bool is_call =
-        space_.variables[static_cast<size_t>(operand.reader)].kind == Kind::kCall;
+    const bool is_call = space_.variables[static_cast<size_t>(operand.reader)].kind == Kind::kCall;
     if (!is_call) operand.operand = 0;
     const auto key = std::tuple(operand.producer, operand.result, operand.reader, operand.operand,
                                 operand.type, operand.is_fixed);
@@ -438,8 +438,8 @@ class Builder {
 
 }  // namespace
 
-Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan,
-                                    const CostModel& model, const SpaceOptions& options) {
+Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan, const CostModel& model,
+                                    const SpaceOptions& options) {
   return Builder(graph, plan, model, options).Run();
 }
 
@@ -465,7 +465,7 @@ PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, con
       of_choice[choice] += bytes_of(strategies[choice].results[result]);
   };
   for (const NodeId node : graph.placeholders()) {
-    if (KindOf(graph, node) != InputKind::kParameter) continue;
+    if (KindOf(graph, node) != PlacedInput::kParameter) continue;
     const Type& type = module.types()[graph.value(graph.result(node)).type];
     add(node, 0, [&](const Placements& placements) {
       const double bytes = model.LocalBytes(module, type, placements);

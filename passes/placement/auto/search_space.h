@@ -31,8 +31,8 @@ struct SearchSpace {
   enum class Kind : uint8_t { kInput, kCall, kShared };
   struct Variable {
     Kind kind = Kind::kCall;
-    NodeId node;               ///< the first of the nodes that are alike; of kShared: the producer
-    ValueId value;             ///< kInput, kShared
+    NodeId node;    ///< the first of the nodes that are alike; of kShared: the producer
+    ValueId value;  ///< kInput, kShared
     std::vector<CallStrategy> strategies;
     int64_t count = 0;  ///< nodes
   };
@@ -41,8 +41,8 @@ struct SearchSpace {
     int producer = 0, reader = 0;  ///< variables
     size_t result = 0, operand = 0;
     TypeId type;
-    int64_t count = 0;       ///< of nodes that are alike
-    bool is_fixed = false;   ///< written in place: cannot be redistributed
+    int64_t count = 0;      ///< of nodes that are alike
+    bool is_fixed = false;  ///< written in place: cannot be redistributed
   };
 
   std::vector<Variable> variables;
@@ -59,8 +59,8 @@ struct SearchSpace {
 /// Of the step `graph`, which `place` did not see. `plan` decides the data, and what else it
 /// decides of parameters and calls is kept. Errors: an operator without a rule; entries of the plan
 /// that no strategy fits.
-Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan,
-                                    const CostModel& model, const SpaceOptions& options);
+Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan, const CostModel& model,
+                                    const SpaceOptions& options);
 
 /// Bytes on a rank at the end of forward, when they are the most: parameters, their gradients and
 /// two averages of the optimizer, and what backward reads of forward. At most `limit`.

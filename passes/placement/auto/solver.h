@@ -23,7 +23,7 @@ struct SolverResult {
   Status status = Status::kUnknown;
   PairwiseProblem::Choices choices;
   double cost = 0;
-  double bound = 0;  ///< no choices cost less
+  double bound = 0;    ///< no choices cost less
   std::string method;  ///< "elimination", "Clp"
   // Sizes of what was solved.
   int64_t core_variables = 0, columns = 0, rows = 0, iterations = 0, branches = 0;

@@ -60,8 +60,10 @@ class Table {
     for (const TomlValue::Member& member : members == nullptr ? TomlValue::Table{} : *members) {
       const auto dtype = DTypeFromShortName(member.key);
       const auto number = AsNumber(member.value);
-      if (!dtype || !number) Refuse(member.value, "expected a type and a number: bf16 = 989");
-      else rates[*dtype] = *number;
+      if (!dtype || !number)
+        Refuse(member.value, "expected a type and a number: bf16 = 989");
+      else
+        rates[*dtype] = *number;
     }
     return rates;
   }
@@ -77,7 +79,8 @@ class Table {
  private:
   static std::optional<double> AsNumber(const TomlValue& value) {
     std::optional<double> number;
-    if (const auto* whole = std::get_if<int64_t>(&value.value)) number = static_cast<double>(*whole);
+    if (const auto* whole = std::get_if<int64_t>(&value.value))
+      number = static_cast<double>(*whole);
     if (const auto* real = std::get_if<double>(&value.value)) number = *real;
     return number && *number >= 0 ? number : std::nullopt;
   }
@@ -114,8 +117,8 @@ Result<Topology> Topology::Load(const std::string& name) {
     names.emplace_back(topology);
   }
   if (!name.ends_with(".toml")) {
-    return Error("no topology '{}': name one of {}, or a TOML file{}", name,
-                 fmt::join(names, ", "), DidYouMean(name, names));
+    return Error("no topology '{}': name one of {}, or a TOML file{}", name, fmt::join(names, ", "),
+                 DidYouMean(name, names));
   }
   STRATA_TRY(const std::string text, ReadFile(name));
   return Parse(text, name, name);
@@ -140,8 +143,8 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
                                                                 : NetworkModel::kSimple;
   spec.architecture =
       static_cast<Architecture>(network.Choice("architecture", {"ampere", "hopper", "blackwell"}));
-  spec.ranks_per_node = std::max<int64_t>(
-      1, static_cast<int64_t>(network.Number("ranks_per_node", 8)));
+  spec.ranks_per_node =
+      std::max<int64_t>(1, static_cast<int64_t>(network.Number("ranks_per_node", 8)));
   spec.intra = network.Number("intra_gb_per_s", 0);
   spec.inter = network.Number("inter_gb_per_s", spec.intra);
   spec.channels = static_cast<int>(std::max(1.0, network.Number("channels", 16)));
@@ -151,9 +154,10 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   spec.hop_us = network.Number("hop_us", spec.hop_us);
   STRATA_RETURN_IF_ERROR(network.Finish());
   if (topology.device.bytes_per_us <= 0 || topology.device.efficiency <= 0 || spec.intra <= 0) {
-    return Error("a rate is missing or zero: {}: give device.memory_tib_per_s, device.efficiency "
-                 "and network.intra_gb_per_s",
-                 file);
+    return Error(
+        "a rate is missing or zero: {}: give device.memory_tib_per_s, device.efficiency "
+        "and network.intra_gb_per_s",
+        file);
   }
   return topology;
 }
@@ -164,9 +168,10 @@ Result<std::vector<AxisTopology>> AxisTopologies(const Topology& topology, const
     const int64_t fitting = topology.network.ranks_per_node / axis.stride;
     const int64_t per_node = std::max<int64_t>(1, std::min(fitting, axis.size));
     if (axis.size % per_node != 0) {
-      return Error("nodes of {} ranks are filled unevenly: mesh {} on topology {}: choose sizes "
-                   "that divide the nodes, or are multiples of them",
-                   topology.network.ranks_per_node, mesh.Text(), topology.name);
+      return Error(
+          "nodes of {} ranks are filled unevenly: mesh {} on topology {}: choose sizes "
+          "that divide the nodes, or are multiples of them",
+          topology.network.ranks_per_node, mesh.Text(), topology.name);
     }
     axes.push_back({.ranks = axis.size, .nodes = axis.size / per_node, .ranks_per_node = per_node});
   }

@@ -14,10 +14,10 @@ namespace strata {
 /// What one rank computes with.
 struct DeviceSpec {
   double memory_bytes = 0;
-  double bytes_per_us = 0;             ///< peak of memory
+  double bytes_per_us = 0;               ///< peak of memory
   std::map<DType, double> flops_per_us;  ///< peak of dense products
-  double efficiency = 1;               ///< part of the peaks that a kernel reaches
-  double launch_us = 0;                ///< least time of a kernel that reads or writes memory
+  double efficiency = 1;                 ///< part of the peaks that a kernel reaches
+  double launch_us = 0;                  ///< least time of a kernel that reads or writes memory
 };
 
 enum class NetworkModel : uint8_t {
@@ -34,7 +34,7 @@ struct NetworkSpec {
   double intra = 0, inter = 0;
   int channels = 16;
   bool nvswitch = false;
-  double extra_latency_us = 0;       ///< of a hop between nodes
+  double extra_latency_us = 0;         ///< of a hop between nodes
   double base_us = 6.6, hop_us = 0.6;  ///< of the simple model
 };
 

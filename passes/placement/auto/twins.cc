@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace strata {
 namespace {
 
-/// The nodes of one layer and phase, in program order, and what makes them alike.
+/// The nodes of one module of a layer in one phase, in program order, and what makes them alike.
 struct Part {
   std::vector<NodeId> nodes;
   std::string signature;
@@ -50,18 +51,21 @@ std::string WithoutLayer(std::string_view path, int64_t& layer) {
 }
 
 Twins FindTwins(const Graph& graph) {
-  std::map<std::pair<int64_t, int>, Part> parts;  // by layer, and phase or -1 for inputs
+  // By layer, phase or -1 for inputs, and module.
+  std::map<std::tuple<int64_t, int, std::string>, Part> parts;
   for (const NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
     const bool is_input = node.kind == NodeKind::kPlaceholder;
     if (!is_input && node.kind != NodeKind::kCall) continue;
     std::string_view path;
-    if (is_input) path = graph.attribute(id, "fqn");
-    else if (node.module.valid()) path = graph.module().str(node.module);
+    if (is_input)
+      path = graph.attribute(id, "fqn");
+    else if (node.module.valid())
+      path = graph.module().str(node.module);
     int64_t layer = -1;
     const std::string pattern = WithoutLayer(path, layer);
     if (layer < 0) continue;
-    Part& part = parts[{layer, is_input ? -1 : static_cast<int>(node.phase)}];
+    Part& part = parts[{layer, is_input ? -1 : static_cast<int>(node.phase), pattern}];
     part.nodes.push_back(id);
     part.signature += SignatureOf(graph, id, pattern);
   }
@@ -71,7 +75,7 @@ Twins FindTwins(const Graph& graph) {
   for (const NodeId id : graph.nodes())
     place_of.emplace(id, static_cast<int>(place_of.size()));
   for (const auto& [key, part] : parts)
-    in_order[place_of.at(part.nodes.front())] = {key.second, &part};
+    in_order[place_of.at(part.nodes.front())] = {std::get<1>(key), &part};
   Twins twins;
   std::map<std::pair<int, std::string>, const Part*> first;
   for (const auto& [place, of] : in_order) {

@@ -17,8 +17,8 @@ struct Twins {
   }
 };
 
-/// Layers are alike in a phase when their calls are: the same operators on the same types in the
-/// same modules, in this order. `layers.3.attention.wq` is of layer 3.
+/// Modules of layers are alike in a phase when their calls are: the same operators on the same
+/// types, in this order. `layers.3.attention.wq` is of layer 3.
 Twins FindTwins(const Graph& graph);
 /// Every node alone.
 inline Twins NoTwins() {

@@ -15,8 +15,8 @@ namespace {
 
 using testing::OrDie;
 
-constexpr auto kGather = Collective::kAllGather, kReduce = Collective::kAllReduce,
-               kScatter = Collective::kReduceScatter, kExchange = Collective::kAllToAll;
+constexpr auto kGather = CollectiveOp::kAllGather, kReduce = CollectiveOp::kAllReduce,
+               kScatter = CollectiveOp::kReduceScatter, kExchange = CollectiveOp::kAllToAll;
 
 NetworkSpec Network(const std::string& topology) {
   return OrDie(Topology::Load(topology)).network;
@@ -47,7 +47,7 @@ TEST_CASE("T46: collectives take the times of the reference model") {
   struct Golden {
     const char* topology;
     AxisTopology axis;
-    Collective collective;
+    CollectiveOp collective;
     std::array<double, 4> us;  // of 2^12, 2^20, 2^24, 2^30 bytes
   };
   const Golden goldens[] = {
@@ -75,8 +75,8 @@ TEST_CASE("T46: collectives take the times of the reference model") {
     for (size_t i = 0; i < golden.us.size(); ++i) {
       INFO(fmt::format("{} {} ranks on {} nodes, 2^{} bytes", golden.topology, golden.axis.ranks,
                        golden.axis.nodes, kPowers[i]));
-      CHECK_EQ(CollectiveUs(Network(golden.topology), golden.collective,
-                            std::exp2(kPowers[i]), golden.axis),
+      CHECK_EQ(CollectiveUs(Network(golden.topology), golden.collective, std::exp2(kPowers[i]),
+                            golden.axis),
                doctest::Approx(golden.us[i]).epsilon(0.005));
     }
   }
@@ -85,7 +85,7 @@ TEST_CASE("T46: collectives take the times of the reference model") {
 TEST_CASE("T47: more bytes take no less time, on any number of nodes") {
   for (const char* topology : {"a100", "h100", "h200", "b200", "cpu"}) {
     const NetworkSpec network = Network(topology);
-    for (const Collective collective : {kGather, kScatter, kReduce, kExchange}) {
+    for (const CollectiveOp collective : {kGather, kScatter, kReduce, kExchange}) {
       for (const int64_t nodes : {1, 2, 4, 8, 16, 32}) {
         const AxisTopology axis{.ranks = nodes * 8, .nodes = nodes, .ranks_per_node = 8};
         double before = 0;
@@ -113,7 +113,7 @@ TEST_CASE("T49: reducing to all costs more than to one part, which costs what ga
 
 TEST_CASE("T53: node counts that were not measured have finite times") {
   const AxisTopology odd{.ranks = 15, .nodes = 5, .ranks_per_node = 3};
-  for (const Collective collective : {kGather, kScatter, kReduce, kExchange})
+  for (const CollectiveOp collective : {kGather, kScatter, kReduce, kExchange})
     CHECK(std::isfinite(CollectiveUs(Network("h100"), collective, 1e6, odd)));
 }
 
@@ -134,8 +134,7 @@ TEST_CASE("T58: redistributions on one axis take the times of the reference mode
   const auto check = [&](std::string_view type, std::string_view from, std::string_view to,
                          double us) {
     INFO(fmt::format("{} to {}", from, to));
-    CHECK_EQ(RedistributionUs(kMesh, type, from, to),
-             doctest::Approx(us + kStep).epsilon(0.005));
+    CHECK_EQ(RedistributionUs(kMesh, type, from, to), doctest::Approx(us + kStep).epsilon(0.005));
   };
   constexpr std::string_view kMatrix = "bf16[4096, 4096][4096, 1]cpu",
                              kHidden = "bf16[16, 8192, 4096][33554432, 4096, 1]cpu";

@@ -47,8 +47,8 @@ std::string StepText(int layers) {
                          const std::string& alias = "") {
       forward += fmt::format("  {}_{} = {} : {}{} {}\n", name, i, call, type, alias, of);
     };
-    for (const auto& [w, type] : {std::pair("w1", tensor(kHidden, kDim)),
-                                  std::pair("w2", tensor(kDim, kHidden))})
+    for (const auto& [w, type] :
+         {std::pair("w1", tensor(kHidden, kDim)), std::pair("w2", tensor(kDim, kHidden))})
       inputs += fmt::format(
           "  {0}_{1} = placeholder : {2} {{+fqn='layers.{1}.ffn.{0}' +input='parameter'}}\n", w, i,
           type);
@@ -63,7 +63,8 @@ std::string StepText(int layers) {
     add("m2", fmt::format("aten.mm.default(a_{0}, t2_{0})", i), rows);
     add("u", fmt::format("aten.reshape.default(m2_{}, [{}, {}, {}])", i, kBatch, kSeq, kDim),
         hidden, fmt::format(" ~m2_{}", i));
-    forward += fmt::format("  x_{} = aten.add.Tensor(x_{}, u_{}) : {} {}\n", i + 1, i, i, hidden, of);
+    forward +=
+        fmt::format("  x_{} = aten.add.Tensor(x_{}, u_{}) : {} {}\n", i + 1, i, i, hidden, of);
     outputs += fmt::format(", gw1_{0}, gw2_{0}", i);
   }
   for (int i = layers; i-- > 0;) {
@@ -85,10 +86,12 @@ std::string StepText(int layers) {
     add("gx", fmt::format("aten.mm.default(gm_{0}, w1_{0})", i), rows);
     add("gu", fmt::format("aten.reshape.default(gx_{}, [{}, {}, {}])", i, kBatch, kSeq, kDim),
         hidden, fmt::format(" ~gx_{}", i));
-    backward += fmt::format("  g_{} = aten.add.Tensor(g_{}, gu_{}) : {} {}\n", i, i + 1, i, hidden, of);
+    backward +=
+        fmt::format("  g_{} = aten.add.Tensor(g_{}, gu_{}) : {} {}\n", i, i + 1, i, hidden, of);
   }
   return fmt::format(
-      "\n{}  x_0 = placeholder : {} {{+fqn='x' +input='batch'}}\n{}  loss = aten.sum.default(x_{}) : "
+      "\n{}  x_0 = placeholder : {} {{+fqn='x' +input='batch'}}\n{}  loss = aten.sum.default(x_{}) "
+      ": "
       "bf16[][]cpu {{loss}}\n  g_{} = aten.ones_like.default(x_{}) : {} {{backward}}\n{}"
       "  output([loss{}])\n",
       inputs, hidden, forward, layers, layers, layers, hidden, backward, outputs);
@@ -121,7 +124,8 @@ PlacementPlan PlanOf(const Graph& graph, const AutoPlacement& placement, const C
 }
 
 TEST_CASE("auto placement: the plan that is written costs what was found, and less than greed") {
-  for (const std::string_view mesh : {"fsdp=4", "tp=8", "fsdp=2,tp=4", "dp_replicate=2,fsdp=2,tp=2"}) {
+  for (const std::string_view mesh :
+       {"fsdp=4", "tp=8", "fsdp=2,tp=4", "dp_replicate=2,fsdp=2,tp=2"}) {
     INFO(mesh);
     const CostModel model = ModelOf(mesh);
     const std::string text = StepText(2);
@@ -168,8 +172,7 @@ TEST_CASE("T80, T81: with room for it parameters are whole, and with little they
   Graph& graph = *module->FindGraph("g");
   const auto placements = [&](const AutoPlacement& found, std::string_view name) {
     const int variable = found.space.variable_of.at(NodeNamed(graph, name));
-    const auto choice =
-        static_cast<size_t>(found.solved.choices[static_cast<size_t>(variable)]);
+    const auto choice = static_cast<size_t>(found.solved.choices[static_cast<size_t>(variable)]);
     const auto& strategy = found.space.variables[static_cast<size_t>(variable)].strategies[choice];
     return PlacementsText(*module, strategy.results[0]);
   };
@@ -204,8 +207,9 @@ tp = "RR -> R"
                                                       "c.toml", model.mesh(), true));
   const AutoPlacement found = OrDie(PlaceAutomatically(graph, constraints, model, {}));
   CHECK_GT(found.solved.cost, best);
-  CHECK(PlanText(graph, found, model.mesh(), "").find(
-            "op = \"aten.mm.default\", tp = \"RR -> R\"") != std::string::npos);
+  CHECK(
+      PlanText(graph, found, model.mesh(), "").find("op = \"aten.mm.default\", tp = \"RR -> R\"") !=
+      std::string::npos);
 }
 
 TEST_CASE("T113: why says what the alternatives of a node would cost") {

@@ -1,5 +1,3 @@
-#include "passes/placement/auto/solver.h"
-
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "passes/placement/auto/elimination.h"
 #include "passes/placement/auto/linear_program.h"
 #include "passes/placement/auto/multipliers.h"
+#include "passes/placement/auto/solver.h"
 
 namespace strata {
 namespace {

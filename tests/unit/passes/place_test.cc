@@ -237,9 +237,8 @@ fsdp = "S(0)S(0) -> S(0)"
   CHECK_EQ(placed.error().message(),
            "no such strategy: p.toml:2 on axis fsdp: the sharding rule of mm does not allow it for "
            "2 operands: correct the entry, or remove it");
-  const auto parsed =
-      PlacementPlan::Parse("[[node]]\nmodule = \"\"\nop = \"a\"\nfsdp = \"S(0)\"\n", "p.toml",
-                           OrDie(Mesh::Parse("fsdp=2")), true);
+  const auto parsed = PlacementPlan::Parse("[[node]]\nmodule = \"\"\nop = \"a\"\nfsdp = \"S(0)\"\n",
+                                           "p.toml", OrDie(Mesh::Parse("fsdp=2")), true);
   REQUIRE(!parsed);
   CHECK(parsed.error().message().find("expected placements of operands and results") !=
         std::string::npos);
