@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "passes/memory/activations.h"
+#include "passes/placement/auto/constraints.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
@@ -144,20 +144,11 @@ class Builder {
     std::vector<CallStrategy> strategies;
     const std::string name(graph_.attribute(node, "fqn"));
     for (Placements& placements : HeldPlacements(module_, *type, model_.mesh())) {
-      if (!IsDecided(name, placements)) continue;
+      if (!IsHeldAs(module_, plan_, name, placements)) continue;
       strategies.push_back(held(std::move(placements)));
       strategies.back().compute_us = model_.UpdateUs(module_, *type, strategies.back().results[0]);
     }
     return strategies;
-  }
-
-  /// False where the plan holds the parameter otherwise.
-  bool IsDecided(const std::string& parameter, const Placements& placements) {
-    for (size_t axis = 0; axis < placements.size(); ++axis) {
-      const auto decided = plan_.Stored(module_, parameter, axis);
-      if (decided && !(*decided == placements[axis])) return false;
-    }
-    return true;
   }
 
   Result<std::vector<CallStrategy>> StrategiesOf(NodeId node) {
@@ -178,39 +169,11 @@ class Builder {
       }
     }
     std::vector<CallStrategy> strategies = CallStrategies(graph_, node, rule, model_, offered);
-    STRATA_RETURN_IF_ERROR(KeepDecided(node, rule, strategies));
+    if (const auto key = keys_.find(node); key != keys_.end()) {
+      STRATA_RETURN_IF_ERROR(KeepDecided(module_, plan_, key->second, rule, strategies));
+    }
     rules_.emplace(node, std::move(rule));
     return strategies;
-  }
-
-  /// Drops what the plan decides otherwise.
-  Status KeepDecided(NodeId node, const ShardingRule& rule, std::vector<CallStrategy>& strategies) {
-    const auto key = keys_.find(node);
-    if (key == keys_.end()) return Ok();
-    for (size_t axis = 0; axis < model_.mesh().axes().size(); ++axis) {
-      const auto decided = plan_.Strategy(module_, key->second, axis);
-      if (!decided) continue;
-      const auto differs = [&](const CallStrategy& strategy) {
-        if (strategy.operands.size() != decided->operands.size() ||
-            strategy.results.size() != decided->results.size())
-          return true;
-        for (size_t i = 0; i < strategy.operands.size(); ++i) {
-          const bool is_ignored = std::ranges::count(rule.ignored, static_cast<int>(i)) != 0;
-          if (!is_ignored && !(strategy.operands[i][axis] == decided->operands[i])) return true;
-        }
-        for (size_t i = 0; i < strategy.results.size(); ++i)
-          if (!(strategy.results[i][axis] == decided->results[i])) return true;
-        return false;
-      };
-      std::erase_if(strategies, differs);
-      if (strategies.empty()) {
-        return Error(
-            "no such strategy: {} on axis {}: the sharding rule of {} does not allow it: "
-            "correct the entry, or remove it",
-            plan_.WhereNode(key->second), model_.mesh().axes()[axis].name, graph_.name(node));
-      }
-    }
-    return Ok();
   }
 
   const SearchSpace::Variable& VariableOf(NodeId node) const {
@@ -451,46 +414,6 @@ double SearchSpace::EdgeUs(const Module& module, const CostModel& model, const O
       module, module.types()[operand.type],
       Produced(producer, static_cast<size_t>(producer_choice), operand.result),
       Wanted(reader, static_cast<size_t>(reader_choice), operand.operand));
-}
-
-PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
-                               double limit) {
-  const Module& module = graph.module();
-  std::map<int, std::vector<double>> weights;  // by variable
-  const auto add = [&](NodeId node, size_t result, const auto& bytes_of) {
-    const int variable = space.variable_of.at(node);
-    const auto& strategies = space.variables[static_cast<size_t>(variable)].strategies;
-    auto& of_choice = weights.try_emplace(variable, strategies.size()).first->second;
-    for (size_t choice = 0; choice < strategies.size(); ++choice)
-      of_choice[choice] += bytes_of(strategies[choice].results[result]);
-  };
-  for (const NodeId node : graph.placeholders()) {
-    if (KindOf(graph, node) != PlacedInput::kParameter) continue;
-    const Type& type = module.types()[graph.value(graph.result(node)).type];
-    add(node, 0, [&](const Placements& placements) {
-      const double bytes = model.LocalBytes(module, type, placements);
-      return 2 * bytes + 8 * bytes / static_cast<double>(ByteSize(type.dtype));
-    });
-  }
-  std::set<ValueId> storages;
-  for (const Activation& activation : ListActivations(graph)) {
-    if (!storages.insert(activation.owner).second) continue;
-    const NodeId def = graph.value(activation.owner).def;
-    const TypeId id = graph.value(activation.owner).type;
-    if (graph.node(def).kind != NodeKind::kCall || !id.valid() ||
-        module.types()[id].kind != TypeKind::kTensor)
-      continue;
-    size_t result = 0;
-    while (!(graph.result(def, result) == activation.owner))
-      ++result;
-    add(def, result, [&](const Placements& placements) {
-      return model.LocalBytes(module, module.types()[id], placements);
-    });
-  }
-  PairwiseProblem::Row row{.name = "memory", .terms = {}, .limit = limit};
-  for (auto& [variable, of_choice] : weights)
-    row.terms.push_back({variable, std::move(of_choice)});
-  return row;
 }
 
 }  // namespace strata

@@ -9,7 +9,7 @@ namespace strata {
 
 struct SolverOptions {
   double seconds = 60;  ///< after which the best choices so far are returned
-  double gap = 1e-6;    ///< relative, that counts as none
+  double gap = 1e-4;    ///< relative, that counts as none
   bool use_lp = true;   ///< with Clp, where the build has it
 };
 
