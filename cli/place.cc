@@ -152,7 +152,7 @@ void PrintSummary(const Placed& placed) {
   fmt::print("mesh {}, topology {}\n", placed.model.mesh().Text(), placed.model.topology().name);
   fmt::print("step {:.3f} ms: compute {:.3f}, communication {:.3f}\n", solved.cost / 1e3,
              found.compute_us / 1e3, found.communication_us / 1e3);
-  fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.2g} %\n",
+  fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.3f} %\n",
              solved.status == SolverResult::Status::kOptimal ? "optimal" : "time was up",
              solved.bound / 1e3, 100 * solved.Gap());
   fmt::print("memory {:.3f} GiB on a rank{}\n", found.memory_bytes / kGiB,

@@ -55,11 +55,12 @@ if(GRAPHVIZ_FOUND AND STRATA_DOT_PLUGIN)
 endif()
 
 # COIN-OR Clp solves the linear programs of `strata place`. A build without it searches by multipliers and messages,
-# which is exact for small graphs only.
-pkg_check_modules(CLP QUIET IMPORTED_TARGET clp)
+# which is exact for small graphs only. It is loaded when it is needed: every other command would wait for its libraries.
+pkg_check_modules(CLP QUIET clp)
 if(CLP_FOUND)
   add_library(coinor::clp INTERFACE IMPORTED)
-  target_link_libraries(coinor::clp INTERFACE PkgConfig::CLP)
+  target_include_directories(coinor::clp SYSTEM INTERFACE ${CLP_INCLUDE_DIRS})
+  target_link_libraries(coinor::clp INTERFACE ${CMAKE_DL_LIBS})
   target_compile_definitions(coinor::clp INTERFACE STRATA_HAVE_CLP=1)
 endif()
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <coin/Clp_C_Interface.h>
+#include <dlfcn.h>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -20,6 +21,54 @@ namespace {
 
 using Choices = PairwiseProblem::Choices;
 constexpr double kIntegral = 1e-6;
+
+/// The functions of Clp that are used here, of the library that the header belongs to.
+struct Clp {
+  decltype(&Clp_newModel) new_model = nullptr;
+  decltype(&Clp_deleteModel) delete_model = nullptr;
+  decltype(&Clp_loadProblem) load_problem = nullptr;
+  decltype(&Clp_setLogLevel) set_log_level = nullptr;
+  decltype(&Clp_initialDualSolve) initial_dual_solve = nullptr;
+  decltype(&Clp_dual) dual = nullptr;
+  decltype(&Clp_status) status = nullptr;
+  decltype(&Clp_numberIterations) number_iterations = nullptr;
+  decltype(&Clp_objectiveValue) objective_value = nullptr;
+  decltype(&Clp_primalColumnSolution) primal_column_solution = nullptr;
+  decltype(&Clp_columnLower) column_lower = nullptr;
+  decltype(&Clp_columnUpper) column_upper = nullptr;
+
+  /// Null: this machine does not have the library.
+  static const Clp* Get() {
+    static const Clp clp;
+    return clp.is_complete_ ? &clp : nullptr;
+  }
+
+ private:
+  Clp() {
+    // Its own BLAS must not meet that of LibTorch.
+    void* library = ::dlopen("libClp.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return;
+    is_complete_ = true;
+    const auto find = [&]<class F>(F& function, const char* name) {
+      function = reinterpret_cast<F>(::dlsym(library, name));
+      is_complete_ = is_complete_ && function != nullptr;
+    };
+    find(new_model, "Clp_newModel");
+    find(delete_model, "Clp_deleteModel");
+    find(load_problem, "Clp_loadProblem");
+    find(set_log_level, "Clp_setLogLevel");
+    find(initial_dual_solve, "Clp_initialDualSolve");
+    find(dual, "Clp_dual");
+    find(status, "Clp_status");
+    find(number_iterations, "Clp_numberIterations");
+    find(objective_value, "Clp_objectiveValue");
+    find(primal_column_solution, "Clp_primalColumnSolution");
+    find(column_lower, "Clp_columnLower");
+    find(column_upper, "Clp_columnUpper");
+  }
+
+  bool is_complete_ = false;
+};
 
 /// The program in columns, as Clp reads it.
 class Program {
@@ -50,7 +99,7 @@ class Program {
   int num_rows() const { return static_cast<int>(row_lower_.size()); }
   int column(size_t variable, int choice) const { return first_column_[variable] + choice; }
 
-  void Load(Clp_Simplex* model) const {
+  void Load(const Clp& clp, Clp_Simplex* model) const {
     std::vector<CoinBigIndex> starts{0};
     std::vector<int> indices;
     std::vector<double> values;
@@ -62,9 +111,9 @@ class Program {
       starts.push_back(static_cast<CoinBigIndex>(indices.size()));
     }
     const std::vector<double> lower(costs_.size(), 0.0), upper(costs_.size(), 1.0);
-    Clp_loadProblem(model, num_columns(), num_rows(), starts.data(), indices.data(), values.data(),
-                    lower.data(), upper.data(), costs_.data(), row_lower_.data(),
-                    row_upper_.data());
+    clp.load_problem(model, num_columns(), num_rows(), starts.data(), indices.data(), values.data(),
+                     lower.data(), upper.data(), costs_.data(), row_lower_.data(),
+                     row_upper_.data());
   }
 
  private:
@@ -133,9 +182,9 @@ class BranchAndBound {
       : problem_(problem),
         options_(options),
         program_(problem),
-        model_(Clp_newModel(), Clp_deleteModel) {
-    Clp_setLogLevel(model_.get(), 0);
-    program_.Load(model_.get());
+        model_(clp_.new_model(), clp_.delete_model) {
+    clp_.set_log_level(model_.get(), 0);
+    program_.Load(clp_, model_.get());
     result_.method = "Clp";
     result_.cost = std::numeric_limits<double>::infinity();
     result_.core_variables = static_cast<int64_t>(problem.variables.size());
@@ -144,7 +193,7 @@ class BranchAndBound {
   }
 
   SolverResult Run() {
-    Clp_initialDualSolve(model_.get());
+    clp_.initial_dual_solve(model_.get());
     result_.bound = Visit(/*depth=*/0);
     using Status = SolverResult::Status;
     const bool has_choices = !result_.choices.empty();
@@ -165,15 +214,15 @@ class BranchAndBound {
   /// The least cost below this node, or a bound that the incumbent does not exceed. The model is
   /// solved already.
   double Visit(int depth) {
-    result_.iterations += Clp_numberIterations(model_.get());
-    if (Clp_status(model_.get()) != 0) {
-      is_late_ = is_late_ || Clp_status(model_.get()) == 3;
+    result_.iterations += clp_.number_iterations(model_.get());
+    if (clp_.status(model_.get()) != 0) {
+      is_late_ = is_late_ || clp_.status(model_.get()) == 3;
       return std::numeric_limits<double>::infinity();
     }
-    const double bound = Clp_objectiveValue(model_.get());
+    const double bound = clp_.objective_value(model_.get());
     if (depth == 0) root_bound_ = bound;
     if (bound >= result_.cost * (1 - options_.gap)) return bound;
-    const double* x = Clp_primalColumnSolution(model_.get());
+    const double* x = clp_.primal_column_solution(model_.get());
     Choices rounded;
     int branch = -1;
     double most_certain = 0;
@@ -198,14 +247,14 @@ class BranchAndBound {
   }
 
   double Fix(int column, double value, int depth) {
-    double& lower = Clp_columnLower(model_.get())[column];
-    double& upper = Clp_columnUpper(model_.get())[column];
+    double& lower = clp_.column_lower(model_.get())[column];
+    double& upper = clp_.column_upper(model_.get())[column];
     const double old_lower = std::exchange(lower, value), old_upper = std::exchange(upper, value);
-    Clp_dual(model_.get(), 0);
+    clp_.dual(model_.get(), 0);
     ++result_.branches;
     const double least = Visit(depth + 1);
-    Clp_columnLower(model_.get())[column] = old_lower;
-    Clp_columnUpper(model_.get())[column] = old_upper;
+    clp_.column_lower(model_.get())[column] = old_lower;
+    clp_.column_upper(model_.get())[column] = old_upper;
     return least;
   }
 
@@ -217,6 +266,7 @@ class BranchAndBound {
     result_.choices = std::move(choices);
   }
 
+  const Clp& clp_ = *Clp::Get();
   const PairwiseProblem& problem_;
   const SolverOptions options_;
   const Program program_;
@@ -230,7 +280,7 @@ class BranchAndBound {
 }  // namespace
 
 bool HasClp() {
-  return true;
+  return Clp::Get() != nullptr;
 }
 
 SolverResult SolveByLinearProgram(const PairwiseProblem& problem, const SolverOptions& options) {

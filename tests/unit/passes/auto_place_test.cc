@@ -160,7 +160,7 @@ TEST_CASE("T95: nodes of layers that are alike are found in forward and in backw
   const Twins twins = FindTwins(graph);
   CHECK(twins.Root(NodeNamed(graph, "m1_3")) == NodeNamed(graph, "m1_0"));
   CHECK(twins.Root(NodeNamed(graph, "w2_2")) == NodeNamed(graph, "w2_0"));
-  CHECK(twins.Root(NodeNamed(graph, "gw1_1")) == NodeNamed(graph, "gw1_0"));
+  CHECK(twins.Root(NodeNamed(graph, "gw1_1")) == NodeNamed(graph, "gw1_3"));
   CHECK(twins.Root(NodeNamed(graph, "loss")) == NodeNamed(graph, "loss"));
   for (const auto& [node, root] : twins.root_of)
     CHECK(graph.node(node).phase == graph.node(root).phase);
