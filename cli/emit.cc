@@ -1,5 +1,6 @@
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,9 +15,8 @@
 namespace strata::cli {
 namespace {
 
-/// Strata's own operators, and sizes that the text does not bind, cannot run in PyTorch alone.
+/// Strata's own operators, and symbols that the text cannot bind, cannot run in PyTorch alone.
 Status CheckRunsInPyTorch(const Graph& graph) {
-  const Module& module = graph.module();
   for (const NodeId node : graph.nodes()) {
     const std::string_view op = graph.op(node);
     if (op.starts_with("strata.")) {
@@ -25,16 +25,11 @@ Status CheckRunsInPyTorch(const Graph& graph) {
           "that made it",
           graph.name(node), op, graph.name_text());
     }
-    for (size_t i = 0; i < graph.node(node).num_results; ++i) {
-      const TypeId id = graph.value(graph.result(node, i)).type;
-      if (!id.valid()) continue;
-      for (const DimId size : module.types()[id].sizes) {
-        if (module.dims().AsConst(size)) continue;
-        return Error(ErrorCode::kUnsupported,
-                     "{} has the symbolic size {}: {}: only graphs of constant sizes are emitted",
-                     graph.name(node), module.dims().ToString(size), graph.name_text());
-      }
-    }
+  }
+  if (const std::vector<std::string> unbound = UnboundSymbols(graph); !unbound.empty()) {
+    return Error(ErrorCode::kUnsupported,
+                 "no value has the size {}: {}: only graphs whose symbols are sizes are emitted",
+                 unbound.front(), graph.name_text());
   }
   return Ok();
 }
@@ -63,6 +58,9 @@ std::string GraphPy(const Graph& graph, std::string_view ref) {
       "from math import inf, nan\n\n"
       "import torch\n"
       "from torch import device\n\n"
+      "Max, Min = max, min\n\n\n"
+      "def Mod(a, b):\n"
+      "    return a % b\n\n\n"
       "INPUTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n\n{}",
       Literal(ref), inputs, outputs, PrintFx(graph));
 }

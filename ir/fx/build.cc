@@ -197,6 +197,7 @@ class Builder {
     } else if (!is_body && !scope_.is_expanded) {
       rewriter_.SetAttribute(output, kSignatureKey, "compact");
     }
+    if (scope_.binds_symbols) rewriter_.SetAttribute(output, kSymbolsKey, "bound");
     if (scope_.descriptors.valid()) SetAttribute(output, kDescriptorsKey, scope_.descriptors);
     if (scope_.return_form.valid()) SetAttribute(output, kReturnKey, scope_.return_form);
     if (scope_.return_type.valid()) SetAttribute(output, kReturnTypeKey, scope_.return_type);

@@ -26,14 +26,16 @@ namespace strata {
 ///    placeholder's attribute `argument`; a default value is its args[0].
 ///  - `x = f(…)` followed by `a = x[0]`, `b = x[2]` and no other use of x is one node x with
 ///    results; a and b are names of elements. Other getitem lines are nodes of their own.
-///  - Lines of a prologue, `n_boxed_arg_0 = […]` and `;  a = None` are not nodes.
+///  - Lines of a prologue, `n_boxed_arg_0 = […]` and `;  a = None` are not nodes. Neither is
+///    `s0 = x.shape[1]`, which binds a symbol that arguments read (`s0*2`).
 ///  - Classes inside are bodies, named by path (`cond_0`, `outer/inner`). The get_attr node (or
 ///    call_module) that names one has the graph as its first argument.
 ///  - Comments give phase, module, sequence number and location; keys of no field are attributes,
 ///    those of `Annotation: {…}` under `custom.<key>`.
 ///  - Attributes of the output node keep what belongs to the text as a whole: `class`, `signature`
-///    (`compact`, `boxed`), `backward` (`key` or `prefix`: how comments mark it), `descriptors`,
-///    and of a pytree prologue `arguments`, `flatten` and `return`.
+///    (`compact`, `boxed`), `symbols` (`bound`: by such lines), `backward` (`key` or `prefix`: how
+///    comments mark it), `descriptors`, and of a pytree prologue `arguments`, `flatten` and
+///    `return`.
 ///  - Inside arguments, `Name(a, b)` is a call argument; a keyword in it is a call of `key=`.
 
 /// What a recovering parser left out.
@@ -82,8 +84,12 @@ struct FxPrintOptions {
 };
 
 /// Prints a graph and its bodies as PyTorch 2.14 does with strides and devices. Text that ParseFx
-/// read without diagnostics comes back byte for byte when it was in that form.
+/// read without diagnostics comes back byte for byte when it was in that form. Symbols that the
+/// arguments of a graph of Strata's read are bound, so that Python can execute the text.
 void PrintFx(const Graph& graph, const FxPrintOptions& options, std::string& out);
 std::string PrintFx(const Graph& graph, const FxPrintOptions& options = {});
+
+/// Symbols in arguments that no value has as a size, so that no line of the text can bind them.
+std::vector<std::string> UnboundSymbols(const Graph& graph);
 
 }  // namespace strata

@@ -63,6 +63,7 @@ constexpr std::string_view kReturnKey = "return";
 constexpr std::string_view kReturnTypeKey = "return_type";
 constexpr std::string_view kArgumentsKey = "arguments";
 constexpr std::string_view kFlattenKey = "flatten";
+constexpr std::string_view kSymbolsKey = "symbols";
 constexpr std::string_view kCustomPrefix = "custom.";
 
 /// A name that Python accepts. Letters beyond ASCII are let through.

@@ -297,6 +297,24 @@ bool Parser::ParseInplaceResult(Scope& scope, StrId base, Statement statement) {
   return true;
 }
 
+/// `s0 = x.shape[1]`: what `s0*2` in later arguments means, which their own text says.
+bool Parser::ParseSymbolBinding(Scope& scope, StrId name) {
+  if (!IsSymbol(module_.str(name)) || Find(name) != nullptr) return false;
+  const size_t begin = at_;
+  const StrId source = module_.strings().Find(TakeName());
+  const bool is_value = source.valid() && Find(source) != nullptr;
+  if (is_value && Eat(".shape[") && IsDigit(Peek())) {
+    while (IsDigit(Peek()))
+      ++at_;
+    if (Eat("]") && AtEnd()) {
+      scope.binds_symbols = true;
+      return true;
+    }
+  }
+  at_ = begin;
+  return false;
+}
+
 /// The right side and what follows; `name` and its type have been read.
 bool Parser::ParseAssignment(Scope& scope, Statement statement) {
   const std::string_view rest = Rest();
@@ -315,6 +333,7 @@ bool Parser::ParseAssignment(Scope& scope, Statement statement) {
       return true;
     }
   }
+  if (ParseSymbolBinding(scope, statement.name)) return true;
   if (!ParseRightSide(scope, statement)) return false;
   if (!statement.op.valid()) return ParseEnd(scope);  // an alias, or a name for a list
   if (!ParseEnd(scope)) return false;

@@ -81,6 +81,7 @@ struct Scope {
   bool is_expanded = false;  ///< one parameter per line
   bool is_boxed = false;     // takes its inputs from a list
   bool has_return = false;
+  bool binds_symbols = false;  // `s0 = x.shape[1]`
   StrId return_form, return_type, descriptors;
   StrId arguments,
       flatten;  // of a pytree prologue: outer arguments, the call that takes them apart
@@ -142,6 +143,7 @@ class Parser {
   bool ParseSetItem(Scope& scope, StrId base);
   bool ParseInplaceResult(Scope& scope, StrId base, Statement statement);
   bool ParseAssignment(Scope& scope, Statement statement);
+  bool ParseSymbolBinding(Scope& scope, StrId name);
   bool ParseRightSide(Scope& scope, Statement& statement);
   const Operator* PrefixOperator() const;
   bool ParsePrefix(Scope& scope, Statement& statement, const Operator& op);

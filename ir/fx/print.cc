@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "ir/fx/operators.h"
 #include "ir/fx/print_comment.h"
 #include "ir/fx/print_value.h"
+#include "ir/fx/symbols.h"
 
 namespace strata {
 namespace fx {
@@ -39,6 +41,10 @@ class Printer {
     for (NodeId id : graph_.nodes()) {
       if (graph_.node(id).kind == NodeKind::kPlaceholder) PrintAlias(id);
     }
+    if (!graph_.is_foreign() || OutputFact(kSymbolsKey) == "bound") symbols_.emplace(graph_);
+    for (NodeId id : graph_.nodes()) {
+      if (graph_.node(id).kind == NodeKind::kPlaceholder) PrintSymbols(id);
+    }
     for (NodeId id : graph_.nodes()) {
       const NodeKind kind = graph_.node(id).kind;
       if (kind == NodeKind::kPlaceholder) continue;
@@ -48,6 +54,7 @@ class Printer {
       }
       if (options_.comments && has_comments_) PrintComment(id, body);
       PrintNode(id);
+      PrintSymbols(id);
     }
     if (out_.size() == body) Line("pass\n");
     if (depth < kMaxClassDepth) PrintChildren(indent + 4, depth);
@@ -241,6 +248,18 @@ class Printer {
     out_ += " = ";
     out_ += argument;
     out_ += '\n';
+  }
+
+  /// `s0 = x.shape[1]` for the symbols that the results of a node bind.
+  void PrintSymbols(NodeId id) {
+    if (!symbols_) return;
+    for (size_t i = 0; i < graph_.node(id).num_results; ++i) {
+      const ValueId value = graph_.result(id, i);
+      for (const auto& [symbol, size] : symbols_->Of(value)) {
+        Line(symbol);
+        fmt::format_to(std::back_inserter(out_), " = {}.shape[{}]\n", values_.NameOf(value), size);
+      }
+    }
   }
 
   void PrintComment(NodeId id, size_t body_begin) {
@@ -467,6 +486,7 @@ class Printer {
   bool has_comments_ = false;
   CommentStyle comment_style_;
   std::string last_comment_;
+  std::optional<SymbolBindings> symbols_;
 };
 
 }  // namespace

@@ -584,5 +584,69 @@ graph body body
   CHECK_NE(text.find("    class b(torch.nn.Module):"), std::string::npos);
 }
 
+TEST_CASE("fx: symbols in arguments are bound where a value has them as a size") {
+  const std::string native = R"(
+symbol s0 hint=4
+symbol s1 hint=6
+graph g
+  w = placeholder : f32[8, 8][8, 1]cpu
+  x = placeholder : f32[s0, s1, 8][8*s1, 8, 1]cpu
+  y = aten.view.default(x, [sym(s0*s1), 8]) : f32[s0*s1, 8][8, 1]cpu
+  n = aten.nonzero.default(y) : i64[u0, 2][1, u0]cpu
+  z = aten.view.default(n, [sym(2*u0)]) : i64[2*u0][1]cpu
+  output(z)
+)";
+  const auto module = ParseText(native);
+  REQUIRE(module.has_value());
+  const std::string text = PrintFx((*module)->graph(GraphId{0}));
+  CHECK_EQ(text, R"(class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        w: "f32[8, 8][8, 1]cpu",
+        x: "f32[s0, s1, 8][8*s1, 8, 1]cpu",
+    ):
+        s0 = x.shape[0]
+        s1 = x.shape[1]
+        y: "f32[s0*s1, 8][8, 1]cpu" = torch.ops.aten.view.default(x, [s0*s1, 8]);  x = None
+        n: "i64[u0, 2][1, u0]cpu" = torch.ops.aten.nonzero.default(y);  y = None
+        u0 = n.shape[0]
+        z: "i64[2*u0][1]cpu" = torch.ops.aten.view.default(n, [2*u0]);  n = None
+        return z
+)");
+  // The lines that bind are not nodes, and come back.
+  const FxDocument document = Parse(text);
+  CHECK_EQ(FingerprintOf(document.graph()), FingerprintOf((*module)->graph(GraphId{0})));
+  CHECK_EQ(PrintFx(document.graph()), text);
+}
+
+TEST_CASE("fx: sizes that only types have are not bound, nor is what a log leaves unbound") {
+  CHECK_EQ(FxOf(R"(
+graph g
+  x = placeholder : f32[s0][1]cpu
+  y = aten.sin.default(x) : f32[s0][1]cpu
+  output(y)
+)")
+               .find("shape"),
+           std::string::npos);
+  const std::string logged = Program("x: \"f32[s0]\"", R"(
+        y: "f32[s0]" = torch.ops.aten.view.default(x, [s0 + 1]);  x = None
+        return y
+)");
+  const FxDocument document = Parse(logged);
+  CHECK_EQ(PrintFx(document.graph()).find("shape"), std::string::npos);
+  CHECK(UnboundSymbols(document.graph()).empty());
+}
+
+TEST_CASE("fx: symbols that no value has as a size stay unbound") {
+  const auto module = ParseText(R"(
+graph g
+  x = placeholder : f32[2*s0][1]cpu
+  y = aten.view.default(x, [sym(s0), 2, sym(s1)]) : f32[s0, 2][2, 1]cpu
+  output(y)
+)");
+  REQUIRE(module.has_value());
+  CHECK_EQ(UnboundSymbols((*module)->graph(GraphId{0})), std::vector<std::string>{"s1"});
+}
+
 }  // namespace
 }  // namespace strata
