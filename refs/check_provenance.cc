@@ -1,15 +1,25 @@
 #include "refs/check_provenance.h"
 
+#include <algorithm>
+#include <memory>
+
 #include <fmt/format.h>
 
 #include "diff/compare/contradictions.h"
 #include "diff/diff.h"
 #include "refs/histories.h"
+#include "store/trace_reader.h"
 
 namespace strata {
 
 Result<std::vector<std::string>> CheckProvenance(const std::string& path) {
   std::vector<std::string> found;
+  {
+    STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
+    const bool is_empty =
+        std::ranges::all_of(trace->runs(), [](const StoredRun& run) { return run.graphs.empty(); });
+    if (is_empty) return found;
+  }
   STRATA_TRY(const std::vector<History> histories, LoadHistories(path));
   for (const History& history : histories) {
     if (!history.stable_ids) continue;
