@@ -16,7 +16,7 @@
 #include "store/trace_reader.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
-#include "tlparse-export/torch_trace/torch_logs.h"
+#include "tlparse-export/torch_trace/pasted_text.h"
 
 namespace strata {
 namespace {
@@ -51,7 +51,7 @@ Status AddFile(const Ref& ref, const std::string& path, const LastLog& kept,
   }
   STRATA_TRY(std::string bytes, ReadFile(path));
   STRATA_TRY(std::string read, Decompress(std::move(bytes), path));
-  const std::string text = WithTorchLogsRead(std::move(read));
+  const std::string text = ReadPasted(std::move(read)).text;
   if (!LooksLikeLog(text)) {
     if (path == "-") return Error("cannot be read twice: standard input: give a file or a log");
     STRATA_TRY(History history, OfText(ref));

@@ -17,7 +17,7 @@
 #include "refs/step_refs.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
-#include "tlparse-export/torch_trace/torch_logs.h"
+#include "tlparse-export/torch_trace/pasted_text.h"
 
 namespace strata {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 Result<LogContent> ReadLogFile(const std::string& path) {
   STRATA_TRY(std::string bytes, ReadFile(path));
   STRATA_TRY(std::string read, Decompress(std::move(bytes), path));
-  const std::string text = WithTorchLogsRead(std::move(read));
+  const std::string text = ReadPasted(std::move(read)).text;
   return ReadLog(text, path);
 }
 

@@ -17,7 +17,7 @@
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
-#include "tlparse-export/torch_trace/torch_logs.h"
+#include "tlparse-export/torch_trace/pasted_text.h"
 
 namespace strata {
 namespace {
@@ -158,7 +158,11 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
   STRATA_TRY(std::string bytes, ReadFile(ref.file));
   STRATA_TRY(std::string read, Decompress(std::move(bytes), ref.file));
-  const std::string content = WithTorchLogsRead(std::move(read));
+  const PastedText pasted = ReadPasted(std::move(read));
+  const std::string& content = pasted.text;
+  for (const std::string& warning : pasted.warnings) {
+    if (options.warn) options.warn(fmt::format("{}: {}", ref.file, warning));
+  }
   if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
   if (LooksLikeLog(content)) return LoadFromLog(ref, content, options);
   if (LooksLikeFxGraph(content)) return LoadFxText(ref, content, options);

@@ -8,6 +8,7 @@
 
 #include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/import.h"
+#include "tlparse-export/torch_trace/pasted_text.h"
 #include "tlparse-export/torch_trace/torch_logs.h"
 
 namespace strata {
@@ -29,10 +30,11 @@ class BatchReader {
     if (is_finished_) return std::optional<LogBatch>();
     if (!splitter_) STRATA_RETURN_IF_ERROR(Begin());
     STRATA_TRY(std::string_view piece, input_.bytes->Read());
-    if (is_fx_text_ || is_torch_logs_) {
-      STRATA_TRY(const std::string text, ReadRest(piece));
-      STRATA_RETURN_IF_ERROR(is_fx_text_ ? AddFxText(text)
-                                         : splitter_->Feed(WithTorchLogsRead(text)));
+    if (is_text_) {
+      STRATA_TRY(std::string rest, ReadRest(piece));
+      const std::string text = ReadPasted(std::move(rest)).text;
+      const bool is_graph = !LooksLikeLog(text) && LooksLikeFxGraph(text);
+      STRATA_RETURN_IF_ERROR(is_graph ? AddFxText(text) : splitter_->Feed(text));
       piece = {};
     }
     while (!piece.empty()) {
@@ -54,8 +56,7 @@ class BatchReader {
     STRATA_TRY(input_, inputs_.Open(index_));
     splitter_ = std::make_unique<LogSplitter>(input_.path, SplitOptions{.strict = strict_}, texts_);
     STRATA_TRY(const std::string_view head, input_.bytes->Peek());
-    is_torch_logs_ = LooksLikeTorchLogs(head);
-    is_fx_text_ = !is_torch_logs_ && !LooksLikeLog(head) && LooksLikeFxGraph(head);
+    is_text_ = LooksLikeTorchLogs(head) || (!LooksLikeLog(head) && LooksPasted(head));
     return Ok();
   }
 
@@ -87,7 +88,7 @@ class BatchReader {
   ParsedTexts& texts_;
   LogInput input_;
   std::unique_ptr<LogSplitter> splitter_;
-  bool is_fx_text_ = false, is_torch_logs_ = false, is_finished_ = false;
+  bool is_text_ = false, is_finished_ = false;
 };
 
 /// A reader on a thread of its own, a few batches ahead.
