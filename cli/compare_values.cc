@@ -22,7 +22,7 @@ struct CompareFlags {
   std::string before, after;
   std::optional<std::string> inputs;
   int64_t seed = 0, threads = 0;
-  double ulps = 0.0;
+  ValueTolerance tolerance;
   bool json = false;
 };
 
@@ -35,7 +35,7 @@ Result<bool> ParseFlags(Args args, CompareFlags& out) {
                "safetensors file with the names of the inputs, from train --dump-inputs (default: "
                "synthetic)");
   flags.Option("--seed", "N", &out.seed, "seed of synthetic inputs");
-  flags.Option("--ulps", "N", &out.ulps, "treat values within N ULPs as equal");
+  flags.Tolerance("--ulps", "--tolerance", &out.tolerance);
   flags.Threads(&out.threads);
   flags.Switch("--json", &out.json, "print strata.compare-values/1");
   flags.Example("strata compare-values 't.strata#graph=step,pass=1:before' 't.strata#graph=step'");
@@ -64,7 +64,8 @@ void AppendMismatches(JsonWriter& json, std::string_view key, const MatchedGraph
     } else {
       json.Null();
     }
-    json.Field("max_abs", difference.max_abs).Field("index", difference.where);
+    json.Field("max_abs", difference.max_abs).Field("magnitude", difference.magnitude);
+    json.Field("index", difference.where);
     json.Field("before_value", difference.before).Field("after_value", difference.after);
     json.EndObject();
   }
@@ -129,7 +130,7 @@ Result<Exit> RunCompareValues(Args args) {
   after_inputs.merge(more);
   STRATA_TRY(const ValueComparison comparison,
              CompareValues(before.graph(), after.graph(), matched.pairs, inputs, after_inputs,
-                           flags.ulps));
+                           flags.tolerance));
   if (comparison.compared() == 0) {
     return Error(
         "nothing to compare: {} and {}: no value of one stands for one of the other; name "

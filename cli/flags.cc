@@ -229,6 +229,12 @@ void Flags::Threads(int64_t* target) {
          kMaxThreads);
 }
 
+void Flags::Tolerance(std::string_view ulps, std::string_view relative, ValueTolerance* target) {
+  Option(ulps, "N", &target->ulps, "treat values within N ULPs as equal");
+  Option(relative, "X", &target->relative,
+         "treat tensors as equal that differ by at most X times their largest magnitude");
+}
+
 void Flags::Option(std::string_view name, std::string_view value, double* target,
                    std::string_view help) {
   impl_->AddNamed(name, value, false, false, help,

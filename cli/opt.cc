@@ -26,7 +26,7 @@ struct OptFlags {
   std::string ref, passes;
   std::optional<std::string> trace, print_on_change, reproducer;
   bool list = false, time = false, prove = false;
-  double prove_ulps = 0.0;
+  ValueTolerance tolerance;
   int64_t threads = 0;
 };
 
@@ -44,7 +44,7 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
   flags.Switch("--prove", &out.prove,
                "after each pass, run the graphs before and after it on the same inputs and compare "
                "the values of their nodes");
-  flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
+  flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.tolerance);
   flags.Threads(&out.threads);
   flags.Option("--reproducer", "FILE", &out.reproducer, "if a pass fails, write the input graph");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
@@ -126,7 +126,7 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
   if (flags.trace) manager.Watch(stop.emplace());
   Prover prover;
   if (flags.prove) {
-    prover = make_prover(flags.prove_ulps, flags.threads);
+    prover = make_prover(flags.tolerance, flags.threads);
     STRATA_RETURN_IF_ERROR(recording.AddEnvironment(prover.environment));
     manager.Watch(*prover.watcher);
   }

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "passes/core/pass.h"
+#include "runtime/exec/value_tolerance.h"
 #include "store/environment.h"
 
 namespace strata::cli {
@@ -13,9 +14,9 @@ struct Prover {
   Environment environment;
 };
 
-/// Makes it; values within `ulps` ULPs are equal, graphs run on `threads` threads, 0 being the
+/// Makes it; values within `tolerance` are equal, graphs run on `threads` threads, 0 being the
 /// default.
-using MakeProver = Prover (*)(double ulps, int64_t threads);
+using MakeProver = Prover (*)(const ValueTolerance& tolerance, int64_t threads);
 
 /// `strata opt`. Without a prover, which needs LibTorch, `--prove` starts the program that has one.
 Result<Exit> RunOptWith(Args args, MakeProver make_prover);

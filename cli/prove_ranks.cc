@@ -138,7 +138,8 @@ Result<std::string> ProveLowering(const Graph& before, const Graph& after) {
 }
 
 Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& after,
-                                             const MatchedGraphs& matched, double ulps) {
+                                             const MatchedGraphs& matched,
+                                             const ValueTolerance& tolerance) {
   STRATA_TRY(const Mesh mesh, MeshOf(before));
   STRATA_TRY(const std::vector<Sharding> shardings, InputShardings(before, mesh));
   std::vector<NamedTensors> draws;  // by part: ranks that hold the same part read the same
@@ -159,7 +160,7 @@ Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& a
     NamedTensors after_inputs = TransferInputs(matched, inputs);
     after_inputs.insert(more.begin(), more.end());
     STRATA_TRY(comparisons[static_cast<size_t>(rank)],
-               CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps));
+               CompareValues(before, after, matched.pairs, inputs, after_inputs, tolerance));
     return Ok();
   }));
   const auto differing = std::ranges::find_if(

@@ -20,6 +20,7 @@ Result<std::string> ProveLowering(const Graph& before, const Graph& after);
 /// As CompareValues, on every rank of the graphs' mesh: the comparison of the first rank where
 /// values differ, else of rank 0. REQUIRES: both are lowered.
 Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& after,
-                                             const MatchedGraphs& matched, double ulps);
+                                             const MatchedGraphs& matched,
+                                             const ValueTolerance& tolerance);
 
 }  // namespace strata::cli

@@ -1,6 +1,7 @@
 #include "cli/prove_values.h"
 
 #include <cstdio>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,21 @@
 
 namespace strata::cli {
 
+namespace {
+
+/// ` within 1e-05 of the largest`, as far as values may differ.
+std::string ToleranceText(const ValueTolerance& tolerance) {
+  std::string text;
+  if (tolerance.ulps > 0.0) text = fmt::format(" within {:g} ulps", tolerance.ulps);
+  if (tolerance.relative > 0.0) {
+    text +=
+        fmt::format("{} {:g} of the largest", text.empty() ? " within" : " or", tolerance.relative);
+  }
+  return text;
+}
+
+}  // namespace
+
 Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
   before_ = module.Clone();
   return Ok();
@@ -17,12 +33,12 @@ Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
 
 Result<ValueComparison> ProvePasses::Compare(const Graph& before, const Graph& after,
                                              const MatchedGraphs& matched) const {
-  if (IsLowered(after)) return CompareValuesOnRanks(before, after, matched, ulps_);
+  if (IsLowered(after)) return CompareValuesOnRanks(before, after, matched, tolerance_);
   STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
   STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
   NamedTensors after_inputs = TransferInputs(matched, inputs);
   after_inputs.merge(more);
-  return CompareValues(before, after, matched.pairs, inputs, after_inputs, ulps_);
+  return CompareValues(before, after, matched.pairs, inputs, after_inputs, tolerance_);
 }
 
 Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
@@ -49,8 +65,8 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
       what = fmt::format("{} values, {} outputs and {} written inputs", comparison.nodes.compared,
                          comparison.outputs.compared, written);
     }
-    fmt::print(stderr, "proved: pass {} {}: graph {}: {} are equal\n", run.index, run.name,
-               after.name_text(), what);
+    fmt::print(stderr, "proved: pass {} {}: graph {}: {} are equal{}\n", run.index, run.name,
+               after.name_text(), what, ToleranceText(tolerance_));
   }
   before_.reset();
   return Ok();

@@ -5,6 +5,7 @@
 #include "cli/value_pairs.h"
 #include "ir/module.h"
 #include "passes/core/pass.h"
+#include "runtime/exec/value_tolerance.h"
 
 namespace strata::cli {
 
@@ -13,8 +14,8 @@ namespace strata::cli {
 /// is not. Lowered graphs run on all ranks of their mesh. A line on stderr for each graph.
 class ProvePasses final : public PassInstrumentation {
  public:
-  /// Values within `ulps` ULPs are equal.
-  explicit ProvePasses(double ulps) : ulps_(ulps) {}
+  /// Values within `tolerance` are equal.
+  explicit ProvePasses(const ValueTolerance& tolerance) : tolerance_(tolerance) {}
 
   Status BeforePass(const PassRun& run, const Module& module) override;
   /// Errors: a value differs; the pass, the first node and the error are named.
@@ -24,7 +25,7 @@ class ProvePasses final : public PassInstrumentation {
   Result<ValueComparison> Compare(const Graph& before, const Graph& after,
                                   const MatchedGraphs& matched) const;
 
-  double ulps_;
+  ValueTolerance tolerance_;
   std::unique_ptr<Module> before_;
 };
 

@@ -24,9 +24,9 @@ Result<Exit> RunTrain(Args args);          // cli/train.cc
 namespace {
 
 Result<Exit> RunProvedOpt(Args args) {
-  return RunOptWith(args, [](double ulps, int64_t threads) -> Prover {
+  return RunOptWith(args, [](const ValueTolerance& tolerance, int64_t threads) -> Prover {
     SetThreads(ChooseThreads(threads));
-    return {.watcher = std::make_unique<ProvePasses>(ulps),
+    return {.watcher = std::make_unique<ProvePasses>(tolerance),
             .environment = {.threads = NumThreads()}};
   });
 }

@@ -43,7 +43,7 @@ struct TrainFlags {
   bool resume = false, overwrite = false, prove = false;
   int64_t profile = 0;
   std::string values = "none";
-  double prove_ulps = 0.0;
+  ValueTolerance tolerance;
   std::string passes{kDefaultPasses};
   int64_t threads = 0;
   std::optional<std::string> control;
@@ -85,7 +85,7 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Switch("--prove", &out.prove,
                "after each pass, run the graphs before and after it on the same inputs and compare "
                "the values of their nodes");
-  flags.Option("--prove-ulps", "N", &out.prove_ulps, "treat values within N ULPs as equal");
+  flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.tolerance);
   flags.Threads(&out.threads);
   flags.Option("--control", "PATH", &out.control,
                "create a socket there, over which strata attach stops and inspects this training");
@@ -147,7 +147,7 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
   CompileWatch watch;
   watch.watchers.push_back(&stop);
   if (control.watcher() != nullptr) watch.watchers.push_back(control.watcher());
-  ProvePasses prover(flags.prove_ulps);
+  ProvePasses prover(flags.tolerance);
   RecordPasses record(recording);
   if (recording.trace() != nullptr) {
     watch.watchers.push_back(&record);

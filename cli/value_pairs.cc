@@ -122,9 +122,12 @@ std::string DescribeFirst(const MatchedGraphs& matched, const ValueComparison& c
                                         before == after ? "" : fmt::format(", before {}", before),
                                         module.empty() ? "" : fmt::format(" ({})", module));
   if (!first.types.empty()) return fmt::format("{}: is {}", where, first.types);
-  return fmt::format("{}: {} elements, up to {:g} ulps: element {} is {:.9g}, was {:.9g}", where,
-                     difference.elements, difference.max_ulps, difference.where, difference.after,
-                     difference.before);
+  std::string relative;
+  if (difference.magnitude > 0.0)
+    relative = fmt::format(", {:.2g} of the largest", difference.max_abs / difference.magnitude);
+  return fmt::format("{}: {} elements, up to {:g} ulps{}: element {} is {:.9g}, was {:.9g}", where,
+                     difference.elements, difference.max_ulps, relative, difference.where,
+                     difference.after, difference.before);
 }
 
 }  // namespace strata::cli

@@ -28,7 +28,8 @@ Result<MatchedGraphs> MatchGraphs(const Graph& before, const Graph& after, bool 
 NamedTensors TransferInputs(const MatchedGraphs& matched, const NamedTensors& inputs);
 
 /// The first difference, of a node, an output or a written input:
-/// `mm_3 (layers.0.attention.wo): 12 elements, up to 3 ulps: element 7 is 0.25, was 0.2500001`.
+/// `mm_3 (layers.0.attention.wo): 12 elements, up to 3 ulps, 1e-07 of the largest: element 7 is
+/// 0.25, was 0.2500001`.
 /// REQUIRES: something differs.
 std::string DescribeFirst(const MatchedGraphs& matched, const ValueComparison& comparison);
 

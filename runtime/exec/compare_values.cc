@@ -68,9 +68,10 @@ TensorDifference CompareElements(const Tensor& before, const Tensor& after) {
   const T* b = after.const_data_ptr<T>();
   for (int64_t i = 0; i < before.numel(); ++i) {
     const double ulps = UlpsBetween(a[i], b[i]);
+    const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    if (std::isfinite(x)) difference.magnitude = std::max(difference.magnitude, std::abs(x));
     if (ulps == 0.0) continue;
     ++difference.elements;
-    const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
     if (std::abs(x - y) > difference.max_abs) difference.max_abs = std::abs(x - y);
     if (ulps <= difference.max_ulps) continue;
     difference.max_ulps = ulps;
@@ -185,14 +186,14 @@ Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObs
 /// Compares what stands for each other.
 class Comparer {
  public:
-  explicit Comparer(double tolerated_ulps) : tolerated_ulps_(tolerated_ulps) {}
+  explicit Comparer(const ValueTolerance& tolerance) : tolerance_(tolerance) {}
 
   void Add(ComparedValues& kind, const ValuePair& pair, const Tensor& before,
            const Tensor& after) const {
     if (IsComparable(before, after)) {
       ++kind.compared;
       const TensorDifference difference = Compare(before, after);
-      if (difference.max_ulps > tolerated_ulps_) kind.mismatches.push_back({pair, difference, {}});
+      if (!IsWithin(difference, tolerance_)) kind.mismatches.push_back({pair, difference, {}});
     } else if (TypeOf(before) != TypeOf(after)) {
       ++kind.compared;
       kind.mismatches.push_back(
@@ -201,7 +202,7 @@ class Comparer {
   }
 
  private:
-  double tolerated_ulps_;
+  ValueTolerance tolerance_;
 };
 
 }  // namespace
@@ -219,6 +220,13 @@ TensorDifference Compare(const Tensor& before, const Tensor& after) {
   return difference;
 }
 
+bool IsWithin(const TensorDifference& difference, const ValueTolerance& tolerance) {
+  if (difference.max_ulps <= tolerance.ulps) return true;
+  // A NaN on one side is infinitely far away.
+  return std::isfinite(difference.max_ulps) &&
+         difference.max_abs <= tolerance.relative * difference.magnitude;
+}
+
 const ValueMismatch* ValueComparison::first() const {
   for (const ComparedValues* kind : {&nodes, &outputs, &written}) {
     if (!kind->mismatches.empty()) return &kind->mismatches.front();
@@ -229,7 +237,8 @@ const ValueMismatch* ValueComparison::first() const {
 Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
                                       std::span<const ValuePair> pairs,
                                       const NamedTensors& before_inputs,
-                                      const NamedTensors& after_inputs, double tolerated_ulps) {
+                                      const NamedTensors& after_inputs,
+                                      const ValueTolerance& tolerance) {
   std::map<ValueId, ValueId> partner;  // of a value after: the value before
   std::set<ValueId> wanted;
   for (const ValuePair& pair : pairs) {
@@ -243,7 +252,7 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
   STRATA_TRY(const GraphRun run_before, Run(before, before_inputs, &keep));
 
   ValueComparison comparison;
-  const Comparer comparer(tolerated_ulps);
+  const Comparer comparer(tolerance);
   ResultObserver compare(after, [&](ValueId value, const Tensor& result) {
     const auto pair = partner.find(value);
     if (pair == partner.end()) return;

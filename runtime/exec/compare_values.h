@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "runtime/exec/value_tolerance.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/trace/tracer.h"
 
@@ -21,10 +22,14 @@ struct TensorDifference {
   double max_ulps = 0.0;  ///< numbers that lie between two elements, of their type; infinite when
                           ///< one is NaN. Of integers the difference
   double max_abs = 0.0;
+  double magnitude = 0.0;            ///< largest finite one of the elements before
   int64_t where = 0;                 ///< row-major index of the worst element
   double before = 0.0, after = 0.0;  ///< the worst element (its real part)
 };
 TensorDifference Compare(const at::Tensor& before, const at::Tensor& after);
+
+/// Whether tensors that differ so count as equal.
+bool IsWithin(const TensorDifference& difference, const ValueTolerance& tolerance);
 
 /// A value of one graph that stands for a value of another.
 struct ValuePair {
@@ -58,8 +63,8 @@ struct ValueComparison {
 
 /// Runs two graphs, each on its inputs, operator by operator, and compares what `pairs` join:
 /// results of nodes when they are computed, inputs after the run. Outputs are compared by their
-/// places where both graphs have equally many, others by pairs. Values within `tolerated_ulps`
-/// ULPs count as equal; another type or size of an output or an input is a difference.
+/// places where both graphs have equally many, others by pairs. Values within `tolerance` count as
+/// equal; another type or size of an output or an input is a difference.
 ///
 /// Graphs with collectives run on the threads of a RankTeam, each on its rank's inputs.
 /// Keeps a copy of each paired value of the first graph. Errors: a graph that cannot be executed.
@@ -67,7 +72,7 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
                                       std::span<const ValuePair> pairs,
                                       const NamedTensors& before_inputs,
                                       const NamedTensors& after_inputs,
-                                      double tolerated_ulps = 0.0);
+                                      const ValueTolerance& tolerance = {});
 
 /// Runs a graph. Constants are among `inputs`, by their attribute paths. Results by the names of
 /// the outputs' values; what is given out twice has one name and is stored once. After them inputs
