@@ -22,7 +22,7 @@ inline constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 template <class... Args>
 Error Impossible(const ConfigReader& reader, std::string_view key,
                  fmt::format_string<Args...> advice, Args&&... args) {
-  return Error("impossible value for '{}': {}: {}", key, reader.Where(key),
+  return Error("impossible value for '{}': {}: {}", reader.NameOf(key), reader.Where(key),
                fmt::format(advice, std::forward<Args>(args)...));
 }
 

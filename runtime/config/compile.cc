@@ -68,16 +68,15 @@ void ReadExpertOverlap(ConfigReader& reader) {
 }
 
 void ReadPassChoices(ConfigReader& reader) {
-  constexpr std::string_view kByPasses = "--passes names the passes of a run, remove it";
   bool any = false;  // gates what several ranks do
   reader.Read("compile.enable", any);
   reader.Fix("compile.mode", "aot_fx_trace", "every run is traced ahead, take 'aot_fx_trace'");
   reader.Fix("compile.backend", "aot_eager",
-             "the pass fuse makes kernels: --passes dce,canonicalize,fuse; take 'aot_eager'");
+             "the pass fuse makes kernels, which is the default; take 'aot_eager'");
   reader.Fix("compile.components", std::vector<std::string>{"model", "loss"},
              "model and loss are one graph, take [\"model\", \"loss\"]");
-  reader.Fix("compile.passes", std::vector<std::string>(), kByPasses);
-  reader.Fix("compile.pass_pipeline", "default", kByPasses);
+  reader.Fix("compile.pass_pipeline", "default",
+             "compile.passes names the passes of a run, remove it");
   reader.Fix("compile.debug_graph_passes", false,
              "--trace records each pass with its times and differences, take false");
   enum class Inductor : uint8_t { kRegional, kFull };
@@ -86,13 +85,19 @@ void ReadPassChoices(ConfigReader& reader) {
                         {{"regional", Inductor::kRegional}, {"full", Inductor::kFull}}, inductor);
   if (inductor == Inductor::kFull) {
     reader.Refuse("compile.inductor_compilation",
-                  "the pass fuse makes kernels: --passes dce,canonicalize,fuse; take 'regional'");
+                  "the pass fuse makes kernels, which is the default; take 'regional'");
   }
   reader.Fix("compile.numerics_changing_optim", false,
-             "fuse{numerics=fast} does that: --passes 'dce,canonicalize,fuse{numerics=fast}'; take "
-             "false");
+             "take false, and compile.passes = \"dce,canonicalize,fuse{numerics=fast}\"");
   reader.Fix("compile.precompile_artifact_dir", "",
              "what --trace records can be run again by strata run, remove it");
+}
+
+/// A pipeline, or an array of passes.
+void ReadPasses(ConfigReader& reader, CompileConfig& compile) {
+  std::vector<std::string> passes;
+  reader.ReadPaths("compile.passes", passes);
+  if (!passes.empty()) compile.passes = fmt::format("{}", fmt::join(passes, ","));
 }
 
 void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
@@ -152,6 +157,7 @@ void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   ReadOpenSizes(reader, compile);
   reader.Read("compile.enable_passes", compile.enable_passes);
   reader.ReadWords("compile.disable_passes", compile.disable_passes);
+  ReadPasses(reader, compile);
   ReadPassChoices(reader);
   ReadMemory(reader, compile);
   ReadOverlap(reader);

@@ -4,10 +4,12 @@
 
 #include "base/file.h"
 #include "runtime/config/checks.h"
+#include "runtime/config/flavors.h"
 #include "runtime/config/loop.h"
 #include "runtime/config/model.h"
 #include "runtime/config/ranks.h"
 #include "runtime/config/reader.h"
+#include "runtime/config/toml_jobs.h"
 #include "runtime/config/tree.h"
 
 namespace strata {
@@ -123,8 +125,10 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
                                      std::string_view file, std::span<const std::string> overrides,
                                      std::optional<int64_t> world) {
   STRATA_TRY(std::vector<ConfigEntry> entries, MergedEntries(text, format, file, overrides));
+  STRATA_RETURN_IF_ERROR(AddFlavor(entries));
   ConfigReader reader(std::move(entries), file);
   TrainConfig config;
+  ReadTomlJob(reader);
   ReadModel(reader, config);
   ReadRope(reader, config.rope);
   ReadLoop(reader, config);

@@ -193,6 +193,7 @@ struct CompileConfig {
   // Sizes that are symbols in the graph of a step.
   bool symbolic_batch = false;
   bool symbolic_seq = false;
+  std::string passes;                       ///< the pipeline; "": that of the command
   bool enable_passes = true;                ///< false: the traced graphs run as they are
   std::vector<std::string> disable_passes;  ///< left out of the pipeline, by name
   /// Of the pass `tag-memory`, which results are saved for backward; "none": all of them.

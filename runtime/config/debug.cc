@@ -23,7 +23,7 @@ void ReadProfiler(ConfigReader& reader, ProfilerConfig& profiler) {
 
 void ReadDebug(ConfigReader& reader, TrainConfig& config) {
   reader.Table("debug");
-  reader.ReadEither("seed", "debug.seed", config.seed);
+  reader.Read("seed", config.seed);
   reader.Read("debug.finite_check", config.finite_check);
   reader.Read("debug.deterministic", config.deterministic);
   reader.Read("debug.deterministic_warn_only", config.deterministic_warn_only);

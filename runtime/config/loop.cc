@@ -19,12 +19,27 @@ void ReadPrecision(ConfigReader& reader, std::string_view key, Precision& target
       key, {{"float32", Precision::kFloat32}, {"bfloat16", Precision::kBFloat16}}, target);
 }
 
+/// Sequences of a step, where `training.num_tokens_per_train_step` counts tokens.
+void ReadGlobalBatch(ConfigReader& reader, TrainConfig& config) {
+  constexpr std::string_view kKey = "training.global_batch_size";
+  int64_t sequences = -1;
+  reader.Read(kKey, sequences);
+  reader.ForbidBoth("training.num_tokens_per_train_step", kKey);
+  if (!reader.Has(kKey)) return;
+  if (sequences != -1 && (sequences < 1 || sequences > kMaxSize)) {
+    reader.Refuse(kKey,
+                  fmt::format("{} must be from 1 to {}, or -1 for one batch", sequences, kMaxSize));
+    return;
+  }
+  const bool has_length = config.seq_len > 0 && config.seq_len <= kMaxSize;
+  if (sequences > 0 && has_length) config.accumulation_steps = sequences * config.seq_len;
+  if (sequences == -1) config.accumulation_steps = -1;
+}
+
 void ReadTraining(ConfigReader& reader, TrainConfig& config) {
   reader.Table("training");
-  reader.ReadEither("steps", "training.steps", config.steps);
-  reader.ReadEither("seq_len", "training.max_context_length", config.seq_len);
-  if (!reader.Has("training.steps")) reader.RequireKey("steps");
-  if (!reader.Has("training.max_context_length")) reader.RequireKey("seq_len");
+  reader.Require("steps", config.steps);
+  reader.Require("seq_len", config.seq_len);
   reader.Read("batch_size", config.batch_size);
   int64_t tokens = 0;
   reader.Read("training.num_tokens_per_microbatch_per_dp_rank", tokens);
@@ -41,6 +56,7 @@ void ReadTraining(ConfigReader& reader, TrainConfig& config) {
     }
   }
   reader.Read("training.num_tokens_per_train_step", config.accumulation_steps);
+  ReadGlobalBatch(reader, config);
   Precision only = Precision::kFloat32;
   reader.Read<Precision>("training.dtype", {{"float32", Precision::kFloat32}}, only);
   reader.Read<Precision>("training.mixed_precision_reduce", {{"float32", Precision::kFloat32}},
@@ -73,7 +89,7 @@ void ReadOptimizer(ConfigReader& reader, OptimizerConfig& optimizer) {
   reader.Read("optimizer.beta2", optimizer.beta2);
   reader.Read("optimizer.eps", optimizer.eps);
   reader.Read("optimizer.weight_decay", optimizer.weight_decay);
-  reader.ReadEither("optimizer.max_grad_norm", "training.max_norm", optimizer.max_grad_norm);
+  reader.Read("optimizer.max_grad_norm", optimizer.max_grad_norm);
   reader.Table("optimizer.param_groups");
   for (const std::string& group_name : reader.Tables("optimizer.param_groups")) {
     const std::string table = fmt::format("optimizer.param_groups.{}", group_name);
@@ -125,10 +141,13 @@ void ReadDataloader(ConfigReader& reader, DataloaderConfig& data) {
   reader.Read<DatasetKind>("dataloader.dataset",
                            {{"synthetic", DatasetKind::kSynthetic},
                             {"tokens", DatasetKind::kTokens},
-                            {"text", DatasetKind::kText}},
+                            {"text", DatasetKind::kText},
+                            // torchtitan's names of C4, which is text; nothing is downloaded.
+                            {"c4", DatasetKind::kText},
+                            {"c4_test", DatasetKind::kText}},
                            data.dataset);
   reader.ReadPaths("dataloader.dataset_path", data.dataset_path);
-  reader.ReadEither("dataloader.tokenizer", "hf_assets_path", data.tokenizer);
+  reader.Read("dataloader.tokenizer", data.tokenizer);
   reader.Read("dataloader.text_key", data.text_key);
   reader.Read("dataloader.token_dtype", data.token_dtype);
   int64_t end = -1;
@@ -160,6 +179,7 @@ void ReadMetrics(ConfigReader& reader, MetricsConfig& metrics) {
 Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
   constexpr std::string_view kBatchTokens = "training.num_tokens_per_microbatch_per_dp_rank";
   constexpr std::string_view kStepTokens = "training.num_tokens_per_train_step";
+  constexpr std::string_view kStepSequences = "training.global_batch_size";
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "steps", config.steps));
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "seq_len", config.seq_len));
   if (reader.Has(kBatchTokens) && config.batch_size < 1) {
@@ -168,7 +188,8 @@ Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "batch_size", config.batch_size));
   config.batch_size *= config.parallelism.data_ranks();
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "batch_size", config.batch_size));
-  if (!reader.Has(kStepTokens) || config.accumulation_steps == -1) {
+  const bool by_sequences = reader.Has(kStepSequences);
+  if ((!by_sequences && !reader.Has(kStepTokens)) || config.accumulation_steps == -1) {
     config.accumulation_steps = 1;
     return Ok();
   }
@@ -176,6 +197,12 @@ Status CompleteTraining(const ConfigReader& reader, TrainConfig& config) {
   if (config.accumulation_steps < 1) {
     return Impossible(reader, kStepTokens, "{} must be at least 1, or -1 for one batch",
                       config.accumulation_steps);
+  }
+  if (by_sequences && config.accumulation_steps % batch_tokens != 0) {
+    return Impossible(reader, kStepSequences,
+                      "{} sequences are no multiple of the {} of a batch (batch_size{})",
+                      config.accumulation_steps / config.seq_len, config.batch_size,
+                      config.parallelism.data_ranks() > 1 ? " · data ranks" : "");
   }
   if (config.accumulation_steps % batch_tokens != 0) {
     return Impossible(reader, kStepTokens,
@@ -210,9 +237,7 @@ Status CheckOptimizer(const ConfigReader& reader, const OptimizerConfig& optimiz
         CheckAdamW(reader, fmt::format("optimizer.param_groups.{}", group.name), group.adamw));
   }
   if (!optimizer.max_grad_norm) return Ok();
-  const bool by_other_name = reader.Has("training.max_norm");
-  return CheckPositive(reader, by_other_name ? "training.max_norm" : "optimizer.max_grad_norm",
-                       *optimizer.max_grad_norm);
+  return CheckPositive(reader, "optimizer.max_grad_norm", *optimizer.max_grad_norm);
 }
 
 Status CompleteScheduler(const ConfigReader& reader, int64_t steps, LrSchedulerConfig& scheduler) {
@@ -248,8 +273,10 @@ Status CheckDataloader(const ConfigReader& reader, const TrainConfig& config) {
   const DataloaderConfig& data = config.dataloader;
   const bool has_path = !data.dataset_path.empty();
   if (data.dataset != DatasetKind::kSynthetic && !has_path) {
-    return Error("missing key 'dataloader.dataset_path': {}: name the file of the dataset",
-                 reader.Where("dataloader.dataset"));
+    return Error(
+        "missing key 'dataloader.dataset_path': {}: name the files of the dataset, nothing "
+        "is downloaded",
+        reader.Where("dataloader.dataset"));
   }
   if (data.dataset == DatasetKind::kSynthetic && has_path) {
     return Impossible(reader, "dataloader.dataset_path",

@@ -104,6 +104,27 @@ void ReadComm(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Fix("comm.save_traces_file_prefix", "rank_", advice);
 }
 
+void ReadRecompute(ConfigReader& reader) {
+  constexpr std::string_view kMode = "activation_checkpoint.mode";
+  // Which policy of compile.memory_policy does it; none: nothing is to be done.
+  std::string_view policy;
+  reader.Table("activation_checkpoint");
+  reader.Read<std::string_view>(
+      kMode,
+      {{"none", ""}, {"selective", "default"}, {"full", "full"}, {"memory_budget", "min_cut"}},
+      policy);
+  if (!policy.empty()) {
+    reader.Refuse(kMode, fmt::format("passes choose what is recomputed, take 'none' and "
+                                     "compile.memory_policy = '{}'",
+                                     policy));
+  }
+  for (const std::string_view key :
+       {"selective_ac_option", "early_stop", "memory_budget", "preserve_rng_state",
+        "determinism_check", "debug", "visualize_memory_budget_pareto",
+        "per_op_sac_force_recompute_mm_shapes_by_fqns"})
+    reader.Ignore(fmt::format("activation_checkpoint.{}", key));
+}
+
 /// The value of a degree that is -1. Errors: ranks that the other degrees do not divide.
 Result<int64_t> InferShards(const ConfigReader& reader, int64_t world, int64_t others) {
   if (world % others == 0) return world / others;
@@ -120,20 +141,10 @@ void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
   ReadComm(reader, parallelism);
   reader.Fix("training.enable_cpu_offload", false, "parameters stay where the run is, take false");
 
-  enum class Recompute : uint8_t { kNone, kOther };
-  Recompute recompute = Recompute::kNone;
-  reader.Table("activation_checkpoint");
-  reader.Read<Recompute>("activation_checkpoint.mode",
-                         {{"none", Recompute::kNone},
-                          {"selective", Recompute::kOther},
-                          {"full", Recompute::kOther},
-                          {"memory_budget", Recompute::kOther}},
-                         recompute);
-  if (recompute == Recompute::kOther) {
-    reader.Refuse("activation_checkpoint.mode", "nothing is recomputed yet, take 'none'");
-  }
+  ReadRecompute(reader);
 
   for (const std::string_view table : {"float8", "mx", "quantize"}) {
+    if (reader.Has("converters")) continue;  // which alone read them
     reader.RefuseTable(table,
                        "models compute in float32 or bfloat16: remove it, "
                        "training.mixed_precision_param chooses");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -10,6 +11,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "runtime/config/names.h"
 
 namespace strata {
 namespace {
@@ -135,7 +137,8 @@ void ConfigReader::ReadPaths(std::string_view key, std::vector<std::string>& tar
 
 void ConfigReader::ForbidBoth(std::string_view key, std::string_view other) {
   if (!Has(key) || !Has(other)) return;
-  Note(Error("'{}' and '{}' are the same: {}: give one of them", key, other, Where(other)));
+  Note(Error("'{}' and '{}' are the same: {}: give one of them", NameOf(key), NameOf(other),
+             Where(other)));
 }
 
 void ConfigReader::Read(std::string_view key, std::optional<double>& target) {
@@ -158,7 +161,7 @@ const std::string* ConfigReader::TakeWord(std::string_view key,
     return nullptr;
   }
   if (std::ranges::find(words, *word) == words.end()) {
-    Note(Error("unknown {}: {}: found {}, choose one of {}{}", key, entry->where,
+    Note(Error("unknown {}: {}: found {}, choose one of {}{}", entry->name, entry->where,
                Describe(entry->value), fmt::join(words, ", "), DidYouMean(*word, words)));
     return nullptr;
   }
@@ -180,7 +183,7 @@ void ConfigReader::Table(std::string_view key) {
 void ConfigReader::Forbid(std::string_view key, std::string_view model) {
   const ConfigEntry* entry = Take(key);
   if (entry == nullptr) return;
-  Note(Error("key '{}' is not for {}: {}: remove it", key, model, entry->where));
+  Note(Error("key '{}' is not for {}: {}: remove it", entry->name, model, entry->where));
 }
 
 void ConfigReader::ForbidTable(std::string_view key, std::string_view model) {
@@ -190,7 +193,7 @@ void ConfigReader::ForbidTable(std::string_view key, std::string_view model) {
 }
 
 void ConfigReader::Refuse(std::string_view key, std::string_view advice) {
-  Note(Error("impossible value for '{}': {}: {}", key, Where(key), advice));
+  Note(Error("impossible value for '{}': {}: {}", NameOf(key), Where(key), advice));
 }
 
 void ConfigReader::RefuseTable(std::string_view key, std::string_view advice) {
@@ -201,6 +204,12 @@ void ConfigReader::RefuseTable(std::string_view key, std::string_view advice) {
     if (std::exchange(is_first, false)) {
       Note(Error("table '{}' is for other builds: {}: {}", key, entry.where, advice));
     }
+  }
+}
+
+void ConfigReader::IgnoreTable(std::string_view key) {
+  for (const ConfigEntry& entry : entries_) {
+    if (IsOfTable(entry, key)) Take(entry.key);
   }
 }
 
@@ -239,13 +248,19 @@ std::string ConfigReader::Where(std::string_view key) const {
   return Has(key) ? Find(key)->where : file_;
 }
 
+std::string ConfigReader::NameOf(std::string_view key) const {
+  return Has(key) ? Find(key)->name : std::string(key);
+}
+
 Status ConfigReader::Finish() const {
   for (const ConfigEntry& entry : entries_) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
-    const std::optional<std::string> guess = Guess(entry.key, known_);
+    std::vector<std::string> known = known_;
+    std::ranges::move(OtherNames(), std::back_inserter(known));
+    const std::optional<std::string> guess = Guess(entry.name, known);
     const std::string advice =
         guess ? fmt::format("did you mean '{}'?", *guess) : "remove it, or begin its name with '_'";
-    return Error("unknown key '{}': {}: {}", entry.key, entry.where, advice);
+    return Error("unknown key '{}': {}: {}", entry.name, entry.where, advice);
   }
   if (first_error_) return *first_error_;
   if (first_missing_) return *first_missing_;
@@ -258,7 +273,7 @@ const ConfigEntry* ConfigReader::Take(std::string_view key) {
 }
 
 void ConfigReader::WrongType(const ConfigEntry& entry, std::string_view expected) {
-  Note(Error("wrong type for '{}': {}: expected {}, found {}", entry.key, entry.where, expected,
+  Note(Error("wrong type for '{}': {}: expected {}, found {}", entry.name, entry.where, expected,
              Describe(entry.value)));
 }
 

@@ -23,7 +23,7 @@ struct NamedValue {
 /// Every field is named once by one of the calls; `Finish` then knows the keys that no call named.
 ///
 /// A call leaves its target as it is when the key is absent or null; so defaults are what the
-/// target held before.
+/// target held before. Keys are canonical, messages name them as the text does.
 class ConfigReader {
  public:
   ConfigReader(std::vector<ConfigEntry> entries, std::string_view file)
@@ -51,15 +51,13 @@ class ConfigReader {
     RequireKey(key);
   }
 
-  /// Reads `key`, or else its other name. An error when both are given.
-  template <class T>
-  void ReadEither(std::string_view key, std::string_view other, T& target) {
-    Read(key, target);
-    Read(other, target);
-    ForbidBoth(key, other);
-  }
+  /// An error when both are given.
   void ForbidBoth(std::string_view key, std::string_view other);
 
+  /// A key without an effect on a run.
+  void Ignore(std::string_view key) { Take(key); }
+  /// The same for a table with all its members.
+  void IgnoreTable(std::string_view key);
   /// A table whose members are read by their dotted keys.
   void Table(std::string_view key);
   /// A field of other models: its name is known, but nothing but null may be given.
@@ -83,6 +81,8 @@ class ConfigReader {
   bool HasTable(std::string_view key) const;
   /// Where the key's value comes from: its line, or the file when the value is a default.
   std::string Where(std::string_view key) const;
+  /// The key as the text spells it.
+  std::string NameOf(std::string_view key) const;
 
   /// The first error; unknown keys come first and missing ones last, since a misspelt key is both.
   Status Finish() const;

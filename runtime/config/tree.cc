@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "base/python_literal.h"
 #include "base/text.h"
 #include "base/toml.h"
+#include "runtime/config/names.h"
 
 namespace strata {
 namespace {
@@ -58,8 +59,12 @@ void Flatten(const TomlValue::Table& table, std::string_view prefix,
   for (const TomlValue::Member& member : table) {
     if (IsIgnored(member.key)) continue;
     const std::string name = Dotted(prefix, member.key);
-    entries.push_back({member.at, {name, ValueOf(member.value), ""}});
+    std::string key = CanonicalKey(name);
     const auto* members = std::get_if<TomlValue::Table>(&member.value.value);
+    // Fields of the table `model` are those of the configuration.
+    if (members != nullptr && name == "model") key.clear();
+    if (!key.empty())
+      entries.push_back({member.at, {std::move(key), ValueOf(member.value), "", name}});
     if (members != nullptr) Flatten(*members, name, entries);
   }
 }
@@ -177,6 +182,22 @@ void AppendTable(const std::vector<JsonMember>& members, size_t indent, std::str
   });
 }
 
+/// Errors: a field that occurs twice. Tables may, by two names.
+Status CheckOnce(std::span<const ConfigEntry> entries) {
+  std::map<std::string_view, std::string_view> names;
+  for (const ConfigEntry& entry : entries) {
+    const auto [first, is_new] = names.emplace(entry.key, entry.name);
+    if (is_new) continue;
+    if (first->second == entry.name) {
+      return Error("key '{}' occurs twice: {}: remove one", entry.name, entry.where);
+    }
+    if (IsTable(entry.value)) continue;
+    return Error("'{}' and '{}' are the same: {}: give one of them", first->second, entry.name,
+                 entry.where);
+  }
+  return Ok();
+}
+
 }  // namespace
 
 std::string Describe(const ConfigValue& value) {
@@ -215,12 +236,7 @@ Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, Confi
     item.entry.where = fmt::format("{}:{}", file, lines.At(item.at));
     entries.push_back(std::move(item.entry));
   }
-  std::set<std::string_view> seen;
-  for (const ConfigEntry& entry : entries) {
-    if (!seen.insert(entry.key).second) {
-      return Error("key '{}' occurs twice: {}: remove one", entry.key, entry.where);
-    }
-  }
+  STRATA_RETURN_IF_ERROR(CheckOnce(entries));
   return entries;
 }
 
@@ -241,12 +257,15 @@ Status OverrideEntry(std::string_view assignment, std::vector<ConfigEntry>& entr
   if (equals == 0 || equals == std::string_view::npos) {
     return Error("no key and value: --set {}: write --set key=value", OneLine(assignment));
   }
-  const std::string key = Dotted("", assignment.substr(0, equals));
-  if (IsIgnored(key)) return Ok();
+  const std::string name = Dotted("", assignment.substr(0, equals));
+  const std::string key = CanonicalKey(name);
+  if (IsIgnored(name) || key.empty()) return Ok();
   ConfigEntry entry{key, ParseScalar(assignment.substr(equals + 1)),
-                    fmt::format("--set {}", OneLine(assignment))};
+                    fmt::format("--set {}", OneLine(assignment)), name};
   if (std::holds_alternative<std::monostate>(entry.value)) {
     std::erase_if(entries, [&](const ConfigEntry& e) { return e.key.starts_with(key + "."); });
+  } else {
+    std::erase_if(entries, [&](const ConfigEntry& e) { return e.key == Alternative(key); });
   }
   const auto found = std::ranges::find(entries, key, &ConfigEntry::key);
   if (found != entries.end()) {

@@ -30,21 +30,23 @@ std::string Describe(const ConfigValue& value);
 /// One `key = value` of a configuration text, with the names of the tables around it: `rope.theta`.
 /// A table has an entry of its own, before those of its members.
 struct ConfigEntry {
-  std::string key;
+  std::string key;  ///< canonical (runtime/config/names.h)
   ConfigValue value;
   std::string where;  ///< `demo.toml:12` or `--set rope.theta=1`
+  std::string name;   ///< as the text spells the key
 };
 
 /// The entries of a text in their order. Keys that begin with `_` are left out with all below them.
-/// Errors: the text breaks the format's grammar, a key occurs twice.
+/// Errors: the text breaks the format's grammar, a field occurs twice.
 Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, ConfigFormat format,
                                                     std::string_view file);
 
 /// The entries as JSON, two blanks a level; arrays of anything but strings are left out.
 std::string ToJson(std::span<const ConfigEntry> entries);
 
-/// Applies one `key=value` to the entries, as if the text said so. The value is JSON's null, true,
-/// false, a number, an array, or else a string, quoted or not. null for a table drops its members.
+/// Applies one `key=value` to the entries, as if the text said so instead of what it says about
+/// this field. The value is JSON's null, true, false, a number, an array, or else a string, quoted
+/// or not. null for a table drops its members.
 Status OverrideEntry(std::string_view assignment, std::vector<ConfigEntry>& entries);
 
 }  // namespace strata

@@ -114,8 +114,8 @@ TEST_CASE("an unknown key is told with its line and the closest known one") {
            "unknown key 'n_layer': c.json:4: did you mean 'n_layers'?");
   CHECK_EQ(ErrorWith("\"theta\"", "\"thetta\""),
            "unknown key 'rope.thetta': c.json:10: did you mean 'rope.theta'?");
-  CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"flavour\": 1,"),
-           "unknown key 'flavour': c.json:14: remove it, or begin its name with '_'");
+  CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"colour\": 1,"),
+           "unknown key 'colour': c.json:14: remove it, or begin its name with '_'");
   CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"lr\": 1,"),
            "unknown key 'lr': c.json:14: did you mean 'optimizer.lr'?");
   CHECK_EQ(ErrorWith("\"theta\"", "\"steps\""),
@@ -501,9 +501,11 @@ TEST_CASE("what several ranks would do is accepted where one rank does it, else 
            "parameters stay where the run is, take false");
   CHECK_EQ(refusal("compile.enable_autoparallel", "true"),
            "there is nothing to place on one rank, take false");
-  CHECK_EQ(ErrorWithSet("activation_checkpoint.mode=selective"),
-           "impossible value for 'activation_checkpoint.mode': --set "
-           "activation_checkpoint.mode=selective: nothing is recomputed yet, take 'none'");
+  CHECK_EQ(
+      ErrorWithSet("activation_checkpoint.mode=selective"),
+      "impossible value for 'activation_checkpoint.mode': --set "
+      "activation_checkpoint.mode=selective: passes choose what is recomputed, take 'none' and "
+      "compile.memory_policy = 'default'");
   CHECK_EQ(
       ErrorWithSet("float8.recipe_name=rowwise"),
       "table 'float8' is for other builds: --set float8.recipe_name=rowwise: models compute in "
