@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "runtime/train/initial_weights.h"
+#include "runtime/train/exported_model.h"
 #include "runtime/train/resume.h"
 
 namespace strata::cli {
@@ -21,58 +21,6 @@ Status OpenFile(const std::optional<std::string>& path, std::optional<AtomicFile
   STRATA_TRY(file, AtomicFile::Create(*path));
   return Ok();
 }
-
-OwnedTensor Copy(const TensorView& tensor) {
-  OwnedTensor copy{.name = tensor.name, .shape = tensor.shape, .values = {}};
-  copy.values.resize(tensor.bytes.size() / sizeof(float));
-  ReadFloats(tensor, copy.values);
-  return copy;
-}
-
-std::vector<TensorView> Views(const std::vector<OwnedTensor>& tensors) {
-  std::vector<TensorView> views;
-  for (const OwnedTensor& tensor : tensors) {
-    views.push_back({.name = tensor.name,
-                     .dtype = TensorDtype::kF32,
-                     .shape = tensor.shape,
-                     .bytes = std::as_bytes(std::span(tensor.values))});
-  }
-  return views;
-}
-
-/// The model for use elsewhere: in Hugging Face's layout, in a narrower type.
-class Export {
- public:
-  Export(const TrainConfig& config, const std::vector<TensorView>& model) {
-    const CheckpointConfig& options = config.checkpoint;
-    for (const TensorView& tensor : model) {
-      OwnedTensor ours = Copy(tensor);
-      if (!options.last_save_in_hf) {
-        tensors_.push_back(std::move(ours));
-        continue;
-      }
-      for (OwnedTensor& theirs : ExportToHuggingFace(config, ours.name, ours.shape, ours.values)) {
-        tensors_.push_back(std::move(theirs));
-      }
-    }
-    views_ = Views(tensors_);
-    if (options.export_dtype == ExportType::kFloat32) return;
-    const bool is_half = options.export_dtype == ExportType::kFloat16;
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      narrow_.emplace_back();
-      std::ranges::transform(tensors_[i].values, std::back_inserter(narrow_.back()),
-                             is_half ? ToHalf : ToBFloat16);
-      views_[i].dtype = is_half ? TensorDtype::kF16 : TensorDtype::kBF16;
-      views_[i].bytes = std::as_bytes(std::span(narrow_.back()));
-    }
-  }
-  const std::vector<TensorView>& views() const { return views_; }
-
- private:
-  std::vector<OwnedTensor> tensors_;
-  std::vector<std::vector<uint16_t>> narrow_;
-  std::vector<TensorView> views_;
-};
 
 double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -126,7 +74,7 @@ Status TrainOutputs::AfterStep(const StepReport& report, const Trainer& trainer)
   if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Write(report.metrics));
   if (gradients_file_ && step == first_step_ + 1) {
     for (const TensorView& gradient : trainer.Gradients())
-      gradients_.push_back(Copy(gradient));
+      gradients_.push_back(CopyTensor(gradient));
   }
   if (events_ && (step == 1 || step % config.metrics.log_freq == 0)) {
     STRATA_RETURN_IF_ERROR(AddEvents(report, trainer));
@@ -144,7 +92,9 @@ Status TrainOutputs::SaveCheckpoint(const Trainer& trainer, bool is_last) {
   if (is_last && options.last_save_model_only) {
     info.has_optimizer = false;
     info.is_hugging_face = options.last_save_in_hf;
-    const Export exported(trainer.config(), trainer.Parameters());
+    const ExportedModel exported(
+        trainer.config(), trainer.Parameters(),
+        {.hugging_face = options.last_save_in_hf, .dtype = options.export_dtype});
     return checkpoints_->Save(info, {.model = exported.views(), .optimizer = {}});
   }
   return checkpoints_->Save(
@@ -204,7 +154,7 @@ void TrainOutputs::FinishFailed(const Trainer& trainer) {
 
 Status TrainOutputs::Finish(const Trainer& trainer) {
   if (gradients_file_) {
-    STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, Views(gradients_)));
+    STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, ViewsOf(gradients_)));
   }
   if (parameters_file_) {
     STRATA_RETURN_IF_ERROR(AppendSafetensors(*parameters_file_, trainer.Parameters()));

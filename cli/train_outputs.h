@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "runtime/train/event_file.h"
+#include "runtime/train/exported_model.h"
 #include "runtime/train/files/checkpoint.h"
-#include "runtime/train/initial_weights.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/trainer.h"
 

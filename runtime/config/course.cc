@@ -1,8 +1,11 @@
 #include "runtime/config/course.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -50,6 +53,7 @@ void AddModel(const TrainConfig& config, Fields& out) {
 
 void AddRope(const RopeConfig& rope, Fields& out) {
   out.In("rope.");
+  out.Add("max_seq_len", rope.max_seq_len);
   out.Add("theta", rope.theta);
   out.Add("backend", rope.backend == RopeBackend::kComplex ? "complex" : "cos_sin");
   switch (rope.scaling) {
@@ -136,6 +140,15 @@ void AddSchedule(const TrainConfig& config, Fields& out) {
   out.Add("min_lr_factor", scheduler.min_lr_factor);
 }
 
+/// A field that says what the model computes, not how it is trained.
+bool IsOfModel(std::string_view key) {
+  constexpr std::string_view kKeys[] = {
+      "model",      "dim",        "n_layers", "n_heads", "n_kv_heads",          "head_dim",
+      "vocab_size", "hidden_dim", "norm_eps", "qk_norm", "enable_weight_tying", "n_dense_layers"};
+  return std::ranges::find(kKeys, key) != std::end(kKeys) || key.starts_with("rope.") ||
+         key.starts_with("mla.") || key.starts_with("moe.");
+}
+
 }  // namespace
 
 std::map<std::string, std::string> CourseFields(const TrainConfig& config) {
@@ -147,6 +160,26 @@ std::map<std::string, std::string> CourseFields(const TrainConfig& config) {
   AddOptimizer(config.optimizer, out);
   AddSchedule(config, out);
   return std::move(out.fields);
+}
+
+Result<TrainConfig> ModelOfCourse(const std::map<std::string, std::string>& fields) {
+  std::vector<std::string> sets = {"steps=1", "batch_size=1"};
+  const auto of = [&](const std::string& key) {
+    const auto found = fields.find(key);
+    return found == fields.end() ? std::string() : found->second;
+  };
+  const std::string length = of("rope.max_seq_len");
+  sets.push_back(fmt::format("seq_len={}", length.empty() ? "1" : length));
+  for (const auto& [key, value] : fields) {
+    if (!IsOfModel(key) || (value == "none" && key != "rope.scaling")) continue;
+    const bool is_absent = value == "0" && (key.ends_with("_groups") || key == "hidden_dim");
+    const bool is_other = key == "n_dense_layers" && of("model") != "deepseek_v3";
+    const bool is_derived = key == "head_dim" && of("model") == "deepseek_v3";
+    if (!is_absent && !is_other && !is_derived) sets.push_back(fmt::format("{}={}", key, value));
+  }
+  const bool is_dense = of("model") == "deepseek_v3" && !fields.contains("moe.num_experts");
+  if (is_dense) sets.push_back(fmt::format("n_dense_layers={}", of("n_layers")));
+  return ParseTrainConfig("{}", ConfigFormat::kJson, "the checkpoint's configuration", sets);
 }
 
 std::string ChangesSince(const std::map<std::string, std::string>& before,
@@ -164,6 +197,7 @@ std::string ChangesSince(const std::map<std::string, std::string>& before,
   for (const auto& [key, value] : values) {
     if (value.first == value.second) continue;
     if (key == "lr_scheduler.total_steps" && ends_with_run) continue;
+    if (key == "rope.max_seq_len") continue;  // positions have the same angles in a longer table
     text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : "; ", OneLine(key), value.second,
                         OneLine(value.first));
   }

@@ -115,7 +115,8 @@ Status Check(const TensorFiles& files, bool is_hugging_face, const TrainConfig& 
   return findings.ToStatus(files.path());
 }
 
-/// Moves the rows of each head from halves to pairs, or back. Rows have `width` elements.
+}  // namespace
+
 void PermuteRows(std::span<const float> from, int64_t heads, int64_t rows, bool to_pairs,
                  std::span<float> to) {
   const size_t width = from.size() / static_cast<size_t>(rows);
@@ -129,8 +130,6 @@ void PermuteRows(std::span<const float> from, int64_t heads, int64_t rows, bool 
     std::ranges::copy(from.subspan(source, width), to.begin() + static_cast<ptrdiff_t>(target));
   }
 }
-
-}  // namespace
 
 Result<InitialWeights> InitialWeights::Match(TensorFiles files, const TrainConfig& config,
                                              std::span<const ParameterSpec> specs) {
@@ -155,29 +154,6 @@ void InitialWeights::Read(const ParameterSpec& spec, std::span<float> out) const
     const std::vector<float> halves(out.begin(), out.end());
     PermuteRows(halves, source.tensor.paired_heads, spec.shape[0], /*to_pairs=*/true, out);
   }
-}
-
-std::vector<OwnedTensor> ExportToHuggingFace(const TrainConfig& config, const std::string& name,
-                                             const std::vector<int64_t>& shape,
-                                             std::span<const float> values) {
-  const HuggingFaceTensor tensor = ToHuggingFace(config, name);
-  std::vector<OwnedTensor> result;
-  if (tensor.names.size() > 1 || shape.size() == 3) {
-    const size_t part = values.size() / tensor.names.size();
-    for (size_t i = 0; i < tensor.names.size(); ++i) {
-      const std::span<const float> matrix = values.subspan(i * part, part);
-      result.push_back({.name = tensor.names[i],
-                        .shape = {shape.begin() + 1, shape.end()},
-                        .values = {matrix.begin(), matrix.end()}});
-    }
-    return result;
-  }
-  result.push_back(
-      {.name = tensor.names[0], .shape = shape, .values = {values.begin(), values.end()}});
-  if (tensor.paired_heads > 0) {
-    PermuteRows(values, tensor.paired_heads, shape[0], /*to_pairs=*/false, result[0].values);
-  }
-  return result;
 }
 
 }  // namespace strata

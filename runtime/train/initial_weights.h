@@ -30,16 +30,9 @@ class InitialWeights {
   bool is_hugging_face_;
 };
 
-/// A tensor with bytes of its own.
-struct OwnedTensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
-
-/// A tensor of Strata's as files with Hugging Face's names store it; `Read` reverses it.
-std::vector<OwnedTensor> ExportToHuggingFace(const TrainConfig& config, const std::string& name,
-                                             const std::vector<int64_t>& shape,
-                                             std::span<const float> values);
+/// Moves the rows of each of `heads` heads from halves (x[j], x[j + width/2]) to pairs (x[2j],
+/// x[2j+1]), or back. `from` and `to` are matrices of `rows` rows. REQUIRES: 2·heads divide rows.
+void PermuteRows(std::span<const float> from, int64_t heads, int64_t rows, bool to_pairs,
+                 std::span<float> to);
 
 }  // namespace strata

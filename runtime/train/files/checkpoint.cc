@@ -413,6 +413,15 @@ Result<Checkpoint> LoadCheckpoint(const std::string& folder, int64_t step) {
   return Verify(path, *text, "remove the folder and resume from the one before");
 }
 
+Result<Checkpoint> OpenCheckpoint(const std::string& path) {
+  const auto text = ReadFile(fmt::format("{}/{}", path, kManifest));
+  if (!text) {
+    return Error(ErrorCode::kNotFound, "not a checkpoint: {}: it has no {}; name a folder step-N",
+                 path, kManifest);
+  }
+  return Verify(path, *text, "take another one");
+}
+
 Result<TensorFiles> OpenInitialTensors(const std::string& path) {
   const auto text = ReadFile(fmt::format("{}/{}", path, kManifest));
   if (!text) return TensorFiles::Open(path);

@@ -93,6 +93,9 @@ struct Checkpoint {
 /// step, or its files are not those that were written.
 Result<Checkpoint> LoadCheckpoint(const std::string& folder, int64_t step);
 
+/// The same by the path of the folder `step-N`.
+Result<Checkpoint> OpenCheckpoint(const std::string& path);
+
 /// The tensors of a file or folder to start another training from. Of a folder `step-N` of
 /// checkpoints every file is compared with its size and hash. Errors: as of TensorFiles::Open and
 /// LoadCheckpoint.

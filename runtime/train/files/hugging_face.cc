@@ -103,6 +103,16 @@ HuggingFaceTensor ToHuggingFace(const TrainConfig& config, std::string_view name
   return tensor;
 }
 
+bool HasHuggingFaceName(const TrainConfig& config, std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  if (!name.starts_with(kLayers)) return !Find(kOutside, name).empty();
+  const size_t dot = name.find('.', kLayers.size());
+  if (dot == std::string_view::npos) return false;
+  const std::string_view member = name.substr(dot + 1);
+  if (!Find(kExperts, member).empty()) return config.moe.has_value();
+  return !InLayer(config, member).empty();
+}
+
 bool IsIgnoredHuggingFace(const TrainConfig& config, std::string_view name) {
   if (name.ends_with("rotary_emb.inv_freq")) return true;
   if (name == "lm_head.weight") return config.enable_weight_tying;

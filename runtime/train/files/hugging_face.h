@@ -25,7 +25,12 @@ struct HuggingFaceTensor {
 ///
 ///   llama3       LlamaForCausalLM          qwen3  Qwen3ForCausalLM, Qwen3MoeForCausalLM
 ///   deepseek_v3  DeepseekV3ForCausalLM
+///
+/// REQUIRES: HasHuggingFaceName.
 HuggingFaceTensor ToHuggingFace(const TrainConfig& config, std::string_view name);
+
+/// False: a name that no model of `config`'s family has.
+bool HasHuggingFaceName(const TrainConfig& config, std::string_view name);
 
 /// True for what files with such names hold beside the tensors of `config`'s model: tables of
 /// rotary embeddings, layers that predict further tokens, a head that is tied.

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "runtime/files/safetensors.h"
+#include "runtime/train/exported_model.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 
