@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/dotted_options.h"
 #include "cli/flags.h"
 #include "cli/stop_between_passes.h"
 #include "ir/text/native_text.h"
@@ -28,7 +29,7 @@ struct TraceFlags {
   std::string config;
   std::vector<std::string> overrides;
   std::optional<std::string> trace;
-  std::string passes{kDefaultPasses};
+  std::optional<std::string> passes;
   double gpu = 0.0;
   int64_t world = 0;
   bool time = false;
@@ -44,7 +45,9 @@ Result<bool> ParseFlags(Args args, TraceFlags& out) {
   flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides,
                  "override a field of the configuration: compile.symbolic_dims=batch_and_seq");
-  flags.Option("--passes", "PIPELINE", &out.passes, "passes after the trace; \"\": none");
+  flags.Option("--passes", "PIPELINE", &out.passes,
+               "passes after the trace; \"\": none (default: compile.passes, else "
+               "dce,canonicalize)");
   flags.Option("-o,--output", "T", &out.trace,
                "record the graphs and passes as a trace (default: print the graphs as text)");
   flags.Option("--gpu", "CAPABILITY", &out.gpu,
@@ -55,7 +58,7 @@ Result<bool> ParseFlags(Args args, TraceFlags& out) {
   flags.Example("strata trace configs/llama3/405b.toml -o out/405b.strata --time");
   flags.Example("strata trace configs/llama3/8b.toml --world 64 -o out/8b.strata");
   flags.Example("strata trace config.toml --set compile.symbolic_dims=batch --passes dce");
-  return flags.Parse(args);
+  return flags.Parse(WithSetOptions(args));
 }
 
 class Stopwatch {
@@ -116,8 +119,11 @@ Result<Exit> RunTrace(Args args) {
   }
   const TargetScope target(flags.gpu > 0.0 ? Gpu(flags.gpu) : DeviceTraits());
   PassManager manager;
-  if (!flags.passes.empty()) {
-    STRATA_TRY(auto passes, TrainingPasses(config, flags.passes));
+  const std::string& from_config = config.compile.passes;
+  const std::string pipeline =
+      flags.passes.value_or(from_config.empty() ? std::string(kDefaultPasses) : from_config);
+  if (!pipeline.empty()) {
+    STRATA_TRY(auto passes, TrainingPasses(config, pipeline));
     for (auto& pass : passes)
       manager.Add(std::move(pass));
   }

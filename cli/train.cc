@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -14,6 +12,7 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/dotted_options.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/prove_values.h"
@@ -21,15 +20,18 @@
 #include "cli/train_control.h"
 #include "cli/train_inputs.h"
 #include "cli/train_outputs.h"
+#include "cli/train_profiles.h"
+#include "cli/train_table.h"
 #include "cli/train_trace.h"
 #include "refs/recording.h"
 #include "runtime/aten/threads.h"
+#include "runtime/codegen/kernel_library.h"
 #include "runtime/train/data/packing.h"
+#include "runtime/train/files/hugging_face_config.h"
 #include "runtime/train/resume.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
 #include "store/environment.h"
-#include "store/node_statistics.h"
 
 namespace strata::cli {
 namespace {
@@ -44,7 +46,7 @@ struct TrainFlags {
   int64_t profile = 0;
   std::string values = "none";
   ValueTolerance tolerance;
-  std::string passes{kDefaultPasses};
+  std::optional<std::string> passes;
   int64_t threads = 0;
   std::optional<std::string> control;
   bool control_wait = false;
@@ -54,13 +56,16 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   Flags flags("train", "trains a model and records every graph and pass");
   flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides,
-                 "override a field of the configuration: optimizer.lr=0.01");
+                 "override a field of the configuration: optimizer.lr=0.01; --optimizer.lr 0.01 "
+                 "is the same");
   flags.Option("--init", "PATH", &out.init,
                "initial parameters: a safetensors file or a folder of them, named as torchtitan or "
                "as Hugging Face names them (default: random, from the seed)");
   flags.Option("--tokens", "FILE", &out.tokens,
                "int64 'tokens' [steps, batch, seq+1] (default: synthetic)");
-  flags.Option("--passes", "PIPELINE", &out.passes, "passes between trace and execution");
+  flags.Option("--passes", "PIPELINE", &out.passes,
+               "passes between trace and execution (default: compile.passes, else "
+               "dce,canonicalize,fuse)");
   flags.Option("--metrics", "FILE", &out.outputs.metrics,
                "write loss and gradient norm, one JSON line per step");
   flags.Option("--dump-grads", "FILE", &out.outputs.gradients,
@@ -94,7 +99,7 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
-  return flags.Parse(args);
+  return flags.Parse(WithSetOptions(args));
 }
 
 Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const TrainConfig& config) {
@@ -103,10 +108,24 @@ Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const Trai
   return MakeTokenSource(std::move(tokens));
 }
 
+/// The pipeline of the flag or the configuration, else one that makes kernels where something can
+/// compile them.
+std::string ChoosePasses(const std::optional<std::string>& given, const TrainConfig& config) {
+  if (given) return *given;
+  if (!config.compile.passes.empty()) return config.compile.passes;
+  if (config.device == DeviceKind::kCuda || !config.compile.enable_passes)
+    return std::string(kFusingPasses);
+  const auto compiler = FindCompiler();
+  if (compiler) return std::string(kFusingPasses);
+  Warn(
+      fmt::format("no kernels are made, operators run one by one: {}", compiler.error().message()));
+  return std::string(kDefaultPasses);
+}
+
 Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const TrainConfig& config) {
   TrainSetup setup{.config = config,
                    .data = nullptr,
-                   .passes = flags.passes,
+                   .passes = ChoosePasses(flags.passes, config),
                    .threads = ChooseThreads(flags.threads)};
   STRATA_TRY(setup.data, OpenData(flags, config));
   if (config.validator.enable) {
@@ -129,19 +148,6 @@ Result<RunInfo> DescribeRun(const TrainFlags& flags, Args args, const std::strin
                  .config = std::move(config)};
 }
 
-Status Record(Recording& recording, const StepReport& report) {
-  if (recording.trace() == nullptr) return Ok();
-  std::vector<TraceWriter::Executed> executed;
-  for (const StepReport::Executed& plan : report.executed)
-    executed.push_back({.graph = plan.graph, .fingerprint = plan.fingerprint});
-  return recording.trace()->RecordStep(recording.run(),
-                                       {.step = report.metrics.step,
-                                        .loss = report.metrics.loss,
-                                        .grad_norm = report.metrics.grad_norm,
-                                        .wall_ns = report.wall.count()},
-                                       executed);
-}
-
 Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
                StopBetweenPasses& stop, TrainControl& control) {
   CompileWatch watch;
@@ -161,88 +167,8 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
   return Ok();
 }
 
-/// `loss 5.21  12.3k tokens/s  1.20 GiB  0:03:10 left`, over the steps since the start.
-class Rate {
- public:
-  explicit Rate(int64_t first_step) : first_step_(first_step) {}
-
-  std::string Describe(const StepReport& report, const Trainer& trainer) const {
-    const int64_t steps = trainer.config().steps;
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    const auto done = static_cast<double>(report.metrics.step - first_step_);
-    const double rate = done * static_cast<double>(report.tokens) / seconds;
-    const auto left =
-        static_cast<int64_t>(seconds / done * static_cast<double>(steps - report.metrics.step));
-    return fmt::format(
-        "loss {:.4f}  {} tokens/s  {:.2f} GiB  {}:{:02}:{:02} left", report.metrics.loss,
-        rate < 1e4 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}k", rate / 1e3),
-        MemoryGiB(trainer), left / 3600, left / 60 % 60, left % 60);
-  }
-
- private:
-  int64_t first_step_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 bool IsProfiled(const TrainFlags& flags, const TrainConfig& config, int64_t step) {
   return step > config.steps - flags.profile || config.profiler.IsProfiled(step);
-}
-
-/// Stores what the profiled steps after `first_step` took.
-Status RecordProfiles(Recording& recording, const Trainer& trainer, const TrainFlags& flags,
-                      int64_t first_step) {
-  if (recording.trace() == nullptr) return Ok();
-  int64_t last_step = trainer.steps_done();
-  const auto is_profiled = [&](int64_t step) {
-    const bool has_values = flags.values == "last" && step == trainer.config().steps;
-    return has_values || IsProfiled(flags, trainer.config(), step);
-  };
-  while (first_step < last_step && !is_profiled(first_step))
-    ++first_step;
-  while (first_step < last_step && !is_profiled(last_step))
-    --last_step;
-  int64_t steps = 0;
-  for (int64_t step = first_step; step <= last_step; ++step)
-    steps += is_profiled(step) ? 1 : 0;
-  for (const GraphProfile& profile : trainer.Profiles()) {
-    StatisticsTable table{.graph = profile.graph,
-                          .fingerprint = profile.fingerprint,
-                          .first_step = first_step,
-                          .last_step = last_step,
-                          .steps = std::max<int64_t>(steps, 1),
-                          .nodes = {}};
-    for (const auto& [id, node] : profile.nodes) {
-      table.nodes.push_back({.node = id,
-                             .calls = node.calls,
-                             .time_ns = node.time.count(),
-                             .bytes = node.bytes,
-                             .has_values = flags.values == "last",
-                             .elements = node.values.elements,
-                             .nan_count = node.values.nan_count,
-                             .inf_count = node.values.inf_count,
-                             .min = node.values.min,
-                             .max = node.values.max,
-                             .mean = node.values.mean});
-    }
-    std::ranges::sort(table.nodes, {}, &NodeStatistics::node);
-    STRATA_RETURN_IF_ERROR(AddNodeStatistics(*recording.trace(), recording.run(), table));
-  }
-  return Ok();
-}
-
-/// Stores which nodes of device graphs are of which module.
-Status RecordKernels(Recording& recording, const Trainer& trainer) {
-  if (recording.trace() == nullptr) return Ok();
-  for (const GraphKernels& graph : trainer.Kernels()) {
-    std::string text = "first\tlast\tmodule\n";
-    for (const KernelAnnotation& kernels : graph.kernels)
-      text += fmt::format("{}\t{}\t{}\n", kernels.first, kernels.last, kernels.module);
-    const auto added = recording.trace()->AddArtifact(recording.run(), graph.graph + ".kernels.tsv",
-                                                      "kernel_annotations", text);
-    if (!added) return added.error();
-  }
-  return Ok();
 }
 
 /// What the data lose: said when it begins, and at the end.
@@ -260,18 +186,11 @@ class DataWarning {
   std::string told_;
 };
 
-/// A NaN without its sign, which says nothing and differs between processors.
-float WithoutSign(float value) {
-  return std::isnan(value) ? std::abs(value) : value;
-}
-
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
                 Recording& recording, const StopRequest& stop, TrainControl& control) {
   const TrainConfig& config = trainer.config();
-  STRATA_TRY(AtomicFile table, AtomicFile::Create("-"));
-  bool has_head = false;  // an error before the first step needs no table
+  STRATA_TRY(TrainTable table, TrainTable::Create());
   Progress progress("training");
-  const Rate rate(trainer.steps_done());
   DataWarning data_warning;
   std::string detail;
   while (true) {
@@ -292,24 +211,14 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     if (trainer.IsValidationStep()) {
       STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
     }
-    STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, Record(recording, report)));
+    STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, RecordStep(recording, report)));
     STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, control.Record(recording)));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
     if (outputs.last_checkpoint() == report.metrics.step) control.AfterCheckpoint(trainer);
     data_warning.Tell(trainer, /*is_end=*/false);
-    detail = rate.Describe(report, trainer);
-    const int64_t step = report.metrics.step;
-    if (step != 1 && step % config.metrics.log_freq != 0) continue;
-    progress.Clear();
-    if (!std::exchange(has_head, true))
-      STRATA_RETURN_IF_ERROR(table.Append("step       loss  grad_norm\n"));
-    STRATA_RETURN_IF_ERROR(table.Append(fmt::format("{:>4} {:>10.6f} {:>10.6f}\n", step,
-                                                    WithoutSign(report.metrics.loss),
-                                                    WithoutSign(report.metrics.grad_norm))));
-    if (report.metrics.validation_loss) {
-      STRATA_RETURN_IF_ERROR(table.Append(
-          fmt::format("     {:>10.6f}  validation\n", *report.metrics.validation_loss)));
-    }
+    if (TrainTable::IsDue(report.metrics.step, config)) progress.Clear();
+    STRATA_RETURN_IF_ERROR(table.Add(report, trainer));
+    detail = table.Progress(trainer);
   }
   progress.Clear();
   data_warning.Tell(trainer, /*is_end=*/true);
@@ -322,7 +231,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
           "missing");
     }
   }
-  return table.Commit();
+  return table.Finish();
 }
 
 Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
@@ -332,8 +241,13 @@ Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& 
   if (flags.outputs.gradients) trainer.KeepGradients();
   const int64_t first_step = trainer.steps_done() + 1;
   STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording, stop.request(), control));
-  STRATA_RETURN_IF_ERROR(
-      ContinueWithoutTrace(recording, RecordProfiles(recording, trainer, flags, first_step)));
+  const bool has_values = flags.values == "last";
+  const auto is_profiled = [&](int64_t step) {
+    return (has_values && step == trainer.config().steps) ||
+           IsProfiled(flags, trainer.config(), step);
+  };
+  STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(
+      recording, RecordProfiles(recording, trainer, first_step, has_values, is_profiled)));
   STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, RecordKernels(recording, trainer)));
   return flags.inputs ? trainer.SaveInputs(*flags.inputs) : Ok();
 }
@@ -354,6 +268,15 @@ Status TellConfig(const TrainFlags& flags, const TrainConfig& config) {
   STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
   STRATA_RETURN_IF_ERROR(file.Append(text));
   return file.Commit();
+}
+
+/// What the configuration will not do as one might expect.
+void WarnAhead(const TrainConfig& config) {
+  for (const std::string& warning : ScheduleWarnings(config))
+    Warn(warning);
+  if (!config.checkpoint.enable || !config.checkpoint.last_save_in_hf) return;
+  for (const std::string& warning : LimitsOfHuggingFace(config).warnings)
+    Warn(warning);
 }
 
 std::vector<NamedPath> OutputsOf(const TrainFlags& flags) {
@@ -401,8 +324,7 @@ Result<Exit> RunTrain(Args args) {
   }
   STRATA_RETURN_IF_ERROR(
       CheckOutputs(OutputsOf(flags), TrainInputs(flags.config, config, flags.init, flags.tokens)));
-  for (const std::string& warning : ScheduleWarnings(config))
-    Warn(warning);
+  WarnAhead(config);
   STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
   if (flags.prove && config.device == DeviceKind::kCuda) {
     return Error("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'");

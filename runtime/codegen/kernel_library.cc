@@ -49,19 +49,6 @@ std::string FindOnPath(std::string_view program) {
   return "";
 }
 
-Result<std::string> FindCompiler(const std::string& wanted) {
-  const char* from_environment = std::getenv("CXX");
-  std::vector<std::string> names{"c++", "g++", "clang++"};
-  if (from_environment != nullptr && *from_environment != '\0') names = {from_environment};
-  if (!wanted.empty()) names = {wanted};
-  for (const std::string& name : names) {
-    if (std::string found = FindOnPath(name); !found.empty()) return found;
-  }
-  return Error(ErrorCode::kNotFound,
-               "no C++ compiler: {}: install g++, or name one by the variable CXX",
-               fmt::join(names, ", "));
-}
-
 /// What -march=native means here.
 std::string ProcessorOf() {
   std::ifstream file("/proc/cpuinfo");
@@ -139,6 +126,19 @@ Status Build(const std::string& source, const std::string& compiler, const fs::p
 }
 
 }  // namespace
+
+Result<std::string> FindCompiler(const std::string& wanted) {
+  const char* from_environment = std::getenv("CXX");
+  std::vector<std::string> names{"c++", "g++", "clang++"};
+  if (from_environment != nullptr && *from_environment != '\0') names = {from_environment};
+  if (!wanted.empty()) names = {wanted};
+  for (const std::string& name : names) {
+    if (std::string found = FindOnPath(name); !found.empty()) return found;
+  }
+  return Error(ErrorCode::kNotFound,
+               "no C++ compiler: {}: install g++, or name one by the variable CXX",
+               fmt::join(names, ", "));
+}
 
 Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kernel> kernels,
                                                            const Options& options) {

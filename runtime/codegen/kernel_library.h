@@ -11,6 +11,10 @@
 
 namespace strata {
 
+/// The path of `wanted`; "": of $CXX, or the first of c++, g++, clang++ on the path. Errors: there
+/// is none (kNotFound).
+Result<std::string> FindCompiler(const std::string& wanted = {});
+
 /// Kernels as machine code: generated C++, built by the system's compiler into a shared object that
 /// is kept on disk under the hash of all that it depends on.
 class KernelLibrary {
@@ -21,7 +25,7 @@ class KernelLibrary {
   struct Options {
     /// Where objects are kept; "": $XDG_CACHE_HOME/strata/kernels, or ~/.cache/strata/kernels.
     std::string cache_dir = {};
-    /// "": $CXX, or the first of c++, g++, clang++ on the path.
+    /// As of FindCompiler.
     std::string compiler = {};
     /// Whether a product and a sum that formulas.cc calls strata_fma are rounded once, or twice.
     bool contracts = true;

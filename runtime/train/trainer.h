@@ -22,8 +22,10 @@
 
 namespace strata {
 
-/// The pipeline of a run that does not name one.
+/// Cleans up the traced graphs: the pipeline where no other is named.
 inline constexpr std::string_view kDefaultPasses = "dce,canonicalize";
+/// The same, and kernels whose results are bitwise equal to those of the operators.
+inline constexpr std::string_view kFusingPasses = "dce,canonicalize,fuse";
 
 struct TrainSetup {
   TrainConfig config;

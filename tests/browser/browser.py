@@ -80,7 +80,7 @@ class Site:
             return None
         trace = self.path("profiled.strata")
         if not os.path.exists(trace):
-            self.run("train", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--set", "steps=2", "--profile", "1", "--values", "last", "--trace", trace)
+            self.run("train", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--set", "steps=2", "--passes", "dce,canonicalize", "--profile", "1", "--values", "last", "--trace", trace)
         return self.report(trace)
 
     def two_runs(self):

@@ -48,7 +48,7 @@ class TrainControlTest(unittest.TestCase):
 
     def start(self, out, *options):
         command = [self.strata, "train", "config.toml", "--metrics", f"{out}.jsonl", "--save", f"{out}.safetensors",
-                   "--threads", "1", *options]
+                   "--threads", "1", "--passes", "dce,canonicalize", *options]
         process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         self.addCleanup(self.end, process)

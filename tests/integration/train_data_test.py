@@ -56,7 +56,8 @@ class TrainDataTest(unittest.TestCase):
         result = subprocess.run(self.command(*options), cwd=self.folder.name, capture_output=True, text=True, timeout=120,
                                 check=False)
         self.assertEqual(result.returncode, code, result.stderr)
-        return result.stdout, result.stderr
+        # Step, loss, gradient norm and rate do not depend on time.
+        return [line.split()[:4] for line in result.stdout.splitlines()], result.stderr
 
     def test_several_files_and_folders_train_as_one_file_with_all_lines(self):
         documents = [f"document {i} " * (1 + i % 4) for i in range(24)]
@@ -70,7 +71,7 @@ class TrainDataTest(unittest.TestCase):
         self.write("config.toml", (CONFIG + '[dataloader]\ndataset = "text"\ndataset_path = ["first.jsonl", "more"]\n'
                                    '[validator]\nenable = true\ndataset_path = "more"\n').encode())
         table, _ = self.train()
-        self.assertIn("validation", table)
+        self.assertIn("validation", [line[-1] for line in table])
         # Another list is other data.
         on = ["checkpoint.enable=true", "checkpoint.last_save_model_only=false"]
         self.train(*on)
@@ -114,7 +115,7 @@ class TrainDataTest(unittest.TestCase):
         self.text("d.jsonl", ["ab", "long " * 20] * 30)
         table, errors = self.train("dataloader.dataset=text", "dataloader.dataset_path=d.jsonl", "dataloader.packing=first_fit",
                                    "dataloader.shuffle=false", "dataloader.repeat=false")
-        self.assertEqual(len(table.splitlines()), 5)
+        self.assertEqual(len(table), 5)
         first, last = errors.splitlines()
         for line in (first, last):
             self.assertRegex(line, r"^strata: warning: dataloader.packing = 'first_fit' left out \d+ of \d+ documents, with "

@@ -22,10 +22,9 @@ class TrainKernelsTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.cache = os.path.join(self.folder.name, "cache")
 
-    def train(self, **environment):
+    def train(self, passes=("--passes", "dce,canonicalize,fuse"), **environment):
         """Metrics, and what stderr says, of a run with kernels."""
         metrics = os.path.join(self.folder.name, "metrics")
-        passes = ["--passes", "dce,canonicalize,fuse"]
         keep = {name: value for name, value in os.environ.items() if name != "CXX"}
         result = subprocess.run(
             [os.path.abspath(self.strata), "train", os.path.join(FIXTURE, "config.json"), "--tokens",
@@ -62,6 +61,18 @@ class TrainKernelsTest(unittest.TestCase):
             self.assertIn(f"graph {graph} runs without fused kernels: no C++ compiler: c++, g++, clang++: install g++, "
                           "or name one by the variable CXX", messages)
         self.assertEqual(os.listdir(empty), [])
+
+    def test_without_options_kernels_are_made_where_there_is_a_compiler(self):
+        expected, messages = self.train()
+        built = self.kernels()
+        self.assertEqual(self.train(passes=()), (expected, messages))
+        self.assertEqual(self.kernels(), built)
+        empty = os.path.join(self.folder.name, "empty")
+        os.mkdir(empty)
+        metrics, messages = self.train(passes=(), PATH=empty, XDG_CACHE_HOME=empty)
+        self.assertEqual(metrics, expected)
+        self.assertEqual(messages, "strata: warning: no kernels are made, operators run one by one: no C++ compiler: c++, "
+                         "g++, clang++: install g++, or name one by the variable CXX\n")
 
     def test_a_compiler_that_fails_is_told_and_done_without(self):
         expected, _ = self.train()

@@ -68,7 +68,7 @@ class TrainMemoryTest(unittest.TestCase):
             passes = self.passes(f"{policy}.strata")
             self.assertEqual([passes[name]["status"] for name in ("tag-memory", "recompute")], ["ok", "ok"])
             nodes[policy] = self.run_strata("show", f"{policy}.strata#graph=step").count("recomputed_from=")
-            self.assertIn("proven: 4 of 4 steps", self.run_strata("prove", f"{policy}.strata"))
+            self.assertIn("proven: 6 of 6 steps", self.run_strata("prove", f"{policy}.strata"))
         self.assertTrue(0 < nodes["default"] < nodes["eager"] < nodes["full"], nodes)
 
     def test_ranks_recompute_gathers_and_train_the_same(self):

@@ -80,8 +80,8 @@ class TrainTerminalTest(unittest.TestCase):
         self.assertRegex(text, r"\rtraining  \d+/1500  loss \d\.\d{4}  [\d.]+k? tokens/s  \d\.\d\d GiB  0:00:\d\d left\x1b\[K")
         lines, _ = self.screen(text)
         self.assertEqual(len(lines), 2, lines)  # the table's head and its first row
-        self.assertEqual(lines[0], "step       loss  grad_norm")
-        self.assertRegex(lines[1], r"^   1 +\d\.\d{6} +\d\.\d{6}$")
+        self.assertEqual(lines[0].split(), ["step", "loss", "grad_norm", "lr", "tokens/s", "GiB", "s"])
+        self.assertRegex(lines[1], r"^   1 +\d\.\d{6} +\d\.\d{6} +8\.0000e-04 +\d+\.\d +\d+\.\d\d +\d+\.\d\d$")
 
     def test_it_is_cut_to_narrow_terminals(self):
         for columns in [40, 13, 1]:

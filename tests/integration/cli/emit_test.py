@@ -4,6 +4,7 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,15 +42,19 @@ class EmitTest(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout + done.stderr
 
-    def train(self, model, width):
+    def train(self, model, width, *options):
         with open(os.path.join(self.folder, "config.toml"), "w", encoding="utf-8") as file:
             file.write(CONFIG.format(model=model) + width + "\n")
-        self.run_command(self.strata, "train", "config.toml", "--trace", "t.strata", "--dump-inputs", "in.safetensors")
+        self.run_command(self.strata, "train", "config.toml", "--trace", "t.strata", "--dump-inputs", "in.safetensors",
+                         "--passes", "dce,canonicalize", *options)
 
     def test_a_step_has_the_bits_of_the_executor(self):
-        for model, width in (("llama3", "multiple_of = 8"), ("qwen3", "hidden_dim = 48")):
-            with self.subTest(model=model):
-                self.train(model, width)
+        dynamic = ["--compile.symbolic_dims", "batch_and_seq"]
+        for model, width, options in (("llama3", "multiple_of = 8", []), ("qwen3", "hidden_dim = 48", []),
+                                      ("llama3", "multiple_of = 8  # dynamic", dynamic)):
+            with self.subTest(model=model, options=options):
+                shutil.rmtree(os.path.join(self.folder, model), ignore_errors=True)
+                self.train(model, width, *options)
                 self.run_command(self.strata, "emit", "t.strata#graph=step", "-o", model)
                 self.run_command(sys.executable, f"{model}/run.py", "in.safetensors", "python.safetensors")
                 self.run_command(self.strata, "run", "t.strata#graph=step", "--inputs", "in.safetensors", "--outputs",

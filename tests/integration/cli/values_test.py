@@ -96,8 +96,11 @@ class ValuesTest(unittest.TestCase):
         self.write("b.txt", GRAPH.format(factor="3.000000238418579"))
         text = self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, code=1)
         self.assertEqual(text.splitlines()[0], "4 values compared, 3 differ; 2 of 2 outputs differ")
-        self.assertIn("first difference: mul: 3 elements, up to 1 ulps: element 0 is 4.50000048, was 4.5", text)
+        self.assertRegex(text, r"first difference: mul: 3 elements, up to 1 ulps, [\d.]+e-08 of the largest: element 0 is "
+                         r"4\.50000048, was 4\.5\n")
         self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, "--ulps", "1")
+        self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, "--tolerance", "2e-7")
+        self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, "--tolerance", "1e-8", code=1)
         report = json.loads(self.run_strata("compare-values", "a.txt", "b.txt", "--inputs", self.inputs, "--json", code=1))
         self.assertEqual(report["schema"], "strata.compare-values/1")
         self.assertEqual((report["compared"], report["different"], report["outputs"], report["different_outputs"]),
@@ -240,7 +243,9 @@ def forward(self, x: "f32[70368744177664][1]cpu"):
         result = subprocess.run([self.strata, *command, "--prove"], cwd=self.folder.name, capture_output=True, text=True,
                                 timeout=120, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, r"^proved: pass 1 canonicalize: graph step: \d\d\d values and 31 outputs are equal\n$")
+        self.assertRegex(result.stderr, r"^proved: pass 1 canonicalize: graph step: \d\d\d values and 31 outputs are equal\n"
+                         r"proved: pass 2 fuse: graph step: \d\d\d values and 31 outputs are equal\n"
+                         r"proved: pass 2 fuse: graph optimizer: \d+ values, 1 outputs and \d+ written inputs are equal\n$")
         self.assertIn(", 0 differ; 0 of 31 outputs differ", self.run_strata(
             "compare-values", "t.strata#graph=step,pass=0:before", "t.strata#graph=step", "--inputs", "in.safetensors"))
         loss = self.run_strata("run", "t.strata#graph=step", "--inputs", "in.safetensors").splitlines()[0]
@@ -250,6 +255,13 @@ def forward(self, x: "f32[70368744177664][1]cpu"):
                                 capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(result.returncode, 2)
         self.assertIn("strata: error: pass fuse changes values: graph step: ", result.stderr)
+        # Sums in another order are many ULPs away where they cancel out.
+        self.run_strata("opt", "t.strata#graph=step,pass=0:before", "--passes", "canonicalize,fuse{numerics=fast}", "-o",
+                        "p.strata")
+        sides = ("p.strata#pass=fuse:before", "p.strata#pass=fuse:after", "--inputs", "in.safetensors")
+        self.run_strata("compare-values", *sides, "--ulps", "4", code=1)
+        self.assertIn(" values compared, 0 differ; 0 of 31 outputs differ",
+                      self.run_strata("compare-values", *sides, "--tolerance", "1e-5"))
 
 
 if __name__ == "__main__":
