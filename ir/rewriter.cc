@@ -92,7 +92,8 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
   }
 
   if (!from.nodes.empty()) {
-    const Node& parent = graph_.node(from.nodes.front());
+    const Graph& source = from.graph != nullptr ? *from.graph : graph_;
+    const Node& parent = source.node(from.nodes.front());
     node.module = parent.module;
     node.phase = parent.phase;
     node.stream = parent.stream;
@@ -100,7 +101,7 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
     node.seq_nr = parent.seq_nr;
     Provenance birth{node.stable_id, from.origin, {}};
     for (NodeId ancestor : from.nodes)
-      birth.from.push_back(graph_.node(ancestor).stable_id);
+      birth.from.push_back(source.node(ancestor).stable_id);
     module_.provenance_.push_back(std::move(birth));
   }
   const uint32_t begin = node.args_begin;

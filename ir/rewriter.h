@@ -19,11 +19,15 @@ struct From {
       : nodes(ancestors), origin(how) {}
   explicit From(std::span<const NodeId> ancestors, Origin how = Origin::kCreated)
       : nodes(ancestors.begin(), ancestors.end()), origin(how) {}
+  /// From nodes of another graph of the same module.
+  From(const Graph& other, std::initializer_list<NodeId> ancestors, Origin how = Origin::kCreated)
+      : nodes(ancestors), origin(how), graph(&other) {}
   /// From a program or a file: for tracers and importers.
   static From Source() { return From({}, Origin::kTraced); }
 
   std::vector<NodeId> nodes;
   Origin origin;
+  const Graph* graph = nullptr;  ///< of the nodes; null: the graph that is changed
 };
 
 /// What to create. Only `op` (or another kind) and arguments are needed.
