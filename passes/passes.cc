@@ -4,6 +4,7 @@
 #include "passes/comm/comm_passes.h"
 #include "passes/compile/compile_passes.h"
 #include "passes/memory/memory_passes.h"
+#include "passes/pipeline/pipeline_passes.h"
 #include "passes/placement/placement_passes.h"
 
 namespace strata {
@@ -14,6 +15,7 @@ PassRegistry AllPasses() {
   RegisterPlacementPasses(registry);
   RegisterMemoryPasses(registry);
   RegisterCommPasses(registry);
+  RegisterPipelinePasses(registry);
   RegisterCompilePasses(registry);
   return registry;
 }

@@ -15,7 +15,7 @@ DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pa
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
-    "passes/placement/auto", "passes/pipeline/schedule",
+    "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
@@ -47,13 +47,14 @@ ALLOWED = {
     "passes/comm": IR | {"passes/core", "passes/memory"},
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/memory": IR | {"passes/core"},
+    "passes/pipeline": IR | {"passes/core", "passes/pipeline/schedule"},
     "passes/pipeline/schedule": IR,
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/auto": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},
     "passes/placement/rules": IR,
     "passes": IR | PASSES,
     "prove": IR | {"passes/placement"},
-    "runtime/config": IR | {"passes/memory", "passes/placement"},
+    "runtime/config": IR | {"passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},

@@ -91,14 +91,16 @@ TEST_CASE("the error for an unknown pass shows the position, the closest name an
            "remove-detach, remove-identity-views, remove-double-transposes, "
            "remove-identity-slices, normalize-views, place, lower, tag-memory, recompute, "
            "dedup-unshards, isolate-expert-groups, reassign-groups, bucket-transformer-blocks, "
-           "place-casts, fuse, cuda-graph, tunable\n"
+           "split-stages, split-backward, split-weight-gradients, split-optimizer, place-casts, "
+           "fuse, cuda-graph, tunable\n"
            "  dce,dcee\n"
            "      ^");
   CHECK_EQ(Reprinted("dce,\n  bucketing"),
            "pipeline:2:3: unknown pass 'bucketing'; available: dce, canonicalize, remove-detach, "
            "remove-identity-views, remove-double-transposes, remove-identity-slices, "
            "normalize-views, place, lower, tag-memory, recompute, dedup-unshards, "
-           "isolate-expert-groups, reassign-groups, bucket-transformer-blocks, place-casts, fuse, "
+           "isolate-expert-groups, reassign-groups, bucket-transformer-blocks, split-stages, "
+           "split-backward, split-weight-gradients, split-optimizer, place-casts, fuse, "
            "cuda-graph, tunable\n"
            "    bucketing\n"
            "    ^");

@@ -1,0 +1,49 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+
+#include "ir/graph.h"
+#include "ir/rewriter.h"
+#include "passes/pipeline/slots.h"
+
+namespace strata {
+
+/// Writes a part of a graph as a graph of the same module. Copies have names, metadata and
+/// attributes of their originals, and come from them in the provenance.
+class GraphCopier {
+ public:
+  /// REQUIRES: `to` is empty; both outlive this.
+  GraphCopier(const Graph& from, Graph& to) : from_(from), rewriter_(to) {}
+
+  /// A placeholder that stands for `value`. A copied placeholder keeps its attributes.
+  NodeId AddInput(ValueId value, const StageSlot& slot);
+  /// Copies a call. REQUIRES: `Has` each of its operands.
+  NodeId Copy(NodeId node);
+  /// Ends the graph: `outputs` are values of the original, none for an output None.
+  void SetOutputs(std::span<const std::optional<ValueId>> outputs,
+                  const std::vector<StageSlot>& slots);
+
+  bool Has(ValueId value) const { return values_.contains(value); }
+  /// The copy of a value. REQUIRES: Has(value).
+  ValueId operator()(ValueId value) const { return values_.at(value); }
+  /// Lets `copy` stand for `value`.
+  void Map(ValueId value, ValueId copy) { values_[value] = copy; }
+
+  Rewriter& rewriter() { return rewriter_; }
+
+ private:
+  Arg CopyArg(const Arg& arg);
+  void CopyAttributes(NodeId from, NodeId to);
+  void CopyAliases(NodeId from, NodeId to);
+
+  const Graph& from_;
+  Rewriter rewriter_;
+  std::unordered_map<ValueId, ValueId> values_;
+};
+
+/// What a graph returns: none for None, in order. REQUIRES: the graph has an output node.
+std::vector<std::optional<ValueId>> OutputsOf(const Graph& graph);
+
+}  // namespace strata

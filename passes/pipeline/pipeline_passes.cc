@@ -1,0 +1,17 @@
+#include "passes/pipeline/pipeline_passes.h"
+
+#include "passes/pipeline/split_backward.h"
+#include "passes/pipeline/split_optimizer.h"
+#include "passes/pipeline/split_stages.h"
+#include "passes/pipeline/split_weight_gradients.h"
+
+namespace strata {
+
+void RegisterPipelinePasses(PassRegistry& registry) {
+  registry.Add<SplitStages>("split-stages");
+  registry.Add<SplitBackward>("split-backward");
+  registry.Add<SplitWeightGradients>("split-weight-gradients");
+  registry.Add<SplitOptimizer>("split-optimizer");
+}
+
+}  // namespace strata

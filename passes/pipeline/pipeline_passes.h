@@ -1,0 +1,10 @@
+#pragma once
+#include "passes/core/registry.h"
+
+namespace strata {
+
+/// Passes that cut a training into the stages of a pipeline: `split-stages`, `split-backward`,
+/// `split-weight-gradients`, `split-optimizer`.
+void RegisterPipelinePasses(PassRegistry& registry);
+
+}  // namespace strata

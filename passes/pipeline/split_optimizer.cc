@@ -1,0 +1,208 @@
+#include "passes/pipeline/split_optimizer.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "passes/pipeline/graph_copier.h"
+#include "passes/pipeline/slots.h"
+#include "passes/pipeline/split_stages.h"
+#include "passes/pipeline/stage_modules.h"
+
+namespace strata {
+namespace {
+
+constexpr int64_t kShared = -1;
+constexpr std::string_view kAxis = "pp";
+
+size_t Index(NodeId node) {
+  return static_cast<size_t>(node.index);
+}
+
+bool IsCall(const Graph& graph, NodeId node) {
+  const NodeKind kind = graph.node(node).kind;
+  return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput;
+}
+
+/// Writes the part of a graph that an owner of some stages runs.
+class PartWriter {
+ public:
+  PartWriter(const Graph& graph, const StageModules& modules, std::vector<int64_t> owners)
+      : graph_(graph), owners_(static_cast<size_t>(graph.node_bound()), kShared) {
+    for (const NodeId node : graph.nodes()) {
+      const int64_t stage = modules.StageOf(graph.module().str(graph.node(node).module));
+      if (stage >= 0) owners_[Index(node)] = owners[static_cast<size_t>(stage)];
+    }
+    for (const NodeId node : graph.nodes()) {
+      if (!IsCall(graph, node) || owners_[Index(node)] != kShared) continue;
+      graph.ForEachOperand(node, [&](ValueId operand) {
+        if (owners_[Index(graph.value(operand).def)] == kShared) return;
+        if (std::ranges::find(exchanged_, operand) == exchanged_.end())
+          exchanged_.push_back(operand);
+        if (!first_reader_.valid()) first_reader_ = node;
+      });
+    }
+  }
+
+  Status Write(int64_t owner, Graph& target) {
+    STRATA_RETURN_IF_ERROR(CheckExchanged());
+    GraphCopier copier(graph_, target);
+    const std::vector<bool> wanted = NodesOf(owner);
+    for (const NodeId node : graph_.placeholders())
+      if (wanted[Index(node)])
+        copier.AddInput(graph_.result(node),
+                        {.kind = StageSlot::Kind::kInput, .name = StageInputName(graph_, node)});
+    for (const NodeId node : graph_.nodes()) {
+      if (node == first_reader_) Exchange(owner, copier);
+      if (IsCall(graph_, node) && wanted[Index(node)]) copier.Copy(node);
+    }
+    std::vector<std::optional<ValueId>> outputs;
+    std::vector<StageSlot> slots;
+    const std::vector<std::optional<ValueId>> all = OutputsOf(graph_);
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!all[i] || !copier.Has(*all[i])) continue;
+      slots.push_back({.kind = StageSlot::Kind::kExtra, .name = std::to_string(i)});
+      outputs.push_back(all[i]);
+    }
+    copier.SetOutputs(outputs, slots);
+    return Ok();
+  }
+
+ private:
+  /// Stacked, they are one collective.
+  Status CheckExchanged() const {
+    const std::vector<int32_t> order = OrderOf(graph_);
+    for (const ValueId value : exchanged_) {
+      const Type& type = graph_.module().types()[graph_.value(value).type];
+      const bool is_scalar = type.kind == TypeKind::kTensor && type.sizes.empty() &&
+                             graph_.value(value).type == graph_.value(exchanged_[0]).type;
+      const NodeId def = graph_.value(value).def;
+      if (is_scalar && order[Index(def)] < order[Index(first_reader_)]) continue;
+      return Error(
+          "stages exchange other values than scalars of one type: graph {}: {} of module {}: make "
+          "it before node {}, from one tensor",
+          graph_.name_text(), graph_.value_name(value),
+          graph_.module().str(graph_.node(def).module), graph_.name(first_reader_));
+    }
+    return Ok();
+  }
+
+  /// What the owner runs: its nodes, and all that are shared.
+  std::vector<bool> NodesOf(int64_t owner) const {
+    std::vector<bool> wanted(owners_.size());
+    for (const NodeId node : graph_.nodes()) {
+      const int64_t of_node = owners_[Index(node)];
+      wanted[Index(node)] = of_node == owner || of_node == kShared;
+    }
+    return wanted;
+  }
+
+  /// `unbind(wait(all_reduce(stack(own values and zeros))))` stands for the exchanged values.
+  void Exchange(int64_t owner, GraphCopier& copier) const {
+    Rewriter& rewriter = copier.rewriter();
+    Module& module = rewriter.graph().module();
+    const TypeId scalar = graph_.value(exchanged_[0]).type;
+    const Type element = module.types()[scalar];
+    const From from(graph_, {graph_.value(exchanged_[0]).def});
+    const auto create = [&](std::string_view op, std::span<const Arg> args,
+                            std::span<const NamedArg> kwargs, TypeId type) {
+      const NodeId node = rewriter.Create(
+          {.op = op, .args = args, .kwargs = kwargs, .results = std::span(&type, 1)}, from);
+      rewriter.SetModule(node, "clip");
+      return rewriter.graph().result(node);
+    };
+    ValueId zero;
+    std::vector<Arg> parts;
+    for (const ValueId value : exchanged_) {
+      if (owners_[Index(graph_.value(value).def)] == owner) {
+        parts.emplace_back(copier(value));
+        continue;
+      }
+      if (!zero.valid()) {
+        const Arg args[] = {rewriter.MakeSpan(ArgKind::kList, {}), Arg::Float(0.0)};
+        const NamedArg kwargs[] = {{module.Intern("dtype"), Arg::DType(element.dtype)},
+                                   {module.Intern("device"), Arg::Device(element.device)},
+                                   {module.Intern("pin_memory"), Arg::Bool(false)}};
+        zero = create("aten.full.default", args, kwargs, scalar);
+      }
+      parts.emplace_back(zero);
+    }
+    const int64_t sizes[] = {static_cast<int64_t>(exchanged_.size())};
+    const TypeId list = module.types().Tensor(element.dtype, sizes, module.str(element.device));
+    const Arg stack_args[] = {rewriter.MakeSpan(ArgKind::kList, parts)};
+    const ValueId stacked = create("aten.stack.default", stack_args, {}, list);
+    const Arg sum_args[] = {stacked, Arg::String(module.Intern("sum")),
+                            Arg::String(module.Intern(kAxis))};
+    const ValueId sum = create("_c10d_functional.all_reduce.default", sum_args, {}, list);
+    const Arg wait_args[] = {sum};
+    const ValueId waited = create("_c10d_functional.wait_tensor.default", wait_args, {}, list);
+    rewriter.SetAlias(waited, sum);
+    for (size_t i = 0; i < exchanged_.size(); ++i) {
+      const Arg args[] = {waited, Arg::Int(0), Arg::Int(static_cast<int64_t>(i))};
+      Type at_offset = element;
+      if (i > 0) at_offset.dim = module.dims().Const(static_cast<int64_t>(i));
+      const ValueId one = create("aten.select.int", args, {}, module.types().Intern(at_offset));
+      rewriter.SetAlias(one, sum);
+      copier.Map(exchanged_[i], one);
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<int64_t> owners_;     // by node
+  std::vector<ValueId> exchanged_;  // what shared nodes read of owned ones
+  NodeId first_reader_;             // of them
+};
+
+Status WriteParts(Module& module, const Graph& graph, const StageModules& modules,
+                  const std::vector<int64_t>& owners, int64_t count, std::string_view name_format) {
+  PartWriter writer(graph, modules, owners);
+  for (int64_t owner = 0; owner < count; ++owner) {
+    const std::string name = fmt::format(fmt::runtime(name_format), owner);
+    STRATA_RETURN_IF_ERROR(writer.Write(owner, module.AddGraph(name)));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+void SplitOptimizer::Options::Bind(OptionList& list) {
+  list.Add("ranks", ranks, "ranks of the axis pp");
+  list.Add("style", style, {{"loop", StageStyle::kLoop}, {"v", StageStyle::kV}},
+           "which stages a rank has, if several");
+}
+
+Result<Changed> SplitOptimizer::Run(Module& module) {
+  const Graph* step = module.FindGraph("step");
+  const std::string text(step == nullptr ? ""
+                                         : step->attribute(step->output(), kStageModulesAttribute));
+  if (text.empty()) return Error("no stages: split-optimizer: write split-stages before it");
+  STRATA_TRY(const StageModules modules, StageModules::Parse(text));
+  const int64_t stages = modules.size();
+  const int64_t per_rank = options_.ranks < 1 ? 0 : stages / options_.ranks;
+  if (per_rank * options_.ranks != stages || (options_.style == StageStyle::kV && per_rank != 2)) {
+    return Error("{} stages on {} ranks: split-optimizer: take {}", stages, options_.ranks,
+                 options_.style == StageStyle::kV ? "2 stages for each rank"
+                                                  : "a multiple of the number of ranks");
+  }
+  if (module.FindGraph("optimizer.rank0") != nullptr) return Changed::kNo;
+  std::vector<int64_t> own_stage;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    own_stage.push_back(stage);
+  if (const Graph* accumulate = module.FindGraph("accumulate")) {
+    STRATA_RETURN_IF_ERROR(
+        WriteParts(module, *accumulate, modules, own_stage, stages, "stage{}.accumulate"));
+  }
+  if (const Graph* optimizer = module.FindGraph("optimizer")) {
+    STRATA_RETURN_IF_ERROR(WriteParts(module, *optimizer, modules,
+                                      RanksOfStages(stages, options_.ranks, options_.style),
+                                      options_.ranks, "optimizer.rank{}"));
+  }
+  return Changed::kYes;
+}
+
+}  // namespace strata

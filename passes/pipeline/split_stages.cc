@@ -1,0 +1,244 @@
+#include "passes/pipeline/split_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "passes/pipeline/graph_copier.h"
+#include "passes/pipeline/slots.h"
+#include "passes/pipeline/stage_assignment.h"
+#include "passes/pipeline/stage_modules.h"
+
+namespace strata {
+namespace {
+
+constexpr std::string_view kStep = "step";
+constexpr int64_t kEvery = StageAssignment::kEvery;
+
+bool IsInput(const Graph& graph, NodeId node) {
+  return graph.node(node).kind == NodeKind::kPlaceholder;
+}
+
+/// An output of the step: what it is, and the stage that returns it.
+struct StepOutput {
+  std::optional<ValueId> value;
+  StageSlot slot;
+  int64_t stage = 0;
+};
+
+/// Outputs of a step: the loss, a gradient for each parameter, others.
+Result<std::vector<StepOutput>> StepOutputs(const Graph& step, const StageAssignment& stages,
+                                            int64_t num_stages) {
+  std::vector<NodeId> parameters;
+  for (const NodeId node : step.placeholders())
+    if (step.attribute(node, "input") == "parameter") parameters.push_back(node);
+  const std::vector<std::optional<ValueId>> values = OutputsOf(step);
+  if (values.size() < 1 + parameters.size()) {
+    return Error("graph {} returns {} values: it has {} parameters: {}", step.name_text(),
+                 values.size(), parameters.size(),
+                 "a step returns a loss and a gradient for each parameter");
+  }
+  std::vector<StepOutput> outputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    StepOutput output{.value = values[i], .slot = {}, .stage = num_stages - 1};
+    if (i == 0) {
+      output.slot = {.kind = StageSlot::Kind::kLoss, .name = ""};
+    } else if (i <= parameters.size()) {
+      const NodeId parameter = parameters[i - 1];
+      output.slot = {.kind = StageSlot::Kind::kParameterGradient,
+                     .name = StageInputName(step, parameter)};
+      output.stage = stages.of(parameter);
+    } else {
+      output.slot = {.kind = StageSlot::Kind::kExtra,
+                     .name = std::to_string(i - 1 - parameters.size())};
+      const int64_t made = values[i] ? stages.of(step.value(*values[i]).def) : kEvery;
+      if (made != kEvery) output.stage = made;
+    }
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+/// Values that cross from a stage to the next or the previous one, in program order.
+class Crossings {
+ public:
+  explicit Crossings(int64_t num_stages)
+      : up_(static_cast<size_t>(num_stages) + 1), down_(static_cast<size_t>(num_stages) + 1) {}
+
+  void Add(ValueId value, int64_t from, int64_t to) {
+    for (int64_t stage = from; stage < to; ++stage)
+      up_[static_cast<size_t>(stage) + 1].insert(value);
+    for (int64_t stage = to; stage < from; ++stage)
+      down_[static_cast<size_t>(stage) + 1].insert(value);
+  }
+
+  const std::set<ValueId>& to_next(int64_t stage) const { return up_[Index(stage) + 1]; }
+  const std::set<ValueId>& from_previous(int64_t stage) const { return up_[Index(stage)]; }
+  const std::set<ValueId>& to_previous(int64_t stage) const { return down_[Index(stage)]; }
+  const std::set<ValueId>& from_next(int64_t stage) const { return down_[Index(stage) + 1]; }
+
+ private:
+  static size_t Index(int64_t stage) { return static_cast<size_t>(stage); }
+  // By boundary: number b is before stage b.
+  std::vector<std::set<ValueId>> up_, down_;
+};
+
+class StageSplitter {
+ public:
+  StageSplitter(Graph& step, const StageAssignment& stages, std::vector<StepOutput> outputs,
+                int64_t num_stages)
+      : step_(step),
+        stages_(stages),
+        outputs_(std::move(outputs)),
+        crossings_(num_stages),
+        order_(OrderOf(step)) {
+    for (const NodeId node : step.nodes()) {
+      if (stages.of(node) == kEvery || step.node(node).kind == NodeKind::kOutput) continue;
+      step.ForEachOperand(node, [&](ValueId operand) { Connect(operand, stages.of(node)); });
+    }
+    for (const StepOutput& output : outputs_)
+      if (output.value) Connect(*output.value, output.stage);
+  }
+
+  void Write(int64_t stage, Graph& graph) {
+    GraphCopier copier(step_, graph);
+    AddInputs(stage, copier);
+    const std::vector<bool> wanted = NodesOf(stage);
+    for (const NodeId node : step_.nodes())
+      if (wanted[Index(node)] && !IsInput(step_, node)) copier.Copy(node);
+    SetOutputs(stage, copier);
+  }
+
+ private:
+  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
+
+  void Connect(ValueId value, int64_t reader) {
+    const int64_t maker = stages_.of(step_.value(value).def);
+    if (maker != kEvery) crossings_.Add(value, maker, reader);
+  }
+
+  /// The nodes of the stage, and those of every stage that they read.
+  std::vector<bool> NodesOf(int64_t stage) const {
+    std::vector<bool> wanted(static_cast<size_t>(step_.node_bound()));
+    const std::vector<NodeId> nodes = step_.nodes().Snapshot();
+    for (const StepOutput& output : outputs_) {
+      if (!output.value || output.stage != stage) continue;
+      const NodeId def = step_.value(*output.value).def;
+      if (stages_.of(def) == kEvery) wanted[Index(def)] = true;
+    }
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      if (step_.node(*node).kind == NodeKind::kOutput) continue;
+      if (stages_.of(*node) == stage) wanted[Index(*node)] = true;
+      if (!wanted[Index(*node)]) continue;
+      step_.ForEachOperand(*node, [&](ValueId operand) {
+        const NodeId def = step_.value(operand).def;
+        if (stages_.of(def) == kEvery) wanted[Index(def)] = true;
+      });
+    }
+    return wanted;
+  }
+
+  std::vector<ValueId> InOrder(const std::set<ValueId>& values) const {
+    std::vector<ValueId> ordered(values.begin(), values.end());
+    std::ranges::sort(ordered, {}, [&](ValueId value) {
+      return std::pair(order_[Index(step_.value(value).def)], step_.value(value).index);
+    });
+    return ordered;
+  }
+
+  void AddInputs(int64_t stage, GraphCopier& copier) const {
+    const std::vector<bool> wanted = NodesOf(stage);
+    for (const NodeId node : step_.placeholders()) {
+      if (!wanted[Index(node)]) continue;
+      copier.AddInput(step_.result(node),
+                      {.kind = StageSlot::Kind::kInput, .name = StageInputName(step_, node)});
+    }
+    const auto receive = [&](const std::set<ValueId>& values, StageSlot::Kind kind) {
+      size_t number = 0;
+      for (const ValueId value : InOrder(values))
+        copier.AddInput(value, {.kind = kind, .name = std::to_string(number++)});
+    };
+    receive(crossings_.from_previous(stage), StageSlot::Kind::kActivation);
+    receive(crossings_.from_next(stage), StageSlot::Kind::kGradient);
+  }
+
+  void SetOutputs(int64_t stage, GraphCopier& copier) const {
+    std::vector<std::optional<ValueId>> values;
+    std::vector<StageSlot> slots;
+    const auto add = [&](std::optional<ValueId> value, StageSlot slot) {
+      values.push_back(value);
+      slots.push_back(std::move(slot));
+    };
+    const auto add_outputs = [&](bool gradients) {
+      for (const StepOutput& output : outputs_) {
+        const bool is_gradient = output.slot.kind == StageSlot::Kind::kParameterGradient;
+        if (output.stage == stage && is_gradient == gradients) add(output.value, output.slot);
+      }
+    };
+    const auto send = [&](const std::set<ValueId>& crossing, StageSlot::Kind kind) {
+      size_t number = 0;
+      for (const ValueId value : InOrder(crossing))
+        add(value, {.kind = kind, .name = std::to_string(number++)});
+    };
+    add_outputs(/*gradients=*/false);
+    send(crossings_.to_next(stage), StageSlot::Kind::kActivation);
+    add_outputs(/*gradients=*/true);
+    send(crossings_.to_previous(stage), StageSlot::Kind::kGradient);
+    copier.SetOutputs(values, slots);
+  }
+
+  Graph& step_;
+  const StageAssignment& stages_;
+  std::vector<StepOutput> outputs_;
+  Crossings crossings_;
+  std::vector<int32_t> order_;
+};
+
+Status CheckParameters(const Graph& step, const StageAssignment& stages) {
+  for (const NodeId node : step.placeholders()) {
+    if (step.attribute(node, "input") != "parameter" || stages.of(node) != kEvery) continue;
+    return Error("no stage has the module of parameter '{}': graph {}: add it to modules",
+                 StageInputName(step, node), step.name_text());
+  }
+  return Ok();
+}
+
+}  // namespace
+
+void SplitStages::Options::Bind(OptionList& list) {
+  list.Add("stages", stages, "stages that the layers are divided among");
+  list.Add("first_less", first_less, "layers that the embedding counts as");
+  list.Add("last_less", last_less, "layers that norm and head count as");
+  list.Add("modules", modules, "modules of each stage instead, as in a,b;c");
+}
+
+Result<Changed> SplitStages::Run(Module& module) {
+  Graph* step = module.FindGraph(kStep);
+  if (step == nullptr) return Error("no graph 'step': split-stages: trace a training");
+  if (module.FindGraph("stage0") != nullptr) return Changed::kNo;
+  STRATA_TRY(const StageModules modules,
+             options_.modules.empty() ? StageModules::Split(CountLayers(*step), options_.stages,
+                                                            options_.first_less, options_.last_less)
+                                      : StageModules::Parse(options_.modules));
+  STRATA_TRY(const StageAssignment stages, StageAssignment::Make(*step, modules));
+  STRATA_RETURN_IF_ERROR(CheckParameters(*step, stages));
+  STRATA_TRY(std::vector<StepOutput> outputs, StepOutputs(*step, stages, modules.size()));
+  {
+    Rewriter rewriter(*step);
+    for (const NodeId node : step->nodes())
+      if (stages.of(node) != kEvery)
+        rewriter.SetAttribute(node, kStageAttribute, std::to_string(stages.of(node)));
+    rewriter.SetAttribute(step->output(), kStageModulesAttribute, modules.Text());
+  }
+  StageSplitter splitter(*step, stages, std::move(outputs), modules.size());
+  for (int64_t stage = 0; stage < modules.size(); ++stage)
+    splitter.Write(stage, module.AddGraph(fmt::format("stage{}", stage)));
+  return Changed::kYes;
+}
+
+}  // namespace strata

@@ -1,0 +1,75 @@
+#include "passes/pipeline/stage_assignment.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "ir/module.h"
+#include "passes/core/written_memory.h"
+
+namespace strata {
+namespace {
+
+constexpr int64_t kEvery = StageAssignment::kEvery;
+
+bool IsGradientSum(const Graph& graph, NodeId node) {
+  return !graph.attribute(node, "is_gradient_acc").empty();
+}
+
+Status CheckReaders(const Graph& graph, const StageAssignment& stages) {
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kOutput) continue;
+    for (const ValueId operand : graph.operands(node)) {
+      const NodeId def = graph.value(operand).def;
+      const int64_t owner = stages.of(def), reader = stages.of(node);
+      if (owner == reader || owner == kEvery || reader == kEvery) continue;
+      if (graph.node(def).kind != NodeKind::kPlaceholder) continue;
+      return Error(
+          "parameter '{}' of stage {} is read by stage {}: graph {}: node {}: put its modules on "
+          "one stage, or do not tie weights",
+          graph.name(def), owner, reader, graph.name_text(), graph.name(node));
+    }
+  }
+  return Ok();
+}
+
+Status CheckWriters(const Graph& graph, const StageAssignment& stages) {
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kCall || !Mutates(graph, node)) continue;
+    for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+      const ValueId owner = graph.value(graph.result(node, i)).alias_of;
+      if (!owner.valid()) continue;
+      const int64_t made = stages.of(graph.value(owner).def), written = stages.of(node);
+      if (made == written || made == kEvery || written == kEvery) continue;
+      return Error("stage {} writes to memory of stage {}: graph {}: node {}: put both on a stage",
+                   written, made, graph.name_text(), graph.name(node));
+    }
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<StageAssignment> StageAssignment::Make(const Graph& graph, const StageModules& modules) {
+  StageAssignment made;
+  made.stages_.assign(static_cast<size_t>(graph.node_bound()), kEvery);
+  for (const NodeId node : graph.nodes()) {
+    const Node& n = graph.node(node);
+    int64_t stage = modules.StageOf(graph.module().str(n.module));
+    const bool is_sum = IsGradientSum(graph, node);
+    if ((stage == kEvery || is_sum) && n.kind != NodeKind::kPlaceholder) {
+      int64_t first = modules.size(), last = kEvery;
+      graph.ForEachOperand(node, [&](ValueId operand) {
+        const int64_t of_operand = made.of(graph.value(operand).def);
+        if (of_operand != kEvery) first = std::min(first, of_operand);
+        last = std::max(last, of_operand);
+      });
+      if (last != kEvery) stage = n.phase == Phase::kBackward ? first : last;
+    }
+    made.stages_[static_cast<size_t>(node.index)] = stage;
+  }
+  STRATA_RETURN_IF_ERROR(CheckReaders(graph, made));
+  STRATA_RETURN_IF_ERROR(CheckWriters(graph, made));
+  return made;
+}
+
+}  // namespace strata
