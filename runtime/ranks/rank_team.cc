@@ -222,6 +222,7 @@ void RankTeam::WorkLoop(int64_t rank) {
 /// Ends the waits of all ranks.
 void RankTeam::Fail() {
   threads_->has_failed = true;
+  mailboxes_.Close();
   const std::lock_guard lock(threads_->meetings_mutex);
   for (const auto& [ranks, meeting] : threads_->meetings) {
     // A rank that saw no failure under the lock is waiting by now.
@@ -237,6 +238,22 @@ Meeting& RankTeam::MeetingOf(std::string_view group, const std::vector<int64_t>&
   std::unique_ptr<Meeting>& meeting = threads_->meetings[ranks];
   if (!meeting) meeting = std::make_unique<Meeting>(*this, ranks, std::string(group));
   return *meeting;
+}
+
+void RankTeam::Send(int64_t to, const std::string& key, std::vector<at::Tensor> tensors) {
+  TORCH_CHECK(current.team != nullptr, "ranks send to each other in a training");
+  current.team->mailboxes_.Send(current.rank, to, key, std::move(tensors));
+}
+
+std::vector<at::Tensor> RankTeam::Receive(int64_t from, const std::string& key) {
+  TORCH_CHECK(current.team != nullptr, "ranks send to each other in a training");
+  RankTeam& team = *current.team;
+  auto received = team.mailboxes_.Receive(from, current.rank, key, team.options_.timeout);
+  if (received) return *std::move(received);
+  current.was_ended = team.mailboxes_.is_closed();
+  TORCH_CHECK(!current.was_ended, "another rank failed");
+  const double seconds = std::chrono::duration<double>(team.options_.timeout).count();
+  TORCH_CHECK(false, fmt::format("waited {} s for {} of rank {}", seconds, key, from));
 }
 
 int64_t RankTeam::CurrentRank() {

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "passes/placement/mesh.h"
+#include "runtime/ranks/point_to_point.h"
 
 namespace strata {
 
@@ -104,6 +105,11 @@ class RankTeam {
   static int64_t CurrentRank();
   /// Of the calling thread's rank. Throws c10::Error: outside of `Run`, or no such group.
   static GroupMember CurrentGroup(std::string_view group);
+  /// From the calling thread's rank to another, and back; see Mailboxes. `Receive` throws
+  /// (c10::Error) when a rank failed, or nothing came in time. REQUIRES: inside of `Run`.
+  static void Send(int64_t to, const std::string& key, std::vector<at::Tensor> tensors);
+  static std::vector<at::Tensor> Receive(int64_t from, const std::string& key);
+
   /// The rank's coordinate on an axis, or its place in a group. Throws as `CurrentGroup`.
   static int64_t CurrentIndex(std::string_view group);
 
@@ -116,6 +122,7 @@ class RankTeam {
 
   Mesh mesh_;
   Options options_;
+  Mailboxes mailboxes_;
   std::unique_ptr<Threads> threads_;
 };
 
