@@ -26,6 +26,7 @@ Result<Exit> RunEmit(Args args);
 Result<Exit> RunProve(Args args);
 Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
+Result<Exit> RunSchedule(Args args);
 Result<Exit> RunShow(Args args);
 Result<Exit> ExecCompareValues(Args args);
 Result<Exit> ExecRun(Args args);
@@ -53,6 +54,7 @@ std::span<const Command> Commands() {
       {"trace", "trace a training without weights", ExecTrace},
       {"train", "train a model and record its graphs", ExecTrain},
       {"attach", "stop, step and inspect a running training", RunAttach},
+      {"schedule", "print, check and search schedules of pipelines", RunSchedule},
       {"merge", "join traces of several ranks", RunMerge},
       {"run", "execute a recorded graph", ExecRun},
       {"profile", "show the time that each node took", RunProfile},

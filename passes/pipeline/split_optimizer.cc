@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
 #include "passes/pipeline/split_stages.h"
@@ -51,6 +52,9 @@ class PartWriter {
 
   Status Write(int64_t owner, Graph& target) {
     STRATA_RETURN_IF_ERROR(CheckExchanged());
+    names_.clear();
+    for (const NodeId node : graph_.nodes())
+      names_.emplace(graph_.name(node));
     GraphCopier copier(graph_, target);
     const std::vector<bool> wanted = NodesOf(owner);
     for (const NodeId node : graph_.placeholders())
@@ -111,8 +115,12 @@ class PartWriter {
     const From from(graph_, {graph_.value(exchanged_[0]).def});
     const auto create = [&](std::string_view op, std::span<const Arg> args,
                             std::span<const NamedArg> kwargs, TypeId type) {
-      const NodeId node = rewriter.Create(
-          {.op = op, .args = args, .kwargs = kwargs, .results = std::span(&type, 1)}, from);
+      const NodeId node = rewriter.Create({.op = op,
+                                           .args = args,
+                                           .kwargs = kwargs,
+                                           .results = std::span(&type, 1),
+                                           .name = FreeName(fmt::format("{}_pp", BaseName(op)))},
+                                          from);
       rewriter.SetModule(node, "clip");
       return rewriter.graph().result(node);
     };
@@ -152,10 +160,20 @@ class PartWriter {
     }
   }
 
+  /// `base`, or the first of `base_1`, `base_2`, … that no node of the whole graph has, nor one of
+  /// the exchange.
+  std::string FreeName(const std::string& base) const {
+    std::string name = base;
+    for (int number = 1; !names_.insert(name).second; ++number)
+      name = fmt::format("{}_{}", base, number);
+    return name;
+  }
+
   const Graph& graph_;
-  std::vector<int64_t> owners_;     // by node
-  std::vector<ValueId> exchanged_;  // what shared nodes read of owned ones
-  NodeId first_reader_;             // of them
+  mutable std::set<std::string> names_;  // taken
+  std::vector<int64_t> owners_;          // by node
+  std::vector<ValueId> exchanged_;       // what shared nodes read of owned ones
+  NodeId first_reader_;                  // of them
 };
 
 Status WriteParts(Module& module, const Graph& graph, const StageModules& modules,

@@ -7,6 +7,7 @@
 #include "runtime/config/flavors.h"
 #include "runtime/config/loop.h"
 #include "runtime/config/model.h"
+#include "runtime/config/pipeline.h"
 #include "runtime/config/ranks.h"
 #include "runtime/config/reader.h"
 #include "runtime/config/toml_jobs.h"
@@ -138,6 +139,7 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   STRATA_RETURN_IF_ERROR(CompleteLoop(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteRope(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteModel(reader, file, config));
+  STRATA_RETURN_IF_ERROR(CompletePipeline(reader, config));
   STRATA_RETURN_IF_ERROR(CheckModelOnRanks(reader, config));
   return config;
 }

@@ -218,6 +218,16 @@ struct ProfilerConfig {
 /// again.
 enum class ReshardAfterForward : uint8_t { kDefault, kAlways, kNever };
 
+/// Keys `parallelism.pipeline_parallel_…`: stages of the model on ranks of their own.
+struct PipelineConfig {
+  int64_t degree = 1;             ///< ranks that have different layers
+  std::string schedule = "1F1B";  ///< name of a kind (passes/pipeline/schedule/schedule.h)
+  std::string schedule_csv;       ///< file of another schedule; "": that of `schedule`
+  int64_t microbatches = 1;       ///< of a schedule; they are batches of `accumulation_steps`
+  int64_t num_stages = 1;
+  int64_t first_less = 1, last_less = 1;  ///< layers that the other modules of a stage count as
+};
+
 /// Key `parallelism`: how many ranks share the work, and how.
 struct ParallelismConfig {
   int64_t dp_replicate = 1;  ///< groups of ranks that hold the same parameters
@@ -227,7 +237,9 @@ struct ParallelismConfig {
   bool sequence_parallel = true;
   ReshardAfterForward reshard = ReshardAfterForward::kDefault;
   std::string plan;  ///< of placements: a name or a file (passes/placement/plan.h); "": the model's
-  Mesh mesh = {};    ///< that the degrees give: dp_replicate, fsdp, tp, ep
+  Mesh mesh = {};    ///< that the degrees give: pp, dp_replicate, fsdp, tp, ep
+  Mesh stage_mesh = {};  ///< the same without pp: the ranks of a stage
+  PipelineConfig pipeline;
   /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for
   /// another in the first step, and in later ones.
   int64_t init_timeout_seconds = 300, train_timeout_seconds = 100;

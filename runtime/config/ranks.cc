@@ -10,6 +10,7 @@
 
 #include "passes/placement/mesh.h"
 #include "runtime/config/checks.h"
+#include "runtime/config/pipeline.h"
 
 namespace strata {
 namespace {
@@ -46,8 +47,7 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
   ReadDegree(reader, kShardKey, parallelism.dp_shard);
   ReadDegree(reader, kTensorKey, parallelism.tensor);
   ReadDegree(reader, kExpertKey, parallelism.expert);
-  ReadOne(reader, "parallelism.pipeline_parallel_degree", "a rank has all layers");
-  ReadOne(reader, "parallelism.num_pp_microbatches", "a rank has all layers");
+  ReadPipeline(reader, parallelism.pipeline);
   ReadOne(reader, "parallelism.context_parallel_degree", "a rank has whole sequences");
   ReadOne(reader, "parallelism.expert_tensor_parallel_degree", "a rank has whole experts");
   reader.Read<ReshardAfterForward>("parallelism.fsdp_reshard_after_forward",
@@ -66,16 +66,6 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
              "products wait for what they read, take false");
   reader.Fix("parallelism.context_parallel_load_balancer", "headtail",
              "a rank has whole sequences, remove it");
-
-  constexpr std::string_view kOneStage = "a rank has all layers, remove it";
-  reader.Fix("parallelism.pipeline_parallel_schedule", "1F1B", kOneStage);
-  reader.Fix("parallelism.pipeline_parallel_schedule_csv", "", kOneStage);
-  for (const std::string_view end : {"first", "last"}) {
-    reader.Fix(fmt::format("parallelism.pipeline_parallel_{}_stage_less_layers", end), int64_t{1},
-               kOneStage);
-  }
-  reader.Fix("parallelism.pipeline_parallel_layers_per_stage", {}, kOneStage);
-  reader.Fix("parallelism.module_fqns_per_model_part", std::vector<std::string>(), kOneStage);
 }
 
 void ReadTimeout(ConfigReader& reader, std::string_view key, int64_t& seconds) {
@@ -125,6 +115,11 @@ void ReadRecompute(ConfigReader& reader) {
     reader.Ignore(fmt::format("activation_checkpoint.{}", key));
 }
 
+/// `pipeline 2 · `, of several stages.
+std::string PipelineText(const PipelineConfig& pipeline) {
+  return pipeline.degree == 1 ? "" : fmt::format("pipeline {} · ", pipeline.degree);
+}
+
 /// The value of a degree that is -1. Errors: ranks that the other degrees do not divide.
 Result<int64_t> InferShards(const ConfigReader& reader, int64_t world, int64_t others) {
   if (world % others == 0) return world / others;
@@ -153,17 +148,18 @@ void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
 
 Status CompleteRanks(const ConfigReader& reader, std::optional<int64_t> world,
                      ParallelismConfig& parallelism) {
-  const int64_t others = parallelism.dp_replicate * parallelism.tensor;
+  const int64_t others =
+      parallelism.pipeline.degree * parallelism.dp_replicate * parallelism.tensor;
   if (parallelism.dp_shard == -1) {
     STRATA_TRY(parallelism.dp_shard, InferShards(reader, world.value_or(others), others));
   }
   const int64_t ranks = others * parallelism.dp_shard;
   if (world && ranks != *world) {
     return Impossible(reader, kShardKey,
-                      "the degrees make {} ranks (replicate {} · shard {} · tensor {}), but the "
+                      "the degrees make {} ranks ({}replicate {} · shard {} · tensor {}), but the "
                       "run has {}",
-                      ranks, parallelism.dp_replicate, parallelism.dp_shard, parallelism.tensor,
-                      *world);
+                      ranks, PipelineText(parallelism.pipeline), parallelism.dp_replicate,
+                      parallelism.dp_shard, parallelism.tensor, *world);
   }
   const int64_t lent = parallelism.dp_shard * parallelism.tensor;
   if (lent % parallelism.expert != 0) {
@@ -172,11 +168,13 @@ Status CompleteRanks(const ConfigReader& reader, std::optional<int64_t> world,
         "{} does not divide the {} ranks of shard {} · tensor {}, which experts share",
         parallelism.expert, lent, parallelism.dp_shard, parallelism.tensor);
   }
-  auto mesh =
-      Mesh::Parse(fmt::format("dp_replicate={},fsdp={},tp={},ep={}", parallelism.dp_replicate,
-                              parallelism.dp_shard, parallelism.tensor, parallelism.expert));
+  const std::string stage =
+      fmt::format("dp_replicate={},fsdp={},tp={},ep={}", parallelism.dp_replicate,
+                  parallelism.dp_shard, parallelism.tensor, parallelism.expert);
+  auto mesh = Mesh::Parse(fmt::format("pp={},{}", parallelism.pipeline.degree, stage));
   if (!mesh) return Impossible(reader, kShardKey, "{}", mesh.error().message());
   parallelism.mesh = *std::move(mesh);
+  STRATA_TRY(parallelism.stage_mesh, Mesh::Parse(stage));
   return Ok();
 }
 

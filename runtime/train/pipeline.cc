@@ -11,6 +11,8 @@
 #include "base/suggest.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
+#include "passes/pipeline/schedule/schedule.h"
+#include "runtime/train/stage_owners.h"
 
 namespace strata {
 namespace {
@@ -45,7 +47,7 @@ std::string PlanOf(const TrainConfig& config) {
 std::string PlacementText(const TrainConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
   const std::string plan = PlanOf(config);
-  std::string options = fmt::format("mesh=\"{}\"", parallelism.mesh.Text());
+  std::string options = fmt::format("mesh=\"{}\"", parallelism.stage_mesh.Text());
   if (!plan.empty()) options += fmt::format(",plan=\"{}\"", plan);
   if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
   if (parallelism.tensor > 1 && !parallelism.sequence_parallel)
@@ -55,7 +57,7 @@ std::string PlacementText(const TrainConfig& config) {
 
 /// All ranks run one graph, which these passes make of the global one.
 Status InsertPlacement(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
-  if (config.parallelism.mesh.num_ranks() == 1 || Has(passes, "place")) return Ok();
+  if (config.parallelism.stage_mesh.num_ranks() == 1 || Has(passes, "place")) return Ok();
   STRATA_TRY(Passes placement, ParsePipeline(PlacementText(config), registry));
   const auto after_cleanup = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
     return pass->name() != "dce" && pass->name() != "canonicalize";
@@ -63,6 +65,15 @@ Status InsertPlacement(const TrainConfig& config, const PassRegistry& registry, 
   passes.insert(after_cleanup, std::make_move_iterator(placement.begin()),
                 std::make_move_iterator(placement.end()));
   return Ok();
+}
+
+/// What makes kernels changes the graphs that run.
+void InsertBeforeKernels(Passes more, Passes& passes) {
+  const auto before_kernels = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
+    return pass->name() == "place-casts" || pass->name() == "fuse" || pass->name() == "cuda-graph";
+  });
+  passes.insert(before_kernels, std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
 }
 
 /// `tag-memory{policy=full},recompute`.
@@ -88,11 +99,29 @@ Status InsertMemory(const CompileConfig& compile, const PassRegistry& registry, 
         compile.memory_policy);
   }
   STRATA_TRY(Passes memory, ParsePipeline(MemoryText(compile), registry));
-  const auto before_kernels = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
-    return pass->name() == "place-casts" || pass->name() == "fuse" || pass->name() == "cuda-graph";
-  });
-  passes.insert(before_kernels, std::make_move_iterator(memory.begin()),
-                std::make_move_iterator(memory.end()));
+  InsertBeforeKernels(std::move(memory), passes);
+  return Ok();
+}
+
+/// `split-stages{stages=4},split-backward,split-optimizer{ranks=2}`.
+Result<std::string> PipelineText(const PipelineConfig& pipeline) {
+  STRATA_TRY(const ScheduleKind kind, FindScheduleKind(pipeline.schedule));
+  STRATA_TRY(const PipelineSchedule schedule, ScheduleOf(pipeline));
+  return fmt::format(
+      "split-stages{{stages={},first_less={},last_less={}}},split-backward,{}"
+      "split-optimizer{{ranks={},style={}}}",
+      pipeline.num_stages, pipeline.first_less, pipeline.last_less,
+      SplitsBackward(schedule) ? "split-weight-gradients," : "", pipeline.degree,
+      ToString(kind.style));
+}
+
+/// What places and recomputes sees the whole step, what makes kernels the parts that run.
+Status InsertPipeline(const PipelineConfig& pipeline, const PassRegistry& registry,
+                      Passes& passes) {
+  if (pipeline.degree == 1 || Has(passes, "split-stages")) return Ok();
+  STRATA_TRY(const std::string text, PipelineText(pipeline));
+  STRATA_TRY(Passes split, ParsePipeline(text, registry));
+  InsertBeforeKernels(std::move(split), passes);
   return Ok();
 }
 
@@ -114,6 +143,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
         "true, take one of them out");
   }
   STRATA_RETURN_IF_ERROR(InsertPlacement(config, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertPipeline(config.parallelism.pipeline, registry, passes));
   return passes;
 }
 

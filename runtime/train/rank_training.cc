@@ -1,22 +1,57 @@
 #include "runtime/train/rank_training.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
-#include <c10/util/strides.h>
+#include <fmt/format.h>
 
 namespace strata {
 namespace {
 
 using at::Tensor;
 
-/// As the next graph reads a gradient. Along a size of 1 a contiguous tensor may have any stride.
-Tensor RowAfterRow(const Tensor& tensor) {
-  const Tensor rows = tensor.contiguous();
-  const c10::DimVector strides = c10::contiguous_strides(rows.sizes());
-  return rows.strides() == at::IntArrayRef(strides) ? rows : rows.as_strided(rows.sizes(), strides);
+}  // namespace
+
+Status RankTraining::BindPipeline(const TracedTraining& traced, const PipelineSchedule& schedule,
+                                  std::vector<Action> program, int64_t rank, int64_t stride) {
+  pipeline_.emplace(graphs_, schedule, std::move(program), rank, stride);
+  STRATA_RETURN_IF_ERROR(pipeline_->Bind(traced));
+  optimizer_graph_ = fmt::format("{}.rank{}", kOptimizerGraph, rank);
+  const Graph* part = traced.module.FindGraph(optimizer_graph_);
+  if (part == nullptr)
+    return Error("no graph '{}': pipeline: run split-optimizer", optimizer_graph_);
+  const std::map<std::string, size_t> positions =
+      InputPositions(*traced.module.FindGraph(kOptimizerGraph));
+  for (const auto& [name, position] : InputPositions(*part)) {
+    optimizer_inputs_.resize(std::max(optimizer_inputs_.size(), position + 1));
+    optimizer_inputs_[position] = positions.at(name);
+  }
+  std::vector<std::string> names = pipeline_->GraphNames();
+  names.push_back(optimizer_graph_);
+  return graphs_.BindAll(traced, names);
 }
 
-}  // namespace
+/// The schedule takes its number of microbatches at a time.
+Result<float> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
+  gradients_.clear();
+  tokens_per_expert_.clear();
+  state_.ReleaseViews();
+  std::vector<std::vector<Tensor>> inputs;
+  for (const BatchInputs& batch : batches)
+    inputs.push_back(StepArguments(batch));
+  PipelineRank::Sums sums;
+  float loss = 0.0F;
+  const auto count = static_cast<size_t>(spec_.config.parallelism.pipeline.microbatches);
+  for (size_t first = 0; first < inputs.size(); first += count) {
+    STRATA_RETURN_IF_ERROR(pipeline_->Run(std::span(inputs).subspan(first, count), sums));
+    for (const float of_microbatch : sums.losses)
+      loss += of_microbatch;
+  }
+  gradients_ = std::move(sums.gradients);
+  tokens_per_expert_ = std::move(sums.extras);
+  return loss;
+}
 
 std::vector<Tensor> RankTraining::StepArguments(const BatchInputs& batch) const {
   std::vector<Tensor> arguments = state_.parameters;
@@ -47,7 +82,7 @@ Result<float> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run, 
     // Memory that the next batch wants cannot hold sums.
     const bool is_lent = i == 0 && batches.size() > 1 && graphs_.LendsOutputs(kStepGraph);
     const auto take = [&](const Tensor& tensor) {
-      return RowAfterRow(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
+      return AsGraphInput(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
     };
     std::vector<Tensor> batch_gradients, batch_counts;
     for (size_t p = 1; p <= state_.parameters.size(); ++p)
@@ -73,6 +108,7 @@ void RankTraining::CopyGradients() {
 }
 
 Result<float> RankTraining::RunStep(std::span<const BatchInputs> batches) {
+  if (pipeline_) return RunPipeline(batches);
   return SumUp(
       batches,
       [&](const BatchInputs& batch) { return graphs_.Run(kStepGraph, StepArguments(batch)); },
@@ -100,7 +136,14 @@ Result<float> RankTraining::Update(const UpdateRates& rates) {
   }
   arguments.insert(arguments.end(), {optimizer.step, optimizer.lr});
   arguments.insert(arguments.end(), optimizer.group_lr.begin(), optimizer.group_lr.end());
-  STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(kOptimizerGraph, arguments));
+  if (pipeline_) {
+    std::vector<Tensor> own;
+    for (const size_t input : optimizer_inputs_)
+      own.push_back(arguments[input]);
+    arguments = std::move(own);
+  }
+  const std::string_view graph = pipeline_ ? std::string_view(optimizer_graph_) : kOptimizerGraph;
+  STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(graph, arguments));
   return outputs[0].item<float>();
 }
 

@@ -1,5 +1,8 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,6 +12,7 @@
 #include "base/result.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
+#include "runtime/train/pipeline_rank.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/training_graphs.h"
 #include "runtime/train/training_state.h"
@@ -38,7 +42,12 @@ class RankTraining {
   /// Lowers the graphs. Call once, on the thread that runs them.
   Status Bind(const TracedTraining& traced) { return graphs_.Bind(traced, spec_.config); }
 
-  /// Loss and gradients of a step's batches; returns the loss. REQUIRES: bound.
+  /// The same for a rank of a pipeline: `rank` of the axis `pp`, whose ranks are `stride` apart.
+  Status BindPipeline(const TracedTraining& traced, const PipelineSchedule& schedule,
+                      std::vector<Action> program, int64_t rank, int64_t stride);
+
+  /// Loss and gradients of a step's batches; returns the loss: of a pipeline, on the rank of the
+  /// last stage. REQUIRES: bound.
   Result<float> RunStep(std::span<const BatchInputs> batches);
   /// The update from these gradients; returns their norm. REQUIRES: bound, `RunStep` before.
   Result<float> Update(const UpdateRates& rates);
@@ -62,6 +71,7 @@ class RankTraining {
   const TrainingGraphs& graphs() const { return graphs_; }
 
  private:
+  Result<float> RunPipeline(std::span<const BatchInputs> batches);
   std::vector<at::Tensor> StepArguments(const BatchInputs& batch) const;
   std::vector<at::Tensor> Sums() const;
   template <class Batch, class RunBatch, class AddUp>
@@ -74,6 +84,9 @@ class RankTraining {
   TrainingState state_;
   bool on_device_;
   std::vector<at::Tensor> gradients_, tokens_per_expert_;  // of the last step
+  std::optional<PipelineRank> pipeline_;
+  std::string optimizer_graph_;
+  std::vector<size_t> optimizer_inputs_;  // of the whole optimizer's
   bool keep_gradients_ = false;
   std::vector<at::Tensor> kept_gradients_;
 };

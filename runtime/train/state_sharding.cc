@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/train/param_groups.h"
+
 namespace strata {
 namespace {
 
@@ -59,7 +61,42 @@ void Append(Shardings& all, const Shardings& more) {
 }  // namespace
 
 Result<StateSharding> StateSharding::Make(const TracedTraining& traced, const TrainSpec& spec,
-                                          const Mesh& mesh) {
+                                          const Mesh& mesh, const StageOwners* owners) {
+  StateSharding made = Whole(spec);
+  if (mesh.num_ranks() > 1) {
+    STRATA_TRY(made, OfGraphs(traced, spec, mesh));
+  }
+  made.stage_ranks_ = mesh.num_ranks();
+  made.state_owners_.assign(made.state_.size(), kAll);
+  made.gradient_owners_.assign(made.gradients_.size(), kAll);
+  if (owners == nullptr) return made;
+  // Parameters, buffers, rope table, exp_avg, exp_avg_sq, others.
+  const size_t parameters = owners->parameters.size(), buffers = owners->buffers.size();
+  const auto own = [&](const std::vector<int64_t>& of, size_t at) {
+    std::ranges::copy(of, made.state_owners_.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  own(owners->parameters, 0);
+  own(owners->buffers, parameters);
+  own(owners->parameters, parameters + buffers + 1);
+  own(owners->parameters, 2 * parameters + buffers + 1);
+  made.gradient_owners_ = owners->parameters;
+  return made;
+}
+
+/// Every rank has everything.
+StateSharding StateSharding::Whole(const TrainSpec& spec) {
+  const size_t parameters = spec.model.parameters.size(), buffers = spec.model.buffers.size();
+  const size_t rates = GroupLearningRates(spec.config.optimizer).size();
+  StateSharding whole;
+  whole.state_.resize(3 * parameters + buffers + 1 + 2 + rates);
+  whole.gradients_.resize(parameters);
+  whole.batch_.resize(2 + (HasPositions(spec.config) ? 1 : 0) +
+                      (HasLabelCount(spec.config) ? 1 : 0));
+  return whole;
+}
+
+Result<StateSharding> StateSharding::OfGraphs(const TracedTraining& traced, const TrainSpec& spec,
+                                              const Mesh& mesh) {
   const size_t parameters = spec.model.parameters.size(), buffers = spec.model.buffers.size();
   StateSharding made;
   STRATA_TRY(Reader step, InputsOf(traced, kStepGraph, mesh));
@@ -105,9 +142,18 @@ TrainingState StateSharding::Shard(const TrainingState& whole, int64_t rank) con
   TrainingState part = whole;
   const std::vector<Tensor*> tensors = part.Tensors();
   STRATA_CHECK(tensors.size() == state_.size());
-  for (size_t i = 0; i < tensors.size(); ++i)
-    *tensors[i] = state_[i].Shard(*tensors[i], rank);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_own = IsOwn(state_owners_[i], rank / stage_ranks_);
+    *tensors[i] = is_own ? state_[i].Shard(*tensors[i], rank % stage_ranks_) : Tensor();
+  }
   return part;
+}
+
+/// From the ranks of the stage that has it.
+Tensor StateSharding::Gather(const Sharding& sharding, int64_t owner,
+                             std::span<const Tensor> of_ranks) const {
+  const auto first = static_cast<size_t>(std::max<int64_t>(owner, 0) * stage_ranks_);
+  return sharding.Gather(of_ranks.subspan(first, static_cast<size_t>(stage_ranks_)));
 }
 
 TrainingState StateSharding::Gather(std::span<TrainingState* const> parts) const {
@@ -120,7 +166,7 @@ TrainingState StateSharding::Gather(std::span<TrainingState* const> parts) const
     std::vector<Tensor> of_ranks;
     for (const std::vector<Tensor*>& part : tensors)
       of_ranks.push_back(*part[i]);
-    *gathered[i] = state_[i].Gather(of_ranks);
+    *gathered[i] = Gather(state_[i], state_owners_[i], of_ranks);
   }
   return whole;
 }
@@ -132,7 +178,7 @@ std::vector<Tensor> StateSharding::GatherGradients(
     std::vector<Tensor> of_ranks;
     for (const std::vector<Tensor>* part : parts)
       of_ranks.push_back((*part)[i]);
-    gathered.push_back(gradients_[i].Gather(of_ranks));
+    gathered.push_back(Gather(gradients_[i], gradient_owners_[i], of_ranks));
   }
   return gathered;
 }
@@ -141,7 +187,7 @@ std::vector<Tensor> StateSharding::ShardBatch(const BatchTensors& batch, int64_t
   std::vector<Tensor> parts;
   const std::vector<Tensor> inputs = batch.Inputs();
   for (size_t i = 0; i < inputs.size(); ++i)
-    parts.push_back(batch_[i].Shard(inputs[i], rank));
+    parts.push_back(batch_[i].Shard(inputs[i], rank % stage_ranks_));
   return parts;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/config/config.h"
 #include "runtime/ranks/sharding.h"
 #include "runtime/train/programs.h"
+#include "runtime/train/stage_owners.h"
 #include "runtime/train/training_graphs.h"
 #include "runtime/train/training_state.h"
 
@@ -18,9 +19,11 @@ namespace strata {
 /// How the ranks hold the tensors of a training, as the lowered graphs say.
 class StateSharding {
  public:
+  /// `mesh`: of the ranks of a stage. With `owners` each of these has a stage of a pipeline, and
+  /// tensors of other stages are undefined there; null: there is one stage.
   /// Errors: a graph that is not lowered, graphs that hold one tensor differently.
   static Result<StateSharding> Make(const TracedTraining& traced, const TrainSpec& spec,
-                                    const Mesh& mesh);
+                                    const Mesh& mesh, const StageOwners* owners = nullptr);
 
   /// What `rank` has of the whole state.
   TrainingState Shard(const TrainingState& whole, int64_t rank) const;
@@ -33,6 +36,18 @@ class StateSharding {
   std::vector<at::Tensor> ShardBatch(const BatchTensors& batch, int64_t rank) const;
 
  private:
+  static StateSharding Whole(const TrainSpec& spec);
+  static Result<StateSharding> OfGraphs(const TracedTraining& traced, const TrainSpec& spec,
+                                        const Mesh& mesh);
+  static bool IsOwn(int64_t owner, int64_t pipeline_rank) {
+    return owner == kAll || owner == pipeline_rank;
+  }
+  at::Tensor Gather(const Sharding& sharding, int64_t owner,
+                    std::span<const at::Tensor> of_ranks) const;
+
+  static constexpr int64_t kAll = -1;
+  int64_t stage_ranks_ = 1;  ///< consecutive ranks have one stage
+  std::vector<int64_t> state_owners_, gradient_owners_;
   std::vector<Sharding> state_;  ///< in the order of TrainingState::Tensors
   std::vector<Sharding> gradients_, batch_;
 };

@@ -24,6 +24,7 @@
 #include "runtime/train/programs.h"
 #include "runtime/train/rank_training.h"
 #include "runtime/train/schedule.h"
+#include "runtime/train/stage_owners.h"
 #include "runtime/train/state_sharding.h"
 #include "runtime/train/training_state.h"
 
@@ -97,8 +98,11 @@ struct Trainer::State {
   TracedTraining traced;
   // One with the whole state; compiled, each has its part.
   std::vector<std::unique_ptr<RankTraining>> ranks;
-  std::optional<RankTeam> team;                   // of several ranks; after what their threads use
-  std::optional<StateSharding> sharding;          // the same
+  std::optional<RankTeam> team;              // of several ranks; after what their threads use
+  std::optional<StateSharding> sharding;     // the same
+  std::optional<PipelineSchedule> schedule;  // of a pipeline
+  RankPrograms programs;                     // the same
+  int64_t loss_rank = 0;
   mutable std::optional<TrainingState> gathered;  // for views, until the next step
   mutable std::vector<Tensor> gathered_gradients;
 
@@ -117,15 +121,23 @@ struct Trainer::State {
     std::mutex one_at_a_time;  // they make the same kernels
     return ForEachRank([&](int64_t rank, RankTraining& training) {
       const std::lock_guard lock(one_at_a_time);
-      (void)rank;
-      return training.Bind(traced);
+      return config.parallelism.pipeline.degree > 1 ? BindPipeline(rank, training)
+                                                    : training.Bind(traced);
     });
   }
 
   /// Gives each rank its part of the state.
   Status Distribute() {
     const Mesh& mesh = config.parallelism.mesh;
-    STRATA_TRY(sharding, StateSharding::Make(traced, spec, mesh));
+    std::optional<StageOwners> owners;
+    if (config.parallelism.pipeline.degree > 1) {
+      STRATA_TRY(schedule, ScheduleOf(config.parallelism.pipeline));
+      STRATA_TRY(programs, LowerSchedule(*schedule));
+      STRATA_TRY(owners, StageOwners::Make(traced.module, spec, *schedule));
+      loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
+    }
+    STRATA_TRY(sharding, StateSharding::Make(traced, spec, config.parallelism.stage_mesh,
+                                             owners ? &*owners : nullptr));
     const int64_t count = mesh.num_ranks();
     team.emplace(mesh, RankTeam::Options{
                            .timeout = std::chrono::seconds(config.parallelism.init_timeout_seconds),
@@ -137,6 +149,13 @@ struct Trainer::State {
           std::make_unique<RankTraining>(spec, plan, device.get(), sharding->Shard(whole, rank)));
     }
     return Ok();
+  }
+
+  Status BindPipeline(int64_t rank, RankTraining& training) {
+    const int64_t stride = config.parallelism.stage_mesh.num_ranks();
+    const int64_t pipeline_rank = rank / stride;
+    return training.BindPipeline(traced, *schedule, programs[static_cast<size_t>(pipeline_rank)],
+                                 pipeline_rank, stride);
   }
 
   /// Calls `work(rank, training)` for each rank, on its thread.
@@ -182,7 +201,7 @@ struct Trainer::State {
       for (const BatchTensors& batch : batches)
         parts.push_back(PartOf(batch, rank));
       STRATA_TRY(const float of_rank, training.RunStep(parts));
-      if (rank == 0) loss = of_rank;
+      if (rank == loss_rank) loss = of_rank;
       return Ok();
     }));
     return loss;
@@ -302,8 +321,15 @@ Result<StepReport> Trainer::Step(TrainingObserver* observer) {
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
   state_->first().graphs().EndStep();
-  for (const Plan* plan : state_->first().graphs().StepPlans())
-    report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
+  // Ranks of a pipeline run graphs of their own.
+  const size_t programs = state_->schedule ? state_->ranks.size() : 1;
+  for (size_t rank = 0; rank < programs; ++rank) {
+    for (const Plan* plan : state_->ranks[rank]->graphs().StepPlans()) {
+      if (std::ranges::find(report.executed, plan->graph, &StepReport::Executed::graph) ==
+          report.executed.end())
+        report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
+    }
+  }
   return report;
 }
 
@@ -330,7 +356,7 @@ std::shared_ptr<const TrainingCopy> Trainer::Copy() const {
   for (const std::unique_ptr<RankTraining>& rank : state_->ranks) {
     std::vector<Tensor>& tensors = copy->tensors.emplace_back();
     for (const Tensor* tensor : rank->state().Tensors())
-      tensors.push_back(tensor->clone());
+      tensors.push_back(tensor->defined() ? tensor->clone() : Tensor());  // of another stage
   }
   return copy;
 }
@@ -340,7 +366,7 @@ Status Trainer::Return(const TrainingCopy& copy) {
   for (size_t rank = 0; rank < state_->ranks.size(); ++rank) {
     const std::vector<Tensor*> tensors = state_->ranks[rank]->state().Tensors();
     for (size_t i = 0; i < tensors.size(); ++i)
-      tensors[i]->copy_(copy.tensors[rank][i]);
+      if (tensors[i]->defined()) tensors[i]->copy_(copy.tensors[rank][i]);
   }
   state_->steps_done = copy.steps_done;
   state_->tokens_seen = copy.tokens_seen;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <c10/util/strides.h>
+
 #include <fmt/format.h>
 
 #include "passes/core/pass_manager.h"
@@ -44,6 +46,12 @@ int64_t GradientBytes(const Plan& step) {
 
 }  // namespace
 
+at::Tensor AsGraphInput(const at::Tensor& tensor) {
+  const at::Tensor rows = tensor.contiguous();
+  const c10::DimVector strides = c10::contiguous_strides(rows.sizes());
+  return rows.strides() == at::IntArrayRef(strides) ? rows : rows.as_strided(rows.sizes(), strides);
+}
+
 Status TracedTraining::Make(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
                             const CompileWatch& watch, const Device* device) {
   const TargetScope target(device != nullptr ? device->traits() : DeviceTraits());
@@ -61,7 +69,7 @@ Status TracedTraining::Make(const TrainSpec& spec, std::vector<std::unique_ptr<P
 
 Status TrainingGraphs::Bind(const TracedTraining& traced, const TrainConfig& config) {
   const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
-  traced_ = &traced;
+  STRATA_RETURN_IF_ERROR(BindAll(traced, {}));
   STRATA_RETURN_IF_ERROR(Add(kStepGraph));
   if (config.accumulation_steps > 1) STRATA_RETURN_IF_ERROR(Add(kAccumulateGraph));
   STRATA_RETURN_IF_ERROR(Add(kOptimizerGraph));
@@ -70,6 +78,14 @@ Status TrainingGraphs::Bind(const TracedTraining& traced, const TrainConfig& con
   LendScratch(At(kOptimizerGraph));
   // Two blocks of the step would be there at once.
   At(kStepGraph).BeforeChange([this] { At(kOptimizerGraph).Borrow({}); });
+  return Ok();
+}
+
+Status TrainingGraphs::BindAll(const TracedTraining& traced, std::span<const std::string> names) {
+  const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
+  traced_ = &traced;
+  for (const std::string& name : names)
+    STRATA_RETURN_IF_ERROR(Add(name));
   return Ok();
 }
 

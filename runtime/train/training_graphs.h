@@ -50,6 +50,10 @@ struct GraphKernels {
   std::vector<KernelAnnotation> kernels;
 };
 
+/// A tensor as the next graph reads it: contiguous. Along a size of 1 a contiguous tensor may have
+/// any stride.
+at::Tensor AsGraphInput(const at::Tensor& tensor);
+
 /// The graphs of a training, as the passes left them (runtime/train/programs.h names them).
 struct TracedTraining {
   Module module;
@@ -79,6 +83,9 @@ class TrainingGraphs {
 
   /// Lowers the graphs. Call once, on the thread that runs them. REQUIRES: `traced` outlives this.
   Status Bind(const TracedTraining& traced, const TrainConfig& config);
+
+  /// The same for graphs by their names, in the order of a step; none lends memory to another.
+  Status BindAll(const TracedTraining& traced, std::span<const std::string> names);
 
   /// Runs a graph. REQUIRES: it was made.
   Result<std::vector<at::Tensor>> Run(std::string_view graph, std::span<const at::Tensor> inputs);
@@ -120,7 +127,7 @@ class TrainingGraphs {
   PlanOptions options_;
   Device* device_;
   const TracedTraining* traced_ = nullptr;
-  std::vector<std::pair<std::string_view, DynamicExecutor>> executors_;  // in the order of a step
+  std::vector<std::pair<std::string, DynamicExecutor>> executors_;  // in the order of a step
   std::vector<std::string> warnings_;
   int64_t lent_after_ = -1;  ///< changes of the step's plan
   bool keep_inputs_ = false, profile_ = false, profile_values_ = false;

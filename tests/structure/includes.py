@@ -90,7 +90,7 @@ ALLOWED = {
     "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
     "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
-    "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/memory"} | DIFF | EXPORT,
+    "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/memory", "passes/pipeline/schedule"} | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 

@@ -290,20 +290,18 @@ struct KindEntry {
 };
 
 const std::vector<KindEntry>& Entries() {
-  constexpr bool kSingle = false, kMulti = true, kWhole = false, kSplit = true;
+  constexpr bool kSingle = false, kMulti = true;
   const auto any = [](const PipelineSize&) { return Status(Ok()); };
   static const std::vector<KindEntry> entries = {
-      {{"GPipe", kSingle, StageStyle::kLoop, kWhole}, GPipe, any},
-      {{"1F1B", kSingle, StageStyle::kLoop, kWhole},
+      {{"GPipe", kSingle, StageStyle::kLoop}, GPipe, any},
+      {{"1F1B", kSingle, StageStyle::kLoop},
        OneForwardOneBackward,
        [](const PipelineSize& size) { return CheckAtLeast(size, size.ranks); }},
-      {{"LoopedBFS", kMulti, StageStyle::kLoop, kWhole}, LoopedBfs, any},
-      {{"Interleaved1F1B", kMulti, StageStyle::kLoop, kWhole}, Interleaved, CheckRounds},
-      {{"InterleavedZeroBubble", kMulti, StageStyle::kLoop, kSplit},
-       InterleavedZeroBubble,
-       CheckRounds},
-      {{"ZBVZeroBubble", kMulti, StageStyle::kV, kSplit}, ZeroBubbleV, any},
-      {{"DualPipeV", kMulti, StageStyle::kV, kSplit},
+      {{"LoopedBFS", kMulti, StageStyle::kLoop}, LoopedBfs, any},
+      {{"Interleaved1F1B", kMulti, StageStyle::kLoop}, Interleaved, CheckRounds},
+      {{"InterleavedZeroBubble", kMulti, StageStyle::kLoop}, InterleavedZeroBubble, CheckRounds},
+      {{"ZBVZeroBubble", kMulti, StageStyle::kV}, ZeroBubbleV, any},
+      {{"DualPipeV", kMulti, StageStyle::kV},
        MakeDualPipeV,
        [](const PipelineSize& size) { return CheckAtLeast(size, 2 * size.ranks); }},
   };

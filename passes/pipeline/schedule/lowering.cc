@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "passes/pipeline/schedule/schedule_text.h"
+
 namespace strata {
 namespace {
 
@@ -173,13 +175,19 @@ class CommunicationAdder {
 }  // namespace
 
 Result<RankPrograms> LowerSchedule(const PipelineSchedule& schedule, int64_t max_unsharded) {
+  const bool is_whole = HasCommunication(schedule);
   RankPrograms programs;
   for (const std::vector<std::optional<Action>>& slots : schedule.ranks) {
     std::vector<Action> actions;
     for (const std::optional<Action>& slot : slots)
       if (slot) actions.push_back(*slot);
+    if (is_whole) {
+      programs.push_back(std::move(actions));
+      continue;
+    }
     programs.push_back(AddReductions(AddUnshards(actions, max_unsharded), schedule.microbatches));
   }
+  if (is_whole) return programs;
   return CommunicationAdder(schedule, std::move(programs)).Run();
 }
 

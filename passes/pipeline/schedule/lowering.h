@@ -14,7 +14,8 @@ using RankPrograms = std::vector<std::vector<Action>>;
 /// and RESHARD after, for at most `max_unsharded` stages at once; REDUCE_GRAD after the last
 /// gradient of a stage; SEND and RECV of what stages on other ranks read. Sends and receives of two
 /// ranks stand in an order in which no rank waits forever. Neighbouring stages of one rank send
-/// nothing. Errors: an action that can never run, `rank 1: 3F0 waits for 2F0`. Source:
+/// nothing. A schedule that sends already is returned without its idle slots.
+/// Errors: an action that can never run, `rank 1: 3F0 waits for 2F0`. Source:
 /// torch.distributed.pipelining.schedules, _PipelineScheduleRuntime.
 Result<RankPrograms> LowerSchedule(const PipelineSchedule& schedule, int64_t max_unsharded = 3);
 

@@ -27,7 +27,6 @@ struct ScheduleKind {
   std::string_view name;
   bool is_multi;  ///< a rank has two stages or more
   StageStyle style;
-  bool splits_backward;  ///< it has I and W
 };
 /// In the order of documentation.
 const std::vector<ScheduleKind>& ScheduleKinds();

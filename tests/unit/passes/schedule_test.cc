@@ -154,6 +154,16 @@ TEST_CASE("a schedule in which actions wait for each other cannot be lowered") {
            "add what is waited for");
 }
 
+TEST_CASE("a schedule that sends is not lowered again") {
+  PipelineSchedule schedule = Make("1F1B", 2, 1, 2);
+  const RankPrograms programs = OrDie(LowerSchedule(schedule));
+  for (size_t rank = 0; rank < programs.size(); ++rank) {
+    schedule.ranks[rank].assign(programs[rank].begin(), programs[rank].end());
+    schedule.ranks[rank].insert(schedule.ranks[rank].begin(), std::nullopt);
+  }
+  CHECK_EQ(OrDie(LowerSchedule(schedule)), programs);
+}
+
 TEST_CASE("sizes that a kind cannot have are errors") {
   CHECK_EQ(MessageOf(FindScheduleKind("Interleaved1FB1")),
            "no pipeline schedule 'Interleaved1FB1': take one of GPipe, 1F1B, LoopedBFS, "

@@ -10,6 +10,7 @@
 
 #include "passes/pipeline/schedule/lowering.h"
 #include "passes/pipeline/schedule/schedule_text.h"
+#include "passes/pipeline/schedule/search.h"
 #include "passes/pipeline/schedule/simulation.h"
 #include "passes/pipeline/schedule/validation.h"
 #include "tests/support/graphs.h"
@@ -147,11 +148,46 @@ TEST_CASE("bubble and peak of activations are those of theory") {
       CHECK_EQ(interleaved.bubble(),
                doctest::Approx(static_cast<double>(p - 1) / static_cast<double>(2 * m + p - 1)));
       CHECK_EQ(interleaved.peak_in_flight[0], std::min(2 * m, 3 * p - 1));
-      // F, I and W of equal time: nothing waits but the first forwards.
-      const Simulation zbv = Simulate(Make("ZBVZeroBubble", p, 2 * m));
-      CHECK_EQ(zbv.makespan - 6.0 * static_cast<double>(2 * m),
-               doctest::Approx(static_cast<double>(p - 1)));
-      CHECK_EQ(zbv.peak_in_flight[0], 2 * p);
+      CHECK_EQ(Simulate(Make("LoopedBFS", p, m)).bubble(), interleaved.bubble());
+      CHECK_EQ(Simulate(Make("LoopedBFS", p, m)).peak_in_flight[0], 2 * m);
+      // F, I and W of equal time: idle are only the first forwards.
+      const auto q = static_cast<double>(p - 1), work = static_cast<double>(6 * 2 * m);
+      for (const char* kind : {"InterleavedZeroBubble", "ZBVZeroBubble"}) {
+        const Simulation filled = Simulate(Make(kind, p, 2 * m));
+        CHECK_EQ(filled.bubble(), doctest::Approx(q / (work + q)));
+        CHECK_EQ(filled.peak_in_flight, std::vector<int64_t>(static_cast<size_t>(p), 2 * p));
+      }
+      const Simulation dual = Simulate(Make("DualPipeV", p, 2 * m));
+      CHECK_EQ(dual.bubble(), doctest::Approx(2.0 * q / (work + 2.0 * q)));
+      CHECK_EQ(dual.peak_in_flight, std::vector<int64_t>(static_cast<size_t>(p), 2 * p + 1));
+    }
+  }
+}
+
+TEST_CASE("the search finds at least the best generated schedule that fits into memory") {
+  for (const int64_t ranks : {2, 4}) {
+    for (const int64_t memory : {1, 2, 4, 8}) {
+      for (const double weight : {0.5, 1.0}) {
+        CAPTURE(ranks);
+        CAPTURE(memory);
+        const ScheduleSearch search = {.ranks = ranks,
+                                       .microbatches = 8,
+                                       .times = {.weight = weight, .transfer = 0.25},
+                                       .memory = memory};
+        const std::vector<FoundSchedule> found = OrDie(SearchSchedules(search));
+        for (const FoundSchedule& schedule : found) {
+          const int64_t stages = schedule.schedule.num_stages() / ranks;
+          CHECK_OK(ValidateSchedule(schedule.schedule, memory * stages));
+          CHECK_GE(schedule.simulation.makespan, found.front().simulation.makespan);
+        }
+        for (const ScheduleKind& kind : ScheduleKinds()) {
+          const PipelineSchedule made = Make(kind.name, ranks, 8);
+          const int64_t per_rank = kind.is_multi ? 2 : 1;
+          if (!ValidateSchedule(made, memory * per_rank)) continue;
+          const Simulation simulation = Simulate(made, TimesOfStage(search.times, per_rank));
+          CHECK_LE(found.front().simulation.makespan, simulation.makespan);
+        }
+      }
     }
   }
 }

@@ -1,0 +1,133 @@
+#include "runtime/config/pipeline.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "passes/pipeline/schedule/schedule.h"
+#include "runtime/config/checks.h"
+
+namespace strata {
+namespace {
+
+constexpr std::string_view kDegree = "parallelism.pipeline_parallel_degree";
+constexpr std::string_view kSchedule = "parallelism.pipeline_parallel_schedule";
+constexpr std::string_view kScheduleCsv = "parallelism.pipeline_parallel_schedule_csv";
+constexpr std::string_view kMicrobatchSize = "parallelism.pipeline_parallel_microbatch_size";
+constexpr std::string_view kMicrobatches = "parallelism.num_pp_microbatches";
+constexpr std::string_view kFirstLess = "parallelism.pipeline_parallel_first_stage_less_layers";
+constexpr std::string_view kLastLess = "parallelism.pipeline_parallel_last_stage_less_layers";
+constexpr std::string_view kLayersPerStage = "parallelism.pipeline_parallel_layers_per_stage";
+
+/// Layers of a stage where `layers_per_stage` gives them.
+Result<int64_t> CountStages(const ConfigReader& reader, const TrainConfig& config,
+                            const ScheduleKind& kind, int64_t layers_per_stage) {
+  const PipelineConfig& pipeline = config.parallelism.pipeline;
+  if (layers_per_stage == 0) return pipeline.degree * (kind.is_multi ? 2 : 1);
+  const int64_t units = config.n_layers + pipeline.first_less + pipeline.last_less;
+  const int64_t stages = (units + layers_per_stage - 1) / layers_per_stage;
+  if (stages % pipeline.degree != 0) {
+    return Impossible(reader, kLayersPerStage,
+                      "{} layers per stage make {} stages, no multiple of the {} ranks",
+                      layers_per_stage, stages, pipeline.degree);
+  }
+  const int64_t per_rank = stages / pipeline.degree;
+  if (kind.is_multi != (per_rank > 1)) {
+    return Impossible(reader, kLayersPerStage,
+                      "{} layers per stage make {} stages per rank, {} takes {}", layers_per_stage,
+                      per_rank, kind.name, kind.is_multi ? "2 or more" : "1");
+  }
+  return stages;
+}
+
+Status SplitBatch(const ConfigReader& reader, TrainConfig& config) {
+  PipelineConfig& pipeline = config.parallelism.pipeline;
+  if (reader.Has(kMicrobatches)) {
+    STRATA_RETURN_IF_ERROR(CheckSize(reader, kMicrobatches, pipeline.microbatches));
+    if (config.accumulation_steps == 1) config.accumulation_steps = pipeline.microbatches;
+    if (config.accumulation_steps % pipeline.microbatches == 0) return Ok();
+    return Impossible(reader, kMicrobatches,
+                      "{} microbatches do not divide the {} batches of a step",
+                      pipeline.microbatches, config.accumulation_steps);
+  }
+  const int64_t size = std::max<int64_t>(1, pipeline.microbatches);  // as it was read
+  const int64_t whole = config.batch_size / config.parallelism.data_ranks();
+  if (whole % size != 0) {
+    return Impossible(reader, kMicrobatchSize, "{} sequences do not divide batch_size {}", size,
+                      whole);
+  }
+  pipeline.microbatches = whole / size;
+  config.batch_size /= pipeline.microbatches;
+  config.accumulation_steps *= pipeline.microbatches;
+  return Ok();
+}
+
+}  // namespace
+
+void ReadPipeline(ConfigReader& reader, PipelineConfig& pipeline) {
+  reader.Read(kDegree, pipeline.degree);
+  if (pipeline.degree < 1)
+    reader.Refuse(kDegree, fmt::format("{} must be at least 1", pipeline.degree));
+  if (pipeline.degree > kMaxSize)
+    reader.Refuse(kDegree, fmt::format("{} must be at most {}", pipeline.degree, kMaxSize));
+  reader.Read(kSchedule, pipeline.schedule);
+  reader.Read(kScheduleCsv, pipeline.schedule_csv);
+  // Which of the two was read shows in the keys that are there.
+  for (const std::string_view key : {kMicrobatchSize, kMicrobatches}) {
+    reader.Read(key, pipeline.microbatches);
+    if (pipeline.microbatches < 1)
+      reader.Refuse(key, fmt::format("{} must be at least 1", pipeline.microbatches));
+  }
+  reader.ForbidBoth(kMicrobatchSize, kMicrobatches);
+  reader.Read(kFirstLess, pipeline.first_less);
+  reader.Read(kLastLess, pipeline.last_less);
+  pipeline.num_stages = 0;
+  reader.Read(kLayersPerStage, pipeline.num_stages);
+  if (reader.Has(kLayersPerStage) && pipeline.num_stages < 1)
+    reader.Refuse(kLayersPerStage, fmt::format("{} must be at least 1", pipeline.num_stages));
+  reader.Fix("parallelism.module_fqns_per_model_part", std::vector<std::string>(),
+             "stages are cut by layers, remove it");
+}
+
+Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
+  PipelineConfig& pipeline = config.parallelism.pipeline;
+  const int64_t layers_per_stage = pipeline.num_stages;  // as it was read
+  pipeline.num_stages = 1;
+  if (pipeline.degree == 1) {
+    const PipelineConfig defaults;
+    const bool is_default = pipeline.schedule == defaults.schedule &&
+                            pipeline.schedule_csv.empty() && pipeline.microbatches == 1 &&
+                            pipeline.first_less == 1 && pipeline.last_less == 1 &&
+                            layers_per_stage == 0;
+    if (is_default) return Ok();
+    for (const std::string_view key : {kSchedule, kScheduleCsv, kMicrobatchSize, kMicrobatches,
+                                       kFirstLess, kLastLess, kLayersPerStage})
+      if (reader.Has(key)) return Impossible(reader, key, "a rank has all layers, remove it");
+  }
+  auto kind = FindScheduleKind(pipeline.schedule);
+  if (!kind) return Impossible(reader, kSchedule, "{}", kind.error().message());
+  pipeline.schedule = kind->name;
+  for (const auto& [key, less] :
+       {NamedValue<int64_t>{kFirstLess, pipeline.first_less}, {kLastLess, pipeline.last_less}})
+    STRATA_RETURN_IF_ERROR(CheckRange(reader, key, less, 0, kMaxSize));
+  STRATA_TRY(pipeline.num_stages, CountStages(reader, config, *kind, layers_per_stage));
+  STRATA_RETURN_IF_ERROR(SplitBatch(reader, config));
+  if (config.enable_weight_tying) {
+    return Impossible(
+        reader, kDegree,
+        "enable_weight_tying puts one tensor on the first and the last stage, take 1");
+  }
+  if (config.validator.enable)
+    return Impossible(reader, kDegree, "validation runs on one stage, take 1 or no validator");
+  const PipelineSize size = {.ranks = pipeline.degree,
+                             .stages_per_rank = pipeline.num_stages / pipeline.degree,
+                             .microbatches = pipeline.microbatches};
+  if (auto schedule = MakeSchedule(*kind, size); !schedule)
+    return Impossible(reader, kSchedule, "{}", schedule.error().message());
+  return Ok();
+}
+
+}  // namespace strata

@@ -1,0 +1,331 @@
+#include "runtime/train/pipeline_rank.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/ranks/rank_team.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+/// Puts a value at its place in a list.
+void PutAt(std::vector<Tensor>& list, size_t index, Tensor value) {
+  if (list.size() <= index) list.resize(index + 1);
+  list[index] = std::move(value);
+}
+
+bool IsForward(ActionType type) {
+  return type == ActionType::kSendForward || type == ActionType::kReceiveForward;
+}
+
+}  // namespace
+
+std::map<std::string, size_t> InputPositions(const Graph& graph) {
+  std::map<std::string, size_t> positions;
+  for (const NodeId node : graph.placeholders())
+    positions.emplace(StageInputName(graph, node), positions.size());
+  return positions;
+}
+
+PipelineRank::PipelineRank(TrainingGraphs& graphs, const PipelineSchedule& schedule,
+                           std::vector<Action> program, int64_t rank, int64_t stride)
+    : graphs_(graphs),
+      rank_of_stage_(schedule.rank_of_stage),
+      program_(std::move(program)),
+      rank_(rank),
+      stride_(stride) {}
+
+Status PipelineRank::Bind(const TracedTraining& traced) {
+  const Graph& step = *traced.module.FindGraph(kStepGraph);
+  input_index_ = InputPositions(step);
+  for (const NodeId node : step.placeholders())
+    if (step.attribute(node, "input") == "parameter")
+      gradient_index_.emplace(StageInputName(step, node), gradient_index_.size());
+  num_extras_ = step.operands(step.output()).size() - 1 - gradient_index_.size();
+  for (size_t stage = 0; stage < rank_of_stage_.size(); ++stage) {
+    if (rank_of_stage_[stage] != rank_) continue;
+    const std::string name = fmt::format("stage{}", stage);
+    Stage made;
+    STRATA_TRY(made.forward, Resolve(traced, name + ".forward"));
+    STRATA_TRY(made.backward, Resolve(traced, name + ".backward"));
+    if (traced.module.FindGraph(name + ".backward_input") != nullptr) {
+      STRATA_TRY(made.input, Resolve(traced, name + ".backward_input"));
+      STRATA_TRY(made.weight, Resolve(traced, name + ".backward_weight"));
+    }
+    if (traced.module.FindGraph(kAccumulateGraph) != nullptr) {
+      STRATA_TRY(made.accumulate, Resolve(traced, name + ".accumulate"));
+    }
+    stages_.emplace(static_cast<int64_t>(stage), std::move(made));
+  }
+  return Ok();
+}
+
+Result<PipelineRank::StageGraph> PipelineRank::Resolve(const TracedTraining& traced,
+                                                       const std::string& name) const {
+  const Graph* graph = traced.module.FindGraph(name);
+  if (graph == nullptr)
+    return Error("no graph '{}': pipeline: run split-stages, split-backward, split-optimizer",
+                 name);
+  STRATA_TRY(const StageSlots slots, StageSlotsOf(*graph));
+  const bool accumulates = name.ends_with(".accumulate");
+  const std::map<std::string, size_t> sums =
+      accumulates ? InputPositions(*traced.module.FindGraph(kAccumulateGraph))
+                  : std::map<std::string, size_t>();
+  const auto number_of = [&](const StageSlot& slot) -> size_t {
+    switch (slot.kind) {
+      case StageSlot::Kind::kInput:
+        return accumulates ? sums.at(slot.name) : input_index_.at(slot.name);
+      case StageSlot::Kind::kParameterGradient:
+        return gradient_index_.at(slot.name);
+      case StageSlot::Kind::kLoss:
+        return 0;
+      default:
+        return static_cast<size_t>(std::stoull(slot.name));
+    }
+  };
+  StageGraph resolved{.name = name, .inputs = {}, .outputs = {}};
+  for (const StageSlot& slot : slots.inputs)
+    resolved.inputs.emplace_back(slot.kind, number_of(slot));
+  for (const StageSlot& slot : slots.outputs)
+    resolved.outputs.emplace_back(slot.kind, number_of(slot));
+  return resolved;
+}
+
+std::vector<std::string> PipelineRank::GraphNames() const {
+  std::vector<std::string> names;
+  for (const auto& [number, stage] : stages_) {
+    for (const StageGraph* graph :
+         {&stage.forward, &stage.backward, &stage.input, &stage.weight, &stage.accumulate})
+      if (!graph->name.empty()) names.push_back(graph->name);
+  }
+  return names;
+}
+
+Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums) {
+  inputs_ = inputs;
+  sums_ = &sums;
+  team_rank_ = RankTeam::CurrentRank();
+  sums.losses.resize(inputs.size());
+  sums.gradients.resize(gradient_index_.size());
+  sums.extras.resize(num_extras_);
+  for (auto* values :
+       {&activations_, &gradients_, &saved_, &kept_, &extras_, &to_next_, &to_previous_})
+    values->clear();
+  for (const Action& action : program_) {
+    if (auto done = RunAction(action); !done)
+      return std::move(done).error().In(fmt::format("action {}", ToString(action)));
+  }
+  return Ok();
+}
+
+Status PipelineRank::RunAction(const Action& action) {
+  switch (action.type) {
+    case ActionType::kForward:
+      return Forward(action);
+    case ActionType::kBackward:
+      return Backward(action);
+    case ActionType::kBackwardInput:
+      return BackwardInput(action);
+    case ActionType::kBackwardWeight:
+      return BackwardWeight(action);
+    // Parameters are gathered by the graphs themselves.
+    case ActionType::kUnshard:
+    case ActionType::kReshard:
+    case ActionType::kReduceGradient:
+      return Ok();
+    case ActionType::kSendForward:
+    case ActionType::kSendBackward:
+      return Send(action);
+    case ActionType::kReceiveForward:
+    case ActionType::kReceiveBackward:
+      return Receive(action);
+    case ActionType::kOverlap:
+      for (const Action& part : action.parts)
+        STRATA_RETURN_IF_ERROR(RunAction(part));
+      return Ok();
+  }
+  return Ok();
+}
+
+std::map<PipelineRank::Key, PipelineRank::Tensors>& PipelineRank::ValuesOf(StageSlot::Kind kind) {
+  if (kind == StageSlot::Kind::kActivation) return activations_;
+  if (kind == StageSlot::Kind::kGradient) return gradients_;
+  return kind == StageSlot::Kind::kKept ? kept_ : saved_;
+}
+
+PipelineRank::Tensors PipelineRank::Arguments(const StageGraph& graph, const Action& action) {
+  Tensors arguments;
+  for (const auto& [kind, number] : graph.inputs) {
+    arguments.push_back(kind == StageSlot::Kind::kInput
+                            ? inputs_[static_cast<size_t>(action.microbatch)][number]
+                            : ValuesOf(kind).at({action.stage, action.microbatch}).at(number));
+  }
+  return arguments;
+}
+
+Status PipelineRank::Forward(const Action& action) {
+  const StageGraph& graph = stages_.at(action.stage).forward;
+  const Key key = {action.stage, action.microbatch};
+  STRATA_TRY(Tensors results, graphs_.Run(graph.name, Arguments(graph, action)));
+  Tensors activations;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto [kind, number] = graph.outputs[i];
+    if (kind == StageSlot::Kind::kLoss) {
+      sums_->losses[static_cast<size_t>(action.microbatch)] = results[i].item<float>();
+    } else if (kind == StageSlot::Kind::kExtra) {
+      PutAt(extras_[key], number, std::move(results[i]));
+    } else if (kind == StageSlot::Kind::kActivation) {
+      PutAt(activations, number, std::move(results[i]));
+    } else {
+      PutAt(saved_[key], number, std::move(results[i]));
+    }
+  }
+  HandOver(action, StageSlot::Kind::kActivation, std::move(activations));
+  return Ok();
+}
+
+Status PipelineRank::Backward(const Action& action) {
+  Stage& stage = stages_.at(action.stage);
+  Tensors arguments = Arguments(stage.backward, action);
+  // Their memory is free as soon as the graph has read them.
+  KeepFor({}, action);
+  STRATA_TRY(Tensors results, graphs_.Run(stage.backward.name, arguments));
+  arguments.clear();
+  Tensors gradients, to_previous;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto [kind, number] = stage.backward.outputs[i];
+    PutAt(kind == StageSlot::Kind::kGradient ? to_previous : gradients, number,
+          std::move(results[i]));
+  }
+  HandOver(action, StageSlot::Kind::kGradient, std::move(to_previous));
+  return AddUp(stage, action, std::move(gradients));
+}
+
+Status PipelineRank::BackwardInput(const Action& action) {
+  Stage& stage = stages_.at(action.stage);
+  if (stage.input.name.empty()) return Ok();  // W does all
+  STRATA_TRY(Tensors results, graphs_.Run(stage.input.name, Arguments(stage.input, action)));
+  Tensors to_previous;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto [kind, number] = stage.input.outputs[i];
+    PutAt(
+        kind == StageSlot::Kind::kGradient ? to_previous : kept_[{action.stage, action.microbatch}],
+        number, std::move(results[i]));
+  }
+  HandOver(action, StageSlot::Kind::kGradient, std::move(to_previous));
+  KeepFor(stage.weight, action);
+  return Ok();
+}
+
+Status PipelineRank::BackwardWeight(const Action& action) {
+  Stage& stage = stages_.at(action.stage);
+  if (stage.weight.name.empty()) return Backward(action);
+  Tensors arguments = Arguments(stage.weight, action);
+  KeepFor({}, action);
+  STRATA_TRY(Tensors results, graphs_.Run(stage.weight.name, arguments));
+  arguments.clear();
+  Tensors gradients;
+  for (size_t i = 0; i < results.size(); ++i)
+    PutAt(gradients, stage.weight.outputs[i].second, std::move(results[i]));
+  return AddUp(stage, action, std::move(gradients));
+}
+
+void PipelineRank::KeepFor(const StageGraph& graph, const Action& action) {
+  for (const StageSlot::Kind kind : {StageSlot::Kind::kActivation, StageSlot::Kind::kGradient,
+                                     StageSlot::Kind::kSaved, StageSlot::Kind::kKept}) {
+    const auto values = ValuesOf(kind).find({action.stage, action.microbatch});
+    if (values == ValuesOf(kind).end()) continue;
+    Tensors kept;
+    for (const auto& [read, number] : graph.inputs)
+      if (read == kind) PutAt(kept, number, values->second.at(number));
+    if (kept.empty()) {
+      ValuesOf(kind).erase(values);
+    } else {
+      values->second = std::move(kept);
+    }
+  }
+}
+
+/// Of the gradients of a microbatch and its further outputs.
+Status PipelineRank::AddUp(Stage& stage, const Action& action, Tensors gradients) {
+  gradients.resize(gradient_index_.size());
+  Tensors extras;
+  if (const auto found = extras_.find({action.stage, action.microbatch}); found != extras_.end()) {
+    extras = std::move(found->second);
+    extras_.erase(found);
+  }
+  extras.resize(num_extras_);
+  return Accumulate(stage, gradients, extras);
+}
+
+Status PipelineRank::Accumulate(Stage& stage, const Tensors& gradients, const Tensors& extras) {
+  const auto own = [&](const Tensor& value) {
+    const bool is_lent =
+        !stage.accumulate.name.empty() && graphs_.LendsOutputs(stage.backward.name);
+    return AsGraphInput(is_lent ? value.clone(at::MemoryFormat::Contiguous) : value);
+  };
+  const auto take = [&](const Tensors& values, Tensors& sums) {
+    bool took = false;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!values[i].defined() || sums[i].defined()) continue;
+      sums[i] = own(values[i]);
+      took = true;
+    }
+    return took;
+  };
+  const bool took_gradients = take(gradients, sums_->gradients);
+  if (take(extras, sums_->extras) || took_gradients || stage.accumulate.inputs.empty()) return Ok();
+  Tensors all;
+  for (const Tensors& values : {sums_->gradients, sums_->extras, gradients, extras})
+    all.insert(all.end(), values.begin(), values.end());
+  Tensors arguments;
+  for (const auto& [kind, number] : stage.accumulate.inputs)
+    arguments.push_back(AsGraphInput(all[number]));
+  STRATA_TRY(const Tensors ignored, graphs_.Run(stage.accumulate.name, arguments));
+  return Ok();
+}
+
+bool PipelineRank::IsLocal(int64_t stage) const {
+  return rank_of_stage_[static_cast<size_t>(stage)] == rank_;
+}
+
+void PipelineRank::HandOver(const Action& action, StageSlot::Kind kind, Tensors values) {
+  if (values.empty()) return;
+  const bool is_forward = kind == StageSlot::Kind::kActivation;
+  const int64_t neighbour = action.stage + (is_forward ? 1 : -1);
+  if (IsLocal(neighbour)) {
+    (is_forward ? activations_ : gradients_)[{neighbour, action.microbatch}] = std::move(values);
+  } else {
+    (is_forward ? to_next_ : to_previous_)[{action.stage, action.microbatch}] = std::move(values);
+  }
+}
+
+Status PipelineRank::Send(const Action& action) {
+  const bool is_forward = IsForward(action.type);
+  auto& outbox = is_forward ? to_next_ : to_previous_;
+  const Key key = {action.stage, action.microbatch};
+  const int64_t neighbour = action.stage + (is_forward ? 1 : -1);
+  const int64_t peer = rank_of_stage_[static_cast<size_t>(neighbour)];
+  const Action received = {
+      .stage = neighbour,
+      .type = is_forward ? ActionType::kReceiveForward : ActionType::kReceiveBackward,
+      .microbatch = action.microbatch};
+  RankTeam::Send(team_rank_ + (peer - rank_) * stride_, ToString(received),
+                 std::move(outbox.at(key)));
+  outbox.erase(key);
+  return Ok();
+}
+
+Status PipelineRank::Receive(const Action& action) {
+  const bool is_forward = IsForward(action.type);
+  const int64_t neighbour = action.stage + (is_forward ? -1 : 1);
+  const int64_t peer = rank_of_stage_[static_cast<size_t>(neighbour)];
+  (is_forward ? activations_ : gradients_)[{action.stage, action.microbatch}] =
+      RankTeam::Receive(team_rank_ + (peer - rank_) * stride_, ToString(action));
+  return Ok();
+}
+
+}  // namespace strata

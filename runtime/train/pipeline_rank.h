@@ -1,0 +1,99 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/result.h"
+#include "passes/pipeline/schedule/lowering.h"
+#include "passes/pipeline/schedule/schedule.h"
+#include "passes/pipeline/slots.h"
+#include "runtime/train/training_graphs.h"
+
+namespace strata {
+
+/// The positions of a graph's inputs, by their names.
+std::map<std::string, size_t> InputPositions(const Graph& graph);
+
+/// What one rank of a pipeline does in a step: the actions of its schedule, which run the graphs of
+/// its stages (passes/pipeline/split_backward.h) and send values to the ranks of other stages.
+class PipelineRank {
+ public:
+  /// `rank` of the axis `pp`, whose ranks are `stride` apart in the team. REQUIRES: `graphs`
+  /// outlive this.
+  PipelineRank(TrainingGraphs& graphs, const PipelineSchedule& schedule,
+               std::vector<Action> program, int64_t rank, int64_t stride);
+
+  /// Finds out what the graphs of its stages read and return. Call once.
+  /// Errors: a module that the passes of pipelines did not cut.
+  Status Bind(const TracedTraining& traced);
+  /// The graphs that a step runs, without those of the update.
+  std::vector<std::string> GraphNames() const;
+
+  /// Sums over the microbatches that ran since `Clear`, in the order in which the schedule has
+  /// them.
+  struct Sums {
+    std::vector<float> losses;          ///< by microbatch; of the last stage
+    std::vector<at::Tensor> gradients;  ///< by parameter; undefined: of other ranks
+    std::vector<at::Tensor> extras;     ///< further outputs of the step; the same
+  };
+  /// Runs the schedule once. `inputs`: of the step's graph, for each microbatch; tensors of other
+  /// ranks' stages are undefined. Errors: those of the graphs. Throws as RankTeam::Receive.
+  /// REQUIRES: bound; as many microbatches as the schedule has.
+  Status Run(std::span<const std::vector<at::Tensor>> inputs, Sums& sums);
+
+ private:
+  using Tensors = std::vector<at::Tensor>;
+  using Key = std::pair<int64_t, int64_t>;  // stage, microbatch
+
+  /// A graph, with its slots' numbers: positions in lists of tensors.
+  struct StageGraph {
+    std::string name;
+    std::vector<std::pair<StageSlot::Kind, size_t>> inputs, outputs;
+  };
+  struct Stage {
+    StageGraph forward, backward, accumulate;
+    StageGraph input, weight;  ///< without names: the backward is not split
+  };
+
+  Result<StageGraph> Resolve(const TracedTraining& traced, const std::string& name) const;
+  Status RunAction(const Action& action);
+  Status Forward(const Action& action);
+  /// Action B; of a stage whose backward is not split also W.
+  Status Backward(const Action& action);
+  Status BackwardInput(const Action& action);
+  Status BackwardWeight(const Action& action);
+  Status AddUp(Stage& stage, const Action& action, Tensors gradients);
+  /// Drops the values of a microbatch that the graph does not read.
+  void KeepFor(const StageGraph& graph, const Action& action);
+  std::map<Key, Tensors>& ValuesOf(StageSlot::Kind kind);
+  Tensors Arguments(const StageGraph& graph, const Action& action);
+  Status Accumulate(Stage& stage, const Tensors& gradients, const Tensors& extras);
+  bool IsLocal(int64_t stage) const;
+  /// Gives values to a neighbour stage on this rank, or keeps them until they are sent.
+  void HandOver(const Action& action, StageSlot::Kind kind, Tensors values);
+  Status Send(const Action& action);
+  Status Receive(const Action& action);
+
+  TrainingGraphs& graphs_;
+  std::vector<int64_t> rank_of_stage_;
+  std::vector<Action> program_;
+  int64_t rank_, stride_, team_rank_ = 0;
+  std::map<std::string, size_t> input_index_, gradient_index_;  // of the step, by name
+  size_t num_extras_ = 0;
+  std::map<int64_t, Stage> stages_;  // of this rank
+
+  // Of the step that runs.
+  std::span<const Tensors> inputs_;
+  Sums* sums_ = nullptr;
+  std::map<Key, Tensors> activations_, gradients_, saved_, kept_, extras_;
+  std::map<Key, Tensors> to_next_, to_previous_;  // until they are sent, by the sender's stage
+};
+
+}  // namespace strata

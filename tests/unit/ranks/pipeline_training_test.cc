@@ -1,0 +1,259 @@
+// The stages of a pipeline on ranks of their own train as one rank does.
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "runtime/train/data/data.h"
+#include "runtime/train/data/packing.h"
+#include "runtime/train/files/checkpoint.h"
+#include "runtime/train/trainer.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+#include "tests/support/small_models.h"
+#include "tests/support/temp_dir.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+using testing::OrDie;
+
+constexpr std::string_view kModel = R"(model = "llama3"
+dim = 32
+n_layers = 6
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 64
+multiple_of = 16
+seq_len = 16
+steps = 3
+seed = 7
+[optimizer]
+lr = 3e-3
+max_grad_norm = 0.5
+)";
+
+using Sets = std::vector<std::string>;
+
+TrainConfig ConfigOf(const Sets& sets, std::string_view model = kModel) {
+  return OrDie(ParseTrainConfig(model, ConfigFormat::kToml, "c.toml", sets));
+}
+
+std::unique_ptr<Trainer> TrainerOf(const TrainConfig& config, std::string passes) {
+  return OrDie(Trainer::Create(
+      {.config = config, .data = OrDie(OpenDataSource(config)), .passes = std::move(passes)}));
+}
+
+using Values = std::map<std::string, std::string>;  // bytes by name
+
+Values Copy(const std::vector<TensorView>& views) {
+  Values values;
+  for (const TensorView& view : views)
+    values[view.name].assign(reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size());
+  return values;
+}
+
+struct Course {
+  std::vector<float> losses, norms;
+  Values gradients, parameters, optimizer;
+};
+
+Course Finish(Trainer& trainer) {
+  Course course;
+  while (OrDie(trainer.HasNext())) {
+    const StepReport report = OrDie(trainer.Step());
+    course.losses.push_back(report.metrics.loss);
+    course.norms.push_back(report.metrics.grad_norm);
+    if (course.losses.size() == 1) course.gradients = Copy(trainer.Gradients());
+  }
+  course.parameters = Copy(trainer.Parameters());
+  course.optimizer = Copy(trainer.OptimizerTensors());
+  return course;
+}
+
+Course Train(const Sets& sets, std::string_view model = kModel,
+             std::string passes = std::string(kDefaultPasses)) {
+  const auto trainer = TrainerOf(ConfigOf(sets, model), std::move(passes));
+  OrDie(trainer->Compile());
+  return Finish(*trainer);
+}
+
+void CheckSameBits(const Course& course, const Course& oracle) {
+  CHECK_EQ(course.losses, oracle.losses);
+  CHECK_EQ(course.norms, oracle.norms);
+  CHECK(course.gradients == oracle.gradients);
+  CHECK(course.parameters == oracle.parameters);
+  CHECK(course.optimizer == oracle.optimizer);
+}
+
+Sets operator+(Sets sets, const Sets& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+/// One rank that adds up the gradients of `count` microbatches of `size` sequences.
+Sets Accumulating(int64_t count, int64_t size, int64_t seq_len = 16) {
+  return {fmt::format("batch_size={}", size),
+          fmt::format("training.num_tokens_per_train_step={}", count * size * seq_len)};
+}
+
+Sets Pipeline(std::string_view schedule, int64_t ranks, int64_t microbatches, int64_t size) {
+  return {fmt::format("parallelism.pipeline_parallel_degree={}", ranks),
+          fmt::format("parallelism.pipeline_parallel_schedule={}", schedule),
+          fmt::format("parallelism.pipeline_parallel_microbatch_size={}", size),
+          fmt::format("batch_size={}", microbatches * size)};
+}
+
+TEST_CASE("GR-27: two stages with GPipe train bitwise as one rank on the same microbatches") {
+  CheckSameBits(Train(Pipeline("GPipe", 2, 2, 2)), Train(Accumulating(2, 2)));
+}
+
+TEST_CASE("GR-27: each schedule has the bits of one rank on the same microbatches") {
+  for (const int64_t microbatches : {4, 8}) {
+    const Course oracle = Train(Accumulating(microbatches, 1));
+    for (const char* schedule : {"GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble",
+                                 "ZBVZeroBubble", "DualPipeV"}) {
+      CAPTURE(schedule);
+      CAPTURE(microbatches);
+      CheckSameBits(Train(Pipeline(schedule, 2, microbatches, 1)), oracle);
+    }
+  }
+}
+
+TEST_CASE("GR-27: four ranks, and four stages on each of two ranks, have the bits of one rank") {
+  const Course oracle = Train(Accumulating(4, 1));
+  for (const char* schedule : {"GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"}) {
+    CAPTURE(schedule);
+    CheckSameBits(Train(Pipeline(schedule, 4, 4, 1)), oracle);
+  }
+  CheckSameBits(Train(Pipeline("Interleaved1F1B", 2, 4, 1) +
+                      Sets{"parallelism.pipeline_parallel_layers_per_stage=1"}),
+                oracle);
+}
+
+TEST_CASE("GR-27: a schedule that runs microbatches backwards adds their gradients in that order") {
+  CheckSameBits(Train(Pipeline("LoopedBFS", 2, 2, 1)), Train(Accumulating(2, 1)));
+  const Course course = Train(Pipeline("LoopedBFS", 2, 4, 1)), oracle = Train(Accumulating(4, 1));
+  CHECK_EQ(course.losses[0], oracle.losses[0]);
+  CHECK_EQ(course.norms[0], doctest::Approx(oracle.norms[0]).epsilon(1e-6));
+}
+
+TEST_CASE("GR-29: a schedule runs several times in a step") {
+  const Sets sets = Pipeline("1F1B", 2, 2, 1) + Sets{"training.num_tokens_per_train_step=64"};
+  CheckSameBits(Train(sets), Train(Accumulating(4, 1)));
+  CheckSameBits(
+      Train({"parallelism.pipeline_parallel_degree=2", "parallelism.num_pp_microbatches=2",
+             "batch_size=1", "training.num_tokens_per_train_step=64"}),
+      Train(Accumulating(4, 1)));
+}
+
+TEST_CASE("stages of each model family have the bits of one rank") {
+  for (const std::string_view model : {testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
+    CAPTURE(model);
+    const Sets untied = model == testing::kSmallQwen3 ? Sets{"enable_weight_tying=false"} : Sets{};
+    const Course oracle = Train(untied + Accumulating(4, 1, 10), model);
+    for (const char* schedule : {"GPipe", "1F1B"})
+      CheckSameBits(Train(untied + Pipeline(schedule, 2, 4, 1), model), oracle);
+    CheckSameBits(Train(untied +
+                            Sets{"parallelism.pipeline_parallel_first_stage_less_layers=1",
+                                 "parallelism.pipeline_parallel_last_stage_less_layers=1"} +
+                            Pipeline("InterleavedZeroBubble", 2, 4, 1),
+                        model),
+                  oracle);
+  }
+}
+
+TEST_CASE("GR-24: a chunked loss, narrow types, recomputation and fused kernels keep the bits") {
+  for (const Sets& sets :
+       {Sets{"loss.name=chunked_cross_entropy", "loss.num_chunks=4"},
+        Sets{"training.mixed_precision_param=bfloat16"}, Sets{"compile.memory_policy=full"}}) {
+    CAPTURE(sets[0]);
+    const Course oracle = Train(sets + Accumulating(4, 1));
+    for (const char* schedule : {"1F1B", "ZBVZeroBubble"})
+      CheckSameBits(Train(sets + Pipeline(schedule, 2, 4, 1)), oracle);
+  }
+  const std::string fused = "dce,canonicalize,fuse";
+  CheckSameBits(Train(Pipeline("1F1B", 2, 4, 1), kModel, fused),
+                Train(Accumulating(4, 1), kModel, fused));
+}
+
+TEST_CASE("GP-15: stages whose ranks share parameters have the bits of those ranks alone") {
+  const Sets sharded = {"parallelism.data_parallel_shard_degree=2"};
+  const Course oracle =
+      Train(sharded + Accumulating(4, 1) + Sets{"training.num_tokens_per_train_step=128"});
+  for (const char* schedule : {"GPipe", "ZBVZeroBubble"})
+    CheckSameBits(Train(sharded + Pipeline(schedule, 2, 4, 1)), oracle);
+}
+
+TEST_CASE("a checkpoint resumes on any number of stages") {
+  const Sets one = Accumulating(4, 1), two = Pipeline("1F1B", 2, 4, 1);
+  const Course oracle = Train(one);
+  for (const auto& [from, to] : {std::pair(one, two), std::pair(two, one)}) {
+    const testing::TempDir dir;
+    const auto trainer = TrainerOf(ConfigOf(from), std::string(kDefaultPasses));
+    OrDie(trainer->Compile());
+    OrDie(trainer->Step());
+    CheckpointWriter writer = OrDie(CheckpointWriter::Open(dir.path(), {}));
+    CHECK_OK(writer.Save(trainer->Position(), {.model = trainer->Parameters(),
+                                               .optimizer = trainer->OptimizerTensors()}));
+    const auto resumed = TrainerOf(ConfigOf(to), std::string(kDefaultPasses));
+    OrDie(resumed->Restore(OrDie(LoadCheckpoint(dir.path(), 1))));
+    OrDie(resumed->Compile());
+    const Course course = Finish(*resumed);
+    CHECK_EQ(course.losses.back(), oracle.losses.back());
+    CHECK(course.parameters == oracle.parameters);
+    CHECK(course.optimizer == oracle.optimizer);
+  }
+}
+
+TEST_CASE("a schedule file replaces the generated schedule") {
+  const testing::TempDir dir;
+  const std::string path = dir.path() + "/s.csv";
+  const auto train = [&](std::string_view csv) {
+    OrDie(WriteFile(path, csv));
+    return Pipeline("1F1B", 2, 2, 1) + Sets{"parallelism.pipeline_parallel_schedule_csv=" + path};
+  };
+  const Course oracle = Train(Accumulating(2, 1));
+  // Both forwards first, and a split backward on the second rank.
+  CheckSameBits(Train(train("0F0,0F1,0B0,0B1\n1F0,1I0,1F1,1W0,1B1\n")), oracle);
+  const auto error = [&](std::string_view csv) {
+    const TrainConfig config = ConfigOf(train(csv));
+    std::string message =
+        MessageOf(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
+    if (const size_t at = message.find(path); at != std::string::npos)
+      message.replace(at, path.size(), "s.csv");
+    return message;
+  };
+  CHECK_EQ(error("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1X1\n").substr(0, 31),
+           "s.csv:2:13: '1X1' is not an act");
+  CHECK_EQ(error("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), "s.csv: rank 1: 1B1 is missing");
+  CHECK_EQ(error("0F0,0B0\n1F0,1B0\n"),
+           "a schedule for another pipeline: s.csv: 2 ranks, 2 stages and 1 microbatches, the "
+           "configuration has 2, 2 and 2");
+}
+
+TEST_CASE("the passes of a pipeline stand before those that make kernels") {
+  const auto pipeline = [](const Sets& sets, std::string passes) {
+    return TrainerOf(ConfigOf(sets), std::move(passes))->pipeline();
+  };
+  CHECK_EQ(pipeline(Pipeline("1F1B", 2, 2, 1), "dce,canonicalize,fuse"),
+           "dce,canonicalize,split-stages,split-backward,split-optimizer,fuse");
+  CHECK_EQ(pipeline(Pipeline("ZBVZeroBubble", 2, 4, 1) +
+                        Sets{"parallelism.data_parallel_shard_degree=2"},
+                    "dce"),
+           "dce,place{mesh=\"fsdp=2\"},lower,split-stages{stages=4},split-backward,"
+           "split-weight-gradients,split-optimizer{style=v}");
+}
+
+}  // namespace
+}  // namespace strata

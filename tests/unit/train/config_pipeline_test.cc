@@ -1,0 +1,119 @@
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "runtime/config/pipeline.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using testing::MessageOf;
+
+constexpr std::string_view kModel = R"(model = "llama3"
+dim = 32
+n_layers = 6
+n_heads = 4
+vocab_size = 64
+seq_len = 16
+batch_size = 8
+steps = 3
+)";
+
+Result<TrainConfig> Load(std::vector<std::string> sets) {
+  for (std::string& set : sets)
+    if (!set.starts_with("batch") && !set.starts_with("enable") && !set.starts_with("training"))
+      set = (set.starts_with("num") || set.starts_with("data") ? "parallelism."
+                                                               : "parallelism.pipeline_parallel_") +
+            set;
+  return ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets);
+}
+
+std::string ErrorOf(std::vector<std::string> sets) {
+  const std::string message = MessageOf(Load(std::move(sets)));
+  const size_t value = message.rfind(": ");
+  return value == std::string::npos ? message : message.substr(message.find("': --set") + 3);
+}
+
+TEST_CASE("a batch is split into microbatches, whose number one rank would accumulate") {
+  const TrainConfig config = *Load({"degree=2", "microbatch_size=2"});
+  CHECK_EQ(config.batch_size, 2);
+  CHECK_EQ(config.accumulation_steps, 4);
+  CHECK_EQ(config.parallelism.pipeline.microbatches, 4);
+  CHECK_EQ(config.parallelism.pipeline.num_stages, 2);
+  CHECK_EQ(config.parallelism.mesh.Text(), "pp=2");
+  CHECK_EQ(config.parallelism.stage_mesh.Text(), "");
+  // The default is a sequence for each.
+  CHECK_EQ(Load({"degree=2"})->parallelism.pipeline.microbatches, 8);
+
+  const TrainConfig sharded =
+      *Load({"degree=2", "data_parallel_shard_degree=2", "microbatch_size=4", "schedule=gpipe"});
+  CHECK_EQ(sharded.batch_size, 8);
+  CHECK_EQ(sharded.accumulation_steps, 2);
+  CHECK_EQ(sharded.parallelism.mesh.Text(), "pp=2,fsdp=2");
+  CHECK_EQ(sharded.parallelism.stage_mesh.Text(), "fsdp=2");
+  CHECK_EQ(sharded.parallelism.pipeline.schedule, "GPipe");
+}
+
+TEST_CASE("or it is a microbatch, of which the schedule takes a number") {
+  const TrainConfig config = *Load({"degree=2", "num_pp_microbatches=4", "batch_size=2"});
+  CHECK_EQ(config.batch_size, 2);
+  CHECK_EQ(config.accumulation_steps, 4);
+  const TrainConfig twice = *Load({"degree=2", "num_pp_microbatches=4", "batch_size=2",
+                                   "training.num_tokens_per_train_step=256"});
+  CHECK_EQ(twice.accumulation_steps, 8);
+  CHECK_EQ(twice.parallelism.pipeline.microbatches, 4);
+}
+
+TEST_CASE("stages are those of the schedule, or follow from the layers of one") {
+  CHECK_EQ(Load({"degree=2", "schedule=Interleaved1F1B"})->parallelism.pipeline.num_stages, 4);
+  CHECK_EQ(Load({"degree=2", "schedule=Interleaved1F1B", "layers_per_stage=1"})
+               ->parallelism.pipeline.num_stages,
+           8);
+  CHECK_EQ(Load({"degree=2", "layers_per_stage=4"})->parallelism.pipeline.num_stages, 2);
+}
+
+TEST_CASE("GR-11: schedules and sizes that do not fit are errors") {
+  CHECK_EQ(ErrorOf({"degree=0"}),
+           "--set parallelism.pipeline_parallel_degree=0: 0 must be at least 1");
+  CHECK_EQ(ErrorOf({"degree=2", "schedule=2F2B"}),
+           "--set parallelism.pipeline_parallel_schedule=2F2B: no pipeline schedule '2F2B': take "
+           "one of GPipe, 1F1B, LoopedBFS, Interleaved1F1B, InterleavedZeroBubble, ZBVZeroBubble, "
+           "DualPipeV");
+  CHECK_EQ(ErrorOf({"degree=2", "microbatch_size=3"}),
+           "--set parallelism.pipeline_parallel_microbatch_size=3: 3 sequences do not divide "
+           "batch_size 8");
+  CHECK_EQ(
+      ErrorOf({"degree=2", "num_pp_microbatches=3", "training.num_tokens_per_train_step=256"}),
+      "--set parallelism.num_pp_microbatches=3: 3 microbatches do not divide the 2 batches of a "
+      "step");
+  CHECK_EQ(ErrorOf({"degree=4", "schedule=1F1B", "microbatch_size=4"}),
+           "--set parallelism.pipeline_parallel_schedule=1F1B: 1F1B: 2 microbatches on 4 ranks: "
+           "take at least 4");
+  CHECK_EQ(ErrorOf({"degree=2", "layers_per_stage=3"}),
+           "--set parallelism.pipeline_parallel_layers_per_stage=3: 3 layers per stage make 3 "
+           "stages, no multiple of the 2 ranks");
+  CHECK_EQ(ErrorOf({"degree=2", "layers_per_stage=2"}),
+           "--set parallelism.pipeline_parallel_layers_per_stage=2: 2 layers per stage make 2 "
+           "stages per rank, 1F1B takes 1");
+  CHECK_EQ(ErrorOf({"degree=2", "schedule=DualPipeV", "layers_per_stage=4"}),
+           "--set parallelism.pipeline_parallel_layers_per_stage=4: 4 layers per stage make 1 "
+           "stages per rank, DualPipeV takes 2 or more");
+  CHECK_EQ(ErrorOf({"enable_weight_tying=true", "degree=2"}),
+           "--set parallelism.pipeline_parallel_degree=2: enable_weight_tying puts one tensor on "
+           "the first and the last stage, take 1");
+}
+
+TEST_CASE("keys of a pipeline without one are errors") {
+  CHECK_EQ(
+      ErrorOf({"microbatch_size=2"}),
+      "--set parallelism.pipeline_parallel_microbatch_size=2: a rank has all layers, remove it");
+  CHECK_EQ(ErrorOf({"schedule_csv=s.csv"}),
+           "--set parallelism.pipeline_parallel_schedule_csv=s.csv: a rank has all layers, remove "
+           "it");
+}
+
+}  // namespace
+}  // namespace strata
