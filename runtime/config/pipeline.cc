@@ -122,6 +122,11 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
   }
   if (config.validator.enable)
     return Impossible(reader, kDegree, "validation runs on one stage, take 1 or no validator");
+  if (config.moe && !config.moe->use_grouped_mm) {
+    return Impossible(reader, kDegree,
+                      "stages cannot share sizes that are read from data, take 1 or "
+                      "moe.use_grouped_mm = true");
+  }
   const PipelineSize size = {.ranks = pipeline.degree,
                              .stages_per_rank = pipeline.num_stages / pipeline.degree,
                              .microbatches = pipeline.microbatches};
