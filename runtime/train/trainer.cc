@@ -101,7 +101,7 @@ struct Trainer::State {
   std::optional<RankTeam> team;              // of several ranks; after what their threads use
   std::optional<StateSharding> sharding;     // the same
   std::optional<PipelineSchedule> schedule;  // of a pipeline
-  RankPrograms programs;                     // the same
+  RankPrograms actions;                      // the same
   int64_t loss_rank = 0;
   mutable std::optional<TrainingState> gathered;  // for views, until the next step
   mutable std::vector<Tensor> gathered_gradients;
@@ -113,6 +113,10 @@ struct Trainer::State {
   int64_t first_scheduled_step = 0;
 
   RankTraining& first() const { return *ranks.front(); }
+  /// Those that run graphs of their own: all of a pipeline, otherwise one for all.
+  std::span<const std::unique_ptr<RankTraining>> programs() const {
+    return std::span(ranks).first(schedule ? ranks.size() : 1);
+  }
   DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
 
   Status Compile(const CompileWatch& watch) {
@@ -132,7 +136,7 @@ struct Trainer::State {
     std::optional<StageOwners> owners;
     if (config.parallelism.pipeline.degree > 1) {
       STRATA_TRY(schedule, ScheduleOf(config.parallelism.pipeline));
-      STRATA_TRY(programs, LowerSchedule(*schedule));
+      STRATA_TRY(actions, LowerSchedule(*schedule));
       STRATA_TRY(owners, StageOwners::Make(traced.module, spec, *schedule));
       loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
     }
@@ -154,7 +158,7 @@ struct Trainer::State {
   Status BindPipeline(int64_t rank, RankTraining& training) {
     const int64_t stride = config.parallelism.stage_mesh.num_ranks();
     const int64_t pipeline_rank = rank / stride;
-    return training.BindPipeline(traced, *schedule, programs[static_cast<size_t>(pipeline_rank)],
+    return training.BindPipeline(traced, *schedule, actions[static_cast<size_t>(pipeline_rank)],
                                  pipeline_rank, stride);
   }
 
@@ -320,13 +324,13 @@ Result<StepReport> Trainer::Step(TrainingObserver* observer) {
   state_->first().graphs().Observe(observer);
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
-  state_->first().graphs().EndStep();
-  // Ranks of a pipeline run graphs of their own.
-  const size_t programs = state_->schedule ? state_->ranks.size() : 1;
-  for (size_t rank = 0; rank < programs; ++rank) {
-    for (const Plan* plan : state_->ranks[rank]->graphs().StepPlans()) {
-      if (std::ranges::find(report.executed, plan->graph, &StepReport::Executed::graph) ==
-          report.executed.end())
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs()) {
+    rank->graphs().EndStep();
+    for (const Plan* plan : rank->graphs().StepPlans()) {
+      const bool is_known =
+          std::ranges::find(report.executed, plan->graph, &StepReport::Executed::graph) !=
+          report.executed.end();
+      if (!is_known)
         report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
     }
   }
@@ -417,19 +421,31 @@ Result<float> Trainer::Validate() {
 }
 
 void Trainer::ProfileNext(bool values) {
-  state_->first().graphs().Profile(values);
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
+    rank->graphs().Profile(values);
 }
 
 std::vector<GraphProfile> Trainer::Profiles() const {
-  return state_->first().graphs().Profiles();
+  std::vector<GraphProfile> profiles;
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs()) {
+    for (GraphProfile& profile : rank->graphs().Profiles()) {
+      // Ranks of one stage run the same graphs.
+      if (std::ranges::find(profiles, profile.graph, &GraphProfile::graph) == profiles.end())
+        profiles.push_back(std::move(profile));
+    }
+  }
+  return profiles;
 }
 
 void Trainer::KeepInputs() {
-  state_->first().graphs().KeepInputs();
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
+    rank->graphs().KeepInputs();
 }
 
 Status Trainer::SaveInputs(const std::string& path) const {
-  const NamedTensors& kept = state_->first().graphs().kept_inputs();
+  NamedTensors kept;
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
+    kept.insert(rank->graphs().kept_inputs().begin(), rank->graphs().kept_inputs().end());
   const std::vector<std::pair<std::string, Tensor>> tensors(kept.begin(), kept.end());
   return SaveTensors(path, tensors);
 }
