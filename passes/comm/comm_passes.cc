@@ -1,9 +1,11 @@
 #include "passes/comm/comm_passes.h"
 
 #include "passes/comm/bucket_blocks.h"
+#include "passes/comm/bucket_by_size.h"
 #include "passes/comm/dedup_unshards.h"
 #include "passes/comm/isolate_experts.h"
 #include "passes/comm/reassign_groups.h"
+#include "passes/comm/schedule_dense.h"
 
 namespace strata {
 
@@ -12,6 +14,8 @@ void RegisterCommPasses(PassRegistry& registry) {
   registry.Add<IsolateExpertGroups>("isolate-expert-groups");
   registry.Add<ReassignGroups>("reassign-groups");
   registry.Add<BucketTransformerBlocks>("bucket-transformer-blocks");
+  registry.Add<BucketBySize>("bucket-by-size");
+  registry.Add<ScheduleDenseRegions>("schedule-dense-regions");
 }
 
 }  // namespace strata
