@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/render/proof_text.h"
-#include "prove/lowering.h"
+#include "prove/on_ranks.h"
 #include "prove/partition.h"
 #include "prove/proof.h"
 #include "refs/histories.h"
@@ -69,12 +69,7 @@ Result<StepProof> ProveStep(const History& history, const HistoryStep& step,
   STRATA_TRY(const LoadedGraph before, history.load(step.before));
   STRATA_TRY(const LoadedGraph after, history.load(step.after));
   const prove::ProofOptions options = OptionsOf(flags, history.stable_ids);
-  const bool is_lowering =
-      prove::IsLowered(after.graph()) && !prove::IsLowered(before.graph()) && history.stable_ids;
-  Time(result, [&] {
-    return is_lowering ? prove::ProveLowering(before.graph(), after.graph(), options)
-                       : prove::Prove(before.graph(), after.graph(), options);
-  });
+  Time(result, [&] { return prove::ProvePass(before.graph(), after.graph(), options); });
   return result;
 }
 
@@ -145,11 +140,7 @@ Result<std::vector<StepProof>> ProvePair(const ProveFlags& flags) {
   result.graph = after.graph().name_text();
   result.ref = flags.other;
   const prove::ProofOptions options = OptionsOf(flags, false);
-  const bool is_lowering = prove::IsLowered(after.graph()) && !prove::IsLowered(before.graph());
-  Time(result, [&] {
-    return is_lowering ? prove::ProveLowering(before.graph(), after.graph(), options)
-                       : prove::Prove(before.graph(), after.graph(), options);
-  });
+  Time(result, [&] { return prove::ProvePass(before.graph(), after.graph(), options); });
   return std::vector<StepProof>{std::move(result)};
 }
 

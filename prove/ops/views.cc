@@ -183,6 +183,13 @@ Result<Values> EvaluateSplit(Call& call) {
   return Parts(a, *parts, dim);
 }
 
+Result<Values> EvaluateSplitCopy(Call& call) {
+  STRATA_TRY(Values parts, EvaluateSplit(call));
+  for (Value& part : parts)
+    part = std::get<Tensor>(part).Copy();
+  return parts;
+}
+
 Result<Values> EvaluateUnbind(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const size_t dim, DimAt(call.IntegerAt(1, "dim", 0), a.dim()));
@@ -264,6 +271,7 @@ constexpr OpDefinition kOps[] = {
     {"aten.slice", EvaluateSlice, true},
     {"aten.split", EvaluateSplit, true},
     {"aten.split_with_sizes", EvaluateSplit, true},
+    {"aten.split_with_sizes_copy", EvaluateSplitCopy, true},
     {"aten.squeeze", EvaluateSqueeze, true},
     {"aten.t", EvaluateT, true},
     {"aten.transpose", EvaluateTranspose, true},

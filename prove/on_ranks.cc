@@ -1,0 +1,190 @@
+#include "prove/on_ranks.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ir/module.h"
+#include "passes/placement/placement.h"
+#include "prove/compare.h"
+#include "prove/evaluator.h"
+#include "prove/lowering.h"
+#include "prove/ranks.h"
+
+namespace strata::prove {
+namespace {
+
+/// One for each rank.
+using RankValues = std::vector<Values>;
+
+std::vector<Value> Copies(const std::vector<Value>& values) {
+  std::vector<Value> copies;
+  for (const Value& value : values)
+    copies.push_back(CopyOf(value));
+  return copies;
+}
+
+class RankProver {
+ public:
+  RankProver(const Graph& before, const Graph& after, const Mesh& mesh, const ProofOptions& options)
+      : before_(before), after_(after), mesh_(mesh), options_(options) {}
+
+  Result<Proof> Run() {
+    const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
+    if (from.size() != to.size())
+      return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
+    RankValues first_inputs, second_inputs;
+    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
+      constexpr uint64_t kStride = 0x9e3779b97f4a7c15;  // far from the next seed
+      const uint64_t seed = options_.seed + static_cast<uint64_t>(rank) * kStride;
+      STRATA_TRY(const std::vector<Value> inputs, MakeInputs(before_, seed));
+      first_inputs.push_back(Copies(inputs));
+      second_inputs.push_back(Copies(inputs));
+    }
+    RankEvaluator first(before_, mesh_, options_.seed), second(after_, mesh_, options_.seed);
+    STRATA_TRY(const RankValues expected,
+               first.Run(first_inputs, [&](NodeId node, std::span<Values> results) {
+                 if (options_.stable_ids) Keep(node, results);
+               }));
+    STRATA_TRY(const RankValues actual,
+               second.Run(second_inputs, [&](NodeId node, std::span<Values> results) {
+                 CheckNode(node, results);
+               }));
+    CheckOutputs(expected, actual);
+    for (size_t i = 0; i < to.size(); ++i) {
+      const auto difference = DifferenceAt(first_inputs, second_inputs, i);
+      if (difference) AddFinding(to[i], before_.name(from[i]), "after the graph: " + *difference);
+    }
+    proof_.evaluations = first.evaluations() + second.evaluations();
+    std::set<std::string> opaque = first.opaque(), more = second.opaque();
+    opaque.insert(more.begin(), more.end());
+    proof_.opaque.assign(opaque.begin(), opaque.end());
+    if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
+    return std::move(proof_);
+  }
+
+ private:
+  struct Kept {
+    NodeId node;
+    RankValues results;
+  };
+
+  void Keep(NodeId node, std::span<const Values> results) {
+    constexpr size_t kMaxKeptWords = size_t{1} << 27;  // 1 GB
+    if (words_ > kMaxKeptWords) return;
+    Kept kept{.node = node, .results = {}};
+    for (const Values& values : results) {
+      kept.results.push_back(Copies(values));
+      for (const Value& value : values)
+        if (const auto* tensor = std::get_if<Tensor>(&value))
+          words_ += static_cast<size_t>(tensor->numel());
+    }
+    kept_[before_.node(node).stable_id] = std::move(kept);
+  }
+
+  /// How value `i` of the first rank that differs does so; none: all ranks agree.
+  std::optional<std::string> DifferenceAt(std::span<const Values> expected,
+                                          std::span<const Values> actual, size_t i) {
+    ++proof_.values;
+    for (size_t rank = 0; rank < expected.size(); ++rank) {
+      if (SameValue(expected[rank][i], actual[rank][i])) continue;
+      return fmt::format("rank {}: {}", rank,
+                         DescribeDifference(expected[rank][i], actual[rank][i]));
+    }
+    return std::nullopt;
+  }
+
+  void CheckNode(NodeId node, std::span<Values> results) {
+    const auto found = kept_.find(after_.node(node).stable_id);
+    if (found == kept_.end()) return;
+    const Kept& kept = found->second;
+    for (size_t i = 0; i < std::min(kept.results[0].size(), results[0].size()); ++i) {
+      const auto difference = DifferenceAt(kept.results, results, i);
+      if (!difference) continue;
+      AddFinding(node, before_.name(kept.node), *difference);
+      for (size_t rank = 0; rank < results.size(); ++rank)
+        SetRight(kept.results[rank][i], results[rank][i]);
+    }
+  }
+
+  /// What reads the value is judged on the expected one.
+  static void SetRight(const Value& expected, const Value& actual) {
+    const auto* a = std::get_if<Tensor>(&expected);
+    const auto* b = std::get_if<Tensor>(&actual);
+    if (a != nullptr && b != nullptr && a->sizes() == b->sizes() && a->domain() == b->domain())
+      b->Write(a->Read());
+  }
+
+  void CheckOutputs(const RankValues& expected, const RankValues& actual) {
+    if (expected[0].size() != actual[0].size()) {
+      AddFinding(after_.output(), before_.name(before_.output()),
+                 fmt::format("{} outputs, expected {}", actual[0].size(), expected[0].size()));
+      return;
+    }
+    const std::vector<ValueId> from = before_.operands(before_.output()),
+                               to = after_.operands(after_.output());
+    for (size_t i = 0; i < expected[0].size(); ++i) {
+      if (const auto difference = DifferenceAt(expected, actual, i)) {
+        AddFinding(after_.value(to[i]).def, before_.value_name(from[i]),
+                   fmt::format("output {}: {}", i, *difference));
+      }
+    }
+  }
+
+  void AddFinding(NodeId node, std::string_view reference, std::string what) {
+    if (proof_.findings.size() >= options_.max_findings) return;
+    Finding finding{.node = std::string(after_.name(node)),
+                    .reference = std::string(reference),
+                    .module = std::string(after_.module().str(after_.node(node).module)),
+                    .what = std::move(what),
+                    .from = {}};
+    for (const ValueId operand : after_.operands(node)) {
+      const NodeId def = after_.value(operand).def;
+      if (options_.stable_ids && !kept_.contains(after_.node(def).stable_id))
+        finding.from.emplace_back(after_.name(def));
+    }
+    proof_.findings.push_back(std::move(finding));
+  }
+
+  const Graph& before_;
+  const Graph& after_;
+  const Mesh& mesh_;
+  const ProofOptions& options_;
+  std::map<StableId, Kept> kept_;
+  size_t words_ = 0;
+  Proof proof_;
+};
+
+}  // namespace
+
+Proof ProveOnRanks(const Graph& before, const Graph& after, const ProofOptions& options) {
+  const auto unproven = [](const Error& error) {
+    Proof proof;
+    proof.verdict = Verdict::kUnproven;
+    proof.reason = error.message();
+    return proof;
+  };
+  const auto mesh = Mesh::Parse(after.attribute(after.output(), kMeshAttribute));
+  if (!mesh) return unproven(mesh.error());
+  constexpr int64_t kMaxRanks = 64;
+  if (mesh->num_ranks() > kMaxRanks) {
+    return unproven(Error("{} ranks are more than a proof evaluates, which is {}",
+                          mesh->num_ranks(), kMaxRanks));
+  }
+  auto proof = RankProver(before, after, *mesh, options).Run();
+  return proof ? *std::move(proof) : unproven(proof.error());
+}
+
+Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
+  if (!IsLowered(after)) return Prove(before, after, options);
+  return IsLowered(before) ? ProveOnRanks(before, after, options)
+                           : ProveLowering(before, after, options);
+}
+
+}  // namespace strata::prove

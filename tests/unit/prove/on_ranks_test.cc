@@ -1,0 +1,115 @@
+#include "prove/on_ranks.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "ir/rewriter.h"
+#include "passes/comm/bucket_blocks.h"
+#include "passes/comm/collectives.h"
+#include "passes/comm/reassign_groups.h"
+#include "passes/placement/lower.h"
+#include "passes/placement/place.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::NodeNamed;
+using testing::OrDie;
+using testing::ParseBody;
+
+/// Two layers, whose parameters have one shape.
+constexpr std::string_view kStep = R"(
+  w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
+  v = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.b.weight' +input='parameter'}
+  x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
+  m = aten.mm.default(x, w) : f32[8, 8][8, 1]cpu {forward module=layers.0.a}
+  n = aten.mm.default(m, v) : f32[8, 8][8, 1]cpu {forward module=layers.0.b}
+  loss = aten.sum.default(n) : f32[][]cpu {loss module=loss}
+  p = aten.pow.Tensor_Scalar(n, 2) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  mt = aten.t.default(m) : f32[8, 8][1, 8]cpu ~m {backward module=layers.0.b}
+  gv = aten.mm.default(mt, p) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  vt = aten.t.default(v) : f32[8, 8][1, 8]cpu ~v {backward module=layers.0.b}
+  q = aten.mm.default(p, vt) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  xt = aten.t.default(x) : f32[8, 8][1, 8]cpu ~x {backward module=layers.0.a}
+  gw = aten.mm.default(xt, q) : f32[8, 8][8, 1]cpu {backward module=layers.0.a}
+  output([loss, gw, gv])
+)";
+
+std::unique_ptr<Module> Lowered(std::string mesh) {
+  auto module = ParseBody(kStep);
+  OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*module));
+  OrDie(LowerPlacements().Run(*module));
+  return module;
+}
+
+Proof ProofOf(const Module& before, const Module& after) {
+  return ProvePass(*before.FindGraph("g"), *after.FindGraph("g"), {.stable_ids = true});
+}
+
+TEST_CASE("on ranks: buckets compute on every rank what single collectives compute") {
+  for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2", "dp_replicate=2,fsdp=2"}) {
+    CAPTURE(mesh);
+    const auto before = Lowered(mesh);
+    const auto after = before->Clone();
+    CHECK_EQ(OrDie(ReassignGroups().Run(*after)),
+             std::string_view(mesh).ends_with("fsdp=2") || mesh[5] == '4' ? Changed::kYes
+                                                                          : Changed::kNo);
+    CHECK_EQ(OrDie(BucketTransformerBlocks({}).Run(*after)), Changed::kYes);
+    const Proof proof = ProofOf(*before, *after);
+    CHECK_EQ(proof.reason, "");
+    CHECK_EQ(proof.findings.size(), 0);
+    CHECK(proof.verdict == Verdict::kProven);
+    CHECK(proof.opaque.empty());
+    CHECK_GT(proof.values, 12);
+  }
+}
+
+NodeId FirstWith(const Graph& graph, CollectiveKind kind) {
+  for (const NodeId node : graph.nodes())
+    if (IsCollective(graph, node, kind)) return node;
+  return {};
+}
+
+TEST_CASE("on ranks: parameters that are packed in another order than unpacked are found") {
+  const auto before = Lowered("fsdp=2");
+  const auto after = before->Clone();
+  OrDie(BucketTransformerBlocks({}).Run(*after));
+  Graph& graph = *after->FindGraph("g");
+  const NodeId cat = InputsOf(graph, FirstWith(graph, CollectiveKind::kAllGather))[0];
+  const std::vector<Arg> pieces(graph.elements(graph.args(cat)[0]).begin(),
+                                graph.elements(graph.args(cat)[0]).end());
+  REQUIRE_EQ(pieces.size(), 2);
+  Rewriter rewriter(graph);
+  const Arg swapped[] = {rewriter.MakeSpan(ArgKind::kList, {pieces[1], pieces[0]})};
+  rewriter.SetArgs(cat, swapped, {});
+  const Proof proof = ProofOf(*before, *after);
+  REQUIRE(proof.verdict == Verdict::kDiffers);
+  CHECK_EQ(proof.findings[0].node, "m");
+  CHECK(proof.findings[0].what.starts_with("rank 0: "));
+}
+
+TEST_CASE("on ranks: a reduction over other ranks is found") {
+  const auto before = Lowered("dp_replicate=2,fsdp=2");
+  const auto after = before->Clone();
+  Graph& graph = *after->FindGraph("g");
+  Rewriter rewriter(graph);
+  SetGroup(rewriter, FirstWith(graph, CollectiveKind::kReduceScatter), "dp_replicate");
+  CHECK(ProofOf(*before, *after).verdict == Verdict::kDiffers);
+}
+
+TEST_CASE("on ranks: more ranks than can be evaluated are not proven") {
+  const auto before = Lowered("fsdp=2");
+  const auto after = before->Clone();
+  Graph& graph = *after->FindGraph("g");
+  Rewriter rewriter(graph);
+  rewriter.SetAttribute(graph.output(), "mesh", "dp_replicate=64,fsdp=2");
+  const Proof proof = ProofOf(*before, *after);
+  CHECK(proof.verdict == Verdict::kUnproven);
+  CHECK_EQ(proof.reason, "128 ranks are more than a proof evaluates, which is 64");
+}
+
+}  // namespace
+}  // namespace strata::prove
