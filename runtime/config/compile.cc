@@ -138,11 +138,9 @@ void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
   reader.Fix("compile.cpu_offload_budget_gb", 100.0, kNoOffload);
 }
 
-void ReadOverlap(ConfigReader& reader) {
-  for (const std::string_view key :
-       {"compile.enable_fsdp_ag_rs_overlap", "compile.enable_fsdp_dense_region_overlap"}) {
-    reader.Fix(key, false, "one rank sends nothing to others, take false");
-  }
+void ReadOverlap(ConfigReader& reader, CompileConfig& compile) {
+  reader.Read("compile.enable_fsdp_ag_rs_overlap", compile.separate_gathers);
+  reader.Read("compile.enable_fsdp_dense_region_overlap", compile.dense_regions);
   reader.Fix("compile.enable_async_tensor_parallel", false,
              "there is no tensor parallelism on one rank, take false");
   reader.Fix("compile.enable_autoparallel", false,
@@ -160,7 +158,7 @@ void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   ReadPasses(reader, compile);
   ReadPassChoices(reader);
   ReadMemory(reader, compile);
-  ReadOverlap(reader);
+  ReadOverlap(reader, compile);
 }
 
 }  // namespace strata

@@ -199,6 +199,10 @@ struct CompileConfig {
   /// Of the pass `tag-memory`, which results are saved for backward; "none": all of them.
   std::string memory_policy = "none";
   std::string save_ops;  ///< with policy "full": the selectors of the nodes that it saves
+  /// Key `enable_fsdp_ag_rs_overlap`: all-gathers of parameters have a communicator of their own.
+  bool separate_gathers = false;
+  /// Key `enable_fsdp_dense_region_overlap`: collectives of parameters keep clear of experts'.
+  bool dense_regions = false;
 };
 
 /// Key `profiler`: of every `profile_freq` steps the last `profiler_active` are profiled.

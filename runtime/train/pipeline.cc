@@ -67,13 +67,13 @@ Status InsertPlacement(const TrainConfig& config, const PassRegistry& registry, 
   return Ok();
 }
 
-/// What makes kernels changes the graphs that run.
-void InsertBeforeKernels(Passes more, Passes& passes) {
+/// Kernels have no parts that could be recomputed or moved alone.
+void InsertBeforeKernels(Passes inserted, Passes& passes) {
   const auto before_kernels = std::ranges::find_if(passes, [](const std::unique_ptr<Pass>& pass) {
     return pass->name() == "place-casts" || pass->name() == "fuse" || pass->name() == "cuda-graph";
   });
-  passes.insert(before_kernels, std::make_move_iterator(more.begin()),
-                std::make_move_iterator(more.end()));
+  passes.insert(before_kernels, std::make_move_iterator(inserted.begin()),
+                std::make_move_iterator(inserted.end()));
 }
 
 /// `tag-memory{policy=full},recompute`.
@@ -83,8 +83,7 @@ std::string MemoryText(const CompileConfig& compile) {
   return fmt::format("tag-memory{{policy={}{}}},recompute", compile.memory_policy, save);
 }
 
-/// After cleanup and placement, and before what makes kernels: these have no parts that could be
-/// recomputed alone.
+/// After cleanup and placement.
 Status InsertMemory(const CompileConfig& compile, const PassRegistry& registry, Passes& passes) {
   if (compile.memory_policy == "none") return Ok();
   if (!compile.enable_passes) {
@@ -125,6 +124,28 @@ Status InsertPipeline(const PipelineConfig& pipeline, const PassRegistry& regist
   return Ok();
 }
 
+/// `reassign-groups,bucket-transformer-blocks,schedule-dense-regions`.
+std::string CommunicationText(const CompileConfig& compile) {
+  std::string text = "bucket-transformer-blocks";
+  if (compile.separate_gathers) text = "reassign-groups," + text;
+  if (compile.dense_regions) text += ",schedule-dense-regions";
+  return text;
+}
+
+/// After what makes or copies collectives. Each pass that the pipeline has already is left out.
+/// Stages are cut by module, and the nodes of a bucket are of several modules.
+Status InsertCommunication(const TrainConfig& config, const PassRegistry& registry,
+                           Passes& passes) {
+  const ParallelismConfig& parallelism = config.parallelism;
+  if (parallelism.mesh.num_ranks() == 1 || parallelism.pipeline.degree > 1) return Ok();
+  if (!config.compile.enable_passes) return Ok();
+  STRATA_TRY(Passes communication, ParsePipeline(CommunicationText(config.compile), registry));
+  std::erase_if(communication,
+                [&](const std::unique_ptr<Pass>& pass) { return Has(passes, pass->name()); });
+  InsertBeforeKernels(std::move(communication), passes);
+  return Ok();
+}
+
 }  // namespace
 
 Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) {
@@ -134,6 +155,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   STRATA_TRY(Passes passes, ParsePipeline(text, registry));
   if (!config.compile.enable_passes) passes.clear();
   STRATA_RETURN_IF_ERROR(InsertMemory(config.compile, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertCommunication(config, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
     return std::ranges::find(disabled, pass->name()) != disabled.end();
   });

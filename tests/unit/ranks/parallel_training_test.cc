@@ -216,16 +216,24 @@ TEST_CASE("place and lower stand in the pipeline after the cleanup, with what th
   };
   const std::string two = Degree("data_parallel_shard", 2);
   CHECK_EQ(pipeline("dce,canonicalize", {}), "dce,canonicalize");
-  CHECK_EQ(pipeline("dce,canonicalize", {two}), "dce,canonicalize,place{mesh=\"fsdp=2\"},lower");
+  CHECK_EQ(pipeline("dce,canonicalize", {two}),
+           "dce,canonicalize,place{mesh=\"fsdp=2\"},lower,bucket-transformer-blocks");
   CHECK_EQ(pipeline("dce,canonicalize",
                     {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false",
                      "parallelism.fsdp_reshard_after_forward=never"}),
            "dce,canonicalize,place{mesh=\"tp=2\",plan=llama3,sequence_parallel=false,"
-           "reshard_after_forward=false},lower");
+           "reshard_after_forward=false},lower,bucket-transformer-blocks");
   CHECK_EQ(pipeline("dce,canonicalize,fuse", {two}),
-           "dce,canonicalize,place{mesh=\"fsdp=2\"},lower,fuse");
+           "dce,canonicalize,place{mesh=\"fsdp=2\"},lower,bucket-transformer-blocks,fuse");
   CHECK_EQ(pipeline("fuse", {two, "compile.enable_passes=false"}), "place{mesh=\"fsdp=2\"},lower");
-  CHECK_EQ(pipeline("place{mesh=\"fsdp=2\"},dce,lower", {two}), "place{mesh=\"fsdp=2\"},dce,lower");
+  CHECK_EQ(pipeline("place{mesh=\"fsdp=2\"},dce,lower", {two}),
+           "place{mesh=\"fsdp=2\"},dce,lower,bucket-transformer-blocks");
+  CHECK_EQ(pipeline("fuse",
+                    {two, "compile.enable_fsdp_ag_rs_overlap=true", "compile.memory_policy=full"}),
+           "place{mesh=\"fsdp=2\"},lower,tag-memory{policy=full},recompute,reassign-groups,"
+           "bucket-transformer-blocks,fuse");
+  CHECK_EQ(pipeline("dce,bucket-transformer-blocks{reorder=false}", {two}),
+           "dce,place{mesh=\"fsdp=2\"},lower,bucket-transformer-blocks{reorder=false}");
 }
 
 TEST_CASE("what several ranks cannot do yet is refused") {
