@@ -27,6 +27,10 @@ void PrintTiming(std::string_view what, const Timing& timing, double limit_ms = 
 /// and `seed`.
 std::unique_ptr<Module> TransformerLikeGraph(int nodes, uint32_t seed = 1);
 
+/// The step of one rank of about `nodes` nodes: layers of eight parameters, each gathered for a
+/// product in forward and again in backward, with gradients that are reduced.
+std::unique_ptr<Module> ShardedStepGraph(int nodes);
+
 /// Compares graphs that are hard to match (equal chains, hubs, grids, …) of 10k nodes, ten times as
 /// many and so on up to `most_nodes`, and prints processor time, its growth, elapsed time and the
 /// peak memory. `only`: one kind of graphs; empty: all.

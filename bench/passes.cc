@@ -70,6 +70,14 @@ Result<Exit> BenchPasses(Args args) {
   fmt::print("\none value with 50,000 users\n");
   for (const auto* pipeline : {"", "dce", "canonicalize"})
     STRATA_RETURN_IF_ERROR(MeasurePipeline(pipeline, *hub, 0));
+  for (const int nodes : {10'000, 100'000}) {
+    const auto sharded = ShardedStepGraph(nodes);
+    fmt::print("\nthe step of one of several ranks, {} nodes\n", sharded->graph({0}).num_nodes());
+    for (const auto* pipeline :
+         {"", "dedup-unshards", "reassign-groups", "isolate-expert-groups",
+          "bucket-transformer-blocks", "bucket-transformer-blocks,schedule-dense-regions"})
+      STRATA_RETURN_IF_ERROR(MeasurePipeline(pipeline, *sharded, 0));
+  }
   return Exit::kOk;
 }
 
