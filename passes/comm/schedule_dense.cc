@@ -53,8 +53,7 @@ class DenseScheduler {
       }
     }
     if (strict && !problems_.empty()) return Failure();
-    for (const BucketComm& comm : comms_)
-      if (!comm.is_gather) SinkWait(comm.wait);
+    SinkWaits();
     for (const Move& move : moves)
       MoveTo(move.chain, move.target);
     if (strict && !problems_.empty()) return Failure();
@@ -145,21 +144,28 @@ class DenseScheduler {
     return true;
   }
 
-  void SinkWait(NodeId wait) {
+  /// Waits for gradients, with what reads them, go before the output, in their order.
+  void SinkWaits() {
     const NodeId output = graph_.output();
-    std::vector<NodeId> tail = ReadersBefore(graph_, positions_, wait, output);
-    std::set<NodeId> closure(tail.begin(), tail.end());
-    closure.insert(wait);
-    for (const NodeId node : tail) {
-      if (IsTail(node, closure)) continue;
-      problems_.push_back(fmt::format("{}: {} ({}) reads it before the output", graph_.name(wait),
-                                      graph_.name(node), graph_.op(node)));
-      return;
+    std::set<NodeId> sunk;
+    for (const BucketComm& comm : comms_) {
+      if (comm.is_gather) continue;
+      const std::vector<NodeId> tail = ReadersBefore(graph_, positions_, comm.wait, output);
+      std::set<NodeId> closure(tail.begin(), tail.end());
+      closure.insert(comm.wait);
+      const auto other =
+          std::ranges::find_if_not(tail, [&](NodeId node) { return IsTail(node, closure); });
+      if (other == tail.end()) {
+        sunk.insert(closure.begin(), closure.end());
+      } else {
+        problems_.push_back(fmt::format("{}: {} ({}) reads it before the output",
+                                        graph_.name(comm.wait), graph_.name(*other),
+                                        graph_.op(*other)));
+      }
     }
-    tail.insert(tail.begin(), wait);
-    std::ranges::stable_sort(tail, {}, [&](NodeId node) { return positions_[node]; });
-    for (const NodeId node : tail) {
-      if (positions_[node] == positions_[output]) continue;  // with the wait of another one
+    std::vector<NodeId> nodes(sunk.begin(), sunk.end());
+    std::ranges::sort(nodes, {}, [&](NodeId node) { return positions_[node]; });
+    for (const NodeId node : nodes) {
       moved_ |= graph_.node(node).next != output;
       rewriter_.MoveBefore(node, output);
       positions_.PlaceBeside(node, output);
