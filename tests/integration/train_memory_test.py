@@ -75,7 +75,7 @@ class TrainMemoryTest(unittest.TestCase):
         ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=2")
         expected = self.train("none", *ranks)
         self.assertEqual(self.train("full", *ranks, "--set", "compile.memory_policy=full"), expected)
-        text = self.run_strata("show", "full.strata#graph=step")
+        text = self.run_strata("show", "full.strata#graph=step,pass=recompute:after")
         self.assertTrue(re.search(r"all_gather_into_tensor\S*_recomputed = ", text), "no gather is recomputed")
 
     def test_memory_is_listed(self):

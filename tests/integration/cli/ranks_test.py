@@ -74,9 +74,10 @@ class RanksTest(StrataCase):
                                "--passes", "dce,canonicalize,fuse")
         self.assertRegex(stderr, r"proved: pass 2 place: graph step: \d+ values and \d+ outputs are equal")
         self.assertRegex(stderr, r"proved: pass 3 lower: graph step: \d+ outputs and \d+ inputs of 2 ranks are within")
-        self.assertRegex(stderr, r"proved: pass 4 fuse: graph step: \d+ values and \d+ outputs are equal")
+        self.assertRegex(stderr, r"proved: pass 4 bucket-transformer-blocks: graph step: \d+ values and \d+ outputs are equal")
+        self.assertRegex(stderr, r"proved: pass 5 fuse: graph step: \d+ values and \d+ outputs are equal")
         listing = self.run_strata("ls", "t.strata").stdout
-        self.assertIn('pipeline: dce,canonicalize,place{mesh="fsdp=2"},lower,fuse', listing)
+        self.assertIn('pipeline: dce,canonicalize,place{mesh="fsdp=2"},lower,bucket-transformer-blocks,fuse', listing)
 
     def test_a_world_of_many_ranks_is_traced_without_them(self):
         done = self.run_strata("trace", "config.toml", "--world", "64", "--passes", "dce,canonicalize",
