@@ -17,6 +17,7 @@ Result<Exit> RunExport(Args args);
 Result<Exit> RunImport(Args args);
 Result<Exit> RunLs(Args args);
 Result<Exit> RunMemory(Args args);
+Result<Exit> RunSimulate(Args args);
 Result<Exit> RunMerge(Args args);
 Result<Exit> RunOpt(Args args);
 Result<Exit> RunPlace(Args args);
@@ -59,6 +60,7 @@ std::span<const Command> Commands() {
       {"run", "execute a recorded graph", ExecRun},
       {"profile", "show the time that each node took", RunProfile},
       {"memory", "show what is in memory at the peak of a graph", RunMemory},
+      {"simulate", "estimate the time of a step and what its collectives cost", RunSimulate},
       {"compare-values", "compare the values of two graphs on the same inputs", ExecCompareValues},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure the speed of Strata: strata bench ir", RunBench},

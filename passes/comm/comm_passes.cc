@@ -4,6 +4,7 @@
 #include "passes/comm/bucket_by_size.h"
 #include "passes/comm/dedup_unshards.h"
 #include "passes/comm/isolate_experts.h"
+#include "passes/comm/overlap.h"
 #include "passes/comm/reassign_groups.h"
 #include "passes/comm/schedule_dense.h"
 
@@ -16,6 +17,7 @@ void RegisterCommPasses(PassRegistry& registry) {
   registry.Add<BucketTransformerBlocks>("bucket-transformer-blocks");
   registry.Add<BucketBySize>("bucket-by-size");
   registry.Add<ScheduleDenseRegions>("schedule-dense-regions");
+  registry.Add<OverlapCollectives>("overlap-collectives");
 }
 
 }  // namespace strata

@@ -44,7 +44,9 @@ ALLOWED = {
     "diff/ranks": IR | {"diff/graph", "diff/history"},
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
-    "passes/comm": IR | {"passes/core", "passes/memory"},
+    "passes/comm": IR | {
+        "passes/core", "passes/memory", "passes/placement", "passes/placement/auto",
+    },
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/memory": IR | {"passes/core"},
     "passes/pipeline": IR | {"passes/core", "passes/pipeline/schedule"},
@@ -91,6 +93,7 @@ ALLOWED = {
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
     "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
     "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/memory", "passes/pipeline/schedule"} | DIFF | EXPORT,
+    "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/comm", "passes/memory"} | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 

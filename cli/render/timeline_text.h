@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+
+#include "passes/comm/timeline.h"
+
+namespace strata::cli {
+
+/// A graph and its estimated execution.
+struct SimulatedStep {
+  const Graph& graph;
+  const Timeline& timeline;
+};
+
+/// Time of the step, of computation and of collectives, and the collectives of each group; `before`
+/// may be null.
+std::string TimelineText(const SimulatedStep& step, const SimulatedStep* before);
+
+/// `strata.simulate/1`; `before` may be null.
+std::string TimelineJson(const SimulatedStep& step, const SimulatedStep* before,
+                         std::string_view topology);
+
+/// The events of all streams in the Trace Event Format, which Perfetto and chrome://tracing read.
+std::string TimelineTrace(const SimulatedStep& step);
+
+}  // namespace strata::cli

@@ -1,0 +1,118 @@
+#include "passes/comm/node_cost.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ir/ops.h"
+#include "passes/comm/collectives.h"
+#include "passes/comm/compute.h"
+#include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/placement.h"
+
+namespace strata {
+namespace {
+
+double BytesOf(const Graph& graph, ValueId value) {
+  const TypeId type = graph.value(value).type;
+  if (!type.valid()) return 0;
+  return static_cast<double>(graph.module().types().Bytes(type).value_or(0));
+}
+
+/// Whether a node only names memory.
+bool IsFree(const Graph& graph, NodeId node) {
+  if (graph.node(node).kind != NodeKind::kCall) return true;
+  const OpTraits traits = TraitsOf(graph.op(node));
+  const bool is_view = traits.view || (graph.node(node).num_results > 0 && !traits.mutates &&
+                                       graph.value(graph.result(node)).alias_of.valid());
+  return is_view || IsWait(graph, node) || CollectiveOf(graph, node).has_value();
+}
+
+CollectiveOp KindOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return CollectiveOp::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return CollectiveOp::kReduceScatter;
+    case CollectiveKind::kAllToAll:
+      return CollectiveOp::kAllToAll;
+    default:
+      return CollectiveOp::kAllReduce;
+  }
+}
+
+}  // namespace
+
+Result<NodeCost> NodeCost::Make(Topology topology, const Graph& graph) {
+  const std::string_view text =
+      graph.output().valid() ? graph.attribute(graph.output(), kMeshAttribute) : "";
+  STRATA_TRY(Mesh mesh, Mesh::Parse(text));
+  return NodeCost(std::move(topology), std::move(mesh));
+}
+
+double NodeCost::ComputeUs(const Graph& graph, NodeId node) const {
+  if (IsFree(graph, node)) return 0;
+  const DeviceSpec& device = topology_.device;
+  double bytes = 0;
+  std::set<ValueId> seen;
+  graph.ForEachOperand(node, [&](ValueId value) {
+    if (seen.insert(value).second) bytes += BytesOf(graph, value);
+  });
+  for (size_t i = 0; i < graph.node(node).num_results; ++i)
+    bytes += BytesOf(graph, graph.result(node, i));
+  double us = std::max(device.launch_us, bytes / (device.bytes_per_us * device.efficiency));
+  if (!IsCompute(graph, node)) return us;
+  const TypeId type = graph.value(graph.result(node)).type;
+  if (!type.valid()) return us;
+  const auto rate = device.flops_per_us.find(graph.module().types()[type].dtype);
+  if (rate == device.flops_per_us.end()) return us;
+  return std::max(us, ProductFlops(graph, node) / (rate->second * device.efficiency));
+}
+
+double NodeCost::CollectiveBytes(const Graph& graph, NodeId launch) {
+  if (IsCollective(graph, launch, CollectiveKind::kAllGather))
+    return BytesOf(graph, graph.result(launch));
+  const std::vector<ValueId> operands = graph.operands(launch);
+  return operands.empty() ? 0 : BytesOf(graph, operands[0]);
+}
+
+Result<AxisTopology> NodeCost::GroupTopology(const Graph& graph, NodeId launch) const {
+  int64_t ranks = 1, inner = std::numeric_limits<int64_t>::max();
+  if (mesh_.num_ranks() > 1) {
+    STRATA_TRY(const std::vector<MeshAxis> axes, mesh_.GroupAxes(GroupOf(graph, launch)));
+    for (const MeshAxis& axis : axes) {
+      ranks *= axis.size;
+      inner = std::min(inner, axis.stride);
+    }
+  } else {
+    inner = 1;
+    const bool states_size = IsCollective(graph, launch, CollectiveKind::kAllGather) ||
+                             IsCollective(graph, launch, CollectiveKind::kReduceScatter);
+    ranks = states_size ? GroupSizeOf(graph, launch) : topology_.network.ranks_per_node;
+  }
+  const int64_t fitting = topology_.network.ranks_per_node / inner;
+  const int64_t per_node = std::max<int64_t>(1, std::min(fitting, ranks));
+  if (ranks % per_node != 0) {
+    return Error(
+        "nodes of {} ranks are filled unevenly: group {} of {} ranks on topology {}: "
+        "choose sizes that divide the nodes, or are multiples of them",
+        topology_.network.ranks_per_node, GroupOf(graph, launch), ranks, topology_.name);
+  }
+  return AxisTopology{.ranks = ranks, .nodes = ranks / per_node, .ranks_per_node = per_node};
+}
+
+Result<bool> NodeCost::IsInsideNodes(const Graph& graph, NodeId launch) const {
+  STRATA_TRY(const AxisTopology group, GroupTopology(graph, launch));
+  return group.nodes == 1;
+}
+
+Result<double> NodeCost::CollectiveUs(const Graph& graph, NodeId launch) const {
+  STRATA_TRY(const AxisTopology group, GroupTopology(graph, launch));
+  if (group.ranks < 2) return 0.0;
+  return strata::CollectiveUs(topology_.network, KindOf(*CollectiveOf(graph, launch)),
+                              CollectiveBytes(graph, launch), group);
+}
+
+}  // namespace strata

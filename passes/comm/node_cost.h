@@ -1,0 +1,43 @@
+#pragma once
+#include <string_view>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/placement/auto/topology.h"
+
+namespace strata {
+
+/// What nodes of the graph of one rank cost on a topology, in µs.
+///
+/// Computation is a roofline: the time for its operands and results in memory or that for its
+/// products, at least that of a kernel. Views, waits and literals are free. Collectives cost what
+/// passes/placement/auto/collective_cost.h says of their group on the mesh.
+class NodeCost {
+ public:
+  /// The mesh is that of the graph (`kMeshAttribute`); without one, the ranks of a group, as its
+  /// collectives state them, are on one node as far as they fit.
+  /// Errors: a mesh that cannot be read, or that fills nodes unevenly.
+  static Result<NodeCost> Make(Topology topology, const Graph& graph);
+
+  const Topology& topology() const { return topology_; }
+  const Mesh& mesh() const { return mesh_; }
+
+  /// 0 for what is not computed.
+  double ComputeUs(const Graph& graph, NodeId node) const;
+  /// REQUIRES: a launch. Errors: a group that the mesh does not have, or that fills nodes unevenly.
+  Result<double> CollectiveUs(const Graph& graph, NodeId launch) const;
+  /// Whether the ranks of its group are on one node. REQUIRES and errors as for CollectiveUs.
+  Result<bool> IsInsideNodes(const Graph& graph, NodeId launch) const;
+  /// What a rank gives and gets: the bytes of the result of an all-gather, of the operand of
+  /// others.
+  static double CollectiveBytes(const Graph& graph, NodeId launch);
+
+ private:
+  NodeCost(Topology topology, Mesh mesh) : topology_(std::move(topology)), mesh_(std::move(mesh)) {}
+  Result<AxisTopology> GroupTopology(const Graph& graph, NodeId launch) const;
+
+  Topology topology_;
+  Mesh mesh_;
+};
+
+}  // namespace strata
