@@ -88,7 +88,7 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
   };
   STRATA_TRY(CostModel model, CostModel::Make(topology, mesh));
   STRATA_TRY(const PlacementPlan constraints,
-             PlacementPlan::Load(flags.constraints, mesh, /*sequence_parallel=*/true));
+             PlacementPlan::Load(flags.constraints, mesh, {}));
   Placed placed{.model = std::move(model), .step = {}, .placement = {}};
   if (IsConfig(flags.source)) {
     STRATA_TRY(placed.step.module, trace(flags.source, overrides, mesh));
@@ -169,9 +169,9 @@ void PrintSummary(const Placed& placed) {
 Status PrintDiff(const PlaceFlags& flags, const Placed& placed, const std::string& found) {
   const Mesh& mesh = placed.model.mesh();
   const bool is_found = flags.diff.size() == 1;
-  STRATA_TRY(const PlacementPlan first, is_found ? PlacementPlan::Parse(found, "found", mesh, true)
-                                                 : PlacementPlan::Load(flags.diff[0], mesh, true));
-  STRATA_TRY(const PlacementPlan second, PlacementPlan::Load(flags.diff.back(), mesh, true));
+  STRATA_TRY(const PlacementPlan first, is_found ? PlacementPlan::Parse(found, "found", mesh, {})
+                                                 : PlacementPlan::Load(flags.diff[0], mesh, {}));
+  STRATA_TRY(const PlacementPlan second, PlacementPlan::Load(flags.diff.back(), mesh, {}));
   std::vector<std::unique_ptr<Module>> modules;
   for (const PlacementPlan* plan : {&first, &second}) {
     modules.push_back(placed.step.module->Clone());

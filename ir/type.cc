@@ -6,6 +6,7 @@
 
 #include "base/checked_math.h"
 #include "base/text.h"
+#include "ir/row_placement.h"
 
 namespace strata {
 namespace {
@@ -258,12 +259,33 @@ class TypeTable::Parser {
     return *dim;
   }
 
+  static bool IsRowLetter(char letter) { return letter == 'T' || letter == 'E' || letter == 'F'; }
+
+  /// `T(0)`, `E(0)` or `F(0, 2)`.
+  static bool ParseRows(std::string_view text, Placement& placement) {
+    const char* const last = text.data() + text.size() - 1;
+    placement.kind = Placement::Kind::kShard;
+    placement.split = text[0] == 'T' ? kByToken : kByExpert;
+    auto read = std::from_chars(text.data() + 2, last, placement.dim);
+    if (read.ec != std::errc()) return false;
+    if (text[0] != 'F') return read.ptr == last;
+    if (!std::string_view(read.ptr, last).starts_with(", ")) return false;
+    int32_t blocks = 0;
+    read = std::from_chars(read.ptr + 2, last, blocks);
+    placement.split = SplitOfBlocks(blocks);
+    return read.ec == std::errc() && read.ptr == last && blocks > 0;
+  }
+
   /// torch.distributed.tensor DTensorSpec.format_shard_order_str, for the placements that we have.
   bool ParsePlacements(std::string_view text, Type& type) {
     while (!text.empty()) {
       Placement placement;
       if (text.starts_with('R')) {
         text.remove_prefix(1);
+      } else if (text.size() > 1 && text[1] == '(' && IsRowLetter(text[0])) {
+        const size_t length = BracketedLength(text);
+        if (length < 4 || !ParseRows(text.substr(0, length), placement)) return false;
+        text.remove_prefix(length);
       } else if (text.starts_with("S(") || text.starts_with("P(") || text.starts_with("_S(")) {
         const bool is_strided = text[0] == '_';
         if (is_strided) text.remove_prefix(1);
@@ -315,9 +337,14 @@ void PrintPlacement(const Placement& placement, const StringTable& strings, std:
       out += 'R';
       break;
     case Placement::Kind::kShard:
-      out += placement.split == 0 ? "S(" : "_S(";
+      out += placement.split > 0            ? "_S("
+             : placement.split == 0         ? "S("
+             : placement.split == kByToken  ? "T("
+             : placement.split == kByExpert ? "E("
+                                            : "F(";
       out += std::to_string(placement.dim);
       if (placement.split > 0) out += ", " + std::to_string(placement.split);
+      if (IsBlocked(placement)) out += ", " + std::to_string(BlocksOf(placement.split));
       out += ')';
       break;
     case Placement::Kind::kPartial:

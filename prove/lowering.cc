@@ -118,9 +118,11 @@ class LoweringProver {
     return true;
   }
 
-  /// Only sums and means can be compared: norms of parts are not the parts of a sum.
+  /// Of partial values sums and means can be compared: norms of parts are not the parts of a sum.
+  /// Rows in the order of experts, and parts of blocks, are not slices of the whole.
   bool IsComparable(const Placements& placements) const {
     return std::ranges::all_of(placements, [&](const Placement& p) {
+      if (IsRows(p) || IsBlocked(p)) return false;
       if (!IsPartial(p)) return true;
       const std::string_view reduce = placed_.module().str(p.reduce);
       return reduce == "sum" || reduce == "avg";

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
+#include "prove/call.h"
+#include "prove/compare.h"
 #include "prove/ops/elementwise.h"
 
 namespace strata::prove {
@@ -29,6 +31,23 @@ Tensor Chunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t parts) {
   return {tensor.domain(), tensor.storage(), std::move(sizes), tensor.strides(), offset};
 }
 
+/// The same where the parts do not divide it: of equal sizes, with zeros at the end of the last
+/// ones.
+Tensor PaddedChunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t parts) {
+  const auto at = static_cast<size_t>(dim);
+  const int64_t size = tensor.sizes()[at], part = (size + parts - 1) / parts;
+  if (part * parts == size) return Chunk(tensor, dim, index, parts);
+  Sizes sizes = tensor.sizes();
+  sizes[at] = part;
+  Tensor padded(tensor.domain(), sizes);
+  const int64_t begin = std::min(index * part, size);
+  sizes[at] = std::min(begin + part, size) - begin;
+  const Tensor own(tensor.domain(), tensor.storage(), sizes, tensor.strides(),
+                   tensor.offset() + begin * tensor.strides()[at]);
+  Tensor(padded.domain(), padded.storage(), sizes, padded.strides(), 0).Write(own.Read());
+  return padded;
+}
+
 /// One after the other along dimension 0.
 Tensor Concatenated(std::span<const Tensor> parts) {
   Sizes sizes = parts[0].sizes();
@@ -41,14 +60,49 @@ Tensor Concatenated(std::span<const Tensor> parts) {
   return OfWords(parts[0].domain(), std::move(sizes), std::move(words));
 }
 
+/// The largest of the elements.
+Result<Tensor> Largest(std::span<const Tensor> parts) {
+  Tensor largest = parts[0].Copy();
+  for (const Tensor& part : parts.subspan(1)) {
+    Call call("aten.maximum.default", {Argument{largest}, Argument{part}}, {}, 1);
+    STRATA_TRY(const Values values, FindDefinition("aten.maximum.default")->evaluate(call));
+    largest = std::get<Tensor>(values[0]);
+  }
+  return largest;
+}
+
+/// Summands that are all shifted alike have a sum that is shifted so.
+Status ShiftSum(std::span<const Tensor> parts, Tensor& sum) {
+  std::vector<Tensor> scaled;
+  for (const Tensor& part : parts) {
+    const Laws* laws = part.laws();
+    if (laws == nullptr || laws->scaled == nullptr) return Ok();
+    if (!SameValue(Value(*laws->shift), Value(*parts[0].laws()->shift))) return Ok();
+    scaled.push_back(*laws->scaled);
+  }
+  Tensor total = scaled[0].Copy();
+  for (const Tensor& part : std::span(scaled).subspan(1)) {
+    STRATA_TRY(total, Add(total, part));
+  }
+  Laws shifted;
+  shifted.scaled = std::make_shared<const Tensor>(std::move(total));
+  shifted.shift = parts[0].laws()->shift;
+  sum.SetLaws(std::move(shifted));
+  return Ok();
+}
+
 Result<Tensor> Reduced(std::span<const Tensor> parts, std::string_view reduce) {
+  if (reduce == "max") return Largest(parts);
   if (reduce != "sum" && reduce != "avg")
     return Error(ErrorCode::kUnsupported, "a reduction by {}", reduce);
   Tensor sum = parts[0].Copy();
   for (const Tensor& part : parts.subspan(1)) {
     STRATA_TRY(sum, Add(sum, part));
   }
-  if (reduce == "sum") return sum;
+  if (reduce == "sum") {
+    STRATA_RETURN_IF_ERROR(ShiftSum(parts, sum));
+    return sum;
+  }
   const Residue inverse = Inverse(FromInteger(static_cast<int64_t>(parts.size())));
   return Map(sum, sum.domain(), [&](uint64_t x) { return Mul(x, inverse); });
 }
@@ -64,7 +118,7 @@ Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, con
     for (size_t axis = 0; axis < placements.size(); ++axis) {
       const Placement& p = placements[axis];
       if (p.kind != Placement::Kind::kShard || (p.split > 0) != strided) continue;
-      part = Chunk(part, p.dim, coordinates[axis], mesh.axes()[axis].size);
+      part = PaddedChunk(part, p.dim, coordinates[axis], mesh.axes()[axis].size);
     }
   }
   return part.Copy();

@@ -38,8 +38,9 @@ class RankEvaluator {
   std::vector<Evaluator> ranks_;
 };
 
-/// The part of a whole tensor that a rank holds. Partial axes hold the whole.
-/// REQUIRES: ranks divide the dimensions evenly.
+/// The part of a whole tensor that a rank holds, with zeros after it where ranks do not divide a
+/// dimension. Partial axes hold the whole. REQUIRES: no parts of blocks, no rows by token or
+/// expert.
 Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
                  int64_t rank);
 

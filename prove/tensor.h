@@ -33,6 +33,7 @@ struct Laws {
   std::shared_ptr<const Tensor> exponential;          ///< exp of the tensor
   std::shared_ptr<const Tensor> square;               ///< its square
   std::shared_ptr<const Tensor> minuend, subtrahend;  ///< it is their difference
+  std::shared_ptr<const Tensor> scaled, shift;        ///< it is scaled / exp(shift)
 };
 
 /// A tensor in a proof: a view of shared memory, as in PyTorch.

@@ -299,7 +299,7 @@ class Encoder {
       EncodeDim(stride, out);
     out.Varint(type.placements.size());
     for (const Placement& placement : type.placements) {
-      const bool is_strided = placement.split > 0;
+      const bool is_strided = placement.split != 0;
       out.Byte(is_strided ? kStridedShard : static_cast<uint8_t>(placement.kind));
       out.Signed(placement.dim);
       if (is_strided) out.Signed(placement.split);

@@ -67,7 +67,7 @@ TypeId TableDecoder::Type(ByteReader& in) {
     if (is_strided) placement.split = reader.Int32();
     placement.reduce = String(reader);
     if (placement_kind > static_cast<uint8_t>(kLastPlacementKind) && !is_strided) reader.Fail();
-    if (is_strided && placement.split <= 0) reader.Fail();
+    if (is_strided && placement.split == 0) reader.Fail();
     type.placements.push_back(placement);
   }
   type.text = String(reader);

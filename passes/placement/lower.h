@@ -14,7 +14,10 @@ namespace strata {
 ///
 /// The attributes `global` of inputs and outputs keep what the ranks' parts are parts of.
 /// A graph that `place` did not see stays as it is.
-/// Errors: a dimension that the ranks of an axis cannot divide evenly.
+/// Some operators need more than local sizes: lookups and losses whose vocabulary is cut, attention
+/// whose queries are, products over rows by expert.
+/// Errors: a symbolic dimension that the ranks of an axis may not divide evenly, rows that move
+/// between tokens and experts without what counts them.
 class LowerPlacements final : public Pass {
  public:
   static constexpr std::string_view kSummary =

@@ -4,47 +4,15 @@
 #include <vector>
 
 #include "ir/ops.h"
+#include "passes/placement/local_calls.h"
 
 namespace strata {
 namespace {
 
 /// Emits the lookup of own rows.
-class RowLookup {
+class RowLookup : public LocalCalls {
  public:
-  RowLookup(Rewriter& rewriter, NodeId node)
-      : rewriter_(rewriter), graph_(rewriter.graph()), module_(graph_.module()), node_(node) {}
-
-  ValueId Call(std::string_view op, std::initializer_list<Arg> args, const Type& type) {
-    const TypeId types[] = {module_.types().Intern(type)};
-    const NodeId created = rewriter_.Create(
-        {.op = op, .args = {args.begin(), args.size()}, .results = types}, From{node_});
-    return graph_.result(created);
-  }
-  Type TypeOf(ValueId value) const { return module_.types()[graph_.value(value).type]; }
-
-  static Type Of(Type type, DType dtype) {
-    type.dtype = dtype;
-    return type;
-  }
-
-  /// idx − first own row.
-  ValueId Shifted(ValueId indices, int64_t rows, const Placements& vocabulary, const Mesh& mesh) {
-    const Type type = TypeOf(indices);
-    Type number = Of(type, DType::kI64);
-    number.sizes.clear();
-    number.strides.clear();
-    int64_t stride = rows;  // rows between neighbours on an axis; the last plain axis cuts last
-    ValueId shifted = indices;
-    for (size_t axis = vocabulary.size(); axis-- > 0;) {
-      if (!IsShard(vocabulary[axis]) || vocabulary[axis].dim != 0) continue;
-      const Arg name = Arg::String(module_.Intern(mesh.axes()[axis].name));
-      const ValueId index = Call("strata.axis_index.default", {name}, number);
-      const ValueId first = Call("aten.mul.Scalar", {Arg(index), Arg::Int(stride)}, number);
-      shifted = Call("aten.sub.Tensor", {Arg(shifted), Arg(first)}, type);
-      stride *= mesh.axes()[axis].size;
-    }
-    return shifted;
-  }
+  using LocalCalls::LocalCalls;
 
   /// `[.., 1]`: whether the row is an own one.
   ValueId Mask(ValueId shifted, int64_t rows) {
@@ -52,10 +20,10 @@ class RowLookup {
     const ValueId above = Call("aten.ge.Scalar", {Arg(shifted), Arg::Int(0)}, truth);
     const ValueId below = Call("aten.lt.Scalar", {Arg(shifted), Arg::Int(rows)}, truth);
     const ValueId own = Call("aten.logical_and.default", {Arg(above), Arg(below)}, truth);
-    truth.sizes.push_back(module_.dims().Const(1));
-    truth.strides.push_back(module_.dims().Const(1));
+    truth.sizes.push_back(module().dims().Const(1));
+    truth.strides.push_back(module().dims().Const(1));
     const ValueId column = Call("aten.unsqueeze.default", {Arg(own), Arg::Int(-1)}, truth);
-    rewriter_.SetAlias(column, own);
+    rewriter().SetAlias(column, own);
     return column;
   }
 
@@ -63,12 +31,6 @@ class RowLookup {
     return Call("aten.clamp.default", {Arg(shifted), Arg::Int(0), Arg::Int(rows - 1)},
                 TypeOf(shifted));
   }
-
- private:
-  Rewriter& rewriter_;
-  Graph& graph_;
-  Module& module_;
-  NodeId node_;
 };
 
 }  // namespace
@@ -88,7 +50,7 @@ ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabu
   const ValueId table = is_backward ? result : args[0].value();
   const int64_t rows = *graph.module().dims().AsConst(lookup.TypeOf(table).sizes[0]);
   rewriter.SetCursorBefore(node);
-  const ValueId shifted = lookup.Shifted(args[1].value(), rows, vocabulary, mesh);
+  const ValueId shifted = lookup.Shifted(args[1].value(), rows, vocabulary, 0, mesh);
   const ValueId mask = lookup.Mask(shifted, rows);
   args[1] = Arg(lookup.Clamped(shifted, rows));
   if (is_backward) {

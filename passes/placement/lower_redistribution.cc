@@ -15,26 +15,46 @@ class Emitter {
   Emitter(Rewriter& rewriter, const Mesh& mesh, NodeId ancestor)
       : rewriter_(rewriter), module_(rewriter.graph().module()), mesh_(mesh), ancestor_(ancestor) {}
 
-  Result<ValueId> Change(ValueId value, const AxisChange& change) {
-    axis_ = &mesh_.axes()[change.axis];
-    if (IsShard(change.from)) {
-      if (!IsShard(change.to)) return Gather(value, Dim(change.from));
+  /// `axis`: several of the mesh, or one. `sizes`: what the part has afterwards.
+  Result<ValueId> Change(ValueId value, const AxisChange& change, const MeshAxis& axis,
+                         const std::vector<DimId>& sizes) {
+    axis_ = &axis;
+    if (IsShard(change.to)) value = Padded(value, Dim(change.to), sizes);
+    STRATA_TRY(value, ChangeAny(value, change));
+    return IsShard(change.from) ? Shortened(value, Dim(change.from), sizes) : value;
+  }
+
+ private:
+  Result<ValueId> ChangeAny(ValueId value, const AxisChange& change) {
+    if (IsRows(change.from) || IsRows(change.to))
+      return Error("rows in the order of experts are not gathered on mesh axis {}", axis_->name);
+    // The parts of blocks lie one after the other on each rank, chunks of one tensor.
+    if (IsBlocked(change.to)) {
+      STRATA_TRY(value, Transposed(value, Dim(change.to), BlocksOf(change.to.split), axis_->size));
+    }
+    STRATA_TRY(value, ChangeChunks(value, change));
+    if (!IsBlocked(change.from)) return value;
+    return Transposed(value, Dim(change.from), axis_->size, BlocksOf(change.from.split));
+  }
+
+  Result<ValueId> ChangeChunks(ValueId value, const AxisChange& change) {
+    if (IsCut(change.from)) {
+      if (!IsCut(change.to)) return Gather(value, Dim(change.from));
       return Exchange(value, Dim(change.from), Dim(change.to));
     }
     if (IsPartial(change.from)) {
       const std::string_view reduce = module_.str(change.from.reduce);
-      if (IsShard(change.to) && (reduce == "sum" || reduce == "avg")) {
+      if (IsCut(change.to) && (reduce == "sum" || reduce == "avg")) {
         STRATA_TRY(const ValueId sum, ReduceScatter(value, Dim(change.to)));
         return reduce == "avg" ? Divided(sum) : sum;
       }
       const ValueId whole = AllReduce(value, reduce);
-      return IsShard(change.to) ? Cut(whole, Dim(change.to)) : whole;
+      return IsCut(change.to) ? Cut(whole, Dim(change.to)) : whole;
     }
-    if (IsShard(change.to)) return Cut(value, Dim(change.to));
+    if (IsCut(change.to)) return Cut(value, Dim(change.to));
     return OnFirstRank(value);
   }
 
- private:
   static size_t Dim(const Placement& placement) { return static_cast<size_t>(placement.dim); }
 
   const Type& TypeOf(ValueId value) const {
@@ -121,6 +141,72 @@ class Emitter {
     return Call("aten.cat.default",
                 {rewriter_.MakeSpan(ArgKind::kList, elements), Arg::Int(static_cast<int64_t>(to))},
                 Contiguous(type, sizes));
+  }
+
+  /// Dimension `dim` as `outer` × `inner` × the rest, in the order `inner` × `outer` × the rest.
+  Result<ValueId> Transposed(ValueId value, size_t dim, int64_t outer, int64_t inner) {
+    value = Dense(value);
+    const std::vector<DimId> whole = TypeOf(value).sizes;
+    const DimId rest = dims().FloorDiv(whole[dim], dims().Const(outer * inner));
+    if (!dims().ProvablyEqual(dims().Mul(rest, dims().Const(outer * inner)), whole[dim]))
+      return Error("{} blocks of {} parts do not divide a dimension of size {} evenly", outer,
+                   inner, dims().ToString(whole[dim]));
+    std::vector<DimId> sizes = whole;
+    const auto at = sizes.begin() + static_cast<std::ptrdiff_t>(dim);
+    *at = rest;
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim),
+                 {dims().Const(outer), dims().Const(inner)});
+    const ValueId apart = View(value, sizes);
+    Type swapped = TypeOf(apart);
+    std::swap(swapped.sizes[dim], swapped.sizes[dim + 1]);
+    std::swap(swapped.strides[dim], swapped.strides[dim + 1]);
+    const auto first = static_cast<int64_t>(dim);
+    const ValueId turned =
+        Call("aten.transpose.int", {Arg(apart), Arg::Int(first), Arg::Int(first + 1)},
+             module_.types().Intern(swapped));
+    rewriter_.SetAlias(turned, Root(value));
+    return View(Dense(turned), whole);
+  }
+
+  /// With zeros after dimension `dim`, so that every rank gets a part of the size in `sizes`.
+  ValueId Padded(ValueId value, size_t dim, const std::vector<DimId>& sizes) {
+    const std::vector<DimId> now = TypeOf(value).sizes;
+    const auto size = dims().AsConst(now[dim]), part = dims().AsConst(sizes[dim]);
+    if (!size || !part || *size == *part * axis_->size) return value;
+    std::vector<Arg> widths(2 * (now.size() - dim), Arg::Int(0));
+    widths.back() = Arg::Int(*part * axis_->size - *size);
+    std::vector<DimId> padded = now;
+    padded[dim] = dims().Const(*part * axis_->size);
+    return Call("aten.constant_pad_nd.default",
+                {Arg(value), rewriter_.MakeSpan(ArgKind::kList, widths)},
+                Contiguous(TypeOf(value), padded));
+  }
+
+  /// Without what is beyond the whole.
+  ValueId Shortened(ValueId value, size_t dim, const std::vector<DimId>& sizes) {
+    Type type = TypeOf(value);
+    const auto size = dims().AsConst(type.sizes[dim]), kept = dims().AsConst(sizes[dim]);
+    if (!size || !kept || *size == *kept) return value;
+    type.sizes[dim] = sizes[dim];
+    const ValueId slice =
+        Call("aten.slice.Tensor",
+             {Arg(value), Arg::Int(static_cast<int64_t>(dim)), Arg::Int(0), Arg::Int(*kept)},
+             module_.types().Intern(type));
+    rewriter_.SetAlias(slice, Root(value));
+    return Dense(slice);
+  }
+
+  ValueId View(ValueId value, const std::vector<DimId>& sizes) {
+    std::vector<Arg> list;
+    for (const DimId size : sizes) {
+      const auto number = dims().AsConst(size);
+      list.push_back(number ? Arg::Int(*number) : Arg::Dim(size));
+    }
+    const ValueId view =
+        Call("aten.view.default", {Arg(value), rewriter_.MakeSpan(ArgKind::kList, list)},
+             Contiguous(TypeOf(value), sizes));
+    rewriter_.SetAlias(view, Root(value));
+    return view;
   }
 
   ValueId Root(ValueId value) const {
@@ -255,9 +341,10 @@ Placements InOrder(Placements placements, const std::vector<size_t>& place_of) {
 
 }  // namespace
 
-Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value, const Placements& from,
+Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value,
+                                    const std::vector<DimId>& whole, const Placements& from,
                                     const Placements& to, const Mesh& mesh, NodeId ancestor) {
-  const Graph& graph = rewriter.graph();
+  Graph& graph = rewriter.graph();
   // A transposed tensor stays one: the steps are those of the dense tensor that lies in memory.
   const std::vector<size_t> order =
       MemoryOrder(graph.module(), graph.module().types()[graph.value(value).type]);
@@ -267,9 +354,19 @@ Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value, const Pla
     place_of[order[place]] = place;
   if (is_permuted) value = Permuted(rewriter, value, order, ancestor);
   Emitter emitter(rewriter, mesh, ancestor);
-  for (const AxisChange& change :
-       PlanRedistribution(InOrder(from, place_of), InOrder(to, place_of))) {
-    STRATA_TRY(value, emitter.Change(value, change));
+  std::vector<DimId> sizes;
+  for (const size_t dim : order)
+    sizes.push_back(whole[dim]);
+  Placements now = InOrder(from, place_of);
+  const std::vector<AxisChange> changes = PlanRedistribution(now, InOrder(to, place_of));
+  for (size_t i = 0; i < changes.size();) {
+    MeshAxis group;
+    const size_t joined = CountJoined(changes, i, mesh, group);
+    for (size_t j = i; j < i + joined; ++j)
+      now[changes[j].axis] = changes[j].to;
+    STRATA_TRY(value, emitter.Change(value, changes[i], group,
+                                     PartSizes(graph.module(), sizes, now, mesh)));
+    i += joined;
   }
   return is_permuted ? Permuted(rewriter, value, place_of, ancestor) : value;
 }

@@ -59,6 +59,11 @@ std::vector<std::string> Names(const std::vector<MeshAxis>& axes) {
   return names;
 }
 
+/// Axes of `fine` cover the ranks of a coarser one when their strides are inside it.
+bool IsPartOf(const MeshAxis& fine, const MeshAxis& whole) {
+  return fine.stride >= whole.stride && fine.stride < whole.stride * whole.size;
+}
+
 int64_t CoordinateOn(const MeshAxis& axis, int64_t rank) {
   return rank / axis.stride % axis.size;
 }
@@ -90,10 +95,10 @@ Result<Mesh> Mesh::Parse(std::string_view text) {
       continue;
     }
     mesh.num_ranks_ *= axis.size;
-    if (axis.size > 1) mesh.axes_.push_back(std::move(axis));
+    if (axis.size > 1) mesh.given_.push_back(std::move(axis));
   }
   int64_t stride = 1, lent = 1;
-  for (auto axis = mesh.axes_.rbegin(); axis != mesh.axes_.rend(); ++axis) {
+  for (auto axis = mesh.given_.rbegin(); axis != mesh.given_.rend(); ++axis) {
     axis->stride = stride;
     stride *= axis->size;
     if (!IsOutsideExperts(*axis)) lent *= axis->size;
@@ -103,12 +108,32 @@ Result<Mesh> Mesh::Parse(std::string_view text) {
         text, fmt::format("ep = {} does not divide the {} ranks of the axes inside dp_replicate",
                           experts, lent));
   }
-  if (experts == 1) return mesh;
-  if (lent > experts) {
+  if (experts > 1 && lent > experts) {
     mesh.expert_axes_.push_back(
         {.name = std::string(kExpertShardAxis), .size = lent / experts, .stride = experts});
   }
-  mesh.expert_axes_.push_back({.name = std::string(kExpertAxis), .size = experts});
+  if (experts > 1) mesh.expert_axes_.push_back({.name = std::string(kExpertAxis), .size = experts});
+  for (const MeshAxis& axis : mesh.given_) {
+    const bool is_crossed = axis.stride < experts && experts < axis.stride * axis.size;
+    if (!is_crossed) {
+      mesh.axes_.push_back(axis);
+      continue;
+    }
+    const int64_t inner = experts / axis.stride;
+    if (experts % axis.stride != 0 || axis.size % inner != 0) {
+      return Malformed(text, fmt::format("ep = {} takes no even part of {}", experts, axis.name));
+    }
+    const auto part = [&](std::string_view expert_axis, int64_t size, int64_t part_stride) {
+      const MeshAxis* whole = mesh.Find(expert_axis);
+      const bool is_whole = whole->size == size && whole->stride == part_stride;
+      mesh.axes_.push_back(
+          {.name = is_whole ? whole->name : fmt::format("{}_{}", axis.name, expert_axis),
+           .size = size,
+           .stride = part_stride});
+    };
+    part(kExpertShardAxis, axis.size / inner, experts);
+    part(kExpertAxis, inner, axis.stride);
+  }
   return mesh;
 }
 
@@ -117,16 +142,35 @@ std::string Mesh::Text() const {
   const auto append = [&](const MeshAxis& axis) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
   };
-  std::ranges::for_each(axes_, append);
+  std::ranges::for_each(given_, append);
   if (!expert_axes_.empty()) append(expert_axes_.back());
   return text;
 }
 
 const MeshAxis* Mesh::Find(std::string_view axis) const {
-  for (const std::vector<MeshAxis>* axes : {&axes_, &expert_axes_}) {
+  for (const std::vector<MeshAxis>* axes : {&given_, &expert_axes_, &axes_}) {
     const auto found = std::ranges::find(*axes, axis, &MeshAxis::name);
     if (found != axes->end()) return &*found;
   }
+  return nullptr;
+}
+
+std::vector<size_t> Mesh::PartsOf(std::string_view axis) const {
+  std::vector<size_t> parts;
+  const MeshAxis* whole = Find(axis);
+  for (size_t i = 0; whole != nullptr && i < axes_.size(); ++i)
+    if (IsPartOf(axes_[i], *whole)) parts.push_back(i);
+  return parts;
+}
+
+const MeshAxis* Mesh::Joined(size_t first, size_t count) const {
+  const MeshAxis& inner = axes_[first + count - 1];
+  int64_t size = 1;
+  for (size_t i = first; i < first + count; ++i)
+    size *= axes_[i].size;
+  for (const std::vector<MeshAxis>* axes : {&given_, &expert_axes_})
+    for (const MeshAxis& axis : *axes)
+      if (axis.stride == inner.stride && axis.size == size) return &axis;
   return nullptr;
 }
 
@@ -150,28 +194,27 @@ int64_t Mesh::RankAt(std::span<const int64_t> coordinates) const {
 
 Result<std::vector<MeshAxis>> Mesh::GroupAxes(std::string_view group) const {
   std::vector<MeshAxis> axes;
-  bool has_lender = false, has_expert = false;
   group = group.substr(0, group.find('#'));
   for (const std::string_view name : Split(group, '+')) {
     const MeshAxis* axis = Find(name);
     if (axis == nullptr) {
-      std::vector<std::string> names = Names(axes_);
+      std::vector<std::string> names = Names(given_);
       for (std::string& expert : Names(expert_axes_))
         names.push_back(std::move(expert));
       return Error("mesh '{}' has no axis '{}': it has {}", Text(), OneLine(name),
                    names.empty() ? "one rank" : Enumerate(names, names.size()));
     }
-    if (std::ranges::find(axes, *axis) != axes.end()) {
+    if (std::ranges::find(axes, axis->name, &MeshAxis::name) != axes.end()) {
       return Error("group '{}' names axis {} twice: name it once", OneLine(group), axis->name);
     }
-    const bool is_expert = std::ranges::find(expert_axes_, *axis) != expert_axes_.end();
-    has_expert |= is_expert;
-    has_lender |= !is_expert && !IsOutsideExperts(*axis);
+    for (const MeshAxis& other : axes) {
+      if (!IsPartOf(*axis, other) && !IsPartOf(other, *axis)) continue;
+      return Error(
+          "group '{}' joins {} and {}, which have ranks in common: join efsdp and ep, or "
+          "the other axes",
+          OneLine(group), other.name, axis->name);
+    }
     axes.push_back(*axis);
-  }
-  if (has_expert && has_lender) {
-    return Error("group '{}' mixes the ranks of experts with those that they borrow: join {}",
-                 OneLine(group), "efsdp and ep, or the other axes");
   }
   return axes;
 }

@@ -22,27 +22,31 @@ struct MeshAxis {
 /// has one rank.
 ///
 /// An axis `ep` borrows ranks from the axes inside `dp_replicate`: `fsdp=2,tp=4,ep=4` has 8 ranks.
-/// Experts see these 8 ranks as a second grid, `efsdp=2,ep=4`, in which `ep` is innermost.
+/// Experts see these 8 ranks as a second grid, `efsdp=2,ep=4`, in which `ep` is innermost. `axes()`
+/// is fine enough for both: an axis that the border between `efsdp` and `ep` crosses is two axes of
+/// the grid, `fsdp=4,ep=2` the grid `efsdp=2,ep=2`, and `fsdp` a name for both.
 class Mesh {
  public:
   Mesh() = default;
 
   /// Of `name=size,…`, outermost axis first, `ep` last. "" is one rank.
   /// Errors: a text of another form, a name that is given twice or reserved, a size below 1, more
-  /// than 2^20 ranks, experts' ranks that do not divide those that they borrow.
+  /// than 2^20 ranks, experts' ranks that do not divide those that they borrow, or that are not the
+  /// ranks of inner axes and an even part of the next one.
   static Result<Mesh> Parse(std::string_view text);
   /// What `Parse` reads; equal meshes have equal texts.
   std::string Text() const;
 
   /// Of the grid of all ranks: their sizes multiply to `num_ranks`.
   const std::vector<MeshAxis>& axes() const { return axes_; }
-  /// Of the experts' grid inside a block of `dp_replicate`: some of `efsdp` and `ep`. Empty without
-  /// an axis `ep`.
-  const std::vector<MeshAxis>& expert_axes() const { return expert_axes_; }
   int64_t num_ranks() const { return num_ranks_; }
 
-  /// The axis of either grid, or null.
+  /// The axis of this name, which may be several of the grid, or null.
   const MeshAxis* Find(std::string_view axis) const;
+  /// Indices into `axes()` of the axes that `axis` is: ascending, empty for an unknown name.
+  std::vector<size_t> PartsOf(std::string_view axis) const;
+  /// The axis whose parts are those that `axes()` has from `first` on; null: no name says so.
+  const MeshAxis* Joined(size_t first, size_t count) const;
 
   /// On each of `axes()`. REQUIRES: 0 <= rank < num_ranks().
   std::vector<int64_t> Coordinates(int64_t rank) const;
@@ -50,7 +54,7 @@ class Mesh {
   int64_t RankAt(std::span<const int64_t> coordinates) const;
 
   /// The axes of a group: an axis, or several, `dp_replicate+fsdp`; `fsdp#ag` are those of `fsdp`.
-  /// Errors: an axis that the mesh does not have, a name given twice, axes of both grids.
+  /// Errors: an axis that the mesh does not have, a name given twice, axes that share ranks.
   Result<std::vector<MeshAxis>> GroupAxes(std::string_view group) const;
   /// The ranks that agree with `rank` in everything but the axes of `group`, ordered by their
   /// coordinates, the first axis of `group` slowest. Errors: those of GroupAxes.
@@ -62,7 +66,8 @@ class Mesh {
 
  private:
   std::vector<MeshAxis> axes_;
-  std::vector<MeshAxis> expert_axes_;
+  std::vector<MeshAxis> given_;        ///< of the text, without ep
+  std::vector<MeshAxis> expert_axes_;  ///< some of efsdp and ep
   int64_t num_ranks_ = 1;
 };
 

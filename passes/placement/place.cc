@@ -11,6 +11,7 @@
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/placement/dispatch.h"
 #include "passes/placement/inputs.h"
 #include "passes/placement/node_key.h"
 #include "passes/placement/placement.h"
@@ -31,6 +32,7 @@ class GraphPlacer {
         plan_(plan),
         mesh_(plan.mesh()),
         reshard_(reshard),
+        dispatches_(graph),
         rewriter_(graph) {
     for (int32_t i = 0; i < graph.value_bound(); ++i)
       first_root_.emplace(ValueId{i}, RootOf(ValueId{i}));
@@ -145,6 +147,17 @@ class GraphPlacer {
     return least;
   }
 
+  /// The cost of operand `i` in the placement of a strategy. What counts rows is not made partial:
+  /// summands that no rank counted are not the rows of any.
+  double CostOfOperand(const ShardingRule& rule, const AxisStrategy& strategy, size_t i,
+                       const std::vector<Placements>& available, size_t axis, double bytes) const {
+    const double cost = CostOf(available, axis, strategy.operands[i], bytes);
+    const bool counts = std::ranges::count(rule.order.totals, static_cast<int>(i)) > 0;
+    return counts && cost > 0 && IsPartial(strategy.operands[i])
+               ? std::numeric_limits<double>::infinity()
+               : cost;
+  }
+
   struct Choice {
     std::vector<Placements> operands, results;
   };
@@ -179,6 +192,11 @@ class GraphPlacer {
         best = std::move(strategy);
       }
       if (!best && decided) return NoStrategy(node, axis);
+      if (!best && !rule.writes_operand0) {
+        return Error(ErrorCode::kUnsupported,
+                     "{} reads rows in the order of experts as no rank has them: in graph {}",
+                     graph_.name(node), graph_.name_text());
+      }
       if (!best) {
         return Error(ErrorCode::kUnsupported,
                      "{} writes a tensor of placement {} in place, which needs another placement: "
@@ -186,7 +204,11 @@ class GraphPlacer {
                      graph_.name(node), PlacementsText(module_, available[0].front()),
                      graph_.name_text());
       }
-      if (best->factor >= 0) sizes[static_cast<size_t>(best->factor)] /= mesh_.axes()[axis].size;
+      if (best->factor >= 0) {
+        int64_t& size = sizes[static_cast<size_t>(best->factor)];
+        const int64_t ranks = mesh_.axes()[axis].size;
+        size = (size + ranks - 1) / ranks;
+      }
       for (size_t i = 0; i < operands.size(); ++i)
         choice.operands[i][axis] = best->operands[i];
       for (size_t i = 0; i < rule.results.size(); ++i)
@@ -221,20 +243,28 @@ class GraphPlacer {
 
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
                 const std::vector<std::vector<Placements>>& available, size_t axis,
-                const AxisStrategy& strategy) const {
+                const AxisStrategy& strategy) {
     // The results take memory and time, but far less than what is moved between ranks.
     constexpr double kResultCost = 0.01;
     if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
       return std::numeric_limits<double>::infinity();
+    if (!FollowsTokens(rule, strategy, axis) || !MaySort(node, rule, strategy, axis))
+      return std::numeric_limits<double>::infinity();
     double cost = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
-      const double move = CostOf(available[i], axis, strategy.operands[i], BytesOf(operands[i]));
+      const double move =
+          CostOfOperand(rule, strategy, i, available[i], axis, BytesOf(operands[i]));
       cost += IsPinned(operands[i], node) ? move * kPinned : move;
+    }
+    if (rule.joint >= 0 && strategy.factor == rule.joint && !operands.empty()) {
+      const DimId classes = rule.factors[static_cast<size_t>(rule.joint)].size;
+      const auto size = static_cast<double>(module_.dims().AsConst(classes).value_or(1));
+      cost += ExchangeCost(BytesOf(operands[0]) / size);
     }
     for (size_t i = 0; i < strategy.results.size(); ++i) {
       const double bytes = BytesOf(graph_.result(node, i)) * kResultCost;
       const Placement& placement = strategy.results[i];
-      if (IsShard(placement)) {
+      if (IsCut(placement)) {
         cost += bytes / static_cast<double>(mesh_.axes()[axis].size);
       } else {
         // Partial results must be reduced later.
@@ -244,10 +274,19 @@ class GraphPlacer {
     return cost;
   }
 
+  /// Ranks that have parts of every expert need the rows of all tokens.
+  bool MaySort(NodeId node, const ShardingRule& rule, const AxisStrategy& strategy, size_t axis) {
+    const bool is_sort = rule.order.tokens >= 0 && BaseName(graph_.op(node)) == "sort";
+    if (!is_sort || std::ranges::none_of(strategy.results, IsByToken)) return true;
+    const ValueId weight = dispatches_.WeightOf(graph_.result(node, 1));
+    const auto read = weight.valid() ? ReadAs(weight) : std::nullopt;
+    return !read || IsReplicate((*read)[axis]) || (*read)[axis].dim == 0;
+  }
+
   double ShareOf(const Placements& placements) const {
     double share = 1;
     for (size_t axis = 0; axis < placements.size(); ++axis)
-      if (IsShard(placements[axis])) share /= static_cast<double>(mesh_.axes()[axis].size);
+      if (IsCut(placements[axis])) share /= static_cast<double>(mesh_.axes()[axis].size);
     return share;
   }
 
@@ -298,7 +337,7 @@ class GraphPlacer {
       for (size_t i = 0; i < operands.size() && cost < least; ++i) {
         if (available[i].empty()) continue;  // not placed yet: it may take any placement
         const double bytes = BytesOf(operands[i]) * (operands[i] == value ? share : 1);
-        const double move = CostOf(available[i], axis, strategy.operands[i], bytes);
+        const double move = CostOfOperand(rule, strategy, i, available[i], axis, bytes);
         const bool is_pinned =
             operands[i] != value && (IsPinned(operands[i], reader) || !IsPlaced(operands[i]));
         cost += is_pinned ? move * kPinned : move;
@@ -416,8 +455,22 @@ class GraphPlacer {
     return nearest;
   }
 
+  /// What counts the rows that move between the ranks of tokens and of experts; none: none do.
+  ValueId CountsFor(ValueId value, const Placements& wanted) const {
+    const Placements& now = PlacementsOf(value);
+    bool moves = false;
+    for (size_t axis = 0; axis < now.size(); ++axis)
+      moves = moves || (IsRows(now[axis]) && !(now[axis] == wanted[axis]));
+    if (!moves) return {};
+    while (graph_.op(graph_.value(value).def) == kRedistributeOp)
+      value = graph_.args(graph_.value(value).def)[0].value();
+    return dispatches_.CountsOf(value);
+  }
+
   ValueId Redistribute(ValueId value, const Placements& wanted) {
-    const Arg args[] = {Arg(value), Arg::String(module_.Intern(PlacementsText(module_, wanted)))};
+    std::vector<Arg> args = {Arg(value),
+                             Arg::String(module_.Intern(PlacementsText(module_, wanted)))};
+    if (const ValueId counts = CountsFor(value, wanted); counts.valid()) args.emplace_back(counts);
     const TypeId types[] = {WithPlacements(module_, graph_.value(value).type, wanted)};
     const NodeId node = rewriter_.Create({.op = kRedistributeOp, .args = args, .results = types},
                                          From{graph_.value(value).def});
@@ -445,7 +498,8 @@ class GraphPlacer {
       if (const auto read = read_as_.find(operands[0]); read != read_as_.end() && IsStep())
         read_as_.emplace(graph_.result(node), read->second);
     }
-    if (rule.moves_elements && operands.size() == 1 && IsPinned(operands[0], node))
+    const bool is_view = rule.moves_elements || BaseName(graph_.op(node)) == "constant_pad_nd";
+    if (is_view && operands.size() == 1 && IsPinned(operands[0], node))
       parameter_views_.insert(graph_.result(node));
     FollowPlan(node);
     DecideShared(node);
@@ -585,6 +639,7 @@ class GraphPlacer {
   const PlacementPlan& plan_;
   const Mesh& mesh_;
   const bool reshard_;
+  const Dispatches dispatches_;
   Rewriter rewriter_;
   const Placements replicated_ = plan_.Replicated();
   bool takes_gradients_ = false;
@@ -608,6 +663,7 @@ void Place::Options::Bind(OptionList& list) {
       "plan", plan,
       "placements of parameters and module outputs: llama3, qwen3, deepseek_v3, or a TOML file");
   list.Add("sequence_parallel", sequence_parallel, "which entries of the plan hold");
+  list.Add("loss_parallel", loss_parallel, "which entries of the plan hold");
   list.Add("reshard_after_forward", reshard_after_forward,
            "gather parameters again in backward, instead of keeping them");
 }
@@ -615,14 +671,10 @@ void Place::Options::Bind(OptionList& list) {
 Result<Changed> Place::Run(Module& module) {
   STRATA_TRY(const Mesh mesh, Mesh::Parse(options_.mesh));
   if (mesh.axes().empty()) return Changed::kNo;
-  if (!mesh.expert_axes().empty()) {
-    return Error(ErrorCode::kUnsupported,
-                 "no pass cuts experts yet: mesh {}: leave the axis ep out, every rank then holds "
-                 "its part of all experts",
-                 mesh.Text());
-  }
   STRATA_TRY(const PlacementPlan plan,
-             PlacementPlan::Load(options_.plan, mesh, options_.sequence_parallel));
+             PlacementPlan::Load(options_.plan, mesh,
+                                 {.sequence_parallel = options_.sequence_parallel,
+                                  .loss_parallel = options_.loss_parallel}));
   for (const GraphId id : module.programs()) {
     STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan, options_.reshard_after_forward));
   }

@@ -33,6 +33,7 @@ class Place final : public Pass {
     std::string mesh;
     std::string plan;
     bool sequence_parallel = true;
+    bool loss_parallel = true;
     bool reshard_after_forward = true;
     void Bind(OptionList& list);
   };

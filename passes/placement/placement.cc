@@ -1,6 +1,7 @@
 #include "passes/placement/placement.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace strata {
 
@@ -31,45 +32,103 @@ TypeId WithPlacements(Module& module, TypeId id, const Placements& placements) {
   return module.types().Intern(type);
 }
 
-Result<TypeId> LocalType(Module& module, TypeId placed, const Mesh& mesh) {
+namespace {
+
+/// Divides sizes and strides of one tensor.
+class LocalSizes {
+ public:
+  LocalSizes(DimTable& dims, Type& type) : dims_(dims), type_(type) {}
+
+  std::optional<DimId> Quotient(DimId dim, int64_t by) {
+    const DimId quotient = dims_.FloorDiv(dim, dims_.Const(by));
+    if (!dims_.ProvablyEqual(dims_.Mul(quotient, dims_.Const(by)), dim)) return std::nullopt;
+    return quotient;
+  }
+
+  /// Strides are those of the whole tensor: dimensions around `dim` step over all of it.
+  template <class Fn>
+  void ForEachStrideAround(size_t dim, Fn&& scale) {
+    if (!type_.has_strides) return;
+    const auto size = dims_.AsConst(type_.sizes[dim]), stride = dims_.AsConst(type_.strides[dim]);
+    for (size_t other = 0; other < type_.strides.size(); ++other) {
+      const auto step = dims_.AsConst(type_.strides[other]);
+      const bool is_around =
+          other != dim && (!step || !size || !stride || *step >= *size * *stride);
+      if (is_around && step != 0) scale(type_.strides[other]);
+    }
+  }
+
+  bool Divide(size_t dim, int64_t ranks) {
+    const auto local = Quotient(type_.sizes[dim], ranks);
+    if (local) {
+      ForEachStrideAround(dim, [&](DimId& stride) {
+        if (const auto scaled = Quotient(stride, ranks)) stride = *scaled;
+      });
+      type_.sizes[dim] = *local;
+      return true;
+    }
+    const auto size = dims_.AsConst(type_.sizes[dim]);
+    if (!size) return false;
+    Replace(dim, dims_.Const((*size + ranks - 1) / ranks));  // the last ranks have zeros besides
+    return true;
+  }
+
+  void Replace(size_t dim, DimId rows) {
+    if (const auto size = dims_.AsConst(type_.sizes[dim]); size && *size > 0) {
+      ForEachStrideAround(dim, [&](DimId& stride) {
+        if (const auto steps = Quotient(stride, *size)) stride = dims_.Mul(*steps, rows);
+      });
+    }
+    type_.sizes[dim] = rows;
+  }
+
+ private:
+  DimTable& dims_;
+  Type& type_;
+};
+
+}  // namespace
+
+Result<TypeId> LocalType(Module& module, TypeId placed, const Mesh& mesh, DimId rows) {
   if (!placed.valid()) return placed;
   Type type = module.types()[placed];
   if (type.kind != TypeKind::kTensor || type.placements.empty()) return placed;
-  DimTable& dims = module.dims();
-  const auto divide = [&](DimId dim, int64_t by) -> std::optional<DimId> {
-    const DimId quotient = dims.FloorDiv(dim, dims.Const(by));
-    if (!dims.ProvablyEqual(dims.Mul(quotient, dims.Const(by)), dim)) return std::nullopt;
-    return quotient;
-  };
+  LocalSizes local(module.dims(), type);
+  std::optional<size_t> by_expert;
   for (size_t axis = 0; axis < type.placements.size(); ++axis) {
     const Placement& p = type.placements[axis];
-    if (!IsShard(p)) continue;
+    if (!IsCut(p)) continue;
     const int64_t ranks = mesh.axes()[axis].size;
-    const size_t dim = static_cast<size_t>(p.dim);
+    const auto dim = static_cast<size_t>(p.dim);
     if (dim >= type.sizes.size())
       return Error("{} has no dimension {}", module.types().ToString(placed), dim);
-    const auto local = divide(type.sizes[dim], ranks);
-    if (!local) {
-      return Error("the {} ranks of mesh axis {} cannot divide dimension {} of {} evenly", ranks,
+    if (IsByExpert(p)) {
+      if (!rows.valid())
+        return Error("{} has rows of unknown experts", module.types().ToString(placed));
+      by_expert = dim;
+    } else if (!local.Divide(dim, ranks)) {
+      return Error("the {} ranks of mesh axis {} may not divide dimension {} of {} evenly", ranks,
                    mesh.axes()[axis].name, dim, module.types().ToString(placed));
     }
-    // Strides are those of the whole tensor: dimensions around the sharded one step over all of it.
-    if (type.has_strides) {
-      const auto size = dims.AsConst(type.sizes[dim]), stride = dims.AsConst(type.strides[dim]);
-      for (size_t other = 0; other < type.strides.size(); ++other) {
-        const auto step = dims.AsConst(type.strides[other]);
-        const bool is_around =
-            other != dim && (!step || !size || !stride || *step >= *size * *stride);
-        const bool is_zero = step == 0;
-        if (!is_around || is_zero) continue;
-        if (const auto scaled = divide(type.strides[other], ranks)) type.strides[other] = *scaled;
-      }
-    }
-    type.sizes[dim] = *local;
   }
+  if (by_expert) local.Replace(*by_expert, rows);
   type.placements.clear();
   type.wrapper = {};
   return module.types().Intern(type);
+}
+
+std::vector<DimId> PartSizes(Module& module, std::vector<DimId> sizes, const Placements& placements,
+                             const Mesh& mesh) {
+  DimTable& dims = module.dims();
+  for (size_t axis = 0; axis < placements.size(); ++axis) {
+    if (!IsCut(placements[axis])) continue;
+    DimId& size = sizes[static_cast<size_t>(placements[axis].dim)];
+    const int64_t ranks = mesh.axes()[axis].size;
+    const auto number = dims.AsConst(size);
+    size =
+        number ? dims.Const((*number + ranks - 1) / ranks) : dims.FloorDiv(size, dims.Const(ranks));
+  }
+  return sizes;
 }
 
 double NumElements(const Module& module, const Type& type) {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "ir/module.h"
+#include "ir/row_placement.h"
 #include "passes/placement/mesh.h"
 
 namespace strata {
@@ -28,7 +29,16 @@ inline Placement Partial(StrId reduce) {
 inline bool IsReplicate(const Placement& p) {
   return p.kind == Placement::Kind::kReplicate;
 }
+/// Of contiguous chunks.
 inline bool IsShard(const Placement& p) {
+  return p.kind == Placement::Kind::kShard && p.split >= 0;
+}
+/// Of rows that the rank's tokens or experts choose (ir/row_placement.h).
+inline bool IsRows(const Placement& p) {
+  return IsByToken(p) || IsByExpert(p);
+}
+/// A part of a dimension, whichever.
+inline bool IsCut(const Placement& p) {
   return p.kind == Placement::Kind::kShard;
 }
 inline bool IsPartial(const Placement& p) {
@@ -44,9 +54,16 @@ Result<Placements> ParsePlacements(Module& module, std::string_view text, const 
 TypeId WithPlacements(Module& module, TypeId type, const Placements& placements);
 
 /// The part of a placed tensor that a rank holds, without placements: sizes of sharded dimensions
-/// divided by the sizes of their axes, strides of the dimensions around them likewise.
-/// Errors: a dimension that the ranks cannot divide evenly.
-Result<TypeId> LocalType(Module& module, TypeId placed, const Mesh& mesh);
+/// divided by the sizes of their axes, strides of the dimensions around them likewise. `rows`: the
+/// size of a dimension that is cut by experts. All ranks have parts of one size: where they do not
+/// divide a dimension, the last ones have zeros after their elements.
+/// Errors: a symbolic dimension that ranks may not divide evenly, one that is cut by experts
+/// without `rows`.
+Result<TypeId> LocalType(Module& module, TypeId placed, const Mesh& mesh, DimId rows = {});
+
+/// The sizes of a rank's part of a tensor of these sizes. REQUIRES: no rows by expert.
+std::vector<DimId> PartSizes(Module& module, std::vector<DimId> sizes, const Placements& placements,
+                             const Mesh& mesh);
 
 /// Number of elements under the hints of symbols; sizes without a hint count as 1.
 double NumElements(const Module& module, const Type& type);

@@ -65,10 +65,15 @@ bool Divides(const Module& module, const Type& type, size_t dim, int64_t ranks) 
   return size && *size % ranks == 0;
 }
 
+/// Ranks that do not divide a dimension evenly have zeros after it.
+bool MayBePadded(const Module& module, const Type& type, size_t dim) {
+  return dim < type.sizes.size() && module.dims().AsConst(type.sizes[dim]).value_or(1) > 1;
+}
+
 }  // namespace
 
 Result<PlacementPlan> PlacementPlan::Load(const std::string& name, Mesh mesh,
-                                          bool sequence_parallel) {
+                                          PlanSwitches switches) {
   if (name.empty()) return PlacementPlan(std::move(mesh));
   const std::pair<std::string_view, std::string_view> families[] = {
       {"deepseek_v3", assets::kDeepseekV3Toml},
@@ -76,20 +81,20 @@ Result<PlacementPlan> PlacementPlan::Load(const std::string& name, Mesh mesh,
       {"qwen3", assets::kLlama3Toml},  // names its modules alike
   };
   for (const auto& [family, text] : families)
-    if (name == family) return Parse(text, name, std::move(mesh), sequence_parallel);
+    if (name == family) return Parse(text, name, std::move(mesh), switches);
   STRATA_TRY(const std::string text, ReadFile(name));
-  return Parse(text, name, std::move(mesh), sequence_parallel);
+  return Parse(text, name, std::move(mesh), switches);
 }
 
 /// Reads the entries of one kind, which `name_key` names.
 class PlacementPlan::Reader {
  public:
-  Reader(const TomlFile& toml, const Mesh& mesh, std::string_view kind, bool sequence_parallel)
+  Reader(const TomlFile& toml, const Mesh& mesh, std::string_view kind, PlanSwitches switches)
       : toml_(toml),
         mesh_(mesh),
         is_node_(kind == "node"),
         name_key_(kind == "parameter" ? "name" : "module"),
-        sequence_parallel_(sequence_parallel) {}
+        switches_(switches) {}
 
   /// None: the entry does not hold.
   Result<std::optional<Entry>> Read(const TomlValue& value) {
@@ -99,10 +104,18 @@ class PlacementPlan::Reader {
     if (is_node_) entry.where = toml_.Where(value.at);
     bool is_meant = true, has_name = false;
     for (const TomlValue::Member& field : *table) {
-      if (field.key == "sequence_parallel") {
+      const bool is_of_loss = field.key == "loss_parallel";
+      if (field.key == "sequence_parallel" || is_of_loss) {
         const bool* wanted = std::get_if<bool>(&field.value.value);
         if (wanted == nullptr) return toml_.At(field.value.at, "expected true or false");
-        is_meant = *wanted == sequence_parallel_;
+        const bool is_on = is_of_loss ? switches_.loss_parallel : switches_.sequence_parallel;
+        is_meant = is_meant && *wanted == is_on;
+        continue;
+      }
+      if (field.key == "uneven" && !is_node_) {
+        const bool* wanted = std::get_if<bool>(&field.value.value);
+        if (wanted == nullptr) return toml_.At(field.value.at, "expected true or false");
+        entry.is_uneven = *wanted;
         continue;
       }
       if (is_node_ && field.key == "index") {
@@ -143,10 +156,13 @@ class PlacementPlan::Reader {
                                                  "\"S(0)R -> S(0)\""
                                                : "expected a placement: S(dim), R or P(sum)");
     }
-    const auto& axes = mesh_.axes();
-    const auto axis = std::ranges::find(axes, field.key, &MeshAxis::name);
-    if (axis != axes.end())
-      entry.placements.emplace_back(static_cast<size_t>(axis - axes.begin()), text);
+    // Ranks that have whole experts have no parts of them.
+    const bool is_of_experts = !is_node_ && field.key == "ep" && mesh_.Find("ep") != nullptr;
+    if (is_of_experts && !entry.is_of_experts) entry.placements.clear();
+    if (entry.is_of_experts && !is_of_experts) return Ok();
+    entry.is_of_experts = entry.is_of_experts || is_of_experts;
+    for (const size_t axis : mesh_.PartsOf(field.key))
+      entry.placements.emplace_back(axis, text);
     return Ok();
   }
 
@@ -154,12 +170,12 @@ class PlacementPlan::Reader {
   const Mesh& mesh_;
   const bool is_node_;
   const std::string_view name_key_;
-  const bool sequence_parallel_;
+  const PlanSwitches switches_;
   Module scratch_;
 };
 
 Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_view file, Mesh mesh,
-                                           bool sequence_parallel) {
+                                           PlanSwitches switches) {
   PlacementPlan plan(std::move(mesh));
   STRATA_TRY(const TomlFile toml, ParseToml(text, file));
   for (const TomlValue::Member& member : std::get<TomlValue::Table>(toml.root.value)) {
@@ -171,7 +187,7 @@ Result<PlacementPlan> PlacementPlan::Parse(std::string_view text, std::string_vi
     if (kinds == nullptr || entries == nullptr) {
       return toml.At(member.at, "a plan has entries [[parameter]], [[output]] and [[node]] only");
     }
-    Reader reader(toml, plan.mesh_, member.key, sequence_parallel);
+    Reader reader(toml, plan.mesh_, member.key, switches);
     for (const TomlValue& value : *entries) {
       STRATA_TRY(std::optional<Entry> entry, reader.Read(value));
       if (entry) kinds->push_back(*std::move(entry));
@@ -191,40 +207,65 @@ ParameterPlacement PlacementPlan::Parameter(Module& module, std::string_view nam
                                             const Type& type) const {
   ParameterPlacement placement{Replicated(), Replicated()};
   std::vector<bool> decided(mesh_.axes().size());
-  if (const Entry* entry = Find(parameters_, name)) {
+  const Entry* entry = Find(parameters_, name);
+  if (entry != nullptr) {
     for (const auto& [axis, text] : entry->placements) {
       const Placement given = *OnePlacement(module, text);
-      if (IsShard(given) &&
-          !Divides(module, type, static_cast<size_t>(given.dim), mesh_.axes()[axis].size))
-        continue;
+      const auto dim = static_cast<size_t>(given.dim);
+      const bool is_even = !IsShard(given) || Divides(module, type, dim, mesh_.axes()[axis].size);
+      if (!is_even && !(entry->is_uneven && MayBePadded(module, type, dim))) continue;
       placement.stored[axis] = placement.read[axis] = given;
       decided[axis] = true;
     }
   }
-  for (size_t axis = 0; axis < mesh_.axes().size(); ++axis) {
-    if (mesh_.axes()[axis].name != "fsdp") continue;
-    placement.read[axis] = Replicate();
-    if (decided[axis]) continue;
-    int64_t inner = 1;  // parts of dimension 0 that inner axes cut
-    for (size_t other = 0; other < placement.read.size(); ++other)
-      if (IsShard(placement.read[other]) && placement.read[other].dim == 0)
-        inner *= mesh_.axes()[other].size;
-    if (!Divides(module, type, 0, inner * mesh_.axes()[axis].size)) continue;
-    placement.stored[axis] = Shard(0, inner == 1 ? 0 : static_cast<int32_t>(inner));
-  }
+  StoreInParts(module, type, entry != nullptr && entry->is_of_experts, decided, placement);
   return placement;
+}
+
+void PlacementPlan::StoreInParts(const Module& module, const Type& type, bool is_of_experts,
+                                 const std::vector<bool>& decided,
+                                 ParameterPlacement& placement) const {
+  const bool has_experts = is_of_experts && mesh_.Find("ep") != nullptr;
+  std::vector<size_t> axes = mesh_.PartsOf(has_experts ? "efsdp" : "fsdp");
+  if (!has_experts)
+    for (const size_t axis : mesh_.PartsOf("cp"))
+      axes.push_back(axis);
+  for (const size_t axis : axes)
+    placement.read[axis] = Replicate();
+  std::erase_if(axes, [&](size_t axis) { return decided[axis]; });
+  int64_t ranks = 1;
+  for (const size_t axis : axes)
+    ranks *= mesh_.axes()[axis].size;
+  // More ranks than experts: each has a part of some.
+  for (size_t dim = 0; dim < (has_experts ? type.sizes.size() : 1); ++dim) {
+    int64_t inner = 1;  // parts of the dimension that inner axes cut
+    for (size_t other = 0; other < placement.read.size(); ++other)
+      if (IsShard(placement.read[other]) && static_cast<size_t>(placement.read[other].dim) == dim)
+        inner *= mesh_.axes()[other].size;
+    if (!Divides(module, type, dim, inner * ranks) &&
+        (has_experts || !MayBePadded(module, type, dim)))
+      continue;
+    for (const size_t axis : axes)
+      placement.stored[axis] = Shard(dim, inner == 1 ? 0 : static_cast<int32_t>(inner));
+    return;
+  }
 }
 
 Placements PlacementPlan::Batch(const Module& module, const Type& type) const {
   Placements placements = Replicated();
-  int64_t parts = 1;
-  for (size_t axis = 0; axis < placements.size(); ++axis) {
-    const MeshAxis& mesh_axis = mesh_.axes()[axis];
-    if (mesh_axis.name != "dp_replicate" && mesh_axis.name != "fsdp") continue;
-    if (!Divides(module, type, 0, parts * mesh_axis.size)) continue;
-    parts *= mesh_axis.size;
-    placements[axis] = Shard(0);
-  }
+  const auto cut = [&](size_t dim, std::initializer_list<std::string_view> names) {
+    int64_t parts = 1;
+    for (const std::string_view name : names) {
+      for (const size_t axis : mesh_.PartsOf(name)) {
+        const int64_t ranks = mesh_.axes()[axis].size;
+        if (!Divides(module, type, dim, parts * ranks)) continue;
+        parts *= ranks;
+        placements[axis] = Shard(dim);
+      }
+    }
+  };
+  cut(0, {"dp_replicate", "fsdp"});
+  cut(1, {"cp"});
   return placements;
 }
 

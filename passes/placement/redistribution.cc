@@ -1,5 +1,7 @@
 #include "passes/placement/redistribution.h"
 
+#include <limits>
+
 namespace strata {
 namespace {
 
@@ -7,21 +9,31 @@ namespace {
 constexpr double kLatency = 4096;
 constexpr double kCopy = 0.1;
 
+/// Cut in chunks or blocks.
+bool IsPlain(const Placement& p) {
+  return IsCut(p) && !IsRows(p);
+}
+
 bool Shards(const Placement& p, int32_t dim) {
-  return IsShard(p) && p.dim == dim;
+  return IsCut(p) && p.dim == dim;
+}
+
+/// Inside the chunks of other axes.
+bool IsInner(const Placement& p) {
+  return IsCut(p) && p.split != 0;
 }
 
 /// True when the shards of axis `inner` nest inside those of axis `outer`, of one dimension.
 bool NestsInside(const Placements& placements, size_t inner, size_t outer) {
   const Placement &a = placements[inner], &b = placements[outer];
-  if (!IsShard(a) || !IsShard(b) || a.dim != b.dim) return false;
-  if ((a.split > 0) != (b.split > 0)) return a.split > 0;
+  if (!IsPlain(a) || !IsPlain(b) || a.dim != b.dim) return false;
+  if (IsInner(a) != IsInner(b)) return IsInner(a);
   return inner > outer;
 }
 
 /// A sharded axis whose dimension changes on an axis around it.
 bool MustGather(const Placements& from, const Placements& to, size_t axis) {
-  if (!IsShard(from[axis])) return false;
+  if (!IsPlain(from[axis])) return false;
   if (!(from[axis] == to[axis])) return true;
   for (size_t other = 0; other < from.size(); ++other) {
     if (other == axis || from[other] == to[other]) continue;
@@ -40,12 +52,22 @@ bool IsAlone(const Placements& from, const Placements& to, size_t axis, int32_t 
 
 double Cost(const AxisChange& change, double local_bytes, double ranks) {
   const double others = (ranks - 1) / ranks;
-  if (IsShard(change.from)) {
-    if (IsShard(change.to)) return kLatency + local_bytes * (others + kCopy);
-    return kLatency + local_bytes * ranks * others;
+  if (IsRows(change.from) || IsRows(change.to)) {
+    // Rows along another dimension than the first are copied before and after.
+    const double moved = others + kCopy * (change.from.dim == 0 ? 1 : 3);
+    if (IsRows(change.from) && IsRows(change.to)) return kLatency + local_bytes * moved;
+    return std::numeric_limits<double>::infinity();
   }
-  if (IsPartial(change.from)) return kLatency + local_bytes * others * (IsShard(change.to) ? 1 : 2);
-  return local_bytes * kCopy;
+  // The parts of blocks are copied before or after.
+  const double copied = IsBlocked(change.from) || IsBlocked(change.to) ? 2 * kCopy : 0;
+  if (IsCut(change.from)) {
+    if (IsCut(change.to)) return kLatency + local_bytes * (others + kCopy + copied);
+    return kLatency + local_bytes * ranks * (others + copied);
+  }
+  if (IsPartial(change.from)) {
+    return kLatency + local_bytes * (others * (IsCut(change.to) ? 1 : 2) + copied);
+  }
+  return local_bytes * (kCopy + copied);
 }
 
 }  // namespace
@@ -57,10 +79,12 @@ std::vector<AxisChange> PlanRedistribution(const Placements& from, const Placeme
     changes.push_back({.axis = axis, .from = now[axis], .to = placement});
     now[axis] = placement;
   };
-  // Strided shards are the innermost.
+  for (size_t axis = 0; axis < from.size(); ++axis)
+    if (IsRows(from[axis]) && !(from[axis] == to[axis])) change(axis, to[axis]);
+  // Strided shards and parts of blocks are the innermost.
   for (const bool strided : {true, false}) {
     for (size_t axis = from.size(); axis-- > 0;) {
-      if (!IsShard(from[axis]) || (from[axis].split > 0) != strided) continue;
+      if (!IsPlain(from[axis]) || IsInner(from[axis]) != strided) continue;
       if (!MustGather(from, to, axis)) continue;
       const bool is_exchange = IsShard(to[axis]) && from[axis].split == 0 && to[axis].split == 0 &&
                                IsAlone(from, to, axis, from[axis].dim) &&
@@ -72,13 +96,17 @@ std::vector<AxisChange> PlanRedistribution(const Placements& from, const Placeme
     if (IsPartial(now[axis]) && IsReplicate(to[axis])) change(axis, Replicate());
   for (const bool strided : {false, true}) {
     for (size_t axis = 0; axis < from.size(); ++axis) {
-      if (now[axis] == to[axis] || (IsShard(to[axis]) && to[axis].split > 0) != strided) continue;
+      if (now[axis] == to[axis] || IsInner(to[axis]) != strided) continue;
       // Only sums are scattered; other reductions, and one kind of partial into another, go through
       // R.
       change(axis, to[axis]);
     }
   }
   return changes;
+}
+
+double ExchangeCost(double bytes) {
+  return 2 * (kLatency + 2 * bytes);
 }
 
 double RedistributionCost(const Placements& from, const Placements& to, double bytes,
@@ -88,11 +116,34 @@ double RedistributionCost(const Placements& from, const Placements& to, double b
   for (const AxisChange& change : PlanRedistribution(from, to)) {
     double local = bytes;
     for (size_t axis = 0; axis < now.size(); ++axis)
-      if (IsShard(now[axis])) local /= static_cast<double>(mesh.axes()[axis].size);
+      if (IsCut(now[axis])) local /= static_cast<double>(mesh.axes()[axis].size);
     cost += Cost(change, local, static_cast<double>(mesh.axes()[change.axis].size));
     now[change.axis] = change.to;
   }
   return cost;
+}
+
+size_t CountJoined(const std::vector<AxisChange>& changes, size_t first, const Mesh& mesh,
+                   MeshAxis& group) {
+  group = mesh.axes()[changes[first].axis];
+  size_t joined = 1, low = changes[first].axis, high = low;
+  if (IsBlocked(changes[first].from) || IsBlocked(changes[first].to)) return 1;
+  for (size_t i = first + 1; i < changes.size(); ++i) {
+    const AxisChange& change = changes[i];
+    if (!(change.from == changes[first].from) || !(change.to == changes[first].to)) break;
+    if (change.axis + 1 == low) {
+      low = change.axis;
+    } else if (change.axis == high + 1) {
+      high = change.axis;
+    } else {
+      break;
+    }
+    if (const MeshAxis* axis = mesh.Joined(low, high - low + 1)) {
+      group = *axis;
+      joined = i - first + 1;
+    }
+  }
+  return joined;
 }
 
 }  // namespace strata

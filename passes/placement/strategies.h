@@ -20,6 +20,10 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
                                          const std::vector<int64_t>& sizes, int64_t ranks,
                                          const std::vector<Placement>& now);
 
+/// False for a strategy that has rows of tokens, but cuts tokens in another way on mesh axis `axis`
+/// than what their dispatch sorted.
+bool FollowsTokens(const ShardingRule& rule, const AxisStrategy& strategy, size_t axis);
+
 /// The sizes of the factors of `rule`; -1: symbolic.
 std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule);
 

@@ -80,6 +80,11 @@ Result<Values> EvaluateExp(Call& call) {
 }
 
 Tensor Log(const Tensor& a) {
+  if (const Laws* laws = a.laws(); laws != nullptr && laws->scaled != nullptr) {
+    // log(s / exp(b)) = log(s) - b
+    Result<Tensor> difference = Sub(Log(*laws->scaled), *laws->shift);
+    if (difference) return WithExponential(*std::move(difference), a.Copy());
+  }
   static const uint64_t kFunction = FunctionKey("log");
   Tensor result = Map(a, Domain::kFloat, [](Residue x) {
     if (x == 0) return kMinusInfinity;
@@ -211,7 +216,13 @@ Tensor Exp(const Tensor& a) {
     if (laws->minuend != nullptr) {
       // exp(a - b) = exp(a) / exp(b)
       Result<Tensor> quotient = Div(Exp(*laws->minuend), Exp(*laws->subtrahend));
-      if (quotient) return *std::move(quotient);
+      if (quotient) {
+        Laws shifted;
+        shifted.scaled = std::make_shared<const Tensor>(Exp(*laws->minuend));
+        shifted.shift = laws->subtrahend;
+        quotient->SetLaws(std::move(shifted));
+        return *std::move(quotient);
+      }
     }
   }
   std::vector<uint64_t> words = a.Read();

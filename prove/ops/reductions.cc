@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "base/random.h"
 #include "prove/ops/elementwise.h"
@@ -60,13 +62,35 @@ int64_t Count(const Tensor& a, const Sizes& dims) {
   return count;
 }
 
+/// The first elements along `dims`, where all others are equal to them.
+std::optional<Tensor> OneAlong(const Tensor& a, const Sizes& dims) {
+  Sizes sizes = a.sizes();
+  for (const int64_t dim : dims)
+    sizes[static_cast<size_t>(dim)] = 1;
+  const Tensor first(a.domain(), a.storage(), sizes, a.strides(), a.offset());
+  const Result<Tensor> all = first.Expand(a.sizes());
+  if (!all || all->Read() != a.Read()) return std::nullopt;
+  return first.Copy();
+}
+
 Result<Values> EvaluateSum(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   if (a.domain() == Domain::kComplex)
     return Error(ErrorCode::kUnsupported, "a sum of complex numbers");
   STRATA_TRY(const Sizes dims, DimsAt(call, a, 1));
   const Domain domain = call.DomainOr(a.domain());
-  return Values{SumOver(ConvertTo(a, domain), dims, call.FlagAt(2, "keepdim"))};
+  const bool keeps = call.FlagAt(2, "keepdim");
+  Tensor sum = SumOver(ConvertTo(a, domain), dims, keeps);
+  const Laws* laws = a.laws();
+  if (laws != nullptr && laws->scaled != nullptr && keeps && domain == a.domain()) {
+    if (const auto shift = OneAlong(*laws->shift, dims)) {
+      Laws shifted;
+      shifted.scaled = std::make_shared<const Tensor>(SumOver(*laws->scaled, dims, keeps));
+      shifted.shift = std::make_shared<const Tensor>(*shift);
+      sum.SetLaws(std::move(shifted));
+    }
+  }
+  return Values{std::move(sum)};
 }
 
 Result<Values> EvaluateMean(Call& call) {

@@ -236,12 +236,14 @@ struct PipelineConfig {
 struct ParallelismConfig {
   int64_t dp_replicate = 1;  ///< groups of ranks that hold the same parameters
   int64_t dp_shard = -1;     ///< ranks that hold a part of each parameter; -1: those that are left
+  int64_t context = 1;       ///< ranks that share sequences
   int64_t tensor = 1;
-  int64_t expert = 1;  ///< of the ranks of `dp_shard` and `tensor`
+  int64_t expert = 1;  ///< of the ranks of `dp_shard`, `context` and `tensor`
   bool sequence_parallel = true;
+  bool disable_loss_parallel = false;
   ReshardAfterForward reshard = ReshardAfterForward::kDefault;
   std::string plan;  ///< of placements: a name or a file (passes/placement/plan.h); "": the model's
-  Mesh mesh = {};    ///< that the degrees give: pp, dp_replicate, fsdp, tp, ep
+  Mesh mesh = {};        ///< that the degrees give: pp, dp_replicate, fsdp, cp, tp, ep
   Mesh stage_mesh = {};  ///< the same without pp: the ranks of a stage
   PipelineConfig pipeline;
   /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kReplicateKey = "parallelism.data_parallel_replicate_degree";
 constexpr std::string_view kShardKey = "parallelism.data_parallel_shard_degree";
 constexpr std::string_view kTensorKey = "parallelism.tensor_parallel_degree";
+constexpr std::string_view kContextKey = "parallelism.context_parallel_degree";
 constexpr std::string_view kExpertKey = "parallelism.expert_parallel_degree";
 
 constexpr int64_t kMaxDegree = 65'536;
@@ -45,10 +46,10 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Table("parallelism");
   ReadDegree(reader, kReplicateKey, parallelism.dp_replicate);
   ReadDegree(reader, kShardKey, parallelism.dp_shard);
+  ReadDegree(reader, kContextKey, parallelism.context);
   ReadDegree(reader, kTensorKey, parallelism.tensor);
   ReadDegree(reader, kExpertKey, parallelism.expert);
   ReadPipeline(reader, parallelism.pipeline);
-  ReadOne(reader, "parallelism.context_parallel_degree", "a rank has whole sequences");
   ReadOne(reader, "parallelism.expert_tensor_parallel_degree", "a rank has whole experts");
   reader.Read<ReshardAfterForward>("parallelism.fsdp_reshard_after_forward",
                                    {{"default", ReshardAfterForward::kDefault},
@@ -62,10 +63,11 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
                        backend);
   reader.Read("parallelism.plan", parallelism.plan);
   reader.Read("parallelism.enable_sequence_parallel", parallelism.sequence_parallel);
+  reader.Read("parallelism.disable_loss_parallel", parallelism.disable_loss_parallel);
   reader.Fix("parallelism.enable_async_tensor_parallel", false,
              "products wait for what they read, take false");
   reader.Fix("parallelism.context_parallel_load_balancer", "headtail",
-             "a rank has whole sequences, remove it");
+             "a rank has one piece of each sequence, remove it");
 }
 
 void ReadTimeout(ConfigReader& reader, std::string_view key, int64_t& seconds) {
@@ -148,29 +150,29 @@ void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
 
 Status CompleteRanks(const ConfigReader& reader, std::optional<int64_t> world,
                      ParallelismConfig& parallelism) {
-  const int64_t others =
-      parallelism.pipeline.degree * parallelism.dp_replicate * parallelism.tensor;
+  const int64_t others = parallelism.pipeline.degree * parallelism.dp_replicate *
+                         parallelism.context * parallelism.tensor;
   if (parallelism.dp_shard == -1) {
     STRATA_TRY(parallelism.dp_shard, InferShards(reader, world.value_or(others), others));
   }
   const int64_t ranks = others * parallelism.dp_shard;
   if (world && ranks != *world) {
     return Impossible(reader, kShardKey,
-                      "the degrees make {} ranks ({}replicate {} · shard {} · tensor {}), but the "
-                      "run has {}",
+                      "the degrees make {} ranks ({}replicate {} · shard {} · context {} · tensor "
+                      "{}), but the run has {}",
                       ranks, PipelineText(parallelism.pipeline), parallelism.dp_replicate,
-                      parallelism.dp_shard, parallelism.tensor, *world);
+                      parallelism.dp_shard, parallelism.context, parallelism.tensor, *world);
   }
-  const int64_t lent = parallelism.dp_shard * parallelism.tensor;
+  const int64_t lent = parallelism.dp_shard * parallelism.context * parallelism.tensor;
   if (lent % parallelism.expert != 0) {
     return Impossible(
         reader, kExpertKey,
-        "{} does not divide the {} ranks of shard {} · tensor {}, which experts share",
-        parallelism.expert, lent, parallelism.dp_shard, parallelism.tensor);
+        "{} does not divide the {} ranks of shard {} · context {} · tensor {}, which experts share",
+        parallelism.expert, lent, parallelism.dp_shard, parallelism.context, parallelism.tensor);
   }
   const std::string stage =
-      fmt::format("dp_replicate={},fsdp={},tp={},ep={}", parallelism.dp_replicate,
-                  parallelism.dp_shard, parallelism.tensor, parallelism.expert);
+      fmt::format("dp_replicate={},fsdp={},cp={},tp={},ep={}", parallelism.dp_replicate,
+                  parallelism.dp_shard, parallelism.context, parallelism.tensor, parallelism.expert);
   auto mesh = Mesh::Parse(fmt::format("pp={},{}", parallelism.pipeline.degree, stage));
   if (!mesh) return Impossible(reader, kShardKey, "{}", mesh.error().message());
   parallelism.mesh = *std::move(mesh);
@@ -186,11 +188,17 @@ Status CheckModelOnRanks(const ConfigReader& reader, const TrainConfig& config) 
     return Impossible(reader, kTensorKey, "{} ranks do not divide {} {}", parallelism.tensor, what,
                       number);
   }
-  if (parallelism.sequence_parallel && config.seq_len % parallelism.tensor != 0) {
+  const int64_t pieces = parallelism.sequence_parallel ? parallelism.tensor : 1;
+  if (config.seq_len % pieces != 0) {
     return Impossible(reader, kTensorKey,
                       "{} ranks do not divide seq_len {}, take another or "
                       "parallelism.enable_sequence_parallel = false",
                       parallelism.tensor, config.seq_len);
+  }
+  if (config.seq_len % (parallelism.context * pieces) != 0) {
+    return Impossible(reader, kContextKey, "{} ranks do not divide seq_len {}{}",
+                      parallelism.context, config.seq_len,
+                      pieces == 1 ? "" : ", of which those of tensor parallelism have parts");
   }
   if (parallelism.expert == 1) return Ok();
   if (!config.moe) {
@@ -199,6 +207,15 @@ Status CheckModelOnRanks(const ConfigReader& reader, const TrainConfig& config) 
   if (config.moe->num_experts % parallelism.expert != 0) {
     return Impossible(reader, kExpertKey, "{} ranks do not divide moe.num_experts {}",
                       parallelism.expert, config.moe->num_experts);
+  }
+  if (!config.moe->use_grouped_mm) {
+    return Impossible(reader, kExpertKey,
+                      "experts of several ranks are one product, take moe.use_grouped_mm = true");
+  }
+  if (parallelism.tensor > 1 && !parallelism.sequence_parallel) {
+    return Impossible(reader, kExpertKey,
+                      "ranks of tensor parallelism send tokens of their own to experts, take "
+                      "parallelism.enable_sequence_parallel = true");
   }
   return Ok();
 }

@@ -109,7 +109,7 @@ Error SocketError(const std::string& path, const char* what) {
 
 /// Removes the socket of a program that has ended.
 Status MakeRoom(const std::string& path, const sockaddr_un& address) {
-  struct stat found {};
+  struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) return Ok();  // binding reports other errors
   if (!S_ISSOCK(found.st_mode)) return Error("a file has this name: {}: take another path", path);
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

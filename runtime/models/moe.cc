@@ -152,7 +152,7 @@ Tensor MixtureOfExperts::operator()(const Tensor& x, std::vector<Tensor>& tokens
   const Tensor weight = scores.flatten().index_select(0, order).unsqueeze(1);
   const Tensor rows = tokens.index_select(0, source);
   const auto shared = [&] {
-    return shared_experts_ ? (*shared_experts_)(tokens) : at::zeros_like(tokens);
+    return shared_experts_ ? (*shared_experts_)(x).flatten(0, 1) : at::zeros_like(tokens);
   };
   // Combine: per token ((shared + e_a) + e_b) + …, experts ascending.
   if (!config_.use_grouped_mm) {

@@ -270,7 +270,8 @@ int64_t ChunkSize(const Tensor& x, int64_t dim, int64_t parts) {
 }
 
 /// Between placements of a graph that is not lowered, where each value is whole.
-Tensor Redistribute(const Tensor& x, std::string /*placements*/) {
+Tensor Redistribute(const Tensor& x, std::string /*placements*/,
+                    const std::optional<Tensor>& /*counts*/) {
   return x.clone();
 }
 
@@ -320,7 +321,7 @@ void RegisterCollectives() {
     torch::Library& own = library(torch::Library::DEF, "strata", std::nullopt);
     own.def("axis_index(str axis) -> Tensor");
     own.def("axis_shard(Tensor x, int dim, str axis, int parts) -> Tensor");
-    own.def("redistribute(Tensor x, str placements) -> Tensor");
+    own.def("redistribute(Tensor x, str placements, Tensor? counts=None) -> Tensor");
     torch::Library& own_any =
         library(torch::Library::IMPL, "strata", c10::DispatchKey::CompositeExplicitAutograd);
     own_any.impl("axis_index", AxisIndex);

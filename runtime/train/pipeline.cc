@@ -36,10 +36,12 @@ bool Has(const Passes& passes, std::string_view name) {
       passes, [&](const std::unique_ptr<Pass>& pass) { return pass->name() == name; });
 }
 
-/// The plan of the configuration, or of its model family, which only tensor parallelism needs.
+/// The plan of the configuration, or of its model family, which ranks that share layers or experts
+/// need.
 std::string PlanOf(const TrainConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
-  if (!parallelism.plan.empty() || parallelism.tensor == 1) return parallelism.plan;
+  const bool shares_layers = parallelism.tensor > 1 || parallelism.expert > 1;
+  if (!parallelism.plan.empty() || !shares_layers) return parallelism.plan;
   return std::string(Name(config.model));
 }
 
@@ -52,6 +54,8 @@ std::string PlacementText(const TrainConfig& config) {
   if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
   if (parallelism.tensor > 1 && !parallelism.sequence_parallel)
     options += ",sequence_parallel=false";
+  if (parallelism.tensor > 1 && parallelism.disable_loss_parallel)
+    options += ",loss_parallel=false";
   return fmt::format("place{{{}}},lower", options);
 }
 

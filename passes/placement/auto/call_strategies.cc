@@ -63,6 +63,10 @@ class Expansion {
       for (AxisStrategy& strategy : AxisStrategies(module_, rule_, sizes, ranks, now)) {
         for (const int operand : rule_.ignored)
           strategy.operands[static_cast<size_t>(operand)] = Replicate();
+        // Rows in the order of experts cannot become others, which a search of pairs does not see.
+        if (std::ranges::any_of(strategy.operands, IsRows) ||
+            std::ranges::any_of(strategy.results, IsRows))
+          continue;
         const bool is_known = std::ranges::any_of(all, [&](const AxisStrategy& other) {
           return other.operands == strategy.operands && other.results == strategy.results;
         });

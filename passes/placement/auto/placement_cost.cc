@@ -34,7 +34,7 @@ std::vector<int32_t> PlacesInMemory(const Module& module, const Type& type) {
 
 Placements InMemory(Placements placements, const std::vector<int32_t>& places) {
   for (Placement& p : placements)
-    if (IsShard(p) && static_cast<size_t>(p.dim) < places.size())
+    if (IsCut(p) && static_cast<size_t>(p.dim) < places.size())
       p.dim = places[static_cast<size_t>(p.dim)];
   return placements;
 }
@@ -71,7 +71,7 @@ double CostModel::LocalBytes(const Module& module, const Type& type,
                              const Placements& placements) const {
   double bytes = NumElements(module, type) * static_cast<double>(ByteSize(type.dtype));
   for (size_t axis = 0; axis < placements.size(); ++axis)
-    if (IsShard(placements[axis])) bytes /= static_cast<double>(axes_[axis].ranks);
+    if (IsCut(placements[axis])) bytes /= static_cast<double>(axes_[axis].ranks);
   return bytes;
 }
 
@@ -91,17 +91,17 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
     const auto copies = [&](const Placement& placement) {
       return placement.dim == 0 ? 0 : MemoryUs(2 * bytes);
     };
-    if (IsShard(change.from) && IsShard(change.to)) {
+    if (IsCut(change.from) && IsCut(change.to)) {
       us += collective(CollectiveOp::kAllToAll) + copies(change.from) + copies(change.to);
-    } else if (IsShard(change.from)) {
+    } else if (IsCut(change.from)) {
       bytes *= ranks;
       us += collective(CollectiveOp::kAllGather) + copies(change.from);
-    } else if (IsPartial(change.from) && IsShard(change.to) && CanScatter(module, change.from)) {
+    } else if (IsPartial(change.from) && IsCut(change.to) && CanScatter(module, change.from)) {
       us += collective(CollectiveOp::kReduceScatter) + copies(change.to);
       bytes /= ranks;
     } else {
       if (IsPartial(change.from)) us += collective(CollectiveOp::kAllReduce);
-      if (IsShard(change.to)) bytes /= ranks;
+      if (IsCut(change.to)) bytes /= ranks;
       if (IsPartial(change.to)) us += MemoryUs(2 * bytes);  // zeros on all ranks but the first
     }
   }

@@ -11,6 +11,7 @@ namespace {
 Status Embedding(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(1).size();
   b.MakeReduce(b.operand_factor(0, 0), "sum");
+  b.rule().ends_with_zeros = true;  // no index says a row beyond the whole
   b.SetOperand(0, 1, b.result_factor(0, rank));
   for (size_t dim = 0; dim < rank; ++dim)
     b.SetOperand(1, dim, b.result_factor(0, dim));
@@ -61,6 +62,12 @@ Status IndexSelect(RuleBuilder& b) {
   }
   b.MakeWhole(b.operand_factor(0, along));
   if (b.operand_sizes(1).size() == 1) b.SetOperand(1, 0, b.result_factor(0, along));
+  if (b.IsRowOfToken(1, b.operand_sizes(0)[along])) {
+    b.rule().order = {.tokens = b.operand_factor(0, along),
+                      .rows = b.result_factor(0, along),
+                      .sum = b.module().Intern("sum"),
+                      .cut = b.CutOfTokens(1)};
+  }
   b.rule().linear = {{0}};
   return Ok();
 }
@@ -87,13 +94,17 @@ Status IndexAdd(RuleBuilder& b) {
   b.MakeOperandWhole(1);
   for (size_t dim = 0; dim < rank; ++dim) {
     if (dim == along) {
-      b.MakeWhole(b.operand_factor(0, dim));
+      b.SetOperand(0, dim, b.result_factor(0, dim));
       b.MakeWhole(b.operand_factor(2, dim));
       b.MakeWhole(b.result_factor(0, dim));
     } else {
       b.SetOperand(0, dim, b.result_factor(0, dim));
       b.SetOperand(2, dim, b.result_factor(0, dim));
     }
+  }
+  if (b.IsRowOfToken(1, b.result_sizes(0)[along])) {
+    b.SetOperand(1, 0, b.operand_factor(2, along));
+    b.OrderRows(b.result_factor(0, along), b.operand_factor(2, along)).cut = b.CutOfTokens(1);
   }
   b.rule().linear = {{0, 2}};
   b.rule().writes_operand0 = b.base().ends_with('_');

@@ -8,14 +8,20 @@ namespace {
 /// The `reduction` of the loss functions of ATen.
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
-/// Rows are independent, and summed.
+/// Rows are independent, and summed. A rank that has some classes knows the losses of their labels.
 Status NllForward(RuleBuilder& b) {
   const int64_t reduction = b.IntArg(3, "reduction").value_or(kMean);
   const bool has_classes = b.operand_sizes(0).size() == 2;
   const int row = b.operand_factor(0, 0);
-  if (has_classes) b.MakeWhole(b.operand_factor(0, 1));
+  const bool has_weights = b.num_operands() > 2;
+  if (has_classes && (has_weights || reduction == kMean)) {
+    b.MakeWhole(b.operand_factor(0, 1));
+  } else if (has_classes) {
+    b.MakeReduce(b.operand_factor(0, 1), "sum");
+    b.rule().ends_with_zeros = true;  // no label says a class beyond the whole
+  }
   b.SetOperand(1, 0, row);
-  if (b.num_operands() > 2) b.MakeOperandWhole(2);  // weights of classes
+  if (has_weights) b.MakeOperandWhole(2);
   if (!has_classes || reduction == kMean) {
     b.MakeWhole(row);
   } else if (reduction == kSum) {
@@ -32,8 +38,8 @@ Status NllBackward(RuleBuilder& b) {
   const int64_t reduction = b.IntArg(4, "reduction").value_or(kMean);
   const int row = b.operand_factor(1, 0);
   b.SetResult(0, 0, row);
-  b.MakeWhole(b.operand_factor(1, 1));
-  b.MakeWhole(b.result_factor(0, 1));
+  b.SetOperand(1, 1, b.result_factor(0, 1));
+  if (b.num_operands() > 4) b.MakeWhole(b.result_factor(0, 1));
   b.SetOperand(2, 0, row);
   if (reduction == kNone) b.SetOperand(0, 0, row);
   if (b.num_operands() > 4) b.MakeOperandWhole(3);
@@ -50,7 +56,11 @@ Status SoftmaxBackward(RuleBuilder& b) {
     b.SetOperand(0, dim, b.result_factor(0, dim));
     b.SetOperand(1, dim, b.result_factor(0, dim));
   }
-  b.MakeWhole(b.result_factor(0, along));
+  if (b.base() == "_log_softmax_backward_data") {
+    b.rule().joint = b.result_factor(0, along);
+  } else {
+    b.MakeWhole(b.result_factor(0, along));
+  }
   b.rule().linear = {{0}};
   return Ok();
 }

@@ -34,14 +34,18 @@ Status LinearInFirst(RuleBuilder& b) {
   return Pointwise(b);
 }
 
-/// Without a dtype that is none of real numbers, a cast of floats is linear but for rounding.
+/// A cast to real numbers is linear but for rounding; so is one between integers that hold the
+/// counts of the graph.
 Status Cast(RuleBuilder& b) {
   if (b.num_operands() != 1) return Pointwise(b);
   const Arg* dtype = b.FindArg(SIZE_MAX, "dtype");
+  const auto is_integer = [](DType type) { return type == DType::kI32 || type == DType::kI64; };
+  const bool are_integers = dtype != nullptr && dtype->kind() == ArgKind::kDType &&
+                            is_integer(dtype->dtype()) && is_integer(b.dtype(0));
   const bool to_float = dtype == nullptr || dtype->kind() != ArgKind::kDType ||
                         dtype->dtype() == DType::kF16 || dtype->dtype() == DType::kBF16 ||
                         dtype->dtype() == DType::kF32 || dtype->dtype() == DType::kF64;
-  if (to_float) b.rule().linear = {{0}};
+  if (to_float || are_integers) b.rule().linear = {{0}};
   return Pointwise(b);
 }
 

@@ -17,6 +17,7 @@ Status Matrices(RuleBuilder& b, size_t a) {
   b.SetOperand(a, 0, b.result_factor(0, 0));
   b.SetOperand(a + 1, 1, b.result_factor(0, 1));
   Contract(b, a, 1, a + 1, 0);
+  b.rule().ends_with_zeros = b.EndsWithZeros(a) && b.EndsWithZeros(a + 1);
   b.rule().linear = {{static_cast<int>(a)}, {static_cast<int>(a) + 1}};
   return Ok();
 }
@@ -65,26 +66,27 @@ Status Dot(RuleBuilder& b) {
 }
 
 /// Rows by group, which `offs` ends: [t, k] · [g, k, n] → [t, n], or [k, t] · [t, n] → [g, k, n].
-/// A rank needs all rows, since groups begin and end anywhere.
+/// Groups begin and end anywhere: a rank has all rows, or those of its tokens or experts.
 Status GroupedMm(RuleBuilder& b) {
   for (size_t operand = 2; operand < b.num_operands(); ++operand)
     b.MakeOperandWhole(operand);
   const size_t left = b.operand_sizes(0).size(), right = b.operand_sizes(1).size();
   if (left == 2 && right == 3) {
-    b.MakeWhole(b.operand_factor(0, 0));
-    b.MakeWhole(b.result_factor(0, 0));
+    b.SetOperand(0, 0, b.result_factor(0, 0));
     b.MakeWhole(b.operand_factor(1, 0));
     b.SetOperand(1, 2, b.result_factor(0, 1));
     Contract(b, 0, 1, 1, 1);
+    b.OrderRows(-1, b.result_factor(0, 0)).groups = b.operand_factor(1, 0);
   } else if (left == 2 && right == 2) {
-    b.MakeWhole(b.operand_factor(0, 1));
-    b.MakeWhole(b.operand_factor(1, 0));
+    b.SetOperand(0, 1, b.operand_factor(1, 0));
     b.MakeWhole(b.result_factor(0, 0));
     b.SetOperand(0, 0, b.result_factor(0, 1));
     b.SetOperand(1, 1, b.result_factor(0, 2));
+    b.OrderRows(-1, b.operand_factor(1, 0)).groups = b.result_factor(0, 0);
   } else {
     return Error("grouped products of {} and {} dimensions", left, right);
   }
+  if (b.num_operands() > 2) b.rule().order.totals = {2};
   b.rule().linear = {{0}, {1}};
   return Ok();
 }

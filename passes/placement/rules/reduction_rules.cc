@@ -36,6 +36,7 @@ Status ReduceBy(RuleBuilder& b, std::string_view reduce) {
 
 Status Sum(RuleBuilder& b) {
   b.rule().linear = {{0}};
+  b.rule().ends_with_zeros = b.EndsWithZeros(0);
   return ReduceBy(b, "sum");
 }
 
@@ -60,6 +61,7 @@ Status VectorNorm(RuleBuilder& b) {
                             (order->kind() == ArgKind::kInt && order->as_int() == 2) ||
                             (order->kind() == ArgKind::kFloat && order->as_float() == 2.0);
   Reduce(b, b.DimsArg(2, "dim", b.operand_sizes(0).size()), is_euclidean ? "norm2" : "");
+  b.rule().ends_with_zeros = b.EndsWithZeros(0);
   // Of norms, too: what is partial stays partial when every element is reduced.
   if (is_euclidean && b.result_sizes(0).empty()) b.rule().moves_elements = true;
   return Ok();
@@ -73,6 +75,32 @@ Status AlongDim(RuleBuilder& b) {
   for (size_t result = 0; result < b.num_results(); ++result)
     if (b.result_sizes(result).size() == rank && rank > 0)
       b.MakeWhole(b.result_factor(result, dim.value_or(rank - 1)));
+  return Ok();
+}
+
+Status CumulativeSum(RuleBuilder& b) {
+  b.rule().linear = {{0}};
+  return AlongDim(b);
+}
+
+/// The rows of a dispatch are sorted by the experts that its tokens choose: each rank sorts those
+/// of its own tokens.
+Status Sort(RuleBuilder& b) {
+  STRATA_RETURN_IF_ERROR(AlongDim(b));
+  if (!b.IsDispatch()) return Ok();
+  const int rows = b.result_factor(1, 0);
+  if (!b.result_sizes(0).empty()) b.SetResult(0, 0, rows);
+  b.OrderRows(b.operand_factor(0, 0), rows);
+  return Ok();
+}
+
+/// Ranks exchange the largest logit and the sum of powers of each row.
+Status LogSoftmax(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const size_t along = b.DimArg(1, "dim", rank).value_or(rank - 1);
+  for (size_t dim = 0; dim < rank; ++dim)
+    b.SetResult(0, dim, b.operand_factor(0, dim));
+  b.rule().joint = b.operand_factor(0, along);
   return Ok();
 }
 
@@ -100,19 +128,19 @@ Status RmsNorm(RuleBuilder& b) {
 
 constexpr RuleEntry kRules[] = {
     {"_fused_rms_norm", RmsNorm},
-    {"_log_softmax", AlongDim},
+    {"_log_softmax", LogSoftmax},
     {"_softmax", AlongDim},
     {"amax", Max},
     {"amin", Min},
     {"argmax", AlongDim},
     {"argsort", AlongDim},
-    {"cumsum", AlongDim},
+    {"cumsum", CumulativeSum},
     {"linalg_vector_norm", VectorNorm},
     {"logsumexp", AlongDim},
     {"max", Max},
     {"mean", Mean},
     {"min", Min},
-    {"sort", AlongDim},
+    {"sort", Sort},
     {"sum", Sum},
     {"topk", TopK},
 };

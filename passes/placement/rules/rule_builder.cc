@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops.h"
+#include "passes/placement/placement.h"
 
 namespace strata {
 namespace {
@@ -13,6 +14,28 @@ std::optional<std::vector<DimId>> SizesOf(const Graph& graph, ValueId value) {
   if (!id.valid()) return std::nullopt;
   const Type& type = graph.module().types()[id];
   return type.kind == TypeKind::kTensor ? type.sizes : std::vector<DimId>{};
+}
+
+/// Inputs and what is redistributed end with zeros; so do products with them, and sums of them.
+bool EndsWithZeros(const Graph& graph, ValueId value, int depth) {
+  constexpr int kMaxDepth = 16;
+  const NodeId def = graph.value(value).def;
+  if (graph.node(def).kind == NodeKind::kPlaceholder) return true;
+  if (graph.node(def).kind != NodeKind::kCall || depth > kMaxDepth) return false;
+  if (graph.op(def) == kRedistributeOp) return true;
+  const std::string_view base = BaseName(graph.op(def));
+  const std::vector<ValueId> operands = graph.operands(def);
+  // Neither has elements beyond the classes (passes/placement/lower_loss.h).
+  if (base == "nll_loss_backward" || base == "_log_softmax_backward_data") return true;
+  const auto ends = [&](ValueId operand) { return EndsWithZeros(graph, operand, depth + 1); };
+  if (operands.empty()) return false;
+  if (base == "mul" || base == "mul_") return std::ranges::any_of(operands, ends);
+  if (base == "add" || base == "add_" || base == "sub" || base == "sub_")
+    return operands.size() == 2 && std::ranges::all_of(operands, ends);
+  constexpr std::string_view kOfFirst[] = {"_to_copy", "clone",   "detach",   "div",
+                                           "div_",     "neg",     "t",        "view",
+                                           "alias",    "reshape", "transpose"};
+  return std::ranges::count(kOfFirst, base) > 0 && ends(operands[0]);
 }
 
 }  // namespace
@@ -50,9 +73,13 @@ std::string_view RuleBuilder::base() const {
   return BaseName(op());
 }
 
-bool RuleBuilder::is_float(size_t operand) const {
+DType RuleBuilder::dtype(size_t operand) const {
   const TypeId id = graph_->value(graph_->operands(node_)[operand]).type;
-  switch (graph_->module().types()[id].dtype) {
+  return graph_->module().types()[id].dtype;
+}
+
+bool RuleBuilder::is_float(size_t operand) const {
+  switch (dtype(operand)) {
     case DType::kF16:
     case DType::kBF16:
     case DType::kF32:
@@ -145,6 +172,85 @@ void RuleBuilder::MakeResultWhole(size_t result) {
   for (const std::vector<int>& dim : rule_.results[result])
     for (const int index : dim)
       MakeWhole(index);
+}
+
+bool RuleBuilder::EndsWithZeros(size_t operand) const {
+  return strata::EndsWithZeros(*graph_, graph_->operands(node_)[operand], 0);
+}
+
+RowOrder& RuleBuilder::OrderRows(int tokens, int rows) {
+  MakeWhole(rows);
+  if (tokens >= 0) MakeWhole(tokens);
+  rule_.order = {.tokens = tokens, .rows = rows, .sum = module().Intern("sum")};
+  return rule_.order;
+}
+
+std::pair<ValueId, int64_t> RuleBuilder::OrderOf(ValueId indices) const {
+  int64_t rows_per_token = 1;
+  while (BaseName(graph_->op(graph_->value(indices).def)) == "floor_divide") {
+    const auto args = graph_->args(graph_->value(indices).def);
+    if (!args[0].is_value() || args[1].kind() != ArgKind::kInt) break;
+    rows_per_token *= args[1].as_int();
+    indices = args[0].value();
+  }
+  return {indices, rows_per_token};
+}
+
+bool RuleBuilder::IsRowOfToken(size_t operand, DimId size) const {
+  const auto [order, rows_per_token] = OrderOf(graph_->operands(node_)[operand]);
+  const NodeId sort = graph_->value(order).def;
+  return BaseName(graph_->op(sort)) == "sort" && order == graph_->result(sort, 1) &&
+         HasRows(operand_sizes_[operand], size, rows_per_token);
+}
+
+std::vector<Placement> RuleBuilder::CutOfTokens(size_t operand) const {
+  const NodeId sort = graph_->value(OrderOf(graph_->operands(node_)[operand]).first).def;
+  const TypeId type = graph_->value(graph_->operands(sort)[0]).type;
+  return type.valid() ? graph_->module().types()[type].placements : std::vector<Placement>{};
+}
+
+bool RuleBuilder::HasRows(std::span<const DimId> rows, DimId tokens, int64_t per_token) const {
+  const DimTable& dims = graph_->module().dims();
+  const auto number = dims.AsConst(tokens);
+  return rows.size() == 1 && number && dims.AsConst(rows[0]) == *number * per_token;
+}
+
+bool RuleBuilder::IsDispatch() const {
+  if (operand_sizes_[0].size() != 1 || graph_->value(graph_->result(node_, 0)).num_uses > 0)
+    return false;
+  struct Indices {
+    ValueId value;
+    int64_t rows_per_token;
+  };
+  std::vector<Indices> found = {{graph_->result(node_, 1), 1}};
+  bool selects = false;
+  while (!found.empty()) {
+    const Indices indices = found.back();
+    found.pop_back();
+    for (const Use use : graph_->uses(indices.value)) {
+      const std::string_view base = BaseName(graph_->op(use.user));
+      const auto args = graph_->args(use.user);
+      const auto is_read_at = [&](size_t position) {
+        return position < args.size() && args[position].is_value() &&
+               args[position].value() == indices.value;
+      };
+      if (base == "floor_divide" && is_read_at(0) && args[1].kind() == ArgKind::kInt) {
+        found.push_back({graph_->result(use.user), indices.rows_per_token * args[1].as_int()});
+        continue;
+      }
+      const bool is_index =
+          (base == "index_select" || base == "index_add" || base == "index_add_") && is_read_at(2);
+      const auto tokens = is_index ? SizesOf(*graph_, args[0].value()) : std::nullopt;
+      const auto along = is_index && args[1].kind() == ArgKind::kInt ? args[1].as_int() : -1;
+      if (!tokens || along < 0 || along >= static_cast<int64_t>(tokens->size()) ||
+          !HasRows(operand_sizes_[0], (*tokens)[static_cast<size_t>(along)],
+                   indices.rows_per_token)) {
+        return false;
+      }
+      selects = true;
+    }
+  }
+  return selects;
 }
 
 }  // namespace strata

@@ -30,6 +30,7 @@ class RuleBuilder {
 
   std::span<const DimId> operand_sizes(size_t operand) const { return operand_sizes_[operand]; }
   std::span<const DimId> result_sizes(size_t result) const { return result_sizes_[result]; }
+  DType dtype(size_t operand) const;
   bool is_float(size_t operand) const;
 
   /// The argument at a position or of a name; null: absent.
@@ -58,11 +59,27 @@ class RuleBuilder {
   void MakeOperandWhole(size_t operand);
   void MakeResultWhole(size_t result);
 
+  /// True when the operand has zeros where it goes on beyond its whole, on ranks that have less of
+  /// an uneven dimension than others.
+  bool EndsWithZeros(size_t operand) const;
+  /// Rows of `rows` may be in the order of experts, while `tokens`, or -1, stays in that of tokens.
+  RowOrder& OrderRows(int tokens, int rows);
+  /// True when the indices `operand` say which of `size` tokens rows belong to, each of them with
+  /// equally many rows: they come from the sort of a dispatch.
+  bool IsRowOfToken(size_t operand, DimId size) const;
+  /// Of such indices: how the tokens are cut.
+  std::vector<Placement> CutOfTokens(size_t operand) const;
+  /// True for a sort of which only the order is read, as indices of tokens.
+  bool IsDispatch() const;
+
   ShardingRule& rule() { return rule_; }
   ShardingRule Take() { return std::move(rule_); }
 
  private:
   RuleBuilder(Graph& graph, NodeId node) : graph_(&graph), node_(node) {}
+  /// Where indices come from, by divisions, and how many rows a token has by them.
+  std::pair<ValueId, int64_t> OrderOf(ValueId indices) const;
+  bool HasRows(std::span<const DimId> rows, DimId tokens, int64_t per_token) const;
 
   Graph* graph_;
   NodeId node_;

@@ -30,6 +30,18 @@ struct Factor {
 /// of shape [b·s, d]. Empty for numbers.
 using FactorDims = std::vector<std::vector<int>>;
 
+/// Rows that ranks hold in an order of their own (ir/row_placement.h): by token, or by expert.
+struct RowOrder {
+  int tokens = -1;  ///< factor that stays as it is and is cut with the rows; -1: there is none
+  int rows = -1;    ///< factor of tensors in that order; -1: the operator knows no such rows
+  int groups = -1;  ///< factor of the experts: with it cut, rows are by expert
+  std::vector<int> totals = {};  ///< operands that count rows: each rank counts its own, P(sum)
+  StrId sum = {};                ///< "sum"
+  /// How the tokens are cut whose rows these are, on each mesh axis: placements of what the
+  /// dispatch sorted. Empty: not known, or this is the sort.
+  std::vector<Placement> cut = {};
+};
+
 /// How the dimensions of the tensors of one node depend on each other, which is everything that
 /// placement, lowering and a search for placements need to know of an operator.
 /// Source: sharding rules of Shardy (openxla.org/shardy), operator strategies of
@@ -50,6 +62,13 @@ struct ShardingRule {
   std::vector<std::pair<int, int>> size_args = {};  ///< (position, dim of result 0)
   /// Operand 0 is written and is result 0: it keeps its placement.
   bool writes_operand0 = false;
+  /// Operands of a sum end with zeros on ranks that have fewer elements than others: their sums are
+  /// right.
+  bool ends_with_zeros = false;
+  RowOrder order = {};
+  /// A factor whose sums ranks exchange inside the operator when it is cut: the classes of a
+  /// softmax (passes/placement/lower_loss.h). -1: there is none.
+  int joint = -1;
 };
 
 /// The rule of a call. Errors: no rule is known for the operator; they name node, module and line.

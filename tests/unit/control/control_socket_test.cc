@@ -88,7 +88,7 @@ TEST_CASE("only the user reads and writes the socket, and it goes with the progr
   const std::string path = folder / "control";
   {
     const auto socket = OrDie(ControlSocket::Open(path, Echo()));
-    struct stat found {};
+    struct stat found{};
     REQUIRE(::stat(path.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777) == 0600);
   }

@@ -38,7 +38,10 @@ TEST_CASE("types: annotations come back unchanged") {
            "DTensor(f32[4, 4][4, 1]cpu, S(0))",
            "DTensor(f32[4, 4], R)",
            "DTensor(bf16[4, s0][s0, 1]cuda:0, P(sum)S(1)R)",
+           "DTensor(f32[8, 4][4, 1]cpu, T(0)E(1)F(0, 2))",
            // Not understood, kept as text.
+           "DTensor(f32[8, 4][4, 1]cpu, F(0))",
+           "DTensor(f32[8, 4][4, 1]cpu, T(0, 2))",
            "DTensor(f32[4, 4][4, 1]cpu, S(1)[1]S(1)[0])",
            "DTensor(f32[4, 4][4, 1]cpu, _S(0, 2))",
            "q128[4]",

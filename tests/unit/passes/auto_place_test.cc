@@ -120,7 +120,7 @@ double CostBy(std::string_view text, const CostModel& model, const PlacementPlan
 
 PlacementPlan PlanOf(const Graph& graph, const AutoPlacement& placement, const CostModel& model) {
   return OrDie(PlacementPlan::Parse(PlanText(graph, placement, model.mesh(), "test"), "found.toml",
-                                    model.mesh(), true));
+                                    model.mesh(), {}));
 }
 
 TEST_CASE("auto placement: the plan that is written costs what was found, and less than greed") {
@@ -204,7 +204,7 @@ phase = "forward"
 op = "aten.mm.default"
 tp = "RR -> R"
 )",
-                                                      "c.toml", model.mesh(), true));
+                                                      "c.toml", model.mesh(), {}));
   const AutoPlacement found = OrDie(PlaceAutomatically(graph, constraints, model, {}));
   CHECK_GT(found.solved.cost, best);
   CHECK(

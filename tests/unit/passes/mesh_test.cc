@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/support/graphs.h"
 
@@ -77,6 +78,30 @@ TEST_CASE("groups of experts are consecutive ranks of a block of dp_replicate") 
   CHECK_EQ(Group(all, "ep", 2), Ranks({0, 1, 2, 3}));
 }
 
+TEST_CASE("the grid is as fine as that of the dense axes and that of experts") {
+  using Names = std::vector<std::string>;
+  const auto names = [](const Mesh& mesh) {
+    Names all;
+    for (const MeshAxis& axis : mesh.axes())
+      all.push_back(fmt::format("{}={}", axis.name, axis.size));
+    return all;
+  };
+  CHECK_EQ(names(MeshOf("fsdp=2,tp=4,ep=4")), Names({"fsdp=2", "tp=4"}));
+  CHECK_EQ(names(MeshOf("fsdp=4,ep=2")), Names({"efsdp=2", "ep=2"}));
+  CHECK_EQ(names(MeshOf("tp=4,ep=2")), Names({"efsdp=2", "ep=2"}));
+  CHECK_EQ(names(MeshOf("fsdp=2,tp=4,ep=2")), Names({"fsdp=2", "tp_efsdp=2", "ep=2"}));
+  const Mesh mesh = MeshOf("dp_replicate=2,fsdp=4,tp=2,ep=4");
+  CHECK_EQ(names(mesh), Names({"dp_replicate=2", "efsdp=2", "fsdp_ep=2", "tp=2"}));
+  CHECK_EQ(mesh.PartsOf("fsdp"), std::vector<size_t>({1, 2}));
+  CHECK_EQ(mesh.PartsOf("ep"), std::vector<size_t>({2, 3}));
+  CHECK_EQ(mesh.PartsOf("pp"), std::vector<size_t>());
+  CHECK_EQ(mesh.Joined(1, 2)->name, "fsdp");
+  CHECK_EQ(mesh.Joined(2, 2)->name, "ep");
+  CHECK(mesh.Joined(1, 3) == nullptr);
+  CHECK_EQ(Group(mesh, "fsdp", 5), Ranks({1, 3, 5, 7}));
+  CHECK_EQ(Group(mesh, "fsdp_ep", 5), Ranks({5, 7}));
+}
+
 TEST_CASE("messages say what a mesh looks like") {
   constexpr std::string_view kAdvice = "; write axes and their sizes, as in fsdp=2,tp=4";
   const auto expect = [&](std::string_view text, std::string_view why) {
@@ -95,6 +120,7 @@ TEST_CASE("messages say what a mesh looks like") {
   expect("fsdp=1048576,tp=2", "it has more than 1048576 ranks");
   expect("dp_replicate=4,fsdp=2,ep=4",
          "ep = 4 does not divide the 2 ranks of the axes inside dp_replicate");
+  expect("fsdp=3,tp=2,ep=3", "ep = 3 takes no even part of fsdp");
 }
 
 TEST_CASE("groups of axes that the mesh does not have are errors") {
@@ -104,9 +130,9 @@ TEST_CASE("groups of axes that the mesh does not have are errors") {
   };
   CHECK_EQ(error("pp"), "mesh 'fsdp=2,tp=4,ep=4' has no axis 'pp': it has fsdp, tp, efsdp, ep");
   CHECK_EQ(error("tp+tp"), "group 'tp+tp' names axis tp twice: name it once");
-  CHECK_EQ(error("fsdp+ep"),
-           "group 'fsdp+ep' mixes the ranks of experts with those that they borrow: join efsdp and "
-           "ep, or the other axes");
+  CHECK_EQ(error("tp+ep"),
+           "group 'tp+ep' joins tp and ep, which have ranks in common: join efsdp and ep, or the "
+           "other axes");
   CHECK_EQ(Mesh().GroupOf("tp", 0).error().message(), "mesh '' has no axis 'tp': it has one rank");
 }
 

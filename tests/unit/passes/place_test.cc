@@ -178,17 +178,72 @@ TEST_CASE("place: an operator without a rule is an error that names node, module
            "no sharding rule for aten.fancy.default: f in graph g, module layers.0");
 }
 
-TEST_CASE("place: an axis that nothing would be cut along is refused") {
-  auto module = ParseBody(kStep);
-  const Status placed = PlaceOn(*module, "fsdp=2,ep=2");
-  REQUIRE(!placed);
-  CHECK(placed.error().message().starts_with("no pass cuts experts yet: mesh fsdp=2,ep=2: "));
+/// Tokens choose two of four experts each.
+constexpr std::string_view kExperts = R"(
+  w = placeholder : f32[4, 8, 8][64, 8, 1]cpu {+fqn='layers.0.moe.experts.w1' +input='parameter'}
+  x = placeholder : f32[16, 8][8, 1]cpu {+fqn='x' +input='batch'}
+  chosen = placeholder : i64[16, 2][2, 1]cpu {+fqn='chosen' +input='batch'}
+  none = aten.zeros.default([16, 4], dtype=torch.bool) : b8[16, 4][4, 1]cpu {forward}
+  marks = aten.scatter.value(none, 1, chosen, True) : b8[16, 4][4, 1]cpu {forward}
+  counts = aten.sum.dim_IntList(marks, [0]) : i64[4][1]cpu {forward}
+  flat = aten.reshape.default(chosen, [32]) : i64[32][1]cpu ~chosen {forward}
+  (_, order) = aten.sort.stable(flat, stable=True, dim=0) as sort : (i64[32][1]cpu, i64[32][1]cpu) {forward}
+  source = aten.floor_divide.Scalar(order, 2) : i64[32][1]cpu {forward}
+  rows = aten.index_select.default(x, 0, source) : f32[32, 8][8, 1]cpu {forward}
+  sums = aten.cumsum.default(counts, 0) : i64[4][1]cpu {forward}
+  ends = aten._to_copy.default(sums, dtype=torch.int32) : i32[4][1]cpu {forward}
+  y = aten._grouped_mm.default(rows, w, ends) : f32[32, 8][8, 1]cpu {forward}
+  base = aten.zeros_like.default(x) : f32[16, 8][8, 1]cpu {forward}
+  out = aten.index_add.default(base, 0, source, y) : f32[16, 8][8, 1]cpu {forward}
+  loss = aten.sum.default(out) : f32[][]cpu {loss}
+  output([loss])
+)";
+
+TEST_CASE("place: rows of a dispatch are cut as their tokens are") {
+  auto module = ParseBody(kExperts);
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "order"), "DTensor(i64[32][1]cpu, T(0))");
+  CHECK_EQ(TypeOf(*module, "rows"), "DTensor(f32[32, 8][8, 1]cpu, T(0))");
+  CHECK_EQ(TypeOf(*module, "ends"), "DTensor(i32[4][1]cpu, P(sum))");
+  CHECK_EQ(TypeOf(*module, "y"), "DTensor(f32[32, 8][8, 1]cpu, T(0))");
+  CHECK_EQ(TypeOf(*module, "out"), "DTensor(f32[16, 8][8, 1]cpu, S(0))");
+}
+
+TEST_CASE("lower: ranks that share experts exchange counts, rows and results") {
+  auto module = ParseBody(kExperts);
+  OrDie(Place({.mesh = "fsdp=4,ep=2", .plan = "llama3"}).Run(*module));
+  CHECK_EQ(TypeOf(*module, "w"), "DTensor(f32[4, 8, 8][64, 8, 1]cpu, _S(0, 2)S(0))");
+  CHECK_EQ(TypeOf(*module, "rows"), "DTensor(f32[32, 8][8, 1]cpu, T(0)T(0))");
+  CHECK_EQ(TypeOf(*module, "y"), "DTensor(f32[32, 8][8, 1]cpu, T(0)E(0))");
+  OrDie(LowerPlacements().Run(*module));
+  OrDie(Verify(*module));
+  CHECK_EQ(TypeOf(*module, "rows"), "f32[8, 8][8, 1]cpu");
+  CHECK_EQ(TypeOf(*module, "y"), "f32[u0, 8][8, 1]cpu");
+  const Graph& graph = *module->FindGraph("g");
+  int exchanges = 0;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.op(node) != "_c10d_functional.all_to_all_single.default") continue;
+    CHECK_EQ(module->str(graph.args(node)[3].str()), "ep");
+    ++exchanges;
+  }
+  CHECK_EQ(exchanges, 3);
+}
+
+TEST_CASE("place: a sort that no rows follow is of all tokens") {
+  auto module = ParseBody(R"(
+  x = placeholder : i64[16][1]cpu {+fqn='x' +input='batch'}
+  (least, order) = aten.sort.stable(x, stable=True, dim=0) as sort : (i64[16][1]cpu, i64[16][1]cpu) {forward}
+  sum_1 = aten.sum.default(order) : i64[][]cpu {forward}
+  output([least, sum_1])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "order"), "DTensor(i64[16][1]cpu, R)");
 }
 
 /// Places `kStep` on two ranks by the plan `text`.
 Status PlaceBy(Module& module, std::string_view text) {
   const Mesh mesh = OrDie(Mesh::Parse("fsdp=2"));
-  const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", mesh, true));
+  const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", mesh, {}));
   return PlaceGraph(*module.FindGraph("g"), plan, /*reshard_after_forward=*/true);
 }
 
@@ -238,7 +293,7 @@ fsdp = "S(0)S(0) -> S(0)"
            "no such strategy: p.toml:2 on axis fsdp: the sharding rule of mm does not allow it for "
            "2 operands: correct the entry, or remove it");
   const auto parsed = PlacementPlan::Parse("[[node]]\nmodule = \"\"\nop = \"a\"\nfsdp = \"S(0)\"\n",
-                                           "p.toml", OrDie(Mesh::Parse("fsdp=2")), true);
+                                           "p.toml", OrDie(Mesh::Parse("fsdp=2")), {});
   REQUIRE(!parsed);
   CHECK(parsed.error().message().find("expected placements of operands and results") !=
         std::string::npos);

@@ -1,5 +1,6 @@
 #include "passes/placement/redistribution.h"
 
+#include <cmath>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -43,6 +44,25 @@ TEST_CASE(
 TEST_CASE("redistribution: a strided shard lies inside the shards of inner axes") {
   CHECK_EQ(Changes("_S(0, 2)S(0)", "RS(0)", "fsdp=2,tp=2"), "0:_S(0, 2)>R");
   CHECK_EQ(Changes("P(sum)S(0)", "_S(0, 2)S(0)", "fsdp=2,tp=2"), "0:P(sum)>_S(0, 2)");
+}
+
+TEST_CASE("redistribution: parts of blocks lie inside the shards of other axes") {
+  CHECK_EQ(Changes("S(0)F(0, 4)", "RR", "fsdp=2,tp=2"), "1:F(0, 4)>R 0:S(0)>R");
+  CHECK_EQ(Changes("P(sum)P(sum)", "S(0)F(0, 4)", "fsdp=2,tp=2"), "0:P(sum)>S(0) 1:P(sum)>F(0, 4)");
+}
+
+TEST_CASE("redistribution: rows go to their experts and back, and are not gathered") {
+  CHECK_EQ(Changes("T(0)T(0)", "T(0)E(0)", "fsdp=2,tp=2"), "1:T(0)>E(0)");
+  CHECK_EQ(Changes("E(0)T(0)", "T(0)T(0)", "fsdp=2,tp=2"), "0:E(0)>T(0)");
+  Module module;
+  const Mesh mesh = OrDie(Mesh::Parse("fsdp=2"));
+  const auto cost = [&](std::string_view from, std::string_view to) {
+    return RedistributionCost(OrDie(ParsePlacements(module, from, mesh)),
+                              OrDie(ParsePlacements(module, to, mesh)), 1e6, mesh);
+  };
+  CHECK_LT(cost("T(0)", "E(0)"), 1e6);
+  CHECK(std::isinf(cost("T(0)", "R")));
+  CHECK(std::isinf(cost("S(0)", "T(0)")));
 }
 
 TEST_CASE("redistribution: partial values are reduced on inner axes first") {

@@ -168,6 +168,20 @@ constexpr std::string_view kCalls[] = {
   output([y])
 )",
     R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  i = placeholder : i64[4][1]cpu
+  (y, w) = aten.nll_loss_forward.default(a, i, None, 2, -100) as nll : (f32[][]cpu, f32[][]cpu)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[][]cpu
+  a = placeholder : f32[4, 6][6, 1]cpu
+  i = placeholder : i64[4][1]cpu
+  w = placeholder : f32[][]cpu
+  y = aten.nll_loss_backward.default(g, a, i, None, 2, -100, w) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
   w = placeholder : f32[8, 4][4, 1]cpu
   i = placeholder : i64[2, 6][6, 1]cpu
   y = aten.embedding.default(w, i) : f32[2, 6, 4][24, 4, 1]cpu

@@ -1,10 +1,6 @@
 // Several ranks train as one rank does on the same batches.
 
-#include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +12,23 @@
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
+#include "tests/support/rank_courses.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 
 namespace strata {
 namespace {
 
+using testing::CheckClose;
+using testing::Copy;
+using testing::Course;
+using testing::Degree;
+using testing::Difference;
 using testing::MessageOf;
 using testing::OrDie;
 using testing::TempDir;
+using testing::TrainerOf;
+using testing::Values;
 
 constexpr std::string_view kModel = R"(model = "llama3"
 dim = 32
@@ -43,85 +47,11 @@ max_grad_norm = 0.5
 )";
 
 TrainConfig ConfigOf(const std::vector<std::string>& sets) {
-  return OrDie(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets));
-}
-
-std::unique_ptr<Trainer> TrainerOf(const TrainConfig& config) {
-  TrainSetup setup{.config = config, .data = OrDie(OpenDataSource(config))};
-  if (config.validator.enable) setup.validation = OrDie(OpenValidationData(config));
-  return OrDie(Trainer::Create(std::move(setup)));
-}
-
-using Values = std::map<std::string, std::vector<float>>;
-
-Values Copy(const std::vector<TensorView>& views) {
-  Values values;
-  for (const TensorView& view : views) {
-    std::vector<float>& target = values[view.name];
-    target.resize(view.bytes.size() / sizeof(float));
-    std::memcpy(target.data(), view.bytes.data(), view.bytes.size());
-  }
-  return values;
-}
-
-/// The largest difference of two lists of tensors; they have the same names and sizes.
-double Difference(const Values& a, const Values& b) {
-  REQUIRE_EQ(a.size(), b.size());
-  double largest = 0.0;
-  for (const auto& [name, values] : a) {
-    REQUIRE(b.contains(name));
-    REQUIRE_EQ(values.size(), b.at(name).size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      REQUIRE(std::isfinite(values[i]));
-      largest = std::max<double>(largest, std::abs(values[i] - b.at(name)[i]));
-    }
-  }
-  return largest;
-}
-
-struct Course {
-  std::vector<StepMetrics> steps;
-  Values gradients, parameters, optimizer;
-};
-
-Course Train(Trainer& trainer) {
-  Course course;
-  OrDie(trainer.Compile());
-  while (OrDie(trainer.HasNext())) {
-    StepReport report = OrDie(trainer.Step());
-    if (trainer.IsValidationStep()) report.metrics.validation_loss = OrDie(trainer.Validate());
-    course.steps.push_back(report.metrics);
-    if (course.steps.size() == 1) course.gradients = Copy(trainer.Gradients());
-  }
-  course.parameters = Copy(trainer.Parameters());
-  course.optimizer = Copy(trainer.OptimizerTensors());
-  return course;
+  return testing::ConfigOf(kModel, sets);
 }
 
 Course Train(const std::vector<std::string>& sets) {
-  return Train(*TrainerOf(ConfigOf(sets)));
-}
-
-/// Sums in another order: a few ULPs per step, which Adam's division raises for small gradients.
-void CheckClose(const Course& course, const Course& oracle) {
-  REQUIRE_EQ(course.steps.size(), oracle.steps.size());
-  for (size_t i = 0; i < course.steps.size(); ++i) {
-    CHECK_EQ(course.steps[i].loss, doctest::Approx(oracle.steps[i].loss).epsilon(2e-6));
-    CHECK_EQ(course.steps[i].grad_norm, doctest::Approx(oracle.steps[i].grad_norm).epsilon(2e-5));
-    CHECK_EQ(course.steps[i].validation_loss.has_value(),
-             oracle.steps[i].validation_loss.has_value());
-    if (course.steps[i].validation_loss) {
-      CHECK_EQ(*course.steps[i].validation_loss,
-               doctest::Approx(*oracle.steps[i].validation_loss).epsilon(2e-6));
-    }
-  }
-  CHECK_LT(Difference(course.gradients, oracle.gradients), 1e-6);
-  CHECK_LT(Difference(course.parameters, oracle.parameters), 2e-4);
-  CHECK_LT(Difference(course.optimizer, oracle.optimizer), 1e-5);
-}
-
-std::string Degree(std::string_view axis, int64_t ranks) {
-  return fmt::format("parallelism.{}_degree={}", axis, ranks);
+  return testing::Train(kModel, sets);
 }
 
 TEST_CASE("each layout of ranks trains as one rank does") {
@@ -160,6 +90,44 @@ TEST_CASE("ranks of tensor parallelism share sequences, or have whole ones") {
   for (const char* sharing : {"true", "false"}) {
     const std::string key = "parallelism.enable_sequence_parallel=";
     CheckClose(Train({Degree("tensor_parallel", 2), key + sharing}), oracle);
+  }
+}
+
+TEST_CASE("ranks that share sequences train as one rank does") {
+  const Course oracle = Train({});
+  struct Layout {
+    int64_t shard, context, tensor;
+  };
+  for (const auto& [shard, context, tensor] : {Layout{1, 2, 1}, {1, 4, 1}, {2, 2, 1}, {1, 2, 2}}) {
+    CAPTURE(shard);
+    CAPTURE(context);
+    CAPTURE(tensor);
+    CheckClose(Train({Degree("data_parallel_shard", shard), Degree("context_parallel", context),
+                      Degree("tensor_parallel", tensor), fmt::format("batch_size={}", 8 / shard)}),
+               oracle);
+  }
+}
+
+TEST_CASE("ranks that do not divide parameters train as one rank does") {
+  const std::vector<std::string> odd = {"vocab_size=41", "batch_size=6"};
+  const Course oracle = Train(odd);
+  struct Layout {
+    int64_t shard, tensor;
+  };
+  for (const auto& [shard, tensor] : {Layout{3, 1}, {1, 2}, {3, 2}}) {
+    CAPTURE(shard);
+    CAPTURE(tensor);
+    CheckClose(Train({"vocab_size=41", fmt::format("batch_size={}", 6 / shard),
+                      Degree("data_parallel_shard", shard), Degree("tensor_parallel", tensor)}),
+               oracle);
+  }
+}
+
+TEST_CASE("ranks gather the logits before the loss, or do not") {
+  const Course oracle = Train({});
+  for (const char* disabled : {"true", "false"}) {
+    const std::string key = "parallelism.disable_loss_parallel=";
+    CheckClose(Train({Degree("tensor_parallel", 2), key + disabled}), oracle);
   }
 }
 

@@ -99,7 +99,7 @@ const std::vector<Condition> kConditions = {
      kExperts,
      {"parallelism.expert_parallel_degree=2"},
      "",
-     "2 does not divide the 1 ranks of shard 1 · tensor 1, which experts share"},
+     "2 does not divide the 1 ranks of shard 1 · context 1 · tensor 1, which experts share"},
     {"ParallelDims: a degree that no machine has",
      kDense,
      {"parallelism.data_parallel_replicate_degree=100000"},

@@ -492,8 +492,6 @@ TEST_CASE("what several ranks would do is accepted where one rank does it, else 
     CHECK_EQ(refusal(key, "0"), "0 must be at least 1");
   }
   CHECK_EQ(refusal("parallelism.num_pp_microbatches", "2"), "a rank has all layers, remove it");
-  CHECK_EQ(refusal("parallelism.context_parallel_degree", "2"),
-           "a rank has whole sequences, take 1 instead of 2");
   CHECK_EQ(refusal("training.enable_cpu_offload", "true"),
            "parameters stay where the run is, take false");
   CHECK_EQ(refusal("compile.enable_autoparallel", "true"),

@@ -48,6 +48,9 @@ TEST_CASE("degrees make a mesh, and without them a run has one rank") {
   CHECK_EQ(MeshOf({"data_parallel_replicate_degree=2", "data_parallel_shard_degree=3",
                    "tensor_parallel_degree=4"}),
            "dp_replicate=2,fsdp=3,tp=4");
+  CHECK_EQ(MeshOf({"data_parallel_shard_degree=2", "context_parallel_degree=3",
+                   "tensor_parallel_degree=2"}),
+           "fsdp=2,cp=3,tp=2");
 }
 
 TEST_CASE("a shard degree of -1 takes the ranks that are left") {
@@ -62,7 +65,7 @@ TEST_CASE("a shard degree of -1 takes the ranks that are left") {
       MessageOf(Parse({"tensor_parallel_degree=2", "data_parallel_shard_degree=2"}, 8)),
       "impossible value for 'parallelism.data_parallel_shard_degree': --set "
       "parallelism.data_parallel_shard_degree=2: the degrees make 4 ranks (replicate 1 · shard "
-      "2 · tensor 2), but the run has 8");
+      "2 · context 1 · tensor 2), but the run has 8");
 }
 
 TEST_CASE("batch_size is for one data rank") {
@@ -101,9 +104,33 @@ TEST_CASE("the ranks of tensor parallelism share heads and, if asked for, sequen
   CHECK_EQ(
       OrDie(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", whole)).parallelism.mesh.Text(),
       "tp=4");
+  CHECK_EQ(
+      MessageOf(Parse({"context_parallel_degree=4", "tensor_parallel_degree=2"})),
+      "impossible value for 'parallelism.context_parallel_degree': --set "
+      "parallelism.context_parallel_degree=4: 4 ranks do not divide seq_len 12, of which those "
+      "of tensor parallelism have parts");
   CHECK_EQ(MessageOf(Parse({"data_parallel_shard_degree=2", "expert_parallel_degree=2"})),
            "impossible value for 'parallelism.expert_parallel_degree': --set "
            "parallelism.expert_parallel_degree=2: the model has no experts, take 1");
+}
+
+TEST_CASE("the ranks of experts take tokens of their own to one product") {
+  const auto refusal = [](const std::vector<std::string>& more) {
+    std::vector<std::string> sets = {"model=qwen3", "parallelism.expert_parallel_degree=2",
+                                     "moe.num_experts=4", "moe.top_k=2", "moe.moe_hidden_dim=8"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return MessageOf(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets));
+  };
+  const std::string where =
+      "impossible value for 'parallelism.expert_parallel_degree': --set "
+      "parallelism.expert_parallel_degree=2: ";
+  CHECK_EQ(refusal({"parallelism.data_parallel_shard_degree=2", "moe.use_grouped_mm=false"}),
+           where + "experts of several ranks are one product, take moe.use_grouped_mm = true");
+  CHECK_EQ(refusal({"parallelism.tensor_parallel_degree=2",
+                    "parallelism.enable_sequence_parallel=false"}),
+           where +
+               "ranks of tensor parallelism send tokens of their own to experts, take "
+               "parallelism.enable_sequence_parallel = true");
 }
 
 }  // namespace

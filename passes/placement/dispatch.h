@@ -1,0 +1,33 @@
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// The rows of a graph's dispatches: what a sort of tokens by their experts orders, up to where
+/// rows become tokens again.
+///
+///   order = sort(experts)  rows = index_select(tokens, order // k)  …  index_add(out, …, rows)
+///
+/// What counts the rows of each expert is what the ends of a grouped product over them sum up.
+class Dispatches {
+ public:
+  explicit Dispatches(const Graph& graph);
+  /// Integers `[experts]`: how many rows each has; none: `rows` are not those of a dispatch.
+  ValueId CountsOf(ValueId rows) const;
+  /// What the first of those products multiplies rows with, `[experts, in, out]`; none likewise.
+  ValueId WeightOf(ValueId rows) const;
+
+ private:
+  std::vector<ValueId> RowsOf(const Graph& graph, NodeId sort) const;
+  struct Product {
+    ValueId counts, weight;
+  };
+  static Product ProductOver(const Graph& graph, const std::vector<ValueId>& rows);
+
+  std::unordered_map<ValueId, Product> products_;
+};
+
+}  // namespace strata

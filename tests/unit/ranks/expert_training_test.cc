@@ -1,0 +1,146 @@
+// Ranks that share experts train as one rank does on the same batches.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "ir/ops.h"
+#include "ir/verify.h"
+#include "passes/core/pass_manager.h"
+#include "runtime/train/pipeline.h"
+#include "runtime/train/programs.h"
+#include "tests/support/rank_courses.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using testing::CheckClose;
+using testing::Course;
+using testing::Degree;
+using testing::Train;
+
+constexpr std::string_view kDeepSeek = R"(model = "deepseek_v3"
+dim = 32
+n_layers = 2
+n_dense_layers = 1
+n_heads = 4
+hidden_dim = 32
+vocab_size = 64
+seq_len = 16
+batch_size = 8
+steps = 6
+seed = 7
+[optimizer]
+lr = 1e-3
+max_grad_norm = 0.5
+[mla]
+kv_lora_rank = 16
+qk_nope_head_dim = 8
+qk_rope_head_dim = 8
+v_head_dim = 8
+[moe]
+num_experts = 8
+top_k = 2
+moe_hidden_dim = 16
+num_shared_experts = 1
+)";
+
+constexpr std::string_view kQwen = R"(model = "qwen3"
+dim = 32
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+head_dim = 8
+vocab_size = 64
+seq_len = 16
+batch_size = 8
+steps = 6
+seed = 8
+[optimizer]
+lr = 1e-3
+max_grad_norm = 0.5
+[moe]
+num_experts = 4
+top_k = 2
+moe_hidden_dim = 16
+score_func = "softmax"
+route_norm = true
+)";
+
+struct Layout {
+  int64_t replicate, shard, tensor, expert;
+};
+
+void CheckLayouts(std::string_view model, const std::vector<Layout>& layouts) {
+  const Course oracle = Train(model, {});
+  for (const auto& [replicate, shard, tensor, expert] : layouts) {
+    CAPTURE(replicate);
+    CAPTURE(shard);
+    CAPTURE(tensor);
+    CAPTURE(expert);
+    CheckClose(Train(model, {Degree("data_parallel_replicate", replicate),
+                             Degree("data_parallel_shard", shard),
+                             Degree("tensor_parallel", tensor), Degree("expert_parallel", expert),
+                             fmt::format("batch_size={}", 8 / replicate / shard)}),
+               oracle);
+  }
+}
+
+TEST_CASE("ranks that share the experts of DeepSeek-V3 train as one rank does") {
+  CheckLayouts(kDeepSeek, {{1, 2, 1, 1}, {1, 2, 1, 2}, {1, 4, 1, 4}, {1, 4, 1, 2}, {2, 2, 1, 2}});
+}
+
+TEST_CASE("experts take tokens from ranks that share sequences") {
+  CheckLayouts(kDeepSeek, {{1, 1, 2, 1}, {1, 1, 2, 2}, {1, 2, 2, 2}, {1, 2, 2, 4}});
+}
+
+/// How many collectives of each kind a step has, by phase and group: "forward ep
+/// all_to_all_single".
+std::map<std::string, int> Collectives(std::string_view model,
+                                       const std::vector<std::string>& sets) {
+  const TrainConfig config = testing::ConfigOf(model, sets);
+  Module module;
+  Constants constants;
+  REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
+  PassManager manager;
+  for (auto& pass : testing::OrDie(TrainingPasses(config, "dce,canonicalize")))
+    manager.Add(std::move(pass));
+  testing::OrDie(manager.Run(module));
+  REQUIRE_OK(Verify(module));
+  const Graph& step = *module.FindGraph(kStepGraph);
+  std::map<std::string, int> counts;
+  for (const NodeId node : step.nodes()) {
+    const std::string_view op = step.op(node);
+    constexpr std::string_view kPrefix = "_c10d_functional.";
+    if (!op.starts_with(kPrefix) || BaseName(op) == "wait_tensor") continue;
+    const std::string_view group = module.str(step.args(node).back().str());
+    ++counts[fmt::format("{} {} {}", ToString(step.node(node).phase), group, BaseName(op))];
+  }
+  return counts;
+}
+
+TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients on the way back") {
+  auto counts = Collectives(
+      kDeepSeek, {Degree("data_parallel_shard", 4), Degree("expert_parallel", 2), "batch_size=2"});
+  CHECK_EQ(counts["forward ep all_to_all_single"], 3);
+  CHECK_EQ(counts["backward ep all_to_all_single"], 2);
+  // Weights of experts are parts on efsdp alone, all others on fsdp.
+  CHECK_EQ(counts["forward efsdp all_gather_into_tensor"], 3);
+  CHECK_EQ(counts["backward efsdp all_gather_into_tensor"], 3);
+  CHECK_EQ(counts["backward efsdp reduce_scatter_tensor"], 3);
+  CHECK_EQ(counts["forward ep all_gather_into_tensor"], 0);
+  CHECK_GT(counts["forward fsdp all_gather_into_tensor"], 10);
+}
+
+TEST_CASE("ranks that share the experts of Qwen3 train as one rank does") {
+  CheckLayouts(kQwen, {{1, 2, 1, 1}, {1, 2, 1, 2}, {1, 4, 1, 4}});
+}
+
+}  // namespace
+}  // namespace strata
