@@ -87,8 +87,7 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   STRATA_TRY(CostModel model, CostModel::Make(topology, mesh));
-  STRATA_TRY(const PlacementPlan constraints,
-             PlacementPlan::Load(flags.constraints, mesh, {}));
+  STRATA_TRY(const PlacementPlan constraints, PlacementPlan::Load(flags.constraints, mesh, {}));
   Placed placed{.model = std::move(model), .step = {}, .placement = {}};
   if (IsConfig(flags.source)) {
     STRATA_TRY(placed.step.module, trace(flags.source, overrides, mesh));

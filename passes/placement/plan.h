@@ -51,9 +51,9 @@ struct PlanSwitches {
 ///
 /// `*` stands for any characters. Axes that an entry does not name: parameters are sharded along
 /// dimension 0 on `fsdp` and `cp`, and replicated on other axes; those of experts are sharded on
-/// `efsdp` instead, along the first dimension that ranks divide; outputs and nodes follow from their
-/// operands. Parameters are gathered on these axes when read. Batches are sharded along dimension 0
-/// on `dp_replicate` and `fsdp`, along the sequence on `cp`.
+/// `efsdp` instead, along the first dimension that ranks divide; outputs and nodes follow from
+/// their operands. Parameters are gathered on these axes when read. Batches are sharded along
+/// dimension 0 on `dp_replicate` and `fsdp`, along the sequence on `cp`.
 class PlacementPlan {
  public:
   explicit PlacementPlan(Mesh mesh) : mesh_(std::move(mesh)) {}
