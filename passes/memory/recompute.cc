@@ -12,6 +12,7 @@
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/core/viewed_operands.h"
 #include "passes/core/written_memory.h"
 #include "passes/memory/replay.h"
 #include "passes/memory/tags.h"
@@ -133,48 +134,6 @@ class CopyTargets {
   const Replay& replay_;
   std::map<NodeId, NodeId> target_;
   std::map<NodeId, NodeId> needed_;  // targets without regard to writes
-};
-
-/// Through which operand, in flattened order, each result is a view.
-class ViewedOperands {
- public:
-  explicit ViewedOperands(const Graph& graph) : graph_(graph) {
-    for (const NodeId node : graph.nodes()) {
-      for (size_t i = 0; i < graph.node(node).num_results; ++i) {
-        const ValueId result = graph.result(node, i);
-        const ValueId owner = graph.value(result).alias_of;
-        if (!owner.valid()) continue;
-        const std::vector<ValueId> operands = graph.operands(node);
-        const auto viewed = std::ranges::find_if(
-            operands, [&](ValueId operand) { return OwnerOf(graph, operand) == owner; });
-        if (viewed != operands.end()) operand_[result] = viewed - operands.begin();
-      }
-    }
-  }
-
-  void Copy(ValueId from, ValueId to) {
-    const auto found = operand_.find(from);
-    if (found == operand_.end()) return;
-    const auto operand = found->second;
-    operand_[to] = operand;
-  }
-
-  /// Operands changed: their owners are those of their views.
-  void Update(Rewriter& rewriter) const {
-    for (const NodeId node : graph_.nodes()) {
-      for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
-        const auto found = operand_.find(graph_.result(node, i));
-        if (found == operand_.end()) continue;
-        const ValueId viewed = graph_.operands(node)[static_cast<size_t>(found->second)];
-        const ValueId owner = OwnerOf(graph_, viewed);
-        if (graph_.value(found->first).alias_of != owner) rewriter.SetAlias(found->first, owner);
-      }
-    }
-  }
-
- private:
-  const Graph& graph_;
-  std::map<ValueId, std::ptrdiff_t> operand_;
 };
 
 class Recomputer {
