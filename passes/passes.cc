@@ -3,6 +3,7 @@
 #include "passes/cleanup/cleanup_passes.h"
 #include "passes/comm/comm_passes.h"
 #include "passes/compile/compile_passes.h"
+#include "passes/expert/expert_passes.h"
 #include "passes/memory/memory_passes.h"
 #include "passes/pipeline/pipeline_passes.h"
 #include "passes/placement/placement_passes.h"
@@ -14,6 +15,7 @@ PassRegistry AllPasses() {
   RegisterCleanupPasses(registry);
   RegisterPlacementPasses(registry);
   RegisterMemoryPasses(registry);
+  RegisterExpertPasses(registry);
   RegisterCommPasses(registry);
   RegisterPipelinePasses(registry);
   RegisterCompilePasses(registry);

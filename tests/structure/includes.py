@@ -16,6 +16,8 @@ DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/
 PASSES = {
     "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
     "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline",
+    "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/expert", "passes/memory",
+    "passes/placement", "passes/placement/auto",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
@@ -48,6 +50,7 @@ ALLOWED = {
         "passes/core", "passes/memory", "passes/placement", "passes/placement/auto",
     },
     "passes/compile": IR | {"ir/text", "passes/core"},
+    "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement"},
     "passes/memory": IR | {"passes/core"},
     "passes/pipeline": IR | {"passes/core", "passes/pipeline/schedule"},
     "passes/pipeline/schedule": IR,
@@ -57,6 +60,8 @@ ALLOWED = {
     "passes": IR | PASSES,
     "prove": IR | {"passes/placement"},
     "runtime/config": IR | {"passes/memory", "passes/pipeline/schedule", "passes/placement"},
+    "prove": IR | {"passes/expert", "passes/placement"},
+    "runtime/config": IR | {"passes/memory", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},

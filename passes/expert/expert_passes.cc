@@ -1,0 +1,13 @@
+#include "passes/expert/expert_passes.h"
+
+#include "passes/expert/concretize.h"
+#include "passes/expert/ep_chunk.h"
+
+namespace strata {
+
+void RegisterExpertPasses(PassRegistry& registry) {
+  registry.Add<EpChunk>("ep-chunk");
+  registry.Add<Concretize>("concretize");
+}
+
+}  // namespace strata

@@ -1,0 +1,8 @@
+#pragma once
+#include "passes/core/registry.h"
+
+namespace strata {
+
+void RegisterExpertPasses(PassRegistry& registry);
+
+}  // namespace strata
