@@ -2,11 +2,13 @@
 
 #include "passes/expert/concretize.h"
 #include "passes/expert/ep_chunk.h"
+#include "passes/expert/ep_overlap.h"
 
 namespace strata {
 
 void RegisterExpertPasses(PassRegistry& registry) {
   registry.Add<EpChunk>("ep-chunk");
+  registry.Add<EpOverlap>("ep-overlap");
   registry.Add<Concretize>("concretize");
 }
 
