@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "ir/module.h"
+#include "passes/expert/chunk_attributes.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 
@@ -144,13 +145,42 @@ class Prover {
   void Check(NodeId node, std::span<Value> results) {
     if (!options_.stable_ids) return;
     const ReferenceValues::Kept* kept = reference_.Find(after_.node(node).stable_id);
-    if (kept == nullptr) return;
+    if (kept == nullptr) {
+      CheckJoined(node, results);
+      return;
+    }
+    if (IsNewChunk(node, *kept)) return;
     for (size_t i = 0; i < std::min(kept->results.size(), results.size()); ++i) {
       ++proof_.values;
       if (SameValue(kept->results[i], results[i])) continue;
       Add(node, before_.name(kept->node), Describe(kept->results[i], results[i], reference_));
       SetRight(kept->results[i], results[i]);
     }
+  }
+
+  /// Whether a node computes a part of what it computed before: a chunk, which keeps its identity.
+  bool IsNewChunk(NodeId node, const ReferenceValues::Kept& kept) const {
+    return after_.attribute(node, kChunkRoleAttribute) == kBodyRole &&
+           before_.attribute(kept.node, kChunkRoleAttribute) != kBodyRole;
+  }
+
+  /// What is joined from chunks is the whole of which the first chunk is a part.
+  void CheckJoined(NodeId node, std::span<Value> results) {
+    if (after_.attribute(node, kChunkRoleAttribute) != kMaterializationRole) return;
+    const Value* expected = nullptr;
+    NodeId reference;
+    after_.ForEachOperand(node, [&](ValueId operand) {
+      const NodeId def = after_.value(operand).def;
+      const ReferenceValues::Kept* kept = reference_.Find(after_.node(def).stable_id);
+      if (kept == nullptr || !IsNewChunk(def, *kept)) return;
+      expected = &kept->results[after_.value(operand).index];
+      reference = kept->node;
+    });
+    if (expected == nullptr) return;
+    ++proof_.values;
+    if (SameValue(*expected, results[0])) return;
+    Add(node, before_.name(reference), Describe(*expected, results[0], reference_));
+    SetRight(*expected, results[0]);
   }
 
   void Add(NodeId node, std::string_view reference, std::string what) {

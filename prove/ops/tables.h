@@ -18,5 +18,6 @@ std::span<const OpDefinition> SoftmaxOps();
 std::span<const OpDefinition> LossOps();
 std::span<const OpDefinition> AttentionOps();
 std::span<const OpDefinition> BodyOps();
+std::span<const OpDefinition> ExpertOps();
 
 }  // namespace strata::prove

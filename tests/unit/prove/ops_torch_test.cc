@@ -122,6 +122,37 @@ TEST_CASE("PV-3: comparisons and integers are ATen's") {
 )");
 }
 
+TEST_CASE("PV-3: the choice of experts, sorted rows and products per group are ATen's") {
+  CheckAgainstTorch(R"(
+  x = placeholder : i64[9, 2][2, 1]cpu
+  y = placeholder : f64[4, 7][7, 1]cpu
+  (v, i) = aten.sort.stable(x, stable=True, dim=0) as s : (i64[9, 2][2, 1]cpu, i64[9, 2][2, 1]cpu)
+  (w, j) = aten.sort.stable(x, stable=True, dim=0, descending=True) as t : (i64[9, 2][2, 1]cpu, i64[9, 2][2, 1]cpu)
+  (u, _) = aten.topk.default(y, 3, 1, True, True) as k : (f64[4, 3][3, 1]cpu, i64[4, 3][3, 1]cpu)
+  (l, _) = aten.topk.default(y, 2, 0, False, True) as m : (f64[2, 7][7, 1]cpu, i64[2, 7][7, 1]cpu)
+  output([v, i, w, j, u, l])
+)");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[3, 4][4, 1]cpu
+  i = placeholder : i64[5][1]cpu
+  y = placeholder : f64[5, 4][4, 1]cpu
+  a = aten.index_add.default(x, 0, i, y, alpha=2) : f64[3, 4][4, 1]cpu
+  b = aten.slice_backward.default(x, [3, 9], 1, 2, 9, 2) : f64[3, 9][9, 1]cpu
+  output([a, b])
+)");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[6, 4][4, 1]cpu
+  y = placeholder : f64[3, 4, 4][16, 4, 1]cpu
+  a = aten._to_copy.default(x, dtype=torch.float32) : f32[6, 4][4, 1]cpu
+  b = aten._to_copy.default(y, dtype=torch.float32) : f32[3, 4, 4][16, 4, 1]cpu
+  n = aten.arange.start_step(2, 7, 2, dtype=torch.int32, device=device('cpu')) : i32[3][1]cpu
+  p = aten._grouped_mm.default(a, b, n) : f32[6, 4][4, 1]cpu
+  t = aten.t.default(a) : f32[4, 6][1, 4]cpu ~a
+  q = aten._grouped_mm.default(t, p, n) : f32[3, 4, 4][16, 4, 1]cpu
+  output([p, q])
+)");
+}
+
 TEST_CASE("PV-3: views and copies are ATen's") {
   CheckCall("aten.permute.default(x, [2, 0, 1])", "f64[2, 3, 4]", "f64[1]", "f64[4, 2, 3]");
   CheckCall("aten.transpose.int(x, -1, 0)", "f64[2, 3, 4]", "f64[1]", "f64[4, 3, 2]");
