@@ -41,7 +41,7 @@ void ReadSaveOps(ConfigReader& reader, CompileConfig& compile) {
 }
 
 /// Overlap of experts' communication with their work.
-void ReadExpertOverlap(ConfigReader& reader) {
+void ReadExpertOverlap(ConfigReader& reader, ExpertOverlapConfig& overlap) {
   enum class Dim : uint8_t { kBatch, kSeq };
   enum class Strategy : uint8_t { kGraph, kEager };
   enum class Modules : uint8_t { kLayers, kExperts };
@@ -61,10 +61,15 @@ void ReadExpertOverlap(ConfigReader& reader) {
                   "a part of a sequence cannot pass attention alone, take module_fqn = "
                   "'layers.*.moe' or 'batch'");
   }
-  bool any = false;
+  bool any = false;  // chunks have no collectives of gradients that could come before the sum
   reader.Read("compile.ep_overlap.disable_early_grad_accumulation", any);
-  reader.Fix("compile.ep_overlap.enabled", false,
-             "there is no expert parallelism on one rank, take false");
+  reader.Read("compile.ep_overlap.enabled", overlap.enabled);
+  reader.Read("compile.ep_overlap.num_chunks", overlap.num_chunks);
+  if (overlap.num_chunks < 2)
+    reader.Refuse("compile.ep_overlap.num_chunks", "one chunk overlaps with nothing, take 2");
+  overlap.along_seq = dim == Dim::kSeq;
+  overlap.is_eager = strategy == Strategy::kEager;
+  overlap.whole_layers = modules == Modules::kLayers;
 }
 
 void ReadPassChoices(ConfigReader& reader) {
@@ -145,10 +150,28 @@ void ReadOverlap(ConfigReader& reader, CompileConfig& compile) {
              "there is no tensor parallelism on one rank, take false");
   reader.Fix("compile.enable_autoparallel", false,
              "there is nothing to place on one rank, take false");
-  ReadExpertOverlap(reader);
 }
 
 }  // namespace
+
+Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config) {
+  const ExpertOverlapConfig& overlap = config.compile.ep_overlap;
+  if (!overlap.enabled) return Ok();
+  constexpr std::string_view kEnabled = "compile.ep_overlap.enabled";
+  if (!config.moe) return Impossible(reader, kEnabled, "the model has no experts, take false");
+  if (overlap.is_eager) return Ok();
+  if (config.parallelism.tensor > 1) {
+    return Impossible(
+        reader, "compile.ep_overlap.strategy",
+        "Graph EP chunking does not support tensor_parallel_degree > 1, take 'eager'");
+  }
+  const int64_t size =
+      overlap.along_seq ? config.seq_len : config.batch_size / config.parallelism.data_ranks();
+  if (size % overlap.num_chunks == 0) return Ok();
+  return Impossible(reader, "compile.ep_overlap.num_chunks",
+                    "{} chunks do not divide {} {}, take another, or strategy = 'eager'",
+                    overlap.num_chunks, overlap.along_seq ? "seq_len" : "batch_size", size);
+}
 
 void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   reader.Table("compile");
@@ -159,6 +182,7 @@ void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   ReadPassChoices(reader);
   ReadMemory(reader, compile);
   ReadOverlap(reader, compile);
+  ReadExpertOverlap(reader, compile.ep_overlap);
 }
 
 }  // namespace strata

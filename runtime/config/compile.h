@@ -9,4 +9,8 @@ namespace strata {
 /// instead.
 void ReadCompile(ConfigReader& reader, CompileConfig& compile);
 
+/// Errors: `ep_overlap` for a model without experts, or chunks that a pass cannot make. REQUIRES:
+/// the configuration is complete.
+Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config);
+
 }  // namespace strata

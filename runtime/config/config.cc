@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "runtime/config/checks.h"
+#include "runtime/config/compile.h"
 #include "runtime/config/flavors.h"
 #include "runtime/config/loop.h"
 #include "runtime/config/model.h"
@@ -141,6 +142,7 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   STRATA_RETURN_IF_ERROR(CompleteModel(reader, file, config));
   STRATA_RETURN_IF_ERROR(CompletePipeline(reader, config));
   STRATA_RETURN_IF_ERROR(CheckModelOnRanks(reader, config));
+  STRATA_RETURN_IF_ERROR(CheckExpertOverlap(reader, config));
   return config;
 }
 

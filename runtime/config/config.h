@@ -188,6 +188,18 @@ struct ValidatorConfig {
   std::vector<std::string> dataset_path;  ///< of the kind of `dataloader.dataset`
 };
 
+/// Key `compile.ep_overlap`: modules with experts run in chunks of their input.
+struct ExpertOverlapConfig {
+  bool enabled = false;
+  bool along_seq = false;  ///< chunks of each sequence; else of the batch
+  bool is_eager = false;   ///< the program calls the modules per chunk; else a pass cuts the graph
+  bool whole_layers = true;  ///< `layers.*`; else `layers.*.moe`
+  int64_t num_chunks = 2;
+
+  bool InProgram() const { return enabled && is_eager; }
+  bool InGraph() const { return enabled && !is_eager; }
+};
+
 /// Key `compile`.
 struct CompileConfig {
   // Sizes that are symbols in the graph of a step.
@@ -203,6 +215,13 @@ struct CompileConfig {
   bool separate_gathers = false;
   /// Key `enable_fsdp_dense_region_overlap`: collectives of parameters keep clear of experts'.
   bool dense_regions = false;
+  ExpertOverlapConfig ep_overlap;
+
+  /// Sizes that the trace has as symbols: those that stay, and the one that `ep_overlap` cuts.
+  bool TracesBatch() const {
+    return symbolic_batch || (ep_overlap.InGraph() && !ep_overlap.along_seq);
+  }
+  bool TracesSeq() const { return symbolic_seq || (ep_overlap.InGraph() && ep_overlap.along_seq); }
 };
 
 /// Key `profiler`: of every `profile_freq` steps the last `profiler_active` are profiled.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/models/chunks.h"
 #include "runtime/models/layers.h"
 #include "runtime/models/model.h"
 #include "runtime/models/sequence.h"
@@ -28,7 +29,7 @@ class Decoder final : public Model {
     const Sequence sequence = MakeSequence(input.positions, rope_table_);
     at::Tensor x = Embedding("tok_embeddings", tok_embeddings_, input.tokens);
     for (const Block& block : blocks_)
-      x = block(x, sequence, output.tokens_per_expert);
+      x = Call(block, x, sequence, output.tokens_per_expert);
     output.hidden = norm_(x);
     return output;
   }
@@ -36,7 +37,8 @@ class Decoder final : public Model {
 
  private:
   Decoder(const TrainConfig& c, const Slot& slot, const at::Tensor& rope_table)
-      : tok_embeddings_(
+      : config_(c),
+        tok_embeddings_(
             c.enable_weight_tying
                 ? at::Tensor()
                 : slot.Parameter("tok_embeddings.weight", {c.vocab_size, c.dim}, {.std = 1.0})),
@@ -54,11 +56,26 @@ class Decoder final : public Model {
     return blocks;
   }
 
+  /// A block with experts runs in chunks of the batch where the configuration says so.
+  at::Tensor Call(const Block& block, const at::Tensor& x, const Sequence& sequence,
+                  std::vector<at::Tensor>& tokens_per_expert) const {
+    const ExpertOverlapConfig& chunks = config_.compile.ep_overlap;
+    const int64_t layer = &block - blocks_.data();
+    if (!chunks.InProgram() || !chunks.whole_layers || !config_.HasExperts(layer))
+      return block(x, sequence, tokens_per_expert);
+    const std::vector<Sequence> sequences = BatchChunks(sequence, x.size(0), chunks.num_chunks);
+    return InChunks(chunks, x, tokens_per_expert,
+                    [&](const at::Tensor& part, size_t chunk, std::vector<at::Tensor>& counts) {
+                      return block(part, sequences[chunk], counts);
+                    });
+  }
+
   static ParameterInit HeadInit(int64_t dim) {
     const double std = 1.0 / std::sqrt(static_cast<double>(dim));
     return {.std = std, .cut = 3.0 * std};
   }
 
+  TrainConfig config_;
   at::Tensor tok_embeddings_;
   std::vector<Block> blocks_;
   RmsNorm norm_;

@@ -20,6 +20,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "runtime/models/chunks.h"
 #include "runtime/trace/scope.h"
 
 namespace strata {
@@ -181,7 +182,8 @@ Tensor MixtureOfExperts::AddEach(Tensor sum, const std::vector<Tensor>& source,
   return sum;
 }
 
-DenseOrExperts::DenseOrExperts(const Slot& slot, const TrainConfig& config, int64_t layer) {
+DenseOrExperts::DenseOrExperts(const Slot& slot, const TrainConfig& config, int64_t layer)
+    : chunks_(config.compile.ep_overlap) {
   if (config.HasExperts(layer)) {
     experts_.emplace(slot.In("moe"), config, layer);
   } else {
@@ -191,7 +193,13 @@ DenseOrExperts::DenseOrExperts(const Slot& slot, const TrainConfig& config, int6
 
 Tensor DenseOrExperts::operator()(const Tensor& x, std::vector<Tensor>& tokens_per_expert,
                                   std::source_location location) const {
-  return dense_ ? (*dense_)(x, location) : (*experts_)(x, tokens_per_expert, location);
+  if (dense_) return (*dense_)(x, location);
+  if (!chunks_.InProgram() || chunks_.whole_layers)
+    return (*experts_)(x, tokens_per_expert, location);
+  return InChunks(chunks_, x, tokens_per_expert,
+                  [&](const Tensor& part, size_t, std::vector<Tensor>& counts) {
+                    return (*experts_)(part, counts, location);
+                  });
 }
 
 void UpdateExpertBias(const Tensor& bias, const Tensor& tokens_per_expert, double coeff) {

@@ -98,6 +98,7 @@ class DenseOrExperts {
  private:
   std::optional<FeedForward> dense_;
   std::optional<MixtureOfExperts> experts_;
+  ExpertOverlapConfig chunks_;
 };
 
 /// Makes experts that got many tokens less likely to be chosen (arXiv 2408.15664), in place:

@@ -150,6 +150,42 @@ Status InsertCommunication(const TrainConfig& config, const PassRegistry& regist
   return Ok();
 }
 
+/// `ep-chunk{module_fqn="layers.*.moe"},dce,concretize`.
+std::string OverlapText(const TrainConfig& config) {
+  const ExpertOverlapConfig& overlap = config.compile.ep_overlap;
+  const std::string_view modules = overlap.whole_layers ? "layers.*" : "layers.*.moe";
+  const bool exchanges = config.parallelism.expert > 1;
+  std::string text = fmt::format("ep-chunk{{chunk_dim={},module_fqn=\"{}\",num_chunks={}{}}},dce",
+                                 overlap.along_seq ? "seq" : "batch", modules, overlap.num_chunks,
+                                 exchanges ? ",require_all_to_all=true" : "");
+  if (exchanges) {
+    text += fmt::format(",ep-overlap{{module_fqn=\"{}\",pair_first_token_exchange={}}}", modules,
+                        !overlap.whole_layers);
+  }
+  const bool stays_symbolic = config.compile.symbolic_batch || config.compile.symbolic_seq;
+  return stays_symbolic ? text : text + ",concretize";
+}
+
+/// After the memory passes, whose copies are then backward nodes like others, and before what makes
+/// kernels.
+Status InsertOverlap(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
+  const CompileConfig& compile = config.compile;
+  if (!compile.ep_overlap.InGraph()) return Ok();
+  if (!compile.enable_passes) {
+    return Error(
+        "keys of the configuration contradict each other: compile.ep_overlap.enabled: "
+        "compile.enable_passes is false, take one of them out");
+  }
+  if (Has(passes, "ep-chunk")) {
+    return Error(
+        "pass and configuration contradict each other: ep-chunk: compile.ep_overlap.enabled is "
+        "true, take one of them out");
+  }
+  STRATA_TRY(Passes overlap, ParsePipeline(OverlapText(config), registry));
+  InsertBeforeKernels(std::move(overlap), passes);
+  return Ok();
+}
+
 }  // namespace
 
 Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) {
@@ -159,6 +195,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   STRATA_TRY(Passes passes, ParsePipeline(text, registry));
   if (!config.compile.enable_passes) passes.clear();
   STRATA_RETURN_IF_ERROR(InsertMemory(config.compile, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertOverlap(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertCommunication(config, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
     return std::ranges::find(disabled, pass->name()) != disabled.end();

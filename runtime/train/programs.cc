@@ -148,29 +148,29 @@ std::vector<int64_t> Primes(int64_t least, size_t count) {
 constexpr size_t kSamples = 5;
 
 /// Batch, sequence, and rows of the rope table, which must hold the sequence of each sample. The
-/// sequence counts in units that it must be a multiple of. What is not open is sampled as it is, if
-/// that leaves enough tokens: operators may pad it, or take another way at 1.
-std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t unit) {
+/// batch and the sequence count in units that they must be multiples of. What is not open is
+/// sampled as it is, if that leaves enough tokens: operators may pad it, or take another way at 1.
+std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t batch_unit, int64_t unit) {
   const CompileConfig& open = config.compile;
   // Experts one by one: enough tokens for a different number of rows in each.
   const int64_t tokens = ReadsSizes(config) ? 64 * config.moe->num_experts / config.moe->top_k : 0;
   std::vector<int64_t> batch = Primes(3, kSamples);
   std::vector<int64_t> seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);
-  const int64_t fewest = (open.symbolic_batch ? batch[0] : config.batch_size) *
-                         (open.symbolic_seq ? unit * seq[0] : config.seq_len);
+  const int64_t fewest = (open.TracesBatch() ? batch_unit * batch[0] : config.batch_size) *
+                         (open.TracesSeq() ? unit * seq[0] : config.seq_len);
   if (fewest >= tokens) {
-    if (!open.symbolic_batch) batch.assign(kSamples, config.batch_size);
-    if (!open.symbolic_seq) seq.assign(kSamples, config.seq_len / unit);
+    if (!open.TracesBatch()) batch.assign(kSamples, config.batch_size / batch_unit);
+    if (!open.TracesSeq()) seq.assign(kSamples, config.seq_len / unit);
   }
   // Beyond the primes of the others: equal samples would be one size.
   const std::vector<int64_t> rows =
       Primes(std::max<int64_t>(unit * seq.back(), 2 * batch.back() + 16) + 1, kSamples);
-  return {{.name = "batch",
-           .symbol = open.symbolic_batch ? "s0" : "",
-           .value = config.batch_size,
+  return {{.name = batch_unit == 1 ? "batch" : fmt::format("1/{} of batch", batch_unit),
+           .symbol = open.TracesBatch() ? "s0" : "",
+           .value = config.batch_size / batch_unit,
            .samples = batch},
           {.name = unit == 1 ? "seq" : fmt::format("1/{} of seq", unit),
-           .symbol = open.symbolic_seq ? "s1" : "",
+           .symbol = open.TracesSeq() ? "s1" : "",
            .value = config.seq_len / unit,
            .max = config.rope.max_seq_len / unit,
            .samples = seq},
@@ -181,19 +181,26 @@ Status TraceBatch(std::string_view graph, BatchProgram program, const TrainSpec&
                   Module& module, Constants& constants) {
   const TrainConfig& config = spec.config;
   const CompileConfig& open = config.compile;
-  if (!open.symbolic_batch && !open.symbolic_seq && !ReadsSizes(config)) {
+  if (!open.TracesBatch() && !open.TracesSeq() && !ReadsSizes(config)) {
     return Trace(module, BatchRequest(graph, program, spec), constants);
   }
-  const int64_t unit =
+  int64_t unit =
       config.loss.name == LossFunction::kChunkedCrossEntropy ? config.loss.num_chunks : 1;
+  // Ranks have equal parts of the batch: lowering must be able to divide it.
+  int64_t batch_unit = open.TracesBatch() ? config.parallelism.data_ranks() : 1;
+  // So must a program be that cuts its inputs itself.
+  const ExpertOverlapConfig& chunks = open.ep_overlap;
+  const int64_t cut = chunks.along_seq ? config.seq_len : config.batch_size;
+  if (chunks.InProgram() && cut % (chunks.num_chunks * (chunks.along_seq ? unit : 1)) == 0)
+    (chunks.along_seq ? unit : batch_unit) *= chunks.num_chunks;
   const auto request = [&](std::span<const int64_t> sizes) {
     TrainSpec sample = spec;
-    sample.config.batch_size = sizes[0];
+    sample.config.batch_size = batch_unit * sizes[0];
     sample.config.seq_len = unit * sizes[1];
     sample.config.rope.max_seq_len = sizes[2];
     return BatchRequest(graph, program, sample);
   };
-  return TraceSampled(module, StepSizes(config, unit), request, constants);
+  return TraceSampled(module, StepSizes(config, batch_unit, unit), request, constants);
 }
 
 Status TraceAccumulate(const TrainSpec& spec, Module& module, Constants& constants) {
