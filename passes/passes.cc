@@ -4,6 +4,7 @@
 #include "passes/comm/comm_passes.h"
 #include "passes/compile/compile_passes.h"
 #include "passes/expert/expert_passes.h"
+#include "passes/flex/flex_passes.h"
 #include "passes/memory/memory_passes.h"
 #include "passes/pipeline/pipeline_passes.h"
 #include "passes/placement/placement_passes.h"
@@ -18,6 +19,7 @@ PassRegistry AllPasses() {
   RegisterExpertPasses(registry);
   RegisterCommPasses(registry);
   RegisterPipelinePasses(registry);
+  RegisterFlexPasses(registry);
   RegisterCompilePasses(registry);
   return registry;
 }

@@ -1,0 +1,27 @@
+#pragma once
+#include <map>
+#include <span>
+#include <vector>
+
+#include "ir/rewriter.h"
+
+namespace strata {
+
+/// Copies nodes of a body into a graph of another module. Types are not copied.
+class BodyCopier {
+ public:
+  BodyCopier(const Graph& from, Rewriter& to) : from_(from), to_(to) {}
+
+  /// A copy of a placeholder or call whose operands were copied before.
+  NodeId Copy(NodeId node);
+  /// The copy of a value. REQUIRES: its node was copied.
+  ValueId ValueOf(ValueId value) const { return values_.at(value.index); }
+  Arg Convert(const Arg& arg);
+
+ private:
+  const Graph& from_;
+  Rewriter& to_;
+  std::map<int32_t, ValueId> values_;
+};
+
+}  // namespace strata
