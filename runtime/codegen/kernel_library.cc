@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "runtime/codegen/cpp_source.h"
+#include "runtime/codegen/flex_source.h"
 #include "runtime/codegen/kernel_cache.h"
 
 extern char** environ;
@@ -141,20 +142,25 @@ Result<std::string> FindCompiler(const std::string& wanted) {
 }
 
 Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kernel> kernels,
+                                                           std::span<const FlexKernel> flex_kernels,
                                                            const Options& options) {
   STRATA_TRY(const std::string compiler, FindCompiler(options.compiler));
   STRATA_TRY(const fs::path folder, KernelCacheFolder(options.cache_dir));
-  const std::string source =
+  std::string source =
       fmt::format("#define STRATA_CONTRACTS {}\n{}", options.contracts ? 1 : 0, CppSource(kernels));
+  if (!flex_kernels.empty()) source += kFlexPreamble;
+  for (size_t i = 0; i < flex_kernels.size(); ++i)
+    source += FlexFunction(flex_kernels[i], fmt::format("strata_flex_{}", i));
   const fs::path object = folder / (KeyOf(source, compiler) + ".so");
 
   std::unique_ptr<KernelLibrary> library(new KernelLibrary());
+  library->num_kernels_ = kernels.size();
   std::error_code ignored;
   // An object that was damaged since it was built is built again.
-  library->was_built_ = !fs::exists(object, ignored) || !library->Open(object, kernels.size());
+  library->was_built_ = !fs::exists(object, ignored) || !library->Open(object, flex_kernels.size());
   if (library->was_built_) {
     STRATA_RETURN_IF_ERROR(Build(source, compiler, object));
-    if (!library->Open(object, kernels.size())) {
+    if (!library->Open(object, flex_kernels.size())) {
       return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: look at what {} made of it",
                    object.string(), compiler);
     }
@@ -162,13 +168,15 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
   return library;
 }
 
-bool KernelLibrary::Open(const std::string& object, size_t count) {
+bool KernelLibrary::Open(const std::string& object, size_t num_flex) {
   if (handle_ != nullptr) ::dlclose(handle_);
   functions_.clear();
   handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) return false;
-  for (size_t i = 0; i < count; ++i) {
-    void* symbol = ::dlsym(handle_, fmt::format("strata_kernel_{}", i).c_str());
+  for (size_t i = 0; i < num_kernels_ + num_flex; ++i) {
+    const std::string name = i < num_kernels_ ? fmt::format("strata_kernel_{}", i)
+                                              : fmt::format("strata_flex_{}", i - num_kernels_);
+    void* symbol = ::dlsym(handle_, name.c_str());
     if (symbol == nullptr) return false;
     functions_.push_back(reinterpret_cast<Function>(symbol));
   }

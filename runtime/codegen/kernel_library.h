@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "passes/compile/kernel.h"
+#include "passes/flex/flex_kernel.h"
 
 namespace strata {
 
@@ -34,7 +35,12 @@ class KernelLibrary {
   /// Errors: no compiler (kNotFound), one that fails, a folder that cannot be written. What another
   /// process builds at the same time does no harm.
   static Result<std::unique_ptr<KernelLibrary>> Load(std::span<const Kernel> kernels,
+                                                     std::span<const FlexKernel> flex_kernels,
                                                      const Options& options);
+  static Result<std::unique_ptr<KernelLibrary>> Load(std::span<const Kernel> kernels,
+                                                     const Options& options) {
+    return Load(kernels, {}, options);
+  }
   static Result<std::unique_ptr<KernelLibrary>> Load(std::span<const Kernel> kernels) {
     return Load(kernels, Options());
   }
@@ -45,16 +51,18 @@ class KernelLibrary {
 
   /// Of the kernel of that index. Valid while the library lives.
   Function function(size_t kernel) const { return functions_[kernel]; }
+  Function flex_function(size_t kernel) const { return functions_[num_kernels_ + kernel]; }
   /// Whether this call built it, rather than found it.
   bool was_built() const { return was_built_; }
 
  private:
   KernelLibrary() = default;
-  /// False: the file cannot be loaded, or lacks one of `count` kernels.
-  bool Open(const std::string& object, size_t count);
+  /// False: the file cannot be loaded, or lacks one of its kernels.
+  bool Open(const std::string& object, size_t num_flex);
 
   void* handle_ = nullptr;
-  std::vector<Function> functions_;
+  size_t num_kernels_ = 0;
+  std::vector<Function> functions_;  // of kernels, then of flex attention
   bool was_built_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "runtime/config/attention.h"
 #include "runtime/config/checks.h"
 #include "runtime/config/compile.h"
 #include "runtime/config/flavors.h"
@@ -134,12 +135,14 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   ReadModel(reader, config);
   ReadRope(reader, config.rope);
   ReadLoop(reader, config);
+  ReadAttention(reader, config);
   STRATA_RETURN_IF_ERROR(reader.Finish());
 
   STRATA_RETURN_IF_ERROR(CompleteRanks(reader, world, config.parallelism));
   STRATA_RETURN_IF_ERROR(CompleteLoop(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteRope(reader, config));
   STRATA_RETURN_IF_ERROR(CompleteModel(reader, file, config));
+  STRATA_RETURN_IF_ERROR(CompleteAttention(reader, config));
   STRATA_RETURN_IF_ERROR(CompletePipeline(reader, config));
   STRATA_RETURN_IF_ERROR(CheckModelOnRanks(reader, config));
   STRATA_RETURN_IF_ERROR(CheckExpertOverlap(reader, config));

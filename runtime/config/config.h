@@ -173,6 +173,22 @@ struct DataloaderConfig {
 /// What a position may attend to: all before it, or those of its own document.
 enum class AttentionMask : uint8_t { kCausal, kBlockCausal };
 
+/// Which operator attends: ATen's, or flex attention with bodies of the graph.
+enum class AttentionType : uint8_t { kSdpa, kFlex };
+
+/// Key `flex`, with `attn_type = "flex"`: what a query attends to, and how scores change.
+struct FlexConfig {
+  int64_t window = 0;        ///< keys that a query sees, itself included; 0: all before it
+  int64_t prefix = 0;        ///< first keys of a row that every query sees
+  double soft_cap = 0.0;     ///< bound of the scores; 0: none
+  bool alibi = false;        ///< scores fall with the distance, by head
+  int64_t block_size = 128;  ///< queries and keys of a block of the block mask
+  std::string mask_mod;      ///< file of a body that takes the place of window and prefix
+  std::string score_mod;     ///< file of a body that takes the place of soft_cap and alibi
+  /// The bodies themselves (passes/flex/flex_body.h).
+  std::string mask_mod_text = {}, score_mod_text = {};
+};
+
 /// Key `metrics`.
 struct MetricsConfig {
   int64_t log_freq = 1;  ///< steps between two lines of the table and two points of TensorBoard
@@ -323,6 +339,8 @@ struct TrainConfig {
   /// What the model computes in. Parameters, gradients and optimizer state are always fp32.
   Precision mixed_precision_param = Precision::kFloat32;
   AttentionMask attn_mask_type = AttentionMask::kCausal;
+  AttentionType attn_type = AttentionType::kSdpa;
+  FlexConfig flex;
   bool finite_check = true;  ///< an infinite or NaN loss or norm ends the run
   std::string dump_folder = "./outputs";
   CheckpointConfig checkpoint;

@@ -49,6 +49,11 @@ void AddModel(const TrainConfig& config, Fields& out) {
   out.Add("attn_mask_type",
           config.attn_mask_type == AttentionMask::kCausal ? "causal" : "block_causal");
   out.Add("training.mixed_precision_param", Name(config.mixed_precision_param));
+  // The files of bodies may change between runs: what counts is their content.
+  if (config.attn_type == AttentionType::kFlex) {
+    out.Add("flex.mask_mod", config.flex.mask_mod_text);
+    out.Add("flex.score_mod", config.flex.score_mod_text);
+  }
 }
 
 void AddRope(const RopeConfig& rope, Fields& out) {

@@ -13,6 +13,7 @@
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/exec/static/static_program.h"
 #include "runtime/exec/step/running_step.h"
+#include "runtime/flex/flex_attention.h"
 
 namespace strata {
 namespace {
@@ -117,12 +118,14 @@ PlannedMemory Executor::planned_memory() const {
 
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,
                                 Device* device) {
+  RegisterFlexAttention();  // what plans call
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
-    if (!plan.kernels.empty()) {
-      STRATA_TRY(state->kernels, KernelLibrary::Load(plan.kernels, {.cache_dir = {},
-                                                                    .compiler = {},
-                                                                    .contracts = AtenContracts()}));
+    if (!plan.kernels.empty() || !plan.flex_kernels.empty()) {
+      STRATA_TRY(
+          state->kernels,
+          KernelLibrary::Load(plan.kernels, plan.flex_kernels,
+                              {.cache_dir = {}, .compiler = {}, .contracts = AtenContracts()}));
     }
     state->plan = std::move(plan);
     STRATA_TRY(state->program,

@@ -26,7 +26,7 @@ class Decoder final : public Model {
 
   ModelOutput Forward(const ModelInput& input) const override {
     ModelOutput output;
-    const Sequence sequence = MakeSequence(input.positions, rope_table_);
+    const Sequence sequence = MakeSequence(config_, input.tokens, input.positions, rope_table_);
     at::Tensor x = Embedding("tok_embeddings", tok_embeddings_, input.tokens);
     for (const Block& block : blocks_)
       x = Call(block, x, sequence, output.tokens_per_expert);

@@ -92,7 +92,7 @@ class LatentAttention {
     const Tensor q = at::cat({q_nope, rotate(q_pe)}, -1);
     const Tensor shared_key = rotate(k_pe.unsqueeze(2)).expand({-1, -1, heads_, -1});
     const Tensor k = at::cat({k_nope, shared_key}, -1);
-    return wo_(Attention("inner_attention", q, k, v, scale_, sequence.mask).flatten(2));
+    return wo_(SelfAttention("inner_attention", q, k, v, scale_, sequence).flatten(2));
   }
 
  private:

@@ -163,6 +163,16 @@ Tensor Attention(std::string_view name, const Tensor& q, const Tensor& k, const 
   return out.transpose(1, 2).contiguous();
 }
 
+Tensor SelfAttention(std::string_view name, const Tensor& q, const Tensor& k, const Tensor& v,
+                     double scale, const Sequence& sequence, std::source_location location) {
+  if (!sequence.flex) return Attention(name, q, k, v, scale, sequence.mask, location);
+  ModuleScope scope(name, location);
+  return FlexAttention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), *sequence.flex,
+                       scale)
+      .transpose(1, 2)
+      .contiguous();
+}
+
 GroupedQueryAttention::GroupedQueryAttention(const Slot& slot, const TrainConfig& c, int64_t layer)
     : head_dim_(c.head_dim),
       rope_backend_(c.rope.backend),
@@ -189,7 +199,7 @@ Tensor GroupedQueryAttention::operator()(const Tensor& x, const Sequence& sequen
   q = ApplyRope("rope", rope_backend_, sequence.rope, q);
   k = ApplyRope("rope", rope_backend_, sequence.rope, k);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim_));
-  return wo_(Attention("inner_attention", q, k, v, scale, sequence.mask).flatten(2));
+  return wo_(SelfAttention("inner_attention", q, k, v, scale, sequence).flatten(2));
 }
 
 Tensor CountLabels(const Tensor& labels, std::source_location location) {

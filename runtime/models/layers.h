@@ -78,6 +78,11 @@ at::Tensor Attention(std::string_view name, const at::Tensor& q, const at::Tenso
                      const at::Tensor& v, double scale, const at::Tensor& mask,
                      std::source_location location = std::source_location::current());
 
+/// The attention of a sequence: flex attention where the sequence says so. Shapes as above.
+at::Tensor SelfAttention(std::string_view name, const at::Tensor& q, const at::Tensor& k,
+                         const at::Tensor& v, double scale, const Sequence& sequence,
+                         std::source_location location = std::source_location::current());
+
 /// Self-attention of Llama3 and Qwen3: heads share keys and values in groups; RoPE follows the
 /// norms of `config.qk_norm`.
 class GroupedQueryAttention {

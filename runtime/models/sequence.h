@@ -1,7 +1,11 @@
 #pragma once
+#include <optional>
 #include <source_location>
 
 #include <ATen/core/Tensor.h>
+
+#include "runtime/config/config.h"
+#include "runtime/flex/flex_attention.h"
 
 namespace strata {
 
@@ -13,11 +17,15 @@ struct Sequence {
   /// Added to the scores: fp32 `[batch, 1, seq, seq]`, 0 where a position may attend, else -inf.
   /// Undefined: to itself and all before it.
   at::Tensor mask;
+  /// With attn_type = "flex": what takes the place of `mask`.
+  std::optional<FlexMask> flex = std::nullopt;
 };
 
 /// Without positions: causal. With them (int64 `[batch, seq]`, from 0 in each document): causal
-/// within each document.
-Sequence MakeSequence(const at::Tensor& positions, const at::Tensor& rope_table,
+/// within each document. With flex attention: what the configuration's bodies say. `tokens`
+/// `[batch, seq]`.
+Sequence MakeSequence(const TrainConfig& config, const at::Tensor& tokens,
+                      const at::Tensor& positions, const at::Tensor& rope_table,
                       std::source_location location = std::source_location::current());
 
 }  // namespace strata

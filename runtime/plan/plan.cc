@@ -14,6 +14,9 @@
 #include "ir/ops.h"
 #include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/pointwise.h"
+#include "passes/flex/flex_body.h"
+#include "passes/flex/flex_node.h"
+#include "runtime/plan/flex_step.h"
 #include "runtime/plan/layouts.h"
 
 namespace strata {
@@ -151,6 +154,11 @@ class Lowering {
       step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
       args = args.subspan(1);
     }
+    if (IsFlexOp(step.op)) {
+      const auto lower = [this](const Arg& arg) { return LowerArg(arg); };
+      STRATA_RETURN_IF_ERROR(LowerFlexNode(graph(), node, lower, step));
+      args = {};
+    }
     for (const Arg& arg : args) {
       STRATA_TRY(PlanArg lowered, LowerArg(arg));
       step.args.push_back(std::move(lowered));
@@ -174,21 +182,24 @@ class Lowering {
     }
     step.is_view = has_results && are_aliases && !step.mutates;
     AddPartition(node);
+    AddFlexKernel(node, step);
     plan_.steps.push_back(std::move(step));
     return Ok();
   }
 
+  void AddFlexKernel(NodeId node, PlanStep& step) {
+    if (plan_.options.unfuse || !plan_.options.static_memory) return;
+    auto kernel = FlexKernelOf(graph(), node, plan_, step);
+    if (!kernel) return;
+    step.flex_kernel = static_cast<int32_t>(plan_.flex_kernels.size());
+    plan_.flex_kernels.push_back(*std::move(kernel));
+  }
+
   /// The graph that the first argument of a fused node names.
   Result<GraphId> BodyOf(std::span<const Arg> args) const {
-    if (!args.empty() && args[0].is_value()) {
-      const NodeId def = graph().value(args[0].value()).def;
-      const std::span<const Arg> body = graph().args(def);
-      if (graph().node(def).kind == NodeKind::kGetAttr && !body.empty() &&
-          body[0].kind() == ArgKind::kGraph) {
-        return body[0].graph();
-      }
-    }
-    return Unsupported("a fused node must name its body");
+    const auto body = args.empty() ? std::nullopt : BodyNamedBy(graph(), args[0]);
+    if (!body) return Unsupported("a fused node must name its body");
+    return *body;
   }
 
   /// -1: the body has no kernel at the sizes of this plan, though it has one at most sizes.
@@ -267,6 +278,11 @@ class Lowering {
       case ArgKind::kNone:
         return lowered;
       case ArgKind::kValue:
+        if (const auto body = BodyNamedBy(graph(), arg)) {
+          lowered.kind = ArgKind::kString;
+          lowered.text = FlexBodyText(module_.graph(*body));
+          return lowered;
+        }
         lowered.slot = SlotOf(arg.value());
         return lowered;
       case ArgKind::kInt:

@@ -11,6 +11,7 @@
 #include "ir/graph.h"
 #include "ir/size_form.h"
 #include "passes/compile/kernel.h"
+#include "passes/flex/flex_kernel.h"
 #include "runtime/plan/input_sizes.h"
 
 namespace strata {
@@ -88,10 +89,11 @@ struct PlanStep {
   std::vector<PlanArg> args;
   std::vector<std::pair<std::string, PlanArg>> kwargs;
   bool returns_tuple = false;
-  bool is_view = false;  ///< its results only share an operand's storage
-  bool mutates = false;  ///< it writes to an operand
-  bool is_pure = false;  ///< same operands, same results, and nothing else happens
-  int32_t kernel = -1;   ///< of Plan::kernels, for a fused node
+  bool is_view = false;      ///< its results only share an operand's storage
+  bool mutates = false;      ///< it writes to an operand
+  bool is_pure = false;      ///< same operands, same results, and nothing else happens
+  int32_t kernel = -1;       ///< of Plan::kernels, for a fused node
+  int32_t flex_kernel = -1;  ///< of Plan::flex_kernels: compiled code that computes the step
   /// The dynamic numbers of a kernel with data-dependent sizes, by slot.
   std::vector<SizeForm> dynamic_numbers = {};
   int32_t stream = 0;            ///< of the device; 0: the one that computes
@@ -137,6 +139,7 @@ struct Plan {
   Fingerprint graph_fingerprint;  ///< FingerprintScope::kComputation of what was lowered
   std::vector<PlanSlot> slots;
   std::vector<Kernel> kernels;
+  std::vector<FlexKernel> flex_kernels;
   std::vector<Input> inputs;  ///< in the order of the placeholders; never killed
   std::vector<Constant> constants;
   std::vector<PlanStep> steps;            ///< in the order of the nodes

@@ -68,7 +68,8 @@ Recorder::Recorder(Graph& graph, std::string_view device, Constants& constants)
       module_(graph.module()),
       rewriter_(graph),
       device_(device),
-      constants_(constants) {}
+      constants_(constants),
+      flex_(rewriter_, device) {}
 
 void Recorder::AddInput(const TraceInput& input) {
   const std::string name = PlaceholderName(input.name);
@@ -86,6 +87,12 @@ NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValu
                        const CallSite& site) {
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   operands_.clear();
+  const std::string name = OpName(op.schema());
+  if (const std::optional<NodeId> flex = CreateFlexNode(op, name, args)) {
+    Place(*flex, site);
+    rewriter_.SetSeqNr(*flex, site.seq_nr);
+    return *flex;
+  }
 
   size_t num_positional = 0;
   for (size_t i = 0; i < args.size() && !arguments[i].kwarg_only(); ++i) {
@@ -104,12 +111,9 @@ NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValu
     }
   }
 
-  const std::string name = OpName(op.schema());
   const NodeId node =
       rewriter_.Create({.op = name, .args = positional, .kwargs = keywords}, From::Source());
-  rewriter_.SetPhase(node, site.phase);
-  rewriter_.SetModule(node, site.module);
-  rewriter_.SetLoc(node, site.loc);
+  Place(node, site);
   const bool is_sum = site.by_engine && IsOverloadOf(name, "aten.add");
   if (is_sum) rewriter_.SetAttribute(node, "is_gradient_acc", "True");
   // A sum is for the function that reads it, and so is the first gradient; other operations of the
@@ -120,6 +124,23 @@ NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValu
     rewriter_.SetSeqNr(node, site.seq_nr);
   }
   return node;
+}
+
+void Recorder::Place(NodeId node, const CallSite& site) {
+  rewriter_.SetPhase(node, site.phase);
+  rewriter_.SetModule(node, site.module);
+  rewriter_.SetLoc(node, site.loc);
+}
+
+std::optional<NodeId> Recorder::CreateFlexNode(const c10::OperatorHandle& op, std::string_view name,
+                                               std::span<const c10::IValue> args) {
+  const auto to_arg = [&](const c10::IValue& value) {
+    return ToArg(value, *op.schema().arguments()[0].real_type());
+  };
+  const auto type_of = [&](const at::Tensor& tensor) { return TypeOf(tensor); };
+  const auto call = flex_.Translate(name, args, type_of, to_arg);
+  if (!call) return std::nullopt;
+  return rewriter_.Create({.op = call->op, .args = call->args}, From::Source());
 }
 
 void Recorder::End(NodeId node, std::span<const c10::IValue> results) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "ir/rewriter.h"
+#include "runtime/trace/flex_recording.h"
 #include "runtime/trace/tracer.h"
 
 namespace strata {
@@ -81,6 +83,10 @@ class Recorder {
 
   Arg ToArg(const c10::IValue& value, const c10::Type& type);
   Arg TensorArg(const at::Tensor& tensor);
+  void Place(NodeId node, const CallSite& site);
+  /// The node of flex attention's operators; none: of another one.
+  std::optional<NodeId> CreateFlexNode(const c10::OperatorHandle& op, std::string_view name,
+                                       std::span<const c10::IValue> args);
   Arg DeviceArg(c10::Device device);
   TypeId TypeOf(const at::Tensor& tensor);
   std::string PlaceholderName(std::string_view name);
@@ -94,6 +100,7 @@ class Recorder {
   Rewriter rewriter_;
   std::string device_;
   Constants& constants_;
+  FlexRecording flex_;
   std::vector<at::Tensor> alive_;
   std::unordered_map<const c10::TensorImpl*, ValueId> by_tensor_;
   std::map<ViewKey, View> by_view_;

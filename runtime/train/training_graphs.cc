@@ -22,7 +22,7 @@ Result<Executor> MakeExecutor(const Graph& graph, const SymbolSizes& sizes,
   // Other options lay out the memory of the CPU.
   if (device != nullptr) options = {.unfuse = options.unfuse};
   STRATA_TRY(Plan plan, Lower(graph, options, sizes));
-  const bool has_kernels = !plan.kernels.empty();
+  const bool has_kernels = !plan.kernels.empty() || !plan.flex_kernels.empty();
   auto executor = Executor::Bind(std::move(plan), constants, {}, device);
   if (executor || !has_kernels) return executor;
   warnings.push_back(fmt::format("graph {} runs without fused kernels: {}", graph.name_text(),

@@ -15,14 +15,12 @@ DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pa
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
-    "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline",
-    "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/expert", "passes/memory",
-    "passes/placement", "passes/placement/auto",
+    "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert", "passes/flex",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
-    "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/trace", "runtime/models",
-    "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
+    "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/flex", "runtime/trace",
+    "runtime/models", "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     "runtime/train", "runtime/train/data", "runtime/train/files",
 }
 EXPORT = {"tlparse-export/torch_trace", "tlparse-export/exchange", "tlparse-export/report", "tlparse-export/review"}
@@ -51,6 +49,7 @@ ALLOWED = {
     },
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement"},
+    "passes/flex": IR | {"ir/fx", "passes/core"},
     "passes/memory": IR | {"passes/core"},
     "passes/pipeline": IR | {"passes/core", "passes/pipeline/schedule"},
     "passes/pipeline/schedule": IR,
@@ -63,23 +62,26 @@ ALLOWED = {
     "prove": IR | {"passes/expert", "passes/placement"},
     "runtime/config": IR | {"passes/memory", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile"},
+    "runtime/config": IR | {"passes/flex", "passes/memory", "passes/placement"},
+    "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},
-    "runtime/codegen": IR | {"passes/compile", "runtime/plan"},
+    "runtime/codegen": IR | {"passes/compile", "passes/flex", "runtime/plan"},
     "runtime/comm": IR,
     "runtime/cuda": IR | {"runtime/codegen", "runtime/comm"} | PLAN,
     "runtime/aten": IR,
     "runtime/files": IR | {"runtime/aten", "runtime/plan"},
-    "runtime/trace": IR | {"runtime/aten"} | PLAN,
-    "runtime/models": IR | {"runtime/aten", "runtime/config", "runtime/trace"} | PLAN,
+    "runtime/trace": IR | {"passes/flex", "runtime/aten"} | PLAN,
+    "runtime/flex": IR | {"passes/flex", "runtime/aten", "runtime/exec/boxed"} | PLAN,
+    "runtime/models": IR | {"passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace"} | PLAN,
     "runtime/exec/step": IR | {"runtime/aten", "runtime/trace"} | PLAN,
     "runtime/exec/boxed": IR | {"runtime/aten", "runtime/trace", "runtime/exec/step"} | PLAN,
     "runtime/exec/static": IR | PLAN | {
-        "passes/compile", "runtime/aten", "runtime/codegen", "runtime/trace", "runtime/exec/step",
+        "passes/compile", "passes/flex", "runtime/aten", "runtime/codegen", "runtime/trace", "runtime/exec/step",
     },
     "runtime/exec": IR | PASSES | PLAN | {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
-        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/ranks",
+        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/flex", "runtime/ranks",
     },
     "runtime/ranks": IR | PLAN | {"passes/placement", "runtime/aten", "runtime/exec/step"},
     "runtime/control": IR | PASSES | RUNTIME,

@@ -2,6 +2,7 @@
 
 #include "runtime/exec/static/allocating_call.h"
 #include "runtime/exec/static/concatenation.h"
+#include "runtime/exec/static/flex_kernel_step.h"
 #include "runtime/exec/static/fused_kernel.h"
 #include "runtime/exec/static/library_call.h"
 
@@ -12,7 +13,7 @@ using BindKind = Result<Binding> (*)(const PlanStep& step, int32_t index, BindCo
 
 /// For steps on fixed operands whose results have static layouts.
 constexpr BindKind kStaticKinds[] = {
-    BindFill, BindCopy, BindEmbeddingGradient, BindConcatenation, BindOutVariant,
+    BindFlexKernel, BindFill, BindCopy, BindEmbeddingGradient, BindConcatenation, BindOutVariant,
 };
 
 /// For the others, in this order.

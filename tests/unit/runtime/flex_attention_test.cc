@@ -1,0 +1,279 @@
+#include "runtime/flex/flex_attention.h"
+
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <doctest/doctest.h>
+
+#include "ir/verify.h"
+#include "passes/flex/flex_body.h"
+#include "passes/flex/flex_mods.h"
+#include "passes/flex/flex_node.h"
+#include "runtime/exec/executor.h"
+#include "runtime/trace/tracer.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+#include "tests/unit/runtime/eager_training.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+using testing::Eager;
+using testing::kSmallLlama3;
+using testing::OrDie;
+using testing::Overrides;
+using testing::SmallConfig;
+using testing::Tensors;
+
+/// Sizes and bodies of one attention, and what the bodies mean, on tensors that broadcast.
+struct FlexCase {
+  std::string name;
+  std::string score_mod = std::string(kIdentityScoreMod), mask_mod = MaskModText({});
+  std::function<Tensor(const Tensor& q, const Tensor& k)> mask =
+      [](const Tensor& q, const Tensor& k) { return q.ge(k); };
+  std::function<Tensor(const Tensor& s, const Tensor& h, const Tensor& q, const Tensor& k)> score =
+      [](const Tensor& s, const Tensor&, const Tensor&, const Tensor&) { return s; };
+  int64_t batch = 2, heads = 4, kv_heads = 2, seq = 37, width = 12, value_width = 12, block = 16;
+  bool has_documents = false;
+};
+
+Tensor Documents(const FlexCase& c) {
+  return (at::arange(c.seq).unsqueeze(0) + 5 * at::arange(c.batch).unsqueeze(1)).div(11, "floor");
+}
+
+std::vector<FlexCase> Cases() {
+  std::vector<FlexCase> cases = {{.name = "causal"}};
+  cases.push_back({.name = "one head, a value of another width, a row of one block"});
+  cases.back().heads = cases.back().kv_heads = 1;
+  cases.back().seq = 9;
+  cases.back().value_width = 20;
+  cases.push_back({.name = "window", .mask_mod = MaskModText({.window = 5})});
+  cases.back().mask = [](const Tensor& q, const Tensor& k) { return q.ge(k) & (q - k).lt(5); };
+  cases.push_back({.name = "prefix", .mask_mod = MaskModText({.prefix = 20})});
+  cases.back().mask = [](const Tensor& q, const Tensor& k) { return q.ge(k) | k.lt(20); };
+  cases.push_back({.name = "documents", .mask_mod = MaskModText({.has_documents = true})});
+  cases.back().has_documents = true;
+  cases.push_back({.name = "soft cap", .score_mod = ScoreModText({.soft_cap = 2.0})});
+  cases.back().score = [](const Tensor& s, const Tensor&, const Tensor&, const Tensor&) {
+    return (s / 2.0).tanh() * 2.0;
+  };
+  cases.push_back({.name = "alibi", .score_mod = ScoreModText({.alibi_heads = 4})});
+  cases.back().score = [](const Tensor& s, const Tensor& h, const Tensor& q, const Tensor& k) {
+    return s + (k - q) * at::exp2((h + 1) * -2.0);
+  };
+  cases.push_back({.name = "of a user", .score_mod = R"(class score_mod(torch.nn.Module):
+    def forward(self, score, b, h, q_idx, kv_idx):
+        remainder = torch.ops.aten.remainder.Scalar(kv_idx, 2)
+        is_even = torch.ops.aten.eq.Scalar(remainder, 0)
+        square = torch.ops.aten.mul.Tensor(score, score)
+        sigmoid = torch.ops.aten.sigmoid.default(square)
+        maximum = torch.ops.aten.maximum.default(score, sigmoid)
+        where = torch.ops.aten.where.self(is_even, score, maximum)
+        return where
+)"});
+  cases.back().score = [](const Tensor& s, const Tensor&, const Tensor&, const Tensor& k) {
+    return at::where(k.remainder(2).eq(0), s, at::maximum(s, (s * s).sigmoid()));
+  };
+  cases.push_back({.name = "rows that see nothing", .mask_mod = R"(class f(torch.nn.Module):
+    def forward(self, b, h, q_idx, kv_idx):
+        floor_divide = torch.ops.aten.floor_divide.Scalar(q_idx, 7)
+        ne = torch.ops.aten.ne.Scalar(floor_divide, 2)
+        gt = torch.ops.aten.gt.Tensor(q_idx, kv_idx)
+        and_1 = torch.ops.aten.bitwise_and.Tensor(ne, gt)
+        return and_1
+)"});
+  cases.back().mask = [](const Tensor& q, const Tensor& k) {
+    return q.gt(k) & q.div(7, "floor").ne(2);
+  };
+  return cases;
+}
+
+/// Query, key, value and the gradient of the result, `[batch, seq, heads, width]`; documents.
+Tensors InputsOf(const FlexCase& c, at::ScalarType type) {
+  at::manual_seed(7);
+  const auto random = [&](int64_t heads, int64_t width) {
+    return at::randn({c.batch, c.seq, heads, width}).to(type);
+  };
+  Tensors inputs = {random(c.heads, c.width), random(c.kv_heads, c.width),
+                    random(c.kv_heads, c.value_width), random(c.heads, c.value_width)};
+  if (c.has_documents) inputs.push_back(Documents(c));
+  return inputs;
+}
+
+constexpr double kScale = 0.3;
+
+/// Result and gradients, by the operators under test.
+Tensors Attend(const FlexCase& c, std::span<const Tensor> inputs) {
+  FlexMask mask{.score_mod = c.score_mod,
+                .mask_mod = c.mask_mod,
+                .score_buffers = {},
+                .mask_buffers = {},
+                .block_size = c.block,
+                .blocks = {}};
+  if (c.has_documents) mask.mask_buffers = {inputs[4]};
+  mask.blocks = MakeBlockMask(mask, c.batch, c.heads, c.seq, inputs[0].device());
+  const auto heads_first = [](const Tensor& x) { return x.transpose(1, 2); };
+  const Tensor out = FlexAttention(heads_first(inputs[0]), heads_first(inputs[1]),
+                                   heads_first(inputs[2]), mask, kScale);
+  Tensors results = {out};
+  for (const Tensor& gradient :
+       torch::autograd::grad({out}, {inputs[0], inputs[1], inputs[2]}, {heads_first(inputs[3])}))
+    results.push_back(gradient);
+  return results;
+}
+
+/// The same by the definition, in double, with autograd's derivatives.
+Tensors AttendByDefinition(const FlexCase& c, const Tensors& given) {
+  Tensors inputs;
+  for (size_t i = 0; i < 4; ++i)
+    inputs.push_back(given[i].to(at::kDouble).requires_grad_(i < 3));
+  const auto shared = [&](const Tensor& x) {
+    return x.transpose(1, 2).repeat_interleave(c.heads / c.kv_heads, 1);
+  };
+  const Tensor h = at::arange(c.heads).view({-1, 1, 1}), q = at::arange(c.seq).view({-1, 1}),
+               k = at::arange(c.seq);
+  Tensor mask = c.mask(q, k).expand({c.batch, c.heads, c.seq, c.seq});
+  if (c.has_documents) mask = mask & given[4].unsqueeze(2).eq(given[4].unsqueeze(1)).unsqueeze(1);
+  const Tensor raw =
+      at::matmul(inputs[0].transpose(1, 2), shared(inputs[1]).transpose(-2, -1)) * kScale;
+  const Tensor scores = at::where(mask, c.score(raw, h, q, k), at::Scalar(-1e30));
+  const Tensor weights = at::where(mask, scores.softmax(-1), at::Scalar(0.0));
+  const Tensor out = at::matmul(weights, shared(inputs[2]));
+  Tensors results = {out};
+  for (const Tensor& gradient :
+       torch::autograd::grad({out}, {inputs[0], inputs[1], inputs[2]}, {inputs[3].transpose(1, 2)}))
+    results.push_back(gradient);
+  return results;
+}
+
+double WorstError(const Tensors& actual, const Tensors& expected) {
+  double worst = 0.0;
+  REQUIRE_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    REQUIRE_EQ(actual[i].sizes(), expected[i].sizes());
+    const double scale = std::max(1.0, expected[i].abs().max().item<double>());
+    const double error =
+        (actual[i].detach().to(at::kDouble) - expected[i].detach()).abs().max().item<double>();
+    worst = std::max(worst, std::isnan(error) ? 1e30 : error / scale);
+  }
+  return worst;
+}
+
+/// Graph "g" of `Attend`.
+struct TracedCase {
+  Module module;
+  Constants constants;
+
+  TracedCase(const FlexCase& c, const Tensors& inputs) {
+    TraceRequest request{
+        .graph = "g", .inputs = {}, .program = [&c](std::span<const Tensor> given) {
+          return Attend(c, given);
+        }};
+    constexpr std::string_view kNames[] = {"q", "k", "v", "grad", "documents"};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      Tensor example = at::empty(inputs[i].sizes(), inputs[i].options().device(at::kMeta));
+      request.inputs.push_back(
+          {.name = std::string(kNames[i]), .module = {}, .example = example.requires_grad_(i < 3)});
+    }
+    OrDie(Trace(module, request, constants));
+    OrDie(Verify(module));
+  }
+
+  const Graph& graph() const { return *module.FindGraph("g"); }
+
+  Tensors Run(const PlanOptions& options, const Tensors& inputs) const {
+    Executor executor = OrDie(Executor::Bind(OrDie(Lower(graph(), options)), constants));
+    OrDie(executor.Run(inputs));  // the second run may not depend on what the first one left
+    Tensors outputs;
+    for (const Tensor& output : OrDie(executor.Run(inputs)))
+      outputs.push_back(output.clone());
+    return outputs;
+  }
+};
+
+const PlanOptions kOperators = {};
+PlanOptions Kernels() {
+  return PlanOptions::Fastest();
+}
+
+TEST_CASE("operators and kernels of flex attention compute its definition and gradients") {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const double tolerance = type == at::kFloat ? 2e-6 : 3e-2;
+    for (const FlexCase& c : Cases()) {
+      CAPTURE(c.name);
+      const Tensors inputs = InputsOf(c, type);
+      const Tensors expected = AttendByDefinition(c, inputs);
+      const TracedCase traced(c, inputs);
+      CHECK_LT(WorstError(traced.Run(kOperators, inputs), expected), tolerance);
+      const Plan plan = OrDie(Lower(traced.graph(), Kernels()));
+      CHECK_EQ(plan.flex_kernels.size(), 3);
+      CHECK_LT(WorstError(traced.Run(Kernels(), inputs), expected), tolerance);
+    }
+  }
+}
+
+TEST_CASE("kernels give the same bits with any number of threads") {
+  const int threads = at::get_num_threads();
+  FlexCase c{.name = "causal"};
+  c.seq = 300;
+  const Tensors inputs = InputsOf(c, at::kFloat);
+  const TracedCase traced(c, inputs);
+  at::set_num_threads(1);
+  const Tensors one = traced.Run(Kernels(), inputs);
+  at::set_num_threads(3);
+  const Tensors three = traced.Run(Kernels(), inputs);
+  at::set_num_threads(threads);
+  for (size_t i = 0; i < one.size(); ++i)
+    CHECK(at::equal(one[i], three[i]));
+}
+
+TEST_CASE("a block mask lists partial and full blocks of rows and of columns") {
+  const FlexMask mask{.score_mod = {},
+                      .mask_mod = MaskModText({}),
+                      .score_buffers = {},
+                      .mask_buffers = {},
+                      .block_size = 4,
+                      .blocks = {}};
+  // Ten queries: three blocks, of which the last is not whole.
+  const Tensors blocks = MakeBlockMask(mask, 2, 3, 10, at::kCPU);
+  REQUIRE_EQ(blocks.size(), kNumBlockTensors);
+  const auto numbers = [](const Tensor& x) {
+    return std::vector<int32_t>(x.data_ptr<int32_t>(), x.data_ptr<int32_t>() + x.numel());
+  };
+  using Numbers = std::vector<int32_t>;
+  CHECK_EQ(blocks[0].sizes(), at::IntArrayRef({1, 1, 3}));
+  CHECK_EQ(numbers(blocks[0]), Numbers{1, 1, 1});
+  CHECK_EQ(numbers(blocks[1]), Numbers{0, 1, 2, 1, 0, 2, 2, 0, 1});
+  CHECK_EQ(numbers(blocks[2]), Numbers{0, 1, 0});
+  CHECK_EQ(numbers(blocks[3]), Numbers{0, 1, 2, 0, 1, 2, 0, 1, 2});
+  CHECK_EQ(numbers(blocks[4]), Numbers{1, 2, 1});
+  CHECK_EQ(numbers(blocks[6]), Numbers{1, 0, 0});
+}
+
+TEST_CASE("a traced attention is PyTorch's higher-order operator over bodies of the module") {
+  const FlexCase c{.name = "causal"};
+  const TracedCase traced(c, InputsOf(c, at::kFloat));
+  std::vector<std::string> ops;
+  for (const NodeId node : traced.graph().nodes()) {
+    if (!IsFlexOp(traced.graph().op(node))) continue;
+    ops.emplace_back(traced.graph().op(node));
+    const FlexNode flex = OrDie(ReadFlexNode(traced.graph(), node));
+    CHECK_EQ(traced.module.graph(flex.score_mod).name_text(), "score_mod_0");
+    CHECK_EQ(traced.module.graph(flex.mask_mod).name_text(), "mask_mod_0");
+    CHECK_EQ(flex.scale, kScale);
+    if (flex.is_backward)
+      CHECK_EQ(traced.module.graph(flex.joint_graph).name_text(), "joint_graph_0");
+  }
+  CHECK_EQ(ops, std::vector<std::string>{"higher_order.flex_attention",
+                                         "higher_order.flex_attention_backward"});
+}
+
+}  // namespace
+}  // namespace strata
