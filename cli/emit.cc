@@ -10,6 +10,7 @@
 #include "cli/flags.h"
 #include "embedded/strata_emit_assets.h"
 #include "ir/fx/fx.h"
+#include "passes/flex/flex_node.h"
 #include "refs/ref.h"
 
 namespace strata::cli {
@@ -19,6 +20,12 @@ namespace {
 Status CheckRunsInPyTorch(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     const std::string_view op = graph.op(node);
+    if (op == kBlockMaskOp) {
+      return Error(
+          "{} computes a block mask, which PyTorch does outside of graphs: {}: emit a graph of a "
+          "training with attn_type = 'sdpa'",
+          graph.name(node), graph.name_text());
+    }
     if (op.starts_with("strata.")) {
       return Error(
           "{} calls {}, which PyTorch does not have: {}: emit a snapshot before the pass "

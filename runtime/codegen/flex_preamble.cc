@@ -4,7 +4,8 @@ namespace strata {
 
 // Products are computed in tiles of registers; a vector of sums takes one fused multiply-add per
 // number of the left operand. Rows of scratch memory are padded to whole vectors with zeros.
-const std::string_view kFlexPreamble = R"code(namespace {
+const std::string_view kFlexPreamble = R"code(#include <type_traits>
+namespace {
 #if defined(__AVX512F__)
 typedef float strata_wide __attribute__((vector_size(64), aligned(4)));
 constexpr int strata_rows = 8;
@@ -84,18 +85,19 @@ inline void strata_clear(float* x, int64_t count) {
 inline float strata_magnitude(float x) { return strata_abs(x); }
 inline int64_t strata_magnitude(int64_t x) { return x < 0 ? -x : x; }
 inline int32_t strata_magnitude(int32_t x) { return x < 0 ? -x : x; }
-inline int64_t strata_floor_divide(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  const int64_t quotient = a / b;
-  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+// As ATen: towards minus infinity, also of whole numbers.
+template <class A, class B> inline auto strata_floor_divide(A a, B b) {
+  if constexpr (std::is_integral<A>::value && std::is_integral<B>::value) {
+    if (b == 0) return (int64_t)0;
+    const int64_t quotient = (int64_t)a / b;
+    return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  } else {
+    return std::floor((float)a / (float)b);
+  }
 }
-inline float strata_floor_divide(float a, float b) { return std::floor(a / b); }
-inline float strata_floor_divide(float a, int64_t b) { return std::floor(a / (float)b); }
-inline float strata_floor_divide(int64_t a, float b) { return std::floor((float)a / b); }
-inline int64_t strata_remainder(int64_t a, int64_t b) { return a - strata_floor_divide(a, b) * b; }
-inline float strata_remainder(float a, float b) { return a - std::floor(a / b) * b; }
-inline float strata_remainder(float a, int64_t b) { return strata_remainder(a, (float)b); }
-inline float strata_remainder(int64_t a, float b) { return strata_remainder((float)a, b); }
+template <class A, class B> inline auto strata_remainder(A a, B b) {
+  return a - strata_floor_divide(a, b) * b;
+}
 
 constexpr float strata_ln2 = 0.693147180559945309f;
 

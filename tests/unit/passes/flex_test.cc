@@ -52,8 +52,15 @@ TEST_CASE("a body of a module has types, and its text makes an equal body") {
   CHECK(Verify(module).has_value());
   CHECK(module.graph(id).is_body());
   const std::string printed = FlexBodyText(module.graph(id));
-  CHECK_EQ(printed, R"(class mask_mod_0(torch.nn.Module):
-    def forward(self, b: "i32[][]cpu", h: "i32[][]cpu", q_idx: "i32[][]cpu", kv_idx: "i32[][]cpu", document_id: "i64[2, 8][8, 1]cpu"):
+  CHECK_EQ(printed, R"(class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        b: "i32[][]cpu",
+        h: "i32[][]cpu",
+        q_idx: "i32[][]cpu",
+        kv_idx: "i32[][]cpu",
+        document_id: "i64[2, 8][8, 1]cpu",
+    ):
         is_before: "b8[][]cpu" = torch.ops.aten.ge.Tensor(q_idx, kv_idx)
         distance: "i32[][]cpu" = torch.ops.aten.sub.Tensor(q_idx, kv_idx)
         is_near: "b8[][]cpu" = torch.ops.aten.lt.Scalar(distance, 3)
@@ -86,8 +93,16 @@ TEST_CASE("the derivative of a body is a body") {
   Module module;
   const std::string joint = OrDie(JointText(kCapped));
   const GraphId id = OrDie(AddFlexBody(module, joint, FlexRole::kJoint, "joint", {}, "cpu"));
-  CHECK_EQ(FlexBodyText(module.graph(id)), R"(class joint(torch.nn.Module):
-    def forward(self, score: "f32[][]cpu", b: "i32[][]cpu", h: "i32[][]cpu", q_idx: "i32[][]cpu", kv_idx: "i32[][]cpu", grad_out: "f32[][]cpu"):
+  CHECK_EQ(FlexBodyText(module.graph(id)), R"(class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        score: "f32[][]cpu",
+        b: "i32[][]cpu",
+        h: "i32[][]cpu",
+        q_idx: "i32[][]cpu",
+        kv_idx: "i32[][]cpu",
+        grad_out: "f32[][]cpu",
+    ):
         ratio: "f32[][]cpu" = torch.ops.aten.div.Scalar(score, 50.0)
         tanh: "f32[][]cpu" = torch.ops.aten.tanh.default(ratio)
         capped: "f32[][]cpu" = torch.ops.aten.mul.Scalar(tanh, 50.0)

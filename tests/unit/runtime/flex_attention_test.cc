@@ -17,6 +17,7 @@
 #include "passes/flex/flex_node.h"
 #include "runtime/exec/executor.h"
 #include "runtime/trace/tracer.h"
+#include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"
@@ -25,11 +26,13 @@ namespace strata {
 namespace {
 
 using at::Tensor;
-using testing::Eager;
+using testing::kSmallDeepSeekV3;
 using testing::kSmallLlama3;
+using testing::kSmallQwen3;
 using testing::OrDie;
 using testing::Overrides;
 using testing::SmallConfig;
+using testing::Synthetic;
 using testing::Tensors;
 
 /// Sizes and bodies of one attention, and what the bodies mean, on tensors that broadcast.
@@ -241,7 +244,7 @@ TEST_CASE("a block mask lists partial and full blocks of rows and of columns") {
                       .mask_buffers = {},
                       .block_size = 4,
                       .blocks = {}};
-  // Ten queries: three blocks, of which the last is not whole.
+  // Ten queries: three blocks, of which the last is not whole, and so never full.
   const Tensors blocks = MakeBlockMask(mask, 2, 3, 10, at::kCPU);
   REQUIRE_EQ(blocks.size(), kNumBlockTensors);
   const auto numbers = [](const Tensor& x) {
@@ -249,11 +252,11 @@ TEST_CASE("a block mask lists partial and full blocks of rows and of columns") {
   };
   using Numbers = std::vector<int32_t>;
   CHECK_EQ(blocks[0].sizes(), at::IntArrayRef({1, 1, 3}));
-  CHECK_EQ(numbers(blocks[0]), Numbers{1, 1, 1});
-  CHECK_EQ(numbers(blocks[1]), Numbers{0, 1, 2, 1, 0, 2, 2, 0, 1});
+  CHECK_EQ(numbers(blocks[0]), Numbers{1, 1, 3});
+  CHECK_EQ(numbers(blocks[1]), Numbers{0, 1, 2, 1, 0, 2, 0, 1, 2});
   CHECK_EQ(numbers(blocks[2]), Numbers{0, 1, 0});
   CHECK_EQ(numbers(blocks[3]), Numbers{0, 1, 2, 0, 1, 2, 0, 1, 2});
-  CHECK_EQ(numbers(blocks[4]), Numbers{1, 2, 1});
+  CHECK_EQ(numbers(blocks[4]), Numbers{2, 2, 1});
   CHECK_EQ(numbers(blocks[6]), Numbers{1, 0, 0});
 }
 
@@ -273,6 +276,95 @@ TEST_CASE("a traced attention is PyTorch's higher-order operator over bodies of 
   }
   CHECK_EQ(ops, std::vector<std::string>{"higher_order.flex_attention",
                                          "higher_order.flex_attention_backward"});
+}
+
+TEST_CASE("the kernel of a block mask gives the bits of the operator") {
+  FlexCase c{.name = "documents", .mask_mod = MaskModText({.window = 20, .has_documents = true})};
+  c.seq = 75;
+  const Tensor documents = Documents(c);
+  Module module;
+  Constants constants;
+  TraceRequest request{.graph = "g", .inputs = {}, .program = [&c](std::span<const Tensor> given) {
+                         const FlexMask mask{.score_mod = {},
+                                             .mask_mod = c.mask_mod,
+                                             .score_buffers = {},
+                                             .mask_buffers = {given[0]},
+                                             .block_size = 16,
+                                             .blocks = {}};
+                         return MakeBlockMask(mask, c.batch, c.heads, c.seq, given[0].device());
+                       }};
+  request.inputs.push_back(
+      {.name = "documents",
+       .module = {},
+       .example = at::empty(documents.sizes(), documents.options().device(at::kMeta))});
+  OrDie(Trace(module, request, constants));
+  const auto run = [&](const PlanOptions& options) {
+    Executor executor =
+        OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph("g"), options)), constants));
+    Tensors outputs;
+    for (const Tensor& output : OrDie(executor.Run(std::span(&documents, 1))))
+      outputs.push_back(output.clone());
+    return outputs;
+  };
+  const Tensors expected = run(kOperators), actual = run(Kernels());
+  REQUIRE_EQ(actual.size(), kNumBlockTensors);
+  CHECK_EQ(expected[0].size(0), c.batch);
+  CHECK_LT(0, expected[2].sum().item<int64_t>());
+  for (size_t i = 0; i < actual.size(); ++i)
+    CHECK(at::equal(actual[i], expected[i]));
+}
+
+/// Losses of a training by graphs with kernels.
+std::vector<double> LossesOf(std::string_view model, Overrides overrides) {
+  const TrainConfig config = SmallConfig(model, overrides);
+  const auto trainer = OrDie(Trainer::Create({.config = config, .data = Synthetic(config)}));
+  OrDie(trainer->Compile());
+  std::vector<double> losses;
+  for (int64_t step = 0; step < config.steps; ++step)
+    losses.push_back(OrDie(trainer->Step()).metrics.loss);
+  return losses;
+}
+
+TEST_CASE("models train with flex attention as with sdpa, within 1e-5 of the loss") {
+  for (const std::string_view model : {kSmallLlama3, kSmallQwen3, kSmallDeepSeekV3}) {
+    CAPTURE(model);
+    const Overrides sizes = {"seq_len=40", "steps=6"};
+    Overrides with_flex = sizes;
+    with_flex.insert(with_flex.end(), {"attn_type=flex", "flex.block_size=16"});
+    const std::vector<double> expected = LossesOf(model, sizes), actual = LossesOf(model, with_flex);
+    for (size_t i = 0; i < expected.size(); ++i)
+      CHECK_EQ(actual[i], doctest::Approx(expected[i]).epsilon(1e-5));
+    with_flex.emplace_back("flex.window=3");
+    CHECK_NE(LossesOf(model, with_flex), actual);
+  }
+}
+
+TEST_CASE("packed documents give the loss and the gradients of sdpa with their mask") {
+  const Overrides documents = {"attn_mask_type=block_causal", "dataloader.dataset=text",
+                               "dataloader.dataset_path=x", "seq_len=24"};
+  Overrides with_flex = documents;
+  with_flex.insert(with_flex.end(), {"attn_type=flex", "flex.block_size=8"});
+  const auto run = [](const Overrides& overrides) {
+    const TrainConfig config = SmallConfig(kSmallLlama3, overrides);
+    const ModelSpecs specs = SpecsOf(config);
+    Tensors parameters;
+    for (const ParameterSpec& spec : specs.parameters) {
+      Tensor value = at::empty(spec.shape);
+      InitializeParameter(spec, config.seed,
+                          {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
+      parameters.push_back(value.requires_grad_(true));
+    }
+    const Tensor ids = at::arange(config.batch_size * config.seq_len)
+                           .view({config.batch_size, config.seq_len});
+    const ModelTensors model{
+        .parameters = parameters, .buffers = {}, .rope_table = RopeTable(config)};
+    return LossAndGradients(TrainSpec(config), model,
+                            {.tokens = ids.remainder(config.vocab_size),
+                             .labels = (ids * 7).remainder(config.vocab_size),
+                             .positions = ids.remainder(9)});
+  };
+  CHECK_LT(WorstError(run(with_flex), run(documents)), 1e-5);
+  CHECK_LT(1e-3, WorstError(run({"attn_type=flex", "seq_len=24"}), run(documents)));
 }
 
 }  // namespace
