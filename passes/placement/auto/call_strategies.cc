@@ -67,6 +67,7 @@ class Expansion {
         if (std::ranges::any_of(strategy.operands, IsRows) ||
             std::ranges::any_of(strategy.results, IsRows))
           continue;
+        if (!IsOfChunks(strategy)) continue;
         const bool is_known = std::ranges::any_of(all, [&](const AxisStrategy& other) {
           return other.operands == strategy.operands && other.results == strategy.results;
         });
@@ -74,6 +75,13 @@ class Expansion {
       }
     }
     return all;
+  }
+
+  /// Rows of experts and blocks are cut in step with each other, which edges of pairs cannot say.
+  static bool IsOfChunks(const AxisStrategy& strategy) {
+    const auto is_of_chunks = [](const Placement& p) { return !IsCut(p) || IsShard(p); };
+    return std::ranges::all_of(strategy.operands, is_of_chunks) &&
+           std::ranges::all_of(strategy.results, is_of_chunks);
   }
 
   void Keep(const std::vector<int64_t>& sizes) {

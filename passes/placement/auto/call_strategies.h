@@ -23,7 +23,7 @@ struct OfferedPlacements {
 
 /// Every strategy of a call that its rule allows on the mesh of `model`: the strategies of each
 /// axis (passes/placement/strategies.h), combined. The dimensions of all operands and results are
-/// divided evenly. Of strategies with the same placements, one stays.
+/// divided evenly, into contiguous chunks. Of strategies with the same placements, one stays.
 std::vector<CallStrategy> CallStrategies(Graph& graph, NodeId node, const ShardingRule& rule,
                                          const CostModel& model, const OfferedPlacements& offered);
 

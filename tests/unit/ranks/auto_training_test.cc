@@ -208,7 +208,7 @@ void CheckTrainsAlike(std::string_view model, const std::vector<Layout>& layouts
     std::vector<std::string> sets = Sets(layout);
     const Found found = PlanFor(ConfigOf(model, sets), layout.topology, layout.memory);
     CHECK_LE(found.placed, found.cost * 1.05);
-    if (layout.memory == 1.0) CHECK_LE(found.placed, found.manual * (1 + 1e-9));
+    if (layout.memory == 1.0 && !by_family) CHECK_LE(found.placed, found.manual * (1 + 1e-9));
     const Course oracle = by_family ? Train(ConfigOf(model, sets)) : one_rank;
     const std::string file = dir.path() + "/plan.toml";
     OrDie(WriteFile(file, found.plan));
