@@ -104,7 +104,7 @@ class LiveOuts {
         users.whole, [&](const Use& use) { return use.user == graph_.output(); });
     if (region_.is_backward && gradients_.boundaries.contains(node))
       return all_outputs ? kOutputSumProof : kBoundarySumProof;
-    if (IsCount(value)) return kCountProof;
+    if (IsCount(graph_, node, context_.symbols)) return kCountProof;
     std::string readers;
     for (const Use& use : users.whole)
       readers += fmt::format("{}{}", readers.empty() ? "" : ", ", graph_.name(use.user));
@@ -113,21 +113,6 @@ class LiveOuts {
         "is no forward accumulation proof or a backward parameter-gradient consumer",
         users.has_chunked ? "hybrid live-out consumers: " : "", Where(context_, region_),
         graph_.attribute(node, kChunkedOriginalAttribute), graph_.op(node), readers);
-  }
-
-  /// Integers summed over the tokens.
-  bool IsCount(ValueId value) const {
-    const Graph& graph = graph_;
-    const NodeId node = graph.value(value).def;
-    const std::string_view base = BaseName(graph.op(node));
-    const Type& type = context_.module.types()[copies_.types.at(value)];
-    const bool is_integer = type.dtype == DType::kI64 || type.dtype == DType::kI32;
-    if (!is_integer || (base != "sum" && base != "bincount") || graph.args(node).empty() ||
-        !graph.args(node)[0].is_value()) {
-      return false;
-    }
-    const ValueId summed = graph.args(node)[0].value();
-    return context_.symbols.Carries(graph, summed);
   }
 
   Status UseLastWrite(ValueId value, const Users& users) {

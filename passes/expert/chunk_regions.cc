@@ -51,9 +51,8 @@ class RegionFinder {
       STRATA_RETURN_IF_ERROR(KeepInfluenced());
     } while (AddOwnedShapes());
     KeepNeeded();
-    if (is_backward_)
-      for (const NodeId node : gradients.suffix)
-        body_[Index(node)] = {};
+    for (const NodeId node : gradients.suffix)
+      if (IsBackward(graph_, node) == is_backward_) body_[Index(node)] = {};
     return std::move(body_);
   }
 

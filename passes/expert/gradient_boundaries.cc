@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -42,6 +43,11 @@ bool IsLinear(const Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
   const std::string_view base = BaseName(op);
   if (TraitsOf(op).view || IsOneOf(base, kLinear)) return true;
+  const std::span<const Arg> args = graph.args(node);
+  if (base == "mul" || base == "div") {
+    return args.size() == 2 && args[0].is_value() &&
+           (args[1].kind() == ArgKind::kInt || args[1].kind() == ArgKind::kFloat);
+  }
   const bool reduces = base.starts_with("all_reduce") || base.starts_with("reduce_scatter");
   if (!reduces || graph.args(node).size() < 2 || graph.args(node)[1].kind() != ArgKind::kString)
     return base.starts_with("all_gather");
@@ -59,6 +65,13 @@ std::optional<ValueId> OnlyTensor(const Graph& graph, NodeId node) {
     ++count;
   });
   return count == 1 ? only : std::nullopt;
+}
+
+bool IsInteger(const Graph& graph, ValueId value) {
+  const TypeId type = graph.value(value).type;
+  if (!type.valid()) return false;
+  const DType dtype = graph.module().types()[type].dtype;
+  return dtype == DType::kI64 || dtype == DType::kI32;
 }
 
 bool HasDType(const Graph& graph, ValueId a, ValueId b) {
@@ -93,6 +106,13 @@ bool IsSumOverTokens(const Graph& graph, NodeId node) {
   return !IsOneOf(BaseName(graph.op(node)), kOthers);
 }
 
+bool IsCount(const Graph& graph, NodeId node, const ChunkSymbols& symbols) {
+  const std::string_view base = BaseName(graph.op(node));
+  if ((base != "sum" && base != "bincount") || !IsInteger(graph, graph.result(node))) return false;
+  const std::optional<ValueId> counted = OnlyTensor(graph, node);
+  return counted && symbols.Carries(graph, *counted);
+}
+
 GradientBoundaries::GradientBoundaries(const Graph& graph, const ChunkSymbols& symbols) {
   if (!graph.output().valid()) return;
   const std::unordered_set<int32_t> shared_casts = CastsOfInputs(graph);
@@ -104,13 +124,16 @@ GradientBoundaries::GradientBoundaries(const Graph& graph, const ChunkSymbols& s
     std::vector<NodeId> passed;
     while (true) {
       const NodeId node = graph.value(value).def;
-      if (graph.node(node).kind != NodeKind::kCall || !IsBackward(graph, node)) break;
+      if (graph.node(node).kind != NodeKind::kCall) break;
+      const bool is_gradient = IsBackward(graph, node);
+      if (!is_gradient && !IsInteger(graph, value)) break;
       const std::optional<ValueId> source = OnlyTensor(graph, node);
       const bool leaves_tokens = !source || symbols.Carries(graph, *source);
       const bool is_cast = source && !HasDType(graph, *source, value);
       const bool is_shared = shared_casts.contains(graph.node(node).seq_nr);
       if (leaves_tokens || (is_cast && !is_shared)) {
-        if (IsSumOverTokens(graph, node)) boundaries.insert(node);
+        if (is_gradient ? IsSumOverTokens(graph, node) : IsCount(graph, node, symbols))
+          boundaries.insert(node);
         suffix.insert(passed.begin(), passed.end());
         break;
       }

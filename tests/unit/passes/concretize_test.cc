@@ -113,6 +113,17 @@ graph g
 )");
 }
 
+TEST_CASE("types of whole tensors that lowering keeps as text become concrete, too") {
+  const auto module = ParseOrDie(R"(symbol s0 hint=4
+graph g
+  x = placeholder : f32[s0, 3][3, 1]cpu {+global='f32[2*s0, 3][3, 1]cpu'}
+  output([x])
+)");
+  OrDie(Concretize().Run(*module));
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(graph.attribute(testing::NodeNamed(graph, "x"), "global"), "f32[8, 3][3, 1]cpu");
+}
+
 TEST_CASE("a graph without symbols stays as it is") {
   const auto module = ParseOrDie("graph g\n  x = placeholder : f32[4][1]cpu\n  output([x])\n");
   CHECK_EQ(OrDie(Concretize().Run(*module)), Changed::kNo);

@@ -579,6 +579,21 @@ TEST_CASE("what a module makes from sizes alone is made per chunk, counts of it 
            "forward_count");
 }
 
+TEST_CASE("counts are added before they are reduced over ranks") {
+  const Chunked chunked(R"(
+  x = placeholder : f32[u0, 3][3, 1]cpu
+  m = aten.gt.Scalar(x, 0) : b8[u0, 3][3, 1]cpu {forward module=layers.0.moe}
+  c = aten.sum.dim_IntList(m, [0]) : i64[3][1]cpu {forward module=layers.0.moe}
+  a = _c10d_functional.all_reduce.default(c, 'sum', 'fsdp') : i64[3][1]cpu {forward module=layers.0.moe}
+  w = _c10d_functional.wait_tensor.default(a) : i64[3][1]cpu ~a {forward module=layers.0.moe}
+  y = aten.relu.default(x) : f32[u0, 3][3, 1]cpu {forward module=layers.0.moe}
+  output([y, w])
+)",
+                        Options("layers.*.moe"));
+  CHECK_EQ(chunked.Operands(NodeNamed(chunked.graph, "a")), "c_chunk_materialized");
+  CHECK_EQ(chunked.ChunksOf("aten.sum.dim_IntList"), "01");
+}
+
 TEST_CASE("a part that is not dense is copied") {
   const Chunked chunked(R"(
   x = placeholder : i64[b, s][s, 1]cpu
