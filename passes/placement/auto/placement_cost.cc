@@ -132,13 +132,35 @@ double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule&
     // Of a table, only the rows are read that are looked up.
     bytes += op == "embedding" && i == 0 ? std::min(local, result_bytes) : local;
   }
+  const double exchange = ExchangeUs(graph, values, rule, factor_sizes, operands);
   const double memory = MemoryUs(bytes + result_bytes);
   const double flops = FlopsOf(op, rule, factor_sizes);
-  if (flops == 0) return memory;
   const DeviceSpec& device = topology_.device;
   const auto rate = device.flops_per_us.find(dtype);
-  if (rate == device.flops_per_us.end()) return memory;
-  return std::max(memory, flops / rate->second / device.efficiency);
+  if (flops == 0 || rate == device.flops_per_us.end()) return memory + exchange;
+  return std::max(memory, flops / rate->second / device.efficiency) + exchange;
+}
+
+double CostModel::ExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
+                             const ShardingRule& rule, std::span<const int64_t> factor_sizes,
+                             std::span<const Placements> operands) const {
+  if (rule.joint < 0 || values.empty()) return 0;
+  const Type* type = TensorOf(graph, values[0]);
+  if (type == nullptr) return 0;
+  const auto classes =
+      static_cast<double>(std::max<int64_t>(1, factor_sizes[static_cast<size_t>(rule.joint)]));
+  double us = 0;
+  for (size_t axis = 0; axis < axes_.size(); ++axis) {
+    const Placement& p = operands[0][axis];
+    const bool is_cut =
+        IsShard(p) &&
+        std::ranges::count(rule.operands[0][static_cast<size_t>(p.dim)], rule.joint) != 0;
+    // A number for each row, twice.
+    const double bytes = LocalBytes(graph.module(), *type, operands[0]) / classes;
+    if (is_cut)
+      us += 2 * CollectiveUs(topology_.network, CollectiveOp::kAllReduce, bytes, axes_[axis]);
+  }
+  return us;
 }
 
 double FlopsOf(std::string_view op, const ShardingRule& rule,

@@ -52,6 +52,11 @@ class CostModel {
   CostModel(Topology topology, Mesh mesh, std::vector<AxisTopology> axes)
       : topology_(std::move(topology)), mesh_(std::move(mesh)), axes_(std::move(axes)) {}
 
+  /// Of what ranks exchange inside an operator that is cut along the classes of a softmax.
+  double ExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
+                    const ShardingRule& rule, std::span<const int64_t> factor_sizes,
+                    std::span<const Placements> operands) const;
+
   Topology topology_;
   Mesh mesh_;
   std::vector<AxisTopology> axes_;
