@@ -57,12 +57,8 @@ ALLOWED = {
     "passes/placement/auto": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},
     "passes/placement/rules": IR,
     "passes": IR | PASSES,
-    "prove": IR | {"passes/placement"},
-    "runtime/config": IR | {"passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "prove": IR | {"passes/expert", "passes/placement"},
-    "runtime/config": IR | {"passes/memory", "passes/placement"},
-    "runtime/plan": IR | {"passes/core", "passes/compile"},
-    "runtime/config": IR | {"passes/flex", "passes/memory", "passes/placement"},
+    "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},
@@ -99,8 +95,9 @@ ALLOWED = {
     "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
     "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
-    "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/memory", "passes/pipeline/schedule"} | DIFF | EXPORT,
-    "cli/render": IR | TEXT | {"store", "scene", "prove", "passes/comm", "passes/memory"} | DIFF | EXPORT,
+    "cli/render": IR | TEXT | {
+        "store", "scene", "prove", "passes/comm", "passes/memory", "passes/pipeline/schedule",
+    } | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 
