@@ -38,7 +38,7 @@ class TrainTable {
   double SecondsSince(Clock::time_point from) const;
 
   AtomicFile out_;
-  int64_t steps_ = 0;  // added
+  int64_t steps_ = 0;      // added
   bool has_head_ = false;  // an error before the first step needs no table
   StepReport last_;
   int64_t tokens_ = 0, tokens_of_line_ = 0;

@@ -278,7 +278,7 @@ struct ParallelismConfig {
   bool disable_loss_parallel = false;
   ReshardAfterForward reshard = ReshardAfterForward::kDefault;
   std::string plan;  ///< of placements: a name or a file (passes/placement/plan.h); "": the model's
-  Mesh mesh = {};        ///< that the degrees give: pp, dp_replicate, fsdp, cp, tp, ep
+  Mesh mesh = {};    ///< that the degrees give: pp, dp_replicate, fsdp, cp, tp, ep
   Mesh stage_mesh = {};  ///< the same without pp: the ranks of a stage
   PipelineConfig pipeline;
   /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for

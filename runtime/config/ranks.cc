@@ -170,9 +170,9 @@ Status CompleteRanks(const ConfigReader& reader, std::optional<int64_t> world,
         "{} does not divide the {} ranks of shard {} · context {} · tensor {}, which experts share",
         parallelism.expert, lent, parallelism.dp_shard, parallelism.context, parallelism.tensor);
   }
-  const std::string stage =
-      fmt::format("dp_replicate={},fsdp={},cp={},tp={},ep={}", parallelism.dp_replicate,
-                  parallelism.dp_shard, parallelism.context, parallelism.tensor, parallelism.expert);
+  const std::string stage = fmt::format(
+      "dp_replicate={},fsdp={},cp={},tp={},ep={}", parallelism.dp_replicate, parallelism.dp_shard,
+      parallelism.context, parallelism.tensor, parallelism.expert);
   auto mesh = Mesh::Parse(fmt::format("pp={},{}", parallelism.pipeline.degree, stage));
   if (!mesh) return Impossible(reader, kShardKey, "{}", mesh.error().message());
   parallelism.mesh = *std::move(mesh);

@@ -331,7 +331,8 @@ TEST_CASE("models train with flex attention as with sdpa, within 1e-5 of the los
     const Overrides sizes = {"seq_len=40", "steps=6"};
     Overrides with_flex = sizes;
     with_flex.insert(with_flex.end(), {"attn_type=flex", "flex.block_size=16"});
-    const std::vector<double> expected = LossesOf(model, sizes), actual = LossesOf(model, with_flex);
+    const std::vector<double> expected = LossesOf(model, sizes),
+                              actual = LossesOf(model, with_flex);
     for (size_t i = 0; i < expected.size(); ++i)
       CHECK_EQ(actual[i], doctest::Approx(expected[i]).epsilon(1e-5));
     with_flex.emplace_back("flex.window=3");
@@ -354,8 +355,8 @@ TEST_CASE("packed documents give the loss and the gradients of sdpa with their m
                           {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
       parameters.push_back(value.requires_grad_(true));
     }
-    const Tensor ids = at::arange(config.batch_size * config.seq_len)
-                           .view({config.batch_size, config.seq_len});
+    const Tensor ids =
+        at::arange(config.batch_size * config.seq_len).view({config.batch_size, config.seq_len});
     const ModelTensors model{
         .parameters = parameters, .buffers = {}, .rope_table = RopeTable(config)};
     return LossAndGradients(TrainSpec(config), model,
