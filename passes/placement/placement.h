@@ -8,6 +8,7 @@
 #include "ir/module.h"
 #include "ir/row_placement.h"
 #include "passes/placement/mesh.h"
+#include "passes/placement/rules/redistribute_op.h"
 
 namespace strata {
 
@@ -70,9 +71,6 @@ double NumElements(const Module& module, const Type& type);
 
 // Names that passes and runtime share.
 
-/// A node of a placed graph whose result has other placements than its operand:
-/// `strata.redistribute(x, 'S(0)R')`.
-inline constexpr std::string_view kRedistributeOp = "strata.redistribute.default";
 /// Attribute of an output node: the mesh of its graph, "fsdp=2,tp=4".
 inline constexpr std::string_view kMeshAttribute = "mesh";
 /// Attribute of a placeholder or output of a lowered graph: the type that the value had before,

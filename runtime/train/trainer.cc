@@ -67,7 +67,7 @@ struct TrainingCopy {
   int64_t steps_done = 0, tokens_seen = 0, first_scheduled_step = 0;
   double rate = 0.0;
   std::string data_position;
-  std::vector<std::vector<Tensor>> tensors;  // of each rank's state
+  std::vector<std::vector<Tensor>> tensors;  // of each rank's state; undefined: of other stages
 };
 
 struct Trainer::State {

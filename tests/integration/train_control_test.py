@@ -220,11 +220,16 @@ class TrainControlTest(unittest.TestCase):
         self.assertIn("strata train --control nowhere", missing.stderr)
 
     def test_several_ranks_stop_between_steps(self):
-        ranks = ["--set", "parallelism.data_parallel_shard_degree=2"]
-        self.train_controlled("step pass\nbreak step 3\ncontinue\nassert steps_done == 2\nback step 1\n"
-                              "print layers.0.attention.qkv_linear.wq.weight\ncontinue\ncontinue\n", "controlled", *ranks)
-        self.train_alone("alone", *ranks)
-        self.assertEqual(self.read("alone.safetensors"), self.read("controlled.safetensors"))
+        for degree, size in [("data_parallel_shard_degree", 2), ("pipeline_parallel_degree", 2)]:
+            ranks = ["--set", f"parallelism.{degree}={size}"]
+            if degree.startswith("pipeline"):
+                ranks += ["--set", "parallelism.pipeline_parallel_schedule=GPipe"]
+            with self.subTest(degree):
+                self.train_controlled("step pass\nbreak step 3\ncontinue\nassert steps_done == 2\nback step 1\n"
+                                      "print layers.0.attention.qkv_linear.wq.weight\ncontinue\ncontinue\n",
+                                      "controlled", *ranks)
+                self.train_alone("alone", *ranks)
+                self.assertEqual(self.read("alone.safetensors"), self.read("controlled.safetensors"))
 
 
 if __name__ == "__main__":

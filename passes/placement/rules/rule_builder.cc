@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops.h"
-#include "passes/placement/placement.h"
+#include "passes/placement/rules/redistribute_op.h"
 
 namespace strata {
 namespace {
