@@ -42,8 +42,8 @@ void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
   using Member = std::shared_ptr<const Tensor> Laws::*;
   std::vector<Laws> kept(results.size());
   bool has_any = false;
-  for (const Member member :
-       {&Laws::exponential, &Laws::square, &Laws::minuend, &Laws::subtrahend}) {
+  for (const Member member : {&Laws::exponential, &Laws::square, &Laws::minuend, &Laws::subtrahend,
+                              &Laws::scaled, &Laws::shift}) {
     Call companion = call;
     bool knows = true, has_numbers = false;
     const auto replace = [&](Argument& argument) {

@@ -76,7 +76,7 @@ Status ShiftSum(std::span<const Tensor> parts, Tensor& sum) {
   std::vector<Tensor> scaled;
   for (const Tensor& part : parts) {
     const Laws* laws = part.laws();
-    if (laws == nullptr || laws->scaled == nullptr) return Ok();
+    if (laws == nullptr || laws->scaled == nullptr || laws->shift == nullptr) return Ok();
     if (!SameValue(Value(*laws->shift), Value(*parts[0].laws()->shift))) return Ok();
     scaled.push_back(*laws->scaled);
   }

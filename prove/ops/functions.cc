@@ -80,7 +80,8 @@ Result<Values> EvaluateExp(Call& call) {
 }
 
 Tensor Log(const Tensor& a) {
-  if (const Laws* laws = a.laws(); laws != nullptr && laws->scaled != nullptr) {
+  if (const Laws* laws = a.laws();
+      laws != nullptr && laws->scaled != nullptr && laws->shift != nullptr) {
     // log(s / exp(b)) = log(s) - b
     Result<Tensor> difference = Sub(Log(*laws->scaled), *laws->shift);
     if (difference) return WithExponential(*std::move(difference), a.Copy());

@@ -82,7 +82,8 @@ Result<Values> EvaluateSum(Call& call) {
   const bool keeps = call.FlagAt(2, "keepdim");
   Tensor sum = SumOver(ConvertTo(a, domain), dims, keeps);
   const Laws* laws = a.laws();
-  if (laws != nullptr && laws->scaled != nullptr && keeps && domain == a.domain()) {
+  if (laws != nullptr && laws->scaled != nullptr && laws->shift != nullptr && keeps &&
+      domain == a.domain()) {
     if (const auto shift = OneAlong(*laws->shift, dims)) {
       Laws shifted;
       shifted.scaled = std::make_shared<const Tensor>(SumOver(*laws->scaled, dims, keeps));
