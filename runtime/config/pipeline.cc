@@ -127,6 +127,7 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
                       "stages cannot share sizes that are read from data, take 1 or "
                       "moe.use_grouped_mm = true");
   }
+  if (!pipeline.schedule_csv.empty()) return Ok();  // it is read when the passes are made
   const PipelineSize size = {.ranks = pipeline.degree,
                              .stages_per_rank = pipeline.num_stages / pipeline.degree,
                              .microbatches = pipeline.microbatches};
