@@ -24,8 +24,9 @@ bool HasTwin(const StoredRun& run, const PassRecord& pass) {
 /// As `strata.ls/1` of CONTRACTS.md says.
 class JsonListing {
  public:
-  JsonListing(const TraceReader& trace, const CompileEventsOfRuns& events, std::string& out)
-      : trace_(trace), events_(events), json_(out) {}
+  JsonListing(const TraceReader& trace, const CompileEventsOfRuns& events, const RefOf& ref_of,
+              std::string& out)
+      : trace_(trace), events_(events), ref_of_(ref_of), json_(out) {}
 
   void Write() {
     json_.BeginObject().Field("schema", "strata.ls/1").Key("runs").BeginArray();
@@ -54,6 +55,8 @@ class JsonListing {
       json_.Break(4).BeginObject().Field("name", graph.name);
       Snapshot(last);
       json_.Field("snapshots", static_cast<int64_t>(graph.snapshots.size()));
+      if (const std::string_view compilation = CompilationOf(last); !compilation.empty())
+        json_.Field("compilation", compilation);
       json_.Field("ref", Ref(run, fmt::format("graph={}", SelectorValue(graph.name)))).EndObject();
     }
     json_.EndArray().Key("passes").BeginArray();
@@ -122,11 +125,13 @@ class JsonListing {
     json_.EndObject();
   }
   std::string Ref(const StoredRun& run, std::string_view selector) const {
+    if (ref_of_) return ref_of_(run, std::string(selector));
     return fmt::format("{}#run={},{}", trace_.path(), static_cast<int64_t>(run.id), selector);
   }
 
   const TraceReader& trace_;
   const CompileEventsOfRuns& events_;
+  const RefOf& ref_of_;
   JsonWriter json_;
 };
 
@@ -202,11 +207,19 @@ class TextListing {
 
   void Graphs(const StoredRun& run) {
     if (run.graphs.empty()) return;
-    std::vector<Row> rows = {{"graph", "nodes", "fingerprint", "snapshots"}};
+    std::vector<Row> rows = {{"graph", "nodes", "fingerprint", "snapshots", "compilation"}};
+    bool any_compilation = false;
     for (const StoredGraph& graph : run.graphs) {
       const SnapshotInfo& last = *trace_.FindSnapshot(graph.snapshots.back());
+      const std::string_view compilation = CompilationOf(last);
+      any_compilation |= !compilation.empty();
       rows.push_back({graph.name, fmt::format("{}", last.nodes), ToString(last.fingerprint),
-                      fmt::format("{}", graph.snapshots.size())});
+                      fmt::format("{}", graph.snapshots.size()),
+                      compilation.empty() ? "" : fmt::format("[{}]", compilation)});
+    }
+    if (!any_compilation) {
+      for (Row& row : rows)
+        row.pop_back();
     }
     out_ += "\n";
     AppendTable(rows, {1, 3}, out_);
@@ -289,9 +302,10 @@ std::string ListText(const TraceReader& trace, const CompileEventsOfRuns& events
   return out;
 }
 
-std::string ListJson(const TraceReader& trace, const CompileEventsOfRuns& events) {
+std::string ListJson(const TraceReader& trace, const CompileEventsOfRuns& events,
+                     const RefOf& ref_of) {
   std::string out;
-  JsonListing(trace, events, out).Write();
+  JsonListing(trace, events, ref_of, out).Write();
   return out + "\n";
 }
 

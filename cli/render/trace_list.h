@@ -5,6 +5,7 @@
 
 #include "store/trace_reader.h"
 #include "tlparse-export/torch_trace/compile_events.h"
+#include "tlparse-export/torch_trace/export.h"
 
 namespace strata::cli {
 
@@ -15,7 +16,8 @@ using CompileEventsOfRuns = std::map<RunId, std::vector<CompileEvent>>;
 /// wrong in compilations, artifacts.
 std::string ListText(const TraceReader& trace, const CompileEventsOfRuns& events = {});
 
-/// The same as `strata.ls/1` (docs/json.md).
-std::string ListJson(const TraceReader& trace, const CompileEventsOfRuns& events = {});
+/// The same as `strata.ls/1` (docs/json.md). `ref_of` makes REFs; empty: into the trace.
+std::string ListJson(const TraceReader& trace, const CompileEventsOfRuns& events = {},
+                     const RefOf& ref_of = {});
 
 }  // namespace strata::cli

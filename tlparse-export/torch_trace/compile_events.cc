@@ -76,6 +76,15 @@ Result<std::vector<CompileEvent>> ReadCompileEvents(TraceReader& trace, const St
   return events;
 }
 
+std::string_view CompilationOf(const SnapshotInfo& snapshot) {
+  constexpr std::string_view kKey = "\"compile\": \"";
+  const std::string_view attributes = snapshot.attributes;
+  const size_t at = attributes.find(kKey);
+  if (at == std::string_view::npos) return {};
+  const std::string_view value = attributes.substr(at + kKey.size());
+  return value.substr(0, value.find('"'));
+}
+
 std::string CompileEventsText(const std::vector<CompileEvent>& events) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view what, std::string_view one, std::string_view many) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,5 +23,8 @@ Result<std::vector<CompileEvent>> ReadCompileEvents(TraceReader& trace, const St
 
 /// `1 compilation failed, 2 recompiled, 3 graph breaks`; "" of none.
 std::string CompileEventsText(const std::vector<CompileEvent>& events);
+
+/// The compilation that logged an imported snapshot, `0/1_2`; empty: none, or not imported.
+std::string_view CompilationOf(const SnapshotInfo& snapshot);
 
 }  // namespace strata

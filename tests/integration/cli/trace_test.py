@@ -5,11 +5,14 @@
 
 import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 
 from strata_case import StrataCase, main  # noqa: E402
+
+LOGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "logs")
 
 STEP = """\
 graph step
@@ -88,9 +91,25 @@ class TraceTest(StrataCase):
                 ("newer.strata", "written by a newer Strata: newer.strata: its schema is 7, this build reads "
                                  "up to 2; update Strata"),
         ]:
-            for command in ["ls", "check"]:
+            # ls reads logs and texts, too.
+            for command in ["check"] + (["ls"] if name in ("missing.strata", "newer.strata") else []):
                 with self.subTest(name=name, command=command):
                     self.assertEqual(self.check([command, name], 2, f"strata: error: {what}\n"), "")
+
+    def test_ls_lists_logs_and_folders_of_them(self):
+        log = os.path.join(LOGS, "compile_torch2.11.log.zst")
+        text = self.check(["ls", log], 0)
+        self.assertRegex(text, r"\n    aot_joint_graph +68  [0-9a-f]{32} +1  \[0/0\]\n")
+        self.assertRegex(text, r"\n    dynamo_output_graph@1/0_1 +5  [0-9a-f]{32} +1  \[1/0_1\]\n")
+        (run,) = json.loads(self.check(["ls", log, "--json"], 0))["runs"]
+        joint = run["graphs"][1]
+        self.assertEqual((joint["compilation"], joint["ref"]), ("0/0", f"{log}#run=1,graph=aot_joint_graph"))
+        shown = self.check(["show", joint["ref"]], 0)
+        self.assertTrue(shown.startswith("graph aot_joint_graph "), shown[:80])
+        os.mkdir(self.path("ranks"))
+        for rank in (0, 1):
+            shutil.copy(log, self.path(f"ranks/dedicated_log_torch_trace_rank_{rank}_x.log.zst"))
+        self.assertEqual(len(json.loads(self.check(["ls", "ranks", "--json"], 0))["runs"]), 2)
 
     def test_commands_of_whole_files_take_no_selector(self):
         for words in (["ls", "t.strata#run=1"], ["check", "t.strata#run=1"], ["merge", "t.strata#run=1", "-o", "o"],
