@@ -148,13 +148,11 @@ std::vector<Block> FindBlocks(const Lines& lines) {
   return blocks;
 }
 
-/// A program in Python that holds graphs in strings, or nothing that anybody pasted.
-bool IsProgram(const Lines& lines, const std::vector<Block>& blocks) {
-  const size_t first = blocks.front().begin;
-  for (size_t i = first; i < lines.all.size(); ++i) {
-    if (lines.all[i].starts_with("import ") || lines.all[i].starts_with("from ")) return true;
-  }
-  return false;
+/// A program in Python: its classes are not graphs, and it may hold graphs in strings.
+bool IsProgram(const Lines& lines) {
+  return std::ranges::any_of(lines.all, [](std::string_view line) {
+    return line.starts_with("import ") || line.starts_with("from ");
+  });
 }
 
 std::span<const std::string_view> LinesOf(const Lines& lines, const Block& block) {
@@ -237,7 +235,7 @@ PastedText ReadPasted(std::string text) {
   if (LooksLikeLog(text) || !LooksPasted(text)) return {std::move(text), {}};
   const Lines lines(text);
   const std::vector<Block> blocks = FindBlocks(lines);
-  if (blocks.empty() || (!lines.has_fences && IsProgram(lines, blocks)))
+  if (blocks.empty() || (!lines.has_fences && IsProgram(lines)))
     return {std::move(text), {}};
   if (blocks.size() > 1) return Several(lines, blocks);
   const bool is_plain = IsFx(blocks[0]) && !lines.has_fences && !Trimmed(text).starts_with('>');
