@@ -26,8 +26,7 @@ struct OptFlags {
   std::string ref, passes;
   std::optional<std::string> trace, print_on_change, reproducer;
   bool list = false, time = false, prove = false;
-  ValueTolerance tolerance;
-  int64_t threads = 0;
+  ProveFlags proof;
 };
 
 Result<bool> ParseFlags(Args args, OptFlags& out) {
@@ -44,8 +43,11 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
   flags.Switch("--prove", &out.prove,
                "after each pass, run the graphs before and after it on the same inputs and compare "
                "the values of their nodes");
-  flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.tolerance);
-  flags.Threads(&out.threads);
+  flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.proof.tolerance);
+  flags.Option("--prove-inputs", "FILE", &out.proof.inputs,
+               "safetensors file with the names of the inputs, from train --dump-inputs (default: "
+               "synthetic)");
+  flags.Threads(&out.proof.threads);
   flags.Option("--reproducer", "FILE", &out.reproducer, "if a pass fails, write the input graph");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
   flags.Example("strata opt 'run.strata#graph=step' --passes canonicalize -o out/opt.strata");
@@ -126,7 +128,7 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
   if (flags.trace) manager.Watch(stop.emplace());
   Prover prover;
   if (flags.prove) {
-    prover = make_prover(flags.tolerance, flags.threads);
+    STRATA_TRY(prover, make_prover(flags.proof));
     STRATA_RETURN_IF_ERROR(recording.AddEnvironment(prover.environment));
     manager.Watch(*prover.watcher);
   }

@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "cli/command.h"
 #include "passes/core/pass.h"
@@ -14,9 +16,15 @@ struct Prover {
   Environment environment;
 };
 
-/// Makes it; values within `tolerance` are equal, graphs run on `threads` threads, 0 being the
-/// default.
-using MakeProver = Prover (*)(const ValueTolerance& tolerance, int64_t threads);
+/// What `--prove` is given.
+struct ProveFlags {
+  ValueTolerance tolerance;
+  std::optional<std::string> inputs;  ///< a safetensors file; none: inputs are synthetic
+  int64_t threads = 0;                ///< 0: the default
+};
+
+/// Makes it. Errors: a file that cannot be read.
+using MakeProver = Result<Prover> (*)(const ProveFlags& flags);
 
 /// `strata opt`. Without a prover, which needs LibTorch, `--prove` starts the program that has one.
 Result<Exit> RunOptWith(Args args, MakeProver make_prover);

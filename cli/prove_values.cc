@@ -31,11 +31,23 @@ Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
   return Ok();
 }
 
+/// Given tensors of another type are those of another graph.
+Result<NamedTensors> ProvePasses::InputsOf(const Graph& graph) const {
+  STRATA_TRY(NamedTensors inputs, DrawInputs(graph, 0));
+  for (auto& [name, tensor] : inputs) {
+    const auto found = given_.find(name);
+    const bool fits = found != given_.end() && found->second.sizes() == tensor.sizes() &&
+                      found->second.scalar_type() == tensor.scalar_type();
+    if (fits) tensor = found->second;
+  }
+  return inputs;
+}
+
 Result<ValueComparison> ProvePasses::Compare(const Graph& before, const Graph& after,
                                              const MatchedGraphs& matched) const {
   if (IsLowered(after)) return CompareValuesOnRanks(before, after, matched, tolerance_);
-  STRATA_TRY(const NamedTensors inputs, DrawInputs(before, 0));
-  STRATA_TRY(NamedTensors more, DrawInputs(after, 0));
+  STRATA_TRY(const NamedTensors inputs, InputsOf(before));
+  STRATA_TRY(NamedTensors more, InputsOf(after));
   NamedTensors after_inputs = TransferInputs(matched, inputs);
   after_inputs.merge(more);
   return CompareValues(before, after, matched.pairs, inputs, after_inputs, tolerance_);

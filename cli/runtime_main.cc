@@ -2,6 +2,7 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/interrupt.h"
@@ -24,10 +25,14 @@ Result<Exit> RunTrain(Args args);          // cli/train.cc
 namespace {
 
 Result<Exit> RunProvedOpt(Args args) {
-  return RunOptWith(args, [](const ValueTolerance& tolerance, int64_t threads) -> Prover {
-    SetThreads(ChooseThreads(threads));
-    return {.watcher = std::make_unique<ProvePasses>(tolerance),
-            .environment = {.threads = NumThreads()}};
+  return RunOptWith(args, [](const ProveFlags& flags) -> Result<Prover> {
+    SetThreads(ChooseThreads(flags.threads));
+    NamedTensors inputs;
+    if (flags.inputs) {
+      STRATA_TRY(inputs, LoadTensors(*flags.inputs));
+    }
+    return Prover{.watcher = std::make_unique<ProvePasses>(flags.tolerance, std::move(inputs)),
+                  .environment = {.threads = NumThreads()}};
   });
 }
 

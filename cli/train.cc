@@ -46,6 +46,7 @@ struct TrainFlags {
   int64_t profile = 0;
   std::string values = "none";
   ValueTolerance tolerance;
+  std::optional<std::string> prove_inputs;
   std::optional<std::string> passes;
   int64_t threads = 0;
   std::optional<std::string> control;
@@ -91,6 +92,10 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
                "after each pass, run the graphs before and after it on the same inputs and compare "
                "the values of their nodes");
   flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.tolerance);
+  flags.Option(
+      "--prove-inputs", "FILE", &out.prove_inputs,
+      "safetensors file with the names of the inputs, from --dump-inputs of an earlier run "
+      "(default: synthetic)");
   flags.Threads(&out.threads);
   flags.Option("--control", "PATH", &out.control,
                "create a socket there, over which strata attach stops and inspects this training");
@@ -153,7 +158,11 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
   CompileWatch watch;
   watch.watchers.push_back(&stop);
   if (control.watcher() != nullptr) watch.watchers.push_back(control.watcher());
-  ProvePasses prover(flags.tolerance);
+  NamedTensors given;
+  if (flags.prove_inputs) {
+    STRATA_TRY(given, LoadTensors(*flags.prove_inputs));
+  }
+  ProvePasses prover(flags.tolerance, std::move(given));
   RecordPasses record(recording);
   if (recording.trace() != nullptr) {
     watch.watchers.push_back(&record);

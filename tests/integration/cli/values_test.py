@@ -262,6 +262,12 @@ def forward(self, x: "f32[70368744177664][1]cpu"):
         self.run_strata("compare-values", *sides, "--ulps", "4", code=1)
         self.assertIn(" values compared, 0 differ; 0 of 31 outputs differ",
                       self.run_strata("compare-values", *sides, "--tolerance", "1e-5"))
+        result = subprocess.run([self.strata, "opt", "t.strata#graph=step,pass=0:before", "--passes",
+                                 "canonicalize,fuse{numerics=fast}", "--prove", "--prove-tolerance", "1e-5",
+                                 "--prove-inputs", "in.safetensors", "-o", "q.strata"], cwd=self.folder.name,
+                                capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(" outputs are equal within 1e-05 of the largest\n", result.stderr)
 
 
 if __name__ == "__main__":
