@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/diff_runs.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/render/diff_columns.h"
@@ -30,8 +32,8 @@ struct DiffFlags {
 
 Result<bool> ParseFlags(Args args, DiffFlags& out) {
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
-  flags.Positional("BEFORE", &out.before, "a REF");
-  flags.Positional("AFTER", &out.after, "a REF");
+  flags.Positional("BEFORE", &out.before, "a REF; or a whole run: a trace, a log, or a folder");
+  flags.Positional("AFTER", &out.after, "the same: all graphs and passes of two runs are compared");
   flags.Choice("--format", &out.format, {"text", "json", "md", "html", "svg"},
                "md: a comment for a pull request; html: the report; svg: a picture");
   flags.Switch("--json", &out.json, "the same as --format json");
@@ -55,6 +57,7 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   flags.Example("strata diff 'run.strata#pass=dce:before' 'run.strata#pass=dce:after'");
   flags.Example("strata diff old.log new.log --format json > diff.json");
   flags.Example("strata diff old.txt new.txt --policy review.toml --format md > comment.md");
+  flags.Example("strata diff logs/base logs/head --policy review.toml");
   return flags.Parse(args);
 }
 
@@ -74,8 +77,12 @@ Status TakePins(const std::string& path, const Graph& before, const Graph& after
   return Ok();
 }
 
+bool UsesColours(const DiffFlags& flags) {
+  return flags.colour == "always" || (flags.colour == "auto" && ColoursOnStdout());
+}
+
 std::string Text(const DiffFlags& flags, const GraphDiff& diff, const PolicyVerdict* verdict) {
-  const bool colours = flags.colour == "always" || (flags.colour == "auto" && ColoursOnStdout());
+  const bool colours = UsesColours(flags);
   std::string text = DiffText(diff, flags.before, flags.after,
                               {.colours = colours,
                                .verdict = verdict,
@@ -111,6 +118,28 @@ Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
   return Text(flags, diff, verdict);
 }
 
+/// All graphs of two runs.
+Result<Exit> DiffWholeRuns(const DiffFlags& flags, const Policy* policy) {
+  const bool is_single = !flags.pins.empty() || !flags.patch.empty() || flags.side_by_side ||
+                         flags.lenient || flags.format == "svg";
+  if (is_single) {
+    return Error(
+        "options of two graphs: {} and {} have several: leave out --pins, --patch, --side-by-side, "
+        "--lenient and svg, or say which graph by #graph=NAME",
+        flags.before, flags.after);
+  }
+  STRATA_TRY(const RunsDiff diff, DiffRuns({.before = flags.before,
+                                            .after = flags.after,
+                                            .format = flags.json ? "json" : flags.format,
+                                            .policy = policy,
+                                            .link = flags.link,
+                                            .meta = flags.meta,
+                                            .all = flags.all,
+                                            .colours = UsesColours(flags)}));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", diff.text));
+  return diff.passes ? Exit::kOk : Exit::kDifferences;
+}
+
 }  // namespace
 
 Result<Exit> RunDiff(Args args) {
@@ -119,8 +148,13 @@ Result<Exit> RunDiff(Args args) {
   if (!go_on) return Exit::kOk;
 
   STRATA_TRY(const std::optional<Policy> policy, ReadPolicy(flags.policy));
-  STRATA_TRY(const Snapshot before,
-             LoadRef(flags.before, {.lenient = flags.lenient, .warn = Warn}));
+  Result<Snapshot> first = LoadRef(flags.before, {.lenient = flags.lenient, .warn = Warn});
+  if (!first) {
+    if (NamesRun(flags.before) && NamesRun(flags.after))
+      return DiffWholeRuns(flags, policy ? &*policy : nullptr);
+    return first.error();
+  }
+  const Snapshot before = *std::move(first);
   STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient, .warn = Warn}));
   DiffOptions options = OptionsFor(before, after);
   options.meta = flags.meta;

@@ -257,7 +257,52 @@ class DiffTest(StrataCase):
             with open(self.path("output"), encoding="utf-8") as file:
                 self.assertEqual(file.read().splitlines()[-1], f"status={status}", done.stderr)
             with open(self.path("out/comment.md"), encoding="utf-8") as file:
-                self.assertIn("### Graph diff", file.read())
+                self.assertIn("### Graphs of two runs: ", file.read())
+
+    def test_whole_runs(self):
+        """All graphs of two logs by one policy, with one exit status."""
+        log = read_log(os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")).decode()
+        self.write("base/a.log", log)
+        self.write("head/a.log", log.replace("torch.ops.aten.rsqrt.default(", "torch.ops.aten.sqrt.default("))
+        self.write("none.toml", "[limit]\ntouched = 0\n")
+        self.write("all.toml", "[limit]\ntouched = 1000\n")
+        same = self.run_strata("diff", "base", "base")
+        self.assertEqual(same.returncode, 0, same.stderr)
+        total = re.match(r"(\d+) of (\d+) graphs are equal\n$", same.stdout)
+        self.assertEqual(total[1], total[2])
+        done = self.run_strata("diff", "base/a.log", "head/a.log", "--policy", "none.toml")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        head, *lines = done.stdout.split("\n")
+        found = re.match(r"(\d+) of (\d+) graphs are equal; (\d+) do not pass$", head)
+        self.assertEqual(int(found[1]) + int(found[3]), int(total[2]))
+        self.assertIn("  graph 'aot_joint_graph' [0/0]: differs, 1 violation of the policy", lines)
+        self.assertIn("aten.sqrt.default", done.stdout)
+        allowed = self.run_strata("diff", "base", "head", "--policy", "all.toml", "--json")
+        self.assertEqual(allowed.returncode, 0, allowed.stderr)
+        report = json.loads(allowed.stdout)
+        self.assertEqual(report["schema"], "strata.diff-runs/1")
+        differing = [graph for graph in report["graphs"] if not graph["equal"]]
+        self.assertEqual(len(differing), int(found[3]))
+        self.assertTrue(all(graph["passes"] for graph in report["graphs"]))
+        self.assertTrue(all(graph["diff"]["schema"] == "strata.diff/1" for graph in differing))
+        comment = self.run_strata("diff", "base", "head", "--policy", "none.toml", "--format", "md")
+        self.assertEqual(comment.returncode, 1)
+        self.assertTrue(comment.stdout.startswith("### Graphs of two runs: "))
+        self.assertIn("- `graph 'aot_joint_graph' [0/0]`: differs, 1 violation of the policy\n", comment.stdout)
+        self.assertLessEqual(len(comment.stdout.encode()), 65536)
+        html = self.run_strata("diff", "base", "head", "--format", "html")
+        self.assertEqual(html.returncode, 1)
+        self.assertIn("<html", html.stdout)
+
+    def test_a_graph_that_one_run_lacks_does_not_pass(self):
+        log = read_log(os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")).decode()
+        self.write("base/a.log", log)
+        self.write("head/a.log", log.replace('"aot_joint_graph": {}', '"another_graph": {}'))
+        self.write("all.toml", "[limit]\ntouched = 1000\n")
+        done = self.run_strata("diff", "base", "head", "--policy", "all.toml")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("  graph 'aot_joint_graph' [0/0]: only before\n", done.stdout)
+        self.assertIn("leave out --pins, --patch", self.fails("diff", "base", "head", "--patch", "p"))
 
     def test_html(self):
         done = self.run_strata("diff", "before.txt", "after.txt", "--format", "html")
