@@ -71,8 +71,8 @@ Status CompareRun(const History& a, const History& b, const DiffRunsOptions& opt
       if (!is_same) {
         STRATA_TRY(one.graphs[0], a.load(step_a->after));
         STRATA_TRY(one.graphs[1], b.load(step_b->after));
-        STRATA_TRY(one.diff, Diff(one.graphs[0]->graph(), one.graphs[1]->graph(),
-                                  {.meta = options.meta}));
+        STRATA_TRY(one.diff,
+                   Diff(one.graphs[0]->graph(), one.graphs[1]->graph(), {.meta = options.meta}));
         if (options.policy != nullptr) one.verdict = CheckPolicy(*options.policy, *one.diff);
       }
     } else if (step_a != nullptr) {
@@ -161,17 +161,17 @@ std::string JsonOf(const std::vector<Compared>& compared) {
     AppendJsonString(one.before, text);
     text += ", \"after\": ";
     AppendJsonString(one.after, text);
-    text += fmt::format(", \"equal\": {}, \"passes\": {}, \"diff\": ", one.is_equal(), one.passes());
-    text += one.diff && !one.is_equal()
-                ? DiffJson(*one.diff, one.before, one.after, VerdictOf(one))
-                : "null";
+    text +=
+        fmt::format(", \"equal\": {}, \"passes\": {}, \"diff\": ", one.is_equal(), one.passes());
+    text += one.diff && !one.is_equal() ? DiffJson(*one.diff, one.before, one.after, VerdictOf(one))
+                                        : "null";
     text += '}';
   }
   return text + "\n]}\n";
 }
 
-/// A list of all graphs, then the comments on those that differ as far as there is room: first those
-/// that do not pass.
+/// A list of all graphs, then the comments on those that differ as far as there is room: first
+/// those that do not pass.
 Result<std::string> MarkdownOf(const std::vector<Compared>& compared,
                                const DiffRunsOptions& options) {
   std::string text = fmt::format("### Graphs of two runs: {}\n\n", Headline(compared));

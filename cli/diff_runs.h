@@ -8,10 +8,10 @@
 namespace strata::cli {
 
 struct DiffRunsOptions {
-  std::string before, after;      ///< traces, logs, or folders of them
-  std::string format = "text";    ///< text, json, md or html
+  std::string before, after;    ///< traces, logs, or folders of them
+  std::string format = "text";  ///< text, json, md or html
   const Policy* policy = nullptr;
-  std::string link;               ///< md: address of the full report
+  std::string link;  ///< md: address of the full report
   bool meta = false, all = false, colours = false;
 };
 
@@ -22,8 +22,8 @@ struct RunsDiff {
   bool passes = false;  ///< all graphs are equal, or the policy allows every difference
 };
 
-/// Whether a REF stands for a run as a whole: it selects no graph and no pass, and names a folder or
-/// a file of several graphs.
+/// Whether a REF stands for a run as a whole: it selects no graph and no pass, and names a folder
+/// or a file of several graphs.
 bool NamesRun(const std::string& ref);
 
 /// A graph or pass that only one side has does not pass, unless a compiler cache explains it.

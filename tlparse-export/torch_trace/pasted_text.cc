@@ -235,8 +235,7 @@ PastedText ReadPasted(std::string text) {
   if (LooksLikeLog(text) || !LooksPasted(text)) return {std::move(text), {}};
   const Lines lines(text);
   const std::vector<Block> blocks = FindBlocks(lines);
-  if (blocks.empty() || (!lines.has_fences && IsProgram(lines)))
-    return {std::move(text), {}};
+  if (blocks.empty() || (!lines.has_fences && IsProgram(lines))) return {std::move(text), {}};
   if (blocks.size() > 1) return Several(lines, blocks);
   const bool is_plain = IsFx(blocks[0]) && !lines.has_fences && !Trimmed(text).starts_with('>');
   if (is_plain && IsKnownAround(lines, blocks[0])) return {std::move(text), {}};
