@@ -36,6 +36,11 @@ NodeId NodeNamed(const Graph& graph, std::string_view name) {
 }
 
 ValueId ValueNamed(const Graph& graph, std::string_view name) {
+  for (const NodeId node : graph.nodes()) {
+    for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+      if (graph.value_name(graph.result(node, i)) == name) return graph.result(node, i);
+    }
+  }
   return graph.result(NodeNamed(graph, name));
 }
 

@@ -123,7 +123,7 @@ double RedistributionUs(std::string_view mesh_text, std::string_view type, std::
   Module module;
   const Mesh mesh = OrDie(Mesh::Parse(mesh_text));
   const CostModel model = OrDie(CostModel::Make(OrDie(Topology::Load("h100")), mesh));
-  const Type& tensor = module.types()[module.types().Parse(type)];
+  const Type tensor = module.types()[module.types().Parse(type)];  // parsing adds types
   return model.RedistributionUs(module, tensor, OrDie(ParsePlacements(module, from, mesh)),
                                 OrDie(ParsePlacements(module, to, mesh)));
 }
