@@ -248,7 +248,8 @@ class GraphPlacer {
     constexpr double kResultCost = 0.01;
     if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
       return std::numeric_limits<double>::infinity();
-    if (!FollowsTokens(rule, strategy, axis) || !MaySort(node, rule, strategy, axis))
+    if (!FollowsTokens(rule, strategy, axis) || !MaySort(node, rule, strategy, axis) ||
+        !IsWhereExpertsAre(rule, strategy, operands, axis))
       return std::numeric_limits<double>::infinity();
     double cost = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -281,6 +282,17 @@ class GraphPlacer {
     const ValueId weight = dispatches_.WeightOf(graph_.result(node, 1));
     const auto read = weight.valid() ? ReadAs(weight) : std::nullopt;
     return !read || IsReplicate((*read)[axis]) || (*read)[axis].dim == 0;
+  }
+
+  /// A product over rows runs by expert on the axes that cut the experts, and there alone: else the
+  /// gradients of all experts would be summed over the ranks that share them.
+  bool IsWhereExpertsAre(const ShardingRule& rule, const AxisStrategy& strategy,
+                         const std::vector<ValueId>& operands, size_t axis) {
+    if (rule.order.groups < 0 || std::ranges::none_of(strategy.operands, IsRows)) return true;
+    const ValueId weight = dispatches_.WeightOf(operands[0]);
+    const auto read = weight.valid() ? ReadAs(weight) : std::nullopt;
+    if (!read) return true;
+    return std::ranges::any_of(strategy.operands, IsByExpert) == IsShard((*read)[axis]);
   }
 
   double ShareOf(const Placements& placements) const {
@@ -333,6 +345,7 @@ class GraphPlacer {
     double least = std::numeric_limits<double>::infinity();
     for (const AxisStrategy& strategy :
          AxisStrategies(module_, rule, FactorSizes(module_, rule), mesh_.axes()[axis].size, now)) {
+      if (!IsWhereExpertsAre(rule, strategy, operands, axis)) continue;
       double cost = 0;
       for (size_t i = 0; i < operands.size() && cost < least; ++i) {
         if (available[i].empty()) continue;  // not placed yet: it may take any placement
