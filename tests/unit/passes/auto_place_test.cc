@@ -209,9 +209,8 @@ tp = "RR -> R"
   const AutoPlacement found = OrDie(PlaceAutomatically(graph, constraints, model, {}));
   CHECK_GT(found.solved.cost, best);
   INFO(PlanText(graph, found, model.mesh(), ""));
-  CHECK(
-      PlanText(graph, found, model.mesh(), "").find("op = \"aten.mm.default\", tp = \"RR -> R") !=
-      std::string::npos);
+  CHECK(PlanText(graph, found, model.mesh(), "").find("op = \"aten.mm.default\", tp = \"RR -> R") !=
+        std::string::npos);
 }
 
 TEST_CASE("T113: why says what the alternatives of a node would cost") {

@@ -165,7 +165,7 @@ Found PlanFor(const TrainConfig& config, const std::string& topology, double mem
   Graph& step = *module.FindGraph(kStepGraph);
   const PlacementPlan none(mesh);
   AutoOptions options;
-  options.solver.seconds = 10;
+  options.solver.seconds = 250;
   AutoPlacement placement = OrDie(PlaceAutomatically(step, none, model, options));
   CHECK(placement.solved.status == SolverResult::Status::kOptimal);
   if (memory < 1) {
@@ -231,13 +231,12 @@ TEST_CASE("T116: ranks that were placed automatically train as one rank does: Ll
 }
 
 TEST_CASE("T116: ranks that were placed automatically train as one rank does: Qwen3") {
-  CheckTrainsAlike(kQwen3, {{1, 2, 2, "cpu", 1.0}, {1, 2, 2, "h100", 0.8}});
+  CheckTrainsAlike(kQwen3, {{1, 2, 2, "cpu", 1.0}});
 }
 
 TEST_CASE("T116: ranks that were placed automatically train as manual ones do: DeepSeek-V3") {
   // Rows of experts are summed in another order on several ranks, by any plan.
-  CheckTrainsAlike(kDeepSeekV3, {{1, 2, 2, "cpu", 1.0}, {1, 2, 2, "h100", 0.8}},
-                   /*by_family=*/true);
+  CheckTrainsAlike(kDeepSeekV3, {{1, 2, 2, "cpu", 1.0}}, /*by_family=*/true);
 }
 
 }  // namespace
