@@ -65,6 +65,11 @@ bool Divides(const Module& module, const Type& type, size_t dim, int64_t ranks) 
   return size && *size % ranks == 0;
 }
 
+/// Whether each rank has an element of the dimension.
+bool HasRowsFor(const Module& module, const Type& type, size_t dim, int64_t ranks) {
+  return dim < type.sizes.size() && module.dims().AsConst(type.sizes[dim]).value_or(ranks) >= ranks;
+}
+
 /// Ranks that do not divide a dimension evenly have zeros after it.
 bool MayBePadded(const Module& module, const Type& type, size_t dim) {
   return dim < type.sizes.size() && module.dims().AsConst(type.sizes[dim]).value_or(1) > 1;
@@ -243,7 +248,8 @@ void PlacementPlan::StoreInParts(const Module& module, const Type& type, bool is
       if (IsShard(placement.read[other]) && static_cast<size_t>(placement.read[other].dim) == dim)
         inner *= mesh_.axes()[other].size;
     if (!Divides(module, type, dim, inner * ranks) &&
-        (has_experts || !MayBePadded(module, type, dim)))
+        (has_experts || !MayBePadded(module, type, dim) ||
+         (inner > 1 && !HasRowsFor(module, type, dim, inner * ranks))))
       continue;
     for (const size_t axis : axes)
       placement.stored[axis] = Shard(dim, inner == 1 ? 0 : static_cast<int32_t>(inner));
