@@ -59,7 +59,7 @@ class RankProver {
     CheckOutputs(expected, actual);
     for (size_t i = 0; i < to.size(); ++i) {
       const auto difference = DifferenceAt(first_inputs, second_inputs, i);
-      if (difference) AddFinding(to[i], before_.name(from[i]), "after the graph: " + *difference);
+      if (difference) Add(to[i], before_.name(from[i]), "after the graph: " + *difference);
     }
     proof_.evaluations = first.evaluations() + second.evaluations();
     std::set<std::string> opaque = first.opaque(), more = second.opaque();
@@ -107,7 +107,7 @@ class RankProver {
     for (size_t i = 0; i < std::min(kept.results[0].size(), results[0].size()); ++i) {
       const auto difference = DifferenceAt(kept.results, results, i);
       if (!difference) continue;
-      AddFinding(node, before_.name(kept.node), *difference);
+      Add(node, before_.name(kept.node), *difference);
       for (size_t rank = 0; rank < results.size(); ++rank)
         SetRight(kept.results[rank][i], results[rank][i]);
     }
@@ -123,33 +123,23 @@ class RankProver {
 
   void CheckOutputs(const RankValues& expected, const RankValues& actual) {
     if (expected[0].size() != actual[0].size()) {
-      AddFinding(after_.output(), before_.name(before_.output()),
-                 fmt::format("{} outputs, expected {}", actual[0].size(), expected[0].size()));
+      Add(after_.output(), before_.name(before_.output()),
+          fmt::format("{} outputs, expected {}", actual[0].size(), expected[0].size()));
       return;
     }
     const std::vector<ValueId> from = before_.operands(before_.output()),
                                to = after_.operands(after_.output());
     for (size_t i = 0; i < expected[0].size(); ++i) {
       if (const auto difference = DifferenceAt(expected, actual, i)) {
-        AddFinding(after_.value(to[i]).def, before_.value_name(from[i]),
-                   fmt::format("output {}: {}", i, *difference));
+        Add(after_.value(to[i]).def, before_.value_name(from[i]),
+            fmt::format("output {}: {}", i, *difference));
       }
     }
   }
 
-  void AddFinding(NodeId node, std::string_view reference, std::string what) {
-    if (proof_.findings.size() >= options_.max_findings) return;
-    Finding finding{.node = std::string(after_.name(node)),
-                    .reference = std::string(reference),
-                    .module = std::string(after_.module().str(after_.node(node).module)),
-                    .what = std::move(what),
-                    .from = {}};
-    for (const ValueId operand : after_.operands(node)) {
-      const NodeId def = after_.value(operand).def;
-      if (options_.stable_ids && !kept_.contains(after_.node(def).stable_id))
-        finding.from.emplace_back(after_.name(def));
-    }
-    proof_.findings.push_back(std::move(finding));
+  void Add(NodeId node, std::string_view reference, std::string what) {
+    const auto was_there = [&](StableId id) { return kept_.contains(id); };
+    AddFinding(after_, node, reference, std::move(what), options_, was_there, proof_);
   }
 
   const Graph& before_;

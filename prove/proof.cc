@@ -184,18 +184,8 @@ class Prover {
   }
 
   void Add(NodeId node, std::string_view reference, std::string what) {
-    if (proof_.findings.size() >= options_.max_findings) return;
-    Finding finding{.node = std::string(after_.name(node)),
-                    .reference = std::string(reference),
-                    .module = std::string(after_.module().str(after_.node(node).module)),
-                    .what = std::move(what),
-                    .from = {}};
-    for (const ValueId operand : after_.operands(node)) {
-      const NodeId def = after_.value(operand).def;
-      if (options_.stable_ids && reference_.Find(after_.node(def).stable_id) == nullptr)
-        finding.from.emplace_back(after_.name(def));
-    }
-    proof_.findings.push_back(std::move(finding));
+    const auto was_there = [&](StableId id) { return reference_.Find(id) != nullptr; };
+    AddFinding(after_, node, reference, std::move(what), options_, was_there, proof_);
   }
 
   void CheckOutputs(const std::vector<Value>& expected, const std::vector<Value>& actual) {
@@ -245,6 +235,23 @@ std::string_view ToString(Verdict verdict) {
       return "unproven";
   }
   return "";
+}
+
+void AddFinding(const Graph& after, NodeId node, std::string_view reference, std::string what,
+                const ProofOptions& options, const std::function<bool(StableId)>& was_there,
+                Proof& proof) {
+  if (proof.findings.size() >= options.max_findings) return;
+  Finding finding{.node = std::string(after.name(node)),
+                  .reference = std::string(reference),
+                  .module = std::string(after.module().str(after.node(node).module)),
+                  .what = std::move(what),
+                  .from = {}};
+  for (const ValueId operand : after.operands(node)) {
+    const NodeId def = after.value(operand).def;
+    if (options.stable_ids && !was_there(after.node(def).stable_id))
+      finding.from.emplace_back(after.name(def));
+  }
+  proof.findings.push_back(std::move(finding));
 }
 
 Proof Prove(const Graph& before, const Graph& after, const ProofOptions& options) {

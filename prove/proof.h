@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -42,6 +44,12 @@ struct ProofOptions {
   bool stable_ids = false;
   size_t max_findings = 20;
 };
+
+/// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.
+/// `was_there`: whether the graph before has a node with this id.
+void AddFinding(const Graph& after, NodeId node, std::string_view reference, std::string what,
+                const ProofOptions& options, const std::function<bool(StableId)>& was_there,
+                Proof& proof);
 
 /// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
 /// with equal StableIds, outputs by position, and what is written to inputs. A value that differs
