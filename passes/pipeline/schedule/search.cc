@@ -107,23 +107,9 @@ class GreedyScheduler {
     return best;
   }
 
-  double TimeOf(const Action& action) const {
-    const double factor = times_.stages.empty() ? 1.0 : times_.stages[Count(action.stage)];
-    switch (action.type) {
-      case ActionType::kForward:
-        return factor * times_.forward;
-      case ActionType::kBackward:
-        return factor * times_.backward;
-      case ActionType::kBackwardInput:
-        return factor * times_.input;
-      default:
-        return factor * times_.weight;
-    }
-  }
-
   void Start(const Choice& choice) {
     const Action& action = choice.action;
-    const double end = choice.begin + TimeOf(action);
+    const double end = choice.begin + times_.Of(action);
     now_[Count(choice.rank)] = end;
     done_[{action.stage, action.type, action.microbatch}] = end;
     ++next_[{action.stage, action.type}];

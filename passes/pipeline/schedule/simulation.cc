@@ -55,7 +55,7 @@ class Simulator {
     if (action) {
       double begin = now_[rank], duration = 0.0;
       if (Waits(*action, begin)) return false;
-      ForEachPart(*action, [&](const Action& part) { duration += TimeOf(part); });
+      ForEachPart(*action, [&](const Action& part) { duration += times_.Of(part); });
       ForEachPart(*action, [&](const Action& part) { Finish(rank, part, begin + duration); });
       now_[rank] = begin + duration;
       result_.busy[rank] += duration;
@@ -66,23 +66,6 @@ class Simulator {
     }
     ++next_[rank];
     return true;
-  }
-
-  double TimeOf(const Action& action) const {
-    const auto stage = static_cast<size_t>(action.stage);
-    const double factor = stage < times_.stages.size() ? times_.stages[stage] : 1.0;
-    switch (action.type) {
-      case ActionType::kForward:
-        return factor * times_.forward;
-      case ActionType::kBackward:
-        return factor * times_.backward;
-      case ActionType::kBackwardInput:
-        return factor * times_.input;
-      case ActionType::kBackwardWeight:
-        return factor * times_.weight;
-      default:
-        return 0.0;
-    }
   }
 
   /// What an action reads and nothing has made yet; moves `begin` behind what was made.
@@ -209,6 +192,23 @@ class Simulator {
 };
 
 }  // namespace
+
+double ActionTimes::Of(const Action& action) const {
+  const auto stage = static_cast<size_t>(action.stage);
+  const double factor = stage < stages.size() ? stages[stage] : 1.0;
+  switch (action.type) {
+    case ActionType::kForward:
+      return factor * forward;
+    case ActionType::kBackward:
+      return factor * backward;
+    case ActionType::kBackwardInput:
+      return factor * input;
+    case ActionType::kBackwardWeight:
+      return factor * weight;
+    default:
+      return 0.0;
+  }
+}
 
 double Simulation::bubble() const {
   if (makespan <= 0.0) return 0.0;

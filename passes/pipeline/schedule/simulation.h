@@ -15,7 +15,10 @@ struct ActionTimes {
   double input = 1.0;               ///< I
   double weight = 1.0;              ///< W
   double transfer = 0.0;            ///< from the end of an action until another rank has its values
-  std::vector<double> stages = {};  ///< factors of the first four by stage; empty: 1
+  std::vector<double> stages = {};  ///< factors of the first four by stage; missing: 1
+
+  /// Of F, B, I or W; 0 of other actions.
+  double Of(const Action& action) const;
 };
 
 /// What happened to an action of a simulated schedule.
