@@ -38,5 +38,7 @@ std::string CommandLine(std::string_view verb, Args args);
 
 /// `strata: warning: <text>` on stderr.
 void Warn(std::string_view text);
+/// From here on `Warn` prints nothing: another process of the same command prints the same.
+void LeaveWarningsToOthers();
 
 }  // namespace strata::cli

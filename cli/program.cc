@@ -16,6 +16,8 @@
 namespace strata::cli {
 namespace {
 
+bool others_warn = false;
+
 constexpr std::string_view kVersion = "strata " STRATA_VERSION "\n";
 
 std::string Overview(std::span<const Command> commands) {
@@ -82,7 +84,12 @@ std::string CommandLine(std::string_view verb, Args args) {
   return line;
 }
 
+void LeaveWarningsToOthers() {
+  others_warn = true;
+}
+
 void Warn(std::string_view text) {
+  if (others_warn) return;
   const std::string line = fmt::format("strata: warning: {}\n", VisibleLines(text));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -16,8 +16,8 @@
 #include "runtime/files/tensor_io.h"
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/collectives.h"
-#include "runtime/ranks/rank_team.h"
 #include "runtime/ranks/sharding.h"
+#include "runtime/ranks/thread_team.h"
 
 namespace strata::cli {
 namespace {
@@ -82,7 +82,7 @@ struct RankRun {
   Tensors inputs, outputs;
 };
 
-Result<std::vector<RankRun>> RunOnRanks(RankTeam& team, const Graph& graph,
+Result<std::vector<RankRun>> RunOnRanks(ThreadTeam& team, const Graph& graph,
                                         const std::vector<Sharding>& shardings,
                                         const Tensors& whole, const NamedTensors& given) {
   std::vector<RankRun> runs(static_cast<size_t>(team.size()));
@@ -112,7 +112,7 @@ Result<std::string> ProveLowering(const Graph& before, const Graph& after) {
   STRATA_TRY(const std::vector<std::optional<Sharding>> outputs, OutputShardings(after, mesh));
   STRATA_TRY(const NamedTensors given, DrawInputs(before, 0));
   STRATA_TRY(Tensors whole, TakeInputs(before, given));
-  RankTeam team(mesh);
+  ThreadTeam team(mesh);
   STRATA_TRY(const std::vector<RankRun> runs, RunOnRanks(team, after, inputs, whole, given));
   STRATA_TRY(Executor executor, MakeExecutor(before, given));
   STRATA_TRY(const Tensors whole_outputs, executor.Run(whole));  // writes inputs in place
@@ -150,7 +150,7 @@ Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& a
   const std::vector<NodeId> placeholders = before.placeholders();
   STRATA_TRY(const NamedTensors more, DrawInputs(after, 0));
   std::vector<ValueComparison> comparisons(static_cast<size_t>(mesh.num_ranks()));
-  RankTeam team(mesh);
+  ThreadTeam team(mesh);
   STRATA_RETURN_IF_ERROR(team.Run([&](int64_t rank) -> Status {
     NamedTensors inputs = draws[0];
     for (size_t i = 0; i < placeholders.size(); ++i) {

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/dotted_options.h"
 #include "cli/flags.h"
+#include "cli/launch.h"
 #include "cli/progress.h"
 #include "cli/prove_values.h"
 #include "cli/stop_between_passes.h"
@@ -26,6 +27,7 @@
 #include "refs/recording.h"
 #include "runtime/aten/threads.h"
 #include "runtime/codegen/kernel_library.h"
+#include "runtime/ranks/process_place.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/files/hugging_face_config.h"
 #include "runtime/train/resume.h"
@@ -51,6 +53,12 @@ struct TrainFlags {
   int64_t threads = 0;
   std::optional<std::string> control;
   bool control_wait = false;
+  int64_t num_processes = 0;
+  std::optional<ProcessPlace> place = std::nullopt;  // among processes that are ranks
+  std::optional<int64_t> world() const {
+    return place ? std::optional(place->world) : std::nullopt;
+  }
+  bool is_first() const { return !place || place->rank == 0; }
 };
 
 Result<bool> ParseFlags(Args args, TrainFlags& out) {
@@ -96,6 +104,9 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
       "--prove-inputs", "FILE", &out.prove_inputs,
       "safetensors file with the names of the inputs, from --dump-inputs of an earlier run "
       "(default: synthetic)");
+  flags.Option("--nproc", "N", &out.num_processes,
+               "start N processes, one for each rank (default: ranks are threads of one process)",
+               1, 1024);
   flags.Threads(&out.threads);
   flags.Option("--control", "PATH", &out.control,
                "create a socket there, over which strata attach stops and inspects this training");
@@ -131,7 +142,8 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
   TrainSetup setup{.config = config,
                    .data = nullptr,
                    .passes = ChoosePasses(flags.passes, config),
-                   .threads = ChooseThreads(flags.threads)};
+                   .threads = ChooseThreads(flags.threads),
+                   .process = flags.place};
   STRATA_TRY(setup.data, OpenData(flags, config));
   if (config.validator.enable) {
     STRATA_TRY(setup.validation, OpenValidationData(config));
@@ -169,7 +181,7 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
     watch.first_stable_id = recording.trace()->next_stable_id();
     watch.run_ref = recording.RunRef();
   }
-  if (flags.prove) watch.watchers.push_back(&prover);
+  if (flags.prove && flags.is_first()) watch.watchers.push_back(&prover);
   STRATA_RETURN_IF_ERROR(trainer.Compile(watch));
   for (const std::string& warning : trainer.warnings())
     Warn(warning);
@@ -196,17 +208,19 @@ class DataWarning {
 };
 
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
-                Recording& recording, const StopRequest& stop, TrainControl& control) {
+                Recording& recording, const StopRequest& stop, bool& was_stopped,
+                TrainControl& control) {
   const TrainConfig& config = trainer.config();
   STRATA_TRY(TrainTable table, TrainTable::Create());
   Progress progress("training");
   DataWarning data_warning;
   std::string detail;
   while (true) {
-    progress.Update(trainer.steps_done(), config.steps, detail);
+    if (flags.is_first()) progress.Update(trainer.steps_done(), config.steps, detail);
     STRATA_TRY(const bool has_next, trainer.HasNext());
     if (!has_next) break;
-    if (stop.came()) {
+    STRATA_TRY(was_stopped, trainer.IsTrueInAnyProcess(stop.came(), "agreement to go on"));
+    if (was_stopped) {
       return Error("interrupted: after step {} of {}: {}", trainer.steps_done(), config.steps,
                    config.checkpoint.enable && !config.checkpoint.load_only
                        ? "continue with --resume"
@@ -225,6 +239,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
     if (outputs.last_checkpoint() == report.metrics.step) control.AfterCheckpoint(trainer);
     data_warning.Tell(trainer, /*is_end=*/false);
+    if (!flags.is_first()) continue;
     if (TrainTable::IsDue(report.metrics.step, config)) progress.Clear();
     STRATA_RETURN_IF_ERROR(table.Add(report, trainer));
     detail = table.Progress(trainer);
@@ -244,12 +259,14 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
 }
 
 Status CompileAndTrain(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
-                       Recording& recording, StopBetweenPasses& stop, TrainControl& control) {
+                       Recording& recording, StopBetweenPasses& stop, bool& was_stopped,
+                       TrainControl& control) {
   STRATA_RETURN_IF_ERROR(Compile(trainer, flags, recording, stop, control));
   if (flags.inputs) trainer.KeepInputs();
   if (flags.outputs.gradients) trainer.KeepGradients();
   const int64_t first_step = trainer.steps_done() + 1;
-  STRATA_RETURN_IF_ERROR(TrainAll(trainer, flags, outputs, recording, stop.request(), control));
+  STRATA_RETURN_IF_ERROR(
+      TrainAll(trainer, flags, outputs, recording, stop.request(), was_stopped, control));
   const bool has_values = flags.values == "last";
   const auto is_profiled = [&](int64_t step) {
     return (has_values && step == trainer.config().steps) ||
@@ -315,28 +332,66 @@ Result<Exit> TellFinished(const TrainFlags& flags, const Checkpoint& last) {
   return Exit::kOk;
 }
 
-}  // namespace
+/// How long a rank may take to find out that another is gone, and to report it.
+int64_t PatienceSeconds(const TrainConfig& config) {
+  return config.parallelism.train_timeout_seconds + 10;
+}
 
-Result<Exit> RunTrain(Args args) {
-  TrainFlags flags;
-  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
-  if (!go_on) return Exit::kOk;
+/// Trains, records and writes what the flags ask for.
+Result<Exit> TrainAndRecord(Trainer& trainer, const TrainFlags& flags, Args args) {
+  STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer.pipeline()));
+  // Created early: a bad path fails before the training.
+  if (flags.inputs) {
+    if (const auto file = AtomicFile::Create(*flags.inputs); !file) return file.error();
+  }
+  TrainOutputs outputs;
+  STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, trainer, flags.overwrite));
+  STRATA_TRY(Recording recording,
+             Recording::Begin(flags.is_first() ? flags.trace : std::nullopt, run));
+  STRATA_RETURN_IF_ERROR(recording.AddEnvironment({.threads = NumThreads()}));
+  StopBetweenPasses stop = flags.is_first() ? StopBetweenPasses() : StopBetweenPasses("");
+  TrainControl control;
+  if (flags.control) {
+    STRATA_RETURN_IF_ERROR(control.Open(*flags.control, flags.control_wait, stop.request()));
+  }
+  bool was_stopped = false;
+  const Status trained =
+      CompileAndTrain(trainer, flags, outputs, recording, stop, was_stopped, control);
+  const Status recorded = recording.End(trained.has_value());
+  if (!trained && (was_stopped || stop.request().came())) {
+    STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(trainer));
+    if (!flags.is_first()) return Exit::kError;  // the first process reports it
+  } else if (!trained) {
+    outputs.FinishFailed(trainer);
+  }
+  STRATA_RETURN_IF_ERROR(trained);
+  STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, recorded));
+  STRATA_RETURN_IF_ERROR(outputs.Finish(trainer));
+  STRATA_RETURN_IF_ERROR(trainer.Finish());
+  return Exit::kOk;
+}
 
+/// The command in a process that trains.
+Result<Exit> TrainHere(const TrainFlags& flags, Args args) {
   if ((flags.profile > 0 || flags.values != "none") && !flags.trace) {
     return Error("nothing to record into: strata train: give --trace with --profile and --values");
   }
   if (flags.control_wait && !flags.control)
     return Error("no client could continue the training: --control-wait: give --control PATH");
-  STRATA_TRY(const TrainConfig config, LoadTrainConfig(flags.config, flags.overrides));
+  STRATA_TRY(const TrainConfig config,
+             LoadTrainConfig(flags.config, flags.overrides, flags.world()));
   if (config.profiler.enable_profiling && !flags.trace) {
     return Error("nothing to record into: profiler.enable_profiling: give --trace");
   }
   STRATA_RETURN_IF_ERROR(
       CheckOutputs(OutputsOf(flags), TrainInputs(flags.config, config, flags.init, flags.tokens)));
   WarnAhead(config);
-  STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
+  if (flags.is_first()) STRATA_RETURN_IF_ERROR(TellConfig(flags, config));
   if (flags.prove && config.device == DeviceKind::kCuda) {
     return Error("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'");
+  }
+  if (flags.place && flags.control) {
+    return Error("--control supports ranks that are threads only: leave --nproc out");
   }
   if (config.parallelism.mesh.num_ranks() > 1 && flags.inputs) {
     return Error("--dump-inputs supports one rank only: parallelism: take degrees of 1");
@@ -345,38 +400,45 @@ Result<Exit> RunTrain(Args args) {
              FindRunStart(config, {.resume = flags.resume, .overwrite = flags.overwrite}));
   for (const std::string& warning : start.warnings)
     Warn(warning);
-  if (start.is_finished) return TellFinished(flags, *start.checkpoint);
+  if (start.is_finished) {
+    return flags.is_first() ? TellFinished(flags, *start.checkpoint) : Exit::kOk;
+  }
   STRATA_TRY(const std::unique_ptr<Trainer> trainer, MakeTrainer(flags, config));
   if (start.checkpoint) {
     STRATA_TRY(const std::vector<std::string> differences, trainer->Restore(*start.checkpoint));
     for (const std::string& difference : differences)
       Warn(difference);
   }
-  STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer->pipeline()));
-  // Created early: a bad path fails before the training.
-  if (flags.inputs) {
-    if (const auto file = AtomicFile::Create(*flags.inputs); !file) return file.error();
+  Result<Exit> exit = TrainAndRecord(*trainer, flags, args);
+  if (!exit) trainer->ReportFailure(exit.error());
+  return exit;
+}
+
+}  // namespace
+
+Result<Exit> RunTrain(Args args) {
+  TrainFlags flags;
+  STRATA_TRY(const bool go_on, ParseFlags(args, flags));
+  if (!go_on) return Exit::kOk;
+  STRATA_TRY(flags.place, ProcessPlace::FromLauncher());
+  if (flags.num_processes > 1 && !flags.place) {
+    // What is wrong with the configuration is reported once.
+    STRATA_TRY(const TrainConfig config,
+               LoadTrainConfig(flags.config, flags.overrides, flags.num_processes));
+    return LaunchRanks("train", args, flags.num_processes, PatienceSeconds(config));
   }
-  TrainOutputs outputs;
-  STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, config, start.step(), flags.overwrite));
-  STRATA_TRY(Recording recording, Recording::Begin(flags.trace, run));
-  STRATA_RETURN_IF_ERROR(recording.AddEnvironment({.threads = NumThreads()}));
-  StopBetweenPasses stop;
-  TrainControl control;
-  if (flags.control) {
-    STRATA_RETURN_IF_ERROR(control.Open(*flags.control, flags.control_wait, stop.request()));
+  if (flags.place && flags.num_processes > 0 && flags.num_processes != flags.place->world) {
+    return Error(
+        "the launcher started another number of processes: --nproc {}: WORLD_SIZE is {}; "
+        "leave --nproc out",
+        flags.num_processes, flags.place->world);
   }
-  const Status trained = CompileAndTrain(*trainer, flags, outputs, recording, stop, control);
-  const Status recorded = recording.End(trained.has_value());
-  if (!trained && stop.request().came()) {
-    STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(*trainer));
-  } else if (!trained) {
-    outputs.FinishFailed(*trainer);
+  if (!flags.is_first()) LeaveWarningsToOthers();
+  Result<Exit> exit = TrainHere(flags, args);
+  if (!exit && flags.place) {
+    return std::move(exit).error().In(fmt::format("rank {}", flags.place->rank));
   }
-  STRATA_RETURN_IF_ERROR(trained);
-  STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, recorded));
-  STRATA_RETURN_IF_ERROR(outputs.Finish(*trainer));
-  return Exit::kOk;
+  return exit;
 }
 
 }  // namespace strata::cli

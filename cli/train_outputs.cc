@@ -41,18 +41,25 @@ double MemoryGiB(const Trainer& trainer) {
   return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 0x1p30;
 }
 
-Status TrainOutputs::Open(const TrainOutputPaths& paths, const TrainConfig& config,
-                          int64_t first_step, bool overwrite) {
-  first_step_ = first_step;
+Status TrainOutputs::Open(const TrainOutputPaths& paths, const Trainer& trainer, bool overwrite) {
+  const CheckpointConfig& checkpoint = trainer.config().checkpoint;
+  first_step_ = trainer.steps_done();
   overwrite_ = overwrite;
+  has_gradients_ = paths.gradients.has_value();
+  has_parameters_ = paths.parameters.has_value();
+  has_checkpoints_ = checkpoint.enable && !checkpoint.load_only;
+  return trainer.has_first_rank() ? OpenFiles(paths, trainer.config()) : Ok();
+}
+
+Status TrainOutputs::OpenFiles(const TrainOutputPaths& paths, const TrainConfig& config) {
   if (paths.metrics) {
-    STRATA_TRY(metrics_, MetricsWriter::Create(*paths.metrics, first_step));
+    STRATA_TRY(metrics_, MetricsWriter::Create(*paths.metrics, first_step_));
   }
   STRATA_RETURN_IF_ERROR(OpenFile(paths.gradients, gradients_file_));
   STRATA_RETURN_IF_ERROR(OpenFile(paths.parameters, parameters_file_));
   const CheckpointConfig& checkpoint = config.checkpoint;
-  if (checkpoint.enable && !checkpoint.load_only) {
-    const auto replace_after = overwrite ? std::optional(first_step) : std::nullopt;
+  if (has_checkpoints_) {
+    const auto replace_after = overwrite_ ? std::optional(first_step_) : std::nullopt;
     STRATA_TRY(checkpoints_, CheckpointWriter::Open(CheckpointFolder(config),
                                                     {.mode = checkpoint.async_mode,
                                                      .keep_latest_k = checkpoint.keep_latest_k,
@@ -61,20 +68,23 @@ Status TrainOutputs::Open(const TrainOutputPaths& paths, const TrainConfig& conf
   if (config.metrics.enable_tensorboard) {
     STRATA_TRY(events_, EventFile::Create(
                             fmt::format("{}/{}", config.dump_folder, config.metrics.save_tb_folder),
-                            first_step + 1, SecondsSince1970()));
+                            first_step_ + 1, SecondsSince1970()));
     last_events_ = std::chrono::steady_clock::now();
-    last_events_step_ = first_step;
+    last_events_step_ = first_step_;
   }
   return Ok();
 }
 
-Status TrainOutputs::AfterStep(const StepReport& report, const Trainer& trainer) {
+Status TrainOutputs::AfterStep(const StepReport& report, Trainer& trainer) {
   const TrainConfig& config = trainer.config();
   const int64_t step = report.metrics.step;
   if (metrics_) STRATA_RETURN_IF_ERROR(metrics_->Write(report.metrics));
-  if (gradients_file_ && step == first_step_ + 1) {
-    for (const TensorView& gradient : trainer.Gradients())
-      gradients_.push_back(CopyTensor(gradient));
+  if (has_gradients_ && step == first_step_ + 1) {
+    STRATA_RETURN_IF_ERROR(trainer.GatherGradients());
+    if (gradients_file_) {
+      for (const TensorView& gradient : trainer.Gradients())
+        gradients_.push_back(CopyTensor(gradient));
+    }
   }
   if (events_ && (step == 1 || step % config.metrics.log_freq == 0)) {
     STRATA_RETURN_IF_ERROR(AddEvents(report, trainer));
@@ -82,13 +92,15 @@ Status TrainOutputs::AfterStep(const StepReport& report, const Trainer& trainer)
   const bool is_last = step == config.steps;
   const bool is_due = step % config.checkpoint.interval == 0 || is_last ||
                       (step == 1 && config.checkpoint.enable_first_step_checkpoint);
-  return checkpoints_ && is_due ? SaveCheckpoint(trainer, is_last) : Ok();
+  return has_checkpoints_ && is_due ? SaveCheckpoint(trainer, is_last) : Ok();
 }
 
-Status TrainOutputs::SaveCheckpoint(const Trainer& trainer, bool is_last) {
+Status TrainOutputs::SaveCheckpoint(Trainer& trainer, bool is_last) {
   const CheckpointConfig& options = trainer.config().checkpoint;
   CheckpointInfo info = trainer.Position();
   last_checkpoint_ = info.step;
+  STRATA_RETURN_IF_ERROR(trainer.GatherState());
+  if (!checkpoints_) return Ok();
   if (is_last && options.last_save_model_only) {
     info.has_optimizer = false;
     info.is_hugging_face = options.last_save_in_hf;
@@ -135,9 +147,9 @@ Status TrainOutputs::CommitMetrics() {
   return metrics_->Commit();
 }
 
-Status TrainOutputs::FinishInterrupted(const Trainer& trainer) {
+Status TrainOutputs::FinishInterrupted(Trainer& trainer) {
   const int64_t step = trainer.steps_done();
-  if (checkpoints_ && step > first_step_ && step != last_checkpoint_) {
+  if (has_checkpoints_ && step > first_step_ && step != last_checkpoint_) {
     STRATA_RETURN_IF_ERROR(SaveCheckpoint(trainer, /*is_last=*/false));
   }
   if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
@@ -152,7 +164,8 @@ void TrainOutputs::FinishFailed(const Trainer& trainer) {
   }
 }
 
-Status TrainOutputs::Finish(const Trainer& trainer) {
+Status TrainOutputs::Finish(Trainer& trainer) {
+  if (has_parameters_) STRATA_RETURN_IF_ERROR(trainer.GatherState());
   if (gradients_file_) {
     STRATA_RETURN_IF_ERROR(AppendSafetensors(*gradients_file_, ViewsOf(gradients_)));
   }

@@ -21,27 +21,29 @@ struct TrainOutputPaths {
 };
 
 /// The files that a run leaves. All are opened before the first step, so that no training is lost
-/// to a bad path; those of the command line get their names together at the end.
+/// to a bad path; those of the command line get their names together at the end. Of several
+/// processes the one with the first rank writes; in the others, the same calls take part in
+/// gathering what it writes.
 class TrainOutputs {
  public:
   /// The run continues after `first_step`; metrics of later steps, which an older run wrote, are
   /// dropped. `overwrite`: its first checkpoint replaces those of later steps, its metrics those of
   /// another run.
-  Status Open(const TrainOutputPaths& paths, const TrainConfig& config, int64_t first_step,
-              bool overwrite);
-  Status AfterStep(const StepReport& report, const Trainer& trainer);
+  Status Open(const TrainOutputPaths& paths, const Trainer& trainer, bool overwrite);
+  Status AfterStep(const StepReport& report, Trainer& trainer);
   /// The step after which the last checkpoint was written; 0: none was.
   int64_t last_checkpoint() const { return last_checkpoint_; }
-  Status Finish(const Trainer& trainer);
+  Status Finish(Trainer& trainer);
   /// Instead of Finish, of a run that was stopped: writes a checkpoint of the last step, gives what
   /// was written step by step its name, and drops the rest.
-  Status FinishInterrupted(const Trainer& trainer);
+  Status FinishInterrupted(Trainer& trainer);
   /// Instead of Finish, of a run that failed: where it can resume from a checkpoint, metrics of the
   /// steps done get their name. Errors here are dropped: the run's own error is reported.
   void FinishFailed(const Trainer& trainer);
 
  private:
-  Status SaveCheckpoint(const Trainer& trainer, bool is_last);
+  Status OpenFiles(const TrainOutputPaths& paths, const TrainConfig& config);
+  Status SaveCheckpoint(Trainer& trainer, bool is_last);
   Status CommitMetrics();
   Status AddEvents(const StepReport& report, const Trainer& trainer);
 
@@ -55,6 +57,7 @@ class TrainOutputs {
   int64_t first_step_ = 0;  // done before this run
   int64_t last_checkpoint_ = 0;
   bool overwrite_ = false;
+  bool has_gradients_ = false, has_parameters_ = false, has_checkpoints_ = false;  // files of them
 };
 
 /// What this process has in memory, or on a GPU the most that lived there at once, in GiB.

@@ -14,6 +14,9 @@
 #include "runtime/exec/static/static_program.h"
 #include "runtime/exec/step/running_step.h"
 #include "runtime/flex/flex_attention.h"
+#include "runtime/plan/in_flight.h"
+#include "runtime/ranks/collectives.h"
+#include "runtime/ranks/rank_team.h"
 
 namespace strata {
 namespace {
@@ -44,6 +47,7 @@ std::string DescribeTensor(const at::Tensor& tensor) {
 
 struct Executor::State {
   Plan plan;
+  bool overlaps = false;  // collectives, with the steps up to their waits
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<StaticProgram> program;  // of a static plan
   std::unique_ptr<BoxedProgram> boxed;     // of a plain one, or of one on a device
@@ -119,6 +123,7 @@ PlannedMemory Executor::planned_memory() const {
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,
                                 Device* device) {
   RegisterFlexAttention();  // what plans call
+  RegisterCollectives();  // plans look for operators once
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty() || !plan.flex_kernels.empty()) {
@@ -130,6 +135,7 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
     state->plan = std::move(plan);
     STRATA_TRY(state->program,
                StaticProgram::Bind(state->plan, constants, state->kernels.get(), scratch));
+    state->overlaps = FindInFlight(state->plan).is_overlapped;
     return Executor(std::move(state));
   }
   state->plan = std::move(plan);
@@ -143,6 +149,8 @@ Result<std::vector<at::Tensor>> Executor::Run(std::span<const at::Tensor> inputs
   const auto run = [&](auto& program) -> Result<std::vector<at::Tensor>> {
     const RunningPlan running(state_->plan, [&] { return program.failed_step(); });
     try {
+      // An observer reads results when they are launched.
+      const AsyncCollectives async(state_->overlaps && observer == nullptr);
       return program.Run(inputs, observer);
     } catch (const std::exception& failure) {
       const Error error = state_->Failure(program.failed_step(), failure);

@@ -17,6 +17,7 @@
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_node.h"
 #include "runtime/plan/flex_step.h"
+#include "runtime/plan/in_flight.h"
 #include "runtime/plan/layouts.h"
 
 namespace strata {
@@ -180,7 +181,7 @@ class Lowering {
       has_results = has_results || graph().value(value).type.valid();
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
-    step.is_view = has_results && are_aliases && !step.mutates;
+    step.is_view = has_results && are_aliases && !step.mutates && !IsWait(step.op);
     AddPartition(node);
     AddFlexKernel(node, step);
     plan_.steps.push_back(std::move(step));
@@ -339,10 +340,16 @@ class Lowering {
       mark(constant.slot);
     for (const int32_t output : plan_.outputs)
       mark(output);
-    for (PlanStep& step : plan_.steps | std::views::reverse) {
-      step.ForEachOperand([&](int32_t slot) {
+    const InFlight in_flight = FindInFlight(plan_);
+    for (size_t i = plan_.steps.size(); i-- > 0;) {
+      PlanStep& step = plan_.steps[i];
+      const auto kill = [&](int32_t slot) {
         if (mark(slot)) step.kills.push_back(slot);
-      });
+      };
+      step.ForEachOperand(kill);
+      // A plan that is not static launches a collective and waits for it at once.
+      if (plan_.options.is_static() && !in_flight.held.empty())
+        std::ranges::for_each(in_flight.held[i], kill);
       std::ranges::sort(step.kills);
     }
   }
@@ -361,15 +368,24 @@ class Lowering {
   /// Bytes of a value that shares no memory; 0 if unknown.
   int64_t OwnBytes(ValueId value) const {
     const Value& v = graph().value(value);
-    if (!v.type.valid() || v.alias_of.valid()) return 0;
+    if (!v.type.valid() || v.alias_of.valid() || WaitedFor(value).valid()) return 0;
     const std::optional<PlanLayout> layout = LayoutOf(module_, v.type, plan_.sizes);
     return layout ? layout->storage_bytes() : 0;
+  }
+
+  /// What a wait returns is what it waits for.
+  ValueId WaitedFor(ValueId value) const {
+    const NodeId def = graph().value(value).def;
+    if (!def.valid() || !IsWait(graph().op(def))) return {};
+    const std::span<const Arg> args = graph().args(def);
+    return !args.empty() && args[0].is_value() ? args[0].value() : ValueId();
   }
 
   int32_t NewSlot(ValueId value) {
     const Value& v = graph().value(value);
     const auto slot = static_cast<int32_t>(plan_.slots.size());
-    const int32_t owner = v.alias_of.valid() ? SlotOf(v.alias_of) : -1;
+    const ValueId shared = v.alias_of.valid() ? v.alias_of : WaitedFor(value);
+    const int32_t owner = shared.valid() ? SlotOf(shared) : -1;
     plan_.slots.push_back(
         {.value = scope_.fused.valid() ? ValueId{} : value,
          .name = std::string(graph().value_name(value)),

@@ -10,15 +10,15 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <torch/library.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "runtime/aten/literals.h"
+#include "runtime/exec/step/running_step.h"
 #include "runtime/ranks/rank_team.h"
 
 namespace strata {
@@ -81,37 +81,41 @@ std::string Describe(const Tensor& tensor) {
   return fmt::format("{}{}", ShortName(ToDType(tensor.scalar_type())), c10::str(tensor.sizes()));
 }
 
-/// A stay in a meeting: no member leaves while others read.
-class Stay {
- public:
-  Stay(std::string_view group, Contribution mine) : member_(RankTeam::CurrentGroup(group)) {
-    mine.call += fmt::format(" over {}", group);
-    member_.meeting->Enter(member_.index, std::move(mine));
-  }
-
-  size_t size() const { return member_.meeting->size(); }
-  size_t index() const { return member_.index; }
-  const Tensor& TensorOf(size_t rank) const { return member_.meeting->Of(rank).tensor; }
-  const Contribution& Of(size_t rank) const { return member_.meeting->Of(rank); }
-  void Continue() { member_.meeting->Continue(member_.index); }
-  void Leave() { member_.meeting->Leave(member_.index); }
-
- private:
-  GroupMember member_;
-};
-
-void CheckGroupSize(const Stay& stay, int64_t size) {
-  TORCH_CHECK(static_cast<int64_t>(stay.size()) == size, "the group has ", stay.size(),
-              " ranks, the operator says ", size);
-}
-
-const std::byte* Bytes(const Tensor& tensor) {
-  return static_cast<const std::byte*>(tensor.const_data_ptr());
+ByteSpan Bytes(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
 /// Elements [begin, end) of a contiguous tensor, as a vector.
 Tensor Flat(const Tensor& tensor, int64_t begin, int64_t end) {
   return tensor.view({-1}).slice(0, begin, end);
+}
+
+void CheckGroupSize(const RankGroup& group, int64_t size) {
+  TORCH_CHECK(static_cast<int64_t>(group.size()) == size, "the group has ", group.size(),
+              " ranks, the operator says ", size);
+}
+
+void CopyTo(std::byte* target, ByteSpan from) {
+  if (!from.empty() && from.data() != target) std::memcpy(target, from.data(), from.size());
+}
+
+/// Consecutive parts of `bytes`, of `counts[i]` units each.
+std::vector<ByteSpan> Split(ByteSpan bytes, const std::vector<int64_t>& counts, size_t unit) {
+  std::vector<ByteSpan> parts;
+  for (const int64_t count : counts) {
+    const size_t length = static_cast<size_t>(count) * unit;
+    TORCH_CHECK(count >= 0 && length <= bytes.size(), "parts are larger than the whole");
+    parts.push_back(bytes.first(length));
+    bytes = bytes.subspan(length);
+  }
+  return parts;
+}
+
+std::vector<size_t> Lengths(const std::vector<ByteSpan>& parts) {
+  std::vector<size_t> lengths;
+  for (const ByteSpan& part : parts)
+    lengths.push_back(part.size());
+  return lengths;
 }
 
 void AddTo(Tensor& sum, const Tensor& more, const std::string& op) {
@@ -126,133 +130,234 @@ void AddTo(Tensor& sum, const Tensor& more, const std::string& op) {
   }
 }
 
-/// Elements [begin, end) of all ranks' tensors, reduced in the order of the ranks, into `out`.
-void Reduce(const Stay& stay, const std::string& op, int64_t begin, int64_t end, Tensor out) {
+/// The members' vectors, of the type and size of `out`, reduced in the order of the ranks.
+void Reduce(const std::vector<ByteSpan>& vectors, const std::string& op, Tensor out) {
   constexpr int64_t kBlock = 16384;  // stays in the cache while all ranks' values are added
-  const at::ScalarType type = out.scalar_type();
-  const bool is_narrow = type == at::kBFloat16 || type == at::kHalf;
-  for (int64_t at = begin; at < end; at += kBlock) {
-    const int64_t until = std::min(at + kBlock, end);
-    Tensor target = out.slice(0, at - begin, until - begin);
+  const bool is_narrow = out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kHalf;
+  const int64_t count = out.numel();
+  const auto block = [&](size_t rank, int64_t at, int64_t until) {
+    const std::byte* const data =
+        vectors[rank].data() + static_cast<size_t>(at) * out.element_size();
+    return at::from_blob(const_cast<std::byte*>(data), {until - at}, out.options());
+  };
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const int64_t until = std::min(at + kBlock, count);
+    Tensor target = out.slice(0, at, until);
     Tensor sum = is_narrow ? at::empty({until - at}, out.options().dtype(at::kFloat)) : target;
-    sum.copy_(Flat(stay.TensorOf(0), at, until));
-    for (size_t rank = 1; rank < stay.size(); ++rank)
-      AddTo(sum, Flat(stay.TensorOf(rank), at, until), op);
-    if (op == "avg") sum.div_(static_cast<double>(stay.size()));
+    sum.copy_(block(0, at, until));
+    for (size_t rank = 1; rank < vectors.size(); ++rank)
+      AddTo(sum, block(rank, at, until), op);
+    if (op == "avg") sum.div_(static_cast<double>(vectors.size()));
     if (is_narrow) target.copy_(sum);
   }
 }
 
+// --- Launches ------------------------------------------------------------------------------------
+
+// A launch begins where the operator is called, with what it was called with, and may end on the
+// rank's communication thread.
+
+/// What is the same in all exchanges of a launch.
+Offer OfferOf(std::string call, const Tensor& given) {
+  return {.call = std::move(call),
+          .node = RunningPlan::CurrentNode(),
+          .parts = {},
+          .memory = given,
+          .expects = {}};
+}
+
+std::byte* BytesToWrite(const Tensor& tensor) {
+  TORCH_CHECK(tensor.is_contiguous(), "results of collectives are contiguous");
+  return static_cast<std::byte*>(tensor.mutable_data_ptr());
+}
+
+void LaunchAllGather(const Tensor& input, int64_t group_size, const std::string& group_name,
+                     const Tensor& out) {
+  RankGroup& group = RankTeam::CurrentGroup(group_name);
+  CheckGroupSize(group, group_size);
+  const Tensor given = input.contiguous();
+  Offer offer = OfferOf(fmt::format("all_gather_into_tensor({})", Describe(input)), given);
+  offer.parts.assign(group.size(), Bytes(given));
+  offer.expects.assign(group.size(), given.nbytes());
+  offer.target = BytesToWrite(out);
+  RankTeam::Launch(out, [&group, offer = std::move(offer)] {
+    std::byte* target = offer.target;
+    for (const ByteSpan& part : group.Exchange(offer)) {
+      CopyTo(target, part);
+      target += part.size();
+    }
+    group.Leave();
+  });
+}
+
+void LaunchReduceScatter(const Tensor& input, const std::string& op, int64_t group_size,
+                         const std::string& group_name, const Tensor& out) {
+  RankGroup& group = RankTeam::CurrentGroup(group_name);
+  CheckGroupSize(group, group_size);
+  const Tensor given = input.contiguous();
+  Offer offer = OfferOf(fmt::format("reduce_scatter_tensor({}, {})", Describe(input), op), given);
+  offer.parts = Split(Bytes(given), std::vector(group.size(), out.numel()), out.element_size());
+  offer.expects.assign(group.size(), out.nbytes());
+  RankTeam::Launch(out, [&group, op, out, offer = std::move(offer)] {
+    Reduce(group.Exchange(offer), op, out.view({-1}));
+    group.Leave();
+  });
+}
+
+/// Of large tensors each rank reduces a part and takes the other parts from the other ranks.
+void LaunchAllReduce(const Tensor& input, const std::string& op, const std::string& group_name,
+                     const Tensor& out) {
+  constexpr int64_t kSmall = 4096;
+  RankGroup& group = RankTeam::CurrentGroup(group_name);
+  const Tensor given = input.contiguous();
+  Offer offer = OfferOf(fmt::format("all_reduce({}, {})", Describe(input), op), given);
+  const int64_t count = input.numel();
+  if (count <= kSmall) {
+    offer.parts.assign(group.size(), Bytes(given));
+    offer.expects.assign(group.size(), given.nbytes());
+    RankTeam::Launch(out, [&group, op, out, offer = std::move(offer)] {
+      Reduce(group.Exchange(offer), op, out.view({-1}));
+      group.Leave();
+    });
+    return;
+  }
+  const auto size = static_cast<int64_t>(group.size()), mine = static_cast<int64_t>(group.index());
+  const auto begin_of = [&](int64_t rank) { return count * rank / size; };
+  std::vector<int64_t> counts;
+  for (int64_t rank = 0; rank < size; ++rank)
+    counts.push_back(begin_of(rank + 1) - begin_of(rank));
+  const Tensor reduced = Flat(out, begin_of(mine), begin_of(mine + 1));
+  offer.parts = Split(Bytes(given), counts, input.element_size());
+  offer.expects.assign(group.size(), reduced.nbytes());
+  Offer share = OfferOf(offer.call, out);
+  share.parts.assign(group.size(), Bytes(reduced));
+  share.expects = Lengths(offer.parts);
+  share.target = BytesToWrite(out);
+  RankTeam::Launch(out, [&group, op, reduced, offer = std::move(offer), share = std::move(share)] {
+    Reduce(group.Exchange(offer), op, reduced);
+    std::byte* target = share.target;
+    for (const ByteSpan& part : group.Exchange(share)) {
+      CopyTo(target, part);
+      target += part.size();
+    }
+    group.Leave();
+  });
+}
+
+void LaunchAllToAll(const Tensor& input, c10::SymIntArrayRef output_splits,
+                    c10::SymIntArrayRef input_splits, const std::string& group_name,
+                    const Tensor& out) {
+  RankGroup& group = RankTeam::CurrentGroup(group_name);
+  const auto size = static_cast<int64_t>(group.size());
+  const auto rows = [&](c10::SymIntArrayRef splits, const Tensor& tensor) {
+    std::vector<int64_t> counts;
+    for (const c10::SymInt& split : splits)
+      counts.push_back(split.expect_int());
+    return splits.empty() ? std::vector(group.size(), Rows(tensor) / size) : counts;
+  };
+  const Tensor given = input.contiguous();
+  const size_t row_bytes =
+      input.dim() == 0 ? input.element_size()
+                       : static_cast<size_t>(c10::multiply_integers(input.sizes().slice(1))) *
+                             input.element_size();
+  // Ranks send different numbers of rows, which the call does not say.
+  Offer offer =
+      OfferOf(fmt::format("all_to_all_single({})", ShortName(ToDType(input.scalar_type()))), given);
+  offer.parts = Split(Bytes(given), rows(input_splits, input), row_bytes);
+  for (const int64_t count : rows(output_splits, out))
+    offer.expects.push_back(static_cast<size_t>(count) * row_bytes);
+  offer.target = BytesToWrite(out);
+  RankTeam::Launch(out, [&group, offer = std::move(offer)] {
+    std::byte* target = offer.target;
+    for (const ByteSpan& part : group.Exchange(offer)) {
+      CopyTo(target, part);
+      target += part.size();
+    }
+    group.Leave();
+  });
+}
+
+void LaunchBroadcast(const Tensor& input, int64_t source, const std::string& group_name,
+                     const Tensor& out) {
+  RankGroup& group = RankTeam::CurrentGroup(group_name);
+  TORCH_CHECK(source >= 0 && source < static_cast<int64_t>(group.size()), "broadcast from rank ",
+              source, " of a group of ", group.size());
+  const auto from = static_cast<size_t>(source);
+  const Tensor given = input.contiguous();
+  Offer offer = OfferOf(fmt::format("broadcast({}, {})", Describe(input), source), given);
+  offer.parts.assign(group.size(), group.index() == from ? Bytes(given) : ByteSpan());
+  offer.expects.assign(group.size(), size_t{0});
+  offer.expects[from] = given.nbytes();
+  offer.target = BytesToWrite(out);
+  RankTeam::Launch(out, [&group, from, offer = std::move(offer)] {
+    CopyTo(offer.target, group.Exchange(offer)[from]);
+    group.Leave();
+  });
+}
+
+// --- Operators -----------------------------------------------------------------------------------
+
 Tensor AllGather(const Tensor& input, int64_t group_size, std::string group) {
   Tensor out = GatheredShape(input, group_size, group);
-  Stay stay(group, {.call = fmt::format("all_gather_into_tensor({})", Describe(input)),
-                    .tensor = input.contiguous(),
-                    .result = {},
-                    .splits = {}});
-  CheckGroupSize(stay, group_size);
-  auto* target = static_cast<std::byte*>(out.mutable_data_ptr());
-  const size_t bytes = input.nbytes();
-  for (size_t rank = 0; rank < stay.size() && bytes > 0; ++rank)
-    std::memcpy(target + rank * bytes, Bytes(stay.TensorOf(rank)), bytes);
-  stay.Leave();
+  LaunchAllGather(input, group_size, group, out);
+  return out;
+}
+
+Tensor& AllGatherOut(const Tensor& input, int64_t group_size, std::string group, Tensor& out) {
+  LaunchAllGather(input, group_size, group, out);
   return out;
 }
 
 Tensor ReduceScatter(const Tensor& input, std::string op, int64_t group_size, std::string group) {
   Tensor out = ScatteredShape(input, op, group_size, group);
-  Stay stay(group, {.call = fmt::format("reduce_scatter_tensor({}, {})", Describe(input), op),
-                    .tensor = input.contiguous(),
-                    .result = {},
-                    .splits = {}});
-  CheckGroupSize(stay, group_size);
-  const int64_t begin = static_cast<int64_t>(stay.index()) * out.numel();
-  Reduce(stay, op, begin, begin + out.numel(), out.view({-1}));
-  stay.Leave();
+  LaunchReduceScatter(input, op, group_size, group, out);
   return out;
 }
 
-/// Of large tensors each rank reduces a part and takes the other parts from the other ranks.
+Tensor& ReduceScatterOut(const Tensor& input, std::string op, int64_t group_size, std::string group,
+                         Tensor& out) {
+  LaunchReduceScatter(input, op, group_size, group, out);
+  return out;
+}
+
 Tensor AllReduce(const Tensor& input, std::string op, std::string group) {
-  constexpr int64_t kSmall = 4096;
-  Tensor out = at::empty(input.sizes(), input.options());
-  Stay stay(group, {.call = fmt::format("all_reduce({}, {})", Describe(input), op),
-                    .tensor = input.contiguous(),
-                    .result = out,
-                    .splits = {}});
-  const int64_t count = input.numel();
-  if (count <= kSmall) {
-    Reduce(stay, op, 0, count, out.view({-1}));
-    stay.Leave();
-    return out;
-  }
-  const auto size = static_cast<int64_t>(stay.size()), mine = static_cast<int64_t>(stay.index());
-  const auto part_begin = [&](int64_t rank) { return count * rank / size; };
-  Reduce(stay, op, part_begin(mine), part_begin(mine + 1),
-         Flat(out, part_begin(mine), part_begin(mine + 1)));
-  stay.Continue();
-  const size_t width = input.element_size();
-  auto* target = static_cast<std::byte*>(out.mutable_data_ptr());
-  for (int64_t rank = 0; rank < size; ++rank) {
-    if (rank == mine) continue;
-    const size_t begin = static_cast<size_t>(part_begin(rank)) * width;
-    const size_t end = static_cast<size_t>(part_begin(rank + 1)) * width;
-    std::memcpy(target + begin, Bytes(stay.Of(static_cast<size_t>(rank)).result) + begin,
-                end - begin);
-  }
-  stay.Leave();
+  Tensor out = ReducedShape(input, op, group);
+  LaunchAllReduce(input, op, group, out);
+  return out;
+}
+
+Tensor& AllReduceOut(const Tensor& input, std::string op, std::string group, Tensor& out) {
+  LaunchAllReduce(input, op, group, out);
   return out;
 }
 
 Tensor AllToAll(const Tensor& input, c10::SymIntArrayRef output_splits,
                 c10::SymIntArrayRef input_splits, std::string group) {
   Tensor out = ExchangedShape(input, output_splits, input_splits, group);
-  // Ranks send different numbers of rows.
-  Contribution mine{
-      .call = fmt::format("all_to_all_single({})", ShortName(ToDType(input.scalar_type()))),
-      .tensor = input.contiguous(),
-      .result = {},
-      .splits = {}};
-  const auto size = static_cast<int64_t>(RankTeam::CurrentGroup(group).meeting->size());
-  const auto split = [&](c10::SymIntArrayRef splits, int64_t rank, const Tensor& tensor) {
-    return splits.empty() ? Rows(tensor) / size : splits[static_cast<size_t>(rank)].expect_int();
-  };
-  for (int64_t rank = 0; rank < size; ++rank)
-    mine.splits.push_back(split(input_splits, rank, input));
-  Stay stay(group, std::move(mine));
-  const size_t row_bytes = out.numel() == 0 ? 0 : out.nbytes() / static_cast<size_t>(out.size(0));
-  auto* target = static_cast<std::byte*>(out.mutable_data_ptr());
-  for (int64_t rank = 0; rank < size; ++rank) {
-    const Contribution& theirs = stay.Of(static_cast<size_t>(rank));
-    int64_t begin = 0;
-    for (size_t before = 0; before < stay.index(); ++before)
-      begin += theirs.splits[before];
-    const int64_t rows = theirs.splits[stay.index()];
-    const int64_t wanted = split(output_splits, rank, out);
-    TORCH_CHECK(rows == wanted, "all_to_all_single over ", group, ": rank ", rank,
-                " of the group sends ", rows, " rows, ", wanted, " are expected");
-    const size_t bytes = static_cast<size_t>(rows) * row_bytes;
-    if (bytes == 0) continue;
-    std::memcpy(target, Bytes(theirs.tensor) + static_cast<size_t>(begin) * row_bytes, bytes);
-    target += bytes;
-  }
-  stay.Leave();
+  LaunchAllToAll(input, output_splits, input_splits, group, out);
+  return out;
+}
+
+Tensor& AllToAllOut(const Tensor& input, c10::SymIntArrayRef output_splits,
+                    c10::SymIntArrayRef input_splits, std::string group, Tensor& out) {
+  LaunchAllToAll(input, output_splits, input_splits, group, out);
   return out;
 }
 
 Tensor Broadcast(const Tensor& input, int64_t source, std::string group) {
-  Tensor out = at::empty(input.sizes(), input.options());
-  Stay stay(group, {.call = fmt::format("broadcast({}, {})", Describe(input), source),
-                    .tensor = input.contiguous(),
-                    .result = {},
-                    .splits = {}});
-  TORCH_CHECK(source >= 0 && source < static_cast<int64_t>(stay.size()), "broadcast from rank ",
-              source, " of a group of ", stay.size());
-  if (input.nbytes() > 0) {
-    std::memcpy(out.mutable_data_ptr(), Bytes(stay.TensorOf(static_cast<size_t>(source))),
-                input.nbytes());
-  }
-  stay.Leave();
+  Tensor out = BroadcastShape(input, source, group);
+  LaunchBroadcast(input, source, group, out);
   return out;
+}
+
+Tensor& BroadcastOut(const Tensor& input, int64_t source, std::string group, Tensor& out) {
+  LaunchBroadcast(input, source, group, out);
+  return out;
+}
+
+Tensor Wait(const Tensor& tensor) {
+  RankTeam::Wait(tensor);
+  return tensor;
 }
 
 // --- Values that depend on the rank --------------------------------------------------------------
@@ -284,11 +389,11 @@ Tensor ShardShape(const Tensor& x, int64_t dim, std::string /*axis*/, int64_t pa
 
 Tensor AxisShard(const Tensor& x, int64_t dim, std::string axis, int64_t parts) {
   Tensor out = ShardShape(x, dim, axis, parts);
-  const GroupMember member = RankTeam::CurrentGroup(axis);
-  TORCH_CHECK(static_cast<int64_t>(member.meeting->size()) == parts, "axis ", axis, " has ",
-              member.meeting->size(), " ranks, the operator says ", parts);
+  const RankGroup& group = RankTeam::CurrentGroup(axis);
+  TORCH_CHECK(static_cast<int64_t>(group.size()) == parts, "axis ", axis, " has ", group.size(),
+              " ranks, the operator says ", parts);
   const int64_t chunk = out.size(dim);
-  out.copy_(x.narrow(dim, static_cast<int64_t>(member.index) * chunk, chunk));
+  out.copy_(x.narrow(dim, static_cast<int64_t>(group.index()) * chunk, chunk));
   return out;
 }
 
@@ -299,6 +404,7 @@ Tensor AxisShard(const Tensor& x, int64_t dim, std::string axis, int64_t parts) 
 void RegisterCollectives() {
   static const std::vector<torch::Library> libraries = [] {
     std::vector<torch::Library> made;
+    made.reserve(8);  // references below stay
     const auto library = [&](torch::Library::Kind kind, const char* name,
                              std::optional<c10::DispatchKey> key) -> torch::Library& {
       return made.emplace_back(kind, name, key, __FILE__, __LINE__);
@@ -317,7 +423,28 @@ void RegisterCollectives() {
     cpu.impl("all_reduce", AllReduce);
     cpu.impl("all_to_all_single", AllToAll);
     cpu.impl("broadcast", Broadcast);
-    cpu.impl("wait_tensor", WaitedShape);
+    cpu.impl("wait_tensor", Wait);
+    // What plans call: the results are where a plan has memory for them.
+    torch::Library& more = library(torch::Library::FRAGMENT, "_c10d_functional", std::nullopt);
+    more.def(
+        "all_gather_into_tensor.out(Tensor input, int group_size, str group_name, *, Tensor(a!) "
+        "out) -> Tensor(a!)");
+    more.def(
+        "reduce_scatter_tensor.out(Tensor input, str reduce_op, int group_size, str group_name, "
+        "*, Tensor(a!) out) -> Tensor(a!)");
+    more.def(
+        "all_reduce.out(Tensor input, str reduce_op, str group_name, *, Tensor(a!) out) -> "
+        "Tensor(a!)");
+    more.def(
+        "all_to_all_single.out(Tensor input, SymInt[] output_split_sizes, SymInt[] "
+        "input_split_sizes, str group_name, *, Tensor(a!) out) -> Tensor(a!)");
+    more.def(
+        "broadcast.out(Tensor input, int src, str group_name, *, Tensor(a!) out) -> Tensor(a!)");
+    cpu.impl("all_gather_into_tensor.out", AllGatherOut);
+    cpu.impl("reduce_scatter_tensor.out", ReduceScatterOut);
+    cpu.impl("all_reduce.out", AllReduceOut);
+    cpu.impl("all_to_all_single.out", AllToAllOut);
+    cpu.impl("broadcast.out", BroadcastOut);
     torch::Library& own = library(torch::Library::DEF, "strata", std::nullopt);
     own.def("axis_index(str axis) -> Tensor");
     own.def("axis_shard(Tensor x, int dim, str axis, int parts) -> Tensor");

@@ -1,129 +1,142 @@
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
 #include "passes/placement/mesh.h"
-#include "runtime/ranks/point_to_point.h"
 
 namespace strata {
 
-/// What a rank brings to a collective.
-struct Contribution {
-  /// `all_reduce(f32[64, 32], sum) over fsdp`; members of a group bring equal calls.
+using ByteSpan = std::span<const std::byte>;
+
+/// What a rank brings to an exchange with the members of a group.
+struct Offer {
+  /// `all_reduce(f32[64, 32], sum)`; members bring equal calls.
   std::string call;
-  std::string node = {};        ///< that calls; set by `Meeting::Enter`
-  at::Tensor tensor;            ///< contiguous; others read it until all have left
-  at::Tensor result;            ///< others read parts of it after `Meeting::Continue`
-  std::vector<int64_t> splits;  ///< rows for each rank of the group; empty: equal parts
+  std::string node = {};        ///< that calls (RunningPlan); for messages
+  std::vector<ByteSpan> parts;  ///< what each member reads; readable until `Leave`
+  at::Tensor memory;            ///< of the parts
+  std::vector<size_t> expects;  ///< bytes that each member gives to this rank
+  /// Where what the members give may be written, one after the other; null: nowhere.
+  std::byte* target = nullptr;
 };
 
-class RankTeam;
-
-/// Where the ranks of one group meet. Each member calls the same functions in the same order.
-class Meeting {
+/// A group of ranks as one of its members sees it. All members call the same functions in the same
+/// order, each from one thread at a time.
+class RankGroup {
  public:
-  Meeting(RankTeam& team, std::vector<int64_t> ranks, std::string group);
-  ~Meeting();
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  RankGroup(std::string name, std::vector<int64_t> ranks, size_t index)
+      : name_(std::move(name)), ranks_(std::move(ranks)), index_(index) {}
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+  virtual ~RankGroup() = default;
 
+  const std::string& name() const { return name_; }  ///< `fsdp`, `dp_replicate+fsdp`
+  const std::vector<int64_t>& ranks() const { return ranks_; }
   size_t size() const { return ranks_.size(); }
+  size_t index() const { return index_; }  ///< of the member
 
-  /// Waits for all members. Throws (c10::Error) when they bring different calls, when one of the
-  /// team failed, and when one does not come in time.
-  void Enter(size_t index, Contribution mine);
-  /// What a member brought. REQUIRES: entered.
-  const Contribution& Of(size_t index) const { return *contributions_[index]; }
-  /// Waits until all members are here: what they wrote since `Enter` can be read. Throws as
-  /// `Enter`.
-  void Continue(size_t index);
-  /// The same; then no member reads what the others brought.
-  void Leave(size_t index);
+  /// Waits for all members; returns what each gives to this one, readable until the next call, at
+  /// `target` or elsewhere. Throws (c10::Error) when members bring different calls or give another
+  /// number of bytes than expected, when a rank failed, and when a member does not come in time.
+  virtual std::vector<ByteSpan> Exchange(Offer offer) = 0;
+  /// Ends the exchanges of a collective: no member reads parts of them any more. Throws as
+  /// `Exchange`.
+  virtual void Leave() = 0;
 
  private:
-  friend class RankTeam;
-  struct Barrier;
-  void Wait(size_t index);
-  void CheckCalls(size_t index) const;
-  [[noreturn]] void FailLate(size_t index) const;
-
-  RankTeam& team_;
+  std::string name_;
   std::vector<int64_t> ranks_;
-  std::string group_;
-  /// Kept when their rank fails: others may be reading.
-  std::vector<std::optional<Contribution>> contributions_;
-  std::unique_ptr<Barrier> barrier_;
+  size_t index_;
 };
 
-/// The group that an operator of this thread's rank names.
-struct GroupMember {
-  Meeting* meeting = nullptr;
-  size_t index = 0;  ///< of the rank in the group
-};
-
-/// The ranks of a run as threads of this process. Every rank has a thread of its own, which keeps
-/// what operators keep per thread from one piece of work to the next. Operators of
-/// `_c10d_functional` that a rank's thread calls communicate with the other ranks
-/// (runtime/ranks/collectives.h).
+/// The ranks of a run, as far as this process has them. Operators of `_c10d_functional` that the
+/// thread of a rank calls communicate with the other ranks (runtime/ranks/collectives.h).
 class RankTeam {
  public:
-  struct Options {
-    /// How long a rank waits for another in a collective.
-    std::chrono::milliseconds timeout = std::chrono::seconds(300);
-    int threads = 1;  ///< inside operators, of each rank
-  };
   using Work = std::function<Status(int64_t rank)>;
 
-  RankTeam(Mesh mesh, const Options& options);
-  explicit RankTeam(Mesh mesh) : RankTeam(std::move(mesh), Options()) {}
-  ~RankTeam();
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
+  virtual ~RankTeam() = default;
 
   const Mesh& mesh() const { return mesh_; }
-  /// REQUIRES: no work is running.
-  void set_timeout(std::chrono::milliseconds timeout) { options_.timeout = timeout; }
   int64_t size() const { return mesh_.num_ranks(); }
+  /// The ranks that this process has, ascending.
+  virtual std::vector<int64_t> local_ranks() const = 0;
+  /// How long a rank waits for another in a collective. REQUIRES: no work is running.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 
-  /// Calls `work(rank)` on each rank's thread and returns when all calls have returned. When one
-  /// fails, the others fail in their next collective. The error is that of the first rank that
-  /// failed by itself, `rank 1: …`; after it the team is of no use. REQUIRES: called by one thread
-  /// at a time, none of them a rank's.
-  Status Run(const Work& work);
+  /// Calls `work(rank)` on the thread of each rank of this process and returns when all calls have
+  /// returned. When one fails, the ranks that wait for it fail, too. The error is that of the first
+  /// rank that failed by itself; after it the team is of no use. REQUIRES: called by one thread at
+  /// a time, none of them a rank's.
+  virtual Status Run(const Work& work) = 0;
+  /// Reports to ranks of other processes why those of this one stop outside of `Run`.
+  virtual void ReportFailure(const Error& error) { (void)error; }
 
   /// The rank of the calling thread; -1 outside of `Run`.
   static int64_t CurrentRank();
   /// Of the calling thread's rank. Throws c10::Error: outside of `Run`, or no such group.
-  static GroupMember CurrentGroup(std::string_view group);
+  static RankGroup& CurrentGroup(std::string_view group);
+  /// The group of all ranks. Throws as `CurrentGroup`.
+  static RankGroup& CurrentWorld();
+
   /// From the calling thread's rank to another, and back; see Mailboxes. `Receive` throws
   /// (c10::Error) when a rank failed, or nothing came in time. REQUIRES: inside of `Run`.
   static void Send(int64_t to, const std::string& key, std::vector<at::Tensor> tensors);
   static std::vector<at::Tensor> Receive(int64_t from, const std::string& key);
 
+  /// Does the rest of a collective whose result is `result`: at once, or while an AsyncCollectives
+  /// lives on the thread that the rank has for that.
+  static void Launch(const at::Tensor& result, std::function<void()> rest);
+  /// Until what was launched for the memory of `result` is done. Throws what it threw.
+  static void Wait(const at::Tensor& result);
+
   /// The rank's coordinate on an axis, or its place in a group. Throws as `CurrentGroup`.
   static int64_t CurrentIndex(std::string_view group);
 
+ protected:
+  explicit RankTeam(Mesh mesh);
+
+  /// From now on the calling thread is that of `rank`; -1: of no rank.
+  void BindThread(int64_t rank);
+  /// What `work(rank)` returns, or throws as an error.
+  static Status Call(const Work& work, int64_t rank);
+
  private:
-  friend class Meeting;
-  struct Threads;
-  void WorkLoop(int64_t rank);
-  void Fail();
-  Meeting& MeetingOf(std::string_view group, const std::vector<int64_t>& ranks);
+  /// `Send` and `Receive` of a rank of this process.
+  virtual void SendFrom(int64_t rank, int64_t to, const std::string& key,
+                        std::vector<at::Tensor> tensors) = 0;
+  virtual std::vector<at::Tensor> ReceiveAt(int64_t rank, int64_t from, const std::string& key) = 0;
+  /// The group `name` of `ranks`, as their member `index` sees it; lives as long as the team.
+  /// Called once for each name by the thread of a rank.
+  virtual RankGroup& JoinGroup(std::string name, std::vector<int64_t> ranks, size_t index) = 0;
 
   Mesh mesh_;
-  Options options_;
-  Mailboxes mailboxes_;
-  std::unique_ptr<Threads> threads_;
+};
+
+/// During its lifetime, collectives that the calling thread launches run beside it, one after the
+/// other, until it waits for them. What they read and write must stay as it is until then
+/// (runtime/plan/in_flight.h). The destructor waits for those that are left.
+class AsyncCollectives {
+ public:
+  explicit AsyncCollectives(bool enabled);
+  AsyncCollectives(const AsyncCollectives&) = delete;
+  AsyncCollectives& operator=(const AsyncCollectives&) = delete;
+  ~AsyncCollectives();
+
+ private:
+  bool enabled_;
 };
 
 }  // namespace strata

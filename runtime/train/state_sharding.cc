@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/ranks/gather.h"
 #include "runtime/train/param_groups.h"
 
 namespace strata {
@@ -179,6 +180,25 @@ std::vector<Tensor> StateSharding::GatherGradients(
     for (const std::vector<Tensor>* part : parts)
       of_ranks.push_back((*part)[i]);
     gathered.push_back(Gather(gradients_[i], gradient_owners_[i], of_ranks));
+  }
+  return gathered;
+}
+
+TrainingState StateSharding::GatherOnFirst(TrainingState& part) const {
+  TrainingState whole = part;
+  const std::vector<Tensor*> parts = part.Tensors(), gathered = whole.Tensors();
+  for (size_t i = 0; i < gathered.size(); ++i) {
+    *gathered[i] =
+        strata::GatherOnFirst(state_[i], *parts[i], fmt::format("tensor {} of the state", i));
+  }
+  return whole;
+}
+
+std::vector<Tensor> StateSharding::GatherGradientsOnFirst(const std::vector<Tensor>& part) const {
+  std::vector<Tensor> gathered;
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    gathered.push_back(
+        strata::GatherOnFirst(gradients_[i], part[i], fmt::format("gradient {}", i)));
   }
   return gathered;
 }

@@ -32,6 +32,10 @@ class StateSharding {
   /// The whole gradient of each parameter, from each rank's gradients.
   std::vector<at::Tensor> GatherGradients(
       std::span<const std::vector<at::Tensor>* const> parts) const;
+  /// The same where ranks are processes: on rank 0, elsewhere without tensors. Every rank calls it
+  /// on its thread. Throws as strata::GatherOnFirst. REQUIRES: made without owners.
+  TrainingState GatherOnFirst(TrainingState& part) const;
+  std::vector<at::Tensor> GatherGradientsOnFirst(const std::vector<at::Tensor>& part) const;
   /// What `rank` reads of a batch, in the order of BatchTensors::Inputs.
   std::vector<at::Tensor> ShardBatch(const BatchTensors& batch, int64_t rank) const;
 

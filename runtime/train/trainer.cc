@@ -15,7 +15,8 @@
 #include "runtime/files/tensor_io.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
-#include "runtime/ranks/rank_team.h"
+#include "runtime/ranks/process_team.h"
+#include "runtime/ranks/thread_team.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/batch_feed.h"
 #include "runtime/train/initial_weights.h"
@@ -26,6 +27,7 @@
 #include "runtime/train/schedule.h"
 #include "runtime/train/stage_owners.h"
 #include "runtime/train/state_sharding.h"
+#include "runtime/train/training_ranks.h"
 #include "runtime/train/training_state.h"
 
 namespace strata {
@@ -44,15 +46,21 @@ Status CheckRanks(const TrainSetup& setup) {
   if (mesh.num_ranks() == 1) return Ok();
   if (setup.device || config.device == DeviceKind::kCuda) {
     return Error(ErrorCode::kUnsupported,
-                 "the ranks of a process train on the CPU: parallelism: the degrees make {} ({}), "
-                 "take device = 'cpu'",
+                 "several ranks train on the CPU: parallelism: the degrees make {} ({}), take "
+                 "device = 'cpu'",
                  mesh.num_ranks(), mesh.Text());
   }
-  if (constexpr int64_t kMost = 256; mesh.num_ranks() > kMost) {
+  if (constexpr int64_t kMost = 256; !setup.process && mesh.num_ranks() > kMost) {
     return Error(ErrorCode::kUnsupported,
                  "more ranks than a process has: parallelism: the degrees make {} ({}), take at "
                  "most {}; strata trace --world makes graphs of more",
                  mesh.num_ranks(), mesh.Text(), kMost);
+  }
+  if (setup.process && config.parallelism.pipeline.degree > 1) {
+    return Error(
+        ErrorCode::kUnsupported,
+        "ranks of a pipeline are threads: parallelism.pipeline_parallel_degree: take 1, or "
+        "leave --nproc out");
   }
   if (config.compile.symbolic_batch || config.compile.symbolic_seq) {
     return Error(ErrorCode::kUnsupported,
@@ -84,11 +92,12 @@ struct Trainer::State {
         validation(std::move(setup.validation)),
         threads(setup.threads),
         plan(setup.plan),
-        passes(std::move(pipeline_passes)) {
+        passes(std::move(pipeline_passes)),
+        ranks(std::make_unique<RankTraining>(spec, plan, device.get(),
+                                             TrainingState(spec, given, PlaceOf(device.get())))) {
+    if (setup.process) process_rank = setup.process->rank;
     for (const std::unique_ptr<Pass>& pass : passes)
       pipeline += fmt::format("{}{}", pipeline.empty() ? "" : ",", pass->Text());
-    ranks.push_back(std::make_unique<RankTraining>(
-        spec, plan, device.get(), TrainingState(spec, given, PlaceOf(device.get()))));
   }
 
   TrainSpec spec;
@@ -101,15 +110,12 @@ struct Trainer::State {
   std::vector<std::unique_ptr<Pass>> passes;  // until they ran
   std::string pipeline;                       // their text
   TracedTraining traced;
-  // One with the whole state; compiled, each has its part.
-  std::vector<std::unique_ptr<RankTraining>> ranks;
-  std::optional<RankTeam> team;              // of several ranks; after what their threads use
-  std::optional<StateSharding> sharding;     // the same
+  std::unique_ptr<RankTeam> processes;  // of this one and others, until the ranks have their parts
+  int64_t process_rank = 0;
   std::optional<PipelineSchedule> schedule;  // of a pipeline
   RankPrograms actions;                      // the same
   int64_t loss_rank = 0;
-  mutable std::optional<TrainingState> gathered;  // for views, until the next step
-  mutable std::vector<Tensor> gathered_gradients;
+  TrainingRanks ranks;  // after what their threads use
 
   int64_t num_runs = 0;  // steps of this run
   int64_t steps_done = 0;
@@ -117,10 +123,10 @@ struct Trainer::State {
   int64_t step_tokens = 0;  // of the last step
   int64_t first_scheduled_step = 0;
 
-  RankTraining& first() const { return *ranks.front(); }
+  RankTraining& first() const { return ranks.first(); }
   /// Those that run graphs of their own: all of a pipeline, otherwise one for all.
   std::span<const std::unique_ptr<RankTraining>> programs() const {
-    return std::span(ranks).first(schedule ? ranks.size() : 1);
+    return std::span(ranks.all()).first(schedule ? ranks.all().size() : 1);
   }
   DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
 
@@ -128,7 +134,7 @@ struct Trainer::State {
     STRATA_RETURN_IF_ERROR(traced.Make(spec, std::exchange(passes, {}), watch, device.get()));
     if (config.parallelism.mesh.num_ranks() > 1) STRATA_RETURN_IF_ERROR(Distribute());
     std::mutex one_at_a_time;  // they make the same kernels
-    return ForEachRank([&](int64_t rank, RankTraining& training) {
+    return ranks.ForEach([&](int64_t rank, RankTraining& training) {
       const std::lock_guard lock(one_at_a_time);
       return config.parallelism.pipeline.degree > 1 ? BindPipeline(rank, training)
                                                     : training.Bind(traced);
@@ -145,19 +151,18 @@ struct Trainer::State {
       STRATA_TRY(owners, StageOwners::Make(traced.module, spec, *schedule));
       loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
     }
-    STRATA_TRY(sharding, StateSharding::Make(traced, spec, config.parallelism.stage_mesh,
-                                             owners ? &*owners : nullptr));
-    const int64_t count = mesh.num_ranks();
-    team.emplace(mesh, RankTeam::Options{
-                           .timeout = std::chrono::seconds(config.parallelism.init_timeout_seconds),
-                           .threads = std::max(1, threads / static_cast<int>(count))});
-    const TrainingState whole = first().state();
-    ranks.clear();
-    for (int64_t rank = 0; rank < count; ++rank) {
-      ranks.push_back(
-          std::make_unique<RankTraining>(spec, plan, device.get(), sharding->Shard(whole, rank)));
+    STRATA_TRY(StateSharding sharding,
+               StateSharding::Make(traced, spec, config.parallelism.stage_mesh,
+                                   owners ? &*owners : nullptr));
+    std::unique_ptr<RankTeam> team = std::move(processes);
+    if (!team) {
+      team = std::make_unique<ThreadTeam>(
+          mesh, ThreadTeam::Options{
+                    .timeout = std::chrono::seconds(config.parallelism.init_timeout_seconds),
+                    .threads = std::max(1, threads / static_cast<int>(mesh.num_ranks()))});
     }
-    return Ok();
+    return ranks.Distribute(traced, spec, std::move(sharding), plan, device.get(), std::move(team),
+                            steps_done);
   }
 
   Status BindPipeline(int64_t rank, RankTraining& training) {
@@ -167,23 +172,15 @@ struct Trainer::State {
                                  pipeline_rank, stride);
   }
 
-  /// Calls `work(rank, training)` for each rank, on its thread.
-  template <class Work>
-  Status ForEachRank(Work work) {
-    if (!team) return work(0, first());
-    return team->Run([&](int64_t rank) { return work(rank, *ranks[static_cast<size_t>(rank)]); });
-  }
-
-  RankTraining::BatchInputs PartOf(const BatchTensors& batch, int64_t rank) const {
-    return sharding ? sharding->ShardBatch(batch, rank) : batch.Inputs();
-  }
+  /// Whether this process takes the results of a step from `rank`; `one` has them where the process
+  /// has all ranks.
+  bool IsTaken(int64_t rank, int64_t one) const { return !ranks.is_one_process() || rank == one; }
 
   Result<std::vector<BatchTensors>> TakeBatches() {
     STRATA_TRY(std::vector<BatchTensors> batches, feed.Take(steps_done + 1));
-    if (team && num_runs++ == 1)
-      team->set_timeout(std::chrono::seconds(config.parallelism.train_timeout_seconds));
-    gathered.reset();
-    gathered_gradients.clear();
+    if (ranks.is_distributed() && num_runs++ == 1)
+      ranks.team()->set_timeout(std::chrono::seconds(config.parallelism.train_timeout_seconds));
+    ranks.DropGathered();
     step_tokens = 0;
     for (const BatchTensors& batch : batches)
       step_tokens += batch.tokens.numel();
@@ -205,12 +202,12 @@ struct Trainer::State {
   Result<float> RunGraphs() {
     STRATA_TRY(const std::vector<BatchTensors> batches, TakeBatches());
     float loss = 0.0F;
-    STRATA_RETURN_IF_ERROR(ForEachRank([&](int64_t rank, RankTraining& training) -> Status {
+    STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
       std::vector<RankTraining::BatchInputs> parts;
       for (const BatchTensors& batch : batches)
-        parts.push_back(PartOf(batch, rank));
+        parts.push_back(ranks.PartOf(batch, rank));
       STRATA_TRY(const float of_rank, training.RunStep(parts));
-      if (rank == loss_rank) loss = of_rank;
+      if (IsTaken(rank, loss_rank)) loss = of_rank;
       return Ok();
     }));
     return loss;
@@ -219,9 +216,9 @@ struct Trainer::State {
   Result<float> RunOptimizer() {
     const UpdateRates rates = Rates();
     float norm = 0.0F;
-    STRATA_RETURN_IF_ERROR(ForEachRank([&](int64_t rank, RankTraining& training) -> Status {
+    STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
       STRATA_TRY(const float of_rank, training.Update(rates));
-      if (rank == 0) norm = of_rank;
+      if (IsTaken(rank, 0)) norm = of_rank;
       return Ok();
     }));
     return norm;
@@ -230,35 +227,12 @@ struct Trainer::State {
   /// Sum of the losses and number of the labels of a batch.
   Result<std::pair<float, float>> ValidateOn(const BatchTensors& batch) {
     std::pair<float, float> sums;
-    STRATA_RETURN_IF_ERROR(ForEachRank([&](int64_t rank, RankTraining& training) -> Status {
-      STRATA_TRY(const auto of_rank, training.Validate(PartOf(batch, rank)));
-      if (rank == 0) sums = of_rank;
+    STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
+      STRATA_TRY(const auto of_rank, training.Validate(ranks.PartOf(batch, rank)));
+      if (IsTaken(rank, 0)) sums = of_rank;
       return Ok();
     }));
     return sums;
-  }
-
-  /// The whole state.
-  const TrainingState& Whole() const {
-    if (!sharding) return first().state();
-    if (!gathered) {
-      std::vector<TrainingState*> parts;
-      for (const std::unique_ptr<RankTraining>& rank : ranks)
-        parts.push_back(&rank->state());
-      gathered = sharding->Gather(parts);
-    }
-    return *gathered;
-  }
-
-  const std::vector<Tensor>& WholeGradients() const {
-    if (!sharding || first().gradients().empty()) return first().gradients();
-    if (gathered_gradients.empty()) {
-      std::vector<const std::vector<Tensor>*> parts;
-      for (const std::unique_ptr<RankTraining>& rank : ranks)
-        parts.push_back(&rank->gradients());
-      gathered_gradients = sharding->GatherGradients(parts);
-    }
-    return gathered_gradients;
   }
 
   /// A step: the loss, which must be finite before anything is updated, then the update.
@@ -311,9 +285,18 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
     return std::move(groups).error();
   }
   STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, TrainingPasses(config, setup.passes));
-  SetThreads(setup.threads);
-  return std::unique_ptr<Trainer>(new Trainer(
-      std::make_unique<State>(std::move(setup), std::move(spec), std::move(passes), given)));
+  std::unique_ptr<RankTeam> processes;
+  if (setup.process) {
+    const ParallelismConfig& parallelism = config.parallelism;
+    STRATA_TRY(processes,
+               ProcessTeam::Connect(parallelism.mesh, *setup.process,
+                                    std::chrono::seconds(parallelism.init_timeout_seconds)));
+  }
+  const int64_t local_processes = setup.process ? setup.process->local_world : 1;
+  SetThreads(std::max(1, setup.threads / static_cast<int>(local_processes)));
+  auto state = std::make_unique<State>(std::move(setup), std::move(spec), std::move(passes), given);
+  state->processes = std::move(processes);
+  return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
 
 Status Trainer::Compile(const CompileWatch& watch) {
@@ -344,7 +327,7 @@ Result<StepReport> Trainer::Step(TrainingObserver* observer) {
 
 Result<StepReport> Trainer::StepEagerly() {
   const TargetScope target(state_->Target());
-  STRATA_CHECK(!state_->team, "ranks run graphs");
+  STRATA_CHECK(!state_->ranks.is_distributed(), "ranks run graphs");
   RankTraining& training = state_->first();
   return state_->RunAndReport(
       [&]() -> Result<float> {
@@ -362,7 +345,7 @@ std::shared_ptr<const TrainingCopy> Trainer::Copy() const {
                    .rate = state_->config.optimizer.lr,
                    .data_position = state_->feed.Position(),
                    .tensors = {}});
-  for (const std::unique_ptr<RankTraining>& rank : state_->ranks) {
+  for (const std::unique_ptr<RankTraining>& rank : state_->ranks.all()) {
     std::vector<Tensor>& tensors = copy->tensors.emplace_back();
     for (const Tensor* tensor : rank->state().Tensors())
       tensors.push_back(tensor->defined() ? tensor->clone() : Tensor());  // of another stage
@@ -372,8 +355,8 @@ std::shared_ptr<const TrainingCopy> Trainer::Copy() const {
 
 Status Trainer::Return(const TrainingCopy& copy) {
   const c10::InferenceMode no_autograd;
-  for (size_t rank = 0; rank < state_->ranks.size(); ++rank) {
-    const std::vector<Tensor*> tensors = state_->ranks[rank]->state().Tensors();
+  for (size_t rank = 0; rank < state_->ranks.all().size(); ++rank) {
+    const std::vector<Tensor*> tensors = state_->ranks.all()[rank]->state().Tensors();
     for (size_t i = 0; i < tensors.size(); ++i)
       if (tensors[i]->defined()) tensors[i]->copy_(copy.tensors[rank][i]);
   }
@@ -381,8 +364,7 @@ Status Trainer::Return(const TrainingCopy& copy) {
   state_->tokens_seen = copy.tokens_seen;
   state_->first_scheduled_step = copy.first_scheduled_step;
   state_->spec.config.optimizer.lr = copy.rate;
-  state_->gathered.reset();
-  state_->gathered_gradients.clear();
+  state_->ranks.DropGathered();
   return state_->feed.Seek(copy.data_position);
 }
 
@@ -469,7 +451,7 @@ CheckpointInfo Trainer::Position() const {
 }
 
 std::vector<TensorView> Trainer::OptimizerTensors() const {
-  return state_->Whole().OptimizerViews();
+  return state_->ranks.state().OptimizerViews();
 }
 
 Result<std::vector<std::string>> Trainer::Restore(const Checkpoint& checkpoint) {
@@ -515,12 +497,39 @@ void Trainer::KeepGradients() {
   state_->first().KeepGradients();
 }
 
+bool Trainer::has_first_rank() const {
+  return state_->process_rank == 0;
+}
+
+Status Trainer::GatherState() {
+  return state_->ranks.GatherState();
+}
+
+Status Trainer::GatherGradients() {
+  return state_->ranks.GatherGradients();
+}
+
+Result<bool> Trainer::IsTrueInAnyProcess(bool mine, const char* what) {
+  return state_->ranks.IsTrueInAnyProcess(mine, what);
+}
+
+Status Trainer::Finish() {
+  auto at_end = IsTrueInAnyProcess(false, "end of the run");
+  if (!at_end) return std::move(at_end).error();
+  return Ok();
+}
+
+void Trainer::ReportFailure(const Error& error) {
+  RankTeam* const team = state_->processes ? state_->processes.get() : state_->ranks.team();
+  if (team != nullptr) team->ReportFailure(error);
+}
+
 std::vector<TensorView> Trainer::Parameters() const {
-  return state_->Whole().ModelViews();
+  return state_->ranks.state().ModelViews();
 }
 
 std::vector<TensorView> Trainer::Gradients() const {
-  return state_->Whole().ViewsByParameter(state_->WholeGradients());
+  return state_->first().state().ViewsByParameter(state_->ranks.gradients());
 }
 
 const std::string& Trainer::pipeline() const {

@@ -15,6 +15,7 @@
 #include "runtime/files/tensor_files.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
+#include "runtime/ranks/process_place.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/metrics.h"
@@ -35,7 +36,10 @@ struct TrainSetup {
   std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
   PlanOptions plan = PlanOptions::Fastest();
-  int threads = 1;  ///< inside operators, of the whole process (runtime/aten/threads.h)
+  /// Inside operators, of all ranks on this machine together (runtime/aten/threads.h).
+  int threads = 1;
+  /// Which rank this process is; none: it has all ranks.
+  std::optional<ProcessPlace> process = std::nullopt;
   /// Where to train; none: a GPU is opened if config.device asks for one, else the CPU.
   std::unique_ptr<Device> device = nullptr;
 };
@@ -57,26 +61,29 @@ struct TrainingCopy;
 
 /// Trains a model: traces the step and the optimizer, runs the passes, lowers what they leave to
 /// plans, and executes those, and nothing else, on the CPU or on a GPU. Several ranks
-/// (`config.parallelism`) are threads of this process: each runs the plans on its part of the state
-/// and of each batch. Results, checkpoints among them, are of the whole: they do not depend on the
-/// number of ranks but for rounding.
+/// (`config.parallelism`) are threads of this process, or processes: each runs the plans on its
+/// part of the state and of each batch. Results, checkpoints among them, are of the whole: they do
+/// not depend on the number of ranks but for rounding.
+///
+/// Processes of one training call the same functions in the same order; those that say so wait for
+/// all processes, and fail in all when one is gone.
 class Trainer {
  public:
   /// Errors: initial values that do not fit the model, an unknown pass or option, no GPU where one
-  /// is asked for.
+  /// is asked for; processes that do not come.
   static Result<std::unique_ptr<Trainer>> Create(TrainSetup setup);
   ~Trainer();
 
   /// Makes the graphs that `Step` runs. Errors: a failing pass, a failing instrumentation, a
-  /// graph that cannot be executed. Call once.
+  /// graph that cannot be executed. Call once. Waits for all processes.
   Status Compile(const CompileWatch& watch = {});
 
   /// Whether there is a next step: false after config().steps, or when the data do not last for
   /// it. Errors: data that cannot be used.
   Result<bool> HasNext();
   /// The next step. Errors: no data for it; a loss or norm that is not finite
-  /// (`config.finite_check`): parameters are of no use then. REQUIRES: compiled; steps_done() <
-  /// config().steps.
+  /// (`config.finite_check`): parameters are of no use then. Waits for all processes. REQUIRES:
+  /// compiled; steps_done() < config().steps.
   /// `observer` sees each node that the first rank executes; null: none.
   Result<StepReport> Step(TrainingObserver* observer = nullptr);
   /// The same step, bit for bit, by calling with autograd what the graphs were traced from: to
@@ -95,8 +102,8 @@ class Trainer {
 
   /// Whether the step that was done last is one to validate after.
   bool IsValidationStep() const;
-  /// Mean loss of the validation data, from their beginning, with the parameters as they are.
-  /// REQUIRES: compiled, config().validator.enable.
+  /// Mean loss of the validation data, from their beginning, with the parameters as they are. Waits
+  /// for all processes. REQUIRES: compiled, config().validator.enable.
   Result<float> Validate();
 
   /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
@@ -110,7 +117,8 @@ class Trainer {
   /// Writes them, by the names of the inputs (runtime/files/tensor_io.h).
   Status SaveInputs(const std::string& path) const;
 
-  /// What a run needs to resume from here. The bytes are valid until the next step.
+  /// What a run needs to resume from here. The bytes are valid until the next step. REQUIRES of
+  /// the tensors: as `Parameters`.
   CheckpointInfo Position() const;
   std::vector<TensorView> OptimizerTensors() const;
   /// Resumes from there. Returns warnings: traits of the data, fields of the configuration, and the
@@ -126,8 +134,23 @@ class Trainer {
   /// `Gradients`.
   void KeepGradients();
 
+  /// Whether this process has rank 0, and thus what ranks gather: it writes the results.
+  bool has_first_rank() const;
+  /// Brings parameters and optimizer state, or gradients, of the ranks of all processes together,
+  /// as `Parameters`, `OptimizerTensors` and `Gradients` need it when ranks are processes. Waits
+  /// for all processes.
+  Status GatherState();
+  Status GatherGradients();
+  /// Whether it is true in any process. Waits for all processes.
+  Result<bool> IsTrueInAnyProcess(bool mine, const char* what);
+  /// Waits until all processes have come to the end: until then one may fail.
+  Status Finish();
+  /// Reports to the other processes why this one stops.
+  void ReportFailure(const Error& error);
+
   /// The parameters now, and with them the buffers, or the gradients of the last step before
-  /// clipping, by parameter name. The bytes are valid until the next step.
+  /// clipping, by parameter name. The bytes are valid until the next step. REQUIRES:
+  /// has_first_rank(); gathered.
   std::vector<TensorView> Parameters() const;
   std::vector<TensorView> Gradients() const;
 

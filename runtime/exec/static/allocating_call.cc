@@ -1,6 +1,7 @@
 #include "runtime/exec/static/allocating_call.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops.h"
 #include "runtime/aten/out_variants.h"
 #include "runtime/exec/static/arena_allocations.h"
 #include "runtime/exec/static/operator_stack.h"
@@ -26,6 +28,8 @@ class AllocatingCall final : public Step {
 
   /// The result has memory in the block.
   void Preallocate(int32_t slot) { preallocated_.push_back(slot); }
+  /// A collective whose result may have to be copied is done when the step is.
+  void WaitBy(const c10::OperatorHandle& wait) { wait_ = wait; }
   /// The result, of data-dependent size, is allocated in the dynamic arena if there is room.
   void UseArena(int32_t slot) { arena_slot_ = slot; }
 
@@ -35,6 +39,7 @@ class AllocatingCall final : public Step {
     } else {
       CallPreallocated(state);
     }
+    if (wait_) wait_->callBoxed(&state.stack);
     Adopt(state);
   }
   bool CallsOperator() const override { return true; }
@@ -110,6 +115,7 @@ class AllocatingCall final : public Step {
 
   const PlanStep& step_;
   OperatorStack call_;
+  std::optional<c10::OperatorHandle> wait_;
   bool has_dynamic_operands_;  // their layouts change, and with them the allocations
   std::vector<int32_t> preallocated_;
   int32_t arena_slot_ = -1;
@@ -141,6 +147,11 @@ Result<Binding> BindAllocatingCall(const PlanStep& step, int32_t index, BindCont
       storage = {StaticStorage::Kind::kAdopted, context.Slot(slot).layout->storage_bytes(), slot};
       context.state().TensorAt(slot) =
           TensorOver(EmptyStorage(storage.bytes), *context.Slot(slot).layout);
+    }
+    const bool is_adopted = !context.state().is_dynamic[static_cast<size_t>(slot)];
+    if (is_adopted && step.results.size() == 1 && TraitsOf(step.op).collective) {
+      STRATA_TRY(const c10::OperatorHandle wait, FindOp("_c10d_functional.wait_tensor.default"));
+      bound->WaitBy(wait);
     }
   }
   return Bound(std::move(bound));

@@ -7,6 +7,7 @@
 #include "runtime/aten/out_variants.h"
 #include "runtime/exec/static/operator_stack.h"
 #include "runtime/exec/static/substitutes.h"
+#include "runtime/plan/in_flight.h"
 
 namespace strata {
 namespace {
@@ -113,6 +114,17 @@ Result<Binding> BindOutVariant(const PlanStep& step, int32_t index, BindContext&
     call.Append(context.Place(slot, index));
     context.ShareOperands(step, slot, index);
   }
+  return Calls({std::move(call)});
+}
+
+Result<Binding> BindWait(const PlanStep& step, int32_t /*index*/, BindContext& context) {
+  const bool is_fixed = IsWait(step.op) && step.args.size() == 1 && step.args[0].slot >= 0 &&
+                        context.IsFixed(step.args[0].slot);
+  if (!is_fixed || step.results.size() != 1) return Binding();
+  STRATA_TRY(const c10::OperatorHandle op, FindOp(step.op));
+  STRATA_TRY(OperatorStack call, OperatorStack::Bind(step, op, context));
+  if (step.results[0] >= 0)
+    context.state().TensorAt(step.results[0]) = context.TensorAt(step.args[0].slot);
   return Calls({std::move(call)});
 }
 

@@ -16,6 +16,8 @@ Result<Binding> BindCopy(const PlanStep& step, int32_t index, BindContext& conte
 /// the tokens in their order.
 Result<Binding> BindEmbeddingGradient(const PlanStep& step, int32_t index, BindContext& context);
 Result<Binding> BindOutVariant(const PlanStep& step, int32_t index, BindContext& context);
+/// A wait for a collective: its result is the operand's tensor.
+Result<Binding> BindWait(const PlanStep& step, int32_t index, BindContext& context);
 /// An operator that writes to its operands, all of them fixed.
 Result<Binding> BindInPlace(const PlanStep& step, int32_t index, BindContext& context);
 

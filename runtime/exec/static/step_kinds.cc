@@ -17,7 +17,7 @@ constexpr BindKind kStaticKinds[] = {
 };
 
 /// For the others, in this order.
-constexpr BindKind kKinds[] = {BindFusedKernel, BindInPlace, BindAllocatingCall};
+constexpr BindKind kKinds[] = {BindFusedKernel, BindWait, BindInPlace, BindAllocatingCall};
 
 bool IsStatic(const PlanStep& step, BindContext& context) {
   bool is_fixed = step.kernel < 0 && !step.results.empty();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/plan/in_flight.h"
+
 namespace strata {
 
 BufferAssignment::BufferAssignment(const Plan& plan)
@@ -13,8 +15,13 @@ BufferAssignment::BufferAssignment(const Plan& plan)
   const auto last_of = [&](int32_t slot) -> int32_t& {
     return last_use_[static_cast<size_t>(SlotAt(slot).storage)];
   };
+  const InFlight in_flight = FindInFlight(plan);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
+    if (!in_flight.held.empty()) {
+      for (const int32_t slot : in_flight.held[i])
+        last_of(slot) = static_cast<int32_t>(i);
+    }
     // Without a result that shares it, any operand may be what is written.
     const bool is_told = std::ranges::any_of(step.results, [&](int32_t slot) { return slot >= 0; });
     step.ForEachOperand([&](int32_t slot) {

@@ -16,7 +16,7 @@
 
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.h"
-#include "runtime/ranks/rank_team.h"
+#include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -29,7 +29,7 @@ using testing::OrDie;
 using testing::ParseBody;
 
 /// The first output of a graph on every rank.
-Result<std::vector<Tensor>> RunOn(RankTeam& team, std::string_view body,
+Result<std::vector<Tensor>> RunOn(ThreadTeam& team, std::string_view body,
                                   const std::function<std::vector<Tensor>(int64_t)>& inputs,
                                   const PlanOptions& options = {}) {
   const auto module = ParseBody(body);
@@ -50,7 +50,7 @@ Result<std::vector<Tensor>> RunOn(RankTeam& team, std::string_view body,
   return results;
 }
 
-std::vector<Tensor> RunOrDie(RankTeam& team, std::string_view body,
+std::vector<Tensor> RunOrDie(ThreadTeam& team, std::string_view body,
                              const std::function<std::vector<Tensor>(int64_t)>& inputs,
                              const PlanOptions& options = {}) {
   return OrDie(RunOn(team, body, inputs, options));
@@ -77,7 +77,7 @@ std::string Body(std::string_view input, std::string_view call) {
 }
 
 TEST_CASE("all_gather_into_tensor concatenates the ranks' tensors, per group") {
-  RankTeam team(MeshOf("fsdp=2,tp=3"));
+  ThreadTeam team(MeshOf("fsdp=2,tp=3"));
   const auto inputs = [](int64_t rank) { return std::vector{ValuesOf(rank, {2, 5})}; };
   const std::vector<Tensor> over_tp = RunOrDie(
       team, Body("f32[2, 5]", "_c10d_functional.all_gather_into_tensor.default(x, 3, 'tp')"),
@@ -101,7 +101,7 @@ TEST_CASE("all_gather_into_tensor concatenates the ranks' tensors, per group") {
 }
 
 TEST_CASE("sums add in the order of the ranks, with the same bits on each") {
-  RankTeam team(MeshOf("fsdp=4"));
+  ThreadTeam team(MeshOf("fsdp=4"));
   for (const std::vector<int64_t>& sizes :
        {std::vector<int64_t>{3, 7}, std::vector<int64_t>{300, 171}}) {
     const auto inputs = [&](int64_t rank) { return std::vector{ValuesOf(rank, sizes)}; };
@@ -126,7 +126,7 @@ TEST_CASE("sums add in the order of the ranks, with the same bits on each") {
 }
 
 TEST_CASE("sums of narrow floats round once") {
-  RankTeam team(MeshOf("tp=3"));
+  ThreadTeam team(MeshOf("tp=3"));
   const auto inputs = [](int64_t rank) { return std::vector{ValuesOf(rank, {64}, at::kBFloat16)}; };
   const std::vector<Tensor> results = RunOrDie(
       team, Body("bf16[64]", "_c10d_functional.all_reduce.default(x, 'sum', 'tp')"), inputs);
@@ -138,7 +138,7 @@ TEST_CASE("sums of narrow floats round once") {
 }
 
 TEST_CASE("reduce_scatter_tensor gives each rank its part of the sum") {
-  RankTeam team(MeshOf("dp_replicate=2,fsdp=2"));
+  ThreadTeam team(MeshOf("dp_replicate=2,fsdp=2"));
   const auto inputs = [](int64_t rank) { return std::vector{ValuesOf(rank, {6, 2})}; };
   const std::vector<Tensor> results = RunOrDie(
       team,
@@ -152,7 +152,7 @@ TEST_CASE("reduce_scatter_tensor gives each rank its part of the sum") {
 }
 
 TEST_CASE("all_to_all_single exchanges as many rows as the splits say") {
-  RankTeam team(MeshOf("fsdp=2"));
+  ThreadTeam team(MeshOf("fsdp=2"));
   // Rank 0 keeps 1 row and sends 3; rank 1 sends 2 and keeps none.
   const auto module_inputs = [](int64_t rank) {
     return std::vector{ValuesOf(rank, {rank == 0 ? 4 : 2, 3})};
@@ -177,7 +177,7 @@ TEST_CASE("all_to_all_single exchanges as many rows as the splits say") {
 }
 
 TEST_CASE("broadcast gives all ranks the tensor of one") {
-  RankTeam team(MeshOf("fsdp=3"));
+  ThreadTeam team(MeshOf("fsdp=3"));
   const auto inputs = [](int64_t rank) { return std::vector{ValuesOf(rank, {4})}; };
   for (const Tensor& result :
        RunOrDie(team, Body("f32[4]", "_c10d_functional.broadcast.default(x, 2, 'fsdp')"), inputs))
@@ -185,7 +185,7 @@ TEST_CASE("broadcast gives all ranks the tensor of one") {
 }
 
 TEST_CASE("axis_index and axis_shard depend on the rank, in every kind of plan") {
-  RankTeam team(MeshOf("fsdp=2,tp=2"));
+  ThreadTeam team(MeshOf("fsdp=2,tp=2"));
   const auto inputs = [](int64_t) { return std::vector{at::arange(8, at::kFloat).view({2, 4})}; };
   for (const PlanOptions& options : {PlanOptions(), PlanOptions::Fastest()}) {
     const std::vector<Tensor> indices = RunOrDie(team, R"(
@@ -210,7 +210,7 @@ TEST_CASE("axis_index and axis_shard depend on the rank, in every kind of plan")
 }
 
 TEST_CASE("a static plan with collectives gives the bits of a plain one") {
-  RankTeam team(MeshOf("fsdp=2"));
+  ThreadTeam team(MeshOf("fsdp=2"));
   const std::string_view body = R"(
   w = placeholder : f32[4, 8][8, 1]cpu
   x = placeholder : f32[6, 8][8, 1]cpu
@@ -244,7 +244,7 @@ TEST_CASE("a static plan with collectives gives the bits of a plain one") {
 }
 
 TEST_CASE("a rank that fails ends the others, and its message stands alone") {
-  RankTeam team(MeshOf("fsdp=4"));
+  ThreadTeam team(MeshOf("fsdp=4"));
   const std::string body = Body("f32[4]", "_c10d_functional.all_reduce.default(x, 'sum', 'fsdp')");
   const auto module = ParseBody(body);
   CHECK_EQ(MessageOf(team.Run([&](int64_t rank) -> Status {
@@ -261,7 +261,7 @@ TEST_CASE("a rank that fails ends the others, and its message stands alone") {
 }
 
 TEST_CASE("an exception in a rank is an error of that rank") {
-  RankTeam team(MeshOf("fsdp=2"));
+  ThreadTeam team(MeshOf("fsdp=2"));
   CHECK_EQ(MessageOf(team.Run([](int64_t rank) -> Status {
              if (rank == 1) throw std::runtime_error("broken");
              return Ok();
@@ -270,7 +270,7 @@ TEST_CASE("an exception in a rank is an error of that rank") {
 }
 
 TEST_CASE("ranks that meet in different collectives are told which") {
-  RankTeam team(MeshOf("fsdp=2"));
+  ThreadTeam team(MeshOf("fsdp=2"));
   const auto sum =
       ParseBody(Body("f32[4]", "_c10d_functional.all_reduce.default(x, 'sum', 'fsdp')"));
   const auto gather =
@@ -292,7 +292,7 @@ TEST_CASE("ranks that meet in different collectives are told which") {
 }
 
 TEST_CASE("a rank that does not come is named after the timeout") {
-  RankTeam team(MeshOf("fsdp=3"), {.timeout = std::chrono::milliseconds(50)});
+  ThreadTeam team(MeshOf("fsdp=3"), {.timeout = std::chrono::milliseconds(50)});
   const auto sum =
       ParseBody(Body("f32[4]", "_c10d_functional.all_reduce.default(x, 'sum', 'fsdp')"));
   std::mutex one_at_a_time;
@@ -312,7 +312,7 @@ TEST_CASE("a rank that does not come is named after the timeout") {
 }
 
 TEST_CASE("collectives outside of ranks say where ranks are") {
-  RankTeam registered(MeshOf("fsdp=2"));
+  ThreadTeam registered(MeshOf("fsdp=2"));
   const auto sum =
       ParseBody(Body("f32[4]", "_c10d_functional.all_reduce.default(x, 'sum', 'fsdp')"));
   Executor executor = OrDie(Executor::Bind(OrDie(Lower(*sum->FindGraph("g"))), {}));

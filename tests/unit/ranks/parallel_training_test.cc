@@ -210,9 +210,10 @@ TEST_CASE("what several ranks cannot do yet is refused") {
     const TrainConfig config = ConfigOf(sets);
     return MessageOf(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
   };
-  CHECK_EQ(refusal({"device=cuda"}),
-           "the ranks of a process train on the CPU: parallelism: the degrees make 2 (fsdp=2), "
-           "take device = 'cpu'");
+  CHECK_EQ(
+      refusal({"device=cuda"}),
+      "several ranks train on the CPU: parallelism: the degrees make 2 (fsdp=2), take device = "
+      "'cpu'");
   CHECK_EQ(refusal({"compile.symbolic_dims=batch"}),
            "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
 }

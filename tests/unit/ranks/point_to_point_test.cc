@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "runtime/ranks/rank_team.h"
+#include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -26,7 +26,7 @@ Mesh MeshOf(std::string_view text) {
 }
 
 TEST_CASE("messages of a key arrive in order, those of other keys do not disturb") {
-  RankTeam team(MeshOf("pp=3"), {.timeout = std::chrono::seconds(10)});
+  ThreadTeam team(MeshOf("pp=3"), {.timeout = std::chrono::seconds(10)});
   std::vector<int64_t> sums(3);
   REQUIRE_OK(team.Run([&](int64_t rank) {
     const int64_t next = (rank + 1) % 3, previous = (rank + 2) % 3;
@@ -47,7 +47,7 @@ TEST_CASE("messages of a key arrive in order, those of other keys do not disturb
 }
 
 TEST_CASE("a message that does not come ends the run, with the rank and the key") {
-  RankTeam team(MeshOf("pp=2"), {.timeout = std::chrono::milliseconds(50)});
+  ThreadTeam team(MeshOf("pp=2"), {.timeout = std::chrono::milliseconds(50)});
   CHECK_EQ(MessageOf(team.Run([](int64_t rank) {
              if (rank == 1) RankTeam::Receive(0, "1RECV_F0");
              return Ok();
@@ -56,7 +56,7 @@ TEST_CASE("a message that does not come ends the run, with the rank and the key"
 }
 
 TEST_CASE("a failing rank ends the waits of the others") {
-  RankTeam team(MeshOf("pp=2"), {.timeout = std::chrono::seconds(100)});
+  ThreadTeam team(MeshOf("pp=2"), {.timeout = std::chrono::seconds(100)});
   CHECK_EQ(MessageOf(team.Run([](int64_t rank) -> Status {
              if (rank == 0) return Error("no memory");
              RankTeam::Receive(0, "1RECV_F0");

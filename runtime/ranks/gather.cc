@@ -1,0 +1,103 @@
+#include "runtime/ranks/gather.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <fmt/format.h>
+
+#include "runtime/ranks/rank_team.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+ByteSpan BytesOf(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+/// What every rank gives to all others.
+std::vector<ByteSpan> ExchangeEqual(RankGroup& all, std::string call, ByteSpan mine) {
+  return all.Exchange({.call = std::move(call),
+                       .parts = std::vector(all.size(), mine),
+                       .memory = {},
+                       .expects = std::vector(all.size(), mine.size())});
+}
+
+}  // namespace
+
+Tensor GatherOnFirst(const Sharding& sharding, const Tensor& part, std::string_view what) {
+  RankGroup& all = RankTeam::CurrentWorld();
+  // Of ranks that hold the same, the first gives it.
+  std::vector<size_t> source;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    size_t same = 0;
+    while (sharding.PartOf(static_cast<int64_t>(same)) !=
+           sharding.PartOf(static_cast<int64_t>(rank)))
+      ++same;
+    source.push_back(same);
+  }
+  const Tensor given = part.contiguous();
+  const bool is_first = all.index() == 0;
+  Offer offer{.call = fmt::format("gather of {}", what),
+              .parts = std::vector(all.size(), ByteSpan()),
+              .memory = given,
+              .expects = std::vector(all.size(), size_t{0})};
+  if (source[all.index()] == all.index()) offer.parts[0] = BytesOf(given);
+  for (size_t rank = 0; is_first && rank < all.size(); ++rank)
+    offer.expects[rank] = source[rank] == rank ? given.nbytes() : 0;
+  const std::vector<ByteSpan> received = all.Exchange(std::move(offer));
+  Tensor whole;
+  if (is_first) {
+    std::vector<Tensor> parts;
+    for (const size_t from : source) {
+      parts.push_back(at::from_blob(const_cast<std::byte*>(received[from].data()), given.sizes(),
+                                    given.options()));
+    }
+    whole = sharding.Gather(parts);
+  }
+  all.Leave();
+  return whole;
+}
+
+void CheckSameOnRanks(std::string_view what, std::string_view text) {
+  RankGroup& all = RankTeam::CurrentWorld();
+  const size_t length = text.size();
+  const std::string call = fmt::format("comparison of {}", what);
+  std::vector<size_t> lengths(all.size());
+  const auto received = ExchangeEqual(all, call, std::as_bytes(std::span(&length, 1)));
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    std::memcpy(&lengths[rank], received[rank].data(), sizeof(size_t));
+  const auto text_bytes = std::as_bytes(std::span(text.data(), text.size()));
+  const std::vector<ByteSpan> texts = all.Exchange({.call = call,
+                                                    .parts = std::vector(all.size(), text_bytes),
+                                                    .memory = {},
+                                                    .expects = lengths});
+  std::string others;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (!std::ranges::equal(texts[rank], text_bytes))
+      others += fmt::format("{}{}", others.empty() ? "" : ", ", all.ranks()[rank]);
+  }
+  all.Leave();
+  TORCH_CHECK(others.empty(), "ranks have different ", what, ": rank ", all.ranks()[all.index()],
+              " and ranks ", others, ": start all with the same program and configuration");
+}
+
+bool IsTrueOnAnyRank(bool mine, std::string_view what) {
+  RankGroup& all = RankTeam::CurrentWorld();
+  const auto flag = static_cast<std::byte>(mine ? 1 : 0);
+  const auto received = ExchangeEqual(all, std::string(what), std::span(&flag, 1));
+  const bool any = std::ranges::any_of(received, [](ByteSpan of) { return of[0] != std::byte{0}; });
+  all.Leave();
+  return any;
+}
+
+}  // namespace strata

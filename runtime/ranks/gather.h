@@ -1,0 +1,21 @@
+#pragma once
+#include <string_view>
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/ranks/sharding.h"
+
+namespace strata {
+
+/// The whole of a tensor that the ranks hold as `sharding` says, on rank 0, in memory of its own;
+/// undefined on the other ranks. Every rank calls it, on its thread, with its part. `what` names
+/// the tensor in messages. Throws as RankGroup::Exchange.
+at::Tensor GatherOnFirst(const Sharding& sharding, const at::Tensor& part, std::string_view what);
+
+/// Throws c10::Error unless every rank calls it with the same text: `what` names it.
+void CheckSameOnRanks(std::string_view what, std::string_view text);
+
+/// Whether any rank calls it with true. Throws as RankGroup::Exchange.
+bool IsTrueOnAnyRank(bool mine, std::string_view what);
+
+}  // namespace strata

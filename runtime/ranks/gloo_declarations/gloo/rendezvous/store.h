@@ -1,0 +1,19 @@
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+// As much as ProcessGroupGloo.hpp needs to declare a class derived from it (context.h).
+namespace gloo::rendezvous {
+
+class Store {
+ public:
+  virtual ~Store();
+  virtual void set(const std::string& key, const std::vector<char>& value) = 0;
+  virtual std::vector<char> get(const std::string& key) = 0;
+  virtual void wait(const std::vector<std::string>& keys) = 0;
+  virtual void wait(const std::vector<std::string>& keys,
+                    const std::chrono::milliseconds& timeout) = 0;
+};
+
+}  // namespace gloo::rendezvous

@@ -1,0 +1,297 @@
+#include "runtime/ranks/process_team.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <c10/util/Exception.h>
+
+#include <fmt/format.h>
+
+#include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/wait_watch.h"
+
+namespace strata {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Transfer = GlooLinks::Transfer;
+
+constexpr uint32_t kHeadTag = 1, kBodyTag = 2;
+
+/// What a member says before it sends: who receives it sees whether both mean the same exchange.
+/// Small parts travel inside.
+struct Head {
+  static constexpr size_t kText = 480, kSmall = 512;
+
+  uint64_t call_hash = 0;  ///< of the whole text
+  uint64_t gives = 0;      ///< bytes, to the receiver
+  uint64_t expects = 0;    ///< bytes, from the receiver
+  std::array<char, kText> call = {}, node = {};
+  std::array<std::byte, kSmall> small = {};
+};
+
+/// As much of the text as there is room for, ended by a zero.
+void Store(std::string_view text, std::array<char, Head::kText>& room) {
+  const size_t length = std::min(text.size(), room.size() - 1);
+  std::memcpy(room.data(), text.data(), length);
+  room[length] = 0;
+}
+
+uint64_t Hash(std::string_view text) {
+  uint64_t hash = 14695981039346656037U;  // FNV-1a: equal in all processes
+  for (const char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return hash;
+}
+
+std::span<std::byte> BytesOf(Head& head) {
+  return std::as_writable_bytes(std::span(&head, 1));
+}
+
+std::string Where(std::string_view call, std::string_view node) {
+  return fmt::format("{}{}{}", call, node.empty() ? "" : " in ", node);
+}
+
+}  // namespace
+
+struct ProcessTeam::State {
+  State(std::unique_ptr<GlooLinks> made, int64_t of)
+      : links(std::move(made)), rank(of), watch(*links, of) {}
+
+  std::unique_ptr<GlooLinks> links;
+  int64_t rank;
+  WaitWatch watch;
+  milliseconds timeout{0};
+  std::map<std::string, std::unique_ptr<Member>> groups;
+};
+
+// --- Groups --------------------------------------------------------------------------------------
+
+class ProcessTeam::Member final : public RankGroup {
+ public:
+  Member(State& team, std::string name, std::vector<int64_t> ranks, size_t index)
+      : RankGroup(std::move(name), std::move(ranks), index), team_(team), peers_(size()) {}
+
+  std::vector<ByteSpan> Exchange(Offer offer) override {
+    WaitForSends(team_.timeout);
+    offer.call += fmt::format(" over {}", name());
+    deadline_ = steady_clock::now() + team_.timeout;
+    node_ = offer.node;
+    offers_.push_back(std::move(offer));  // until `Leave`: others read its parts
+    const Offer& mine = offers_.back();
+    const std::vector<std::span<std::byte>> places = Places(mine);
+    SendHeads(mine, places);
+    ReceiveHeads(mine);
+    std::vector<ByteSpan> received;
+    for (size_t i = 0; i < size(); ++i) {
+      if (i != index() && IsLarge(mine.parts[i].size()))
+        peers_[i].sends.push_back(team_.links->Send(ranks()[i], kBodyTag, mine.parts[i]));
+    }
+    for (size_t i = 0; i < size(); ++i) {
+      if (i == index()) {
+        received.push_back(mine.parts[i]);
+        continue;
+      }
+      if (peers_[i].body) Finish(i, *std::exchange(peers_[i].body, nullptr));
+      received.push_back(IsLarge(mine.expects[i])
+                             ? ByteSpan(places[i])
+                             : ByteSpan(peers_[i].theirs.small).first(mine.expects[i]));
+    }
+    team_.watch.End();
+    return received;
+  }
+
+  void Leave() override {
+    deadline_ = steady_clock::now() + team_.timeout;
+    WaitForSends(team_.timeout);
+    offers_.clear();
+  }
+
+ private:
+  struct Peer {
+    Head ours, theirs;
+    std::vector<std::byte> received;
+    std::vector<std::unique_ptr<Transfer>> sends;
+    std::unique_ptr<Transfer> head, body;
+  };
+
+  static bool IsLarge(size_t bytes) { return bytes > Head::kSmall; }
+
+  /// Where large parts go.
+  std::vector<std::span<std::byte>> Places(const Offer& mine) {
+    std::vector<std::span<std::byte>> places;
+    std::byte* target = mine.target;
+    for (size_t i = 0; i < size(); ++i) {
+      const size_t bytes = mine.expects[i];
+      std::vector<std::byte>& room = peers_[i].received;
+      const bool needs_room = target == nullptr && IsLarge(bytes) && i != index();
+      if (needs_room && room.size() < bytes) room.resize(bytes);
+      places.emplace_back(target != nullptr ? target : room.data(),
+                          needs_room || target != nullptr ? bytes : 0);
+      if (target != nullptr) target += bytes;
+    }
+    return places;
+  }
+
+  void SendHeads(const Offer& mine, const std::vector<std::span<std::byte>>& places) {
+    for (size_t i = 0; i < size(); ++i) {
+      if (i == index()) continue;
+      Peer& peer = peers_[i];
+      peer.head = team_.links->Receive(ranks()[i], kHeadTag, BytesOf(peer.theirs));
+      if (IsLarge(mine.expects[i]))
+        peer.body = team_.links->Receive(ranks()[i], kBodyTag, places[i]);
+    }
+    for (size_t i = 0; i < size(); ++i) {
+      if (i == index()) continue;
+      Head& head = peers_[i].ours;
+      head.call_hash = Hash(mine.call);
+      head.gives = mine.parts[i].size();
+      head.expects = mine.expects[i];
+      Store(mine.call, head.call);
+      Store(node_, head.node);
+      if (!IsLarge(mine.parts[i].size())) std::ranges::copy(mine.parts[i], head.small.begin());
+      peers_[i].sends.push_back(team_.links->Send(ranks()[i], kHeadTag, BytesOf(head)));
+    }
+  }
+
+  void ReceiveHeads(const Offer& mine) {
+    for (size_t i = 0; i < size(); ++i) {
+      if (i != index()) Finish(i, *std::exchange(peers_[i].head, nullptr));
+    }
+    for (size_t i = 0; i < size(); ++i) {
+      const Head& theirs = peers_[i].theirs;
+      if (i == index() || (theirs.call_hash == Hash(mine.call) && theirs.gives == mine.expects[i] &&
+                           theirs.expects == mine.parts[i].size())) {
+        continue;
+      }
+      const std::string text =
+          theirs.call_hash == Hash(mine.call) ? DescribeSizes(i, mine) : DescribeCalls(i, mine);
+      // The others must see the same before this process ends.
+      team_.watch.Fail(text);
+      WaitForSends(std::min<milliseconds>(team_.timeout, std::chrono::seconds(5)));
+      TORCH_CHECK(false, text);
+    }
+  }
+
+  std::string DescribeCalls(size_t i, const Offer& mine) const {
+    const Head& theirs = peers_[i].theirs;
+    std::string ours = fmt::format("rank {} {}", ranks()[index()], Where(mine.call, node_));
+    std::string other =
+        fmt::format("rank {} {}", ranks()[i], Where(theirs.call.data(), theirs.node.data()));
+    if (i < index()) std::swap(ours, other);
+    return fmt::format("ranks call different collectives: {}; {}", ours, other);
+  }
+
+  std::string DescribeSizes(size_t i, const Offer& mine) const {
+    const Head& theirs = peers_[i].theirs;
+    const bool is_ours = theirs.gives != mine.expects[i];
+    return fmt::format("{}: rank {} gives {} bytes, {} are expected{}", mine.call,
+                       is_ours ? ranks()[i] : ranks()[index()],
+                       is_ours ? theirs.gives : mine.parts[i].size(),
+                       is_ours ? mine.expects[i] : theirs.expects,
+                       is_ours ? "" : fmt::format(" by rank {}", ranks()[i]));
+  }
+
+  void WaitForSends(milliseconds timeout) {
+    const auto until = steady_clock::now() + timeout;
+    for (size_t i = 0; i < size(); ++i) {
+      for (const std::unique_ptr<Transfer>& send : std::exchange(peers_[i].sends, {})) {
+        const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
+        Judge(i, send->Wait(left));
+      }
+    }
+    team_.watch.End();
+  }
+
+  void Finish(size_t i, Transfer& transfer) {
+    team_.watch.Begin(ranks()[i], Where(offers_.back().call, node_));
+    Judge(i,
+          transfer.Wait(std::chrono::duration_cast<milliseconds>(deadline_ - steady_clock::now())));
+  }
+
+  /// Throws unless the message of member `i` is done.
+  void Judge(size_t i, GlooLinks::Outcome outcome) {
+    if (outcome == GlooLinks::Outcome::kDone) return;
+    const std::string where = Where(offers_.back().call, node_);
+    const std::string text =
+        outcome == GlooLinks::Outcome::kLate
+            ? fmt::format("waited {} s in {} for rank {}",
+                          std::chrono::duration<double>(team_.timeout).count(), where, ranks()[i])
+            : fmt::format("rank {} ended while rank {} waited for it in {}", ranks()[i],
+                          ranks()[index()], where);
+    const std::string whole = text + team_.watch.Chain(ranks()[i]);
+    team_.watch.Fail(whole);
+    TORCH_CHECK(false, whole);
+  }
+
+  State& team_;
+  std::vector<Peer> peers_;
+  std::vector<Offer> offers_;  // of the collective
+  std::string node_;
+  steady_clock::time_point deadline_;
+};
+
+// --- The team ------------------------------------------------------------------------------------
+
+ProcessTeam::ProcessTeam(Mesh mesh, std::unique_ptr<State> state)
+    : RankTeam(std::move(mesh)), state_(std::move(state)) {}
+
+ProcessTeam::~ProcessTeam() = default;
+
+Result<std::unique_ptr<ProcessTeam>> ProcessTeam::Connect(Mesh mesh, const ProcessPlace& place,
+                                                          milliseconds timeout) {
+  if (mesh.num_ranks() != place.world) {
+    return Error("the mesh {} has {} ranks, the run has {} processes", mesh.Text(),
+                 mesh.num_ranks(), place.world);
+  }
+  STRATA_TRY(std::unique_ptr<GlooLinks> links, GlooLinks::Connect(place, timeout));
+  std::unique_ptr<ProcessTeam> team(
+      new ProcessTeam(std::move(mesh), std::make_unique<State>(std::move(links), place.rank)));
+  team->set_timeout(timeout);
+  return team;
+}
+
+int64_t ProcessTeam::rank() const {
+  return state_->rank;
+}
+
+void ProcessTeam::set_timeout(milliseconds timeout) {
+  state_->timeout = timeout;
+  state_->watch.set_timeout(timeout);
+}
+
+Status ProcessTeam::Run(const Work& work) {
+  STRATA_CHECK(CurrentRank() < 0, "a rank cannot give work to all ranks");
+  BindThread(rank());
+  Status status = Call(work, rank());
+  BindThread(-1);
+  if (!status) ReportFailure(status.error());
+  return status;
+}
+
+void ProcessTeam::ReportFailure(const Error& error) {
+  state_->watch.Fail(error.message());
+}
+
+void ProcessTeam::SendFrom(int64_t rank, int64_t to, const std::string& key,
+                           std::vector<at::Tensor> /*tensors*/) {
+  TORCH_CHECK(false,
+              fmt::format("processes have no pipeline: rank {} sends {} to {}", rank, key, to));
+}
+
+std::vector<at::Tensor> ProcessTeam::ReceiveAt(int64_t rank, int64_t from, const std::string& key) {
+  TORCH_CHECK(false,
+              fmt::format("processes have no pipeline: rank {} takes {} of {}", rank, key, from));
+}
+
+RankGroup& ProcessTeam::JoinGroup(std::string name, std::vector<int64_t> ranks, size_t index) {
+  std::unique_ptr<Member>& member = state_->groups[name];
+  if (!member) member = std::make_unique<Member>(*state_, std::move(name), std::move(ranks), index);
+  return *member;
+}
+
+}  // namespace strata

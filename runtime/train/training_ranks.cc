@@ -1,0 +1,119 @@
+#include "runtime/train/training_ranks.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/ranks/gather.h"
+
+namespace strata {
+namespace {
+
+using at::Tensor;
+
+/// What the graphs compute, as text.
+std::string GraphsOf(const TracedTraining& traced) {
+  std::string text;
+  for (const GraphId graph : traced.module.programs())
+    text += ToString(FingerprintOf(traced.module.graph(graph))) + " ";
+  return text;
+}
+
+}  // namespace
+
+Status TrainingRanks::Distribute(const TracedTraining& traced, const TrainSpec& spec,
+                                 StateSharding sharding, const PlanOptions& plan, Device* device,
+                                 std::unique_ptr<RankTeam> team, int64_t steps_done) {
+  sharding_ = std::move(sharding);
+  const TrainingState whole = first().state();
+  trainings_.clear();
+  for (const int64_t rank : team->local_ranks()) {
+    trainings_.push_back(
+        std::make_unique<RankTraining>(spec, plan, device, sharding_->Shard(whole, rank)));
+  }
+  team_ = std::move(team);
+  if (is_one_process()) return Ok();
+  return team_->Run([&](int64_t) -> Status {
+    CheckSameOnRanks("graphs", GraphsOf(traced));
+    CheckSameOnRanks("steps to begin after", std::to_string(steps_done));
+    return Ok();
+  });
+}
+
+bool TrainingRanks::has_first_rank() const {
+  return !team_ || team_->local_ranks().front() == 0;
+}
+
+Status TrainingRanks::ForEach(const Work& work) {
+  if (!team_) return work(0, first());
+  const int64_t begin = team_->local_ranks().front();
+  return team_->Run(
+      [&](int64_t rank) { return work(rank, *trainings_[static_cast<size_t>(rank - begin)]); });
+}
+
+TrainingRanks::BatchInputs TrainingRanks::PartOf(const BatchTensors& batch, int64_t rank) const {
+  return sharding_ ? sharding_->ShardBatch(batch, rank) : batch.Inputs();
+}
+
+Status TrainingRanks::GatherState() {
+  if (!team_ || gathered_) return Ok();
+  if (!is_one_process()) {
+    return team_->Run([&](int64_t) -> Status {
+      gathered_ = sharding_->GatherOnFirst(first().state());
+      return Ok();
+    });
+  }
+  std::vector<TrainingState*> parts;
+  for (const std::unique_ptr<RankTraining>& rank : trainings_)
+    parts.push_back(&rank->state());
+  gathered_ = sharding_->Gather(parts);
+  return Ok();
+}
+
+Status TrainingRanks::GatherGradients() {
+  if (!team_ || !gathered_gradients_.empty() || first().gradients().empty()) return Ok();
+  if (!is_one_process()) {
+    return team_->Run([&](int64_t) -> Status {
+      gathered_gradients_ = sharding_->GatherGradientsOnFirst(first().gradients());
+      return Ok();
+    });
+  }
+  std::vector<const std::vector<Tensor>*> parts;
+  for (const std::unique_ptr<RankTraining>& rank : trainings_)
+    parts.push_back(&rank->gradients());
+  gathered_gradients_ = sharding_->GatherGradients(parts);
+  return Ok();
+}
+
+void TrainingRanks::DropGathered() {
+  gathered_.reset();
+  gathered_gradients_.clear();
+}
+
+const TrainingState& TrainingRanks::state() {
+  if (!team_) return first().state();
+  STRATA_CHECK(has_first_rank() && (gathered_ || is_one_process()));
+  const Status gathered = GatherState();
+  STRATA_CHECK(gathered, "{}", gathered.error().message());
+  return *gathered_;
+}
+
+const std::vector<Tensor>& TrainingRanks::gradients() {
+  if (!team_ || first().gradients().empty()) return first().gradients();
+  STRATA_CHECK(has_first_rank() && (!gathered_gradients_.empty() || is_one_process()));
+  const Status gathered = GatherGradients();
+  STRATA_CHECK(gathered, "{}", gathered.error().message());
+  return gathered_gradients_;
+}
+
+Result<bool> TrainingRanks::IsTrueInAnyProcess(bool mine, const char* what) {
+  if (is_one_process()) return mine;
+  bool any = false;
+  STRATA_RETURN_IF_ERROR(team_->Run([&](int64_t) -> Status {
+    any = IsTrueOnAnyRank(mine, what);
+    return Ok();
+  }));
+  return any;
+}
+
+}  // namespace strata

@@ -1,0 +1,265 @@
+"""Trainings whose ranks are processes: the files of ranks that are threads, and what happens when one is gone.
+
+    processes_test.py STRATA [KILLS]
+"""
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from strata_case import StrataCase, main  # noqa: E402
+
+CONFIG = """\
+model = "llama3"
+dim = 32
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 48
+multiple_of = 8
+seq_len = 8
+batch_size = 8
+steps = 4
+[checkpoint]
+enable = true
+interval = 2
+last_save_model_only = false
+"""
+
+
+def sets(*assignments):
+    return [word for assignment in assignments for word in ("--set", assignment)]
+
+
+FSDP = sets("parallelism.data_parallel_shard_degree=2", "batch_size=4")
+FSDP_TP = sets("parallelism.data_parallel_shard_degree=2", "parallelism.tensor_parallel_degree=2", "batch_size=4")
+LONG = sets("steps=100000", "checkpoint.interval=50")
+
+
+def children(pid):
+    """Ids of the processes that `pid` started."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
+                if int(file.read().rsplit(")", 1)[1].split()[1]) == pid:
+                    found.append(int(name))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def rank_of(pid):
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return int(re.search(rb"(?:^|\0)RANK=(\d+)", file.read())[1])
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class ProcessesTest(StrataCase):
+    kills = 3
+
+    def setUp(self):
+        super().setUp()
+        self.write("config.toml", CONFIG)
+
+    def words(self, name, *options):
+        return ["train", "config.toml", *sets(f"dump_folder={name}"), "--threads", "1", "--metrics", f"{name}.jsonl",
+                *options]
+
+    def train(self, name, *options):
+        done = self.run_strata(*self.words(name, *options))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def table(self, done):
+        """What a run prints, without the columns of time and memory."""
+        return [line.split()[:3] for line in done.splitlines()]
+
+    def checkpoint(self, name, step):
+        folder = f"{name}/checkpoint/step-{step}"
+        return {file: self.read(f"{folder}/{file}") for file in sorted(os.listdir(self.path(folder)))
+                if file.endswith(".safetensors")}
+
+    def metrics(self, name):
+        return [{key: step[key] for key in ("step", "loss", "grad_norm")}
+                for step in map(json.loads, self.read(f"{name}.jsonl").splitlines())]
+
+    def test_processes_write_what_threads_write(self):
+        for layout, count in ((FSDP, 2), (FSDP_TP, 4)):
+            outputs = lambda name: ("--dump-grads", f"{name}.grads", "--save", f"{name}.save")  # noqa: E731
+            threads = self.train(f"threads{count}", *layout, *outputs(f"threads{count}"))
+            processes = self.train(f"processes{count}", *layout, *outputs(f"processes{count}"), "--nproc", str(count))
+            self.assertEqual(self.table(processes.stdout), self.table(threads.stdout))
+            self.assertEqual(processes.stderr, threads.stderr)
+            self.assertEqual(self.metrics(f"processes{count}"), self.metrics(f"threads{count}"))
+            for file in ("grads", "save"):
+                self.assertEqual(self.read(f"processes{count}.{file}"), self.read(f"threads{count}.{file}"))
+            for step in (2, 4):
+                self.assertEqual(self.checkpoint(f"processes{count}", step), self.checkpoint(f"threads{count}", step))
+
+    def test_a_run_goes_on_as_processes_and_back_as_threads(self):
+        self.train("whole", *FSDP)
+        self.train("moved", *FSDP, *sets("steps=2"))
+        self.train("moved", *FSDP, *sets("steps=3"), "--resume", "--nproc", "2")
+        self.train("moved", *FSDP, "--resume")
+        self.assertEqual(self.metrics("moved"), self.metrics("whole"))
+        self.assertEqual(self.checkpoint("moved", 4), self.checkpoint("whole", 4))
+
+    def test_one_process_writes_trace_and_validation(self):
+        self.train("t", *FSDP, *sets("validator.enable=true", "validator.freq=2", "validator.steps=2"), "--trace",
+                   "t.strata", "--nproc", "2")
+        listing = self.run_strata("ls", "t.strata").stdout
+        self.assertIn('place{mesh="fsdp=2"},lower', listing)
+        self.assertIn("run 1: train, rank 0 of 1, finished", listing)
+        self.assertEqual(self.run_strata("check", "t.strata").returncode, 0)
+
+    def test_ranks_are_inferred_from_the_number_of_processes(self):
+        self.train("inferred", *sets("parallelism.data_parallel_shard_degree=-1", "batch_size=4"), "--nproc", "2")
+        self.train("given", *FSDP)
+        self.assertEqual(self.metrics("inferred"), self.metrics("given"))
+        self.assertIn("but the run has 2", self.fails(
+            *self.words("none", *sets("parallelism.data_parallel_shard_degree=1", "batch_size=4"), "--nproc", "2")))
+
+    def launch(self, name, rank, world, port, *options, **environment):
+        """A rank as another launcher starts it."""
+        return subprocess.Popen([self.strata, *self.words(name, *options)], cwd=self.folder, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank),
+                                     "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world),
+                                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **environment})
+
+    def free_port(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return free.getsockname()[1]
+
+    def test_ranks_of_another_launcher_find_each_other(self):
+        port = self.free_port()
+        ranks = [self.launch("launched", rank, 2, port, *FSDP) for rank in (1, 0)]
+        outputs = [rank.communicate(timeout=120) for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], outputs)
+        threads = self.train("threads", *FSDP)
+        self.assertEqual(outputs[0], ("", ""))
+        self.assertEqual(self.table(outputs[1][0]), self.table(threads.stdout))
+        self.assertEqual(self.metrics("launched"), self.metrics("threads"))
+
+    def test_ranks_with_different_configurations_stop(self):
+        port = self.free_port()
+        ranks = [self.launch("differing", rank, 2, port, *FSDP, *sets(f"n_layers={1 + rank}")) for rank in (0, 1)]
+        outputs = [rank.communicate(timeout=120) for rank in ranks]
+        for rank, (_, stderr) in enumerate(outputs):
+            self.assertEqual(ranks[rank].returncode, 2)
+            self.assertIn(f"rank {rank}: ranks have different graphs: rank {rank} and ranks {1 - rank}: start all "
+                          "with the same program and configuration", stderr)
+
+    def start(self, name, count, *options):
+        """A run of that many processes that does steps; returns it and the processes by rank."""
+        run = subprocess.Popen([self.strata, *self.words(name, *options, "--nproc", str(count))], cwd=self.folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        end = time.monotonic() + 60
+        while not os.path.exists(self.path(f"{name}.jsonl.partial")) or \
+                not os.path.getsize(self.path(f"{name}.jsonl.partial")):
+            self.assertIsNone(run.poll())
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        return run, {rank_of(pid): pid for pid in children(run.pid)}
+
+    def check_end(self, run, ranks, gone, within):
+        """All processes end in time, and every other rank names the one that is gone, a call and its node."""
+        start = time.monotonic()
+        stderr = run.communicate(timeout=within + 30)[1]
+        self.assertLess(time.monotonic() - start, within, stderr)
+        self.assertEqual(run.returncode, 2, stderr)
+        self.assertEqual([pid for pid in ranks.values() if is_alive(pid)], [])
+        for rank in ranks:
+            if rank == gone:
+                continue
+            lines = [line for line in stderr.splitlines() if line.startswith(f"strata: error: rank {rank}: ")]
+            self.assertEqual(len(lines), 1, stderr)
+            self.assertIn(f"rank {gone}", lines[0])
+            self.assertRegex(lines[0], r"(over (fsdp|tp)|over fsdp\+tp)")
+        return stderr
+
+    def check_checkpoints(self, name, *options):
+        """What is left is whole: the run resumes from it."""
+        folder = self.path(f"{name}/checkpoint")
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        steps = [int(step[len("step-"):]) for step in names if re.fullmatch(r"step-\d+", step)]
+        if steps:
+            self.train(name, *options, *sets(f"steps={max(steps) + 1}"), "--resume")
+
+    def test_a_killed_rank_is_named_by_all_others(self):
+        chance = random.Random(11)
+        for kill in range(self.kills):
+            name, gone = f"killed{kill}", chance.randrange(4)
+            run, ranks = self.start(name, 4, *FSDP_TP, *LONG, *sets("checkpoint.interval=5"))
+            time.sleep(chance.uniform(0, 1))
+            os.kill(ranks[gone], signal.SIGKILL)
+            stderr = self.check_end(run, ranks, gone, within=20)
+            self.assertIn(f"strata: error: a process was killed: rank {gone}: signal 9 (Killed); the other ranks "
+                          "stopped", stderr)
+            self.check_checkpoints(name, *FSDP_TP)
+
+    def test_a_stalled_rank_is_named_after_the_timeout(self):
+        run, ranks = self.start("stalled", 4, *FSDP_TP, *LONG, *sets("comm.train_timeout_seconds=3"))
+        os.kill(ranks[2], signal.SIGSTOP)
+        stderr = self.check_end(run, ranks, 2, within=3 + 25)
+        self.assertRegex(stderr, r"waited 3 s in \S+\(.*\) over \S+ in \S+ of graph (step|optimizer), .* for rank \d")
+        self.check_checkpoints("stalled", *FSDP_TP)
+
+    def test_ranks_end_with_their_launcher(self):
+        run, ranks = self.start("orphans", 2, *FSDP, *LONG)
+        run.kill()
+        run.communicate()
+        end = time.monotonic() + 10
+        while any(is_alive(pid) for pid in ranks.values()):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        self.check_checkpoints("orphans", *FSDP)
+
+    def test_an_interrupt_ends_all_ranks_after_the_same_step(self):
+        run, ranks = self.start("interrupted", 2, *FSDP, *LONG)
+        run.send_signal(signal.SIGINT)
+        stderr = run.communicate(timeout=60)[1]
+        self.assertEqual(run.returncode, -signal.SIGINT, stderr)
+        self.assertEqual([pid for pid in ranks.values() if is_alive(pid)], [])
+        step = int(re.search(r"rank 0: interrupted: after step (\d+) of 100000: continue with --resume", stderr)[1])
+        self.assertEqual(stderr.count("error:"), 1, stderr)
+        self.assertEqual([metric["step"] for metric in self.metrics("interrupted")], list(range(1, step + 1)))
+        self.train("interrupted", *FSDP, *sets(f"steps={step + 1}"), "--resume")
+
+    def test_a_rank_that_cannot_write_stops_the_others(self):
+        self.write("full/checkpoint", "a file where a folder belongs")
+        done = self.run_strata(*self.words("full", *FSDP, "--nproc", "2"))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"strata: error: rank 0: (?!rank 1)")
+        self.assertRegex(done.stderr, r"strata: error: rank 1: .*rank 0 ended while rank 1 waited for it in .*full")
+
+    def test_a_launcher_that_started_another_number_is_an_error(self):
+        rank = self.launch("other", 0, 4, 1, *FSDP, "--nproc", "2")
+        self.assertIn("the launcher started another number of processes: --nproc 2: WORLD_SIZE is 4",
+                      rank.communicate(timeout=60)[1])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 and sys.argv[2].isdigit():
+        ProcessesTest.kills = int(sys.argv.pop(2))
+    main()
