@@ -140,7 +140,7 @@ class LogHistory {
   std::vector<size_t> InOrderOfRecords() const {
     std::vector<size_t> order(places_.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::sort(order, {}, [&](size_t i) {
+    std::ranges::stable_sort(order, {}, [&](size_t i) {
       return run_.graphs[places_[i].graph].snapshots[places_[i].snapshot].record;
     });
     return order;

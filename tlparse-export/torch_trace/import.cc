@@ -214,6 +214,14 @@ class LogImporter::Impl {
     const GraphStep step = run.tracker.Add(item.record.name, item.record.compile, text);
     if (step.graph == run.graphs.size()) run.graphs.emplace_back();
     std::vector<Moment>& moments = run.graphs[step.graph];
+    if (step.continued) {
+      const auto [graph, snapshot] = *step.continued;
+      Moment first = run.graphs[graph][snapshot];
+      STRATA_TRY(first.snapshot,
+                 trace_.AddSnapshotOf(run.id, run.tracker.name(step.graph), first.snapshot));
+      ++summary_.snapshots;
+      moments.push_back(first);
+    }
     Moment moment;
     moment.text = text;
     moment.time_ns = TimeOf(item.record.prefix);
@@ -224,8 +232,11 @@ class LogImporter::Impl {
     }
     moments.push_back(moment);
     STRATA_RETURN_IF_ERROR(AddMoment(run, item, moment.snapshot));
-    if (!step.ended) return Ok();
-    return AddPass(run, step, moments[step.ended->before], moment);
+    for (const GraphStep::Pass& pass : step.ended) {
+      const std::string& graph = run.tracker.name(step.graph);
+      STRATA_RETURN_IF_ERROR(AddPass(run, graph, pass, moments[pass.before], moments[pass.after]));
+    }
+    return Ok();
   }
 
   /// The number of the text; a new one is kept as it stands if printing does not give it again.
@@ -283,14 +294,15 @@ class LogImporter::Impl {
     return AddArtifact(run, "graphs", "moments", std::exchange(run.moments, {}));
   }
 
-  Status AddPass(Run& run, const GraphStep& step, const Moment& before, const Moment& after) {
+  Status AddPass(Run& run, const std::string& graph, const GraphStep::Pass& pass,
+                 const Moment& before, const Moment& after) {
     PassRecord record;
     record.index = run.passes++;
-    record.name = step.ended->name;
-    record.graph = run.tracker.name(step.graph);
+    record.name = pass.name;
+    record.graph = graph;
     record.before = before.snapshot;
-    record.after = step.ended->is_unchanged ? before.snapshot : after.snapshot;
-    record.outcome = step.ended->is_unchanged ? PassOutcome::kUnchanged : PassOutcome::kOk;
+    record.after = pass.is_unchanged ? before.snapshot : after.snapshot;
+    record.outcome = pass.is_unchanged ? PassOutcome::kUnchanged : PassOutcome::kOk;
     STRATA_TRY(record.counts, Count(before.text, after.text));
     // A log has no year: at New Year's Eve time goes backwards.
     const bool has_times = before.time_ns >= 0 && after.time_ns >= before.time_ns;
@@ -303,7 +315,7 @@ class LogImporter::Impl {
                       .attributes = fmt::format("{{\"index\": {}}}", record.index)};
     STRATA_TRY([[maybe_unused]] const StoredPass stored, trace_.RecordPass(run.id, record));
     ++summary_.passes;
-    summary_.unchanged_passes += step.ended->is_unchanged ? 1 : 0;
+    summary_.unchanged_passes += pass.is_unchanged ? 1 : 0;
     if (!has_times || run.start_ns < 0 || event.start_ns < 0) return Ok();
     return trace_.AddEvents(run.id, {&event, 1});
   }

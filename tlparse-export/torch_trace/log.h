@@ -56,7 +56,8 @@ struct LogGraph {
   std::vector<LogSnapshot> snapshots;  ///< not empty
 };
 
-/// A pair of records `before_<name>` and `after_<name>`.
+/// A pair of records `before_<name>` and `after_<name>`; or what changed before such a pair began:
+/// then the name is that of the first record.
 struct LogPass {
   int32_t index = 0;
   std::string name;

@@ -39,12 +39,12 @@ std::string_view WithoutGraphId(std::string_view text) {
 GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, int32_t text) {
   if (record.starts_with(kBefore) && record.size() > kBefore.size()) {
     const std::string_view pass = record.substr(kBefore.size());
-    const std::optional<size_t> known = FindGraph(compile, text);
-    const GraphStep step = AddSnapshot(known ? *known : NewGraph(pass, compile), compile, text);
+    const GraphStep step = Begin(pass, compile, text);
     Open begun{.graph = step.graph,
                .snapshot = step.snapshot,
                .text = text,
                .is_strange = step.snapshot > 0 && !step.is_same,
+               .is_continued = step.continued.has_value(),
                .compile = std::string(compile),
                .record = std::string(record)};
     const auto [open, is_new] = open_.try_emplace(Key(compile, pass), begun);
@@ -53,8 +53,13 @@ GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, i
   }
   if (const std::string_view pass = PassEndedBy(record); !pass.empty()) {
     if (const auto open = open_.extract(Key(compile, pass)); !open.empty()) {
-      GraphStep step = AddSnapshot(open.mapped().graph, compile, text);
-      step.ended = {std::string(pass), open.mapped().snapshot, open.mapped().text == text};
+      const Open& begun = open.mapped();
+      GraphStep step = AddSnapshot(begun.graph, compile, text);
+      if (begun.is_strange) {
+        step.ended.push_back({begun.record, begun.snapshot - 1, begun.snapshot, false});
+      }
+      step.ended.push_back({std::string(pass), begun.snapshot, step.snapshot, begun.text == text});
+      graphs_[begun.graph].has_passes = true;
       return step;
     }
   }
@@ -62,8 +67,23 @@ GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, i
   return AddSnapshot(NewGraph(name, compile), compile, text);
 }
 
+GraphStep GraphTracker::Begin(std::string_view pass, std::string_view compile, int32_t text) {
+  if (const std::optional<size_t> known = FindGraph(compile, text)) {
+    return AddSnapshot(*known, compile, text);
+  }
+  if (!compile.empty() || !last_outside_)
+    return AddSnapshot(NewGraph(pass, compile), compile, text);
+  const size_t last = *last_outside_;
+  if (graphs_[last].has_passes) return AddSnapshot(last, compile, text);
+  const size_t graph = NewGraph(pass, compile);
+  graphs_[graph].snapshots = 1;
+  GraphStep step = AddSnapshot(graph, compile, text);
+  step.continued = {last, graphs_[last].snapshots - 1};
+  return step;
+}
+
 void GraphTracker::Abandon(Open open) {
-  if (open.is_strange) abandoned_.push_back(std::move(open));
+  if (open.is_strange && !open.is_continued) abandoned_.push_back(std::move(open));
 }
 
 std::vector<GraphTracker::Orphan> GraphTracker::TakeOrphans() {
@@ -77,11 +97,11 @@ std::vector<GraphTracker::Orphan> GraphTracker::TakeOrphans() {
   return orphans;
 }
 
-/// The graph on which a pass that begins with this text runs.
+/// The graph of the compilation that has this text now.
 std::optional<size_t> GraphTracker::FindGraph(std::string_view compile, int32_t text) const {
   const auto found = of_text_.find({std::string(compile), text});
-  if (found != of_text_.end() && graphs_[found->second].last_text == text) return found->second;
-  return compile.empty() ? last_outside_ : std::nullopt;
+  const bool is_known = found != of_text_.end() && graphs_[found->second].last_text == text;
+  return is_known ? std::optional(found->second) : std::nullopt;
 }
 
 GraphStep GraphTracker::AddSnapshot(size_t graph, std::string_view compile, int32_t text) {
@@ -120,16 +140,21 @@ void AddOrphans(GraphTracker& tracker, LogRun& run) {
 void AddStep(const GraphStep& step, const GraphTracker& tracker, LogRun& run) {
   if (step.graph == run.graphs.size()) run.graphs.push_back({tracker.name(step.graph), {}});
   LogGraph& graph = run.graphs[step.graph];
+  if (step.continued) {
+    const auto [other, snapshot] = *step.continued;
+    graph.snapshots.push_back(run.graphs[other].snapshots[snapshot]);
+  }
   graph.snapshots.push_back({run.records.size() - 1, run.records.back().payload});
-  if (!step.ended) return;
-  LogPass pass;
-  pass.index = static_cast<int32_t>(run.passes.size());
-  pass.name = step.ended->name;
-  pass.graph = step.graph;
-  pass.before = step.ended->before;
-  pass.after = step.snapshot;
-  pass.unchanged = step.ended->is_unchanged;
-  run.passes.push_back(std::move(pass));
+  for (const GraphStep::Pass& ended : step.ended) {
+    LogPass pass;
+    pass.index = static_cast<int32_t>(run.passes.size());
+    pass.name = ended.name;
+    pass.graph = step.graph;
+    pass.before = ended.before;
+    pass.after = ended.after;
+    pass.unchanged = ended.is_unchanged;
+    run.passes.push_back(std::move(pass));
+  }
 }
 
 }  // namespace strata

@@ -25,25 +25,33 @@ bool IsCacheHit(std::string_view record);
 
 /// What a record with a graph is to the graphs of its run.
 struct GraphStep {
+  struct Place {
+    size_t graph, snapshot;
+  };
   size_t graph = 0;      ///< number of the graph, in order of first appearance
   size_t snapshot = 0;   ///< of the graph
   bool is_same = false;  ///< as the snapshot before it
+  /// The graph is new and continues another one: its first snapshot, 0, is this one of the other.
+  std::optional<Place> continued = {};
   struct Pass {
     std::string name;
-    size_t before = 0;  ///< snapshot
+    size_t before = 0, after = 0;  ///< snapshots
     bool is_unchanged = false;
   };
-  std::optional<Pass> ended = {};  ///< the pass that this record ends
+  std::vector<Pass> ended = {};  ///< the passes that this record ends, in order
 };
 
 /// Finds the graphs and passes of a run while its records come in.
 ///
 /// `before_X` and the next `after_X` of the same compilation are a pass X. Its graph is the one of
 /// the same compilation whose last text is that of `before_X`; outside of compilations, where there
-/// is one graph, else the last one; else a graph of its own with the name X. Every other record
-/// with a graph, and an `after_X` alone, is a graph of its name, and so is a `before_X` without an
-/// end whose text no graph had. An `inductor_post_grad_graph` alone, which PyTorch logs when it
-/// takes the graph from a cache, is named as its pass: `post_grad_graph`.
+/// is one graph, else the last one that passes ran on; else a graph of its own with the name X,
+/// which outside of compilations continues the last graph. What changed in a graph between the
+/// passes of which PyTorch logs texts is a pass, too: `before_X`, from the snapshot before X to the
+/// text with which X begins. Every other record with a graph, and an `after_X` alone, is a graph of
+/// its name, and so is a `before_X` without an end whose text no graph had. An
+/// `inductor_post_grad_graph` alone, which PyTorch logs when it takes the graph from a cache, is
+/// named as its pass: `post_grad_graph`.
 class GraphTracker {
  public:
   /// `text` is the same for texts that differ in nothing but a graph id.
@@ -65,14 +73,17 @@ class GraphTracker {
     std::string name;
     size_t snapshots = 0;
     int32_t last_text = -1;
+    bool has_passes = false;
   };
   struct Open {
     size_t graph, snapshot;
     int32_t text;
-    bool is_strange;  // the graph had another text
+    bool is_strange;    // the graph had another text
+    bool is_continued;  // the graph began with it, from the text of another graph
     std::string compile, record;
   };
   void Abandon(Open open);
+  GraphStep Begin(std::string_view pass, std::string_view compile, int32_t text);
   using Key = std::pair<std::string, std::string>;
 
   GraphStep AddSnapshot(size_t graph, std::string_view compile, int32_t text);

@@ -1,6 +1,7 @@
 #include "tlparse-export/torch_trace/log_select.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,15 @@ Result<std::vector<Run>> ChooseRuns(const LogContent& log, const LogSelector& se
   return Error(ErrorCode::kNotFound, "no graphs: {}: the log has none", log.path);
 }
 
+/// Whether a graph begins with a snapshot of an earlier graph.
+bool IsElsewhere(const LogRun& run, size_t graph) {
+  const size_t record = run.graphs[graph].snapshots[0].record;
+  return std::ranges::any_of(std::span(run.graphs).first(graph), [&](const LogGraph& other) {
+    return std::ranges::find(other.snapshots, record, &LogSnapshot::record) !=
+           other.snapshots.end();
+  });
+}
+
 Result<std::vector<LogChoice>> ChoosePasses(const LogContent& log, const std::vector<Run>& runs,
                                             const LogSelector& selector) {
   std::vector<LogChoice> choices;
@@ -90,7 +100,8 @@ Result<std::vector<LogChoice>> Choose(const LogContent& log, const LogSelector& 
       }
       for (size_t m = 0; m < graph.snapshots.size() && selector.graph; ++m) {
         const std::string& record = run.run->records[graph.snapshots[m].record].name;
-        if (record != *selector.graph) continue;
+        const bool continues = m == 0 && IsElsewhere(*run.run, i);
+        if (record != *selector.graph || continues) continue;
         records.push_back(
             {run.run, i, m, fmt::format("run={},graph={}", run.id, SelectorValue(record))});
       }

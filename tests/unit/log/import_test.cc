@@ -189,8 +189,8 @@ std::string RankLog(int rank) {
     log += Record(fmt::format("\"chromium_event\": {{}}{}", context),
                   fmt::format("{{\"ts\": {}}}", i * rank));
     log += Artifact("code", std::string(static_cast<size_t>(5000 + i), 'x'), context);
-    log += Artifact("before_a", GraphText(i % 7), context);
-    log += Artifact("after_a", GraphText(i % 5 + rank), context);
+    log += Artifact("before_a", GraphText(i == 0 ? 0 : (i - 1) % 7 + rank), context);
+    log += Artifact("after_a", GraphText(i % 7 + rank), context);
   }
   return log;
 }

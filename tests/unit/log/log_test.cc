@@ -243,9 +243,34 @@ TEST_CASE("log: thousands of unfinished passes are read fast") {
 
 TEST_CASE("log: a graph seen only before unfinished passes is a separate graph, too") {
   const LogContent log =
-      Read(Artifact("g", GraphText(1)) + Artifact("before_a", GraphText(2)) +
-           Artifact("before_b", GraphText(3)) + Artifact("after_b", GraphText(4)));
-  CHECK_EQ(Outline(log.runs[0]), "g: 4\nbefore_a: 1\n0 b on g +\n");
+      Read(Artifact("g", GraphText(1)) + Artifact("before_a", GraphText(1)) +
+           Artifact("after_a", GraphText(2)) + Artifact("before_b", GraphText(3)) +
+           Artifact("before_c", GraphText(4)) + Artifact("after_c", GraphText(5)));
+  CHECK_EQ(Outline(log.runs[0]), "g: 6\nbefore_b: 1\n0 a on g +\n1 before_c on g +\n2 c on g +\n");
+}
+
+TEST_CASE("log: a change between passes is a pass, named as the record that shows it") {
+  const LogContent log =
+      Read(Artifact("g", GraphText(1)) + Artifact("before_a", GraphText(1)) +
+           Artifact("after_a", GraphText(2)) + Artifact("before_b", GraphText(3)) +
+           Artifact("after_b", GraphText(3)));
+  REQUIRE_EQ(Outline(log.runs[0]), "g: 5\n0 a on g +\n1 before_b on g +\n2 b on g =\n");
+  const LogPass& change = log.runs[0].passes[1];
+  CHECK_EQ(change.before, 2);
+  CHECK_EQ(change.after, 3);
+}
+
+TEST_CASE("log: a graph that no pass ran on keeps its name when passes begin with another text") {
+  // As AOTInductor logs: parameters are inputs of the first, and attributes of the second.
+  const LogContent log = Read(Artifact("aot_inference_graph", GraphText(1)) +
+                              Artifact("before_post_grad_graph", GraphText(2)) +
+                              Artifact("after_post_grad_graph", GraphText(3)));
+  const LogRun& run = log.runs[0];
+  CHECK_EQ(Outline(run),
+           "aot_inference_graph: 1\npost_grad_graph: 3\n"
+           "0 before_post_grad_graph on post_grad_graph +\n"
+           "1 post_grad_graph on post_grad_graph +\n");
+  CHECK_EQ(run.graphs[1].snapshots[0].payload, run.graphs[0].snapshots[0].payload);
 }
 
 }  // namespace
