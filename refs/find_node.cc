@@ -10,6 +10,9 @@
 #include "base/text.h"
 #include "diff/graph/listing.h"
 #include "diff/history/blame.h"
+#include "diff/match/labels.h"
+#include "diff/pattern/layers.h"
+#include "diff/policy/name_pattern.h"
 #include "ir/ops.h"
 
 namespace strata {
@@ -49,6 +52,27 @@ std::vector<std::string> FindNodes(const Graph& graph, std::string_view wanted, 
   return names;
 }
 
+/// Names of the nodes whose place diffs state as `wanted`: a module that their neighbours state, or
+/// one around it; several as `layers.{0..3}`. Behind a colon stands the operator.
+std::vector<std::string> FindByPlace(const Graph& graph, std::string_view wanted) {
+  const size_t colon = std::min(wanted.find(':'), wanted.size());
+  const std::string_view op = wanted.substr(std::min(colon + 1, wanted.size()));
+  const Result<NamePattern> place = NamePattern::Parse(wanted.substr(0, colon));
+  const std::string inside = fmt::format("{}.*", wanted.substr(0, colon));
+  const Result<NamePattern> around = NamePattern::Parse(inside);
+  std::vector<std::string> names;
+  if (!place || !around || colon == 0) return names;
+  const Listing listing(graph);
+  const Layers layers(listing, Labels(listing, KnownTypeFields(listing)));
+  for (EntityId id : listing.ids()) {
+    if (listing[id].kind != EntityKind::kCompute) continue;
+    const std::string_view path = layers.path(id), target = listing.target(id);
+    const bool fits = op.empty() || target == op || BaseName(target) == op;
+    if (fits && (place->Matches(path) || around->Matches(path))) names.push_back(listing.name(id));
+  }
+  return names;
+}
+
 bool IsPass(const std::string& wanted, const HistoryStep& step) {
   if (step.pass_index < 0) return false;
   constexpr std::string_view kEllipsis = "…";
@@ -82,7 +106,8 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
     if (history.snapshot(snapshot).content == last) continue;
     last = history.snapshot(snapshot).content;
     STRATA_TRY(const LoadedGraph loaded, history.load(snapshot));
-    const std::vector<std::string> names = FindNodes(loaded.graph(), wanted, history.stable_ids);
+    std::vector<std::string> names = FindNodes(loaded.graph(), wanted, history.stable_ids);
+    if (names.empty()) names = FindByPlace(loaded.graph(), wanted);
     for (const std::string& name : names)
       targets.push_back({&history, graph, snapshot, name});
     if (!names.empty()) break;

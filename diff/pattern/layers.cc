@@ -12,8 +12,18 @@
 #include "diff/graph/module_path.h"
 #include "diff/pattern/repetitions.h"
 #include "ir/module.h"
+#include "ir/stated_path.h"
 
 namespace strata {
+namespace {
+
+constexpr std::string_view kUnnamed = "place.";
+
+}  // namespace
+
+bool IsUnnamedPlace(std::string_view path) {
+  return path.starts_with(kUnnamed);
+}
 
 Layers::Layers(const Listing& listing, const Labels& labels)
     : paths_{""}, layers_{""}, place_of_(listing.ids().size(), 0), roles_(listing.ids().size()) {
@@ -24,12 +34,14 @@ Layers::Layers(const Listing& listing, const Labels& labels)
     paths_.resize(1);
     layers_.resize(1);
     std::ranges::fill(place_of_, 0);
+    TakeParameters(listing, labels);
   }
   std::vector<EntityId> sequence;
   for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
     if (place_of_[id] == 0 && labels.kind[id] == EntityKind::kCompute) sequence.push_back(id);
   }
   FindByStructure(labels, sequence);
+  if (by_structure_) PlaceReaders(listing, labels);
   PlaceInputs(listing, labels);
 }
 
@@ -54,9 +66,56 @@ void Layers::TakePaths(const Listing& listing, const Labels& labels) {
   }
 }
 
+size_t Layers::PlaceOfPath(std::string_view path) {
+  if (const auto known = by_path_.find(path); known != by_path_.end()) return known->second;
+  paths_.emplace_back(found_.emplace_back(path));
+  layers_.push_back(LayerOf(paths_.back()));
+  by_path_.emplace(paths_.back(), paths_.size() - 1);
+  return paths_.size() - 1;
+}
+
+void Layers::TakeParameters(const Listing& listing, const Labels& labels) {
+  for (EntityId id : listing.ids()) {
+    const EntityKind kind = labels.kind[id];
+    if (kind != EntityKind::kInput && kind != EntityKind::kConstant) continue;
+    const std::string path = StatedPath(listing.graph(id), listing[id].node);
+    const std::string_view module = ModuleOfPath(path);
+    if (module.empty()) continue;
+    place_of_[id] = PlaceOfPath(module);
+    roles_[id] = Mix(HashText(ModulePathShape(path)), labels.op[id]);
+    has_named_layers_ |= !layers_[place_of_[id]].empty();
+  }
+}
+
+void Layers::PlaceReaders(const Listing& listing, const Labels& labels) {
+  constexpr size_t kNone = 0;
+  // What is computed of parameters alone is as good as a parameter: `t(weight)`.
+  IdVector<EntityId, bool> is_parameter(listing.ids().size(), false);
+  for (EntityId id : listing.ids()) {
+    if (labels.kind[id] != EntityKind::kCompute) {
+      is_parameter[id] = place_of_[id] != kNone && labels.kind[id] != EntityKind::kOutput;
+      continue;
+    }
+    size_t place = kNone;
+    bool is_one = true, only_parameters = !labels.operands(id).empty();
+    for (const Labels::Edge& operand : labels.operands(id)) {
+      if (!is_parameter[operand.entity]) {
+        only_parameters = false;
+        continue;
+      }
+      is_one &= place == kNone || place == place_of_[operand.entity];
+      place = place_of_[operand.entity];
+    }
+    is_parameter[id] = only_parameters && is_one;
+    if (place == kNone || !is_one || place_of_[id] != kNone) continue;
+    place_of_[id] = place;
+    roles_[id] = Mix(HashText(ModulePathShape(paths_[place])), labels.op[id]);
+  }
+}
+
 void Layers::NameNewLayers(size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    paths_.emplace_back(found_.emplace_back(fmt::format("layers.{}", i)));
+    paths_.emplace_back(found_.emplace_back(fmt::format("{}{}", kUnnamed, i)));
     layers_.push_back(paths_.back());
   }
 }
@@ -81,10 +140,12 @@ std::vector<size_t> Layers::LayersReadBy(const Labels& labels,
     if (votes.empty()) continue;
     const auto most =
         std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second.first; });
-    if (!taken.insert(most->first).second) return {};
+    // Parts of a layer whose name is known are where it is; else they are a layer each.
+    if (!taken.insert(most->first).second && !has_named_layers_) return {};
     chosen.back() = most->second.second;
   }
   if (taken.size() < parts.size()) FillInOrder(chosen);
+  if (has_named_layers_ && !taken.empty()) return chosen;
   return std::ranges::find(chosen, kNowhere) == chosen.end() ? chosen : std::vector<size_t>();
 }
 
@@ -129,10 +190,13 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<EntityId>& 
     }
     const std::vector<size_t> layers = LayersReadBy(labels, parts);
     // Other layers of a program with known modules get no generated names.
-    if (layers.empty() && (!by_structure_ || paths_.size() > 1)) continue;
+    const bool has_places = has_named_layers_ || found_.size() > by_path_.size();
+    if (layers.empty() && (!by_structure_ || has_places)) continue;
+    const size_t first_new = paths_.size();
     if (layers.empty()) NameNewLayers(parts.size());
     for (size_t k = 0; k < parts.size(); ++k) {
-      size_t place = k + 1;
+      size_t place = first_new + k;
+      if (!layers.empty() && layers[k] == 0) continue;
       if (!layers.empty()) {
         const auto [known, is_new] = place_of_layer.try_emplace(layers_[layers[k]], paths_.size());
         if (is_new) {

@@ -231,9 +231,20 @@ class PatternFinder {
       });
       if (!whole_layers || !is_inside) paths.push_back(deviation.where);
     }
-    ModulePathRange range = GeneralizeModulePaths(paths);
-    pattern.where = std::move(range.where);
+    pattern.where = WhereOf(paths);
     return pattern;
+  }
+
+  /// The paths in one expression; layers without a name are only counted.
+  static std::string WhereOf(std::vector<std::string> paths) {
+    const auto unnamed = std::ranges::partition(
+        paths, [](const std::string& path) { return !IsUnnamedPlace(path); });
+    const size_t count = std::set<std::string>(unnamed.begin(), unnamed.end()).size();
+    paths.erase(unnamed.begin(), unnamed.end());
+    std::string where = GeneralizeModulePaths(paths).where;
+    if (count == 0) return where;
+    if (!where.empty()) where += ", ";
+    return where + fmt::format("{} equal place{}", count, count == 1 ? "" : "s");
   }
 
   /// With values if all hunks agree on them.

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "diff/diff.h"
 #include "tlparse-export/torch_trace/header.h"
+#include "tlparse-export/torch_trace/input_paths.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
 
 namespace strata {
@@ -162,6 +163,7 @@ class LogImporter::Impl {
     RunId id = RunId::kNone;
     RunInfo info;
     GraphTracker tracker;
+    InputPaths input_paths;
     std::vector<std::vector<Moment>> graphs;
     std::string moments;  // lines that are not stored yet
     int32_t passes = 0;
@@ -263,6 +265,8 @@ class LogImporter::Impl {
     // It was read before the ids of the trace were known.
     module->ShiftStableIds(trace_.next_stable_id() - 1);
     module->RenameGraph(GraphId{0}, name);
+    run.input_paths.Learn(item.record.compile, module->graph(GraphId{0}));
+    run.input_paths.Apply(item.record.compile, *module);
     const Graph& graph = cache_.Add(number, std::move(module));
     STRATA_TRY(text.snapshot, trace_.AddSnapshot(run.id, name, graph, attributes));
     return text.snapshot;

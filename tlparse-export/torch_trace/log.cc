@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tlparse-export/torch_trace/header.h"
+#include "tlparse-export/torch_trace/input_paths.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
 #include "tlparse-export/torch_trace/log_reader.h"
 #include "tlparse-export/torch_trace/log_runs.h"
@@ -87,6 +88,30 @@ class Collector final : public LogSink {
   FlatMap<Hash128, int32_t> graph_index_;    // by text without its graph id
 };
 
+/// Whether the inputs of a graph may say which parameters they are, from its text.
+bool StatesParameters(std::string_view text) {
+  return text.find("PlainAOTInput(") != std::string_view::npos ||
+         text.find("_parameters_") != std::string_view::npos ||
+         text.find("_buffers_") != std::string_view::npos;
+}
+
+/// Which parameters the inputs of a compilation's graphs are.
+InputPaths InputPathsOf(const LogContent& log, const LogRun& run, const std::string& compile) {
+  InputPaths paths;
+  if (compile.empty()) return paths;
+  std::vector<int32_t> seen;
+  for (const LogRecord& record : run.records) {
+    if (!record.has_graph || record.compile != compile) continue;
+    const LogPayload& payload = log.payloads[static_cast<size_t>(record.payload)];
+    const bool is_known = std::ranges::find(seen, record.payload) != seen.end();
+    if (is_known || !StatesParameters(payload.text)) continue;
+    seen.push_back(record.payload);
+    const Result<FxDocument> document = ParseFx(payload.text, {});
+    if (document) paths.Learn(compile, document->module->graph(GraphId{0}));
+  }
+  return paths;
+}
+
 }  // namespace
 
 Result<LogContent> ReadLog(std::string_view text, std::string_view path,
@@ -136,7 +161,10 @@ Result<FxDocument> LogContent::Parse(const LogRun& run, const LogGraph& graph,
   options.file = path;
   if (!record.prefix.empty()) options.place = {.lines = record.line, .columns = 1};
   options.graph_name = graph.name;
-  return ParseFx(payloads[static_cast<size_t>(snapshot.payload)].text, options);
+  STRATA_TRY(FxDocument document,
+             ParseFx(payloads[static_cast<size_t>(snapshot.payload)].text, options));
+  InputPathsOf(*this, run, record.compile).Apply(record.compile, *document.module);
+  return document;
 }
 
 }  // namespace strata

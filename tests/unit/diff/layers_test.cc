@@ -84,13 +84,55 @@ TEST_CASE("layers: without module paths they follow from structure, backward in 
   };
   for (const char* letter : {"w", "n", "m", "s", "a", "d", "e", "g"}) {
     for (int i = 0; i < 5; ++i)
-      CHECK_EQ(layer(fmt::format("{}{}", letter, i)), fmt::format("layers.{}", i));
+      CHECK_EQ(layer(fmt::format("{}{}", letter, i)), fmt::format("place.{}", i));
   }
   CHECK_EQ(layer("output"), "");
   const auto role = [&](std::string_view name) { return layers.role(listing.FindName(name)); };
   CHECK_EQ(role("m0"), role("m3"));
   CHECK_EQ(role("w1"), role("w4"));
   CHECK_NE(role("m0"), role("s0"));
+}
+
+TEST_CASE("layers: inputs that state their parameter name the layers that read them") {
+  std::string text = FlatText(3);
+  for (int i = 0; i < 3; ++i) {
+    const std::string input = fmt::format("  w{} = placeholder : f32[8]\n", i);
+    text.replace(text.find(input), input.size(),
+                 fmt::format("  w{0} = placeholder : f32[8] {{+fqn='model.r.{0}.scale'}}\n", i));
+  }
+  const auto module = testing::ParseBody(text);
+  const Listing listing(module->graph({0}));
+  const Layers layers(listing, Labels(listing, KnownTypeFields(listing)));
+  CHECK(layers.by_structure());
+  for (const char* letter : {"w", "n", "m", "s", "a", "d", "e", "g"}) {
+    for (int i = 0; i < 3; ++i) {
+      const EntityId id = listing.FindName(fmt::format("{}{}", letter, i));
+      CHECK_EQ(layers.layer(id), fmt::format("model.r.{}", i));
+    }
+  }
+}
+
+TEST_CASE("layers: where nothing repeats, nodes are in the module whose parameters they read") {
+  const auto module = testing::ParseBody(R"(
+  x = placeholder
+  w = placeholder {+fqn='fc1.weight'}
+  b = placeholder {+fqn='fc1.bias'}
+  v = placeholder {+fqn='fc2.weight'}
+  wt = aten.t.default(w)
+  y = aten.addmm.default(b, x, wt)
+  z = aten.relu.default(y)
+  both = aten.cat.default([w, v])
+  output([z, both])
+)");
+  const Listing listing(module->graph({0}));
+  const Layers layers(listing, Labels(listing, KnownTypeFields(listing)));
+  const auto path = [&](std::string_view name) {
+    return std::string(layers.path(listing.FindName(name)));
+  };
+  CHECK_EQ(path("wt"), "fc1");
+  CHECK_EQ(path("y"), "fc1");
+  CHECK_EQ(path("z"), "");
+  CHECK_EQ(path("both"), "");
 }
 
 TEST_CASE("layers: module paths take precedence over structure") {

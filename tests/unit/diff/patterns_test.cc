@@ -72,9 +72,9 @@ TEST_CASE("patterns: most layers alike, one that differs and one that was left o
   layers.9.mlp: 
 )");
   CHECK_EQ(PatternsOf(12, false, change), R"(
-10 × insert aten._to_copy.default (15) before aten.mul.Tensor in layers.{0..11}
-  layers.7: insert aten.neg.default before aten.mul.Tensor
-  layers.9: 
+10 × insert aten._to_copy.default (15) before aten.mul.Tensor in 12 equal places
+  place.7: insert aten.neg.default before aten.mul.Tensor
+  place.9: 
 )");
 }
 
@@ -89,12 +89,14 @@ TEST_CASE("patterns: a larger change that reaches a place is what happened there
 TEST_CASE("patterns: the first and the last layer count as layers that were left out") {
   const auto change = [](int i) { return i == 0 || i == 11 ? Change::kNone : Change::kGelu; };
   for (const bool paths : {true, false}) {
-    CHECK_EQ(PatternsOf(12, paths, change), fmt::format(R"(
-10 × change aten.silu.default to aten.gelu.default in layers.{{0..11}}{0}
-  layers.0{0}: 
-  layers.11{0}: 
+    CHECK_EQ(PatternsOf(12, paths, change),
+             fmt::format(R"(
+10 × change aten.silu.default to aten.gelu.default in {}
+  {}: 
+  {}: 
 )",
-                                                        paths ? ".mlp" : ""));
+                         paths ? "layers.{0..11}.mlp" : "12 equal places",
+                         paths ? "layers.0.mlp" : "place.0", paths ? "layers.11.mlp" : "place.11"));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
+#include "refs/find_node.h"
+#include "refs/ref.h"
 #include "store/trace_writer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -160,6 +162,22 @@ TEST_CASE("a folder without logs has no histories") {
   const TempDir folder;
   CHECK_EQ(MessageOf(LoadHistories(folder.path())),
            fmt::format("no logs: {}: the folder has no file '*.log'", folder.path()));
+}
+
+TEST_CASE("a node is found by the module whose parameters its layer reads") {
+  const std::string log =
+      "tests/data/logs/llama3_compile_torch2.11.log.zst#graph=aot_forward_graph";
+  const auto histories = LoadHistories(log);
+  REQUIRE_OK(histories);
+  const auto find = [&](std::string_view wanted) {
+    return FindHistoryNode(*histories, OrDie(ParseRef(log)), wanted);
+  };
+  constexpr std::string_view kAttention = "_scaled_dot_product_flash_attention_for_cpu";
+  const auto found = find(fmt::format("layers.1:{}", kAttention));
+  REQUIRE_OK(found);
+  CHECK_EQ(found->name, fmt::format("{}_1", kAttention));
+  CHECK_NE(MessageOf(find(fmt::format("layers.{{0..1}}:{}", kAttention))).find("several nodes"),
+           std::string::npos);
 }
 
 }  // namespace

@@ -49,28 +49,28 @@ const SceneCluster* Find(const Scene& scene, std::string_view path) {
 
 TEST_CASE("without modules, repetitions become blocks") {
   const Scene scene = SceneOf(Repeating(6, false));
-  const SceneCluster* group = Find(scene, "layers.{0..5}");
+  const SceneCluster* group = Find(scene, "place.{0..5}");
   REQUIRE(group != nullptr);
   CHECK(group->repeats == 6);
-  REQUIRE(Find(scene, "layers.3") != nullptr);
-  CHECK(Find(scene, "layers.3")->counts.nodes == 5);
+  REQUIRE(Find(scene, "place.3") != nullptr);
+  CHECK(Find(scene, "place.3")->counts.nodes == 5);
 }
 
 TEST_CASE("backward blocks are beside their forward blocks") {
   const Scene scene = SceneOf(Repeating(4, true));
-  const SceneCluster* block = Find(scene, "layers.0");
+  const SceneCluster* block = Find(scene, "place.0");
   REQUIRE(block != nullptr);
   CHECK(block->counts.nodes == 9);
   // The last four backward nodes belong to the first layers.
   const SceneNode& last = scene.nodes[scene.nodes.size() - 2];
-  CHECK(scene.clusters[static_cast<size_t>(last.cluster)].path == "layers.0");
+  CHECK(scene.clusters[static_cast<size_t>(last.cluster)].path == "place.0");
 }
 
 TEST_CASE("a single occurrence is not a repetition, and modules take precedence over structure") {
-  CHECK(Find(SceneOf(Repeating(1, false)), "layers.0") == nullptr);
+  CHECK(Find(SceneOf(Repeating(1, false)), "place.0") == nullptr);
   std::string text = Repeating(6, false);
   text.replace(text.find("(x)\n"), 3, "(x) {forward module=tok}");
-  CHECK(Find(SceneOf(text), "layers.0") == nullptr);
+  CHECK(Find(SceneOf(text), "place.0") == nullptr);
 }
 
 TEST_CASE("a slab of too many nodes is split into parts with slices of both lanes") {
