@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/render/timeline_text.h"
-#include "passes/comm/timeline.h"
+#include "passes/simulate/timeline.h"
 #include "refs/ref.h"
 
 namespace strata::cli {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
 
 namespace strata::cli {

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "passes/comm/timeline.h"
+#include "passes/simulate/timeline.h"
 
 namespace strata::cli {
 

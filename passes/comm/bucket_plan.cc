@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
 
 namespace strata {

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 

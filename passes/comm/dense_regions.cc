@@ -12,10 +12,10 @@
 
 #include "ir/ops.h"
 #include "passes/comm/bucketing.h"
-#include "passes/comm/collectives.h"
-#include "passes/comm/compute.h"
 #include "passes/comm/fsdp_collectives.h"
+#include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
+#include "passes/simulate/compute.h"
 
 namespace strata {
 namespace {

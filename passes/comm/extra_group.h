@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 

@@ -4,7 +4,7 @@
 
 #include "base/id.h"
 #include "ir/graph.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 namespace {

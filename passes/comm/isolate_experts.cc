@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ir/rewriter.h"
-#include "passes/comm/collectives.h"
 #include "passes/comm/extra_group.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 namespace {

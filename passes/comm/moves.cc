@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 

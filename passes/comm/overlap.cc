@@ -7,10 +7,10 @@
 
 #include "ir/rewriter.h"
 #include "passes/comm/bucketing.h"
-#include "passes/comm/collectives.h"
 #include "passes/comm/fsdp_collectives.h"
 #include "passes/comm/moves.h"
-#include "passes/comm/node_cost.h"
+#include "passes/core/collectives.h"
+#include "passes/simulate/node_cost.h"
 
 namespace strata {
 namespace {

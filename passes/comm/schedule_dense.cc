@@ -10,9 +10,9 @@
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/comm/bucketing.h"
-#include "passes/comm/collectives.h"
 #include "passes/comm/dense_regions.h"
 #include "passes/comm/moves.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 namespace {

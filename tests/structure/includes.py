@@ -15,7 +15,7 @@ DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pa
 DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
-    "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert", "passes/flex",
+    "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert", "passes/flex", "passes/simulate",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
@@ -45,7 +45,7 @@ ALLOWED = {
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
     "passes/comm": IR | {
-        "passes/core", "passes/memory", "passes/placement", "passes/placement/auto",
+        "passes/core", "passes/memory", "passes/placement", "passes/placement/auto", "passes/simulate",
     },
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement"},
@@ -56,6 +56,7 @@ ALLOWED = {
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/auto": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},
     "passes/placement/rules": IR,
+    "passes/simulate": IR | {"passes/core", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
     "prove": IR | {"passes/expert", "passes/placement"},
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
@@ -96,7 +97,7 @@ ALLOWED = {
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
     "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
     "cli/render": IR | TEXT | {
-        "store", "scene", "prove", "passes/comm", "passes/memory", "passes/pipeline/schedule",
+        "store", "scene", "prove", "passes/core", "passes/memory", "passes/pipeline/schedule", "passes/simulate",
     } | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }

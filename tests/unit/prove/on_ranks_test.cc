@@ -7,8 +7,8 @@
 
 #include "ir/rewriter.h"
 #include "passes/comm/bucket_blocks.h"
-#include "passes/comm/collectives.h"
 #include "passes/comm/reassign_groups.h"
+#include "passes/core/collectives.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"

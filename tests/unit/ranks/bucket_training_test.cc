@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "passes/comm/bucketing.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/data/packing.h"

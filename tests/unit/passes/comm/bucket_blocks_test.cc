@@ -8,7 +8,7 @@
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
 #include "passes/comm/bucketing.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "ir/verify.h"
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 

@@ -1,4 +1,4 @@
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 #include <array>
 #include <set>

@@ -1,4 +1,4 @@
-#include "passes/comm/node_cost.h"
+#include "passes/simulate/node_cost.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "ir/ops.h"
-#include "passes/comm/collectives.h"
-#include "passes/comm/compute.h"
+#include "passes/core/collectives.h"
 #include "passes/placement/auto/collective_cost.h"
 #include "passes/placement/placement.h"
+#include "passes/simulate/compute.h"
 
 namespace strata {
 namespace {

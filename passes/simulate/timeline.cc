@@ -1,4 +1,4 @@
-#include "passes/comm/timeline.h"
+#include "passes/simulate/timeline.h"
 
 #include <algorithm>
 #include <deque>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "passes/comm/collectives.h"
+#include "passes/core/collectives.h"
 
 namespace strata {
 namespace {

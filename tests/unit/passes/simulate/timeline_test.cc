@@ -1,4 +1,4 @@
-#include "passes/comm/timeline.h"
+#include "passes/simulate/timeline.h"
 
 #include <string>
 #include <string_view>

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
-#include "passes/comm/node_cost.h"
+#include "passes/simulate/node_cost.h"
 
 namespace strata {
 

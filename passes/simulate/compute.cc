@@ -1,4 +1,4 @@
-#include "passes/comm/compute.h"
+#include "passes/simulate/compute.h"
 
 #include <algorithm>
 #include <string_view>
