@@ -25,6 +25,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"train",
      "trace and compile a training of 12 layers; run steps as graphs, eagerly and in PyTorch",
      ExecBenchTrain},
+    {"parallel", "run steps on several ranks, and in PyTorch with FSDP2 over Gloo",
+     ExecBenchParallel},
 };
 
 std::string Listing() {

@@ -50,6 +50,7 @@ Result<Exit> BenchPasses(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);
-Result<Exit> ExecBenchTrain(Args args);  // bench/train.cc, in strata-runtime
+Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, in strata-runtime
+Result<Exit> ExecBenchTrain(Args args);     // bench/train.cc, the same
 
 }  // namespace strata::cli

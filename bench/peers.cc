@@ -1,17 +1,6 @@
 #include "bench/peers.h"
 
-#include <array>
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
-#include <optional>
-#include <simdjson.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,12 +11,8 @@
 #include "runtime/files/safetensors.h"
 #include "runtime/train/data/tokens.h"
 
-extern char** environ;
-
 namespace strata::cli {
 namespace {
-
-namespace dom = simdjson::dom;
 
 void Describe(const RopeConfig& rope, JsonWriter& json) {
   const char* const scaling = rope.scaling == RopeScaling::kLlama  ? "llama"
@@ -131,129 +116,34 @@ Status WriteInit(const Trainer& trainer, int64_t steps, const std::string& path)
   return WriteSafetensors(path, std::move(tensors));
 }
 
-std::string LastLineOf(const std::string& path) {
-  auto text = ReadFile(path);
-  if (!text) return "";
-  while (text->ends_with('\n'))
-    text->pop_back();
-  return text->substr(text->rfind('\n') + 1);
-}
-
 }  // namespace
 
-struct PeerProcess::State {
-  std::string python, log;
-  pid_t child = -1;
-  int connection = -1;  // the child's stdin and stdout
-  std::string read;     // what came beyond the last line
-  dom::parser parser;   // of answers
-
-  ~State() {
-    if (connection >= 0) ::close(connection);  // it reads the end of its orders
-    while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-
-  Error GaveUp() const {
-    const std::string why = LastLineOf(log);
-    return Error("PyTorch cannot be measured: {}: {}", python, why.empty() ? "it ended" : why);
-  }
-
-  /// The answer is valid until the next call.
-  Result<dom::element> Ask(std::string order) {
-    order += '\n';
-    if (::send(connection, order.data(), order.size(), MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(order.size())) {
-      return GaveUp();
-    }
-    size_t end = std::string::npos;
-    while ((end = read.find('\n')) == std::string::npos) {
-      std::array<char, 4096> buffer{};
-      const ssize_t count = ::recv(connection, buffer.data(), buffer.size(), 0);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return GaveUp();
-      read.append(buffer.data(), static_cast<size_t>(count));
-    }
-    dom::element answer;
-    const auto error = parser.parse(read.data(), end).get(answer);
-    read.erase(0, end + 1);
-    if (error != simdjson::SUCCESS || !answer.is_object()) return GaveUp();
-    return answer;
-  }
-};
-
-PeerProcess::PeerProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
-PeerProcess::~PeerProcess() = default;
-
-Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& python,
-                                                        const std::string& peer,
-                                                        const Trainer& trainer, int threads,
-                                                        const std::string& folder) {
-  const std::string init = folder + "/init.safetensors", request = folder + "/" + peer + ".json",
-                    script = folder + "/train_peers.py";
+Result<std::vector<std::string>> PeerCommand(const std::string& python, const PeerRequest& request,
+                                             const Trainer& trainer, const std::string& folder) {
+  const std::string init = folder + "/init.safetensors",
+                    file = fmt::format("{}/{}.json", folder, request.name),
+                    script = folder + "/" + request.script;
   if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
-  STRATA_RETURN_IF_ERROR(WriteFile(script, assets::kTrainPeersPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/peer_models.py", assets::kPeerModelsPy));
+  STRATA_RETURN_IF_ERROR(WriteFile(folder + "/train_peers.py", assets::kTrainPeersPy));
+  STRATA_RETURN_IF_ERROR(WriteFile(folder + "/parallel_peers.py", assets::kParallelPeersPy));
   std::string body;
   JsonWriter json(body);
-  Describe(trainer.config(), json.BeginObject().Key("config"));
+  const TrainConfig& config = trainer.config();
+  Describe(config, json.BeginObject().Key("config"));
+  json.Key("mesh")
+      .BeginObject()
+      .Field("dp_replicate", config.parallelism.dp_replicate)
+      .Field("fsdp", config.parallelism.dp_shard)
+      .Field("tp", config.parallelism.tensor)
+      .EndObject();
   json.Field("init", init)
-      .Field("peer", peer)
-      .Field("threads", int32_t{threads})
+      .Field("peer", request.name)
+      .Field("threads", int32_t{request.threads})
       .Field("cache", folder + "/inductor")
       .EndObject();
-  STRATA_RETURN_IF_ERROR(WriteFile(request, body));
-
-  auto state = std::make_unique<State>();
-  state->python = python;
-  state->log = folder + "/" + peer + ".log";
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Error(ErrorCode::kIo, "cannot make a socket pair");
-  }
-  state->connection = ends[0];
-  std::vector<std::string> words{python, script, request};
-  std::vector<char*> arguments;
-  for (std::string& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 2, state->log.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                   0600);
-  const int failure =
-      ::posix_spawnp(&state->child, python.c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  if (failure != 0) {
-    state->child = -1;
-    return Error(ErrorCode::kIo, "cannot run {}", python);
-  }
-  return std::unique_ptr<PeerProcess>(new PeerProcess(std::move(state)));
-}
-
-Result<FirstSteps> PeerProcess::Begin() {
-  STRATA_TRY(const dom::element answer, state_->Ask("begin"));
-  FirstSteps first{.first_wall = answer["first_wall_s"].get_double().value(),
-                   .first_cpu = answer["first_cpu_s"].get_double().value(),
-                   .peak_bytes = answer["peak_bytes"].get_int64().value(),
-                   .losses = {}};
-  const dom::array losses = answer["losses"].get_array().value();
-  for (const dom::element loss : losses)
-    first.losses.push_back(loss.get_double().value());
-  return first;
-}
-
-Result<std::vector<StepTime>> PeerProcess::Run(int64_t steps) {
-  STRATA_TRY(const dom::element answer, state_->Ask(fmt::format("run {}", steps)));
-  std::vector<StepTime> times;
-  const dom::array of_steps = answer["times_ms"].get_array().value();
-  for (const dom::element time : of_steps)
-    times.push_back(
-        {.cpu = time.at(0).get_double().value(), .wall = time.at(1).get_double().value()});
-  return times;
+  STRATA_RETURN_IF_ERROR(WriteFile(file, body));
+  return std::vector<std::string>{python, script, file};
 }
 
 }  // namespace strata::cli

@@ -1,8 +1,11 @@
 #include "bench/shapes.h"
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
-#include <string>
-#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace strata::cli {
 namespace {
@@ -62,7 +65,16 @@ std::span<const BenchShape> BenchShapes() {
   return kShapes;
 }
 
-Result<TrainConfig> ConfigOf(const BenchShape& shape, DeviceKind device) {
+Result<const BenchShape*> FindShape(std::string_view name) {
+  const auto shape = std::ranges::find(kShapes, name, &BenchShape::name);
+  if (shape != std::end(kShapes)) return &*shape;
+  std::vector<std::string_view> known;
+  for (const BenchShape& one : kShapes)
+    known.push_back(one.name);
+  return Error("unknown shape '{}': --shape: there are {}", name, fmt::join(known, ", "));
+}
+
+std::vector<std::string> SettingsOf(const BenchShape& shape, DeviceKind device) {
   std::istringstream words{std::string(shape.config)};
   std::vector<std::string> settings = {"steps=2147483647"};
   for (std::string word; words >> word;)
@@ -71,7 +83,15 @@ Result<TrainConfig> ConfigOf(const BenchShape& shape, DeviceKind device) {
     settings.emplace_back("device=cuda");
     settings.emplace_back("training.mixed_precision_param=bfloat16");
   }
-  return ParseTrainConfig("{}", ConfigFormat::kJson, std::string(shape.name), settings);
+  return settings;
+}
+
+Result<TrainConfig> ConfigOf(const std::vector<std::string>& settings) {
+  return ParseTrainConfig("{}", ConfigFormat::kJson, "the benchmark", settings);
+}
+
+Result<TrainConfig> ConfigOf(const BenchShape& shape, DeviceKind device) {
+  return ConfigOf(SettingsOf(shape, device));
 }
 
 }  // namespace strata::cli

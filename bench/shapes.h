@@ -1,6 +1,8 @@
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "runtime/config/config.h"
@@ -19,7 +21,14 @@ struct BenchShape {
 
 std::span<const BenchShape> BenchShapes();
 
-/// The configuration of a run of the shape: any number of steps, on a GPU in bf16.
+/// The shape of this name. Errors: there is none.
+Result<const BenchShape*> FindShape(std::string_view name);
+
+/// A run of the shape, as words that `strata train --set` takes: any number of steps, on a GPU in
+/// bf16.
+std::vector<std::string> SettingsOf(const BenchShape& shape, DeviceKind device);
+/// The configuration of such words.
+Result<TrainConfig> ConfigOf(const std::vector<std::string>& settings);
 Result<TrainConfig> ConfigOf(const BenchShape& shape, DeviceKind device);
 
 }  // namespace strata::cli

@@ -20,6 +20,8 @@
 #include "bench/bench.h"
 #include "bench/peers.h"
 #include "bench/shapes.h"
+#include "bench/turns.h"
+#include "bench/worker.h"
 #include "cli/flags.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/step/memory_meter.h"
@@ -27,31 +29,6 @@
 
 namespace strata::cli {
 namespace {
-
-double Now(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
-}
-
-/// One way to run the step.
-class Contender {
- public:
-  explicit Contender(std::string name) : name(std::move(name)) {}
-  virtual ~Contender() = default;
-  /// Makes the model, unless it is made.
-  virtual Status Create() { return Ok(); }
-  virtual Result<FirstSteps> Begin() = 0;
-  virtual Result<std::vector<StepTime>> Run(int64_t steps) = 0;
-  /// Releases all memory; no call may follow.
-  virtual void End() = 0;
-
-  std::string name;
-  FirstSteps first;
-  int64_t planned_bytes = 0;  ///< what the plan says of first.peak_bytes; 0: no plan
-  std::optional<int64_t> most_planned_bytes;  ///< and whatever sizes are read from data
-  std::vector<StepTime> slices;               ///< medians of one turn each
-};
 
 class Strata final : public Contender {
  public:
@@ -131,17 +108,21 @@ class Strata final : public Contender {
 
 class PyTorch final : public Contender {
  public:
-  PyTorch(const std::string& peer, std::unique_ptr<PeerProcess> process)
+  PyTorch(const std::string& peer, std::unique_ptr<Worker> process)
       : Contender("PyTorch " + peer), process_(std::move(process)) {}
-  Result<FirstSteps> Begin() override { return process_->Begin(); }
-  Result<std::vector<StepTime>> Run(int64_t steps) override { return process_->Run(steps); }
+  Result<FirstSteps> Begin() override {
+    STRATA_RETURN_IF_ERROR(process_->Send("begin"));
+    return process_->ReceiveFirstSteps();
+  }
+  Result<std::vector<StepTime>> Run(int64_t steps) override {
+    STRATA_RETURN_IF_ERROR(process_->Send(fmt::format("run {}", steps)));
+    return process_->ReceiveTimes();
+  }
   void End() override { process_.reset(); }
 
  private:
-  std::unique_ptr<PeerProcess> process_;
+  std::unique_ptr<Worker> process_;
 };
-
-using Contenders = std::vector<std::unique_ptr<Contender>>;
 
 constexpr const char* kBitwise = "fused, bitwise";
 constexpr const char* kProfiled = "bitwise, profiled";
@@ -173,37 +154,6 @@ std::vector<std::unique_ptr<Strata>> OurWays(const TrainConfig& config, int thre
   return ways;
 }
 
-double Quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0.0;
-  std::ranges::sort(values);
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-double Median(const std::vector<StepTime>& times, double StepTime::* of) {
-  std::vector<double> values;
-  for (const StepTime& time : times)
-    values.push_back(time.*of);
-  return Quantile(std::move(values), 0.5);
-}
-
-/// All take turns, so that they see the same neighbours: in a round each does a slice of steps,
-/// whose first warms the caches and does not count.
-Status TakeTurns(std::span<const std::unique_ptr<Contender>> contenders, int64_t rounds,
-                 double slice_ms) {
-  for (int64_t round = 0; round < rounds; ++round) {
-    for (const std::unique_ptr<Contender>& contender : contenders) {
-      const double known =
-          round == 0 ? slice_ms : std::max(1e-3, Median(contender->slices, &StepTime::wall));
-      const auto steps = std::clamp<int64_t>(static_cast<int64_t>(slice_ms / known), 1, 500);
-      STRATA_TRY(std::vector<StepTime> times, contender->Run(steps + 1));
-      times.erase(times.begin());
-      contender->slices.push_back(
-          {.cpu = Median(times, &StepTime::cpu), .wall = Median(times, &StepTime::wall)});
-    }
-  }
-  return Ok();
-}
-
 /// On a GPU each has all of it in its turn: their models together may be more than its memory.
 Status MeasureOneByOne(const Contenders& contenders, int64_t rounds, double slice_ms) {
   for (const std::unique_ptr<Contender>& contender : contenders) {
@@ -222,21 +172,6 @@ Status MeasureInTurns(const Contenders& contenders, int64_t rounds, double slice
     STRATA_TRY(contender->first, contender->Begin());
   }
   return TakeTurns(contenders, rounds, slice_ms);
-}
-
-/// How many times as long as another it took, round by round.
-struct Ratio {
-  double median = 0, low = 0, high = 0;  ///< low and high: quartiles
-  std::string Text() const { return fmt::format("{:.2f} [{:.2f} {:.2f}]", median, low, high); }
-};
-
-Ratio RatioOf(const Contender& a, const Contender& b, double StepTime::* of) {
-  std::vector<double> ratios;
-  for (size_t round = 0; round < std::min(a.slices.size(), b.slices.size()); ++round)
-    ratios.push_back(a.slices[round].*of / b.slices[round].*of);
-  return {.median = Quantile(ratios, 0.5),
-          .low = Quantile(ratios, 0.25),
-          .high = Quantile(ratios, 0.75)};
 }
 
 const Contender* Find(const Contenders& contenders, std::string_view name) {
@@ -269,15 +204,6 @@ void PrintCosts(const Contenders& contenders, double StepTime::* of) {
                                      : std::string("-"),
         difference);
   }
-}
-
-void PrintGate(std::string_view what, double value, double limit, std::string_view spread = "") {
-  fmt::print("  {:<52} {:>6.3f} {:<13} limit {:g}: {}\n", what, value, spread, limit,
-             value <= limit ? "met" : "missed");
-}
-
-void PrintGate(std::string_view what, const Ratio& ratio, double limit) {
-  PrintGate(what, ratio.median, limit, fmt::format("[{:.2f} {:.2f}]", ratio.low, ratio.high));
 }
 
 void PrintGates(const BenchShape& shape, const TrainConfig& config, const Contenders& contenders,
@@ -341,8 +267,12 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
   std::vector<std::unique_ptr<PyTorch>> peers;
   for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
-    STRATA_TRY(std::unique_ptr<PeerProcess> process,
-               PeerProcess::Start(flags.python, peer, ours[0]->trainer(), threads, folder.path()));
+    STRATA_TRY(std::vector<std::string> words,
+               PeerCommand(flags.python, {.name = peer, .threads = threads}, ours[0]->trainer(),
+                           folder.path()));
+    STRATA_TRY(std::unique_ptr<Worker> process,
+               Worker::Start({.words = std::move(words),
+                              .log = fmt::format("{}/{}.log", folder.path(), peer)}));
     peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
   }
   for (std::unique_ptr<Strata>& way : ours)
@@ -371,23 +301,6 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   }
   std::fflush(stdout);  // the next shape takes minutes
   return Ok();
-}
-
-/// All names are known before the first shape takes its minutes.
-Result<std::vector<const BenchShape*>> FindShapes(const std::vector<std::string>& names) {
-  std::vector<const BenchShape*> shapes;
-  for (const std::string& name : names) {
-    const auto shape = std::ranges::find(BenchShapes(), name, &BenchShape::name);
-    if (shape == BenchShapes().end()) {
-      std::vector<std::string_view> known;
-      for (const BenchShape& one : BenchShapes())
-        known.push_back(one.name);
-      return Error("unknown shape '{}': strata bench train: there are {}", name,
-                   fmt::join(known, ", "));
-    }
-    shapes.push_back(&*shape);
-  }
-  return shapes;
 }
 
 }  // namespace
@@ -425,7 +338,10 @@ Result<Exit> BenchTrain(Args args) {
       if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
     }
   }
-  STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
+  std::vector<const BenchShape*> shapes;  // all are known before the first one takes its minutes
+  for (const std::string& name : options.shapes) {
+    STRATA_TRY(shapes.emplace_back(), FindShape(name));
+  }
   constexpr const char* kPython = ".venv-bench/bin/python";
   if (options.python.empty() && std::filesystem::exists(kPython)) options.python = kPython;
   if (options.python.empty()) {

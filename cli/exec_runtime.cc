@@ -71,6 +71,10 @@ Result<Exit> ExecCompareValues(Args args) {
   return ExecRuntime("compare-values", args);
 }
 
+Result<Exit> ExecBenchParallel(Args args) {
+  return ExecRuntime("bench-parallel", args);
+}
+
 Result<Exit> ExecBenchTrain(Args args) {
   return ExecRuntime("bench-train", args);
 }

@@ -16,6 +16,8 @@
 
 namespace strata::cli {
 
+Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
+Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
 Result<Exit> BenchTrain(Args args);        // bench/train.cc
 Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
 Result<Exit> RunRun(Args args);            // cli/run.cc
@@ -57,7 +59,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 7> kCommands = {{
+  static constexpr std::array<Command, 9> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -66,6 +68,9 @@ int main(int argc, char** argv) {
       {"opt", "run passes on a graph", strata::cli::Plain<strata::cli::RunProvedOpt>},
       {"place", "find the placements of a step that cost the least",
        strata::cli::Plain<strata::cli::RunTracedPlace>},
+      {"bench-parallel", "measure training on several ranks",
+       strata::cli::Plain<strata::cli::BenchParallel>},
+      {"bench-rank", "train on request of a benchmark", strata::cli::Plain<strata::cli::BenchRank>},
       {"bench-train", "measure training", strata::cli::Plain<strata::cli::BenchTrain>},
   }};
   std::signal(SIGPIPE, SIG_DFL);

@@ -113,22 +113,27 @@ def run(peer, steps):
     return {"times_ms": times}
 
 
+def serve(begin, run):
+    """Answers orders until they end."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    peer = None
+    for order in sys.stdin:
+        if order.startswith("begin"):
+            peer, answer = begin()
+        else:
+            answer = run(peer, int(order.split()[1]))
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         request = json.load(file)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = request["cache"]
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no pool of processes that stays
     torch.set_num_threads(request["threads"])
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    peer = None
-    for order in sys.stdin:
-        if order.startswith("begin"):
-            peer, answer = begin(request)
-        else:
-            answer = run(peer, int(order.split()[1]))
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+    serve(lambda: begin(request), run)
 
 
 if __name__ == "__main__":
