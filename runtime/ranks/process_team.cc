@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/peer_memory.h"
 #include "runtime/ranks/wait_watch.h"
 
 namespace strata {
@@ -20,7 +21,11 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Transfer = GlooLinks::Transfer;
 
-constexpr uint32_t kHeadTag = 1, kBodyTag = 2;
+constexpr uint32_t kHeadTag = 1, kBodyTag = 2, kReadTag = 4;
+
+/// Parts of this size are read from the memory of the process that gives them, where that is
+/// possible. Below it, the message that they are read costs as much as the part.
+constexpr size_t kDirect = size_t{64} << 10;
 
 /// What a member says before it sends: who receives it sees whether both mean the same exchange.
 /// Small parts travel inside.
@@ -30,6 +35,8 @@ struct Head {
   uint64_t call_hash = 0;  ///< of the whole text
   uint64_t gives = 0;      ///< bytes, to the receiver
   uint64_t expects = 0;    ///< bytes, from the receiver
+  uint64_t address = 0;    ///< of what it gives
+  uint64_t reads = 0;      ///< 1: it reads what it expects from the receiver's memory
   std::array<char, kText> call = {}, node = {};
   std::array<std::byte, kSmall> small = {};
 };
@@ -59,11 +66,15 @@ std::string Where(std::string_view call, std::string_view node) {
 }  // namespace
 
 struct ProcessTeam::State {
-  State(std::unique_ptr<GlooLinks> made, int64_t of)
-      : links(std::move(made)), rank(of), watch(*links, of) {}
+  State(std::unique_ptr<GlooLinks> made, const ProcessPlace& place, milliseconds time)
+      : links(std::move(made)),
+        rank(place.rank),
+        memory(*links, place.rank, place.world, time),
+        watch(*links, place.rank) {}
 
   std::unique_ptr<GlooLinks> links;
   int64_t rank;
+  PeerMemory memory;
   WaitWatch watch;
   milliseconds timeout{0};
   std::map<std::string, std::unique_ptr<Member>> groups;
@@ -88,14 +99,14 @@ class ProcessTeam::Member final : public RankGroup {
     ReceiveHeads(mine);
     std::vector<ByteSpan> received;
     for (size_t i = 0; i < size(); ++i) {
-      if (i != index() && IsLarge(mine.parts[i].size()))
-        peers_[i].sends.push_back(team_.links->Send(ranks()[i], kBodyTag, mine.parts[i]));
+      if (i != index() && IsLarge(mine.parts[i].size())) SendBody(i, mine.parts[i]);
     }
     for (size_t i = 0; i < size(); ++i) {
       if (i == index()) {
         received.push_back(mine.parts[i]);
         continue;
       }
+      if (Reads(i, mine.expects[i])) ReadBody(i, places[i]);
       if (peers_[i].body) Finish(i, *std::exchange(peers_[i].body, nullptr));
       received.push_back(IsLarge(mine.expects[i])
                              ? ByteSpan(places[i])
@@ -108,6 +119,11 @@ class ProcessTeam::Member final : public RankGroup {
   void Leave() override {
     deadline_ = steady_clock::now() + team_.timeout;
     WaitForSends(team_.timeout);
+    for (size_t i = 0; i < size(); ++i) {
+      for (const std::unique_ptr<Transfer>& read : std::exchange(peers_[i].reads, {}))
+        Finish(i, *read);
+    }
+    team_.watch.End();
     offers_.clear();
   }
 
@@ -116,10 +132,34 @@ class ProcessTeam::Member final : public RankGroup {
     Head ours, theirs;
     std::vector<std::byte> received;
     std::vector<std::unique_ptr<Transfer>> sends;
+    std::vector<std::unique_ptr<Transfer>> reads;  // reports that it read what it was given
     std::unique_ptr<Transfer> head, body;
+    std::array<std::byte, 1> has_read = {};
   };
 
   static bool IsLarge(size_t bytes) { return bytes > Head::kSmall; }
+  /// Whether this process reads what member `i` gives from its memory.
+  bool Reads(size_t i, size_t bytes) const {
+    return i != index() && bytes >= kDirect && team_.memory.CanRead(ranks()[i]);
+  }
+
+  void SendBody(size_t i, ByteSpan part) {
+    Peer& peer = peers_[i];
+    if (peer.theirs.reads != 0) {
+      peer.reads.push_back(team_.links->Receive(ranks()[i], kReadTag, peer.has_read));
+    } else {
+      peer.sends.push_back(team_.links->Send(ranks()[i], kBodyTag, part));
+    }
+  }
+
+  void ReadBody(size_t i, std::span<std::byte> place) {
+    using Outcome = GlooLinks::Outcome;
+    static constexpr std::array<std::byte, 1> kHasRead = {};
+    Peer& peer = peers_[i];
+    const bool is_read = team_.memory.Read(ranks()[i], peer.theirs.address, place);
+    Judge(i, is_read ? Outcome::kDone : Outcome::kGone);
+    peer.sends.push_back(team_.links->Send(ranks()[i], kReadTag, kHasRead));
+  }
 
   /// Where large parts go.
   std::vector<std::span<std::byte>> Places(const Offer& mine) {
@@ -142,7 +182,7 @@ class ProcessTeam::Member final : public RankGroup {
       if (i == index()) continue;
       Peer& peer = peers_[i];
       peer.head = team_.links->Receive(ranks()[i], kHeadTag, BytesOf(peer.theirs));
-      if (IsLarge(mine.expects[i]))
+      if (IsLarge(mine.expects[i]) && !Reads(i, mine.expects[i]))
         peer.body = team_.links->Receive(ranks()[i], kBodyTag, places[i]);
     }
     for (size_t i = 0; i < size(); ++i) {
@@ -151,6 +191,8 @@ class ProcessTeam::Member final : public RankGroup {
       head.call_hash = Hash(mine.call);
       head.gives = mine.parts[i].size();
       head.expects = mine.expects[i];
+      head.address = reinterpret_cast<uint64_t>(mine.parts[i].data());
+      head.reads = Reads(i, mine.expects[i]) ? 1 : 0;
       Store(mine.call, head.call);
       Store(node_, head.node);
       if (!IsLarge(mine.parts[i].size())) std::ranges::copy(mine.parts[i], head.small.begin());
@@ -250,7 +292,7 @@ Result<std::unique_ptr<ProcessTeam>> ProcessTeam::Connect(Mesh mesh, const Proce
   }
   STRATA_TRY(std::unique_ptr<GlooLinks> links, GlooLinks::Connect(place, timeout));
   std::unique_ptr<ProcessTeam> team(
-      new ProcessTeam(std::move(mesh), std::make_unique<State>(std::move(links), place.rank)));
+      new ProcessTeam(std::move(mesh), std::make_unique<State>(std::move(links), place, timeout)));
   team->set_timeout(timeout);
   return team;
 }

@@ -2,11 +2,13 @@
 
 #include "runtime/ranks/process_team.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <latch>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/gather.h"
 #include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/peer_memory.h"
 #include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -144,6 +147,53 @@ TEST_CASE("processes give the bits of threads, for small and large tensors of ea
                       "_c10d_functional.all_to_all_single.default(x, [400, 400], [400, 400], "
                       "'fsdp')"),
                  {800, 3});
+}
+
+TEST_CASE("parts that are read from the memory of their process have the bits of threads") {
+  CheckEqualBits("fsdp=3",
+                 Body("f32[400, 50][50, 1]cpu", "f32[1200, 50][50, 1]cpu",
+                      "_c10d_functional.all_gather_into_tensor.default(x, 3, 'fsdp')"),
+                 {400, 50});
+  CheckEqualBits("fsdp=3",
+                 Body("f32[300, 701][701, 1]cpu", "f32[100, 701][701, 1]cpu",
+                      "_c10d_functional.reduce_scatter_tensor.default(x, 'sum', 3, 'fsdp')"),
+                 {300, 701});
+  CheckEqualBits("fsdp=2",
+                 Body("f32[300, 711][711, 1]cpu", "f32[300, 711][711, 1]cpu",
+                      "_c10d_functional.all_reduce.default(x, 'sum', 'fsdp')"),
+                 {300, 711});
+  CheckEqualBits("fsdp=2",
+                 Body("f32[30000, 3][3, 1]cpu", "f32[30000, 3][3, 1]cpu",
+                      "_c10d_functional.all_to_all_single.default(x, [15000, 15000], [15000, "
+                      "15000], 'fsdp')"),
+                 {30000, 3});
+}
+
+TEST_CASE("processes of one machine read each other's memory") {
+  std::atomic<int> readable = 0;
+  std::vector<int64_t> values = {7, 8};
+  const ProcessStore store = OrDie(ProcessStore::Open());
+  std::vector<std::thread> threads;
+  for (const int64_t rank : {0, 1}) {
+    threads.emplace_back([&, rank] {
+      const ProcessPlace place{
+          .rank = rank, .world = 2, .port = store.port(), .launcher_has_store = true};
+      const auto links = OrDie(GlooLinks::Connect(place, std::chrono::seconds(20)));
+      const PeerMemory memory(*links, rank, 2, std::chrono::seconds(20));
+      const int64_t other = 1 - rank;
+      CHECK_FALSE(memory.CanRead(rank));
+      if (!memory.CanRead(other)) return;  // the system forbids it
+      ++readable;
+      int64_t value = 0;
+      const auto target = std::as_writable_bytes(std::span(&value, 1));
+      CHECK(memory.Read(other, reinterpret_cast<uint64_t>(&values[1]), target));
+      CHECK_EQ(value, 8);
+      CHECK_FALSE(memory.Read(other, 8, target));  // nothing is there
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  CHECK(readable % 2 == 0);
 }
 
 TEST_CASE("processes communicate in the groups of a mesh") {
