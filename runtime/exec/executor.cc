@@ -123,7 +123,7 @@ PlannedMemory Executor::planned_memory() const {
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,
                                 Device* device) {
   RegisterFlexAttention();  // what plans call
-  RegisterCollectives();  // plans look for operators once
+  RegisterCollectives();    // plans look for operators once
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty() || !plan.flex_kernels.empty()) {

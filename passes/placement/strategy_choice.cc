@@ -1,0 +1,229 @@
+#include "passes/placement/strategy_choice.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "ir/ops.h"
+#include "passes/placement/redistribution.h"
+
+namespace strata {
+
+Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const ShardingRule& rule,
+                                                      const std::vector<ValueId>& operands) {
+  Choice choice{.operands = std::vector<Placements>(operands.size(), values_.replicated()),
+                .results = std::vector<Placements>(rule.results.size(), values_.replicated())};
+  std::vector<std::vector<Placements>> available;
+  for (const ValueId operand : operands)
+    available.push_back(values_.Available(operand, node));
+  std::vector<int64_t> sizes = FactorSizes(module_, rule);
+  for (size_t axis = 0; axis < mesh_.axes().size(); ++axis) {
+    std::vector<Placement> now;
+    for (const auto& placements : available)
+      now.push_back(placements.front()[axis]);
+    STRATA_TRY(const std::optional<AxisStrategy> decided, Decided(node, rule, axis, now));
+    ahead_.clear();  // values that were placed meanwhile have other copies
+    std::optional<AxisStrategy> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (AxisStrategy& strategy :
+         AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
+      if (decided &&
+          !(strategy.operands == decided->operands && strategy.results == decided->results))
+        continue;
+      double cost = CostOf(node, rule, operands, available, axis, strategy);
+      for (size_t i = 0; i < strategy.results.size() && cost < least && !decided; ++i)
+        cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead,
+                          ShareOf(choice.results[i]));
+      if (cost >= least) continue;
+      least = cost;
+      best = std::move(strategy);
+    }
+    if (!best && decided) return NoStrategy(node, axis);
+    if (!best && !rule.writes_operand0) {
+      return Error(ErrorCode::kUnsupported,
+                   "{} reads rows in the order of experts as no rank has them: in graph {}",
+                   graph_.name(node), graph_.name_text());
+    }
+    if (!best) {
+      return Error(ErrorCode::kUnsupported,
+                   "{} writes a tensor of placement {} in place, which needs another placement: "
+                   "in graph {}",
+                   graph_.name(node), PlacementsText(module_, available[0].front()),
+                   graph_.name_text());
+    }
+    if (best->factor >= 0) {
+      int64_t& size = sizes[static_cast<size_t>(best->factor)];
+      const int64_t ranks = mesh_.axes()[axis].size;
+      size = (size + ranks - 1) / ranks;
+    }
+    for (size_t i = 0; i < operands.size(); ++i)
+      choice.operands[i][axis] = best->operands[i];
+    for (size_t i = 0; i < rule.results.size(); ++i)
+      choice.results[i][axis] = best->results[i];
+  }
+  return choice;
+}
+
+Result<std::optional<AxisStrategy>> StrategyChoice::Decided(NodeId node, const ShardingRule& rule,
+                                                            size_t axis,
+                                                            std::vector<Placement>& now) {
+  const NodeKey* key = values_.KeyOf(node);
+  std::optional<AxisStrategy> decided;
+  if (key != nullptr) decided = plan_.Strategy(module_, *key, axis);
+  if (!decided) return decided;
+  if (decided->operands.size() != now.size() || decided->results.size() != rule.results.size())
+    return NoStrategy(node, axis);
+  for (const int operand : rule.ignored)
+    decided->operands[static_cast<size_t>(operand)] = now[static_cast<size_t>(operand)];
+  now = decided->operands;
+  return decided;
+}
+
+Error StrategyChoice::NoStrategy(NodeId node, size_t axis) const {
+  return Error(
+      "no such strategy: {} on axis {}: the sharding rule of {} does not allow it for "
+      "{} operands: correct the entry, or remove it",
+      plan_.WhereNode(*values_.KeyOf(node)), mesh_.axes()[axis].name, graph_.name(node),
+      graph_.operands(node).size());
+}
+
+double StrategyChoice::CostOf(const std::vector<Placements>& available, size_t axis,
+                              const Placement& wanted, double bytes) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Placements& from : available) {
+    if (from[axis] == wanted) return 0;
+    Placements to = from;
+    to[axis] = wanted;
+    least = std::min(least, RedistributionCost(from, to, bytes, mesh_));
+  }
+  return least;
+}
+
+double StrategyChoice::CostOfOperand(const ShardingRule& rule, const AxisStrategy& strategy,
+                                     size_t i, const std::vector<Placements>& available,
+                                     size_t axis, double bytes) const {
+  const double cost = CostOf(available, axis, strategy.operands[i], bytes);
+  const bool counts = std::ranges::count(rule.order.totals, static_cast<int>(i)) > 0;
+  return counts && cost > 0 && IsPartial(strategy.operands[i])
+             ? std::numeric_limits<double>::infinity()
+             : cost;
+}
+
+double StrategyChoice::CostOf(NodeId node, const ShardingRule& rule,
+                              const std::vector<ValueId>& operands,
+                              const std::vector<std::vector<Placements>>& available, size_t axis,
+                              const AxisStrategy& strategy) {
+  // The results take memory and time, but far less than what is moved between ranks.
+  constexpr double kResultCost = 0.01;
+  if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
+    return std::numeric_limits<double>::infinity();
+  if (!FollowsTokens(rule, strategy, axis) || !MaySort(node, rule, strategy, axis) ||
+      !IsWhereExpertsAre(rule, strategy, operands, axis))
+    return std::numeric_limits<double>::infinity();
+  double cost = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const double move =
+        CostOfOperand(rule, strategy, i, available[i], axis, values_.BytesOf(operands[i]));
+    cost += values_.IsPinned(operands[i], node) ? move * kPinned : move;
+  }
+  if (rule.joint >= 0 && strategy.factor == rule.joint && !operands.empty()) {
+    const DimId classes = rule.factors[static_cast<size_t>(rule.joint)].size;
+    const auto size = static_cast<double>(module_.dims().AsConst(classes).value_or(1));
+    cost += ExchangeCost(values_.BytesOf(operands[0]) / size);
+  }
+  for (size_t i = 0; i < strategy.results.size(); ++i) {
+    const double bytes = values_.BytesOf(graph_.result(node, i)) * kResultCost;
+    const Placement& placement = strategy.results[i];
+    if (IsCut(placement)) {
+      cost += bytes / static_cast<double>(mesh_.axes()[axis].size);
+    } else {
+      // Partial results must be reduced later.
+      cost += IsPartial(placement) ? 2 * bytes : bytes;
+    }
+  }
+  return cost;
+}
+
+bool StrategyChoice::MaySort(NodeId node, const ShardingRule& rule, const AxisStrategy& strategy,
+                             size_t axis) {
+  const bool is_sort = rule.order.tokens >= 0 && BaseName(graph_.op(node)) == "sort";
+  if (!is_sort || std::ranges::none_of(strategy.results, IsByToken)) return true;
+  const ValueId weight = dispatches_.WeightOf(graph_.result(node, 1));
+  const auto read = weight.valid() ? values_.ReadAs(weight) : std::nullopt;
+  return !read || IsReplicate((*read)[axis]) || (*read)[axis].dim == 0;
+}
+
+bool StrategyChoice::IsWhereExpertsAre(const ShardingRule& rule, const AxisStrategy& strategy,
+                                       const std::vector<ValueId>& operands, size_t axis) {
+  if (rule.order.groups < 0 || std::ranges::none_of(strategy.operands, IsRows)) return true;
+  const ValueId weight = dispatches_.WeightOf(operands[0]);
+  const auto read = weight.valid() ? values_.ReadAs(weight) : std::nullopt;
+  if (!read) return true;
+  return std::ranges::any_of(strategy.operands, IsByExpert) == IsShard((*read)[axis]);
+}
+
+double StrategyChoice::ShareOf(const Placements& placements) const {
+  double share = 1;
+  for (size_t axis = 0; axis < placements.size(); ++axis)
+    if (IsCut(placements[axis])) share /= static_cast<double>(mesh_.axes()[axis].size);
+  return share;
+}
+
+double StrategyChoice::CostAhead(ValueId value, size_t axis, const Placement& placement, int views,
+                                 double share) {
+  if (!values_.IsTensor(value)) return 0;
+  const auto key = std::make_tuple(value, placement.kind, placement.dim, placement.split,
+                                   placement.reduce, views);
+  if (const auto known = ahead_.find(key); known != ahead_.end()) return known->second;
+  double cost = 0;
+  int readers = 0;
+  for (const Use use : graph_.uses(value)) {
+    constexpr int kMaxReaders = 4;
+    if (graph_.node(use.user).kind != NodeKind::kCall || ++readers > kMaxReaders) continue;
+    const ShardingRule* rule = values_.RuleOf(use.user);
+    if (rule != nullptr) cost += ReaderCost(use.user, *rule, value, axis, placement, views, share);
+  }
+  return ahead_[key] = cost;
+}
+
+double StrategyChoice::ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value,
+                                  size_t axis, const Placement& placement, int views,
+                                  double share) {
+  const std::vector<ValueId> operands = graph_.operands(reader);
+  std::vector<std::vector<Placements>> available;
+  std::vector<Placement> now;
+  for (const ValueId operand : operands) {
+    if (operand == value) {
+      Placements placements = values_.PlacementsOf(value);
+      placements[axis] = placement;
+      available.push_back({placements});
+    } else if (values_.IsPlaced(operand)) {
+      available.push_back(values_.Available(operand, reader));
+    } else if (const auto read = values_.ReadAs(operand)) {
+      available.push_back({*read});
+    } else {
+      available.emplace_back();
+    }
+    now.push_back(available.back().empty() ? Replicate() : available.back().front()[axis]);
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const AxisStrategy& strategy :
+       AxisStrategies(module_, rule, FactorSizes(module_, rule), mesh_.axes()[axis].size, now)) {
+    if (!IsWhereExpertsAre(rule, strategy, operands, axis)) continue;
+    double cost = 0;
+    for (size_t i = 0; i < operands.size() && cost < least; ++i) {
+      if (available[i].empty()) continue;  // not placed yet: it may take any placement
+      const double bytes = values_.BytesOf(operands[i]) * (operands[i] == value ? share : 1);
+      const double move = CostOfOperand(rule, strategy, i, available[i], axis, bytes);
+      const bool is_pinned = operands[i] != value && (values_.IsPinned(operands[i], reader) ||
+                                                      !values_.IsPlaced(operands[i]));
+      cost += is_pinned ? move * kPinned : move;
+    }
+    if (rule.moves_elements && operands.size() == 1 && views > 0 && cost < least)
+      cost += CostAhead(graph_.result(reader), axis, strategy.results[0], views - 1, share);
+    least = std::min(least, cost);
+  }
+  return least;
+}
+
+}  // namespace strata

@@ -1,0 +1,80 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "passes/placement/dispatch.h"
+#include "passes/placement/placed_values.h"
+#include "passes/placement/strategies.h"
+
+namespace strata {
+
+/// Chooses how a node runs on the ranks: axis by axis the strategy of its sharding rule that moves
+/// the fewest bytes, with what the readers of its results must move at least, or the strategy that
+/// the plan names.
+/// REQUIRES: `values`, `plan` and `dispatches` outlive this.
+class StrategyChoice {
+ public:
+  StrategyChoice(PlacedValues& values, const PlacementPlan& plan, const Dispatches& dispatches)
+      : values_(values),
+        graph_(values.graph()),
+        module_(values.module()),
+        mesh_(values.mesh()),
+        plan_(plan),
+        dispatches_(dispatches) {}
+
+  /// Placements of each operand and result.
+  struct Choice {
+    std::vector<Placements> operands, results;
+  };
+
+  /// REQUIRES: the operands of `node` are placed.
+  /// Errors: the plan names a strategy that `rule` does not allow; a tensor that is written would
+  /// have to be redistributed first.
+  Result<Choice> Choose(NodeId node, const ShardingRule& rule,
+                        const std::vector<ValueId>& operands);
+
+ private:
+  /// What the plan says of a call on one axis. Operands whose value has no effect stay as they are;
+  /// the others become those of `now`, of which the strategies with partial operands are made.
+  Result<std::optional<AxisStrategy>> Decided(NodeId node, const ShardingRule& rule, size_t axis,
+                                              std::vector<Placement>& now);
+  Error NoStrategy(NodeId node, size_t axis) const;
+  double CostOf(const std::vector<Placements>& available, size_t axis, const Placement& wanted,
+                double bytes) const;
+  /// The cost of operand `i` in the placement of a strategy. What counts rows is not made partial:
+  /// summands that no rank counted are not the rows of any.
+  double CostOfOperand(const ShardingRule& rule, const AxisStrategy& strategy, size_t i,
+                       const std::vector<Placements>& available, size_t axis, double bytes) const;
+  double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
+                const std::vector<std::vector<Placements>>& available, size_t axis,
+                const AxisStrategy& strategy);
+  /// Ranks that have parts of every expert need the rows of all tokens.
+  bool MaySort(NodeId node, const ShardingRule& rule, const AxisStrategy& strategy, size_t axis);
+  /// A product over rows runs by expert on the axes that cut the experts, and there alone: else the
+  /// gradients of all experts would be summed over the ranks that share them.
+  bool IsWhereExpertsAre(const ShardingRule& rule, const AxisStrategy& strategy,
+                         const std::vector<ValueId>& operands, size_t axis);
+  double ShareOf(const Placements& placements) const;
+  /// What the readers of a result must at least move when it has `placement` on `axis`. Looks
+  /// through at most `views` views: what a view costs shows where its elements are used.
+  /// `share`: the part of the value that other axes leave on a rank.
+  double CostAhead(ValueId value, size_t axis, const Placement& placement, int views, double share);
+  double ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value, size_t axis,
+                    const Placement& placement, int views, double share);
+
+  static constexpr double kPinned = 1000;  // factor of the cost to move a parameter again
+  static constexpr int kViewsAhead = 4;
+
+  PlacedValues& values_;
+  const Graph& graph_;
+  Module& module_;
+  const Mesh& mesh_;
+  const PlacementPlan& plan_;
+  const Dispatches& dispatches_;
+  /// What `CostAhead` gave for a value, a placement and a number of views.
+  std::map<std::tuple<ValueId, Placement::Kind, int32_t, int32_t, StrId, int>, double> ahead_;
+};
+
+}  // namespace strata

@@ -1,0 +1,125 @@
+#include "passes/placement/value_copies.h"
+
+#include "passes/placement/redistribution.h"
+
+namespace strata {
+
+ValueCopies::ValueCopies(PlacedValues& values, const PlacementPlan& plan,
+                         const Dispatches& dispatches, Rewriter& rewriter, bool reshard)
+    : values_(values),
+      graph_(values.graph()),
+      module_(values.module()),
+      plan_(plan),
+      dispatches_(dispatches),
+      rewriter_(rewriter),
+      reshard_(reshard) {
+  for (int32_t i = 0; i < graph_.value_bound(); ++i)
+    first_root_.emplace(ValueId{i}, values.RootOf(ValueId{i}));
+}
+
+ValueId ValueCopies::ForReader(ValueId value, const Placements& wanted, NodeId reader) {
+  const Phase phase = graph_.node(reader).phase;
+  const bool is_gathered = values_.IsGathered(value, reader);
+  if (!is_gathered && values_.PlacementsOf(value) == wanted) return value;
+  for (const ValueId copy : values_.CopiesOf(value)) {
+    if (!(values_.PlacementsOf(copy) == wanted)) continue;
+    const bool is_backward = graph_.node(graph_.value(copy).def).phase == Phase::kBackward;
+    if (is_gathered && reshard_ && is_backward != (phase == Phase::kBackward)) continue;
+    return copy;
+  }
+  if (values_.PlacementsOf(value) == wanted) return value;
+  rewriter_.SetCursorBefore(reader);
+  if (const auto shared = Shared(value, reader); shared && values_.PlacementsOf(*shared) == wanted)
+    return *shared;
+  const ValueId copy = Make(is_gathered ? value : Nearest(value, wanted), wanted);
+  const NodeId made = graph_.value(copy).def;
+  rewriter_.SetPhase(made, phase);
+  // A parameter has no module of its own: it is gathered for the one that reads it.
+  if (is_gathered) rewriter_.SetModule(made, module_.str(graph_.node(reader).module));
+  values_.AddCopy(value, copy);
+  return copy;
+}
+
+std::optional<ValueId> ValueCopies::Shared(ValueId value, NodeId reader) {
+  const auto found = shared_.find(value);
+  if (found == shared_.end()) return std::nullopt;
+  const Placements shared = found->second;
+  shared_.erase(found);
+  if (values_.PlacementsOf(value) == shared) return std::nullopt;
+  const ValueId copy = Make(value, shared);
+  rewriter_.SetPhase(graph_.value(copy).def, graph_.node(reader).phase);
+  values_.AddCopy(value, copy);
+  return copy;
+}
+
+ValueId ValueCopies::Nearest(ValueId value, const Placements& wanted) const {
+  ValueId nearest = value;
+  const auto cost = [&](ValueId from) {
+    return RedistributionCost(values_.PlacementsOf(from), wanted, values_.BytesOf(value),
+                              values_.mesh());
+  };
+  for (const ValueId copy : values_.CopiesOf(value))
+    if (cost(copy) < cost(nearest)) nearest = copy;
+  return nearest;
+}
+
+ValueId ValueCopies::CountsFor(ValueId value, const Placements& wanted) const {
+  const Placements& now = values_.PlacementsOf(value);
+  bool moves = false;
+  for (size_t axis = 0; axis < now.size(); ++axis)
+    moves = moves || (IsRows(now[axis]) && !(now[axis] == wanted[axis]));
+  if (!moves) return {};
+  while (graph_.op(graph_.value(value).def) == kRedistributeOp)
+    value = graph_.args(graph_.value(value).def)[0].value();
+  return dispatches_.CountsOf(value);
+}
+
+ValueId ValueCopies::Make(ValueId value, const Placements& wanted) {
+  std::vector<Arg> args = {Arg(value),
+                           Arg::String(module_.Intern(PlacementsText(module_, wanted)))};
+  if (const ValueId counts = CountsFor(value, wanted); counts.valid()) args.emplace_back(counts);
+  const TypeId types[] = {WithPlacements(module_, graph_.value(value).type, wanted)};
+  const NodeId node = rewriter_.Create({.op = kRedistributeOp, .args = args, .results = types},
+                                       From{graph_.value(value).def});
+  first_root_.emplace(graph_.result(node), first_root_.at(value));
+  return graph_.result(node);
+}
+
+void ValueCopies::FollowStorage(ValueId result, const std::vector<ValueId>& before,
+                                const std::vector<ValueId>& after) {
+  if (!graph_.value(result).alias_of.valid()) return;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (first_root_.at(before[i]) != first_root_.at(result)) continue;
+    rewriter_.SetAlias(result, values_.RootOf(after[i]));
+    return;
+  }
+}
+
+ValueId ValueCopies::ForOutput(ValueId value, const Placements& wanted) {
+  for (const ValueId copy : values_.CopiesOf(value))
+    if (values_.PlacementsOf(copy) == wanted) return copy;
+  const NodeId def = graph_.value(value).def;
+  if (graph_.node(def).kind == NodeKind::kPlaceholder) {
+    rewriter_.SetCursorToEnd();
+  } else {
+    rewriter_.SetCursorAfter(def);
+  }
+  const ValueId copy = Make(value, wanted);
+  values_.AddCopy(value, copy);
+  return copy;
+}
+
+void ValueCopies::DecideShared(NodeId node) {
+  const NodeKey* key = values_.KeyOf(node);
+  if (key == nullptr) return;
+  for (size_t axis = 0; axis < values_.mesh().axes().size(); ++axis) {
+    const std::vector<Placement> shared = plan_.Shared(module_, *key, axis);
+    for (size_t i = 0; i < shared.size() && i < graph_.node(node).num_results; ++i) {
+      const ValueId value = graph_.result(node, i);
+      if (!values_.IsTensor(value)) continue;
+      shared_.try_emplace(value, values_.PlacementsOf(value)).first->second[axis] = shared[i];
+    }
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,55 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ir/rewriter.h"
+#include "passes/placement/dispatch.h"
+#include "passes/placement/placed_values.h"
+
+namespace strata {
+
+/// Makes copies of values with other placements: `strata.redistribute` nodes, one for all readers
+/// that want the same.
+/// REQUIRES: the arguments outlive this; no value of the graph is placed yet.
+class ValueCopies {
+ public:
+  /// `reshard`: a parameter that was gathered for forward is gathered again for backward.
+  ValueCopies(PlacedValues& values, const PlacementPlan& plan, const Dispatches& dispatches,
+              Rewriter& rewriter, bool reshard);
+
+  /// `value` as `reader` wants it. A new node stands before `reader`.
+  ValueId ForReader(ValueId value, const Placements& wanted, NodeId reader);
+  /// `value` as the graph returns it. A new node stands right after the value is made, so that
+  /// ranks exchange it while others are computed.
+  ValueId ForOutput(ValueId value, const Placements& wanted);
+  /// A new node at the cursor of the rewriter.
+  ValueId Make(ValueId value, const Placements& wanted);
+
+  /// Reads what the plan says of copies of the results of a call.
+  void DecideShared(NodeId node);
+  /// A view of an operand that was redistributed is a view of the copy. `before`, `after`: the
+  /// operands of the node of `result` before and after redistribution.
+  void FollowStorage(ValueId result, const std::vector<ValueId>& before,
+                     const std::vector<ValueId>& after);
+
+ private:
+  /// The copy that the plan wants readers of `value` to share, before the first that needs one.
+  std::optional<ValueId> Shared(ValueId value, NodeId reader);
+  /// Of a value and its copies, the one from which `wanted` is made with the least effort.
+  ValueId Nearest(ValueId value, const Placements& wanted) const;
+  /// What counts the rows that move between the ranks of tokens and of experts; none: none do.
+  ValueId CountsFor(ValueId value, const Placements& wanted) const;
+
+  PlacedValues& values_;
+  const Graph& graph_;
+  Module& module_;
+  const PlacementPlan& plan_;
+  const Dispatches& dispatches_;
+  Rewriter& rewriter_;
+  const bool reshard_;
+  std::map<ValueId, Placements> shared_;   // copies that the plan decides and no reader needed yet
+  std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
+};
+
+}  // namespace strata
