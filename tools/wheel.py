@@ -1,8 +1,10 @@
-"""Builds a wheel of the Python package with the program `strata` and the libraries that a system may lack.
+"""Builds a wheel of the Python package with the programs and the libraries that a system may lack.
 
-    wheel.py --program build/release/bin/strata -o out
+    wheel.py --program build/release/bin/strata [--program build/release/bin/strata-view] -o out
 
-The wheel needs glibc alone: every other library that the program loads lies beside it, where its run path looks first.
+Every library that `strata` loads, but for glibc, lies beside it, where its run path looks first. The viewer takes from
+the system what belongs to the display, and the libraries that drivers load too: an older one of ours would stand in
+their way.
 Prints the path of the wheel. Equal inputs give equal bytes.
 """
 
@@ -21,8 +23,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGE = os.path.join(ROOT, "python", "strata")
 # What every Linux with glibc has.
 SYSTEM = re.compile(r"(linux-vdso|ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv)\.so")
+# What belongs to the display and its driver; only the viewer loads it.
+DISPLAY = re.compile(r"lib(GL|GLX|GLdispatch|OpenGL|X11|xcb|Xau|Xdmcp|bsd|md)\.so")
+# What graphics drivers load too; in a folder of its own, which is not on the run path of the viewer.
+OF_DRIVERS = re.compile(r"lib(stdc\+\+|gcc_s|z|expat|zstd)\.so")
 # Compiled into the program: Debian packages, for their licences.
 COMPILED_IN = ["libcli11-dev", "libxxhash-dev"]
+COMPILED_INTO_VIEWER = ["libimgui-dev"]
 TIME = (1980, 1, 1, 0, 0, 0)
 DESCRIPTION = """See, compare and trust the graphs that train models: record the passes of PyTorch programs, compare
 graphs node by node, and read the logs that PyTorch writes."""
@@ -40,11 +47,11 @@ def output_of(*words):
 
 
 def libraries(program):
-    """The files that the program loads, glibc excepted, by name."""
+    """The files that the program loads, without those of the system, by name."""
     found = {}
     for line in output_of("ldd", program).splitlines():
         match = re.match(r"\s*(\S+) => (\S+)", line)
-        if match is None or SYSTEM.match(match[1]):
+        if match is None or SYSTEM.match(match[1]) or DISPLAY.match(match[1]):
             continue
         if match[2] == "not":
             fail(f"{program}: {match[1]} is missing")
@@ -69,9 +76,9 @@ def glibc_of(contents):
     return max(versions, default=(2, 17))
 
 
-def licences(paths):
-    """{Debian package: its copyright file} of libraries."""
-    packages = set(COMPILED_IN)
+def licences(paths, compiled_in):
+    """{Debian package: its copyright file} of libraries, and of the packages `compiled_in`."""
+    packages = set(compiled_in)
     for path in paths:
         done = subprocess.run(["dpkg-query", "--search", path], capture_output=True, text=True, check=False)
         if done.returncode != 0:  # installed below /usr, which is another name of /
@@ -114,14 +121,14 @@ class Wheel:
         self._zip.close()
 
 
-def build(program, folder):
-    found = libraries(program)
-    binary = stripped(program)
+def build(programs, folder):
+    binaries = {os.path.basename(program): stripped(program) for program in programs}
+    found = {name: path for program in programs for name, path in libraries(program).items()}
     contents = {}
     for name, path in found.items():
         with open(path, "rb") as file:
             contents[name] = file.read()
-    major, minor = glibc_of([binary, *contents.values()])
+    major, minor = glibc_of([*binaries.values(), *contents.values()])
     tag = f"py3-none-manylinux_{major}_{minor}_{platform.machine()}"
     number = version()
     os.makedirs(folder, exist_ok=True)
@@ -131,11 +138,13 @@ def build(program, folder):
         if name.endswith(".py"):
             with open(os.path.join(PACKAGE, name), "rb") as file:
                 wheel.add(f"strata/{name}", file.read())
-    wheel.add("strata/_bin/strata", binary, 0o755)
-    for name, content in contents.items():
-        wheel.add(f"strata/_bin/lib/{name}", content, 0o755)
+    for name, binary in binaries.items():
+        wheel.add(f"strata/_bin/{name}", binary, 0o755)
+    for name, content in sorted(contents.items()):
+        folder_of_library = "lib/base" if OF_DRIVERS.match(name) else "lib"
+        wheel.add(f"strata/_bin/{folder_of_library}/{name}", content, 0o755)
     info = f"strata-{number}.dist-info"
-    texts = licences(found.values())
+    texts = licences(found.values(), COMPILED_IN + (COMPILED_INTO_VIEWER if "strata-view" in binaries else []))
     for package, text in texts.items():
         wheel.add(f"{info}/licenses/{package}", text)
     wheel.add(f"{info}/METADATA", "Metadata-Version: 2.1\nName: strata\n" f"Version: {number}\n"
@@ -152,10 +161,10 @@ def build(program, folder):
 
 def main():
     parser = argparse.ArgumentParser(description="Builds a wheel of the Python package.")
-    parser.add_argument("--program", required=True, help="the program strata")
+    parser.add_argument("--program", required=True, action="append", help="strata, and strata-view if it is there")
     parser.add_argument("-o", "--output", required=True, help="the folder to write into")
     arguments = parser.parse_args()
-    print(build(os.path.abspath(arguments.program), arguments.output))
+    print(build([os.path.abspath(program) for program in arguments.program], arguments.output))
 
 
 if __name__ == "__main__":

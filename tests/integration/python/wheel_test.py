@@ -22,7 +22,7 @@ class WheelTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name
         tool = os.path.join(ROOT, "tools", "wheel.py")
-        cls.wheels = [cls.run_ok(sys.executable, "-B", tool, "--program", STRATA, "-o", os.path.join(cls.folder, name)).strip()
+        cls.wheels = [cls.run_ok(sys.executable, "-B", tool, *PROGRAMS, "-o", os.path.join(cls.folder, name)).strip()
                       for name in ("first", "second")]
         venv = os.path.join(cls.folder, "venv")
         cls.run_ok(sys.executable, "-m", "venv", venv)
@@ -45,6 +45,11 @@ class WheelTest(unittest.TestCase):
             raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
         return done.stdout
 
+    def program(self):
+        """The program that the installed package starts."""
+        script = "from strata._program import find_program; print(find_program())"
+        return self.run_ok(os.path.join(self.bin, "python"), "-c", script).strip()
+
     def test_the_command_and_the_module_run(self):
         for words in ([os.path.join(self.bin, "strata")], [os.path.join(self.bin, "python"), "-m", "strata"]):
             self.assertIn("usage: strata COMMAND", self.run_ok(*words, "--help"))
@@ -62,14 +67,29 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(self.run_ok(os.path.join(self.bin, "python"), "-c", script), "[]\n")
 
     def test_every_library_but_glibc_comes_from_the_wheel(self):
-        where = self.run_ok(os.path.join(self.bin, "python"), "-c",
-                            "from strata._program import find_program; print(find_program())").strip()
+        where = self.program()
         self.assertTrue(where.startswith(os.path.realpath(self.folder)) or where.startswith(self.folder), where)
         folder = os.path.join(os.path.dirname(where), "lib")
         loaded = [line.split() for line in self.run_ok("ldd", where).splitlines()]
         outside = [words for words in loaded if not GLIBC.search(words[0])
                    and not (len(words) > 2 and os.path.realpath(words[2]).startswith(os.path.realpath(folder)))]
         self.assertEqual(outside, [])
+
+    def test_the_viewer_takes_only_the_system_of_the_display_from_outside(self):
+        if len(PROGRAMS) == 2:
+            self.skipTest("this build has no viewer")
+        viewer = os.path.join(os.path.dirname(self.program()), "strata-view")
+        loaded = [line.split() for line in self.run_ok("ldd", viewer).splitlines()]
+        outside = {words[0] for words in loaded if not GLIBC.search(words[0])
+                   and os.path.realpath(self.folder) not in os.path.realpath(words[2])}
+        unknown = [name for name in outside if not re.match(r"lib(GL|X|xcb|bsd|md\b|stdc\+\+|gcc_s|z\b|expat|zstd)", name)]
+        self.assertEqual(unknown, [])
+        # Found beside the command; without a display it says so.
+        done = self.run_any(os.path.join(self.bin, "strata"), "view", "a.txt")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("display", done.stderr)
+        self.assertEqual(self.run_ok(os.path.join(self.bin, "strata"), "view", "--version"),
+                         self.run_ok(viewer, "--version"))
 
     def test_it_is_small_complete_and_reproducible(self):
         contents = []
@@ -97,5 +117,7 @@ class WheelTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    STRATA = os.path.abspath(sys.argv.pop(1))
+    # A build without the viewer has strata alone.
+    PROGRAMS = [word for path in sys.argv[1:3] if os.path.exists(path) for word in ("--program", os.path.abspath(path))]
+    del sys.argv[1:3]
     unittest.main()
