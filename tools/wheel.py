@@ -3,8 +3,7 @@
     wheel.py --program build/release/bin/strata [--program build/release/bin/strata-view] -o out
 
 Every library that `strata` loads, but for glibc, lies beside it, where its run path looks first. The viewer takes from
-the system what belongs to the display, and the libraries that drivers load too: an older one of ours would stand in
-their way.
+the system what belongs to the display, and the libraries that drivers load too: they may need a newer one.
 Prints the path of the wheel. Equal inputs give equal bytes.
 """
 

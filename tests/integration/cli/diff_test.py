@@ -222,7 +222,7 @@ class DiffTest(StrataCase):
         self.assertGreater(max(map(len, wide.stdout.splitlines())), 150)
 
     def test_the_script_of_the_recipe(self):
-        script = os.path.join(ROOT, "docs", "examples", "graph_review.sh")
+        script = os.path.join(ROOT, "docs", "examples", "graph-review", "compare.sh")
         self.write("none.toml", "[limit]\ndeleted = 0\n")
         self.write("all.toml", "[limit]\ndeleted = 1\n")
         path = os.path.dirname(self.strata) + os.pathsep + os.environ["PATH"]
@@ -235,29 +235,6 @@ class DiffTest(StrataCase):
                 comment = file.read()
             self.assertEqual("could not be compared" in comment, status == 2)
         self.assertEqual(self.run_strata("patch", "before.txt", "out/change.patch").returncode, 0)
-
-    def test_the_compare_step_of_the_recipe(self):
-        """Its commands, as the workflow has them, over logs of torch.compile; one side has another operator."""
-        with open(os.path.join(ROOT, "docs", "examples", "graph-review-comment.yml"), encoding="utf-8") as file:
-            step = file.read().split("- name: Compare\n")[1].split("      - ")[0]
-        commands = re.sub("(?m)^ {10}", "", step.split("run: |\n")[1])
-        log = read_log(os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")).decode()
-        self.write("graphs/base/a.log", log)
-        self.write("graphs/head/a.log", log.replace("torch.ops.aten.rsqrt.default(", "torch.ops.aten.sqrt.default("))
-        self.write(".strata/review.toml", "[limit]\ntouched = 0\n")
-        os.symlink(os.path.join(ROOT, "docs"), self.path("docs"))
-        path = os.path.dirname(self.strata) + os.pathsep + os.environ["PATH"]
-        for head, status in (("graphs/head", 1), ("graphs/base", 0)):
-            for trace in glob.glob(self.path("*.strata")):
-                os.remove(trace)
-            done = subprocess.run(["bash", "-e", "-c", commands.replace("graphs/head", head)], cwd=self.folder, capture_output=True, text=True,
-                                  check=False, env={**os.environ, "PATH": path, "GITHUB_OUTPUT": self.path("output"),
-                                                    "RUN_URL": "https://ci.example/1"})  # fmt: skip
-            self.assertEqual(done.returncode, 0, done.stderr)
-            with open(self.path("output"), encoding="utf-8") as file:
-                self.assertEqual(file.read().splitlines()[-1], f"status={status}", done.stderr)
-            with open(self.path("out/comment.md"), encoding="utf-8") as file:
-                self.assertIn("### Graphs of two runs: ", file.read())
 
     def test_whole_runs(self):
         """All graphs of two logs by one policy, with one exit status."""

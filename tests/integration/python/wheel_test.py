@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,10 @@ import unittest
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from strata_case import read_log  # noqa: E402
+
 BEFORE = "def forward(self, x):\n    relu = torch.relu(x)\n    return relu\n"
 AFTER = BEFORE.replace("torch.relu(x)", "torch.sigmoid(x)")
 GLIBC = re.compile(r"linux-vdso|ld-linux|lib(c|m|dl|pthread|rt|resolv)\.so")
@@ -108,6 +113,39 @@ class WheelTest(unittest.TestCase):
         # Several libraries may come from one package.
         self.assertTrue(libraries)
         self.assertIn("strata/__main__.py", names)
+
+    def test_the_action_installs_the_wheel_and_compares_whole_runs(self):
+        """The commands of the composite action, with its inputs, over logs of torch.compile; one side has another operator."""
+        action = os.path.join(self.folder, "action")
+        shutil.copytree(os.path.join(ROOT, "docs", "examples", "graph-review"), action)
+        shutil.copy(self.wheels[0], action)
+        with open(os.path.join(action, "action.yml"), encoding="utf-8") as file:
+            description, steps = file.read().split("\nruns:\n")
+        inputs = dict(re.findall(r"(?m)^  (\w+):\n    description: .*\n    default: \"?([^\"\n]*)", description))
+        log = read_log(os.path.join(ROOT, "tests", "data", "logs", "llama3_compile_torch2.11.log.zst")).decode()
+        changed = log.replace("torch.ops.aten.rsqrt.default(", "torch.ops.aten.sqrt.default(")
+        for path, text in (("graphs/base/a.log", log), ("graphs/head/a.log", changed),
+                           (inputs["policy"], "[limit]\ntouched = 0\n")):
+            path = os.path.join(self.folder, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        for head, status in (("graphs/head", 1), ("graphs/base", 0), ("graphs/missing", 2)):
+            given = {**inputs, "before": "graphs/base", "after": head, "link": "https://ci.example/1"}
+            result = os.path.join(self.folder, "result")
+            for step in steps.split("    - name: ")[1:]:
+                variables = {"GITHUB_OUTPUT": result, "RUNNER_TEMP": self.folder, "PATH": "/usr/bin:/bin"}
+                for name, value in re.findall(r"(?m)^        (\w+): \$\{\{ (\S+) \}\}", step):
+                    variables[name] = action if value == "github.action_path" else given[value.removeprefix("inputs.")]
+                commands = re.sub("(?m)^ {8}", "", step.split("run: |\n")[1])
+                done = subprocess.run(["bash", "-e", "-c", commands], cwd=self.folder, env=variables, capture_output=True,
+                                      text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            with open(result, encoding="utf-8") as file:
+                self.assertEqual(file.read().splitlines()[-1], f"status={status}", done.stderr)
+            with open(os.path.join(self.folder, inputs["output"], "comment.md"), encoding="utf-8") as file:
+                comment = file.read()
+            self.assertIn("could not be compared" if status == 2 else "### Graphs of two runs: ", comment)
 
     def test_a_program_that_is_missing_is_named(self):
         done = subprocess.run([os.path.join(self.bin, "strata"), "ls"], capture_output=True, text=True, check=False,

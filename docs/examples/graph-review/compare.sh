@@ -1,5 +1,5 @@
 #!/bin/sh
-# graph_review.sh BEFORE AFTER POLICY OUT [LINK]
+# compare.sh BEFORE AFTER POLICY OUT [LINK]
 #
 # Compares two graphs, or all graphs of two folders of logs, for a pull request. Writes OUT/comment.md,
 # OUT/report.html, OUT/diff.json and, of two graphs, OUT/change.patch.
