@@ -1,10 +1,12 @@
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/render/divergence.h"
+#include "diff/history/history_code.h"
 #include "diff/ranks/rank_bisect.h"
 #include "refs/histories.h"
 
@@ -13,7 +15,9 @@ namespace strata::cli {
 Result<Exit> RunBisect(Args args) {
   std::string first, second;
   bool as_json = false;
-  Flags flags("bisect", "finds the first pass at which two runs diverge; exit status 1: they do");
+  Flags flags("bisect",
+              "finds the first pass at which two runs diverge, and how their generated code "
+              "differs; exit status 1: they do");
   flags.Positional("A", &first, "a run: a trace or a log, with #run= or #rank= if it has several");
   flags.Positional("B", &second, "another run");
   flags.Switch("--json", &as_json, "print strata.bisect/1");
@@ -25,9 +29,14 @@ Result<Exit> RunBisect(Args args) {
   STRATA_TRY(const History a, LoadHistory(first));
   STRATA_TRY(const History b, LoadHistory(second));
   STRATA_TRY(const std::optional<Divergence> divergence, FindRankDivergence(a, b));
-  STRATA_RETURN_IF_ERROR(WriteFile(
-      "-", as_json ? DivergenceJson(divergence, a, b) : DivergenceText(divergence, a, b)));
-  return divergence ? Exit::kDifferences : Exit::kOk;
+  // Code of different ranks differs in what follows from the rank.
+  std::vector<CodeDifference> code;
+  if (a.rank == b.rank) {
+    STRATA_TRY(code, DiffGeneratedCode(a, b));
+  }
+  STRATA_RETURN_IF_ERROR(WriteFile("-", as_json ? DivergenceJson(divergence, code, a, b)
+                                                : DivergenceText(divergence, code, a, b)));
+  return divergence || !code.empty() ? Exit::kDifferences : Exit::kOk;
 }
 
 }  // namespace strata::cli

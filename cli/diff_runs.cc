@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "cli/render/code_text.h"
 #include "cli/render/diff_text.h"
 #include "diff/diff.h"
 #include "diff/history/history.h"
+#include "diff/history/history_code.h"
 #include "diff/output/diff_json.h"
 #include "refs/histories.h"
 #include "refs/ref.h"
@@ -38,6 +40,12 @@ struct Compared {
     if (before.empty() || after.empty()) return false;
     return is_equal() || (verdict && verdict->allowed());
   }
+};
+
+/// Generated code that differs, of one rank.
+struct ComparedCode {
+  const History *before, *after;
+  std::vector<CodeDifference> differences;
 };
 
 std::string LabelOf(const History& history, const HistoryStep& step, bool with_rank) {
@@ -111,6 +119,16 @@ Result<std::vector<Compared>> CompareAll(const std::vector<History>& before,
   return compared;
 }
 
+Result<std::vector<ComparedCode>> CompareCode(const std::vector<History>& before,
+                                              const std::vector<History>& after) {
+  std::vector<ComparedCode> compared;
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    STRATA_TRY(std::vector<CodeDifference> differences, DiffGeneratedCode(before[i], after[i]));
+    if (!differences.empty()) compared.push_back({&before[i], &after[i], std::move(differences)});
+  }
+  return compared;
+}
+
 /// What became of a graph, in a few words.
 std::string StateOf(const Compared& one) {
   if (one.before.empty()) return "only after";
@@ -138,7 +156,8 @@ const PolicyVerdict* VerdictOf(const Compared& one) {
   return one.verdict ? &*one.verdict : nullptr;
 }
 
-std::string TextOf(const std::vector<Compared>& compared, const DiffRunsOptions& options) {
+std::string TextOf(const std::vector<Compared>& compared, const std::vector<ComparedCode>& code,
+                   const DiffRunsOptions& options) {
   std::string text = Headline(compared) + "\n";
   for (const Compared& one : compared) {
     if (!one.is_equal()) text += fmt::format("  {}: {}\n", one.label, StateOf(one));
@@ -149,10 +168,15 @@ std::string TextOf(const std::vector<Compared>& compared, const DiffRunsOptions&
     text += DiffText(*one.diff, one.before, one.after,
                      {.colours = options.colours, .verdict = VerdictOf(one), .all = options.all});
   }
+  for (const ComparedCode& rank : code) {
+    text += "\n";
+    if (code.size() > 1) text += fmt::format("rank {}: ", rank.after->rank);
+    text += CodeDifferencesText(rank.differences, *rank.before, *rank.after, {.all = options.all});
+  }
   return text;
 }
 
-std::string JsonOf(const std::vector<Compared>& compared) {
+std::string JsonOf(const std::vector<Compared>& compared, const std::vector<ComparedCode>& code) {
   std::string text = "{\"schema\": \"strata.diff-runs/1\", \"graphs\": [";
   for (const Compared& one : compared) {
     text += &one == compared.data() ? "\n  {\"label\": " : ",\n  {\"label\": ";
@@ -167,12 +191,39 @@ std::string JsonOf(const std::vector<Compared>& compared) {
                                         : "null";
     text += '}';
   }
-  return text + "\n]}\n";
+  text += "\n], \"generated_code\": [";
+  for (const ComparedCode& rank : code) {
+    text += &rank == code.data() ? "\n  " : ",\n  ";
+    JsonWriter json(text);
+    json.BeginObject().Field("rank", rank.after->rank);
+    WriteCodeJson(json, rank.differences, *rank.before, *rank.after);
+    json.EndObject();
+  }
+  return text + "]}\n";
+}
+
+/// A list of what differs in generated code.
+std::string CodeMarkdown(const std::vector<ComparedCode>& code) {
+  constexpr size_t kShown = 40;
+  std::string text;
+  size_t count = 0;
+  for (const ComparedCode& rank : code) {
+    for (const CodeDifference& difference : rank.differences) {
+      text += fmt::format("- `{}`: {}\n", difference.label,
+                          DescribeCode(difference, *rank.before, *rank.after));
+      for (const KernelDiff& kernel : difference.kernels) {
+        if (++count <= kShown) text += fmt::format("  - `{}`\n", DescribeKernel(kernel));
+      }
+    }
+  }
+  if (count > kShown) text += fmt::format("- and {} more kernels\n", count - kShown);
+  return text.empty() ? text : "\n#### Generated code\n\n" + text;
 }
 
 /// A list of all graphs, then the comments on those that differ as far as there is room: first
 /// those that do not pass.
 Result<std::string> MarkdownOf(const std::vector<Compared>& compared,
+                               const std::vector<ComparedCode>& code,
                                const DiffRunsOptions& options) {
   std::string text = fmt::format("### Graphs of two runs: {}\n\n", Headline(compared));
   std::vector<const Compared*> rest;
@@ -185,6 +236,7 @@ Result<std::string> MarkdownOf(const std::vector<Compared>& compared,
     }
   }
   if (listed > 100) text += fmt::format("- and {} more\n", listed - 100);
+  text += CodeMarkdown(code);
   size_t shown = 0;
   for (const Compared* one : rest) {
     const size_t room = kMaxComment - std::min(text.size(), kMaxComment);
@@ -220,11 +272,15 @@ Result<RunsDiff> DiffRuns(const DiffRunsOptions& options) {
   STRATA_TRY(const std::vector<History> before, LoadHistories(options.before));
   STRATA_TRY(const std::vector<History> after, LoadHistories(options.after));
   STRATA_TRY(const std::vector<Compared> compared, CompareAll(before, after, options));
-  RunsDiff diff{.text = {}, .passes = std::ranges::all_of(compared, &Compared::passes)};
+  STRATA_TRY(const std::vector<ComparedCode> code, CompareCode(before, after));
+  // A policy is about graphs: with one, other code is shown and allowed.
+  const bool code_passes = code.empty() || options.policy != nullptr;
+  RunsDiff diff{.text = {},
+                .passes = code_passes && std::ranges::all_of(compared, &Compared::passes)};
   if (options.format == "json") {
-    diff.text = JsonOf(compared);
+    diff.text = JsonOf(compared, code);
   } else if (options.format == "md") {
-    STRATA_TRY(diff.text, MarkdownOf(compared, options));
+    STRATA_TRY(diff.text, MarkdownOf(compared, code, options));
   } else if (options.format == "html") {
     if (before.size() != 1 || after.size() != 1) {
       return Error("one page shows one rank: {} and {}: name one by #rank=0", options.before,
@@ -233,7 +289,7 @@ Result<RunsDiff> DiffRuns(const DiffRunsOptions& options) {
     STRATA_TRY(const ReportModel report, RunsReport(before[0], after[0]));
     STRATA_TRY(diff.text, ReportHtml(report));
   } else {
-    diff.text = TextOf(compared, options);
+    diff.text = TextOf(compared, code, options);
   }
   return diff;
 }

@@ -19,7 +19,7 @@ struct DiffRunsOptions {
 /// compilation, rank by rank.
 struct RunsDiff {
   std::string text;
-  bool passes = false;  ///< all graphs are equal, or the policy allows every difference
+  bool passes = false;  ///< graphs and generated code are equal, or the policy allows differences
 };
 
 /// Whether a REF stands for a run as a whole: it selects no graph and no pass, and names a folder
@@ -27,6 +27,7 @@ struct RunsDiff {
 bool NamesRun(const std::string& ref);
 
 /// A graph or pass that only one side has does not pass, unless a compiler cache explains it.
+/// Generated code that differs does not pass either, unless there is a policy.
 /// Errors: a graph that cannot be loaded; html of several ranks.
 Result<RunsDiff> DiffRuns(const DiffRunsOptions& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,10 @@
 
 #include "base/file.h"
 #include "base/selector.h"
+#include "diff/code/code_diff.h"
 #include "diff/graph/hash.h"
 #include "ir/fx/fx.h"
+#include "refs/generated_code.h"
 #include "refs/recent_graphs.h"
 #include "refs/step_refs.h"
 #include "tlparse-export/torch_trace/decompress.h"
@@ -34,6 +37,12 @@ struct LogPlace {
   size_t graph, snapshot;
 };
 
+/// A record of generated code, and the one that maps its kernels to nodes.
+struct CodePlace {
+  size_t record;
+  std::optional<size_t> mapping;
+};
+
 /// Parses graphs of one run of a log.
 class LogLoader {
  public:
@@ -42,15 +51,12 @@ class LogLoader {
 
   Result<LoadedGraph> Load(size_t index, const std::string& content) {
     return recent_.Get(content, [&]() -> Result<LoadedGraph> {
-      if (*last_ == nullptr || (*last_)->path != path_) {
-        STRATA_TRY(LogContent log, ReadLogFile(path_));
-        *last_ = std::make_shared<const LogContent>(std::move(log));
-      }
+      STRATA_RETURN_IF_ERROR(Read());
       const LogPlace place = places_[index];
       const std::vector<LogRun>& runs = (*last_)->runs;
       if (run_ >= runs.size() || place.graph >= runs[run_].graphs.size() ||
           place.snapshot >= runs[run_].graphs[place.graph].snapshots.size()) {
-        return Error("changed while it was read: {}: run the command again", path_);
+        return Changed();
       }
       const LogRun& run = runs[run_];
       const LogGraph& graph = run.graphs[place.graph];
@@ -60,7 +66,32 @@ class LogLoader {
     });
   }
 
+  Result<CodeText> LoadCode(const CodePlace& place) {
+    STRATA_RETURN_IF_ERROR(Read());
+    const std::vector<LogRun>& runs = (*last_)->runs;
+    if (run_ >= runs.size() || place.record >= runs[run_].records.size()) return Changed();
+    CodeText code;
+    code.text = PayloadOf(place.record);
+    if (place.mapping) code.nodes = ReadKernelNodes(PayloadOf(*place.mapping));
+    return code;
+  }
+
  private:
+  Status Read() {
+    if (*last_ != nullptr && (*last_)->path == path_) return Ok();
+    STRATA_TRY(LogContent log, ReadLogFile(path_));
+    *last_ = std::make_shared<const LogContent>(std::move(log));
+    return Ok();
+  }
+  Error Changed() const {
+    return Error("changed while it was read: {}: run the command again", path_);
+  }
+  std::string PayloadOf(size_t record) const {
+    const std::vector<LogRecord>& records = (*last_)->runs[run_].records;
+    if (record >= records.size() || records[record].payload < 0) return "";
+    return (*last_)->payloads[static_cast<size_t>(records[record].payload)].text;
+  }
+
   const std::string path_;
   const size_t run_;
   const std::vector<LogPlace> places_;
@@ -80,11 +111,13 @@ class LogHistory {
     AddGraphs();
     AddPassRefs();
     AddSteps();
+    AddCode();
     SetStepRefs(history_);
   }
 
   History& history() { return history_; }
   std::vector<LogPlace>& places() { return places_; }
+  std::vector<CodePlace>& code() { return code_; }
 
  private:
   void AddGraphs() {
@@ -162,6 +195,30 @@ class LogHistory {
     history_.steps.push_back(std::move(step));
   }
 
+  void AddCode() {
+    for (size_t i = 0; i < run_.records.size(); ++i) {
+      const LogRecord& record = run_.records[i];
+      if (record.payload < 0 || !IsGeneratedCode(record.name)) continue;
+      const std::string& text = log_.payloads[static_cast<size_t>(record.payload)].text;
+      history_.code.push_back(
+          {record.compile, record.name, fmt::format("{:x}-{}", HashText(text), text.size())});
+      code_.push_back({i, MappingOf(i)});
+    }
+  }
+
+  /// The next mapping of the record's compilation, or the last one before it.
+  std::optional<size_t> MappingOf(size_t code) const {
+    std::optional<size_t> last;
+    for (size_t i = 0; i < run_.records.size(); ++i) {
+      const LogRecord& record = run_.records[i];
+      const bool fits = record.payload >= 0 && record.compile == run_.records[code].compile &&
+                        MapsKernels(record.name);
+      if (fits) last = i;
+      if (fits && i > code) break;
+    }
+    return last;
+  }
+
   const std::string& Content(size_t i) const { return history_.snapshots[i].content; }
 
   const LogContent& log_;
@@ -169,6 +226,7 @@ class LogHistory {
   History history_;
   std::vector<LogPlace> places_;  // by snapshot of the history
   std::vector<size_t> first_of_;  // by graph: its first snapshot
+  std::vector<CodePlace> code_;
 };
 
 }  // namespace
@@ -176,11 +234,13 @@ class LogHistory {
 History HistoryOfLogRun(const LogContent& log, size_t index, const LastLog& last) {
   LogHistory made(log, index);
   History history = std::move(made.history());
-  history.load = [loader =
-                      std::make_shared<LogLoader>(log.path, index, std::move(made.places()), last),
-                  snapshots = history.snapshots](int32_t snapshot) {
+  const auto loader = std::make_shared<LogLoader>(log.path, index, std::move(made.places()), last);
+  history.load = [loader, snapshots = history.snapshots](int32_t snapshot) {
     const auto i = static_cast<size_t>(snapshot);
     return loader->Load(i, snapshots[i].content);
+  };
+  history.load_code = [loader, code = std::move(made.code())](int32_t record) {
+    return loader->LoadCode(code[static_cast<size_t>(record)]);
   };
   history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };
   return history;

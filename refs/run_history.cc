@@ -10,6 +10,9 @@
 #include <fmt/format.h>
 
 #include "base/selector.h"
+#include "diff/code/code_diff.h"
+#include "diff/graph/hash.h"
+#include "refs/generated_code.h"
 #include "refs/recent_graphs.h"
 #include "refs/step_refs.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
@@ -150,6 +153,45 @@ auto ProvenanceLoader(const std::shared_ptr<TraceReader>& trace, RunId run) {
   };
 }
 
+/// An artifact of generated code, and the one that maps its kernels to nodes.
+struct StoredCode {
+  ArtifactId artifact, mapping = ArtifactId::kNone;
+};
+
+Result<std::vector<StoredCode>> AddCode(TraceReader& trace, const StoredRun& run,
+                                        History& history) {
+  std::vector<StoredCode> stored;
+  for (const ArtifactInfo& artifact : run.artifacts) {
+    if (MapsKernels(artifact.name)) {
+      // It comes behind the code that it belongs to.
+      const std::string compile = CompileOf(artifact);
+      for (size_t i = 0; i < stored.size(); ++i) {
+        const bool fits =
+            stored[i].mapping == ArtifactId::kNone && history.code[i].compilation == compile;
+        if (fits) stored[i].mapping = artifact.id;
+      }
+    }
+    if (!IsGeneratedCode(artifact.name)) continue;
+    STRATA_TRY(const std::string text, trace.LoadArtifact(artifact.id));
+    history.code.push_back(
+        {CompileOf(artifact), artifact.name, fmt::format("{:x}-{}", HashText(text), text.size())});
+    stored.push_back({artifact.id});
+  }
+  return stored;
+}
+
+auto CodeLoader(const std::shared_ptr<TraceReader>& trace, std::vector<StoredCode> stored) {
+  return [trace, stored = std::move(stored)](int32_t index) -> Result<CodeText> {
+    const StoredCode& at = stored[static_cast<size_t>(index)];
+    CodeText code;
+    STRATA_TRY(code.text, trace->LoadArtifact(at.artifact));
+    if (at.mapping == ArtifactId::kNone) return code;
+    STRATA_TRY(const std::string mapping, trace->LoadArtifact(at.mapping));
+    code.nodes = ReadKernelNodes(mapping);
+    return code;
+  };
+}
+
 }  // namespace
 
 Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
@@ -173,6 +215,8 @@ Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const St
                                  ToString(info.everything)});
   }
   StepList(run, snapshots, history).AddAll();
+  STRATA_TRY(std::vector<StoredCode> code, AddCode(*trace, run, history));
+  history.load_code = CodeLoader(trace, std::move(code));
   SetStepRefs(history);
   history.load = SnapshotLoader(trace, std::move(snapshots));
   history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };

@@ -20,6 +20,8 @@ export function overview() {
     run.passes.length > 0 &&
       section("Pass timeline", "one mark per node, left to right in program order", timeline(run)),
     rootCauses(run),
+    report.code.length > 0 &&
+      boxed("Generated code", "kernels that differ, with the nodes they compute", codeParts()),
     run.events.length > 0 &&
       boxed(
         "Compilations",
@@ -37,6 +39,16 @@ export function overview() {
         h("ul", report.left_out.map((title) => h("li", title))),
       ),
     boxed("Words", "", $("#glossary").content.cloneNode(true)),
+  );
+}
+/** How the generated code of two runs differs, record by record. */
+function codeParts() {
+  return report.code.map(({ label, words, kernels }) =>
+    h(
+      "details.code",
+      h("summary", `${label}: ${words}`),
+      kernels.map(([title, lines]) => [h("p", title), h("pre", lines.join("\n"))]),
+    )
   );
 }
 function otherGraphs(run) {

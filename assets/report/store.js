@@ -296,7 +296,7 @@ export async function loadLines(detail) {
  *   stages: Stage[], executed: Executed[], steps: [number, ?number, ?number, number][]}} Run
  * @typedef {{name: string, graph: string, index: number, run: number, before: Snapshot,
  *   after: Snapshot, counts: number[], ref: string, base: string, detail: number}} RankPair
- * @typedef {{title: string, runs: Run[], rank_pairs: RankPair[], log_tables: Array,
+ * @typedef {{title: string, runs: Run[], rank_pairs: RankPair[], code: Array, log_tables: Array,
  *   barcodes: string[], left_out: string[]}} Report
  */
 

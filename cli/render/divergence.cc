@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/shell.h"
 #include "base/unicode.h"
+#include "cli/render/code_text.h"
 
 namespace strata::cli {
 namespace {
@@ -45,11 +46,14 @@ std::string CacheText(const History& ran, const History& from) {
 
 }  // namespace
 
-std::string DivergenceText(const std::optional<Divergence>& divergence, const History& a,
+std::string DivergenceText(const std::optional<Divergence>& divergence,
+                           const std::vector<CodeDifference>& code, const History& a,
                            const History& b) {
+  const std::string code_text = CodeDifferencesText(code, a, b);
   if (!divergence) {
-    return fmt::format("{} and {} agree to the end\n", Visible(a.ref), Visible(b.ref)) +
-           CacheText(a, b) + CacheText(b, a);
+    return fmt::format("{}{} and {} agree to the end\n", code.empty() ? "" : "the graphs of ",
+                       Visible(a.ref), Visible(b.ref)) +
+           CacheText(a, b) + CacheText(b, a) + code_text;
   }
   const HistoryStep& step = DivergenceStep(*divergence, a, b);
   std::string out;
@@ -71,10 +75,11 @@ std::string DivergenceText(const std::optional<Divergence>& divergence, const Hi
     if (divergence->steps.b < 0) std::swap(from, to);  // in the direction of the pass's change
     out += fmt::format("  strata diff {} {}\n", ShellWord(from), ShellWord(to));
   }
-  return out;
+  return out + code_text;
 }
 
-std::string DivergenceJson(const std::optional<Divergence>& divergence, const History& a,
+std::string DivergenceJson(const std::optional<Divergence>& divergence,
+                           const std::vector<CodeDifference>& code, const History& a,
                            const History& b) {
   std::string out;
   JsonWriter json(out);
@@ -102,6 +107,8 @@ std::string DivergenceJson(const std::optional<Divergence>& divergence, const Hi
     if (divergence->snapshot_b >= 0) json.String(b.snapshot(divergence->snapshot_b).ref);
     json.EndArray();
   }
+  json.Break(2);
+  WriteCodeJson(json, code, a, b);
   json.Break(0).EndObject();
   return out + "\n";
 }

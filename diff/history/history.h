@@ -51,6 +51,14 @@ struct GraphRecord {
   std::string ends_pass = {};
 };
 
+/// A text of generated code that a compilation left beside its graphs. See diff/code/code_diff.h.
+struct GeneratedCode {
+  std::string compilation;  ///< "0/0"; "": outside of compilations
+  std::string name;         ///< of the record: "inductor_output_code"
+  std::string content;      ///< equal for equal texts, in any history
+};
+struct CodeText;
+
 /// What a run did to its graphs, in order of time: a run of a trace, a log of one rank, or a single
 /// graph. Graphs are loaded on demand.
 struct History {
@@ -64,7 +72,10 @@ struct History {
   std::set<std::string> cached;
   std::vector<HistorySnapshot> snapshots;
   std::vector<HistoryStep> steps;
+  std::vector<GeneratedCode> code;  ///< of logs, in their order
 
+  /// Loads a text of `code`.
+  std::function<Result<CodeText>(int32_t code)> load_code;
   /// Loads a snapshot.
   std::function<Result<LoadedGraph>(int32_t snapshot)> load;
   /// Provenance records of a step's pass; empty if the pass recorded none.

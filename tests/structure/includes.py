@@ -12,7 +12,7 @@ BASE = {"base"}
 IR = BASE | {"ir"}
 TEXT = {"ir/text", "ir/fx"}
 DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pattern"}
-DIFF = DIFF_BELOW | {"diff", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
+DIFF = DIFF_BELOW | {"diff", "diff/code", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
     "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert", "passes/flex", "passes/simulate",
@@ -32,6 +32,7 @@ ALLOWED = {
     "ir/fx": IR,
     "store": IR,
     "diff/graph": IR,
+    "diff/code": IR | {"diff/graph"},
     "diff/model": IR | {"diff/graph"},
     "diff/match": IR | {"diff/graph", "diff/model"},
     "diff/compare": IR | {"diff/graph", "diff/model", "diff/match"},
@@ -40,7 +41,7 @@ ALLOWED = {
     "diff/output": IR | {"diff/graph", "diff/model", "diff/policy"},
     "diff/patch": IR | {"ir/text", "diff/graph", "diff/model"},
     "diff": IR | DIFF_BELOW,
-    "diff/history": IR | DIFF_BELOW | {"diff"},
+    "diff/history": IR | DIFF_BELOW | {"diff", "diff/code"},
     "diff/ranks": IR | {"diff/graph", "diff/history"},
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},

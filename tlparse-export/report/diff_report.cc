@@ -9,6 +9,7 @@
 #include "base/selector.h"
 #include "base/shell.h"
 #include "diff/diff.h"
+#include "diff/history/history_code.h"
 #include "ir/fingerprint.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/report_parts.h"
@@ -68,6 +69,8 @@ class PairReport {
     return run_.passes.back();
   }
 
+  void AddCode(ReportCode code) { model_.code.push_back(std::move(code)); }
+
   Status AddDiff(const GraphDiff& diff, ReportPass& pass) {
     const DiffSummary& summary = diff.summary;
     if (!diff.Equal()) pass.status = "ok";
@@ -122,10 +125,22 @@ class RunPair {
         STRATA_RETURN_IF_ERROR(AddLonely(history, step));
       }
     }
+    STRATA_RETURN_IF_ERROR(AddCode());
     return report_.Finish();
   }
 
  private:
+  Status AddCode() {
+    STRATA_TRY(const std::vector<CodeDifference> differences, DiffGeneratedCode(before_, after_));
+    for (const CodeDifference& difference : differences) {
+      ReportCode code{difference.label, DescribeCode(difference, before_, after_), {}};
+      for (const KernelDiff& kernel : difference.kernels)
+        code.kernels.emplace_back(DescribeKernel(kernel), kernel.lines);
+      report_.AddCode(std::move(code));
+    }
+    return Ok();
+  }
+
   static std::string_view NameOf(const HistoryStep& step) {
     if (!step.pass.empty()) return step.pass;
     return step.before < 0 ? "initial" : "between passes";

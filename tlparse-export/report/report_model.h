@@ -94,11 +94,18 @@ struct ReportRun {
   std::vector<StepRecord> steps;
 };
 
+/// Generated code that differs between two runs.
+struct ReportCode {
+  std::string label, words;  ///< `inductor_output_code [0/0]`, "2 kernels differ"
+  std::vector<std::pair<std::string, std::vector<std::string>>> kernels;  ///< words and lines
+};
+
 struct ReportModel {
   std::string title;
   std::vector<ReportRun> runs;
   std::vector<ReportRankPair> rank_pairs;  ///< every two different graphs of a place
   std::vector<ReportPart> parts;
+  std::vector<ReportCode> code;
   std::vector<LogTable> log_tables;   ///< where the logs of ranks diverge
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words

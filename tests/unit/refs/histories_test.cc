@@ -6,12 +6,16 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
+#include "diff/history/bisect.h"
+#include "diff/history/history_code.h"
 #include "refs/find_node.h"
+#include "refs/import_files.h"
 #include "refs/ref.h"
 #include "store/trace_writer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
+#include "tests/unit/log/log_text.h"
 
 namespace strata {
 namespace {
@@ -178,6 +182,43 @@ TEST_CASE("a node is found by the module whose parameters its layer reads") {
   CHECK_EQ(found->name, fmt::format("{}_1", kAttention));
   CHECK_NE(MessageOf(find(fmt::format("layers.{{0..1}}:{}", kAttention))).find("several nodes"),
            std::string::npos);
+}
+
+/// A log with one graph and the code of one kernel for it.
+std::string LogWithCode(std::string_view load) {
+  const std::string code = fmt::format(
+      "triton_poi_fused_add_0 = async_compile.triton('triton_poi_fused_add_0', '''\n"
+      "    tmp0 = {}\n''', device_str='cuda')\n",
+      load);
+  constexpr std::string_view kCompile = R"(, "frame_id": 0, "frame_compile_id": 0)";
+  return testing::Artifact("post_grad", testing::GraphText(1), kCompile) +
+         testing::Record(R"("inductor_output_code": {"filename": "x.py"})", code, kCompile) +
+         testing::Artifact("inductor_provenance_tracking_node_mappings",
+                           R"({"cppCodeToPost": {"triton_poi_fused_add_0:1": ["add"]}})", kCompile);
+}
+
+TEST_CASE("runs of equal graphs may differ in their generated code, in logs and in traces") {
+  const TempDir folder;
+  std::vector<History> logs, traces;
+  for (const char* name : {"a", "b"}) {
+    const std::string log = folder / (std::string(name) + ".log"),
+                      trace = folder / (std::string(name) + ".strata");
+    REQUIRE_OK(WriteFile(log, LogWithCode(name == std::string("a") ? "load(x)" : "load(x, mask)")));
+    REQUIRE_OK(ImportFiles({log}, trace, {}, {}));
+    logs.push_back(OrDie(LoadHistory(log)));
+    traces.push_back(OrDie(LoadHistory(trace)));
+  }
+  for (const std::vector<History>* pair : {&logs, &traces}) {
+    const History &a = (*pair)[0], &b = (*pair)[1];
+    CHECK_FALSE(OrDie(FindDivergence(a, b)).has_value());
+    CHECK(OrDie(DiffGeneratedCode(a, a)).empty());
+    const auto differences = OrDie(DiffGeneratedCode(a, b));
+    REQUIRE_EQ(differences.size(), 1);
+    CHECK_EQ(differences[0].label, "inductor_output_code [0/0]");
+    REQUIRE_EQ(differences[0].kernels.size(), 1);
+    CHECK_EQ(DescribeKernel(differences[0].kernels[0]),
+             "kernel triton_poi_fused_add_0 (add): +1 −1 lines");
+  }
 }
 
 }  // namespace

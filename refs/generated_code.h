@@ -1,0 +1,19 @@
+#pragma once
+#include <string_view>
+
+#include "diff/code/code_diff.h"
+
+namespace strata {
+
+/// Whether a record of a log with this name holds generated code: `inductor_output_code`,
+/// `inductor_aot_wrapper_code`, `inductor_aot_kernel_code`.
+bool IsGeneratedCode(std::string_view record);
+
+/// Whether a record with this name maps kernels to nodes of the post-grad graph. Inductor logs it
+/// behind the code.
+bool MapsKernels(std::string_view record);
+
+/// What such a record says; nothing where it cannot be read.
+NodesOfKernels ReadKernelNodes(std::string_view json);
+
+}  // namespace strata
