@@ -12,6 +12,7 @@
 #include "refs/import_files.h"
 #include "refs/log_history.h"
 #include "refs/run_history.h"
+#include "refs/source_trace.h"
 #include "refs/step_refs.h"
 #include "store/trace_reader.h"
 #include "tlparse-export/torch_trace/decompress.h"
@@ -38,17 +39,37 @@ Result<History> OfText(const Ref& ref) {
   return history;
 }
 
+Status AddTrace(const std::shared_ptr<TraceReader>& trace, const std::string& path,
+                std::vector<History>& histories) {
+  for (const StoredRun& run : trace->runs()) {
+    if (run.graphs.empty()) continue;
+    STRATA_TRY(History history, HistoryOfRun(trace, run, path));
+    histories.push_back(std::move(history));
+  }
+  return Ok();
+}
+
+/// A folder of something else than logs and traces, imported into a temporary trace, which is
+/// removed when the last history of it is gone.
+Status AddFolder(const std::string& path, std::vector<History>& histories) {
+  struct Held {
+    SourceTrace source;
+    std::unique_ptr<TraceReader> reader;
+  };
+  STRATA_TRY(SourceTrace source, SourceTrace::Open(path, "", {}));
+  STRATA_TRY(std::unique_ptr<TraceReader> reader, TraceReader::Open(source.path()));
+  const auto held = std::make_shared<Held>(std::move(source), std::move(reader));
+  return AddTrace(std::shared_ptr<TraceReader>(held, held->reader.get()), path, histories);
+}
+
 Status AddFile(const Ref& ref, const std::string& path, const LastLog& kept,
                std::vector<History>& histories) {
   if (LooksLikeTrace(path)) {
     STRATA_TRY(std::shared_ptr<TraceReader> trace, TraceReader::Open(path));
-    for (const StoredRun& run : trace->runs()) {
-      if (run.graphs.empty()) continue;
-      STRATA_TRY(History history, HistoryOfRun(trace, run, path));
-      histories.push_back(std::move(history));
-    }
-    return Ok();
+    return AddTrace(trace, path, histories);
   }
+  if (std::error_code error; std::filesystem::is_directory(path, error))
+    return AddFolder(path, histories);
   STRATA_TRY(std::string bytes, ReadFile(path));
   STRATA_TRY(std::string read, Decompress(std::move(bytes), path));
   const std::string text = ReadPasted(std::move(read)).text;

@@ -47,8 +47,8 @@ Result<std::vector<std::string>> LogFilesOf(const std::string& word) {
   std::error_code error;
   if (!std::filesystem::is_directory(word, error)) return std::vector<std::string>{word};
   std::vector<std::string> files = LogsOfFolder(word);
-  if (files.empty()) return Error("no logs: {}: the folder has no file '*.log'", word);
-  return files;
+  // What else a folder may be is read as a whole.
+  return files.empty() ? std::vector<std::string>{word} : files;
 }
 
 Result<ImportSummary> ImportFiles(const std::vector<std::string>& words, const std::string& output,

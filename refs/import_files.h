@@ -10,7 +10,7 @@
 namespace strata {
 
 /// The files that a word of the command line names: the file itself, or the logs of a folder in
-/// rank order.
+/// rank order, or a folder without logs itself.
 Result<std::vector<std::string>> LogFilesOf(const std::string& word);
 
 /// Imports logs, folders of logs of several ranks, FX texts and folders of tlparse into a new trace

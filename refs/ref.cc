@@ -14,6 +14,7 @@
 #include "ir/text/native_text.h"
 #include "refs/ref_log.h"
 #include "refs/ref_trace.h"
+#include "refs/source_trace.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 #include "tlparse-export/torch_trace/log.h"
@@ -155,7 +156,11 @@ Status CheckWholeFile(const std::string& text) {
 
 Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   STRATA_TRY(const Ref ref, ParseRef(text));
-  if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref);
+  if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref, ref.file);
+  if (std::error_code ignored; std::filesystem::is_directory(ref.file, ignored)) {
+    STRATA_TRY(const SourceTrace source, SourceTrace::Open(ref.file, "", options.warn));
+    return LoadFromTrace(ref, source.path());
+  }
   STRATA_TRY(std::string bytes, ReadFile(ref.file));
   STRATA_TRY(std::string read, Decompress(std::move(bytes), ref.file));
   const PastedText pasted = ReadPasted(std::move(read));

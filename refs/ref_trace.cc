@@ -136,8 +136,8 @@ Result<std::vector<Candidate>> PassCandidates(const Ref& ref,
 
 }  // namespace
 
-Result<Snapshot> LoadFromTrace(const Ref& ref) {
-  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(ref.file));
+Result<Snapshot> LoadFromTrace(const Ref& ref, const std::string& path) {
+  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
   STRATA_TRY(const std::vector<const StoredRun*> runs, FindRuns(ref, *trace));
   STRATA_TRY(const std::vector<Candidate> candidates,
              ref.pass ? PassCandidates(ref, runs) : GraphCandidates(ref, runs));
@@ -155,8 +155,8 @@ Result<Snapshot> LoadFromTrace(const Ref& ref) {
   snapshot.graph_name = found.graph;
   if (found.run->info.kind != RunKind::kImport) {
     std::error_code ignored;
-    const std::filesystem::path path = std::filesystem::weakly_canonical(ref.file, ignored);
-    snapshot.origin = fmt::format("{}#{}", path.string(), static_cast<int64_t>(found.run->id));
+    const std::filesystem::path file = std::filesystem::weakly_canonical(ref.file, ignored);
+    snapshot.origin = fmt::format("{}#{}", file.string(), static_cast<int64_t>(found.run->id));
     for (const StoredPass& pass : found.run->passes) {
       STRATA_TRY(const std::vector<Provenance> births, trace->LoadBirths(pass.id));
       snapshot.births.insert(snapshot.births.end(), births.begin(), births.end());

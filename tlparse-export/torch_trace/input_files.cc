@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tlparse-export/torch_trace/byte_source.h"
+#include "tlparse-export/torch_trace/debug_folder.h"
 #include "tlparse-export/torch_trace/fx_folder.h"
 #include "tlparse-export/torch_trace/header.h"
 #include "tlparse-export/torch_trace/log_runs.h"
@@ -87,7 +88,7 @@ class FileInputs final : public LogInputs {
       return Ok();
     }
     if (IsFxFolder(word)) return AddFxFolder(word);
-    if (AddTlparse(word)) return Ok();
+    if (AddTlparse(word) || AddDebug(word)) return Ok();
     std::vector<std::string> files = LogsOfFolder(word);
     if (files.empty()) {
       for (const std::string& rank :
@@ -107,12 +108,14 @@ class FileInputs final : public LogInputs {
   std::string name() const override { return fmt::format("{}", fmt::join(words_, ", ")); }
 
   Result<LogInput> Open(size_t index) override {
-    const auto& [path, is_tlparse, fx_run] = inputs_[index];
+    const auto& [path, is_tlparse, fx_run, is_debug] = inputs_[index];
     LogInput input;
     input.path = path;
     if (fx_run > 0) {
       input.path = fmt::format("{}/{}", path, fx_run);
       STRATA_TRY(input.bytes, OpenFxFolder(path, fx_run));
+    } else if (is_debug) {
+      input.bytes = OpenDebugRun(path);
     } else if (is_tlparse) {
       STRATA_TRY(input.bytes, OpenTlparseFolder(path));
     } else {
@@ -126,7 +129,8 @@ class FileInputs final : public LogInputs {
   struct Input {
     std::string path;
     bool is_tlparse = false;
-    int64_t fx_run = 0;  // of a folder that an export wrote
+    int64_t fx_run = 0;     // of a folder that an export wrote
+    bool is_debug = false;  // a run of TORCH_COMPILE_DEBUG
   };
 
   Status AddFxFolder(const std::string& folder) {
@@ -147,6 +151,13 @@ class FileInputs final : public LogInputs {
     if (!IsTlparseFolder(folder)) return false;
     inputs_.push_back({folder, true});
     return true;
+  }
+
+  bool AddDebug(const std::string& folder) {
+    const std::vector<std::string> runs = DebugRunsOf(folder);
+    for (const std::string& run : runs)
+      inputs_.push_back({.path = run, .is_debug = true});
+    return !runs.empty();
   }
 
   void AddFiles(const std::vector<std::string>& files) {

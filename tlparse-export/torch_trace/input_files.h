@@ -13,7 +13,8 @@ namespace strata {
 ///  - a folder of logs, `*.log`, one per rank, also compressed;
 ///  - a folder that tlparse wrote, also for several ranks (`rank_0`, `rank_1`, …);
 ///  - a folder of FX texts, `*.txt`;
-///  - a folder that `strata export --fx` wrote, each of its runs.
+///  - a folder that `strata export --fx` wrote, each of its runs;
+///  - a folder that PyTorch wrote with TORCH_COMPILE_DEBUG=1, each of its processes.
 ///
 /// Errors: a folder with nothing of that in it. Files are opened when their turn comes.
 Result<std::unique_ptr<LogInputs>> FindInputs(const std::vector<std::string>& words);
