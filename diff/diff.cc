@@ -10,6 +10,7 @@
 #include "diff/compare/fields.h"
 #include "diff/compare/provenance.h"
 #include "diff/compare/relations.h"
+#include "diff/compare/stated_paths.h"
 #include "diff/graph/parallel.h"
 #include "diff/match/labels.h"
 #include "diff/match/matcher.h"
@@ -171,9 +172,8 @@ DiffSummary Summarize(const GraphDiff& diff) {
   return summary;
 }
 
-}  // namespace
-
-Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
+Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
+                                const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   LabelledSides labels = LabelSides(diff.before, diff.after);
   Matching matching(labels.before, labels.after);
@@ -193,6 +193,23 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
     diff.contradictions = FindContradictions(diff, matching, options.provenance);
   }
   return diff;
+}
+
+}  // namespace
+
+Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
+  STRATA_TRY(GraphDiff diff, DiffAsAdvised(before, after, options));
+  if (options.stable_ids) return diff;
+  // Layers are alike: which one was added follows from the names of parameters, unless structure
+  // contradicts them. That is so when more nodes change if they are believed.
+  const auto by_paths = PairsOfPaths(diff);
+  if (by_paths.empty()) return diff;
+  DiffOptions named = options;
+  named.pins.insert(named.pins.end(), by_paths.begin(), by_paths.end());
+  Result<GraphDiff> other = DiffAsAdvised(before, after, named);
+  if (!other || CountTouched(*other) > CountTouched(diff)) return diff;
+  MarkAsInputs(by_paths, *other);
+  return other;
 }
 
 }  // namespace strata

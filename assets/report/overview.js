@@ -20,8 +20,7 @@ export function overview() {
     run.passes.length > 0 &&
       section("Pass timeline", "one mark per node, left to right in program order", timeline(run)),
     rootCauses(run),
-    report.code.length > 0 &&
-      boxed("Generated code", "kernels that differ, with the nodes they compute", codeParts()),
+    report.code.map(([head, text]) => boxed(head, "", h("pre", text))),
     run.events.length > 0 &&
       boxed(
         "Compilations",
@@ -35,20 +34,10 @@ export function overview() {
     report.left_out.length > 0 &&
       boxed(
         "Left out",
-        "this report reached its size limit; the trace has them",
+        "no room for these; the trace has them",
         h("ul", report.left_out.map((title) => h("li", title))),
       ),
     boxed("Words", "", $("#glossary").content.cloneNode(true)),
-  );
-}
-/** How the generated code of two runs differs, record by record. */
-function codeParts() {
-  return report.code.map(({ label, words, kernels }) =>
-    h(
-      "details.code",
-      h("summary", `${label}: ${words}`),
-      kernels.map(([title, lines]) => [h("p", title), h("pre", lines.join("\n"))]),
-    )
   );
 }
 function otherGraphs(run) {

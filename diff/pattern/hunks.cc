@@ -129,6 +129,10 @@ class HunkFinder {
       anchors.assign(labels.size(), {});
     for (EntityId id : diff_.inserted) {
       EntityId& anchor = anchors_[0][id];
+      for (const Labels::Edge& operand : labels.operands(id)) {
+        if (!anchor.valid()) anchor = ParameterAt(operand.entity);
+      }
+      anchors_[1][id] = anchor;
       for (const Labels::Edge& operand : labels.operands(id))
         if (!anchor.valid()) anchor = AnchorAt(0, operand.entity);
     }
@@ -137,6 +141,12 @@ class HunkFinder {
       for (const Labels::Edge& user : labels.users(id))
         if (!anchor.valid()) anchor = AnchorAt(1, user.entity);
     }
+  }
+  /// The parameter of the before graph that an input or a constant is, which states its module.
+  EntityId ParameterAt(EntityId after) const {
+    if (!matching_.matched(kAfter, after)) return {};
+    const EntityId before = matching_.partner(kAfter, after);
+    return layers_.is_parameter(before) ? before : EntityId{};
   }
   EntityId AnchorAt(size_t way, EntityId after) const {
     if (!matching_.matched(kAfter, after)) return anchors_[way][after];

@@ -26,7 +26,11 @@ bool IsUnnamedPlace(std::string_view path) {
 }
 
 Layers::Layers(const Listing& listing, const Labels& labels)
-    : paths_{""}, layers_{""}, place_of_(listing.ids().size(), 0), roles_(listing.ids().size()) {
+    : paths_{""},
+      layers_{""},
+      place_of_(listing.ids().size(), 0),
+      roles_(listing.ids().size()),
+      is_parameter_(listing.ids().size(), false) {
   TakePaths(listing, labels);
   by_structure_ =
       std::ranges::all_of(layers_, [](std::string_view layer) { return layer.empty(); });
@@ -82,34 +86,32 @@ void Layers::TakeParameters(const Listing& listing, const Labels& labels) {
     const std::string_view module = ModuleOfPath(path);
     if (module.empty()) continue;
     place_of_[id] = PlaceOfPath(module);
+    is_parameter_[id] = true;
     roles_[id] = Mix(HashText(ModulePathShape(path)), labels.op[id]);
     has_named_layers_ |= !layers_[place_of_[id]].empty();
   }
 }
 
 void Layers::PlaceReaders(const Listing& listing, const Labels& labels) {
-  constexpr size_t kNone = 0;
   // What is computed of parameters alone is as good as a parameter: `t(weight)`.
-  IdVector<EntityId, bool> is_parameter(listing.ids().size(), false);
+  IdVector<EntityId, bool> is_parameter = is_parameter_;
   for (EntityId id : listing.ids()) {
-    if (labels.kind[id] != EntityKind::kCompute) {
-      is_parameter[id] = place_of_[id] != kNone && labels.kind[id] != EntityKind::kOutput;
-      continue;
-    }
-    size_t place = kNone;
+    if (labels.kind[id] != EntityKind::kCompute) continue;
+    EntityId parameter;
     bool is_one = true, only_parameters = !labels.operands(id).empty();
     for (const Labels::Edge& operand : labels.operands(id)) {
       if (!is_parameter[operand.entity]) {
         only_parameters = false;
         continue;
       }
-      is_one &= place == kNone || place == place_of_[operand.entity];
-      place = place_of_[operand.entity];
+      is_one &= !parameter.valid() || place_of_[parameter] == place_of_[operand.entity];
+      if (!parameter.valid()) parameter = operand.entity;
     }
     is_parameter[id] = only_parameters && is_one;
-    if (place == kNone || !is_one || place_of_[id] != kNone) continue;
-    place_of_[id] = place;
-    roles_[id] = Mix(HashText(ModulePathShape(paths_[place])), labels.op[id]);
+    // A stretch that repeats may begin in the middle of a layer.
+    if (!parameter.valid() || !is_one) continue;
+    place_of_[id] = place_of_[parameter];
+    roles_[id] = Mix(roles_[parameter], labels.op[id]);
   }
 }
 

@@ -30,6 +30,8 @@ class Layers {
   std::string_view layer(EntityId entity) const { return layers_[place_of_[entity]]; }
   /// What the node is in its layer: equal for corresponding nodes of different layers.
   uint64_t role(EntityId entity) const { return roles_[entity]; }
+  /// An input or a constant that states its parameter, in whose module it is.
+  bool is_parameter(EntityId entity) const { return by_structure_ && is_parameter_[entity]; }
   /// No node has a module path: all were found by structure.
   bool by_structure() const { return by_structure_; }
 
@@ -57,6 +59,7 @@ class Layers {
   std::map<std::string_view, size_t> by_path_;    // places of found_
   IdVector<EntityId, size_t> place_of_;
   IdVector<EntityId, uint64_t> roles_;
+  IdVector<EntityId, bool> is_parameter_;
 };
 
 /// Whether a path is one that Layers gave to layers without a name.

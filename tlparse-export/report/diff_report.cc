@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/selector.h"
 #include "base/shell.h"
@@ -133,9 +134,13 @@ class RunPair {
   Status AddCode() {
     STRATA_TRY(const std::vector<CodeDifference> differences, DiffGeneratedCode(before_, after_));
     for (const CodeDifference& difference : differences) {
-      ReportCode code{difference.label, DescribeCode(difference, before_, after_), {}};
-      for (const KernelDiff& kernel : difference.kernels)
-        code.kernels.emplace_back(DescribeKernel(kernel), kernel.lines);
+      ReportCode code;
+      code.title =
+          fmt::format("{}: {}", difference.label, DescribeCode(difference, before_, after_));
+      for (const KernelDiff& kernel : difference.kernels) {
+        code.text +=
+            fmt::format("{}\n{}\n\n", DescribeKernel(kernel), fmt::join(kernel.lines, "\n"));
+      }
       report_.AddCode(std::move(code));
     }
     return Ok();

@@ -125,18 +125,6 @@ void AppendRankPair(const ReportRankPair& pair, JsonWriter& json) {
   json.Field("detail", pair.detail).EndObject();
 }
 
-void AppendCode(const ReportCode& code, JsonWriter& json) {
-  json.BeginObject().Field("label", code.label).Field("words", code.words);
-  json.Key("kernels").BeginArray();
-  for (const auto& [words, lines] : code.kernels) {
-    json.BeginArray().String(words).BeginArray();
-    for (const std::string& line : lines)
-      json.String(line);
-    json.EndArray().EndArray();
-  }
-  json.EndArray().EndObject();
-}
-
 }  // namespace
 
 std::string MainJson(const ReportModel& model) {
@@ -152,7 +140,7 @@ std::string MainJson(const ReportModel& model) {
     AppendRankPair(pair, json);
   json.EndArray().Key("code").BeginArray();
   for (const ReportCode& code : model.code)
-    AppendCode(code, json);
+    json.BeginArray().String(code.title).String(code.text).EndArray();
   json.EndArray().Key("log_tables").BeginArray();
   for (const LogTable& table : model.log_tables)
     AppendJson(table, json);

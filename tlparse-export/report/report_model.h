@@ -96,8 +96,8 @@ struct ReportRun {
 
 /// Generated code that differs between two runs.
 struct ReportCode {
-  std::string label, words;  ///< `inductor_output_code [0/0]`, "2 kernels differ"
-  std::vector<std::pair<std::string, std::vector<std::string>>> kernels;  ///< words and lines
+  std::string title;  ///< `inductor_output_code [0/0]: 2 kernels differ`
+  std::string text;   ///< each kernel, and its lines
 };
 
 struct ReportModel {

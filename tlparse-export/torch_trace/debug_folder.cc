@@ -74,8 +74,7 @@ class DebugRun final : public MadeLog {
   void AddGraph(const fs::path& folder) {
     const auto add = [&](std::string_view file, std::string_view kind, std::string_view name) {
       if (!IsFile(folder / file)) return;
-      files_.push_back(
-          {folder.string(), std::string(file), std::string(kind), std::string(name)});
+      files_.push_back({folder.string(), std::string(file), std::string(kind), std::string(name)});
     };
     std::string name = folder.filename().string();
     if (NumberOf(name) >= 0) name.resize(name.rfind('.'));

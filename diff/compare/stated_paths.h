@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "diff/model/graph_diff.h"
+
+namespace strata {
+
+/// Where a diff pairs inputs against the parameters that they state (see StatedPath), or has a
+/// parameter's input deleted and inserted: pairs, by name, of the inputs of one path and type on
+/// both sides, as pins for another diff. Empty: the diff agrees with all of them.
+std::vector<std::pair<std::string, std::string>> PairsOfPaths(const GraphDiff& diff);
+
+/// How many nodes a diff touches: inserted, deleted, changed or moved.
+int32_t CountTouched(const GraphDiff& diff);
+
+/// Shows pins as what they are evidence of: inputs, known by their paths.
+void MarkAsInputs(const std::vector<std::pair<std::string, std::string>>& pins, GraphDiff& diff);
+
+}  // namespace strata

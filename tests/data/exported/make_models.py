@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Writes pairs of models of torch.export that differ in a layer, as FX texts: <name>_before.txt, <name>_after.txt."""
+
+import os
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+class Block(nn.Module):
+    """A transformer block that makes its causal mask itself."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(self.n1(x)).view(b, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
+        mask = torch.ones(t, t, dtype=torch.bool).tril()
+        scores = q @ k.transpose(-1, -2) / (d // 4) ** 0.5
+        y = scores.masked_fill(~mask, float("-inf")).softmax(-1) @ v
+        x = x + self.o(y.transpose(1, 2).reshape(b, t, d))
+        return x + self.down(F.gelu(self.up(self.n2(x))))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers, d=32):
+        super().__init__()
+        self.e, self.b = nn.Embedding(100, d), nn.ModuleList(Block(d) for _ in range(layers))
+        self.n, self.h = nn.LayerNorm(d), nn.Linear(d, 100)
+
+    def forward(self, tokens):
+        x = self.e(tokens)
+        for block in self.b:
+            x = block(x)
+        return self.h(self.n(x))
+
+
+class Mlp(nn.Module):
+    def __init__(self, layers, norm=nn.LayerNorm):
+        super().__init__()
+        self.inp, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"norm": norm(16), "up": nn.Linear(16, 32), "down": nn.Linear(32, 16)}) for _ in range(layers)
+        )
+
+    def forward(self, x):
+        x = self.inp(x)
+        for layer in self.layers:
+            x = x + layer["down"](torch.relu(layer["up"](layer["norm"](x))))
+        return self.head(x)
+
+
+class Conv(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.stem, self.head = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(8, 10)
+        self.r = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()) for _ in range(layers)
+        )
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.r:
+            x = x + block(x)
+        return self.head(x.mean((2, 3)))
+
+
+class Encoder(nn.Module):
+    def __init__(self, layers, norm_first=True):
+        super().__init__()
+        self.l = nn.ModuleList(
+            nn.ModuleDict({name: nn.Linear(16, 16) for name in "qkvo"} | {"n": nn.LayerNorm(16)}) for _ in range(layers)
+        )
+        self.f, self.norm_first = nn.Linear(16, 2), norm_first
+
+    def forward(self, x, mask):
+        for layer in self.l:
+            h = layer["n"](x) if self.norm_first else x
+            y = F.scaled_dot_product_attention(layer["q"](h), layer["k"](h), layer["v"](h), attn_mask=mask)
+            x = x + layer["o"](y)
+            if not self.norm_first:
+                x = layer["n"](x)
+        return self.f(x)
+
+
+def save(name, before, after, *inputs):
+    for side, model in (("before", before), ("after", after)):
+        with torch.no_grad():
+            program = torch.export.export(model.eval(), inputs)
+        text = program.graph_module.print_readable(print_output=False)
+        # Places in PyTorch's sources differ from machine to machine.
+        lines = [line for line in text.split("\n") if line.strip() and not line.strip().startswith("# ")]
+        with open(os.path.join(FOLDER, f"{name}_{side}.txt"), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    tokens, rows, image = torch.randint(0, 100, (2, 16)), torch.randn(4, 8), torch.randn(1, 3, 8, 8)
+    sequence, allowed = torch.randn(2, 6, 16), torch.ones(6, 6, dtype=torch.bool)
+    save("gpt", Gpt(2), Gpt(3), tokens)  # a layer more
+    save("conv", Conv(3), Conv(4), image)
+    save("enc", Encoder(3), Encoder(4), sequence, allowed)
+    save("mlp", Mlp(4), Mlp(3), rows)  # a layer less
+    save("norm", Mlp(3), Mlp(3, nn.RMSNorm), rows)  # another norm
+    save("moved", Encoder(3), Encoder(3, norm_first=False), sequence, allowed)  # the norm behind

@@ -1,0 +1,71 @@
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "diff/compare/stated_paths.h"
+#include "diff/diff.h"
+#include "diff/graph/hash.h"
+#include "diff/graph/sequence.h"
+#include "ir/fx/fx.h"
+#include "ir/stated_path.h"
+#include "tests/support/graphs.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+
+std::unique_ptr<Module> Read(const std::string& name) {
+  std::ifstream file(fmt::format("tests/data/exported/{}.txt", name));
+  std::stringstream text;
+  text << file.rdbuf();
+  return std::move(OrDie(ParseFx(text.str(), {})).module);
+}
+
+/// What a reader knows a line by: its operator and the parameters that it reads, or the name of an
+/// input.
+std::vector<uint64_t> LinesOf(const Graph& graph) {
+  std::vector<uint64_t> lines;
+  const Listing listing(graph);
+  for (EntityId id : listing.ids()) {
+    const Entity& entity = listing[id];
+    if (entity.kind == EntityKind::kOutput) continue;
+    uint64_t line = entity.kind == EntityKind::kInput ? HashText(listing.name(id))
+                                                      : HashText(listing.target(id));
+    for (const Arg& arg : graph.args(entity.node)) {
+      if (arg.kind() != ArgKind::kValue) continue;
+      const EntityId operand = listing.FindValue(graph.id(), arg.value());
+      const bool is_input = operand.valid() && listing[operand].kind == EntityKind::kInput;
+      line = Mix(line, is_input ? HashText(listing.name(operand)) : 0);
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST_CASE("exported models: layers are told apart by the names of their parameters") {
+  for (const char* name : {"gpt", "conv", "enc", "mlp", "norm", "moved"}) {
+    CAPTURE(name);
+    const auto before = Read(fmt::format("{}_before", name)),
+               after = Read(fmt::format("{}_after", name));
+    const Graph &a = before->graph({0}), &b = after->graph({0});
+    const GraphDiff diff = OrDie(Diff(a, b));
+    const std::vector<uint64_t> x = LinesOf(a), y = LinesOf(b);
+    const size_t by_names = x.size() + y.size() - 2 * CommonSubsequence(x, y).size();
+    const int32_t touched = CountTouched(diff);
+    INFO(touched, " nodes touched, ", by_names, " lines by names");
+    CHECK_LE(10 * static_cast<size_t>(touched), 11 * by_names);
+    for (const Pair& pair : diff.pairs) {
+      if (diff.before[pair.before].kind != EntityKind::kInput) continue;
+      CHECK_EQ(StatedPath(a, diff.before[pair.before].node),
+               StatedPath(b, diff.after[pair.after].node));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata
