@@ -34,7 +34,7 @@ export function overview() {
     report.left_out.length > 0 &&
       boxed(
         "Left out",
-        "no room for these; the trace has them",
+        "no room here; the trace has them",
         h("ul", report.left_out.map((title) => h("li", title))),
       ),
     boxed("Words", "", $("#glossary").content.cloneNode(true)),

@@ -143,7 +143,7 @@ class GroupingCase {
       }
     }
     for (int layer : left_out_)
-      named_ += named.erase(fmt::format("layers.{}", layer));
+      named_ += named.erase(fmt::format("{}.{}", paths_ ? "layers" : "place", layer));
     falsely_named_ = named.size();
   }
 
