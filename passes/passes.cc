@@ -1,5 +1,6 @@
 #include "passes/passes.h"
 
+#include "passes/budget/budget_passes.h"
 #include "passes/cleanup/cleanup_passes.h"
 #include "passes/comm/comm_passes.h"
 #include "passes/compile/compile_passes.h"
@@ -16,6 +17,7 @@ PassRegistry AllPasses() {
   RegisterCleanupPasses(registry);
   RegisterPlacementPasses(registry);
   RegisterMemoryPasses(registry);
+  RegisterBudgetPasses(registry);
   RegisterExpertPasses(registry);
   RegisterCommPasses(registry);
   RegisterPipelinePasses(registry);

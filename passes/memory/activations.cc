@@ -23,9 +23,11 @@ std::string PolicyText(const Graph& graph, NodeId node) {
     case MemoryTag::kPreferRecompute:
       return "RECOMPUTE";
     case MemoryTag::kMustRecompute:
+      return "RECOMPUTE!";
+    case MemoryTag::kMustCpuOffload:
       break;
   }
-  return "RECOMPUTE!";
+  return "OFFLOAD";
 }
 
 /// Through waits to what they wait for.

@@ -14,7 +14,7 @@ struct Activation {
   ValueId value;
   ValueId owner;                 ///< whose storage it is
   std::string op;                ///< that made it: of a wait, its collective
-  std::string policy;            ///< SAVE, RECOMPUTE, RECOMPUTE!, or SAVE* without a tag
+  std::string policy;            ///< SAVE, RECOMPUTE, RECOMPUTE!, OFFLOAD; SAVE* without a tag
   std::optional<int64_t> bytes;  ///< none: sizes that are not known
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,8 +15,6 @@
 
 namespace strata {
 namespace {
-
-using PolicyFn = std::function<MemoryTag(const Graph&, NodeId)>;
 
 // Operators that take long for the memory of their results, or whose results may differ when they
 // are computed twice. Source: torchtitan's default save list; CPU attention beside its siblings.
@@ -90,7 +87,7 @@ class EagerPolicy {
   int64_t num_products_ = 0;
 };
 
-PolicyFn MakePolicy(TagMemory::Policy policy, const std::vector<NodeSelector>& save) {
+MemoryPolicy MakePolicy(TagMemory::Policy policy, const std::vector<NodeSelector>& save) {
   switch (policy) {
     case TagMemory::Policy::kDefault:
       return DefaultTag;
@@ -133,12 +130,12 @@ bool IsReduction(const Graph& graph, NodeId node) {
   return 4 * out < in;
 }
 
-Result<PolicyFn> MinCutPolicy(const Graph& graph) {
+Result<MemoryPolicy> MinCutPolicy(const Graph& graph) {
   STRATA_TRY(std::vector<bool> saved, NodesToSave(graph, [&](NodeId node) {
                return IsSaveOp(graph.op(node)) || MustSave(graph, node) || IsInLoss(graph, node) ||
                       IsReduction(graph, node);
              }));
-  return PolicyFn([saved = std::move(saved)](const Graph&, NodeId node) {
+  return MemoryPolicy([saved = std::move(saved)](const Graph&, NodeId node) {
     return saved[static_cast<size_t>(node.index)] ? MemoryTag::kMustSave
                                                   : MemoryTag::kPreferRecompute;
   });
@@ -146,7 +143,7 @@ Result<PolicyFn> MinCutPolicy(const Graph& graph) {
 
 class Tagger {
  public:
-  Tagger(Graph& graph, PolicyFn policy)
+  Tagger(Graph& graph, MemoryPolicy policy)
       : graph_(graph), policy_(std::move(policy)), tags_(Bound()) {}
 
   void Run() {
@@ -165,7 +162,7 @@ class Tagger {
   static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
   bool IsGivenUp(NodeId node) const {
     const std::optional<MemoryTag> tag = tags_[Index(node)];
-    return tag && *tag != MemoryTag::kMustSave;
+    return tag && strata::IsGivenUp(*tag);
   }
 
   std::optional<MemoryTag> TagOf(NodeId node) {
@@ -203,16 +200,24 @@ class Tagger {
   }
 
   Graph& graph_;
-  PolicyFn policy_;
+  MemoryPolicy policy_;
   std::vector<std::optional<MemoryTag>> tags_;  // by node
 };
+
+}  // namespace
 
 bool HasBackward(const Graph& graph) {
   return std::ranges::any_of(graph.nodes().Snapshot(),
                              [&](NodeId node) { return IsBackward(graph, node); });
 }
 
-}  // namespace
+bool IsNeverRecomputed(const Graph& graph, NodeId node) {
+  return MustSave(graph, node) || IsInLoss(graph, node);
+}
+
+void ApplyMemoryPolicy(Graph& graph, MemoryPolicy policy) {
+  Tagger(graph, std::move(policy)).Run();
+}
 
 Result<Changed> TagMemory::Run(Module& module) {
   STRATA_TRY(const std::vector<NodeSelector> save, ParseSelectors(options_.save));
@@ -222,11 +227,11 @@ Result<Changed> TagMemory::Run(Module& module) {
   for (const GraphId id : module.programs()) {
     Graph& graph = module.graph(id);
     if (!HasBackward(graph)) continue;
-    PolicyFn policy = MakePolicy(options_.policy, save);
+    MemoryPolicy policy = MakePolicy(options_.policy, save);
     if (options_.policy == Policy::kMinCut) {
       STRATA_TRY(policy, MinCutPolicy(graph));
     }
-    Tagger(graph, std::move(policy)).Run();
+    ApplyMemoryPolicy(graph, std::move(policy));
     changed = true;
   }
   return Changed(changed);

@@ -1,12 +1,27 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "passes/core/options.h"
 #include "passes/core/pass.h"
+#include "passes/memory/tags.h"
 
 namespace strata {
+
+/// The tag that a policy gives a forward node; called once per node, in program order.
+using MemoryPolicy = std::function<MemoryTag(const Graph&, NodeId)>;
+
+/// Tags the forward nodes of a graph as `policy` says, but for what every policy saves: see
+/// TagMemory.
+void ApplyMemoryPolicy(Graph& graph, MemoryPolicy policy);
+
+/// Whether copies of a forward node could differ from it, or no policy recomputes it: random
+/// numbers, integers of the program, the output layer and the loss.
+bool IsNeverRecomputed(const Graph& graph, NodeId node);
+/// Whether a graph has backward nodes: what has none is not tagged.
+bool HasBackward(const Graph& graph);
 
 /// Tags each forward node: save its results for backward, or compute them again there.
 ///

@@ -7,10 +7,11 @@
 namespace strata {
 namespace {
 
-constexpr std::array<std::pair<MemoryTag, std::string_view>, 3> kTexts = {{
+constexpr std::array<std::pair<MemoryTag, std::string_view>, 4> kTexts = {{
     {MemoryTag::kMustSave, "MUST_SAVE"},
     {MemoryTag::kPreferRecompute, "PREFER_RECOMPUTE"},
     {MemoryTag::kMustRecompute, "MUST_RECOMPUTE"},
+    {MemoryTag::kMustCpuOffload, "MUST_CPU_OFFLOAD"},
 }};
 
 }  // namespace
@@ -33,7 +34,7 @@ void SetMemoryTag(Rewriter& rewriter, NodeId node, MemoryTag tag) {
 bool IsRecomputable(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall || IsBackward(graph, node)) return false;
   const std::optional<MemoryTag> tag = MemoryTagOf(graph, node);
-  return tag && *tag != MemoryTag::kMustSave;
+  return tag && IsGivenUp(*tag);
 }
 
 std::string_view ModuleOf(const Graph& graph, NodeId node) {

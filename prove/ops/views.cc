@@ -257,6 +257,9 @@ Result<Values> EvaluateConj(Call& call) {
 }
 
 constexpr OpDefinition kOps[] = {
+    {"ao.offload", EvaluateAlias},
+    {"ao.reload", EvaluateAlias},
+    {"ao.wait_tensor", EvaluateAlias},
     {"aten._conj", EvaluateConj},
     {"aten._unsafe_view", EvaluateView, true},
     {"_c10d_functional.wait_tensor", EvaluateAlias, true},

@@ -14,12 +14,13 @@ TEXT = {"ir/text", "ir/fx"}
 DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pattern"}
 DIFF = DIFF_BELOW | {"diff", "diff/code", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
-    "passes", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory", "passes/placement",
-    "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert", "passes/flex", "passes/simulate",
+    "passes", "passes/budget", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory",
+    "passes/placement", "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert",
+    "passes/flex", "passes/simulate",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
-    "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/flex", "runtime/trace",
+    "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/flex", "runtime/offload", "runtime/trace",
     "runtime/models", "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     "runtime/train", "runtime/train/data", "runtime/train/files",
 }
@@ -43,6 +44,9 @@ ALLOWED = {
     "diff": IR | DIFF_BELOW,
     "diff/history": IR | DIFF_BELOW | {"diff", "diff/code"},
     "diff/ranks": IR | {"diff/graph", "diff/history"},
+    "passes/budget": IR | {
+        "passes/core", "passes/memory", "passes/placement", "passes/placement/auto", "passes/simulate",
+    },
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
     "passes/comm": IR | {
@@ -61,7 +65,7 @@ ALLOWED = {
     "passes": IR | PASSES,
     "prove": IR | {"passes/expert", "passes/placement"},
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
-    "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex"},
+    "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
     "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},
     "runtime/codegen": IR | {"passes/compile", "passes/flex", "runtime/plan"},
@@ -71,15 +75,17 @@ ALLOWED = {
     "runtime/files": IR | {"runtime/aten", "runtime/plan"},
     "runtime/trace": IR | {"passes/flex", "runtime/aten"} | PLAN,
     "runtime/flex": IR | {"passes/flex", "runtime/aten", "runtime/exec/boxed"} | PLAN,
+    "runtime/offload": IR,
     "runtime/models": IR | {"passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace"} | PLAN,
     "runtime/exec/step": IR | {"runtime/aten", "runtime/trace"} | PLAN,
     "runtime/exec/boxed": IR | {"runtime/aten", "runtime/trace", "runtime/exec/step"} | PLAN,
     "runtime/exec/static": IR | PLAN | {
-        "passes/compile", "passes/flex", "runtime/aten", "runtime/codegen", "runtime/trace", "runtime/exec/step",
+        "passes/compile", "passes/flex", "passes/memory", "runtime/aten", "runtime/codegen", "runtime/offload",
+        "runtime/trace", "runtime/exec/step",
     },
     "runtime/exec": IR | PASSES | PLAN | {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
-        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/flex", "runtime/ranks",
+        "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/flex", "runtime/offload", "runtime/ranks",
     },
     "runtime/ranks": IR | PLAN | {"passes/placement", "runtime/aten", "runtime/exec/step"},
     "runtime/control": IR | PASSES | RUNTIME,
@@ -98,7 +104,8 @@ ALLOWED = {
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
     "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
     "cli/render": IR | TEXT | {
-        "store", "scene", "prove", "passes/core", "passes/memory", "passes/pipeline/schedule", "passes/simulate",
+        "store", "scene", "prove", "passes/budget", "passes/core", "passes/memory", "passes/pipeline/schedule",
+        "passes/simulate",
     } | DIFF | EXPORT,
     "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }

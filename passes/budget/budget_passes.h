@@ -1,0 +1,8 @@
+#pragma once
+#include "passes/core/registry.h"
+
+namespace strata {
+
+void RegisterBudgetPasses(PassRegistry& registry);
+
+}  // namespace strata
