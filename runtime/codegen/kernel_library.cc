@@ -168,6 +168,13 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
   return library;
 }
 
+std::unique_ptr<KernelLibrary> KernelLibrary::Unbuilt(size_t num_kernels, size_t num_flex_kernels) {
+  std::unique_ptr<KernelLibrary> library(new KernelLibrary());
+  library->num_kernels_ = num_kernels;
+  library->functions_.resize(num_kernels + num_flex_kernels, nullptr);
+  return library;
+}
+
 bool KernelLibrary::Open(const std::string& object, size_t num_flex) {
   if (handle_ != nullptr) ::dlclose(handle_);
   functions_.clear();

@@ -45,6 +45,9 @@ class KernelLibrary {
     return Load(kernels, Options());
   }
 
+  /// Without code, to lay out programs that are not run. Its functions are null.
+  static std::unique_ptr<KernelLibrary> Unbuilt(size_t num_kernels, size_t num_flex_kernels);
+
   KernelLibrary(const KernelLibrary&) = delete;
   KernelLibrary& operator=(const KernelLibrary&) = delete;
   ~KernelLibrary();

@@ -105,42 +105,89 @@ void ReadPasses(ConfigReader& reader, CompileConfig& compile) {
   if (!passes.empty()) compile.passes = fmt::format("{}", fmt::join(passes, ","));
 }
 
-void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
-  enum class Policy : uint8_t { kDefault, kEager, kFull, kMinCut, kNone, kOffload };
-  Policy policy = Policy::kNone;
-  reader.Read<Policy>("compile.memory_policy",
-                      {{"default", Policy::kDefault},
-                       {"eager", Policy::kEager},
-                       {"full", Policy::kFull},
-                       {"min_cut", Policy::kMinCut},
-                       {"none", Policy::kNone},
-                       {"sac_and_offload", Policy::kOffload}},
-                      policy);
-  switch (policy) {
-    case Policy::kDefault:
-      compile.memory_policy = "default";
-      break;
-    case Policy::kEager:
-      compile.memory_policy = "eager";
-      break;
-    case Policy::kFull:
-      compile.memory_policy = "full";
-      break;
-    case Policy::kMinCut:
-      compile.memory_policy = "min_cut";
-      break;
-    case Policy::kNone:
-      compile.memory_policy = "none";
-      break;
-    case Policy::kOffload:
-      reader.Refuse("compile.memory_policy", "nothing is offloaded yet, take 'default'");
-      break;
+/// What the policy `sac_and_offload` does.
+void ReadOffload(ConfigReader& reader, CompileConfig& compile) {
+  const auto read = [&](std::string_view name, auto& target) {
+    const std::string key = fmt::format("compile.cpu_offload_{}", name);
+    const auto preset = target;
+    reader.Read(key, target);
+    if (target < 0) {
+      reader.Refuse(key, fmt::format("{} must be at least 0", target));
+    } else if (target != preset && compile.memory_policy != "sac_and_offload" &&
+               compile.memory_policy != "budget") {
+      reader.Refuse(key, "it requires compile.memory_policy = 'sac_and_offload', remove it");
+    }
+  };
+  read("prefetch_n_layers", compile.offload_prefetch);
+  read("defer_n_layers", compile.offload_defer);
+  read("budget_gb", compile.offload_budget_gb);
+}
+
+/// torchtitan's names for policies.
+void ReadRecompute(ConfigReader& reader, CompileConfig& compile) {
+  constexpr std::string_view kMode = "activation_checkpoint.mode";
+  std::string_view policy;
+  reader.Table("activation_checkpoint");
+  reader.Read<std::string_view>(
+      kMode,
+      {{"none", ""}, {"selective", "default"}, {"full", "full"}, {"memory_budget", "min_cut"}},
+      policy);
+  const bool is_contradicted =
+      reader.Has("compile.memory_policy") && compile.memory_policy != policy;
+  if (!policy.empty() && is_contradicted) {
+    reader.Refuse(kMode,
+                  fmt::format("it is compile.memory_policy = '{}', remove one of them", policy));
+  } else if (!policy.empty()) {
+    compile.memory_policy = std::string(policy);
   }
+  constexpr std::string_view kOption = "activation_checkpoint.selective_ac_option";
+  constexpr std::string_view kShare = "activation_checkpoint.memory_budget";
+  if (policy == "default") {
+    reader.Fix(kOption, "op", "operators are chosen, not layers by number, take 'op'");
+  } else {
+    reader.Ignore(kOption);
+  }
+  if (policy == "min_cut") {
+    reader.Fix(kShare, 1.0,
+               "take 1, or compile.memory_policy = 'budget' and compile.memory_budget_bytes");
+  } else {
+    reader.Ignore(kShare);
+  }
+  for (const std::string_view key :
+       {"early_stop", "preserve_rng_state", "determinism_check", "debug",
+        "visualize_memory_budget_pareto", "per_op_sac_force_recompute_mm_shapes_by_fqns"})
+    reader.Ignore(fmt::format("activation_checkpoint.{}", key));
+}
+
+void ReadBudget(ConfigReader& reader, CompileConfig& compile) {
+  constexpr std::string_view kBytes = "compile.memory_budget_bytes";
+  const bool has_budget = compile.memory_policy == "budget";
+  reader.Read(kBytes, compile.memory_budget_bytes);
+  if (has_budget && !reader.Has(kBytes)) {
+    reader.Refuse("compile.memory_policy", "give compile.memory_budget_bytes, too");
+  } else if (has_budget && compile.memory_budget_bytes < 1) {
+    reader.Refuse(kBytes, fmt::format("{} must be at least 1", compile.memory_budget_bytes));
+  } else if (!has_budget && reader.Has(kBytes)) {
+    reader.Refuse(kBytes, "it requires compile.memory_policy = 'budget', remove it");
+  }
+}
+
+void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
+  std::string_view policy = compile.memory_policy;
+  reader.Read<std::string_view>("compile.memory_policy",
+                                {{"budget", "budget"},
+                                 {"default", "default"},
+                                 {"eager", "eager"},
+                                 {"full", "full"},
+                                 {"min_cut", "min_cut"},
+                                 {"none", "none"},
+                                 {"sac_and_offload", "sac_and_offload"}},
+                                policy);
+  compile.memory_policy = std::string(policy);
+  ReadRecompute(reader, compile);
   ReadSaveOps(reader, compile);
-  constexpr std::string_view kNoOffload = "nothing is offloaded yet, remove it";
-  reader.Fix("compile.cpu_offload_prefetch_n_layers", int64_t{1}, kNoOffload);
-  reader.Fix("compile.cpu_offload_defer_n_layers", int64_t{1}, kNoOffload);
-  reader.Fix("compile.cpu_offload_budget_gb", 100.0, kNoOffload);
+  ReadOffload(reader, compile);
+  ReadBudget(reader, compile);
 }
 
 void ReadOverlap(ConfigReader& reader, CompileConfig& compile) {

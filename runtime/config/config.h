@@ -227,6 +227,11 @@ struct CompileConfig {
   /// Of the pass `tag-memory`, which results are saved for backward; "none": all of them.
   std::string memory_policy = "none";
   std::string save_ops;  ///< with policy "full": the selectors of the nodes that it saves
+  /// With policy "sac_and_offload". GiB of the host for offloaded results, 0: no limit; layers by
+  /// which copies back start earlier, and after which copies to the host are awaited.
+  double offload_budget_gb = 100;
+  int64_t offload_prefetch = 1, offload_defer = 1;
+  int64_t memory_budget_bytes = 0;  ///< with policy "budget": of the peak of a step
   /// Key `enable_fsdp_ag_rs_overlap`: all-gathers of parameters have a communicator of their own.
   bool separate_gathers = false;
   /// Key `enable_fsdp_dense_region_overlap`: collectives of parameters keep clear of experts'.

@@ -96,27 +96,6 @@ void ReadComm(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Fix("comm.save_traces_file_prefix", "rank_", advice);
 }
 
-void ReadRecompute(ConfigReader& reader) {
-  constexpr std::string_view kMode = "activation_checkpoint.mode";
-  // Which policy of compile.memory_policy does it; none: nothing is to be done.
-  std::string_view policy;
-  reader.Table("activation_checkpoint");
-  reader.Read<std::string_view>(
-      kMode,
-      {{"none", ""}, {"selective", "default"}, {"full", "full"}, {"memory_budget", "min_cut"}},
-      policy);
-  if (!policy.empty()) {
-    reader.Refuse(kMode, fmt::format("passes choose what is recomputed, take 'none' and "
-                                     "compile.memory_policy = '{}'",
-                                     policy));
-  }
-  for (const std::string_view key :
-       {"selective_ac_option", "early_stop", "memory_budget", "preserve_rng_state",
-        "determinism_check", "debug", "visualize_memory_budget_pareto",
-        "per_op_sac_force_recompute_mm_shapes_by_fqns"})
-    reader.Ignore(fmt::format("activation_checkpoint.{}", key));
-}
-
 /// `pipeline 2 · `, of several stages.
 std::string PipelineText(const PipelineConfig& pipeline) {
   return pipeline.degree == 1 ? "" : fmt::format("pipeline {} · ", pipeline.degree);
@@ -137,8 +116,6 @@ void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
   ReadParallelism(reader, parallelism);
   ReadComm(reader, parallelism);
   reader.Fix("training.enable_cpu_offload", false, "parameters stay where the run is, take false");
-
-  ReadRecompute(reader);
 
   for (const std::string_view table : {"float8", "mx", "quantize"}) {
     if (reader.Has("converters")) continue;  // which alone read them

@@ -47,6 +47,7 @@ PlannedMemory DynamicExecutor::planned_memory() const {
   for (const auto& [sizes, executor] : plans_) {
     const PlannedMemory memory = executor.planned_memory();
     total.transient = std::max(total.transient, memory.transient);
+    total.offloaded = std::max(total.offloaded, memory.offloaded);
     total.outputs = std::max(total.outputs, memory.outputs);
     if (!memory.transient_at_most || !total.transient_at_most) {
       total.transient_at_most.reset();

@@ -14,6 +14,7 @@
 #include "runtime/exec/static/static_program.h"
 #include "runtime/exec/step/running_step.h"
 #include "runtime/flex/flex_attention.h"
+#include "runtime/offload/offload_ops.h"
 #include "runtime/plan/in_flight.h"
 #include "runtime/ranks/collectives.h"
 #include "runtime/ranks/rank_team.h"
@@ -124,6 +125,7 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
                                 Device* device) {
   RegisterFlexAttention();  // what plans call
   RegisterCollectives();    // plans look for operators once
+  RegisterOffloadOps();
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty() || !plan.flex_kernels.empty()) {

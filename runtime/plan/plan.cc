@@ -16,6 +16,7 @@
 #include "passes/compile/pointwise.h"
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_node.h"
+#include "passes/memory/offloadable.h"
 #include "runtime/plan/flex_step.h"
 #include "runtime/plan/in_flight.h"
 #include "runtime/plan/layouts.h"
@@ -169,6 +170,8 @@ class Lowering {
       STRATA_TRY(PlanArg lowered, LowerArg(kwarg.value));
       step.kwargs.emplace_back(module_.str(kwarg.name), std::move(lowered));
     }
+    // The last reader of what is awaited orders nodes; the wait does not read its result.
+    if (step.op == kTransferWaitOp && step.args.size() > 2) step.args.resize(2);
     bool has_results = false, are_aliases = true;
     for (size_t i = 0; i < n.num_results; ++i) {
       const ValueId value = graph().result(node, i);
@@ -181,7 +184,7 @@ class Lowering {
       has_results = has_results || graph().value(value).type.valid();
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
-    step.is_view = has_results && are_aliases && !step.mutates && !IsWait(step.op);
+    step.is_view = has_results && are_aliases && !step.mutates && !traits.effectful;
     AddPartition(node);
     AddFlexKernel(node, step);
     plan_.steps.push_back(std::move(step));

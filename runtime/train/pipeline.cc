@@ -82,13 +82,24 @@ void InsertBeforeKernels(Passes inserted, Passes& passes) {
 
 /// `tag-memory{policy=full},recompute`.
 std::string MemoryText(const CompileConfig& compile) {
+  const std::string layers =
+      fmt::format("prefetch={},defer={}", compile.offload_prefetch, compile.offload_defer);
+  if (compile.memory_policy == "budget") {
+    return fmt::format("budget{{bytes={},{}}},recompute,offload{{{}}}", compile.memory_budget_bytes,
+                       layers, layers);
+  }
+  if (compile.memory_policy == "sac_and_offload") {
+    return fmt::format("tag-memory,tag-offload{{budget_gb={}}},recompute,offload{{{}}}",
+                       compile.offload_budget_gb, layers);
+  }
   const std::string save =
       compile.save_ops.empty() ? "" : fmt::format(",save=\"{}\"", compile.save_ops);
   return fmt::format("tag-memory{{policy={}{}}},recompute", compile.memory_policy, save);
 }
 
 /// After cleanup and placement.
-Status InsertMemory(const CompileConfig& compile, const PassRegistry& registry, Passes& passes) {
+Status InsertMemory(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
+  const CompileConfig& compile = config.compile;
   if (compile.memory_policy == "none") return Ok();
   if (!compile.enable_passes) {
     return Error(
@@ -100,6 +111,12 @@ Status InsertMemory(const CompileConfig& compile, const PassRegistry& registry, 
         "pass and configuration contradict each other: tag-memory: compile.memory_policy is '{}', "
         "take one of them out",
         compile.memory_policy);
+  }
+  if (config.parallelism.pipeline.degree > 1 &&
+      (compile.memory_policy == "sac_and_offload" || compile.memory_policy == "budget")) {
+    return Error(
+        "keys of the configuration contradict each other: compile.memory_policy: nothing is "
+        "offloaded between stages of a pipeline, take 'default'");
   }
   STRATA_TRY(Passes memory, ParsePipeline(MemoryText(compile), registry));
   InsertBeforeKernels(std::move(memory), passes);
@@ -194,7 +211,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   STRATA_RETURN_IF_ERROR(CheckNames(disabled, registry));
   STRATA_TRY(Passes passes, ParsePipeline(text, registry));
   if (!config.compile.enable_passes) passes.clear();
-  STRATA_RETURN_IF_ERROR(InsertMemory(config.compile, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertMemory(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertOverlap(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertCommunication(config, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {

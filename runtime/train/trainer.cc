@@ -131,7 +131,7 @@ struct Trainer::State {
   DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
 
   Status Compile(const CompileWatch& watch) {
-    STRATA_RETURN_IF_ERROR(traced.Make(spec, std::exchange(passes, {}), watch, device.get()));
+    STRATA_RETURN_IF_ERROR(traced.Make(spec, std::exchange(passes, {}), watch, plan, device.get()));
     if (config.parallelism.mesh.num_ranks() > 1) STRATA_RETURN_IF_ERROR(Distribute());
     std::mutex one_at_a_time;  // they make the same kernels
     return ranks.ForEach([&](int64_t rank, RankTraining& training) {

@@ -10,6 +10,7 @@
 #include "passes/core/pass_manager.h"
 #include "runtime/exec/executor.h"
 #include "runtime/trace/scope.h"
+#include "runtime/train/budget_oracle.h"
 #include "runtime/train/programs.h"
 
 namespace strata {
@@ -53,11 +54,13 @@ at::Tensor AsGraphInput(const at::Tensor& tensor) {
 }
 
 Status TracedTraining::Make(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
-                            const CompileWatch& watch, const Device* device) {
+                            const CompileWatch& watch, const PlanOptions& plan,
+                            const Device* device) {
   const TargetScope target(device != nullptr ? device->traits() : DeviceTraits());
   module.ReserveStableIds(watch.first_stable_id);
   STRATA_RETURN_IF_ERROR(TraceTraining(spec, module, constants));
 
+  if (device == nullptr) AskPlannerForPeaks(passes, plan, constants);
   PassManager manager({.run_ref = watch.run_ref});
   for (std::unique_ptr<Pass>& pass : passes)
     manager.Add(std::move(pass));

@@ -59,10 +59,10 @@ struct TracedTraining {
   Module module;
   Constants constants;
 
-  /// Traces for `device` (null: the CPU) and runs the passes. Call once. Errors: what cannot be
-  /// traced, a failing pass or instrumentation.
+  /// Traces for `device` (null: the CPU) and runs the passes; `plan` are the options of the plans
+  /// that will run. Call once. Errors: what cannot be traced, a failing pass or instrumentation.
   Status Make(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
-              const CompileWatch& watch, const Device* device);
+              const CompileWatch& watch, const PlanOptions& plan, const Device* device);
 };
 
 /// Observes the graphs of training steps, one after the other.

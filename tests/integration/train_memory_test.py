@@ -71,6 +71,31 @@ class TrainMemoryTest(unittest.TestCase):
             self.assertIn("proven: 6 of 6 steps", self.run_strata("prove", f"{policy}.strata"))
         self.assertTrue(0 < nodes["default"] < nodes["eager"] < nodes["full"], nodes)
 
+    def test_offloaded_results_train_the_same(self):
+        large = ("--set", "seq_len=64", "--set", "rope.max_seq_len=64", "--set", "dim=32")
+        expected = self.train("none", *large)
+        self.assertEqual(self.train("offload", *large, "--set", "compile.memory_policy=sac_and_offload"), expected)
+        passes = self.passes("offload.strata")
+        self.assertEqual([passes[name]["status"] for name in ("tag-offload", "recompute", "offload")], ["ok"] * 3)
+        self.assertIn("ao.reload.default", self.run_strata("show", "offload.strata#graph=step,pass=offload:after"))
+        self.assertNotIn("✗", self.run_strata("prove", "offload.strata"))
+
+    def test_a_budget_between_all_and_nothing_holds(self):
+        large = ("--set", "seq_len=64", "--set", "rope.max_seq_len=64", "--set", "dim=32")
+        expected = self.train("none", *large)
+        memory = json.loads(self.run_strata("memory", "none.strata#graph=step,pass=canonicalize:after", "--pareto",
+                                            "--json"))
+        front = memory["front"]
+        self.assertGreater(len(front), 3)
+        self.assertEqual(front, sorted(front, key=lambda point: (point["bytes"], -point["us"])))
+        self.assertEqual(front[-1]["us"], 0)
+        budget = (front[0]["bytes"] + front[-1]["bytes"]) // 2
+        options = ("--set", "compile.memory_policy=budget", "--set", f"compile.memory_budget_bytes={budget}")
+        self.assertEqual(self.train("budget", *large, *options), expected)
+        error = self.train("small", *large, "--set", "compile.memory_policy=budget", "--set",
+                           "compile.memory_budget_bytes=1000", status=2)
+        self.assertRegex(error, r"the smallest peak that was found is \d+ bytes")
+
     def test_ranks_recompute_gathers_and_train_the_same(self):
         ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=2")
         expected = self.train("none", *ranks)

@@ -40,6 +40,22 @@ const Tensor& BindContext::Place(int32_t slot, int32_t index) {
   return state_.TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
 }
 
+const Tensor& BindContext::PlaceOnHost(int32_t slot, int32_t index) {
+  StaticStorage& storage = StorageOf(slot);
+  storage = {StaticStorage::Kind::kHost, Slot(slot).layout->storage_bytes(), slot};
+  const int32_t last = std::max(assignment_.last_use(slot), index);
+  host_requests_.push_back({.bytes = storage.bytes, .first = index, .last = last});
+  host_owners_.push_back(slot);
+  return state_.TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
+}
+
+int64_t BindContext::AssignHost() {
+  const MemoryPlan memory = PlanMemory(host_requests_);
+  for (size_t i = 0; i < host_owners_.size(); ++i)
+    StorageOf(host_owners_[i]).offset = memory.offsets[i];
+  return memory.bytes;
+}
+
 void BindContext::Share(int32_t slot, int32_t index,
                         const std::function<bool(int32_t operand)>& may_share) {
   if (plan_.options.in_place) assignment_.Share(slot, index, may_share);

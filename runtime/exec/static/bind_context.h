@@ -48,6 +48,10 @@ class BindContext {
 
   /// Gives a result of step `index` a tensor over memory that is assigned later.
   const at::Tensor& Place(int32_t slot, int32_t index);
+  /// The same in memory of the host, for an offloaded value that is not an output.
+  const at::Tensor& PlaceOnHost(int32_t slot, int32_t index);
+  /// Lays out the memory of the host, and returns its bytes.
+  int64_t AssignHost();
   /// Allows the result to use the memory of an operand whose lifetime ends with step `index`.
   void Share(int32_t slot, int32_t index, const std::function<bool(int32_t operand)>& may_share);
   /// Shares the operands of an operator that reads no element, or row, after it has written it.
@@ -66,6 +70,8 @@ class BindContext {
   const KernelLibrary* kernels_;
   StaticState& state_;
   BufferAssignment assignment_;
+  std::vector<MemoryRequest> host_requests_;
+  std::vector<int32_t> host_owners_;  // of each request
 };
 
 }  // namespace strata

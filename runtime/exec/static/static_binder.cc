@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/memory/offloadable.h"
 #include "runtime/aten/out_variants.h"
 #include "runtime/exec/static/operator_stack.h"
 #include "runtime/exec/static/step_kinds.h"
@@ -149,6 +150,7 @@ void StaticBinder::PlaceMemory() {
         has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
   }
   state_->block_bytes = arena.bytes;
+  state_->host_bytes = context_.AssignHost();
   state_->can_borrow = !has_outputs;
   state_->Borrow(scratch_);
 }
@@ -169,7 +171,7 @@ void StaticBinder::CountTransient() {
       if (context_.StorageOf(slot).kind == StorageKind::kAdopted) {
         AddTransient({.constant = context_.StorageOf(slot).bytes}, slot, index, last);
       } else if (state_->is_dynamic[static_cast<size_t>(slot)] &&
-                 context_.Slot(slot).dynamic_layout) {
+                 context_.Slot(slot).dynamic_layout && planned.op != kOffloadOp) {
         const SizeForm& bytes = context_.Slot(slot).dynamic_layout->bytes;
         if (work->UsesArena(slot)) {
           state_->dynamic_arena.Add({.slot = slot,

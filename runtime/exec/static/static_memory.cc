@@ -9,6 +9,7 @@
 
 #include "runtime/aten/literals.h"
 #include "runtime/exec/static/static_state.h"
+#include "runtime/offload/host_memory.h"
 
 namespace strata {
 
@@ -171,6 +172,32 @@ void StaticState::EnsureBlock() {
   UseBlock({.memory = std::make_shared<c10::DataPtr>(
                 c10::GetCPUAllocator()->allocate(static_cast<size_t>(block_bytes))),
             .bytes = block_bytes});
+}
+
+void StaticState::EnsureHostBlock() {
+  if (host_bytes == 0 || host_block != nullptr) return;
+  host_block = AllocateHostMemory(host_bytes);
+  for (size_t owner = 0; owner < storages.size(); ++owner) {
+    const StaticStorage& storage = storages[owner];
+    if (storage.kind != StaticStorage::Kind::kHost) continue;
+    c10::DataPtr address(static_cast<char*>(host_block.get()) + storage.offset,
+                         c10::Device(c10::kCPU));
+    SetStorage(static_cast<int32_t>(owner),
+               {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
+                std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
+  }
+}
+
+void StaticState::LetGoOfHostBlock() {
+  if (host_block == nullptr) return;
+  for (size_t owner = 0; owner < storages.size(); ++owner) {
+    if (storages[owner].kind == StaticStorage::Kind::kHost) Release(static_cast<int32_t>(owner));
+  }
+  host_block.reset();
+}
+
+void StaticState::AwaitTransfers() const {
+  if (transfers != nullptr) transfers->WaitForAll();
 }
 
 void StaticState::UseBlock(MemoryBlock memory) {

@@ -29,6 +29,7 @@ void StaticState::RunStep(size_t index, ExecutionObserver* observer) {
 }
 
 void StaticState::Show(const PlanStep& step, ExecutionObserver& observer) {
+  AwaitTransfers();
   for (const int32_t slot : step.results)
     shown.push_back(slot < 0 ? at::Tensor() : TensorAt(slot));
   observer.OnStep(step, shown);
@@ -44,6 +45,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
   state_->EnsureBlock();
+  state_->EnsureHostBlock();
   state_->dynamic_arena.BeginRun();
   if (observer != nullptr && observer->WantsAllSteps()) {
     for (size_t index = 0; index < state_->steps.size(); ++index) {
@@ -64,6 +66,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
       state_->RunStep(index, observer);
     }
   }
+  state_->AwaitTransfers();
   std::vector<Tensor> outputs = state_->TakeOutputs(inputs);
   state_->ReleaseDynamicInputs();
   state_->stack.clear();
@@ -75,6 +78,7 @@ size_t StaticProgram::failed_step() const {
 }
 
 void StaticProgram::Reset() {
+  state_->AwaitTransfers();
   state_->stack.clear();
   state_->shown.clear();
   state_->ReleaseDynamicInputs();
@@ -89,6 +93,7 @@ MemoryBlock StaticProgram::TakeBlock() {
   MemoryBlock block =
       state_->scratch == nullptr && !state_->HasHeldOutputs() ? state_->block : MemoryBlock{};
   state_->LetGoOfBlock();
+  state_->LetGoOfHostBlock();
   return block;
 }
 
@@ -132,7 +137,8 @@ PlannedMemory StaticProgram::planned_memory() const {
   const int64_t held = state_->block.memory != nullptr ? state_->block.bytes : state_->block_bytes;
   PlannedMemory memory{.held = state_->scratch != nullptr ? 0 : held,
                        .transient_at_most = all.AtMost(state_->plan.partitions),
-                       .outputs = state_->transient_outputs.With(state_->numbers)};
+                       .outputs = state_->transient_outputs.With(state_->numbers),
+                       .offloaded = state_->host_bytes};
   const bool has_run =
       std::ranges::any_of(state_->numbers, [](const auto& number) { return number.has_value(); });
   if (!has_run && memory.transient_at_most) {

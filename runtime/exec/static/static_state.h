@@ -10,16 +10,26 @@
 
 #include "runtime/exec/static/static_program.h"
 #include "runtime/exec/static/step.h"
+#include "runtime/offload/transfer_thread.h"
 #include "runtime/plan/memory/dynamic_arena.h"
 
 namespace strata {
 
 /// A storage of the program.
 struct StaticStorage {
-  enum class Kind : uint8_t { kNone, kInput, kConstant, kBlock, kAdopted, kOutput, kDynamic };
+  enum class Kind : uint8_t {
+    kNone,
+    kInput,
+    kConstant,
+    kBlock,
+    kAdopted,
+    kOutput,
+    kDynamic,
+    kHost
+  };
   Kind kind = Kind::kNone;
   int64_t bytes = 0;
-  int64_t offset = 0;               ///< kBlock, kOutput: in the block
+  int64_t offset = 0;               ///< kBlock, kOutput: in the block; kHost: in the host's
   std::vector<int32_t> slots;       ///< with tensors over it, views included
   std::vector<at::Tensor> aliases;  ///< further tensors over it, each known to one step
   /// An argument of a step that lies in it.
@@ -78,6 +88,10 @@ struct StaticState {
   TransientMemory transient;          ///< that allocators provide during a run
   TransientMemory transient_outputs;  ///< the part of it that outlives the run
   DynamicArena dynamic_arena;
+  std::shared_ptr<void> host_block;             ///< of offloaded values; allocated at the first run
+  int64_t host_bytes = 0;                       ///< of it
+  std::unique_ptr<TransferThread> transfers;    ///< null: the plan offloads nothing
+  std::vector<TransferThread::Ticket> tickets;  ///< by slot that owns a storage: the copy to it
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
   size_t current_step = 0;
@@ -103,6 +117,11 @@ struct StaticState {
   /// Allocates the block, unless there is one.
   void EnsureBlock();
   void UseBlock(MemoryBlock memory);
+  /// The same for the memory of offloaded values.
+  void EnsureHostBlock();
+  void LetGoOfHostBlock();
+  /// Until then, memory that copies read and write must stay as it is.
+  void AwaitTransfers() const;
   /// As StaticProgram::Borrow.
   void Borrow(const ScratchMemory& lent);
   /// Releases the block; outputs that the caller holds keep it.

@@ -5,6 +5,7 @@
 #include "runtime/exec/static/flex_kernel_step.h"
 #include "runtime/exec/static/fused_kernel.h"
 #include "runtime/exec/static/library_call.h"
+#include "runtime/exec/static/transfer.h"
 
 namespace strata {
 namespace {
@@ -13,11 +14,13 @@ using BindKind = Result<Binding> (*)(const PlanStep& step, int32_t index, BindCo
 
 /// For steps on fixed operands whose results have static layouts.
 constexpr BindKind kStaticKinds[] = {
-    BindFlexKernel, BindFill, BindCopy, BindEmbeddingGradient, BindConcatenation, BindOutVariant,
+    BindTransfer,          BindFlexKernel,    BindFill,       BindCopy,
+    BindEmbeddingGradient, BindConcatenation, BindOutVariant,
 };
 
 /// For the others, in this order.
-constexpr BindKind kKinds[] = {BindFusedKernel, BindWait, BindInPlace, BindAllocatingCall};
+constexpr BindKind kKinds[] = {BindTransfer, BindFusedKernel, BindWait, BindInPlace,
+                               BindAllocatingCall};
 
 bool IsStatic(const PlanStep& step, BindContext& context) {
   bool is_fixed = step.kernel < 0 && !step.results.empty();

@@ -14,6 +14,8 @@ struct PlannedMemory {
   std::optional<int64_t> transient_at_most = 0;
   /// The part of `transient` that the caller owns after the run.
   int64_t outputs = 0;
+  /// Of the host, for offloaded values; no part of `held`. Held from the first run on.
+  int64_t offloaded = 0;
 };
 
 }  // namespace strata

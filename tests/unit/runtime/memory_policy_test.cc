@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include "passes/memory/offloadable.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/results.h"
@@ -28,7 +29,7 @@ using testing::SmallConfig;
 struct Training {
   std::vector<double> losses;
   std::vector<std::byte> tensors;  // gradients of the last step, parameters
-  int64_t planned_bytes = 0, peak_bytes = 0, num_copies = 0;
+  int64_t planned_bytes = 0, peak_bytes = 0, num_copies = 0, num_offloads = 0;
 };
 
 void Append(const std::vector<TensorView>& views, std::vector<std::byte>& out) {
@@ -51,6 +52,8 @@ Training Train(const TrainConfig& config, int steps, std::string_view passes = k
   const Graph& graph = *trainer->module().FindGraph(kStepGraph);
   for (const NodeId node : graph.nodes())
     training.num_copies += graph.attribute(node, "recomputed_from").empty() ? 0 : 1;
+  for (const NodeId node : graph.nodes())
+    training.num_offloads += graph.op(node) == kOffloadOp ? 1 : 0;
   return training;
 }
 
@@ -109,6 +112,97 @@ TEST_CASE("policies that give up more need less memory, planned and measured") {
       }
       CHECK_LT(trainings[1].peak_bytes, trainings[0].peak_bytes);
       CHECK_LT(trainings[2].peak_bytes, trainings[1].peak_bytes);
+    }
+  }
+}
+
+// Results beyond the smallest that are offloaded.
+const Overrides kLarger = {"dim=64",     "seq_len=96",   "batch_size=12", "rope.max_seq_len=96",
+                           "n_layers=4", "vocab_size=64"};
+
+TEST_CASE("offloaded results come back bit for bit, however many steps overlap with the copies") {
+  at::set_num_threads(1);
+  for (const std::string_view text :
+       {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
+    INFO(text.substr(0, 20));
+    const Training expected = Train(SmallConfig(text, kLarger), 3);
+    for (const char* layers : {"0", "1", "3"}) {
+      INFO(layers);
+      Overrides overrides = With(kLarger, "sac_and_offload");
+      overrides.push_back(std::string("compile.cpu_offload_defer_n_layers=") + layers);
+      overrides.push_back(std::string("compile.cpu_offload_prefetch_n_layers=") + layers);
+      for (const char* passes : {"dce,canonicalize", "dce,canonicalize,place-casts,fuse"}) {
+        const Training actual = Train(SmallConfig(text, overrides), 3, passes);
+        CHECK_GT(actual.num_offloads, 3);
+        CHECK_EQ(actual.losses, expected.losses);
+        CHECK(std::ranges::equal(actual.tensors, expected.tensors));
+      }
+    }
+  }
+}
+
+TEST_CASE("twenty steps of every policy end in the same bits, measured as planned") {
+  at::set_num_threads(1);
+  for (const std::string_view text :
+       {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
+    INFO(text.substr(0, 20));
+    Overrides overrides = kLarger;
+    overrides.emplace_back("steps=20");
+    const Training expected = Train(SmallConfig(text, overrides), 20);
+    for (const char* policy : {"default", "eager", "full", "min_cut", "sac_and_offload"}) {
+      INFO(policy);
+      const Training actual = Train(SmallConfig(text, With(overrides, policy)), 20);
+      CHECK_EQ(actual.losses, expected.losses);
+      CHECK(std::ranges::equal(actual.tensors, expected.tensors));
+      CHECK_LT(actual.peak_bytes, expected.peak_bytes);
+      const double ratio =
+          static_cast<double>(actual.planned_bytes) / static_cast<double>(actual.peak_bytes);
+      CHECK_LT(std::abs(ratio - 1), 0.01);
+    }
+  }
+}
+
+TEST_CASE("a budget holds, planned and measured, and leaves every bit") {
+  at::set_num_threads(1);
+  for (const std::string_view text :
+       {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
+    INFO(text.substr(0, 20));
+    const Training most = Train(SmallConfig(text, kLarger), 2);
+    const Training full = Train(SmallConfig(text, With(kLarger, "full")), 2);
+    for (const int64_t share : {80, 50, 20}) {
+      const int64_t bytes =
+          full.planned_bytes + (most.planned_bytes - full.planned_bytes) * share / 100;
+      INFO(share, " % of ", most.planned_bytes, " above ", full.planned_bytes);
+      Overrides overrides = With(kLarger, "budget");
+      overrides.push_back("compile.memory_budget_bytes=" + std::to_string(bytes));
+      for (const char* passes : {"dce,canonicalize", "dce,canonicalize,place-casts,fuse"}) {
+        const Training actual = Train(SmallConfig(text, overrides), 2, passes);
+        CHECK_LE(actual.planned_bytes, bytes);
+        CHECK_LE(static_cast<double>(actual.peak_bytes), static_cast<double>(bytes) * 1.01);
+        CHECK_EQ(actual.losses, most.losses);
+        CHECK(std::ranges::equal(actual.tensors, most.tensors));
+      }
+    }
+  }
+}
+
+TEST_CASE("offloaded results leave the arena: the peak falls as planned") {
+  at::set_num_threads(1);
+  for (const std::string_view text :
+       {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
+    for (const char* param : {"float32", "bfloat16"}) {
+      INFO(text.substr(0, 20), " ", param);
+      Overrides overrides = kLarger;
+      overrides.push_back(std::string("training.mixed_precision_param=") + param);
+      const Training kept = Train(SmallConfig(text, With(overrides, "default")), 2);
+      const Training offloaded = Train(SmallConfig(text, With(overrides, "sac_and_offload")), 2);
+      CHECK_EQ(kept.num_offloads, 0);
+      CHECK_LT(offloaded.peak_bytes, kept.peak_bytes);
+      const double ratio =
+          static_cast<double>(offloaded.planned_bytes) / static_cast<double>(offloaded.peak_bytes);
+      INFO("planned ", offloaded.planned_bytes, ", measured ", offloaded.peak_bytes, ", kept ",
+           kept.peak_bytes);
+      CHECK_LT(std::abs(ratio - 1), 0.03);
     }
   }
 }

@@ -175,15 +175,34 @@ TEST_CASE("sequences of a step are those of whole batches") {
   CHECK_EQ(Parse(kNested, {"training.global_batch_size=-1"}).accumulation_steps, 1);
 }
 
+TEST_CASE("torchtitan's modes of activation checkpointing are memory policies") {
+  const auto policy = [](const std::vector<std::string>& sets) {
+    return Parse(kNested, sets).compile.memory_policy;
+  };
+  CHECK_EQ(policy({"activation_checkpoint.mode=none"}), "none");
+  CHECK_EQ(policy({"activation_checkpoint.mode=full"}), "full");
+  CHECK_EQ(policy({"activation_checkpoint.mode=selective",
+                   "activation_checkpoint.selective_ac_option=op"}),
+           "default");
+  CHECK_EQ(
+      policy({"activation_checkpoint.mode=memory_budget", "activation_checkpoint.memory_budget=1"}),
+      "min_cut");
+  CHECK_EQ(policy({"activation_checkpoint.mode=full", "compile.memory_policy=full"}), "full");
+  CHECK_EQ(policy({"activation_checkpoint.mode=full",
+                   "compile.full_recompute_save_ops=lm_head::aten.mm.default"}),
+           "full");
+  CHECK_EQ(ErrorOf(kNested, {"activation_checkpoint.mode=selective",
+                             "activation_checkpoint.selective_ac_option=2"}),
+           "impossible value for 'activation_checkpoint.selective_ac_option': --set "
+           "activation_checkpoint.selective_ac_option=2: operators are chosen, not layers by "
+           "number, take 'op'");
+}
+
 TEST_CASE("keys of torchtitan's that ask for what a run does not do name the replacement") {
   const auto refusal = [](const std::string& set) {
     const std::string message = ErrorOf(kNested, {set});
     return message.substr(message.find(set + ": ") + set.size() + 2);
   };
-  CHECK_EQ(refusal("activation_checkpoint.mode=selective"),
-           "passes choose what is recomputed, take 'none' and compile.memory_policy = 'default'");
-  CHECK_EQ(refusal("activation_checkpoint.mode=full"),
-           "passes choose what is recomputed, take 'none' and compile.memory_policy = 'full'");
   CHECK_EQ(ErrorOf(kNested, {"model.converters=[\"mx\"]"}),
            "impossible value for 'model.converters': --set model.converters=[\\\"mx\\\"]: models "
            "compute in float32 or bfloat16, "
