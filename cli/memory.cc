@@ -2,11 +2,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/render/memory_front.h"
 #include "cli/render/memory_table.h"
+#include "passes/budget/budget.h"
+#include "passes/memory/offloadable.h"
+#include "passes/memory/tags.h"
 #include "refs/ref.h"
 
 namespace strata::cli {
@@ -17,7 +22,25 @@ struct MemoryFlags {
   std::optional<std::string> before;
   int64_t top = 12;
   bool json = false;
+  bool pareto = false;
+  bool no_offload = false;
+  std::string topology;
 };
+
+/// Plans of less memory for more time. Errors: a graph that has copies already.
+Result<std::vector<BudgetedPlan>> FrontOf(const Snapshot& snapshot, const MemoryFlags& flags) {
+  const Graph& graph = snapshot.graph();
+  for (const NodeId node : graph.nodes()) {
+    if (!graph.attribute(node, kRecomputedFromAttribute).empty() || IsTransfer(graph, node)) {
+      return Error("a plan was applied already: {}: node {}: name the graph before it", flags.ref,
+                   graph.name(node));
+    }
+  }
+  STRATA_TRY(const MemoryCosts costs, CostsOf(graph, flags.topology));
+  Budget::Options options;
+  options.offload = !flags.no_offload;
+  return SearchOf(*snapshot.module, snapshot.graph_id, costs, options).Front();
+}
 
 Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   Flags flags("memory",
@@ -27,9 +50,15 @@ Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   flags.Option("--before", "REF", &out.before, "also compare with this graph");
   flags.Option("--top", "N", &out.top, "number of rows of each table; 0: all");
   flags.Switch("--json", &out.json, "print strata.memory/1");
+  flags.Switch("--pareto", &out.pareto,
+               "show the plans of the pass budget: less memory for more time");
+  flags.Switch("--no-offload", &out.no_offload, "with --pareto: nothing is copied to the host");
+  flags.Option("--topology", "NAME|FILE", &out.topology,
+               "with --pareto: whose times are modelled; default: by the device of the graph");
   flags.Example("strata memory 't.strata#graph=step'");
   flags.Example(
       "strata memory 't.strata#pass=recompute:after' --before 't.strata#pass=recompute:before'");
+  flags.Example("strata memory 't.strata#graph=step,pass=canonicalize:after' --pareto");
   return flags.Parse(args);
 }
 
@@ -45,9 +74,15 @@ Result<Exit> RunMemory(Args args) {
     STRATA_TRY(before, LoadRef(*flags.before));
   }
   const Graph* old = before ? &before->graph() : nullptr;
+  std::optional<std::vector<BudgetedPlan>> front;
+  if (flags.pareto) {
+    STRATA_TRY(front, FrontOf(snapshot, flags));
+  }
   std::string text;
   if (flags.json) {
-    text = MemoryJson(snapshot.graph(), old);
+    text = MemoryJson(snapshot.graph(), old, front ? &*front : nullptr);
+  } else if (front) {
+    text = FrontText(snapshot.graph(), *front);
   } else {
     if (old != nullptr) text = MemoryChangeText(*old, snapshot.graph()) + "\n";
     text += MemoryText(snapshot.graph(), static_cast<size_t>(std::max<int64_t>(flags.top, 0)));

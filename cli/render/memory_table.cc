@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/unicode.h"
+#include "cli/render/memory_front.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "passes/memory/activations.h"
@@ -217,7 +218,8 @@ std::string MemoryChangeText(const Graph& before, const Graph& after) {
               SavedBytes(ListActivations(after)));
 }
 
-std::string MemoryJson(const Graph& graph, const Graph* before) {
+std::string MemoryJson(const Graph& graph, const Graph* before,
+                       const std::vector<BudgetedPlan>* front) {
   std::string text;
   JsonWriter json(text);
   json.BeginObject().Field("schema", "strata.memory/1");
@@ -227,6 +229,7 @@ std::string MemoryJson(const Graph& graph, const Graph* before) {
     WriteGraph(json, *before);
     json.EndObject();
   }
+  if (front != nullptr) WriteFront(json, *front);
   json.EndObject();
   return text + "\n";
 }

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ir/graph.h"
+#include "passes/budget/budget_search.h"
 
 namespace strata::cli {
 
@@ -13,7 +15,8 @@ std::string MemoryText(const Graph& graph, size_t shown);
 /// How the peak and the saved bytes of `before` and `after` differ.
 std::string MemoryChangeText(const Graph& before, const Graph& after);
 
-/// `strata.memory/1`; `before` may be null.
-std::string MemoryJson(const Graph& graph, const Graph* before);
+/// `strata.memory/1`; `before` and `front` may be null.
+std::string MemoryJson(const Graph& graph, const Graph* before,
+                       const std::vector<BudgetedPlan>* front);
 
 }  // namespace strata::cli
