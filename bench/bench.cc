@@ -22,6 +22,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"viewer", "write a trace of a large graph, for the measurements of strata-view", BenchViewer},
     {"report", "make scenes of passes over graphs of 10k and 100k nodes", BenchReport},
     {"diff", "compare graphs of 10k and 100k nodes, one percent edited", BenchDiff},
+    {"memory", "run steps of a training under each memory policy: peak, time and bits",
+     ExecBenchMemory},
     {"train",
      "trace and compile a training of 12 layers; run steps as graphs, eagerly and in PyTorch",
      ExecBenchTrain},

@@ -50,7 +50,8 @@ Result<Exit> BenchPasses(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);
-Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, in strata-runtime
+Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, in strata-runtime
+Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, the same
 Result<Exit> ExecBenchTrain(Args args);     // bench/train.cc, the same
 
 }  // namespace strata::cli

@@ -71,6 +71,10 @@ Result<Exit> ExecCompareValues(Args args) {
   return ExecRuntime("compare-values", args);
 }
 
+Result<Exit> ExecBenchMemory(Args args) {
+  return ExecRuntime("bench-memory", args);
+}
+
 Result<Exit> ExecBenchParallel(Args args) {
   return ExecRuntime("bench-parallel", args);
 }

@@ -16,6 +16,7 @@
 
 namespace strata::cli {
 
+Result<Exit> BenchMemory(Args args);       // bench/memory.cc
 Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
 Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
 Result<Exit> BenchTrain(Args args);        // bench/train.cc
@@ -59,7 +60,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 9> kCommands = {{
+  static constexpr std::array<Command, 10> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -68,6 +69,7 @@ int main(int argc, char** argv) {
       {"opt", "run passes on a graph", strata::cli::Plain<strata::cli::RunProvedOpt>},
       {"place", "find the placements of a step that cost the least",
        strata::cli::Plain<strata::cli::RunTracedPlace>},
+      {"bench-memory", "measure memory policies", strata::cli::Plain<strata::cli::BenchMemory>},
       {"bench-parallel", "measure training on several ranks",
        strata::cli::Plain<strata::cli::BenchParallel>},
       {"bench-rank", "train on request of a benchmark", strata::cli::Plain<strata::cli::BenchRank>},
