@@ -1,6 +1,8 @@
 #include "passes/memory/selectors.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "ir/ops.h"
@@ -52,6 +54,14 @@ Result<NodeSelector> ParseSelector(std::string_view text) {
                         .op = std::string(Trim(text.substr(at + 2)))};
   if (selector.pattern.empty() || selector.op.empty())
     return Error("a side of selector '{}' is empty, write MODULE_PATTERN::OP", text);
+  if (const size_t mark = selector.op.find('#'); mark != std::string::npos) {
+    const std::string_view number = std::string_view(selector.op).substr(mark + 1);
+    const char* const last = number.data() + number.size();
+    const auto [end, error] = std::from_chars(number.data(), last, selector.occurrence);
+    if (error != std::errc() || end != last || selector.occurrence < 1)
+      return Error("'#{}' of selector '{}' is not a whole number from 1, write OP#2", number, text);
+    selector.op.resize(mark);
+  }
   constexpr std::string_view kTorchOps = "torch.ops.";
   if (selector.op.starts_with(kTorchOps)) selector.op.erase(0, kTorchOps.size());
   const auto dots = std::ranges::count(selector.op, '.');
@@ -67,8 +77,10 @@ Result<NodeSelector> ParseSelector(std::string_view text) {
 
 }  // namespace
 
-bool NodeSelector::Matches(std::string_view module, std::string_view node_op) const {
-  return node_op == op && MatchesModule(pattern, module);
+bool NodeSelector::Matches(std::string_view module, std::string_view node_op,
+                           int64_t node_occurrence) const {
+  return node_op == op && (occurrence == 0 || occurrence == node_occurrence) &&
+         MatchesModule(pattern, module);
 }
 
 bool MatchesModule(std::string_view pattern, std::string_view module) {

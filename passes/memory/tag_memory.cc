@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -94,9 +95,11 @@ MemoryPolicy MakePolicy(TagMemory::Policy policy, const std::vector<NodeSelector
     case TagMemory::Policy::kEager:
       return EagerPolicy();
     case TagMemory::Policy::kFull:
-      return [&save](const Graph& graph, NodeId node) {
+      return [&save, counts = std::map<std::pair<std::string_view, std::string_view>, int64_t>()](
+                 const Graph& graph, NodeId node) mutable {
+        const int64_t occurrence = ++counts[{ModuleOf(graph, node), graph.op(node)}];
         const bool is_saved = std::ranges::any_of(save, [&](const NodeSelector& selector) {
-          return selector.Matches(ModuleOf(graph, node), graph.op(node));
+          return selector.Matches(ModuleOf(graph, node), graph.op(node), occurrence);
         });
         return is_saved ? MemoryTag::kMustSave : MemoryTag::kMustRecompute;
       };

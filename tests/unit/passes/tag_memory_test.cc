@@ -131,6 +131,8 @@ TEST_CASE("MP-9: full saves what selectors name") {
                 " layers.8.attention.wkv_a::aten.mm.default | "
                 "layers.7.attention::torch.ops.higher_order.flex_attention "),
            "g R  c R  w R  f S  h R");
+  CHECK_EQ(Tags(kBody, Policy::kFull, "layers.*.moe.router.gate::aten.mm.default#2"),
+           "g R  c R  w R  f R  h S");
 }
 
 TEST_CASE("MP-10: selectors that are none are errors, and so is save without full") {
@@ -144,6 +146,11 @@ TEST_CASE("MP-10: selectors that are none are errors, and so is save without ful
   CHECK_EQ(error("layers.*::aten.mm"),
            "operator 'aten.mm' of a selector must name an overload or a higher-order operator, "
            "write aten.mm.default");
+  for (const std::string number : {"", "0", "-1", "2x"}) {
+    CHECK_EQ(error("a::aten.mm.default#" + number),
+             "'#" + number + "' of selector 'a::aten.mm.default#" + number +
+                 "' is not a whole number from 1, write OP#2");
+  }
   CHECK_EQ(error(""), "");
   const auto module = ParseBody("  output([])\n");
   CHECK_EQ(MessageOf(TagMemory({.save = "a::aten.mm.default"}).Run(*module)),
