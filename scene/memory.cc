@@ -13,13 +13,17 @@ namespace {
 
 constexpr int32_t kForever = std::numeric_limits<int32_t>::max();
 
+// A copy to memory of the host, and the wait for one; passes/memory/offloadable.h.
+constexpr std::string_view kCopyToHost = "ao.offload.default";
+constexpr std::string_view kAwaitCopy = "ao.wait_tensor.default";
+
 /// Foreign texts do not contain aliases, but operators imply them.
 bool SharesFirstOperand(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall || graph.node(node).num_results != 1) return false;
   const std::string_view op = graph.op(node);
   const OpTraits traits = TraitsOf(op);
   return traits.view || traits.mutates || op == "_operator.getitem" ||
-         op == "_c10d_functional.wait_tensor.default";
+         op == "_c10d_functional.wait_tensor.default" || op == kAwaitCopy;
 }
 
 bool IsInput(const Node& node) {
@@ -48,7 +52,10 @@ class MemoryProfiler {
     int32_t at = 0;
     for (NodeId id : graph_.nodes()) {
       const Node& node = graph_.node(id);
+      size_t operand_index = 0;
       graph_.ForEachOperand(id, [&](ValueId operand) {
+        // The last reader that a wait names orders nodes only.
+        if (operand_index++ == 2 && graph_.op(id) == kAwaitCopy) return;
         int32_t& last = last_readers_[At(owners_[At(operand)])];
         last = node.kind == NodeKind::kOutput ? kForever : std::max(last, at);
       });
@@ -62,7 +69,7 @@ class MemoryProfiler {
   void Define(ValueId value, const Node& node, int32_t at) {
     const ValueId owner = StorageOf(graph_, value);
     owners_[At(value)] = owner;
-    if (owner != value) return;
+    if (owner != value || graph_.op(graph_.value(value).def) == kCopyToHost) return;
     last_readers_[At(value)] = IsInput(node) ? kForever : at;
     const TypeId type = graph_.value(value).type;
     const auto size = type.valid() ? graph_.module().types().Bytes(type) : std::nullopt;

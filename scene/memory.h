@@ -8,7 +8,8 @@ namespace strata {
 
 /// Bytes that a graph holds while it runs in program order, estimated from shapes: what lives from
 /// its node to the last one that reads it or a view of it. Inputs and constants live throughout,
-/// what the graph returns lives to the end. No fragmentation, no workspaces, no bodies.
+/// what the graph returns lives to the end. Copies in memory of the host count as nothing. No
+/// fragmentation, no workspaces, no bodies.
 struct MemoryProfile {
   std::vector<int64_t> live;  ///< after each node, in program order
   int64_t inputs = 0;         ///< of inputs and constants; part of every entry of `live`

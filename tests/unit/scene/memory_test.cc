@@ -32,6 +32,23 @@ TEST_CASE("the lifetime of a value ends at its last reader, including readers of
   CHECK(module->graph({0}).value_name(profile.holders[0].value) == "x");
 }
 
+TEST_CASE("what is copied to the host counts as nothing until it comes back") {
+  const auto module = ParseOrDie(R"(graph step
+  x = placeholder : f32[4][1]cpu
+  a = aten.neg.default(x) : f32[4][1]cpu
+  r = aten.relu.default(a) : f32[4][1]cpu
+  o = ao.offload.default(a) : f32[4][1]cpu
+  w = ao.wait_tensor.default(o, a, r) : f32[4][1]cpu ~o
+  b = aten.neg.default(x) : f32[4][1]cpu
+  g = ao.reload.default(w, device('cpu')) : f32[4][1]cpu
+  v = ao.wait_tensor.default(g, w) : f32[4][1]cpu ~g
+  c = aten.add.Tensor(v, b) : f32[4][1]cpu
+  output([c])
+)");
+  const MemoryProfile profile = ProfileMemory(module->graph({0}));
+  CHECK(profile.live == std::vector<int64_t>{16, 32, 48, 32, 32, 32, 48, 48, 64, 32});
+}
+
 TEST_CASE("aliases that a foreign text omits follow from the operators") {
   const auto module = ParseOrDie(R"(graph step
   x = placeholder : f32[4][1]cpu
