@@ -1,6 +1,7 @@
 #include "passes/cleanup/canonicalize.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <vector>
@@ -121,8 +122,26 @@ bool SameShape(const DimTable& dims, const Type& a, const Type& b) {
                             [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
 }
 
-bool IsTranspose(const Graph& graph, NodeId node) {
-  return graph.op(node) == "aten.t.default";
+/// Whether `inner` exchanges the dimensions that `outer` exchanges again.
+bool AreInverse(const Graph& graph, NodeId outer, NodeId inner) {
+  const std::string_view op = graph.op(outer);
+  if (graph.op(inner) != op) return false;
+  if (op == "aten.t.default") return true;
+  if (op != "aten.transpose.int") return false;
+  const TypeId type = graph.value(graph.result(inner)).type;
+  const auto dims = [&](NodeId node) {
+    std::array<int64_t, 2> both = {-1, -1};
+    if (!type.valid() || graph.args(node).size() != 3) return both;
+    const auto rank = static_cast<int64_t>(graph.module().types()[type].sizes.size());
+    for (size_t i = 0; i < 2; ++i) {
+      const Arg& dim = graph.args(node)[i + 1];
+      if (dim.kind() != ArgKind::kInt) return std::array<int64_t, 2>{-1, -1};
+      both[i] = dim.as_int() < 0 ? dim.as_int() + rank : dim.as_int();
+    }
+    if (both[0] > both[1]) std::swap(both[0], both[1]);
+    return both;
+  };
+  return dims(outer)[0] >= 0 && dims(outer) == dims(inner);
 }
 
 /// A slice bound: a number, or a symbolic one. None when the graph computes it.
@@ -179,11 +198,12 @@ Result<Changed> RemoveIdentityViews::Run(Module& module) {
 Result<Changed> RemoveDoubleTransposes::Run(Module& module) {
   return ForEachCall(module, [](ViewRemover& views, NodeId outer) {
     const Graph& graph = views.graph();
-    if (!IsTranspose(graph, outer)) return false;
+    const std::string_view op = graph.op(outer);
+    if (op != "aten.t.default" && op != "aten.transpose.int") return false;
     const auto middle = Input(graph, outer);
     if (!middle) return false;
     const NodeId inner = graph.value(*middle).def;
-    if (!IsTranspose(graph, inner) || views.reshaped().contains(*middle)) return false;
+    if (!AreInverse(graph, outer, inner) || views.reshaped().contains(*middle)) return false;
     const auto input = Input(graph, inner);
     if (!input || !views.Bypass(outer, *input)) return false;
     if (!graph.HasUses(inner)) views.rewriter().Erase(inner);

@@ -36,7 +36,8 @@ class RemoveIdentityViews final : public Pass {
   Result<Changed> Run(Module& module) override;
 };
 
-/// Removes pairs of `t`, which is its own inverse for up to two dimensions.
+/// Removes pairs of `t`, which is its own inverse for up to two dimensions, and pairs of
+/// `transpose` that exchange the same two.
 ///
 ///   before  a = t(x)  b = t(a)  r = relu(b)
 ///   after   r = relu(x)
@@ -44,7 +45,7 @@ class RemoveIdentityViews final : public Pass {
 /// The inner one stays while something else reads it.
 class RemoveDoubleTransposes final : public Pass {
  public:
-  static constexpr std::string_view kSummary = "remove t of t";
+  static constexpr std::string_view kSummary = "remove t of t, and transpose of transpose";
 
   Result<Changed> Run(Module& module) override;
 };

@@ -466,6 +466,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("transposes that exchange the same dimensions cancel, others stay") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[2, 3, 4]
+  a = aten.transpose.int(x, 1, 2) : f32[2, 4, 3]
+  b = aten.transpose.int(a, -1, -2) : f32[2, 3, 4]
+  c = aten.transpose.int(a, 0, 1) : f32[4, 2, 3]
+  neg = aten.neg.default(b) : f32[2, 3, 4]
+  output([neg, c])
+)");
+  CHECK(RunSameValues<RemoveDoubleTransposes>(*module) == Changed::kYes);
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  a = aten.transpose.int(x, 1, 2)
+  c = aten.transpose.int(a, 0, 1)
+  neg = aten.neg.default(x)
+  output([neg, c])
+)");
+}
+
 TEST_CASE("t of t stays if the inner result is transposed in place in between") {
   auto module = ParseBody(R"(
   x = placeholder : f32[2, 3]
