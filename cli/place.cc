@@ -31,6 +31,8 @@ struct PlaceFlags {
   int64_t world = 0;
   double memory_gib = 0, seconds = 60;
   bool keep_gathered = false, no_clustering = false;
+
+  Reshard reshard() const { return keep_gathered ? Reshard::kNothing : Reshard::kBlocks; }
 };
 
 Result<bool> ParseFlags(Args args, PlaceFlags& out) {
@@ -99,7 +101,7 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
   const double memory =
       flags.memory_gib > 0 ? flags.memory_gib * kGiB : 0.9 * topology.device.memory_bytes;
   const AutoOptions options{
-      .space = {.reshard_after_forward = !flags.keep_gathered, .has_twins = !flags.no_clustering},
+      .space = {.reshard = flags.reshard(), .has_twins = !flags.no_clustering},
       .solver = {.seconds = flags.seconds},
       .memory_bytes = memory};
   STRATA_TRY(placed.placement,
@@ -175,7 +177,7 @@ Status PrintDiff(const PlaceFlags& flags, const Placed& placed, const std::strin
   for (const PlacementPlan* plan : {&first, &second}) {
     modules.push_back(placed.step.module->Clone());
     STRATA_RETURN_IF_ERROR(
-        PlaceGraph(modules.back()->graph(placed.step.graph_id), *plan, !flags.keep_gathered));
+        PlaceGraph(modules.back()->graph(placed.step.graph_id), *plan, flags.reshard()));
   }
   STRATA_TRY(const std::string text,
              DiffPlaced(modules[0]->graph(placed.step.graph_id), is_found ? "found" : flags.diff[0],

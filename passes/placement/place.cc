@@ -19,7 +19,7 @@ namespace {
 /// Places one graph.
 class GraphPlacer {
  public:
-  GraphPlacer(Graph& graph, const PlacementPlan& plan, bool reshard)
+  GraphPlacer(Graph& graph, const PlacementPlan& plan, Reshard reshard)
       : graph_(graph),
         module_(graph.module()),
         plan_(plan),
@@ -59,15 +59,15 @@ class GraphPlacer {
     Placements placements = plan_.Replicated();
     if (kind == PlacedInput::kBatch) {
       if (values_.IsStep()) placements = plan_.Batch(module_, type);
+      values_.AddBatch(placements);
     } else if (kind == PlacedInput::kParameter) {
       const ParameterPlacement parameter = plan_.Parameter(module_, name, type);
       placements = parameter.stored;
-      parameters_.push_back(value);
       values_.AddParameter(value, parameter.read);
     } else if (kind != PlacedInput::kOther && !type.sizes.empty()) {
       const std::string_view parameter = ParameterOf(name);
       if (parameter != name) placements = plan_.Parameter(module_, parameter, type).stored;
-      if (kind == PlacedInput::kGradient) gradients_.push_back(value);
+      if (kind == PlacedInput::kGradient) values_.AddGradient(value);
     }
     SetPlacements(value, placements);
     return Ok();
@@ -141,22 +141,12 @@ class GraphPlacer {
     const std::vector<uint32_t> slots = SlotsOf(output);
     for (size_t i = 0; i < values.size(); ++i) {
       if (!values_.IsTensor(values[i])) continue;
-      const Placements wanted = OutputPlacements(i);
+      const Placements& wanted = values_.PlacementsOfOutput(i);
       if (values_.PlacementsOf(values[i]) == wanted) continue;
       rewriter_.ReplaceUse({output, slots[i]}, copies_.ForOutput(values[i], wanted));
     }
     rewriter_.SetAttribute(output, kMeshAttribute, plan_.mesh().Text());
     return Ok();
-  }
-
-  /// Of output `index`: a step gives its loss, then a gradient for each parameter; without a batch,
-  /// outputs are sums of the gradients that come in.
-  Placements OutputPlacements(size_t index) const {
-    if (values_.IsStep() && index >= 1 && index <= parameters_.size() && values_.HasGradients())
-      return values_.PlacementsOf(parameters_[index - 1]);
-    if (!values_.IsStep() && parameters_.empty() && index < gradients_.size())
-      return values_.PlacementsOf(gradients_[index]);
-    return plan_.Replicated();
   }
 
   void SetPlacements(ValueId value, const Placements& placements) {
@@ -189,7 +179,6 @@ class GraphPlacer {
   PlacedValues values_;
   StrategyChoice choice_;
   ValueCopies copies_;
-  std::vector<ValueId> parameters_, gradients_;
 };
 
 }  // namespace
@@ -202,7 +191,10 @@ void Place::Options::Bind(OptionList& list) {
   list.Add("sequence_parallel", sequence_parallel, "which entries of the plan hold");
   list.Add("loss_parallel", loss_parallel, "which entries of the plan hold");
   list.Add("reshard_after_forward", reshard_after_forward,
-           "gather parameters again in backward, instead of keeping them");
+           "gather parameters of blocks (layers.N) again in backward, instead of keeping them; "
+           "of a model without blocks, all parameters");
+  list.Add("reshard_outside_blocks", reshard_outside_blocks,
+           "with reshard_after_forward, gather all other parameters again, too");
 }
 
 Result<Changed> Place::Run(Module& module) {
@@ -212,14 +204,17 @@ Result<Changed> Place::Run(Module& module) {
              PlacementPlan::Load(options_.plan, mesh,
                                  {.sequence_parallel = options_.sequence_parallel,
                                   .loss_parallel = options_.loss_parallel}));
+  const Reshard reshard = !options_.reshard_after_forward   ? Reshard::kNothing
+                          : options_.reshard_outside_blocks ? Reshard::kAll
+                                                            : Reshard::kBlocks;
   for (const GraphId id : module.programs()) {
-    STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan, options_.reshard_after_forward));
+    STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan, reshard));
   }
   return Changed::kYes;
 }
 
-Status PlaceGraph(Graph& graph, const PlacementPlan& plan, bool reshard_after_forward) {
-  return GraphPlacer(graph, plan, reshard_after_forward).Run();
+Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard) {
+  return GraphPlacer(graph, plan, reshard).Run();
 }
 
 }  // namespace strata

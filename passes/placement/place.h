@@ -5,6 +5,7 @@
 #include "passes/core/options.h"
 #include "passes/core/pass.h"
 #include "passes/placement/plan.h"
+#include "passes/placement/reshard.h"
 
 namespace strata {
 
@@ -19,8 +20,8 @@ namespace strata {
 /// A plan decides parameters, data and some module outputs (passes/placement/plan.h). Each other
 /// node takes, axis by axis, the strategy of its sharding rule that moves the fewest bytes, and
 /// among equal ones that with the smallest part of the result on a rank. Parameters are gathered
-/// before their first reader in forward, and again in backward; gradients are reduced right after
-/// the node that made them.
+/// before their first reader in forward, and those of blocks again in backward (Reshard); gradients
+/// are reduced right after the node that made them.
 ///
 /// Errors: a mesh or plan that cannot be read, an operator without a sharding rule, a tensor that
 /// is written but would have to be redistributed first.
@@ -35,6 +36,7 @@ class Place final : public Pass {
     bool sequence_parallel = true;
     bool loss_parallel = true;
     bool reshard_after_forward = true;
+    bool reshard_outside_blocks = false;
     void Bind(OptionList& list);
   };
   explicit Place(Options options) : options_(std::move(options)) {}
@@ -46,6 +48,6 @@ class Place final : public Pass {
 };
 
 /// Places one graph by `plan`, as the pass does.
-Status PlaceGraph(Graph& graph, const PlacementPlan& plan, bool reshard_after_forward);
+Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard);
 
 }  // namespace strata

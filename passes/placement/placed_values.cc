@@ -13,12 +13,22 @@ PlacedValues::PlacedValues(Graph& graph, const PlacementPlan& plan)
   takes_gradients_ = std::ranges::any_of(graph.placeholders(), [&](NodeId node) {
     return KindOf(graph, node) == PlacedInput::kGradient;
   });
+  has_gradients_ = std::ranges::any_of(
+      graph.nodes(), [&](NodeId node) { return graph.node(node).phase == Phase::kBackward; });
   if (plan.decides_nodes() && HasGradients()) keys_ = NodeKeysOf(graph);
 }
 
-bool PlacedValues::HasGradients() const {
-  return std::ranges::any_of(
-      graph_.nodes(), [&](NodeId node) { return graph_.node(node).phase == Phase::kBackward; });
+void PlacedValues::AddBatch(const Placements& placements) {
+  for (size_t axis = 0; axis < placements.size(); ++axis)
+    if (IsCut(placements[axis])) batch_axes_.insert(axis);
+}
+
+const Placements& PlacedValues::PlacementsOfOutput(size_t index) const {
+  if (IsStep() && index >= 1 && index <= parameters_.size() && HasGradients())
+    return PlacementsOf(parameters_[index - 1]);
+  if (!IsStep() && parameters_.empty() && index < gradients_.size())
+    return PlacementsOf(gradients_[index]);
+  return replicated_;
 }
 
 void PlacedValues::AddCast(ValueId cast, ValueId parameter) {
@@ -89,6 +99,8 @@ std::vector<Placements> PlacedValues::Available(ValueId value, NodeId reader) co
 
 std::optional<Placements> PlacedValues::ReadAs(ValueId value) {
   if (!IsStep()) return std::nullopt;
+  while (graph_.op(graph_.value(value).def) == kRedistributeOp)  // gathered already
+    value = graph_.args(graph_.value(value).def)[0].value();
   if (const auto read = read_as_.find(value); read != read_as_.end()) return read->second;
   const NodeId def = graph_.value(value).def;
   if (graph_.node(def).kind != NodeKind::kCall) return std::nullopt;

@@ -26,7 +26,7 @@ class PlacedValues {
 
   /// Of a batch, not of gradients: these come from a step.
   bool IsStep() const { return !takes_gradients_; }
-  bool HasGradients() const;
+  bool HasGradients() const { return has_gradients_; }
 
   bool IsTensor(ValueId value) const;
   bool IsPlaced(ValueId value) const;
@@ -37,10 +37,18 @@ class PlacedValues {
   /// The owner of the storage of `value`.
   ValueId RootOf(ValueId value) const;
 
-  /// A step reads `parameter` as `read`.
+  /// A step reads `parameter`, the next one, as `read`.
   void AddParameter(ValueId parameter, Placements read) {
+    parameters_.push_back(parameter);
     read_as_.emplace(parameter, std::move(read));
   }
+  void AddGradient(ValueId gradient) { gradients_.push_back(gradient); }
+  void AddBatch(const Placements& placements);
+  /// Whether ranks of the mesh axis have different parts of the batch.
+  bool SharesBatch(size_t axis) const { return batch_axes_.contains(axis); }
+  /// What output `index` of the graph must have: a step gives its loss, then a gradient for each
+  /// parameter; without a batch, outputs are sums of the gradients that come in.
+  const Placements& PlacementsOfOutput(size_t index) const;
   /// `cast`, of a parameter, is read as the parameter: it is gathered after the cast.
   void AddCast(ValueId cast, ValueId parameter);
   void AddParameterView(ValueId view) { parameter_views_.insert(view); }
@@ -71,7 +79,9 @@ class PlacedValues {
   Module& module_;
   const Mesh& mesh_;
   const Placements replicated_;
-  bool takes_gradients_ = false;
+  bool takes_gradients_ = false, has_gradients_ = false;
+  std::vector<ValueId> parameters_, gradients_;
+  std::set<size_t> batch_axes_;
   std::map<ValueId, Placements> read_as_;  // by parameter or cast of one
   std::set<ValueId> parameter_views_;
   std::map<ValueId, std::vector<ValueId>> copies_;

@@ -92,16 +92,17 @@ std::vector<AxisChange> PlanRedistribution(const Placements& from, const Placeme
       change(axis, is_exchange ? to[axis] : Replicate());
     }
   }
-  for (size_t axis = from.size(); axis-- > 0;)
-    if (IsPartial(now[axis]) && IsReplicate(to[axis])) change(axis, Replicate());
   for (const bool strided : {false, true}) {
     for (size_t axis = 0; axis < from.size(); ++axis) {
-      if (now[axis] == to[axis] || IsInner(to[axis]) != strided) continue;
+      if (now[axis] == to[axis] || IsReplicate(to[axis]) || IsInner(to[axis]) != strided) continue;
       // Only sums are scattered; other reductions, and one kind of partial into another, go through
       // R.
       change(axis, to[axis]);
     }
   }
+  // What is scattered before is summed up in parts: gradients of replicas whose ranks shard them.
+  for (size_t axis = from.size(); axis-- > 0;)
+    if (!(now[axis] == to[axis])) change(axis, Replicate());
   return changes;
 }
 

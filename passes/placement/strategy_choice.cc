@@ -179,11 +179,27 @@ double StrategyChoice::CostAhead(ValueId value, size_t axis, const Placement& pl
   int readers = 0;
   for (const Use use : graph_.uses(value)) {
     constexpr int kMaxReaders = 4;
+    if (graph_.node(use.user).kind == NodeKind::kOutput)
+      cost += OutputCost(use.user, value, axis, placement, share);
     if (graph_.node(use.user).kind != NodeKind::kCall || ++readers > kMaxReaders) continue;
     const ShardingRule* rule = values_.RuleOf(use.user);
-    if (rule != nullptr) cost += ReaderCost(use.user, *rule, value, axis, placement, views, share);
+    if (rule == nullptr) continue;
+    const double of_reader = ReaderCost(use.user, *rule, value, axis, placement, views, share);
+    // Readers of rows share what was exchanged for one of them.
+    cost = IsRows(placement) ? std::max(cost, of_reader) : cost + of_reader;
   }
   return ahead_[key] = cost;
+}
+
+double StrategyChoice::OutputCost(NodeId output, ValueId value, size_t axis,
+                                  const Placement& placement, double share) const {
+  if (!values_.IsStep() || values_.SharesBatch(axis)) return 0;
+  const std::vector<ValueId> values = graph_.operands(output);
+  const auto index = static_cast<size_t>(std::ranges::find(values, value) - values.begin());
+  Placements from = values_.replicated(), to = from;
+  from[axis] = placement;
+  to[axis] = values_.PlacementsOfOutput(index)[axis];
+  return RedistributionCost(from, to, values_.BytesOf(value) * share, mesh_);
 }
 
 double StrategyChoice::ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value,

@@ -61,6 +61,10 @@ class StrategyChoice {
   /// through at most `views` views: what a view costs shows where its elements are used.
   /// `share`: the part of the value that other axes leave on a rank.
   double CostAhead(ValueId value, size_t axis, const Placement& placement, int views, double share);
+  /// What it costs to give a gradient the placement of its parameter. On axes that share the batch,
+  /// every gradient is a sum over the ranks.
+  double OutputCost(NodeId output, ValueId value, size_t axis, const Placement& placement,
+                    double share) const;
   double ReaderCost(NodeId reader, const ShardingRule& rule, ValueId value, size_t axis,
                     const Placement& placement, int views, double share);
 

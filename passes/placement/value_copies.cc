@@ -1,18 +1,19 @@
 #include "passes/placement/value_copies.h"
 
+#include "passes/placement/inputs.h"
 #include "passes/placement/redistribution.h"
 
 namespace strata {
 
 ValueCopies::ValueCopies(PlacedValues& values, const PlacementPlan& plan,
-                         const Dispatches& dispatches, Rewriter& rewriter, bool reshard)
+                         const Dispatches& dispatches, Rewriter& rewriter, Reshard reshard)
     : values_(values),
       graph_(values.graph()),
       module_(values.module()),
       plan_(plan),
       dispatches_(dispatches),
       rewriter_(rewriter),
-      reshard_(reshard) {
+      kept_(KeptParameters(values.graph(), reshard)) {
   for (int32_t i = 0; i < graph_.value_bound(); ++i)
     first_root_.emplace(ValueId{i}, values.RootOf(ValueId{i}));
 }
@@ -24,10 +25,11 @@ ValueId ValueCopies::ForReader(ValueId value, const Placements& wanted, NodeId r
   for (const ValueId copy : values_.CopiesOf(value)) {
     if (!(values_.PlacementsOf(copy) == wanted)) continue;
     const bool is_backward = graph_.node(graph_.value(copy).def).phase == Phase::kBackward;
-    if (is_gathered && reshard_ && is_backward != (phase == Phase::kBackward)) continue;
+    if (is_gathered && IsResharded(value) && is_backward != (phase == Phase::kBackward)) continue;
     return copy;
   }
   if (values_.PlacementsOf(value) == wanted) return value;
+  if (const auto view = OfViewedRows(value, wanted, reader)) return *view;
   rewriter_.SetCursorBefore(reader);
   if (const auto shared = Shared(value, reader); shared && values_.PlacementsOf(*shared) == wanted)
     return *shared;
@@ -38,6 +40,37 @@ ValueId ValueCopies::ForReader(ValueId value, const Placements& wanted, NodeId r
   if (is_gathered) rewriter_.SetModule(made, module_.str(graph_.node(reader).module));
   values_.AddCopy(value, copy);
   return copy;
+}
+
+bool ValueCopies::IsResharded(ValueId value) const {
+  const NodeId def = graph_.value(value).def;
+  return !kept_.contains(IsCast(graph_, def) ? graph_.args(def)[0].value() : value);
+}
+
+std::optional<ValueId> ValueCopies::OfViewedRows(ValueId value, const Placements& wanted,
+                                                 NodeId reader) {
+  const NodeId view = graph_.value(value).def;
+  if (!graph_.value(value).alias_of.valid() || graph_.node(view).num_results != 1) return {};
+  const ShardingRule* rule = values_.RuleOf(view);
+  const std::vector<ValueId> operands = graph_.operands(view);
+  if (rule == nullptr || !rule->moves_elements || operands.size() != 1) return {};
+  Placements source = values_.PlacementsOf(operands[0]);
+  for (size_t axis = 0; axis < wanted.size(); ++axis) {
+    const Placement now = values_.PlacementsOf(value)[axis];
+    if (now == wanted[axis]) continue;
+    if (!IsRows(now) || !IsRows(wanted[axis]) || !IsRows(source[axis])) return {};
+    source[axis].split = wanted[axis].split;
+  }
+  const ValueId copy = ForReader(operands[0], source, reader);
+  rewriter_.SetCursorBefore(reader);
+  const NodeId again = rewriter_.Clone(view);
+  rewriter_.SetSlot(again, graph_.node(again).args_begin, Arg(copy));
+  const ValueId result = graph_.result(again);
+  rewriter_.SetType(result, WithPlacements(module_, graph_.value(result).type, wanted));
+  rewriter_.SetAlias(result, values_.RootOf(copy));
+  first_root_.emplace(result, first_root_.at(value));
+  values_.AddCopy(value, result);
+  return result;
 }
 
 std::optional<ValueId> ValueCopies::Shared(ValueId value, NodeId reader) {

@@ -1,11 +1,13 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/rewriter.h"
 #include "passes/placement/dispatch.h"
 #include "passes/placement/placed_values.h"
+#include "passes/placement/reshard.h"
 
 namespace strata {
 
@@ -14,9 +16,8 @@ namespace strata {
 /// REQUIRES: the arguments outlive this; no value of the graph is placed yet.
 class ValueCopies {
  public:
-  /// `reshard`: a parameter that was gathered for forward is gathered again for backward.
   ValueCopies(PlacedValues& values, const PlacementPlan& plan, const Dispatches& dispatches,
-              Rewriter& rewriter, bool reshard);
+              Rewriter& rewriter, Reshard reshard);
 
   /// `value` as `reader` wants it. A new node stands before `reader`.
   ValueId ForReader(ValueId value, const Placements& wanted, NodeId reader);
@@ -36,6 +37,11 @@ class ValueCopies {
  private:
   /// The copy that the plan wants readers of `value` to share, before the first that needs one.
   std::optional<ValueId> Shared(ValueId value, NodeId reader);
+  /// Rows are exchanged once: a view of them is that of their copy, which others may read too.
+  /// None: `value` does not view rows.
+  std::optional<ValueId> OfViewedRows(ValueId value, const Placements& wanted, NodeId reader);
+  /// Whether backward gathers again what forward gathered of a parameter, or of a cast of it.
+  bool IsResharded(ValueId value) const;
   /// Of a value and its copies, the one from which `wanted` is made with the least effort.
   ValueId Nearest(ValueId value, const Placements& wanted) const;
   /// What counts the rows that move between the ranks of tokens and of experts; none: none do.
@@ -47,7 +53,7 @@ class ValueCopies {
   const PlacementPlan& plan_;
   const Dispatches& dispatches_;
   Rewriter& rewriter_;
-  const bool reshard_;
+  const std::set<ValueId> kept_;           // parameters that stay gathered after forward
   std::map<ValueId, Placements> shared_;   // copies that the plan decides and no reader needed yet
   std::map<ValueId, ValueId> first_root_;  // the owner of a value's storage before this pass
 };

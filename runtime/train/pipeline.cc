@@ -52,6 +52,8 @@ std::string PlacementText(const TrainConfig& config) {
   std::string options = fmt::format("mesh=\"{}\"", parallelism.stage_mesh.Text());
   if (!plan.empty()) options += fmt::format(",plan=\"{}\"", plan);
   if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
+  if (parallelism.reshard == ReshardAfterForward::kAlways)
+    options += ",reshard_outside_blocks=true";
   if (parallelism.tensor > 1 && !parallelism.sequence_parallel)
     options += ",sequence_parallel=false";
   if (parallelism.tensor > 1 && parallelism.disable_loss_parallel)

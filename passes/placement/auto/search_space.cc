@@ -45,7 +45,7 @@ class Builder {
         module_(graph.module()),
         plan_(plan),
         model_(model),
-        options_(options),
+        kept_(KeptParameters(graph, options.reshard)),
         twins_(options.has_twins ? FindTwins(graph) : NoTwins()) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
   }
@@ -128,7 +128,10 @@ class Builder {
         graph_.node(node).kind == NodeKind::kPlaceholder
             ? KindOf(graph_, node) == PlacedInput::kParameter
             : IsCast(graph_, node) && gathered_.contains(graph_.operands(node)[0]);
-    if (is_parameter) gathered_.insert(graph_.result(node));
+    if (!is_parameter) return;
+    gathered_.insert(graph_.result(node));
+    if (IsCast(graph_, node) && kept_.contains(graph_.operands(node)[0]))
+      kept_.insert(graph_.result(node));
   }
 
   std::vector<CallStrategy> InputStrategies(NodeId node) {
@@ -201,7 +204,7 @@ class Builder {
     if (IsWritten(reader, operand)) return Group::kAlone;
     if (!gathered_.contains(value)) return Group::kAny;
     if (IsCast(graph_, reader)) return Group::kAlone;
-    if (!options_.reshard_after_forward) return Group::kForward;
+    if (kept_.contains(value)) return Group::kForward;
     return graph_.node(reader).phase == Phase::kBackward ? Group::kBackward : Group::kForward;
   }
 
@@ -384,7 +387,7 @@ class Builder {
   Module& module_;
   const PlacementPlan& plan_;
   const CostModel& model_;
-  const SpaceOptions options_;
+  std::set<ValueId> kept_;  // parameters, and casts of them, that are gathered once
   const Twins twins_;
   SearchSpace space_;
   std::map<NodeId, NodeKey> keys_;

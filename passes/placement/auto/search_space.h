@@ -10,12 +10,12 @@
 #include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/twins.h"
 #include "passes/placement/plan.h"
+#include "passes/placement/reshard.h"
 
 namespace strata {
 
 struct SpaceOptions {
-  /// Parameters are gathered again in backward, instead of kept.
-  bool reshard_after_forward = true;
+  Reshard reshard = Reshard::kBlocks;
   /// Layers that are alike get one strategy.
   bool has_twins = true;
 };

@@ -113,7 +113,7 @@ AutoPlacement Find(Graph& graph, const CostModel& model, const AutoOptions& opti
 double CostBy(std::string_view text, const CostModel& model, const PlacementPlan& plan) {
   auto module = ParseBody(text);
   Graph& graph = *module->FindGraph("g");
-  OrDie(PlaceGraph(graph, plan, /*reshard_after_forward=*/true));
+  OrDie(PlaceGraph(graph, plan, Reshard::kBlocks));
   OrDie(Verify(*module));
   return OrDie(CostOfPlaced(graph, model)).total();
 }

@@ -244,7 +244,7 @@ TEST_CASE("place: a sort that no rows follow is of all tokens") {
 Status PlaceBy(Module& module, std::string_view text) {
   const Mesh mesh = OrDie(Mesh::Parse("fsdp=2"));
   const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", mesh, {}));
-  return PlaceGraph(*module.FindGraph("g"), plan, /*reshard_after_forward=*/true);
+  return PlaceGraph(*module.FindGraph("g"), plan, Reshard::kBlocks);
 }
 
 TEST_CASE("place: a plan decides how single calls run, and what follows from that") {

@@ -65,8 +65,9 @@ TEST_CASE("redistribution: rows go to their experts and back, and are not gather
   CHECK(std::isinf(cost("S(0)", "T(0)")));
 }
 
-TEST_CASE("redistribution: partial values are reduced on inner axes first") {
-  CHECK_EQ(Changes("P(sum)P(sum)", "S(0)R", "fsdp=2,tp=2"), "1:P(sum)>R 0:P(sum)>S(0)");
+TEST_CASE(
+    "redistribution: partial values are scattered before they are summed up, on inner axes first") {
+  CHECK_EQ(Changes("P(sum)P(sum)", "S(0)R", "fsdp=2,tp=2"), "0:P(sum)>S(0) 1:P(sum)>R");
 }
 
 }  // namespace

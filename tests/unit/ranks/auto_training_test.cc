@@ -177,9 +177,11 @@ Found PlanFor(const TrainConfig& config, const std::string& topology, double mem
   const auto manual = module.Clone();
   Graph& manual_step = *manual->FindGraph(kStepGraph);
   OrDie(PlaceGraph(manual_step,
-                   OrDie(PlacementPlan::Load(std::string(Name(config.model)), mesh, {})), true));
+                   OrDie(PlacementPlan::Load(std::string(Name(config.model)), mesh, {})),
+                   Reshard::kBlocks));
   found.manual = OrDie(CostOfPlaced(manual_step, model)).total();
-  OrDie(PlaceGraph(step, OrDie(PlacementPlan::Parse(found.plan, "found", mesh, {})), true));
+  OrDie(PlaceGraph(step, OrDie(PlacementPlan::Parse(found.plan, "found", mesh, {})),
+                   Reshard::kBlocks));
   found.placed = OrDie(CostOfPlaced(step, model)).total();
   return found;
 }

@@ -1,21 +1,14 @@
 // Ranks that share experts train as one rank does on the same batches.
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
-#include "ir/ops.h"
-#include "ir/verify.h"
-#include "passes/core/pass_manager.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
 #include "tests/support/rank_courses.h"
-#include "tests/support/results.h"
 
 namespace strata {
 namespace {
@@ -98,46 +91,6 @@ TEST_CASE("ranks that share the experts of DeepSeek-V3 train as one rank does") 
 
 TEST_CASE("experts take tokens from ranks that share sequences") {
   CheckLayouts(kDeepSeek, {{1, 1, 2, 1}, {1, 1, 2, 2}, {1, 2, 2, 2}, {1, 2, 2, 4}});
-}
-
-/// How many collectives of each kind a step has, by phase and group: "forward ep
-/// all_to_all_single".
-std::map<std::string, int> Collectives(std::string_view model,
-                                       const std::vector<std::string>& sets) {
-  const TrainConfig config = testing::ConfigOf(model, sets);
-  Module module;
-  Constants constants;
-  REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
-  PassManager manager;
-  for (auto& pass : testing::OrDie(TrainingPasses(config, "dce,canonicalize")))
-    manager.Add(std::move(pass));
-  testing::OrDie(manager.Run(module));
-  REQUIRE_OK(Verify(module));
-  const Graph& step = *module.FindGraph(kStepGraph);
-  std::map<std::string, int> counts;
-  for (const NodeId node : step.nodes()) {
-    const std::string_view op = step.op(node);
-    constexpr std::string_view kPrefix = "_c10d_functional.";
-    if (!op.starts_with(kPrefix) || BaseName(op) == "wait_tensor") continue;
-    const std::string_view group = module.str(step.args(node).back().str());
-    ++counts[fmt::format("{} {} {}", ToString(step.node(node).phase), group, BaseName(op))];
-  }
-  return counts;
-}
-
-TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients on the way back") {
-  auto counts = Collectives(
-      kDeepSeek, {Degree("data_parallel_shard", 4), Degree("expert_parallel", 2), "batch_size=2",
-                  R"(compile.disable_passes=["bucket-transformer-blocks"])"});
-  CHECK_EQ(counts["forward ep all_to_all_single"], 3);
-  // Gradients of results and of rows, and rows once more for a gradient of weights.
-  CHECK_EQ(counts["backward ep all_to_all_single"], 3);
-  // Weights of experts are parts on efsdp alone, all others on fsdp.
-  CHECK_EQ(counts["forward efsdp all_gather_into_tensor"], 3);
-  CHECK_EQ(counts["backward efsdp all_gather_into_tensor"], 0);  // transposes are kept
-  CHECK_EQ(counts["backward efsdp reduce_scatter_tensor"], 3);
-  CHECK_EQ(counts["forward ep all_gather_into_tensor"], 0);
-  CHECK_GT(counts["forward fsdp all_gather_into_tensor"], 10);
 }
 
 TEST_CASE("ranks that share the experts of Qwen3 train as one rank does") {

@@ -1,0 +1,199 @@
+// How many collectives a step has, and the bytes of each kind: formulas over layers and sizes,
+// before buckets.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/ops.h"
+#include "ir/verify.h"
+#include "passes/core/collectives.h"
+#include "passes/core/pass_manager.h"
+#include "passes/simulate/node_cost.h"
+#include "runtime/train/pipeline.h"
+#include "runtime/train/programs.h"
+#include "tests/support/rank_courses.h"
+#include "tests/support/results.h"
+
+namespace strata {
+namespace {
+
+using testing::Degree;
+
+// Sizes of the models, and sequences on a rank of a data axis.
+constexpr int64_t kLayers = 3, kDim = 32, kHidden = 64, kVocab = 256, kSeq = 16, kSequences = 2;
+constexpr int64_t kTokens = kSeq * kSequences;
+constexpr int64_t kExperts = 4, kExpertHidden = 16;
+
+constexpr std::string_view kLlama = R"(model = "llama3"
+dim = 32
+n_layers = 3
+n_heads = 4
+hidden_dim = 64
+vocab_size = 256
+seq_len = 16
+batch_size = 2
+steps = 1
+[compile]
+disable_passes = ["bucket-transformer-blocks"]
+)";
+
+constexpr std::string_view kQwen = R"(model = "qwen3"
+dim = 32
+n_layers = 3
+n_heads = 4
+head_dim = 8
+vocab_size = 256
+seq_len = 16
+batch_size = 2
+steps = 1
+[compile]
+disable_passes = ["bucket-transformer-blocks"]
+[moe]
+num_experts = 4
+top_k = 2
+moe_hidden_dim = 16
+)";
+
+/// Collectives of one kind, and what a rank gives or gets with all of them.
+struct Volume {
+  int64_t count = 0, bytes = 0;
+  bool operator==(const Volume&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Volume& volume) {
+  return out << volume.count << " of together " << volume.bytes << " bytes";
+}
+
+/// By phase, group and operator: "forward fsdp all_gather_into_tensor".
+using Volumes = std::map<std::string, Volume>;
+
+Volumes CollectivesOf(std::string_view model, const std::vector<std::string>& sets) {
+  const TrainConfig config = testing::ConfigOf(model, sets);
+  Module module;
+  Constants constants;
+  REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
+  PassManager manager;
+  for (auto& pass : testing::OrDie(TrainingPasses(config, "dce,canonicalize")))
+    manager.Add(std::move(pass));
+  testing::OrDie(manager.Run(module));
+  REQUIRE_OK(Verify(module));
+  const Graph& step = *module.FindGraph(kStepGraph);
+  Volumes volumes;
+  for (const NodeId node : step.nodes()) {
+    if (!CollectiveOf(step, node)) continue;
+    Volume& volume = volumes[fmt::format("{} {} {}", ToString(step.node(node).phase),
+                                         GroupOf(step, node), BaseName(step.op(node)))];
+    ++volume.count;
+    volume.bytes += static_cast<int64_t>(NodeCost::CollectiveBytes(step, node));
+  }
+  return volumes;
+}
+
+// Bytes of parameters in fp32: a block of Llama3 has four matrices of attention, three of the
+// feed-forward and two norms; embedding, head and the last norm stand outside.
+constexpr int64_t kOfBlock = 4 * (4 * kDim * kDim + 3 * kDim * kHidden + 2 * kDim);
+constexpr int64_t kOutside = 4 * (2 * kVocab * kDim + kDim);
+constexpr int64_t kBlockParameters = 9, kOthers = 3;
+constexpr Volume kAll = {.count = kOthers + kBlockParameters * kLayers,
+                         .bytes = kOutside + kOfBlock * kLayers};
+constexpr Volume kBlocks = {.count = kBlockParameters * kLayers, .bytes = kOfBlock * kLayers};
+
+TEST_CASE("parameters are gathered once in forward, those of blocks again in backward") {
+  for (const int64_t ranks : {2, 4}) {
+    CAPTURE(ranks);
+    Volumes volumes = CollectivesOf(kLlama, {Degree("data_parallel_shard", ranks)});
+    CHECK_EQ(volumes["forward fsdp all_gather_into_tensor"], kAll);
+    CHECK_EQ(volumes["backward fsdp all_gather_into_tensor"], kBlocks);
+    CHECK_EQ(volumes["backward fsdp reduce_scatter_tensor"], kAll);
+    CHECK_EQ(volumes["backward fsdp all_reduce"], Volume());
+  }
+  constexpr std::string_view kReshard = "parallelism.fsdp_reshard_after_forward={}";
+  Volumes never = CollectivesOf(
+      kLlama, {Degree("data_parallel_shard", 2), fmt::format(fmt::runtime(kReshard), "never")});
+  CHECK_EQ(never["forward fsdp all_gather_into_tensor"], kAll);
+  CHECK_EQ(never["backward fsdp all_gather_into_tensor"], Volume());
+  // All but the embedding, whose gradient needs no weight.
+  Volumes always = CollectivesOf(
+      kLlama, {Degree("data_parallel_shard", 2), fmt::format(fmt::runtime(kReshard), "always")});
+  CHECK_EQ(always["backward fsdp all_gather_into_tensor"],
+           Volume{.count = kAll.count - 1, .bytes = kAll.bytes - 4 * kVocab * kDim});
+}
+
+TEST_CASE("replicas sum up the gradients that their ranks reduced") {
+  Volumes volumes = CollectivesOf(
+      kLlama, {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2)});
+  CHECK_EQ(volumes["forward fsdp all_gather_into_tensor"], kAll);
+  CHECK_EQ(volumes["backward fsdp reduce_scatter_tensor"], kAll);
+  CHECK_EQ(volumes["backward dp_replicate all_reduce"],
+           Volume{.count = kAll.count, .bytes = kAll.bytes / 2});
+}
+
+TEST_CASE("ranks that cut heads and columns gather and scatter the sequence twice in a layer") {
+  for (const int64_t data_ranks : {1, 2}) {
+    CAPTURE(data_ranks);
+    Volumes volumes = CollectivesOf(
+        kLlama, {Degree("data_parallel_shard", data_ranks), Degree("tensor_parallel", 2)});
+    const int64_t count = 2 * kLayers + 1, activations = 4 * kTokens * kDim;
+    const Volume sequences = {.count = count, .bytes = count * activations};
+    for (const std::string_view phase : {"forward", "backward"}) {
+      CAPTURE(phase);
+      CHECK_EQ(volumes[fmt::format("{} tp all_gather_into_tensor", phase)], sequences);
+      CHECK_EQ(volumes[fmt::format("{} tp reduce_scatter_tensor", phase)], sequences);
+    }
+    // Of the loss: the largest logit and the sum of a row, the loss, and the sum of a row of
+    // gradients. Of norms: gradients of their weights, which read parts of the sequence.
+    CHECK_EQ(volumes["loss tp all_reduce"], Volume{.count = 3, .bytes = 2 * 4 * kTokens + 4});
+    CHECK_EQ(volumes["backward tp all_reduce"],
+             Volume{.count = count + 1, .bytes = 4 * (count * kDim + kTokens)});
+    CHECK_EQ(volumes["forward tp all_reduce"], Volume());
+    CHECK_EQ(volumes["loss tp all_to_all_single"], Volume());
+    if (data_ranks == 1) continue;
+    CHECK_EQ(volumes["forward fsdp all_gather_into_tensor"].count, kAll.count);
+    CHECK_EQ(volumes["backward fsdp all_gather_into_tensor"].count, kBlocks.count);
+    CHECK_EQ(volumes["backward fsdp reduce_scatter_tensor"].count, kAll.count);
+  }
+}
+
+TEST_CASE("without sequence parallelism ranks sum up what leaves a layer's halves") {
+  Volumes volumes = CollectivesOf(
+      kLlama, {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false"});
+  constexpr int64_t kActivations = 4 * kTokens * kDim, kHalves = 2 * kLayers;
+  // The embedding in one collective, halves of layers in the two that such a sum consists of.
+  CHECK_EQ(volumes["forward tp all_reduce"], Volume{.count = 1, .bytes = kActivations});
+  CHECK_EQ(volumes["forward tp reduce_scatter_tensor"],
+           Volume{.count = kHalves, .bytes = kHalves * kActivations});
+  CHECK_EQ(volumes["forward tp all_gather_into_tensor"],
+           Volume{.count = kHalves, .bytes = kHalves * kActivations});
+  // Gradients of activations, of weights of norms, and the sum of a row of the loss.
+  CHECK_EQ(volumes["backward tp all_reduce"],
+           Volume{.count = 2 * (kHalves + 1) + 1,
+                  .bytes = (kHalves + 1) * (kActivations + 4 * kDim) + 4 * kTokens});
+}
+
+TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients on the way back") {
+  for (const int64_t ranks : {2, 4}) {
+    CAPTURE(ranks);
+    Volumes volumes =
+        CollectivesOf(kQwen, {Degree("data_parallel_shard", ranks), Degree("expert_parallel", 2)});
+    CHECK_EQ(volumes["forward ep all_to_all_single"].count, 3 * kLayers);
+    CHECK_EQ(volumes["backward ep all_to_all_single"].count, 2 * kLayers);
+    CHECK_EQ(volumes["forward ep all_gather_into_tensor"], Volume());
+    CHECK_EQ(volumes["backward ep reduce_scatter_tensor"], Volume());
+    // Weights of experts are parts on efsdp alone, of the half of the experts that a rank shares.
+    const int64_t weights = 4 * 3 * (kExperts / 2) * kDim * kExpertHidden;
+    const Volume experts =
+        ranks == 2 ? Volume() : Volume{.count = 3 * kLayers, .bytes = kLayers * weights};
+    CHECK_EQ(volumes["forward efsdp all_gather_into_tensor"], experts);
+    CHECK_EQ(volumes["backward efsdp all_gather_into_tensor"], experts);
+    CHECK_EQ(volumes["backward efsdp reduce_scatter_tensor"], experts);
+  }
+}
+
+}  // namespace
+}  // namespace strata
