@@ -1,9 +1,11 @@
 #include "diff/policy/pins.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/toml.h"
 #include "diff/graph/listing.h"
@@ -45,6 +47,49 @@ Result<Pins> ParsePins(std::string_view text, std::string_view file) {
     pins.never.emplace_back(std::move(before.text), std::move(after.text));
   STRATA_RETURN_IF_ERROR(table.Finish());
   return pins;
+}
+
+std::string PrintPins(const Pins& pins) {
+  std::string text;
+  const auto fingerprint = [&](std::string_view key, const std::optional<Fingerprint>& value) {
+    if (value) text += fmt::format("{} = \"{}\"\n", key, ToString(*value));
+  };
+  // A JSON string is a string of TOML, too.
+  const auto pairs = [&](std::string_view key, const auto& list) {
+    text += fmt::format("{} = [", key);
+    for (const auto& [before, after] : list) {
+      text += "\n  [";
+      AppendJsonString(before, text);
+      text += ", ";
+      AppendJsonString(after, text);
+      text += "],";
+    }
+    text += list.empty() ? "]\n" : "\n]\n";
+  };
+  fingerprint("before", pins.before);
+  fingerprint("after", pins.after);
+  pairs("same", pins.same);
+  pairs("never", pins.never);
+  return text;
+}
+
+void PinSame(Pins& pins, const std::string& before, const std::string& after) {
+  Unpin(pins, before, after);
+  pins.same.emplace_back(before, after);
+}
+
+void PinNever(Pins& pins, const std::string& before, const std::string& after) {
+  const std::pair pair(before, after);
+  std::erase(pins.same, pair);
+  if (std::ranges::find(pins.never, pair) == pins.never.end()) pins.never.push_back(pair);
+}
+
+void Unpin(Pins& pins, const std::string& before, const std::string& after) {
+  const auto names_it = [&](const std::pair<std::string, std::string>& pair) {
+    return (!before.empty() && pair.first == before) || (!after.empty() && pair.second == after);
+  };
+  std::erase_if(pins.same, names_it);
+  std::erase_if(pins.never, names_it);
 }
 
 std::vector<std::string> UsePins(const Pins& pins, const Graph& before, const Graph& after,

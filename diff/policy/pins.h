@@ -25,6 +25,15 @@ struct Pins {
 
 /// Errors: not TOML, unknown keys, no fingerprint.
 Result<Pins> ParsePins(std::string_view text, std::string_view file);
+/// The text that ParsePins reads.
+std::string PrintPins(const Pins& pins);
+
+/// Says that both are one node. What was said of either of them goes.
+void PinSame(Pins& pins, const std::string& before, const std::string& after);
+/// Says that they are not the same; with an empty name, that the other one has no counterpart.
+void PinNever(Pins& pins, const std::string& before, const std::string& after);
+/// Drops what is said of a node; an empty name stands for none.
+void Unpin(Pins& pins, const std::string& before, const std::string& after);
 
 /// Adds the pins to `options`. Names must exist while the pins' graphs are these two; of stale pins
 /// those are taken whose names still exist. Returns warnings: pins that say no graphs, stale ones,
