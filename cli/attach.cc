@@ -1,25 +1,19 @@
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
+#include <memory>
 #include <optional>
-#include <poll.h>
 #include <simdjson.h>
 #include <string>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "refs/control_client.h"
 
 namespace strata::cli {
 namespace {
@@ -43,7 +37,7 @@ Result<bool> ParseFlags(Args args, AttachFlags& out) {
   return flags.Parse(args);
 }
 
-/// A connection to a training.
+/// A connection to a training, asked one command at a time.
 class Connection {
  public:
   struct Answer {
@@ -52,93 +46,35 @@ class Connection {
     simdjson::dom::element data;  ///< valid until the next answer
   };
 
-  Connection() = default;
-  ~Connection() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
   Status Open(const std::string& path, double wait_seconds) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path)
-      return Error("not a path of a socket: {}: it is too long", OneLine(path));
-    std::memcpy(address.sun_path, path.data(), path.size());
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_seconds);
-    while (true) {
-      fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-        return Ok();
-      const int error = errno;
-      ::close(std::exchange(fd_, -1));
-      if (std::chrono::steady_clock::now() >= end) {
-        return Error(ErrorCode::kIo,
-                     "no training listens here: {}: {}: start one with strata train --control {}",
-                     path, std::strerror(error), path);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    STRATA_TRY(client_, ControlClient::Connect(path, wait_seconds));
+    return Ok();
   }
 
+  /// Ctrl-C pauses the training; a second one ends this program.
   Result<Answer> Ask(std::string_view command) {
-    const int64_t id = ++last_id_;
-    STRATA_RETURN_IF_ERROR(Send(id, command));
+    STRATA_TRY(const int64_t id, client_->Send(command));
     while (true) {
-      STRATA_TRY(const std::string line, ReadLine());
-      int64_t answered = 0;
-      Answer answer;
-      std::string_view text;
-      simdjson::dom::object object;
-      if (parser_.parse(line).get(object) != simdjson::SUCCESS ||
-          object["id"].get(answered) != simdjson::SUCCESS ||
-          object["ok"].get(answer.ok) != simdjson::SUCCESS ||
-          object["text"].get(text) != simdjson::SUCCESS ||
-          object["data"].get(answer.data) != simdjson::SUCCESS) {
-        return Error("not an answer of a training: {}", OneLine(line));
+      if (!pauses_ && interrupt_.came()) {
+        pauses_ = true;
+        STRATA_TRY(const int64_t pause, client_->Send("pause"));
+        static_cast<void>(pause);  // its answer is that of `command`, too
       }
-      if (answered != id) continue;
-      answer.text = text;
+      STRATA_TRY(std::optional<ControlClient::Answer> came, client_->Receive(100));
+      if (!came || came->id != id) continue;
+      Answer answer{.ok = came->ok, .text = std::move(came->text), .data = {}};
+      data_ = std::move(came->data);
+      if (parser_.parse(data_).get(answer.data) != simdjson::SUCCESS)
+        return Error("not an answer of a training: {}", OneLine(data_));
       return answer;
     }
   }
 
  private:
-  Status Send(int64_t id, std::string_view command) {
-    std::string line = fmt::format(R"({{"id":{},"command":)", id);
-    AppendJsonString(command, line);
-    line += "}\n";
-    if (::send(fd_, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size()))
-      return Ok();
-    return Error("the training has ended");
-  }
-
-  /// Ctrl-C pauses the training; a second one ends this program.
-  Result<std::string> ReadLine() {
-    size_t end = 0;
-    while ((end = pending_.find('\n')) == std::string::npos) {
-      if (!pauses_ && interrupt_.came()) {
-        pauses_ = true;
-        STRATA_RETURN_IF_ERROR(Send(0, "pause"));
-      }
-      pollfd readable{.fd = fd_, .events = POLLIN, .revents = 0};
-      if (::poll(&readable, 1, 100) <= 0) continue;
-      char bytes[4096];
-      const ssize_t count = ::recv(fd_, bytes, sizeof bytes, 0);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return Error("the training has ended");
-      pending_.append(bytes, static_cast<size_t>(count));
-    }
-    std::string line = pending_.substr(0, end);
-    pending_.erase(0, end + 1);
-    return line;
-  }
-
-  int fd_ = -1;
-  int64_t last_id_ = 0;
-  std::string pending_;
+  std::unique_ptr<ControlClient> client_;
   bool pauses_ = false;
   StopRequest interrupt_;
+  std::string data_;
   simdjson::dom::parser parser_;
 };
 

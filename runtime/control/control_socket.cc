@@ -66,13 +66,9 @@ std::string AnswerLine(std::string_view id, bool ok, std::string_view text, std:
   return line;
 }
 
-struct ControlRequest {
-  std::string id = "null";  ///< as JSON
-  std::string command;
-};
+}  // namespace
 
-/// Errors: no JSON object with a `command`; `id` of the request is there if it could be read.
-Status Read(std::string_view line, ControlRequest& request) {
+Status ReadControlRequest(std::string_view line, ControlRequest& request) {
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (parser.parse(line.data(), line.size()).get(object) != simdjson::SUCCESS)
@@ -91,6 +87,8 @@ Status Read(std::string_view line, ControlRequest& request) {
   request.command = command;
   return Ok();
 }
+
+namespace {
 
 Result<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
@@ -183,7 +181,7 @@ struct ControlSocket::State {
 
   void Handle(const std::shared_ptr<Client>& client, std::string_view line) {
     ControlRequest request;
-    if (const Status read = Read(line, request); !read) {
+    if (const Status read = ReadControlRequest(line, request); !read) {
       client->Send(AnswerLine(request.id, false, read.error().message(), "{}"));
       return;
     }

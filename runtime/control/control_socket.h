@@ -8,6 +8,16 @@
 
 namespace strata {
 
+/// A line that a client sent.
+struct ControlRequest {
+  std::string id = "null";  ///< as JSON
+  std::string command;
+};
+
+/// Reads a line without its end into `request`. Errors: no JSON object with an `id` and a
+/// `command`; the id is there if it could be read.
+Status ReadControlRequest(std::string_view line, ControlRequest& request);
+
 /// A Unix socket over which programs of the same user control this one, by the lines of
 /// docs/control.md: one JSON object with `id` and `command` a line, one answer for each, with the
 /// same `id`, in any order.
