@@ -128,13 +128,13 @@ class StepList {
   size_t next_ = 0;            // the first of `snapshots_` that has not arrived
 };
 
-auto SnapshotLoader(const std::shared_ptr<TraceReader>& trace, std::vector<SnapshotId> snapshots) {
-  return [trace, snapshots = std::move(snapshots),
+auto SnapshotLoader(SnapshotSource source, std::vector<SnapshotId> snapshots) {
+  return [source = std::move(source), snapshots = std::move(snapshots),
           recent = std::make_shared<RecentGraphs>()](int32_t index) -> Result<LoadedGraph> {
     const SnapshotId id = snapshots[static_cast<size_t>(index)];
     // By id: snapshots of equal content may have different stable ids.
     return recent->Get(fmt::format("{}", static_cast<int64_t>(id)), [&]() -> Result<LoadedGraph> {
-      STRATA_TRY(std::shared_ptr<const Module> module, trace->LoadSnapshot(id));
+      STRATA_TRY(std::shared_ptr<const Module> module, source(id));
       return LoadedGraph{std::move(module), GraphId{0}};
     });
   };
@@ -195,7 +195,13 @@ auto CodeLoader(const std::shared_ptr<TraceReader>& trace, std::vector<StoredCod
 }  // namespace
 
 Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
-                             const std::string& file) {
+                             const std::string& file, SnapshotSource source) {
+  if (!source) {
+    source = [trace](SnapshotId id) -> Result<std::shared_ptr<const Module>> {
+      STRATA_TRY(std::shared_ptr<const Module> module, trace->LoadSnapshot(id));
+      return module;
+    };
+  }
   History history;
   history.ref = fmt::format("{}#run={}", file, static_cast<int64_t>(run.id));
   history.rank = run.info.rank;
@@ -218,7 +224,7 @@ Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const St
   STRATA_TRY(std::vector<StoredCode> code, AddCode(*trace, run, history));
   history.load_code = CodeLoader(trace, std::move(code));
   SetStepRefs(history);
-  history.load = SnapshotLoader(trace, std::move(snapshots));
+  history.load = SnapshotLoader(std::move(source), std::move(snapshots));
   history.provenance = [](const HistoryStep&) { return std::vector<Provenance>(); };
   if (history.stable_ids) history.provenance = ProvenanceLoader(trace, run.id);
   return history;

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -8,9 +9,12 @@
 
 namespace strata {
 
-/// The history of a run of a trace. `file` is the trace as the user named it. Graphs are read from
-/// `trace` when they are loaded.
+/// Loads a graph of a trace.
+using SnapshotSource = std::function<Result<std::shared_ptr<const Module>>(SnapshotId)>;
+
+/// The history of a run of a trace. `file` is the trace as the user named it. Graphs are loaded
+/// from `source`, or, without one, read from `trace`; the last few stay.
 Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const StoredRun& run,
-                             const std::string& file);
+                             const std::string& file, SnapshotSource source = {});
 
 }  // namespace strata

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "viewer/model/export.h"
+#include "viewer/model/export_html.h"
 
 namespace strata::viewer {
 namespace {
@@ -24,7 +25,11 @@ double ProcessorMs() {
 }
 
 }  // namespace
-App::App() : model_([] { Window::Wake(); }), ui_(model_, commands_, fonts_) {}
+App::App()
+    : model_([this] {
+        if (has_window_) Window::Wake();
+      }),
+      ui_(model_, commands_, fonts_) {}
 
 Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   std::unique_ptr<App> app(new App());
@@ -36,11 +41,22 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   }
   app->AddCommands();
   app->AddGraphCommands();
+  app->AddControlCommands();
   if (!options.keys.empty()) {
     STRATA_TRY(const std::string text, ReadFile(options.keys));
     STRATA_RETURN_IF_ERROR(app->commands_.ReadBindings(text, options.keys));
   }
+  // A file is read while the window opens.
+  if (!options.compare.empty()) {
+    app->model_.OpenPair(options.open, options.compare);
+  } else if (!options.open.empty()) {
+    app->model_.Open(options.open);
+  }
   STRATA_TRY(app->window_, Window::Open("Strata", options.width, options.height));
+  app->has_window_ = true;
+  if (!options.attach.empty()) app->model_.Attach(options.attach);
+  // What is measured is the program, not software that draws pixels in place of a graphics card.
+  if (options.bench) app->window_->DrawOnlyKeptPixels();
   STRATA_RETURN_IF_ERROR(app->FollowScale());
   if (options.config) {
     app->config_ = *options.config;
@@ -52,11 +68,6 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   }
   app->saved_ = app->settings_;
   app->SetTheme(options.theme.empty() ? app->settings_.dark : options.theme == "dark");
-  if (!options.compare.empty()) {
-    app->model_.OpenPair(options.open, options.compare);
-  } else if (!options.open.empty()) {
-    app->model_.Open(options.open);
-  }
   return app;
 }
 
@@ -83,6 +94,10 @@ Status App::Export(const std::string& path) {
   }
   if (comparison == nullptr || model_.graph()->geometry() == nullptr)
     return Error("no graph: {}: open one first", OneLine(path));
+  if (path.ends_with(".html")) {
+    ExportHtml(path);
+    return Ok();
+  }
   std::string text;
   if (path.ends_with(".svg")) {
     text = SvgOf(*comparison, *model_.graph()->geometry());
@@ -91,11 +106,28 @@ Status App::Export(const std::string& path) {
   } else if (path.ends_with(".json")) {
     text = JsonOf(*comparison);
   } else {
-    return Error("unknown format: {}: end the name with .png, .svg, .dot or .json", OneLine(path));
+    return Error("unknown format: {}: end the name with .png, .svg, .html, .dot or .json",
+                 OneLine(path));
   }
   STRATA_RETURN_IF_ERROR(WriteFile(path, text));
   model_.Say("Written: " + Visible(path));
   return Ok();
+}
+
+void App::ExportHtml(const std::string& path) {
+  model_.Say("Writing " + Visible(path));
+  model_.workers().Post(
+      "html",
+      [this, path, comparison = model_.graph()->shared_comparison(),
+       trace = model_.document() != nullptr ? model_.document()->trace_path() : "",
+       file = model_.document() != nullptr ? model_.document()->file()
+                                           : ""](const Outdated&) -> Workers::Deliver {
+        const Status written = WriteHtml(trace, file, *comparison, path);
+        return [this, written, path] {
+          model_.Say(written ? "Written: " + Visible(path)
+                             : VisibleLines(written.error().message()));
+        };
+      });
 }
 
 Status App::SaveChanges() {
@@ -148,7 +180,7 @@ Status App::Run() {
       model_.Open(file);
     // Dear ImGui needs frames after an event: a popup is measured in its first one.
     if (delivered || !input().empty() || ui_.animating) frames_left = 3;
-    if (!script_ && frames_left == 0) continue;
+    if (frames_left == 0 && (!script_ || model_.busy())) continue;
     frames_left = std::max(0, frames_left - 1);
     STRATA_RETURN_IF_ERROR(Frame());
     if (script_ && script_->done()) break;
@@ -194,6 +226,7 @@ void App::OnKeys(const std::vector<KeyPress>& presses) {
     const bool plain = (press.mods & (kCtrl | kAlt)) == 0 && (name[0] != 'F' || name.size() == 1);
     if (typing && plain) {
       if (name == "Escape") ImGui::SetWindowFocus(nullptr);
+      if (name == "Enter" && model_.tab == Tab::kLive && live_pane_.Enter(model_)) continue;
       if (name == "Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(1);
       if (name == "Shift+Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(-1);
       continue;

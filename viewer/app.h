@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@ struct AppOptions {
   std::string open;                   ///< `FILE[#LINK]`; "": the start page
   std::string compare;                ///< a second REF: `open` is compared with it
   std::optional<std::string> script;  ///< a file, or `-`
+  std::string attach;                 ///< the socket of a training; "": none
   std::string keys;                   ///< a file of key bindings; "": none
   bool bench = false;                 ///< prints what each line of the script took
   std::string theme;                  ///< "light", "dark"; "": as it was last time
@@ -56,13 +58,17 @@ class App final : public ScriptHost {
   Status Screenshot(const std::string& path) override { return window_->Screenshot(path); }
   void Resize(int width, int height) override { window_->Resize(width, height); }
   void Quit() override { quit_ = true; }
+  void Drop(const std::string& path) override { window_->Drop(path); }
   Status Export(const std::string& path) override;
 
  private:
   App();
   void AddCommands();
   void AddGraphCommands();
+  void AddControlCommands();
   void SetTheme(bool dark);
+  /// Writes the report in the background, and says when it is there.
+  void ExportHtml(const std::string& path);
   /// Follows a change of the screen's scale.
   Status FollowScale();
   void OnKeys(const std::vector<KeyPress>& presses);
@@ -89,6 +95,7 @@ class App final : public ScriptHost {
   bool OnPrefixKey(const std::string& name);
 
   AppOptions options_;
+  std::atomic<bool> has_window_ = false;  // workers wake it
   std::unique_ptr<Window> window_;
   Model model_;
   CommandTable commands_;

@@ -68,6 +68,11 @@ void App::AddCommands() {
     m.synced = !m.synced;
     m.Say(m.synced ? "Graphs move together" : "Each graph moves by itself");
   });
+  add("pin-match", "The node selected before and this one are the same", {"e"},
+      [&m](int) { m.PinMatch(); });
+  add("break-match", "This node is not the same in both graphs", {"E"},
+      [&m](int) { m.BreakMatch(); });
+  add("forget-match", "Forget what was pinned of this node", {}, [&m](int) { m.ForgetMatch(); });
   add("left-pane", "Show or hide the lists", {"F7"},
       [this](int) { settings_.hide_left = !settings_.hide_left; });
   add("right-pane", "Show or hide the node", {"F8"},
@@ -130,6 +135,30 @@ void App::AddCommands() {
   add("keys", "Keys", {"?", "F1"}, [this](int) { palette_.Open(Palette::Kind::kKeys); });
   add("refresh", "Read the file again", {"F5"}, [&m](int) { m.Refresh(); });
   add("quit", "Quit", {"Ctrl+Q"}, [this](int) { quit_ = true; });
+}
+
+/// Those that act on a training under control.
+void App::AddControlCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
+  };
+  add("continue", "Continue the training, or pause it", {"F10"}, [&m](int) {
+    const bool runs = m.control() != nullptr && m.control()->phase == ControlState::Phase::kRunning;
+    m.Control(runs ? "pause" : "continue");
+  });
+  add("step-node", "Run the training one node on", {"F11"},
+      [&m](int n) { m.Control(fmt::format("step node {}", n)); });
+  add("step", "Run the training one step on", {"F12"},
+      [&m](int n) { m.Control(fmt::format("step step {}", n)); });
+  add("step-back", "Take the training one node back", {"Shift+F11"},
+      [&m](int n) { m.Control(fmt::format("back {}", n)); });
+  add("break", "Break after this node, or no longer", {"Ctrl+B"},
+      [&m](int) { m.ToggleBreakpoint(); });
+  add("go-to-stop", "To the node at which the training stopped", {"Ctrl+G"},
+      [&m](int) { m.GoToStop(); });
+  add("detach", "Let the training run on", {}, [&m](int) { m.Detach(); });
 }
 
 /// Those that act on the graph.

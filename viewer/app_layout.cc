@@ -30,7 +30,8 @@ void App::Draw() {
   top_bar_.Draw(ui_, {0, 0, whole.width, top});
   status_bar_.Draw(ui_, {0, whole.height - status, whole.width, status});
   const Area middle = {0, top, whole.width, whole.height - top - status};
-  if (model_.has_contents() || model_.comparison() != nullptr) {
+  const bool shows = model_.has_contents() || model_.comparison() != nullptr;
+  if (shows || model_.control() != nullptr) {
     DrawDocument(middle);
   } else {
     start_pane_.Draw(ui_, middle, settings_.recent);

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <malloc.h>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ constexpr const char* kHelp =
     "second REF, shows the differences of two graphs.\n"
     "\n"
     "  --script FILE    run the commands of FILE (-: standard input), then quit; docs/viewer.md\n"
+    "  --attach PATH    control the training that was started with --control PATH\n"
     "  --bench          print what each command of the script took\n"
     "  --theme NAME     light or dark; default: as last time\n"
     "  --size WxH       size of the window\n"
@@ -66,6 +68,8 @@ Result<AppOptions> ParseOptions(const std::vector<std::string>& words) {
       STRATA_TRY(options.script, WordAfter(words, i));
     } else if (word == "--keys") {
       STRATA_TRY(options.keys, WordAfter(words, i));
+    } else if (word == "--attach") {
+      STRATA_TRY(options.attach, WordAfter(words, i));
     } else if (word == "--theme") {
       STRATA_TRY(const std::string theme, WordAfter(words, i));
       if (theme != "light" && theme != "dark")
@@ -125,6 +129,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   strata::CleanUpOnInterrupt();
+  // What one thread of the workers frees, another one takes, and large blocks go back at once.
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   const std::vector<std::string> words(argv + 1, argv + argc);
   const strata::Status status = strata::viewer::MainOrError(words);
   if (status) return 0;

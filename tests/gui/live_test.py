@@ -93,12 +93,15 @@ class Live(GuiCase):
         self.fail("nothing happened within 60 s")
 
     def test_graphs_are_exported(self):
-        svg, dot, data, png = (self.path(f"g.{ending}") for ending in ("svg", "dot", "json", "png"))
+        svg, dot, data, png, html = (self.path(f"g.{ending}") for ending in ("svg", "dot", "json", "png", "html"))
         tree = self.view(f"""
             key J n
             export {svg}
             export {dot}
             export {data}
+            export {html}
+            await state message contains g.html
+            assert state message contains Written
             export {png}
             await state message contains g.png
         """, LOG)
@@ -109,6 +112,10 @@ class Live(GuiCase):
             graph = json.load(file)
         self.assertEqual(len(graph["nodes"]), int(tree["state"]["nodes"]))
         self.assertIn("target", next(n["change"] for n in graph["nodes"] if n["name"] == tree["state"]["node"]))
+        with open(html, encoding="utf-8") as file:
+            page = file.read()
+        self.assertTrue(page.lower().startswith("<!doctype html>"))
+        self.assertIn(LOG_NAME, page)
         with open(dot, encoding="utf-8") as file:
             text = file.read()
         self.assertEqual(text.count(" -> "), len(graph["edges"]))
@@ -116,6 +123,17 @@ class Live(GuiCase):
             done = self.start(f"export {self.path(path)}\n", LOG)
             self.assertEqual(done.returncode, 2)
             self.assertIn(message, done.stderr)
+
+    def test_dropped_files_open_and_a_full_disk_is_said(self):
+        tree = self.view(f"""
+            drop {LOG}
+            await state passes > 0
+            export /dev/full.html
+            await state message contains full.html
+            drop /no/such/file
+            await state error contains /no/such/file
+        """)
+        self.assertIn("/no/such/file", tree["state"]["error"])
 
     def test_the_dialogs_export_and_open(self):
         path = self.path("dialog")

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "diff/model/diff_options.h"
 #include "diff/model/graph_diff.h"
+#include "diff/policy/pins.h"
 #include "scene/geometry.h"
 #include "scene/lane_layouts.h"
 #include "scene/scene.h"
@@ -35,6 +37,9 @@ class Comparison {
     GraphId before_graph = {0}, after_graph = {0};
     DiffOptions options;
     std::shared_ptr<const Measures> measures = {};  ///< of the run, by stable id; null: none
+    std::string file = {};                          ///< that pins are kept beside; "": nowhere
+    std::optional<Pins> pins = {};                  ///< `options` hold them, too
+    std::vector<std::string> warnings = {};         ///< about pins
   };
   /// Compares, and lays the scene out with `lanes`. Null when `outdated`. Errors: as Diff.
   static Result<std::shared_ptr<const Comparison>> Make(Input input, SharedLanes& lanes,
@@ -43,6 +48,8 @@ class Comparison {
   /// Differs from that of every other comparison of this process.
   uint64_t id() const { return id_; }
   const std::string& title() const { return title_; }
+  /// Where its graphs come from, and what is pinned.
+  const Input& input() const { return input_; }
   const GraphDiff& diff() const { return diff_; }
   const Scene& scene() const { return scene_; }
   int32_t size() const { return static_cast<int32_t>(scene_.nodes.size()); }

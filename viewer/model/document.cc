@@ -172,23 +172,21 @@ Status Document::ReadContents() {
   return Ok();
 }
 
-Result<bool> Document::Refresh() {
+Result<std::shared_ptr<const Contents>> Document::Refresh() {
   const std::scoped_lock lock(mutex_);
   STRATA_TRY(const bool grew, reader_->Refresh());
-  if (grew) {
-    measured_run_ = RunId::kNone;
-    STRATA_RETURN_IF_ERROR(ReadContents());
-  }
-  return grew;
+  if (!grew) return std::shared_ptr<const Contents>();
+  measured_run_ = RunId::kNone;
+  STRATA_RETURN_IF_ERROR(ReadContents());
+  return contents_;
 }
 
 Result<std::shared_ptr<const Module>> Document::Load(SnapshotId id) {
   const std::scoped_lock lock(mutex_);
-  for (const auto& [kept, module] : loaded_) {
-    if (kept == id && module) return module;
-  }
+  if (std::shared_ptr<const Module> used = in_use_[id].lock()) return used;
   STRATA_TRY(std::unique_ptr<Module> module, reader_->LoadSnapshot(id));
   std::shared_ptr<const Module> shared(std::move(module));
+  in_use_[id] = shared;
   loaded_[next_loaded_] = {id, shared};
   next_loaded_ = (next_loaded_ + 1) % loaded_.size();
   return shared;

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -82,11 +83,12 @@ class Document {
   const std::string& trace_path() const { return source_.path(); }
   bool is_imported() const { return source_.is_imported(); }
 
+  /// Of the time when it was read last. Waits for what is being loaded.
   std::shared_ptr<const Contents> contents() const;
-  /// Sees what a live run added. True when there was something.
-  Result<bool> Refresh();
+  /// Sees what a live run added. Null when there was nothing.
+  Result<std::shared_ptr<const Contents>> Refresh();
 
-  /// A graph; the last few are kept.
+  /// A graph. The last few are kept; one that is in use is shared.
   Result<std::shared_ptr<const Module>> Load(SnapshotId id);
   Result<std::vector<Provenance>> LoadProvenance(PassId id);
   /// What nodes of a run took and gave; empty if nothing was measured. Those of one run are kept.
@@ -104,6 +106,7 @@ class Document {
   std::shared_ptr<const Contents> contents_;
   std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 4> loaded_;
   size_t next_loaded_ = 0;
+  std::map<SnapshotId, std::weak_ptr<const Module>> in_use_;
   RunId measured_run_ = RunId::kNone;
   std::shared_ptr<const Measures> measures_;  // of that run
 };

@@ -20,6 +20,7 @@ GraphModel::GraphModel(std::shared_ptr<const Comparison> comparison, Workers& wo
 
 GraphModel::~GraphModel() {
   workers_.Cancel(slot_);
+  workers_.Dispose(std::move(geometry_));
 }
 
 GraphModel::Kept GraphModel::Keep() const {
@@ -80,13 +81,14 @@ void GraphModel::Layout(Anchor anchor) {
 }
 
 void GraphModel::Arrive(std::shared_ptr<const SceneGeometry> geometry, const Anchor& anchor) {
-  const std::shared_ptr<const SceneGeometry> before = std::exchange(geometry_, std::move(geometry));
+  std::shared_ptr<const SceneGeometry> before = std::exchange(geometry_, std::move(geometry));
   const SceneRect* from = anchor && before != nullptr ? anchor(*before) : nullptr;
   const SceneRect* to = from != nullptr ? anchor(*geometry_) : nullptr;
   if (to != nullptr) {
     camera.x += (from->x - to->x) * camera.scale;
     camera.y += (from->y - to->y) * camera.scale;
   }
+  workers_.Dispose(std::move(before));
   if (!placed_ && stage_.width > 0) PlaceKept();
   if (reveal_ >= 0) {
     if (camera.scale < kTwoLines) {

@@ -70,7 +70,8 @@ class GraphModel {
   // --- Selection ---
 
   int32_t selected() const { return selected_; }
-  void Select(int32_t node);  ///< -1: none
+  int32_t last_selected() const { return last_; }  ///< the one before; -1: none
+  void Select(int32_t node);                       ///< -1: none
   /// Selects a node, opens the slabs around it and moves it into sight.
   void Reveal(int32_t node);
   /// Opens a slab with those around it, and moves its head into sight.

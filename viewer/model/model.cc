@@ -10,48 +10,6 @@
 #include "viewer/model/around.h"
 
 namespace strata::viewer {
-namespace {
-
-Result<Comparison::Input> LoadSubject(Document& document, const Subject& subject) {
-  Comparison::Input input;
-  input.title = subject.Title();
-  STRATA_TRY(input.before, document.Load(subject.before));
-  STRATA_TRY(input.after, document.Load(subject.after));
-  input.options.stable_ids = subject.stable_ids || subject.before == subject.after;
-  STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
-  if (subject.stable_ids && subject.pass != PassId::kNone) {
-    STRATA_TRY(input.options.provenance, document.LoadProvenance(subject.pass));
-  }
-  return input;
-}
-
-/// The graph after `from`, and the graph after `subject`.
-Result<Comparison::Input> LoadAgainst(Document& document, const Subject& from,
-                                      const Subject& subject, std::string title) {
-  Comparison::Input input;
-  input.title = std::move(title);
-  STRATA_TRY(input.before, document.Load(from.after));
-  STRATA_TRY(input.after, document.Load(subject.after));
-  STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
-  input.options.stable_ids =
-      from.run == subject.run && from.graph == subject.graph && subject.stable_ids;
-  return input;
-}
-
-Result<Comparison::Input> LoadPair(const std::string& before, const std::string& after) {
-  STRATA_TRY(Snapshot a, LoadRef(before));
-  STRATA_TRY(Snapshot b, LoadRef(after));
-  Comparison::Input input;
-  input.title = fmt::format("{} → {}", Visible(before), Visible(after));
-  input.options = OptionsFor(a, b);
-  input.before_graph = a.graph_id;
-  input.after_graph = b.graph_id;
-  input.before = std::shared_ptr<const Module>(std::move(a.module));
-  input.after = std::shared_ptr<const Module>(std::move(b.module));
-  return input;
-}
-
-}  // namespace
 
 std::string_view ToString(Tab tab) {
   switch (tab) {
@@ -80,7 +38,15 @@ std::string_view ToString(Tab tab) {
 }
 
 Model::Model(std::function<void()> wake)
-    : lanes_(std::make_shared<SharedLanes>()), workers_(std::move(wake)) {}
+    : wake_(std::move(wake)), lanes_(std::make_shared<SharedLanes>()), workers_(wake_) {}
+
+Model::~Model() = default;
+
+bool Model::Poll() {
+  const bool delivered = static_cast<int>(workers_.Poll()) + static_cast<int>(PollControl()) > 0;
+  if (!busy()) CompareAhead();
+  return delivered;
+}
 
 // --- Documents ---
 
@@ -116,11 +82,12 @@ void Model::OnOpened(Opened opened, const Link& link) {
   contents_ = document_->contents();
   ++version_;
   lanes_ = std::make_shared<SharedLanes>();
+  ForgetComparisons();
   pinned_.clear();
   graph_.reset();
   graph_key_.clear();
   subject_ = from_ = -1;
-  histories_ = std::make_shared<NodeHistories>(document_->trace_path(), document_->file());
+  histories_ = std::make_shared<NodeHistories>(document_);
   log_.push_back(fmt::format("opened {}: {}", Visible(document_->file()),
                              Plural(static_cast<int64_t>(contents_->subjects.size()), "subject")));
   int32_t subject = contents_->Find(link.ref);
@@ -139,23 +106,24 @@ void Model::OnOpened(Opened opened, const Link& link) {
 void Model::OpenPair(const std::string& before, const std::string& after) {
   opening_name_ = fmt::format("{} and {}", before, after);
   document_.reset();
+  ForgetComparisons();
   pinned_.clear();
   contents_.reset();
   ++version_;
   histories_.reset();
   subject_ = from_ = -1;
   error_.clear();
-  Compare([before, after] { return LoadPair(before, after); }, opening_name_);
+  CompareRefs(before, after);
 }
 
 void Model::Refresh() {
   if (!document_) return;
   workers_.Post("refresh", [this, document = document_](const Outdated&) -> Workers::Deliver {
-    const Result<bool> grew = document->Refresh();
-    if (!grew) return [this, error = grew.error()] { Fail(error); };
-    if (!*grew) return {};
-    return [this, document] {
-      if (document == document_) OnGrown();
+    const Result<std::shared_ptr<const Contents>> grown = document->Refresh();
+    if (!grown) return [this, error = grown.error()] { Fail(error); };
+    if (*grown == nullptr) return {};
+    return [this, document, contents = *grown] {
+      if (document == document_) OnGrown(contents);
     };
   });
 }
@@ -164,10 +132,10 @@ bool Model::follows() const {
   return following && contents_ && std::ranges::any_of(contents_->runs, &RunEntry::running);
 }
 
-void Model::OnGrown() {
-  const auto last_of = [](const Contents& contents, RunId run) {
+void Model::OnGrown(std::shared_ptr<const Contents> contents) {
+  const auto last_of = [](const Contents& of, RunId run) {
     int32_t last = -1;
-    for (const RunEntry& entry : contents.runs) {
+    for (const RunEntry& entry : of.runs) {
       if (entry.id == run || run == RunId::kNone) last = entry.end_subject - 1;
     }
     return last;
@@ -178,9 +146,10 @@ void Model::OnGrown() {
   const std::string selector = here != nullptr ? here->selector : "";
   const std::string from =
       from_ >= 0 ? contents_->subjects[static_cast<size_t>(from_)].selector : std::string();
-  contents_ = document_->contents();
+  contents_ = std::move(contents);
   ++version_;
-  histories_ = std::make_shared<NodeHistories>(document_->trace_path(), document_->file());
+  ForgetComparisons();
+  histories_ = std::make_shared<NodeHistories>(document_);
   from_ = from.empty() ? -1 : contents_->Find(from);
   subject_ = selector.empty() ? -1 : contents_->Find(selector);
   const int32_t newest = last_of(*contents_, run);
@@ -216,78 +185,6 @@ std::string Model::Title() const {
   }
   if (const Subject* s = subject()) return s->Title();
   return comparison() != nullptr ? comparison()->title() : std::string();
-}
-
-void Model::Show(int32_t subject) {
-  ShowPair(subject, -1);
-}
-
-void Model::ShowAgainst(int32_t subject, int32_t from) {
-  ShowPair(subject, from);
-}
-
-void Model::ShowPair(int32_t subject, int32_t from) {
-  if (!contents_ || subject < 0 || (subject == subject_ && from == from_)) return;
-  Remember();
-  subject_ = subject;
-  from_ = from;
-  const Subject& s = *this->subject();
-  error_.clear();
-  if (from >= 0) {
-    Compare([document = document_, s, f = contents_->subjects[static_cast<size_t>(from)],
-             title = Title()] { return LoadAgainst(*document, f, s, title); },
-            fmt::format("{} {} {}", from, static_cast<int64_t>(s.run), s.graph));
-    return;
-  }
-  if (s.failed) {
-    workers_.Cancel("compare");
-    graph_.reset();
-    return;
-  }
-  Compare([document = document_, s] { return LoadSubject(*document, s); },
-          fmt::format("{} {}", static_cast<int64_t>(s.run), s.graph));
-}
-
-void Model::Compare(std::function<Result<Comparison::Input>()> load, const std::string& key) {
-  workers_.Post("compare",
-                [this, lanes = lanes_, load = std::move(load),
-                 key](const Outdated& outdated) -> Workers::Deliver {
-                  Result<Comparison::Input> input = load();
-                  if (!input) return [this, error = input.error()] { Fail(error); };
-                  if (outdated) return {};
-                  Result<std::shared_ptr<const Comparison>> made =
-                      Comparison::Make(std::move(*input), *lanes, outdated);
-                  if (!made) return [this, error = made.error()] { Fail(error); };
-                  return [this, comparison = std::move(*made), key] {
-                    ShowComparison(comparison, key);
-                  };
-                });
-}
-
-void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key) {
-  std::optional<GraphModel::Kept> kept;
-  std::string selected;
-  const std::unique_ptr<GraphModel> before = std::exchange(graph_, nullptr);
-  if (before && graph_key_ == key) {
-    kept = before->Keep();
-    if (before->selected() >= 0) selected = before->comparison().NameOf(before->selected());
-  }
-  const std::optional<Link> link = std::exchange(pending_, std::nullopt);
-  if (link && !link->node.empty()) selected = Visible(link->node);
-  if (link && !link->open.empty()) {
-    kept =
-        GraphModel::Kept{.open = link->open, .node = {}, .path = {}, .node_at = {}, .path_at = {}};
-  }
-  const Stage stage = before ? before->stage() : Stage{};
-  graph_key_ = key;
-  graph_ = std::make_unique<GraphModel>(std::move(comparison), workers_);
-  graph_->SetStage(stage);
-  const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
-  graph_->Begin(kept, node, hops_);
-  Search();
-  if (link && node >= 0) graph_->Reveal(node);
-  if (link && !link->node.empty() && node < 0)
-    Say(fmt::format("No node is named {}", Visible(link->node)));
 }
 
 void Model::StepPass(int n, bool changed) {

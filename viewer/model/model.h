@@ -12,6 +12,8 @@
 #include "base/result.h"
 #include "viewer/model/async_value.h"
 #include "viewer/model/comparison.h"
+#include "viewer/model/comparison_cache.h"
+#include "viewer/model/control_session.h"
 #include "viewer/model/document.h"
 #include "viewer/model/graph_model.h"
 #include "viewer/model/link.h"
@@ -45,11 +47,15 @@ std::string_view ToString(Tab tab);  ///< "none", "table", …
 class Model {
  public:
   explicit Model(std::function<void()> wake);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
 
   Workers& workers() { return workers_; }
   /// Delivers what workers have finished. True when something changed.
-  bool Poll() { return workers_.Poll(); }
-  bool busy() const { return workers_.busy(); }
+  bool Poll();
+  /// What the user waits for is not there yet.
+  bool busy() const { return workers_.busy() || awaited_.has_value(); }
 
   // --- Documents ---
 
@@ -93,7 +99,10 @@ class Model {
   GraphModel* graph() { return graph_.get(); }
   const GraphModel* graph() const { return graph_.get(); }
   /// The next comparison is being made.
-  bool comparing() const { return workers_.busy("compare"); }
+  bool comparing() const { return workers_.busy("compare") || awaited_.has_value(); }
+  /// Comparisons that are kept, the one shown among them: neighbours of the pass shown are made
+  /// ahead, so that going there takes no time.
+  size_t kept_comparisons() const { return kept_.size(); }
   int32_t selected() const { return graph_ ? graph_->selected() : -1; }
   void Select(int32_t node);
   void Reveal(int32_t node);
@@ -101,8 +110,32 @@ class Model {
   void StepChange(int n);
   /// Goes to the n-th next hunk.
   void StepHunk(int n);
+  /// Says that the node selected before and the selected one are one node of both graphs. This,
+  /// and the next two, are kept beside the file, and the graphs are compared again.
+  void PinMatch();
+  /// Says that the selected node of both graphs is not the same one.
+  void BreakMatch();
+  /// Takes back what was said of the selected node.
+  void ForgetMatch();
+  bool keeps_pins = true;  ///< false: they are forgotten at the end
   /// What happened to nodes over the passes; null without a document.
   const std::shared_ptr<NodeHistories>& histories() const { return histories_; }
+
+  // --- A training under control ---
+
+  /// Connects to the socket of `strata train --control`.
+  void Attach(const std::string& socket);
+  /// The training runs on without breakpoints.
+  void Detach();
+  /// Null: not attached.
+  const ControlState* control() const { return control_ ? &control_state_ : nullptr; }
+  const std::string& control_path() const { return control_path_; }
+  /// Sends a command of docs/control.md; `typed`: shows it with its answer.
+  void Control(const std::string& command, bool typed = false);
+  /// Breaks after the selected node, or no longer.
+  void ToggleBreakpoint();
+  /// Selects the node at which the training stopped.
+  void GoToStop();
 
   // --- Search ---
 
@@ -183,15 +216,36 @@ class Model {
     std::vector<std::string> warnings;
   };
   void OnOpened(Opened opened, const Link& link);
-  void OnGrown();
+  void OnGrown(std::shared_ptr<const Contents> contents);
   void ShowPair(int32_t subject, int32_t from);
   void Fail(const Error& error);
   void ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key);
-  void Compare(std::function<Result<Comparison::Input>()> load, const std::string& key);
+  void CompareRefs(const std::string& before, const std::string& after);
+  /// What has to be loaded and compared to show a subject.
+  struct Wanted {
+    std::string key;        ///< names the comparison
+    std::string graph_key;  ///< graphs of equal key share open slabs and camera
+    std::function<Result<Comparison::Input>()> load;
+  };
+  Wanted WantedOf(int32_t subject, int32_t from) const;
+  void Compare(Wanted wanted);
+  using Compared = Result<std::shared_ptr<const Comparison>>;
+  /// `pins`: taken instead of those that are kept, and kept when the graphs compare with them.
+  Workers::Job ComparisonJob(const Wanted& wanted, std::function<void(const Compared&)> done,
+                             std::optional<Pins> pins = {}) const;
+  void ChangePins(const std::function<void(Pins&)>& change, const std::string& said);
+  void KeepComparison(const std::string& key, std::shared_ptr<const Comparison> comparison);
+  void ForgetComparisons();
+  /// Starts to compare a neighbour of what is shown, if one is missing and there is room for it.
+  void CompareAhead();
+  void OnComparedAhead(const Compared& compared);
   void Search();
+  /// Sees what the training under control said, and asks for the selected node's value.
+  bool PollControl();
   /// Sets mode, tab and hops.
   void TakeChoices(const Link& link);
 
+  std::function<void()> wake_;
   std::string opening_name_;
   std::shared_ptr<Document> document_;
   std::shared_ptr<const Contents> contents_;
@@ -199,6 +253,12 @@ class Model {
   int32_t subject_ = -1, from_ = -1;
   std::optional<Link> pending_;  // to be applied when the comparison arrives
   std::string graph_key_;        // of which graph open slabs and the camera are kept
+  std::optional<Wanted> shown_;  // how graph_ was made
+  ComparisonCache kept_;
+  int32_t direction_ = 1;                    // of the last step from pass to pass
+  std::string ahead_;                        // key of what is compared ahead; "": nothing
+  std::string given_up_;                     // key of the last one that failed
+  std::optional<std::string> awaited_ = {};  // graph key, when the user wants what is `ahead_`
   Mode mode_ = Mode::kUnified;
   int32_t hops_ = 1;
   std::string filter_;
@@ -215,6 +275,10 @@ class Model {
   Seen seen_;  // of graph_
   AsyncValue<std::vector<std::pair<std::string, std::string>>> overlays_{"overlays"};
   AsyncValue<Overlay> overlay_{"overlay"};
+  std::unique_ptr<ControlSession> control_;  // null: not attached
+  ControlState control_state_;
+  uint64_t control_version_ = 0;
+  std::string control_path_, control_asked_;  // the stop and node whose value was asked for
 };
 
 }  // namespace strata::viewer

@@ -24,15 +24,18 @@ int32_t SnapshotOf(const History& history, const Subject& subject, bool before) 
 
 Result<NodeHistories::Run*> NodeHistories::Load(RunId id) {
   if (!reader_) {
-    STRATA_TRY(std::unique_ptr<TraceReader> reader, TraceReader::Open(trace_path_));
+    STRATA_TRY(std::unique_ptr<TraceReader> reader, TraceReader::Open(document_->trace_path()));
     reader_ = std::move(reader);
   }
   Run& run = runs_[id];
   if (!run.history) {
     const StoredRun* stored = reader_->FindRun(id);
     if (stored == nullptr)
-      return Error(ErrorCode::kNotFound, "no such run: {}: read the file again", file_);
-    STRATA_TRY(History history, HistoryOfRun(reader_, *stored, file_));
+      return Error(ErrorCode::kNotFound, "no such run: {}: read the file again", document_->file());
+    STRATA_TRY(History history, HistoryOfRun(reader_, *stored, document_->file(),
+                                             [document = document_](SnapshotId snapshot) {
+                                               return document->Load(snapshot);
+                                             }));
     run.history = std::make_unique<History>(std::move(history));
   }
   return &run;
@@ -44,7 +47,7 @@ Result<Blame> NodeHistories::Of(const Subject& subject, bool before, const std::
   const int32_t snapshot = SnapshotOf(*run->history, subject, before);
   if (snapshot < 0)
     return Error(ErrorCode::kNotFound, "the history lacks {}: {}: read the file again",
-                 subject.Title(), file_);
+                 subject.Title(), document_->file());
   const int32_t graph = run->history->snapshot(snapshot).graph;
   auto known = run->blamers.find(graph);
   if (known == run->blamers.end()) {

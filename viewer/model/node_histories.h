@@ -16,9 +16,8 @@ namespace strata::viewer {
 /// are first needed, and kept. Usable from several threads.
 class NodeHistories {
  public:
-  /// `trace_path`: read by a reader of its own; `file`: as the user named it.
-  NodeHistories(std::string trace_path, std::string file)
-      : trace_path_(std::move(trace_path)), file_(std::move(file)) {}
+  /// Records are read by a reader of its own; graphs are those of the document.
+  explicit NodeHistories(std::shared_ptr<Document> document) : document_(std::move(document)) {}
 
   /// Errors: the trace cannot be read; the subject is not of one of its runs; no such node.
   Result<Blame> Of(const Subject& subject, bool before, const std::string& node);
@@ -30,7 +29,7 @@ class NodeHistories {
   };
   Result<Run*> Load(RunId run);
 
-  const std::string trace_path_, file_;
+  const std::shared_ptr<Document> document_;
   std::mutex mutex_;
   std::shared_ptr<TraceReader> reader_;
   std::map<RunId, Run> runs_;

@@ -1,5 +1,6 @@
 #include "viewer/model/workers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace strata::viewer {
@@ -13,8 +14,8 @@ Workers::~Workers() {
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
-    for (auto& [slot, outdated] : current_)
-      *outdated = true;
+    for (auto& [slot, current] : current_)
+      *current.outdated = true;
   }
   ready_.notify_all();
   for (std::thread& thread : threads_)
@@ -22,12 +23,32 @@ Workers::~Workers() {
 }
 
 void Workers::Post(const std::string& slot, Job job) {
+  Add(slot, std::move(job), false);
+}
+
+void Workers::PostAhead(const std::string& slot, Job job) {
+  Add(slot, std::move(job), true);
+}
+
+void Workers::Dispose(std::shared_ptr<const void> object) {
+  if (object == nullptr) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.push_back({"",
+                        std::make_shared<std::atomic<bool>>(true),
+                        [object = std::move(object)](const Outdated&) { return Deliver(); },
+                        {}});
+  }
+  ready_.notify_one();
+}
+
+void Workers::Add(const std::string& slot, Job job, bool ahead) {
   auto outdated = std::make_shared<std::atomic<bool>>(false);
   {
     const std::scoped_lock lock(mutex_);
-    std::shared_ptr<std::atomic<bool>>& current = current_[slot];
-    if (current) *current = true;
-    current = outdated;
+    Current& current = current_[slot];
+    if (current.outdated) *current.outdated = true;
+    current = {outdated, ahead};
     std::erase_if(waiting_, [&](const Task& task) { return task.slot == slot; });
     waiting_.push_back({slot, std::move(outdated), std::move(job), {}});
   }
@@ -38,7 +59,7 @@ void Workers::Cancel(const std::string& slot) {
   const std::scoped_lock lock(mutex_);
   const auto found = current_.find(slot);
   if (found == current_.end()) return;
-  *found->second = true;
+  *found->second.outdated = true;
   current_.erase(found);
   std::erase_if(waiting_, [&](const Task& task) { return task.slot == slot; });
 }
@@ -65,7 +86,7 @@ bool Workers::Poll() {
 
 bool Workers::busy() const {
   const std::scoped_lock lock(mutex_);
-  return !current_.empty();
+  return std::ranges::any_of(current_, [](const auto& entry) { return !entry.second.ahead; });
 }
 
 bool Workers::busy(const std::string& slot) const {

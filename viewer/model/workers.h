@@ -39,12 +39,16 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   void Post(const std::string& slot, Job job);
+  /// As Post, a job that the user does not wait for: busy() leaves it out.
+  void PostAhead(const std::string& slot, Job job);
+  /// Releases what takes long to destroy, on a worker.
+  void Dispose(std::shared_ptr<const void> object);
   /// Makes the job of `slot` outdated, if there is one.
   void Cancel(const std::string& slot);
 
   /// Delivers what has finished. True when something was delivered.
   bool Poll();
-  /// A job is waiting, running or not delivered yet.
+  /// A job is waiting, running or not delivered yet; those of PostAhead are left out.
   bool busy() const;
   /// The same of one slot.
   bool busy(const std::string& slot) const;
@@ -56,13 +60,18 @@ class Workers {
     Job job;
     Deliver deliver;
   };
+  struct Current {
+    std::shared_ptr<std::atomic<bool>> outdated;
+    bool ahead = false;
+  };
+  void Add(const std::string& slot, Job job, bool ahead);
   void Run();
 
   std::function<void()> wake_;
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Task> waiting_, done_;
-  std::map<std::string, std::shared_ptr<std::atomic<bool>>> current_;  // by slot
+  std::map<std::string, Current> current_;  // by slot
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -125,7 +125,8 @@ void GraphPane::Empty(Ui& ui, const Area& area) const {
     return;  // words that appear for one frame disturb
   } else {
     title = "Nothing to show";
-    words = "Choose a pass on the left.";
+    words = ui.model.has_contents() ? "Choose a pass on the left."
+                                    : "Open the trace of the training: Ctrl+O.";
   }
   const float x = area.x + ui.px(24);
   ui.Text(x, area.y + ui.px(24), title, ui.font(Face::kBold, 15), theme.ink);

@@ -21,15 +21,22 @@ void LivePane::Draw(Ui& ui, const Area& area) {
   const UiScope scope(ui, "live");
   const Theme& theme = *ui.theme;
   ui.Fill(area, theme.surface);
-  if (!ui.model.has_contents() || ui.model.contents().runs.empty()) return;
-  const Contents& contents = ui.model.contents();
-  const Subject* subject = ui.model.subject();
-  const RunEntry* run = subject != nullptr ? contents.RunOf(*subject) : nullptr;
-  if (run == nullptr) run = &contents.runs.back();
-  const float state = std::min(ui.px(280), area.width * 0.3F);
-  State(ui, {area.x, area.y, state, area.height}, *run);
-  ui.Fill({area.x + state, area.y, 1, area.height}, theme.rule);
-  Charts(ui, {area.x + state + 1, area.y, area.width - state - 1, area.height}, *run);
+  const RunEntry* run = nullptr;
+  if (ui.model.has_contents() && !ui.model.contents().runs.empty()) {
+    const Subject* subject = ui.model.subject();
+    if (subject != nullptr) run = ui.model.contents().RunOf(*subject);
+    if (run == nullptr) run = &ui.model.contents().runs.back();
+  }
+  const float state = run != nullptr ? std::min(ui.px(280), area.width * 0.28F) : 0;
+  const float control = std::min(ui.px(400), area.width * 0.38F);
+  if (run != nullptr) {
+    State(ui, {area.x, area.y, state, area.height}, *run);
+    ui.Fill({area.x + state, area.y, 1, area.height}, theme.rule);
+  }
+  control_.Draw(ui, {area.x + state + 1, area.y, control, area.height}, run);
+  const float left = area.x + state + 1 + control;
+  ui.Fill({left, area.y, 1, area.height}, theme.rule);
+  if (run != nullptr) Charts(ui, {left + 1, area.y, area.right() - left - 1, area.height}, *run);
 }
 
 void LivePane::State(Ui& ui, const Area& area, const RunEntry& run) const {

@@ -26,6 +26,7 @@ class Sheet {
   void Draw() {
     Head();
     Fields();
+    ValueAtStop();
     Flows("Inputs", c_.InputsOf(node_));
     Flows("Outputs", c_.OutputsOf(node_));
     Source();
@@ -170,6 +171,43 @@ class Sheet {
     return values;
   }
 
+  /// What the training under control has computed here.
+  void ValueAtStop() {
+    const ControlState* control = ui_.model.control();
+    if (control == nullptr || control->phase != ControlState::Phase::kStopped || !control->value)
+      return;
+    const ControlState::Value& value = *control->value;
+    if (value.name != c_.listing_of(node_).name(c_.entity_of(node_))) return;
+    Title("Value at the stop");
+    const UiScope scope(ui_, "value");
+    if (!value.error.empty()) {
+      Area at = Inner(0);
+      const std::string words = Visible(value.error);
+      at.height = ui_.Wrapped(at, words, ui_.font(Face::kSans, 12), theme_.ink_2);
+      panel_.Skip(at.height);
+      ui_.Register("error", "text", words, at);
+      return;
+    }
+    FieldRow("value", "", fmt::format("{} {}", Visible(value.dtype), value.sizes), false, false);
+    for (const auto& [name, number] : value.statistics)
+      FieldRow(name, "", number, false, false);
+    if (value.counts.empty()) return;
+    panel_.Skip(ui_.px(8));
+    const Area at = Inner(48);
+    const auto most = static_cast<float>(std::max<int64_t>(1, std::ranges::max(value.counts)));
+    const float width = at.width / static_cast<float>(value.counts.size());
+    for (size_t i = 0; i < value.counts.size(); ++i) {
+      const float height = at.height * static_cast<float>(value.counts[i]) / most;
+      ui_.Fill({at.x + static_cast<float>(i) * width, at.bottom() - height, width - 1, height},
+               theme_.tick_2);
+    }
+    ui_.Fill({at.x, at.bottom(), at.width, 1}, theme_.rule_2);
+    ui_.Register("histogram", "chart", fmt::format("{} intervals", value.counts.size()), at);
+    const Area below = Inner(18);
+    ui_.TextIn(below, "elements between least and greatest", ui_.font(Face::kSans, 11),
+               theme_.ink_3);
+  }
+
   void Why(bool has_cause, bool has_derived) {
     if (!has_derived) return;
     const Area at = Inner(24);
@@ -298,15 +336,57 @@ class Sheet {
 
   void Match() {
     const Pair* pair = c_.PairOf(node_);
-    if (pair == nullptr || c_.changes().empty()) return;
+    const bool compares = c_.input().before != c_.input().after;
+    if (!compares || (pair != nullptr && c_.changes().empty())) return;
     Title("Match");
-    const bool unsure = pair->confidence < 0.9;
-    const std::string words = fmt::format("{}; {}confidence {:.2f}.", SentenceOf(pair->via),
-                                          unsure ? "likely the same node, " : "", pair->confidence);
+    std::string words = c_.node(node_).after.valid()
+                            ? "New: no node of the graph before is this one."
+                            : "Gone: no node of the graph after is this one.";
+    if (pair != nullptr) {
+      const bool unsure = pair->confidence < 0.9;
+      words = fmt::format("{}; {}confidence {:.2f}.", SentenceOf(pair->via),
+                          unsure ? "likely the same node, " : "", pair->confidence);
+    }
     Area at = Inner(0);
     at.height = ui_.Wrapped(at, words, ui_.font(Face::kSans, 12), theme_.ink_2);
     panel_.Skip(at.height);
     ui_.Register("match", "text", words, at);
+    MatchButtons(pair != nullptr);
+  }
+
+  /// What a person may say of the match.
+  void MatchButtons(bool matched) {
+    const std::string before = c_.node(node_).before.valid() ? NameOf(c_.diff().before, true) : "",
+                      after = c_.node(node_).after.valid() ? NameOf(c_.diff().after, false) : "";
+    const auto says = [&](const std::vector<std::pair<std::string, std::string>>& list) {
+      return std::ranges::any_of(list, [&](const auto& pair) {
+        return (!before.empty() && pair.first == before) ||
+               (!after.empty() && pair.second == after);
+      });
+    };
+    const std::optional<Pins>& pins = c_.input().pins;
+    const bool said = pins && (says(pins->same) || says(pins->never));
+    const GraphModel* graph = ui_.model.graph();
+    const int32_t other = graph != nullptr ? graph->last_selected() : -1;
+    const bool fits = other >= 0 && other != node_ &&
+                      ((c_.node(other).before.valid() && !after.empty()) ||
+                       (c_.node(other).after.valid() && !before.empty()));
+    panel_.Skip(ui_.px(6));
+    const auto button = [&](std::string_view name, const std::string& label, auto run) {
+      const Area at = Inner(28);
+      const float width = std::min(at.width, ui_.font(Face::kSans, 12).WidthOf(label) + ui_.px(24));
+      if (ui_.Button(name, label, {at.x, at.y, width, at.height})) run();
+      panel_.Skip(ui_.px(4));
+    };
+    if (matched) button("break-match", "Not the same node", [&] { ui_.model.BreakMatch(); });
+    if (fits && !matched)
+      button("pin-match", fmt::format("The same as {}", c_.NameOf(other)),
+             [&] { ui_.model.PinMatch(); });
+    if (said) button("forget-match", "Forget what I said of it", [&] { ui_.model.ForgetMatch(); });
+  }
+
+  std::string NameOf(const Listing& listing, bool before) const {
+    return listing.name(before ? c_.node(node_).before : c_.node(node_).after);
   }
 
   Ui& ui_;

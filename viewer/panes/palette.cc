@@ -113,6 +113,7 @@ std::vector<Palette::Item> Palette::Formats(
   const std::pair<const char*, const char*> formats[] = {
       {".png", "the window as a picture"},
       {".svg", "the graph as a picture, as it is opened and folded"},
+      {".html", "the report of the whole trace, a page for browsers"},
       {".dot", "the whole graph for Graphviz"},
       {".json", "the whole graph as data"}};
   const bool complete = std::ranges::any_of(

@@ -7,20 +7,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "viewer/model/script_text.h"
 #include "viewer/ui/elements.h"
 #include "viewer/ui/input_queue.h"
 
 namespace strata::viewer {
-
-/// A line of a script: a verb and its words. docs/viewer.md describes the language.
-struct ScriptLine {
-  int32_t number = 0;  ///< in the file, from 1
-  std::string verb;
-  std::vector<std::string> words;
-};
-
-/// Errors read `FILE:LINE: what`: an unknown verb, a wrong number of words, an open quote.
-Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::string& file);
 
 /// What a script needs of the window. The viewer implements it; tests have a double.
 class ScriptHost {
@@ -32,6 +23,8 @@ class ScriptHost {
   virtual Status Screenshot(const std::string& path) = 0;
   virtual void Resize(int width, int height) = 0;
   virtual void Quit() = 0;
+  /// A file was dropped onto the window.
+  virtual void Drop(const std::string& path) = 0;
   /// Writes the picture of the next frame, or the graph, as the file's ending says.
   virtual Status Export(const std::string& path) = 0;
 };
@@ -91,8 +84,8 @@ class ScriptRunner {
   bool runs_after_ = false;  // the line runs after this frame
   int32_t moved_ = 0;        // frames of the line that moved the graph
   std::mt19937 random_;
-  std::vector<Measured> measured_;
-  Clock::time_point acted_;  // the last command
+  std::vector<Measured> measured_ = {{.line = 0, .words = "(first picture)"}};
+  Clock::time_point acted_ = Clock::now();  // the last command
   Status failed_;
 };
 

@@ -72,6 +72,16 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("labels", model.labels);
   add("canvases", number(static_cast<int64_t>(model.pinned().size()) + (graph != nullptr ? 1 : 0)));
   add("synced", model.synced ? "yes" : "no");
+  const std::optional<Pins> pins = comparison != nullptr ? comparison->input().pins : std::nullopt;
+  add("pins", number(pins ? static_cast<int64_t>(pins->same.size()) : 0));
+  add("vetoes", number(pins ? static_cast<int64_t>(pins->never.size()) : 0));
+  const ControlState* control = model.control();
+  add("control", control != nullptr ? std::string(ToString(control->phase)) : "");
+  add("control_node", control != nullptr ? control->node : "");
+  add("control_steps", number(control != nullptr ? control->steps_done : 0));
+  add("breakpoints",
+      number(control != nullptr ? static_cast<int64_t>(control->breakpoints.size()) : 0));
+  add("kept", number(static_cast<int64_t>(model.kept_comparisons())));
   add("hits", number(static_cast<int64_t>(model.hits().nodes.size())));
   return state;
 }

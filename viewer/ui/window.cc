@@ -211,6 +211,7 @@ bool Window::BeginFrame() {
 }
 
 void Window::EndFrame(unsigned background) {
+  if (draws_only_kept_ && !keep_pixels_) return;
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const int width = static_cast<int>(size.x), height = static_cast<int>(size.y);
   glViewport(0, 0, width, height);

@@ -23,6 +23,7 @@ class Window {
   /// Keys, characters and pointers since the last frame.
   InputQueue& input() { return input_; }
   /// Files that were dropped on the window since the last call.
+  void Drop(std::string path) { dropped_.push_back(std::move(path)); }
   std::vector<std::string> TakeDropped() { return std::exchange(dropped_, {}); }
   /// Of the screen: 2 on one of high resolution.
   float scale() const;
@@ -45,6 +46,8 @@ class Window {
   void EndFrame(unsigned background);
   /// EndFrame of this frame keeps the picture for Screenshot.
   void KeepPixels() { keep_pixels_ = true; }
+  /// From now on frames are drawn only when their picture is kept.
+  void DrawOnlyKeptPixels() { draws_only_kept_ = true; }
   /// Writes the picture that was kept last as a PNG file. Errors: the file cannot be written.
   Status Screenshot(const std::string& path) const;
 
@@ -58,6 +61,7 @@ class Window {
   std::vector<unsigned char> pixels_;  // of the last frame, bottom row first
   int pixels_width_ = 0, pixels_height_ = 0;
   bool keep_pixels_ = false;
+  bool draws_only_kept_ = false;
 };
 
 }  // namespace strata::viewer

@@ -49,6 +49,34 @@ TEST_CASE("a newer job makes the earlier one of its slot outdated") {
     std::this_thread::yield();
 }
 
+TEST_CASE("a job ahead delivers, and leaves the workers idle") {
+  Workers workers([] {});
+  bool delivered = false;
+  workers.PostAhead("a",
+                    [&](const Outdated&) -> Workers::Deliver { return [&] { delivered = true; }; });
+  CHECK_FALSE(workers.busy());
+  CHECK(workers.busy("a"));
+  while (workers.busy("a")) {
+    if (!workers.Poll()) std::this_thread::yield();
+  }
+  CHECK(delivered);
+}
+
+TEST_CASE("what is disposed of is destroyed on a worker") {
+  std::atomic<bool> elsewhere = false, gone = false;
+  const std::thread::id here = std::this_thread::get_id();
+  Workers workers([] {});
+  workers.Dispose(std::shared_ptr<int>(new int(1), [&](const int* object) {
+    elsewhere = std::this_thread::get_id() != here;
+    delete object;
+    gone = true;
+  }));
+  while (!gone)
+    std::this_thread::yield();
+  CHECK(elsewhere);
+  CHECK_FALSE(workers.busy());
+}
+
 TEST_CASE("a job that waits and one that was cancelled never deliver") {
   Workers workers([] {}, 1);
   std::atomic<bool> go = false;

@@ -1,0 +1,160 @@
+"""The window stops, steps and inspects a training that runs under control."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+from gui_case import STRATA, VIEW, GuiCase
+
+CONFIG = """\
+model = "llama3"
+dim = 16
+n_layers = 2
+n_heads = 4
+n_kv_heads = 2
+vocab_size = 24
+multiple_of = 8
+seq_len = 6
+batch_size = 2
+steps = 4
+[optimizer]
+lr = 0.01
+"""
+
+if "train" not in subprocess.run([STRATA, "--help"], capture_output=True, text=True, check=False).stdout:
+    print("skipped: this build does not train")
+    sys.exit(77)
+
+
+class ControlTest(GuiCase):
+
+    def setUp(self):
+        self.socket = self.path("control")
+        self.trace = self.path("run.strata")
+        for path in (self.socket, self.trace):
+            if os.path.exists(path):
+                os.remove(path)
+        with open(self.path("config.toml"), "w", encoding="utf-8") as file:
+            file.write(CONFIG)
+
+    def train(self, *options):
+        process = subprocess.Popen(
+            [STRATA, "train", self.path("config.toml"), "--metrics", self.path("metrics.jsonl"), "--threads", "1",
+             "--passes", "dce,canonicalize", "--trace", self.trace, *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def metrics(self):
+        with open(self.path("metrics.jsonl"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_breaks_at_a_node_shows_its_value_steps_and_runs_on(self):
+        self.train().communicate(timeout=120)
+        alone = self.metrics()
+        process = self.train("--control", self.socket, "--control-wait")
+        tree = self.view(f"""
+            await state control = stopped
+            assert live/control/status contains stopped
+            run step-pass
+            run open-all
+            wait
+        """.replace("run step-pass", ""), "--attach", self.socket)
+        self.assertEqual(tree["state"]["control"], "stopped")
+        # The end of the first client lets the training run on.
+        process.communicate(timeout=120)
+        self.assertEqual(self.metrics(), alone)
+
+        os.remove(self.trace)
+        process = self.train("--control", self.socket, "--control-wait")
+        picture = self.picture("control")
+        self.view(f"""
+            await state control = stopped
+            click live/control/command
+            type break step 2
+            key Enter
+            await state breakpoints = 1
+            key Escape
+            key F10
+            await state control_steps = 1
+            await state control = stopped
+            open {self.trace}
+            await state passes > 0
+            await state graph != ""
+            run live
+            goto mm
+            key Ctrl+B
+            await state breakpoints = 2
+            key F10
+            await state control_node = mm
+            assert state node = mm
+            await node/value/histogram exists
+            assert node/value/field:least exists
+            screenshot {picture}
+            key F11
+            await state control_node != mm
+            key Shift+F11
+            await state control_node = mm
+            click live/control/delete:1
+            await state breakpoints = 1
+            click live/control/command
+            type set optimizer.lr 0.01
+            key Enter
+            await live/control/answer:0 contains lr
+            key Escape
+            click live/control/detach
+            await state control = ""
+        """, "--attach", self.socket, "--size", "1600x1000")
+        self.assert_picture(picture, 1600, 1000)
+        process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual([line.split('"loss"')[1] for line in self.metrics().splitlines() if '"loss"' in line],
+                         [line.split('"loss"')[1] for line in alone.splitlines() if '"loss"' in line])
+
+    def test_a_run_that_dies_while_attached_is_said(self):
+        process = self.train("--control", self.socket, "--control-wait")
+        told, script = self.path("told.dot"), self.path("dies.txt")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f"await state control = stopped\ntree {told}\nawait state control = failed\n"
+                       "assert live/control/status contains ended\nassert live/control/detach exists\n")
+        viewer = subprocess.Popen([VIEW, "--script", script, "--attach", self.socket],
+                                  env={**os.environ, "DISPLAY": self.display.name, "LIBGL_ALWAYS_SOFTWARE": "1"},
+                                  stderr=subprocess.PIPE, text=True)
+        for _ in range(600):
+            if os.path.exists(told) or viewer.poll() is not None:
+                break
+            time.sleep(0.1)
+        process.kill()
+        errors = viewer.communicate(timeout=60)[1]
+        self.assertEqual((viewer.returncode, errors), (0, ""))
+
+    def test_what_is_no_training_is_said(self):
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(self.socket)
+        listener.listen()
+        told = self.path("asked.json")
+        script = self.path("no.txt")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("await state control = failed\nassert live/control/status contains \"not an answer\"\n"
+                       f"tree {told}\n")
+        viewer = subprocess.Popen([VIEW, "--script", script, "--attach", self.socket],
+                                  env={**os.environ, "DISPLAY": self.display.name, "LIBGL_ALWAYS_SOFTWARE": "1"},
+                                  stderr=subprocess.PIPE, text=True)
+        connection, _ = listener.accept()
+        connection.sendall(b"\x00 no JSON\n")
+        errors = viewer.communicate(timeout=60)[1]
+        connection.close()
+        self.assertEqual((viewer.returncode, errors), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "refs/ref.h"
+#include "viewer/model/match_pins.h"
+#include "viewer/model/model.h"
+
+namespace strata::viewer {
+namespace {
+
+Result<Comparison::Input> LoadSubject(Document& document, const Subject& subject) {
+  Comparison::Input input;
+  input.title = subject.Title();
+  input.file = document.file();
+  STRATA_TRY(input.before, document.Load(subject.before));
+  STRATA_TRY(input.after, document.Load(subject.after));
+  input.options.stable_ids = subject.stable_ids || subject.before == subject.after;
+  STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
+  if (subject.stable_ids && subject.pass != PassId::kNone) {
+    STRATA_TRY(input.options.provenance, document.LoadProvenance(subject.pass));
+  }
+  return input;
+}
+
+/// The graph after `from`, and the graph after `subject`.
+Result<Comparison::Input> LoadAgainst(Document& document, const Subject& from,
+                                      const Subject& subject, std::string title) {
+  Comparison::Input input;
+  input.title = std::move(title);
+  input.file = document.file();
+  STRATA_TRY(input.before, document.Load(from.after));
+  STRATA_TRY(input.after, document.Load(subject.after));
+  STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
+  input.options.stable_ids =
+      from.run == subject.run && from.graph == subject.graph && subject.stable_ids;
+  return input;
+}
+
+Result<Comparison::Input> LoadPair(const std::string& before, const std::string& after) {
+  STRATA_TRY(Snapshot a, LoadRef(before));
+  STRATA_TRY(Snapshot b, LoadRef(after));
+  Comparison::Input input;
+  input.title = fmt::format("{} → {}", Visible(before), Visible(after));
+  STRATA_TRY(const Ref ref, ParseRef(before));
+  input.file = ref.file;
+  input.options = OptionsFor(a, b);
+  input.before_graph = a.graph_id;
+  input.after_graph = b.graph_id;
+  input.before = std::shared_ptr<const Module>(std::move(a.module));
+  input.after = std::shared_ptr<const Module>(std::move(b.module));
+  return input;
+}
+
+/// Those that are kept, or `given`.
+Status TakePins(std::optional<Pins> given, Comparison::Input& input) {
+  const Graph &before = input.before->graph(input.before_graph),
+              &after = input.after->graph(input.after_graph);
+  input.pins = std::move(given);
+  if (!input.pins) {
+    STRATA_TRY(input.pins, ReadPins(input.file, before, after));
+  }
+  if (input.pins) input.warnings = UsePins(*input.pins, before, after, input.options);
+  return Ok();
+}
+
+}  // namespace
+
+void Model::Show(int32_t subject) {
+  ShowPair(subject, -1);
+}
+
+void Model::ShowAgainst(int32_t subject, int32_t from) {
+  ShowPair(subject, from);
+}
+
+void Model::ShowPair(int32_t subject, int32_t from) {
+  if (!contents_ || subject < 0 || (subject == subject_ && from == from_)) return;
+  Remember();
+  if (subject_ >= 0 && subject != subject_) direction_ = subject > subject_ ? 1 : -1;
+  subject_ = subject;
+  from_ = from;
+  error_.clear();
+  if (from < 0 && this->subject()->failed) {
+    workers_.Cancel("compare");
+    awaited_.reset();
+    graph_.reset();
+    return;
+  }
+  Compare(WantedOf(subject, from));
+}
+
+Model::Wanted Model::WantedOf(int32_t subject, int32_t from) const {
+  const Subject& s = contents_->subjects[static_cast<size_t>(subject)];
+  const auto number = [](auto id) { return static_cast<int64_t>(id); };
+  if (from < 0) {
+    return {fmt::format("{} {} {}", number(s.before), number(s.after), number(s.pass)),
+            fmt::format("{} {}", number(s.run), s.graph),
+            [document = document_, s] { return LoadSubject(*document, s); }};
+  }
+  const Subject& f = contents_->subjects[static_cast<size_t>(from)];
+  return {fmt::format("{} {}", number(f.after), number(s.after)),
+          fmt::format("{} {} {}", from, number(s.run), s.graph),
+          [document = document_, s, f, title = Title()] {
+            return LoadAgainst(*document, f, s, title);
+          }};
+}
+
+void Model::CompareRefs(const std::string& before, const std::string& after) {
+  Compare({"refs", opening_name_, [before, after] { return LoadPair(before, after); }});
+}
+
+void Model::Compare(Wanted wanted) {
+  awaited_.reset();
+  shown_ = wanted;
+  if (std::shared_ptr<const Comparison> kept = kept_.Find(wanted.key)) {
+    workers_.Cancel("compare");
+    ShowComparison(std::move(kept), wanted.graph_key);
+    return;
+  }
+  if (ahead_ == wanted.key) {
+    workers_.Cancel("compare");
+    awaited_ = wanted.graph_key;
+    return;
+  }
+  workers_.Cancel("ahead");
+  ahead_.clear();
+  workers_.Post("compare", ComparisonJob(wanted, [this, wanted](const Compared& compared) {
+                  if (!compared) return Fail(compared.error());
+                  KeepComparison(wanted.key, *compared);
+                  ShowComparison(*compared, wanted.graph_key);
+                }));
+}
+
+Workers::Job Model::ComparisonJob(const Wanted& wanted, std::function<void(const Compared&)> done,
+                                  std::optional<Pins> pins) const {
+  return [lanes = lanes_, load = wanted.load, done = std::move(done), pins = std::move(pins),
+          keeps = keeps_pins](const Outdated& outdated) -> Workers::Deliver {
+    Result<Comparison::Input> input = load();
+    if (!input) return [done, error = input.error()] { done(error); };
+    if (outdated) return {};
+    if (Status taken = TakePins(pins, *input); !taken)
+      return [done, error = taken.error()] { done(error); };
+    Compared compared = Comparison::Make(std::move(*input), *lanes, outdated);
+    if (outdated) return {};
+    if (compared && pins && keeps) {
+      if (Status written = WritePins(*pins); !written) compared = written.error();
+    }
+    return [done, compared = std::move(compared)] { done(compared); };
+  };
+}
+
+void Model::KeepComparison(const std::string& key, std::shared_ptr<const Comparison> comparison) {
+  for (std::shared_ptr<const Comparison>& gone : kept_.Put(key, std::move(comparison)))
+    workers_.Dispose(std::move(gone));
+}
+
+void Model::ForgetComparisons() {
+  workers_.Cancel("ahead");
+  ahead_.clear();
+  awaited_.reset();
+  for (std::shared_ptr<const Comparison>& gone : kept_.Clear())
+    workers_.Dispose(std::move(gone));
+}
+
+void Model::CompareAhead() {
+  if (!ahead_.empty() || !contents_ || subject_ < 0 || from_ >= 0 || !graph_) return;
+  const std::vector<Subject>& subjects = contents_->subjects;
+  const auto at = [&](int32_t i) -> const Subject& { return subjects[static_cast<size_t>(i)]; };
+  const auto count = static_cast<int32_t>(subjects.size());
+  const auto changed_from = [&](int32_t i) {
+    for (i += direction_; i >= 0 && i < count; i += direction_) {
+      if (at(i).changed()) return i;
+    }
+    return -1;
+  };
+  std::vector<int32_t> neighbours = {subject_ + direction_, subject_ - direction_};
+  if (const int32_t changed = changed_from(subject_); changed != neighbours.front())
+    neighbours.insert(neighbours.begin() + 1, changed);
+  int64_t room = ComparisonCache::kMostNodes - comparison()->size();
+  for (const int32_t i : neighbours) {
+    if (i < 0 || i >= count || at(i).failed) continue;
+    // The union has one node for those that are on both sides.
+    room -= at(i).nodes_before + at(i).counts.added;
+    if (room < 0) return;
+    const Wanted wanted = WantedOf(i, -1);
+    if (kept_.Contains(wanted.key) || wanted.key == given_up_) continue;
+    ahead_ = wanted.key;
+    workers_.PostAhead("ahead", ComparisonJob(wanted, [this](const Compared& compared) {
+                         OnComparedAhead(compared);
+                       }));
+    return;
+  }
+}
+
+void Model::OnComparedAhead(const Compared& compared) {
+  const std::string key = std::exchange(ahead_, "");
+  const std::optional<std::string> awaited = std::exchange(awaited_, std::nullopt);
+  // What the user did not ask for fails when it is asked for.
+  if (!compared) {
+    given_up_ = key;
+    return awaited ? Fail(compared.error()) : void();
+  }
+  KeepComparison(key, *compared);
+  if (awaited) ShowComparison(*compared, *awaited);
+}
+
+void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key) {
+  std::optional<GraphModel::Kept> kept;
+  std::string selected;
+  std::unique_ptr<GraphModel> before = std::exchange(graph_, nullptr);
+  if (before && graph_key_ == key) {
+    kept = before->Keep();
+    if (before->selected() >= 0) selected = before->comparison().NameOf(before->selected());
+  }
+  const std::optional<Link> link = std::exchange(pending_, std::nullopt);
+  if (link && !link->node.empty()) selected = Visible(link->node);
+  if (link && !link->open.empty()) {
+    kept =
+        GraphModel::Kept{.open = link->open, .node = {}, .path = {}, .node_at = {}, .path_at = {}};
+  }
+  const Stage stage = before ? before->stage() : Stage{};
+  graph_key_ = key;
+  for (const std::string& warning : comparison->input().warnings)
+    log_.push_back("warning: " + VisibleLines(warning));
+  graph_ = std::make_unique<GraphModel>(std::move(comparison), workers_);
+  graph_->SetStage(stage);
+  const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
+  graph_->Begin(kept, node, hops_);
+  Search();
+  if (link && node >= 0) graph_->Reveal(node);
+  if (link && !link->node.empty() && node < 0)
+    Say(fmt::format("No node is named {}", Visible(link->node)));
+  if (before) {
+    std::shared_ptr<const Comparison> gone = before->shared_comparison();
+    before.reset();
+    workers_.Dispose(std::move(gone));
+  }
+}
+
+}  // namespace strata::viewer

@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "viewer/model/model.h"
+
+namespace strata::viewer {
+
+void Model::Attach(const std::string& socket) {
+  if (socket.empty()) return Say("Name the socket of strata train --control");
+  control_path_ = socket;
+  control_ = std::make_unique<ControlSession>(socket, wake_);
+  control_state_ = {};
+  control_asked_.clear();
+  tab = Tab::kLive;
+}
+
+void Model::Detach() {
+  if (!control_) return;
+  control_.reset();
+  control_state_ = {};
+  Say("Detached: the training runs on");
+}
+
+void Model::Control(const std::string& command, bool typed) {
+  if (!control_) return Say("Attach to a training first: see the tab Live");
+  control_->Send(command, typed);
+}
+
+void Model::ToggleBreakpoint() {
+  if (!control_) return Say("Attach to a training first: see the tab Live");
+  if (selected() < 0) return Say("Select a node first");
+  const Comparison& c = *comparison();
+  const std::string at = "node " + c.listing_of(selected()).name(c.entity_of(selected()));
+  const auto& breakpoints = control_state_.breakpoints;
+  const auto known = std::ranges::find(breakpoints, at, &ControlState::Breakpoint::at);
+  if (known != breakpoints.end()) {
+    control_->Send(fmt::format("delete {}", known->id));
+    Say("No break after this node");
+  } else {
+    control_->Send("break " + at);
+    Say("Break after this node");
+  }
+}
+
+void Model::GoToStop() {
+  if (control_state_.node.empty()) return Say("The training is at no node");
+  const int32_t here =
+      comparison() != nullptr && subject() != nullptr && subject()->graph == control_state_.graph
+          ? comparison()->Find(Visible(control_state_.node))
+          : -1;
+  if (here >= 0) return Reveal(here);
+  if (!contents_) return Say("Open the trace of the training to see its nodes");
+  // What runs is the last snapshot of a graph.
+  for (size_t i = contents_->subjects.size(); i-- > 0;) {
+    const Subject& s = contents_->subjects[i];
+    if (s.graph != control_state_.graph || s.failed) continue;
+    Link link = CurrentLink();
+    link.ref = s.selector;
+    link.from.clear();
+    link.open.clear();
+    link.node = control_state_.node;
+    return Follow(link);
+  }
+  Say(fmt::format("This trace has no graph {}", Visible(control_state_.graph)));
+}
+
+bool Model::PollControl() {
+  if (!control_) return false;
+  const uint64_t version = control_->version();
+  const bool changed = version != control_version_;
+  if (changed) {
+    control_version_ = version;
+    const int64_t stops = control_state_.stops;
+    control_state_ = control_->state();
+    if (control_state_.stops != stops && !control_state_.node.empty() && tab != Tab::kNone)
+      GoToStop();
+  }
+  if (control_state_.phase != ControlState::Phase::kStopped || selected() < 0) return changed;
+  const Comparison& c = *comparison();
+  const std::string name = c.listing_of(selected()).name(c.entity_of(selected()));
+  const std::string asked = fmt::format("{} {}", control_state_.stops, name);
+  if (asked == control_asked_) return changed;
+  control_asked_ = asked;
+  control_->Send(fmt::format("print {} histogram", name));
+  return changed;
+}
+
+}  // namespace strata::viewer

@@ -1,0 +1,21 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace strata::viewer {
+
+/// A line of a script: a verb and its words. docs/viewer.md describes the language.
+struct ScriptLine {
+  int32_t number = 0;  ///< in the file, from 1
+  std::string verb;
+  std::vector<std::string> words;
+};
+
+/// Errors read `FILE:LINE: what`: an unknown verb, a wrong number of words, an open quote.
+Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::string& file);
+
+}  // namespace strata::viewer
