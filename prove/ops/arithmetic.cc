@@ -34,13 +34,34 @@ Result<Tensor> MapComplex(const Tensor& a, const Tensor& b, Fn&& fn) {
 
 using Parts = std::pair<Residue, Residue>;
 
+/// A broadcast view, of which is known what is known of `a`: every law is one of elements.
+Result<Tensor> ExpandWithLaws(const Tensor& a, const Sizes& sizes) {
+  STRATA_TRY(Tensor expanded, a.Expand(sizes));
+  const Laws* known = a.laws();
+  if (known == nullptr) return expanded;
+  Laws laws;
+  for (const auto member : {&Laws::exponential, &Laws::square, &Laws::minuend, &Laws::subtrahend,
+                            &Laws::scaled, &Laws::shift}) {
+    if (known->*member == nullptr) continue;
+    STRATA_TRY(Tensor part, ExpandWithLaws(*(known->*member), sizes));
+    laws.*member = std::make_shared<const Tensor>(std::move(part));
+  }
+  expanded.SetLaws(std::move(laws));
+  return expanded;
+}
+
+/// `a` as numbers with fractions, with what is known of it.
+Tensor ToFloat(const Tensor& a) {
+  return a.domain() == Domain::kFloat ? a : ConvertTo(a, Domain::kFloat);
+}
+
 /// `a + alpha * b`; the difference is remembered, for its exponential.
 Result<Tensor> AddScaled(const Tensor& a, const Tensor& b, Residue alpha) {
   const Tensor scaled = alpha == 1 ? b : Scale(b, alpha);
   STRATA_TRY(Tensor sum, Add(a, scaled));
   if (alpha != FromInteger(-1) || sum.domain() != Domain::kFloat) return sum;
-  STRATA_TRY(const Tensor minuend, ConvertTo(a, Domain::kFloat).Expand(sum.sizes()));
-  STRATA_TRY(const Tensor subtrahend, ConvertTo(b, Domain::kFloat).Expand(sum.sizes()));
+  STRATA_TRY(const Tensor minuend, ExpandWithLaws(ToFloat(a), sum.sizes()));
+  STRATA_TRY(const Tensor subtrahend, ExpandWithLaws(ToFloat(b), sum.sizes()));
   Laws laws;
   laws.minuend = std::make_shared<const Tensor>(minuend.Copy());
   laws.subtrahend = std::make_shared<const Tensor>(subtrahend.Copy());

@@ -130,6 +130,29 @@ TEST_CASE("a write to an input that is missing is found") {
   CHECK_EQ(proof.findings[0].what, "after the graph: 3 of 3 elements differ");
 }
 
+TEST_CASE("PV-7: the exponential of a log-softmax is a softmax, also where it is spelled out") {
+  constexpr std::string_view kWhole = R"(
+  x = placeholder : f32[3, 5]
+  y = aten._log_softmax.default(x, 1, False) : f32[3, 5]
+  e = aten.exp.default(y) : f32[3, 5]
+  output([y, e])
+)";
+  constexpr std::string_view kSpelled = R"(
+  x = placeholder : f32[3, 5]
+  amax = aten.amax.default(x, [1], True) : f32[3, 1]
+  shifted = aten.sub.Tensor(x, amax) : f32[3, 5]
+  exp = aten.exp.default(shifted) : f32[3, 5]
+  sum = aten.sum.dim_IntList(exp, [1], True) : f32[3, 1]
+  log = aten.log.default(sum) : f32[3, 1]
+  y = aten.sub.Tensor(shifted, log) : f32[3, 5]
+  e = aten.exp.default(y) : f32[3, 5]
+  output([y, e])
+)";
+  const Proof proof = ProveTexts(kWhole, kSpelled);
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.verdict == Verdict::kProven);
+}
+
 TEST_CASE("PV-7: a softmax is the same with and without a shift") {
   constexpr std::string_view kFused = R"(
   x = placeholder : f32[3, 5]
