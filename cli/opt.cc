@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/exec_runtime.h"
 #include "cli/flags.h"
+#include "cli/prove_exact.h"
 #include "cli/stop_between_passes.h"
 #include "ir/text/native_text.h"
 #include "passes/core/instrumentations.h"
@@ -25,7 +26,7 @@ namespace {
 struct OptFlags {
   std::string ref, passes;
   std::optional<std::string> trace, print_on_change, reproducer;
-  bool list = false, time = false, prove = false;
+  bool list = false, time = false, prove = false, prove_exact = false;
   ProveFlags proof;
 };
 
@@ -47,11 +48,15 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
   flags.Option("--prove-inputs", "FILE", &out.proof.inputs,
                "safetensors file with the names of the inputs, from train --dump-inputs (default: "
                "synthetic)");
+  flags.Switch("--prove-exact", &out.prove_exact,
+               "after each pass, prove in exact arithmetic that the graphs compute what they "
+               "computed before, as strata prove does");
   flags.Threads(&out.proof.threads);
   flags.Option("--reproducer", "FILE", &out.reproducer, "if a pass fails, write the input graph");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
   flags.Example("strata opt 'run.strata#graph=step' --passes canonicalize -o out/opt.strata");
   flags.Example("strata opt step.txt --passes dce,canonicalize --prove");
+  flags.Example("strata opt step.txt --passes dce,canonicalize --prove-exact");
   flags.Example("strata opt --list");
   return flags.Parse(args);
 }
@@ -132,6 +137,8 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
     STRATA_RETURN_IF_ERROR(recording.AddEnvironment(prover.environment));
     manager.Watch(*prover.watcher);
   }
+  ProveExactly exact;
+  if (flags.prove_exact) manager.Watch(exact);
   const Result<Changed> passed = manager.Run(*input.module);
   if (flags.time) PrintAside(times.Table());
   const Status recorded = recording.End(passed.has_value());

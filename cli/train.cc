@@ -16,6 +16,7 @@
 #include "cli/flags.h"
 #include "cli/launch.h"
 #include "cli/progress.h"
+#include "cli/prove_exact.h"
 #include "cli/prove_values.h"
 #include "cli/stop_between_passes.h"
 #include "cli/train_control.h"
@@ -44,7 +45,7 @@ struct TrainFlags {
   std::optional<std::string> init, tokens, trace;
   TrainOutputPaths outputs;
   std::optional<std::string> inputs;
-  bool resume = false, overwrite = false, prove = false;
+  bool resume = false, overwrite = false, prove = false, prove_exact = false;
   int64_t profile = 0;
   std::string values = "none";
   ValueTolerance tolerance;
@@ -104,6 +105,9 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
       "--prove-inputs", "FILE", &out.prove_inputs,
       "safetensors file with the names of the inputs, from --dump-inputs of an earlier run "
       "(default: synthetic)");
+  flags.Switch("--prove-exact", &out.prove_exact,
+               "after each pass, prove in exact arithmetic that the graphs compute what they "
+               "computed before, as strata prove does");
   flags.Option("--nproc", "N", &out.num_processes,
                "start N processes, one for each rank (default: ranks are threads of one process)",
                1, 1024);
@@ -182,6 +186,8 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
     watch.run_ref = recording.RunRef();
   }
   if (flags.prove && flags.is_first()) watch.watchers.push_back(&prover);
+  ProveExactly exact;
+  if (flags.prove_exact && flags.is_first()) watch.watchers.push_back(&exact);
   STRATA_RETURN_IF_ERROR(trainer.Compile(watch));
   for (const std::string& warning : trainer.warnings())
     Warn(warning);

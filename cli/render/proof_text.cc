@@ -54,9 +54,7 @@ void AppendStep(const StepProof& proof, std::string& out) {
 }
 
 void AppendFinding(const StepProof& proof, const Finding& finding, std::string& out) {
-  out += "\ndiffers: ";
-  if (!finding.module.empty()) out += Visible(finding.module) + ": ";
-  out += fmt::format("{}: {}\n", Visible(finding.node), Visible(finding.what));
+  out += fmt::format("\ndiffers: {}\n", FindingText(finding));
   out += fmt::format("  node    {} in graph {}, {}; before it: {}\n", Visible(finding.node),
                      Visible(proof.graph), Visible(proof.name), Visible(finding.reference));
   if (!finding.from.empty())
@@ -83,6 +81,11 @@ void WriteFinding(JsonWriter& json, const StepProof& proof, const Finding& findi
 }
 
 }  // namespace
+
+std::string FindingText(const Finding& finding) {
+  const std::string where = finding.module.empty() ? "" : Visible(finding.module) + ": ";
+  return fmt::format("{}{}: {}", where, Visible(finding.node), Visible(finding.what));
+}
 
 std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
   std::string out;

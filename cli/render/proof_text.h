@@ -20,6 +20,9 @@ struct StepProof {
   double milliseconds = 0;
 };
 
+/// `layers.3.norm: mul_7: 1/2 of the expected value`
+std::string FindingText(const prove::Finding& finding);
+
 /// One line a step, then the findings, then a summary.
 std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed);
 

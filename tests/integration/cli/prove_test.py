@@ -46,6 +46,12 @@ class ProveTest(StrataCase):
         one = self.works("prove", trace, "--pass", "canonicalize")
         self.assertIn("proven: 1 of 1 steps", one)
 
+    def test_passes_are_proven_while_they_run(self):
+        done = self.run_strata("opt", self.write("g.txt", GRAPH), "--passes", "dce,canonicalize", "--prove-exact")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("0 dce", "1 canonicalize"):
+            self.assertRegex(done.stderr, rf"proved exactly: pass {name}: graph \w+: \d+ values are equal\n")
+
     def test_two_graphs_are_proven_by_their_outputs(self):
         first = self.write("g.txt", GRAPH)
         same = self.write("same.txt", GRAPH.replace("mul.Tensor(t_1, 2.0)", "add.Tensor(t_1, t_1)"))
