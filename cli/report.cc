@@ -75,6 +75,33 @@ Status OpenInBrowser(const std::string& file) {
   return Ok();
 }
 
+/// Without the folders of files: those of the report's maker mean nothing elsewhere. Other words
+/// stay.
+std::string WithoutFolders(std::string_view words) {
+  std::string out;
+  while (!words.empty()) {
+    const size_t end = std::min(words.find(' '), words.size());
+    const std::string_view word = words.substr(0, end);
+    const size_t quote = word.starts_with('\'') || word.starts_with('"') ? 1 : 0;
+    const std::string_view path = word.substr(quote, word.find('#') - quote);
+    const size_t name = path.ends_with('/') ? path.rfind('/', path.size() - 2) : path.rfind('/');
+    const bool is_path =
+        name != std::string_view::npos && path.find_first_of("={") == std::string_view::npos;
+    out += word.substr(0, quote);
+    out += word.substr(quote + (is_path ? name + 1 : 0));
+    out += words.substr(end, end < words.size() ? 1 : 0);
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return out;
+}
+
+void HideFolders(ReportModel& model) {
+  for (ReportRun& run : model.runs) {
+    run.source = WithoutFolders(run.source);
+    run.command = WithoutFolders(run.command);
+  }
+}
+
 /// Rejects an output that is one of the files of `refs`; a report beside logs in their folder is
 /// fine.
 Status CheckOutput(const std::string& output, const std::vector<std::string>& refs) {
@@ -92,7 +119,7 @@ Status CheckOutput(const std::string& output, const std::vector<std::string>& re
 
 Result<Exit> RunReport(Args args) {
   std::string input, other, output;
-  bool open = false;
+  bool open = false, full_paths = false;
   ReportOptions options;
   Flags flags("report",
               "writes one HTML file that shows what each pass did, or how two runs differ");
@@ -102,6 +129,8 @@ Result<Exit> RunReport(Args args) {
   flags.OptionalPositional("REF2", &other, "a run or a graph to compare with");
   flags.Required("-o,--output", "FILE", &output, "the report to write; - is standard output");
   flags.Option("--title", "TEXT", &options.title, "heading; default: the file's name");
+  flags.Switch("--full-paths", &full_paths,
+               "name inputs with their folders; else a report shows their base names");
   flags.Switch("--open", &open, "open the report in the browser");
   flags.Example("strata report run.strata -o run.html --open");
   flags.Example("strata report 'run.strata#pass=dce' -o dce.html");
@@ -116,6 +145,7 @@ Result<Exit> RunReport(Args args) {
                                                      : ReportOfFile(input, options);
   STRATA_TRY(ReportModel model, std::move(made));
   if (!options.title.empty()) model.title = options.title;
+  if (!full_paths) HideFolders(model);
   STRATA_TRY(const std::string html, ReportHtml(model));
   STRATA_RETURN_IF_ERROR(WriteFile(output, html));
   if (open && output != "-") STRATA_RETURN_IF_ERROR(OpenInBrowser(output));

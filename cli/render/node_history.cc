@@ -21,6 +21,7 @@ std::string NodeText(const Blame& blame) {
   std::string out = fmt::format("{}  in graph '{}'", Visible(blame.node), Visible(blame.graph));
   if (blame.confidence < 0.995) out += fmt::format("  confidence {:.2f}", blame.confidence);
   out += '\n';
+  if (!blame.source.empty()) out += fmt::format("  from {}\n", Visible(blame.source));
   const bool one_graph = std::ranges::all_of(
       blame.events, [&](const BlameEvent& event) { return event.graph == blame.graph; });
   size_t graph = 0, when = 0, pass = 0;
@@ -60,6 +61,8 @@ void WriteBlame(JsonWriter& json, const Blame& blame, int indent) {
   json.Break(indent)
       .Field("ref", blame.ref)
       .Field("confidence", std::round(blame.confidence * 1000) / 1000);
+  json.Break(indent).Key("source");
+  blame.source.empty() ? json.Null() : json.String(blame.source);
   json.Break(indent).Key("events").BeginArray();
   for (const BlameEvent& event : blame.events) {
     json.Break(indent + 2).BeginObject().Key("pass");

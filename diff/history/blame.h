@@ -36,6 +36,8 @@ struct Blame {
   std::string node;  ///< the requested name
   std::string graph;
   std::string ref;  ///< the requested snapshot
+  /// `model.py:12 in forward: y = self.wq(x)`; "": the snapshot does not say.
+  std::string source = {};
   /// Probability that all nodes of the history are the same node; 1 in traces with stable ids. With
   /// several ends (a node in the forward and in the backward graph), the lowest of them.
   double confidence = 1;

@@ -12,6 +12,26 @@
 namespace strata {
 namespace {
 
+/// `model.py:12 in forward: y = self.wq(x)` of a node; "" where its source is not known.
+std::string SourceOf(const Graph& graph, std::string_view name) {
+  const Listing listing(graph);
+  const EntityId id = listing.FindName(name);
+  if (!id.valid()) return "";
+  const Graph& owner = listing.graph(id);
+  const Node& node = owner.node(listing[id].node);
+  if (!node.loc.valid()) return "";
+  const Module& module = owner.module();
+  const SourceLoc& loc = module.loc(node.loc);
+  const auto text = [&](StrId part) {
+    return part.valid() ? module.str(part) : std::string_view();
+  };
+  const std::string_view file = text(loc.file);
+  std::string source = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), loc.line);
+  if (!text(loc.function).empty()) source += fmt::format(" in {}", text(loc.function));
+  if (!text(loc.code).empty()) source += fmt::format(": {}", OneLine(text(loc.code), 120));
+  return source;
+}
+
 /// How a node that was born is related to those it is from.
 std::string_view CreationPhrase(const std::optional<Origin>& origin,
                                 const std::optional<RelationKind>& relation) {
@@ -72,6 +92,8 @@ Status Blamer::NodeHistory::Build(Member member, int32_t time) {
   blame_.graph = blamer_.GraphName(own);
   blame_.ref = blamer_.history_->snapshot(blamer_.step(own, time).after).ref;
   STRATA_TRY(blame_.node, blamer_.NameAt(member, time));
+  STRATA_TRY(const LoadedGraph graph, blamer_.Load(own, time));
+  blame_.source = SourceOf(graph.graph(), blame_.node);
   blame_.confidence =
       own.lineage.Confidence(member.history, 0, std::numeric_limits<int32_t>::max());
   STRATA_RETURN_IF_ERROR(AddNodeEvents(member, std::numeric_limits<int32_t>::max()));

@@ -538,9 +538,11 @@ class LogTest(StrataCase):
         name = "remove_b2b_transpose_pass"
         other = self.run_strata("import", LOG, "-o", "t.strata")
         self.assertEqual(other.returncode, 0, other.stderr)
-        for refs, title in (([f"{LOG}#pass={name}"], f"{LOG}#pass={name}:before → "),
+        log = os.path.basename(LOG)
+        for refs, title in (([f"{LOG}#pass={name}"], f"{log}#pass={name}:before → "),
+                            ([f"{LOG}#pass={name}", "--full-paths"], f"{LOG}#pass={name}:before → "),
                             ([f"t.strata#pass={name},run=1"], f"t.strata#pass={name}:before,run=1 → "),
-                            ([f"{LOG}#pass={name}:after", f"{LOG}#pass=1:before"], f"{LOG}#pass=1:before"),
+                            ([f"{LOG}#pass={name}:after", f"{LOG}#pass=1:before"], f"{log}#pass=1:before"),
                             ([LOG, "t.strata"], "t.strata#run=1")):
             done = self.run_strata("report", *refs, "-o", "r.html")
             self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
