@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/diff_cost.h"
 #include "cli/diff_runs.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
@@ -26,7 +27,8 @@ namespace {
 struct DiffFlags {
   std::string before, after, format = "text", colour = "auto";
   std::string pins, policy, patch, link, image;
-  bool all = false, json = false, side_by_side = false, meta = false, lenient = false;
+  std::string chrome_before, chrome_after;
+  bool cost = false, all = false, json = false, side_by_side = false, meta = false, lenient = false;
   int64_t width = 0, context = 3;
 };
 
@@ -51,6 +53,12 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
                "side by side: unchanged nodes around each change (default: 3)");
   flags.Choice("--color", &out.colour, {"auto", "always", "never"},
                "text: auto colours on a terminal, unless NO_COLOR is set");
+  flags.Switch("--cost", &out.cost,
+               "show how times changed, by change, module and node: as strata train --profile "
+               "recorded them, or as --chrome-before and --chrome-after have them");
+  flags.Option("--chrome-before", "FILE", &out.chrome_before,
+               "with --cost: the trace that torch.profiler wrote of BEFORE, a log's graph");
+  flags.Option("--chrome-after", "FILE", &out.chrome_after, "with --cost: the same of AFTER");
   flags.Option("--link", "URL", &out.link, "md: address of the full report");
   flags.Option("--image", "URL", &out.image, "md: address of a picture of the change");
   flags.Example("strata diff before.txt after.txt");
@@ -58,6 +66,7 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   flags.Example("strata diff old.log new.log --format json > diff.json");
   flags.Example("strata diff old.txt new.txt --policy review.toml --format md > comment.md");
   flags.Example("strata diff logs/base logs/head --policy review.toml");
+  flags.Example("strata diff 'old.strata#graph=step' 'new.strata#graph=step' --cost");
   return flags.Parse(args);
 }
 
@@ -118,14 +127,26 @@ Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
   return Text(flags, diff, verdict);
 }
 
+/// How times changed, in place of the diff.
+Result<std::string> CostOf(const DiffFlags& flags, const GraphDiff& diff, const Snapshot& before,
+                           const Snapshot& after) {
+  STRATA_TRY(const CostDiff costs,
+             CostsOfDiff(diff, {before, flags.chrome_before}, {after, flags.chrome_after}));
+  if (flags.json || flags.format == "json") return CostJson(costs, flags.before, flags.after);
+  constexpr size_t kShown = 20;
+  return DiffText(diff, flags.before, flags.after,
+                  {.colours = UsesColours(flags), .only_summary = true}) +
+         "\n" + CostText(costs, flags.all ? 0 : kShown);
+}
+
 /// All graphs of two runs.
 Result<Exit> DiffWholeRuns(const DiffFlags& flags, const Policy* policy) {
   const bool is_single = !flags.pins.empty() || !flags.patch.empty() || flags.side_by_side ||
-                         flags.lenient || flags.format == "svg";
+                         flags.lenient || flags.cost || flags.format == "svg";
   if (is_single) {
     return Error(
         "options of two graphs: {} and {} have several: leave out --pins, --patch, --side-by-side, "
-        "--lenient and svg, or say which graph by #graph=NAME",
+        "--lenient, --cost and svg, or say which graph by #graph=NAME",
         flags.before, flags.after);
   }
   STRATA_TRY(const RunsDiff diff, DiffRuns({.before = flags.before,
@@ -165,7 +186,10 @@ Result<Exit> RunDiff(Args args) {
   STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
   std::optional<PolicyVerdict> verdict;
   if (policy) verdict = CheckPolicy(*policy, diff);
-  STRATA_TRY(const std::string text, Print(flags, diff, verdict ? &*verdict : nullptr));
+  STRATA_TRY(std::string text, Print(flags, diff, verdict ? &*verdict : nullptr));
+  if (flags.cost) {
+    STRATA_TRY(text, CostOf(flags, diff, before, after));
+  }
   if (!flags.patch.empty()) {
     STRATA_RETURN_IF_ERROR(WriteFile(flags.patch, MakePatch(diff, {.metadata = flags.meta})));
   }

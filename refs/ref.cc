@@ -17,6 +17,7 @@
 #include "refs/source_trace.h"
 #include "store/trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
+#include "tlparse-export/torch_trace/input_files.h"
 #include "tlparse-export/torch_trace/log.h"
 #include "tlparse-export/torch_trace/pasted_text.h"
 
@@ -157,7 +158,7 @@ Status CheckWholeFile(const std::string& text) {
 Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   STRATA_TRY(const Ref ref, ParseRef(text));
   if (LooksLikeTrace(ref.file)) return LoadFromTrace(ref, ref.file);
-  if (std::error_code ignored; std::filesystem::is_directory(ref.file, ignored)) {
+  if (HoldsRuns(ref.file)) {
     STRATA_TRY(const SourceTrace source, SourceTrace::Open(ref.file, "", options.warn));
     return LoadFromTrace(ref, source.path());
   }

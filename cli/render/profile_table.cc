@@ -10,6 +10,9 @@
 
 #include "base/json.h"
 #include "base/unicode.h"
+#include "diff/graph/listing.h"
+#include "diff/match/labels.h"
+#include "diff/pattern/layers.h"
 #include "ir/fingerprint.h"
 
 namespace strata::cli {
@@ -54,6 +57,8 @@ std::vector<ProfileRow> ProfileRows(const StatisticsTable& table, const Graph& g
   std::map<StableId, NodeId> nodes;
   for (const NodeId node : graph.nodes())
     nodes.emplace(graph.node(node).stable_id, node);
+  const Listing listing(graph);
+  const Layers layers(listing, Labels(listing, KnownTypeFields(listing)));
   std::map<std::string, ProfileRow> rows;
   for (const NodeStatistics& entry : table.nodes) {
     const auto found = nodes.find(entry.node);
@@ -61,7 +66,7 @@ std::vector<ProfileRow> ProfileRows(const StatisticsTable& table, const Graph& g
     const NodeId node = found->second;
     ProfileRow row{.name = std::string(graph.name(node)),
                    .op = std::string(graph.op(node)),
-                   .module = std::string(graph.module().str(graph.node(node).module)),
+                   .module = std::string(layers.path(listing.Find(graph.id(), node))),
                    .sum = entry,
                    .nodes = 1};
     const std::string key = by == "op" ? row.op : by == "module" ? row.module : row.name;
@@ -79,6 +84,12 @@ std::vector<ProfileRow> ProfileRows(const StatisticsTable& table, const Graph& g
   std::ranges::stable_sort(sorted, std::greater<>(),
                            [](const ProfileRow& r) { return r.sum.time_ns; });
   return sorted;
+}
+
+void AddRow(ProfileRow row, std::vector<ProfileRow>& rows) {
+  const auto place = std::ranges::find_if(
+      rows, [&](const ProfileRow& other) { return other.sum.time_ns < row.sum.time_ns; });
+  rows.insert(place, std::move(row));
 }
 
 std::string ProfileText(const StatisticsTable& table, const std::vector<ProfileRow>& rows,

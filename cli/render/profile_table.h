@@ -21,6 +21,9 @@ struct ProfileRow {
 std::vector<ProfileRow> ProfileRows(const StatisticsTable& table, const Graph& graph,
                                     std::string_view by);
 
+/// Puts a row where its time belongs.
+void AddRow(ProfileRow row, std::vector<ProfileRow>& rows);
+
 /// The rows as a table for people: the first `shown`, 0: all.
 std::string ProfileText(const StatisticsTable& table, const std::vector<ProfileRow>& rows,
                         bool by_node, size_t shown);

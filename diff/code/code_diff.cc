@@ -207,6 +207,14 @@ void Compare(const Kernel* before, const Kernel* after, std::vector<KernelDiff>&
 
 }  // namespace
 
+NodesOfKernels FindKernels(const CodeText& code) {
+  NodesOfKernels found = code.nodes;
+  for (const Kernel& kernel : KernelsOf(code)) {
+    if (!kernel.name.empty()) found.try_emplace(kernel.name, kernel.nodes);
+  }
+  return found;
+}
+
 std::vector<KernelDiff> DiffCode(const CodeText& before, const CodeText& after) {
   std::vector<KernelDiff> diffs;
   if (before.text == after.text) return diffs;

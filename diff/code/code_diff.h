@@ -15,6 +15,10 @@ struct CodeText {
   NodesOfKernels nodes;
 };
 
+/// The kernels of a text, each with its nodes as far as they are known: those of `nodes`, else of
+/// the comment above it.
+NodesOfKernels FindKernels(const CodeText& code);
+
 /// A kernel that differs, or what stands around the kernels.
 struct KernelDiff {
   enum class Kind : uint8_t { kChanged, kOnlyBefore, kOnlyAfter };

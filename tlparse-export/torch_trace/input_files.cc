@@ -175,6 +175,13 @@ std::vector<std::string> LogsOfFolder(const std::string& folder) {
   return Entries(folder, false, IsLog);
 }
 
+bool HoldsRuns(const std::string& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return false;
+  return !LogsOfFolder(folder).empty() || IsFxFolder(folder) || IsTlparseFolder(folder) ||
+         fs::is_regular_file(folder + "/raw.log", error) || !DebugRunsOf(folder).empty();
+}
+
 Result<std::unique_ptr<LogInputs>> FindInputs(const std::vector<std::string>& words) {
   auto inputs = std::make_unique<FileInputs>();
   for (const std::string& word : words)

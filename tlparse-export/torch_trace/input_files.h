@@ -19,6 +19,9 @@ namespace strata {
 /// Errors: a folder with nothing of that in it. Files are opened when their turn comes.
 Result<std::unique_ptr<LogInputs>> FindInputs(const std::vector<std::string>& words);
 
+/// Whether a folder is one of these, other than of FX texts.
+bool HoldsRuns(const std::string& folder);
+
 /// The logs of a folder, `*.log` and compressed ones, in order of ranks and then of names.
 std::vector<std::string> LogsOfFolder(const std::string& folder);
 

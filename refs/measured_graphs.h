@@ -1,0 +1,38 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "diff/history/history.h"
+#include "refs/ref.h"
+#include "store/node_statistics.h"
+
+namespace strata {
+
+/// A graph with the times of its nodes.
+struct MeasuredGraph {
+  std::string name;       ///< of the graph in its run
+  LoadedGraph graph;      ///< the table's nodes are its nodes, by StableId
+  StatisticsTable table;  ///< `steps`: calls of the graph
+  /// What ran in the graph and belongs to no node that is known.
+  struct Rest {
+    std::string name;
+    int64_t time_ns = 0;
+  };
+  std::vector<Rest> rest = {};
+};
+
+/// The graphs of a log that a trace of PyTorch's profiler ran, in order of their first calls.
+///
+/// Operators belong to the nodes of their name, in order, if a call runs as many; kernels that the
+/// compiler wrote share their time among the nodes that the log maps them to. The graph of a call
+/// is the one with these operators and kernels.
+///
+/// Errors: no such trace, or no call of a compiled graph in it that a graph of the log explains.
+Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& histories,
+                                                   const std::string& chrome_path);
+
+/// The times that `strata train --profile` recorded of a graph. Errors: it recorded none.
+Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph);
+
+}  // namespace strata

@@ -1,0 +1,118 @@
+#include "refs/measured_graphs.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "refs/histories.h"
+#include "tests/support/graphs.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
+#include "tests/unit/log/log_text.h"
+#include "tlparse-export/torch_trace/chrome_trace.h"
+
+namespace strata {
+namespace {
+
+using testing::OrDie;
+using testing::TempDir;
+
+std::string Event(std::string_view category, std::string_view name, double ts, double dur,
+                  int external = -1) {
+  return fmt::format(
+      R"({{"ph": "X", "cat": "{}", "name": "{}", "ts": {}, "dur": {}, "tid": 7, "args": )"
+      R"({{"External id": {}}}}},)",
+      category, name, ts, dur, external);
+}
+
+std::string Trace(std::string events) {
+  events.pop_back();
+  return R"({"schemaVersion": 1, "traceEvents": [)" + events + "]}";
+}
+
+std::string Call(double ts, double dur) {
+  return Event("user_annotation", "## Call CompiledFxGraph fabc ##", ts, dur);
+}
+
+constexpr std::string_view kGraph = R"(class <lambda>(torch.nn.Module):
+    def forward(self, x: "f32[2, 2]", w: "f32[2, 2]"):
+        mm: "f32[2, 2]" = torch.ops.aten.mm.default(x, w)
+        add: "f32[2, 2]" = torch.ops.aten.add.Tensor(mm, 1);  mm = None
+        relu: "f32[2, 2]" = torch.ops.aten.relu.default(add);  add = None
+        mm_1: "f32[2, 2]" = torch.ops.aten.mm.default(relu, w);  relu = w = None
+        return [mm_1]
+)";
+
+/// The times of a log of one graph, in which a kernel computes `add` and `relu`: `name ns; …`.
+std::string TimesOf(const std::string& trace) {
+  const TempDir folder;
+  const std::string log = folder / "run.log", chrome = folder / "trace.json";
+  constexpr std::string_view kCompile = R"(, "frame_id": 0, "frame_compile_id": 0)";
+  REQUIRE_OK(WriteFile(
+      log,
+      testing::Artifact("post_grad", kGraph, kCompile) +
+          testing::Record(R"("inductor_output_code": {"filename": "x.py"})", "code", kCompile) +
+          testing::Artifact("inductor_provenance_tracking_node_mappings",
+                            R"({"cppCodeToPost": {"triton_fused_0": ["add", "relu"]}})",
+                            kCompile)));
+  REQUIRE_OK(WriteFile(chrome, trace));
+  const auto graphs = MeasureByChrome(OrDie(LoadHistories(log)), chrome);
+  if (!graphs) return graphs.error().message();
+  std::string text;
+  for (const MeasuredGraph& measured : *graphs) {
+    text += fmt::format("{} {} calls: ", measured.name, measured.table.steps);
+    const Graph& graph = measured.graph.graph();
+    for (const NodeStatistics& node : measured.table.nodes) {
+      for (NodeId id : graph.nodes()) {
+        if (graph.node(id).stable_id == node.node)
+          text += fmt::format("{} {}; ", graph.name(id), node.time_ns);
+      }
+    }
+    for (const MeasuredGraph::Rest& rest : measured.rest)
+      text += fmt::format("[{}] {}; ", rest.name, rest.time_ns);
+  }
+  return text;
+}
+
+TEST_CASE("profiler: operators on the CPU belong to nodes in order, what is inside of them not") {
+  std::string events;
+  for (const double at : {100.0, 200.0}) {
+    events += Call(at, 40) + Event("cpu_op", "aten::mm", at + 1, 10) +
+              Event("cpu_op", "aten::resolve_conj", at + 2, 1) +
+              Event("cpu_op", "graph_0_triton_fused_0", at + 12, 8) +
+              Event("cpu_op", "aten::mm", at + 25, 5);
+  }
+  CHECK_EQ(TimesOf(Trace(events)),
+           "post_grad 2 calls: mm 20000; add 8000; relu 8000; mm_1 10000; "
+           "[not seen by the profiler] 34000; ");
+}
+
+TEST_CASE("profiler: kernels on a device by their name, or by the operator that launched them") {
+  const std::string events =
+      Call(100, 40) + Event("cpu_op", "aten::mm", 101, 10, 1) +
+      Event("cpu_op", "triton_fused_0", 112, 8, 2) + Event("cpu_op", "aten::mm", 125, 5, 3) +
+      Event("kernel", "sgemm_128x64", 150, 30, 1) + Event("kernel", "triton_fused_0", 180, 4, 2) +
+      Event("kernel", "sgemm_128x64", 184, 20, 3) + Event("kernel", "elsewhere", 300, 9, 77);
+  CHECK_EQ(TimesOf(Trace(events)),
+           "post_grad 1 calls: mm 30000; add 2000; relu 2000; mm_1 20000; ");
+}
+
+TEST_CASE("profiler: what has another number of calls than nodes belongs to none of them") {
+  const std::string events = Call(100, 40) + Event("cpu_op", "aten::mm", 101, 10) +
+                             Event("cpu_op", "triton_fused_0", 112, 30 - 2);
+  CHECK_EQ(TimesOf(Trace(events)),
+           "post_grad 1 calls: add 14000; relu 14000; [aten::mm] 10000; "
+           "[not seen by the profiler] 2000; ");
+}
+
+TEST_CASE("profiler: a trace that the log does not explain is an error") {
+  CHECK(TimesOf(Trace(Event("cpu_op", "aten::mm", 1, 2))).starts_with("no compiled graph"));
+  CHECK(TimesOf("{}").starts_with("no trace of the profiler"));
+  CHECK(TimesOf("junk").starts_with("no trace of the profiler"));
+}
+
+}  // namespace
+}  // namespace strata
