@@ -220,13 +220,9 @@ MergedBucket BucketMerger::Merge(const Bucket& bucket) {
 
 void BucketMerger::MergeGathers(Builder& builder) {
   const auto& members = builder.members();
-  const auto at = [&](NodeId node) { return positions_[node]; };
-  const NodeId first = std::ranges::min_element(members, {}, [&](const Member& member) {
-                         return at(member.launch);
-                       })->launch;
-  const NodeId first_wait = std::ranges::min_element(members, {}, [&](const Member& member) {
-                              return at(member.wait);
-                            })->wait;
+  const auto before = [&](NodeId a, NodeId b) { return positions_.IsBefore(a, b); };
+  const NodeId first = std::ranges::min_element(members, before, &Member::launch)->launch;
+  const NodeId first_wait = std::ranges::min_element(members, before, &Member::wait)->wait;
   for (const Member& member : members)
     HoistBefore(rewriter_, positions_, graph_.value(member.operand).def, first);
   builder.InsertBefore(first);
@@ -238,14 +234,12 @@ void BucketMerger::MergeGathers(Builder& builder) {
 
 void BucketMerger::MergeReductions(Builder& builder) {
   const auto& members = builder.members();
-  const NodeId last = std::ranges::max_element(members, {}, [&](const Member& member) {
-                        return positions_[member.launch];
-                      })->launch;
+  const auto before = [&](NodeId a, NodeId b) { return positions_.IsBefore(a, b); };
+  const NodeId last = std::ranges::max_element(members, before, &Member::launch)->launch;
   NodeId first_wait;  // after the last launch
   for (const Member& member : members) {
-    if (positions_[member.wait] < positions_[last]) continue;
-    if (!first_wait.valid() || positions_[member.wait] < positions_[first_wait])
-      first_wait = member.wait;
+    if (before(member.wait, last)) continue;
+    if (!first_wait.valid() || before(member.wait, first_wait)) first_wait = member.wait;
   }
   builder.InsertBefore(last);
   const ValueId launched = builder.Launch(builder.Packed());

@@ -9,10 +9,21 @@
 
 namespace strata {
 
-Positions::Positions(const Graph& graph) : positions_(static_cast<size_t>(graph.node_bound()), -1) {
+Positions::Positions(const Graph& graph)
+    : graph_(graph), positions_(static_cast<size_t>(graph.node_bound()), -1) {
   int32_t position = 0;
   for (const NodeId node : graph.nodes())
     positions_[node] = position++;
+}
+
+bool Positions::IsBefore(NodeId a, NodeId b) const {
+  const int32_t position = positions_[a];
+  if (position != positions_[b]) return position < positions_[b];
+  for (NodeId next = graph_.node(a).next; next.valid(); next = graph_.node(next).next) {
+    if (next == b) return true;
+    if (positions_[next] != position) return false;
+  }
+  return false;
 }
 
 void Positions::PlaceBeside(NodeId node, NodeId other) {
@@ -26,14 +37,14 @@ void HoistBefore(Rewriter& rewriter, Positions& positions, NodeId node, NodeId b
   std::vector<NodeId> open = {node};
   while (!open.empty()) {
     const NodeId top = open.back();
-    if (positions[top] <= positions[before]) {
+    if (top == before || positions.IsBefore(top, before)) {
       open.pop_back();
       continue;
     }
     const auto num_open = static_cast<std::ptrdiff_t>(open.size());
     graph.ForEachOperand(top, [&](ValueId operand) {
       const NodeId def = graph.value(operand).def;
-      if (positions[def] > positions[before]) open.push_back(def);
+      if (positions.IsBefore(before, def)) open.push_back(def);
     });
     if (open.begin() + num_open != open.end()) {  // these first
       std::reverse(open.begin() + num_open, open.end());
@@ -63,7 +74,7 @@ std::vector<NodeId> ReadersBefore(const Graph& graph, const Positions& positions
     }
     const NodeId user = open.back().users.back();
     open.back().users.pop_back();
-    if (positions[user] < positions[limit] && seen.insert(user).second)
+    if (positions.IsBefore(user, limit) && seen.insert(user).second)
       open.push_back({user, UsersOf(graph, user)});
   }
   postorder.pop_back();  // `node` itself

@@ -12,10 +12,13 @@ class Positions {
  public:
   explicit Positions(const Graph& graph);
   int32_t operator[](NodeId node) const { return positions_[node]; }
+  /// Whether `a` stands before `b`; also of nodes that were placed beside one another.
+  bool IsBefore(NodeId a, NodeId b) const;
   /// `node` is now beside `other`, with no other node between them, or only such neighbours.
   void PlaceBeside(NodeId node, NodeId other);
 
  private:
+  const Graph& graph_;
   IdVector<NodeId, int32_t> positions_;
 };
 

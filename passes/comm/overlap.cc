@@ -173,8 +173,25 @@ class Overlapper {
       Lower(launch, before, positions);
       return;
     }
+    while (NeedsFrom(launch, before, positions))  // the launch packs its operands after `before`
+      before = graph_.node(before).next;
+    if (before == launch) return;
     HoistBefore(rewriter_, positions, launch, before);
     moved_ = true;
+  }
+
+  /// Whether `node` reads `from`, perhaps through nodes after it.
+  bool NeedsFrom(NodeId node, NodeId from, const Positions& positions) const {
+    std::set<NodeId> seen = {node};
+    std::vector<NodeId> open = {node};
+    while (!open.empty()) {
+      const NodeId reader = open.back();
+      open.pop_back();
+      if (reader == from) return true;
+      for (const NodeId input : InputsOf(graph_, reader))
+        if (positions[input] >= positions[from] && seen.insert(input).second) open.push_back(input);
+    }
+    return false;
   }
 
   /// A launch that stands too early moves down.

@@ -195,5 +195,27 @@ TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients 
   }
 }
 
+TEST_CASE("buckets of any size can be overlapped: no node stands before what it reads") {
+  for (const double max_mb : {0.004, 0.01, 0.02, 0.04, 0.08}) {
+    CAPTURE(max_mb);
+    for (const int64_t tensor : {1, 2}) {
+      const TrainConfig config = testing::ConfigOf(
+          kLlama, {Degree("data_parallel_shard", 2), Degree("tensor_parallel", tensor),
+                   "training.mixed_precision_param=bfloat16"});
+      Module module;
+      Constants constants;
+      REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
+      PassManager manager;  // verifies the graphs after each pass
+      for (auto& pass : testing::OrDie(TrainingPasses(
+               config,
+               fmt::format("dce,canonicalize,place{{mesh=\"fsdp=2,tp={}\",plan=llama3}},lower,"
+                           "bucket-by-size{{max_mb={}}},overlap-collectives{{topology=h100}}",
+                           tensor, max_mb))))
+        manager.Add(std::move(pass));
+      CHECK_OK(manager.Run(module));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strata
