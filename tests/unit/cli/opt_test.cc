@@ -128,8 +128,7 @@ TEST_CASE("opt reports errors and leaves no file") {
   CHECK_EQ(error({work.Path("none"), "--passes", "dce"}),
            fmt::format("no such file: {}: check the path", work.Path("none")));
   CHECK_EQ(error({work.folder.path(), "--passes", "dce"}),
-           fmt::format("nothing to import: {}: it is neither a log of TORCH_TRACE nor an FX graph",
-                       work.input));
+           fmt::format("is a directory: {}: give a file", work.folder.path()));
   CHECK(
       error({work.input, "--passes", "dcee"})
           .starts_with("pipeline:1:1: unknown pass 'dcee'; did you mean 'dce'? available: dce, "));
