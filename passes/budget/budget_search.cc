@@ -188,7 +188,6 @@ Result<std::optional<BudgetedPlan>> BudgetSearch::FitByNetwork(bool offloads, in
     (does ? last : first) = does ? middle : middle + 1;
   }
   STRATA_TRY(BudgetedPlan plan, Priced(std::move(best)));
-  STRATA_TRY(plan, SaveMore(std::move(plan), bytes));
   return std::optional(std::move(plan));
 }
 
@@ -235,6 +234,9 @@ Result<BudgetedPlan> BudgetSearch::Fit(int64_t bytes) {
       if (offloads && !options_.offload) continue;
       STRATA_TRY(std::optional<BudgetedPlan> plan, FitByNetwork(offloads, bytes));
       if (plan && (!best || plan->us < best->us)) best = std::move(plan);
+    }
+    if (best) {
+      STRATA_TRY(best, SaveMore(*std::move(best), bytes));
     }
   }
   if (best) return *std::move(best);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -35,13 +36,7 @@ Status CheckTag(const Graph& graph, NodeId node) {
 class Offloader {
  public:
   Offloader(Graph& graph, const Offload::Options& options)
-      : graph_(graph), options_(options), schedule_(graph), rewriter_(graph), views_(graph) {
-    for (const NodeId node : graph.nodes()) {
-      names_.emplace(graph.name(node));
-      for (size_t i = 0; i < graph.node(node).num_results; ++i)
-        names_.emplace(graph.value_name(graph.result(node, i)));
-    }
-  }
+      : graph_(graph), options_(options), schedule_(graph), rewriter_(graph), views_(graph) {}
 
   Result<bool> Run() {
     std::vector<Transfer> transfers;
@@ -52,10 +47,12 @@ class Offloader {
       for (size_t i = 0; i < graph_.node(node).num_results; ++i)
         AddTransfer(graph_.result(node, i), transfers);
     }
+    if (transfers.empty()) return false;
+    LearnNames();
     for (const Transfer& transfer : transfers)
       Insert(transfer);
     views_.Update(rewriter_);
-    return !transfers.empty();
+    return true;
   }
 
  private:
@@ -193,6 +190,14 @@ class Offloader {
     return {};
   }
 
+  void LearnNames() {
+    for (const NodeId node : graph_.nodes()) {
+      names_.emplace(graph_.name(node));
+      for (size_t i = 0; i < graph_.node(node).num_results; ++i)
+        names_.emplace(graph_.value_name(graph_.result(node, i)));
+    }
+  }
+
   /// `base`, or the first of `base_1`, `base_2`, … that nothing has.
   std::string FreeName(const std::string& base) {
     std::string name = base;
@@ -206,7 +211,7 @@ class Offloader {
   const OffloadSchedule schedule_;
   Rewriter rewriter_;
   ViewedOperands views_;
-  std::set<std::string> names_;
+  std::unordered_set<std::string> names_;
 };
 
 }  // namespace

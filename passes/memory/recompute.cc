@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -139,17 +140,12 @@ class CopyTargets {
 class Recomputer {
  public:
   Recomputer(Graph& graph, const Replay& replay, const Region& region)
-      : graph_(graph), replay_(replay), region_(region), rewriter_(graph), views_(graph) {
-    for (const NodeId node : graph.nodes()) {
-      names_.emplace(graph.name(node));
-      for (size_t i = 0; i < graph.node(node).num_results; ++i)
-        names_.emplace(graph.value_name(graph.result(node, i)));
-    }
-  }
+      : graph_(graph), replay_(replay), region_(region), rewriter_(graph), views_(graph) {}
 
   bool Run() {
     const CopyTargets copies(graph_, replay_, region_);
     if (copies.targets().empty()) return false;
+    LearnNames();
     std::vector<NodeId> originals;
     for (const auto& [node, target] : copies.targets())
       originals.push_back(node);
@@ -165,6 +161,14 @@ class Recomputer {
   }
 
  private:
+  void LearnNames() {
+    for (const NodeId node : graph_.nodes()) {
+      names_.emplace(graph_.name(node));
+      for (size_t i = 0; i < graph_.node(node).num_results; ++i)
+        names_.emplace(graph_.value_name(graph_.result(node, i)));
+    }
+  }
+
   /// `base`, or the first of `base_1`, `base_2`, … that nothing has.
   std::string FreeName(std::string base) {
     std::string name = base;
@@ -257,7 +261,7 @@ class Recomputer {
   Rewriter rewriter_;
   ViewedOperands views_;
   const size_t num_old_nodes_ = static_cast<size_t>(graph_.node_bound());
-  std::set<std::string> names_;
+  std::unordered_set<std::string> names_;
   std::map<ValueId, ValueId> copy_of_;
   std::set<ValueId> kept_;  // owners of original memory that copies read
 };

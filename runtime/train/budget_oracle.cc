@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "passes/budget/budget.h"
-#include "passes/core/pass_manager.h"
+#include "passes/core/registry.h"
 #include "passes/passes.h"
 #include "runtime/exec/predicted_peak.h"
 
@@ -17,11 +17,10 @@ void AskPlannerForPeaks(std::span<const std::unique_ptr<Pass>> passes, const Pla
     if (auto* const budget = dynamic_cast<Budget*>(pass->get())) {
       budget->SetOracle(
           [later, options, &constants](Module& module, GraphId graph) -> Result<int64_t> {
-            PassManager manager({.verify = false});
-            STRATA_TRY(auto rest, ParsePipeline(later, AllPasses()));
-            for (std::unique_ptr<Pass>& next : rest)
-              manager.Add(std::move(next));
-            if (auto done = manager.Run(module); !done) return std::move(done).error();
+            // Without a manager: nothing is checked or recorded of a copy.
+            STRATA_TRY(const auto rest, ParsePipeline(later, AllPasses()));
+            for (const std::unique_ptr<Pass>& next : rest)
+              if (auto done = next->Run(module); !done) return std::move(done).error();
             return PredictPeak(module.graph(graph), options, constants);
           });
     }
