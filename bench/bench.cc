@@ -36,7 +36,7 @@ std::string Listing() {
       "strata bench WHAT: measures the speed of Strata; prints medians of processor time, with the "
       "fastest and the slowest run\n\n";
   for (const Benchmark& benchmark : kBenchmarks) {
-    out += fmt::format("  {:<8} {}\n", benchmark.name, benchmark.summary);
+    out += fmt::format("  {:<9} {}\n", benchmark.name, benchmark.summary);
   }
   out += "\nexample:\n  strata bench ir\n";
   return out;

@@ -131,12 +131,13 @@ TEST_CASE("offloaded results come back bit for bit, however many steps overlap w
       Overrides overrides = With(kLarger, "sac_and_offload");
       overrides.push_back(std::string("compile.cpu_offload_defer_n_layers=") + layers);
       overrides.push_back(std::string("compile.cpu_offload_prefetch_n_layers=") + layers);
-      for (const char* passes : {"dce,canonicalize", "dce,canonicalize,place-casts,fuse"}) {
-        const Training actual = Train(SmallConfig(text, overrides), 3, passes);
-        CHECK_GT(actual.num_offloads, 3);
-        CHECK_EQ(actual.losses, expected.losses);
-        CHECK(std::ranges::equal(actual.tensors, expected.tensors));
-      }
+      // Compilers take their time: kernels are made for one of the cases.
+      const bool fuses = text == testing::kSmallLlama3 && layers == std::string_view("1");
+      const Training actual = Train(SmallConfig(text, overrides), 3,
+                                    fuses ? "dce,canonicalize,place-casts,fuse" : kDefaultPasses);
+      CHECK_GT(actual.num_offloads, 3);
+      CHECK_EQ(actual.losses, expected.losses);
+      CHECK(std::ranges::equal(actual.tensors, expected.tensors));
     }
   }
 }
@@ -175,13 +176,13 @@ TEST_CASE("a budget holds, planned and measured, and leaves every bit") {
       INFO(share, " % of ", most.planned_bytes, " above ", full.planned_bytes);
       Overrides overrides = With(kLarger, "budget");
       overrides.push_back("compile.memory_budget_bytes=" + std::to_string(bytes));
-      for (const char* passes : {"dce,canonicalize", "dce,canonicalize,place-casts,fuse"}) {
-        const Training actual = Train(SmallConfig(text, overrides), 2, passes);
-        CHECK_LE(actual.planned_bytes, bytes);
-        CHECK_LE(static_cast<double>(actual.peak_bytes), static_cast<double>(bytes) * 1.01);
-        CHECK_EQ(actual.losses, most.losses);
-        CHECK(std::ranges::equal(actual.tensors, most.tensors));
-      }
+      const bool fuses = text == testing::kSmallDeepSeekV3 && share == 50;
+      const Training actual = Train(SmallConfig(text, overrides), 2,
+                                    fuses ? "dce,canonicalize,place-casts,fuse" : kDefaultPasses);
+      CHECK_LE(actual.planned_bytes, bytes);
+      CHECK_LE(static_cast<double>(actual.peak_bytes), static_cast<double>(bytes) * 1.01);
+      CHECK_EQ(actual.losses, most.losses);
+      CHECK(std::ranges::equal(actual.tensors, most.tensors));
     }
   }
 }
