@@ -1,10 +1,11 @@
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <simdjson.h>
 #include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/prompt.h"
 #include "refs/control_client.h"
 
 namespace strata::cli {
@@ -170,16 +172,31 @@ Result<Exit> RunBatch(Connection& training, std::string_view commands, std::stri
   return Exit::kOk;
 }
 
+/// Words of docs/control.md that may come next.
+std::vector<std::string> WordsAfter(std::string_view text) {
+  static const std::pair<std::string_view, std::vector<std::string>> kWords[] = {
+      {"",
+       {"back", "break", "breaks", "continue", "delete", "exit", "help", "pause", "print", "quit",
+        "set", "status", "step", "where"}},
+      {"break", {"if", "inf", "module", "nan", "node", "op", "pass", "step"}},
+      {"break if", {"abs_max", "inf", "max", "mean", "min", "nan"}},
+      {"step", {"node", "pass", "step"}},
+      {"back", {"node", "step"}},
+      {"delete", {"all"}},
+      {"set", {"optimizer.lr"}}};
+  for (const auto& [before, words] : kWords) {
+    if (TrimBlanks(text) == before) return words;
+  }
+  return {};
+}
+
 Result<Exit> RunPrompt(Connection& training) {
   STRATA_TRY(const Connection::Answer first, training.Ask("where"));
   fmt::print("{}\n'help' lists the commands, 'quit' leaves and lets the training run.\n",
              first.text);
-  std::string line;
-  while (true) {
-    fmt::print("(strata) ");
-    std::fflush(stdout);
-    if (!std::getline(std::cin, line)) break;
-    const std::string_view command = TrimBlanks(line);
+  Prompt prompt("(strata) ", WordsAfter);
+  while (const std::optional<std::string> line = prompt.Read()) {
+    const std::string_view command = TrimBlanks(*line);
     if (command == "quit" || command == "exit") return Exit::kOk;
     if (command.empty()) continue;
     STRATA_TRY(const Connection::Answer answer, training.Ask(command));

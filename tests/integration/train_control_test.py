@@ -5,6 +5,8 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import socket
 import sqlite3
@@ -117,6 +119,36 @@ class TrainControlTest(unittest.TestCase):
             """)
         self.assertIn("breakpoint 2: op mm", shown)
         self.assert_same_training()
+
+    def test_the_prompt_completes_words_and_brings_lines_back(self):
+        process = self.start("prompt", "--control", "control", "--control-wait")
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder.name)
+            os.execv(self.strata, [self.strata, "attach", "control"])
+        shown = ""
+
+        def await_text(text):
+            nonlocal shown
+            while text not in shown:
+                ready, _, _ = select.select([terminal], [], [], 20)
+                self.assertTrue(ready, shown)
+                shown += os.read(terminal, 4096).decode()
+            shown = shown[shown.index(text) + len(text):]
+
+        await_text("(strata) ")
+        os.write(terminal, b"wh\t\n")
+        await_text("where ")
+        await_text("(strata) ")
+        os.write(terminal, b"br\t o\tmx\x7fm\n")
+        await_text("break op mm")
+        await_text("breakpoint 1: op mm")
+        os.write(terminal, b"\x1b[A\x1b[A\n")
+        await_text("where ")
+        os.write(terminal, b"quit\n")
+        os.waitpid(pid, 0)
+        os.close(terminal)
+        self.finish(process)
 
     def test_goes_back_to_nodes_and_steps_bit_for_bit(self):
         self.train_controlled("""\
