@@ -60,6 +60,15 @@ class Stats(GuiCase):
         self.assertEqual(tree["state"]["error"], "")
         self.assertIn("1 collective from launch to wait", element(tree, "lanes/words")["text"])
         self.assertEqual(element(tree, "lanes/lane:in flight 1")["text"], "1 call")
+        tree = self.view(f"""
+            run lanes
+            click lanes/times
+            click "lanes/times:Simulated: h100"
+            screenshot {self.picture("lanes_simulated")}
+            assert "lanes/times:Measured" absent
+        """, text)
+        self.assertIn("Estimated for h100: a step of", element(tree, "lanes/words")["text"])
+        self.assertEqual(element(tree, "lanes/lane:compute")["text"], "1 call")
         self.view("""
             key J
             run lanes

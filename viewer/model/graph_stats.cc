@@ -6,8 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/unicode.h"
 #include "ir/ops.h"
+#include "passes/simulate/timeline.h"
 #include "scene/cost.h"
+#include "scene/words.h"
 
 namespace strata::viewer {
 namespace {
@@ -69,6 +72,53 @@ void AddInFlight(std::vector<LaneSpan> spans, LaneChart& chart) {
   chart.lanes.insert(chart.lanes.end(), lanes.begin(), lanes.end());
 }
 
+/// Lays the calls of the graph after one behind the other, by stream or phase, and collectives from
+/// launch to wait. `end_of`: where the call ends that begins where the one before ended; called in
+/// program order. Returns the number of collectives.
+template <class EndOf>
+size_t AddCalls(const Comparison& comparison, LaneChart& chart, EndOf end_of) {
+  const Graph& graph = comparison.diff().after.root();
+  const NodeLookup lookup(comparison, false);
+  std::map<uint16_t, Lane> streams;
+  std::map<Phase, Lane> phases;
+  std::vector<LaneSpan> flights;
+  std::unordered_map<int32_t, size_t> flight_of;  // by index of the node that launches
+  for (NodeId id : graph.nodes()) {
+    const Node& node = graph.node(id);
+    const int32_t scene_node = node.kind == NodeKind::kCall ? lookup.Of(id) : -1;
+    if (scene_node < 0) continue;
+    const double begin = chart.length;
+    chart.length = end_of(scene_node);
+    const LaneSpan span = {scene_node, begin, chart.length};
+    streams[node.stream].spans.push_back(span);
+    phases[node.phase].spans.push_back(span);
+    const std::string_view op = graph.op(id);
+    if (TraitsOf(op).collective && !IsWait(op)) {
+      flight_of[id.index] = flights.size();
+      flights.push_back(span);
+    } else if (IsWait(op)) {
+      for (const ValueId value : graph.operands(id)) {
+        const auto flight = flight_of.find(graph.value(value).def.index);
+        if (flight != flight_of.end()) flights[flight->second].end = chart.length;
+      }
+    }
+  }
+  if (streams.size() > 1) {
+    for (auto& [stream, lane] : streams) {
+      lane.name = fmt::format("stream {}", stream);
+      chart.lanes.push_back(std::move(lane));
+    }
+  } else {
+    for (auto& [phase, lane] : phases) {
+      lane.name = phase == Phase::kUnknown ? "no phase" : std::string(ToString(phase));
+      chart.lanes.push_back(std::move(lane));
+    }
+  }
+  const size_t collectives = flights.size();
+  AddInFlight(std::move(flights), chart);
+  return collectives;
+}
+
 }  // namespace
 
 std::vector<OperatorRow> OperatorsOf(const Comparison& comparison) {
@@ -111,46 +161,61 @@ MemoryLines MemoryOf(const Comparison& comparison) {
   return lines;
 }
 
-LaneChart LanesOf(const Comparison& comparison) {
-  const Graph& graph = comparison.diff().after.root();
-  const NodeLookup lookup(comparison, false);
+LaneChart LanesInOrder(const Comparison& comparison) {
   LaneChart chart;
-  std::map<uint16_t, Lane> streams;
-  std::map<Phase, Lane> phases;
-  std::vector<LaneSpan> flights;
-  std::unordered_map<int32_t, size_t> flight_of;  // by index of the node that launches
-  for (NodeId id : graph.nodes()) {
-    const Node& node = graph.node(id);
-    if (node.kind != NodeKind::kCall) continue;
-    const int32_t at = chart.length++, scene_node = lookup.Of(id);
-    if (scene_node < 0) continue;
-    const LaneSpan span = {scene_node, at, at + 1};
-    streams[node.stream].spans.push_back(span);
-    phases[node.phase].spans.push_back(span);
-    const std::string_view op = graph.op(id);
-    if (TraitsOf(op).collective && !IsWait(op)) {
-      ++chart.collectives;
-      flight_of[id.index] = flights.size();
-      flights.push_back(span);
-    } else if (IsWait(op)) {
-      for (const ValueId value : graph.operands(id)) {
-        const auto flight = flight_of.find(graph.value(value).def.index);
-        if (flight != flight_of.end()) flights[flight->second].end = at + 1;
-      }
-    }
+  int64_t calls = 0;
+  const size_t collectives =
+      AddCalls(comparison, chart, [&](int32_t) { return static_cast<double>(++calls); });
+  chart.words = fmt::format(
+      "{} in program order, {}.", Plural(calls, "call"),
+      collectives > 0 ? fmt::format("{} from launch to wait",
+                                    Plural(static_cast<int64_t>(collectives), "collective"))
+                      : std::string("no collectives"));
+  return chart;
+}
+
+LaneChart MeasuredLanes(const Comparison& comparison) {
+  LaneChart chart;
+  double us = 0;
+  AddCalls(comparison, chart, [&](int32_t node) {
+    const NodeStatistics* measured = comparison.MeasuredOf(node);
+    if (measured != nullptr) us += static_cast<double>(measured->time_ns) * 1e-3;
+    return us;
+  });
+  chart.words = fmt::format("Measured: {} in calls of a step, one after the other.",
+                            TimeText(chart.length * 1e-3));
+  return chart;
+}
+
+LaneChart SimulatedLanes(const Comparison& comparison, const std::string& topology) {
+  const Graph& graph = comparison.diff().after.root();
+  LaneChart chart;
+  const auto simulate = [&]() -> Result<Timeline> {
+    STRATA_TRY(Topology loaded, Topology::Load(topology));
+    STRATA_TRY(const NodeCost cost, NodeCost::Make(std::move(loaded), graph));
+    return Simulate(graph, cost);
+  };
+  const Result<Timeline> timeline = simulate();
+  if (!timeline) {
+    chart.words = VisibleLines(timeline.error().message());
+    return chart;
   }
-  if (streams.size() > 1) {
-    for (auto& [stream, lane] : streams) {
-      lane.name = fmt::format("stream {}", stream);
-      chart.lanes.push_back(std::move(lane));
-    }
-  } else {
-    for (auto& [phase, lane] : phases) {
-      lane.name = phase == Phase::kUnknown ? "no phase" : std::string(ToString(phase));
-      chart.lanes.push_back(std::move(lane));
-    }
+  for (const std::string& stream : timeline->streams)
+    chart.lanes.push_back(
+        {stream.empty() ? "collectives" : Visible(stream), !chart.lanes.empty(), {}});
+  const NodeLookup lookup(comparison, false);
+  for (const TimelineEvent& event : timeline->events) {
+    chart.length = std::max(chart.length, event.end_us);
+    const int32_t node = lookup.Of(event.node);
+    if (event.is_idle || node < 0 || event.end_us <= event.start_us) continue;
+    chart.lanes[static_cast<size_t>(event.stream)].spans.push_back(
+        {node, event.start_us, event.end_us});
   }
-  AddInFlight(std::move(flights), chart);
+  chart.words = fmt::format(
+      "Estimated for {}: a step of {}, {} of computation, {} of waiting for "
+      "collectives.",
+      topology, TimeText(timeline->step_us * 1e-3), TimeText(timeline->compute_us * 1e-3),
+      TimeText(timeline->exposed_us() * 1e-3));
   return chart;
 }
 

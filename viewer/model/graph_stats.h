@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scene/memory.h"
@@ -32,10 +34,10 @@ struct MemoryLines {
 };
 MemoryLines MemoryOf(const Comparison& comparison);
 
-/// What runs where, in program order of the graph after: positions of calls are counted from 0.
+/// What runs where in the graph after, and when.
 struct LaneSpan {
-  int32_t node = 0;            ///< of the scene
-  int32_t begin = 0, end = 0;  ///< of a collective: from its launch to what waits for it
+  int32_t node = 0;           ///< of the scene
+  double begin = 0, end = 0;  ///< of a collective: from its launch to what waits for it
 };
 struct Lane {
   std::string name;  ///< "stream 0", "forward", "in flight 1"
@@ -43,10 +45,18 @@ struct Lane {
   std::vector<LaneSpan> spans;  ///< in order of `begin`; they do not overlap
 };
 struct LaneChart {
-  int32_t length = 0;  ///< calls
-  int32_t collectives = 0;
+  double length = 0;  ///< where the last span ends
+  std::string words;  ///< what is shown; or why there is nothing
   std::vector<Lane> lanes;
 };
-LaneChart LanesOf(const Comparison& comparison);
+/// Calls in program order: positions are counted from 0.
+LaneChart LanesInOrder(const Comparison& comparison);
+/// Topologies that come with the program.
+inline constexpr std::array<std::string_view, 5> kTopologies = {"h100", "h200", "b200", "a100",
+                                                                "cpu"};
+/// Streams of one rank as `strata simulate` estimates them on a topology ("h100"), in µs.
+LaneChart SimulatedLanes(const Comparison& comparison, const std::string& topology);
+/// Calls one after the other with the times that a step took, in µs. REQUIRES: has_measures().
+LaneChart MeasuredLanes(const Comparison& comparison);
 
 }  // namespace strata::viewer

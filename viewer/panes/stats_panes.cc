@@ -11,6 +11,13 @@
 namespace strata::viewer {
 namespace {
 
+LaneChart LanesOf(const Comparison& comparison, const std::string& times) {
+  if (times == "Measured") return MeasuredLanes(comparison);
+  const size_t colon = times.find(": ");
+  return colon == std::string::npos ? LanesInOrder(comparison)
+                                    : SimulatedLanes(comparison, times.substr(colon + 2));
+}
+
 /// Of the comparison that is shown; changes when another one is.
 std::string KeyOf(const Ui& ui) {
   const GraphModel* graph = ui.model.graph();
@@ -263,20 +270,28 @@ void LanesPane::Draw(Ui& ui, const Area& area) {
   ui.Fill(area, theme.surface);
   const GraphModel* graph = ui.model.graph();
   if (graph == nullptr) return;
+  std::vector<std::string> choices = {"Program order"};
+  for (const std::string_view topology : kTopologies)
+    choices.push_back(fmt::format("Simulated: {}", topology));
+  if (graph->comparison().has_measures()) choices.emplace_back("Measured");
+  times_ = std::min(times_, static_cast<int>(choices.size()) - 1);
+  const float head = ui.px(32), name = ui.px(96), height = ui.px(24);
+  if (ui.Choice("times", {area.x + ui.px(12), area.y + ui.px(4), ui.px(148), ui.px(24)}, choices,
+                times_)) {
+    zoom_ = 1;
+    begin_ = 0;
+  }
+  const std::string& times = choices[static_cast<size_t>(times_)];
   const LaneChart* chart =
-      chart_.Get(ui.model.workers(), KeyOf(ui),
-                 [shared = graph->shared_comparison()] { return LanesOf(*shared); });
+      chart_.Get(ui.model.workers(), KeyOf(ui) + " " + times,
+                 [shared = graph->shared_comparison(), times] { return LanesOf(*shared, times); });
   if (chart == nullptr) return;
-  if (chart->length == 0) return Sentence(ui, area, "empty", "This graph calls no operator.");
-  const std::string words = fmt::format(
-      "{} in program order, {}. The wheel zooms, a drag moves.", Plural(chart->length, "call"),
-      chart->collectives > 0
-          ? fmt::format("{} from launch to wait", Plural(chart->collectives, "collective"))
-          : std::string("no collectives"));
-  const float head = ui.px(26), name = ui.px(96), height = ui.px(24);
-  ui.TextIn({area.x + ui.px(12), area.y, area.width - ui.px(24), head}, words,
-            ui.font(Face::kSans, 11), theme.ink_3);
-  ui.Register("words", "text", words, {area.x, area.y, area.width, head});
+  std::string words = chart->words;
+  if (chart->length > 0) words += " The wheel zooms, a drag moves.";
+  const Area beside = {area.x + ui.px(172), area.y, area.width - ui.px(184), head};
+  ui.TextIn(beside, words, ui.font(Face::kSans, 11), theme.ink_3);
+  ui.Register("words", "text", words, beside);
+  if (chart->length <= 0) return;
   UiPanel panel(ui, "rows", {area.x, area.y + head, area.width, area.height - head}, theme.surface);
   const Area plot = {area.x + name, area.y + head, area.width - name - ui.px(22), 0};
   for (const Lane& lane : chart->lanes) {
@@ -297,14 +312,13 @@ void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChar
   if (touch.hovered && ImGui::GetIO().MouseWheel != 0) {
     const double at = begin_ + (mouse - area.x) / area.width / zoom_;
     zoom_ = std::clamp(zoom_ * std::exp(ImGui::GetIO().MouseWheel * 0.2), 1.0,
-                       std::max(1.0, chart.length / 8.0));
+                       std::max(1.0, static_cast<double>(lane.spans.size())));
     begin_ = at - (mouse - area.x) / area.width / zoom_;
   }
   if (touch.held) begin_ -= ImGui::GetIO().MouseDelta.x / area.width / zoom_;
   begin_ = std::clamp(begin_, 0.0, 1 - 1 / zoom_);
-  const auto x_of = [&](int32_t position) {
-    return area.x + static_cast<float>((static_cast<double>(position) / chart.length - begin_) *
-                                       zoom_ * area.width);
+  const auto x_of = [&](double position) {
+    return area.x + static_cast<float>((position / chart.length - begin_) * zoom_ * area.width);
   };
   const Area bar = {area.x, area.y + ui.px(4), area.width, area.height - ui.px(8)};
   ui.Fill(bar, theme.well);

@@ -32,7 +32,8 @@ class MemoryPane {
   AsyncValue<MemoryLines> lines_{"memory"};
 };
 
-/// Calls in program order, by stream or phase, and collectives from launch to wait.
+/// Calls by stream or phase, and collectives from launch to wait: in program order, as a topology
+/// would run them, or with measured times.
 class LanesPane {
  public:
   void Draw(Ui& ui, const Area& area);
@@ -41,6 +42,7 @@ class LanesPane {
   void Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChart& chart);
 
   AsyncValue<LaneChart> chart_{"lanes"};
+  int times_ = 0;                // of the choices
   double zoom_ = 1, begin_ = 0;  // the first position in sight, as a share
 };
 
