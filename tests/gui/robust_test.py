@@ -89,6 +89,13 @@ class Robust(GuiCase):
                              "700x500", log)
             self.assertEqual(tree["state"]["error"], "", f"seed {seed}")
 
+    def test_ten_thousand_random_events_leave_the_window_usable(self):
+        # What is drawn is measured elsewhere; without pixels the events take seconds.
+        done = self.start("random 10000 11\nkey Escape\nwait\nassert state error = \"\"\nkey 1 J\n"
+                          "assert state pass_index >= 0\n", "--bench", LOG)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("random 10000 11", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()
