@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -171,6 +172,18 @@ class TextWriter {
     return text.substr(0, end) + "…";
   }
 
+  /// Cuts long lists of fields, as the operands of an output are; consequences of other changes
+  /// sooner. Returns how many of both were cut.
+  std::pair<size_t, size_t> FoldMany(std::vector<FieldDiff>& fields) const {
+    constexpr size_t kShown = 24, kConsequences = 3;
+    if (options_.all) return {0, 0};
+    size_t own = 0, derived = 0;
+    std::erase_if(fields, [&](const FieldDiff& field) {
+      return field.derived ? ++derived > kConsequences : ++own > kShown;
+    });
+    return {own - std::min(own, kShown), derived - std::min(derived, kConsequences)};
+  }
+
   void PairLines(const Pair& pair) {
     const std::string before = Visible(diff_.before.name(pair.before));
     const std::string after = Visible(diff_.after.name(pair.after));
@@ -186,14 +199,22 @@ class TextWriter {
     }
     out_ += Module(diff_.after, pair.after) + "\n";
     const ReadableFields readable = FoldShifts(diff_, pair);
+    std::vector<FieldDiff> fields = readable.fields;
+    const auto [more, consequences] = FoldMany(fields);
     size_t width = 0;
-    for (const FieldDiff& field : readable.fields)
+    for (const FieldDiff& field : fields)
       width = std::max(width, field.path.size());
-    for (const FieldDiff& field : readable.fields) {
+    for (const FieldDiff& field : fields) {
       out_ += fmt::format("      {:<{}}  {} → {}{}\n", field.path, width,
                           Tinted(Tint::kRemoved, Value(field.before)),
                           Tinted(Tint::kAdded, Value(field.after)),
                           field.derived ? Tinted(Tint::kDim, "  derived") : "");
+    }
+    if (more > 0) out_ += Tinted(Tint::kDim, fmt::format("      and {} more (--all)\n", more));
+    if (consequences > 0) {
+      out_ += Tinted(
+          Tint::kDim,
+          fmt::format("      and {} that follow from other changes (--all)\n", consequences));
     }
     if (readable.shifted > 0) {
       out_ += Tinted(Tint::kDim, fmt::format("      and {}\n", ShiftText(readable.shifted)));

@@ -389,6 +389,20 @@ class DiffTest(StrataCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("strata: warning: ", done.stderr)
 
+    def test_long_lists_of_operands_fold(self):
+        def text(function):
+            lines = "".join(f"  n{i} = aten.{function if i % 2 else 'neg'}.default(x{i}) : f32[{i + 1}]\n" for i in range(80))
+            inputs = "".join(f"  x{i} = placeholder : f32[{i + 1}]\n" for i in range(80))
+            outputs = ", ".join(f"n{i}" if function == "cos" or i % 2 else f"x{i}" for i in range(80))
+            return f"graph g\n{inputs}{lines}  output([{outputs}])\n"
+
+        self.write("many.txt", text("cos"))
+        self.write("fewer.txt", text("sin"))
+        done = self.run_strata("diff", "many.txt", "fewer.txt")
+        self.assertEqual(done.stdout.count("operands["), 24, done.stdout)
+        self.assertIn("      and 16 more (--all)\n", done.stdout)
+        self.assertEqual(self.run_strata("diff", "many.txt", "fewer.txt", "--all").stdout.count("operands["), 40)
+
     def test_errors(self):
         self.assertEqual(self.fails("diff", "missing.txt", "after.txt"),
                          "no such file: missing.txt: check the path")
