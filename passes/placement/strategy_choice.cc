@@ -226,6 +226,10 @@ double StrategyChoice::ReaderCost(NodeId reader, const ShardingRule& rule, Value
   for (const AxisStrategy& strategy :
        AxisStrategies(module_, rule, FactorSizes(module_, rule), mesh_.axes()[axis].size, now)) {
     if (!IsWhereExpertsAre(rule, strategy, operands, axis)) continue;
+    // What is written in place stays where it is.
+    const bool moves_written = rule.writes_operand0 && !available[0].empty() &&
+                               !(available[0].front()[axis] == strategy.operands[0]);
+    if (moves_written) continue;
     double cost = 0;
     for (size_t i = 0; i < operands.size() && cost < least; ++i) {
       if (available[i].empty()) continue;  // not placed yet: it may take any placement

@@ -42,6 +42,19 @@ constexpr std::string_view kStep = R"(
   output([sum_1, grad])
 )";
 
+TEST_CASE("place: a mean that is added to in place is not left partial") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  mean = aten.mean.dim(x, [0], True) : f32[1, 4][4, 1]cpu {forward}
+  add_ = aten.add_.Scalar(mean, 1e-05) : f32[1, 4][4, 1]cpu ~mean {forward}
+  rsqrt = aten.rsqrt.default(add_) : f32[1, 4][4, 1]cpu {forward}
+  output(rsqrt)
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "x"), "DTensor(f32[8, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "mean"), "DTensor(f32[1, 4][4, 1]cpu, S(1))");
+}
+
 TEST_CASE("place: parameters are gathered when read, gradients are sharded as their parameters") {
   auto module = ParseBody(kStep);
   OrDie(PlaceOn(*module, "fsdp=2"));
