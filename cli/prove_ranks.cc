@@ -118,7 +118,7 @@ Result<std::string> ProveLowering(const Graph& before, const Graph& after) {
   STRATA_TRY(const Tensors whole_outputs, executor.Run(whole));  // writes inputs in place
 
   PartComparer comparer;
-  const auto parts = [&](Tensors RankRun::*list, size_t index) {
+  const auto parts = [&](Tensors RankRun::* list, size_t index) {
     Tensors tensors;
     for (const RankRun& run : runs)
       tensors.push_back((run.*list)[index]);
