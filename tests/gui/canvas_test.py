@@ -124,7 +124,7 @@ class Canvases(GuiCase):
                 {key}
                 drag graph/after/stage 0 -100
             """, LOG)
-            places[key] = [element(tree, f"graph/{side}/slab:layers")["rect"][1] for side in ("before", "after")]
+            places[key] = [element(tree, f"graph/{side}/slab:loss")["rect"][1] for side in ("before", "after")]
         self.assertEqual(places[""][0], places[""][1])
         self.assertNotEqual(places["key s"][0], places["key s"][1])
 
