@@ -97,7 +97,7 @@ class TrainErrorsTest(unittest.TestCase):
         result = subprocess.run([self.strata, "bench", "train", "--shape", "12x16", "--shape", "nope"], cwd=ROOT,
                                 capture_output=True, text=True, check=False)
         self.assertEqual((result.returncode, result.stdout), (2, ""))
-        self.assertRegex(result.stderr, r"^strata: error: unknown shape 'nope': strata bench train: there are 12x16, .*\n$")
+        self.assertRegex(result.stderr, r"^strata: error: unknown shape 'nope': --shape: there are 12x16, .*\n$")
 
     def test_graphs_of_a_gpu_are_not_proven(self):
         self.fails("--prove supports CPU graphs only: device = 'cuda': take device = 'cpu'", "--prove", "--set=device=cuda")
