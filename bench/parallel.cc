@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -228,15 +227,8 @@ Result<Exit> BenchParallel(Args args) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   if (options.shapes.empty()) options.shapes = {"debugmodel", "36m"};
-  std::vector<const BenchShape*> shapes;
-  for (const std::string& name : options.shapes) {
-    STRATA_TRY(shapes.emplace_back(), FindShape(name));
-  }
-  constexpr const char* kPython = ".venv-bench/bin/python";
-  if (options.python.empty() && std::filesystem::exists(kPython)) options.python = kPython;
-  if (options.python.empty()) {
-    Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
-  }
+  STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
+  if (options.python.empty()) options.python = FindPeerPython();
   for (const BenchShape* shape : shapes)
     STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));
   return Exit::kOk;

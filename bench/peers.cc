@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/command.h"
 #include "embedded/bench_peers_assets.h"
 #include "runtime/files/safetensors.h"
 #include "runtime/train/data/tokens.h"
@@ -117,6 +118,13 @@ Status WriteInit(const Trainer& trainer, int64_t steps, const std::string& path)
 }
 
 }  // namespace
+
+std::string FindPeerPython() {
+  constexpr const char* kPython = ".venv-bench/bin/python";
+  if (std::filesystem::exists(kPython)) return kPython;
+  Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
+  return "";
+}
 
 Result<std::vector<std::string>> PeerCommand(const std::string& python, const PeerRequest& request,
                                              const Trainer& trainer, const std::string& folder) {

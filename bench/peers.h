@@ -14,6 +14,9 @@ struct PeerRequest {
   int threads = 1;                        ///< inside operators
 };
 
+/// The interpreter that `./dev setup bench` made; "", with a warning: there is none.
+std::string FindPeerPython();
+
 /// Writes what a peer reads to `folder`, which outlives it. Returns its command, of a Worker.
 /// REQUIRES: `trainer` is not compiled.
 Result<std::vector<std::string>> PeerCommand(const std::string& python, const PeerRequest& request,

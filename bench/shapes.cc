@@ -59,12 +59,6 @@ constexpr BenchShape kShapes[] = {
      .needs_gpu = true},
 };
 
-}  // namespace
-
-std::span<const BenchShape> BenchShapes() {
-  return kShapes;
-}
-
 Result<const BenchShape*> FindShape(std::string_view name) {
   const auto shape = std::ranges::find(kShapes, name, &BenchShape::name);
   if (shape != std::end(kShapes)) return &*shape;
@@ -72,6 +66,20 @@ Result<const BenchShape*> FindShape(std::string_view name) {
   for (const BenchShape& one : kShapes)
     known.push_back(one.name);
   return Error("unknown shape '{}': --shape: there are {}", name, fmt::join(known, ", "));
+}
+
+}  // namespace
+
+std::span<const BenchShape> BenchShapes() {
+  return kShapes;
+}
+
+Result<std::vector<const BenchShape*>> FindShapes(const std::vector<std::string>& names) {
+  std::vector<const BenchShape*> shapes;
+  for (const std::string& name : names) {
+    STRATA_TRY(shapes.emplace_back(), FindShape(name));
+  }
+  return shapes;
 }
 
 std::vector<std::string> SettingsOf(const BenchShape& shape, DeviceKind device) {

@@ -21,8 +21,8 @@ struct BenchShape {
 
 std::span<const BenchShape> BenchShapes();
 
-/// The shape of this name. Errors: there is none.
-Result<const BenchShape*> FindShape(std::string_view name);
+/// The shapes of these names. Errors: there is none of a name.
+Result<std::vector<const BenchShape*>> FindShapes(const std::vector<std::string>& names);
 
 /// A run of the shape, as words that `strata train --set` takes: any number of steps, on a GPU in
 /// bf16.

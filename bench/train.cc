@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -338,15 +337,8 @@ Result<Exit> BenchTrain(Args args) {
       if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
     }
   }
-  std::vector<const BenchShape*> shapes;  // all are known before the first one takes its minutes
-  for (const std::string& name : options.shapes) {
-    STRATA_TRY(shapes.emplace_back(), FindShape(name));
-  }
-  constexpr const char* kPython = ".venv-bench/bin/python";
-  if (options.python.empty() && std::filesystem::exists(kPython)) options.python = kPython;
-  if (options.python.empty()) {
-    Warn("no PyTorch to compare with: run ./dev setup bench, or give --python");
-  }
+  STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
+  if (options.python.empty()) options.python = FindPeerPython();
   for (const BenchShape* shape : shapes)
     STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));
   return Exit::kOk;
