@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// What becomes of each forward node, by node index.
+/// What happens to each forward node, by node index.
 using MemoryPlanTags = std::vector<MemoryTag>;
 
 /// Chooses what is saved, offloaded and recomputed at a price of memory: the least time for

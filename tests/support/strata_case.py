@@ -39,6 +39,11 @@ def decompress_log(path, folder):
     return copy
 
 
+def sets(*assignments):
+    """`KEY=VALUE` texts as words of a command line, each after --set."""
+    return [word for assignment in assignments for word in ("--set", assignment)]
+
+
 class StrataCase(unittest.TestCase):
     """A test with its own folder, in which the program runs."""
 

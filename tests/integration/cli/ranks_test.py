@@ -10,7 +10,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
-from strata_case import StrataCase, main  # noqa: E402
+from strata_case import StrataCase, main, sets  # noqa: E402
 
 CONFIG = """\
 model = "llama3"
@@ -28,10 +28,6 @@ enable = true
 interval = 2
 last_save_model_only = false
 """
-
-
-def sets(*assignments):
-    return [word for assignment in assignments for word in ("--set", assignment)]
 
 
 FSDP = sets("parallelism.data_parallel_shard_degree=2", "batch_size=4")

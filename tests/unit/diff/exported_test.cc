@@ -47,7 +47,7 @@ std::vector<uint64_t> LinesOf(const Graph& graph) {
   return lines;
 }
 
-TEST_CASE("exported models: layers are told apart by the names of their parameters") {
+TEST_CASE("exported models: layers differ by the names of their parameters") {
   for (const char* name : {"gpt", "conv", "enc", "mlp", "norm", "moved"}) {
     CAPTURE(name);
     const auto before = Read(fmt::format("{}_before", name)),
