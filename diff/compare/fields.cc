@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "diff/compare/literals.h"
 #include "diff/graph/arguments.h"
 #include "diff/graph/type_text.h"
 #include "ir/module.h"
@@ -21,25 +22,6 @@ void CompareKnown(std::string_view path, const std::optional<std::string>& befor
   if (before && after && *before != *after) {
     fields.push_back({std::string(path), before, after, derived});
   }
-}
-
-/// Orders paths as arguments are printed: `args[2]` before `args[10]` before `kwargs.a`.
-bool PathBefore(std::string_view a, std::string_view b) {
-  const auto digits = [](std::string_view text) {
-    const size_t end = text.find_first_not_of("0123456789");
-    return std::min(end, text.size());
-  };
-  while (!a.empty() && !b.empty()) {
-    const size_t digits_a = digits(a), digits_b = digits(b);
-    if (digits_a != digits_b) return digits_a < digits_b;
-    const size_t length = std::max<size_t>(digits_a, 1);
-    if (const int order = a.substr(0, length).compare(b.substr(0, length)); order != 0) {
-      return order < 0;
-    }
-    a.remove_prefix(length);
-    b.remove_prefix(length);
-  }
-  return a.size() < b.size();
 }
 
 std::optional<std::string> Known(std::string_view text) {
@@ -113,43 +95,6 @@ void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
   }
 }
 
-/// Arguments that differ in something that no leaf shows: list against tuple, an operand given by
-/// position against one given by name.
-void CompareContainers(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
-                       std::vector<FieldDiff>& fields) {
-  struct Whole {
-    std::string path, text, skeleton;
-  };
-  const auto wholes = [](const Place& place, NodeId id) {
-    std::vector<Whole> result;
-    const std::span<const Arg> args = place.graph.args(id);
-    for (size_t i = 0; i < args.size(); ++i) {
-      result.push_back({fmt::format("args[{}]", i), LiteralText(place.graph, args[i]),
-                        SkeletonText(place.graph, args[i])});
-    }
-    for (size_t i = 0; i < place.node.num_kwargs; ++i) {
-      const NamedArg kwarg = place.graph.kwarg(id, i);
-      result.push_back({fmt::format("kwargs.{}", place.module.str(kwarg.name)),
-                        LiteralText(place.graph, kwarg.value),
-                        SkeletonText(place.graph, kwarg.value)});
-    }
-    return result;
-  };
-  const std::vector<Whole> before = wholes(a, id_a);
-  std::vector<Whole> after = wholes(b, id_b);
-  for (const Whole& whole : before) {
-    const auto found = std::ranges::find(after, whole.path, &Whole::path);
-    if (found == after.end()) {
-      fields.push_back({whole.path, whole.text, std::nullopt});
-      continue;
-    }
-    if (found->skeleton != whole.skeleton) fields.push_back({whole.path, whole.text, found->text});
-    after.erase(found);
-  }
-  for (const Whole& whole : after)
-    fields.push_back({whole.path, std::nullopt, whole.text});
-}
-
 }  // namespace
 
 FieldComparer::FieldComparer(const Listing& before, const Listing& after, const Matching& matching,
@@ -193,10 +138,6 @@ bool FieldComparer::BodiesDiffer(EntityId before, EntityId after) const {
   return (image.valid() && image != b) || (origin.valid() && origin != a);
 }
 
-bool FieldComparer::SameText(std::string_view before, std::string_view after) const {
-  return before == after || (!symbols_.empty() && before == symbols_.Translate(after));
-}
-
 bool FieldComparer::Joined(EntityId before, EntityId after) const {
   const Relation* relation = relation_of_before_[before];
   return relation != nullptr && relation == relation_of_after_[after];
@@ -214,13 +155,14 @@ std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) c
   std::vector<FieldDiff> fields;
   const bool same_label =
       matching_.labels(kBefore).type[before] == matching_.labels(kAfter).type[after];
+  OperandPlaces places;
   if (!same_label) {
     CompareTarget(before, after, fields);
-    CompareLiterals(before, after, fields);
+    places = CompareLiterals(before, after, fields);
   }
   const bool same_operands = !OperandsDiffer(before, after);
-  if (!same_operands) CompareOperands(before, after, fields);
-  if (!same_label) CompareTypes(before, after, fields);
+  if (!same_operands) CompareOperands(before, after, places, fields);
+  if (!same_label) CompareTypes(before, after, places, fields);
   CompareAlias(before, after, fields);
   if (!module_is_meta_ && !(same_label && same_operands)) CompareMutation(before, after, fields);
   CompareMetadata(before, after, fields);
@@ -240,73 +182,55 @@ void FieldComparer::CompareTarget(EntityId before, EntityId after,
   fields.push_back({"target", std::string(target_a), std::string(target_b)});
 }
 
-void FieldComparer::CompareLiterals(EntityId before, EntityId after,
-                                    std::vector<FieldDiff>& fields) const {
+OperandPlaces FieldComparer::CompareLiterals(EntityId before, EntityId after,
+                                             std::vector<FieldDiff>& fields) const {
   const size_t begin = fields.size();
-  const std::vector<Leaf> leaves_before = LeavesOf(before_, before);
-  const std::vector<Leaf> leaves_after = LeavesOf(after_, after);
-  std::unordered_map<std::string_view, const Leaf*> by_path;
-  for (const Leaf& leaf : leaves_after) {
-    if (!leaf.operand.valid()) by_path.emplace(leaf.path, &leaf);
-  }
-  for (const Leaf& leaf : leaves_before) {
-    if (leaf.operand.valid()) continue;
-    const auto found = by_path.find(leaf.path);
-    if (found == by_path.end()) {
-      fields.push_back({leaf.path, leaf.text, std::nullopt});
-      continue;
-    }
-    if (!SameText(leaf.skeleton, found->second->skeleton)) {
-      fields.push_back({leaf.path, leaf.text, found->second->text});
-    }
-    by_path.erase(found);
-  }
-  for (const Leaf& leaf : leaves_after) {
-    if (by_path.contains(leaf.path) && !leaf.operand.valid()) {
-      fields.push_back({leaf.path, std::nullopt, leaf.text});
-    }
-  }
-  std::sort(fields.begin() + static_cast<std::ptrdiff_t>(begin), fields.end(),
-            [](const FieldDiff& x, const FieldDiff& y) { return PathBefore(x.path, y.path); });
+  const ListedLeaves listed_before{before_, before}, listed_after{after_, after};
+  OperandPlaces places(listed_before.leaves, listed_after.leaves,
+                       [&](Side side, EntityId id) { return matching_.partner(side, id); });
+  AddLiteralDiffs(listed_before, listed_after, places, symbols_, fields);
   const Labels& a = matching_.labels(kBefore);
   const Labels& b = matching_.labels(kAfter);
   const bool same_leaves = fields.size() == begin && a.op[before] == b.op[after] &&
                            a.operands(before).size() == b.operands(after).size();
   if (same_leaves && a.literals[before] != b.literals[after] && !before_[before].element.valid() &&
       !after_[after].element.valid()) {
-    CompareContainers(PlaceOf(before_, before), before_[before].node, PlaceOf(after_, after),
-                      after_[after].node, fields);
+    AddContainerDiffs(listed_before, listed_after, fields);
   }
+  return places;
 }
 
-void FieldComparer::CompareOperands(EntityId before, EntityId after,
+void FieldComparer::CompareOperands(EntityId before, EntityId after, const OperandPlaces& places,
                                     std::vector<FieldDiff>& fields) const {
   const auto a = matching_.labels(kBefore).operands(before);
   const auto b = matching_.labels(kAfter).operands(after);
-  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    FieldDiff field{fmt::format("operands[{}]", i), std::nullopt, std::nullopt};
-    if (i < a.size()) field.before = before_.name(a[i].entity);
-    if (i < b.size()) field.after = after_.name(b[i].entity);
-    if (i < a.size() && i < b.size()) {
-      if (ImageOf(a[i].entity) == b[i].entity) continue;
-      field.derived = Joined(a[i].entity, b[i].entity);
+  places.ForEach(a.size(), b.size(), [&](std::optional<size_t> i, std::optional<size_t> j) {
+    FieldDiff field{fmt::format("operands[{}]", i ? *i : *j), std::nullopt, std::nullopt};
+    if (i) field.before = before_.name(a[*i].entity);
+    if (j) field.after = after_.name(b[*j].entity);
+    if (i && j) {
+      if (ImageOf(a[*i].entity) == b[*j].entity) return;
+      field.derived = Joined(a[*i].entity, b[*j].entity);
     }
     fields.push_back(std::move(field));
-  }
+  });
 }
 
-FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, EntityId after) const {
+FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, EntityId after,
+                                                           const OperandPlaces& places) const {
   Consequences result;
   const auto operands_before = matching_.labels(kBefore).operands(before);
   const auto operands_after = matching_.labels(kAfter).operands(after);
-  for (size_t i = 0; i < std::min(operands_before.size(), operands_after.size()); ++i) {
-    const EntityId a = operands_before[i].entity, b = operands_after[i].entity;
+  const auto add = [&](std::optional<size_t> i, std::optional<size_t> j) {
+    if (!i || !j) return;
+    const EntityId a = operands_before[*i].entity, b = operands_after[*j].entity;
     result.operand |= Joined(a, b);
     const TypeText type_a = TypeTextOf(before_, a), type_b = TypeTextOf(after_, b, symbols_);
     result.dtype |= Differ(type_a.dtype, type_b.dtype);
     result.shape |= Differ(type_a.shape, type_b.shape);
     result.strides |= Differ(type_a.strides, type_b.strides);
-  }
+  };
+  places.ForEach(operands_before.size(), operands_after.size(), add);
   // The type of a tuple is that of its elements: the same element of it follows from it.
   const bool same_element =
       before_.target(before) == "_operator.getitem" &&
@@ -318,14 +242,14 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
   return result;
 }
 
-void FieldComparer::CompareTypes(EntityId before, EntityId after,
+void FieldComparer::CompareTypes(EntityId before, EntityId after, const OperandPlaces& places,
                                  std::vector<FieldDiff>& fields) const {
   // Equal labels are equal in all properties that both sides have.
   if (matching_.labels(kBefore).value[before] == matching_.labels(kAfter).value[after]) {
     return;
   }
   const TypeText a = TypeTextOf(before_, before), b = TypeTextOf(after_, after, symbols_);
-  const Consequences why = ConsequencesFor(before, after);
+  const Consequences why = ConsequencesFor(before, after, places);
   const auto compare = [&](std::string_view path, const std::optional<TypeProperty>& x,
                            const std::optional<TypeProperty>& y, bool derived) {
     if (Differ(x, y)) fields.push_back({std::string(path), x->text, y->text, derived});

@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "diff/graph/operand_places.h"
 #include "diff/match/matching.h"
 #include "diff/model/diff_options.h"
 #include "diff/model/graph_diff.h"
@@ -30,16 +31,18 @@ class FieldComparer {
   /// The attributes hold bodies, and not those that are the same.
   bool BodiesDiffer(EntityId before, EntityId after) const;
   EntityId ImageOf(EntityId before) const { return matching_.partner(kBefore, before); }
-  /// The same literal but for names of symbols.
-  bool SameText(std::string_view before, std::string_view after) const;
   bool Joined(EntityId before, EntityId after) const;
   bool OperandsDiffer(EntityId before, EntityId after) const;
-  Consequences ConsequencesFor(EntityId before, EntityId after) const;
+  Consequences ConsequencesFor(EntityId before, EntityId after, const OperandPlaces& places) const;
 
   void CompareTarget(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
-  void CompareLiterals(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
-  void CompareOperands(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
-  void CompareTypes(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  /// Returns which operands the arguments' text does not show.
+  OperandPlaces CompareLiterals(EntityId before, EntityId after,
+                                std::vector<FieldDiff>& fields) const;
+  void CompareOperands(EntityId before, EntityId after, const OperandPlaces& places,
+                       std::vector<FieldDiff>& fields) const;
+  void CompareTypes(EntityId before, EntityId after, const OperandPlaces& places,
+                    std::vector<FieldDiff>& fields) const;
   void CompareMutation(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
   void CompareAlias(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
   void CompareMetadata(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;

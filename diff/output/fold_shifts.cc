@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "diff/graph/arguments.h"
+#include "diff/graph/operand_places.h"
 #include "diff/graph/sequence.h"
 
 namespace strata {
@@ -28,23 +29,23 @@ bool Joined(const GraphDiff& diff, EntityId before, EntityId after) {
 /// The operands of both sides, and which of them are the same node at the same place of the order.
 class OperandLists {
  public:
-  OperandLists(const GraphDiff& diff, const Pair& pair)
-      : diff_(diff),
-        before_(OperandsOf(diff.before, pair.before)),
-        after_(OperandsOf(diff.after, pair.after)) {
+  OperandLists(const GraphDiff& diff, const Pair& pair) : diff_(diff) {
+    const std::vector<Leaf> leaves_before = LeavesOf(diff.before, pair.before);
+    const std::vector<Leaf> leaves_after = LeavesOf(diff.after, pair.after);
+    const OperandPlaces places(leaves_before, leaves_after, [&](size_t side, EntityId id) {
+      const PairId found = (side == 0 ? diff.pair_of_before : diff.pair_of_after)[id];
+      if (!found.valid()) return EntityId{};
+      return side == 0 ? diff.pairs[found].after : diff.pairs[found].before;
+    });
+    before_ = OperandsOutsideOfText(0, leaves_before, places);
+    after_ = OperandsOutsideOfText(1, leaves_after, places);
     // Both as names of the after side. What has no partner equals nothing.
     std::vector<uint64_t> a, b;
-    for (EntityId id : before_)
-      a.push_back(static_cast<uint64_t>(ImageOf(id)));
-    for (EntityId id : after_)
-      b.push_back(static_cast<uint64_t>(id.index));
+    for (const Operand& operand : before_)
+      a.push_back(static_cast<uint64_t>(ImageOf(operand.id)));
+    for (const Operand& operand : after_)
+      b.push_back(static_cast<uint64_t>(operand.id.index));
     common_ = CommonSubsequence(a, b);
-  }
-
-  /// All operands are nodes of the listings.
-  bool known() const {
-    return std::ranges::all_of(before_, &EntityId::valid) &&
-           std::ranges::all_of(after_, &EntityId::valid);
   }
 
   ReadableFields Align() const {
@@ -52,7 +53,8 @@ class OperandLists {
     int32_t i = 0, j = 0;
     for (const auto& [next_i, next_j] : common_) {
       Gap(i, next_i, j, next_j, result.fields);
-      result.shifted += next_i != next_j;
+      result.shifted +=
+          before_[static_cast<size_t>(next_i)].index != after_[static_cast<size_t>(next_j)].index;
       i = next_i + 1, j = next_j + 1;
     }
     Gap(i, static_cast<int32_t>(before_.size()), j, static_cast<int32_t>(after_.size()),
@@ -61,6 +63,23 @@ class OperandLists {
   }
 
  private:
+  struct Operand {
+    EntityId id;
+    size_t index;  ///< among all operands of the node
+  };
+
+  static std::vector<Operand> OperandsOutsideOfText(size_t side, const std::vector<Leaf>& leaves,
+                                                    const OperandPlaces& places) {
+    std::vector<Operand> operands;
+    size_t index = 0;
+    for (const Leaf& leaf : leaves) {
+      if (!leaf.operand.valid()) continue;
+      if (!places.InText(side, index)) operands.push_back({leaf.operand, index});
+      ++index;
+    }
+    return operands;
+  }
+
   /// The after node that is this before node; -1: none.
   int32_t ImageOf(EntityId before) const {
     if (!before.valid()) return -1;
@@ -72,22 +91,21 @@ class OperandLists {
   void Gap(int32_t i, int32_t end_i, int32_t j, int32_t end_j,
            std::vector<FieldDiff>& fields) const {
     for (; i < end_i || j < end_j; ++i, ++j) {
-      const bool has_before = i < end_i, has_after = j < end_j;
+      const Operand* before = i < end_i ? &before_[static_cast<size_t>(i)] : nullptr;
+      const Operand* after = j < end_j ? &after_[static_cast<size_t>(j)] : nullptr;
       FieldDiff field;
-      field.path = has_before && has_after && i != j
-                       ? fmt::format("operands[{}→{}]", i, j)
-                       : fmt::format("operands[{}]", has_before ? i : j);
-      if (has_before) field.before = diff_.before.name(before_[static_cast<size_t>(i)]);
-      if (has_after) field.after = diff_.after.name(after_[static_cast<size_t>(j)]);
-      field.derived =
-          has_before && has_after &&
-          Joined(diff_, before_[static_cast<size_t>(i)], after_[static_cast<size_t>(j)]);
+      field.path = before != nullptr && after != nullptr && before->index != after->index
+                       ? fmt::format("operands[{}→{}]", before->index, after->index)
+                       : fmt::format("operands[{}]", (before ? before : after)->index);
+      if (before != nullptr) field.before = diff_.before.name(before->id);
+      if (after != nullptr) field.after = diff_.after.name(after->id);
+      field.derived = before != nullptr && after != nullptr && Joined(diff_, before->id, after->id);
       fields.push_back(std::move(field));
     }
   }
 
   const GraphDiff& diff_;
-  std::vector<EntityId> before_, after_;
+  std::vector<Operand> before_, after_;
   std::vector<std::pair<int32_t, int32_t>> common_;
 };
 
@@ -97,7 +115,6 @@ ReadableFields FoldShifts(const GraphDiff& diff, const Pair& pair) {
   const auto operands = static_cast<size_t>(std::ranges::count_if(pair.fields, IsOperand));
   if (operands < 2) return {pair.fields};
   const OperandLists lists(diff, pair);
-  if (!lists.known()) return {pair.fields};
   ReadableFields aligned = lists.Align();
   if (aligned.shifted == 0 || aligned.fields.size() * 2 > operands) return {pair.fields};
   // The operands stand where they stood among the other fields.

@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "diff/graph/arguments.h"
@@ -386,8 +387,25 @@ class HunkFinder {
     return item.before.valid() ? item_of_[kBefore][item.before] : item_of_[kAfter][item.after];
   }
 
+  /// The hash of a field's text. An argument that is a node on this side has a name of its place.
+  uint64_t HashOfText(Side side, std::string_view path, std::string_view text) {
+    const bool is_argument = path.starts_with("args[") || path.starts_with("kwargs.");
+    return is_argument && IsName(side, text) ? 1 : HashText(WithoutPlaces(text));
+  }
+
+  bool IsName(Side side, std::string_view text) {
+    const bool is_word = !text.empty() && IsWordChar(text[0]) && !IsDigit(text[0]);
+    if (!is_word) return false;
+    const Listing& listing = side == kBefore ? diff_.before : diff_.after;
+    if (names_[side].empty()) {
+      for (EntityId id : listing.ids())
+        names_[side].insert(listing.name(id));
+    }
+    return names_[side].contains(std::string(text));
+  }
+
   /// What an item is, without where it is.
-  uint64_t Signature(const HunkItem& item) const {
+  uint64_t Signature(const HunkItem& item) {
     if (!item.pair.valid()) {
       const Side side = item.before.valid() ? kBefore : kAfter;
       const EntityId id = side == kBefore ? item.before : item.after;
@@ -408,8 +426,8 @@ class HunkFinder {
       } else if (field.path == "module") {
         hash = Mix(hash, Mix(HashText(ModulePathShape(before)), HashText(ModulePathShape(after))));
       } else {
-        hash = Mix(hash, HashText(WithoutPlaces(before)));
-        hash = Mix(hash, HashText(WithoutPlaces(after)));
+        hash = Mix(hash, HashOfText(kBefore, field.path, before));
+        hash = Mix(hash, HashOfText(kAfter, field.path, after));
       }
     }
     return hash;
@@ -479,7 +497,8 @@ class HunkFinder {
   std::array<IdVector<EntityId, EntityId>, 2> anchors_;  // by after entity: a before entity
   std::vector<HunkItem> items_;
   std::vector<std::string_view> layer_of_item_;
-  std::vector<uint64_t> hashes_;  // by item
+  std::vector<uint64_t> hashes_;                          // by item
+  std::array<std::unordered_set<std::string>, 2> names_;  // empty: not needed so far
   IdVector<HunkId, HunkFacts> facts_;
 };
 

@@ -13,6 +13,7 @@
 #include "diff/graph/module_path.h"
 #include "diff/pattern/hunks.h"
 #include "diff/pattern/layers.h"
+#include "diff/pattern/symbolic_sizes.h"
 #include "diff/pattern/titles.h"
 #include "ir/module.h"
 
@@ -31,13 +32,22 @@ struct Cluster {
 /// Makes patterns of hunks.
 class PatternFinder {
  public:
-  PatternFinder(const Layers& layers, const IdVector<HunkId, HunkFacts>& facts, GraphDiff& diff)
-      : layers_(layers), facts_(facts), diff_(diff), titles_(diff), way_(facts.size(), 0) {}
+  PatternFinder(const Layers& layers, const IdVector<HunkId, HunkFacts>& facts,
+                SymbolicSizes symbolic, GraphDiff& diff)
+      : layers_(layers),
+        facts_(facts),
+        symbolic_(std::move(symbolic)),
+        diff_(diff),
+        titles_(diff),
+        way_(facts.size(), 0) {}
 
   void Run() {
+    if (symbolic_.hunks.size() < 2) symbolic_.hunks.clear();
     std::vector<KeyedBy<HunkId>> by_key;
-    for (HunkId hunk : IdsOf(facts_))
-      by_key.push_back({facts_[hunk].key, hunk});
+    for (HunkId hunk : IdsOf(facts_)) {
+      if (!std::ranges::binary_search(symbolic_.hunks, hunk))
+        by_key.push_back({facts_[hunk].key, hunk});
+    }
     SortKeys(by_key);
     std::vector<Cluster> clusters;
     std::vector<HunkId> hunks;
@@ -55,11 +65,13 @@ class PatternFinder {
         if (cluster.hunks.size() > 1) clusters.push_back(std::move(cluster));
       }
     }
-    if (clusters.empty()) return;
-    FindRoles(clusters);
-    NoteHunksOfLayers(clusters);
+    if (!clusters.empty()) {
+      FindRoles(clusters);
+      NoteHunksOfLayers(clusters);
+    }
     for (const Cluster& cluster : clusters)
       diff_.patterns.Add(PatternOf(cluster));
+    if (!symbolic_.hunks.empty()) diff_.patterns.Add(SymbolicPattern());
     std::ranges::sort(diff_.patterns, [](const Pattern& a, const Pattern& b) {
       if (a.deviations.empty() != b.deviations.empty()) return b.deviations.empty();
       return a.nodes != b.nodes ? a.nodes > b.nodes : a.hunks[0] < b.hunks[0];
@@ -235,6 +247,20 @@ class PatternFinder {
     return pattern;
   }
 
+  Pattern SymbolicPattern() const {
+    Pattern pattern;
+    pattern.title = symbolic_.title;
+    pattern.hunks = symbolic_.hunks;
+    std::set<std::string> layers;
+    for (HunkId hunk : symbolic_.hunks) {
+      pattern.nodes += static_cast<int32_t>(facts_[hunk].items.size());
+      const std::string_view layer = PlaceOf(hunk).layer;
+      if (!layer.empty()) layers.emplace(layer);
+    }
+    pattern.where = WhereOf({layers.begin(), layers.end()});
+    return pattern;
+  }
+
   /// The paths in one expression; layers without a name are only counted.
   static std::string WhereOf(std::vector<std::string> paths) {
     const auto unnamed = std::ranges::partition(
@@ -347,6 +373,7 @@ class PatternFinder {
 
   const Layers& layers_;
   const IdVector<HunkId, HunkFacts>& facts_;
+  SymbolicSizes symbolic_;
   GraphDiff& diff_;
   const Titles titles_;
   IdVector<HunkId, uint8_t> way_;  // which of its places counts
@@ -366,7 +393,7 @@ void FindPatterns(const Matching& matching, GraphDiff& diff) {
   if (!any) return;
   const Layers layers(diff.before, matching.labels(kBefore));
   const IdVector<HunkId, HunkFacts> facts = FindHunks(matching, layers, diff);
-  PatternFinder(layers, facts, diff).Run();
+  PatternFinder(layers, facts, FindSymbolicSizes(diff, matching), diff).Run();
 }
 
 }  // namespace strata

@@ -213,6 +213,65 @@ TEST_CASE("fields: the number of a lifted constant is a name, the path of a para
            "\nw -> w: changed\n  target: layers.0.weight -> layers.1.weight\n");
 }
 
+TEST_CASE("fields: a literal that became an operand is one field and shifts no other operand") {
+  constexpr std::string_view kBefore = R"(
+  w = placeholder : f32[4]
+  v = aten.view.default(x, [24, 12], w)
+  output(v)
+)";
+  constexpr std::string_view kAfter = R"(
+  w = placeholder : f32[4]
+  n = aten.sym_size.int(x, 0)
+  v = aten.view.default(x, [n, 12], w)
+  output(v)
+)";
+  CHECK_EQ(DescribeBodies(kBefore, kAfter), R"(
+v -> v: changed
+  args[1][0]: 24 -> n
++ n
+)");
+  CHECK_EQ(DescribeBodies(kAfter, kBefore), R"(
+v -> v: changed
+  args[1][0]: n -> 24
+- n
+)");
+}
+
+TEST_CASE("fields: operands behind a new literal of a list were shifted, and became no literal") {
+  CHECK_EQ(DescribeBodies(R"(
+  a = f(x)
+  b = g(y)
+  output([a, b])
+)",
+                          R"(
+  a = f(x)
+  b = g(y)
+  output([None, None, a, b])
+)"),
+           R"(
+output -> output: changed
+  args[0][0]: null -> None
+  args[0][1]: null -> None
+)");
+}
+
+TEST_CASE("fields: an operand in a call that had none is told by the call's text") {
+  CHECK_EQ(DescribeBodies(R"(
+  v = _operator.getitem(x, call('slice', None, 24, None))
+  output(v)
+)",
+                          R"(
+  n = aten.sym_size.int(x, 0)
+  v = _operator.getitem(x, call('slice', None, n, None))
+  output(v)
+)"),
+           R"(
+v -> v: changed
+  args[1]: slice(None, 24, None) -> slice(None, n, None)
++ n
+)");
+}
+
 TEST_CASE("fields: the output is a node with operands") {
   CHECK_EQ(DescribeBodies(R"(
   a = f(x)

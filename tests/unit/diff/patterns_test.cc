@@ -202,5 +202,40 @@ TEST_CASE("patterns: hunks of neighbouring layers that touch stay apart") {
   CHECK_EQ(fmt::format("{}", fmt::join(sizes, "; ")), "4 in layers.{0..3}; 4 in layers.{0..3}");
 }
 
+/// Two layers that flatten their input, by numbers or by symbols; one of them may do more.
+std::string Flattening(bool symbolic, std::string_view last_size) {
+  const auto pick = [&](std::string_view number, std::string_view symbol) {
+    return symbolic ? symbol : number;
+  };
+  std::string text = symbolic ? "  b = placeholder : Sym(s0)\n  t = placeholder : Sym(s1)\n" : "";
+  text += fmt::format("  x = placeholder : f32[{}, {}, 8]\n", pick("2", "s0"), pick("12", "s1"));
+  if (symbolic) text += "  n = _operator.mul(b, t) : Sym(s0*s1)\n";
+  text += fmt::format("  v0 = aten.view.default(x, [{}, 8]) : f32[{}, 8]\n", pick("24", "n"),
+                      pick("24", "s0*s1"));
+  text += fmt::format("  r = aten.relu.default(v0) : f32[{}, 8]\n", pick("24", "s0*s1"));
+  text += fmt::format("  v1 = aten.view.default(r, [{}, {}, 8]) : f32[{}, {}, 8]\n", pick("2", "b"),
+                      last_size, pick("2", "s0"), pick("12", "s1"));
+  return text + "  output(v1)\n";
+}
+
+std::string TitlesOf(std::string_view before, std::string_view after) {
+  const DiffCase both(before, after);
+  std::string text;
+  for (const Pattern& pattern : both.diff.patterns)
+    text += fmt::format("{} × {}\n", pattern.hunks.size(), pattern.title);
+  return text;
+}
+
+TEST_CASE("patterns: sizes that became symbolic are one pattern, and so are those that were") {
+  const std::string numbers = Flattening(false, "12"), symbols = Flattening(true, "t");
+  CHECK_EQ(TitlesOf(numbers, symbols), "5 × sizes became symbolic (2 → s0, 12 → s1)\n");
+  CHECK_EQ(TitlesOf(symbols, numbers), "5 × sizes became constant (s0 → 2, s1 → 12)\n");
+}
+
+TEST_CASE("patterns: a size that is another number under the symbols is not in the pattern") {
+  const std::string numbers = Flattening(false, "12"), symbols = Flattening(true, "b");
+  CHECK_EQ(TitlesOf(numbers, symbols), "3 × sizes became symbolic (2 → s0, 12 → s1)\n");
+}
+
 }  // namespace
 }  // namespace strata
