@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "diff/graph/arguments.h"
 #include "diff/pattern/titles.h"
 
 namespace strata {
@@ -30,6 +31,28 @@ std::string SourceOf(const Graph& graph, std::string_view name) {
   if (!text(loc.function).empty()) source += fmt::format(" in {}", text(loc.function));
   if (!text(loc.code).empty()) source += fmt::format(": {}", OneLine(text(loc.code), 120));
   return source;
+}
+
+/// `reads mm_3, read by add_4`: where in its graph a node stands that has no ancestor.
+std::string Surroundings(const Graph& graph, std::string_view name) {
+  const Listing listing(graph);
+  const EntityId id = listing.FindName(name);
+  if (!id.valid()) return "";
+  const auto add_once = [&](std::vector<std::string>& names, EntityId other) {
+    std::string text = other.valid() ? listing.name(other) : "";
+    if (!text.empty() && std::ranges::find(names, text) == names.end())
+      names.push_back(std::move(text));
+  };
+  std::vector<std::string> read, readers;
+  for (EntityId operand : OperandsOf(listing, id))
+    add_once(read, operand);
+  for (EntityId user : listing.ids()) {
+    if (std::ranges::count(OperandsOf(listing, user), id) > 0) add_once(readers, user);
+  }
+  std::vector<std::string> parts;
+  if (!read.empty()) parts.push_back(fmt::format("reads {}", Enumerate(read)));
+  if (!readers.empty()) parts.push_back(fmt::format("read by {}", Enumerate(readers)));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// How a node that was born is related to those it is from.
@@ -145,6 +168,8 @@ Status Blamer::NodeHistory::AddNodeEvent(Member member, const NodeEvent& event) 
       break;
     case NodeEvent::Kind::kCreated:
       result.what = Sentence("born", CreationPhrase(event.origin, event.relation), names);
+      if (names.empty())
+        STRATA_RETURN_IF_ERROR(AddSurroundings(member.stage, event.snapshot, result));
       result.from = std::move(names);
       break;
     case NodeEvent::Kind::kDeleted:
@@ -161,6 +186,14 @@ Status Blamer::NodeHistory::AddNodeEvent(Member member, const NodeEvent& event) 
   return Ok();
 }
 
+Status Blamer::NodeHistory::AddSurroundings(StageId its_stage, int32_t time,
+                                            BlameEvent& event) const {
+  STRATA_TRY(const LoadedGraph graph, blamer_.Load(stage(its_stage), time));
+  const std::string text = Surroundings(graph.graph(), event.node);
+  if (!text.empty()) event.what += ": " + text;
+  return Ok();
+}
+
 Status Blamer::NodeHistory::AddCrossing(Member member, const Crossing& crossing) {
   const Stage& own = stage(member.stage);
   const std::string& parent = blamer_.GraphName(stage(own.parent));
@@ -169,7 +202,7 @@ Status Blamer::NodeHistory::AddCrossing(Member member, const Crossing& crossing)
   if (!crossing.before.valid()) {
     STRATA_TRY(result.from, NamesOf(own.parent, crossing.relatives, own.parent_time));
     result.what = Sentence("born", CreationPhrase(std::nullopt, crossing.relation), result.from);
-    if (result.from.empty()) return Ok();
+    if (result.from.empty()) return AddSurroundings(member.stage, 0, result);
     result.what += fmt::format(" of '{}'", parent);
     result.from_graph = parent;
     return Ok();

@@ -30,6 +30,8 @@ class Blamer::NodeHistory {
   /// Adds the events in its own graph, up to a snapshot.
   Status AddNodeEvents(Member member, int32_t until);
   Status AddNodeEvent(Member member, const NodeEvent& event);
+  /// Adds what a node without ancestors reads, and what reads it.
+  Status AddSurroundings(StageId its_stage, int32_t time, BlameEvent& event) const;
   Status AddCrossing(Member member, const Crossing& crossing);
   /// Adds the events in the children of its graph. Returns the lowest confidence among them.
   Result<double> AddChildren(Member member);

@@ -496,7 +496,7 @@ exp  in graph 'aot_joint_graph'
                    backward("aot_backward_graph", negated[1:]) + backward("before_absolute", negated[1:]) +
                    backward("after_absolute", absolute))
         told = """\
-  aot_joint_graph     pass 0  negate    born
+  aot_joint_graph     pass 0  negate    born: reads tangents_1, read by mul
   aot_backward_graph  -                 carried over from 'aot_joint_graph'
   aot_backward_graph  pass 1  absolute  changed target: aten.neg.default → aten.abs.default
 """
